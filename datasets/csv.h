@@ -13,7 +13,7 @@ namespace muster {
 /// Options of `readCsv`.
 struct CsvOptions {
   bool header = true;      ///< the first row has the columns' names
-  std::string label = {};  ///< its column's name, or its number from 1; empty: the last column
+  std::string label = {};  ///< the label column's name, or its number from 1; empty: the last column
   char separator = ',';
   /// Labels are numbers to predict, not classes.
   bool regression = false;
@@ -31,11 +31,12 @@ struct CsvTable {
 };
 
 /// Reads rows of numbers with a label column, plain or gzip: RFC 4180, that is fields in quotes may contain
-/// separators, line ends and doubled quotes; lines end with LF or CRLF. A byte order mark is skipped.
-/// @throws FileError naming the line: of a row with another number of fields than the first, a field that is
-///         no finite number, a quote that is not closed or that text follows, a class that is not among
-///         `options.classes`; or for a label column that there is not, a file without rows, and a gzip file
-///         that unpacks to more than 256 MiB.
+/// separators, line ends and doubled quotes; lines end with LF or CRLF. Lines that are empty or blank, and a
+/// byte order mark, are skipped.
+/// @throws FileError naming the line of a row with another number of fields than the first, a field that is
+///         not a finite number, a quote that is not closed or is followed by text, a class that is blank or
+///         not among `options.classes`; FileError for a label column that is missing or given twice, a file
+///         without rows, and a gzip file that unpacks to more than 256 MiB.
 CsvTable readCsv(const std::filesystem::path& path, const CsvOptions& options = {});
 
 /// As above, from text. @param path  for messages.

@@ -14,7 +14,7 @@
 namespace muster {
 namespace {
 
-/// 0, or the error number.
+/// Waits for the lock. @return 0, or the error number.
 int lockWaiting(int descriptor, const std::filesystem::path& directory) {
   if (detail::uninterrupted([&] { return flock(descriptor, LOCK_EX | LOCK_NB); }) == 0) return 0;
   if (errno != EWOULDBLOCK) return errno;

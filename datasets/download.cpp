@@ -63,7 +63,7 @@ bool isHttp(const std::string& address) {
 void configure(CURL* curl, const std::string& address, const DownloadOptions& options) {
   curl_easy_setopt(curl, CURLOPT_URL, address.c_str());
   curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-  // What begins encrypted stays so.
+  // A download that begins encrypted must not be redirected to plain HTTP.
   curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, isHttp(address) ? "http,https" : "https");
   curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 1L);
   curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 2L);

@@ -33,16 +33,16 @@ class Lots {
     }
     return words_[used_++];
   }
-  /// Uniform in low .. high.
+  /// A uniform number in low .. high.
   std::int32_t between(std::int32_t low, std::int32_t high) {
     const auto span = static_cast<std::uint64_t>(high - low + 1);
     return low + static_cast<std::int32_t>((word() * span) >> 32);
   }
-  /// In -most .. most, small values more likely.
+  /// A number in -most .. most; small values are more likely.
   std::int32_t around(std::int32_t most) { return (between(-most, most) + between(-most, most)) / 2; }
 
  private:
-  static constexpr std::uint64_t kPerImage = 256;  // more than one image needs
+  static constexpr std::uint64_t kPerImage = 256;  // more random numbers than an image needs
   const RandomStream& stream_;
   std::uint64_t next_;
   std::array<std::uint32_t, 4> words_{};
@@ -146,7 +146,7 @@ void drawStroke(Canvas& canvas, std::span<const StrokePoint> points, bool closed
 }
 
 void drawStrokes(Canvas& canvas, int digit, const Affine& affine, Lots& lots) {
-  constexpr std::int32_t kWobble = 12;  // of a control point, in hundredths of the height
+  constexpr std::int32_t kWobble = 12;  // shift of a control point, in hundredths of the height
   std::array<StrokePoint, 16> moved;
   for (const auto& stroke : strokesOf(digit)) {
     const bool wanted = !stroke.optional || lots.between(0, 1) == 1;
@@ -172,7 +172,7 @@ void paint(const Canvas& canvas, std::int32_t inner, std::int32_t outer, Lots& l
   std::uint32_t word = 0;
   for (std::size_t i = 0; i < pixels.size(); ++i, word >>= 8) {
     if (i % 4 == 0) word = lots.word();
-    // Linear in the squared distance, which is nearly linear in the distance and needs no square root.
+    // Depth is linear in the squared distance: nearly linear in the distance, without a square root.
     const std::int32_t depth = std::clamp(outer - canvas.squaredDistance(i), 0, outer - inner);
     const std::int32_t grain = (static_cast<std::int32_t>(word & 0xFF) - 128) * noise / 128;
     pixels[i] = static_cast<std::uint8_t>(std::clamp(depth * brightness / (outer - inner) + grain, 0, 255));

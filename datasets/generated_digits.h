@@ -10,7 +10,7 @@ namespace muster {
 /// Side of a generated image, in pixels.
 inline constexpr int kDigitSide = 28;
 
-/// Draws image `index` of the training or test part of the data set `seed`.
+/// Generates image `index` of the training or test part of the data set `seed`.
 ///
 /// A digit is a few strokes of a pen. Control points, size, slant, position, thickness, brightness and noise
 /// are random. All arithmetic is in integers, and (seed, part, index) keys the random numbers: the same bytes
@@ -21,13 +21,13 @@ inline constexpr int kDigitSide = 28;
 /// @throws InvalidArgument for another number of pixels.
 int drawDigit(std::uint64_t seed, bool train, std::int64_t index, std::span<std::uint8_t> pixels);
 
-/// Digits drawn by the program, for use without MNIST: 28x28, ten classes.
+/// Generated images of digits, for use without MNIST: 28x28, ten classes.
 ///
 /// Features float32 [B, 1, 28, 28] in [0, 1], labels int64 [B], as from MnistDataSetIterator. Training images
 /// are shuffled each epoch, by (seed, epoch); test images are different ones and keep their order.
 class GeneratedDigitsIterator : public ImageSetIterator {
  public:
-  /// Draws all images, 60,000 in about a second.
+  /// Generates all images, 60,000 in about a second.
   /// @throws InvalidArgument if `batch` or `examples` is below 1.
   GeneratedDigitsIterator(std::int64_t batch, std::int64_t examples, std::uint64_t seed, bool train);
 };

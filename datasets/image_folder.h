@@ -10,18 +10,17 @@
 
 namespace muster {
 
-/// Pictures with the names of their classes.
+/// Images with the names of their classes.
 struct ImageFolder {
   std::shared_ptr<const ImageSet> images;  ///< [N, 1 or 3, H, W]
   std::vector<std::string> classes;        ///< [class]
 };
 
-/// Reads `directory/<class>/*.png`, the classes and the files of each in the order of their names. Other
-/// files are left alone; hidden ones, too.
-/// @param classes  as another folder of the same data had them; empty: the directories, sorted.
-/// @throws FileError for fewer than two classes or more than 256, one without pictures, a directory that is
-/// no
-///         class, or a picture that is broken or of another size than the first.
+/// Reads `directory/<class>/*.png`, classes and files in the order of their names. Other files and hidden
+/// files are ignored.
+/// @param classes  the classes of another folder of the same data, in order; empty: the directories, sorted.
+/// @throws FileError for fewer than two classes or more than 256, a class without images, a directory that
+///         is not a class, or an image that is broken or of another size than the first.
 ImageFolder readImageFolder(const std::filesystem::path& directory, PngColour colour,
                             std::vector<std::string> classes = {});
 

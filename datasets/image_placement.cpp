@@ -11,7 +11,8 @@
 namespace muster {
 namespace {
 
-/// The rest is for the training itself, whose needs are unknown before its first step.
+/// Images may take 1 / kShareOfFree of the free memory. The training needs the rest; how much it needs is
+/// unknown before its first step.
 constexpr std::size_t kShareOfFree = 2;
 
 std::string text(std::size_t bytes) {
@@ -25,7 +26,7 @@ std::string placesOf(std::span<const GpuMemory> gpus) {
   return (gpus.size() > 1 ? "each of " : "") + namesOf(devices);
 }
 
-/// Why a data set of so many bytes should not be on these GPUs as a whole; "" where it may be.
+/// Why a data set of `bytes` bytes should not be on these GPUs as a whole; "" if it may be.
 std::string tooLarge(std::span<const GpuMemory> gpus, std::size_t bytes) {
   const auto fullest = std::ranges::min_element(gpus, {}, &GpuMemory::freeBytes);
   if (bytes <= fullest->freeBytes / kShareOfFree) return {};
@@ -40,7 +41,7 @@ ImagePlacement placeOnCpu(PlacementWish wish) {
   return {.placement = MemoryPlacement::Device, .why = fmt::format("{}; batches name rows of them", kThere)};
 }
 
-/// Of a set that is on a GPU as a whole.
+/// The bytes of a set that is on a GPU as a whole.
 std::size_t bytesOf(const ImageSet& set) {
   return set.pixels().size() + static_cast<std::size_t>(set.size()) * sizeof(std::int64_t);
 }

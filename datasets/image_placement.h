@@ -16,8 +16,8 @@ namespace muster {
 /// Where to store the images while a network trains on them.
 enum class PlacementWish {
   Auto,   ///< on each GPU that computes if they take at most half of its free memory, else on the CPU
-  Host,   ///< on the CPU: each batch is sent
-  Device  ///< whole on each GPU that computes; OutOfMemory in training if they do not fit
+  Host,   ///< on the CPU: each batch is sent to the GPU
+  Device  ///< all on each GPU that computes; OutOfMemory in training if they do not fit
 };
 
 template <>
@@ -35,14 +35,14 @@ struct GpuMemory {
 /// Where the images are, and in which form batches come.
 struct ImagePlacement {
   MemoryPlacement placement = MemoryPlacement::Host;
-  DType features = DType::Float32;  ///< of batches that are gathered on the CPU
-  std::string why = {};             ///< for the user; "" if there is nothing to tell
+  DType features = DType::Float32;  ///< for batches that are gathered on the CPU
+  std::string why = {};             ///< the reason, for the user; "" if there is none
 };
 
 /// Chooses for images and labels of `bytes` in total. Workers on GPUs read the images as bytes, workers on
 /// the CPU as floats. The choice changes no bit of a result.
-/// @param gpus     on which workers compute; none: they are on the CPU.
-/// @param hostWhy  why the images have to stay on the CPU; "" if they need not.
+/// @param gpus  those on which workers compute; none: the workers are on the CPU.
+/// @param hostWhy  why the images must stay on the CPU; "" if they need not.
 ImagePlacement choosePlacement(PlacementWish wish, std::span<const GpuMemory> gpus, std::size_t bytes,
                                std::string_view hostWhy = {});
 

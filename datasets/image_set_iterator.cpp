@@ -26,7 +26,7 @@ struct ImageSetIterator::Resident {
   explicit Resident(std::shared_ptr<const ImageSet> s)
       : set(std::move(s)), pixels(pixelsOf(*set)), labels(labelsOf(*set)) {}
 
-  /// A view, only read.
+  /// A view of the set's pixels; it is only read.
   static Tensor pixelsOf(const ImageSet& set) {
     auto* const bytes = const_cast<std::uint8_t*>(set.pixels().data());
     return Tensor::view(bytes, set.imageShape().prepend(set.size()), DType::UInt8);

@@ -27,7 +27,7 @@ class MnistDataSetIterator : public ImageSetIterator {
                        const DataOptions& options = {});
 };
 
-/// Fashion-MNIST: pictures of clothes in the format of MNIST. MUSTER_FASHION_MNIST_URL replaces the published
+/// Fashion-MNIST: images of clothes in the format of MNIST. MUSTER_FASHION_MNIST_URL replaces the published
 /// address.
 /// Source: Xiao, Rasul, Vollgraf 2017, "Fashion-MNIST: a novel image dataset for benchmarking".
 class FashionMnistDataSetIterator : public ImageSetIterator {

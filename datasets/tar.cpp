@@ -51,7 +51,7 @@ bool isRegularFile(Header header) {
 }
 
 std::string nameOf(Header header) {
-  const bool ustar = text(header, 257, 6) == "ustar";  // GNU's has "ustar  ", and times instead of a prefix
+  const bool ustar = text(header, 257, 6) == "ustar";  // GNU has "ustar  ", and times instead of a prefix
   const auto prefix = ustar ? text(header, 345, 155) : "";
   return fmt::format("{}{}{}", prefix, prefix.empty() ? "" : "/", text(header, 0, 100));
 }

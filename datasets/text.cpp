@@ -87,7 +87,7 @@ std::string encodeUtf8(std::span<const char32_t> characters) {
 }
 
 Vocabulary::Vocabulary(std::span<const char32_t> text) {
-  const std::set<char32_t> all(text.begin(), text.end());  // not a sorted copy of a text that may be long
+  const std::set<char32_t> all(text.begin(), text.end());  // avoids a sorted copy of a long text
   characters_.assign(all.begin(), all.end());
 }
 

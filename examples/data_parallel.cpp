@@ -1,6 +1,6 @@
-// DataParallel as in PyTorch's tutorial: a small model on several devices at once, the sizes that each
-// replica sees and those outside, then a regression trained by hand. `data_parallel --help` lists its
-// options.
+// DataParallel as in PyTorch's tutorial: runs a small model on several devices at once, prints the batch
+// sizes inside and outside the replicas, then trains a regression with a hand-written loop. `data_parallel
+// --help` lists its options.
 
 #include <fmt/format.h>
 
@@ -73,7 +73,7 @@ void printSizes(DataParallel& parallel, const Data& data, std::int64_t batch) {
   });
 }
 
-/// One pass over the data by hand. @return the mean loss of its batches.
+/// One epoch. @return the mean loss of its batches.
 double trainPass(DataParallel& parallel, MultiLayerNetwork& model, const Data& data, std::int64_t batch) {
   double sum = 0;
   Tensor output, gradOutput;
@@ -81,7 +81,7 @@ double trainPass(DataParallel& parallel, MultiLayerNetwork& model, const Data& d
     parallel.zeroGradients();
     parallel.forward(inputs, output);
     gradOutput.resize(output.shape(), DType::Float32);
-    // The gradient of the mean over the whole batch: replicas add theirs up.
+    // This is the gradient of the whole batch's mean loss; the replicas' gradients are summed.
     sum += loss(Loss::MeanSquaredError, output, targets, {}, gradOutput, 0, model.context()).sum;
     parallel.backward(gradOutput, nullptr);
     parallel.updateParameters(kLearningRate);
@@ -107,7 +107,7 @@ int run(const Options& options) {
 
 int readAndRun(int argc, const char* const* argv) {
   Options options;
-  example::DeviceOption device(example::Unasked::Cpu);  // a regression of ten numbers gains nothing on a GPU
+  example::DeviceOption device(example::Unasked::Cpu);  // this model is too small to gain from a GPU
   example::CommandLine line(
       "Runs a small model on several devices at once: prints what each replica gets of a batch,\n"
       "then trains a regression by hand.\n\n");

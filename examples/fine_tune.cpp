@@ -1,5 +1,5 @@
-// Fine-tuning: a ResNet-18 with the weights of PyTorch's state dict, a new head, and a training of the head
-// alone with several workers. `fine_tune --help` lists what the program can be told.
+// Fine-tunes a ResNet-18 with the weights of a PyTorch state dict and a new head: several workers train only
+// the head. `fine_tune --help` lists the options.
 
 #include <fmt/format.h>
 
@@ -51,8 +51,8 @@ struct Options {
   bool imagenet = false;
 };
 
-/// The colours that torchvision's weights were trained on: each channel with its mean taken off, and divided
-/// by its standard deviation.
+/// The normalisation of colours with which torchvision's weights were trained: each channel minus its mean,
+/// divided by its standard deviation.
 struct ImagenetColours {
   static constexpr std::string_view kType = "imagenet-colours";
   static constexpr float kMean[] = {0.485f, 0.456f, 0.406f}, kDeviation[] = {0.229f, 0.224f, 0.225f};
@@ -68,7 +68,7 @@ struct ImagenetColours {
   void validate() const {}
 };
 
-/// The images of some classes, which become classes from 0 on, in as many channels as the network reads.
+/// The images of some classes, renumbered from 0, with as many channels as the network reads.
 std::shared_ptr<const ImageSet> part(const ImageSet& set, int firstClass, int classes,
                                      std::int64_t channels) {
   const Shape& shape = set.imageShape();
@@ -86,7 +86,7 @@ std::shared_ptr<const ImageSet> part(const ImageSet& set, int firstClass, int cl
                                     classes, set.origin());
 }
 
-/// What the weights are of: the first convolution is called so by torchvision.
+/// The shape of the weights' first convolution, by its name in torchvision.
 Shape firstConvolution(const std::filesystem::path& path) {
   const Safetensors file = readSafetensors(path);
   const Tensor* const stem = file.find("conv1.weight");
@@ -104,7 +104,7 @@ ComputationGraphConfiguration configurationOf(const ImageSet& images, std::int64
   return configuration;
 }
 
-/// A file to begin with: a small network that has learnt the digits 0 to 4.
+/// Writes the weights to start from: a small network trained on the digits 0 to 4.
 void writeBackbone(const ImageSet& digits, const Options& o) {
   const auto few = part(digits, 0, 5, 1);
   ComputationGraph network(configurationOf(*few, 8, o));
@@ -116,7 +116,7 @@ void writeBackbone(const ImageSet& digits, const Options& o) {
              o.backbone.string());
 }
 
-/// Writes what `--json` asks for.
+/// Writes the file of `--json`.
 void writeJson(const Options& o, const example::DataSets& data, const std::filesystem::path& weights,
                std::string_view plan, const std::vector<example::EpochResult>& epochs) {
   const auto putOptions = [&](JsonWriter& json) {
@@ -146,7 +146,7 @@ int run(const Options& o) {
   const auto images = part(*data.train->set(), firstClass, classes, stem[1]),
              others = part(*data.test->set(), firstClass, classes, stem[1]);
   auto configuration = configurationOf(*images, stem[0], o);
-  for (auto& vertex : configuration.vertices)  // all but the head: frozen, or slower to learn
+  for (auto& vertex : configuration.vertices)  // all but the head: frozen, or a lower learning rate
     if (vertex.name != "output")
       vertex.layer = o.backboneRate > 0 ? vertex.layer.learningRate(o.backboneRate) : vertex.layer.frozen();
   ComputationGraph network(configuration);

@@ -1,6 +1,6 @@
-// Trains LeNet on several devices with the parts of data-parallel training in the program's own hands, as
-// "multi-GPU from scratch" of MXNet does: no model class, no ParallelWrapper. `trainBatch` is the story; the
-// network, written with operations alone, is in lenet_from_scratch/lenet.cpp.
+// Trains LeNet on several devices with a hand-written data-parallel loop, as MXNet's "multi-GPU from scratch"
+// does: no model class, no ParallelWrapper. Begin with `trainBatch`; the network, written with operations
+// alone, is in lenet_from_scratch/lenet.cpp.
 
 #include <fmt/format.h>
 
@@ -37,8 +37,8 @@ namespace {
 using example::LeNet;
 using example::Options;
 
-/// What one device holds: parameters and gradients of its own, and LeNet planned for each size of batch that
-/// it has met.
+/// The state of one device: its copy of parameters and gradients, and LeNet planned for each batch size that
+/// has occurred.
 class Replica {
  public:
   Replica(std::span<const Tensor> initialParameters, Device device)
@@ -51,25 +51,25 @@ class Replica {
     return network(batch).forward(batch.features[0].value, parameters);
   }
 
-  /// The gradients of the loss of this piece of a batch, whose examples are `examples` in all: divided by
-  /// that number, so that the sum over the pieces is the gradient of the whole batch's mean loss.
+  /// Computes the gradients of the loss on this piece of a batch. The whole batch has `examples`; the loss is
+  /// divided by this number, so that the sum over the pieces is the gradient of the batch's mean loss.
   /// @return the summed loss of the piece.
   double computeGradients(const Batch& piece, std::int64_t examples) {
     forward(piece);
     const ContextScope scope(context);
     const double lossSum =
         network(piece).backward(piece.labels[0].value, static_cast<double>(examples), parameters, gradients);
-    context.synchronize();  // a GPU has only been told what to do, and another one reads the gradients next
+    context.synchronize();  // on a GPU the work is only enqueued; another GPU reads the gradients next
     return lossSum;
   }
 
-  /// For a batch of so few examples that this device gets none.
+  /// Sets the gradients to zero, for a batch with fewer examples than devices.
   void clearGradients() {
     for (Tensor& gradient : gradients) setZero(gradient, context);
     context.synchronize();
   }
 
-  /// What it predicts for a batch on the CPU: logits [N, 10], there.
+  /// The predictions for a batch on the CPU: logits [N, 10], on the CPU.
   Tensor predict(const Batch& batch) {
     const auto there = splitAndLoad(batch, std::array{context.device()});
     const Tensor& logits = forward(there.front());
@@ -90,10 +90,10 @@ class Replica {
     return networks_.try_emplace(batch.examples(), batch.examples(), context).first->second;
   }
 
-  std::map<std::int64_t, LeNet> networks_;  // [examples a batch]
+  std::map<std::int64_t, LeNet> networks_;  // [batch size]
 };
 
-using Replicas = std::deque<Replica>;  // [device]; they stay where they are, for networks know their context
+using Replicas = std::deque<Replica>;  // [device]; a deque, because networks refer to their replica's context
 
 Replicas makeReplicas(const Options& options) {
   const auto parameters = example::initialParameters(static_cast<std::uint64_t>(options.seed));
@@ -102,7 +102,7 @@ Replicas makeReplicas(const Options& options) {
   return replicas;
 }
 
-/// Adds up the gradients of all devices; all hold the sum then.
+/// Adds up the gradients of all devices; afterwards all hold the sum.
 void sumGradients(Replicas& replicas) {
   for (std::size_t p = 0; p < example::kParameters; ++p) {
     std::vector<Tensor> gradients;  // [device]
@@ -112,8 +112,8 @@ void sumGradients(Replicas& replicas) {
   replicas.front().context.synchronize();
 }
 
-/// One step on all devices: the step that one device would take on the whole batch, but for rounding. The
-/// parameters are the same on all of them before and after. @return the summed loss.
+/// One step on all devices, equal up to rounding to a step of one device on the whole batch. All devices have
+/// the same parameters before and after. @return the summed loss.
 double trainBatch(const Batch& batch, Replicas& replicas, double learningRate) {
   std::vector<Device> devices;
   for (const Replica& replica : replicas) devices.push_back(replica.context.device());
@@ -159,7 +159,7 @@ EpochResult trainEpoch(std::int64_t epoch, DataSetIterator& data, Replicas& repl
   return {progress.loss(), progress.elapsed().count()};
 }
 
-/// The share of the images that the first device reads right; all devices would read the same.
+/// The accuracy, computed on the first device; all devices have the same parameters.
 double validate(DataSetIterator& data, Replica& first) {
   Evaluation evaluation(LeNet::kClasses);
   data.reset(0);
@@ -187,8 +187,8 @@ std::vector<Tensor> load(const std::filesystem::path& path) {
   return parameters;
 }
 
-/// Saves the parameters, and loads them again to see that they came out whole: a network with those of the
-/// file gives the same outputs for a first batch of the images to validate with.
+/// Saves the parameters, loads them again, and checks that a network with the loaded ones gives the same
+/// outputs for the first validation batch.
 void saveAndCheck(Replica& trained, DataSetIterator& images, const std::filesystem::path& path) {
   example::writeHereOrElsewhere(path, [&](const std::filesystem::path& file) { save(trained, file); });
   Replica loaded(load(path), trained.context.device());

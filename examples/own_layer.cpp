@@ -1,6 +1,6 @@
-// A layer of your own: what it computes, forward and backward, from the operations of core/ops; then all
-// that the library's layers can do. Its gradient is checked, it is trained by two workers, saved and loaded.
-// `own_layer --help` lists what the program can be told.
+// A layer of your own: its forward and backward pass, written with the operations of core/ops. The program
+// checks its gradient, trains it with two workers, saves it and loads it.
+// `own_layer --help` lists the options.
 
 #include <fmt/format.h>
 
@@ -25,15 +25,15 @@ using namespace muster;
 
 namespace {
 
-constexpr std::uint64_t kDrawing = 20;  // what the digits are drawn from
+constexpr std::uint64_t kDrawing = 20;  // the seed of the generated digits
 
 constexpr std::string_view kIntroduction =
     R"(Adds a layer of your own to the library's: checks its gradient, trains a network that has it on digits that
 the program draws, saves the network and loads it again.
 )";
 
-/// What a TanhSkip runs for one size of batch: h = tanh(W x + b), y = x + alpha h. Whatever a pass
-/// needs is allocated here, so that a training step allocates nothing.
+/// The passes of a TanhSkip for one batch size: h = tanh(W x + b), y = x + alpha h. Allocates all memory
+/// here, so that a training step allocates nothing.
 class TanhSkipProgram final : public ModuleProgram {
  public:
   TanhSkipProgram(const ModuleBinding& binding, Context& context)
@@ -57,17 +57,17 @@ class TanhSkipProgram final : public ModuleProgram {
     axpy(alpha(), gradY, gradHidden_, context_);
     activationBackward(Activation::Tanh, {}, hidden_, gradHidden_, gradHidden_, context_);
     dense_->backwardWeights(x, gradHidden_, gradients_[kWeight], gradients_[kBias]);
-    if (!gradX.defined()) return;  // nothing before this layer asks for it
+    if (!gradX.defined()) return;  // no layer before this one needs it
     dense_->backwardData(gradHidden_, parameters_[kWeight], gradX);
     axpy(1, gradY, gradX, context_);
   }
 
  private:
-  enum : std::size_t { kWeight, kBias, kAlpha };  // as TanhSkip::parameters has them
+  enum : std::size_t { kWeight, kBias, kAlpha };  // in the order of TanhSkip::parameters
 
   double alpha() const { return parameters_[kAlpha].data<float>()[0]; }
 
-  /// Always added up in the same order, so that every run has the same bits.
+  /// Always sums in the same order, so that every run gives the same bits.
   static double dot(const Tensor& a, const Tensor& b) {
     double sum = 0;
     for (std::int64_t i = 0; i < a.elements(); ++i) sum += double{a.data<float>()[i]} * b.data<float>()[i];
@@ -76,15 +76,14 @@ class TanhSkipProgram final : public ModuleProgram {
 
   Context& context_;
   std::unique_ptr<DensePlan> dense_;
-  std::vector<Tensor> parameters_, gradients_;  // views of the network's
+  std::vector<Tensor> parameters_, gradients_;  // views of the network's blocks
   Tensor hidden_, gradHidden_;
 };
 
-/// The layer: y = x + alpha tanh(W x + b), [F] to [F], with a factor alpha that is learnt, too. Its options,
-/// the parameters that it wants, and the program for a batch. No base class: a struct with these members is a
-/// layer.
+/// The layer: y = x + alpha tanh(W x + b), [F] to [F], with a learnable factor alpha. It has options,
+/// parameters, and a program for a batch. It needs no base class: a struct with these members is a layer.
 struct TanhSkip {
-  static constexpr std::string_view kType = "tanhskip";  // what files call it
+  static constexpr std::string_view kType = "tanhskip";  // its name in files
   static constexpr bool kFlatInput = true;               // takes [F]; images are flattened before it
 
   double initialScale = 0.5;
@@ -112,8 +111,8 @@ struct TanhSkip {
   }
 };
 
-/// Holds the layer's gradient against central differences of the loss. Another layer with parameters stands
-/// before it, so that the gradient by its input is checked, too.
+/// Compares the layer's gradient with central differences of the loss. A layer with parameters comes before
+/// it, so that the gradient of its input is checked, too.
 bool checkLayer() {
   MultiLayerNetwork network(
       {.seed = 1, .inputShape = {6}, .layers = {Dense{.units = 5}, TanhSkip{}, Output{.classes = 3}}});
@@ -157,7 +156,7 @@ int run(const example::SmallTraining& options) {
   }
 
   network.save(options.model);
-  Layer::registerType<TanhSkip>();  // so that files may name it
+  Layer::registerType<TanhSkip>();  // so that it can be loaded from files
   const auto loaded = MultiLayerNetwork::load(options.model);
   const bool same = sameOutputs(network, *loaded, test);
   fmt::print("saved and loaded: {}; its outputs are {}\n", options.model,

@@ -1,6 +1,6 @@
-// A model of your own: a class with three functions that ParallelWrapper trains like any network. What it
-// computes is LeNet as lenet_from_scratch wrote it with operations alone; it could as well be another
-// library's network. `own_model --help` lists what the program can be told.
+// A model of your own: a class with three functions that ParallelWrapper trains like any network. It
+// computes LeNet as lenet_from_scratch does, with operations alone; it could also call another library.
+// `own_model --help` lists the options.
 
 #include <fmt/format.h>
 
@@ -24,7 +24,7 @@ using namespace muster;
 
 namespace {
 
-constexpr std::uint64_t kDrawing = 20;  // what the digits are drawn from
+constexpr std::uint64_t kDrawing = 20;  // the seed of the generated digits
 
 constexpr std::string_view kIntroduction =
     R"(Trains a model of your own, a class with three functions, with several workers on digits that the program
@@ -58,7 +58,7 @@ class OwnModel final : public Model {
     return std::make_unique<OwnModel>(trainingOptions(), seed_, &context);
   }
 
-  /// The mean loss of the batch; its gradient goes to the block of gradients.
+  /// Computes the mean loss of the batch and writes its gradient to the block of gradients.
   StepTicket gradient(const Batch& batch) override {
     const auto examples = static_cast<double>(batch.examples());
     LeNet& lenet = network(batch.examples());
@@ -69,7 +69,7 @@ class OwnModel final : public Model {
 
   std::span<StateBlock> blocks() override { return blocks_; }
 
-  /// Each class's probability, [N, 10].
+  /// Writes each class's probability, [N, 10].
   void output(const Batch& batch, Tensor& out) override {
     const Tensor& logits = network(batch.examples()).forward(batch.features[0].value, parameters_);
     out.resize(logits.shape(), DType::Float32);
@@ -92,7 +92,7 @@ class OwnModel final : public Model {
   }
 
  private:
-  /// Planned for each size of batch when it first comes.
+  /// LeNet for a batch size; planned at the first batch of this size.
   LeNet& network(std::int64_t examples) {
     const ContextScope scope(context());
     return networks_.try_emplace(examples, examples, context()).first->second;
@@ -101,7 +101,7 @@ class OwnModel final : public Model {
   std::uint64_t seed_;
   std::vector<StateBlock> blocks_;              // parameters, gradients
   std::vector<Tensor> parameters_, gradients_;  // [Parameter], views of the blocks
-  std::map<std::int64_t, LeNet> networks_;      // [examples a batch]
+  std::map<std::int64_t, LeNet> networks_;      // [batch size]
 };
 
 int run(const example::SmallTraining& options) {
@@ -120,7 +120,7 @@ int run(const example::SmallTraining& options) {
   }
 
   model.save(options.model);
-  OwnModel loaded(training, seed + 1);  // begins with other parameters
+  OwnModel loaded(training, seed + 1);  // has other initial parameters
   loaded.load(options.model);
   const bool same = sameOutputs(model, loaded, test);
   fmt::print("saved and loaded: {}; its outputs are {}\n", options.model,

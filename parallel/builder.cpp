@@ -14,7 +14,7 @@ namespace muster {
 namespace {
 
 constexpr int kMostWorkers = 1024;
-constexpr int kMostWorkersOnGpu = 32;  // as many as one kernel merges
+constexpr int kMostWorkersOnGpu = 32;  // the most that one kernel merges
 constexpr std::int64_t kMostPrefetched = 1 << 20;
 
 /// As in "cpu, cuda:0".
@@ -227,7 +227,7 @@ ParallelWrapper Builder::build() {
   options_.strategy = resolveStrategy();
   const auto strategy = o.strategy.make();
   checkNodes(o, *strategy);
-  strategy->blocks(o.workers * o.nodes.nodes());  // refuses what is wrong for so many workers
+  strategy->blocks(o.workers * o.nodes.nodes());  // throws if it cannot merge so many workers
   require(o.prefetchBuffer >= 0 && o.prefetchBuffer <= kMostPrefetched,
           "prefetchBuffer must be between 0 and {} batches, got {}", kMostPrefetched, o.prefetchBuffer);
   require(o.threadsPerWorker >= 1 && o.threadsPerWorker <= kMostWorkers,

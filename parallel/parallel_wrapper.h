@@ -40,8 +40,8 @@ struct ParallelOptions {
 
 /// Trains a model with several workers at once. Each worker is a thread with a full replica of the model on
 /// its device. Of W workers, worker b mod W gets batch b of an epoch. Every `averagingFrequency` iterations
-/// the replicas are replaced by their mean, weighted by what each has trained. After `fit()` the user's model
-/// is the merged model.
+/// their mean replaces the replicas; it is weighted by the examples that each has trained. After `fit()` the
+/// user's model is the merged model.
 ///
 ///     auto wrapper = ParallelWrapper::Builder(model).workers(2).averagingFrequency(3).build();
 ///     wrapper.fit(iterator);
@@ -65,23 +65,23 @@ class ParallelWrapper {
   ///
   /// After a checkpoint was loaded into the model (see CheckpointListener), training continues from it. If it
   /// was made within an epoch, the rest of that epoch is the first of the `epochs`. So
-  /// `fit(data, wanted - model.epoch())` ends with the bits of a run that was not interrupted. The rule,
+  /// `fit(data, wanted - model.epoch())` ends with the same bits as a run that was not interrupted. The rule,
   /// workers and data must be the same; prefetch buffer, pinning and listeners may differ. With another rule
   /// or number of workers all workers start from the merged copy, and a log line says so.
   ///
-  /// With `averageUpdaters(false)` each worker keeps its updater's state over `fit()` calls, and the user's
-  /// model gets the mean of these states, weighted by the examples each worker trained in this call. Merges
-  /// leave them out. So after a failure the user's model has the updater's state that a listener last saw in
-  /// this call (by `trainer.model()` in a merge), or else that of the start, and the workers restart from it.
+  /// With `averageUpdaters(false)` each worker keeps its updater's state over `fit()` calls, and merges do
+  /// not change it. When `fit()` ends, the user's model gets the mean of these states, weighted by the
+  /// examples each worker trained in this call. After a failure it has the updater's state that a listener
+  /// last read in this call (`trainer.model()` in a merge), else that of the start; workers restart from it.
   ///
-  /// With shared gradients the updater's state and statistics of the user's model are those of the last
-  /// resynchronisation; every fit ends with one.
+  /// With shared gradients the user's model has the updater's state and the statistics of the last
+  /// resynchronisation. Every `fit()` ends with one.
   ///
   /// @throws InvalidArgument for epochs < 0, from inside a listener, or for a model that the training mode
   ///         cannot train (SharedGradients wants float32); TrainingError naming the worker, device and batch
   ///         (or the iterator or listener) for any failure. The user's model then holds the state of the last
-  ///         merge (that of the start if there was none, or if with synchronous gradients every replica has
-  ///         failed in its update; the updater's with `averageUpdaters(false)` as above), all threads are
+  ///         merge, or of the start if there was none or, with synchronous gradients, if every replica failed
+  ///         in its update (for the updater's state with `averageUpdaters(false)` see above). All threads are
   ///         idle, and the wrapper can be used again. If a GPU is lost, merges on it are lost, too: the model
   ///         keeps the state of the start, or what a listener has read since.
   void fit(DataSetIterator& data, std::int64_t epochs = 1);
@@ -89,9 +89,9 @@ class ParallelWrapper {
   /// cannot be lost.
   void fit(DataSetIterator& data, std::int64_t epochs, const std::stop_token& stop);
 
-  /// Evaluates the user's model with all workers: worker b mod W gets batch b, and the counts are those of
-  /// `evaluate(model, data)` for any number of workers. Replicas take the model's state meanwhile and get
-  /// their own back afterwards, so the next `fit()` computes the same bits as without. Meanwhile each worker
+  /// Evaluates the user's model with all workers: worker b mod W gets batch b, and the counts equal those of
+  /// `evaluate(model, data)` for any number of workers. Replicas take the model's state for this time and get
+  /// their own back afterwards, so an evaluation does not change the bits of the next `fit()`. Each worker
   /// needs memory for another copy of the model's state. The iterator is reset to epoch 0.
   ///
   /// Listeners may call it, too (or `Trainer::evaluate`), wherever they are called on the thread that called
@@ -138,7 +138,7 @@ class ParallelWrapper::Builder {
     return *this;
   }
 
-  // Other words for `strategy(...)`, not to be mixed with it.
+  // Shorter forms of `strategy(...)`; do not use both.
 
   /// One of the library's three common strategies. Default: averaging.
   Builder& trainingMode(TrainingMode mode);
@@ -147,8 +147,8 @@ class ParallelWrapper::Builder {
   /// Merges every iteration until the model has finished this many iterations, then at the averaging
   /// frequency (Period::postLocal). Default 0.
   Builder& synchronousUntil(std::int64_t iteration);
-  /// As Averaging::updaterState: true is UpdaterState::Average, false Keep. Default true. `fit` says what
-  /// the user's model holds if it is false.
+  /// As Averaging::updaterState: true is UpdaterState::Average, false is Keep. Default true. See `fit` for
+  /// what the user's model holds if it is false.
   Builder& averageUpdaters(bool average);
   /// As Averaging::measureDivergence. Default false.
   Builder& measureDivergence(bool measure);
@@ -163,7 +163,7 @@ class ParallelWrapper::Builder {
   /// Worker i of W runs on device i mod D, as in `Device::parseList("cuda:0,cuda:1")`: several replicas may
   /// share a GPU, at most 32. Default: the CPU. GPUs and the CPU cannot be mixed.
   Builder& devices(std::vector<Device> devices);
-  /// How workers multiply float32 numbers; parameters, updates and merges stay float32. Default: TF32 where a
+  /// How workers multiply float32 numbers; parameters, updates and merges stay float32. Default: TF32 if a
   /// GPU has it, else fp32. A CPU may have fp32 and bf16 (`whyNoMathMode`); `plan()` says the mode.
   Builder& mathMode(MathMode mode);
   /// Threads that one worker's operations use on the CPU. Default 1. 1 to 1024.
@@ -174,18 +174,18 @@ class ParallelWrapper::Builder {
   Builder& pinThreads(bool pin);
   /// Listeners of either scope; replaces earlier ones.
   Builder& listeners(Listeners listeners);
-  /// Trains on several nodes at once (see Nodes), of CPUs. Merged listeners are called on node 0 alone, but
+  /// Trains on several nodes at once (see Nodes), on CPUs. Merged listeners are called on node 0 alone, but
   /// a NodeListener on all; worker listeners on the node of their worker. `stopFit` on any node stops all at
   /// the end of their round. A node that fails, or is silent for too long, ends `fit` on all others with a
   /// TrainingError that names it; the model then holds the last committed merge, and the connection cannot be
   /// used again. Each node skips the other nodes' batches (DataSetIterator::skip), so an iterator that cannot
-  /// skip reads them. All nodes call `evaluate` and get the counts of one; in a listener of node 0 it is that
-  /// node's own. Where workers keep state of their own, a checkpoint is a model alone, and the user's model
-  /// has the mean of their updaters' states only when `fit` has ended. Default: one node, which is refused if
+  /// skip reads them. All nodes call `evaluate` and get the counts of one process; in a listener of node 0
+  /// that node evaluates alone. If each worker keeps its updater's state, a checkpoint is a model only, and
+  /// the user's model has the mean of these states only after `fit`. Default: one node, which is an error if
   /// a launcher has started several processes: each would train the whole model. `Nodes()` allows that.
   Builder& nodes(Nodes nodes);
-  /// Each mean adds up the workers in this many groups (worker w is in group w mod groups), then the groups:
-  /// one process gets the bits of that many nodes. Must divide `workers`. Default 1. CPU only.
+  /// Each mean adds up the workers in this many groups (worker w is in group w mod groups), then the groups,
+  /// so one process gives the bits of that many nodes. Must divide `workers`. Default 1. CPU only.
   Builder& groups(int count);
   /// For tests: replaces parts of the implementation.
   Builder& internals(const detail::Internals& internals);
@@ -201,7 +201,7 @@ class ParallelWrapper::Builder {
 
   Model& model_;
   ParallelOptions options_;
-  // As the user asked; nothing where the user did not.
+  // As the user has set them; empty if not set.
   std::optional<AnyStrategy> strategy_;
   std::optional<TrainingMode> trainingMode_;
   std::optional<std::int64_t> averagingFrequency_, synchronousUntil_;

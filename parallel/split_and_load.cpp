@@ -33,7 +33,7 @@ void requireRows(const std::vector<NamedTensor>& tensors, std::int64_t rows) {
 
 std::vector<NamedTensor> load(const std::vector<NamedTensor>& tensors, Part rows, Device device) {
   std::vector<NamedTensor> pieces;
-  // What rows of a resident data set are named is read on the CPU.
+  // Row indices into a resident data set are read on the CPU.
   for (const auto& [name, value, source] : tensors)
     pieces.push_back({name, load(value, rows, source ? Device::cpu() : device), source});
   return pieces;

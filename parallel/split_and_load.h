@@ -12,7 +12,7 @@ namespace muster {
 /// Splits a tensor by its rows (its first dimension) into one piece for each device and puts each piece on
 /// its device, for training loops of your own (as `split_and_load` of MXNet).
 ///
-/// Of n rows and k devices, each gets n / k. If k does not divide n, that is refused, unless `evenSplit`
+/// Of n rows, each of k devices gets n / k. If k does not divide n, that is an error, unless `evenSplit`
 /// is false: then the first n mod k pieces hold one row more than the others, and if n < k only the first n
 /// devices get a piece.
 ///
@@ -24,8 +24,8 @@ namespace muster {
 std::vector<Tensor> splitAndLoad(const Tensor& tensor, std::span<const Device> devices,
                                  bool evenSplit = true);
 
-/// Splits a batch likewise, its features, labels and masks together. Each piece's stamp is the batch's, with
-/// the `firstExample` of its own rows, so that random streams draw what they draw for the whole batch.
+/// Splits a batch likewise, its features, labels and masks together. Each piece has the batch's stamp, with
+/// the `firstExample` of its own rows, so random numbers (dropout) are the same as for the whole batch.
 /// @throws InvalidArgument as above, and naming a tensor that has not as many rows as the batch has examples.
 std::vector<Batch> splitAndLoad(const Batch& batch, std::span<const Device> devices, bool evenSplit = true);
 

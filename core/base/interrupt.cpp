@@ -21,7 +21,7 @@ std::atomic<int> inHandler{0};
 std::atomic<bool> taken{false};
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
-/// Only calls that are safe in a handler, which `request_stop` is not.
+/// Calls only async-signal-safe functions; `request_stop` is not one.
 void onSignal(int) {
   const int savedError = errno;
   ++inHandler;
@@ -40,7 +40,7 @@ void exitOnInterrupt() {
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
   struct sigaction hangUp {};
-  // `nohup` has it ignored, and wants the program to go on.
+  // `nohup` ignores SIGHUP so that the program continues.
   if (::sigaction(SIGHUP, nullptr, &hangUp) == 0 && hangUp.sa_handler != SIG_IGN)
     ::sigaction(SIGHUP, &action, nullptr);
 }
@@ -52,7 +52,7 @@ Interrupt::Interrupt(std::string_view notice) {
     char byte = kEnd;
     while (::read(pipe_[0], &byte, 1) < 0 && errno == EINTR) continue;
     if (byte != kSignal) return;
-    log(LogLevel::Info, notice);  // above a bar that is drawn, and in place of the ^C that was typed
+    log(LogLevel::Info, notice);  // the line appears above a progress bar and replaces the typed ^C
     stop_.request_stop();
   };
   try {

@@ -50,7 +50,7 @@ void log(LogLevel level, std::string_view text) noexcept {
       send(level, text);
     else
       send(level, prefix + std::string(text));
-  } catch (...) {  // logging is used in destructors: a line is lost rather than the process
+  } catch (...) {  // destructors log: losing a line is better than ending the process
   }
 }
 

@@ -10,8 +10,8 @@ struct Form {
   char32_t least;
 };
 
-/// Length 0 if no character begins with `lead`: 0xC0 and 0xC1 would be overlong, 0xF5 and above beyond
-/// U+10FFFF.
+/// Length 0 if `lead` cannot start a character: 0xC0 and 0xC1 start overlong forms only, 0xF5 and above
+/// exceed U+10FFFF.
 Form formOf(unsigned lead) {
   if (lead < 0x80) return {1, lead, 0};
   if (lead >= 0xC2 && lead < 0xE0) return {2, lead & 0x1Fu, 0x80};

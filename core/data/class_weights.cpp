@@ -32,7 +32,7 @@ ClassWeights::ClassWeights(DataSetIterator& data, std::vector<float> weights, st
 
 bool ClassWeights::next(Batch& batch) {
   const std::string_view name = output_.empty() ? "class weights" : std::string_view(output_);
-  NamedTensor mask;  // of the batch when it was here before, for its memory
+  NamedTensor mask;  // reuses the memory of the mask that an earlier call added to this batch
   mask.name = name;
   const auto isOurs = [&](const NamedTensor& one) { return one.name == name; };
   if (const auto ours = std::ranges::find_if(batch.masks, isOurs);

@@ -12,7 +12,7 @@ namespace muster {
 /// label mask is multiplied by the weights; with a label at each time step, so is the mask "features".
 ///
 /// Labels are int64 classes [N] or [N, T], or float32 [N, C] or [N, T, C] over C classes, whose weight is
-/// sum_c label_c w_c. Give it to `fit` alone: an evaluation counts examples alike.
+/// sum_c label_c w_c. Pass it to `fit` only: an evaluation gives all examples the same weight.
 class ClassWeights final : public DataSetIterator {
  public:
   /// @param data     must outlive it.

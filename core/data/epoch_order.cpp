@@ -26,7 +26,7 @@ EpochOrder::EpochOrder(std::int64_t count, std::optional<std::uint64_t> shuffleS
 void EpochOrder::reset(std::int64_t epoch) {
   position_ = 0;
   if (!seed_) return;
-  // Always from the identity, so an epoch's order does not depend on earlier epochs.
+  // Start from the identity, so that an epoch's order does not depend on earlier epochs.
   std::iota(order_.begin(), order_.end(), std::int64_t{0});
   const RandomStream stream(*seed_, "shuffle", epoch);
   for (std::size_t i = order_.size(); i-- > 1;) std::swap(order_[i], order_[stream.below(i, i + 1)]);
@@ -40,7 +40,7 @@ std::span<const std::int64_t> EpochOrder::take(std::int64_t most) {
 
 std::int64_t EpochOrder::skip(std::int64_t batches, std::int64_t batch) {
   const std::int64_t left = (remaining() + batch - 1) / batch;
-  // Clamped first: a number from a file may be anything.
+  // Clamp first: a number read from a file may overflow the product.
   return static_cast<std::int64_t>(take(batch * std::clamp<std::int64_t>(batches, 0, left)).size());
 }
 

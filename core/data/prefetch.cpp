@@ -39,7 +39,7 @@ class PrefetchingIterator::Reader {
     request(epoch);
   }
 
-  /// Whether `skip` can, which must know where the reading began.
+  /// Whether `skip` is available: it must know where reading began.
   bool skips() const { return fresh_ || epoch_; }
   std::int64_t skip(std::int64_t batches) {
     finish();  // the thread waits for a request from now on, so inner_ may be used here

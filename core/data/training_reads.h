@@ -4,8 +4,8 @@
 
 namespace muster {
 
-/// While it lives, a training reads this iterator: an evaluation would move it on, and the training would
-/// miss batches without a word. Thread-safe.
+/// While it lives, a training reads this iterator: an evaluation would advance it, and the training would
+/// miss batches without an error. Thread-safe.
 class TrainingReads {
  public:
   /// @throws std::bad_alloc
@@ -18,7 +18,7 @@ class TrainingReads {
   const DataSetIterator& data_;
 };
 
-/// For evaluations, by whatever object. @throws InvalidArgument if a training of this process reads the
+/// Called by every evaluation. @throws InvalidArgument if a training of this process reads the
 /// iterator.
 void requireNotRead(const DataSetIterator& data);
 

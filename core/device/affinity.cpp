@@ -12,7 +12,7 @@
 namespace muster {
 namespace {
 
-/// Pins the calling thread and its loops' other threads, which libgomp keeps after the loop.
+/// Pins the calling thread and the threads of its OpenMP loops, which libgomp keeps after the loop.
 bool pinAll(const std::vector<int>& cores, int threads) {
   cpu_set_t set;
   CPU_ZERO(&set);

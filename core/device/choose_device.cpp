@@ -10,7 +10,7 @@
 namespace muster {
 namespace {
 
-/// Whether a GPU's driver has left its mark (WSL's is another one), whatever this build makes of it.
+/// Whether a GPU driver's device file exists (WSL's has another name), even if this build cannot use it.
 bool driverIsInstalled() {
   std::error_code unreadable;
   return std::filesystem::exists("/dev/nvidiactl", unreadable) ||
@@ -31,7 +31,7 @@ MachineGpus MachineGpus::here() {
 
 ChosenDevice chooseDevice(const MachineGpus& machine) {
   if (machine.gpus.empty()) return {.why = machine.hasDriver ? fmt::format("cpu: {}", machine.whyNone) : ""};
-  std::string unusable;  // GPUs before this one
+  std::string unusable;  // the reasons why earlier GPUs cannot be used
   for (const Device gpu : machine.gpus) {
     const auto why = machine.whyUnusable(gpu);
     if (why.empty()) return {gpu, fmt::format("{}, {}{}", gpu.toString(), machine.nameOf(gpu), unusable)};

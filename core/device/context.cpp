@@ -22,8 +22,8 @@ namespace {
 
 thread_local int openScopes = 0;
 
-/// Operations run on threads of the OpenMP library, which ends the process where the system refuses one. So
-/// as many are started here once, which can be refused with an error, and then at once those of the library.
+/// The OpenMP library ends the process if the system refuses it a thread. So start the same number of trial
+/// threads first, which throws if one is refused, then let the library start its own.
 void requireThreads(int threads) {
   struct Release {
     std::atomic<bool>& released;
@@ -40,15 +40,15 @@ void requireThreads(int threads) {
       trial.push_back(
           startThread(fmt::format("an operation, {} of {},", i, threads), [&] { released.wait(false); }));
   }
-  std::atomic<int> running{0};  // an empty loop would be removed
+  std::atomic<int> running{0};  // the compiler would remove an empty parallel region
 #pragma omp parallel num_threads(threads)
   ++running;
 }
 
 ContextOptions checked(Device device, ContextOptions options) {
   require(options.threads >= 1, "context: expected at least 1 thread, got {}", options.threads);
-  // LLVM's OpenMP library opens files at its first call, and waits for ever where it cannot: better now than
-  // in the middle of a training, which has more of them open.
+  // LLVM's OpenMP library opens files at its first call and hangs if it cannot. Call it now: in the middle of
+  // a training more files are open.
   omp_get_max_threads();
   if (device.isCpu() && options.threads > 1) requireThreads(options.threads);
   return options;
@@ -108,7 +108,7 @@ SideStreamScope::~SideStreamScope() {
   try {
     join();
   } catch (const std::exception& error) {
-    // While an exception leaves the scope, that it cannot be joined follows from that.
+    // If an exception is leaving the scope, that exception caused the failed join: no second message.
     if (std::uncaught_exceptions() == 0) logWarning("{}", error.what());
   }
 }

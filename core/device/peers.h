@@ -4,8 +4,8 @@
 
 namespace muster {
 
-/// The workers that train replicas of one model together, as one of them sees the others. A layer whose
-/// result depends on all workers' batches gets it from the Context; other layers cost nothing.
+/// The workers that train replicas of one model together, for one of them. A layer whose result depends on
+/// all workers' batches gets this object from the Context; other layers cost nothing.
 class Peers {
  public:
   virtual ~Peers() = default;

@@ -13,7 +13,7 @@
 namespace muster {
 namespace {
 
-constexpr int kLossBits = 40;  // of a loss, after the binary point
+constexpr int kLossBits = 40;  // fraction bits of a fixed-point loss
 
 double quotient(std::int64_t part, std::int64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
@@ -45,7 +45,7 @@ Place placeOf(std::span<const float> row, std::int64_t actual) {
   return place;
 }
 
-/// What was predicted for the example's own class.
+/// The predicted probability of the example's true class.
 double probabilityOf(std::span<const float> row, std::int64_t actual) {
   if (row.size() > 1) return row[static_cast<std::size_t>(actual)];
   return actual == 1 ? row[0] : 1 - double{row[0]};

@@ -23,7 +23,7 @@ void visitTraining(Configuration& configuration, Fields& f) {
   f.field("clipValue", configuration.clipValue);
 }
 
-/// Left out where it is 1, so that other files stay as they are.
+/// Omits the default 1, so that files without the option do not change.
 template <typename Configuration>
 void writeAccumulate(const Configuration& configuration, JsonWriter& writer) {
   if (configuration.accumulate != 1) writer.put("accumulate", configuration.accumulate);
@@ -47,7 +47,7 @@ void readHead(std::string_view expected, JsonReader& reader) {
 }  // namespace
 
 void detail::writeLayer(const Layer& layer, JsonWriter& writer) {
-  const auto module = layer.module().clone();  // a visit takes its fields by mutable reference
+  const auto module = layer.module().clone();  // `fields` needs a mutable module
   writer.put("type", module->type());
   module->fields(writer);
   if (layer.settings().learningRate != 1) writer.put("learningRate", layer.settings().learningRate);
@@ -68,7 +68,7 @@ Layer detail::readLayer(JsonReader& reader) {
   reader.field("device", device);
   if (!device.empty()) settings.device = Device::parse(device);
   const Layer layer(std::move(module), settings);
-  return layer.learningRate(settings.learningRate);  // checks it
+  return layer.learningRate(settings.learningRate);  // checks the value
 }
 
 std::string MultiLayerConfiguration::toJson() const {

@@ -38,7 +38,7 @@ std::string label(std::initializer_list<std::string> lines) {
   return "\"" + text + "\"";
 }
 
-/// Output shapes of vertices by name; empty while an input's shape is open.
+/// Output shapes of vertices by name; empty if an input's shape is open.
 class Shapes {
  public:
   explicit Shapes(const ComputationGraphConfiguration& configuration) : network_(configuration) {

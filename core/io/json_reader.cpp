@@ -21,7 +21,7 @@ class LocatedError : public InvalidArgument {
   using InvalidArgument::InvalidArgument;
 };
 
-/// Runs `visit`, and adds the path to errors that do not have it.
+/// Runs `visit`; adds the path to errors without one.
 template <typename Visit>
 void locate(const std::string& path, const Visit& visit) {
   try {

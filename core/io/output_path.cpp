@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kPage = 4096;
 
-/// The path with all links followed, of what there is of it.
+/// The absolute path; links in its existing part are followed.
 fs::path resolved(const fs::path& path) {
   std::error_code problem;
   auto found = fs::weakly_canonical(fs::absolute(path, problem), problem);
@@ -27,7 +27,7 @@ fs::path resolved(const fs::path& path) {
   return found.has_filename() ? found : found.parent_path();  // "a/" is "a"
 }
 
-/// And removes it again: a full disk lets files be made.
+/// Writes and removes a page: on a full disk, creating an empty file still works.
 void writeAPage(const fs::path& file) {
   AtomicFile attempt(file);
   attempt.write(std::string(kPage, '\0'));
@@ -50,7 +50,7 @@ void checkOutputDirectory(const fs::path& directory) {
   if (directory.empty()) return;
   std::error_code unreachable;
   const fs::path whole = fs::absolute(directory);
-  fs::path above = whole;  // it, or the nearest above it that is there
+  fs::path above = whole;  // becomes the nearest existing parent, or `whole` itself
   while (!fs::exists(above, unreachable) && above.has_relative_path()) above = above.parent_path();
   const auto refuse = [&](const fs::path& at, std::string_view why) {
     throw FileError(directory, fmt::format("cannot be made: {}: {}", at.string(), why));
@@ -59,7 +59,7 @@ void checkOutputDirectory(const fs::path& directory) {
                       : ::access(above.c_str(), W_OK | X_OK) != 0 ? errno
                                                                   : 0;
   if (problem != 0) refuse(above, std::generic_category().message(problem));
-  const long longest = ::pathconf(above.c_str(), _PC_NAME_MAX);  // -1: not known
+  const long longest = ::pathconf(above.c_str(), _PC_NAME_MAX);  // -1: unknown
   for (const auto& name : whole.lexically_relative(above))
     if (longest > 0 && name.native().size() > static_cast<std::size_t>(longest))
       refuse(above, std::generic_category().message(ENAMETOOLONG));

@@ -4,17 +4,17 @@
 
 namespace muster {
 
-/// Finds out before the training, rather than after it, that a file cannot be written: makes a temporary file
-/// beside it, as AtomicFile does, writes a page, and removes it. An empty path is none.
+/// Tests before a training whether a file can be written: creates a temporary file beside it, as AtomicFile
+/// does, writes a page, and removes it. Ignores an empty path.
 /// @throws muster::FileError naming the path and the cause.
 void checkOutputFile(const std::filesystem::path& file);
 
-/// The same for a directory that is made later, with those above it that are missing: writes into the nearest
-/// one that is there.
+/// As above for a directory that is created later, with missing ones above it: writes into the nearest
+/// directory that exists.
 void checkOutputDirectory(const std::filesystem::path& directory);
 
-/// Whether two paths lead to one file or directory, by links or by other spellings; also where it is not
-/// there yet. An empty path leads nowhere.
+/// Whether two paths are one file or directory, through links or other spellings; it need not
+/// exist. False for an empty path.
 bool isSameFile(const std::filesystem::path& one, const std::filesystem::path& other);
 
 /// Whether `path` is `directory` or in it, at any depth, by links or by other spellings.

@@ -7,17 +7,17 @@
 
 namespace muster {
 
-/// The channels of a picture.
+/// The channels of an image.
 enum class PngColour { Grey, Rgb };
 
-/// Writes a picture of 8 bits a channel, completely or not at all.
+/// Writes an image of 8 bits a channel, completely or not at all.
 ///
 /// @param pixels  [height, width] for Grey, [height, width, 3] for Rgb; row by row from the top.
 /// @throws InvalidArgument if the sizes do not match; FileError naming path and cause.
 void writePng(const std::filesystem::path& path, std::span<const std::uint8_t> pixels, int width, int height,
               PngColour colour = PngColour::Grey);
 
-/// A picture of 8 bits a channel.
+/// An image of 8 bits a channel.
 struct PngPicture {
   int width = 0, height = 0;
   std::vector<std::uint8_t> pixels;  ///< as for writePng

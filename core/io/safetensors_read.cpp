@@ -14,9 +14,9 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "safetensors files are little-endian");
 
 constexpr std::uint64_t kLengthBytes = 8;
-constexpr std::uint64_t kMostHeaderBytes = 100'000'000;  // the limit of the format's own library
+constexpr std::uint64_t kMostHeaderBytes = 100'000'000;  // the limit of the `safetensors` library
 
-/// As in ", but a zip archive, as torch.save writes one"; "" if the first bytes tell nothing.
+/// For example ", but a zip archive, as torch.save writes one"; "" for unknown first bytes.
 std::string looksLike(std::span<const unsigned char> bytes) {
   const auto begins = [&](std::string_view with) {
     return bytes.size() >= with.size() &&
@@ -41,7 +41,7 @@ std::string readHeader(InputFile& file) {
   std::uint64_t length = 0;
   file.read(&length, kLengthBytes);
   if (length > kMostHeaderBytes || length > file.size() - kLengthBytes) {
-    // Headers are padded to a multiple of 8 bytes, so one that fits is of a file that was cut off.
+    // Header lengths are multiples of 8, so with such a length the file was probably truncated.
     const bool header = length <= kMostHeaderBytes && length % kLengthBytes == 0;
     const auto other =
         header ? "" : looksLike({reinterpret_cast<const unsigned char*>(&length), kLengthBytes});

@@ -19,9 +19,9 @@ constexpr std::string_view kBatchesTracked = "num_batches_tracked";
 
 /// A tensor of a network.
 struct Weight {
-  std::string layer, name;  ///< here
-  std::string there;        ///< its whole name in the file
-  Tensor values;            ///< of the network, on its device
+  std::string layer, name;  ///< in the network
+  std::string there;        ///< full name in the file
+  Tensor values;            ///< the network's tensor, on its device
 };
 
 std::string_view translated(std::string_view name) {
@@ -60,7 +60,7 @@ std::vector<Weight> weightsOf(Network& network, const WeightOptions& options) {
   return weights;
 }
 
-/// What an unbiased running variance of the layer is multiplied with to be biased.
+/// The factor that turns the layer's unbiased running variance into the biased one.
 double biasOf(const Network& network, const Weight& weight, std::int64_t batch) {
   if (batch == 0 || weight.name != kVariance) return 1;
   for (const auto& [layer, shape] : network.outputShapes())
@@ -88,7 +88,7 @@ bool isKept(const Weight& weight, const WeightOptions& options) {
   return std::ranges::find(options.keep, weight.layer) != options.keep.end();
 }
 
-/// @throws FileError with all that does not fit.
+/// @throws FileError listing all names and shapes that do not match.
 void requireFits(const std::vector<Weight>& weights, const Safetensors& file, const WeightOptions& options,
                  const std::filesystem::path& path) {
   std::vector<std::string> missing, unexpected, different;

@@ -46,8 +46,8 @@ enum class StopReason {
 };
 
 /// Ends a training that no longer improves, that takes too long, or whose monitored value is not a number.
-/// Evaluates the merged model every N epochs, with all workers, and calls `stopFit()`. Each `fit()` is judged
-/// by itself: earlier calls do not count, nor epochs before a resumption. With several nodes all judge by the
+/// Evaluates the merged model every N epochs, with all workers, and calls `stopFit()`. Each `fit()` counts
+/// by itself, without earlier calls and without epochs before a resumption. With several nodes all use the
 /// same value and give their model the best state; `measure` must return the same on all of them. Node 0
 /// reads the clock, and writes lines and `bestFile`.
 ///

@@ -23,7 +23,7 @@ class EpochProgress {
   /// @param below  drawn with each bar; empty: nothing.
   explicit EpochProgress(std::int64_t epochs, TerminalOptions options = {}, LinesBelow below = {});
 
-  /// @param epoch  from 1.  @param batches  of the epoch, where that is known.
+  /// @param epoch  from 1.  @param batches  of the epoch, if that is known.
   void begin(std::int64_t epoch, std::optional<std::int64_t> batches);
   /// @param batches  of the epoch so far.  @param lossSum  of the `examples` since the last call.
   void advance(std::int64_t batches, std::int64_t examples, double lossSum);

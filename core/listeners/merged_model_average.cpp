@@ -16,7 +16,7 @@ std::string nameOf(const MergedModelAverageOptions& options) {
                      options.start, options.every);
 }
 
-/// The values of this name, if they are of this type and shape on this device; else zeros, in their place.
+/// The entry `name`, moved to this device; zeros if it is missing or has another type or shape.
 Tensor valuesIn(std::vector<NamedValues>& all, const std::string& name, const Shape& shape, Device device) {
   auto found = std::ranges::find(all, name, &NamedValues::name);
   if (found == all.end()) found = all.insert(all.end(), {name, {}});

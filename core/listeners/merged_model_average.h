@@ -17,8 +17,8 @@ struct MergedModelAverageOptions {
   std::int64_t every = 1;  ///< a model counts after each multiple of this many iterations
 };
 
-/// Averages the parameters of the merged models of a training, with any strategy; with `Model::fit` of the
-/// model after each step. The training computes the same bits as without.
+/// Averages the parameters of the merged models of a training, with any strategy; with `Model::fit`, those
+/// after each step. It does not change the training's bits.
 ///
 ///     a = d a + (1 - d) p,   d = min(decay, (1 + n) / (10 + n))      moving average
 ///     a = (n a + p) / (n + 1)                                        without decay
@@ -26,14 +26,14 @@ struct MergedModelAverageOptions {
 /// n models have counted before p; the first one is copied. The smaller d at the beginning forgets the first
 /// models. The average is kept in float64 with the model (Model::listenerState): every file of the model
 /// holds it, and the next `fit()` with a listener of the same options continues it; with other options, or if
-/// the model was set back to an earlier iteration, it begins anew. An iteration counts once.
+/// the model was set back to an earlier iteration, it starts again. An iteration counts once.
 ///
 ///     auto average = std::make_shared<MergedModelAverage>();
 ///     wrapper.fit(...);
 ///     recomputeStatistics(average->model(), trainingData);  // if it has batch normalisation
 ///
-/// Has the merged scope: with a ParallelWrapper it copies all merged state to the user's model, then passes
-/// over the parameters. Needs 8 bytes a parameter. Sources: Polyak and Juditsky 1992; Izmailov et al. 2018
+/// It has the merged scope: a ParallelWrapper copies all merged state to the user's model, and the listener
+/// reads the parameters. Needs 8 bytes a parameter. Sources: Polyak and Juditsky 1992; Izmailov et al. 2018
 /// (SWA); the smaller d is that of TensorFlow's ExponentialMovingAverage.
 class MergedModelAverage final : public Listener {
  public:

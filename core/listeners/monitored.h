@@ -12,7 +12,7 @@
 
 namespace muster {
 
-/// A number by which a training is judged.
+/// A number that measures how good a training is.
 enum class Monitor {
   Accuracy,       ///< on the validation data; larger is better
   Loss,           ///< on the validation data, as Evaluation::loss; smaller is better
@@ -43,7 +43,7 @@ struct Monitored {
   /// Data for Accuracy and Loss; null otherwise. Must outlive its use, and not be the training's.
   DataSetIterator* validation = nullptr;
   Monitor monitor = Monitor::Accuracy;
-  std::optional<MonitorMode> mode = {};          ///< required, and not guessed from the monitor
+  std::optional<MonitorMode> mode = {};          ///< required; not derived from the monitor
   std::function<double(Trainer&)> measure = {};  ///< of Monitor::Own
 
   /// @param caller  begins the message, as in "early stopping".

@@ -43,7 +43,7 @@ void PerformanceListener::onEpochEnd(const EpochEvent& event) {
 }
 
 void PerformanceListener::onFitEnd(Trainer& trainer) {
-  closeEpoch(trainer);  // of an epoch that was cut short
+  closeEpoch(trainer);  // for an epoch that was stopped early
   if (!options_.tableAtEnd) return;
   std::istringstream table(report_.table());
   for (std::string line; std::getline(table, line);) writeLine(options_.sink, line);

@@ -12,7 +12,7 @@ namespace {
 constexpr int kWidestBar = 40;
 constexpr int kNarrowestBar = 8;
 
-/// For example `7.3 s`; as `durationText` from a minute on.
+/// For example `7.3 s`; from a minute on the same as `durationText`.
 std::string fineDuration(double seconds) {
   return seconds < 59.95 ? fmt::format("{:.1f} s", seconds) : durationText(seconds);
 }
@@ -23,7 +23,7 @@ std::optional<double> fraction(const Progress& p) {
   return std::min(1.0, static_cast<double>(p.batches) / static_cast<double>(*p.batchesPerEpoch));
 }
 
-/// Percent, rounded down: 100 only when finished.
+/// Percent, rounded down, so 100 means finished.
 int percent(double share) {
   return static_cast<int>(share * 100);
 }

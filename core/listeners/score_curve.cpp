@@ -13,9 +13,9 @@ namespace muster {
 namespace {
 
 constexpr int kNarrowest = 20;
-constexpr int kLabel = 11;  // "-1.235e+35" and a space
+constexpr int kLabel = 11;  // width of "-1.235e+35" and a space
 
-/// Dots that characters are made of, several in each.
+/// A grid of dots; each character shows several of them.
 class Dots {
  public:
   Dots(int columns, int rows, bool braille)
@@ -26,7 +26,7 @@ class Dots {
 
   /// @param y  from the top.
   void set(int x, int y) {
-    // The bits of U+2800 and on, by column and row of the dot.
+    // [column][row] the dot's bit in braille characters, which start at U+2800.
     static constexpr unsigned kBraille[2][4] = {{0x01, 0x02, 0x04, 0x40}, {0x08, 0x10, 0x20, 0x80}};
     const int across = width() / columns_, down = height() / rows_;
     auto& cell = cells_[static_cast<std::size_t>(y / down * columns_ + x / across)];

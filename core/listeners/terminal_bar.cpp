@@ -34,9 +34,8 @@ winsize standardErrorSize() {
   return known ? size : kUsualSize;
 }
 
-/// Draws lines from the cursor on, erases what comes after them, and goes back to their beginning. What was
-/// there is erased after it is overwritten: the other way round it would flicker. Wrapping is off meanwhile,
-/// since the window may have shrunk after the bar was made.
+/// Draws the bar's lines at the cursor and returns to its first line. Old text is erased after the new text
+/// is written: erasing first would flicker. Wrapping is off meanwhile, because the window may have shrunk.
 std::string drawing(std::string_view bar) {
   std::string text = "\x1b[?7l\r";
   for (const char c : bar) text += c == '\n' ? std::string("\x1b[K\r\n") : std::string(1, c);
@@ -49,14 +48,14 @@ void writeToStandardError(std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return;  // a closed terminal is not the end of a training
+    if (written < 0) return;  // training continues after the terminal is closed
     text.remove_prefix(static_cast<std::size_t>(written));
   }
 }
 
 }  // namespace
 
-/// Workers may log while the bar is drawn, so all members but the two of the log are thread-safe.
+/// Workers may log while the bar is drawn, so all members except hookLog and unhookLog are thread-safe.
 class TerminalBar::Screen {
  public:
   explicit Screen(std::function<void(std::string_view)> write) : write_(std::move(write)) {}
@@ -66,7 +65,7 @@ class TerminalBar::Screen {
     bar_ = std::move(bar);
     write_(drawing(bar_));
   }
-  /// Takes the bar away and writes `text` in its place.
+  /// Erases the bar and writes `text` in its place.
   void replace(const std::string& text) {
     const Lock lock(mutex_);
     erase();

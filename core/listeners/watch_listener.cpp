@@ -25,7 +25,7 @@ std::string_view inEnvironment(const char* name) {
   return value ? value : "";
 }
 
-/// By the variables that decide a program's characters; the console of Linux has no braille.
+/// Decided by the locale variables; the Linux console has no braille.
 bool environmentHasBraille() {
   for (const char* const name : {"LC_ALL", "LC_CTYPE", "LANG"})
     if (const auto value = inEnvironment(name); !value.empty())
@@ -43,14 +43,14 @@ struct WatchListener::State {
 
   Clock::time_point now() const { return options.terminal.now ? options.terminal.now() : Clock::now(); }
 
-  /// The time since the last call or the start of an epoch was training.
+  /// Counts the time since the last call, or since the epoch began, as training time.
   void countTime() {
     const auto time = now();
     trained += time - mark;
     mark = time;
   }
 
-  /// What the workers did since the last call.
+  /// Reads the workers' times and scores since the last call.
   void readWorkers(Trainer& trainer) {
     const auto report = performanceBetween(before, trainer.workerTimes(), trained);
     if (report.examples() == 0) return;  // no round has ended since
@@ -83,8 +83,8 @@ struct WatchListener::State {
   ScoreCurve curve;
   std::vector<WorkerRow> rows;  // [worker], as drawn
   std::vector<WorkerTimes> before;
-  Clock::time_point mark;      // where the time that is not counted yet begins
-  Clock::duration trained{0};  // since workers were read
+  Clock::time_point mark;      // end of the time counted so far
+  Clock::duration trained{0};  // since the last readWorkers
 
   Mutex mutex;
   std::vector<std::pair<double, std::int64_t>> scores MUSTER_GUARDED_BY(mutex);  // [worker] sum, examples
@@ -126,7 +126,7 @@ void WatchListener::onFitStart(const FitEvent& event) {
 }
 
 void WatchListener::onEpochStart(const EpochEvent& event) {
-  state_->mark = state_->now();  // what listeners do between epochs is no training
+  state_->mark = state_->now();  // the listeners' work between epochs is not training
   progress_.onEpochStart(event);
 }
 

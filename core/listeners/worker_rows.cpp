@@ -14,7 +14,7 @@ namespace {
 constexpr int kWidestBar = 40;
 constexpr int kNarrowestBar = 8;
 
-/// What a worker's time is spent on, as drawn: the letter tells what the colour does.
+/// A kind of worker time as drawn; the letter means the same as the colour.
 struct Kind {
   double PerformanceReport::Shares::*share;
   char letter;

@@ -11,12 +11,11 @@ namespace muster {
 
 namespace {
 
-/// Slopes of the loss on both sides of a point, for the steps really taken after rounding.
+/// Slopes of the loss on both sides of a point, computed with the rounded steps.
 struct Slopes {
   double left, right;
   double mean() const { return (left + right) / 2; }
-  /// Whether the loss has a kink here: the two slopes differ, or their mean differs from that of a wider
-  /// step.
+  /// Whether the loss has a kink here: the two slopes differ, or their mean differs from a wider step's mean.
   bool kink(double wider, double tolerance) const {
     return std::abs(left - right) > tolerance || std::abs(mean() - wider) > tolerance;
   }

@@ -51,9 +51,9 @@ class Trainer {
   virtual void stopFit() = 0;
   /// Time and work of each worker since `fit()` began, [worker].
   virtual std::vector<WorkerTimes> workerTimes() const = 0;
-  /// A copy of what a checkpoint needs beside `model()`, of the last merge. For merged listeners in onMerge,
-  /// onEpochEnd and onFitEnd. It is empty after a failure, and within an epoch with arrivals on the wall
-  /// clock: the next `fit()` then begins the epoch anew.
+  /// A copy of what a checkpoint needs beside `model()`, as of the last merge. For merged listeners in
+  /// onMerge, onEpochEnd and onFitEnd. It is empty after a failure, and within an epoch with arrivals on the
+  /// wall clock; then the next `fit()` starts the epoch again.
   virtual TrainingState trainingState() { return {}; }
 };
 
@@ -88,7 +88,7 @@ enum class MergeKind {
   State,             ///< all state of the replicas
   Gradients,         ///< their gradients; all replicas were updated by the mean
   Updates,           ///< encoded updates of the parameters
-  Resynchronisation  ///< encoded updates, then all remainders, and the other state
+  Resynchronisation  ///< encoded updates, then all residuals, and the other state
 };
 
 /// A number that a strategy reports with a merge, as {"staleness", 2}.
@@ -123,8 +123,8 @@ struct MergeEvent {
 /// that called `fit()`, while no worker runs.
 enum class ListenerScope { Worker, Merged };
 
-/// Is told of the events of a training. Its calls come one at a time, from whatever thread, so a listener
-/// needs no locks. An exception from it ends `fit()`; a ParallelWrapper throws it as a TrainingError.
+/// Receives the events of a training. It is called from several threads, but one call at a time, so it needs
+/// no locks. An exception from it ends `fit()`; a ParallelWrapper throws it as a TrainingError.
 ///
 /// `onFitStart`, `onEpochStart`, `onEpochEnd` and `onFitEnd` are called once each, for either scope, on the
 /// thread that called `fit()`; `onFitEnd` also after a failure, when all workers have stopped. `onIteration`

@@ -57,9 +57,9 @@ std::span<StateBlock> Model::updaterState() {
 
 StepTicket Model::step(const Batch& batch) {
   StepScore score = gradient(batch).wait();
-  // A bad loss or gradient must not reach the parameters; the caller decides what to do.
+  // Throw before a non-finite loss or gradient changes the parameters; the caller handles it.
   requireFinite(score);
-  // An optimizer looks at the gradient itself.
+  // An optimizer checks the gradient itself.
   if (!optimizer_)
     for (const auto& some : blocks())
       if (some.kind == BlockKind::Gradients) requireFiniteGradient(some);

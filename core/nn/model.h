@@ -54,8 +54,8 @@ class Model {
   /// Applies the gradient block to the parameters. @return the regularisation penalty before the update.
   virtual double update(const BatchStamp& stamp);
   /// float64 [1] on the model's device: 1 if the last enqueued step changed nothing because its loss or
-  /// gradient was not finite, else 0. A merge may read it there before the score is read here. The same
-  /// memory every time. Default: undefined, steps are not enqueued.
+  /// gradient was not finite, else 0. A merge may read it on the device before the host reads the score. The
+  /// same memory every time. Default: undefined, steps are not enqueued.
   virtual Tensor stepRefused() { return {}; }
   /// The state of `update` between steps: blocks of kind UpdaterState, which are merged and copied like the
   /// others. Default: the optimizer's.

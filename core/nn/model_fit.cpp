@@ -13,7 +13,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Returns what `call` returns; the error for a non-finite score names the batch.
+/// Returns the result of `call`; the error for a non-finite score names the batch.
 template <typename Call>
 auto named(const BatchStamp& stamp, Call call) {
   try {
@@ -60,7 +60,7 @@ class Fit final : public Trainer {
       failure = std::current_exception();
       failed_ = true;
     }
-    for (const auto& listener : listeners_) try {  // all are notified, whatever the others throw
+    for (const auto& listener : listeners_) try {  // notify all, even if one throws
         listener->onFitEnd(*this);
       } catch (...) {
         if (!failure) failure = std::current_exception();
@@ -101,9 +101,9 @@ class Fit final : public Trainer {
       before.reset();
     }
     if (before) finish(*before);
-    // A model without parameters needs a batch; others are left unchanged.
+    // A model without parameters needs a batch to be prepared; a prepared model stays unchanged.
     require(stop_ || prepared_ || !model_.blocks().empty(), "fit: the data set has no batches");
-    if (stop_) return;  // an epoch that was cut short is not finished
+    if (stop_) return;  // a stopped epoch does not count
     model_.setCounters(stamp.iteration, epoch + 1);
     event.iteration = stamp.iteration;
     event.score = position_.weight > 0 ? position_.scoreSum / position_.weight : 0;
@@ -155,7 +155,7 @@ class Fit final : public Trainer {
     tellStep(step, score);
   }
 
-  /// The training is here now, and no longer where it was resumed.
+  /// Sets the training's position; the state that it was resumed from is no longer valid.
   void moveTo(EpochPosition position) {
     position_ = std::move(position);
     begun_ = true;
@@ -177,13 +177,13 @@ class Fit final : public Trainer {
 
   Model& model_;
   DataSetIterator& users_;
-  JoiningIterator data_;  // of it
+  JoiningIterator data_;  // joins batches of users_
   const Listeners listeners_;
   std::atomic<bool>& stop_;
   Batch batch_;
   bool prepared_ = false;
-  EpochPosition position_;  // of the last step that was finished
-  bool begun_ = false;      // a step was finished, or an epoch
+  EpochPosition position_;  // after the last finished step
+  bool begun_ = false;      // whether a step or an epoch has finished
   bool failed_ = false;
   WorkerTimes times_;
 };

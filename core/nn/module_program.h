@@ -59,7 +59,7 @@ class VertexProgram {
   virtual Layout outputLayout() const { return Layout::RowMajor; }
   /// The output is the memory of the single input in another shape: the program is never run.
   virtual bool aliasesInput() const { return false; }
-  /// The gradient by each input is the gradient by the output, as `backwardAll` leaves it in `gradY`: the
+  /// The gradient of each input is the gradient of the output, as `backwardAll` leaves it in `gradY`: the
   /// network passes it on, and `gradX` is empty.
   virtual bool passesGradient() const { return false; }
   virtual BackwardReads backwardReads() const { return {}; }

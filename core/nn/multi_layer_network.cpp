@@ -19,7 +19,7 @@ TrainingOptions MultiLayerConfiguration::trainingOptions() const {
 
 namespace {
 
-/// "conv2d" gives "conv": names then read conv1, conv2, dense1, output.
+/// "conv2d" gives "conv", so that names are conv1, conv2, dense1, output.
 std::string namePrefix(std::string_view type) {
   if (type.ends_with("2d")) type.remove_suffix(2);
   return std::string(type);

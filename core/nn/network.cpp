@@ -79,7 +79,7 @@ void Network::prepare(const Batch& first) {
   setInputShapes(shapes);
   try {
     init();
-  } catch (...) {  // forget shapes that do not fit: the next batch may have others
+  } catch (...) {  // forget shapes that do not fit: the next batch may have other shapes
     if (!initialized()) setInputShapes(openShapes);
     throw;
   }

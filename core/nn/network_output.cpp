@@ -6,7 +6,7 @@
 namespace muster {
 namespace {
 
-/// The prediction of output `index`: if it has a loss, with the activation that belongs to the loss.
+/// Computes the prediction of output `index`, including the activation that belongs to its loss, if any.
 void predict(const detail::NetworkProgram& program, const std::optional<LossHead>& head, std::size_t index,
              Tensor& out, detail::DeviceCopies& copies, Context& context) {
   const Tensor& predictions = program.output(index);

@@ -9,8 +9,7 @@ using detail::StepWork;
 
 namespace {
 
-/// While it lives, layers that add up numbers between workers are refused: workers' batches may have other
-/// numbers of slices.
+/// While it lives, layers that sum over workers throw: workers may have different numbers of slices.
 class NoPeers final : public Peers {
  public:
   explicit NoPeers(Context& context) : context_(context), peers_(context.peers()) {

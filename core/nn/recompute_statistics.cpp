@@ -9,7 +9,7 @@
 namespace muster {
 namespace {
 
-/// Means and variances of all examples so far, float64 [2 C].
+/// Means and variances over all examples so far, float64 [2 C].
 class Moments {
  public:
   explicit Moments(const Tensor& block)
@@ -18,7 +18,7 @@ class Moments {
         all_(Tensor::zeros(block.shape(), DType::Float64)),
         batch_(Tensor::zeros(block.shape(), DType::Float64)) {}
 
-  /// Adds those that the block holds, of one batch.
+  /// Adds the moments of one batch, which the block holds.
   void add(std::int64_t examples, Context& context) {
     const Tensor values = copyTo(block_, Device::cpu());
     for (std::int64_t i = 0; i < values.elements(); ++i)

@@ -13,16 +13,16 @@
 namespace muster {
 namespace {
 
-/// More than any training counts: sums with such a number do not overflow.
+/// The largest counter accepted: larger than in any training, and sums of such numbers do not overflow.
 constexpr std::int64_t kMostCounted = std::int64_t{1} << 60;
 
 constexpr std::string_view kPosition = "position", kScores = "scores", kFingerprint = "fingerprint";
 
-/// The numbers before those of EpochPosition::trainedLater.
+/// Indices of the numbers that precede EpochPosition::trainedLater.
 enum PositionField { NextBatch, Examples, DataExamples, BatchSize, kPositionFields };
 
-/// A hash of the model's state, by which a later change is noticed. The training waits for it, so each lane
-/// takes every eighth word: a single chain of multiplications would be slower than memory.
+/// A hash of the model's state, to detect later changes. The training waits for it, so it must be fast: eight
+/// lanes take every eighth word, because one chain of multiplications would be slower than memory.
 std::int64_t fingerprint(Model& model) {
   constexpr std::size_t kLanes = 8, kWord = sizeof(std::uint64_t);
   const auto mix = [](std::uint64_t hash, std::uint64_t word) {
@@ -115,7 +115,7 @@ std::int64_t EpochPosition::untrained(std::int64_t i) const {
 
 EpochPosition EpochPosition::after(std::span<const std::int64_t> counts) const {
   const auto workers = static_cast<std::int64_t>(counts.size());
-  // The first that is not trained, and the first after which none was dealt, both among `untrained`.
+  // The first untrained batch, and one past the last trained batch; both index `untrained`.
   std::int64_t first = counts[0] * workers, end = 0;
   for (std::int64_t w = 0; w < workers; ++w) {
     const std::int64_t count = counts[static_cast<std::size_t>(w)];
@@ -135,7 +135,7 @@ EpochPosition EpochPosition::after(std::span<const std::int64_t> counts) const {
 std::int64_t skipTrained(DataSetIterator& data, const EpochPosition& position) {
   if (position.nextBatch == 0) return 0;
   const std::int64_t skipped = data.skip(position.nextBatch);
-  // Batches trained later hold some of the examples that were trained.
+  // Batches in trainedLater hold some of the trained examples.
   require(
       skipped == position.examples || (!position.trainedLater.empty() && skipped < position.examples),
       "resume: the first {} batches of the epoch hold {} examples, and {} were trained: these are other data",

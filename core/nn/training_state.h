@@ -20,9 +20,9 @@ struct NamedValues {
   Tensor values;
 };
 
-/// What a training needs beside the model's own state to continue as if it had never ended: its place in the
-/// epoch and, for a ParallelWrapper, the rounds and what replicas do not share. Tensors by name, so that a
-/// checkpoint is a model file with more tensors.
+/// What a training needs beside the model's own state to continue as if it had never ended: its position in
+/// the epoch and, for a ParallelWrapper, the rounds and the state that differs between replicas. Tensors by
+/// name, so that a checkpoint is a model file with more tensors.
 using TrainingState = std::vector<NamedValues>;
 
 /// The values of this name; null if there are none.

@@ -43,8 +43,8 @@ enum class Conv2dChoice {
   ChannelsLast,    ///< the library's, with activations [N, H, W, C]
   ChannelBlocks,   ///< the library's, with output in blocks of 16 channels (input too, unless it has few
                    ///< channels)
-  Winograd,        ///< the library's for 3x3 kernels, in blocks of 16 channels, with slightly larger rounding
-                   ///< errors
+  Winograd,        ///< our own for 3x3 kernels on the CPU, in blocks of 16 channels, with slightly larger
+                   ///< rounding errors
   PaddedChannels,  ///< a GPU's ChannelsLast, with channels padded with zeros to what tensor cores take; for
                    ///< one group
   /// Our own kernels, for one group. On the CPU for stride and dilation 1, with activations in blocks of 16

@@ -8,7 +8,7 @@
 
 namespace muster {
 
-/// Sizes of a transposed convolution: its forward pass is a convolution's gradient by the input.
+/// Sizes of a transposed convolution: its forward pass is a convolution's gradient of the input.
 struct ConvTranspose2dShape {
   std::int64_t batch = 1;
   std::int64_t inChannels = 1;

@@ -9,7 +9,7 @@ void expectTensor(std::string_view op, std::string_view name, const Tensor& tens
   if (tensor.defined() && tensor.shape() == expected.shape && tensor.layout() == expected.layout &&
       tensor.dtype() == expected.dtype && tensor.device() == expected.device) [[likely]]
     return;
-  char any = 0;  // the address of a view that is defined
+  char any = 0;  // a view needs some address to be defined
   const Tensor wanted = Tensor::view(&any, expected.shape, expected.dtype, expected.device, expected.layout);
   throw InvalidArgument(
       fmt::format("{}: {} is {}, expected {}", op, name, tensor.toString(), wanted.toString()));

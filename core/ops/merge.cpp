@@ -34,7 +34,7 @@ void checkWeights(std::span<const double> weights, std::size_t replicas, std::st
   require(total > 0 && std::isfinite(total), "{}: the weights sum to {}, so there is no mean", op, total);
 }
 
-/// Merging across devices is a collective's work.
+/// Only collectives merge across devices.
 void checkDevice(const Tensor& block, Device device, std::string_view op) {
   if (block.device() != device)
     throw InvalidArgument(fmt::format("{}: all must lie on one device, got {} and {}", op, device.toString(),
@@ -57,7 +57,7 @@ void check(std::span<const Tensor> replicas, std::span<const double> weights, co
   if (mergedCopy.defined()) checkDevice(mergedCopy, device, op);
 }
 
-/// Whether one on the CPU was refused.
+/// Whether one of these numbers on the CPU is not 0.
 bool anyRefused(std::span<const Tensor> refused) {
   return std::ranges::any_of(refused, [](const Tensor& one) { return *one.data<double>() != 0; });
 }

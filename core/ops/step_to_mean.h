@@ -8,12 +8,12 @@
 
 namespace muster {
 
-/// How an outer optimiser goes from the merged copy W to the weighted mean m of the replicas, and where they
-/// go on from. With moves D, which begin as 0:
+/// The step of an outer optimiser from the merged copy W to the weighted mean m of the replicas, and the
+/// point from which these continue. With the momentum D, initially 0:
 ///
 ///     D = decay D + rate (m - W);   W = W + D;   replicas = W + ahead D
 ///
-/// without them W = rate m + (1 - rate) W, and the replicas become W.
+/// without it W = rate m + (1 - rate) W, and the replicas become W.
 struct StepToMean {
   double rate = 1;
   double decay = 0, ahead = 0;

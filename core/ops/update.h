@@ -45,7 +45,7 @@ inline constexpr std::size_t kUpdateNumbers = sizeof(update::StepNumbers) / size
 void writeUpdateNumbers(const UpdateRule& rule, double learningRate, std::int64_t t, double gradientScale,
                         Tensor& numbers);
 
-/// What an update tells of itself where it runs, for readers that come later: each float64 [1] on the blocks'
+/// Results of an update, which stay on its device for later readers: each float64 [1] on the blocks'
 /// device, or undefined.
 struct UpdateGuard {
   /// Gets the first element of the ranges whose gradient is not finite, or -1. If defined, gradients are

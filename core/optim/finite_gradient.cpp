@@ -29,7 +29,7 @@ BadElement firstBad(const T* x) {
   return {at, std::isnan(x[at]) ? std::abs(x[at]) : x[at]};
 }
 
-/// Of n numbers. @return the largest magnitude, and the first element that is not finite if there is one.
+/// Examines n numbers. @return the largest magnitude, and the first element that is not finite, if any.
 std::pair<double, std::optional<BadElement>> look(const Tensor& values, std::int64_t begin, std::int64_t n) {
   const bool wide = values.dtype() == DType::Float64;
   if (!wide && values.dtype() != DType::Float32) return {};

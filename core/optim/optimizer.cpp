@@ -164,7 +164,7 @@ double Optimizer::applyOwn(const StateBlock& parameters, const StateBlock& gradi
 }
 
 bool Optimizer::isFinite(const StateBlock& block, Context& context) const {
-  double squares = 0;  // in float64, whose range the squares of float32 do not leave
+  double squares = 0;  // float64: squares of float32 values cannot overflow it
   for (const auto& range : ranges_) squares += squaredNorm(block.values, range.begin, range.end, context);
   return std::isfinite(squares);
 }

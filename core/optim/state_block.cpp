@@ -6,7 +6,7 @@
 
 namespace muster {
 
-constexpr std::int64_t kSegmentAlignment = 16;  // elements of float32 in 64 bytes
+constexpr std::int64_t kSegmentAlignment = 16;  // float32 elements in 64 bytes
 
 void SegmentTable::add(Segment segment) {
   segment.offset = elements;

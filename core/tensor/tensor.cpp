@@ -157,7 +157,7 @@ void copy(const Tensor& source, Tensor& target) {
 void copy(const Tensor& source, Tensor& target, Context& context, Stream stream) {
   checkCopy(source, target);
   if (bothOnCpu("copy", source, target)) return copyOnCpu(source, target);
-  if (context.device().isCpu()) return copy(source, target);  // it does all its work at once
+  if (context.device().isCpu()) return copy(source, target);  // CPU contexts do not enqueue work
   if (context.device() != source.device() && context.device() != target.device())
     throw InvalidArgument(fmt::format("copy: {} to {} cannot be enqueued on {}", source.toString(),
                                       target.toString(), context.device().toString()));

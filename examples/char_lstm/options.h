@@ -9,15 +9,15 @@
 
 namespace example {
 
-/// How lines are drawn from a model.
+/// How text is sampled from a model.
 struct SampleOptions {
-  std::int64_t count = 2;     ///< of the samples
-  std::int64_t length = 200;  ///< characters of each
-  double temperature = 0.8;   ///< 1: as likely as the model says; towards 0: the likeliest
-  std::string prompt;         ///< what the samples begin with; empty: a line end where the text has one
+  std::int64_t count = 2;     ///< number of samples
+  std::int64_t length = 200;  ///< characters per sample
+  double temperature = 0.8;   ///< 1: the model's probabilities; near 0: the most likely character
+  std::string prompt;         ///< samples begin with it; empty: a line end if the text has one
 };
 
-/// What the command line can say.
+/// Command-line options.
 struct CharLstmArguments : WorkerOptions {
   std::filesystem::path text;
   std::filesystem::path load;  ///< sample from this file instead of training
@@ -34,14 +34,13 @@ struct CharLstmArguments : WorkerOptions {
   std::int64_t seed = 123;
 
   SampleOptions sample;
-  std::int64_t sampleEvery = 1;  ///< epochs; 0: at the end only
+  std::int64_t sampleEvery = 1;  ///< epochs; 0: only at the end
   std::filesystem::path model = "char-lstm.safetensors";
-  std::filesystem::path json = {};  ///< where the results go; "": nowhere
+  std::filesystem::path json = {};  ///< file for the results; "": none
 };
 
-/// Reads the command line. @return nothing where help was asked for and has been printed.
-/// @throws muster::InvalidArgument with one sentence naming the option that is missing, unknown or out of
-///         range.
+/// Reads the command line. @return nothing if it printed the help.
+/// @throws muster::InvalidArgument naming the option that is missing, unknown or out of range.
 std::optional<CharLstmArguments> readCharLstmArguments(int argc, const char* const* argv);
 
 }  // namespace example

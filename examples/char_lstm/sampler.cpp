@@ -13,17 +13,17 @@ namespace {
 
 using namespace muster;
 
-/// Draws from probabilities^(1 / temperature), by a number uniform in [0, 1).
+/// Samples from probabilities^(1 / temperature); `uniform` is a random number in [0, 1).
 std::int64_t drawIndex(std::span<const float> probabilities, double temperature, double uniform) {
   const double top = *std::ranges::max_element(probabilities);
-  std::vector<double> sums;  // of the shares so far
+  std::vector<double> sums;  // cumulative
   double sum = 0;
   for (const double p : probabilities) sums.push_back(sum += std::pow(p / top, 1 / temperature));
   const auto found = std::ranges::upper_bound(sums, uniform * sum);
   return std::min<std::int64_t>(found - sums.begin(), static_cast<std::int64_t>(sums.size()) - 1);
 }
 
-/// The last `steps` characters of each text from the left, and a mask over the rest of the window.
+/// The last `steps` characters of each text, left-aligned, with a mask that excludes the rest of the window.
 Batch windowOf(const std::vector<std::vector<std::int64_t>>& texts, std::int64_t steps) {
   const Shape shape{static_cast<std::int64_t>(texts.size()), steps};
   Batch batch;
@@ -75,7 +75,7 @@ std::vector<std::string> Sampler::draw(Model& model, std::int64_t seed) const {
   for (const auto& text : texts) {
     std::vector<char32_t> characters;
     for (const auto index : text) characters.push_back(vocabulary_.character(index));
-    // The line end that stands for no prompt is not part of the sample.
+    // Without a prompt, `start_` is one line end, which is not part of the sample.
     samples.push_back(encodeUtf8(std::span(characters).subspan(options_.prompt.empty() ? 1 : 0)));
   }
   return samples;

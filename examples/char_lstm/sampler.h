@@ -9,12 +9,12 @@
 
 namespace example {
 
-/// Writes text with a model that tells at each of `steps` characters which comes next. All samples are drawn
-/// side by side, as one batch: it is shown the last `steps` characters, with a mask over what is not written
-/// yet.
+/// Samples text from a model that predicts the next character after each of `steps` characters. All samples
+/// are drawn as one batch: the model reads the last `steps` characters; a mask excludes positions that are
+/// not written yet.
 class Sampler {
  public:
-  /// @param steps  characters that the model reads in one piece.
+  /// @param steps  characters that the model reads at once.
   /// @throws muster::InvalidArgument for a prompt with characters that the vocabulary lacks.
   Sampler(muster::Vocabulary vocabulary, std::int64_t steps, SampleOptions options);
 
@@ -25,7 +25,7 @@ class Sampler {
   muster::Vocabulary vocabulary_;
   std::int64_t steps_;
   SampleOptions options_;
-  std::vector<std::int64_t> start_;  // what a sample continues; shown only where it is the prompt
+  std::vector<std::int64_t> start_;  // every sample continues it; printed only if it is the prompt
 };
 
 }  // namespace example

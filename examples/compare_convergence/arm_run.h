@@ -17,7 +17,7 @@ namespace convergence {
 /// What all arms of a comparison have in common.
 struct Setting {
   std::shared_ptr<const muster::ImageSet> trainingImages, testImages;
-  std::int64_t trainingExamples = 0, testExamples = 0;  ///< the first of each set
+  std::int64_t trainingExamples = 0, testExamples = 0;  ///< the first ones of each set
   std::int64_t epochs = 1;
   std::int64_t testEvery = 6000;  ///< samples
   double momentum = 0.9;          ///< of nesterovs
@@ -34,20 +34,20 @@ struct Setting {
 struct ArmRun {
   RunRecord record;
   std::vector<Merge> merges;
-  bool finished = false;  ///< false where `stop` ended it: the record is not to be kept
+  bool finished = false;  ///< false if `stop` ended the run: discard the record
 };
 
 /// The network that every arm trains, with the first weights of `seed`.
 std::unique_ptr<muster::Network> networkOf(const Arm& arm, std::int64_t seed, const Setting& setting);
 
 /// Trains one arm from the beginning. Arms with the same seed start from the same parameters and see the
-/// images in the same order. A training whose loss is no number any more is finished, as a failure.
-/// @throws TrainingError for whatever else goes wrong.
+/// images in the same order. A training whose loss becomes NaN or infinite ends and is recorded as a failure.
+/// @throws TrainingError for any other failure.
 ArmRun runArm(const Arm& arm, std::int64_t seed, const Setting& setting,
               const std::function<void(std::int64_t samples)>& progress, const std::stop_token& stop);
 
-/// Trains a few steps of an arm and forgets them, so that the first run that counts does not pay for what a
-/// process does once.
+/// Trains a few steps of an arm and discards them, so that one-time costs of the process are not measured in
+/// the first run.
 void warmUp(const Arm& arm, const Setting& setting, const std::stop_token& stop);
 
 }  // namespace convergence

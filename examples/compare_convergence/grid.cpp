@@ -35,7 +35,7 @@ void requireArms(const GridLists& lists) {
   requireSome(lists.synchronousUntil, "post-local");
 }
 
-/// The index of `arm` among the arms, where it is put if it is new.
+/// The index of `arm` in `arms`; appends it if missing.
 std::size_t indexOf(std::vector<Arm>& arms, const Arm& arm) {
   const auto found = std::ranges::find(arms, arm);
   const auto index = static_cast<std::size_t>(found - arms.begin());
@@ -110,7 +110,7 @@ muster::AnyStrategy strategyOf(const Arm& arm) {
   options += fmt::format("{}every={}", options.empty() ? "" : ",", arm.frequency);
   const auto strategy =
       muster::strategyNamed(arm.strategy.substr(0, colon), options, static_cast<int>(arm.workers));
-  strategy.make()->blocks(static_cast<int>(arm.workers));  // refuses workers that it cannot merge
+  strategy.make()->blocks(static_cast<int>(arm.workers));  // throws if it cannot merge so many workers
   return strategy;
 }
 

@@ -19,10 +19,10 @@ enum class Mode {
   Averaging,
   Synchronous,
   Shared,
-  Strategy  ///< one by name
+  Strategy  ///< a strategy by its name
 };
 
-/// What the learning rate is multiplied by where a step is taken for `n` times the examples.
+/// Factor of the learning rate for a step on `n` times the examples.
 enum class Scaling {
   None,        ///< 1
   Linear,      ///< n. Source: Goyal et al. 2017
@@ -41,26 +41,26 @@ struct UpdaterChoice {
 struct Arm {
   Mode mode = Mode::Single;
   std::int64_t workers = 1;
-  std::int64_t frequency = 1;  ///< iterations between merges; 1 but for averaging
-  std::int64_t batch = 64;     ///< examples of one worker in an iteration
+  std::int64_t frequency = 1;  ///< iterations between merges; 1 unless averaging or by name
+  std::int64_t batch = 64;     ///< examples per worker and iteration
   std::string updater = "nesterovs";
-  double learningRate = 0.01;         ///< as the updater gets it, scaled
-  std::int64_t synchronousUntil = 0;  ///< iterations that merge every time before `frequency` holds
+  double learningRate = 0.01;         ///< after scaling
+  std::int64_t synchronousUntil = 0;  ///< iterations at the start that all merge; then `frequency`
 
-  /// Of Mode::Strategy: its name and options, as in `diloco:rate=0.5:momentum=0.8`; `frequency` is `every`.
-  /// "speeds=half" is of one worker at half speed, whatever their number.
+  /// For Mode::Strategy: the strategy's name and options, such as `diloco:rate=0.5:momentum=0.8`; `frequency`
+  /// is `every`. "speeds=half" puts one worker at half speed, whatever the number of workers.
   std::string strategy = {};
 
   bool operator==(const Arm&) const = default;
   void fields(muster::Fields& f);
 };
 
-/// Whether the replicas' distance is measured: elsewhere their parameters are equal.
+/// Whether to measure the replicas' distance; in the other modes their parameters are equal.
 inline bool measuresDistance(const Arm& arm) {
   return arm.mode == Mode::Averaging;
 }
 
-/// What is to be combined, each list in the order of the report.
+/// The lists to combine, each in the order of the report.
 struct GridLists {
   std::vector<Mode> modes;
   std::vector<std::int64_t> workers;
@@ -73,8 +73,8 @@ struct GridLists {
   std::vector<std::string> strategies = {};  ///< as `Arm::strategy`
 };
 
-/// Arms that are looked at together: the same workers, batch, updater and scaling, and one worker beside
-/// them.
+/// Arms that are compared with each other: the same workers, batch, updater and scaling; and the arms of one
+/// worker.
 struct Panel {
   std::int64_t workers = 2;
   std::int64_t batch = 64;  ///< of each worker
@@ -85,7 +85,7 @@ struct Panel {
   bool operator==(const Panel&) const = default;
 };
 
-/// The arms of a comparison, each once; every arm is trained with every seed.
+/// The arms of a comparison, without duplicates; every arm is trained with every seed.
 struct Grid {
   std::vector<Arm> arms;
   std::vector<Panel> panels;
@@ -94,18 +94,18 @@ struct Grid {
   std::size_t runs() const { return arms.size() * seeds.size(); }
 };
 
-/// The strategy of an arm of Mode::Strategy. @throws InvalidArgument naming what is wrong with it.
+/// The strategy of an arm of Mode::Strategy. @throws InvalidArgument naming the error.
 muster::AnyStrategy strategyOf(const Arm& arm);
 
 /// Combines the lists. Each panel begins with one worker at the batch B and one at W B, the latter with the
-/// learning rate of the W workers. What would train the same twice is one arm: the frequency is of averaging
-/// only, and at frequency 1 averaging is synchronous from the beginning.
-/// @throws InvalidArgument where there is nothing to compare, naming the list that is empty.
+/// learning rate of the W workers. Equal arms are joined: only averaging and strategies have a frequency, and
+/// averaging at frequency 1 has no `synchronousUntil`.
+/// @throws InvalidArgument naming the list that is empty.
 Grid expandGrid(const GridLists& lists);
 
-/// A warning of arms that are the same experiment on a data set of `examples`, where there are any: averaging
-/// less often than an epoch has iterations, when it is done at the epoch's end, and arms with fewer batches
-/// than workers, so some workers train nothing. Empty otherwise.
+/// A warning about degenerate arms on a data set of `examples`: arms that average less than once per epoch
+/// (all of these merge at its end only, so they are one experiment), and arms with fewer batches than workers
+/// (some workers train nothing). Empty if there are none.
 std::string degenerateArms(const Grid& grid, std::int64_t examples);
 
 }  // namespace convergence

@@ -8,43 +8,43 @@
 
 namespace convergence {
 
-/// How far a grid has come.
+/// Progress of a grid.
 struct GridState {
-  std::size_t run = 1;   ///< the one under way, from 1
+  std::size_t run = 1;   ///< current run, from 1
   std::size_t runs = 1;  ///< of the grid
   std::string name = {};
-  double share = 0;                        ///< of the grid that is done, from 0 to 1
-  std::optional<double> secondsLeft = {};  ///< where something is known of it
+  double share = 0;                        ///< finished part of the grid, from 0 to 1
+  std::optional<double> secondsLeft = {};  ///< empty if unknown
 };
 
 /// A bar in at most `columns` columns of ASCII, as in
-/// `run 5/18  26% [=====>              ] averaging every 10, 2 workers, seed 1  3:20 left`; what does not fit
-/// is left out, the name first.
+/// `run 5/18  26% [=====>              ] averaging every 10, 2 workers, seed 1  3:20 left`; omits parts that
+/// do not fit, the name first.
 std::string gridBar(const GridState& state, int columns);
 
 struct GridProgressOptions {
   std::size_t runs = 1;      ///< of the grid
-  std::size_t finished = 0;  ///< of them, before
+  std::size_t finished = 0;  ///< finished earlier
   std::int64_t samplesPerRun = 1;
   muster::TerminalOptions terminal = {};
 };
 
-/// Shows how far the grid has come, and how long the rest will take at the rate so far: on a terminal a bar,
-/// and a line for each finished run; elsewhere the lines only. One thread at a time.
+/// Shows the grid's progress and estimates the remaining time from the rate so far: a bar if the output is a
+/// terminal, and a line for each finished run. One thread at a time.
 class GridProgress {
  public:
   explicit GridProgress(GridProgressOptions options);
 
-  /// A run begins.
+  /// Begins a run.
   void begin(const std::string& name);
-  /// Its samples so far.
+  /// Sets the run's samples so far.
   void advance(std::int64_t samples);
-  /// It has ended; `line` stays, with what is left after it.
+  /// Ends the run; prints `line` with the remaining time.
   void finish(const std::string& line);
 
  private:
   void draw(double share);
-  /// Of the grid.
+  /// Finished part of the grid, with `samples` of the current run.
   double share(std::int64_t samples) const;
   std::optional<double> secondsLeft(double share) const;
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kNothing = "-";
 
-/// Points, with a sign; beside two standard errors where there are several seeds.
+/// Percentage points with a sign, ± two standard errors if there are several seeds.
 std::string differenceText(const example::Spread& difference) {
   if (difference.count == 0) return kNothing;
   const auto mean = fmt::format("{:+.2f}", difference.mean * 100);
@@ -23,7 +23,7 @@ std::string differenceText(const example::Spread& difference) {
   return fmt::format("{} ± {:.2f}", mean, 2 * error * 100);
 }
 
-/// Updates of each worker, over its whole training.
+/// Number of updates per worker in a whole training.
 std::string updatesText(const Arm& arm, const std::vector<RunRecord>& runs) {
   for (const auto& run : runs)
     if (run.arm == arm && !run.failed() && !run.points.empty())
@@ -31,7 +31,7 @@ std::string updatesText(const Arm& arm, const std::vector<RunRecord>& runs) {
   return kNothing;
 }
 
-/// What `value` says of the runs of an arm that did not fail.
+/// Spread of `value` over the runs of an arm that did not fail.
 example::Spread spreadOver(const Arm& arm, const std::vector<RunRecord>& runs,
                            double (*value)(const RunRecord&)) {
   std::vector<double> values;

@@ -28,7 +28,7 @@ constexpr Unit kLatencies[] = {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1
 
 constexpr std::int64_t kMostWorkers = 1024;
 
-/// A number and its unit, `whole` being all that the option said.
+/// Reads a number with a unit; `whole` is the option's whole text, for messages.
 double quantity(std::string_view text, std::span<const Unit> units, std::string_view what,
                 std::string_view whole) {
   const std::string owned(text);
@@ -86,7 +86,7 @@ Projection project(const Link& link, Mode mode, const WorkerCost& cost, std::int
       projection.seconds += exchanges * exchangeSeconds(link, priced, workers, bytes / exchanges);
   };
   add(mode, cost.exchanges - cost.resynchronisations, cost.bytes - cost.resynchronisationBytes);
-  // Sums, whatever the mode.
+  // Resynchronisations are sums, so the ring all-reduce applies to them in every mode.
   add(Mode::Averaging, cost.resynchronisations, cost.resynchronisationBytes);
   if (projection.seconds > 0) projection.computingShare = cost.computeSeconds / projection.seconds;
   return projection;

@@ -55,7 +55,7 @@ std::vector<UpdaterChoice> parseUpdaters(std::string_view option, std::string_vi
       require(!rate.empty() && *end == '\0' && std::isfinite(choice.learningRate) && choice.learningRate > 0,
               "--{}: {}: the learning rate must be a positive number, got \"{}\"", option, word, rate);
     }
-    muster::Updater::named(choice.name, choice.learningRate);  // refuses what there is not
+    muster::Updater::named(choice.name, choice.learningRate);  // throws for an unknown name
     require(std::ranges::find(updaters, choice) == updaters.end(), "--{}: {} stands there twice", option,
             word);
     updaters.push_back(std::move(choice));

@@ -14,22 +14,23 @@
 
 namespace convergence {
 
-/// The words of `a,b,c`; none of an empty text.
-/// @throws InvalidArgument naming the option for an empty word, or one that stands there twice.
+/// The words of `a,b,c`; none for an empty text.
+/// @throws InvalidArgument naming the option for an empty or a repeated word.
 std::vector<std::string> parseWords(std::string_view option, std::string_view text);
 
-/// Whole numbers, as above. @throws InvalidArgument also for one that is out of range or no number.
+/// Reads whole numbers. @throws InvalidArgument as parseWords, and for a word that is no number or out of
+/// range.
 std::vector<std::int64_t> parseNumbers(std::string_view option, std::string_view text, std::int64_t least,
                                        std::int64_t most);
 
-/// Updaters as in `nesterovs,adam:0.002`, where there is no learning rate with the usual one: 0.001 for adam,
-/// adamw and rmsprop, and otherwise 0.01.
+/// Reads updaters such as `nesterovs,adam:0.002`. The default learning rate is 0.001 for adam, adamw and
+/// rmsprop, 0.01 for the others.
 std::vector<UpdaterChoice> parseUpdaters(std::string_view option, std::string_view text);
 
-/// The updaters as `parseUpdaters` reads them.
+/// Writes updaters so that `parseUpdaters` can read them.
 std::vector<std::string> updaterTexts(const std::vector<UpdaterChoice>& updaters);
 
-/// Values of an enumeration by name, of those allowed. @throws InvalidArgument naming these.
+/// Reads values of an enumeration by name. @throws InvalidArgument naming the allowed ones.
 template <typename E>
 std::vector<E> parseChoices(std::string_view option, std::string_view text, const std::vector<E>& allowed) {
   std::vector<E> values;

@@ -7,7 +7,7 @@
 namespace convergence {
 namespace {
 
-/// Whether `member` differs among the arms that have several workers.
+/// Whether `member` differs between arms with several workers.
 template <typename T>
 bool varies(const Grid& grid, T Arm::*member) {
   const Arm* first = nullptr;

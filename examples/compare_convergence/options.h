@@ -13,14 +13,14 @@
 
 namespace convergence {
 
-/// What the command line can say.
+/// Command-line options.
 struct Options {
   GridLists lists;
   std::string model = "convnet";  ///< resnet18 or mlp
-  std::int64_t width = 64;        ///< of resnet18
+  std::int64_t width = 64;        ///< channels of resnet18's first stage
   std::int64_t epochs = 1;
   std::string learningRateSchedule = "constant";  ///< or cosine
-  std::optional<std::int64_t> testEvery;          ///< samples; nothing: a tenth of an epoch
+  std::optional<std::int64_t> testEvery;          ///< samples; empty: a tenth of an epoch
   double momentum = 0.9;                          ///< of nesterovs
   double l2 = 5e-4;
   bool pinThreads = true;
@@ -33,11 +33,12 @@ struct Options {
   example::WatchOptions watch;
 };
 
-/// Reads the command line. @return nothing where help was asked for and has been printed.
-/// @throws muster::InvalidArgument with one sentence naming the option that is unknown or out of range.
+/// Reads the command line; the help names the program by its first word. @return nothing if it printed the
+/// help.
+/// @throws muster::InvalidArgument naming the option that is unknown or out of range.
 std::optional<Options> readOptions(int argc, const char* const* argv);
 
-/// What decides the numbers, by the names of the options; `data` and `testEvery` as they turned out.
+/// The options that decide the results, by name; `data` and `testEvery` are the resolved values.
 Recipe recipeOf(const Options& options, const example::DataSets& data, std::int64_t testEvery);
 
 }  // namespace convergence

@@ -44,7 +44,7 @@ example::PageCurves curvesOf(const RunRecord& run, const Grid& grid) {
 example::PageCurves curvesOf(const RunRecord& run, const Grid& grid, const std::vector<Merge>& merges) {
   auto curves = curvesOf(run, grid);
   if (merges.empty()) return curves;
-  // What each merge tells, in place of the means between tests.
+  // Replace the means between tests by the values of each merge.
   for (const char* name :
        {"at/samples", "at/seconds", "at/bytes", "score/merged", "merge/divergence", "mark/resynchronisation"})
     curves.series.erase(name);

@@ -9,21 +9,21 @@
 
 namespace convergence {
 
-/// A run for a page, by its tests.
+/// A run's curves for a page, with one point per test.
 example::PageCurves curvesOf(const RunRecord& run, const Grid& grid);
-/// With what each of its merges told, if it had any.
+/// The same, with the values of each merge if there are merges.
 example::PageCurves curvesOf(const RunRecord& run, const Grid& grid, const std::vector<Merge>& merges);
 
-/// Finds out beforehand that results cannot be written into `directory`, or would replace files that are not
-/// of this program: those with the names below, where there is no results.jsonl.
+/// Checks that results can be written into `directory` and would replace no foreign files: files with the
+/// names below in a directory without results.jsonl.
 /// @throws muster::FileError.
 void checkOutput(const std::filesystem::path& directory);
 
-/// Writes table.md and report.html, each whole or not at all. @return whether there is a report: not if this
-/// program was built without the page. @throws muster::FileError.
+/// Writes table.md and report.html, each atomically. @return false if this program was built without the
+/// page, so there is no report. @throws muster::FileError.
 bool writeComparison(const std::filesystem::path& directory, const Comparison& comparison);
 
-/// Writes a run's file of curves below `runs/`, for `muster page`. @throws muster::FileError.
+/// Writes a run's file of curves into `runs/`, for `muster page`. @throws muster::FileError.
 void writeRun(const std::filesystem::path& directory, const RunRecord& run, const Grid& grid,
               const std::vector<Merge>& merges);
 

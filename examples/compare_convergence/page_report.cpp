@@ -72,7 +72,7 @@ const Texts kNotes{
     "equal.",
     "Bytes are the payload that one worker contributed to the merges, without what a network adds."};
 
-/// Each arm's samples a second by workers, in the arm's first run.
+/// Adds each arm's projected samples per second, by number of workers, to the arm's first run.
 void addProjection(std::vector<example::PageCurves>& runs, const Comparison& comparison) {
   if (!comparison.link) return;
   for (const auto& arm : comparison.arms) {

@@ -6,11 +6,11 @@
 
 namespace convergence {
 
-/// What is beside the curves, as muster::stillPage has it: sentences, tables, panels, options.
+/// The document for muster::stillPage: sentences, tables, panels and options.
 std::string documentOf(const Comparison& comparison);
 
-/// One HTML file with curves, tables and sentences, that loads nothing; "" if this program was built without
-/// the page.
+/// One HTML file with curves, tables and sentences, that loads no other file; "" if this program was built
+/// without the page.
 std::string pageReport(const Comparison& comparison);
 
 }  // namespace convergence

@@ -41,7 +41,8 @@ void Recorder::noteMerge(const muster::MergeEvent& event) {
 }
 
 void Recorder::testNow(muster::Trainer& trainer) {
-  // A resynchronisation of shared gradients merges once more after the last samples: the test is of it then.
+  // The last resynchronisation of shared gradients merges again at the same sample count: its test replaces
+  // the earlier one.
   const bool again = !points_.empty() && points_.back().samples == now_.samples;
   if (again)
     points_.pop_back();

@@ -11,16 +11,16 @@
 
 namespace convergence {
 
-/// One exchange, as the CSV file of a run's merges has it.
+/// One merge of a run.
 struct Merge {
-  std::int64_t samples = 0;        ///< trained before it, by all workers
-  std::int64_t iterations = 0;     ///< of each worker
+  std::int64_t samples = 0;        ///< trained by all workers before this merge
+  std::int64_t iterations = 0;     ///< per worker
   double seconds = 0;              ///< of training, without the tests
-  double loss = 0;                 ///< mean over the samples since the merge before
-  double distance = 0;             ///< of the replicas from their mean, just before; with averaging
+  double loss = 0;                 ///< mean over the samples since the previous merge
+  double distance = 0;             ///< of the replicas from their mean just before the merge; averaging only
   std::int64_t bytes = 0;          ///< that one worker contributed
-  bool resynchronisation = false;  ///< of shared gradients
-  double drift = 0;                ///< what a resynchronisation found withheld, relative to the parameters
+  bool resynchronisation = false;  ///< whether this merge resynchronised shared gradients
+  double drift = 0;                ///< withheld updates at a resynchronisation, relative to the parameters
 };
 
 struct TestResult {
@@ -30,17 +30,17 @@ struct TestResult {
 
 struct RecorderOptions {
   std::int64_t testEvery = 6000;  ///< samples
-  std::int64_t samples = 0;       ///< of the whole run: tested at its end
-  /// Whether the replicas are apart before a merge. Shared gradients call their drift the divergence, which
-  /// is no distance of replicas.
+  std::int64_t samples = 0;       ///< of the whole run, whose end is tested
+  /// Whether replicas differ before a merge. With shared gradients, MergeEvent::divergence is the drift and
+  /// not a distance between replicas.
   bool apart = true;
   std::function<TestResult(muster::Model&)> test = {};
   std::function<void(std::int64_t samples)> progress = {};  ///< called after each merge; may be empty
   std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
 };
 
-/// Writes down how a training goes, and tests the merged model at the first merge at or after each multiple
-/// of `testEvery` samples. Its clock stands still while it does so.
+/// Records a training, and tests the merged model at the first merge at or after each multiple
+/// of `testEvery` samples. The time of these tests is not counted.
 class Recorder final : public muster::Listener {
  public:
   explicit Recorder(RecorderOptions options);
@@ -50,9 +50,9 @@ class Recorder final : public muster::Listener {
   void onFitEnd(muster::Trainer& trainer) override;
 
   const std::vector<Point>& points() const { return points_; }
-  /// Exchanges between several workers; none of a single one.
+  /// Merges of several workers; empty for a single worker.
   const std::vector<Merge>& merges() const { return merges_; }
-  /// Mean over the workers, of the `fit()` that has ended.
+  /// Mean over the workers in the finished `fit()`.
   double computeSeconds() const { return computeSeconds_; }
 
  private:
@@ -61,17 +61,17 @@ class Recorder final : public muster::Listener {
   /// Counts a merge of several workers.
   void noteMerge(const muster::MergeEvent& event);
   void testNow(muster::Trainer& trainer);
-  /// Sums up what there was since the last point.
+  /// Computes the means since the last point.
   void closeInterval();
 
   RecorderOptions options_;
   muster::Every every_;
   std::vector<Point> points_;
   std::vector<Merge> merges_;
-  Point now_;                   // counted so far
-  double lossSum_ = 0;          // since the last point, each score times its samples
-  std::size_t mergesThen_ = 0;  // at the last point
-  Clock::time_point since_;     // the clock runs
+  Point now_;                   // the counters so far
+  double lossSum_ = 0;          // since the last point, scores weighted by samples
+  std::size_t mergesThen_ = 0;  // size of `merges_` at the last point
+  Clock::time_point since_;     // start of the time that is being measured
   double computeSeconds_ = 0;
 };
 

@@ -9,7 +9,7 @@ namespace {
 
 using Runs = std::vector<const RunRecord*>;
 
-/// The spread of what `value` says of each.
+/// The spread of `value` over the items.
 template <typename Items, typename Value>
 example::Spread spreadOver(const Items& items, Value value) {
   std::vector<double> values;
@@ -17,7 +17,7 @@ example::Spread spreadOver(const Items& items, Value value) {
   return example::spreadOf(values);
 }
 
-/// The first test of a run that had the accuracy; nullptr where none had.
+/// The first test of a run that reached the accuracy; nullptr if none did.
 const Point* firstAt(const RunRecord& run, double accuracy) {
   const auto found =
       std::ranges::find_if(run.points, [&](const Point& point) { return point.testAccuracy >= accuracy; });
@@ -58,7 +58,7 @@ ArmSummary summariseArm(const Arm& arm, const std::vector<RunRecord>& all, doubl
     if (run.arm != arm) continue;
     ++summary.runs;
     summary.oversubscribed |= run.oversubscribed();
-    // One that failed has no end to speak of.
+    // A failed run has no final result.
     run.failed() || run.points.empty() ? void(++summary.failures) : runs.push_back(&run);
   }
   summary.target = targetOf(runs, targetAccuracy);
@@ -90,7 +90,7 @@ bool isReferenceOf(const Arm& reference, const Arm& arm) {
          reference.updater == arm.updater && reference.learningRate == arm.learningRate;
 }
 
-/// By seed: that of `reference` by that of `arm`, for the seeds that both were trained with.
+/// Time to the target of `reference` divided by that of `arm`, for each seed that trained both.
 example::Spread speedUpOver(const Arm& reference, const Arm& arm, const std::vector<RunRecord>& runs,
                             double targetAccuracy) {
   std::vector<double> ratios;

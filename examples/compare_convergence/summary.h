@@ -11,40 +11,40 @@
 
 namespace convergence {
 
-/// The first test at which an arm had the target accuracy.
+/// The first test at which an arm reached the target accuracy.
 struct Target {
-  std::size_t reached = 0;           ///< seeds that did
+  std::size_t reached = 0;           ///< seeds that reached the target
   example::Spread seconds, samples;  ///< over those seeds
-  WorkerCost cost;                   ///< until then, means over those seeds
+  WorkerCost cost;                   ///< up to that test, means over those seeds
 };
 
-/// What an arm came to over its finished seeds. A seed that failed counts in `failures` and nowhere else.
+/// An arm's results over its finished seeds. A failed seed counts only in `runs` and `failures`.
 struct ArmSummary {
   Arm arm;
   std::string name;
   std::size_t runs = 0;      ///< finished
-  std::size_t failures = 0;  ///< of them
+  std::size_t failures = 0;  ///< how many of the runs
   example::Spread finalAccuracy;
   double worstAccuracy = 0, bestAccuracy = 0;  ///< at the end, over the seeds
   Target target;
-  /// Seconds to the target of the synchronous arm with the same workers, batch, updater and learning rate, by
-  /// this arm's, seed by seed. Of no seed where one of the arms did not reach it with every seed.
+  /// Seconds to the target of the synchronous arm with the same workers, batch, updater and learning rate,
+  /// divided by this arm's seconds, for each seed. Empty if one of both arms missed the target with any seed.
   example::Spread speedUp;
   example::Spread seconds;   ///< of the whole training
-  example::Spread bytes;     ///< that one worker contributed
+  example::Spread bytes;     ///< contributed by one worker
   example::Spread distance;  ///< mean over each run's points
   WorkerCost cost;           ///< means over the seeds
   bool oversubscribed = false;
-  double samples = 0;  ///< of a whole run, all workers; 0 if none is finished
+  double samples = 0;  ///< of a whole run by all workers; 0 if no run is finished
 
-  /// Whether all seeds that were trained reached the target.
+  /// Whether the target was reached with all trained seeds.
   bool reachesTarget() const { return runs > 0 && target.reached == runs; }
 };
 
-/// Samples that all workers of a projection train in a second, each as many as a worker of the arm did.
+/// Samples per second of all workers of a projection, each training as many as a worker of the arm did.
 double samplesPerSecond(const ArmSummary& arm, const Projection& projection);
 
-/// The arms of `grid` in its order, from those of `runs` that are finished.
+/// Summarises the finished runs of each arm, in the order of `grid`.
 std::vector<ArmSummary> summarise(const Grid& grid, const std::vector<RunRecord>& runs,
                                   double targetAccuracy);
 

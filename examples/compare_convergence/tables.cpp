@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* kNothing = "-";
 
-/// As in ` on 2 cores`, or 4 as well where runs were made on several machines; nothing where there are none.
+/// For example ` on 2 cores`, or ` on 2 or 4 cores` for runs on several machines; "" without runs.
 std::string coresText(const std::vector<RunRecord>& runs) {
   std::set<std::int64_t> cores;
   for (const auto& run : runs) cores.insert(run.cores);
@@ -26,7 +26,7 @@ std::string coresText(const std::vector<RunRecord>& runs) {
   return fmt::format(" on {} core{}", fmt::join(cores, " or "), *cores.rbegin() == 1 ? "" : "s");
 }
 
-/// @param seeds  of the grid: how many of them there are is told where there are fewer.
+/// @param seeds  of the grid; the cell shows the number of runs if it is smaller.
 std::string accuracyCell(const ArmSummary& arm, std::size_t seeds) {
   if (arm.runs == 0) return "not trained yet";
   if (arm.failures == arm.runs) return "diverged";
@@ -40,7 +40,7 @@ std::string rangeCell(const ArmSummary& arm) {
   return fmt::format("{:.2f} to {:.2f}", arm.worstAccuracy * 100, arm.bestAccuracy * 100);
 }
 
-/// `text` where all seeds reached the target.
+/// `text` if all seeds reached the target, else how many did.
 std::string targetCell(const ArmSummary& arm, const std::string& text) {
   if (arm.runs == 0) return kNothing;
   if (arm.reachesTarget()) return text;
@@ -48,7 +48,7 @@ std::string targetCell(const ArmSummary& arm, const std::string& text) {
   return fmt::format("{} of {} reached", arm.target.reached, arm.runs);
 }
 
-/// Seconds with a mark where the machine had too few cores.
+/// Seconds, marked if workers shared cores.
 std::string secondsCell(const ArmSummary& arm, const example::Spread& seconds) {
   const int decimals = seconds.mean >= 100 ? 0 : seconds.mean >= 10 ? 1 : 2;
   return example::spreadText(seconds, 1, decimals) + (arm.oversubscribed ? " *" : "");
@@ -84,13 +84,13 @@ std::vector<std::string> summaryRow(const ArmSummary& arm, const Grid& grid, Det
   return row;
 }
 
-/// A run that has come to its end has resynchronised there, but earlier versions did not record it.
+/// Every finished run has resynchronised at its end, but earlier versions did not record it.
 bool lacksResynchronisations(const RunRecord& run) {
   return run.arm.mode == Mode::Shared && !run.failed() && !run.points.empty() &&
          run.points.back().resynchronisations == 0;
 }
 
-/// Over how many seeds the means are.
+/// States how many seeds the means cover.
 std::string seedsNote(const Comparison& comparison) {
   const auto seeds = comparison.grid.seeds.size();
   if (seeds < 2) return "One seed only: nothing is known of the spread.";
@@ -102,7 +102,7 @@ std::string seedsNote(const Comparison& comparison) {
       seeds, all ? "" : ", or over the n that are finished and did not diverge where that is told,");
 }
 
-/// What shared gradients are trained with: the library's defaults.
+/// The options of shared gradients, which are the library's defaults.
 std::string sharedNote() {
   const muster::SharedGradients options;
   const auto& threshold = std::get<muster::AdaptiveThreshold>(options.thresholdAlgorithm);

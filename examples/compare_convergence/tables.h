@@ -8,21 +8,21 @@
 
 namespace convergence {
 
-/// How much a table tells: what fits on a terminal, or all.
+/// How much a table shows: the columns that fit on a terminal, or all.
 enum class Detail { Brief, Full };
 
-/// An arm a row: final accuracy, samples and time to the target, speed-up where there is a synchronous arm,
-/// time; in full also the range over the seeds, bytes and distance.
+/// One row per arm: final accuracy, samples and time to the target, speed-up if there is a synchronous arm,
+/// total time; with Detail::Full also the range over the seeds, bytes and distance.
 example::Cells summaryCells(const Comparison& comparison, Detail detail);
-/// What the table's marks and words mean, a sentence each; only those that it needs.
+/// A sentence for each mark and term that the table uses.
 std::vector<std::string> summaryNotes(const Comparison& comparison, Detail detail);
 
-/// Final accuracy of the strategies by name: one a row, beside one worker on the joined batch, frequencies as
-/// columns. Empty without such arms.
+/// Final accuracy of the strategies by name and of one worker on the joined batch: one row each, frequencies
+/// as columns. Empty without such arms.
 example::Cells strategyCells(const Panel& panel, const Comparison& comparison);
 
-/// Seconds that each arm with several workers would take on `comparison.link`, by workers; in full with the
-/// share of them spent computing. Empty without a link.
+/// Projected seconds on `comparison.link` of each arm with several workers, by number of workers; with
+/// Detail::Full also the share spent computing. Empty without a link.
 example::Cells linkCells(const Comparison& comparison, Detail detail);
 
 }  // namespace convergence

@@ -27,7 +27,7 @@ Pool2dShape poolingBehind(const Conv2dShape& convolution) {
           .width = input[3]};
 }
 
-constexpr std::int64_t kMaps = 50 * 4 * 4;  // numbers of an image behind the second pooling
+constexpr std::int64_t kMaps = 50 * 4 * 4;  // features per image after the second pooling
 
 Tensor memory(const Shape& shape, Layout layout, const Context& context) {
   return Tensor::empty(shape, DType::Float32, context.device(), layout);
@@ -36,8 +36,8 @@ Tensor memory(const Shape& shape, const Context& context) {
   return memory(shape, Layout::RowMajor, context);
 }
 
-/// Where `reorder` brings a tensor to another layout: the tensor itself where it has that layout already, and
-/// then `reorder` has nothing to do.
+/// The target of `reorder` for a layout: the tensor itself if it already has this layout (`reorder` then does
+/// nothing), else new memory.
 Tensor inLayout(const Tensor& tensor, Layout layout, const Context& context) {
   return tensor.layout() == layout ? tensor : memory(tensor.shape(), layout, context);
 }
@@ -70,7 +70,7 @@ std::vector<Tensor> initialParameters(std::uint64_t seed) {
 
 ConvolutionBlock::ConvolutionBlock(const Conv2dShape& shape, Context& context)
     : context_(context), convolution_(planConv2d(shape, context)) {
-  // A plan says in which layout it wants its tensors; pooling and ReLU work in any.
+  // The convolution's plan chooses the layout; pooling and ReLU work in any layout.
   const Layout layout = convolution_->outputLayout();
   const Pool2dShape pooling = poolingBehind(shape);
   pooling_ = planPool2d(pooling, layout, context);
@@ -137,7 +137,7 @@ double LeNet::backward(const Tensor& labels, double normaliser, std::span<const 
   reorder(gradMaps_, block2_.gradOutput, context_);
   block2_.backward(input2_, parameters[kW2], gradients[kW2], gradients[kB2], gradInput2_);
   reorder(gradInput2_, block1_.gradOutput, context_);
-  Tensor nobodyAsks;  // for the gradient of the images
+  Tensor nobodyAsks;  // undefined: the gradient of the images is not needed
   block1_.backward(images_, parameters[kW1], gradients[kW1], gradients[kB1], nobodyAsks);
   return value.sum;
 }

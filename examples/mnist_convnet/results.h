@@ -13,29 +13,29 @@
 
 namespace example {
 
-/// What the workers have merged.
+/// Counts of merges.
 struct Merged {
   std::int64_t merges = 0;
-  std::int64_t bytes = 0;  ///< that a worker contributed to all of them together (MergeEvent::bytes)
+  std::int64_t bytes = 0;  ///< contributed by one worker to all merges together (MergeEvent::bytes)
 };
 
-/// What a run came to.
+/// Results of a run.
 struct Results {
   const muster::Evaluation& test;
   const muster::PerformanceReport& training;
   const std::vector<muster::CollectScoresListener::Score>& epochs;  ///< of this run
-  std::vector<muster::EvaluationListener::Result> tests;            ///< while it trained
+  std::vector<muster::EvaluationListener::Result> tests;            ///< during training
   Merged merged;
-  double secondsInAll = 0;          ///< of the program
-  std::int64_t epochsFinished = 0;  ///< those of a resumed file included
-  bool interrupted = false;         ///< before it had finished them all
+  double secondsInAll = 0;          ///< of the whole program
+  std::int64_t epochsFinished = 0;  ///< including those of a resumed file
+  bool interrupted = false;         ///< before the last epoch was finished
 };
 
-/// The result of the test, and what the training took, for people.
+/// The test's result and the training's cost as text.
 std::string describe(const Results& results);
 
-/// Writes configuration and results as JSON, for scripts, to `options.json`.
-/// @throws muster::FileError; then the file is what it was before.
+/// Writes configuration and results as JSON to `options.json`.
+/// @throws muster::FileError; then the file is unchanged.
 void writeResults(const Results& results, const Options& options, const DataSets& data,
                   const muster::ParallelWrapper& wrapper, const muster::MultiLayerConfiguration& network);
 

@@ -11,24 +11,24 @@
 
 namespace example {
 
-/// The options that a trained network's bits depend on, by name, with their values.
+/// The options that determine a trained network's bits, by name, with their values.
 using Recipe = std::map<std::string, std::string>;
 
 Recipe recipeOf(const Options& options, const DataSets& data);
 
-/// The recipe as it is kept in a file.
+/// The recipe as notes of a model file.
 muster::ModelNotes notesOf(const Recipe& recipe);
 
-/// The file that `--resume` means: of a directory, or of `--checkpoint-dir` also if that is not made yet, the
-/// newest file that is whole. @return "" if there is none.
-/// @throws muster::FileError for a file that this program has not written.
+/// The file to which `--resume` refers: itself, or the newest intact file of a directory; `--checkpoint-dir`
+/// need not exist yet. @return "" if there is none.
+/// @throws muster::FileError for a file of another program.
 std::filesystem::path fileToResume(const Options& options);
 
-/// Takes over a network of such a file, to train on as if it had never stopped.
-/// @throws muster::FileError naming the options that differ, or what is wrong with the file.
+/// Restores the network from such a file, so that training continues as if it had never stopped.
+/// @throws muster::FileError naming the options that differ, or the file's error.
 void resumeRun(muster::MultiLayerNetwork& network, const std::filesystem::path& file, const Recipe& recipe);
 
-/// Batches of the epoch in progress that are trained.
+/// Number of batches already trained in the current epoch.
 std::int64_t batchesTrained(muster::MultiLayerNetwork& network);
 
 }  // namespace example

@@ -6,14 +6,14 @@
 
 namespace program {
 
-/// What a command is called with: `muster COMMAND [FILE] [options]`.
+/// Arguments of a command: `muster COMMAND [FILE] [options]`.
 struct Call {
-  std::string program;    ///< as in "muster train"
+  std::string program;    ///< such as "muster train"
   std::string file = {};  ///< "" if the first argument is an option
   std::vector<std::string> options = {};
 };
 
-// Each returns the exit status, prints help where it is asked for, and throws as runProgram tells.
+// Each returns the exit status, prints help on request, and throws the errors that runProgram handles.
 
 int train(const Call& call);
 int evaluate(const Call& call);
@@ -27,12 +27,12 @@ int page(const Call& call);
 
 struct Command {
   std::string_view name;
-  std::string_view file;  ///< what its file is, as in "run.json"; "": it takes none
-  std::string_view does;  ///< in a line
+  std::string_view file;  ///< its file in the help, such as "run.json"; "": it takes none
+  std::string_view does;  ///< description in one line
   int (*run)(const Call& call);
 };
 
-/// All of them, in the order of the help.
+/// All commands in the order of the help.
 const std::vector<Command>& commands();
 
 }  // namespace program

@@ -11,10 +11,10 @@ namespace program {
 /// Adds `--set`.
 void describeSets(example::CommandLine& line, std::vector<std::string>& sets);
 
-/// Reads the options of a call. @return false if help was asked for and has been printed.
+/// Reads the options of a call. @return false if it printed the help.
 bool readOptions(example::CommandLine& line, const Call& call);
 
-/// The file of a call. @param what  as in "run.json". @throws InvalidArgument if it has none.
+/// The file of a call. @param what  for example "run.json". @throws InvalidArgument if it has none.
 const std::string& fileOf(const Call& call, std::string_view what);
 
 }  // namespace program

@@ -14,24 +14,24 @@ namespace program {
 
 /// The data of a run file.
 struct LoadedData {
-  std::string title;                 ///< for people
-  std::string origin;                ///< where they are from
-  std::string placed;                ///< where images are, if there is something to say
+  std::string title;                 ///< for display
+  std::string origin;                ///< source of the data
+  std::string placed;                ///< note on the images' placement; "" if not needed
   std::vector<std::string> classes;  ///< [class] names; may be empty
   std::unique_ptr<muster::DataSetIterator> train;
   std::unique_ptr<muster::DataSetIterator> validation, test;  ///< null: none
   std::unique_ptr<muster::DataSetIterator> weighted;          ///< `train` with class weights; null: none
 
-  /// What to train on.
+  /// The iterator to train on.
   muster::DataSetIterator& training() { return weighted ? *weighted : *train; }
 };
 
-/// Reads, fetches or draws it. @param devices  worker i computes on device i mod D of them.
+/// Reads, downloads or generates the data. @param devices  worker i computes on device i mod D of them.
 /// @throws InvalidArgument naming the field that does not fit the data; FileError, DownloadError.
 LoadedData loadData(const RunData& data, muster::PlacementWish placement,
                     std::span<const muster::Device> devices, int workers);
 
-/// Adds the files that it is read from. Of a folder of images none.
+/// Adds the files that the data are read from; none for a folder of images.
 void addTo(example::Paths& paths, const RunData& data);
 
 }  // namespace program

@@ -18,7 +18,7 @@ using muster::require;
 
 namespace {
 
-/// One step of a path: a field, then places in arrays, as in "layers[2]".
+/// One step of a path: a field, then array indices, as in "layers[2]".
 struct Step {
   std::string name;
   std::vector<std::size_t> places;
@@ -42,7 +42,7 @@ Step stepOf(std::string_view text, std::string_view path) {
   return step;
 }
 
-/// The options of a strategy have dots in their names.
+/// Splits a path at dots, but not within the name of a strategy's option.
 std::vector<Step> stepsOf(std::string_view path) {
   const std::string_view whole = path;
   std::vector<Step> steps;
@@ -55,7 +55,7 @@ std::vector<Step> stepsOf(std::string_view path) {
   return steps;
 }
 
-/// Leaves of the data only what all types have: the fields of one type mean nothing to another.
+/// Keeps only the data fields that all types have.
 void dropOthers(json::object& data) {
   for (const auto* const name :
        {"directory", "trainExamples", "testExamples", "trainImages", "trainLabels", "testImages",

@@ -50,7 +50,7 @@ void visitStrategy(SchemaWriter& writer, RunTraining&) {
 std::string runFileSchema() {
   SchemaWriter all;
   all.put("format", {{"const", RunFile::kFormat}});
-  // The fields of all kinds of data; which of them a kind has, the program says.
+  // The schema allows the fields of all types of data; the program checks which ones a type has.
   SchemaWriter data;
   for (const auto type : kDataTypes) {
     RunData of;

@@ -25,10 +25,10 @@ class SchemaWriter final : public muster::Fields {
   void object(std::string_view name, std::string& type, const std::function<void(Fields&)>& inside) override;
   void numbers(std::string_view name, std::vector<double>& values);
   void group(std::string_view name, const std::function<void(SchemaWriter&)>& inside);
-  /// A field with a schema of its own.
+  /// Adds a field with a given schema.
   void put(std::string_view name, boost::json::object schema) { properties_[name] = std::move(schema); }
 
-  /// @param closed  other fields are errors.
+  /// @param closed  whether other fields are errors.
   boost::json::object schema(bool closed = true) const;
 
  private:

@@ -6,8 +6,8 @@
 
 namespace program {
 
-/// Writes a network as an ONNX model. @param lengths  as of OnnxOptions.
-/// @throws InvalidArgument if this program was built without muster::onnx; as exportOnnx.
+/// Writes a network as an ONNX model. @param lengths  as in OnnxOptions.
+/// @throws InvalidArgument if this program was built without muster::onnx; otherwise as exportOnnx.
 void toOnnx(muster::Network& network, const std::filesystem::path& path, bool lengths);
 
 }  // namespace program

@@ -36,7 +36,7 @@ Init parseInit(const std::string& text) {
   return Init::normal(sigma);
 }
 
-/// Options that would have no effect are refused rather than ignored.
+/// Rejects options that would have no effect.
 void checkCombinations(const Options& o, const CommandLine& line) {
   between(o.load.empty() ? 1 : 0, 1'000'000)("epochs", o.epochs);
   if (!o.load.empty())

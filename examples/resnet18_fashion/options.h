@@ -9,29 +9,29 @@
 
 namespace example {
 
-/// What the command line can say. Batch, learning rate and first weights are those of the multi-GPU chapter
-/// of "Dive into Deep Learning".
+/// Command-line options. Batch, learning rate and first weights are those of the multi-GPU chapter of "Dive
+/// into Deep Learning".
 struct Options : WorkerOptions {
   Options() {
     workers = 1;
     averagingFrequency = 1;
   }
 
-  std::int64_t batch = 256;   ///< of each worker
-  double learningRate = 0.1;  ///< 0.1 times the workers, where nothing else was said
+  std::int64_t batch = 256;   ///< per worker
+  double learningRate = 0.1;  ///< default: 0.1 times the number of workers
   std::int64_t epochs = 10;   ///< of this run
   std::int64_t seed = 123;
   muster::Init init = muster::Init::normal(0.01);
   std::int64_t width = 64;  ///< channels of the first stage
-  bool augment = false;     ///< random crops and mirrored images; with CIFAR-10 unless otherwise said
+  bool augment = false;     ///< random crops and mirrored images; default: only with CIFAR-10
   muster::PlacementWish placement = muster::PlacementWish::Auto;
   DataChoice data{.name = "fashion", .names = kAllImages};
 
-  std::filesystem::path report, json, save, load;  ///< empty: not
+  std::filesystem::path report, json, save, load;  ///< empty: not used
 };
 
-/// Reads the command line. @return nothing where help was asked for and has been printed.
-/// @throws muster::InvalidArgument with one sentence naming the option that is unknown or out of range.
+/// Reads the command line. @return nothing if it printed the help.
+/// @throws muster::InvalidArgument naming the option that is unknown or out of range.
 std::optional<Options> readOptions(int argc, const char* const* argv);
 
 }  // namespace example

@@ -10,12 +10,12 @@
 
 namespace example {
 
-/// Loads a network that was saved, and asks both about all that `data` gives.
-/// @return what to say of it: that the outputs are the same.
-/// @throws muster::FileError where the file cannot be read, or the outputs are others.
+/// Loads the saved network and compares its outputs for all of `data` with the original's.
+/// @return a message that the outputs are equal.
+/// @throws muster::FileError if the file cannot be read or the outputs differ.
 std::string checkSaved(muster::Network& network, const std::filesystem::path& path,
                        muster::DataSetIterator& data);
-/// The same for a first batch of the images to test with.
+/// The same for the first batch of test images.
 std::string checkSaved(muster::Network& network, const std::filesystem::path& path, const DataSets& data,
                        std::int64_t batch);
 

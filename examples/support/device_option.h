@@ -13,43 +13,43 @@ namespace example {
 
 struct DeviceChoice {
   std::vector<muster::Device> devices = {muster::Device::cpu()};
-  /// If the user named no device: which GPU is used and how to have the CPU instead; or why a GPU is not
-  /// used. "" where there is nothing to tell.
+  /// If the user named no device: which GPU is used and how to choose the CPU, or why no GPU is used. "" if
+  /// no notice is needed.
   std::string notice = {};
-  bool unasked = false;  ///< these are GPUs, and the user did not name them
+  bool unasked = false;  ///< the devices are GPUs that the user did not name
 };
 
-/// The devices of a program whose user named none.
+/// The devices if the user named none.
 DeviceChoice chooseUnasked(const muster::MachineGpus& machine = muster::MachineGpus::here());
 
-/// Tries the GPUs that the user named, before anything that takes long; the others have been tried.
+/// Tests the GPUs that the user named before anything that takes long; chosen ones are already tested.
 /// @throws muster::DeviceUnavailable naming the one that is busy, full or too old, and why.
 void requireUsable(const DeviceChoice& choice);
 
-/// Calls `run`, which computes on `choice`. Where a GPU that the user did not name fails it, the error says
-/// how to have the CPU.
+/// Calls `run`, which computes on `choice`. If a GPU that the user did not name fails, the error explains how
+/// to choose the CPU.
 int runOn(const DeviceChoice& choice, const std::function<int()>& run);
 
-/// Where a program trains that was not told.
+/// The device of a program whose user named none.
 enum class Unasked {
-  FirstGpu,  ///< that can be used, where there is one
-  Cpu        ///< what the program shows is shown there
+  FirstGpu,  ///< the first usable GPU, or else the CPU
+  Cpu        ///< the CPU is enough for what the program demonstrates
 };
 
-/// On which devices a program trains: what `--device` says.
+/// The devices on which a program trains: `--device`.
 class DeviceOption {
  public:
   explicit DeviceOption(Unasked unasked = Unasked::FirstGpu) : unasked_(unasked) {}
-  /// Adds `--device`. @param what  computes there, in the singular.
+  /// Adds `--device`. @param what  what computes on the device, in the singular.
   void describe(CommandLine& line, std::string_view what = "worker");
-  /// When the command line has been read. Worker i computes on device i mod D of these.
+  /// Call after the command line was read. Worker i computes on device i mod D of these.
   /// @throws muster::InvalidArgument for a list that names no devices, one of them twice, or GPUs and the CPU
   ///         together; muster::DeviceUnavailable for a device that is missing, naming those that are there.
   DeviceChoice choose() const;
 
  private:
   Unasked unasked_;
-  std::optional<std::string> list_;  // none: nothing was said
+  std::optional<std::string> list_;  // empty: not given
 };
 
 }  // namespace example

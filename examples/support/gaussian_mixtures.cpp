@@ -9,9 +9,9 @@
 namespace example {
 namespace {
 
-constexpr std::int64_t kFeatures = 128, kClasses = 4, kClusters = 8;  // clusters of each class
-constexpr double kCentres = 0.35;                                     // their deviation, of the noise's
-constexpr double kMiddle = 127.5, kUnit = 36;                         // 3.3 deviations to either end
+constexpr std::int64_t kFeatures = 128, kClasses = 4, kClusters = 8;  // clusters per class
+constexpr double kCentres = 0.35;                                     // deviation, relative to the noise's
+constexpr double kMiddle = 127.5, kUnit = 36;                         // 0 and 255 are 3.3 deviations away
 
 }  // namespace
 

@@ -13,7 +13,7 @@
 namespace example {
 namespace {
 
-/// Whether the failure is a score, a gradient or an output that is not a number.
+/// Whether the failure is a non-finite score, gradient or output.
 bool isDivergence(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);

@@ -12,30 +12,30 @@
 
 namespace example {
 
-/// Trains, then saves. Where `train` fails (a checkpoint or a plot that cannot be written, an iterator), what
-/// was trained is saved nevertheless before that failure goes on. Not where the training diverged
-/// (muster::NonFiniteScore): then nothing is saved, and the file of an earlier training stays as it is.
-/// @param setting  the learning rate as the user gives it, "--lr 0.1", for the message of one that diverged.
+/// Trains, then saves. If `train` fails (for example in an iterator, or because a checkpoint cannot be
+/// written), saves the network trained so far, then rethrows the exception. If the training diverged
+/// (muster::NonFiniteScore), nothing is saved, and the file of an earlier training does not change.
+/// @param setting  the learning rate as given by the user, "--lr 0.1", for the message of a diverged
+///         training.
 void trainAndSave(const std::function<void()>& train, const std::function<void(bool failed)>& save,
                   const std::string& setting);
 
-/// Calls `write(path)`. Where the file cannot be written, as on a disk that has become full, `write` is
-/// called for a file in the directory for temporary files, and the error names that one.
+/// Calls `write(path)`. If the file cannot be written, for example on a full disk, calls `write` for a file
+/// in the directory for temporary files and throws an error that names this file.
 /// @throws muster::Error.
 void writeHereOrElsewhere(const std::filesystem::path& path,
                           const std::function<void(const std::filesystem::path&)>& write);
 
-/// Asks the network about a first batch of `data`: a network that diverged answers with what is no number,
-/// though all its parameters may be numbers, too large ones.
+/// Computes outputs for the first batch of `data`: a diverged network gives non-finite outputs, even if all
+/// its parameters are finite but too large.
 /// @throws muster::NonFiniteScore.
 void requireFiniteOutputs(muster::Network& network, muster::DataSetIterator& data);
 
-/// A training that diverged may end with numbers, too large ones. Refuses one whose score is far above that
-/// of its first round, and above that of guessing: twice the larger of them.
-/// @param scores  of all rounds in order. The last ones are taken together, as many as make 512 examples:
-/// with
-///                few in a round, a single mistake is a high score.
-/// @param classes  which the network chooses from; guessing has the cross entropy log(classes).
+/// A diverged training may end with finite but too large scores. Throws if the last score is above twice the
+/// larger of the first round's score and the score of guessing.
+/// @param scores  of all rounds in order. The check averages the last rounds that together have 512 examples:
+///         in a small round, a single mistake gives a high score.
+/// @param classes  number of classes; guessing has the cross-entropy log(classes).
 /// @throws muster::NonFiniteScore.
 void requireNoDivergence(const std::vector<muster::CollectScoresListener::Score>& scores,
                          std::int64_t classes);

@@ -11,7 +11,7 @@
 namespace example {
 namespace {
 
-constexpr int kMostSilence = 1'000'000;  // seconds; their milliseconds are an int
+constexpr int kMostSilence = 1'000'000;  // seconds; in milliseconds it still fits an int
 
 std::string variable(const char* name) {
   const char* const text = std::getenv(name);

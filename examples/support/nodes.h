@@ -8,32 +8,34 @@
 
 namespace example {
 
-/// How a program finds the other processes of its training: options, whose defaults are the variables
-/// MUSTER_STORE, MUSTER_NODE, MUSTER_NODES, MUSTER_MIN_NODES, MUSTER_INTERFACE and MUSTER_SILENCE of the
-/// environment. Without a store, those that mpirun has started.
+/// Options by which a program finds the other nodes of its training. Their defaults are the environment
+/// variables MUSTER_STORE, MUSTER_NODE, MUSTER_NODES, MUSTER_MIN_NODES, MUSTER_INTERFACE and MUSTER_SILENCE.
+/// Without a store, the nodes are the processes that mpirun started.
 struct NodeOptions {
-  /// @throws muster::InvalidArgument for a variable that is not the number that it should be.
+  /// @throws muster::InvalidArgument for a variable that is not a valid number.
   NodeOptions();
 
   std::string store, interface;
   int node = 0, nodes = 1;
-  std::optional<int> minNodes;  ///< of a training that processes join and leave; none: all are there
+  std::optional<int> minNodes;  ///< with elastic nodes; empty: a fixed number of nodes
   double silence = 30;          ///< seconds
 
-  /// Adds the options that go here.
+  /// Adds these options.
   void describe(CommandLine& line);
-  /// When they have been read. @throws muster::InvalidArgument naming an option without effect.
+  /// Checks the options after they were read. @throws muster::InvalidArgument naming an option without
+  /// effect.
   void check(const CommandLine& line) const;
-  /// How many processes there are, before they are connected; where they come and go, at least so many.
+  /// The number of nodes, before they are connected; with elastic nodes, the minimum.
   int count() const;
-  /// Waits for the others, unless they come and go: then `fit` does. @throws muster::InvalidArgument where
-  /// this build has no Gloo, or is started by a launcher and has no MPI; as muster::Nodes.
+  /// Connects and waits for the other nodes; with elastic nodes, `fit` waits instead. @throws
+  /// muster::InvalidArgument if this build lacks Gloo, or lacks MPI and a launcher started it; otherwise as
+  /// muster::Nodes.
   muster::Nodes connect() const;
 };
 
-// Each of the modules, or an error that says it is missing.
+// Each function throws if its module is not built.
 
-/// The processes that mpirun has started; one node without it.
+/// The processes that mpirun started; a single node without mpirun.
 muster::Nodes nodesByMpi();
 muster::Nodes nodesByGloo(const muster::Nodes::Gloo& options);
 muster::Nodes elasticNodes(const muster::Nodes::Elastic& options);

@@ -16,16 +16,16 @@ struct Spread {
 /// Source: the two-pass formula.
 Spread spreadOf(std::span<const double> values);
 
-/// Short, with a suffix of the thousands: `0.5`, `20k`, `1.5M`.
+/// A short form with a suffix for thousands: `0.5`, `20k`, `1.5M`.
 std::string shortNumber(double value);
-/// Whole, in groups of three digits: `60,000`.
+/// A whole number in groups of three digits: `60,000`.
 std::string groupedNumber(double value);
-/// As in `0.431`, `43.1` or `4310`.
+/// For example `0.431`, `43.1` or `4310`.
 std::string secondsDigits(double seconds);
-/// `95 %`, `99.25 %`.
+/// For example `95 %` or `99.25 %`.
 std::string percentText(double share);
-/// `mean ± deviation`, each multiplied by `factor` and with `decimals`; without the deviation where there is
-/// only one number.
+/// `mean ± deviation`, each multiplied by `factor` and with `decimals`; without the deviation for a single
+/// number.
 std::string spreadText(const Spread& spread, double factor, int decimals);
 
 }  // namespace example

@@ -37,7 +37,7 @@ int runBody(std::string_view name, const std::function<int()>& body) {
 
 int runProgram(std::string_view name, const std::function<int()>& body) {
   guardStandardStreams();
-  // A write beyond a limit of the file's size then fails as one on a full disk does, with a message.
+  // Ignoring SIGXFSZ makes a write beyond the file size limit fail like one on a full disk.
   std::signal(SIGXFSZ, SIG_IGN);
   const int status = runBody(name, body);
   const std::string lost = lostOutput();

@@ -22,7 +22,7 @@ using namespace muster;
 
 constexpr std::size_t kMostMistakes = 80;
 
-/// A test image that was taken for another class.
+/// A misclassified test image.
 struct Mistake {
   std::int64_t image = 0;
   int actual = 0;
@@ -30,7 +30,7 @@ struct Mistake {
   float sureness = 0;  // the predicted class's probability
 };
 
-/// The test images come in the order of the set, so a batch's rows are known images.
+/// The iterator keeps the order of the set, so row numbers identify images.
 std::vector<Mistake> findMistakes(Model& model, ImageSetIterator& test) {
   std::vector<Mistake> mistakes;
   Batch batch;
@@ -77,7 +77,7 @@ void putConfusion(JsonWriter& json, const Evaluation& evaluation, const DataSets
   });
 }
 
-/// Bytes [C, H, W] as one of grey, in hexadecimal.
+/// Converts bytes [C, H, W] to grey pixels in hexadecimal.
 std::string greyPixels(std::span<const std::uint8_t> image, std::size_t pixels) {
   std::string text;
   for (std::size_t i = 0; i < pixels; ++i) {
@@ -104,7 +104,7 @@ void putMistakes(JsonWriter& json, const std::vector<Mistake>& mistakes, const D
   });
 }
 
-/// As muster::stillPage has it.
+/// The document for muster::stillPage.
 std::string documentOf(const Evaluation& evaluation, Model& model, DataSets& data, std::string_view remark) {
   JsonWriter all;
   all.group("document", [&](JsonWriter& json) {

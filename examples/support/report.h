@@ -14,12 +14,12 @@ namespace example {
 
 inline const std::vector<std::string> kReportFiles{"confusion.txt", "report.html"};
 
-/// Writes into `directory`, which is made where it is missing: `confusion.txt` with the scores of each class,
-/// and `report.html`, the page of the training with the confusion matrix and the mistakes that the model
-/// was surest of; the latter not if this program was built without the page.
+/// Writes into `directory`, creating it if missing: `confusion.txt` with the scores of each class, and, if
+/// this program was built with the page, `report.html`: the page of the training with the confusion matrix
+/// and the mistakes that the model made with the highest probability.
 /// @param remark  on the training; may be empty.
-/// @param watching  of a training with `WatchOptions::still`.
-/// @return what was written, for people.
+/// @param watching  of a training that had `WatchOptions::still`.
+/// @return a text that names the written files.
 /// @throws muster::FileError.
 std::string writeReport(const std::filesystem::path& directory, const muster::Evaluation& evaluation,
                         muster::Model& model, DataSets& data, std::string_view remark,

@@ -13,17 +13,17 @@
 namespace example {
 namespace {
 
-/// A descriptor behind a stream of the C library, and the first error of a write to it.
+/// The descriptor of a C stream, and the first error of a write to it.
 struct Output {
   int descriptor;
   std::atomic<int> error{0};
 };
 
-// As long as the streams, which the C library closes after `main`.
+// Globals, because the C library closes the streams after `main`.
 Output standardOutput{STDOUT_FILENO};
 Output standardError{STDERR_FILENO};
 
-/// Always says that all was written, as an error would be an exception in `fmt::print`.
+/// Always reports success, because `fmt::print` throws on an error.
 ssize_t write(void* cookie, const char* data, std::size_t size) {
   auto& output = *static_cast<Output*>(cookie);
   for (std::size_t done = 0; done < size && output.error == 0;) {
@@ -49,9 +49,9 @@ std::FILE* streamTo(Output& output, int buffering) {
 void guardStandardStreams() {
   for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; ++descriptor)
     if (::fcntl(descriptor, F_GETFD) < 0 && errno == EBADF)
-      static_cast<void>(::open("/dev/null", O_RDWR));  // gets the lowest free number, which is this one
-  std::signal(SIGPIPE, SIG_IGN);                       // then such a write is an error
-  stdout = streamTo(standardOutput, _IOLBF);           // in step with the progress on standard error
+      static_cast<void>(::open("/dev/null", O_RDWR));  // gets the lowest free number: `descriptor`
+  std::signal(SIGPIPE, SIG_IGN);                       // a write to a closed pipe becomes an error
+  stdout = streamTo(standardOutput, _IOLBF);           // line-buffered: in order with the progress on stderr
   stderr = streamTo(standardError, _IONBF);
 }
 

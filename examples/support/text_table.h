@@ -9,8 +9,8 @@ namespace example {
 /// Rows of cells, the first row the headings.
 using Cells = std::vector<std::vector<std::string>>;
 
-/// Lays cells out in columns, two spaces between them: the first to the left, the others, numbers, to the
-/// right. Cells are UTF-8 of characters one column wide. Ends with a newline.
+/// Formats cells in columns separated by two spaces: the first column left-aligned, the others, which are
+/// numbers, right-aligned. Cells are UTF-8 with characters one column wide. Ends with a newline.
 std::string textTable(const Cells& rows);
 
 /// The same as a table in Markdown.

@@ -11,18 +11,18 @@
 
 namespace example {
 
-/// What an epoch came to.
+/// Results of an epoch.
 struct EpochResult {
-  std::int64_t epoch = 1;                      ///< from 1, over the network's life
+  std::int64_t epoch = 1;                      ///< from 1, counted since the network's creation
   double loss = 0;                             ///< mean over the training batches
   std::optional<double> testAccuracy = {};     ///< from 0 to 1
   std::optional<double> trainingSeconds = {};  ///< without the test
 };
 
-/// What `--json` holds of a training.
+/// The content of the file of `--json`.
 struct TrainingJson {
   std::string_view data, dataFrom;
-  /// Puts the program's options.
+  /// Writes the program's options.
   std::function<void(muster::JsonWriter&)> options;
   std::string_view plan;
   bool interrupted = false;

@@ -17,40 +17,40 @@
 
 namespace example {
 
-/// The workers of a training, as several programs are told of them.
+/// Options for the workers of a training, shared by several programs.
 struct WorkerOptions {
   int workers = 2;
   muster::TrainingMode mode = muster::TrainingMode::Averaging;
   std::int64_t averagingFrequency = 3;  ///< 1 in the other modes, which merge every iteration
-  std::string strategy = {};            ///< by name, instead of mode and frequency; "": these
-  std::string strategyOptions = {};     ///< as in "rate=0.7,every=100"
+  std::string strategy = {};            ///< by name, instead of mode and frequency; "": not used
+  std::string strategyOptions = {};     ///< for example "rate=0.7,every=100"
   int threadsPerWorker = 1;
   bool pinThreads = true;
-  std::optional<muster::MathMode> mathMode = {};  ///< nothing: the device's default
+  std::optional<muster::MathMode> mathMode = {};  ///< empty: the device's default
   DeviceOption deviceOption = DeviceOption();
   DeviceChoice device = {};
-  NodeOptions nodeOptions = {};  ///< described by itself, where a program can train on several nodes
+  NodeOptions nodeOptions = {};  ///< has its own `describe`, for programs that train on several nodes
   muster::Nodes nodes = {};      ///< set by that program
-  WatchOptions watch = {};       ///< described by itself
+  WatchOptions watch = {};       ///< has its own `describe`
 
-  /// Adds the options that go here; `--mode` where `modes`.
+  /// Adds these options; `--mode` only if `modes`.
   void describe(CommandLine& line, bool modes = true);
-  /// When they have been read. @throws muster::InvalidArgument naming an option without effect;
+  /// Takes the options after they were read. @throws muster::InvalidArgument naming an option without effect;
   /// muster::DeviceUnavailable.
   void take(const CommandLine& line);
-  /// Of a wrapper with these options. @param model  must outlive it.
+  /// A builder with these options. @param model  must outlive it.
   muster::ParallelWrapper::Builder builder(muster::Model& model) const;
-  /// These options by name, for what shows the training.
+  /// These options by name, for the page and TensorBoard.
   std::vector<muster::HyperParameter> hyperParameters() const;
 };
 
-/// That of an updater which is given by name alone.
+/// The default learning rate of an updater given by name.
 double defaultLearningRate(std::string_view updater);
 
 /// Adds `--placement`.
 void describePlacement(CommandLine& line, muster::PlacementWish& wish);
 
-/// Places the images to train and to test with, and says so in `data`.
+/// Places the training and test images and records the placement in `data`.
 /// @return a line for the user, or "".
 std::string placeImages(DataSets& data, muster::PlacementWish wish, std::span<const muster::Device> devices,
                         int workers, std::string_view hostWhy = {});

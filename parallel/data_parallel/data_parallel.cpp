@@ -40,7 +40,7 @@ std::vector<StateBlock*> blocksOf(Model& model) {
 struct DataParallel::Impl {
   Impl(Model& m, const std::vector<Device>& devices, int d, const DataParallelOptions& options);
 
-  /// The replicas that share a pass.
+  /// The first `count` replicas, which share a pass.
   Replicas first(std::size_t count) const { return Replicas(replicas).first(count); }
   /// Runs a part of a pass, in which the replicas' layers may wait for each other.
   void runPass(std::size_t count, std::string_view problem, const std::function<void(Replica&)>& task);
@@ -51,7 +51,7 @@ struct DataParallel::Impl {
   void checkGradOutput(const Tensor& gradOutput) const;
   void forward(const Tensor& input, Tensor& output);
   void backward(const Tensor& gradOutput, Tensor* gradInput);
-  /// The user's model has new parameters or statistics.
+  /// Records that the user's model has new parameters or statistics.
   void setChanged();
   void takeStatistics();
 
@@ -59,15 +59,15 @@ struct DataParallel::Impl {
   const int dim;
   const OwnerProcess owner;
   Placements placements;
-  bool made = false;   // the replicas
-  ModelBlocks blocks;  // of the user's model, once they are made
+  bool made = false;   // whether the replicas are made
+  ModelBlocks blocks;  // of the user's model, once the replicas are made
   bool train = true;
-  std::int64_t pass = 0;   // of training
-  std::size_t active = 0;  // replicas that took part in the last forward; 0: there was none
+  std::int64_t pass = 0;   // number of training passes
+  std::size_t active = 0;  // replicas in the last forward; 0: none, or it failed
   Shape outputShape;       // of the last forward
   DType outputType = DType::Float32;
-  PeerSums sums;                                   // of the replicas in a pass
-  std::vector<std::unique_ptr<Replica>> replicas;  // last: threads end before what they use
+  PeerSums sums;                                   // for the replicas in a pass
+  std::vector<std::unique_ptr<Replica>> replicas;  // last: destroyed before the members that threads use
 };
 
 DataParallel::Impl::Impl(Model& m, const std::vector<Device>& devices, int d,
@@ -146,7 +146,7 @@ void DataParallel::Impl::checkGradOutput(const Tensor& gradOutput) const {
 }
 
 void DataParallel::Impl::forward(const Tensor& input, Tensor& output) {
-  active = 0;  // after a failure `backward` is refused
+  active = 0;  // so that `backward` is refused after a failure
   checkInput(input);
   makeReplicas(input);
   model.context().synchronize();

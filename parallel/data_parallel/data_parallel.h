@@ -11,7 +11,7 @@ namespace muster {
 
 /// Options of DataParallel.
 struct DataParallelOptions {
-  int threadsPerReplica = 1;  ///< that one replica's operations use on the CPU; 1 to 1024
+  int threadsPerReplica = 1;  ///< used by one replica's operations on the CPU; 1 to 1024
   bool pinThreads = true;     ///< pin each replica on the CPU to cores of its own, if there are enough
   /// How replicas multiply float32 numbers; parameters and gradients stay float32. Default: TF32 if a GPU has
   /// it, else fp32. A CPU may have fp32 and bf16 (`whyNoMathMode`).
@@ -28,8 +28,8 @@ struct ReplicaShapes {
 };
 
 /// Runs one model on several devices at once, forward and backward, for training loops of your own: without a
-/// loss, an updater or an iterator. The input is split along a dimension, replica r computes part r on a
-/// thread of its own, and the outputs are joined, as if the model alone had computed all of it.
+/// loss, an updater or an iterator. The input is split along a dimension, replica r computes part r on its
+/// own thread, and the outputs are joined, as if the model alone had computed all of it.
 ///
 ///     DataParallel parallel(model, {Device::cpu(), Device::cpu()});
 ///     parallel.zeroGradients();
@@ -49,15 +49,14 @@ struct ReplicaShapes {
 /// Gradients are sums over the whole input: if the loss is a mean over N examples, `gradOutput` includes the
 /// factor 1/N.
 ///
-/// The replicas share a size n along the dimension in order: each of k replicas gets n / k, the first n mod k
-/// one more. If n < k, only n replicas run. Tensors have any element type that the model accepts; they are
-/// row-major and on the CPU, wherever the replicas compute.
+/// A dimension of size n is split over k replicas in order: each gets n / k, the first n mod k one more. If
+/// n < k, only n replicas run. Tensors have any element type that the model accepts; they are row-major and
+/// on the CPU, whatever the replicas' devices.
 ///
-/// Random streams (dropout) depend on the number of the training pass and on an example's position in the
+/// Random numbers (dropout) depend on the number of the training pass and on an example's position in the
 /// whole input, not on the number of replicas. Statistics (running means) are those of replica 0, as in
-/// PyTorch. A layer that couples the examples of a batch sees those of its part only, unless it is
-/// `synchronised` (BatchNorm): then the replicas wait for each other in it, and compute what the model alone
-/// would.
+/// PyTorch. BatchNorm normalises over the examples of its part only, unless it is `synchronised`: then the
+/// replicas wait for each other in it, and compute what the model alone would.
 ///
 /// The same calls give the same bits on one CPU model, however the threads are scheduled. Used by one
 /// thread at a time. The model must outlive this object, and must not be used during a call. A child of
@@ -66,8 +65,8 @@ struct ReplicaShapes {
 /// Source: Torch's cunn DataParallelTable; PyTorch's DataParallel.
 class DataParallel {
  public:
-  /// Starts a thread for each entry of `devices`; a device that is named several times is shared by so many
-  /// replicas. The first `forward` makes the replicas.
+  /// Starts a thread for each entry of `devices`; a device named several times is shared by as many replicas.
+  /// The first `forward` makes the replicas.
   ///
   /// @param dim  the dimension along which inputs, outputs and their gradients are split, from 0.
   /// @throws InvalidArgument if there are no devices, an option is out of range, or a device lacks the math

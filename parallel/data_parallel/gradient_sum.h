@@ -11,9 +11,9 @@ class GradientSum {
   /// @param total  the user's model's gradients, on `context`.
   GradientSum(Replicas replicas, Tensor& total, Context& context);
 
-  /// A replica's part, on its thread, once all have their gradients.
+  /// Adds a replica's part. Call it on its thread, once all replicas have their gradients.
   void addPart(Replica& replica) const;
-  /// Once all have done their part, on the caller's thread.
+  /// Call it on the caller's thread, once `addPart` has returned for all replicas.
   /// @throws TrainingError naming a replica that failed.
   void finish();
 
@@ -24,7 +24,7 @@ class GradientSum {
   Replicas replicas_;
   Tensor& total_;
   Context& context_;
-  const bool onOneCpu_;  // the model and all replicas
+  const bool onOneCpu_;  // whether the model and all replicas are on the CPU
 };
 
 }  // namespace muster

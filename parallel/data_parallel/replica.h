@@ -20,32 +20,32 @@ struct ModelBlocks {
   explicit ModelBlocks(Model& model);
 
   std::vector<Tensor> state;       // parameters and statistics, in the order of blocks()
-  std::vector<Tensor> statistics;  // these alone
+  std::vector<Tensor> statistics;  // the statistics alone
   Tensor gradients;
 };
 
-/// A replica on its thread, and its part of a pass. While the thread runs no task the members are the
-/// caller's.
+/// A replica on its thread, and its part of a pass. While the thread runs no task, the caller's thread may
+/// use the members.
 struct Replica {
-  /// @param threads  that its operations use on the CPU.
-  /// @param sums  where layers of the replicas exchange statistics; outlives it.
+  /// @param threads  number of threads that its operations use on the CPU.
+  /// @param sums  exchanges statistics between the replicas' layers; outlives this object.
   Replica(int index, const Placement& placement, int threads, PeerSums& sums);
 
   /// Takes what has changed in the user's model since the last call.
-  /// @param train  the pass that follows will change the replica's own statistics.
+  /// @param train  whether the next pass will change the replica's own statistics.
   void load(const ModelBlocks& users, bool train);
-  /// Makes `gradientsThere` the gradients on device `to`: the gradient block itself, or a copy of it. Done on
-  /// return.
+  /// Sets `gradientsThere` to the gradients on device `to`: the gradient block itself, or a copy of it,
+  /// complete on return.
   void bringGradients(Device to);
 
   PeerEnd peers;
   ModelBlocks blocks;
-  bool stale = true;             // the user's model has other parameters
-  bool statisticsMoved = false;  // by the replica's own pass, which may have failed
+  bool stale = true;             // whether the user's model has changed since `load`
+  bool statisticsMoved = false;  // whether the replica's own pass has changed its statistics
   Part inputPart, outputPart;
   Tensor input, output, gradOutput, gradInput;
   Tensor gradientsThere;  // on the user's model's device
-  ReplicaThread thread;   // last: everything above outlives it
+  ReplicaThread thread;   // last: destroyed before the members above
 };
 
 /// The replicas of a DataParallel.
@@ -55,9 +55,9 @@ using Replicas = std::span<const std::unique_ptr<Replica>>;  // [replica]
 /// @throws TrainingError, as in "replica 1 on cpu failed in forward: ...", as runOnAll for threads does.
 void runOnAll(Replicas replicas, std::string_view problem, const std::function<void(Replica&)>& task);
 
-/// Makes `whole` as large along `dim` as the replicas' shards together, and notes in `part` where the shard
-/// of each replica goes. Copies nothing.
-/// @param what  what messages call the shards, as in "output".
+/// Makes `whole` as large along `dim` as the replicas' shards together, and sets `part` of each replica to
+/// the place of its shard. Copies nothing.
+/// @param what  name of the shards in messages, as in "output".
 /// @throws InvalidArgument naming a shard that does not fit the others.
 void joinShards(Replicas replicas, int dim, Tensor Replica::*shard, Part Replica::*part,
                 std::string_view what, Tensor& whole);

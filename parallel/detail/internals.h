@@ -8,16 +8,16 @@
 
 namespace muster::detail {
 
-/// What tests change inside a wrapper, by `Builder::internals`.
+/// Settings that tests change inside a wrapper, by `Builder::internals`.
 struct Internals {
   /// How long one call within `fit()` may last before a warning names it.
   std::chrono::milliseconds stallPatience{10'000};
-  /// Workers on the CPU are treated as if they were on this many devices, worker i on device i mod this, and
-  /// are merged as GPUs are. 0: they are not.
+  /// If above 0, workers on the CPU are treated as if they were on this many devices (worker i on device i
+  /// mod this), and are merged like workers on GPUs.
   int pretendedDevices = 0;
-  /// This route between devices fails.
+  /// A route between devices that fails.
   std::optional<Route> failingRoute = {};
-  /// Where the limits on memory are read.
+  /// The root under which memory limits are read.
   std::filesystem::path root = "/";
 };
 

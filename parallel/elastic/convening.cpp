@@ -1,4 +1,4 @@
-// What the holder of a lease does: looks which processes are alive, and writes the list.
+// The work of a lease's holder: finds the living processes and writes the list.
 #include <algorithm>
 #include <utility>
 
@@ -11,15 +11,15 @@ namespace muster {
 using namespace std::chrono_literals;
 using namespace elastic;
 
-/// This process and those that could take part with it.
+/// The number of processes that could take part, with this one.
 std::size_t Membership::count() {
   return 1 + static_cast<std::size_t>(std::ranges::count_if(seen_, [this](const auto& one) {
            return one.second.card.common == hash_ && one.second.card.ready && isAlive(one.first);
          }));
 }
 
-/// Those of the last generation in their order, then the others, newcomers last.
-/// @param more  set if some have still to come, or to be looked at.
+/// The processes that are ready: those of the last generation in order, then the others, newcomers last.
+/// @param more  set to true if some are alive and not ready yet, or not watched for long enough.
 std::vector<std::string> Membership::whoIsReady(bool& more) {
   const auto& before = generation_.members;
   std::vector<std::pair<std::ptrdiff_t, std::string>> ready;
@@ -59,7 +59,7 @@ void Membership::convene(std::int64_t number) {
   if (attempt_.number != number || attempt_.ready != chosen)
     attempt_ = {.number = number, .changed = now, .ready = chosen};
   const bool enough = chosen.size() >= static_cast<std::size_t>(options_.minNodes);
-  if (cut && !enough) {  // the other side may be more
+  if (cut && !enough) {  // the other side may have more processes
     store_.create(kList + std::to_string(number), fmt::format("{} 0\n", kMagic));
     notBefore_ = now + options_.silence;
     return;
@@ -77,7 +77,7 @@ void Membership::publish(std::int64_t number, const std::vector<std::string>& me
   std::string text = fmt::format("{} {}\n", kMagic, members.size());
   for (const auto& one : members) text += one + '\n';
   if (!store_.create(kList + std::to_string(number), text + options_.common)) return;
-  // What is over, and what the dead have left.
+  // Remove the texts of earlier generations, and the cards of dead processes.
   for (const auto& prefix : {kLease, kList, kMeeting})
     for (const auto& name : store_.names(prefix))
       if (numberIn(name, prefix) < number) store_.erase(name);

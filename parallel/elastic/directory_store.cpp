@@ -9,7 +9,7 @@
 namespace muster {
 namespace {
 
-/// Ends the names of files that are being written.
+/// The end of the names of files that are not complete yet.
 constexpr std::string_view kPart = ".part";
 
 std::string drawn() {
@@ -53,7 +53,7 @@ void DirectoryStore::put(const std::string& name, const std::string& text) {
   fail(path, problem);
 }
 
-/// A second name for a whole file, which the file system gives to one process alone.
+/// Creates a hard link to a complete file: only one process can create a given name.
 bool DirectoryStore::create(const std::string& name, const std::string& text) {
   const auto path = directory_ / name;
   const auto part = writePart(name, text);

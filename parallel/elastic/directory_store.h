@@ -11,7 +11,7 @@ namespace muster {
 /// A directory that all nodes share, with a file for each text.
 class DirectoryStore final : public NodeStore {
  public:
-  /// @param directory  is made if it is not there. @throws NodeFailure if that is impossible.
+  /// @param directory  is created if it does not exist. @throws NodeFailure if that is impossible.
   explicit DirectoryStore(std::filesystem::path directory);
   std::string describe() const override { return directory_.string(); }
   void put(const std::string& name, const std::string& text) override;
@@ -21,12 +21,12 @@ class DirectoryStore final : public NodeStore {
   std::vector<std::string> names(const std::string& prefix) override;
 
  private:
-  /// A whole file under a name that no other thread or process uses.
+  /// Writes a complete file under a name that no other thread or process uses.
   std::filesystem::path writePart(const std::string& name, const std::string& text);
   [[noreturn]] static void fail(const std::filesystem::path& path, const std::error_code& problem);
 
   const std::filesystem::path directory_;
-  const std::string number_;  // drawn: no two stores write to one file
+  const std::string number_;  // random, so that no two stores write to one file
   std::atomic<std::uint64_t> parts_{0};
 };
 

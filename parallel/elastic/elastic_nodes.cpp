@@ -20,7 +20,7 @@ void ElasticNodes::begin(const std::string& common) {
 }
 
 bool ElasticNodes::next(const std::function<bool()>& stopped) {
-  if (link_ && !link_->failed()) link_->end();  // all leave it at the same round
+  if (link_ && !link_->failed()) link_->end();  // all nodes leave the generation at the same round
   link_.reset();
   for (;;) {
     generation_ = {};

@@ -13,32 +13,32 @@ namespace muster {
 /// that calls `fit()`.
 class ElasticNodes {
  public:
-  /// Connects the members of a generation; called where there are several. @throws as NodeLink;
+  /// Connects the members of a generation; called if there are several. @throws what NodeLink throws;
   /// NotConnected for nodes that cannot be reached.
   using Connect = std::function<std::shared_ptr<NodeLink>(NodeStore&, const Generation&)>;
 
   ElasticNodes(std::unique_ptr<NodeStore> store, Membership::Options options, Connect connect);
 
-  /// A training begins. @param common  see Membership::Options. @throws as Membership.
+  /// Begins a training. @param common  see Membership::Options. @throws what Membership throws.
   void begin(const std::string& common);
-  /// Whether it has begun, and has not ended.
+  /// Whether a training has begun and not ended.
   bool running() const { return membership_ != nullptr; }
   /// Leaves the generation, if there is one, and waits until the next one is connected.
-  /// @return false if it was stopped meanwhile: there is no other node then.
-  /// @throws as Membership::next.
+  /// @return false if it was stopped meanwhile: this process has no connection then.
+  /// @throws what Membership::next throws.
   bool next(const std::function<bool()>& stopped);
   /// Ends the training for this process.
-  /// @param well  all nodes have come to the end, and say so to each other.
+  /// @param well  whether all nodes have reached the end; they then confirm that to each other.
   void end(bool well);
 
   const Generation& generation() const { return generation_; }
-  /// Of the generation; null where this process is alone.
+  /// The connection of the generation; null if this process is alone.
   const std::shared_ptr<NodeLink>& link() const { return link_; }
-  /// Of the last generation, once the training has ended. If `next` threw: the rank among the remaining
-  /// processes; above 0 if others continue; see Membership::place.
+  /// This process's number in the generation; after the training, in the last one. If `next` threw: the rank
+  /// among the remaining processes, above 0 if others continue; see Membership::place.
   int node() const { return node_; }
   int nodes() const { return link_ ? link_->nodes() : 1; }
-  /// Whether someone waits to join the generation.
+  /// Whether a process waits to join the generation.
   const std::atomic<bool>& knocked() const { return membership_->knocked(); }
 
  private:

@@ -11,11 +11,11 @@ namespace muster {
 namespace {
 
 constexpr std::uint64_t kMagic = 0x6d7573746d6f6431;
-constexpr int kChannel = 1;                     // that of NodeLink::gather, which is not used meanwhile
-constexpr std::size_t kPiece = 64 * 1024;       // signs of life get through between pieces
-constexpr std::size_t kPiecesUnderWay = 16;     // to and from each node
-constexpr std::size_t kMostTexts = 1024;        // bytes of a name
-constexpr std::uint64_t kMostValues = 1 << 20;  // named values of a model
+constexpr int kChannel = 1;                     // of NodeLink::gather, which is not used meanwhile
+constexpr std::size_t kPiece = 64 * 1024;       // heartbeats get through between pieces
+constexpr std::size_t kPiecesUnderWay = 16;     // in transfer at a time, for each node
+constexpr std::size_t kMostTexts = 1024;        // most bytes of a name
+constexpr std::uint64_t kMostValues = 1 << 20;  // most named values of a model
 
 class Packer {
  public:
@@ -100,7 +100,7 @@ std::array<std::vector<NamedValues>*, 3> sentValues(Model& model) {
   return {&model.strategyState(), &model.listenerState(), &model.trainingState()};
 }
 
-/// What nodes tell of the state that they have.
+/// What a node reports about its state.
 struct Offer {
   std::int64_t inTraining = 0, epoch = 0, iteration = 0;
   std::uint64_t bytes = 0, hash = 0;
@@ -123,7 +123,7 @@ std::uint64_t hashOf(std::span<const std::byte> bytes) {
   return hash;
 }
 
-/// Piece by piece, so many at a time.
+/// Transfers bytes in pieces, kPiecesUnderWay at a time.
 template <typename Add>
 void inPieces(NodeLink& link, NodeCall& call, std::size_t bytes, Add add) {
   for (std::size_t begin = 0; begin < bytes;) {
@@ -191,7 +191,7 @@ int shareModel(NodeLink& link, Model& model, bool inTraining) {
                     .hash = hashOf(own)};
   std::vector<Offer> all(static_cast<std::size_t>(link.nodes()));
   link.gather(std::as_bytes(std::span(&offer, 1)), std::as_writable_bytes(std::span(all)));
-  // The first of the largest.
+  // The first node of those with the largest progress.
   const auto ahead = std::ranges::max_element(all, {}, &Offer::progress);
   const int source = static_cast<int>(ahead - all.begin());
   const auto lacks = [&](int node) {
@@ -205,7 +205,7 @@ int shareModel(NodeLink& link, Model& model, bool inTraining) {
         if (lacks(n)) call.send(n, kChannel, std::span(own).subspan(begin, count));
     });
   } else if (lacks(link.node())) {
-    // Momentum, averages and the like come beside the model, whose size is known here.
+    // The state also holds momentum, averages and the like, so it may be larger than this model's.
     require(ahead->bytes <= 64 * own.size() + (std::uint64_t{16} << 20),
             "nodes: {} offers a state of {} bytes, and this model has {}", link.nameOf(source), ahead->bytes,
             own.size());

@@ -10,20 +10,18 @@ namespace muster {
 
 class NodeLink;
 
-/// What a process needs of a model to go on with its training: the content of a checkpoint, in memory.
+/// The state of a model from which a process can continue its training: a checkpoint in memory.
 std::vector<std::byte> packModel(Model& model);
-/// Gives it to a model of the same architecture, which is changed only if all of it fits.
-/// @throws InvalidArgument for bytes that are no such state.
+/// Copies such a state to a model of the same architecture. The model changes only if all of the state fits.
+/// @throws InvalidArgument for bytes that are not such a state.
 void unpackModel(std::span<const std::byte> bytes, Model& model);
 
-/// Gives all nodes the model of the one that is ahead: of those that are in the training the one with the
-/// most epochs and iterations, of several the first. A node that has the same already receives nothing. Waits
-/// for the others.
-/// @param inTraining  whether this node has taken part before; where none has, all count.
-/// @return  the node.
+/// Copies the model of the most advanced node to all nodes: of the nodes in the training, the first with the
+/// most epochs and iterations. A node that has the same state receives nothing. Waits for the other nodes.
+/// @param inTraining  whether this node has taken part before; if no node has, all count.
+/// @return that node.
 /// @throws NodeFailure naming a node that has failed meanwhile; InvalidArgument for a state that does not
-/// fit:
-///         the model is as before.
+///         fit: the model does not change.
 int shareModel(NodeLink& link, Model& model, bool inTraining);
 
 }  // namespace muster

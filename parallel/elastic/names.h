@@ -7,14 +7,14 @@
 #include <string_view>
 #include <vector>
 
-// What membership has in the store.
+// The names of Membership's texts in the store.
 
 namespace muster::elastic {
 
 inline const std::string kMagic = "muster-elastic-1";
 inline const std::string kMember = "member-", kLease = "lease-", kList = "members-", kMeeting = "meeting-";
 
-/// What follows the prefix, up to the next '-'; 0 where it is none of ours.
+/// The number after the prefix, up to the next '-'; 0 if the name is not one of these.
 inline std::int64_t numberIn(std::string_view name, std::string_view prefix) {
   name.remove_prefix(prefix.size());
   name = name.substr(0, name.find('-'));

@@ -5,24 +5,23 @@
 
 namespace muster {
 
-/// Where processes that know nothing of each other find each other: short texts under names, which all of
-/// them see. A text is there as a whole or not at all. Thread-safe. @throws NodeFailure, all members, if the
-/// store cannot be reached.
+/// A store of short texts under names that all processes see, so that they find each other. A text is
+/// complete or absent. Thread-safe. All members throw NodeFailure if the store cannot be reached.
 class NodeStore {
  public:
-  /// Longer texts are none of ours, and read as if they were not there.
+  /// Longer texts are not from muster, and count as absent.
   static constexpr std::size_t kMostBytes = 1 << 20;
 
   virtual ~NodeStore() = default;
   /// As in "the directory /shared/meeting".
   virtual std::string describe() const = 0;
   virtual void put(const std::string& name, const std::string& text) = 0;
-  /// Of all calls for one name one alone returns true; the others' texts are dropped.
+  /// Of all calls for one name only one returns true; the others' texts are dropped.
   virtual bool create(const std::string& name, const std::string& text) = 0;
-  /// "" if there is none.
+  /// "" if there is no such text.
   virtual std::string get(const std::string& name) = 0;
   virtual void erase(const std::string& name) = 0;
-  /// The names that begin so, in no order.
+  /// The names that begin with `prefix`, in no order.
   virtual std::vector<std::string> names(const std::string& prefix) = 0;
 };
 

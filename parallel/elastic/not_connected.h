@@ -8,7 +8,7 @@
 
 namespace muster {
 
-/// Of nodes that were to connect these cannot be reached, and all others can.
+/// Nodes that could not be connected; all others can be reached.
 class NotConnected : public NodeFailure {
  public:
   NotConnected(std::vector<int> nodes, const std::string& why) : NodeFailure(why), nodes_(std::move(nodes)) {}

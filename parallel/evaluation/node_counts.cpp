@@ -11,14 +11,14 @@
 namespace muster {
 namespace {
 
-constexpr std::int64_t kMostNumbers = std::int64_t{1} << 27;  // of each node: 1 GiB
+constexpr std::int64_t kMostNumbers = std::int64_t{1} << 27;  // for each node: 1 GiB
 
 }  // namespace
 
 std::optional<Evaluation> addUpNodes(Exchange& exchange, const NodeLink& link, std::int64_t failedAt,
                                      const std::optional<Evaluation>& own) {
   struct Report {
-    std::int64_t failedAt, size;  // of the numbers; 0: none
+    std::int64_t failedAt, size;  // size of the numbers; 0: none
   };
   auto numbers = own ? own->toNumbers() : std::vector<std::int64_t>();
   const std::array mine = {Report{failedAt, static_cast<std::int64_t>(numbers.size())}};

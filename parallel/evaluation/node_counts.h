@@ -9,13 +9,13 @@
 
 namespace muster {
 
-/// What all nodes have counted together; every node calls it. Of none there is none.
-/// @param exchange  of these nodes; not the link, so that another node may ask for something meanwhile.
+/// Adds up the counts of all nodes; every node calls it. Returns nothing if no node has counts.
+/// @param exchange  of these nodes; used instead of the link, so that another node may ask for blocks
+///                  meanwhile.
 /// @param failedAt  the earliest batch that failed on this node; the largest number if none did.
-/// @return nothing of use where this node's failure is the earliest.
-/// @throws TrainingError naming the node whose failure is the earliest, if that is another one;
-/// InvalidArgument
-///         where nodes predict other classes; NodeFailure.
+/// @return nothing if this node's failure is the earliest.
+/// @throws TrainingError naming the node with the earliest failure, if it is another node; InvalidArgument
+///         if nodes predict different classes; NodeFailure.
 std::optional<Evaluation> addUpNodes(Exchange& exchange, const NodeLink& link, std::int64_t failedAt,
                                      const std::optional<Evaluation>& own);
 

@@ -12,21 +12,22 @@ namespace muster {
 ///
 ///     allReduce(std::array{replicas[0].gradW, replicas[1].gradW}, context);
 ///
-/// It writes in place, into the memory that the tensors view, so that everything that views it (a layer, an
-/// update) sees the sum. An all-reduce that assigns handles instead, as in `gradients[1] = total`, reaches
-/// no other device, and one device trains on alone without an error. Here the handles are const; and tensors
-/// that share memory, as after such an assignment, are refused.
+/// It writes into the memory that the tensors view, so that everything that views it (a layer, an update)
+/// sees the sum. An all-reduce that assigns handles instead, as in `gradients[1] = total`, would leave that
+/// device's gradient as it was, without an error. So the handles are const here; and tensors that share
+/// memory, as after such an assignment, are an error.
 ///
 /// @param tensors  at least one, [device]; float32 or float64, alike in shape, element type and layout, no
 ///                 two sharing memory.
-/// @param context  does the sums, on its threads if that pays. No other thread may use the tensors meanwhile.
+/// @param context  computes the sums, on its threads if that is faster. No other thread may use the tensors
+///                 meanwhile.
 /// @throws InvalidArgument naming the tensors that differ or share memory.
-/// Adds in float64 in the order of the tensors and rounds once (see `sum`): same inputs, same bits, on
-/// whatever devices they lie.
+/// Adds in float64 in the order of the tensors and rounds once (see `sum`): same inputs, same bits, on any
+/// devices.
 ///
-/// Where all tensors lie on the context's device the sum is enqueued there (on the CPU it is done on return),
-/// and nothing is allocated. Where some lie elsewhere they are copied to the context's device for the sum,
-/// and it is done on return; work enqueued on them must be complete (`Context::synchronize`).
+/// If all tensors are on the context's device, the sum is enqueued there (on the CPU it is done on return),
+/// and nothing is allocated. Otherwise tensors on other devices are copied to the context's device, and the
+/// sum is done on return; work enqueued on them must be complete (`Context::synchronize`).
 void allReduce(std::span<const Tensor> tensors, Context& context);
 
 }  // namespace muster

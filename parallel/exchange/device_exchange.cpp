@@ -37,7 +37,8 @@ DeviceExchange::DeviceExchange(const std::vector<std::vector<StateBlock*>>& stat
       groups_(plan_.groups().begin(), plan_.groups().end()),
       reduction_(plan_, contextsOf(groups_), blocks_, failing),
       refused_(std::move(refused)) {
-  // Zeros are written whatever happened, and sums between devices are formed in several places.
+  // Not guarded: Reset, which always writes zeros, and merges over devices, whose sums form in several
+  // places.
   const auto unguarded = [](const SharedBlock& block) {
     return block.hasMergedCopy() && block.rule == MergeRule::Reset;
   };
@@ -65,11 +66,11 @@ void DeviceExchange::restart() {
   whole_ = true;
   if (refused_.empty()) return;
   for (Tensor& refused : refused_) muster::setZero(refused, *groups_.front().context);
-  groups_.front().context->synchronize();  // the replicas' next steps write them
+  groups_.front().context->synchronize();  // the replicas' next steps write these flags
 }
 
 void DeviceExchange::abort() noexcept {
-  // Copies end by themselves; what NCCL has begun waits for all devices, and one of them may be lost.
+  // Copies end by themselves, but NCCL's transfers wait for all devices, one of which may be lost.
   if (!reduction_.waitsForAll()) return;
   try {
     const auto complete = [](const Group& group) { return group.merged.complete(); };
@@ -105,7 +106,7 @@ void DeviceExchange::follow(int participant, Context& context) {
 void DeviceExchange::wait() {
   for (const auto& arrival : arrivals_) arrival.wait();
   for (const auto& group : groups_) group.merged.wait();
-  // No event follows what a failed merge has enqueued after the last `end`.
+  // No event was recorded after the work that a failed merge has enqueued.
   if (!whole_)
     for (const auto& group : groups_) group.context->synchronize();
 }

@@ -10,20 +10,20 @@
 
 namespace muster {
 
-/// Replicas on GPUs. The first participant enqueues everything, for all devices, on streams that are the
-/// exchange's own; the verbs of the others do nothing. Events order these streams and the workers' streams:
-/// the host waits only for what it reads.
+/// An exchange for replicas on GPUs. The first participant enqueues everything, for all devices, on the
+/// exchange's own streams; the verbs of the others do nothing. Events order these streams and the workers'
+/// streams: the host waits only for what it reads.
 ///
-/// Replicas that share a device are merged by one kernel; between devices as MergePlan says. So the order of
-/// sums is fixed: the workers of a device in their order, in float64, then the devices, rounded once.
+/// One kernel merges the replicas of a device; MergePlan says how devices are merged. The order of sums is
+/// fixed: the workers of a device in their order, in float64, then the devices, rounded once.
 ///
-/// On the CPU it does the same at once, so that tests see every route but NCCL.
+/// On the CPU it does the same synchronously, so that tests cover every route except NCCL.
 class DeviceExchange final : public Exchange {
  public:
   /// @param states  [worker] the blocks of each replica, on the device that the plan says.
   /// @param updaterState  what a merge does with the updater's blocks.
-  /// @param refused  [worker] Model::stepRefused of each replica; empty, or one undefined: merges are not
-  ///                 guarded. On one device only.
+  /// @param refused  [worker] Model::stepRefused of each replica; if it is empty, one tensor is undefined or
+  ///                 there are several devices, merges are not guarded.
   /// @param failing  for tests: a route that fails.
   /// @throws InvalidArgument as `sharedBlocks`; what Context and makeTransport throw.
   DeviceExchange(const std::vector<std::vector<StateBlock*>>& states, UpdaterState updaterState,
@@ -58,18 +58,18 @@ class DeviceExchange final : public Exchange {
                  ShareUse use) override;
 
  private:
-  /// A device and what merges there.
+  /// A device, its workers, and the context that merges them.
   struct Group {
     explicit Group(const DeviceGroup& where);
     std::vector<std::size_t> workers;
     std::unique_ptr<Context> context;
-    Event merged;      // all verbs up to the last `end`
+    Event merged;      // recorded after all verbs up to the last `end`
     Tensor distances;  // float64 [workers + 1]
   };
 
   void mergeOnOneDevice(const SharedBlock& block, std::span<const double> weights, Spread* spread);
   void mergeAcrossDevices(const SharedBlock& block, std::span<const double> weights, Spread* spread);
-  /// How far the replicas are from their mean, which each device has.
+  /// How far the replicas are from their mean. @param mean  [worker] on its device.
   Spread spreadAbout(std::span<const Tensor> mean, std::span<const Tensor> replicas,
                      std::span<const double> weights);
   void copyToAll(const SharedBlock& block, std::span<const Tensor> merged);
@@ -79,10 +79,10 @@ class DeviceExchange final : public Exchange {
   std::vector<SharedBlock> blocks_;
   std::vector<Group> groups_;
   DeviceReduction reduction_;
-  std::vector<Tensor> refused_;      // [worker] empty if merges are not guarded
-  std::vector<Tensor> staged_;       // [block] of one participant: another merged copy, if it has one
-  std::vector<Event> arrivals_;      // [worker] recorded by its worker
-  std::atomic<bool> whole_{true};    // not between `begin` and `end`
+  std::vector<Tensor> refused_;    // [worker] empty if merges are not guarded
+  std::vector<Tensor> staged_;     // [block] with one participant: a second merged copy, if the block has one
+  std::vector<Event> arrivals_;    // [worker] recorded by its worker
+  std::atomic<bool> whole_{true};  // false between `begin` and `end`
   std::atomic<bool> broken_{false};  // a transfer was aborted
   std::atomic<bool> aborted_{false};
 };

@@ -42,7 +42,7 @@ void DeviceReduction::mix(const SharedBlock& block, const Mixing& mixing) {
   }
 }
 
-/// Has these elements of a replica read where they are, or adds their transfer to the member.
+/// Lets the member read a slice of a replica in place, or adds its transfer to the member.
 void DeviceReduction::bring(const SharedBlock& block, Slice slice, std::size_t worker, std::size_t member) {
   const int from = plan_.groupOf()[worker], to = static_cast<int>(member);
   if (from == to) return members_[member].mixer.read(worker);

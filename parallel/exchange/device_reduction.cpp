@@ -10,7 +10,7 @@
 namespace muster {
 namespace {
 
-constexpr std::size_t kMostMoments = 32;  // replicas whose means and variances one GPU merges
+constexpr std::size_t kMostMoments = 32;  // replicas whose means and variances a GPU can merge
 constexpr std::size_t kMixingBytes = 1 << 24;
 constexpr std::int64_t kLeastMixed = 16;  // elements at a time
 

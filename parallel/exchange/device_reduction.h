@@ -12,20 +12,20 @@
 
 namespace muster {
 
-/// Forms means over replicas on several devices, as MergePlan says, and mixes them: one thread enqueues
+/// Forms means over replicas on several devices, as MergePlan says, and mixes replicas. One thread enqueues
 /// everything.
 class DeviceReduction {
  public:
   /// A device's part.
   struct Member {
     std::vector<std::size_t> workers;
-    Context* context;  // where its work is enqueued
+    Context* context;  // on which its work is enqueued
     Tensor sums;       // bytes: the weighted sum of its workers, float64, as long as the longest block
     Tensor inbox;      // bytes: the slice that it reduces, from each member or worker
     Tensor mixing;     // bytes: scratch memory of the mixer
     RowMixer mixer;
   };
-  /// @param plan  outlives it; `connect` sets its route to the one that works.
+  /// @param plan  outlives this object; `connect` sets its route to one that works.
   /// @param contexts  [group of the plan]
   /// @param blocks  that will be merged.
   /// @param failing  for tests: a route that fails.
@@ -33,19 +33,19 @@ class DeviceReduction {
   DeviceReduction(MergePlan& plan, const std::vector<Context*>& contexts, std::span<const SharedBlock> blocks,
                   std::optional<Route> failing);
 
-  /// Makes the transport, at first and after `abort`. @throws what makeTransport throws.
+  /// Makes the transport. Call it first, and after `abort`. @throws what makeTransport throws.
   void connect();
-  /// Whether transfers in progress wait for all devices, so that a failure has to abort them.
+  /// Whether transfers in progress wait for all devices, so that they must be aborted after a failure.
   bool waitsForAll() const { return transport_.copies && transport_.route == Route::Nccl; }
-  /// After `waitsForAll`. Thread-safe.
+  /// Call it only if `waitsForAll`. Thread-safe.
   void abort() noexcept { transport_.copies->abort(); }
 
-  /// The weighted mean of elements of the workers' tensors, on every device.
+  /// Forms the weighted mean of a slice of the workers' tensors, on every device.
   /// @param keep  `into` becomes keep * into + (1 - keep) * mean.
   /// @param into  [worker] one a device.
   void mean(std::span<const Tensor> tensors, std::span<const double> weights, double keep, Slice slice,
             std::span<const Tensor> into);
-  /// As `mean`, of means and variances, over several devices. Each replica's travel, as they are few.
+  /// Like `mean`, for means and variances, over several devices. They are few, so every replica's are sent.
   void moments(std::span<const Tensor> tensors, std::span<const double> weights, double keep,
                std::span<const Tensor> into);
   /// Moves the merged copy of a block of rule Moments.
@@ -58,7 +58,7 @@ class DeviceReduction {
   std::int64_t mixedAtATime(const SharedBlock& block) const;
   bool reads(const Member& member, const Mixing& mixing, std::size_t worker) const;
   void bring(const SharedBlock& block, Slice slice, std::size_t worker, std::size_t member);
-  /// Every member's slice of `into` goes to all others. @param parts  2 of means and variances, else 1.
+  /// Sends every member's slice of `into` to all others. @param parts  2 for means and variances, else 1.
   void gather(Slice slice, int parts, std::span<const Tensor> into);
 
   MergePlan& plan_;
@@ -66,7 +66,7 @@ class DeviceReduction {
   bool sumsTravel_ = false;       // several workers share a device: their sum is sent, in float64
   std::size_t stagingBytes_ = 0;  // the most that one device sends another in one call
   std::vector<Member> members_;   // [group of the plan]
-  Transport transport_;           // with several members
+  Transport transport_;           // only with several members
   // Of the work in progress:
   std::vector<Send> sends_;
   std::vector<Transfer> transfers_;

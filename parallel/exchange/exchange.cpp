@@ -8,7 +8,7 @@
 namespace muster {
 namespace {
 
-/// Refuses before the training what a merge cannot take.
+/// Refuses a block that a merge cannot take, before the training.
 void requireMergeable(const StateBlock& block) {
   if (block.kind != BlockKind::Gradients &&
       (block.merge == MergeRule::Keep || block.merge == MergeRule::Reset))
@@ -23,7 +23,7 @@ void requireMergeable(const StateBlock& block) {
           block.values.elements());
 }
 
-/// Tensors like these, one for each group of workers, of zeros.
+/// Tensors of zeros like the replicas, one for each group of workers.
 std::vector<Tensor> oneForEachGroup(std::span<const Tensor> replicas, std::span<const int> groups) {
   std::vector<Tensor> copies;
   for (std::size_t w = 0; w < replicas.size(); ++w) {
@@ -42,7 +42,7 @@ MergeRule ruleOf(const StateBlock& block, UpdaterState updaterState) {
   return block.merge;
 }
 
-/// The strategy's block in memory: of the parameters' size beside these, or numbers on the CPU.
+/// Allocates a strategy's block: of the parameters' size on their device, or numbers on the CPU.
 StrategyState allocate(const StrategyBlock& declared, const SharedBlock& parameters, std::size_t senders) {
   const bool shared = declared.place == StrategyBlock::Place::MergedCopy;
   const auto& beside = shared ? parameters.mergedCopies : parameters.replicas;
@@ -64,7 +64,7 @@ StrategyState allocate(const StrategyBlock& declared, const SharedBlock& paramet
     else if (declared.numbers > 0)
       state.values.push_back(Tensor::zeros({declared.numbers}, DType::Float64));
     else if (!beside[w].defined())
-      state.values.push_back(Tensor::view(nullptr, beside[w].shape(), type));  // of another node
+      state.values.push_back(Tensor::view(nullptr, beside[w].shape(), type));  // on another node
     else
       state.values.push_back(Tensor::zeros(beside[w].shape(), type, beside[w].device()));
   }

@@ -16,23 +16,23 @@
 
 namespace muster {
 
-/// One block of the model's state as all replicas hold it, and the copies that keep its last merged value.
+/// One block of the model's state in all replicas, and the copies that keep its last merged value.
 struct SharedBlock {
   std::string name;
   BlockKind kind = BlockKind::Parameters;
   MergeRule rule = MergeRule::Average;
   std::vector<Tensor> replicas;      // [worker]
-  std::vector<Tensor> mergedCopies;  // [worker] on its replica's device: one a device; empty of gradients
+  std::vector<Tensor> mergedCopies;  // [worker] on its replica's device, one a device; empty for gradients
   std::shared_ptr<const SegmentTable> segments;
 
   bool hasMergedCopy() const { return !mergedCopies.empty(); }
   const Tensor& mergedCopy() const { return mergedCopies.front(); }
 };
 
-/// A participant's part of some work on blocks: these elements, of what these workers hold.
+/// A participant's part of some work on blocks: a slice of what some workers hold.
 struct Share {
-  Context& context;                      // where the work is done or enqueued
-  std::span<const std::size_t> workers;  // whose replicas the context reaches, in order
+  Context& context;                      // on which the work is done or enqueued
+  std::span<const std::size_t> workers;  // those whose replicas the context reaches, in order
   Slice slice;
 };
 
@@ -50,15 +50,14 @@ class ShareUse {
   void (*call_)(void*, const Share&);
 };
 
-/// Carries the verbs out for replicas on CPU cores or on devices; a strategy decides what is merged and when,
-/// and calls them through Verbs.
+/// Carries out the verbs for replicas on CPU cores or on devices. A strategy decides what is merged and when,
+/// and calls the verbs through Verbs.
 ///
-/// Every participant calls a verb from its own thread, all between the same two barriers, with the same
-/// arguments; each does its part. The result does not depend on how the parts are scheduled: every sum is
-/// formed in one place, in worker order, in float64, and rounded once.
+/// Every participant calls a verb from its own thread, between the same two barriers and with the same
+/// arguments; each call does the participant's part. The result does not depend on how the parts are
+/// scheduled: every sum is formed in one place, in worker order, in float64, and rounded once.
 ///
-/// On devices verbs are enqueued, and `arrive`, `begin`, `end` and `follow` put them in order without a
-/// thread waiting:
+/// On devices verbs are enqueued. `arrive`, `begin`, `end` and `follow` order them, and no thread waits:
 ///
 ///     arrive -> barrier -> begin -> verbs -> end -> barrier -> follow
 class Exchange {
@@ -66,42 +65,43 @@ class Exchange {
   virtual ~Exchange() = default;
   virtual int participants() const = 0;
   virtual std::span<const SharedBlock> blocks() const = 0;
-  /// Of a training over several processes. Participant p is on node p mod `nodes()`, and the replicas of
-  /// participants on other nodes are tensors without memory.
+  /// This node, in a training over several processes. Participant p is on node p mod `nodes()`, and the
+  /// replicas of participants on other nodes are tensors without memory.
   virtual int node() const { return 0; }
   virtual int nodes() const { return 1; }
   bool isHere(std::size_t participant) const {
     return participant % static_cast<std::size_t>(nodes()) == static_cast<std::size_t>(node());
   }
-  /// Gives every node what each has brought. Waits for them. @param all  [node] as many bytes as of `own`.
+  /// Sends `own` to every node and waits for theirs. @param all  [node] as many bytes each as `own`.
   virtual void gather(std::span<const std::byte> own, std::span<std::byte> all);
-  /// Fills `into` with what all nodes have of a block of Place::Node, one after the other. The others give
-  /// theirs when they come to `gather`, so it waits for that.
+  /// Fills `into` with the values of all nodes of a block of Place::Node, in node order. Waits until the
+  /// other nodes call `gather`, which sends theirs.
   virtual void collect(const StrategyState& /*block*/, const Tensor& /*into*/) {}
-  /// How many send to a merge where each sends once: the participants, but over nodes the nodes, and in
-  /// groups the groups. Sender s is of the participants s, s + senders(), s + 2 senders(), and so on.
+  /// How many senders a merge has if each sends once: the nodes over nodes, the groups in groups, otherwise
+  /// the participants. Sender s sends for the participants s, s + senders(), s + 2 senders(), and so on.
   virtual int senders() const { return participants(); }
-  /// Whether one participant can do the parts of all while others work: it touches only replicas that take
-  /// part.
+  /// Whether one participant can do the parts of all while others work: possible if only the replicas that
+  /// take part are touched.
   virtual bool onePlace() const { return false; }
-  /// Whether all replicas lie in this process's memory and their mean is one sum: a strategy may then form it
-  /// in a pass of its own that does more (Verbs::eachShare).
+  /// Whether all replicas are in this process's memory and their mean is one sum. A strategy may then compute
+  /// the mean in a pass of its own that also does other work (Verbs::eachShare).
   virtual bool oneSum() const { return false; }
-  /// With `onePlace`: from now on the verbs of the first participant do the parts of all, or each its own
-  /// again. While no verb runs.
+  /// With `onePlace`: from now on the verbs of the first participant do the parts of all, or each participant
+  /// does its own again. Call it while no verb runs.
   virtual void doneByFirst(bool /*all*/) {}
-  /// The block of this kind. @throws InvalidArgument unless there is just one.
+  /// The block of this kind. @throws InvalidArgument unless there is exactly one.
   const SharedBlock& block(BlockKind kind) const;
 
-  /// Makes the strategy's blocks. Once, before any verb. @throws InvalidArgument for a name given twice.
+  /// Makes the strategy's blocks. Call it once, before any verb. @throws InvalidArgument for a name given
+  /// twice.
   void makeStrategyBlocks(std::span<const StrategyBlock> declared);
   std::span<const StrategyState> strategyBlocks() const { return strategyBlocks_; }
-  /// @throws InvalidArgument if the strategy has declared none of this name.
+  /// @throws InvalidArgument if the strategy has declared no block of this name.
   const StrategyState& strategyBlock(std::string_view name) const;
 
-  // Order. On the CPU verbs are done when they return, and these do nothing.
+  // Order of work. On the CPU verbs are done when they return, and these functions do nothing.
 
-  /// What the participant has enqueued on `context` belongs to its contribution.
+  /// All work that the participant has enqueued on `context` comes before its contribution.
   virtual void arrive(int /*participant*/, Context& /*context*/) {}
   /// The verbs that follow come after all contributions.
   virtual void begin(int /*participant*/) {}
@@ -109,31 +109,32 @@ class Exchange {
   virtual void end(int /*participant*/) {}
   /// What is enqueued on `context` from now on comes after the verbs.
   virtual void follow(int /*participant*/, Context& /*context*/) {}
-  /// Waits until replicas and merged copies hold the result of all verbs. While no participant works.
+  /// Waits until replicas and merged copies hold the result of all verbs. Call it while no participant works.
   virtual void wait() {}
-  /// Whether the merged copies hold the result of complete verbs. After `wait`.
+  /// Whether the merged copies hold the result of complete verbs. Call it after `wait`.
   virtual bool whole() const { return true; }
-  /// After a merge that has failed: merged copies, and the strategy's blocks beside them, hold again what
-  /// they held before it. While no participant works. @return false if that is not possible.
+  /// After a merge that has failed: restores the merged copies, and the strategy's blocks beside them, to
+  /// their values before it. Call it while no participant works. @return false if that is not possible.
   virtual bool revert() { return false; }
   /// After a failure: ends waiting for transfers that will not come. Thread-safe.
   virtual void abort() noexcept {}
-  /// Makes it usable again after `abort`, once replicas and merged copies have been filled anew.
+  /// Makes the exchange usable again after `abort`, once replicas and merged copies are filled again.
   virtual void restart() {}
 
-  /// With one participant whose work is enqueued: enqueues a copy of its state beside the merged copy, which
-  /// `takeStaged` then makes the merged copy. So the replica trains on before its scores have been read.
-  /// Does not wait. @return false if that is not possible; nothing was done then.
+  /// With one participant whose work is enqueued: enqueues a copy of its state beside the merged copy, so
+  /// that the replica continues before its scores are read. `takeStaged` makes it the merged copy. Does not
+  /// wait.
+  /// @return false if that is not possible; nothing was done then.
   virtual bool stage(Context& /*context*/) { return false; }
-  /// The merged copy holds what was staged last. Enqueues nothing.
+  /// Makes the copy staged last the merged copy. Enqueues nothing.
   virtual void takeStaged() {}
-  /// Whether `merge` looks on the device at the last step of each replica, and writes nothing if one of them
-  /// was refused (Model::stepRefused). So it may be called before the scores of these steps are read.
+  /// Whether `merge` checks the last step of each replica on the device, and writes nothing if one of these
+  /// steps was refused (Model::stepRefused). If so, `merge` may be called before their scores are read.
   virtual bool guardsMerges() const { return false; }
-  /// How it merges, in words; "" on the CPU.
+  /// The transport of merges, as text; "" on the CPU.
   virtual std::string describe() const { return {}; }
 
-  // The verbs' parts, for Verbs.
+  // The parts of the verbs, called by Verbs.
 
   /// See Verbs::merge.
   virtual void merge(int participant, const SharedBlock& block, std::span<const double> weights,
@@ -141,14 +142,14 @@ class Exchange {
   /// See Verbs::mean. @param into  [worker] one a device.
   virtual void mean(int participant, std::span<const Tensor> tensors, std::span<const double> weights,
                     double keep, Slice slice, std::span<const Tensor> into, Context& context) = 0;
-  /// See Verbs::mergeCopy, of a block of rule Moments. @throws InvalidArgument where it is not available.
+  /// See Verbs::mergeCopy, for a block of rule Moments. @throws InvalidArgument if it is not available.
   virtual void moments(int participant, const SharedBlock& block, std::span<const double> weights,
                        double keep, Context& context);
   /// See Verbs::mix.
   virtual void mix(int participant, const SharedBlock& block, const Mixing& mixing, Context& context) = 0;
-  /// Calls `use` for each of the participant's shares of a slice of a block of so many elements: on the CPU
-  /// one, a part of the slice for all workers; on devices the first participant has one a device, the whole
-  /// slice.
+  /// Calls `use` for each of the participant's shares of a slice of a block of `elements` elements. On the
+  /// CPU it has one share, a part of the slice for all workers. On devices the first participant has one
+  /// share a device, the whole slice.
   virtual void eachShare(int participant, std::int64_t elements, Slice slice, Context& context,
                          ShareUse use) = 0;
   /// See Verbs::eachReplica.
@@ -165,7 +166,7 @@ class Exchange {
   std::vector<StrategyState> strategyBlocks_;
 };
 
-/// While it lives, the first participant's verbs do the parts of all.
+/// While an object of this class lives, the first participant's verbs do the parts of all.
 class FirstDoesAll {
  public:
   explicit FirstDoesAll(Exchange& exchange) : exchange_(exchange) { exchange_.doneByFirst(true); }
@@ -180,11 +181,11 @@ class FirstDoesAll {
 /// The blocks that replicas have in common, with merged copies of zeros.
 /// @param states  [worker] the blocks of each replica that are reduced or merged.
 /// @param updaterState  what a merge does with the updater's blocks.
-/// @param groups  [worker] those of one number are on one device, and share a merged copy there.
+/// @param groups  [worker] workers of one group are on one device, and share a merged copy there.
 /// @throws InvalidArgument naming blocks that differ in number, name or size, or cannot be merged.
 std::vector<SharedBlock> sharedBlocks(const std::vector<std::vector<StateBlock*>>& states,
                                       UpdaterState updaterState, std::span<const int> groups);
-/// The bytes that a merge would have a participant send.
+/// The bytes that a participant would send in a merge over a network.
 std::int64_t bytesToMerge(const SharedBlock& block, std::size_t participant, std::span<const double> weights);
 
 }  // namespace muster

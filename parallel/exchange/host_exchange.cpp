@@ -12,7 +12,7 @@ namespace muster {
 
 namespace {
 
-constexpr std::size_t kMixingBytes = 1 << 18;  // on the stack: in the L2 cache, and nothing is allocated
+constexpr std::size_t kMixingBytes = 1 << 18;  // on the stack: fits the L2 cache, and nothing is allocated
 
 void setZero(const Tensor& t, std::int64_t begin, std::int64_t end) {
   const std::size_t size = sizeOf(t.dtype());
@@ -60,7 +60,7 @@ void HostExchange::merge(int participant, const SharedBlock& block, std::span<co
   }
 }
 
-/// Some elements at a time, whose sums stay in the L1 cache.
+/// Forms the mean for a few elements at a time, whose sums stay in the L1 cache.
 void HostExchange::groupedMean(int participant, std::span<const Tensor> tensors,
                                std::span<const double> weights, double keep, Slice own, const Tensor& into,
                                Context& context) {
@@ -166,7 +166,7 @@ void HostExchange::eachReplica(int participant, std::int64_t elements, Context& 
   if (byFirst_) return eachShare(participant, elements, {0, elements}, context, use);
   sums_.sum(participant, {});  // the others have finished their slices
   use({context, std::span(all_).subspan(static_cast<std::size_t>(participant), 1), {0, elements}});
-  sums_.sum(participant, {});  // and see this replica's result
+  sums_.sum(participant, {});  // and now see this replica's result
 }
 
 }  // namespace muster

@@ -9,8 +9,8 @@
 
 namespace muster {
 
-/// Replicas in the memory of one host. Each participant reduces its own slice of a block, reading all
-/// replicas in worker order, so the bits do not depend on timing, and the work is shared.
+/// An exchange for replicas in the memory of one host. Each participant reduces its own slice of a block,
+/// reading all replicas in worker order, so the work is shared and the bits do not depend on timing.
 class HostExchange final : public Exchange {
  public:
   /// @param states  [worker] the blocks of each replica that are reduced or merged, alike in number, names
@@ -45,7 +45,7 @@ class HostExchange final : public Exchange {
   void restart() override { sums_.beginAll(); }
 
  private:
-  /// The participant's part of a slice of a block of so many elements.
+  /// The participant's part of a slice of a block of `elements` elements.
   Slice shareOf(Slice slice, std::int64_t elements, int participant) const;
   void groupedMean(int participant, std::span<const Tensor> tensors, std::span<const double> weights,
                    double keep, Slice own, const Tensor& into, Context& context);
@@ -53,8 +53,8 @@ class HostExchange final : public Exchange {
   const std::size_t groups_;
   std::vector<SharedBlock> blocks_;
   std::vector<std::size_t> all_;          // the workers
-  std::vector<std::vector<Term>> terms_;  // [worker] of the mean at hand; used by its participant
-  std::vector<RowMixer> mixers_;          // [worker] likewise
+  std::vector<std::vector<Term>> terms_;  // [worker] of the current mean; used by its participant
+  std::vector<RowMixer> mixers_;          // [worker] used by its participant
   PeerSums sums_;
   bool byFirst_ = false;  // the first participant does the parts of all
 };

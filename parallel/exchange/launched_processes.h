@@ -5,8 +5,9 @@
 
 namespace muster {
 
-/// How many processes a launcher says that it has started, from its environment; "1" without one. The last
-/// name is that of `./run nodes --gloo`.
+/// The number of processes that a launcher has started, from its environment variable; "1" without a
+/// launcher.
+/// `./run nodes --gloo` sets the last variable.
 inline std::string_view launchedProcesses() {
   for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MUSTER_NODES"})
     if (const char* const size = std::getenv(name)) return size;

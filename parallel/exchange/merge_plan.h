@@ -10,7 +10,7 @@
 
 namespace muster {
 
-/// Replicas that lie on one device. The first one exchanges numbers with those of other devices.
+/// Workers whose replicas are on one device.
 struct DeviceGroup {
   Device device;
   std::vector<int> workers;  // in their order
@@ -20,40 +20,41 @@ struct DeviceGroup {
 /// @param devices  [worker]
 std::vector<DeviceGroup> groupByDevice(std::span<const Device> devices);
 
-/// One group sends another a slice.
+/// A slice that one group sends to another.
 struct Send {
   int from = 0, to = 0;
   Slice slice;
 };
 
-/// Which device sends what to which, in which order, to merge replicas that lie on several devices:
+/// Which device sends which slice to which device, in which order, to merge replicas on several devices:
 ///
-/// 1. each device adds up its weighted replicas in float64, in worker order; a replica alone stays as it is;
-/// 2. `scatter`: each group reduces a slice of the block, and receives that slice of all others' sums;
-/// 3. each adds up its slice in float64, in the order of the groups, and rounds it once;
-/// 4. `gather`: each sends its reduced slice to all others;
+/// 1. each device adds up its weighted replicas in float64, in worker order; a single replica is sent as it
+/// is;
+/// 2. `scatter`: each group receives the slice that it reduces, from the sums of all other groups;
+/// 3. each group adds up its slice in float64, in the order of the groups, and rounds it once;
+/// 4. `gather`: each group sends its reduced slice to all others;
 /// 5. each device copies the result to its replicas and to its merged copy.
 ///
-/// A device sends and receives 2 (G-1)/G of the block, as in a ring (and twice that in step 2 if workers
-/// share a device). Unlike in a ring every sum is formed in one place and in the order of the groups, so its
-/// bits depend neither on the route nor on timing. With one group, one kernel does it all.
+/// A device sends and receives 2 (G-1)/G of the block, as in a ring (twice that in step 2 if workers share a
+/// device). Unlike in a ring, every sum is formed in one place and in the order of the groups, so its bits
+/// depend neither on the route nor on timing. With one group, one kernel does all of it.
 class MergePlan {
  public:
-  /// @param route  by which numbers get from device to device; of no meaning with one group.
+  /// @param route  how numbers get from device to device; not used with one group.
   MergePlan(std::vector<DeviceGroup> groups, Route route);
 
   const std::vector<DeviceGroup>& groups() const { return groups_; }
   /// [worker]
   const std::vector<int>& groupOf() const { return groupOf_; }
   Route route() const { return route_; }
-  /// Where that one was found not to work.
+  /// Replaces a route that does not work.
   void setRoute(Route route) { route_ = route; }
 
-  /// Rounds of step 2 or 4: in each, every group sends one slice and receives one.
+  /// Passes of step 2 or 4: in each, every group sends one slice and receives one.
   int rounds() const { return static_cast<int>(groups_.size()) - 1; }
   /// The slice that a group reduces.
   Slice owned(int group, std::int64_t elements) const;
-  /// One round, by sender. Slices may be empty. @param sends  [group], overwritten.
+  /// The sends of one pass, by sender. Slices may be empty. @param sends  [group] receives them.
   void scatter(int round, std::int64_t elements, std::span<Send> sends) const;
   void gather(int round, std::int64_t elements, std::span<Send> sends) const;
 

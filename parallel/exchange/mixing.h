@@ -12,30 +12,30 @@ struct MixingShare {
   double factor = 1;
 };
 
-/// What replicas become when they are mixed: replica w becomes sum_j a_wj x_j, with row w of a matrix a, and
-/// the merged copy a weighted mean. All are formed from the replicas as they are before.
+/// The result of mixing: replica w becomes sum_j a_wj x_j, with row w of a matrix a, and the merged copy
+/// becomes a weighted mean. All are formed from the replicas' values before the mixing.
 ///
-/// A strategy makes it once, and sets its rows anew when it needs others (Strategy::prepare).
+/// A strategy makes one Mixing, and sets its rows again when they change (Strategy::prepare).
 class Mixing {
  public:
   Mixing() = default;
-  /// Every replica stays as it is, and so does the merged copy.
+  /// No replica changes, nor does the merged copy.
   /// @param shares  the most that all rows have together; then setting rows allocates nothing.
   Mixing(std::size_t workers, std::size_t shares);
 
   std::size_t workers() const { return rows_.size(); }
-  /// Every replica stays as it is.
+  /// No replica changes.
   void clear();
   /// Sets a row. @param shares  at least one, by ascending worker, with finite factors.
-  /// @throws InvalidArgument naming the share that is not so.
+  /// @throws InvalidArgument naming the invalid share.
   void setRow(std::size_t worker, std::span<const MixingShare> shares);
-  /// The row of another worker counts for this one, too.
+  /// Uses the row of worker `other` for `worker`, too.
   void shareRow(std::size_t worker, std::size_t other) { rows_[worker] = rows_[other]; }
-  /// Of the replicas, in the merged copy; [worker], >= 0. Empty: the merged copy stays as it is.
-  /// @throws InvalidArgument unless there is one for each worker and they have a sum above 0.
+  /// Sets the replicas' weights in the merged copy; [worker], >= 0. Empty: the merged copy does not change.
+  /// @throws InvalidArgument unless there is one weight for each worker and their sum is above 0.
   void setMerged(std::span<const double> weights);
 
-  /// By ascending worker, without factors of 0; empty if the replica stays as it is.
+  /// The shares by ascending worker, without factors of 0; empty if the replica does not change.
   std::span<const MixingShare> row(std::size_t worker) const {
     return std::span(shares_).subspan(rows_[worker].begin, rows_[worker].end - rows_[worker].begin);
   }

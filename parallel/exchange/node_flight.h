@@ -14,26 +14,26 @@
 
 namespace muster {
 
-/// Work over nodes that is done while the workers train, one after the other, on a thread of its own.
+/// Runs work over nodes on a thread of its own while the workers train, in the order of the launches.
 class Flight {
  public:
   using Work = std::function<void(Context&)>;
 
   Flight();
-  /// Waits for what was launched.
+  /// Waits for all launched work.
   ~Flight();
   Flight(const Flight&) = delete;
   Flight& operator=(const Flight&) = delete;
 
-  /// Allocates nothing once it has seen as much at a time, unless the work does. By one thread at a time.
+  /// Allocates only for more work at a time than before. Used by one thread at a time.
   void launch(Work work);
-  /// How many were launched.
+  /// The number of launches so far.
   std::int64_t launches() const;
-  /// Whether all that was launched is done.
+  /// Whether all launched work is done.
   bool idle() const;
-  /// Waits for the first so many. @throws what has gone wrong first, every time.
+  /// Waits for the first `launches` launches. @throws the first failure, at every call.
   void land(std::int64_t launches);
-  /// Waits for all, whatever goes wrong.
+  /// Waits for all launches, even after a failure.
   void wait() noexcept;
 
  private:
@@ -41,42 +41,41 @@ class Flight {
 
   mutable Mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Work> work_;   // of launches from first_ on
-  std::int64_t first_ = 0;  // written while nothing is under way
+  std::deque<Work> work_;   // [launch - first_]
+  std::int64_t first_ = 0;  // written while no work is in progress
   std::int64_t count_ MUSTER_GUARDED_BY(mutex_) = 0, done_ MUSTER_GUARDED_BY(mutex_) = 0;
   bool ending_ MUSTER_GUARDED_BY(mutex_) = false;
   std::exception_ptr failure_ MUSTER_GUARDED_BY(mutex_);
-  std::jthread thread_;  // last
+  std::jthread thread_;  // last: uses the members above
 };
 
-/// A local participant's means over nodes that are formed while its worker trains. Used by one thread at a
-/// time.
+/// Forms a local participant's means over nodes while its worker trains. Used by one thread at a time.
 class NodeFlight {
  public:
-  /// @param local, channel  as of NodeReduction; a channel of its own.
+  /// @param local, channel  see NodeReduction; the channel is used by nothing else.
   NodeFlight(NodeLink& link, int local, int channel) : reduction_(link, local, channel) {}
 
-  /// Allocates nothing once it has seen as many launches between landings.
-  /// @param mean  its tensors and what it writes stay as they are until `land`; its weights are copied.
+  /// Allocates only for more launches between landings than before.
+  /// @param mean  its tensors and its target must not change until `land`; its weights are copied.
   void launch(const NodeMean& mean, Slice own);
-  /// Whether something was launched that `land` has not been told of.
+  /// Whether something was launched since the last `land`.
   bool launched() const { return count_ > 0; }
-  /// Waits for all that was launched. @throws what has gone wrong first.
+  /// Waits for all launches. @throws the first failure.
   void land();
-  /// As `land`, but keeps for it what has gone wrong.
+  /// Waits like `land`, which then throws the failure.
   void wait() noexcept { flight_.wait(); }
 
  private:
   struct Launch {
     NodeMean mean;
-    std::vector<double> weights;  // the mean's
+    std::vector<double> weights;  // of the mean
     Slice own = {};
   };
 
   NodeReduction reduction_;
-  std::deque<Launch> launches_;  // those of an index below count_ are under way
+  std::deque<Launch> launches_;  // those of an index below count_ are in progress
   std::size_t count_ = 0;
-  Flight flight_;  // last
+  Flight flight_;  // last: uses the members above
 };
 
 }  // namespace muster

@@ -9,17 +9,18 @@
 
 namespace muster {
 
-/// Bytes of one size from each node to others, in pieces, so that signs of life get through on a slow link.
-/// Used by one thread at a time.
+/// Sends the same number of bytes from each node to others, in pieces, so that heartbeats get through on a
+/// slow link. Used by one thread at a time.
 class NodeMessages {
  public:
-  /// @param channel  of its own.
+  /// @param channel  used by nothing else.
   NodeMessages(NodeLink& link, int channel);
 
-  /// Waits until all is done. All nodes make the same call.
-  /// @param own  what this node sends.  @param all  [node] takes what each sends; may be empty if it takes
-  ///             nothing. This node's part is left alone.
-  /// @param sends, takes  `bool (int node)`: whether it does.
+  /// Waits until all messages are done. All nodes make the same call.
+  /// @param own  what this node sends.  @param all  [node] receives what each node sends; may be empty if
+  /// this
+  ///             node takes nothing. This node's part is not written.
+  /// @param sends, takes  `bool (int node)`: whether that node sends or takes.
   template <typename Sends, typename Takes>
   void run(std::span<const std::byte> own, std::span<std::byte> all, Sends sends, Takes takes) {
     std::size_t pieces = 0;

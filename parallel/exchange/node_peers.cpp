@@ -1,4 +1,4 @@
-// What nodes tell each other beside the calls: that they are there, alive, have failed, or end.
+// The messages between links beside the calls: a node has started, is alive, has failed, or ends.
 #include <algorithm>
 
 #include "muster/parallel/exchange/node_link.h"
@@ -15,7 +15,7 @@ enum Kind { Hello, Alive, Failed, Goodbye };
 
 }  // namespace
 
-/// Until all nodes are there.
+/// Waits until all nodes have answered.
 void NodeLink::greet() {
   lastLook_ = lastBeat_ = Clock::now();
   for (int n = 0; n < nodes_; ++n) {
@@ -47,7 +47,7 @@ void NodeLink::listenTo(int node) {
        {NodeMessage::Way::Receive, node, kControl, peers_[static_cast<std::size_t>(node)].in->bytes()});
 }
 
-/// Unless the last thing that it was told is still on its way.
+/// Does nothing if the previous message to the node is still in transfer.
 void NodeLink::tell(int node, int kind, int culprit) {
   Peer& peer = peers_[static_cast<std::size_t>(node)];
   if (peer.outTicket >= 0) return;
@@ -77,7 +77,7 @@ void NodeLink::hear(int node) {
                     fmt::format("{} is lost, as {} reports", nameOf(said.culprit), nameOf(node)));
     case Goodbye:
       peer.ended = true;
-      return;  // nothing more comes from it
+      return;  // the node sends nothing more
     default:
       break;
   }
@@ -86,7 +86,7 @@ void NodeLink::hear(int node) {
 
 void NodeLink::beat() {
   const auto now = Clock::now();
-  // A process that was stopped itself has heard nothing meanwhile.
+  // If this process itself was stopped, it could receive nothing meanwhile.
   if (now - lastLook_ > silence_ / 2)
     for (Peer& peer : peers_) peer.heard = now;
   lastLook_ = now;
@@ -95,7 +95,7 @@ void NodeLink::beat() {
   for (int n = 0; n < nodes_; ++n) {
     const Peer& peer = peers_[static_cast<std::size_t>(n)];
     if (n == node_) continue;
-    // What it has sent before may be on its way for a moment.
+    // Messages sent before the goodbye may arrive a moment later.
     if (peer.ended && now - peer.heard > silence_ / 8 && waitsFor(n))
       break_(n, fmt::format("{} has ended its program", nameOf(n)));
     if (peer.ended) continue;
@@ -112,7 +112,7 @@ bool NodeLink::waitsFor(int node) const {
   });
 }
 
-/// As long as it takes, but not long: a node that cannot be told hears nothing from now on.
+/// Tells the other nodes, for a short time at most: a node that cannot be told detects the silence.
 void NodeLink::sayFailed() {
   {
     const Lock lock(mutex_);
@@ -142,12 +142,12 @@ void NodeLink::sayFailed() {
       poll();
       std::this_thread::sleep_for(1ms);
     }
-  } catch (...) {  // the network fails, too: the others notice the silence
+  } catch (...) {  // the network fails, too: the other nodes detect the silence
   }
   transport_->abandon();
 }
 
-/// A node that is still at work is waited for, as long as it is heard of.
+/// Waits for nodes that are still working, as long as they send heartbeats.
 void NodeLink::sayGoodbye() {
   std::vector<char> told(peers_.size());
   for (;;) {

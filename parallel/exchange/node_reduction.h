@@ -10,35 +10,35 @@
 
 namespace muster {
 
-/// A weighted mean that is to be formed over nodes. Worker l of node n is number l * N + n.
+/// A weighted mean to form over nodes. Worker l of node n is worker l * N + n.
 struct NodeMean {
   std::span<const Tensor> tensors;  // [worker] without memory on other nodes
   std::span<const double> weights;  // [worker]
-  double keep = 0;                  // what remains of `into`
+  double keep = 0;                  // the factor of `into`'s old values
   Tensor into;
-  std::span<const Tensor> copies;  // [worker] that take the result, too, if they are here
+  std::span<const Tensor> copies;  // [worker] those on this node receive the result, too
 };
 
 /// One local participant's part in such means. It adds up the node's weighted tensors in float64, in worker
-/// order; each node receives a part of the slice from all others, adds the nodes' sums in their order, rounds
-/// once, and gives the result back. A slice goes in pieces, and while one is on its way the next one is added
-/// up and sent. With one worker a node its tensor travels as it is. Used by one thread.
+/// order. Each node receives a part of the slice from all others, adds the nodes' sums in their order, rounds
+/// once, and sends the result back. A slice is sent in pieces: while one is in transfer the next is added up
+/// and sent. With one worker a node, its tensor is sent unchanged. Used by one thread.
 class NodeReduction {
  public:
-  /// @param local  workers of each node.  @param channel  for the participants of this number on all nodes.
+  /// @param local  workers of each node.  @param channel  for the corresponding participants of all nodes.
   NodeReduction(NodeLink& link, int local, int channel);
 
-  /// @param own  the elements that are this participant's.
+  /// @param own  this participant's elements.
   void run(const NodeMean& mean, Slice own, Context& context);
 
  private:
-  /// A piece on its way.
+  /// A piece in transfer.
   struct Lane {
     explicit Lane(int nodes);
     NodeCall there, back;
     Slice piece = {};
-    Tensor sums;      // [node][piece] of this node, for each
-    Tensor received;  // [node][piece] of each node, for this one
+    Tensor sums;      // [node][piece] this node's sums for each node
+    Tensor received;  // [node][piece] received from each node
   };
 
   void scatter(const NodeMean& mean, Lane& lane, Slice piece);
@@ -56,7 +56,7 @@ class NodeReduction {
   std::array<Lane, 2> lanes_;
   std::vector<Term> terms_;
   std::vector<Tensor> views_;  // [local worker] of a piece
-  // Of the mean at hand.
+  // Of the current mean.
   double total_ = 0;
   Context* context_ = nullptr;
 };

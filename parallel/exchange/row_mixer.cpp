@@ -9,12 +9,12 @@
 namespace muster {
 namespace {
 
-// Slots of the scratch memory, one a worker each: copies of replicas, then results, then what is joined to
-// moments, which their operation overwrites.
+// Kinds of slots in the scratch memory, one a worker each: copies of replicas, results, and inputs of
+// weightedMoments, which overwrites them.
 constexpr std::size_t kKinds = 3;
 
-// Room for the shares of a row. Longer rows allocate once: with a thousand workers, each of which has such a
-// list, room for all would be a hundred megabytes.
+// Room for the shares of a row. Longer rows allocate once: with a thousand workers, each with such a list,
+// room for all shares would take a hundred megabytes.
 constexpr std::size_t kUsualShares = 40;
 
 bool isMoments(const SharedBlock& block) {
@@ -110,7 +110,7 @@ void RowMixer::merge(std::span<const double> weights, double keep) {
   for (std::size_t w = 0; w < weights.size(); ++w)
     if (weights[w] > 0) addMoments(w, keep > 0 ? (1 - keep) * (weights[w] / total) : weights[w]);
   if (keep > 0) {
-    replicas_.push_back(slot(copied_.size()));  // no row is formed yet
+    replicas_.push_back(slot(copied_.size()));  // free, since no row is formed yet
     weights_.push_back(keep);
     fetch(block_->mergedCopy(), replicas_.back());
   }
@@ -121,7 +121,7 @@ void RowMixer::merge(std::span<const double> weights, double keep) {
 
 void RowMixer::mix(const Mixing& mixing, std::span<const std::size_t> workers) {
   const std::size_t results = copied_.size();
-  // Workers beside each other may share a row, which is formed once.
+  // Adjacent workers may share a row, which is formed once.
   const auto isFirst = [&](std::size_t i) {
     if (i == 0) return true;
     const auto row = mixing.row(workers[i]), before = mixing.row(workers[i - 1]);

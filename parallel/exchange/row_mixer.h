@@ -9,11 +9,11 @@
 
 namespace muster {
 
-/// Mixes replicas a few elements at a time where one context reaches them: all new values of these elements
-/// are formed in a scratch memory, from the old ones, and then written. Used by one thread.
+/// Mixes replicas that one context reaches, a few elements at a time: forms all new values of these elements
+/// in scratch memory, from the old values, and then writes them. Used by one thread.
 ///
-/// Of means and variances (MergeRule::Moments) a row is a mixture of distributions: the mean is the row's,
-/// and the variance that of drawing from replica j with probability a_wj.
+/// For means and variances (MergeRule::Moments) a row is a mixture of distributions: the new mean and
+/// variance are those of drawing from replica j with probability a_wj.
 class RowMixer {
  public:
   explicit RowMixer(std::size_t workers);
@@ -23,26 +23,26 @@ class RowMixer {
   /// How many elements of the block (means, of which there are as many variances) fit at a time.
   static std::int64_t elementsAtATime(const SharedBlock& block, std::size_t bytes);
 
-  /// Begins with elements of a block. @param scratch  bytes, in the memory of the context's device.
+  /// Begins with a slice of a block. @param scratch  bytes, in the memory of the context's device.
   void begin(const SharedBlock& block, Slice slice, const Tensor& scratch, Context& context);
-  /// The elements of this replica are read where they are.
+  /// Reads this replica's elements in place.
   void read(std::size_t worker);
-  /// The elements of this replica are copied here by the caller, part by part: those of a replica on another
-  /// device. @param part  1 for variances, else 0.
+  /// The memory to which the caller copies the elements of a replica on another device, part by part.
+  /// @param part  1 for variances, else 0.
   Tensor inbox(std::size_t worker, int part);
-  /// Forms the rows of these workers, once all replicas that they read are here, and writes them.
+  /// Forms the rows of these workers and writes them. Call it once all replicas that they read are here.
   void mix(const Mixing& mixing, std::span<const std::size_t> workers);
-  /// Forms the merged copy of moments, before `mix`. @param keep  the share of what it was, in [0, 1).
+  /// Forms the merged copy of moments, before `mix`. @param keep  the share of its old value, in [0, 1).
   void merge(std::span<const double> weights, double keep = 0);
 
  private:
   int parts() const { return moments_ ? 2 : 1; }
   Tensor slot(std::size_t index) const;
-  /// The elements at hand of a replica; of moments means, then variances.
+  /// The current elements of a replica; with moments means, then variances.
   Tensor source(std::size_t worker) const;
   void form(std::span<const MixingShare> row, const Tensor& to);
   void addMoments(std::size_t worker, double weight);
-  /// The elements at hand, from a block to scratch memory and back.
+  /// Copy the current elements from a block to scratch memory, and back.
   void fetch(const Tensor& block, const Tensor& to) const;
   void write(const Tensor& from, const Tensor& block) const;
 
@@ -52,9 +52,9 @@ class RowMixer {
   Tensor scratch_;
   Context* context_ = nullptr;
   std::vector<char> copied_;      // [worker] whether its elements are in the scratch memory
-  std::vector<Term> terms_;       // of the row at hand
-  std::vector<Tensor> replicas_;  // likewise, of moments
-  std::vector<double> weights_;   // likewise
+  std::vector<Term> terms_;       // of the current row
+  std::vector<Tensor> replicas_;  // of the current row of moments
+  std::vector<double> weights_;   // [replicas_]
 };
 
 }  // namespace muster

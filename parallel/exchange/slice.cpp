@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t kAlignment = 16;  // float32 in 64 bytes: no two participants share a cache line
 
-/// Where each segment begins, and after the last the block's end.
+/// The offset of each segment, and the block's end.
 std::vector<std::int64_t> boundaries(const SegmentTable& table) {
   std::vector<std::int64_t> all;
   for (const auto& segment : table.segments) all.push_back(segment.offset);

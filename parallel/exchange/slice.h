@@ -13,14 +13,14 @@ struct Slice {
   std::int64_t length() const { return end - begin; }
 };
 
-/// The slice of a block that one of the participants reduces: about as long as the others', and begun on a
-/// cache line of its own.
+/// The slice of a block that one participant reduces: slices are about equally long and begin at a cache
+/// line.
 Slice sliceOf(std::int64_t elements, int participant, int participants);
-/// The part of a slice that lies in the participant's slice of the block: which participant reduces an
-/// element depends on the element alone.
+/// The part of a slice that is in the participant's slice of the block: which participant reduces an element
+/// depends only on the element.
 Slice partOf(Slice slice, std::int64_t elements, int participant, int participants);
 
-/// A part of the parameters that is merged by itself: a list of segments, with the padding behind each.
+/// A part of the parameters that is merged by itself: a list of segments, with the padding after each.
 struct Fragment {
   std::vector<Slice> slices;  // in the order of the block, adjacent ones joined
 

@@ -27,37 +27,37 @@ struct EnumNames<UpdaterState> {
       {{UpdaterState::Average, "average"}, {UpdaterState::Keep, "keep"}, {UpdaterState::Reset, "reset"}}};
 };
 
-/// @throws InvalidArgument for a value that is none of them.
+/// @throws InvalidArgument for a value that is none of these.
 void validate(UpdaterState state);
 
-/// A state block of a strategy's own, as the strategy declares it. It is saved and resumed with the user's
-/// model (Model::strategyState), and begins anew if the user changes the model between two `fit()` calls.
+/// A state block that a strategy declares. It is saved and resumed with the user's model
+/// (Model::strategyState), and starts again if the user changes the model between two `fit()` calls.
 struct StrategyBlock {
   enum class Place {
     MergedCopy,  ///< one beside each merged copy, equal on all devices: outer momentum, a centre
     Replica,     ///< one a replica: what was sent, what was not
-    Node         ///< one for each that sends to a merge (Exchange::senders): a node, else a replica
+    Node         ///< one for each sender of a merge (Exchange::senders): a node, else a replica
   };
   enum class Start { Zeros, Parameters };
 
   std::string name;
   Place place = Place::MergedCopy;
-  /// Elements on the CPU, float64, as for counters and thresholds; of Place::Replica only. 0: as many as the
-  /// parameters, beside them.
+  /// Number of elements on the CPU, float64, as for counters and thresholds; with Place::Replica only. 0: as
+  /// many as the parameters, on their device.
   std::int64_t numbers = 0;
   std::optional<DType> dtype = {};  ///< Float32 or Float64; empty: the parameters' type
   Start start = Start::Zeros;
   bool saved = true;  ///< false: scratch memory, whose values matter within one merge only
-  /// Its values matter only while a fragment is in flight, or between arrivals: a checkpoint made then has
-  /// them, the model has not.
+  /// Whether its values matter only while a fragment is in flight, or between arrivals: a checkpoint made
+  /// then holds them, the model does not.
   bool inFlight = false;
 };
 
 /// Such a block in memory.
 struct StrategyState {
   StrategyBlock declared;
-  std::size_t apart = 1;       // different tensors: that of worker w is number w modulo this
-  std::vector<Tensor> values;  // [worker] of Place::MergedCopy one a device, of Place::Node one a sender
+  std::size_t apart = 1;       // number of different tensors: worker w has number w modulo this
+  std::vector<Tensor> values;  // [worker] Place::MergedCopy: one a device; Place::Node: one a sender
 };
 
 }  // namespace muster

@@ -14,17 +14,17 @@ inline Tensor viewAt(const Tensor& bytes, std::int64_t offset, std::int64_t elem
   return Tensor::view(place, {elements}, type, bytes.device());
 }
 
-/// The same memory, without a share in it: owners are counted, and all participants would count at once.
+/// The same memory, without ownership: all participants would change one reference count at once.
 inline Tensor viewOf(const Tensor& tensor) {
   return Tensor::view(tensor.raw(), tensor.shape(), tensor.dtype(), tensor.device(), tensor.layout());
 }
 
-/// These elements of a block.
+/// The elements `slice` of a block.
 inline Tensor part(const Tensor& block, Slice slice) {
   return block.slice(slice.begin, {slice.length()});
 }
 
-/// Elements of a block's slice in part `p`: means come first, then variances.
+/// A block's slice in part `p`: means (p = 0) come first, then variances (p = 1).
 inline Slice inPart(Slice slice, int p, std::int64_t elements) {
   return {p * elements + slice.begin, p * elements + slice.end};
 }

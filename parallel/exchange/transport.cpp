@@ -28,16 +28,16 @@ class OrderedCopies : public DeviceCopies {
     for (const auto& t : transfers) arrive(t);
     for (std::size_t d = 0; d < contexts_.size(); ++d)
       if (received_[d]) done_[d].record(*contexts_[d]);
-    // The source may change only when it has been read.
+    // The source may change only after it has been read.
     for (const auto& t : transfers) done_[at(t.to)].waitOn(*contexts_[at(t.from)]);
     std::ranges::fill(sent_, 0);
     std::ranges::fill(received_, 0);
   }
 
  protected:
-  /// What the sources' streams do.
+  /// Enqueues the work of the sources' streams.
   virtual void leave(std::span<const Transfer> transfers) = 0;
-  /// What the target's stream does, once the source is there.
+  /// Enqueues the work of the target's stream, after the source is ready.
   virtual void arrive(const Transfer& transfer) = 0;
 
   static std::size_t at(int device) { return static_cast<std::size_t>(device); }
@@ -79,14 +79,14 @@ class HostCopies final : public OrderedCopies {
       Tensor place = nextPlace(t);
       copy(t.source, place, *contexts_[at(t.from)]);
     }
-    std::ranges::fill(used_, 0);  // they arrive in the same order
+    std::ranges::fill(used_, 0);  // transfers arrive in the same order
   }
   void arrive(const Transfer& t) override {
     Tensor target = t.target;
     copy(nextPlace(t), target, *contexts_[at(t.to)]);
   }
 
-  /// Where a transfer lies in the memory of its pair of devices.
+  /// The place of a transfer in the staging memory of its pair of devices.
   Tensor nextPlace(const Transfer& t) {
     const std::size_t pair = at(t.from) * contexts_.size() + at(t.to);
     const auto bytes = static_cast<std::int64_t>(t.source.bytes());
@@ -131,11 +131,11 @@ std::unique_ptr<DeviceCopies> makeOne(Route route, const std::vector<Context*>& 
   return std::make_unique<HostCopies>(contexts, stagingBytes);
 }
 
-/// Sends a byte from each device to each other and waits for it, as links between devices are only made when
-/// they are first used. @throws DeviceFailure where one cannot be; nothing is under way then.
+/// Sends a byte from each device to each other and waits, because a link between devices is only made at its
+/// first use. @throws DeviceFailure if a link cannot be made; no transfer is in progress then.
 void tryOut(DeviceCopies& copies, std::span<Context* const> contexts) {
   const auto devices = static_cast<int>(contexts.size());
-  std::vector<Tensor> places;  // [device] for a byte of its own and one of each
+  std::vector<Tensor> places;  // [device] a byte of its own and one from each other
   for (const Context* context : contexts)
     places.push_back(Tensor::zeros({devices}, DType::UInt8, context->device()));
   const auto place = [&](int device, int of) {

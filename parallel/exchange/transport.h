@@ -13,9 +13,10 @@
 
 namespace muster {
 
-/// How numbers travel from one GPU's memory to another's. Bits do not depend on it: a transport only copies.
+/// How numbers get from one GPU's memory to another's. A transport only copies, so results do not depend on
+/// it.
 enum class Route {
-  Nccl,   ///< by NCCL, over whatever links the GPUs
+  Nccl,   ///< by NCCL, over any links between the GPUs
   Peers,  ///< by copies from GPU to GPU
   Host    ///< through page-locked memory of the CPU
 };
@@ -35,7 +36,7 @@ Links linksBetween(std::span<const Device> devices);
 /// NCCL if it is available, else peer copies if all devices have them, else the host.
 Route bestRoute(const Links& links);
 
-/// Moves bytes between devices and knows no sums.
+/// Moves bytes between devices; computes nothing.
 struct Transport {
   Route route = Route::Host;
   std::unique_ptr<DeviceCopies> copies;
@@ -43,10 +44,10 @@ struct Transport {
 
 /// @param contexts  [device] one on each, on whose compute streams the copies are enqueued; they outlive the
 ///                  transport. Contexts on the CPU, where every route copies memory, are for tests.
-/// @param stagingBytes  by Route::Host, the most that one device sends to another in one call.
+/// @param stagingBytes  for Route::Host, the most that one device sends to another in one call.
 /// @param failing  for tests: this route fails, as NCCL and peer copies between GPUs may.
-/// GPUs are tried out: if a route fails (NCCL finds too little shared memory, a peer refuses), a warning says
-/// so and the next route is taken.
+/// Tests the route between GPUs: if it fails (NCCL finds too little shared memory, a peer copy is refused), a
+/// warning says so and the next route is taken.
 /// @throws DeviceUnavailable for NCCL if it is not available, DeviceFailure if no route works.
 Transport makeTransport(Route route, const std::vector<Context*>& contexts, std::size_t stagingBytes,
                         std::optional<Route> failing = {});

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kMostOperands = 8;
 
-/// Whether an earlier of these workers has the same tensor: a merged copy of one device is written once.
+/// Whether an earlier worker of the list has the same tensor: a device's merged copy is written once.
 bool seenBefore(std::span<const Tensor> tensors, std::span<const std::size_t> workers, std::size_t at) {
   return std::ranges::any_of(workers.first(at),
                              [&](std::size_t w) { return tensors[w].raw() == tensors[workers[at]].raw(); });
@@ -27,7 +27,7 @@ void requireOneEach(std::string_view what, std::size_t count, int participants) 
           what, participants, count);
 }
 
-/// Whether two workers' targets are formed from the same values, which the first one's result is not among.
+/// Whether two workers' targets are formed from the same values, and the first target is not one of these.
 bool alike(std::initializer_list<Operand> operands, std::span<const Tensor> target, std::size_t first,
            std::size_t other) {
   return std::ranges::all_of(operands, [&](const Operand& operand) {
@@ -51,7 +51,8 @@ double valueAt(const Tensor& values, std::int64_t i) {
   return values.dtype() == DType::Float64 ? values.data<double>()[i] : values.data<float>()[i];
 }
 
-/// Tells which number of which block a merge could not write, and which replica brought it, if one did.
+/// Names the number and the block that a merge could not write, and the replicas that contributed such a
+/// number.
 [[noreturn]] void throwNamed(const Exchange& exchange, const Tensor& target, std::int64_t element) {
   const auto blocks = exchange.blocks();
   const auto own = exchange.strategyBlocks();
@@ -134,7 +135,7 @@ void Verbs::mix(const SharedBlock& block, const Mixing& mixing) {
   exchange_.mix(participant_, block, mixing, context_);
   if (block.rule == MergeRule::Keep || block.rule == MergeRule::Reset) return;
   const auto own = static_cast<std::size_t>(participant_);
-  const MixingShare* counted = nullptr;  // workers that share a row are beside each other
+  const MixingShare* counted = nullptr;  // workers that share a row are adjacent
   for (std::size_t w = 0; w < mixing.workers(); ++w) {
     const MixingShare* const row = mixing.row(w).data();
     if (w == own || row == counted || !mixing.reads(w, own)) continue;
@@ -208,7 +209,7 @@ Spread Verbs::distance(std::span<const Tensor> values, std::span<const Tensor> a
   Spread spread;
   const auto addShare = [&](const Share& share) {
     const auto [begin, end] = share.slice;
-    Spread last;  // of the worker before: merged copies of one device are compared once
+    Spread last;  // of the previous worker: merged copies of one device are compared once
     for (std::size_t i = 0; i < share.workers.size(); ++i) {
       const std::size_t w = share.workers[i], before = share.workers[i > 0 ? i - 1 : 0];
       const bool sameOrigin = i > 0 && about[w].raw() == about[before].raw();

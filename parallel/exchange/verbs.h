@@ -17,17 +17,17 @@ struct Operand {
   std::span<const Tensor> values;
 };
 
-/// What a strategy does with numbers: the exchange in the hands of one participant, at one merge. All
+/// The operations of a strategy on replicas and blocks, for one participant in one merge. All
 /// participants make the same calls with the same arguments, each on its thread; each call does the
 /// participant's part. The calls of one participant take effect in their order, element by element, so a
 /// later call may use what an earlier one wrote.
 class Verbs {
  public:
-  /// Which verbs may be called that wait for the other participants.
+  /// Which of the verbs that wait for other participants may be called.
   enum class Waiting {
     Any,
-    NoSums,  ///< `eachReplica`, but not `sum`: in a strategy with arrivals
-    None     ///< neither: one thread makes the calls of all, or the others train
+    NoSums,  ///< `eachReplica`, but not `sum`: with arrivals
+    None     ///< neither: one thread makes all calls, or the other workers are training
   };
   /// @param context  the participant's.
   Verbs(Exchange& exchange, int participant, Context& context, Waiting waiting = Waiting::Any)
@@ -37,57 +37,57 @@ class Verbs {
   int participants() const { return exchange_.participants(); }
   Context& context() const { return context_; }
   std::span<const SharedBlock> blocks() const { return exchange_.blocks(); }
-  /// @throws InvalidArgument unless the model has just one block of this kind.
+  /// @throws InvalidArgument unless the model has exactly one block of this kind.
   const SharedBlock& block(BlockKind kind) const { return exchange_.block(kind); }
-  /// A block that the strategy has declared. @throws InvalidArgument if there is none of this name.
+  /// A block that the strategy has declared. @throws InvalidArgument if no block has this name.
   std::span<const Tensor> own(std::string_view name) const { return exchange_.strategyBlock(name).values; }
 
   /// Replaces `block` in all replicas and merged copies by its merged value under the block's rule, weighted:
   /// one pass over the replicas. A merge of one contributor is a copy.
   /// @param weights  [worker], >= 0, not all 0.
   /// @param spread  unless null, receives how far the replicas were from their mean: this participant's share
-  ///                of the sums. Of a block of rule Average; on devices this waits for the result.
+  ///                of the sums. For blocks of rule Average; on devices this waits for the result.
   void merge(const SharedBlock& block, std::span<const double> weights, Spread* spread = nullptr);
-  /// Merges all state: every block but the gradients. @param spread  as of `merge`, of the parameters.
+  /// Merges all state: every block except the gradients. @param spread  see `merge`, for the parameters.
   void mergeState(std::span<const double> weights, Spread* spread = nullptr);
 
-  /// Merges all state but the parameters: for a strategy that merges the parameters itself.
+  /// Merges all state except the parameters: for a strategy that merges the parameters itself.
   void mergeOthers(std::span<const double> weights);
 
   /// Moves the merged copy of `block` alone, by the block's rule: for Average it becomes
   /// keep * copy + (1 - keep) * mean of the replicas, for Moments the same mixture of distributions, for
   /// Reset 0. With Keep nothing happens.
-  /// @param weights, keep  as of `mean`.
+  /// @param weights, keep  see `mean`.
   void mergeCopy(const SharedBlock& block, std::span<const double> weights, double keep);
 
-  /// Replaces each replica of `block` by its own combination of all: a row of `mixing`, and the merged copy
-  /// by the weighted mean of the replicas. All are formed from the values before, in float64, in worker
-  /// order, rounded once, on devices as on the host; but the merged copy over several devices as `mean`. A
-  /// replica without a row stays as it is; a row of one factor 1 is a copy. By the block's rule: of Average
-  /// as said; of Moments, factors are >= 0 and the weights of a mixture of distributions; of Reset, replicas
-  /// that have a row become 0, and so does the merged copy; of Keep nothing happens. A row has at most 40
-  /// replicas on a GPU (of Moments 32).
+  /// Replaces each replica of `block` by its own combination of all replicas, a row of `mixing`, and the
+  /// merged copy by the weighted mean of the replicas. All are formed from the values before, in float64, in
+  /// worker order, rounded once, on devices as on the host; the merged copy over several devices is formed as
+  /// by `mean`. A replica without a row does not change; a row of one factor 1 is a copy. Rule Moments:
+  /// factors are >= 0 and are the weights of a mixture of distributions. Rule Reset: replicas that have a
+  /// row, and the merged copy, become 0. Rule Keep: nothing happens. A row has at most 40 replicas on a GPU
+  /// (Moments: 32).
   void mix(const SharedBlock& block, const Mixing& mixing);
-  /// Mixes all state: every block but the gradients.
+  /// Mixes all state: every block except the gradients.
   void mixState(const Mixing& mixing);
   /// Mixes the updater's state and the statistics.
   void mixOthers(const Mixing& mixing);
 
   /// Writes the weighted mean of the replicas' tensors into a block of Place::MergedCopy, in the block's
   /// type, formed in float64 and rounded once.
-  /// @param tensors  [worker] of the size of `into`.  @param weights  as of `merge`.
-  /// @param keep  in [0, 1): what becomes of the block is keep * block + (1 - keep) * mean.
+  /// @param tensors  [worker] of the size of `into`.  @param weights  see `merge`.
+  /// @param keep  in [0, 1): the block becomes keep * block + (1 - keep) * mean.
   /// @throws InvalidArgument as `merge`, and on a GPU with more than 40 replicas (39 with `keep`).
   void mean(std::span<const Tensor> tensors, std::span<const double> weights, std::span<const Tensor> into,
             const Fragment& fragment, double keep = 0);
   /// target = sum of factor * values, element by element: in float64, in the order of the operands, rounded
-  /// once. Operands of factor 0 are skipped, and one operand of factor 1 is copied; without operands the
+  /// once. Operands of factor 0 are skipped, and a single operand of factor 1 is copied; without operands the
   /// target becomes 0. Worker w's target is formed from worker w's operands; a merged copy is formed once a
   /// device, from operands that its workers have in common.
   void combine(std::span<const Tensor> target, std::initializer_list<Operand> operands,
                const Fragment& fragment);
   /// Moves the replicas towards `from`: replica = keep * replica + (1 - keep) * from. With keep 0 they become
-  /// copies, with 1 they stay as they are.
+  /// copies, with 1 they do not change.
   void writeBack(std::span<const Tensor> from, std::span<const Tensor> replicas, double keep,
                  const Fragment& fragment);
   /// For work without a verb: calls `use` for each of this participant's shares of `elements` elements.
@@ -97,10 +97,10 @@ class Verbs {
     exchange_.eachShare(participant_, elements, {0, elements}, context_, ShareUse(use));
   }
 
-  /// Calls `use` for one part of a fragment after the other. On the CPU parts are so small that what several
-  /// verbs read and write of them stays in the caches; on devices the whole fragment is one part. For verbs
-  /// that treat each element by itself, so that the bits are those of the whole fragment.
-  /// @param part  holds the part at hand: one slice, allocated by the caller.
+  /// Calls `use` for the parts of a fragment in order. On the CPU parts are so small that what several verbs
+  /// read and write of a part stays in the caches; on devices the whole fragment is one part. For verbs that
+  /// treat each element by itself, so that the bits are those of the whole fragment.
+  /// @param part  holds the current part: one slice, allocated by the caller.
   /// @param use  `void use(const Fragment&)`.
   template <typename F>
   void inParts(const Fragment& fragment, Fragment& part, F use) {
@@ -113,12 +113,12 @@ class Verbs {
   }
 
   /// This participant's shares of sum_w |values_w - about_w|^2 and sum_w |about_w|^2; `relativeDistance` of
-  /// the shares of all participants is the distance. It reads both once more, and on devices waits for the
-  /// result, so call it only for numbers that listeners get.
+  /// the shares of all participants is the distance. It reads both again, and on devices waits for
+  /// the result, so call it only for numbers that listeners get.
   Spread distance(std::span<const Tensor> values, std::span<const Tensor> about, const Fragment& fragment);
-  /// For work that needs whole replicas. On the CPU each participant gets its own; on devices the first one
-  /// gets all of each device. All earlier calls of all participants are done before, and none of their later
-  /// ones begins until it is done: on the CPU they wait for each other.
+  /// For work that needs whole replicas. On the CPU each participant gets its own replica; on devices the
+  /// first participant gets all replicas of each device. All participants' earlier calls are done before it,
+  /// and their later calls begin after it: on the CPU participants wait for each other.
   /// @param use  `void use(const Share&)`, of all `elements` elements.
   /// @throws InvalidArgument in Strategy::start and Strategy::contribute.
   template <typename F>
@@ -127,19 +127,20 @@ class Verbs {
     exchange_.eachReplica(participant_, elements, context_, ShareUse(use));
   }
 
-  /// Gives every node what each has brought, encoded: for what a rule's codec sends instead of replicas. One
+  /// Sends every node's encoded bytes to all nodes: for what a rule's codec sends instead of replicas. One
   /// participant of each node calls it, within `eachReplica`. On one node it only calls `then`.
-  /// @param all  [node] as many bytes of each; this node's are filled. They stay where they are.
+  /// @param all  [node] as many bytes for each; this node's are filled. They must stay in place.
   /// @param weights  [node] a node of weight 0 sends nothing.
-  /// @param then  called when all is there, and writes to `target`: now, or, while a MeansInFlight lives and
-  ///              the strategy has declared what it needs, on another thread, before a verb of the next
-  ///              round.
+  /// @param then  called once all bytes have arrived; writes to `target`. Called now, or, while a
+  /// MeansInFlight
+  ///              lives and the strategy has declared what it needs, on another thread before a verb of the
+  ///              next round.
   void tellNodes(std::span<std::byte> all, std::span<const double> weights,
                  std::function<void(Context&)> then, const Tensor& target, Context& context);
 
-  /// Replaces the values by their sums over the participants, in their order: for what each has found in its
-  /// shares. Waits for all of them. On devices the first participant has all shares, so its values stay as
-  /// they are, and the others have none.
+  /// Replaces the values by their sums over the participants, in their order: for what each has computed in
+  /// its shares. Waits for all participants. On devices the first participant has all shares, so its values
+  /// do not change, and the others have none.
   /// @throws InvalidArgument in Strategy::start and Strategy::contribute, and in a strategy with arrivals.
   void sum(std::span<double> values) {
     requireWaiting("sum", waiting_ == Waiting::Any);
@@ -148,8 +149,8 @@ class Verbs {
 
   /// Adds to the bytes that this participant would send to the others over a network. `merge` and `mean` add
   /// what the participant contributes, once. `mix` adds its replica once for each row of other workers that
-  /// reads it; workers that share a row are one. The merged copy of `mix` is only shown to listeners, so it
-  /// does not count.
+  /// reads it; a row that workers share counts once. The merged copy of `mix` is only shown to listeners, so
+  /// it does not count.
   void countBytes(std::int64_t bytes) { bytes_ += bytes; }
   std::int64_t bytes() const { return bytes_; }
 

@@ -9,13 +9,13 @@
 
 namespace muster {
 
-/// @throws InvalidArgument, with those that are there, unless this machine has it, with an address.
+/// @throws InvalidArgument listing the interfaces unless this machine has this one, with an address.
 void requireInterface(const std::string& interface);
 
-/// Connects the nodes with each other by TCP. Blocks SIGPIPE on the thread that calls it, which it would end
-/// the process on when another node dies.
-/// @param store  where they meet, under names that begin with `prefix`; must outlive it.
-/// @throws NodeFailure if not all nodes come; NotConnected for those that cannot be reached.
+/// Connects the nodes by TCP. Blocks SIGPIPE on the calling thread, because the signal would end the process
+/// when another node dies.
+/// @param store  where nodes find each other, under names that begin with `prefix`; outlives the transport.
+/// @throws NodeFailure if not all nodes join; NotConnected for those that cannot be reached.
 std::unique_ptr<NodeTransport> makeGlooTransport(const Nodes::Gloo& options, NodeStore& store,
                                                  const std::string& prefix);
 

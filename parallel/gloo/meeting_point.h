@@ -9,31 +9,31 @@
 
 namespace muster {
 
-/// A directory that all nodes of a training share, where they find each other. Each writes one small file,
-/// with a number that it has drawn; node 0 writes a second one with the numbers of all. The training begins
-/// when every node has seen its own number there, so files that earlier runs have left mislead no node. They
-/// are removed when all are connected.
+/// Connects the nodes of a training through a shared store. Each node writes one small text with a random
+/// number; node 0 writes a second text with the numbers of all. The training begins when every node has found
+/// its own number there, so texts of earlier runs mislead no node. All are removed once the nodes are
+/// connected.
 class MeetingPoint {
  public:
-  /// Where a node listens for another one: bytes that only the transport understands.
+  /// The address on which a node listens for another node, in the transport's own format.
   using Address = std::vector<char>;
 
-  /// @param prefix  of the names of the texts, as several meetings may share a store.
+  /// @param prefix  of the texts' names, since several trainings may share a store.
   MeetingPoint(NodeStore& store, std::string prefix, int node, int nodes);
   /// Removes this node's texts.
   ~MeetingPoint();
   MeetingPoint(const MeetingPoint&) = delete;
   MeetingPoint& operator=(const MeetingPoint&) = delete;
 
-  /// Waits until all are there.
-  /// @param own  [node] where this node listens for that one. All nodes have addresses of one size.
-  /// @return  [node] where that node listens for this one; empty for this one.
-  /// @throws NodeFailure naming those that have not come in this time, and what they say where that does not
+  /// Waits until all nodes have joined.
+  /// @param own  [node] where this node listens for that node. All nodes have addresses of one size.
+  /// @return  [node] where that node listens for this one; empty for this node.
+  /// @throws NodeFailure naming the nodes that have not joined in this time, and what in their texts does not
   /// fit.
   std::vector<Address> meet(std::span<const Address> own, std::chrono::milliseconds patience);
 
  private:
-  struct Card {  // what a node has written
+  struct Card {  // the text of a node
     std::string number, session;
     int nodes = 0;
     std::vector<Address> addresses;

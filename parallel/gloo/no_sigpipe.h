@@ -8,8 +8,8 @@
 
 namespace muster {
 
-/// While it lives, writing to a connection that the server has closed is an error on this thread, and no
-/// signal.
+/// While an object of this class lives, a write to a closed connection is an error on this thread instead of
+/// a signal.
 class NoSigpipe {
  public:
   NoSigpipe() {

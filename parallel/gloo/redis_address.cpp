@@ -22,7 +22,7 @@ RedisAddress RedisAddress::parse(std::string_view address) {
     if (slash + 1 < place.size()) result.key = place.substr(slash + 1);
     place = place.substr(0, slash);
   }
-  if (place.starts_with('[')) {  // an address of IPv6
+  if (place.starts_with('[')) {  // an IPv6 address
     const auto end = place.find(']');
     check(end != place.npos);
     result.host = place.substr(1, end - 1);

@@ -61,7 +61,7 @@ std::string textOf(const redisReply& reply) {
   return {reply.str, static_cast<std::size_t>(reply.len)};
 }
 
-/// The first of what a server says, for a message.
+/// The beginning of a server's reply, for a message.
 std::string wordsOf(const redisReply& reply) {
   auto text = textOf(reply).substr(0, 200);
   std::ranges::replace_if(
@@ -79,8 +79,8 @@ const redisReplyObjectFunctions& usualMakers() {
   return makers;
 }
 
-/// hiredis takes memory for as many parts of a list as the server promises, and lists have lists. The type of
-/// their number depends on its version.
+/// hiredis allocates as many elements of a list as the server announces, and lists may be nested. The type of
+/// `count` depends on its version.
 template <typename Count>
 void* makeList(const redisReadTask* task, Count count) {
   if (task->parent || static_cast<std::size_t>(count) > kMostNames) return nullptr;
@@ -118,7 +118,7 @@ class RedisStore final : public NodeStore {
     const auto [reply, again] = ask({"HSETNX", address_.key, name, own});
     expect(*reply, REDIS_REPLY_INTEGER, "HSETNX");
     if (reply->integer == 1 || !again) return reply->integer == 1;
-    // The connection was lost after the question: the answer that is missing may have been yes.
+    // The connection was lost after the first command: its missing reply may have been "created".
     const auto there = ask({"HGET", address_.key, name}).first;
     return there->type == REDIS_REPLY_STRING && textOf(*there) == own;
   }
@@ -145,15 +145,15 @@ class RedisStore final : public NodeStore {
   }
 
  private:
-  /// With a line before it that no other text has.
+  /// The text after a line that no other text has.
   std::string marked(const std::string& text) {
     const Lock lock(mutex_);
     if (text.size() > kMostBytes) fail(fmt::format("takes no text of more than {} bytes", kMostBytes));
     return fmt::format("{}-{}\n{}", number_, ++texts_, text);
   }
 
-  /// Again and again while a server that was there restarts.
-  /// @return the answer, and whether the question was asked more than once.
+  /// Sends a command, repeatedly while a known server restarts.
+  /// @return the reply, and whether the command was sent more than once.
   std::pair<Reply, bool> ask(Words words) {
     const Lock lock(mutex_);
     const NoSigpipe quiet;
@@ -189,7 +189,7 @@ class RedisStore final : public NodeStore {
     while (!tryToConnect(end)) {
       const std::string why = connection_->errstr;
       if (!known_ || Clock::now() >= end) fail("cannot be reached: " + why);
-      std::this_thread::sleep_for(50ms);  // it may be restarting
+      std::this_thread::sleep_for(50ms);  // the server may be restarting
     }
     fcntl(connection_->fd, F_SETFD, FD_CLOEXEC);
     redisSetTimeout(connection_.get(), timevalOf(limit_));
@@ -240,7 +240,7 @@ class RedisStore final : public NodeStore {
     }
   }
 
-  /// After an error: whether another connection may do better. @throws if not.
+  /// After an error: whether a new connection may succeed. @throws if not.
   bool ended() MUSTER_REQUIRES(mutex_) {
     const auto& c = *connection_;
     if (c.err == REDIS_ERR_EOF) return true;
@@ -261,10 +261,10 @@ class RedisStore final : public NodeStore {
   const RedisAddress address_;
   const std::chrono::milliseconds limit_;
   const std::string password_;
-  std::string number_;  // drawn
+  std::string number_;  // random
   Mutex mutex_;
   std::uint64_t texts_ MUSTER_GUARDED_BY(mutex_) = 0;
-  bool known_ MUSTER_GUARDED_BY(mutex_) = false;  // it has answered, so it is not a wrong address
+  bool known_ MUSTER_GUARDED_BY(mutex_) = false;  // the server has answered, so the address is right
   Connection connection_ MUSTER_GUARDED_BY(mutex_){nullptr, &redisFree};
 };
 

@@ -23,7 +23,7 @@ void CallGroup::answer() {
     const Lock lock(mutex_);
     answered_ = true;
   }
-  changed_.notify_all();  // without the mutex, which they would all wait for
+  changed_.notify_all();  // without the mutex, for which all callers would wait
 }
 
 }  // namespace muster

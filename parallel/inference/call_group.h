@@ -18,7 +18,7 @@ struct InferenceCall {
   ParallelInference::Clock::time_point deadline;
   ParallelInference::Clock::time_point arrived = {};
 
-  // Written by the worker that has taken the call, read by the caller once its group is answered.
+  // Written by the worker that took the call; read by the caller once its group is answered.
   Tensor output = {};
   std::int64_t modelVersion = 0;
   std::exception_ptr failure = {};
@@ -32,18 +32,18 @@ class CallGroup {
     Waiting,   ///< in the queue: calls enter and leave
     Taken,     ///< a worker reads the features or writes the outputs: no call can leave
     Read,      ///< a worker computes: a call that leaves becomes null
-    Answered,  ///< every call that is left has its output or its failure
+    Answered,  ///< every call that has not left has its output or its failure
   };
 
-  // Guarded by the queue's mutex, but for a worker that has taken the group.
+  // Guarded by the queue's mutex; a worker that has taken the group needs no lock.
   State state = State::Waiting;
-  std::vector<InferenceCall*> calls;  ///< in the order in which they came
+  std::vector<InferenceCall*> calls;  ///< in order of arrival
   std::int64_t examples = 0;          ///< of all calls
 
   void waitUntilAnswered();
   /// @return false if the deadline passed first.
   bool waitUntilAnswered(ParallelInference::Clock::time_point deadline);
-  /// Wakes the callers. The calls end: do not use them again.
+  /// Wakes the callers. Do not use the calls afterwards.
   void answer();
 
  private:

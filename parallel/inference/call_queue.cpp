@@ -43,19 +43,19 @@ void CallQueue::answer(InferenceCall& call) {
   bool inTime = false;
   try {
     inTime = group->waitUntilAnswered(call.deadline);
-  } catch (...) {  // this thread is cancelled: from here on no worker may write to its stack
+  } catch (...) {  // this thread is cancelled: no worker may write to its stack any more
     if (!leave(*group, call)) group->waitUntilAnswered();
     throw;
   }
   if (!inTime) {
     if (leave(*group, call)) throw DeadlineExceeded("output: the deadline passed before it was computed");
-    group->waitUntilAnswered();  // which it is about to be
+    group->waitUntilAnswered();  // a worker is about to answer it
   }
   if (call.failure) std::rethrow_exception(call.failure);
 }
 
 bool CallQueue::waitForRoom(Lock& lock, TimePoint deadline) {
-  struct Waiting {  // also where the thread is cancelled
+  struct Waiting {  // also if the thread is cancelled
     int& count;
     ~Waiting() { --count; }
   } const waiting{++forRoom_};
@@ -126,7 +126,7 @@ std::shared_ptr<CallGroup> CallQueue::take() {
   Lock lock(mutex_);
   for (;;) {
     if (!waiting_.empty() && batchTime_ > batchTime_.zero()) waitForOthers(lock);
-    if (!waiting_.empty()) break;  // another worker may have taken them meanwhile
+    if (!waiting_.empty()) break;  // another worker may have taken the calls meanwhile
     if (closed_) return nullptr;
     work_.wait(lock.native());
   }
@@ -135,7 +135,7 @@ std::shared_ptr<CallGroup> CallQueue::take() {
   waitingCalls_ -= static_cast<std::int64_t>(group->calls.size());
   group->state = State::Taken;
   if (forRoom_ > 0) room_.notify_all();
-  if (!waiting_.empty()) work_.notify_one();  // a worker that waited for others has heard of these
+  if (!waiting_.empty()) work_.notify_one();  // a worker in waitForOthers may have taken their notification
   return group;
 }
 

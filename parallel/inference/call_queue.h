@@ -12,35 +12,34 @@
 
 namespace muster {
 
-/// Whether two batches may be joined: features and masks have the same names, types, and shapes of an
-/// example.
+/// Whether two batches may be joined: features and masks have the same names, types and shapes per example.
 bool joinable(const Batch& a, const Batch& b);
 
-/// The calls that wait, in groups that are computed together. A call enters the first group that has room for
-/// it and whose batches are joinable with its own, or a new group at the end. Thread-safe.
+/// The waiting calls, in groups that are computed together. A call enters the first group that has room and
+/// whose batches are joinable with its own batch, or a new group at the end. Thread-safe.
 class CallQueue {
  public:
   explicit CallQueue(const InferenceOptions& options);
 
-  /// For callers: waits until the call is answered. @throws what it was answered with, DeadlineExceeded,
-  /// QueueFull, InferenceShutDown.
+  /// For callers: waits until the call is answered. @throws the call's failure, DeadlineExceeded, QueueFull,
+  /// InferenceShutDown.
   void answer(InferenceCall& call);
 
   /// For workers: waits for calls and takes the first group.
   /// @return null once the queue is closed and empty.
   std::shared_ptr<CallGroup> take();
-  /// For workers: the features of all calls have been copied. From now on callers whose deadline passes
-  /// leave: their calls become null.
+  /// For workers, once the features of all calls are copied. From now on callers whose deadline passes leave:
+  /// their calls become null.
   void haveRead(CallGroup& group);
   /// For workers, after `haveRead`: no caller leaves from now on.
   void hold(CallGroup& group);
-  /// For workers, after `hold` and once all calls that are left are answered: lets the callers go.
+  /// For workers, after `hold`, once all calls that have not left are answered: wakes the callers.
   void release(CallGroup& group);
 
   /// Calls that wait for a worker, or for room.
   std::int64_t waiting() const;
 
-  /// Refuses calls from now on. Those in the queue can still be taken.
+  /// Refuses calls from now on. Workers can still take the calls in the queue.
   void close();
 
  private:
@@ -48,9 +47,9 @@ class CallQueue {
   /// @return false if the deadline passed first.
   bool waitForRoom(Lock& lock, ParallelInference::Clock::time_point deadline) MUSTER_REQUIRES(mutex_);
   std::shared_ptr<CallGroup> enter(InferenceCall& call);
-  /// The group that the call is to be computed with: one that waits, or a new one.
+  /// The group for the call: a waiting group, or a new one.
   std::shared_ptr<CallGroup> groupFor(const InferenceCall& call) const MUSTER_REQUIRES(mutex_);
-  /// The caller gives up. @return whether the call will not be answered.
+  /// Removes the call of a caller that gives up. @return false if the call will still be answered.
   bool leave(CallGroup& group, InferenceCall& call);
   void removeWaiting(CallGroup& group, InferenceCall& call) MUSTER_REQUIRES(mutex_);
   void setState(CallGroup& group, CallGroup::State state);
@@ -64,10 +63,10 @@ class CallQueue {
 
   mutable Mutex mutex_;
   std::condition_variable work_, room_, read_;
-  std::deque<std::shared_ptr<CallGroup>> waiting_ MUSTER_GUARDED_BY(mutex_);  ///< none of them empty
+  std::deque<std::shared_ptr<CallGroup>> waiting_ MUSTER_GUARDED_BY(mutex_);  ///< no group is empty
   std::int64_t waitingCalls_ MUSTER_GUARDED_BY(mutex_) = 0;
   int forRoom_ MUSTER_GUARDED_BY(mutex_) = 0;  ///< callers that wait for room
-  /// Callers that wait until their features have been read, or their call is answered.
+  /// Callers past their deadline that wait until a worker has read their features or answered their call.
   int late_ MUSTER_GUARDED_BY(mutex_) = 0;
   bool closed_ MUSTER_GUARDED_BY(mutex_) = false;
 };

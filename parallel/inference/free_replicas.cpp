@@ -57,7 +57,7 @@ void FreeReplicas::waitForReplica(Lock& lock, Loan& loan, TimePoint deadline) {
     auto until = deadline;
     if (looking_ == &loan) {
       if (turnEnds_ == TimePoint::max()) turnEnds_ = now + kTurn;
-      // Later than that a replica is handed over; one that no caller has come back for is free.
+      // From turnEnds_ on, a returned replica is handed over. Look then: one returned earlier may be free.
       if (now < turnEnds_) until = std::min(until, turnEnds_);
     }
     if (until == ParallelInference::kNoDeadline)
@@ -91,7 +91,7 @@ void FreeReplicas::returnReplica(std::unique_ptr<FreeReplica> replica) {
     first.told_.notify_one();
     return;
   }
-  free_.push_back(std::move(replica));  // which had room for it
+  free_.push_back(std::move(replica));  // does not allocate: the replica came from there
   --lent_;
   tellFirst();
   if (closed_) left_.notify_all();

@@ -12,7 +12,7 @@
 
 namespace muster {
 
-/// A replica without a thread, and the version that it has.
+/// A replica without a thread, and the version of its state.
 struct FreeReplica {
   FreeReplica(const Model& original, const Placement& placement, int threads)
       : context(placement.device, {.threads = threads, .mathMode = placement.mathMode}),
@@ -23,16 +23,16 @@ struct FreeReplica {
   std::int64_t version = 0;
 };
 
-/// Replicas without threads, lent to callers one call at a time. A caller that comes back at once takes a
-/// replica before those that sleep, until one of them has found no replica for `kTurn`: it gets the next.
-/// Thread-safe.
+/// Replicas without threads, lent to callers one call at a time. A caller that calls again at once takes a
+/// replica before sleeping callers, until the first of these has waited for `kTurn`: it gets the next
+/// replica. Thread-safe.
 class FreeReplicas {
  public:
   static constexpr std::chrono::microseconds kTurn{200};
 
   explicit FreeReplicas(const InferenceOptions& options);
 
-  /// While it lives, the calling thread uses a replica.
+  /// While an object of this class lives, the calling thread uses a replica.
   class Loan {
    public:
     /// Waits for a replica. @throws DeadlineExceeded, QueueFull, InferenceShutDown.
@@ -46,15 +46,15 @@ class FreeReplicas {
     friend class FreeReplicas;
 
     FreeReplicas& replicas_;
-    std::unique_ptr<FreeReplica> replica_;  // guarded by the mutex until this loan has it
-    std::condition_variable told_;          // that it has a replica, or may look for one
+    std::unique_ptr<FreeReplica> replica_;  // guarded by the mutex until this loan has a replica
+    std::condition_variable told_;          // the loan has a replica, or may look for one
   };
 
-  /// Before the first loan.
+  /// Call it before the first loan.
   void add(std::unique_ptr<FreeReplica> replica);
   /// Loans that wait for a replica.
   std::int64_t waiting() const;
-  /// Refuses loans from now on, and waits until all that were asked for have ended.
+  /// Refuses loans from now on, and waits until all earlier loans have ended.
   void close();
 
  private:
@@ -65,10 +65,10 @@ class FreeReplicas {
   /// Gives the loan a replica that is free. @return false if there is none.
   bool lendFree(Loan& loan) MUSTER_REQUIRES(mutex_);
   void waitForReplica(Lock& lock, Loan& loan, TimePoint deadline) MUSTER_REQUIRES(mutex_);
-  /// Takes the loan out of those that wait.
+  /// Removes the loan from the waiting loans.
   void remove(const Loan& loan) MUSTER_REQUIRES(mutex_);
   void returnReplica(std::unique_ptr<FreeReplica> replica) MUSTER_REQUIRES(mutex_);
-  /// Has the first loan that waits look for a replica, if one is free.
+  /// Lets the first waiting loan look for a replica, if one is free.
   void tellFirst() MUSTER_REQUIRES(mutex_);
 
   const std::size_t queueLimit_;
@@ -77,9 +77,9 @@ class FreeReplicas {
   mutable Mutex mutex_;
   std::condition_variable left_;
   std::vector<std::unique_ptr<FreeReplica>> free_ MUSTER_GUARDED_BY(mutex_);
-  std::deque<Loan*> waiting_ MUSTER_GUARDED_BY(mutex_);  ///< for a replica, in the order in which they came
-  const Loan* looking_ MUSTER_GUARDED_BY(mutex_) = nullptr;  ///< the first one, once it was told to look
-  /// When the one that looks gets what is given back, since others were faster; never if none has been.
+  std::deque<Loan*> waiting_ MUSTER_GUARDED_BY(mutex_);      ///< for a replica, in order of arrival
+  const Loan* looking_ MUSTER_GUARDED_BY(mutex_) = nullptr;  ///< front of waiting_, once told to look
+  /// After this time `looking_` gets the next returned replica; max() until it has looked and found none.
   TimePoint turnEnds_ MUSTER_GUARDED_BY(mutex_) = TimePoint::max();
   std::size_t lent_ MUSTER_GUARDED_BY(mutex_) = 0;
   bool closed_ MUSTER_GUARDED_BY(mutex_) = false;

@@ -3,7 +3,7 @@
 namespace muster {
 namespace {
 
-/// As JoinedBatch takes it.
+/// The limit for JoinedBatch.
 std::int64_t limitOf(const InferenceOptions& options) {
   return options.mode == InferenceMode::Batched ? options.batchLimit : 0;
 }
@@ -90,7 +90,7 @@ void InferenceWorker::compute() try {
     outcomes_[i].output = joined_.output(begins_[i], begins_[i + 1]);
 } catch (...) {
   if (parts_.size() == 1) throw;
-  // What is wrong with one call's features is no fault of the others.
+  // One call's features may be wrong: compute each call alone.
   for (std::size_t i = 0; i + 1 < begins_.size(); ++i) computeAlone(i);
 }
 

@@ -12,8 +12,8 @@
 
 namespace muster {
 
-/// Computes `options.example` in each number of examples that is computed at once, so that the model has a
-/// program for it. Does nothing without an example.
+/// Computes `options.example` with each number of examples that may be computed at once, so that the model
+/// has a program for it. Does nothing without an example.
 void compileFor(const InferenceOptions& options, Model& model);
 
 /// A thread with a replica that answers the calls of a queue.
@@ -25,7 +25,7 @@ class InferenceWorker {
 
   ReplicaThread& thread() { return thread_; }
 
-  // On the thread.
+  // Called on the thread.
   /// Makes the replica, gives it the latest version, and compiles it.
   void prepare(const Model& model, const InferenceOptions& options);
   /// Answers calls until the queue is closed and empty.
@@ -40,22 +40,22 @@ class InferenceWorker {
   void answer();
   /// Copies the features of all calls.
   void join();
-  /// Fills the outcomes. @throws what the model throws for a call that is the only one.
+  /// Fills the outcomes. @throws what the model throws if there is only one call.
   void compute();
   void computeAlone(std::size_t i);
 
   CallQueue& queue_;
   const ModelVersions& versions_;
 
-  // The thread's own.
+  // Used by the thread only.
   std::int64_t version_ = 0;              // of the replica
-  std::shared_ptr<CallGroup> group_;      // that it answers
+  std::shared_ptr<CallGroup> group_;      // the group that it answers
   std::vector<JoinedBatch::Part> parts_;  // [call]
-  std::vector<std::int64_t> begins_;      // [call], and the end: rows of the joined batch
+  std::vector<std::int64_t> begins_;      // [call] first row in the joined batch; last entry: number of rows
   std::vector<Outcome> outcomes_;         // [call]
   JoinedBatch joined_, alone_;
 
-  ReplicaThread thread_;  // last: it ends before the rest
+  ReplicaThread thread_;  // last: destroyed before the members that it uses
 };
 
 }  // namespace muster

@@ -12,8 +12,8 @@ namespace muster {
 /// The numbers of examples that a model is compiled for, ascending: `limit`, its halves, and 1; at most six.
 std::vector<std::int64_t> paddedSizes(std::int64_t limit);
 
-/// The features of several batches in one, and what a model predicts for them. Keeps its memory from call to
-/// call.
+/// Joins the features of several batches into one batch, and computes a model's output for it. Keeps its
+/// memory between calls.
 class JoinedBatch {
  public:
   /// Rows [begin, end) of a batch.
@@ -25,11 +25,11 @@ class JoinedBatch {
   /// @param limit  how many examples are computed at once, in one of `paddedSizes(limit)`; 0: all, unpadded.
   explicit JoinedBatch(std::int64_t limit);
 
-  /// Copies the parts' features and masks, one below the other. @param parts  joinable, at least one.
+  /// Copies the parts' features and masks into one batch, in order. @param parts  joinable, at least one.
   void join(std::span<const Part> parts);
   const Batch& batch() const { return batch_; }
 
-  /// @throws what the model throws; InvalidArgument if its output has not a row for each example.
+  /// @throws what the model throws; InvalidArgument unless its output has one row for each example.
   void compute(Model& model);
   /// Rows [begin, end) of the last computed output, copied.
   Tensor output(std::int64_t begin, std::int64_t end) const;

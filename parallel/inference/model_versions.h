@@ -9,19 +9,19 @@
 
 namespace muster {
 
-/// The state that replicas are to serve, and its number. Thread-safe.
+/// The state that replicas must serve, and its number. Thread-safe.
 class ModelVersions {
  public:
   /// Version 1. @throws InvalidArgument if `model` is not initialised.
   explicit ModelVersions(Model& model);
 
-  /// The latest version, to be replicated.
+  /// The latest version, as a source for `replicate`.
   std::shared_ptr<const Model> model() const;
   /// @return the number of the new version. @throws InvalidArgument naming the block that differs.
   std::int64_t publish(Model& model);
   std::int64_t latest() const;
-  /// Copies the latest version into a replica, unless it has it.
-  /// @param version  that it has; 0 while it has none whole.
+  /// Copies the latest version into a replica, unless the replica has it.
+  /// @param version  the replica's; 0 if it holds no complete version.
   void bring(Model& replica, std::int64_t& version) const;
 
  private:

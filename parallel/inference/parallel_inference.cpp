@@ -17,9 +17,9 @@ namespace muster {
 namespace {
 
 constexpr int kMostWorkers = 1024, kMostThreads = 1024;
-constexpr std::int64_t kMostExamples = 65'536;  // of a joined batch
+constexpr std::int64_t kMostExamples = 65'536;  // in a joined batch
 
-/// @return the number of examples. @throws InvalidArgument for what no model could read.
+/// @return the number of examples. @throws InvalidArgument for a batch that no model could read.
 std::int64_t requireReadable(const Batch& batch) {
   require(!batch.features.empty(), "output: a batch without features");
   const auto examples = batch.examples();
@@ -30,7 +30,7 @@ std::int64_t requireReadable(const Batch& batch) {
       require(value.defined() && value.device().isCpu() && value.layout() == Layout::RowMajor,
               "output: \"{}\" is not a row-major tensor on the CPU", name);
       if (value.shape().empty() ||
-          value.shape()[0] != examples)  // a text that `require` would make each time
+          value.shape()[0] != examples)  // `require` would format the text in every call
         throw InvalidArgument(fmt::format("output: \"{}\" is {}, but the batch has {} examples", name,
                                           value.toString(), examples));
     }
@@ -42,7 +42,7 @@ InferenceOptions checked(InferenceOptions options) {
   return options;
 }
 
-/// Threads of callers are not pinned.
+/// Callers' own threads are not pinned.
 Placements place(const InferenceOptions& options) {
   const bool pin = options.pinThreads && options.mode != InferenceMode::InPlace;
   return placeAndClaim(options.workers, options.devices, options.threadsPerWorker, pin, options.mathMode);
@@ -90,11 +90,11 @@ struct ParallelInference::Impl {
   void makeFreeReplicas();
 
   const Placements placements_;
-  const std::shared_ptr<CallQueue> queue_;  // shared with the callers inside
+  const std::shared_ptr<CallQueue> queue_;  // shared with callers in `output`
   FreeReplicas replicas_;
   std::vector<std::unique_ptr<InferenceWorker>> workers_;
   std::mutex shuttingDown_;
-  Tasks serving_;  // last: they end before what they use
+  Tasks serving_;  // last: wait for the threads before the members above are destroyed
 };
 
 ParallelInference::Impl::Impl(Model& model, InferenceOptions given)
@@ -149,7 +149,7 @@ Prediction ParallelInference::Impl::output(const Batch& batch, Clock::time_point
     return prediction;
   }
   InferenceCall call{.batch = batch, .examples = examples, .deadline = deadline};
-  const auto queue = queue_;  // this object may end once the call is answered
+  const auto queue = queue_;  // this object may be destroyed once the call is answered
   queue->answer(call);
   return {.output = std::move(call.output), .modelVersion = call.modelVersion};
 }

@@ -65,8 +65,8 @@ struct InferenceOptions {
   InferenceMode mode = InferenceMode::Batched;
   /// `Batched`: how many examples are computed at once, at most. 1 to 65,536.
   std::int64_t batchLimit = 32;
-  /// `Batched`: how long the first of the calls that are joined waits for others. By default only calls that
-  /// came while all workers were busy are joined.
+  /// `Batched`: how long the first of the joined calls waits for others. By default only calls that arrived
+  /// while all workers were busy are joined.
   std::chrono::microseconds batchTime{0};
   std::int64_t queueLimit = 64;  ///< calls that wait for a worker
   WhenFull whenFull = WhenFull::Wait;
@@ -85,7 +85,7 @@ struct InferenceOptions {
 
 /// The answer to a call.
 struct Prediction {
-  Tensor output;  ///< as of `Model::output`: [examples, ...] on the CPU, the caller's own
+  Tensor output;  ///< like that of `Model::output`: [examples, ...] on the CPU, owned by the caller
   std::int64_t modelVersion = 1;
 };
 
@@ -97,8 +97,8 @@ struct Prediction {
 ///
 /// In `Batched` mode a joined batch is padded with zeros to one of at most six sizes: `batchLimit`, its
 /// halves, and 1. A call with more examples is computed in parts. The prediction for an example does not
-/// depend on other examples. But sums may be formed in another order for batches of another size, so the last
-/// digits may differ from those of `Model::output`, and from call to call. In the other modes they do not.
+/// depend on other examples. But the order of sums may depend on the batch size, so the last digits may
+/// differ from those of `Model::output`, and from call to call. In the other modes they do not.
 ///
 /// The model is copied: it may be trained on or destroyed while this object lives. All members but
 /// construction, destruction and moves are thread-safe. A call may be in progress when the destructor begins:
@@ -109,7 +109,7 @@ class ParallelInference {
   ///         TrainingError naming the worker if a replica or a thread could not be made, or if it cannot
   ///         compute `example`.
   explicit ParallelInference(Model& model, InferenceOptions options = {});
-  /// As `shutdown`.
+  /// Calls `shutdown`.
   ~ParallelInference();
   ParallelInference(ParallelInference&&) noexcept;
   ParallelInference& operator=(ParallelInference&&) noexcept;
@@ -120,7 +120,7 @@ class ParallelInference {
   /// The predictions for features (and masks) of one or more examples, on the CPU. Labels are not read. The
   /// tensors must not change during the call.
   /// @throws InvalidArgument for features that are not of this form, DeadlineExceeded, QueueFull,
-  ///         InferenceShutDown; whatever the model throws for these features: no other call sees that.
+  /// InferenceShutDown; what the model throws for these features, in this call alone.
   Prediction output(const Batch& batch, Clock::time_point deadline = kNoDeadline);
   /// As above, for a model that reads one tensor: float32 [N, ...], or what else its first layer reads.
   Prediction output(const Tensor& features, Clock::time_point deadline = kNoDeadline);

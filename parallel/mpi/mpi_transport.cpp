@@ -87,7 +87,7 @@ class MpiTransport final : public NodeTransport {
       if (one.bytes >= 0) checkSize(one.node, one.bytes, status);
       done.push_back(one.ticket);
     }
-    // Those that are done are MPI_REQUEST_NULL now.
+    // Requests that are done are MPI_REQUEST_NULL now.
     std::size_t kept = 0;
     for (std::size_t i = 0; i < requests_.size() && count > 0; ++i) {
       if (requests_[i] == MPI_REQUEST_NULL) continue;
@@ -104,7 +104,7 @@ class MpiTransport final : public NodeTransport {
  private:
   struct Open {
     int ticket = 0;
-    int bytes = 0;  // expected; -1: sent
+    int bytes = 0;  // expected bytes; -1: a message that is sent
     int node = 0;
   };
 
@@ -120,7 +120,7 @@ class MpiTransport final : public NodeTransport {
   int node_ = 0, nodes_ = 1;
   bool ours_ = false, abandoned_ = false;
   std::vector<MPI_Request> requests_;
-  std::vector<Open> open_;  // of each request
+  std::vector<Open> open_;  // [request]
   std::vector<int> indices_;
   std::vector<MPI_Status> statuses_;
 };

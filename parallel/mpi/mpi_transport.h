@@ -6,13 +6,13 @@
 
 namespace muster {
 
-/// The processes that it has started. Initialises MPI on the thread that calls it, unless the program has
-/// done so with MPI_THREAD_SERIALIZED or more, and finalises it when it is destroyed, unless it was
-/// abandoned.
-/// @throws InvalidArgument for MPI that was initialised with less; NodeFailure if MPI fails.
+/// Makes a transport between the processes that MPI has started. Initialises MPI on the calling thread,
+/// unless the program has done so with MPI_THREAD_SERIALIZED or more. The destructor finalises MPI if this
+/// call has initialised it, unless the transport was abandoned.
+/// @throws InvalidArgument if MPI was initialised with less; NodeFailure if MPI fails.
 std::unique_ptr<NodeTransport> makeMpiTransport();
 
-/// Ends all processes of the launcher: for one that has lost another, and cannot finalise MPI.
+/// Ends all processes of the launcher. Called if another node is lost, so that MPI cannot be finalised.
 [[noreturn]] void abortMpi();
 
 }  // namespace muster

@@ -12,11 +12,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// How long a node that has lost another one gives node 0, which writes the files, before it ends all.
+/// How long a node that has lost another one waits for node 0, which writes the files, before it ends all.
 constexpr auto kTimeToSave = 10s;
 
-/// MPI can be initialised once in a process, so its connection lasts until the program ends. A static that
-/// owns a thread, therefore.
+/// MPI can be initialised once in a process, so its connection lasts until the program ends. Hence this
+/// static owns a thread.
 struct Connection {
   Mutex mutex;
   std::shared_ptr<NodeLink> link MUSTER_GUARDED_BY(mutex);

@@ -7,8 +7,7 @@
 namespace muster {
 
 void Activity::set(Kind kind, std::int64_t batch) {
-  // The kind last: a reader, which reads the kind first, never combines a new kind with the age of the old
-  // one.
+  // Set the kind last: a reader reads the kind first, so it never combines a new kind with an old age.
   since_ = now_().time_since_epoch().count();
   batch_ = batch;
   kind_ = kind;

@@ -27,14 +27,14 @@ class Activity {
 
   using Clock = std::chrono::steady_clock;
 
-  /// @param now  is called by several threads; tests bring a clock of their own.
+  /// @param now  is called by several threads; tests pass their own clock.
   explicit Activity(std::function<Clock::time_point()> now = Clock::now) : now_(std::move(now)) {}
 
   /// @param batch  its number in the epoch, from 0; -1: none.
   void set(Kind kind, std::int64_t batch = -1);
 
   Kind kind() const { return kind_; }
-  /// Whether the thread is at work rather than waiting for another one.
+  /// Whether the thread is working rather than waiting for another thread.
   bool busy() const;
   std::chrono::nanoseconds elapsed() const;
   /// As in "computing (batch 57) for 12 s", with batches counted from 1; "" when idle.

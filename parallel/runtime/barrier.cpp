@@ -3,9 +3,9 @@
 namespace muster {
 namespace {
 
-/// Spins until `over()` is true or `patience` has passed. Does not yield: where other programs want the core,
-/// that may take a whole time slice, while a thread that sleeps gets the core as soon as it is woken.
-/// @return whether it is true.
+/// Spins until `over()` is true or `patience` has passed. Does not yield: if other programs want the core,
+/// a yield may take a whole time slice, while a sleeping thread gets the core as soon as it is woken.
+/// @return whether `over()` is true.
 template <typename Over>
 bool lookFor(Over over, std::chrono::nanoseconds patience) {
   const auto end = std::chrono::steady_clock::now() + patience;
@@ -34,7 +34,7 @@ bool Barrier::arrive(const std::function<void()>& last) {
       lock.lock();
     }
     changed_.wait(lock.native(), over);
-    return generation != generation_;  // if the barrier opened before the abort, it opened for all
+    return generation != generation_;  // if the barrier opened before the abort, it opened for all threads
   }
   if (last) last();
   arrived_ = 0;

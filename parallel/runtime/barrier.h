@@ -19,7 +19,8 @@ class Barrier {
   explicit Barrier(int parties, std::chrono::nanoseconds patience = {})
       : patience_(patience), parties_(parties) {}
 
-  /// Waits until all threads have arrived. The last one runs `last`, if given, before any of them continues.
+  /// Waits until all threads have arrived. The last thread runs `last`, if given, before any thread
+  /// continues.
   /// @return false, at once, if the barrier was aborted.
   bool arrive(const std::function<void()>& last = {});
 

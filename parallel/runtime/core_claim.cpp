@@ -16,11 +16,10 @@ namespace {
 /// All processes lock the same file: byte n for core n. Nothing is written to it.
 constexpr const char* kLockFile = "/tmp/muster-cores.lock";
 
-/// @return -1 if it cannot be opened: then other processes are not asked.
+/// @return -1 if the file cannot be opened: then claims of other processes are ignored.
 int openLockFile() {
   constexpr int flags = O_RDWR | O_CLOEXEC | O_NOFOLLOW;
-  // Only a file that this process has made gets other permissions: other users lock it, too, whatever the
-  // umask.
+  // Other users lock the file, too, so a file made here gets these permissions whatever the umask.
   const int made = ::open(kLockFile, flags | O_CREAT | O_EXCL, 0666);
   if (made >= 0) ::fchmod(made, 0666);
   return made >= 0 ? made : ::open(kLockFile, flags);
@@ -48,7 +47,7 @@ class Claims {
   Mutex mutex;
 
  private:
-  /// @return false if another process holds it.
+  /// @return false if another process holds the core.
   bool lock(int core, short type) noexcept {
     struct flock range {};
     range.l_type = type;
@@ -70,7 +69,7 @@ Claims& claims() {
 }  // namespace
 
 CoreClaim::CoreClaim(std::span<const int> cores, std::size_t count) {
-  CoreClaim taken;  // gives back what it has if there are too few
+  CoreClaim taken;  // its destructor gives the cores back if there are too few
   taken.cores_.reserve(count);
   {
     const Lock lock(claims().mutex);

@@ -6,13 +6,13 @@
 
 namespace muster {
 
-/// Cores taken for pinned threads, so that no two of them share a core by accident. Other claims leave them
-/// out, in this process and, where they can share a lock file, in other processes of this machine; the claims
-/// of a process end with it. Move-only.
+/// Cores taken for pinned threads, so that no two threads share a core by accident. Other claims leave these
+/// cores out, in this process and, if the lock file can be shared, in other processes of this machine. The
+/// claims of a process end with it. Move-only.
 class CoreClaim {
  public:
   CoreClaim() = default;
-  /// Takes the first `count` of `cores` that no other claim holds; none at all if there are fewer.
+  /// Takes the first `count` of `cores` that no other claim holds; takes none if there are fewer.
   /// Thread-safe.
   CoreClaim(std::span<const int> cores, std::size_t count);
   /// Gives the cores back.

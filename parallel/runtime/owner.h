@@ -9,7 +9,7 @@
 
 namespace muster {
 
-/// The process that has made an object with threads. A child of fork() has a copy of the object's memory, but
+/// The process that created an object with threads. A child of fork() has a copy of the object's memory, but
 /// none of its threads.
 class OwnerProcess {
  public:
@@ -19,7 +19,7 @@ class OwnerProcess {
   const pid_t process_ = ::getpid();
 };
 
-/// What a public object with threads is made of, to be used.
+/// Returns the implementation of a public object with threads, for a call.
 /// @param impl  has an OwnerProcess `owner`; null in an object that was moved from.
 /// @param what  begins the error, as in "fit".
 /// @throws InvalidArgument if the object was moved from, or belongs to the parent of this process.

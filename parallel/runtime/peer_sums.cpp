@@ -31,7 +31,7 @@ void PeerSums::leave(int worker) {
   Slot& slot = slots_[static_cast<std::size_t>(worker)];
   if (!std::exchange(slot.takesPart, false)) return;
   --participants_;
-  if (arrived_ > 0 && arrived_ == participants_) complete();  // the others waited for this one alone
+  if (arrived_ > 0 && arrived_ == participants_) complete();  // the others waited only for this worker
 }
 
 void PeerSums::abort() {

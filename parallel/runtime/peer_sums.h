@@ -18,8 +18,8 @@ class PeerFailure : public Error {
   using Error::Error;
 };
 
-/// Sums over workers in the middle of their steps. Each worker that takes part waits in `sum` for the others
-/// that do; the last to arrive adds the values in worker order, so the bits depend on nothing else. All
+/// Sums over workers in the middle of their steps. Each worker that takes part waits in `sum` for the others;
+/// the last to arrive adds the values in worker order, so the bits do not depend on timing. All
 /// members are thread-safe.
 class PeerSums {
  public:
@@ -35,8 +35,8 @@ class PeerSums {
   /// Wakes all waiting workers; until the next `begin` all calls of `sum` fail.
   void abort();
 
-  /// Replaces the worker's values by the sums over all workers that take part. Allocates nothing once it has
-  /// seen as many values.
+  /// Replaces the worker's values by the sums over all workers that take part. Allocates only for more values
+  /// than in earlier calls.
   /// @throws PeerFailure after an abort, or if the workers pass different numbers of values.
   void sum(int worker, std::span<double> values);
 
@@ -56,11 +56,11 @@ class PeerSums {
   int participants_ MUSTER_GUARDED_BY(mutex_), arrived_ MUSTER_GUARDED_BY(mutex_) = 0;
   std::uint64_t generation_ MUSTER_GUARDED_BY(mutex_) = 0;
   bool aborted_ MUSTER_GUARDED_BY(mutex_) = false;
-  /// Why `complete` has aborted; "": another worker failed.
+  /// Why `complete` has aborted; "" if another worker failed.
   std::string problem_ MUSTER_GUARDED_BY(mutex_);
 };
 
-/// PeerSums as one worker sees them.
+/// Access of one worker to the PeerSums.
 class PeerEnd final : public Peers {
  public:
   PeerEnd(PeerSums& exchange, int worker) : exchange_(exchange), worker_(worker) {}

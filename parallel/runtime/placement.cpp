@@ -11,7 +11,7 @@
 namespace muster {
 namespace {
 
-/// Why so many threads should not be pinned; "" if they may be.
+/// Why this many threads should not be pinned; "" if they may be.
 std::string reasonNotToPin(std::size_t threads, const CpuShare& share) {
   if (threads > share.cores.size())
     return fmt::format("{} threads for {} core{}", threads, share.cores.size(),
@@ -22,7 +22,7 @@ std::string reasonNotToPin(std::size_t threads, const CpuShare& share) {
   return {};
 }
 
-/// Gives each worker on the CPU `threads` cores. @return all of them.
+/// Gives each worker on the CPU `threads` cores. @return all cores given.
 std::vector<int> handOut(const std::vector<int>& cores, int threads, std::vector<Placement>& workers) {
   auto next = cores.begin();
   for (auto& worker : workers) {

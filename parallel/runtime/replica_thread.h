@@ -17,8 +17,8 @@ namespace muster {
 /// thread.
 class ReplicaThread {
  public:
-  /// @param role  what messages call it, as in "worker"; a literal.
-  /// @param threads  that its operations use on the CPU.
+  /// @param role  its name in messages, as in "worker"; a string literal.
+  /// @param threads  number of threads that its operations use on the CPU.
   ReplicaThread(std::string_view role, int index, Placement placement, int threads);
   ReplicaThread(const ReplicaThread&) = delete;
   ReplicaThread& operator=(const ReplicaThread&) = delete;
@@ -33,13 +33,13 @@ class ReplicaThread {
   /// Adds a task for this thread to `tasks`. While it runs, `activity` shows `kind`.
   void addTo(Tasks& tasks, Activity::Kind kind, std::function<void()> task);
 
-  // For tasks on this thread, and, while it runs none, for the thread that starts them.
+  // For tasks on this thread, and for the thread that starts them while none runs.
   Activity& activity() { return activity_; }
   Context& context() { return *context_; }
   Model& replica() { return *replica_; }
 
   // For tasks on this thread.
-  /// Makes the context, unless there is one.
+  /// Makes the context if there is none.
   void makeContext();
   /// Makes the replica, and the context if there is none. `model` does not change meanwhile.
   void makeReplica(const Model& model);
@@ -52,12 +52,12 @@ class ReplicaThread {
   Activity activity_;
   std::unique_ptr<Context> context_;
   std::unique_ptr<Model> replica_;
-  TaskThread thread_;  // last: it ends before everything above
+  TaskThread thread_;  // last: ends before the members above are destroyed
 };
 
 /// Runs `task` on each of the threads, synchronizes its context, and waits for all of them.
-/// @throws TrainingError, as in "worker 1 on cpu could not be made: ...", for the first that failed; one that
-///         failed only because it waited for another that had failed (PeerFailure) comes last.
+/// @throws TrainingError, as in "worker 1 on cpu could not be made: ...", for the first thread that failed. A
+///         thread with a PeerFailure counts only if no other thread failed.
 void runOnAll(std::span<ReplicaThread* const> threads, std::string_view problem,
               const std::function<void(ReplicaThread&)>& task);
 

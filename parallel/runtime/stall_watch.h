@@ -13,8 +13,8 @@
 namespace muster {
 
 /// Logs a stall while a `fit()` or `evaluate()` runs: a call of the user's code that does not return, or all
-/// threads waiting. A thread that waits for a slow but working one is not stalled. Watches from a thread of
-/// its own, since any other may be the one that is stuck.
+/// threads waiting. A thread that waits for a slow but working thread is not stalled. Watches from a thread
+/// of its own, since any other thread may be stuck.
 class StallWatch {
  public:
   /// A thread that is watched.
@@ -27,7 +27,7 @@ class StallWatch {
   StallWatch(const StallWatch&) = delete;
   StallWatch& operator=(const StallWatch&) = delete;
 
-  /// While it lives, the watch is on. `call` is what it names in the log, as in "fit()".
+  /// The watch is on while an object of this class lives. `call` is named in the log, as in "fit()".
   class Shift {
    public:
     Shift(StallWatch& watch, std::string_view call) : watch_(watch) { watch_.setWatched(call); }

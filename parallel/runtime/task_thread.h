@@ -13,10 +13,10 @@
 
 namespace muster {
 
-/// A thread that runs the tasks it is given, one after the other, for as long as this object lives.
+/// A thread that runs the tasks given to it, one after the other, while this object lives.
 class TaskThread {
  public:
-  /// @param name  as for startThread.
+  /// @param name  see startThread.
   /// @param atEnd  runs on the thread before it ends.
   explicit TaskThread(std::string_view name, std::function<void()> atEnd = {});
   /// Waits for the tasks that were started.
@@ -26,16 +26,16 @@ class TaskThread {
 
  private:
   friend class Tasks;
-  /// A task hands over the exception it threw whole, so the thread keeps no share in it that it would release
-  /// later.
+  /// A task moves the exception that it threw to the caller, so the thread holds no reference that it would
+  /// release later.
   using Task = std::packaged_task<std::exception_ptr()>;
 
   BoundedQueue<Task> tasks_{4};
-  std::jthread thread_;  // last: it ends before the queue does
+  std::jthread thread_;  // last: ends before the queue is destroyed
 };
 
-/// Tasks that run on several threads at once. They may refer to what was declared before this object: it
-/// waits for those that were started, in its destructor at the latest. Used by one thread.
+/// Tasks that run on several threads at once. They may refer to objects declared before this one: its
+/// destructor waits for all started tasks. Used by one thread.
 class Tasks {
  public:
   Tasks() = default;
@@ -49,7 +49,7 @@ class Tasks {
   void start() noexcept;
   /// Waits for all tasks that were started.
   void wait() noexcept;
-  /// Waits for all tasks, after `start`. @return [task] what it threw, or null. Once.
+  /// Call it once, after `start`. Waits for all tasks. @return [task] what it threw, or null.
   std::vector<std::exception_ptr> failures();
 
  private:

@@ -8,9 +8,9 @@ namespace muster {
 /// A worker's times, and a copy of them for other threads.
 class TimeSheet {
  public:
-  WorkerTimes own;  // the worker's thread only; others while it runs no task
+  WorkerTimes own;  // used by the worker's thread; by others only while it runs no task
 
-  /// Copies the present times for other threads.
+  /// Copies the current times for other threads.
   void publish() {
     const Lock lock(mutex_);
     published_ = own;

@@ -10,14 +10,14 @@
 
 namespace muster {
 
-/// A user's iterator, called by a thread whose activity shows it. Refuses batches without examples, and knows
-/// for an error which call has failed.
+/// Calls a user's iterator, and sets the calling thread's activity. Refuses batches without examples, and
+/// remembers for an error message which call has failed.
 class WatchedIterator {
  public:
   WatchedIterator(DataSetIterator& data, Activity& activity) : data_(data), activity_(activity) {}
 
-  /// @param begun  what is skipped of the epoch. @return the examples in it.
-  /// @throws InvalidArgument as skipTrained.
+  /// @param begun  the part of the epoch to skip. @return the examples in that part.
+  /// @throws InvalidArgument as skipTrained does.
   std::int64_t reset(std::int64_t epoch, const EpochPosition& begun = {}) {
     activity_.set(Activity::Kind::InIterator);
     epoch_ = epoch;
@@ -44,7 +44,7 @@ class WatchedIterator {
     return true;
   }
 
-  /// Skips a batch. @return its examples; 0 at the end of the epoch.
+  /// Skips a batch. @return the number of its examples; 0 at the end of the epoch.
   std::int64_t skipOne() {
     activity_.set(Activity::Kind::InIterator, batch_);
     const std::int64_t examples = data_.skip(1);
@@ -52,7 +52,7 @@ class WatchedIterator {
     return examples;
   }
 
-  /// For the error: which call has thrown.
+  /// For the error message: the call that has thrown.
   std::string failure() const {
     if (batch_ < 0) return fmt::format("the data iterator failed in reset to epoch {}", epoch_ + 1);
     const BatchStamp at{.sequence = batch_, .epoch = epoch_};
@@ -63,7 +63,7 @@ class WatchedIterator {
   DataSetIterator& data_;
   Activity& activity_;
   std::int64_t epoch_ = 0;
-  std::int64_t batch_ = -1;  // the next one; -1: in reset
+  std::int64_t batch_ = -1;  // the next batch; -1: in reset
 };
 
 }  // namespace muster

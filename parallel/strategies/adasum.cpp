@@ -15,14 +15,15 @@ namespace {
 
 constexpr std::string_view kOther = "other replica";
 
-/// What a pair's sum is made of.
+/// The dot products of a pair, from which its sum is formed.
 struct Products {
   double ab = 0, aa = 0, bb = 0;
   double factorOfA() const { return std::isnormal(aa) ? 1 - ab / (2 * aa) : 1; }
   double factorOfB() const { return std::isnormal(bb) ? 1 - ab / (2 * bb) : 1; }
 };
 
-/// Pair by pair, in the replicas: a becomes the sum of a and b. Then all take what worker 0 has.
+/// Works on the replicas pair by pair: a becomes the sum of a and b. Then all replicas take worker 0's
+/// values.
 class AdasumStrategy final : public Strategy {
  public:
   explicit AdasumStrategy(const Adasum& options)
@@ -68,7 +69,7 @@ class AdasumStrategy final : public Strategy {
     for (std::size_t distance = 1; distance < workers_; distance *= 2) joinPairs(distance, parameters, verbs);
     verbs.mean(parameters.replicas, only_[0], parameters.mergedCopies, all_);  // a copy
     verbs.writeBack(parameters.mergedCopies, parameters.replicas, 0, all_);
-    if (verbs.participant() > 0)  // each sends its sum once; the first one sends the result
+    if (verbs.participant() > 0)  // each worker sends its sum once; worker 0 sends the result
       verbs.countBytes(static_cast<std::int64_t>(parameters.replicas.front().bytes()));
     verbs.mergeOthers(round.weights);
   }
@@ -84,7 +85,7 @@ class AdasumStrategy final : public Strategy {
   }
 
  private:
-  /// With a codec: replicas become what of them was sent.
+  /// With a codec: replaces each replica by the values that were sent.
   void takeSent(std::span<const double> weights, const SharedBlock& parameters, Verbs& verbs) const {
     if (sending_.whole()) return;
     const auto sent = sending_.send(weights, {{1, parameters.mergedCopies}}, /*remember=*/1, all_, verbs);
@@ -122,7 +123,7 @@ class AdasumStrategy final : public Strategy {
       const Tensor &x = parameters.replicas[a], &start = parameters.mergedCopies[a];
       const Tensor y = broughtTo(a, b, parameters, verbs);
       eachPart(a, verbs, [&](std::size_t s, Slice part, Context& context) {
-        // x + f d_x + g d_y with moves d from the start: written so that equal replicas are copied.
+        // start + f d_x + g d_y with moves d from the start, written so that equal replicas are copied.
         const double f = of(s).factorOfA(), g = of(s).factorOfB();
         linearCombination(std::array{Term{f, x}, Term{g, y}, Term{1 - f - g, start}}, x, part.begin, part.end,
                           context);
@@ -134,7 +135,7 @@ class AdasumStrategy final : public Strategy {
       }
     }
   }
-  /// Replica b where worker a is.
+  /// Replica b on worker a's device.
   Tensor broughtTo(std::size_t a, std::size_t b, const SharedBlock& parameters, Verbs& verbs) const {
     if (parameters.mergedCopies[a].raw() == parameters.mergedCopies[b].raw()) return parameters.replicas[b];
     const std::int64_t before = verbs.bytes();
@@ -142,7 +143,7 @@ class AdasumStrategy final : public Strategy {
     verbs.countBytes(before - verbs.bytes());                            // counted in `land`
     return verbs.own(kOther)[a];
   }
-  /// Calls `use` for the participant's part of each segment, where worker w is.
+  /// Calls `use` for the participant's part of each segment, on worker w's device.
   template <typename Use>
   void eachPart(std::size_t w, Verbs& verbs, Use use) const {
     verbs.eachShare(all_.elements(), [&](const Share& share) {
@@ -161,9 +162,9 @@ class AdasumStrategy final : public Strategy {
   std::size_t workers_ = 0;
   Fragment all_;
   std::vector<Slice> segments_;
-  std::vector<std::vector<double>> only_;     // [worker] weights with which this one alone counts
+  std::vector<std::vector<double>> only_;     // [worker] weights with which only this worker counts
   std::vector<std::vector<double>> numbers_;  // [participant][pair][segment] products
-  std::vector<double> gains_;                 // [segment][worker] sums of factors; the first participant's
+  std::vector<double> gains_;  // [segment][worker] sums of factors; used by the first participant
   mutable std::array<MergeValue, 2> values_{};
 };
 

@@ -8,18 +8,18 @@
 
 namespace muster {
 
-/// Adaptive summation: at each merge the replicas' moves since the last merge are joined in pairs, for each
-/// parameter tensor by itself,
+/// Adaptive summation: each merge adds up what the replicas have changed since the last one, pair by pair,
+/// for each parameter tensor by itself:
 ///
 ///     a + b = (1 - a.b / (2 a.a)) a + (1 - a.b / (2 b.b)) b
 ///
-/// first worker 0 with 1, 2 with 3, ..., then the sums of neighbours, until one is left. Moves in one
-/// direction give their mean, orthogonal ones their sum. The pairs depend on the worker's number alone, the
-/// dot products are in float64; a move of 0 leaves the other one as it is. Workers are not weighted by what
+/// first worker 0 with 1, 2 with 3, ..., then the sums of neighbours, until one is left. Changes in one
+/// direction give their mean, orthogonal ones their sum. The pairs depend on the worker's number alone; dot
+/// products are in float64; a change of 0 leaves the other one as it is. Workers are not weighted by what
 /// they have trained. The number of workers must be a power of two.
 ///
 /// Listeners get "gain" (MergeEvent::values): the mean over the parameters of the factors' sum, 1 if all
-/// moves are equal, the number of workers if all are orthogonal.
+/// changes are equal, the number of workers if all are orthogonal.
 ///
 /// A merge reads W - 1 pairs of replicas twice, and on GPUs waits for dot products, so choose long rounds.
 /// Source: Maleki et al. 2020, "Scaling distributed training with adaptive summation".
@@ -27,7 +27,7 @@ struct Adasum {
   Period frequency = 10;  ///< iterations of each worker between merges
   /// What a merge does with the updater's state.
   UpdaterState updaterState = UpdaterState::Average;
-  Codec codec = {};  ///< how workers send their moves; the sums are of what was sent
+  Codec codec = {};  ///< how workers send their changes; the sums are of what was sent
 
   /// @throws InvalidArgument naming the option out of range.
   void validate() const;

@@ -11,7 +11,7 @@
 
 namespace muster {
 
-/// The option struct of some strategy, whatever its type. A value.
+/// Holds the option struct of any strategy. A value.
 class AnyStrategy {
  public:
   template <typename T>

@@ -16,7 +16,7 @@ constexpr std::string_view kRule = "asynchronous outer";
 constexpr std::string_view kMomentum = "outer momentum", kArrived = "arrived since the outer step",
                            kTaken = "taken", kMean = "mean", kMeanTaken = "mean of what was taken",
                            kLanding = "last landing";
-/// In that block: arrivals since the outer step, and whether not all workers went on.
+/// Numbers of block kLanding: arrivals since the last outer step, and whether some worker did not continue.
 enum { kSinceStep, kApart, kNumbers };
 
 /// The merged copy holds W.
@@ -48,7 +48,7 @@ class AsynchronousOuterStrategy final : public Strategy {
     return {.iterations = iterations};
   }
   void land(int, const Round& round, Verbs& verbs) override;
-  /// At the end of an epoch an outer step is completed, and all take W.
+  /// At the end of an epoch the outer step is completed, and all workers take W.
   bool pending() const override {
     return memory_.data<double>()[kApart] != 0 || (options_.momentum > 0 && sinceStep() > 0);
   }
@@ -59,17 +59,17 @@ class AsynchronousOuterStrategy final : public Strategy {
 
   struct Landing {
     std::int64_t arrivals = 0, staleness = 0;
-    double share = 0;          // of the arrivals' mean move, by which W moves
-    bool completes = false;    // an outer step
-    std::int64_t arrived = 0;  // since the last outer step, with these
-    bool apart = false;        // not all workers go on from here
+    double share = 0;          // factor of the arrivals' mean move, by which W moves
+    bool completes = false;    // whether it completes an outer step
+    std::int64_t arrived = 0;  // arrivals since the last outer step, with these
+    bool apart = false;        // whether some worker does not continue from here
   };
   std::int64_t sinceStep() const { return static_cast<std::int64_t>(memory_.data<double>()[kSinceStep]); }
   Landing landing(const Round& round) const;
-  /// Moves W, and the momentum.
+  /// Changes W and the momentum.
   void move(const Landing& landing, const Round& round, Verbs& verbs) const;
   void mergeOthers(const Landing& landing, const Round& round, Verbs& verbs) const;
-  /// Workers take the point from which they go on. @param goesOn  `bool goesOn(worker)`
+  /// Sets the replicas of workers that continue to their start point. @param goesOn  `bool goesOn(worker)`
   template <typename GoesOn>
   void take(Verbs& verbs, GoesOn goesOn) const;
 
@@ -80,7 +80,7 @@ class AsynchronousOuterStrategy final : public Strategy {
   std::int64_t workers_ = 1, perStep_ = 1;
   std::int64_t arrivedBefore_ = 0;  // since the last outer step; written between landings
   Tensor memory_;                   // the first worker's block kLanding; written by the first participant
-  std::array<MergeValue, 3> values_{{{"arrivals", 0}, {"staleness", 0}, {"period", 0}}};  // likewise
+  std::array<MergeValue, 3> values_{{{"arrivals", 0}, {"staleness", 0}, {"period", 0}}};  // like memory_
 };
 
 std::string AsynchronousOuterStrategy::describe() const {
@@ -91,7 +91,7 @@ std::string AsynchronousOuterStrategy::describe() const {
 }
 
 std::vector<StrategyBlock> AsynchronousOuterStrategy::blocks(int workers) const {
-  arrivals(workers);  // throws if the options do not fit so many
+  arrivals(workers);  // throws if the options do not fit this number of workers
   std::vector<StrategyBlock> all = {
       {.name = std::string(kTaken), .place = StrategyBlock::Place::Replica, .inFlight = true},
       {.name = std::string(kLanding),
@@ -134,11 +134,11 @@ std::optional<ArrivalPlan> AsynchronousOuterStrategy::arrivals(int workers) cons
   return plan;
 }
 
-/// Of so many of the fastest worker.
+/// A worker's iterations. @param iterations  those of the fastest worker.
 std::int64_t AsynchronousOuterStrategy::iterationsOf(int worker, std::int64_t iterations,
                                                      std::span<const double> speeds) const {
   if (!options_.fewerIterationsIfSlow) return iterations;
-  constexpr double kRounding = 1e-12;  // what only rounding keeps below a whole number counts as one
+  constexpr double kRounding = 1e-12;  // a value just below a whole number counts as that number
   const double ratio = speeds[static_cast<std::size_t>(worker)] / std::ranges::max(speeds);
   const double share = static_cast<double>(iterations) * ratio;
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(share * (1 + kRounding)));
@@ -164,7 +164,7 @@ AsynchronousOuterStrategy::Landing AsynchronousOuterStrategy::landing(const Roun
     ++now.arrivals;
     now.staleness = std::max(now.staleness, round.arrivals[w].staleness);
   }
-  // At the end the workers that have trained complete an outer step that has begun.
+  // In the last round the workers that have trained complete an outer step that has begun.
   const bool begun = arrivedBefore_ + now.arrivals > 0;
   const std::int64_t counted =
       round.last && begun ? std::max(now.arrivals, perStep_ - arrivedBefore_) : now.arrivals;
@@ -179,8 +179,8 @@ void AsynchronousOuterStrategy::move(const Landing& now, const Round& round, Ver
   const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
   const std::span<const Tensor> outer = parameters.mergedCopies;
   const auto mean = verbs.own(kMean), meanTaken = verbs.own(kMeanTaken);
-  // What was taken from the present W is known without rounding: so that the bits are those of
-  // OuterAveraging if all arrive together, and those of the replica with rate 1 and one worker.
+  // If all arrivals took the current W, use it without rounding: then the bits are those of OuterAveraging
+  // if all arrive together, and those of the replica with rate 1 and one worker.
   const bool fresh = now.staleness == 0;
   if (now.arrivals > 0) {
     const auto sent = sending_.send(round.weights, {{1, verbs.own(kTaken)}}, /*remember=*/1, all_, verbs);
@@ -232,7 +232,7 @@ void AsynchronousOuterStrategy::mergeOthers(const Landing& now, const Round& rou
     }
     verbs.mergeCopy(block, round.weights,
                     1 - static_cast<double>(now.arrivals) / static_cast<double>(workers_));
-    // Of means and variances a participant's share is the same part of both halves.
+    // For means and variances a participant's share is the same part of both halves.
     const std::int64_t parts = block.rule == MergeRule::Moments ? 2 : 1;
     const std::int64_t elements = block.mergedCopy().elements() / parts;
     verbs.eachShare(elements, [&](const Share& share) {

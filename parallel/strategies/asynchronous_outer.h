@@ -18,7 +18,7 @@ namespace muster {
 /// The clock that orders arrivals of workers that do not wait for each other.
 enum class ArrivalClock {
   Virtual,  ///< by declared speeds: the same bits in every run
-  Wall      ///< when they do, and each takes the next batch when it asks: no two runs are alike
+  Wall      ///< real time; each worker takes the next batch when it asks, so no two runs are alike
 };
 
 template <>
@@ -27,39 +27,39 @@ struct EnumNames<ArrivalClock> {
       {{ArrivalClock::Virtual, "virtual"}, {ArrivalClock::Wall, "wall"}}};
 };
 
-/// Outer steps without rounds: no worker waits for the others. A worker trains `frequency` iterations from
-/// the point s that it took, arrives with its parameters x, moves the global parameters W, and continues from
-/// them. With N arrivals in an outer step:
+/// Outer steps without rounds: no worker waits for the others. A worker takes the global parameters W as its
+/// start s, trains `frequency` iterations, arrives with its parameters x, changes W, and continues from it.
+/// With N arrivals in an outer step:
 ///
 ///     each arrival:  d = (rate / N) (x - s);  W = W + d;  A = A + d
 ///     at the N-th:   W = W + momentum D;      D = momentum D + A;  A = 0
 ///
-/// N arrivals from the same point move W as one step of OuterAveraging does. The user's model is
-/// W. Momentum that comes with every N-th arrival alone is Delayed Nesterov (Liu et al. 2024); with N = 1
-/// each arrival is a Nesterov step, which then needs about a tenth of the rate. Arrivals that are merged
-/// together count one each, and d is that of their mean, weighted by the loss normaliser.
+/// N arrivals from the same s change W as one step of OuterAveraging does. The user's model is
+/// W. Momentum only at every N-th arrival is Delayed Nesterov (Liu et al. 2024); with N = 1 each arrival is a
+/// Nesterov step, which then needs about a tenth of the rate. Arrivals that are merged together count one
+/// each, and their d is formed from their mean x, weighted by the loss normaliser.
 ///
 /// The epoch ends when a worker has no batch left before its next arrival: all workers arrive together and
 /// complete an outer step, as they do at a stop. An iteration is W batches. Each worker keeps its updater's
-/// state, and Adam counts each worker's own updates. Of statistics (BatchNorm) those of n arrivals replace
-/// n / W of the global ones, as distributions are mixed. Layers that need all workers' batches in each step
-/// (BatchNorm with `synchronised`) are refused by the first step.
+/// state, and Adam counts each worker's own updates. The statistics (BatchNorm) of n arrivals get the weight
+/// n / W in a mixture with the global ones. Layers that need all workers' batches in each step (BatchNorm
+/// with `synchronised`) are an error in the first step.
 ///
 /// Time is virtual, given by `speeds`: the same bits in every run. A worker that arrives waits until the
 /// arrivals before its own have landed; with merged listeners, or on several devices, all workers wait for
 /// each other at each landing. On the wall clock a worker waits only with merged listeners or on several
 /// devices, until the others have finished the step in progress; checkpoints are of ends of epochs and stops.
-/// Listeners get "arrivals", the arrivals merged at once, "staleness", how often W had moved since they took
-/// it (the most of them), and "period", a worker's iterations if it went on now.
+/// Listeners get "arrivals", how many were merged together; "staleness", how often W had changed since one of
+/// them took it (the largest); and "period", the iterations of a worker that continues now.
 struct AsynchronousOuter {
   /// A worker's iterations between its arrivals, chosen when it continues. Not AdaComm: on the virtual clock
-  /// batches are dealt before there are scores to adapt to.
+  /// batches are dealt before there are scores.
   Period frequency = 1;
   double rate = 1;        ///< above 0
   double momentum = 0;    ///< in [0, 1)
-  bool nesterov = false;  ///< workers go on from the look-ahead point W + momentum D
-  /// N: between 1 and the number of workers. 0: the number of workers. Arrivals that are merged together
-  /// count at once: if they pass N, the step is complete, and the count begins anew at 0.
+  bool nesterov = false;  ///< workers continue from the look-ahead point W + momentum D
+  /// N: between 1 and the number of workers. 0: the number of workers. If arrivals that are merged together
+  /// pass N, the step is complete, and the count starts again at 0.
   std::int64_t arrivalsPerStep = 0;
   ArrivalClock clock = ArrivalClock::Virtual;
   /// Each worker's iterations in a unit of time, 1e-6 to 1e6; only `grace` uses more than their ratios.
@@ -75,7 +75,7 @@ struct AsynchronousOuter {
   /// workers' together, as in OuterAveraging. On the virtual clock only.
   double grace = 0;
   UpdaterState updaterState = UpdaterState::Keep;  ///< or Reset, at a worker's arrivals
-  Codec codec = {};                                ///< how a worker sends its move from s
+  Codec codec = {};                                ///< how a worker sends x - s
 
   /// Delayed Nesterov with DiLoCo's numbers: rate 0.7, Nesterov momentum 0.9, every 50 iterations, fewer for
   /// slow workers.

@@ -34,7 +34,7 @@ class AveragingStrategy final : public Strategy {
     return {.iterations = period_.iterations(progress)};
   }
   bool stage(Exchange& exchange, Context& context) override {
-    // An adapted period waits for the score of its round.
+    // A period that adapts needs the score of its round.
     return !options_.measureDivergence && options_.frequency.constant() && options_.frequency.until == 0 &&
            options_.frequency.untilEpoch == 0 && exchange.stage(context);
   }
@@ -49,7 +49,7 @@ class AveragingStrategy final : public Strategy {
  private:
   const Averaging options_;
   PeriodState period_;
-  std::vector<Spread> spreads_;  // [worker] of its slice of the parameters
+  std::vector<Spread> spreads_;  // [worker] for its slice of the parameters
 };
 
 }  // namespace

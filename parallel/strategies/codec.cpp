@@ -80,7 +80,7 @@ CodedReplicas::Matrices CodedReplicas::matricesOf(const SegmentTable* segments, 
                                                   std::int64_t rank) const {
   Matrices all{.fragment = &fragment, .matrices = {}, .left = {}, .right = {}, .others = {}};
   for (const Slice slice : fragment.slices) {
-    std::int64_t done = slice.begin;  // what is before is matrices or others
+    std::int64_t done = slice.begin;  // elements before it are in matrices or others
     for (const Segment& segment : segments ? std::span(segments->segments) : std::span<const Segment>()) {
       const std::int64_t elements = segment.shape.elements();
       if (segment.offset < slice.begin || segment.offset + elements > slice.end || segment.shape.rank() < 2)
@@ -111,7 +111,7 @@ std::span<const Tensor> CodedReplicas::send(std::span<const double> weights,
   const std::int64_t bytes = matrices == nullptr ? sendSlices(weights, base, remember, fragment, verbs)
                                                  : sendMatrices(weights, base, remember, *matrices, verbs);
   const auto own = static_cast<std::size_t>(verbs.participant());
-  if (verbs.participants() > 1 && weights[own] > 0)  // the mean of `coded` will count whole replicas
+  if (verbs.participants() > 1 && weights[own] > 0)  // the mean of `coded` counts whole replicas
     verbs.countBytes(bytes - fragment.elements() * static_cast<std::int64_t>(sizeOf(coded[own].dtype())));
   return coded;
 }
@@ -157,7 +157,7 @@ std::int64_t CodedReplicas::sendSlices(std::span<const double> weights, Base bas
   return bytesOf(fragment);
 }
 
-/// The means of the factors count their own bytes.
+/// The returned bytes lack the factors: the means of these count them.
 std::int64_t CodedReplicas::sendMatrices(std::span<const double> weights, Base base, double remember,
                                          const Matrices& matrices, Verbs& verbs,
                                          std::span<std::byte> packed) const {

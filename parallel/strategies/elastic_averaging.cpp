@@ -78,7 +78,7 @@ class ElasticAveragingStrategy final : public Strategy {
   CodedReplicas sending_;
   Fragment all_;
   double elasticity_ = 0;
-  std::vector<Spread> spreads_;  // [participant] of its shares
+  std::vector<Spread> spreads_;  // [participant] for its shares
   mutable std::array<MergeValue, 2> values_{{{}, {"distance to the centre", 0}}};
 };
 

@@ -16,13 +16,13 @@ namespace muster {
 ///
 /// Both formulas use the values before the merge; with `centreFirst` the second one uses the new c. m is
 /// weighted by what each worker has trained since the last merge; every replica is pulled, also one that has
-/// not trained. With equal weights, centreRate = workers * elasticity and not `centreFirst`, a merge leaves
-/// the sum of all replicas and the centre as it was.
+/// not trained. With equal weights, centreRate = workers * elasticity and without `centreFirst`, a merge does
+/// not change the sum of all replicas and the centre.
 ///
 /// The presets: EASGD is the default. EAMSGD is EASGD with `Nesterovs` as updater: each worker keeps its own
-/// velocity, and replicas hold the look-ahead point, where the gradient is taken, which is what is pulled
-/// (the paper pulls the point before it). SMA has no memory: its centre is the mean. With elasticity 0 the
-/// workers train by themselves.
+/// velocity. Its replica holds the look-ahead point, at which the gradient is computed, and a merge pulls
+/// that point (the paper pulls the point before it). The centre of SMA is the mean, without a memory of
+/// earlier ones. With elasticity 0 the workers train by themselves.
 ///
 /// Listeners get "distance to the centre" (MergeEvent::values) with `measureDistance`: before the merge,
 /// sqrt(sum_w |x_w - c|^2 / workers) / |c|.

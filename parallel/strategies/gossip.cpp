@@ -13,17 +13,17 @@ namespace {
 
 constexpr std::string_view kRounds = "gossip rounds", kPublic = "public replicas";
 
-/// The one that sends to `worker`: each hop is one power of two.
+/// The worker that sends to `worker`, a power of two before it.
 std::size_t exponentialPeer(std::size_t worker, std::size_t workers, std::int64_t round) {
   const auto hops = static_cast<std::int64_t>(std::bit_width(workers - 1));  // powers of two below workers
   const std::size_t hop = std::size_t{1} << (round % hops);
   return (worker + workers - hop) % workers;
 }
 
-/// The circle method of round-robin tournaments: the last seat stays, the others move on. With an odd number
-/// of workers the last seat is empty, and its partner stays alone.
+/// The partner of `worker` by the circle method of round-robin tournaments: the last place is fixed, the
+/// others rotate. With an odd number of workers the last place is empty, and its partner is alone.
 std::size_t partner(std::size_t worker, std::size_t workers, std::int64_t round) {
-  const std::size_t last = workers - 1 + workers % 2;  // also the number of the others, and of rounds
+  const std::size_t last = workers - 1 + workers % 2;  // also the number of other places, and of rounds
   const auto turn = static_cast<std::size_t>(round % static_cast<std::int64_t>(last));
   const std::size_t other = worker == last ? turn : (2 * turn + last - worker) % last;
   const std::size_t met = other != worker ? other : last;
@@ -105,15 +105,15 @@ class GossipStrategy final : public Strategy {
   PeriodState period_;
   CodedReplicas sending_;
   Fragment all_;
-  SharedBlock published_;      // what was sent, and then mixed
-  std::vector<double> alike_;  // [worker] 1
+  SharedBlock published_;      // values that were sent, which are then mixed
+  std::vector<double> alike_;  // [worker] 1 for each
   // Written between rounds:
   Mixing mixing_;
-  std::vector<Tensor> rounds_;  // [worker] of one number, all equal
+  std::vector<Tensor> rounds_;  // [worker] one number, the same for all
   std::vector<double> merged_;  // [worker] weights in the mean
   std::vector<std::size_t> neighbours_;
   std::vector<MixingShare> row_;
-  std::vector<Spread> spreads_;  // [participant] of its shares
+  std::vector<Spread> spreads_;  // [participant] for its shares
   mutable std::array<MergeValue, 2> values_{{{}, {"distance to the mean", 0}}};
 };
 
@@ -147,7 +147,7 @@ void GossipStrategy::mergeSent(std::span<const double> weights, const SharedBloc
   verbs.mergeOthers(weights);
 }
 
-/// All send in every round, since mixing, too, moves a replica away from its public copy.
+/// All workers send in every round, because mixing, too, moves a replica away from its public copy.
 void GossipStrategy::mixSent(const SharedBlock& parameters, Verbs& verbs) const {
   const auto replicas = std::span<const Tensor>(parameters.replicas);
   const auto published = verbs.own(kPublic);
@@ -162,7 +162,7 @@ void GossipStrategy::mixSent(const SharedBlock& parameters, Verbs& verbs) const 
         linearCombination(std::array{Term{1, replicas[w]}, Term{-1, published[w]}, Term{1, sent[w]}},
                           replicas[w], share.slice.begin, share.slice.end, share.context);
   });
-  verbs.mean(replicas, alike_, parameters.mergedCopies, all_);  // for looking
+  verbs.mean(replicas, alike_, parameters.mergedCopies, all_);  // for listeners
   const std::int64_t toEach = saved + static_cast<std::int64_t>(replicas.front().bytes());
   constexpr int kNeighbours = 2;
   verbs.countBytes(kNeighbours * toEach - (verbs.bytes() - before));
@@ -186,7 +186,7 @@ void gossipNeighbourhood(GossipGraph graph, std::size_t worker, std::size_t work
     into.push_back((worker + workers - 1) % workers);
   }
   std::ranges::sort(into);
-  into.erase(std::ranges::unique(into).begin(), into.end());  // of two workers, both neighbours are the other
+  into.erase(std::ranges::unique(into).begin(), into.end());  // two workers: one neighbour, twice
 }
 
 void Gossip::validate() const {

@@ -15,10 +15,10 @@ namespace muster {
 
 /// With which replicas a worker's replica is mixed at the end of a round.
 enum class GossipGraph {
-  Exponential,  ///< one worker: that 2^i before it (modulo workers), i = 0, 1, .. in turn
-  Ring,         ///< its two neighbours
-  Pairs,        ///< one worker, and that with it: each two are mixed once in workers - 1 rounds
-  Complete      ///< all: averaging
+  Exponential,  ///< with that of worker w - 2^i (modulo workers), i = 0, 1, .. in turn
+  Ring,         ///< with those of both neighbours
+  Pairs,        ///< workers mix in pairs; any two do so once in workers - 1 rounds
+  Complete      ///< with all: averaging
 };
 
 template <>
@@ -31,33 +31,33 @@ struct EnumNames<GossipGraph> {
   }};
 };
 
-/// Decentralised training: at the end of each round each worker mixes its replica with those of a few others.
-/// So what it sends does not grow with the number of workers. Replicas stay near each other without ever
+/// Decentralised training: at the end of each round each worker mixes its replica with those of a few others,
+/// so what it sends does not grow with the number of workers. Replicas stay near each other without ever
 /// being equal.
 ///
 ///     x_i = sum_j p_ij n_j x_j / sum_j p_ij n_j
 ///
-/// p is the graph's matrix: 1 / (size of the neighbourhood) for the worker itself and those it is mixed with,
-/// doubly stochastic. n_j is what worker j has trained since the last round (its loss normaliser), as in
-/// Averaging; this is push-sum, in which a worker sends n_j beside its replica and the receiver divides, with
-/// weights that begin anew in every round. While all n_j are equal they cancel, and the mean of the replicas
-/// is not changed by mixing. A replica whose neighbourhood has not trained stays as it is.
+/// p is the graph's doubly stochastic matrix: 1 / (size of the neighbourhood) for the worker itself and those
+/// it is mixed with, else 0. n_j is worker j's loss normaliser since the last round, as in Averaging. This is
+/// push-sum with new weights in every round: a worker sends n_j beside its replica, and the receiver divides
+/// by the sum. While all n_j are equal they cancel, and mixing does not change the mean of the replicas. A
+/// replica whose neighbourhood has not trained does not change.
 ///
-/// With a codec each worker has a public copy v_j of its replica, which its neighbours know; it sends what
-/// the codec makes of x_j - v_j, by which v_j moves, and then
+/// With a codec each worker has a public copy v_j of its replica, which its neighbours know. It sends
+/// x_j - v_j, encoded; all add the decoded values to v_j, and then
 ///
 ///     x_i = x_i - v_i + sum_j p_ij n_j v_j / sum_j p_ij n_j
 ///
-/// What was not sent stays in the replica (Koloskova, Stich & Jaggi 2019, with consensus rate 1). That takes
-/// neighbours that stay the same: the ring. On the complete graph, and with two workers, it is Averaging with
+/// What was not sent stays in the replica (Koloskova, Stich & Jaggi 2019, with consensus rate 1). This needs
+/// neighbours that do not change: the ring. On the complete graph, and with two workers, it is Averaging with
 /// a codec.
 ///
 /// Listeners get "period", and with `measureDistance` "distance to the mean" (MergeEvent::values): after
 /// mixing, sqrt(sum_w |x_w - m|^2 / workers) / |m|.
 ///
-/// The user's model is the mean of the replicas, each counted alike. With the complete graph, or two workers,
-/// it has the bits of Averaging. One peer a round on the exponential graph reaches the exact mean after log2
-/// workers rounds without training, if the number of workers is a power of two. Sources: Lian et al. 2017
+/// The user's model is the mean of the replicas with equal weights. With the complete graph, or two workers,
+/// it has the bits of Averaging. Without training, the exponential graph reaches the exact mean after
+/// log2(workers) rounds, if the number of workers is a power of two. Sources: Lian et al. 2017
 /// (D-PSGD); Assran et al. 2019 (stochastic gradient push), whose weights remain from round to round.
 struct Gossip {
   GossipGraph graph = GossipGraph::Exponential;

@@ -41,7 +41,7 @@ class HierarchicalAveragingStrategy final : public Strategy {
     return {.iterations = next};
   }
   bool stage(Exchange& exchange, Context& context) override {
-    // A staged round ends after the next one has begun.
+    // The next round begins before a staged round ends, so both must have the same plan.
     return levels() == 1 && sending_.whole() && exchange.stage(context);
   }
   void prepare(const Round& round) override;
@@ -57,12 +57,12 @@ class HierarchicalAveragingStrategy final : public Strategy {
   std::span<const MergeValue> values() const override { return {&group_, 1}; }
 
  private:
-  /// [level] @throws InvalidArgument unless each divides the next one, and the last is all.
+  /// [level] @throws InvalidArgument unless each size divides the next, and the last is that of all workers.
   std::vector<std::size_t> groupsOf(int workers) const;
   std::size_t levels() const { return options_.levels.size(); }
-  /// Of worker w since the last merge of a level, or of one above.
+  /// What worker w has trained since the last merge of this level or a higher one.
   double& trained(std::size_t level, std::size_t w) const { return numbers_[w].data<double>()[level]; }
-  std::int64_t iterations() const {  // since all were merged
+  std::int64_t iterations() const {  // since all workers were merged
     return static_cast<std::int64_t>(numbers_.front().data<double>()[levels()]);
   }
   std::size_t levelAt(std::int64_t iterations) const;
@@ -77,12 +77,12 @@ class HierarchicalAveragingStrategy final : public Strategy {
   Fragment all_;
   std::vector<std::size_t> groups_;  // [level] workers in a group
   // Written between rounds:
-  std::vector<Tensor> numbers_;  // [worker] what it has trained [level], then `iterations`
-  std::vector<double> weights_;  // [worker] in the merge of a level
+  std::vector<Tensor> numbers_;  // [worker] `trained` for each level, then `iterations`
+  std::vector<double> weights_;  // [worker] weights in the merge of a level
   Mixing mixing_;
   std::vector<MixingShare> row_;
-  std::size_t level_ = 0;              // that merges
-  std::vector<double> groupsWeights_;  // [worker] in that merge
+  std::size_t level_ = 0;              // the level that merges
+  std::vector<double> groupsWeights_;  // [worker] weights in that merge
   MergeValue group_{"group", 0};
 };
 
@@ -136,7 +136,7 @@ void HierarchicalAveragingStrategy::begin(const Exchange& exchange) {
   row_.reserve(workers);
 }
 
-/// The last level whose period divides it.
+/// The highest level whose period divides `iterations`.
 std::size_t HierarchicalAveragingStrategy::levelAt(std::int64_t iterations) const {
   std::size_t level = levels() - 1;
   while (iterations % options_.levels[level].period != 0) --level;
@@ -163,8 +163,8 @@ void HierarchicalAveragingStrategy::prepare(const Round& round) {
     for (std::size_t l = 0; l <= level; ++l) trained(l, w) = 0;
 }
 
-/// Each worker sends its move from what the last merge of this level, or of one above, has left: all of its
-/// group have that.
+/// Each worker sends its change since the last merge of this level or a higher one: the whole group knows the
+/// result of that merge.
 void HierarchicalAveragingStrategy::landSent(Verbs& verbs) const {
   const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
   const auto replicas = std::span<const Tensor>(parameters.replicas);
@@ -193,9 +193,9 @@ void HierarchicalAveragingStrategy::landSent(Verbs& verbs) const {
   for (std::size_t l = 0; l <= level_; ++l) verbs.combine(verbs.own(bases_[l]), {{1, replicas}}, all_);
 }
 
-/// From weights in a merge of the level below to those in a merge of this one: each group of the level below
-/// has what it has trained since then. If none of its workers has trained since they were merged, their
-/// replicas are equal.
+/// Turns weights in a merge of the level below into those in a merge of this level: each group of the level
+/// below gets the weight of what it has trained since this level merged. If none of its workers has trained
+/// since the group was merged, their replicas are equal.
 void HierarchicalAveragingStrategy::raiseWeights(std::size_t level) {
   const std::size_t group = groups_[level - 1];
   for (std::size_t first = 0; first < weights_.size(); first += group) {

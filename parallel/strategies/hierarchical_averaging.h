@@ -9,19 +9,19 @@
 
 namespace muster {
 
-/// Averaging in growing groups: workers near each other (on one device, on one machine) merge often, all of
-/// them seldom.
+/// Averaging in growing groups: workers of one device or one machine merge often, all workers
+/// seldom.
 ///
 ///     HierarchicalAveraging{.levels = {{.period = 4, .group = 2}, {.period = 16}}}
 ///
-/// The last level merges after its period, at the end of an epoch, and at a stop. Between, of the levels
-/// whose period divides the number of iterations since then, the last one merges: workers 0 to group - 1, the
-/// next `group` of them, and so on, each group by itself, as Averaging does. The user's model is always what
-/// the last level would merge: each group there has the weight of what its workers have trained since the
+/// The last level merges after its period, at the end of an epoch, and at a stop. In between, if the periods
+/// of several levels divide the iterations since then, the highest of them merges: workers 0 to group - 1,
+/// the next `group`, and so on, each group by itself, as Averaging does. The user's model is always what
+/// the last level would merge; each group then has the weight of what its workers have trained since the
 /// level above merged. One level is Averaging, bit for bit. Listeners get "group" (MergeEvent::values), the
-/// number of workers that were merged with each other. With a codec a worker sends its move since the last
-/// merge of its level, or of one above. Source: PyTorch's HierarchicalModelAverager, which weighs all workers
-/// alike.
+/// number of workers that were merged with each other. With a codec a worker sends its change since the last
+/// merge of its level or a higher one. Source: PyTorch's HierarchicalModelAverager, which gives all workers
+/// the same weight.
 struct HierarchicalAveraging {  /// One level: a period and a size of groups.
   struct Level {
     std::int64_t period = 1;  ///< iterations of each worker between merges; 1 to 2^40

@@ -31,8 +31,8 @@ std::vector<NamedStrategy> namedStrategies(int workers);
 /// The strategy called `name`, with these options in place of its defaults.
 /// @param options  as in "rate=0.7,momentum=0.9,every=100"; "": none. In a list, too, commas separate:
 ///                 "speeds=1,0.5,every=10".
-/// @throws InvalidArgument for a name or an option that there is not, with the nearest that there is, and for
-///         a value of another kind or out of range.
+/// @throws InvalidArgument for an unknown name or option, with the nearest known one, and for a value of
+///         another kind or out of range.
 AnyStrategy strategyNamed(std::string_view name, std::string_view options, int workers);
 
 /// The options that can be given by name.

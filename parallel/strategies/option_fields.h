@@ -57,7 +57,7 @@ void optionalField(Fields& fields, std::string_view name, std::optional<T>& valu
   require(error == std::errc{} && rest == end, "{} must be a number or none, got \"{}\"", name, text);
 }
 
-/// Visits a list of numbers as text with commas, an empty one as a word.
+/// Visits a list of numbers as text with commas, an empty list as the word `empty`.
 inline void listField(Fields& fields, std::string_view name, std::vector<double>& values,
                       std::string_view empty) {
   std::string text;

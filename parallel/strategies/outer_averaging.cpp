@@ -11,8 +11,8 @@ namespace muster {
 namespace {
 
 constexpr std::string_view kBefore = "outer parameters before the step", kRate = "followed learning rate";
-/// In that block, of the round in progress: the iteration before its first step, the learning rate then, and
-/// what the momentum is multiplied by.
+/// Numbers of block kRate, for the round in progress: the iteration before its first step, the learning rate
+/// then, and the factor of the momentum.
 enum { kIteration, kLearningRate, kScale, kNumbers };
 
 class OuterAveragingStrategy final : public Strategy {
@@ -83,13 +83,13 @@ class OuterAveragingStrategy final : public Strategy {
  private:
   double followed() const {
     const auto* const memory = memory_.data<double>();
-    return memory[kLearningRate] > 0 ? memory[kScale] : 1;  // 1: resumed from a rule that did not follow it
+    return memory[kLearningRate] > 0 ? memory[kScale] : 1;  // 1: resumed from a rule without it
   }
   void follow(const TrainingProgress& progress) {
     auto* const memory = memory_.data<double>();
     const auto now = static_cast<double>(progress.iteration);
     const bool begun = memory[kLearningRate] > 0;
-    if (begun && now == memory[kIteration]) return;  // after a round without batches, and in the next `fit()`
+    if (begun && now == memory[kIteration]) return;  // after a round without batches, or a new `fit()`
     const double before = begun ? memory[kLearningRate] : progress.learningRate;
     memory[kIteration] = now;
     memory[kLearningRate] = progress.learningRate;
@@ -101,10 +101,10 @@ class OuterAveragingStrategy final : public Strategy {
   PeriodState period_;
   CodedReplicas sending_;
   Fragment all_;
-  std::vector<Fragment> parts_;  // [participant] the one at hand
+  std::vector<Fragment> parts_;  // [participant] its current part
   bool atOnce_ = false;          // mean, step and write-back are one pass
   Tensor memory_;                // the first worker's block kRate; written between rounds
-  std::vector<Spread> spreads_;  // [participant] of its shares
+  std::vector<Spread> spreads_;  // [participant] for its shares
   mutable std::array<MergeValue, 2> values_{};
 };
 

@@ -10,7 +10,7 @@ namespace muster {
 namespace {
 
 constexpr std::string_view kMomentum = "outer momentum", kMean = "mean";
-constexpr double kMostRate = 1e6;  // beyond that one step may overflow, from replicas of any size
+constexpr double kMostRate = 1e6;  // above this rate one step may overflow, whatever the replicas
 
 }  // namespace
 
@@ -42,7 +42,7 @@ void OuterStep::takeAtOnce(std::span<const double> weights, double scale, Verbs&
                  share.context);
     });
   } catch (const NonFiniteResult&
-               bad) {  // nothing was written there, so these verbs fail as well, and tell of what
+               bad) {  // this element was not written, so the verbs below fail, too, and name it
     const Fragment there{{{bad.element(), bad.element() + 1}}};
     verbs.mean(parameters.replicas, weights, verbs.own(kMean), there);
     apply(there, verbs, scale);
@@ -63,7 +63,7 @@ void OuterStep::takeMean(CodedReplicas& sending, std::span<const double> weights
 void OuterStep::apply(const Fragment& fragment, Verbs& verbs, double scale) const {
   const std::span<const Tensor> outer = verbs.block(BlockKind::Parameters).mergedCopies;
   const auto mean = verbs.own(kMean);
-  // Rate 1 without momentum copies the mean: as W + (mean - W) it would be rounded twice.
+  // Rate 1 without momentum copies the mean: W + (mean - W) would be rounded twice.
   if (momentum == 0) return verbs.combine(outer, {{rate, mean}, {1 - rate, outer}}, fragment);
   const auto moves = verbs.own(kMomentum);
   verbs.combine(moves, {{decay(scale), moves}, {rate, mean}, {-rate, outer}}, fragment);

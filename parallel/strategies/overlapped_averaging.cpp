@@ -80,16 +80,16 @@ RoundPlan OverlappedAveragingStrategy::plan(const TrainingProgress& progress) {
 
 void OverlappedAveragingStrategy::launch(int, const Round& round, Verbs& verbs) {
   const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
-  // A landing in Delta's way takes from a replica all that was sent.
+  // A landing as in Delta takes from a replica all that was sent.
   const double taken = pulls() ? std::get<Pull>(options_.landing).strength : 1;
   outer_.takeMean(sending_, round.weights, taken, all_, verbs, !round.landsAtOnce);
-  if (round.landsAtOnce || pulls()) return;  // what was sent does not matter
+  if (round.landsAtOnce || pulls()) return;  // kSent is not used then
   if (std::holds_alternative<Eager>(options_.landing)) stepEagerly(verbs);
   verbs.combine(verbs.own(kSent), {{1, parameters.replicas}}, all_);
 }
 
-/// The outer step with x in the mean's place and the rate divided by the workers, from W and D; written so
-/// that rate 1 without momentum and with one worker changes nothing.
+/// Takes the outer step from W and D with x instead of the mean and the rate divided by the workers, written
+/// so that rate 1 without momentum and with one worker changes nothing.
 void OverlappedAveragingStrategy::stepEagerly(Verbs& verbs) const {
   const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
   const double ahead = outer_.ahead();
@@ -108,11 +108,11 @@ void OverlappedAveragingStrategy::land(int, const Round& round, Verbs& verbs) {
   const auto look = outer_.look(verbs);
   if (pulls()) {
     outer_.writeBack(1 - std::get<Pull>(options_.landing).strength, all_, verbs);
-  } else if (round.launched == round.iteration) {  // nothing was trained since: exact copies
+  } else if (round.launched == round.iteration) {  // nothing was trained since the launch: exact copies
     outer_.writeBack(0, all_, verbs);
-  } else if (verbs.participants() == 1) {  // mean and sent are equal, and cancel exactly
+  } else if (verbs.participants() == 1) {  // mean and kSent are equal, and cancel exactly
     verbs.combine(replicas, {{1, base}, {-1, verbs.own(kSent)}, {outer_.ahead(), look}, {1, replicas}}, all_);
-  } else {  // a worker that has not trained since gets the base exactly
+  } else {  // a worker that has not trained since the launch gets the base exactly
     verbs.combine(replicas, {{1, replicas}, {-1, verbs.own(kSent)}, {1, base}, {outer_.ahead(), look}}, all_);
   }
   verbs.mergeOthers(round.weights);

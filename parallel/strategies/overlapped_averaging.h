@@ -10,9 +10,9 @@
 
 namespace muster {
 
-/// Averaging whose communication overlaps with training. Every `frequency` iterations a merge lands; it was
-/// launched `delay` iterations earlier, with the replicas' parameters of that moment, and the workers have
-/// trained on since. Landing moves the outer parameters W by the mean m of what was sent, as OuterAveraging:
+/// Averaging whose communication overlaps with training. Every `frequency` iterations a merge lands. It was
+/// launched `delay` iterations earlier, with the parameters that the replicas had then, and the workers have
+/// continued since. Landing changes the outer parameters W by the mean m of what was sent, as OuterAveraging:
 ///
 ///     D = momentum D + rate (m - s);   W = W + D
 ///
@@ -21,12 +21,12 @@ namespace muster {
 /// trained since the launch. A period that is not longer than the delay (as in the first part of
 /// Period::postLocal) merges at once.
 ///
-/// On one machine all workers wait while a merge is computed, so the delay saves no time there: it has the
-/// effect on the training that it would have over a network. Statistics and averaged updater states are
-/// merged where the parameters land, without a delay.
+/// On one machine all workers wait while a merge is computed, so the delay saves no time there; it has the
+/// same effect on the training as over a network. Statistics and averaged updater states are merged when the
+/// parameters land, without a delay.
 struct OverlappedAveraging {
   /// The worker takes the new base and keeps what it has trained since the launch: x = base + (x - sent).
-  /// With rate 1 and momentum 0 and one worker, that is training alone. Sources: Shen et al. 2019
+  /// With rate 1, momentum 0 and one worker this is plain training. Sources: Shen et al. 2019
   /// (CoCoD-SGD); the asynchronous averaging of Bagua (Gan et al. 2021).
   struct Delta {
     bool operator==(const Delta&) const = default;
@@ -37,8 +37,8 @@ struct OverlappedAveraging {
     double strength = 0.6;  ///< in [0, 1]. 0: workers train by themselves
     bool operator==(const Pull&) const = default;
   };
-  /// At the launch the worker takes the outer step with its own part of the mean, (x - s) / workers; when the
-  /// mean lands, as Delta. Source: Kale, Douillard & Donchev 2025 (eager updates), where it lands one period
+  /// At the launch the worker takes the outer step with its own part of the mean, (x - s) / workers. The mean
+  /// lands as in Delta. Source: Kale, Douillard & Donchev 2025 (eager updates), where it lands one period
   /// after the launch.
   struct Eager {
     bool operator==(const Eager&) const = default;

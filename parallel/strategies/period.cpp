@@ -13,20 +13,20 @@ namespace {
 using detail::kMostIterations, detail::requireIterations;
 
 constexpr std::string_view kMemory = "AdaComm";
-/// Above the relative error of a quotient of two rounded numbers, its power and a product.
+/// An upper bound of the relative error of a quotient of two rounded numbers, its power and a product.
 constexpr double kRounding = 1e-12;
 
-/// What AdaComm remembers, as it is in the block. All 0 before the first round.
+/// AdaComm's state, in the layout of its block. All 0 before the first round.
 struct Memory {
-  double period = 0;       // at least 1; 0: nothing yet
+  double period = 0;       // at least 1; 0: not set yet
   double firstScore = 0;   // of the first round; 0: none yet
-  double firstRate = 0;    // learning rate then
+  double firstRate = 0;    // learning rate of the first round
   double seen = 0;         // iterations that the model had finished at the last call
   double rounds = 0;       // in this interval
-  double iterations = 0;   // likewise
-  double score = 0;        // likewise, mean over the iterations
-  double passed = 0;       // iterations of rounds that ended without a merge, since the last one
-  double passedScore = 0;  // likewise, mean over the iterations
+  double iterations = 0;   // in this interval
+  double score = 0;        // mean over these iterations
+  double passed = 0;       // iterations of rounds without a merge since the last merge
+  double passedScore = 0;  // mean over these iterations
 };
 constexpr std::int64_t kNumbers = sizeof(Memory) / sizeof(double);
 
@@ -47,7 +47,7 @@ void check(std::string_view rule, const AdaComm& adaComm) {
           adaComm.shrink);
 }
 
-/// A whole number of iterations from a real one, which may be infinite. @param whole  not NaN.
+/// Converts a number of iterations, which may be infinite. @param whole  not NaN.
 std::int64_t clamped(double whole, std::int64_t least) {
   if (whole >= static_cast<double>(kMostIterations)) return kMostIterations;
   return std::max(least, static_cast<std::int64_t>(whole));
@@ -64,8 +64,8 @@ void adapt(Memory& memory, const AdaComm& rule, std::int64_t every) {
   memory.rounds = memory.iterations = memory.score = 0;
 }
 
-/// The mean over `before` iterations becomes that over `more` as well. Written so that equal scores have
-/// themselves as their mean, exactly.
+/// Extends the mean over `before` iterations by `more` iterations with `score`. The mean of equal scores is
+/// exactly that score.
 void addScore(double& mean, double before, double score, double more) {
   mean += (score - mean) * (more / (before + more));
 }
@@ -151,7 +151,7 @@ bool Period::inFirstPart(const TrainingProgress& now) const {
 
 std::int64_t Period::at(const TrainingProgress& now) const {
   if (inFirstPart(now)) {
-    const auto left = until - now.iteration;  // then the other part begins at its iteration
+    const auto left = until - now.iteration;  // a round does not go beyond the first part
     return left > 0 ? std::min(first, left) : first;
   }
   const auto* const qsr = std::get_if<QuadraticSynchronisation>(&adapted);
@@ -169,7 +169,7 @@ void PeriodState::declare(std::vector<StrategyBlock>& blocks) const {
 void PeriodState::begin(const Exchange& exchange) {
   begun_ = true;
   if (!std::holds_alternative<AdaComm>(period_.adapted)) return;
-  memory_ = exchange.strategyBlock(kMemory).values.front();  // the first worker's; no other is used
+  memory_ = exchange.strategyBlock(kMemory).values.front();  // only the first worker's block is used
 }
 
 std::int64_t PeriodState::iterations(const TrainingProgress& progress) {

@@ -13,8 +13,8 @@
 namespace muster {
 
 /// The quadratic synchronisation rule: a round has max(every, floor((alpha / learning rate)^power))
-/// iterations, by the learning rate after the merge. A quotient that only rounding keeps below a whole number
-/// counts as one. While the learning rate warms up these rounds are far too long: set Period::until. Source:
+/// iterations, by the learning rate after the merge. (A result that rounding puts just below a whole number
+/// counts as that.) While the learning rate warms up these rounds are too long: set Period::until. Source:
 /// Gu et al. 2024, "A quadratic synchronization rule for distributed deep learning".
 struct QuadraticSynchronisation {
   double alpha = 0;  ///< at least 0. 0: always `every`
@@ -25,14 +25,14 @@ struct QuadraticSynchronisation {
 
 /// AdaComm: begins with rounds of `every` iterations, and shortens them as the score F falls. After each
 /// `interval` rounds they have ceil(sqrt(F / F0) * every) iterations, where F is the mean score of these
-/// rounds and F0 that of the first round. If this is not less than before, the period becomes `shrink` times
-/// what it was. If the learning rate changes, the period is multiplied by sqrt(first rate / rate). Scores
+/// rounds and F0 that of the first round. If this is not less than before, the period is multiplied by
+/// `shrink`. If the learning rate changes, the period is multiplied by sqrt(first rate / rate). Scores
 /// must be positive. Source: Wang and Joshi 2019, "Adaptive communication strategies to achieve the best
-/// error-runtime trade-off in local-update SGD", whose intervals are minutes by the clock: with rounds the
-/// same run gives the same bits every time.
+/// error-runtime trade-off in local-update SGD". The paper's intervals are minutes; ours are rounds, so that
+/// every run gives the same bits.
 struct AdaComm {
   std::int64_t interval = 10;  ///< rounds, 1 to 2^40
-  double shrink = 0.5;         ///< in (0, 1]. 1: the period follows the score upwards, too
+  double shrink = 0.5;         ///< in (0, 1]. 1: the period also grows with the score
 
   bool operator==(const AdaComm&) const = default;
 };
@@ -60,7 +60,7 @@ struct Period {
 
   bool operator==(const Period&) const = default;
   bool constant() const { return adapted.index() == 0; }
-  /// Iterations of a round that begins now, from iteration, epoch and learning rate. Of AdaComm, which also
+  /// Iterations of a round that begins now, from iteration, epoch and learning rate. With AdaComm, which also
   /// needs the score: `every`.
   std::int64_t at(const TrainingProgress& now) const;
   /// @param rule  begins the message, as in "gossip".
@@ -75,13 +75,13 @@ struct Period {
 };
 
 /// A strategy's period in a training. The strategy adds `declare` to its blocks and calls `begin` and
-/// `iterations`; what AdaComm remembers is thus saved and resumed with the model, and begins anew after a
+/// `iterations`; so AdaComm's state is saved and resumed with the model, and starts again after a
 /// failure or with another number of workers.
 class PeriodState {
  public:
   explicit PeriodState(const Period& period) : period_(period) {}
 
-  /// Adds the block that it needs, if it needs one.
+  /// Adds the block that the period needs, if any.
   void declare(std::vector<StrategyBlock>& blocks) const;
   void begin(const Exchange& exchange);
   /// Iterations of the next round, right after a merge. Before `begin`: `Period::every`.
@@ -101,7 +101,7 @@ class PeriodState {
   const Period period_;
   MergeValue value_{"period", 0};
   bool begun_ = false;
-  Tensor memory_;  // of AdaComm; see period.cpp
+  Tensor memory_;  // state of AdaComm; see period.cpp
 };
 
 }  // namespace muster

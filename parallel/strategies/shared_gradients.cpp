@@ -11,16 +11,16 @@
 namespace muster {
 namespace {
 
-constexpr double kMostClipping = 1e6;  // thresholds
+constexpr double kMostClipping = 1e6;  // in thresholds
 
 constexpr std::string_view kResidual = "residual", kMeanResidual = "mean residual", kSender = "sender";
 
 /// A worker's numbers, a view of its block `kSender`.
 struct Sender {
   explicit Sender(const Tensor& block) : at(block.data<double>()) {}
-  double& threshold() { return at[0]; }                // 0 before the first message
-  double& sent() { return at[1]; }                     // messages
-  double& trained() { return at[2]; }                  // whether it has, since the last resynchronisation
+  double& threshold() { return at[0]; }  // 0 before the first message
+  double& sent() { return at[1]; }       // number of messages
+  double& trained() { return at[2]; }    // not 0 if it has trained since the last resynchronisation
   double& weight(std::size_t w) { return at[3 + w]; }  // of worker w since then; equal in all senders
   std::span<const double> weights(std::size_t count) const { return {at + 3, count}; }
 
@@ -44,7 +44,7 @@ class SharedGradientsStrategy final : public Strategy {
   void land(int, const Round& round, Verbs& verbs) override;
   bool pending() const override { return pending_; }
   MergeKind kind() const override { return messages_.empty() ? MergeKind::State : kind_; }
-  /// The drift: |mean residual| / |parameters| at a resynchronisation, 0 between.
+  /// The drift: |mean residual| / |parameters| at a resynchronisation, otherwise 0.
   double divergence() const override { return relativeDistance(drifts_); }
 
  private:
@@ -56,10 +56,10 @@ class SharedGradientsStrategy final : public Strategy {
 
   const SharedGradients options_;
   std::vector<ThresholdMessage> messages_;  // [worker] written by its worker until all have contributed
-  std::vector<Spread> drifts_;              // [worker] of its slice; written while a round ends
+  std::vector<Spread> drifts_;              // [worker] for its slice; written while a round ends
   Fragment all_;                            // of the parameters
   bool pending_ = false;                    // written by worker 0 while a round ends
-  MergeKind kind_ = MergeKind::Updates;     // likewise
+  MergeKind kind_ = MergeKind::Updates;     // like pending_
 };
 
 std::string SharedGradientsStrategy::describe() const {
@@ -89,7 +89,7 @@ void SharedGradientsStrategy::begin(const Exchange& exchange) {
   for (const Tensor& block : exchange.strategyBlock(kSender).values) {
     Sender sender(block);
     if (sender.threshold() == 0) sender.threshold() = ThresholdRule(options_.thresholdAlgorithm).threshold();
-    if (sender.trained() != 0) pending_ = true;  // resumed between two resynchronisations
+    if (sender.trained() != 0) pending_ = true;  // the training was resumed between two resynchronisations
   }
 }
 
@@ -104,10 +104,10 @@ void SharedGradientsStrategy::contribute(double weight, Verbs& verbs) {
   rule.setThreshold(sender.threshold());
   const auto threshold = static_cast<float>(rule.threshold());
   const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
-  // The merged copy is what the replica was before its step.
+  // The merged copy holds the replica's values before its step.
   const auto nonZero = accumulateUpdate(parameters.replicas[w], parameters.mergedCopies[w], threshold,
                                         residual, verbs.context());
-  if (weight == 0) return message.clear();  // it would not count: all stays in the residual
+  if (weight == 0) return message.clear();  // a message would not count: keep all in the residual
   encodeThreshold(residual, threshold, nonZero, message, verbs.context());
   if (message.elements > 0) rule.adapt(static_cast<double>(nonZero) / static_cast<double>(message.elements));
   sender.threshold() = rule.threshold();
@@ -178,7 +178,7 @@ Spread SharedGradientsStrategy::drift(Verbs& verbs) const {
   const Tensor& mean = verbs.own(kMeanResidual).front();
   Spread spread;
   verbs.eachShare(parameters.elements(), [&](const Share& share) {
-    if (share.workers.front() != 0) return;  // another device, which holds the same
+    if (share.workers.front() != 0) return;  // another device, which holds the same values
     const auto [begin, end] = share.slice;
     spread.distance += squaredDistance(mean, Tensor(), begin, end, share.context);
     spread.norm += squaredDistance(parameters, Tensor(), begin, end, share.context);

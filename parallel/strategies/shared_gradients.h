@@ -12,16 +12,16 @@ namespace muster {
 
 /// Every iteration each worker sends the large elements of its update, as plus or minus its threshold, and
 /// all apply the weighted mean of these messages to the same parameters, which stay equal. What a worker has
-/// not sent, its residual, is added to its next updates. Updater states are each worker's own. One worker
-/// sends nothing: it takes plain steps. The parameters must be float32, and at most 2^31 - 1.
+/// not sent, its residual, is added to its next updates. Each worker has its own updater state. One worker
+/// sends nothing and takes plain steps. The parameters must be float32, and at most 2^31 - 1.
 ///
-/// A resynchronisation sends the residuals whole and averages updater states and statistics; workers are
+/// A resynchronisation sends the residuals in full and averages updater states and statistics; workers are
 /// weighted by what they have trained since the last one. It comes at the end of each epoch, at a stop, and
 /// every `resynchronizationFrequency` iterations. Between two of them the merged copy holds the current
-/// parameters, and updater state and statistics of the last one.
+/// parameters, and the updater state and statistics of the last resynchronisation.
 ///
-/// The mean of the messages is applied, not their sum, so a learning rate means what it means with
-/// synchronous gradients. (Deeplearning4j adds them up, which multiplies it by the number of workers.)
+/// The mean of the messages is applied, not their sum, so learning rates are those of synchronous
+/// gradients. (Deeplearning4j adds them up, which multiplies the rate by the number of workers.)
 /// Source: Strom 2015; the residual is the error feedback of Seide et al. 2014.
 struct SharedGradients {
   ThresholdAlgorithm thresholdAlgorithm = AdaptiveThreshold{};

@@ -62,8 +62,8 @@ struct Round {
   bool last = false;           ///< of its epoch, or the run stops after it
   std::int64_t launched = 0;   ///< the iteration of the fragment's launch
   bool landsAtOnce = false;    ///< in `launch`: the fragment lands at the end of this round
-  /// [worker] of a strategy with arrivals: which workers are merged, and which go on; else empty. In the last
-  /// round all go on, and those with a weight are merged.
+  /// [worker] of a strategy with arrivals: which workers are merged, and which continue; else empty. In the
+  /// last round all continue, and those with a weight are merged.
   std::span<const Arrival> arrivals = {};
 };
 
@@ -92,81 +92,81 @@ class Strategy {
   /// A few words for ParallelWrapper::plan, as in "averaging every 3 iterations".
   virtual std::string describe() const = 0;
 
-  // What it needs, asked once before the first training.
+  // What the strategy needs; called once before the first training.
 
   virtual LocalWork localWork() const { return LocalWork::Step; }
-  /// The state that it owns. Also called at build(). @throws InvalidArgument for a number of workers that it
-  /// cannot merge.
+  /// The strategy's own state. Also called at build(). @throws InvalidArgument for a number of workers that
+  /// the strategy cannot merge.
   virtual std::vector<StrategyBlock> blocks(int /*workers*/) const { return {}; }
-  /// Which of `blocks()`, of Place::MergedCopy, the parameters of the user's model are filled from. "": the
-  /// merged copy. A training that is resumed from a file starts from it.
+  /// The name of the block, of `blocks()` with Place::MergedCopy, that fills the parameters of the user's
+  /// model; "": the merged copy. A training that is resumed from a file starts from it.
   virtual std::string_view modelSource() const { return {}; }
-  /// For a rule whose workers do not wait for each other at the end of rounds: how they arrive. `land` is
+  /// For a rule whose workers do not wait for each other at the end of rounds: its arrivals. `land` is
   /// then called for each landing, with fragment 0, and one thread may call it for all participants, so it
   /// must not call Verbs::sum. At the end of an epoch and at a stop it is called once more, with all that the
   /// workers have trained since their last arrivals. Each worker counts its own updates. `contribute` and
   /// `stage` are not called.
   virtual std::optional<ArrivalPlan> arrivals(int /*workers*/) const { return {}; }
-  /// Why it cannot train over several nodes (Builder::nodes); "" if it can.
+  /// Why the strategy cannot train over several nodes (Builder::nodes); "" if it can.
   virtual std::string whyNotOverNodes() const { return {}; }
-  /// What a merge of all state does with the updater's.
+  /// What a merge of all state does with the updater's state.
   virtual UpdaterState updaterState() const { return UpdaterState::Average; }
-  /// Whether merged parameters may be larger than all that they are made of: outer momentum, sums of moves.
-  /// Such a merge may overflow, so before it, while replicas hold very large numbers, the user's model takes
-  /// the last merge. False only for weighted means and what lies between replicas.
+  /// Whether a merge may give numbers larger than those of all replicas, as outer momentum does. Such a merge
+  /// may overflow, so if replicas hold very large numbers, the user's model takes the last merge before it.
+  /// False only for weighted means and other combinations that stay between the replicas.
   virtual bool extrapolates() const { return true; }
 
   // A training.
 
-  /// A `fit()` begins: replicas, merged copies and the strategy's blocks hold what it starts from.
-  /// @throws InvalidArgument for a model that it cannot train.
+  /// A `fit()` begins: replicas, merged copies and the strategy's blocks hold its start values.
+  /// @throws InvalidArgument for a model that the strategy cannot train.
   virtual void begin(const Exchange&) {}
-  /// After `begin`, unless the training goes on from where the last `fit()` ended or from a checkpoint:
-  /// replicas hold the user's model, and may be moved from there. Called once for each participant.
+  /// After `begin`, unless the training continues from the end of the last `fit()` or from a checkpoint:
+  /// replicas hold the user's model, and may be changed here. Called once for each participant.
   virtual void start(Verbs&) {}
-  /// Fragments that it launches and lands, numbered from 0; 1 to 64. Asked after `begin`.
+  /// Number of fragments that the strategy launches and lands, 1 to 64; numbered from 0. Called after
+  /// `begin`.
   virtual int fragments() const { return 1; }
   /// The next round. Keep what you remember between calls in the strategy's blocks, so that checkpoints
-  /// hold it; a resumed training continues with the saved plan. Asked by one thread, before the first round
-  /// and after each. Another instance is asked, too, without `begin`, for the words of
+  /// hold it; a resumed training continues with the saved plan. One thread calls it, before the first round
+  /// and after each. It is also called on another instance, without `begin`, for the text of
   /// ParallelWrapper::plan.
   virtual RoundPlan plan(const TrainingProgress& progress) = 0;
   /// Prepares what a participant that has trained contributes, on its own thread; waits for no other.
   /// Other workers are inside their steps: only `context`, `block` and `own` of the verbs may be used.
-  /// The number is its loss normaliser since the last round; with 0, and others above, it does not count.
+  /// `weight` is its loss normaliser since the last round; a participant with 0 counts only if all have 0.
   virtual void contribute(double /*weight*/, Verbs&) {}
-  /// All have trained, and the round merges: called once, by one thread, while all workers wait, before
-  /// `launch` and `land` of the round. For what all participants use: mixing rows, weights of the strategy's
-  /// own.
+  /// Called once, by one thread, before `launch` and `land` of a round that merges, while all workers wait.
+  /// Prepares what all participants use: mixing rows, the strategy's own weights.
   virtual void prepare(const Round&) {}
-  /// One participant trains alone, and continues before the scores of its round are read: stages the merge
-  /// (Exchange::stage), instead of `contribute`, `launch` and `land`. @return false if these are needed;
-  /// nothing was done then.
+  /// Called if one participant trains alone, so that it continues before the scores of its round are read:
+  /// stages the merge (Exchange::stage), instead of `contribute`, `launch` and `land`. @return false if these
+  /// are needed; nothing was done then.
   virtual bool stage(Exchange&, Context&) { return false; }
   /// Whether `launch` and `land` may be called before the scores of the round's last steps are read, if the
-  /// exchange guards merges (Exchange::guardsMerges): they call no verb but Verbs::merge and
-  /// Verbs::mergeState, and wait for nothing. The scores are there when `plan` is asked.
+  /// exchange guards merges (Exchange::guardsMerges): they may call no verb except Verbs::merge and
+  /// Verbs::mergeState, and wait for nothing. The scores are known when `plan` is called.
   virtual bool mergesBeforeScores() const { return false; }
   /// Takes from the replicas what fragment number `fragment` sends. All scores are known to be finite, unless
   /// `mergesBeforeScores`.
   virtual void launch(int /*fragment*/, const Round&, Verbs&) {}
   /// Applies what was launched.
   virtual void land(int /*fragment*/, const Round&, Verbs&) {}
-  /// If local work is a gradient: called after the merge, when all replicas will update themselves whatever
-  /// fails, so state may be merged.
+  /// If local work is a gradient: called after the merge. Now all replicas will update themselves, even after
+  /// a failure, so state may be merged.
   virtual void afterReduction(const Round&, Verbs&) {}
-  /// Whether something is left to be merged at the end of an epoch or at a stop, though no worker has trained
-  /// since the last round, beside what is in flight. Asked while all workers wait.
+  /// Whether something other than what is in flight must be merged at the end of an epoch or at a stop,
+  /// although no worker has trained since the last round. Called while all workers wait.
   virtual bool pending() const { return false; }
 
-  // The last round, for listeners. Asked after it.
+  // About the last round, for listeners. Called after it.
 
   virtual MergeKind kind() const { return MergeKind::State; }
-  /// How far the replicas were from their mean, where it was measured:
+  /// How far the replicas were from their mean, if it was measured:
   /// sqrt(sum_w weights[w] |x_w - m|^2 / sum_w weights[w]) / |m|.
   virtual double divergence() const { return 0; }
   /// Further numbers of the round (MergeEvent::values): the same names in the same order every time, which
-  /// outlive the strategy. Asked before the next round is planned.
+  /// outlive the strategy. Called before the next round is planned.
   virtual std::span<const MergeValue> values() const { return {}; }
 };
 

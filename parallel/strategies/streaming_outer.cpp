@@ -56,7 +56,7 @@ class StreamingOuterStrategy final : public Strategy {
   std::span<const MergeValue> values() const override { return values_; }
 
  private:
-  /// Each epoch begins with the first fragment.
+  /// The fragment to launch next. Each epoch begins with the first fragment.
   int nextTurn(const TrainingProgress& progress) {
     if (!turn_.defined()) return 0;
     auto* const memory = turn_.data<double>();
@@ -74,8 +74,8 @@ class StreamingOuterStrategy final : public Strategy {
   PeriodState period_;
   CodedReplicas sending_;
   std::vector<Fragment> fragments_;
-  Tensor turn_;  // the first worker's block kTurn: the fragment that was launched last, and in which epoch
-  std::array<MergeValue, 1> values_ = {{{"fragment", -1}}};  // also by the first participant, where it lands
+  Tensor turn_;  // the first worker's block kTurn: the fragment launched last, and its epoch
+  std::array<MergeValue, 1> values_ = {{{"fragment", -1}}};  // the first participant writes it in `land`
 };
 
 void StreamingOuterStrategy::begin(const Exchange& exchange) {
@@ -95,7 +95,7 @@ void StreamingOuterStrategy::begin(const Exchange& exchange) {
 }
 
 RoundPlan StreamingOuterStrategy::plan(const TrainingProgress& progress) {
-  values_.front().value = -1;  // they have been read
+  values_.front().value = -1;  // listeners have read the values
   if (!progress.inFlight.empty()) {
     period_.passRound(progress);
     return {.iterations = options_.delay, .launch = FragmentSet::none(), .land = progress.inFlight};

@@ -10,10 +10,10 @@
 namespace muster {
 
 /// Outer averaging in fragments: the parameters' tensors are divided into `fragments` of about equal size
-/// (`fragmentsOf`), of which one after the other is merged, so that each is merged once in `frequency`
-/// iterations, and each merge sends one fragment only. It is launched, by what the replicas are then, `delay`
-/// iterations before it lands; meanwhile the workers train on. When it lands, the mean m of what was sent
-/// moves the outer parameters W, with a momentum D,
+/// (`fragmentsOf`), which are merged in turn: each once in `frequency` iterations, so a merge sends only one
+/// fragment. A launch sends the replicas' values; `delay` iterations later, during which the workers continue
+/// to train, the fragment lands: the mean m of what was sent changes the outer parameters W, with a
+/// momentum D,
 ///
 ///     D = momentum D + rate (m - s);   W = W + D;   x = (1 - mixing) s' + mixing x
 ///
@@ -22,8 +22,8 @@ namespace muster {
 /// was trained since its launch is merged, and the next epoch begins with the first fragment. Updater state
 /// and statistics are merged with the last fragment.
 ///
-/// Listeners get "fragment" (MergeEvent::values), the number of the one that landed; of several the last, of
-/// none -1.
+/// Listeners get "fragment" (MergeEvent::values), the number of the fragment that landed: the last of
+/// several, -1 for none.
 ///
 /// Sources: Douillard et al. 2025 (Streaming DiLoCo); fragments of equal size as in Decoupled DiLoCo 2026.
 struct StreamingOuter {
@@ -33,8 +33,8 @@ struct StreamingOuter {
   Period frequency = 10;
   int fragments = 2;       ///< 1 to 64, and at most as many as the model has tensors
   std::int64_t delay = 1;  ///< iterations from launch to landing, less than frequency / fragments
-  /// What a worker keeps of its own fragment when it lands, in [0, 1]. 0: nothing, 1: all, so that the
-  /// replicas train by themselves.
+  /// The share of its own values that a worker keeps when a fragment lands, in [0, 1]. With 1 the replicas
+  /// train by themselves.
   double mixing = 0.5;
   double rate = 1;        ///< above 0
   double momentum = 0;    ///< in [0, 1)

@@ -10,7 +10,7 @@
 namespace muster {
 namespace {
 
-// Beyond these a threshold sends everything or nothing, and its powers would leave float32.
+// Outside this range a threshold sends everything or nothing, and its powers leave the range of float32.
 constexpr double kLeast = 1e-30, kMost = 1e30;
 
 template <typename... Cases>

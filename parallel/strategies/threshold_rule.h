@@ -14,8 +14,8 @@ struct FixedThreshold {
   double threshold = 1e-3;  ///< in units of a parameter
 };
 
-/// Seeks a threshold at which the share of elements that a message holds, its density, lies in a range: it is
-/// multiplied by `decay` after each message below, and divided by it after each above. (Deeplearning4j's
+/// Adapts the threshold until the density of a message, its share of the elements, is in a range: multiplies
+/// it by `decay` after each message below the range, and divides by it after each above. (Deeplearning4j's
 /// AdaptiveThresholdAlgorithm, which calls the density sparsity; its defaults are 1e-4, 1e-4 to 1e-2. A
 /// message here is never longer than a map of two bits an element, so more may be sent.)
 struct AdaptiveThreshold {
@@ -36,18 +36,18 @@ using ThresholdAlgorithm = std::variant<FixedThreshold, AdaptiveThreshold, Targe
 
 /// @throws InvalidArgument naming the option of the algorithm that is out of range.
 void validate(const ThresholdAlgorithm& algorithm);
-/// Visits it as one field called `name`: fixed, adaptive or target, with its options inside.
+/// Visits the algorithm as one field called `name`: fixed, adaptive or target, with its options inside.
 void field(std::string_view name, ThresholdAlgorithm& algorithm, Fields& fields);
 /// As in "adaptive threshold from 0.0001".
 std::string describe(const ThresholdAlgorithm& algorithm);
 
-/// A sender's threshold, message by message.
+/// A sender's threshold, adapted after each message.
 class ThresholdRule {
  public:
   explicit ThresholdRule(const ThresholdAlgorithm& algorithm);
   double threshold() const { return threshold_; }
   void setThreshold(double threshold) { threshold_ = threshold; }
-  /// @param density  share of the elements that the message with this threshold held.
+  /// @param density  share of the elements that the last message held.
   void adapt(double density);
 
  private:

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kMostItems = 16;
 
-/// Of eight bytes at a time, by multiplication and shift.
+/// Hashes eight bytes at a time, by multiplication and shift.
 class Hash {
  public:
   void add(std::span<const std::byte> bytes) {
@@ -41,7 +41,7 @@ class Hash {
   std::uint64_t value_ = 0x6D75737465726E6FU;
 };
 
-/// Values under names, as hashes.
+/// Named values, as hashes.
 class Items {
  public:
   void add(std::string_view what, std::string_view text) {

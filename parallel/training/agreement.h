@@ -19,15 +19,15 @@ struct Agreement {
   int threads = 1;  ///< of a worker
   std::int64_t epochs = 0;
   std::int64_t nextBatch = 0;
-  std::int64_t listeners = 0;    ///< that are called on all nodes
+  std::int64_t listeners = 0;    ///< how many are called on all nodes
   const Batch* first = nullptr;  ///< the first batch, if it was read
 };
 
-/// Compares it, with the version of muster and the state of the model. Waits for the other nodes.
+/// Compares `own`, the version of muster and the model's state with the other nodes. Waits for them.
 /// @throws InvalidArgument on all nodes, naming two that differ and in what; NodeFailure.
 void requireAgreement(NodeLink& link, const Agreement& own);
 
-/// The part of it that is the same for as long as the training lasts, in words: a line for each thing.
+/// The part of `own` that does not change during the training, as text: a line for each item.
 std::string inWords(const Agreement& own);
 
 }  // namespace muster

@@ -10,28 +10,29 @@
 
 namespace muster {
 
-/// For arrivals without a barrier: each worker waits until it may go on; the worker whose arrival completes a
-/// landing carries it out, one landing at a time, in their planned order. Thread-safe, except `beginEpoch`.
+/// For arrivals without a barrier: each worker waits until it may continue. The worker whose arrival
+/// completes a landing carries it out, one landing at a time, in planned order. Thread-safe, except
+/// `beginEpoch`.
 class ArrivalGate {
  public:
-  /// @param anyEndEndsAll  a worker ends when there are no batches left for any of them: on the wall clock.
+  /// @param anyEndEndsAll  true on the wall clock: if one worker has no batches left, none has.
   explicit ArrivalGate(int workers, bool anyEndEndsAll = false)
       : anyEndEndsAll_(anyEndEndsAll),
         changed_(static_cast<std::size_t>(workers)),
         states_(static_cast<std::size_t>(workers)) {}
 
-  /// While no worker is inside.
-  /// @param next  [worker] which workers arrive at the next landing, or none while it is not known. It stays
-  ///              where it is, and changes in `enter` and when a landing is carried out.
+  /// Call it while no worker is inside.
+  /// @param next  [worker] which workers arrive at the next landing, or none while it is not known. The
+  ///              array must outlive the epoch; `enter` and `land` change its values.
   void beginEpoch(std::span<const Arrival> next);
 
-  /// The worker has arrived. Waits until it goes on, or until the next landing can no longer be. Calls one at
-  /// a time, over all workers:
-  /// @param enter  `void enter()`, at once.
+  /// The worker has arrived. Waits until it may continue, or until the next landing has become impossible.
+  /// Makes these calls, one at a time over all workers:
+  /// @param enter  `void enter()`, first.
   /// @param land  `std::span<const Arrival> land()`, for each landing that is complete: carries it out, and
-  ///              plans another one. @return it.
-  /// @param leave  `void leave()`, at last, unless the gate was aborted.
-  /// If `enter` or `land` throws, the gate is aborted: no other worker lands on what it has left behind.
+  ///              plans another one. @return the landing that was carried out.
+  /// @param leave  `void leave()`, last, unless the gate was aborted.
+  /// If `enter` or `land` throws, the gate is aborted: no other worker lands after an unfinished landing.
   /// @return false after an abort.
   template <typename Enter, typename Land, typename Leave>
   bool pass(int worker, Enter enter, Land land, Leave leave) {
@@ -53,7 +54,7 @@ class ArrivalGate {
     leave();
     return true;
   }
-  /// The worker will not arrive again in the epoch. @param bring  `void bring()`, as `enter`.
+  /// The worker will not arrive again in the epoch. @param bring  `void bring()`, called at once.
   template <typename Bring>
   void end(int worker, Bring bring) {
     const Lock lock(mutex_);
@@ -61,7 +62,7 @@ class ArrivalGate {
     states_[static_cast<std::size_t>(worker)] = State::Ended;
     look();
   }
-  /// Wakes all who wait; from now on `pass` returns false.
+  /// Wakes all waiting threads; from now on `pass` returns false.
   void abort();
 
  private:
@@ -71,15 +72,15 @@ class ArrivalGate {
   void wakeAll() MUSTER_REQUIRES(mutex_);
   bool complete() const MUSTER_REQUIRES(mutex_);
   void release(std::span<const Arrival> landed) MUSTER_REQUIRES(mutex_);
-  /// A landing cannot be if one of its workers has ended.
+  /// Sets `over_` if a worker of the next landing has ended, since that landing is then impossible.
   void look() MUSTER_REQUIRES(mutex_);
 
   const bool anyEndEndsAll_;
   Mutex mutex_;
-  std::vector<std::condition_variable> changed_;  // [worker] a landing wakes those that go on, and no others
+  std::vector<std::condition_variable> changed_;         // [worker] a landing wakes only those that continue
   std::vector<State> states_ MUSTER_GUARDED_BY(mutex_);  // [worker]
   std::span<const Arrival> next_ MUSTER_GUARDED_BY(mutex_);
-  bool over_ MUSTER_GUARDED_BY(mutex_) = false;  // no landing can be any more in the epoch
+  bool over_ MUSTER_GUARDED_BY(mutex_) = false;  // no further landing is possible in the epoch
   bool aborted_ MUSTER_GUARDED_BY(mutex_) = false;
 };
 

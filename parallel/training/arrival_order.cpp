@@ -55,7 +55,7 @@ int ArrivalOrder::deal() {
     const auto w = static_cast<std::size_t>(next);
     const double time = next < 0 ? now_ : clock(w, members_[w].done);
     if (landsBefore(next, time)) continue;
-    now_ = time;  // if no worker runs, the slowest one may land
+    now_ = time;  // next >= 0: if no worker runs, the slowest may land
     if (members_[w].done < members_[w].iterations) {
       ++members_[w].done;
       ++batches_;
@@ -91,7 +91,7 @@ int ArrivalOrder::nextRunning(Done done) const {
   std::pair<double, bool> earliest;
   for (std::size_t w = 0; w < members_.size(); ++w) {
     if (!members_[w].running) continue;
-    const std::pair event(clock(w, done(w)), done(w) < members_[w].iterations);  // arrivals first
+    const std::pair event(clock(w, done(w)), done(w) < members_[w].iterations);  // arrivals are first
     if (next >= 0 && event >= earliest) continue;
     next = static_cast<int>(w);
     earliest = event;

@@ -8,61 +8,62 @@
 
 namespace muster {
 
-/// @throws InvalidArgument for a strategy's plan of arrivals that cannot be, naming the number.
+/// @throws InvalidArgument if a strategy's plan of arrivals is impossible, naming the number.
 void requireArrivals(const ArrivalPlan& plan, int workers);
 
 /// Iterations of a worker from its departure until its next arrival. @throws InvalidArgument for less than 1.
 std::int64_t iterationsFrom(const ArrivalPlan& plan, const Departure& departure);
 
 /// Which worker gets which batch, and which workers arrive together, on the virtual clock: a function of the
-/// plan and of the number of batches alone. It begins anew with every epoch.
+/// plan and of the number of batches alone. It starts again with every epoch.
 ///
-/// A running worker gets batches until it has had all its iterations, and then arrives, at the time when it
-/// has done them; events are ordered by (time, arrivals before batches, worker). Those who have arrived land
-/// together: the grace after the first one, but not before one of them may go on, and at once if no worker is
-/// running.
+/// A running worker gets batches until it has had all its iterations, and arrives at the virtual time when
+/// it has done them; events are ordered by (time, arrivals before batches, worker). Workers that have arrived
+/// land together: `grace` after the first one, but not before one of them may continue, and at once if no
+/// worker is running.
 ///
-/// One object either deals or lands, but for landings before the first deal. To land it goes from arrival to
-/// arrival, however many iterations lie between them.
+/// An object is used either for `deal` or for `land`; it may only land before its first deal, too. `land`
+/// steps from arrival to arrival, however many iterations are between them.
 class ArrivalOrder {
  public:
-  /// An epoch begins at iteration 0. @param learningRate  of the model's updater.
+  /// Begins an epoch at iteration 0. @param learningRate  of the model's updater.
   explicit ArrivalOrder(ArrivalPlan plan, const Schedule& learningRate = {});
   const ArrivalPlan& plan() const { return plan_; }
 
-  /// An epoch begins, after so many iterations and epochs: all workers run, at time 0.
+  /// Begins an epoch after this many iterations and epochs: all workers run, at time 0.
   void restart(std::int64_t iteration, std::int64_t epoch);
   /// The worker that gets the next batch.
   int deal();
-  /// Goes on to the next landing.
+  /// Advances to the next landing.
   void land();
-  /// Batches dealt since the epoch began, before the last landing or by `deal`.
+  /// Batches dealt since the epoch began, by `deal` or before the last landing.
   std::int64_t batches() const { return batches_; }
 
   // The last landing, [worker].
 
-  /// Without staleness.
+  /// The workers of the landing; their staleness is not set.
   std::span<const Arrival> arrivals() const { return arrivals_; }
-  /// Batches dealt between the landing before (or `restart`) and this one.
+  /// Batches dealt between the previous landing (or `restart`) and this one.
   std::span<const std::int64_t> dealt() const { return dealt_; }
   double time() const { return now_; }
-  /// The worker's iterations between when it went on last and its next arrival.
+  /// The worker's iterations from its last departure to its next arrival.
   std::int64_t iterations(int worker) const { return members_[static_cast<std::size_t>(worker)].iterations; }
 
  private:
   struct Member {
     bool running = true;
     bool pending = false;         // it has arrived and not landed
-    double begun = 0;             // when it went on
-    std::int64_t iterations = 1;  // until it arrives
-    std::int64_t done = 0;        // since then: dealt, or told by `dealt`
-    std::int64_t arrived = 0;     // times
+    double begun = 0;             // time of its last departure
+    std::int64_t iterations = 1;  // from then until it arrives
+    std::int64_t done = 0;        // from then on: dealt, or counted by `dealt`
+    std::int64_t arrived = 0;     // number of its arrivals
   };
-  /// The running worker whose next event comes first, -1 if none runs. @param done  its iterations then
+  /// The running worker whose next event comes first, -1 if none runs.
+  /// @param done  `done(worker)`: its iterations at that event.
   template <typename Done>
   int nextRunning(Done done) const;
-  /// Lands the workers that have arrived, if that comes before the next event, at `time`. @return whether it
-  /// did.
+  /// Lands the workers that have arrived, if that comes before the event of worker `next` at `time`.
+  /// @return whether they landed.
   bool landsBefore(int next, double time);
   double clock(std::size_t worker, std::int64_t done) const;
   /// Iterations of a worker that begin before `now_`.
@@ -78,11 +79,11 @@ class ArrivalOrder {
   std::vector<Member> members_;
   std::vector<Arrival> arrivals_;
   std::vector<std::int64_t> dealt_;
-  std::int64_t iteration_ = 0, epoch_ = 0;  // where the epoch began
+  std::int64_t iteration_ = 0, epoch_ = 0;  // at which the epoch began
   std::int64_t batches_ = 0;
   std::int64_t pending_ = 0;
-  std::int64_t slowest_ = 0;  // times that the slowest worker has arrived
-  double opened_ = 0;         // when the first of those pending arrived
+  std::int64_t slowest_ = 0;  // arrivals of the worker with the fewest
+  double opened_ = 0;         // when the first pending worker arrived
   double now_ = 0;
 };
 

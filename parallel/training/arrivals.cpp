@@ -7,7 +7,7 @@
 namespace muster {
 namespace {
 
-/// With these batches trained, too; ascending.
+/// The position once the batches `trained` are trained, too.
 EpochPosition with(const EpochPosition& begun, std::int64_t firstUntrained,
                    std::span<const std::int64_t> trained) {
   EpochPosition now = begun;

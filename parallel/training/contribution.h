@@ -6,17 +6,17 @@ namespace muster {
 
 /// What a worker brings to the end of a round.
 struct Contribution {
-  double scoreSum = 0;          ///< of its steps since the last merge of its own, each times its weight
-  double weight = 0;            ///< their loss normaliser
+  double scoreSum = 0;          ///< of the worker's steps since its last merge, each times its weight
+  double weight = 0;            ///< sum of those steps' loss normalisers
   double plainScoreSum = 0;     ///< of those steps, without weights
-  std::int64_t batches = 0;     ///< likewise
-  std::int64_t examples = 0;    ///< likewise
-  std::int64_t iteration = 0;   ///< after the last of them: iterations finished
-  double largest = 0;           ///< magnitude in its replica, where that was looked at
-  bool ended = false;           ///< it has had its last batch of the epoch
-  bool late = false;            ///< its last step's score is still to be read: the sums of scores lack it
-  bool staged = false;          ///< its merge was staged, and it has trained on since
-  std::int64_t untrained = -1;  ///< the batch that it took and did not train, because of a stop; -1: none
+  std::int64_t batches = 0;     ///< of those steps
+  std::int64_t examples = 0;    ///< of those steps
+  std::int64_t iteration = 0;   ///< iterations finished after the last of them
+  double largest = 0;           ///< largest magnitude in the replica, if it was checked
+  bool ended = false;           ///< the worker has had its last batch of the epoch
+  bool late = false;            ///< the last step's score is not read yet: the sums of scores lack it
+  bool staged = false;          ///< the merge was staged, and the worker has continued since
+  std::int64_t untrained = -1;  ///< the batch that was taken but not trained because of a stop; -1: none
 };
 
 }  // namespace muster

@@ -11,7 +11,7 @@ namespace {
 const EpochPosition kEpochStart;
 
 /// Deals the batches of one epoch. @return false when the run has been aborted.
-/// @param order  by which they are dealt, and some were before the training was resumed; nothing: in turn.
+/// @param order  deals the batches; some were dealt before the training was resumed. Nothing: in turn.
 bool dealBatches(FitRun& run, WatchedIterator& data, std::optional<ArrivalOrder>& order, Batch* first,
                  const EpochPosition& begun, BatchStamp& stamp, Activity& activity) {
   const std::int64_t firstIteration = stamp.iteration;
@@ -36,7 +36,7 @@ bool dealBatches(FitRun& run, WatchedIterator& data, std::optional<ArrivalOrder>
     activity.set(Activity::Kind::WaitingForRoom);
     const auto batch = run.queues.free().pop();
     if (!batch) return false;
-    // A stop while the iterator was at work: what it gave is not trained.
+    // After a stop during the iterator's call, its batch is not trained.
     if (run.stopping() || !next(**batch) || run.stopping()) {
       run.queues.free().push(*batch);
       break;
@@ -84,7 +84,7 @@ void dispatch(FitRun& run, DataSetIterator& iterator, std::int64_t epochs, Batch
       activity.set(Activity::Kind::WaitingForRoom);
       if (!endEpoch(run)) break;
     }
-    // A worker may have begun to wait for the epoch after this one just before the stop.
+    // A worker may have begun to wait for the next epoch just before the stop.
     if (run.stopping()) endEpoch(run);
   } catch (...) {
     run.fail(-1, std::current_exception(), [&] { return data.failure(); });

@@ -8,15 +8,14 @@
 namespace muster {
 
 /// Reads the epochs of one `fit()` from the iterator, stamps each batch, and hands batch b to worker b mod W,
-/// or to the one that the strategy's arrivals say. Runs on a thread of its own; reads ahead, over the ends of
-/// epochs too, as far as free batches allow.
+/// or to the worker that the strategy's arrivals choose. Runs on a thread of its own; reads ahead, over the
+/// ends of epochs too, as far as free batches allow.
 ///
-/// @param first  the first batch of the first epoch that is not trained, with its place in the stamp,
-///               if it was read already;
-///               else null.
+/// @param first  the first untrained batch of the first epoch, with its position in the stamp, if it was
+///               read already; else null.
 ///
-/// The i-th batch that is not trained goes to worker i mod W: if a training is resumed within its first
-/// epoch, some are trained already. Batches of workers on other nodes are skipped.
+/// If a training is resumed within its first epoch, some batches are trained already: the i-th untrained
+/// batch goes to worker i mod W. Batches of workers on other nodes are skipped.
 ///
 /// Ends after the last epoch, on a stop (each worker then gets the end of its epoch), or when the run has
 /// failed. A failure of the iterator is the run's failure.

@@ -5,7 +5,7 @@
 
 namespace muster {
 
-/// A model whose updater cannot update its parameters fails here rather than in its first step.
+/// Throws here, rather than in the first step, if the model's updater cannot update its parameters.
 void requireUpdater(Model& model);
 
 /// Reads the first batch of epoch `epoch` that is not trained, and prepares the model for it.

@@ -13,14 +13,14 @@ namespace muster {
 class FirstFailure {
  public:
   /// @param worker  -1 for the iterator, a merged listener or the coordinator.
-  /// @param where  gives the place in words, as in "worker 1 on cpu failed in batch 4 of epoch 1".
+  /// @param where  returns the place as text, as in "worker 1 on cpu failed in batch 4 of epoch 1".
   template <typename Where>
   void set(int worker, std::exception_ptr cause, Where where) noexcept {
     auto failure = cause;
     try {
       const auto text = fmt::format("{}: {}", where(), describe(cause));
       failure = std::make_exception_ptr(TrainingError(text, worker, cause));
-    } catch (...) {  // no memory for words: the cause has to do
+    } catch (...) {  // no memory for the text: keep the cause alone
     }
     const Lock lock(mutex_);
     if (!failure_) failure_ = std::move(failure);

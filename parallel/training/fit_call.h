@@ -12,24 +12,24 @@
 
 namespace muster {
 
-/// What lasts over the parts of a `fit()` that is carried out in several, over nodes that come and go.
+/// State that a `fit()` over nodes that come and go keeps from one of its parts (generations) to the next.
 struct FitParts {
   const std::atomic<bool>& regroup;           // see Rounds::Options
-  std::vector<const Listener*> started = {};  // have heard that it starts
-  bool ended = false;                         // they have heard that it ends
+  std::vector<const Listener*> started = {};  // were told of the start
+  bool ended = false;                         // whether listeners were told of the end
 };
 
-/// Whether the reason of a failure is another node, so that this one can go on without it.
+/// Whether another node caused a failure, so that this node can continue without it.
 bool isOfAnotherNode(const std::exception_ptr& cause);
 
-/// What a `fit()` finds in its wrapper.
+/// The parts of the wrapper that a `fit()` uses.
 struct FitSetting {
   Trainer& trainer;  // for listeners
   Model& model;
   ReplicaSet& replicas;
   Strategy& strategy;
-  const AnyStrategy& options;                       // the strategy's
-  std::span<const std::unique_ptr<Batch>> batches;  // that circulate
+  const AnyStrategy& options;                       // of the strategy
+  std::span<const std::unique_ptr<Batch>> batches;  // circulate between reader and workers
   const Listeners& listeners;
   TaskThread& reader;
   std::atomic<bool>& stop;
@@ -37,7 +37,7 @@ struct FitSetting {
   Activity& reading;  // what the reader does
   std::chrono::nanoseconds patience;
   const Resumption& resumed;
-  FitParts* parts = nullptr;  // null: it is in one
+  FitParts* parts = nullptr;  // null: the fit has one part
 };
 
 /// One `fit()` call, once the replicas hold the model's state: tells the listeners, starts workers and
@@ -46,26 +46,25 @@ class FitCall {
  public:
   explicit FitCall(const FitSetting& setting);
 
-  /// @param first  the first batch of the first epoch that is not trained, with its place in the stamp, if it
-  ///               was read already; else null. An iterator may not
-  ///               be able to give it again.
+  /// @param first  the first untrained batch of the first epoch, with its position in the stamp, if it was
+  ///               read already; else null. An iterator may not be able to give it again.
   /// @throws TrainingError for the first failure, when all threads are idle again.
   void run(DataSetIterator& data, std::int64_t epochs, Batch* first);
 
-  /// After `run`: whether it has ended for now, by `FitParts::regroup` of some node.
+  /// After `run`: whether it has paused because some node set `FitParts::regroup`.
   bool regrouping() const { return run_.rounds.regrouping(); }
-  /// After `run` has ended for now, or failed: the user's model, which holds the last committed merge, gets
-  /// the place in the data where other nodes go on from it. @throws Error if it does not hold it.
+  /// Call it after `run` has paused or failed, when the user's model holds the last committed merge. Adds the
+  /// position in the data at which other nodes continue. @throws Error if the model lacks that merge.
   void keepPlace(const DataSetIterator& data);
 
   /// Whether all workers wait at the end of a round, for the listeners.
   bool atRoundEnd() const { return atRoundEnd_; }
-  /// In a listener's call: whether the other nodes make it, too.
+  /// In a listener's call: whether the other nodes make the same call.
   bool toldOnAllNodes() const { return told_ != nullptr && isOnAllNodes(*told_); }
-  /// At the end of a round: the user's model takes what was merged last, for a listener. What the listener
-  /// changes there is not trained: the model takes what was merged last again when the training ends.
+  /// At the end of a round: fills the user's model with the last merge, for a listener. Changes by the
+  /// listener are not trained: the model is filled with the last merge again when the training ends.
   void lendModel();
-  /// See Trainer::trainingState. At the end of a round, or after the last one.
+  /// See Trainer::trainingState. Call it at the end of a round, or after the last round.
   TrainingState trainingState(const DataSetIterator& data);
   /// At the end of a round: each worker calls `task(worker)` on its thread, which must not throw, and this
   /// thread calls `meanwhile`. @return false if the training has failed meanwhile: neither was called.
@@ -115,10 +114,10 @@ class FitCall {
 
   const FitSetting setting_;
   FitRun run_;
-  const Listener* told_ = nullptr;  // last
+  const Listener* told_ = nullptr;  // the listener called last
   bool atRoundEnd_ = false;
-  bool lent_ = false;              // the user's model, to a listener
-  bool filled_ = true;             // with the last committed merge, if there was one
+  bool lent_ = false;              // whether a listener was lent the user's model
+  bool filled_ = true;             // whether the user's model holds the last committed merge, if any
   std::int64_t filledRounds_ = 0;  // rounds that the user's model reflects
 };
 

@@ -9,7 +9,7 @@
 namespace muster {
 
 /// Which fragments are launched and land at the end of each round, and with which weights. Used by one thread
-/// at a time, but for `call`.
+/// at a time, except `call`.
 class FragmentFlights {
  public:
   explicit FragmentFlights(std::size_t workers) : workers_(workers) {}
@@ -18,29 +18,30 @@ class FragmentFlights {
   /// <= 64.
   void begin(int fragments);
   FragmentSet inFlight() const { return inFlight_; }
-  /// Between rounds, for a checkpoint: of each fragment its weights since the last launch and of that launch,
-  /// both [worker], and the launch's iteration.
+  /// For a checkpoint, between rounds: for each fragment the weights since its last launch, the weights of
+  /// that launch (both [worker]), and the launch's iteration.
   std::vector<double> weights() const;
-  /// After `begin`: as they were there. @throws InvalidArgument for another number of weights.
+  /// After `begin`: restores what a checkpoint holds. @throws InvalidArgument for another number of weights.
   void resume(FragmentSet inFlight, std::span<const double> weights);
   /// Whether a fragment is in flight, or workers have trained since its launch.
   bool outstanding() const;
 
-  /// A round has ended: decides what happens at its end.
-  /// @param round  its weights are those of the round, all 0 if nothing was trained.
+  /// Decides what is launched and lands at the end of a round.
+  /// @param round  with the weights of the round, all 0 if nothing was trained.
   /// @param pending  the strategy has something left to land, though nothing was trained.
   /// @throws InvalidArgument for a plan that launches a fragment again before it lands.
   void endRound(const RoundPlan& plan, const Round& round, bool pending);
-  /// Calls the strategy for one participant, as decided. Several threads may, each for its participant.
+  /// Calls the strategy for one participant, as decided. Several threads may call it, each for its own
+  /// participant.
   void call(Strategy& strategy, const Round& round, Verbs& verbs) const;
-  /// All participants have called.
+  /// Call it after `call` has returned for all participants.
   void commit();
 
  private:
   struct Fragment {
     std::vector<double> sinceLaunch, launched;  // [worker] weights
     std::int64_t launchedAt = 0,
-                 launchesAt = 0;  // iterations finished; of the launch before, of this round's
+                 launchesAt = 0;  // iterations finished at the last launch, and at this round's end
   };
 
   const std::size_t workers_;

@@ -1,4 +1,4 @@
-// What workers have beside the merged copies, and how the user's model gets it.
+// State that workers hold beside the merged copies, and how the user's model gets it.
 #include <algorithm>
 
 #include "muster/parallel/training/replica_set.h"
@@ -44,7 +44,7 @@ bool ReplicaSet::equal() const {
 }
 
 void ReplicaSet::takeMeanOfKept(const SharedBlock& block) {
-  // A merge writes its result to all that it reads, and the workers' own blocks are not to change.
+  // A merge overwrites its inputs, and the workers' own blocks must not change: merge copies of them.
   SharedBlock copies{.name = block.name,
                      .kind = block.kind,
                      .rule = MergeRule::Average,

@@ -8,7 +8,7 @@
 namespace muster {
 namespace {
 
-/// What `reportScoreAfterAveraging(true)` adds.
+/// The listener that `reportScoreAfterAveraging(true)` adds.
 class ReportListener final : public Listener {
  public:
   void onMerge(const MergeEvent& event) override {

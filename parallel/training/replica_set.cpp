@@ -13,14 +13,15 @@
 namespace muster {
 namespace {
 
-/// As if the CPU were several devices.
+/// A plan for workers on the CPU, as if the CPU were several devices.
 MergePlan pretendedPlan(std::size_t workers, int devices) {
   std::vector<DeviceGroup> groups(std::min(workers, static_cast<std::size_t>(devices)));
   for (std::size_t w = 0; w < workers; ++w) groups[w % groups.size()].workers.push_back(static_cast<int>(w));
   return {std::move(groups), Route::Peers};
 }
 
-/// Who lies beside whom, and how numbers get from one device to another; nothing for workers on the CPU.
+/// The plan of which workers share a device and which transport connects devices; nothing for workers on the
+/// CPU.
 std::optional<MergePlan> planMerges(const std::vector<Placement>& placements, int pretendedDevices) {
   std::vector<Device> devices;
   for (const auto& placement : placements) devices.push_back(placement.device);
@@ -39,7 +40,7 @@ std::optional<MergePlan> planMerges(const std::vector<Placement>& placements, in
   return MergePlan(std::move(groups), route);
 }
 
-/// What can be merged: all but counters, which every replica is given after a round.
+/// The blocks that can be merged: all except counters, which each replica is given after a round.
 std::vector<StateBlock*> sharedState(Model& model) {
   auto state = model.state();
   std::erase_if(state, [](const StateBlock* b) { return b->kind == BlockKind::Counters; });
@@ -152,7 +153,7 @@ void ReplicaSet::requireSameBlocks() {
 }
 
 bool ReplicaSet::load(const Resumption& resumed) {
-  exchange_->wait();  // for what a failed fit has left in progress
+  exchange_->wait();  // a failed fit may have left work in progress
   requireSameBlocks();
   model_.context().synchronize();
   const bool unchanged = filled_ && isUnchanged();
@@ -185,11 +186,11 @@ void ReplicaSet::start(Strategy& strategy) {
 }
 
 void ReplicaSet::loadReplicas() {
-  // Asked for here, once: a model is used by one thread at a time, and may make its blocks when it is asked.
+  // Read here, on one thread: a model is not thread-safe and may make its blocks in this call.
   const auto values = sharedValues();
   const auto iteration = model_.iteration(), epoch = model_.epoch();
   const auto blocks = exchange_->blocks();
-  // Each on its own thread: its memory is touched where it is used.
+  // Each worker copies on its own thread, so its memory is touched where it is used.
   runOnAll(threads_, "could not take the model's state", [&](ReplicaThread& thread) {
     for (std::size_t b = 0; b < blocks.size(); ++b) {
       if (blocks[b].kind == BlockKind::Gradients) continue;
@@ -249,7 +250,7 @@ std::vector<Tensor> ReplicaSet::mergedValues() const {
   if (ofReplica && whole == workers_.end()) return {};
   std::vector<Tensor> values;
   for (const auto& block : exchange_->blocks()) {
-    // Forward passes change a replica's statistics between merges: their merged copy is the one to take.
+    // Forward passes change a replica's statistics between merges, so their merged copy is taken.
     const bool updated = block.kind == BlockKind::Parameters || block.kind == BlockKind::UpdaterState;
     const bool source = block.kind == BlockKind::Parameters && !strategy_.modelSource().empty();
     values.push_back(ofReplica && updated

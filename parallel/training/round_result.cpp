@@ -35,7 +35,8 @@ void RoundResult::add(std::span<const Contribution> contributions, std::span<con
     iteration = std::max(iteration, c.iteration);
   }
   require(std::isfinite(weight), "the weights of the workers' batches add up to {}", weight);
-  // Steps whose examples were all masked still moved the parameters (decay, momentum): they count by batches.
+  // Steps on fully masked examples still change the parameters (decay, momentum). If there are no others,
+  // the number of batches is the weight.
   for (std::size_t w = 0; w < contributions.size(); ++w) {
     const Contribution& c = contributions[w];
     weights[w] = !isMerged(landing, w) ? 0 : weight > 0 ? c.weight : static_cast<double>(c.batches);

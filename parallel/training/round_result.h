@@ -8,40 +8,40 @@
 
 namespace muster {
 
-/// How a round ends for all workers, or how a worker leaves it alone.
+/// How a round ends for all workers, or for one worker that leaves it alone.
 enum class Verdict {
   Continue,
   EpochOver,
   Stop,
   Aborted,
-  WentOn  ///< from a landing, without the others
+  WentOn  ///< the worker continued after a landing, without the others
 };
 
-/// How a round has ended for one worker, who may go on while others land.
+/// How a round has ended for one worker, which may continue while others land.
 struct RoundEnd {
   Verdict verdict = Verdict::Aborted;
-  std::int64_t iteration = 0, epoch = 0;  ///< finished; unless it was aborted, or the worker went on alone
+  std::int64_t iteration = 0, epoch = 0;  ///< finished; not set if it was aborted or the worker left alone
 };
 
 /// A finished round.
 struct RoundResult {
   Verdict verdict = Verdict::Continue;
-  bool trained = false;  ///< some worker has, in the round
+  bool trained = false;  ///< some worker has trained in the round
   bool merging = false;  ///< some worker has trained, or the strategy has something left to merge
   bool joinedByCoordinator = false;
   std::int64_t epoch = 0;
-  std::int64_t iteration = 0;  ///< finished
+  std::int64_t iteration = 0;  ///< iterations finished
   std::int64_t batchesInEpoch = 0, examplesInEpoch = 0;
   double scoreSumInEpoch = 0, weightInEpoch = 0;
   std::int64_t examples = 0;  ///< in the round
-  double weight = 0;          ///< likewise
-  double score = 0;           ///< likewise; if nothing was trained, that of the round before
+  double weight = 0;          ///< in the round
+  double score = 0;           ///< of the round; if nothing was trained, of the previous round
   std::int64_t merges = 0;    ///< in this run, this one included
 
   RoundEnd end() const { return {verdict, iteration, epoch + (verdict == Verdict::EpochOver ? 1 : 0)}; }
-  /// The round after this one, in this epoch, before anything is added.
+  /// The round after this one, before anything is added.
   RoundResult next(std::int64_t epochOfNext) const;
-  /// Adds what workers bring, in their order, but for their scores.
+  /// Adds the workers' contributions in worker order, except their scores.
   /// @param landing  [worker] which workers are merged; empty: all.
   /// @param weights  [worker] receives the weights of the merge, 0 for a worker that is not merged.
   void add(std::span<const Contribution> contributions, std::span<const Arrival> landing,

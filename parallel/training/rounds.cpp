@@ -55,7 +55,7 @@ Rounds::Rounds(const NodePlace& place, const Options& options, PeerSums& peers)
   if (!plan) return;
   requireArrivals(*plan, place.workers());
   arrivals_.emplace(*plan, options.learningRate).beginEpoch(epochIteration_, epoch_, firstLandings());
-  for (std::size_t w = 0; w < counts_.size(); ++w) {  // they will count once they are merged
+  for (std::size_t w = 0; w < counts_.size(); ++w) {  // unmerged batches count once they are merged
     const Contribution& begunWorker = contributions_[w] = begunWith(static_cast<int>(w));
     counts_[w] -= begunWorker.batches;
     result_.batchesInEpoch -= begunWorker.batches;
@@ -67,7 +67,7 @@ Rounds::Rounds(const NodePlace& place, const Options& options, PeerSums& peers)
 
 bool Rounds::stage(const Participant& who) {
   if (contributions_.size() > 1 || arrivals_) return false;
-  if (options_.coordinatorJoinsEveryRound) return false;  // it looks at the replica as the round has left it
+  if (options_.coordinatorJoinsEveryRound) return false;  // the coordinator reads the replica at once
   who.activity.set(Activity::Kind::Merging);
   const auto begin = Clock::now();
   const bool staged = strategy_.stage(who.exchange, who.context);
@@ -86,10 +86,10 @@ void Rounds::contribute(const Participant& who, double weight) {
 }
 
 bool Rounds::gather(const Participant& who, const Contribution& contribution) {
-  const auto arrived = Clock::now();  // before the activity: who sees it knows that the wait is timed
+  const auto arrived = Clock::now();  // before the activity is set: once it is visible, the wait is timed
   who.activity.set(Activity::Kind::WaitingForWorkers);
   const auto bring = [&] { contributions_[at(who)] = contribution; };
-  gate_ ? gate_->end(who.worker, bring) : bring();  // others may be landing, and look at all
+  gate_ ? gate_->end(who.worker, bring) : bring();  // a landing worker may be reading them all
   who.exchange.arrive(who.worker, who.context);
   const bool together = gathered_.arrive([&] {
     agree(who.exchange);
@@ -100,7 +100,7 @@ bool Rounds::gather(const Participant& who, const Contribution& contribution) {
 }
 
 void Rounds::plan(bool met) {
-  // Merges multiply by factors up to about 2^20: from numbers below this they stay far from overflow.
+  // Merges multiply by factors up to about 2^20: numbers below kLarge stay far from overflow.
   constexpr double kLarge = 0x1p40;
   if (met && looksAtReplicas() &&
       std::ranges::max(contributions_, {}, &Contribution::largest).largest > kLarge)
@@ -108,7 +108,7 @@ void Rounds::plan(bool met) {
   std::ranges::copy(counts_, previousCounts_.begin());
   previous_ = std::exchange(result_, nextResult(met));
   ++rounds_;
-  committed_ = false;  // until nothing can fail here any more
+  committed_ = false;  // until nothing in this function can fail
   if (result_.verdict == Verdict::EpochOver) {
     ++epoch_;
     std::ranges::fill(counts_, 0);
@@ -118,7 +118,7 @@ void Rounds::plan(bool met) {
   std::ranges::fill(updated_, 0);
   flights_.endRound(plan_, round(), strategy_.pending());
   if (result_.merging) strategy_.prepare(round());
-  // With late scores, one may still say that nothing was merged.
+  // If a late score turns out not to be finite, nothing was merged.
   committed_ = !result_.merging || (localWork() == LocalWork::Step && !late_);
 }
 
@@ -161,7 +161,7 @@ void Rounds::planNextRound() {
     if (begins && gate_) gate_->beginEpoch(arrivals_->next());
   }
   const auto values = strategy_.values();
-  values_.assign(values.begin(), values.end());  // of the same number each time: allocates once
+  values_.assign(values.begin(), values.end());  // always the same number of values: allocates once
   const std::int64_t iteration = result_.iteration;
   const double learningRate = options_.learningRate.at(iteration, epoch_);
   progress_.epoch = epoch_;
@@ -209,7 +209,7 @@ Round Rounds::round() const {
 bool Rounds::awaitReduced(const Participant& who) {
   who.activity.set(Activity::Kind::WaitingForWorkers);
   const auto begin = Clock::now();
-  // From here on every replica is updated, whatever happens to the others.
+  // After this barrier each worker updates its replica, even if another worker fails.
   const bool together = reduced_.arrive([this] { committed_ = true; });
   who.times.own.waitingForWorkers += Clock::now() - begin;
   if (!together) return false;
@@ -227,7 +227,7 @@ bool Rounds::awaitReduced(const Participant& who) {
 }
 
 void Rounds::addPenalty(double penalty) {
-  // The same for all: the first one adds it, and no other thread uses these two now.
+  // The penalty is the same for all workers: the first adds it. No other thread uses these fields now.
   if (penaltyAdded_.exchange(true)) return;
   result_.score += penalty;
   result_.scoreSumInEpoch += penalty * result_.weight;
@@ -236,12 +236,12 @@ void Rounds::addPenalty(double penalty) {
 RoundEnd Rounds::leave(const Participant& who) {
   who.activity.set(Activity::Kind::WaitingForWorkers);
   const auto begin = Clock::now();
-  who.times.publish();  // listeners of this round see them
+  who.times.publish();  // so that listeners of this round see the times
   // With gradients the replica has been updated, and the coordinator may look at it.
   if (localWork() == LocalWork::Gradient) who.exchange.arrive(who.worker, who.context);
   const bool joined = result_.joinedByCoordinator;
   bool together = (joined ? merged_ : mergedAlone_).arrive([this] { planNextRound(); });
-  const RoundEnd end = together ? result_.end() : RoundEnd{};  // now: others may land before this one looks
+  const RoundEnd end = together ? result_.end() : RoundEnd{};  // now: a landing may change it later
   if (together) who.exchange.follow(who.worker, who.context);
   if (together && joined) together = awaitResume(who.worker);
   who.times.own.waitingForWorkers += Clock::now() - begin;

@@ -31,15 +31,15 @@ struct Participant {
   Activity& activity;
 };
 
-/// The rounds of one `fit()`: all workers wait for each other at the end of each, merge, and go on together.
+/// The rounds of one `fit()`: all workers wait for each other at the end of each, merge, and continue.
 ///
 ///     contribution -> [gathered: the last one plans] -> each merges its share
 ///                  -> with gradients: [reduced] -> each updates its replica
 ///                  -> [merged] -> listeners -> [resumed]
 ///
-/// Workers with arrivals wait for each other at each landing (on the wall clock once they have finished the
-/// step in progress), or only at the end of an epoch: then the worker whose arrival completes a landing
-/// carries it out while others train.
+/// With a strategy with arrivals, workers wait for each other at each landing (on the wall clock: after the
+/// step in progress), or only at the end of an epoch. In the second case the worker whose arrival completes
+/// a landing carries the landing out while others train.
 class Rounds {
  public:
   /// What the rounds of a fit need.
@@ -51,50 +51,50 @@ class Rounds {
     bool meetAtLandings = true;
     std::int64_t firstIteration = 0, firstEpoch = 0;
     const Resumption& resumed;
-    std::chrono::nanoseconds patience{0};  ///< before a worker that waits for others sleeps; see Barrier
-    /// Fills the user's model with the last merge, while all workers wait; null where replicas are on
+    std::chrono::nanoseconds patience{0};  ///< how long a waiting worker spins before it sleeps; see Barrier
+    /// Fills the user's model with the last merge, while all workers wait; null if replicas are on
     /// devices.
     std::function<void()> keepLastMerge = {};
-    /// Whether the run is to end for now at the end of the round, on all nodes; null: never.
+    /// If true, the run pauses at the end of the round on all nodes, to regroup; null: never.
     const std::atomic<bool>* regroup = nullptr;
   };
-  /// @param place  of the workers here, which wait for each other at barriers, and for those of other nodes
-  /// over the network.
-  /// @param peers  all workers take part in it again when an epoch begins.
+  /// @param place  this node's workers, which wait for each other at barriers and for other nodes over the
+  ///               network.
+  /// @param peers  all workers join it again when an epoch begins.
   Rounds(const NodePlace& place, const Options& options, PeerSums& peers);
 
   bool stopAsked() const { return options_.stop; }
   std::int64_t firstEpoch() const { return options_.firstEpoch; }
   /// Iterations that were finished when the first epoch began, or after the stop that it is resumed from.
   std::int64_t firstIteration() const;
-  /// Arrivals: landings of the first epoch that were carried out before the training was resumed.
+  /// With arrivals: landings of the first epoch that were carried out before the training was resumed.
   std::int64_t firstLandings() const;
   LocalWork localWork() const { return strategy_.localWork(); }
-  /// Whether workers are to say how large the numbers of their replicas are.
+  /// Whether workers must report the largest magnitude in their replicas.
   bool looksAtReplicas() const { return options_.keepLastMerge && strategy_.extrapolates(); }
-  /// Null where workers wait for each other.
+  /// Null for a strategy without arrivals.
   const Arrivals* arrivals() const { return arrivals_ ? &*arrivals_ : nullptr; }
 
-  /// Where the first epoch begins.
+  /// The position at which the first epoch begins.
   const EpochPosition& firstPosition() const { return options_.resumed.position; }
 
-  /// Before the workers start. @throws InvalidArgument for a strategy that plans what cannot be.
+  /// Call it before the workers start. @throws InvalidArgument if the strategy's plan is impossible.
   void start();
 
   // For workers.
 
-  /// What the worker has trained that was not merged before the training was resumed.
+  /// What the worker trained before the resumption and is not merged yet.
   Contribution begunWith(int worker) const;
-  /// The worker's iterations in the round, or the most that they can be. Between the ends of rounds only.
+  /// The worker's iterations in the round, or an upper bound. Valid between the ends of rounds only.
   std::int64_t iterations(int worker) const;
   /// Iterations that were finished when the epoch in progress began.
   std::int64_t epochIteration() const { return epochIteration_; }
-  /// On the wall clock: whether a worker has arrived, and the others come after their step in progress.
+  /// On the wall clock: whether a worker has arrived, so the others land after their present step.
   bool landingDue() const { return landingDue_; }
-  /// Whether the worker's last contribution was merged. Likewise.
+  /// Whether the worker's last contribution was merged; true if the strategy has no arrivals.
   bool landed(int worker) const { return !arrivals_ || landed_[static_cast<std::size_t>(worker)] != 0; }
   /// Stages the merge of a worker that trains alone, so that it continues before its round's scores are read.
-  /// Its next `end` is with a contribution that says so, and its verdict is Continue.
+  /// The worker's next `end` takes a contribution with `staged` set, and returns Continue.
   /// @return false if the round has to end first.
   bool stage(const Participant& who);
   /// Whether a round may be merged before the scores of its last steps are read.
@@ -102,14 +102,14 @@ class Rounds {
     return !arrivals_ && localWork() == LocalWork::Step && strategy_.mergesBeforeScores() &&
            who.exchange.guardsMerges();
   }
-  /// Prepares what a worker contributes, once it has trained.
+  /// Prepares the contribution of a worker that has trained.
   void contribute(const Participant& who, double weight);
   /// A worker's part in the end of a round: waits for the others, merges its share, waits again.
   /// @param update  `double update(const RoundResult&)`: if local work is a gradient and the round merges,
   ///                called after the merge; updates the worker's replica. @return the penalty, the same for
   ///                all workers.
-  /// @param readScore  `void readScore()`: of a late contribution, called when its merge has been enqueued:
-  ///                   adds the score to `contribution`. If it throws, the merge changed nothing.
+  /// @param readScore  `void readScore()`: called for a late contribution once its merge is enqueued; adds
+  ///                   the score to `contribution`. If it throws, the merge changed nothing.
   template <typename Update, typename ReadScore>
   RoundEnd end(const Participant& who, const Contribution& contribution, Update update, ReadScore readScore) {
     landed_[static_cast<std::size_t>(who.worker)] = 0;
@@ -133,28 +133,28 @@ class Rounds {
 
   // For the coordinator, the thread that called `fit()`.
 
-  /// Waits for the end of the next round that needs it. @return false if the run was aborted.
+  /// Waits for the end of the next round that needs this thread. @return false if the run was aborted.
   bool await() {
     return merged_.arrive([this] { planNextRound(); });
   }
   /// Lets the workers continue after such a round.
   void resume() { resumed_.arrive(); }
-  /// While all workers wait at the end of such a round: has each call `task(worker)` on its thread, which
-  /// must not throw. @return false if the run was aborted: then no worker does.
+  /// While all workers wait at the end of such a round: makes each worker call `task(worker)`, which must
+  /// not throw, on its thread. @return false if the run was aborted: then no worker calls it.
   bool beginTask(std::function<void(int)> task);
-  /// Once all workers have done it.
+  /// Waits until all workers have finished the task.
   void endTask();
 
   // Results: for the coordinator between `await` and `resume`.
 
   const RoundResult& result() const { return result_; }
-  /// What is trained of the epoch in progress.
+  /// The trained part of the epoch in progress.
   EpochPosition position() const;
-  /// Whether the run has ended for now, by `Options::regroup` of some node.
+  /// Whether the run has paused because some node set `Options::regroup`.
   bool regrouping() const { return regrouping_; }
-  /// Between `await` and `resume`, or after all threads have ended.
+  /// Valid between `await` and `resume`, or after all threads have ended.
   RoundsState state() const;
-  /// The longest part in the merge.
+  /// The time of the worker that took longest in the merge.
   std::chrono::nanoseconds mergeTime() const;
   /// Bytes that a contributor had to send, on average.
   std::int64_t bytes() const;
@@ -162,33 +162,34 @@ class Rounds {
   double divergence() const { return strategy_.divergence(); }
   std::span<const MergeValue> values() const { return values_; }
 
-  /// The last round whose result replicas or merged copies hold, and how many there were: an abort may come
-  /// between the reduction of gradients and the update. As `result`, or after all threads have ended.
+  /// The last round whose result the replicas or merged copies hold, and the number of such rounds: an abort
+  /// may come between the reduction of gradients and the update. Valid when `result` is, or after all threads
+  /// have ended.
   const RoundResult& committed() const { return isCommitted() ? result_ : previous_; }
   std::int64_t committedRounds() const { return isCommitted() ? rounds_ : rounds_ - 1; }
-  /// What is trained then of the epoch in progress. Not of a strategy with arrivals.
+  /// The trained part of the epoch after that round. Not for a strategy with arrivals.
   EpochPosition committedPosition() const;
-  /// Of an update that would not leave finite numbers: all replicas, which are equal, refuse it, and stay as
-  /// they are. Thread-safe.
+  /// Call it if an update would give numbers that are not finite: all replicas are equal, so all refuse the
+  /// update and none changes. Thread-safe.
   void refuseUpdate() { refused_ = true; }
-  /// Whether the strategy has failed in the middle of a merge: merged copies hold parts of it. After all
-  /// threads have ended.
+  /// Whether the strategy failed during a merge: merged copies may hold a part of its result. Call it after
+  /// all threads have ended.
   bool mergeFailed() const { return mergeFailed_; }
   /// Whether the worker's replica is ahead of `committed`: it was updated in a round whose merge has failed.
   bool ahead(int worker) const { return mergeFailed_ && updated_[static_cast<std::size_t>(worker)] != 0; }
 
-  /// Wakes all who wait, now and later. Thread-safe.
+  /// Wakes all waiting threads, now and later. Thread-safe.
   void abort();
 
  private:
   bool onWallClock() const { return arrivals_ && arrivals_->onWallClock(); }
   void noteArrival(int worker, const Contribution& contribution);
-  /// What the worker has trained that is not merged. At the end of a round where all have met.
+  /// What the worker trained and is not merged. Valid while all workers are at the barrier of a round's end.
   Contribution unmerged(std::size_t worker) const {
     return arrivals_ && landed_[worker] == 0 ? contributions_[worker] : Contribution{};
   }
   EpochPosition trainedPosition() const;
-  // The parts of a round's end, in their order.
+  // The stages of a round's end, in order.
   bool gather(const Participant& who, const Contribution& contribution);
   void agree(Exchange& exchange);
   void agreeWithNodes(Exchange& exchange);
@@ -202,7 +203,7 @@ class Rounds {
   void addPenalty(double penalty);
   RoundEnd leave(const Participant& who);
   bool awaitResume(int worker);
-  // A worker alone, at its arrival.
+  // Called by one worker alone, at its arrival.
   Verdict arrive(const Participant& who, const Contribution& contribution);
   std::span<const Arrival> land(const Participant& who);
 
@@ -213,31 +214,31 @@ class Rounds {
   const Options options_;
   Strategy& strategy_;
   PeerSums& peers_;
-  std::optional<Arrivals> arrivals_;  // written where a round is planned, as what follows
+  std::optional<Arrivals> arrivals_;  // this and gate_ are written while a round is planned
   std::optional<ArrivalGate> gate_;   // if workers do not wait at landings
 
-  Barrier gathered_, reduced_, mergedAlone_;  // the workers
-  Barrier merged_, resumed_;                  // the workers and the coordinator
-  // [worker] written by its worker before gathered_, or in it; late scores before mergedAlone_ or merged_
+  Barrier gathered_, reduced_, mergedAlone_;  // for the workers
+  Barrier merged_, resumed_;                  // for the workers and the coordinator
+  // [worker] written by its worker before or in gathered_; late scores before mergedAlone_ or merged_
   std::vector<Contribution> contributions_;
-  // [worker] of its own, then added to its merge time
+  // [worker] time spent in `contribute`; `merge` adds it to mergeTimes_
   std::vector<std::chrono::nanoseconds> contributionTimes_;
   std::vector<std::chrono::nanoseconds> mergeTimes_;  // [worker] written by its worker before merged_
-  std::vector<std::int64_t> bytes_;                   // [worker] likewise
-  std::vector<char> updated_;                         // [worker] likewise; its replica, in this round
+  std::vector<std::int64_t> bytes_;                   // [worker] written when mergeTimes_ is
+  std::vector<char> updated_;  // [worker] likewise: whether its replica was updated in this round
 
   // Written in gathered_, by the worker that arrives last; or at landings, by one worker at a time.
   std::vector<std::int64_t> counts_;          // [worker] batches of this run in the epoch that are merged
-  std::vector<std::int64_t> previousCounts_;  // as they were before the round that `result_` is of
+  std::vector<std::int64_t> previousCounts_;  // counts_ before the round of `result_`
   std::vector<double> weights_;               // [worker]
-  // What this node and each node brings: its workers' contributions, and one more that `ended` if it stops,
-  // and is `staged` if it regroups.
+  // Contributions of this node and of all nodes: for each node one per worker, and one more that has `ended`
+  // set if the node stops and `staged` if it regroups.
   std::vector<Contribution> own_, all_;
-  bool stopping_ = false;          // some node was asked to
-  bool regrouping_ = false;        // likewise, for now
+  bool stopping_ = false;          // some node was asked to stop
+  bool regrouping_ = false;        // some node was asked to regroup
   std::vector<char> landed_;       // [worker] whether its contribution was merged
-  RoundResult result_, previous_;  // but see addPenalty
-  // Written in mergedAlone_ or merged_, by the last to arrive.
+  RoundResult result_, previous_;  // addPenalty writes result_, too
+  // Written in mergedAlone_ or merged_, by the last thread to arrive.
   RoundPlan plan_;           // of the round in progress
   FragmentFlights flights_;  // also in gathered_
   TrainingProgress progress_;
@@ -246,13 +247,13 @@ class Rounds {
   bool late_ = false;               // written in gathered_: some worker's last score is read after the merge
   std::int64_t rounds_ = 0;
   std::int64_t epoch_;
-  std::int64_t epochIteration_;  // iterations finished when it began
+  std::int64_t epochIteration_;  // iterations finished when the epoch began
 
   std::atomic<bool> landingDue_{false};    // reset in gathered_
   std::atomic<bool> penaltyAdded_{false};  // reset in gathered_
   std::atomic<bool> mergeFailed_{false};
   std::atomic<bool> refused_{false};
-  std::function<void(int)> task_;  // coordinator, while the workers wait at resumed_
+  std::function<void(int)> task_;  // written by the coordinator while the workers wait at resumed_
 };
 
 }  // namespace muster

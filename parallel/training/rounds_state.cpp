@@ -1,4 +1,4 @@
-// Where a training begins, what nodes tell each other, and what a checkpoint holds of it.
+// Parts of Rounds: how a training begins, what nodes send each other, and what a checkpoint holds.
 #include <algorithm>
 
 #include "muster/core/base/error.h"
@@ -32,12 +32,12 @@ void Rounds::requirePlan() const {
           "the strategy's plan: a round of gradients has 1 iteration, got {}", plan_.iterations);
 }
 
-/// Every node hears what all workers bring, so that all decide alike.
+/// Sends all contributions to every node, so that all nodes decide alike.
 void Rounds::agree(Exchange& exchange) {
   stopping_ = stopAsked();
   regrouping_ = options_.regroup != nullptr && *options_.regroup;
   if (place_.nodes > 1) agreeWithNodes(exchange);
-  // The end of an epoch is none of a stop.
+  // At a stop or an epoch's end the run does not regroup.
   if (stopping_ || std::ranges::all_of(contributions_, &Contribution::ended)) regrouping_ = false;
 }
 
@@ -125,11 +125,11 @@ EpochPosition Rounds::committedPosition() const {
 }
 
 RoundsState Rounds::state() const {
-  RoundsState now{.rounds = arrivals_ ? 0 : progress_.rounds,  // those depend on who listens
+  RoundsState now{.rounds = arrivals_ ? 0 : progress_.rounds,  // with arrivals, listeners change it
                   .plan = plan_,
                   .inFlight = flights_.inFlight(),
                   .weights = flights_.weights()};
-  // At the end of an epoch and at a stop all workers go on from one point.
+  // At the end of an epoch and at a stop all workers continue from the same state.
   if (!arrivals_ || result_.verdict != Verdict::Continue) return now;
   now.landings = arrivals_->landings();
   now.epochIteration = epochIteration_;
@@ -152,7 +152,7 @@ std::int64_t Rounds::bytes() const {
 
 bool Rounds::beginTask(std::function<void(int)> task) {
   task_ = std::move(task);
-  return resumed_.arrive();  // a barrier lets all pass or none
+  return resumed_.arrive();  // a barrier lets all threads pass or none
 }
 
 void Rounds::endTask() {

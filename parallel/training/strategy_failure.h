@@ -7,9 +7,9 @@
 
 namespace muster {
 
-/// Calls a function of the strategy outside a merge. An exception that is no Error, which says by itself what
-/// is wrong, becomes a TrainingError.
-/// @param doing  in words, as in "begin".
+/// Calls a function of the strategy outside a merge. An Error is passed on, since it says what is wrong; any
+/// other exception becomes a TrainingError.
+/// @param doing  a verb for the message, as in "begin".
 template <typename Call>
 decltype(auto) callStrategy(std::string_view doing, Call call) {
   try {

@@ -19,12 +19,12 @@ bool isOfNodes(const StrategyState& state) {
   return state.declared.place == StrategyBlock::Place::Node;
 }
 
-/// Whether a part of it is on another node.
+/// Whether a part of the block is on another node.
 bool isElsewhere(const StrategyState& state) {
   return !std::ranges::all_of(state.values, &Tensor::defined);
 }
 
-/// What a file holds of a block: one tensor, or that of each worker or sender after the other.
+/// The shape of a block in a file: one tensor, or those of all workers or senders in order.
 Shape savedShape(const StrategyState& state) {
   const Shape& shape = state.values.front().shape();
   return isOfReplicas(state) ? shape.prepend(static_cast<std::int64_t>(state.apart)) : shape;
@@ -93,7 +93,7 @@ void start(const StrategyState& state, const Exchange& exchange) {
   const bool fromParameters =
       state.declared.start == StrategyBlock::Start::Parameters && state.declared.numbers == 0;
   const Tensor& first = *std::ranges::find_if(state.values, &Tensor::defined);
-  // Equal merged copies and equal replicas: what one block starts from, all do.
+  // All merged copies are equal, and so are all replicas: all workers start from the same values.
   const Tensor begun = fromParameters
                            ? parametersAs(first.dtype(), exchange.block(BlockKind::Parameters).mergedCopy())
                            : Tensor::zeros(first.shape(), first.dtype());

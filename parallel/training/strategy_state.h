@@ -5,28 +5,28 @@
 
 namespace muster {
 
-/// Whether two tensors of one type and size, on whatever device, hold the same bits.
+/// Whether two tensors of one type and size, on any devices, hold the same bits.
 bool sameBytes(const Tensor& a, const Tensor& b);
 
-/// Fills the strategy's blocks from what the user's model has saved of them, or as the strategy has declared
-/// that they start. While no worker runs, once the merged copies are filled.
-/// @param stale  the model was changed since they were saved: saved blocks that are still the same count for
-///               nothing.
+/// Fills the strategy's blocks with the values saved in the user's model, or with their declared start
+/// values. Call it while no worker runs, once the merged copies are filled.
+/// @param stale  the model was changed since its blocks were saved: a saved block that equals the strategy's
+///               is not used.
 void loadStrategyState(Exchange& exchange, Model& model, bool stale);
 
 /// Gives the user's model room for the blocks that are to be saved. May throw; `saveStrategyState` allocates
 /// nothing.
 /// @param afterFailure  the blocks of each replica are left out.
-/// @param together  all nodes do it: each then gets the blocks of every node.
+/// @param together  all nodes call it: each then gets the blocks of every node.
 void prepareSavedState(const Exchange& exchange, Model& model, bool afterFailure, bool together);
-/// Copies these blocks there. While no worker runs.
+/// Copies the blocks to that room. Call it while no worker runs.
 void saveStrategyState(Exchange& exchange, Model& model);
-/// Adds the blocks of every node that the model lacks. Waits for the other nodes.
+/// Adds to the model the blocks of every node that it lacks. Waits for the other nodes.
 void collectStrategyState(Exchange& exchange, Model& model);
 
-/// Adds the blocks that hold what is in flight to a checkpoint. While no worker runs.
+/// Adds the blocks that hold what is in flight to a checkpoint. Call it while no worker runs.
 void addInFlight(TrainingState& state, const Exchange& exchange);
-/// Fills them from there. @throws InvalidArgument for a state that lacks one.
+/// Fills these blocks from a checkpoint. @throws InvalidArgument if it lacks one.
 void takeInFlight(const TrainingState& state, Exchange& exchange);
 
 }  // namespace muster

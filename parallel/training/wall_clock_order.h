@@ -7,8 +7,8 @@
 
 namespace muster {
 
-/// Which workers land together on the wall clock: those who have arrived, as soon as one of them may go on.
-/// It begins anew with every epoch.
+/// Which workers land together on the wall clock: those that have arrived, as soon as one may continue.
+/// It starts again with every epoch.
 class WallClockOrder {
  public:
   WallClockOrder(std::size_t workers, std::int64_t staleness)
@@ -19,17 +19,17 @@ class WallClockOrder {
   /// A worker that runs has arrived.
   void arrive(int worker);
   bool runs(int worker) const { return members_[static_cast<std::size_t>(worker)].running; }
-  /// The landing that can be carried out now, [worker], without staleness; if no worker arrives there, none
-  /// can.
+  /// [worker] The landing that can be carried out now, without staleness. If no worker arrives in it, none
+  /// can be.
   std::span<const Arrival> arrivals() const { return arrivals_; }
-  /// It was carried out.
+  /// Call it once that landing was carried out.
   void landed();
 
  private:
   struct Member {
     bool running = true;
     bool pending = false;      // it has arrived and not landed
-    std::int64_t arrived = 0;  // times
+    std::int64_t arrived = 0;  // number of its arrivals
   };
   const std::int64_t staleness_;
   std::vector<Member> members_;

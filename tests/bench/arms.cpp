@@ -22,7 +22,7 @@ std::string ending(int status) {
   return fmt::format("ended with status {}", code);
 }
 
-/// What a command prints, as JSON. @throws std::runtime_error if it fails.
+/// Runs a command and parses its output as JSON. @throws std::runtime_error if it fails.
 json::object run(const std::string& command) {
   FILE* pipe = popen(command.c_str(), "r");
   if (!pipe) throw std::runtime_error("cannot run " + command);

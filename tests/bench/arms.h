@@ -8,27 +8,27 @@
 #include <string_view>
 #include <vector>
 
-// Measurements that are compared: each is a process of its own, which prints one line of JSON. They take
-// turns, so that a machine that changes its pace changes it for all.
+// Compares measurements. Each is a separate process that prints one line of JSON. They take turns, so that
+// changes of the machine's speed affect all.
 
 namespace muster::bench {
 
-/// One of those compared.
+/// One of the compared measurements.
 struct Arm {
   std::string name, command;
   std::string baseline = {};                      // the arm it is compared with; empty: none
   std::vector<boost::json::object> results = {};  // [round]
-  std::string failure = {};                       // why it has no more of them
+  std::string failure = {};                       // why it stopped early
 
-  /// In increasing order; "samplesPerSecond", say.
+  /// Values of a field in increasing order, for example "samplesPerSecond".
   std::vector<double> sorted(const char* field) const;
-  /// Nothing where no result has the field.
+  /// Empty if no result has the field.
   std::optional<double> median(const char* field) const;
 };
 
-/// Measures `rounds` times each. One that fails, or that says {"skipped": "why"}, is not measured again.
+/// Measures each arm `rounds` times. An arm that fails or prints {"skipped": "why"} is not measured again.
 /// @param measured  called after each measurement.
-/// @param goOn  called after each round, says whether there shall be another.
+/// @param goOn  called after each round; returns whether to start another one.
 void measureInTurns(
     std::vector<Arm>& arms, int rounds, const std::function<void()>& measured = [] {},
     const std::function<bool()>& goOn = [] { return true; });
@@ -36,11 +36,11 @@ void measureInTurns(
 /// @throws std::runtime_error naming the first arm that failed, and how.
 void requireAll(const std::vector<Arm>& arms);
 
-/// The median of the ratios of samples a second taken round by round: a slow round is slow for both. Nothing
-/// where they have no round in common.
+/// The median over the rounds of the ratio of samples per second: a slow round is slow for both arms. Empty
+/// if they have no common round.
 std::optional<double> ratio(const Arm& arm, const Arm& baseline);
 
-/// A field of one over a field of another, round by round, in increasing order.
+/// Ratios of two arms' fields by round, in increasing order.
 std::vector<double> ratios(const Arm& arm, const char* field, const Arm& other, const char* otherField);
 
 const Arm& find(const std::vector<Arm>& arms, std::string_view name);

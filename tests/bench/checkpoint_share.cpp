@@ -1,6 +1,7 @@
-// What share of a training's time waits for checkpoints: the convnet of MNIST on noise, two workers, merged
-// every 3 iterations. The share by the clock, and by processor time, which other programs do not disturb:
-// what the listener computes while two workers wait, of all that the process computes, the writing included.
+// Measures the share of a training's time spent waiting for checkpoints: the MNIST convnet on noise, two
+// workers, merged every 3 iterations. The share of wall time, and of processor time, which other programs do
+// not disturb: the listener's computing while two workers wait, relative to the whole process, including the
+// writing.
 #include <fmt/format.h>
 #include <time.h>
 
@@ -28,7 +29,7 @@ Seconds processorTime(clockid_t whose) {
   return Seconds(static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec));
 }
 
-/// A checkpoint listener whose calls are timed: meanwhile all workers wait.
+/// A checkpoint listener that times its calls, during which all workers wait.
 class Timed final : public Listener {
  public:
   explicit Timed(CheckpointOptions options) : listener_(std::move(options)) {}

@@ -7,8 +7,8 @@
 
 namespace muster::bench {
 
-/// Reads what `options` describe, and `--help`, which prints them. @return whether the program goes on:
-/// false if help was asked for. @throws boost::program_options::error for what is not described.
+/// Reads the options and `--help`, which prints them. @return false if it printed the help. @throws
+/// boost::program_options::error for an unknown option.
 inline bool readCommandLine(int argc, char** argv, boost::program_options::options_description& options,
                             boost::program_options::variables_map& given) {
   namespace po = boost::program_options;
@@ -19,7 +19,7 @@ inline bool readCommandLine(int argc, char** argv, boost::program_options::optio
   return !given.contains("help");
 }
 
-/// Whether the caller wants steps call by call; then it is no failure that none was launched as a graph.
+/// Whether the caller disabled graphs; then it is no failure if no step was launched as a graph.
 inline bool recordingIsOff() {
   const char* const value = std::getenv("MUSTER_CUDA_GRAPHS");
   return value && std::string_view(value) == "0";

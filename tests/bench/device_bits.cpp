@@ -1,6 +1,6 @@
-// Whether training on a device gives the same bits whenever it runs, where the chances of a race are best:
-// recorded steps in the modes of tensor cores, eight workers, and recorded gradients with the side stream
-// against those computed call by call in order.
+// Tests that training on a device always gives the same bits, in cases where races are most likely: recorded
+// steps in tensor-core modes, eight workers, and recorded gradients with the side stream compared with
+// gradients computed call by call in order.
 #include <fmt/format.h>
 
 #include <boost/program_options.hpp>
@@ -87,7 +87,7 @@ std::vector<Kind> kinds() {
            [](Context& c) { return made(std::make_unique<ComputationGraph>(residualBlock(), c)); }}};
 }
 
-/// Parameters, or gradients, and whatever else lies in such blocks.
+/// Copies of the parameter blocks or gradient blocks.
 std::vector<Tensor> copyOf(Model& model, bool gradients) {
   std::vector<Tensor> values;
   for (auto* block : model.state())
@@ -143,8 +143,7 @@ void trainTwice(const Kind& kind, MathMode mode, const Options& options) {
            false);
 }
 
-/// Each gradient of a recorded step, with the side stream, against one that is computed call by call, all in
-/// order.
+/// Compares gradients of recorded steps with the side stream with gradients computed call by call in order.
 void compareGradients(const Kind& kind, MathMode mode, const Options& options) {
   const auto batches = batchesOf(options);
   Context recordedContext(options.device, contextOptions(mode, options)),
@@ -156,7 +155,7 @@ void compareGradients(const Kind& kind, MathMode mode, const Options& options) {
     const Batch& batch = batches[static_cast<std::size_t>(i) % batches.size()];
     recorded->gradient(batch);
     {
-      const SideStreamScope inOrder(plainContext);  // so steps use no other
+      const SideStreamScope inOrder(plainContext);  // so that steps do not use the side stream
       plain->gradient(batch);
     }
     recordedContext.synchronize();
@@ -207,8 +206,8 @@ void trainWorkers(MathMode mode, const Options& options) {
            false);
 }
 
-/// A step call by call, two recorded and launched, and one launched again, with the side stream: for tools
-/// that look on. @return whether all but the first were launched.
+/// For profilers: a step call by call, two recorded and launched, and one launched again, with the side
+/// stream. @return whether all but the first were launched.
 bool takeSteps(const Options& options) {
   Context context(options.device);
   const auto network = kinds().front().make(context);

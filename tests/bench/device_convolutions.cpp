@@ -1,5 +1,5 @@
-// The convolutions of the MNIST network and of ResNet-18 by each implementation that a device has, pass by
-// pass, and which of them is taken.
+// Times the convolutions of the MNIST network and of ResNet-18 with each implementation on a device, pass by
+// pass, and shows which one is chosen.
 #include <fmt/format.h>
 
 #include <boost/program_options.hpp>
@@ -99,8 +99,8 @@ Passes measure(const Conv2dShape& shape, Conv2dPlan& plan, Context& context, con
   return passes;
 }
 
-/// The largest difference, as a share of the largest number; NaN where one of them is that. Modes that round
-/// factors differ by some.
+/// The largest difference relative to the largest number; NaN if a value is NaN. Modes that round factors
+/// differ slightly.
 double difference(const Tensor& a, const Tensor& b) {
   double most = 0, size = 0;
   for (std::int64_t i = 0; i < a.elements(); ++i) {
@@ -119,7 +119,7 @@ bool agree(const Passes& passes, const Passes& first) {
          difference(passes.gradX, first.gradX) < kMost;
 }
 
-/// How the table in core/backend/cuda/conv2d_table.cpp names a choice.
+/// The name of a choice in the table of core/backend/cuda/conv2d_table.cpp.
 std::string nameInTable(Conv2dChoice choice) {
   switch (choice) {
     case Conv2dChoice::RowMajor:
@@ -133,7 +133,7 @@ std::string nameInTable(Conv2dChoice choice) {
   }
 }
 
-/// A layer that does not take the fastest is told of, with the line for the table.
+/// Reports a layer that does not choose the fastest implementation, with the line for the table.
 void advise(const Layer& layer, double chosen, double best, Conv2dChoice choice, Context& context) {
   if (context.device().isCpu() || best >= 0.95 * chosen) return;
   const auto properties = propertiesOf(context.device());
@@ -156,8 +156,8 @@ std::unique_ptr<Conv2dPlan> planned(const Conv2dShape& shape, Context& context, 
   return nullptr;
 }
 
-/// One that fails or computes something else is told of, and the others go on.
-/// @return how many that were.
+/// Reports implementations that fail or compute wrong results, and continues with the others. @return how
+/// many there were.
 int measureLayer(const Layer& layer, Context& context, const Repeats& repeats) {
   int failures = 0;
   const auto tell = [&](const char* name, const std::string& what) {

@@ -1,5 +1,5 @@
-// Operations on tensors of more than 2^31 elements, where 32-bit indices would overflow. Tensors are zero but
-// for windows at the beginning, around 2^31 and at the end.
+// Operations on tensors of more than 2^31 elements, where 32-bit indices would overflow. Tensors are zero
+// except in windows at the beginning, around 2^31 and at the end.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -126,7 +126,7 @@ class Large {
                         fmt::format(": element {} is {}, not {}", begin + i, got.data<float>()[i], wanted));
         }
       }
-      // Sums of squares of small integers and halves are exact: nothing else was written.
+      // Sums of squares of small integers and halves are exact, so this shows that nothing else was written.
       const double all = squaredNorm(y_, 0, n_, context_);
       told(name, all == squares,
            all == squares ? "" : fmt::format(": the squares add up to {}, not {}", all, squares));
@@ -141,7 +141,7 @@ class Large {
     told("squaredNorm of the last element", last == wanted);
   }
 
-  /// Rows whose elements begin behind 2^31.
+  /// Rows whose elements begin after 2^31.
   void rows() {
     constexpr std::int64_t kColumns = 1000;
     const std::int64_t count = n_ / kColumns;

@@ -1,5 +1,5 @@
-// What a device loses where several threads launch graphs at once, as workers on one GPU do: graphs of small
-// kernels, straight, with a fork to the side stream, and with copies at both ends.
+// Measures the cost of launching graphs from several threads at once, as workers on one GPU do: graphs of
+// small kernels in sequence, with a fork to the side stream, and with copies at both ends.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ using namespace muster::bench;
 enum class Form { Straight, Forked, Copies };
 constexpr std::pair<Form, const char*> kForms[] = {
     {Form::Straight, "straight"}, {Form::Forked, "forked"}, {Form::Copies, "copies"}};
-constexpr int kKernels = 30;  // of a graph, about those of a step
+constexpr int kKernels = 30;  // per graph, about as many as in a step
 
 struct Options {
   Device device = Device::cuda(0);
@@ -36,7 +36,7 @@ struct Options {
   int launches = 2000, rounds = 3;
 };
 
-/// A graph of additions, y += 2^-20 each, on a context of its own.
+/// A graph of additions, y += 2^-20 each, on its own context.
 class Chain {
  public:
   Chain(Form form, Device device)
@@ -61,7 +61,7 @@ class Chain {
     setZero(beside_, context_);
     context_.synchronize();
   }
-  /// Of the additions in `launches` graphs none may be lost.
+  /// Checks that no addition of `launches` graphs is lost.
   void check(int launches) const {
     const int beside = form_ == Form::Forked ? kKernels / 3 : 0;
     const auto first = [](const Tensor& t) {
@@ -101,11 +101,11 @@ class Chain {
 };
 
 struct Speed {
-  double launches = 0;  // a second, of all threads
-  double call = 0;      // seconds that a thread takes for one
+  double launches = 0;  // per second, all threads together
+  double call = 0;      // seconds per launch call of a thread
 };
 
-/// One round of `count` threads, which begin together.
+/// One round of `count` threads that start together.
 Speed measure(Form form, int count, const Options& options) {
   std::vector<double> seconds(static_cast<std::size_t>(count)), calls(seconds.size());
   std::barrier<> ready(count);
@@ -198,7 +198,7 @@ int main(int argc, char** argv) try {
   if (options.rounds < 1 || options.launches < 1 || std::ranges::min(options.threads) < 1)
     throw std::invalid_argument("rounds, launches and threads must be positive");
   options.device = Device::parse(device);
-  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // what is measured stays where this is ended
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // keep printed results if the program is killed
   measureAll(options);
   return 0;
 } catch (const std::exception& error) {

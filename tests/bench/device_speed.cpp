@@ -1,5 +1,5 @@
-// What a device gives besides training: how fast it merges replicas, beside how fast it copies, and what is
-// lost between graph launches. With --about only what the device and its libraries are.
+// Measures how fast a device merges replicas, compared with copying, and the time lost between graph
+// launches. With --about, only describes the device and its libraries.
 #include <dlfcn.h>
 #include <fmt/format.h>
 
@@ -32,7 +32,7 @@ struct Options {
   Repeats repeats = {};
 };
 
-/// The library's file, where this process has loaded it, by the beginning of its name.
+/// The file of a loaded library, found by the beginning of its name.
 std::string loadedFile(std::string_view name) {
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);)
@@ -42,7 +42,7 @@ std::string loadedFile(std::string_view name) {
   return "";
 }
 
-/// What a library says of its version: a number, by a function that takes nothing.
+/// Prints a library's version, a number returned by a function without arguments.
 void printLibrary(const char* title, const char* fileName, const char* function) {
   const auto file = loadedFile(fileName);
   if (file.empty()) return;
@@ -71,7 +71,7 @@ void printAbout(Device device) {
   fmt::print("math mode: {}\n", nameOf(context.mathMode()));
 }
 
-/// Random numbers from [0.5, 1.5), the same million over and over.
+/// Random numbers from [0.5, 1.5), a million that repeat.
 Tensor randomNumbers(std::int64_t count, Device device) {
   constexpr std::int64_t kPeriod = 1'000'003;
   Tensor numbers = Tensor::empty({count});
@@ -83,7 +83,7 @@ Tensor randomNumbers(std::int64_t count, Device device) {
   return copyTo(numbers, device);
 }
 
-/// Bytes a second of a copy on the device, those read and those written.
+/// Bytes per second of a copy on the device, reads plus writes.
 double copyBandwidth(std::int64_t bytes, Context& context, const Options& options) {
   const auto elements = bytes / 4;
   const Tensor from = randomNumbers(elements, options.device);
@@ -117,7 +117,7 @@ void checkMean(const Tensor& mean, const Tensor& x, int replicas) {
   }
 }
 
-/// Bytes a second of a merge: each replica is read and written, and the merged copy written.
+/// Bytes per second of a merge, which reads and writes each replica and writes the merged copy.
 struct MergeSpeed {
   double plain, withDistances;
 };
@@ -162,7 +162,7 @@ void measureMerges(Context& context, const Options& options) {
                100 * least / copied, least >= 0.9 * copied ? "reached" : "missed");
 }
 
-/// A graph of `operations` small ones, one behind the other, as a step has them: y += 2^-20 each.
+/// A graph of `operations` small operations in sequence, as in a step: y += 2^-20 each.
 struct Chain {
   static constexpr double kTerm = 0x1p-20;
   Context& context;
@@ -177,7 +177,7 @@ struct Chain {
         y(Tensor::zeros({elements}, DType::Float32, where.device())),
         graph(warm()) {}
 
-  /// Of `launches` back to back, and of enqueuing them alone.
+  /// Time of `launches` back to back, and of only enqueuing them.
   struct Times {
     double total, enqueuing;
   };
@@ -237,13 +237,13 @@ void measureLaunches(Context& context, const Options& options) {
   row("the host's call of one launch", enqueue);
 }
 
-/// A little of everything, for tools that look on.
+/// A short run of everything, for profilers.
 void probe(Context& context, const Options& options) {
   mergeSpeed(40'000, 2, context, {.device = options.device, .repeats = {.rounds = 1, .milliseconds = 0}});
 }
 
-/// Writes 64 bytes behind the end of an allocation of 400, by a kernel of ours: for tools that shall find it.
-/// On a GPU nothing else lies there, as allocations begin at multiples of 256 bytes.
+/// Writes 64 bytes beyond the end of an allocation of 400 with one of our kernels, as a planted error for
+/// memory checkers. On a GPU no other data are there, because allocations begin at multiples of 256 bytes.
 void plantError(Context& context, const Options& options) {
   constexpr std::int64_t kThere = 100, kTaken = 116;
   const Tensor x = Tensor::zeros({kTaken}, DType::Float32, options.device);
@@ -286,7 +286,7 @@ int main(int argc, char** argv) try {
     plantError(context, options);
     return 0;
   }
-  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // what is measured stays where this is ended
+  std::setvbuf(stdout, nullptr, _IOLBF, 0);  // keep printed results if the program is killed
   measureMerges(context, options);
   measureLaunches(context, options);
   return 0;

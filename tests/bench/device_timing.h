@@ -13,8 +13,8 @@ struct Repeats {
   double milliseconds = 50;  ///< a round
 };
 
-/// Seconds that a piece of work takes on a device: the median of rounds, in each of which a graph of many of
-/// them runs after a warm-up, so that launches do not count.
+/// Seconds per call of `work` on a device: the median of rounds. After a warm-up, each round runs a graph of
+/// many calls, so that launch costs do not count.
 template <typename Work>
 double secondsOf(const Work& work, Context& context, const Repeats& options) {
   const auto run = [&](auto&& enqueue) {

@@ -1,7 +1,7 @@
-// Training speed, end to end, beside libtorch: workers, queues, merging and all. Each measurement is a
-// process of its own, this program run again with --arm, or the libtorch program beside it; they take turns
-// with the measurement of what the machine can do, so that a machine that changes its pace changes it for
-// all. Prints tables of medians and ratios.
+// Compares end-to-end training speed, including workers, queues and merging, with libtorch. Each measurement
+// is a separate process: this program with --arm, or the libtorch program. They take turns with a measurement
+// of the machine's peak, so that changes of the machine's speed affect all. Prints tables of medians and
+// ratios.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -40,7 +40,7 @@ struct Options {
   MathMode mathMode = MathMode::Float32;
 };
 
-/// A worker's memory that a merge reads and writes.
+/// Bytes of a worker's memory that a merge reads and writes.
 double mergedBytes(Network& network) {
   double bytes = 0;
   for (const auto& block : network.blocks())
@@ -64,7 +64,7 @@ void measure(const Options& options, int workers, int threads) {
                      .prefetchBuffer(24)
                      .mathMode(options.mathMode)
                      .build();
-  wrapper.fit(data);  // threads, replicas and programs are made here
+  wrapper.fit(data);  // creates threads, replicas and programs
   auto begin = Clock::now();
   wrapper.fit(data, 2);
   const auto epochs =
@@ -99,7 +99,7 @@ void measureMachineAlone(int threads, double seconds) {
              machine.operationsPerSecond, machine.copyBytesPerSecond);
 }
 
-/// What narrows the instruction set of a process, ours and libtorch's; empty: nothing does.
+/// Environment variables that limit the instruction set of our process and libtorch's; empty: no limit.
 std::string environment(std::string_view isa) {
   if (isa != "avx2") return {};
   return "MUSTER_MAX_CPU_ISA=avx2 ONEDNN_MAX_CPU_ISA=AVX2 DNNL_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 "
@@ -152,7 +152,7 @@ std::vector<Arm> makeArms(const Workload& load, const Options& options, std::str
   return arms;
 }
 
-/// The share of what `threads` of this machine can do, the median of the rounds.
+/// The arm's share of the machine's peak; the median of the rounds.
 std::optional<double> shareOf(const Arm& arm, const char* field, const std::vector<Arm>& arms,
                               const char* limit, double factor) {
   const bool two =
@@ -205,7 +205,7 @@ void print(const Workload& load, const std::vector<Arm>& arms, const Options& op
 void compareAll(const Options& options) {
   const auto self = std::filesystem::canonical("/proc/self/exe");
   std::optional<OldMeasurements> old;
-  if (!options.compareFile.empty()) old.emplace(options.compareFile);  // what cannot be read is told now
+  if (!options.compareFile.empty()) old.emplace(options.compareFile);  // reports an unreadable file early
   std::map<std::string, std::vector<Arm>> tables;
   for (const auto& load : workloads()) {
     if (options.network != "all" && options.network != load.name) continue;

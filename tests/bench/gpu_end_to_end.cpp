@@ -1,7 +1,6 @@
-// Training speed on a GPU, end to end, beside PyTorch on the same machine in the same run: the MNIST convnet
-// of 1, 2, 4 and 8 workers on one GPU, or ResNet-18 of one. Each measurement is a process of its own, this
-// program run again with --arm, or torch_training.py beside it. Prints a table and how far the goals are
-// reached.
+// Compares end-to-end training speed on a GPU with PyTorch on the same machine in the same run: the MNIST
+// convnet with 1, 2, 4 and 8 workers on one GPU, or ResNet-18 with one worker. Each measurement is a separate
+// process: this program with --arm, or torch_training.py. Prints a table and which goals are reached.
 #include <fmt/format.h>
 
 #include <boost/program_options.hpp>
@@ -32,7 +31,8 @@ namespace {
 using namespace muster;
 using namespace muster::bench;
 
-/// Batches an epoch: rounds of three iterations of eight workers divide it, and 480 of 128 are about MNIST.
+/// Batches per epoch: a multiple of three iterations of eight workers; 480 batches of 128 are about the size
+/// of MNIST.
 constexpr std::int64_t kBatches = 480, kResnetBatches = 48;
 
 struct Options {
@@ -46,10 +46,10 @@ struct Options {
   std::string jsonFile, tableFile;
 };
 
-/// `fit(epochs)` over and over for so many seconds, after a warm-up. @return epochs a second.
+/// Repeats `fit(epochs)` for the given seconds after a warm-up. @return epochs per second.
 template <typename Fit>
 double epochsPerSecond(double seconds, Fit fit) {
-  fit(1);  // replicas, programs and graphs are made here
+  fit(1);  // creates replicas, programs and graphs
   fit(1);
   auto begin = Clock::now();
   fit(1);
@@ -72,8 +72,8 @@ void printResult(const Result& result) {
       result.samplesPerSecond, nameOf(result.mode), steps.launched, steps.unrecorded, steps.first);
 }
 
-/// The convnet and its workers, all on one device, with images as MNIST's files have them, a byte a pixel,
-/// that lie on the GPU as PyTorch's do.
+/// The convnet and its workers on one device, with images of one byte per pixel, as in MNIST's files, stored
+/// on the GPU as in the PyTorch program.
 struct ConvnetTraining {
   ConvnetTraining(const Options& options, int workers)
       : model(convnet()),
@@ -138,7 +138,7 @@ Result measureArm(const Options& options) {
   return result;
 }
 
-/// Lines that this process logs, each once, with how often it came.
+/// The distinct lines that this process logs, with their counts.
 class Lines {
  public:
   Lines() {
@@ -162,8 +162,8 @@ class Lines {
   std::map<std::string, int> details_, others_;  // guarded by mutex_
 };
 
-/// An arm in words: its speed, how its steps ran, what each layer is computed by, and all that was logged.
-/// @return whether its steps were launched as graphs.
+/// Describes an arm: its speed, how its steps ran, the implementation of each layer, and the log. @return
+/// whether its steps were launched as graphs.
 bool describeArm(const Options& options) {
   Lines lines;
   const Result result = measureArm(options);
@@ -177,7 +177,7 @@ bool describeArm(const Options& options) {
   return steps.recorded() || recordingIsOff();
 }
 
-/// As a context on the device has it, without making one: a GPU may let in one process at a time.
+/// The default of a context on the device, without creating one: a GPU may admit only one process at a time.
 MathMode defaultMathMode(Device device) {
   const char* const switched = std::getenv("MUSTER_CUDA_MATH");
   for (const auto& [mode, name] : EnumNames<MathMode>::kNames)
@@ -220,7 +220,7 @@ std::vector<Arm> makeArms(const Options& options) {
   return arms;
 }
 
-/// Of PyTorch's variants with graphs, by their medians.
+/// The fastest of PyTorch's variants with graphs, by their medians.
 const Arm& bestGraphed(const std::vector<Arm>& arms) {
   const Arm* best = &find(arms, kCompiled);
   for (const char* name : {kCaptured, kBoth})
@@ -234,8 +234,7 @@ std::string timesText(std::optional<double> times) {
   return times ? fmt::format("{:.2f} x", *times) : "-";
 }
 
-/// What is wrong with how steps of our own ran, in the first round in which something is; the log names the
-/// reason.
+/// The problem with our steps, from the first round that has one; the log names the reason.
 std::string stepsAtFault(const Arm& arm) {
   if (recordingIsOff()) return "";
   for (const auto& result : arm.results) {
@@ -305,7 +304,7 @@ void printTable(std::FILE* out, const std::vector<Arm>& arms, const Options& opt
   printGoal(out, "8 workers against one", ratio(find(arms, workersName(8)), one), 3);
 }
 
-/// The table so far, whole at any time.
+/// Writes the table so far atomically.
 void keepTable(const std::vector<Arm>& arms, const Options& options) {
   if (options.tableFile.empty()) return;
   const std::string unfinished = options.tableFile + ".new";
@@ -316,7 +315,7 @@ void keepTable(const std::vector<Arm>& arms, const Options& options) {
   std::filesystem::rename(unfinished, options.tableFile);
 }
 
-/// @return whether every measurement of our own succeeded, and its steps were recorded.
+/// @return whether all our measurements succeeded and recorded their steps.
 bool compareAll(const Options& options) {
   auto arms = makeArms(options);
   const auto begin = Clock::now();
@@ -334,7 +333,7 @@ bool compareAll(const Options& options) {
   });
 }
 
-/// What the GPU does in the last of three epochs.
+/// Traces the GPU in the last of three epochs.
 template <typename Fit>
 TraceSummary traced(KernelTrace& trace, Fit fit) {
   fit(2);
@@ -345,7 +344,7 @@ TraceSummary traced(KernelTrace& trace, Fit fit) {
   return summary;
 }
 
-/// Where the time of the steps goes, by number of workers. Without CUPTI only how long they take.
+/// Shows what takes the time of steps, by number of workers; without CUPTI, only their duration.
 void traceTraining(const Options& options) {
   std::vector<Arm> untraced;
   for (const int workers : options.traceWorkers) untraced.push_back(musterArm(options, workers));

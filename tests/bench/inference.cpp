@@ -1,5 +1,5 @@
-// How many samples a second ParallelInference answers to many callers, and how long they wait, beside models
-// that call `output` without it. `inference --help` lists what it can be told.
+// Measures how many samples per second ParallelInference answers for many callers, and their waiting times,
+// compared with direct calls of `output`. `inference --help` lists the options.
 
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -26,17 +26,17 @@ struct Options {
   int workers = 2, callers = 64, rounds = 5;
   std::int64_t limit = 32;
   double seconds = 2;
-  std::string network = {}, only = {};  ///< what has this in its name
+  std::string network = {}, only = {};  ///< only names that contain this text
 };
 
-/// What the callers of one way to compute got in one round.
+/// Results of one way to compute in one round.
 struct Measured {
   double samplesPerSecond = 0;
-  double cpuMicroseconds = 0;             ///< of all threads, a sample; other programs do not count
-  std::vector<double> milliseconds = {};  ///< that each call took
+  double cpuMicroseconds = 0;             ///< per sample, all threads; not disturbed by other programs
+  std::vector<double> milliseconds = {};  ///< of each call
 };
 
-/// Of this process, user and system.
+/// Processor time of this process, user and system.
 double cpuSeconds() {
   rusage used{};
   ::getrusage(RUSAGE_SELF, &used);
@@ -46,8 +46,8 @@ double cpuSeconds() {
   return seconds(used.ru_utime) + seconds(used.ru_stime);
 }
 
-/// Calls `call` from so many threads for so long.
-/// @param call  takes the number of the thread. @param samples  of each call
+/// Calls `call` from several threads for some seconds.
+/// @param call  takes the number of the thread. @param samples  samples per call
 Measured measure(int threads, std::int64_t samples, double seconds, const std::function<void(int)>& call) {
   std::atomic<bool> stop{false};
   std::atomic<std::int64_t> calls{0};
@@ -78,7 +78,7 @@ Measured measure(int threads, std::int64_t samples, double seconds, const std::f
   return all;
 }
 
-/// One way to compute. It is made for a round, and ends with it.
+/// One way to compute, created and destroyed in each round.
 struct Arm {
   std::string name;
   std::function<Measured()> measure;
@@ -90,7 +90,7 @@ struct Arm {
     return medianOf(values);
   }
   double rate() const { return median(&Measured::samplesPerSecond); }
-  /// The time in which this share of the calls was answered, the median over the rounds.
+  /// The latency within which this share of the calls was answered; the median over the rounds.
   double milliseconds(double share) const {
     std::vector<double> times;
     for (const auto& round : rounds)
@@ -114,7 +114,7 @@ std::vector<Arm> armsOf(MultiLayerNetwork& model, const Options& o) {
       return measure(callers, 1, o.seconds, [&](int) { served.output(one); });
     };
   };
-  // Each caller has a replica of its own, without a queue: what the machine can do.
+  // Each caller has its own replica, without a queue: the machine's peak.
   const auto alone = [=, &model] {
     ParallelInference served(model,
                              {.workers = o.workers, .mode = InferenceMode::InPlace, .queueLimit = o.callers});

@@ -17,7 +17,7 @@
 namespace muster::bench {
 namespace {
 
-// As this CUDA's CUPTI writes them; what its later versions know more is behind that.
+// The records of this CUDA's CUPTI; later versions append fields.
 #if CUDART_VERSION >= 13000
 using KernelRecord = CUpti_ActivityKernel10;
 using CopyRecord = CUpti_ActivityMemcpy6;
@@ -77,7 +77,7 @@ void check(CUptiResult result, const char* call) {
 
 #define MUSTER_CUPTI_CHECK(call) check((call), #call)
 
-// CUPTI calls back on threads of its own, also when the process ends.
+// CUPTI calls back on its own threads, also while the process exits.
 std::mutex mutex;
 std::vector<Activity>& seen = *new std::vector<Activity>;  // guarded by mutex
 

@@ -6,15 +6,15 @@
 
 namespace muster::bench {
 
-/// Looks on while this process uses a GPU, by CUDA's own tracing (CUPTI), which needs neither a tool nor
-/// rights and comes with the toolkit and with PyTorch. One in a process, made before it first uses a GPU, and
-/// never destroyed before that ends.
+/// Traces this process's use of a GPU with CUPTI, which needs neither a tool nor privileges and comes with
+/// the CUDA toolkit and with PyTorch. One per process, created before the first use of a GPU and never
+/// destroyed before the process ends.
 class KernelTrace {
  public:
   /// @throws std::runtime_error saying why nothing can be traced here.
   KernelTrace();
 
-  /// What the GPU did since the last call. All of it is done.
+  /// The GPU's finished activities since the last call.
   std::vector<Activity> take();
 };
 

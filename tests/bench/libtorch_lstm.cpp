@@ -1,6 +1,5 @@
-// What muster's recurrent layers are measured against: libtorch's LSTM and GRU at the shape of
-// recurrent_bench, batch 32, 64 steps of 128 features, 256 units, on one thread. Prints the best and the
-// median time of each.
+// The baseline of muster's recurrent layers: libtorch's LSTM and GRU at the shape of recurrent_bench, batch
+// 32, 64 steps of 128 features, 256 units, on one thread. Prints the best and the median time of each.
 #include <fmt/format.h>
 #include <torch/torch.h>
 

@@ -143,7 +143,7 @@ struct CharLstm : Net {
   }
 };
 
-/// Likewise. Attention is written out: libtorch's own module wants the steps first.
+/// Scores as above. Attention is written out, because libtorch's module needs the steps as first dimension.
 struct Transformer : Net {
   nn::LayerNorm norm1{nullptr}, norm2{nullptr};
   nn::Linear input{nullptr}, attended{nullptr}, wide{nullptr}, narrow{nullptr}, output{nullptr};
@@ -201,8 +201,7 @@ struct ResidentData {
   torch::Tensor features(std::int64_t step) const { return part(features_, step); }
   torch::Tensor labels(std::int64_t step) const { return part(labels_, step); }
 
-  /// Unlike `contiguous`, `to` also changes the strides of a tensor of one channel, by which kernels are
-  /// chosen.
+  /// Unlike `contiguous`, `to` also changes the strides of a tensor with one channel, which select kernels.
   static torch::Tensor channelsLast(const torch::Tensor& tensor) {
     return tensor.to(tensor.options(), false, false, torch::MemoryFormat::ChannelsLast);
   }

@@ -8,11 +8,11 @@
 #include <system_error>
 #include <vector>
 
-// What the programs that measure libtorch have in common.
+// Shared by the programs that measure libtorch.
 
-/// Sets what libtorch's libraries read when they are loaded, unless the caller has, and starts the program
-/// anew: glibc keeps large blocks instead of returning them to the kernel after each step, and OpenBLAS,
-/// which knows CPUs by name, takes its AVX kernels on those that are newer than itself.
+/// Sets environment variables that libtorch's libraries read when loaded, unless the caller has set them, and
+/// restarts the program: glibc then keeps large blocks instead of returning them to the kernel after each
+/// step, and OpenBLAS uses its AVX kernels on CPUs that it does not know yet.
 inline void restartTuned(char** argv) {
   if (std::getenv("LIBTORCH_BENCH_RESTARTED") != nullptr) return;
   setenv("LIBTORCH_BENCH_RESTARTED", "1", 1);
@@ -28,8 +28,7 @@ inline void restartTuned(char** argv) {
   throw std::system_error(errno, std::generic_category(), "cannot restart");
 }
 
-/// Pins the calling thread to `count` of the cores that the process may use, from the `first` on, going
-/// round.
+/// Pins the calling thread to `count` cores of the process, starting at `first`, modulo the number of cores.
 inline void pinToCores(int first, int count) {
   cpu_set_t allowed, own;
   sched_getaffinity(getpid(), sizeof allowed, &allowed);

@@ -1,5 +1,5 @@
-// What muster is measured against: the networks of libtorch_networks.h in libtorch, trained by several
-// workers whose parameters and momentum are averaged every few iterations. Prints one line of JSON.
+// The baseline of muster: the networks of libtorch_networks.h, trained by several workers whose parameters
+// and momentum are averaged every few iterations. Prints one line of JSON.
 #include <fmt/format.h>
 #include <torch/torch.h>
 
@@ -32,7 +32,7 @@ using libtorch::ResidentData;
 struct Options {
   std::string network = "convnet";
   int workers = 1;
-  int threads = 1;  // a worker
+  int threads = 1;  // per worker
   std::int64_t batch = 128;
   double warmUpSeconds = 2;
   double seconds = 10;
@@ -89,7 +89,7 @@ class Replica {
     return loss.item<double>();
   }
 
-  /// Parameters and momentum, each tensor as its memory lies.
+  /// Parameters and momentum, each tensor in memory order.
   std::vector<std::span<float>> state() {
     std::vector<std::span<float>> spans;
     for (auto& parameter : net_->parameters()) {
@@ -119,7 +119,7 @@ class Trainer {
         states_(options.workers),
         losses_(options.workers) {}
 
-  /// @return samples a second, all workers together.
+  /// @return samples per second of all workers together.
   double run() {
     {
       std::vector<std::jthread> threads;
@@ -182,14 +182,14 @@ class Trainer {
   Options options_;
   ResidentData data_;
   std::vector<std::vector<std::span<float>>> states_;  // [worker][tensor], each written by its worker
-  std::vector<double> losses_;                         // [worker], likewise
+  std::vector<double> losses_;                         // [worker], each written by its worker
   std::barrier<> arrived_{options_.workers};
   struct EndRound {
     Trainer* trainer;
     void operator()() noexcept { trainer->endRound(); }
   };
   std::barrier<EndRound> averaged_{options_.workers, EndRound{this}};
-  // Written in endRound alone.
+  // Written only in endRound.
   Clock::time_point begin_ = Clock::now(), last_;
   bool timing_ = false, done_ = false;
   std::int64_t timedRounds_ = 0;

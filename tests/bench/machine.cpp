@@ -20,10 +20,10 @@ namespace muster::bench {
 namespace {
 
 constexpr int kSums = 12;                    // independent, to hide the latency of an addition
-constexpr std::int64_t kLoops = 1 << 16;     // between two looks at the clock
+constexpr std::int64_t kLoops = 1 << 16;     // between two readings of the clock
 constexpr std::size_t kCopied = 64UL << 20;  // bytes
 
-/// A function, because GCC splits vectors wider than the baseline's before it inlines. It returns something
+/// A function, because GCC splits vectors wider than the baseline's before it inlines. It returns a value
 /// that depends on all sums.
 #define MUSTER_MULTIPLY_AND_ADD(name, bytes)                                                      \
   float name(float start) {                                                                       \
@@ -59,8 +59,8 @@ Loop widest() {
   return {withBaseline, 4};
 }
 
-/// Runs `work` until the time is over, on all threads at once. @param amount  of a call. @return the sum of
-/// the threads' amounts a second.
+/// Runs `work` on all threads until the time is over. @param amount  work per call. @return amount per
+/// second, summed over the threads.
 template <typename Work>
 double rate(const std::vector<int>& cores, double seconds, double amount, const Work& work) {
   std::barrier start(static_cast<std::ptrdiff_t>(cores.size()));

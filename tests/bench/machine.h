@@ -2,14 +2,14 @@
 
 namespace muster::bench {
 
-/// What a machine can do at most, against which training is held.
+/// A machine's peak rates, for comparison with training.
 struct MachineRate {
   double operationsPerSecond = 0;  ///< float32 multiplications and additions, by fused instructions
   double copyBytesPerSecond = 0;   ///< of a copy larger than the caches: bytes read and bytes written
 };
 
-/// Measures so many threads, each pinned to a core of its own, for about `seconds` altogether. The
-/// instruction set is the one that the kernels use: MUSTER_MAX_CPU_ISA limits it.
+/// Measures `threads` threads, each pinned to its own core, for about `seconds` in total. The instruction set
+/// is the one that the kernels use: MUSTER_MAX_CPU_ISA limits it.
 /// @throws std::invalid_argument if there are fewer cores than threads.
 MachineRate measureMachine(int threads, double seconds);
 

@@ -1,6 +1,6 @@
-// What share of a training's computing merges take, rule by rule: the convnet of MNIST on noise, two workers,
-// merged every 3 iterations. By processor time, which other programs do not disturb: what the calls of the
-// strategy compute in both workers, of all that the process computes. The rules take turns.
+// Measures the merges' share of a training's computing for each rule: the MNIST convnet on noise, two
+// workers, merged every 3 iterations. Uses processor time, which other programs do not disturb: the
+// strategy's calls in both workers relative to the whole process. The rules take turns.
 #include <fmt/format.h>
 #include <time.h>
 
@@ -27,7 +27,7 @@ std::int64_t nanoseconds(clockid_t whose) {
   return time.tv_sec * 1'000'000'000 + time.tv_nsec;
 }
 
-/// Calls another strategy and adds up what the calls of a merge compute.
+/// Calls another strategy and sums the processor time of a merge's calls.
 class Timed final : public Strategy {
  public:
   Timed(std::unique_ptr<Strategy> strategy, std::shared_ptr<std::atomic<std::int64_t>> computed)
@@ -80,7 +80,7 @@ struct TimedOptions {
   std::unique_ptr<Strategy> make() const { return std::make_unique<Timed>(strategy.make(), computed); }
 };
 
-/// A training by one rule, which goes on from turn to turn.
+/// A training with one rule, continued in each turn.
 struct Arm {
   std::string text;  // as in "averaging:codec=int8"
   std::shared_ptr<std::atomic<std::int64_t>> computed = std::make_shared<std::atomic<std::int64_t>>(0);

@@ -6,11 +6,11 @@
 #include "muster/core/data/in_memory.h"
 #include "muster/core/nn/models/convnet.h"
 
-// What the programs that measure training train.
+// Networks and data for the programs that measure training.
 
 namespace muster::bench {
 
-/// Random images that stay in memory, as the baseline has them: this measures training, not reading files.
+/// Random images in memory, as in the baseline: this measures training, not reading files.
 /// @param dtype  Float32, or UInt8 as in the files.
 inline InMemoryDataSetIterator randomImages(std::int64_t examples, std::int64_t batch,
                                             DType dtype = DType::Float32,

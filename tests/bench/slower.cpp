@@ -33,8 +33,7 @@ std::map<std::string, std::vector<Arm>> read(const std::string& file) {
   return tables;
 }
 
-/// Samples a second of each round, in increasing order, over the machine's pace in that round if it was
-/// measured.
+/// Samples per second by round in increasing order, divided by the machine's speed in that round if measured.
 std::vector<double> rates(const std::vector<Arm>& arms, const Arm& arm, bool overMachine) {
   if (!overMachine) return arm.sorted("samplesPerSecond");
   return ratios(arm, "samplesPerSecond", find(arms, "machine, 1 thread"), "operationsPerSecond");

@@ -17,14 +17,15 @@ class OldMeasurements {
 
   struct Change {
     std::string table, arm;
-    double before = 0, after = 0;  ///< samples a second, medians
-    double factor = 1;             ///< of the speed
+    double before = 0, after = 0;  ///< samples per second, medians
+    double factor = 1;             ///< ratio of the speeds
     bool certain = false;          ///< every round of one is faster than every round of the other
   };
-  /// Each arm that both have. Where both measured the machine, in the same rounds, its pace is divided out.
+  /// Changes of each arm that both measurements have. If both measured the machine in the same rounds, its
+  /// speed is divided out.
   std::vector<Change> changes(const std::map<std::string, std::vector<Arm>>& tables) const;
 
-  /// Prints `changes`: what is certainly slower, then what is certainly faster.
+  /// Prints `changes`: arms that are certainly slower, then those that are certainly faster.
   void print(const std::map<std::string, std::vector<Arm>>& tables) const;
 
  private:

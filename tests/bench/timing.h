@@ -12,7 +12,7 @@ inline double secondsSince(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-/// Of at least one. @param values  in any order
+/// Median of at least one value. @param values  in any order
 inline double medianOf(std::vector<double> values) {
   std::ranges::sort(values);
   return values[values.size() / 2];

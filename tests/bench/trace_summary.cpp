@@ -9,7 +9,7 @@ namespace muster::bench {
 namespace {
 
 constexpr std::size_t kLongestName = 90, kMostRows = 25;
-constexpr double kWorking = 0.85;  // of the time: more than this is said to be bound by what the GPU does
+constexpr double kWorking = 0.85;  // share of the time above which a step is called GPU-bound
 
 std::vector<TraceSummary::Row> rowsOf(const std::vector<Activity>& activities) {
   std::map<std::string, TraceSummary::Row> byName;
@@ -25,7 +25,7 @@ std::vector<TraceSummary::Row> rowsOf(const std::vector<Activity>& activities) {
   return rows;
 }
 
-/// Whether it is one of our kernels that merge replicas.
+/// Whether the activity is one of our kernels that merge replicas.
 bool isMerge(const Activity& a) {
   for (const char* kernel : {"meanKernel", "meanOfManyKernel", "momentsKernel"})
     if (a.name.find(kernel) != std::string::npos) return true;
@@ -75,7 +75,7 @@ TraceSummary summarise(std::vector<Activity> activities) {
   const Activity* last = &activities.front();  // the one that ends last so far
   std::uint64_t busy = last->end - last->begin, within = 0, between = 0;
   std::uint64_t before = 0, after = 0;
-  const Activity* previous = nullptr;  // by their beginnings
+  const Activity* previous = nullptr;  // in order of their beginnings
   for (const auto& a : activities) {
     if (isMerge(a) && (!previous || !isMerge(*previous))) ++summary.merges;
     previous = &a;

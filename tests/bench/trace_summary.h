@@ -4,15 +4,15 @@
 #include <string>
 #include <vector>
 
-// Where the time of a GPU goes, from what it was seen to do.
+// Summarises what a GPU spends its time on, from traced activities.
 
 namespace muster::bench {
 
-/// Something that a GPU does by itself: a kernel, a copy, zeros written.
+/// One GPU activity: a kernel, a copy, or a memset.
 struct Activity {
   std::string name;
   std::uint64_t begin = 0, end = 0;  // nanoseconds
-  std::uint32_t launch = 0;          // of the call that began it; those of one graph's launch share it
+  std::uint32_t launch = 0;          // id of the launching call, shared by all of a graph
 };
 
 struct TraceSummary {
@@ -23,18 +23,18 @@ struct TraceSummary {
   };
   double span = 0;             // seconds from the first beginning to the last end
   double busy = 0;             // in which at least one activity was under way
-  double withinLaunches = 0;   // nothing was, between two of the same launch
-  double betweenLaunches = 0;  // nor was it between two of different ones
-  std::int64_t merges = 0;     // of replicas: kernels of merges one after the other count as one
-  double beforeMerges = 0;     // nothing was, and then a merge began
-  double afterMerges = 0;      // nothing was since a merge had ended
-  std::vector<Row> rows;       // by name, that of the most seconds first
+  double withinLaunches = 0;   // idle time between two activities of the same launch
+  double betweenLaunches = 0;  // idle time between activities of different launches
+  std::int64_t merges = 0;     // of replicas; consecutive merge kernels count as one
+  double beforeMerges = 0;     // idle time before a merge began
+  double afterMerges = 0;      // idle time after a merge ended
+  std::vector<Row> rows;       // by name, sorted by decreasing seconds
 };
 
 /// @param activities  in any order.
 TraceSummary summarise(std::vector<Activity> activities);
 
-/// In words and a table, all of it a step.
+/// A text and a table, per step.
 /// @param secondsAStep  measured without tracing, which costs time.
 std::string describe(const TraceSummary& summary, std::int64_t steps, double secondsAStep);
 

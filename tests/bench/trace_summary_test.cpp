@@ -13,8 +13,8 @@ bool contains(const std::string& text, std::string_view part) {
 }  // namespace
 
 TEST_CASE("time is that of at least one activity, or a gap inside a launch, or one between launches") {
-  // Launch 1: 0-100, 110-200; launch 2 begins at 250, beside it one of launch 3 that lasts longer, and then a
-  // gap behind that one. In no order.
+  // Launch 1: 0-100, 110-200; launch 2 begins at 250, overlapped by a longer activity of launch 3, followed
+  // by a gap. Not in order.
   const auto summary = summarise({{.name = "b", .begin = 110, .end = 200, .launch = 1},
                                   {.name = "a", .begin = 0, .end = 100, .launch = 1},
                                   {.name = "b", .begin = 270, .end = 320, .launch = 3},
@@ -26,7 +26,7 @@ TEST_CASE("time is that of at least one activity, or a gap inside a launch, or o
   CHECK(summary.withinLaunches == doctest::Approx((10 + 20) * 1e-9));
   CHECK(summary.betweenLaunches == doctest::Approx(50e-9));
   REQUIRE(summary.rows.size() == 3);
-  CHECK(summary.rows[0].name == "a");  // as long as b in all, and before it in the alphabet
+  CHECK(summary.rows[0].name == "a");  // the same total as b, and before it in the alphabet
   CHECK(summary.rows[0].count == 2);
   CHECK(summary.rows[1].seconds == doctest::Approx(150e-9));
   CHECK(summary.rows[2].count == 1);

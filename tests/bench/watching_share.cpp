@@ -1,6 +1,6 @@
-// What share of a training's computing watching it costs: the convnet of MNIST on noise, two workers, merged
-// every 3 iterations. By processor time, which other programs do not disturb: what the listener's calls
-// compute, twice for those at merges, where two workers wait, and what the page's own thread computes for a
+// Measures the share of a training's computing that monitoring costs: the MNIST convnet on noise, two
+// workers, merged every 3 iterations. Uses processor time, which other programs do not disturb: the
+// listener's calls, counted twice at merges, when two workers wait, and the page's own thread that serves a
 // browser. Arguments: epochs (20), batch (16 and 128).
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -42,7 +42,7 @@ std::int64_t nanoseconds(clockid_t whose) {
   return time.tv_sec * 1'000'000'000 + time.tv_nsec;
 }
 
-/// What reading this clock costs, which is as much as a short call of a listener.
+/// The cost of reading this clock, about as much as a short call of a listener.
 std::int64_t clockCost() {
   static const std::int64_t cost = [] {
     std::int64_t sum = 0;
@@ -55,7 +55,7 @@ std::int64_t clockCost() {
   return cost;
 }
 
-/// Calls another listener and adds up what its calls compute.
+/// Calls another listener and sums the processor time of its calls.
 class Timed final : public Listener {
  public:
   explicit Timed(std::shared_ptr<Listener> listener) : listener_(std::move(listener)) {}
@@ -85,7 +85,7 @@ class Timed final : public Listener {
   std::int64_t computed_ = 0;
 };
 
-/// Watches and does nothing: what measuring itself costs.
+/// Does nothing: measures the cost of the measurement itself.
 class Nothing final : public Listener {
  public:
   explicit Nothing(ListenerScope scope) : scope_(scope) {}
@@ -102,8 +102,7 @@ std::set<std::string> threads() {
   return all;
 }
 
-/// @param watched  of worker and merged scope. @param thread  that works for the listener beside them; "":
-/// none.
+/// @param watched  of worker and merged scope. @param thread  that works for the listener; "": none.
 void measure(const char* name, std::shared_ptr<Listener> merged, std::shared_ptr<Listener> ofWorkers,
              const std::string& thread, std::int64_t batch, std::int64_t epochs) {
   auto data = noise(60, batch);
@@ -127,7 +126,7 @@ void measure(const char* name, std::shared_ptr<Listener> merged, std::shared_ptr
 }
 
 #ifdef MUSTER_WITH_PAGE
-/// A process that looks on as a browser does.
+/// Starts a process that reads the page like a browser.
 pid_t lookOn(const PageListener& page) {
   const auto address = page.address();
   const auto request =

@@ -2,7 +2,7 @@
 
 #include "tests/bench/kernel_trace.h"
 
-// In builds without CUPTI's headers.
+// Used in builds without CUPTI's headers.
 
 namespace muster::bench {
 

@@ -16,18 +16,18 @@ namespace muster::bench {
 
 struct Workload {
   std::string name, title;
-  std::int64_t batch = 0;    ///< examples a step
-  std::int64_t batches = 0;  ///< a worker and epoch
-  /// Multiplications and additions of a training step, an example: those of convolutions and matrix products,
-  /// forward, of the weights' and of the inputs' gradients, without the input gradient of a first layer.
-  /// Winograd's algorithm needs fewer, so a share of the machine's peak may exceed 1.
+  std::int64_t batch = 0;    ///< examples per step
+  std::int64_t batches = 0;  ///< per worker and epoch
+  /// Multiplications and additions per example of a training step: convolutions and matrix products of the
+  /// forward pass, the weights' gradients and the inputs' gradients, without the input gradient of a first
+  /// layer. Winograd's algorithm needs fewer, so a share of the machine's peak may exceed 1.
   double operations = 0;
   std::function<std::unique_ptr<Network>(Context&)> network;
   std::function<InMemoryDataSetIterator(std::int64_t batches, std::int64_t batch)> data;
-  bool convolutional = false;  ///< measured with AVX2 alone, too
+  bool convolutional = false;  ///< also measured with AVX2 only
 };
 
-/// All, in the order of the tables.
+/// All workloads, in the order of the tables.
 const std::vector<Workload>& workloads();
 
 /// @throws std::invalid_argument listing the names, if there is none of this name.

@@ -15,7 +15,7 @@ namespace {
 
 using namespace muster;
 
-/// MNIST where it is at hand, generated digits elsewhere.
+/// MNIST if available, otherwise generated digits.
 std::unique_ptr<DataSetIterator> digits() {
   constexpr std::int64_t kExamples = 5000;  // not a multiple of the batch: the last round is a partial one
   if (std::getenv("MUSTER_DATA_DIR") != nullptr) {
@@ -25,7 +25,7 @@ std::unique_ptr<DataSetIterator> digits() {
   return std::make_unique<GeneratedDigitsIterator>(128, kExamples, /*seed=*/12345, /*train=*/true);
 }
 
-/// A strategy of the program's own: replicas move half of the way to their mean, which the user's model gets.
+/// A user-defined strategy: replicas move halfway to their mean, and the user's model gets the mean.
 struct HalfWay {
   void validate() const {}
   std::unique_ptr<Strategy> make() const;

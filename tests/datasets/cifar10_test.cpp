@@ -36,7 +36,7 @@ std::string record(int label, int red, int green, int blue) {
   return bytes;
 }
 
-/// A file as long as a published one: `beginning`, then records of zeros, which take no room on the disk.
+/// A file as long as a published one: `beginning`, then zeros, which take no space on the disk.
 void writeBatch(const fs::path& path, const std::string& beginning = "", std::int64_t bytes = kFileBytes) {
   fs::create_directories(path.parent_path());
   test::writeFile(path, beginning);

@@ -20,7 +20,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A process that takes the lock, says so, and holds it until it is killed.
+/// A process that takes the lock, reports it, and holds it until it is killed.
 class Holder {
  public:
   explicit Holder(const std::filesystem::path& directory) {

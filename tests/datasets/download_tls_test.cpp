@@ -26,8 +26,7 @@ void must(bool done) {
   if (!done) throw std::runtime_error("test server: it cannot be started");
 }
 
-/// A server on 127.0.0.1 that answers each request with "content", by TLS, with a certificate that it has
-/// signed itself.
+/// A TLS server on 127.0.0.1 with a self-signed certificate, which answers each request with "content".
 class TlsServer {
  public:
   TlsServer() : context_(::SSL_CTX_new(::TLS_server_method()), &::SSL_CTX_free) {
@@ -44,7 +43,7 @@ class TlsServer {
     thread_ = std::jthread([this] { serve(); });
   }
   ~TlsServer() {
-    ::shutdown(listener_, SHUT_RDWR);  // ends the accept that the thread waits in
+    ::shutdown(listener_, SHUT_RDWR);  // wakes the thread that waits in accept
     thread_.join();
     ::close(listener_);
   }
@@ -91,7 +90,7 @@ class TlsServer {
 };
 
 TEST_CASE("a server whose certificate is signed by no authority is not believed") {
-  std::signal(SIGPIPE, SIG_IGN);  // the client ends the connection while the server writes
+  std::signal(SIGPIPE, SIG_IGN);  // the client closes the connection while the server writes
   const test::Environment direct{"no_proxy", "127.0.0.1"};
   const test::TemporaryDirectory directory;
   TlsServer server;

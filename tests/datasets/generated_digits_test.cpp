@@ -106,7 +106,8 @@ TEST_CASE("batches are as those of MNIST, training images shuffled and test imag
   CHECK(labelsOf(test, 0) == labelsOf(test, 1));
 }
 
-/// Softmax regression by gradient descent, one image at a time; the share of test images that it reads right.
+/// Softmax regression by gradient descent, one image at a time. @return the share of test images that it
+/// classifies correctly.
 double linearAccuracy(const ImageSet& train, const ImageSet& test) {
   std::vector<float> weights(10 * kPixels);
   const auto scores = [&](std::span<const std::uint8_t> image) {

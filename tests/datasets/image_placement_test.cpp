@@ -66,7 +66,7 @@ TEST_CASE("each of several GPUs needs the room, and half of what is free is for 
   check(choosePlacement(Wish::Auto, kTwo, 50 * kMega + 1), MemoryPlacement::Host, DType::UInt8,
         "images: on the CPU, each batch sent as bytes, as 50 MB are more than half of the 100 MB that are "
         "free on cuda:1");
-  // Who asks for it gets it, or is told what did not fit.
+  // An explicit wish is granted even beyond the free memory.
   CHECK(choosePlacement(Wish::Device, kTwo, 101 * kMega).placement == MemoryPlacement::Device);
 }
 

@@ -29,8 +29,7 @@ using test::HttpServer;
 using test::thrown;
 
 // Two sets whose files share a name: the sums of "letters" are of contents, those of "numbers" of gzip files.
-// All sums are of Python's hashlib, and the packed file is of its gzip.compress(b"first of the numbers",
-// mtime=0).
+// Python's hashlib computed all sums, and gzip.compress(b"first of the numbers", mtime=0) the packed file.
 constexpr std::array<PublishedFile, 1> kLettersFile{{{"one.gz", "8b04d5e3775d298e78455efc5ca404d5"}}};
 constexpr std::array<PublishedFile, 1> kNumbersFile{{{"one.gz", "60db0cdb700fd7140dbd586e325f2d7b"}}};
 const std::string kLetters = "first";

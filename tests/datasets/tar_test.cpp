@@ -48,7 +48,7 @@ TEST_CASE("an archive gives its regular files in order, packed or not") {
   CHECK(read(bytesOf(tarEnd())).empty());
 }
 
-// `tar --format=gnu` ends the magic with two spaces, and keeps times where ustar has a name's prefix.
+// `tar --format=gnu` ends the magic with two spaces, and stores times in ustar's field for the name's prefix.
 TEST_CASE("GNU's own header is read") {
   auto header = tarEntry("b", "12345");
   header.replace(257, 8, std::string("ustar  \0", 8));

@@ -1,4 +1,4 @@
-// What the C++ blocks of the pages find declared; a page names what it needs ("tested: with model train").
+// Declarations for the pages' C++ blocks; a page names those it needs ("tested: with model train").
 #pragma once
 
 #include <doctest/doctest.h>
@@ -32,7 +32,7 @@
 namespace muster_pages {
 using namespace muster;
 
-/// A block runs in an empty directory of its own.
+/// Runs a block in a new empty directory.
 class Sandbox {
  public:
   Sandbox() { std::filesystem::current_path(directory_.path()); }
@@ -43,7 +43,7 @@ class Sandbox {
   test::TemporaryDirectory directory_;
 };
 
-/// Takes the place of the library's: a few drawn digits, so that a page's program reads and fetches no files.
+/// Replaces the library's iterator by a few generated digits, so that a page's program needs no files.
 class MnistDataSetIterator : public GeneratedDigitsIterator {
  public:
   MnistDataSetIterator(std::int64_t batch, bool train, std::uint64_t seed)
@@ -98,14 +98,14 @@ struct with_batch {
 struct with_resnet18 {
   with_resnet18();
 };
-/// An input of 30 examples with 5 numbers, and a gradient of what comes out of two units.
+/// An input of 30 examples with 5 numbers, and a gradient of the outputs of two units.
 struct with_input {
   Tensor input = Tensor::zeros({30, 5});
   Tensor gradOutput = Tensor::zeros({30, 2});
 };
 
 #ifdef MUSTER_PAGES_ONNX
-/// A layer that the library does not have, as far as an exporter reads it.
+/// A layer that the library does not have, with the members that an exporter reads.
 struct with_Elu {
   struct Elu {
     static constexpr std::string_view kType = "elu";

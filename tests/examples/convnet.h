@@ -14,7 +14,7 @@ class Convnet : public Sandbox {
 
   Convnet() : Sandbox(kExecutable) {}
 
-  /// On a few digits that the program draws, and without pinning, as other tests run beside this one.
+  /// Runs on a few generated digits, unpinned, because other tests run concurrently.
   Outcome runSmall(std::vector<std::string> more = {}) const { return run(small(std::move(more))); }
   static std::vector<std::string> small(std::vector<std::string> more) {
     std::vector<std::string> arguments{"--data",        "generated", "--examples", "600",

@@ -38,7 +38,7 @@ TEST_CASE("what was asked for, and the CPU, of which nothing is said") {
 TEST_CASE("without a GPU nothing is said of one") {
   if (availableDevices().size() > 1) return skip("there is a GPU");
   CHECK(choose({}).devices == std::vector{Device::cpu()});
-  const auto notice = choose({}).notice;  // of a driver that is there all the same, if any
+  const auto notice = choose({}).notice;  // about an installed driver, if any
   CHECK_MESSAGE((notice.empty() || notice == "device: cpu: " + whyNoCuda()), notice);
 }
 
@@ -55,7 +55,7 @@ TEST_CASE("the first GPU is used without being asked for, and is named") {
   CHECK(asked.notice.empty());
 }
 
-/// A machine with GPUs that cannot be used, but for those with "" instead of a reason.
+/// A machine with one GPU per reason why it cannot be used; "": usable.
 MachineGpus machineWith(std::vector<std::string> reasons) {
   MachineGpus machine;
   machine.whyNone = "nobody knows";
@@ -134,7 +134,7 @@ TEST_CASE("lists that are none, and devices that are not there, are refused by n
   CHECK(refusal<InvalidArgument>("gpu") == "--device gpu: device: expected cpu, cuda or cuda:N, got \"gpu\"");
   CHECK(refusal<InvalidArgument>("cuda:0,") ==
         "--device cuda:0,: device: expected cpu, cuda or cuda:N, got \"\"");
-  CHECK(refusal<InvalidArgument>("").starts_with("--device : device: "));  // a variable that was not set
+  CHECK(refusal<InvalidArgument>("").starts_with("--device : device: "));  // an unset variable
   CHECK(refusal<InvalidArgument>("cuda:1,cuda:1") ==
         "--device cuda:1,cuda:1: device: cuda:1 is named twice in \"cuda:1,cuda:1\"");
   CHECK(refusal<InvalidArgument>("cuda:0,cpu") ==

@@ -61,7 +61,7 @@ TEST_CASE("a new head is trained on weights that stay as they are") {
   CHECK(changed == 2);
   CHECK(apart(*before.find("fc.weight"), *after.find("fc.weight")) > 0.01);
 
-  // The file of one run begins another one, whose backbone learns, too.
+  // Another run starts from the first run's file and also trains the backbone.
   const auto again = program.run({"--weights", "fine-tuned.safetensors", "--examples", "200", "--epochs", "1",
                                   "--backbone-rate", "0.1", "--model", "again.safetensors"});
   CAPTURE(again.err);
@@ -70,7 +70,7 @@ TEST_CASE("a new head is trained on weights that stay as they are") {
   CHECK(apart(*before.find("conv1.weight"),
               *readSafetensors(program.directory / "again.safetensors").find("conv1.weight")) > 0);
 
-  // All that does not fit is told.
+  // The error names everything that does not fit.
   Safetensors broken = after;
   std::erase_if(broken.tensors, [](const auto& tensor) { return tensor.name == "bn1.weight"; });
   broken.add("bn1.scale", Tensor::zeros({8}));

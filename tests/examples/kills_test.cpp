@@ -1,5 +1,5 @@
-// kill -9 at random moments: what is resumed ends with the bits of a run that was never killed.
-// MUSTER_KILLS says how many (default 20), MUSTER_TEST_SEED draws the moments.
+// kill -9 at random moments: resumed runs end with the bits of a run that was never killed. MUSTER_KILLS is
+// the number of kills (default 20), MUSTER_TEST_SEED the seed of the moments.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -59,7 +59,7 @@ TEST_CASE("killed at random moments and resumed, the training ends with the same
     REQUIRE(undisturbed.run(arguments(rules[r], {"--model", "whole"})).exit == 0);
     const std::chrono::duration<double> whole = Clock::now() - begin;
     const std::string bits = readFile(undisturbed.directory / "whole");
-    // Moments up to a while after the end of a run: some of them end, and a new training begins.
+    // Moments until shortly after the end of a run: some runs finish, and a new training begins.
     std::uniform_real_distribution<double> moment(0, 1.3 * whole.count());
     while (killed < kills * (r + 1) / rules.size()) {
       const Convnet convnet;
@@ -73,7 +73,7 @@ TEST_CASE("killed at random moments and resumed, the training ends with the same
         CAPTURE(outcome.err);
         CAPTURE(killed);
         if (outcome.exit == -SIGKILL) {
-          ended = false;  // unless it had ended just before
+          ended = false;  // unless it ended just before
           ++killed;
           inWriting +=
               holdsTemporary(namesIn(checkpoints)) || holdsTemporary(convnet.directory.names()) ? 1 : 0;

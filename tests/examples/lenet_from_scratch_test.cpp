@@ -17,7 +17,7 @@ namespace {
 using test::contains;
 using test::readFile;
 
-/// The program lenet_from_scratch on digits that it draws.
+/// The program lenet_from_scratch on generated digits.
 class LenetFromScratch : public test::Sandbox {
  public:
   LenetFromScratch() : Sandbox(MUSTER_LENET_FROM_SCRATCH) {}
@@ -27,8 +27,8 @@ class LenetFromScratch : public test::Sandbox {
     return run(std::move(more));
   }
 
-  /// What three steps have made of the parameters: two of 14 examples, and one of 2, where the third device
-  /// gets none.
+  /// The parameters after three steps: two with 14 examples, and one with 2, of which the third device gets
+  /// none.
   std::filesystem::path threeSteps(int devices, int seed, const std::string& device = "cpu") const {
     const auto path =
         directory.path() / fmt::format("{}-devices-{}-seed-{}.safetensors", devices, device, seed);
@@ -56,7 +56,7 @@ double relativeDifference(const Safetensors& a, const Safetensors& b) {
   return std::sqrt(difference / norm);
 }
 
-/// The number behind `label` in the last line that has one.
+/// The number after `label` in the last line that contains it.
 double lastNumber(const std::string& text, const std::string& label) {
   const auto at = text.rfind(label);
   REQUIRE(at != std::string::npos);
@@ -85,8 +85,8 @@ TEST_CASE("it trains, says what it does, and saves the parameters") {
   CHECK(file.find("dense2.bias")->shape() == Shape{10});
 }
 
-// The file's names and shapes are those of the same network made of the library's layers, so another program
-// can go on with it.
+// The file has the names and shapes of the same network built from the library's layers, so another program
+// can continue with it.
 TEST_CASE("the file holds what was trained: the library's layers read as many digits right with it") {
   const LenetFromScratch lenet;
   const auto run = lenet.train({"--examples", "600", "--epochs", "2", "--model", "lenet.safetensors"});
@@ -113,9 +113,9 @@ TEST_CASE("the file holds what was trained: the library's layers read as many di
   CHECK(lastNumber(run.out, "validation accuracy ") > 0.15);
 }
 
-// A number that ReLU cuts at 0 may lie a rounding error above it for one split of the batch and below for
-// another, and then its gradient is there or not. That is rare, and no seed can be trusted to be free of it
-// on every processor, so one of three may differ by that much.
+// An input of ReLU near 0 may be positive for one split of the batch and negative for another, due to
+// rounding; then its gradient passes in only one of them. This is rare, but no seed avoids it on every
+// processor, so one of three may differ by that much.
 TEST_CASE("one device, two and three take the same steps") {
   const LenetFromScratch lenet;
   for (const int devices : {2, 3}) {

@@ -36,7 +36,7 @@ void checkTraining(const json::object& results) {
   CHECK(results.at("peakMemoryBytes").as_int64() > 10'000'000);
   const auto& workers = results.at("workers").as_array();
   REQUIRE(workers.size() == 2);
-  // Five batches an epoch, the last of 88: the first worker has 128 + 128 + 88 examples of them.
+  // Five batches per epoch, the last of 88: the first worker gets 128 + 128 + 88 examples.
   CHECK(workers[0].at("batches").as_int64() == 6);
   CHECK(workers[0].at("examples").as_int64() == 688);
   CHECK(workers[1].at("examples").as_int64() == 512);
@@ -84,7 +84,7 @@ TEST_CASE("it trains, says what it does, saves the model and writes the results"
 
 TEST_CASE("a report shows curves, the confusion matrix and the mistakes") {
   const Convnet convnet;
-  // Hardly trained, so that there are more mistakes than are shown: 80.
+  // Hardly trained, so that there are more mistakes than the 80 that are shown.
   const auto run = convnet.runSmall({"--epochs", "1", "--lr", "1e-6", "--report", "new/report", "--quiet"});
   CHECK(run.exit == 0);
   CHECK(run.err.empty());

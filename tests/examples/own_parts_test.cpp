@@ -7,7 +7,7 @@
 #include "muster/core/io/safetensors.h"
 #include "tests/examples/sandbox.h"
 
-// The programs that show a layer, a model and a strategy of one's own.
+// The programs with a user-defined layer, model and strategy.
 
 namespace muster {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 using test::contains;
 using test::Sandbox;
 
-/// The lines without what is in brackets: whether workers are pinned depends on what else this machine does.
+/// The lines without text in brackets: whether workers are pinned depends on other programs.
 std::string withoutPinning(std::string text) {
   for (auto open = text.find('('); open != std::string::npos; open = text.find('(', open))
     text.erase(open, text.find(')', open) - open + 1);
@@ -46,7 +46,7 @@ TEST_CASE("a layer of one's own is checked, learns, is saved and loaded") {
       run.out.ends_with("saved and loaded: own-layer.safetensors; its outputs are the same, bit for bit\n"));
   const auto file = readSafetensors(program.directory / kFiles[0]);
   REQUIRE(file.find("tanhskip1.alpha") != nullptr);
-  CHECK(file.find("tanhskip1.alpha")->data<float>()[0] != 0.5f);  // it has learnt
+  CHECK(file.find("tanhskip1.alpha")->data<float>()[0] != 0.5f);  // the layer was trained
   CHECK(file.find("tanhskip2.weight")->shape() == Shape{64, 64});
 }
 

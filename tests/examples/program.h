@@ -19,7 +19,7 @@ struct Outcome {
   std::string err;  ///< standard error
 };
 
-/// How a program is started: in its own directory, with this process's environment and what is given here.
+/// How to start a program: in its own directory, with this process's environment and these settings.
 struct Launch {
   std::filesystem::path directory;
   std::vector<std::string> arguments = {};
@@ -28,7 +28,7 @@ struct Launch {
   std::filesystem::path terminal = {};            ///< standard error goes there; empty: to a file
 };
 
-/// A program that runs while the test goes on; it is killed with the object, or with the test.
+/// A program that runs concurrently with the test; it is killed with the object, or with the test.
 class Program {
  public:
   Program(const std::filesystem::path& executable, const Launch& launch);
@@ -36,13 +36,13 @@ class Program {
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
-  /// Waits until standard output or error hold `text`. @return false if the program ends without, or after
-  /// two minutes.
+  /// Waits until standard output or error contain `text`. @return false if the program ends before that, or
+  /// after two minutes.
   bool awaitText(const std::string& text);
   void signal(int number) const;
-  /// Waits for its end, so long at most. @return whether it has ended.
+  /// Waits up to `time` for its end. @return whether it has ended.
   bool endsWithin(std::chrono::duration<double> time);
-  /// Sends different signals to its main thread, which handles them all before it does anything else.
+  /// Sends different signals to its main thread, which handles all of them before it continues.
   void signalTogether(std::initializer_list<int> numbers);
   /// Waits for its end.
   Outcome wait();
@@ -55,7 +55,7 @@ class Program {
   std::optional<int> status_;  // once it has ended
 };
 
-/// Whether a program is where this build has it: a build that was packed and brought along has tests alone.
+/// Whether a program of this build exists: a packed build contains only tests.
 bool isHere(const std::filesystem::path& executable);
 
 /// Runs a program to its end.

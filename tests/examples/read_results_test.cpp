@@ -21,7 +21,7 @@ using namespace muster;
 using test::readFile;
 using test::TemporaryDirectory;
 
-/// What the script prints for a path; nothing where Python lacks `package`, and the case is skipped.
+/// The script's output for a path; if Python lacks `package`, "" and the case is skipped.
 std::string printed(const TemporaryDirectory& directory, const std::string& path, const char* package) {
   const char* const chosen = std::getenv("MUSTER_PANDAS_PYTHON");
   const std::string python = chosen ? chosen : "python3";

@@ -19,8 +19,8 @@ namespace {
 using test::contains;
 using test::readFile;
 
-/// The program on a few digits that it draws, with a narrow network, and without pinning, as other tests run
-/// beside this one.
+/// The program on a few generated digits, with a narrow network, unpinned, because other tests run
+/// concurrently.
 class Resnet18Fashion : public test::Sandbox {
  public:
   Resnet18Fashion() : Sandbox(MUSTER_RESNET18_FASHION) {}
@@ -50,7 +50,7 @@ TEST_CASE("it trains with two workers, tests each epoch, saves and writes a repo
   CHECK(contains(run.err, "epoch 1/2: "));
   CHECK(contains(run.err, "epoch 2/2: "));
   CHECK(contains(run.out, "\nepoch  training loss  test accuracy, %  seconds\n1 "));
-  // Saved first, so that a report that fails does not lose the network.
+  // The network is saved first, so that a failing report does not lose it.
   CHECK(contains(run.out, "\nsaved: net.safetensors; loaded again, it gives the same outputs, "));
   CHECK(contains(readFile(program.directory / "report" / "confusion.txt"), "generated digits (not MNIST)"));
 #ifdef MUSTER_WITH_PAGE
@@ -71,7 +71,7 @@ TEST_CASE("it trains with two workers, tests each epoch, saves and writes a repo
                  fmt::format("test accuracy {:.4f}",
                              result.at("epochs").as_array().back().at("testAccuracy").to_number<double>())));
 
-  // What is in the file reads as many digits right as the program has said.
+  // The network in the file has the accuracy that the program printed.
   const auto network = Network::load(program.directory / "net.safetensors");
   CHECK(network->epoch() == 2);
   CHECK(network->iteration() == 12);  // 12 batches an epoch, for two workers

@@ -1,4 +1,4 @@
-// Stands before the C library: its functions call the real ones, or fail.
+// Intercepts functions of the C library: calls the real ones, or fails.
 #include "tests/faults/failing_calls.h"
 
 #include <dirent.h>
@@ -32,7 +32,7 @@ struct Armed {
 
 Armed armed;  // written while `active` is false
 std::atomic<bool> active{false};
-std::atomic<long> before{0}, left{0};  // calls until it fails, and how often it fails then
+std::atomic<long> before{0}, left{0};  // calls before the first failure, and number of failures
 std::atomic<long> failed{0};
 std::atomic<long> clockCalls{0};
 bool clockRunsBack = false;
@@ -149,7 +149,7 @@ int fsync(int descriptor) {
   return fails("fsync", descriptor) ? -1 : call(descriptor);
 }
 
-/// As Linux does: the descriptor is closed, whatever is said.
+/// As on Linux, the descriptor is closed even if the call fails.
 int close(int descriptor) {
   static const auto call = real<int (*)(int)>("close");
   if (!fails("close", descriptor)) return call(descriptor);

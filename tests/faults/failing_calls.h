@@ -2,8 +2,8 @@
 
 namespace muster::test {
 
-/// Calls of the C library that fail on purpose, by a shared library that stands before it. A program that is
-/// linked with it uses this object; one that is started with it in LD_PRELOAD reads MUSTER_FAILING_CALLS:
+/// Makes calls of the C library fail on purpose, with a shared library that intercepts them. A program linked
+/// with this library uses this object; a program started with it in LD_PRELOAD reads MUSTER_FAILING_CALLS:
 /// "<name>,<nth>,<error>,<times>,<under>".
 ///
 /// Names: open, read, write, fsync, close, rename, mkdir, opendir, flock, fchmod, unlink, fstat, thread
@@ -13,22 +13,23 @@ struct FailingCall {
   const char* name;
   long nth = 0;    ///< counted from 0
   int error = 0;   ///< errno
-  long times = 1;  ///< that many in a row; below 0: from there on, always
+  long times = 1;  ///< number of failures in a row; below 0: all from there on
   const char* under = "/";
 };
 
 }  // namespace muster::test
 
 extern "C" {
-/// From here on; nullptr: none fails. Any thread may call them meanwhile. Counts anew.
+/// Sets the failing call from now on and restarts counting; nullptr: no failure. Any thread may make calls
+/// meanwhile.
 void musterFailCalls(const muster::test::FailingCall* call);
-/// How many have failed since.
+/// Number of failed calls since then.
 long musterFailedCalls();
 }
 
 namespace muster::test {
 
-/// While it lives, the call fails.
+/// Makes the call fail during its lifetime.
 class FailingCalls {
  public:
   explicit FailingCalls(const FailingCall& call) { musterFailCalls(&call); }

@@ -1,5 +1,5 @@
-// The convnet on a machine that limits it: no home, no temporary directory, no locale, a clock that runs
-// back, few descriptors, few threads, cores that are taken away.
+// The convnet on a limited machine: no home, no temporary directory, no locale, a clock that runs backwards,
+// few descriptors, few threads, fewer cores.
 #include <doctest/doctest.h>
 
 #include <sched.h>
@@ -40,7 +40,7 @@ const std::string& undisturbed() {
   return bits;
 }
 
-/// The same by a line for the shell in which "$@" is the training.
+/// The same with a shell command in which "$@" is the training.
 Outcome runBy(const Convnet& convnet, const std::string& line, const Environment& environment = {}) {
   Launch launch = convnet.launch(kTraining);
   launch.arguments.insert(launch.arguments.begin(), {"-c", line, "sh", Convnet::kExecutable});
@@ -57,7 +57,7 @@ void checkTrains(const std::string& line, const Environment& environment = {}) {
   CHECK((readFile(convnet.directory / "model") == undisturbed()));
 }
 
-/// Either it trains, or it ends with one line that has `words`; never otherwise.
+/// Checks that it either trains or ends with one line that contains `words`.
 /// @return whether it trained.
 bool trainsOrSays(const std::string& line, const std::string& words, const Environment& environment = {}) {
   CAPTURE(line);
@@ -69,8 +69,7 @@ bool trainsOrSays(const std::string& line, const std::string& words, const Envir
     CHECK((readFile(convnet.directory / "model") == undisturbed()));
     return true;
   }
-  // The system could not load the program's libraries, of which optional modules bring more: it did not
-  // begin.
+  // The system could not load the program's libraries (optional modules have many), so it did not start.
   if (outcome.exit == 127 && contains(outcome.err, "error while loading shared libraries")) return false;
   CHECK(outcome.exit > 0);
   CHECK(contains(outcome.err, words));

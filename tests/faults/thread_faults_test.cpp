@@ -1,4 +1,4 @@
-// Threads that the system does not start: each of them, and all from one on.
+// The system refuses to start threads: each one, and all from one on.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -24,7 +24,8 @@ using namespace muster::test;
 
 namespace {
 
-/// Calls `call` with each of its threads refused, and with all from each on. @return how many were refused.
+/// Calls `call` with each of its threads refused, and with all threads from each on refused. @return the
+/// number of refusals.
 /// @param expected  the error's words before and after the thread's name.
 template <typename Call>
 long refuseEach(Call call, const std::string& before) {
@@ -130,7 +131,7 @@ TEST_CASE("a checkpoint is written by the training itself where no thread can be
 TEST_CASE("cores that were taken away: the worker is not pinned, and that is said") {
   ToyModel model;
   auto wrapper = toyWrapper(model, 1).pinThreads(true).build();
-  if (!contains(wrapper.plan(), "pinned to core")) return;  // others have taken all cores
+  if (!contains(wrapper.plan(), "pinned to core")) return;  // other programs have taken all cores
   LogLines log;
   auto data = twosAndSixes();
   const FailingCalls calls({.name = "affinity", .error = EINVAL, .times = -1});

@@ -1,4 +1,4 @@
-// Checkpoints: a training goes on from the numbers in one, or says why it cannot.
+// Checkpoints: a training continues from a checkpoint, or reports why it cannot.
 #include <algorithm>
 #include <boost/json/value.hpp>
 
@@ -26,7 +26,7 @@ MultiLayerConfiguration configuration() {
   return {.updater = Nesterovs{.learningRate = 0.1}, .inputShape = {6}, .layers = {Output{.classes = 4}}};
 }
 
-/// Rules that leave different things in a checkpoint.
+/// Rules with different state in a checkpoint.
 std::vector<AnyStrategy> rules() {
   return {Averaging{.frequency = 2, .updaterState = UpdaterState::Keep},
           OverlappedAveraging{.frequency = 2, .delay = 1, .rate = 0.7, .momentum = 0.5},
@@ -45,7 +45,7 @@ void train(Network& network, const AnyStrategy& rule, Listeners listeners) {
   wrapper.fit(data, 1);
 }
 
-/// Which rule a file is of, by the words in it.
+/// The rule of a file, recognised by its text.
 AnyStrategy ruleOf(ByteSpan bytes) {
   for (const auto& rule : rules())
     if (textOf(bytes).find(rule.make()->describe()) != std::string_view::npos) return rule;
@@ -66,7 +66,7 @@ void run(ByteSpan bytes) {
     try {
       std::rethrow_exception(error.cause());
     } catch (const InvalidArgument&) {
-    } catch (const NonFiniteScore&) {  // of hostile parameters
+    } catch (const NonFiniteScore&) {  // caused by hostile parameters
     }
   } catch (const NonFiniteScore&) {
   }

@@ -1,5 +1,5 @@
-// Command lines of the examples: the first byte says of which, the others are its arguments, with a zero
-// between two.
+// Command lines of the examples: the first byte selects the program, the others are its arguments, separated
+// by zeros.
 #include <algorithm>
 #include <array>
 

@@ -1,4 +1,5 @@
-// Network configurations as JSON: what is read is written to the same, laid out, and run if it is small.
+// Network configurations as JSON: a configuration that is read is written back identically, laid out, and run
+// if small.
 #include <boost/json/value.hpp>
 #include <cstring>
 

@@ -16,14 +16,14 @@ struct Container {
   static std::optional<Container> in(ByteSpan bytes);
   Bytes bytes() const;
 
-  /// Gives the tensors, in order, the offsets that their shapes and types ask for, and the file so many bytes
-  /// of data. A tensor that is too large for a test keeps its offsets.
+  /// Sets the tensors' offsets in order, according to their shapes and types, and resizes the data. A tensor
+  /// that is too large for a test keeps its offsets.
   void settleOffsets();
-  /// Gives the tensors the checksums of what they hold.
+  /// Sets the tensors' checksums.
   void settleChecksums();
   /// Changes a number among the data, as an int64 or a double.
   void mutateData(Draw& draw);
-  /// Likewise, of a tensor whose name begins so.
+  /// Likewise, in a tensor whose name begins with `prefix`.
   void mutateTensor(std::string_view prefix, Draw& draw);
 };
 

@@ -52,7 +52,7 @@ std::vector<Bytes> seeds() {
           input(0, "1,2,0\n3,4,1\n"), input(15, "x;z;y\n1;2;0.5\n"), input(19, "\xEF\xBB\xBFy,x\na,1\nb,2")};
 }
 
-/// Puts in what a table is made of, and numbers at the edges of what is read.
+/// Inserts parts of tables, and numbers at the limits of the reader.
 void mutate(Bytes& bytes, Draw& draw) {
   static constexpr auto kPieces = std::to_array<std::string_view>(
       {",",      ";",   "\n",  "\r\n",  "\r",     "\"",    "\"\"",  "\"a\nb\"", "0",           "-0",   "1e38",

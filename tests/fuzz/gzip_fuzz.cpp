@@ -1,4 +1,4 @@
-// gzip files: what is unpacked is what zlib unpacks, and no more than was allowed.
+// gzip files: the unpacked bytes equal zlib's, and do not exceed the limit.
 #include <zlib.h>
 
 #include <algorithm>
@@ -12,9 +12,9 @@
 namespace muster::fuzz {
 namespace {
 
-constexpr std::size_t kMost = 1 << 15;  // few bytes unpacked an input: many inputs
+constexpr std::size_t kMost = 1 << 15;  // small unpacked inputs, so that many inputs can run
 
-/// All members of a gzip file, unpacked by zlib; nothing if it refuses them, or they are over-long.
+/// All members of a gzip file, unpacked by zlib; empty if zlib rejects them or they are too long.
 std::optional<std::string> unpackedByZlib(ByteSpan bytes) {
   std::string all;
   while (!bytes.empty()) {
@@ -54,7 +54,7 @@ std::vector<Bytes> seeds() {
           bytesOf(test::gzip(text) + test::gzip("another")), bytesOf(test::gzip(std::string(kMost, 'a')))};
 }
 
-/// Packs other contents, and damages what stands around the compressed data.
+/// Packs other contents, and damages the bytes around the compressed data.
 void mutate(Bytes& bytes, Draw& draw) {
   auto contents = unpackedByZlib(bytes);
   if (contents && draw.oneIn(2)) {

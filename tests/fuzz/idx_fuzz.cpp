@@ -46,11 +46,11 @@ std::vector<Bytes> seeds() {
   constexpr std::uint32_t kHuge = 0xFFFFFFFF;
   return {joined(idx({2, 2, 3}, std::string(12, '\x7F')), idx({2}, std::string("\1\2"))),
           joined(idx({0, kHuge, kHuge}, ""),
-                 idx({0}, "")),  // was found: images of nothing, too large for a shape
+                 idx({0}, "")),  // found by fuzzing: images without elements, too large for a shape
           joined(idxHead(0x0E, {1, 2}) + std::string(16, '\0'), idxHead(0x0D, {2}) + std::string(8, '\0'))};
 }
 
-/// Writes hostile sizes into a header, sometimes with as many bytes behind it as they ask for.
+/// Writes hostile sizes into a header, sometimes followed by that many bytes.
 void mutateHead(Bytes& file, Draw& draw) {
   if (file.size() < 4) return mutateBytes(file, draw);
   if (draw.oneIn(4)) file[3] = static_cast<std::uint8_t>(draw.below(8));

@@ -12,7 +12,7 @@
 
 namespace muster::fuzz {
 
-/// A file in memory, given new contents by each input.
+/// A file in memory whose contents each input replaces.
 class FuzzedFile {
  public:
   FuzzedFile() : descriptor_(::memfd_create("input", MFD_CLOEXEC)) {
@@ -36,7 +36,7 @@ class FuzzedFile {
   std::filesystem::path path_;
 };
 
-/// Whether a reader took its file. Checks a refusal: a FileError that names the file.
+/// Whether a reader accepted its file. Checks that a refusal is a FileError that names the file.
 template <typename Read>
 bool isRead(const std::filesystem::path& path, const Read& read) {
   try {

@@ -1,5 +1,5 @@
-// A fuzzer of one target, MUSTER_FUZZ_TARGET, for Clang's libFuzzer. Its seeds are written where the first
-// argument is "--seeds" and the second a directory.
+// A fuzzer of one target, MUSTER_FUZZ_TARGET, for Clang's libFuzzer. With the arguments "--seeds DIRECTORY"
+// it writes its seeds there.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -38,7 +38,7 @@ extern "C" int LLVMFuzzerInitialize(int* argc, char*** argv) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {
     target().run({data, size});
-  } catch (const std::exception& error) {  // the sanitizers tell where it was thrown only if it is not caught
+  } catch (const std::exception& error) {  // sanitizers show where it was thrown only if uncaught
     std::fprintf(stderr, "%s\n", error.what());
     throw;
   }

@@ -1,4 +1,4 @@
-// Model files with the configurations in them: what is loaded is saved to the same file again.
+// Model files with their configurations: a loaded model is saved to an identical file.
 #include <boost/json/serialize.hpp>
 #include <boost/json/value.hpp>
 
@@ -14,7 +14,7 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr std::int64_t kSmall = 2048;  // elements of a network that is made for a test
+constexpr std::int64_t kSmall = 2048;  // elements of a test network
 
 void run(ByteSpan bytes) {
   static FuzzedFile file, again;
@@ -46,7 +46,7 @@ std::vector<Bytes> seeds() {
   return all;
 }
 
-/// The file of a network with another configuration, if that can be used; otherwise `file` with it.
+/// Mutates the configuration. Half of the time also replaces the file by that of such a network, if valid.
 void mutateConfiguration(Container& file, Draw& draw) {
   auto* const metadata = file.header.if_contains("__metadata__");
   if (!metadata || !metadata->is_object() || !metadata->get_object().contains("configuration")) return;

@@ -10,12 +10,12 @@
 
 namespace muster::fuzz {
 
-/// Small networks that have every layer, updater and schedule between them.
+/// Small networks that together have every layer, updater and schedule.
 std::vector<MultiLayerConfiguration> smallChains();
 ComputationGraphConfiguration smallGraph();
 
-/// Whether a network that is laid out is small enough to be trained here: tensors, values between layers and
-/// inputs have at most so many elements together.
+/// Whether a laid-out network is small enough to train here: tensors, activations and inputs have at most
+/// `most` elements in total.
 bool isSmall(const Network& network, std::int64_t most);
 
 /// The file that `Network::save` writes.

@@ -1,4 +1,5 @@
-// Run files of the program muster: what is read is written to the same again, and its rule can be made.
+// Run files of the program muster: a run that is read is written back identically, and its rule can be
+// created.
 #include "examples/muster/run_file.h"
 
 #include <boost/json/value.hpp>

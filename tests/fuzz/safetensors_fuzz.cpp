@@ -1,4 +1,4 @@
-// safetensors files: what is read is written to the same contents.
+// safetensors files: a file that is read is written back with the same contents.
 #include <algorithm>
 #include <cstring>
 

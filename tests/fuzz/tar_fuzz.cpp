@@ -1,4 +1,4 @@
-// tar archives: what is found lies inside the archive.
+// tar archives: found entries are inside the archive.
 #include "muster/datasets/tar.h"
 
 #include <fmt/format.h>
@@ -34,7 +34,7 @@ std::vector<Bytes> seeds() {
           bytesOf(tarEntry("b", std::string(600, 'b'), '0', "a/long/prefix") + tarEntry("c", "") + tarEnd())};
 }
 
-/// Gives a header the checksum of its bytes, in the first of its forms.
+/// Sets a header's checksum in its first form.
 void settleSum(std::span<std::uint8_t> header) {
   std::fill_n(header.begin() + kSum, 8, std::uint8_t{' '});
   std::uint64_t sum = 0;

@@ -23,22 +23,22 @@ class Draw {
   auto& of(Container& all) {
     return all[below(all.size())];
   }
-  /// A number at the edge of what some type holds, or a small one.
+  /// A number at the limit of some type, or a small one.
   std::int64_t hostile();
 
  private:
   std::uint64_t state_;
 };
 
-/// A reader of foreign bytes, under test.
+/// A reader of untrusted bytes, under test.
 struct Target {
   std::string_view name;
-  /// Gives the bytes to the reader. Returns if they are read, or refused with the error that the reader
-  /// documents and in words that can be printed. Throws otherwise.
+  /// Gives the bytes to the reader. Returns if the reader accepts them, or rejects them with its documented
+  /// error and printable text. Throws otherwise.
   void (*run)(ByteSpan bytes);
   /// Valid inputs.
   std::vector<Bytes> (*seeds)();
-  /// Changes an input within its format, so that what is wrong lies deep.
+  /// Changes an input within its format, so that errors are deep inside it.
   void (*mutate)(Bytes& bytes, Draw& draw);
 };
 
@@ -48,13 +48,13 @@ void mutateBytes(Bytes& bytes, Draw& draw);
 Bytes bytesOf(std::string_view text);
 std::string_view textOf(ByteSpan bytes);
 
-/// Throws std::logic_error, which no reader does: a defect is found.
+/// Reports a defect: throws std::logic_error, which no reader throws.
 [[noreturn]] void defect(const std::string& what);
 void expect(bool condition, std::string_view what);
-/// An error's text is shown to people.
+/// Checks that an error's text can be printed.
 void expectReadable(std::string_view message);
 
-/// All of them, each in a file of its own.
+/// All targets, each in its own file.
 namespace targets {
 extern const Target safetensors, model, checkpoint, configuration, idx, gzip, cifar, tar, text, csv,
     command_line, run_file;

@@ -1,4 +1,4 @@
-// Texts in UTF-8, plain or gzip, as char_lstm reads them: what is read is the text again.
+// Texts in UTF-8, plain or gzip, as char_lstm reads them: decoding and encoding gives the same text.
 #include "muster/datasets/text.h"
 
 #include <algorithm>
@@ -41,7 +41,7 @@ std::vector<Bytes> seeds() {
           bytesOf("\xEF\xBB\xBFGr\xC3\xBC\xC3\x9F\x65 \xE2\x82\xAC \xF0\x9F\x98\x80!"), bytesOf("")};
 }
 
-/// Puts in characters at the edges of what is valid, and just beyond.
+/// Inserts characters at the limits of validity, and just beyond.
 void mutate(Bytes& bytes, Draw& draw) {
   static constexpr auto kPieces = std::to_array<std::string_view>(
       {"\x7F",         "\xC2\x80",         "\xDF\xBF",         "\xE0\xA0\x80",     "\xED\x9F\xBF",

@@ -1,4 +1,4 @@
-// Cases that end in every way there is, for report_test.py. What they print is made up.
+// Cases that end in every possible way, for report_test.py. Their output is made up.
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -10,7 +10,7 @@
 
 #include "tests/support/skip.h"
 
-// Named as in the variable KIND, so that one program is many.
+// Whether the environment variable REPORT_SAMPLE contains this word: one program serves as several.
 static bool is(const char* kind) {
   const char* const given = std::getenv("REPORT_SAMPLE");
   return given != nullptr && std::string(given).find(kind) != std::string::npos;

@@ -1,4 +1,4 @@
-// Gradient accumulation: n batches a step equal the joined batch, by a model alone and by workers.
+// Gradient accumulation: n batches per step equal the joined batch, for a single model and for workers.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -19,11 +19,11 @@ using namespace muster::test;
 
 namespace {
 
-// Features, labels, rates and factors of dropout are small multiples of powers of 2, and so are the numbers
-// of examples: nothing is rounded, so sums in any order have the same bits.
+// Features, labels, rates, dropout factors and numbers of examples are small multiples of powers of 2, so
+// there is no rounding and sums in any order have the same bits.
 constexpr std::int64_t kExamples = 40, kInputs = 4, kOutputs = 2;
 
-/// The same numbers for each place, small integers.
+/// Small integers that depend only on the index.
 Tensor integers(const Shape& shape, std::int64_t factor) {
   Tensor tensor = Tensor::empty(shape);
   for (std::int64_t i = 0; i < tensor.elements(); ++i)
@@ -62,7 +62,7 @@ class Zeroed {
 }  // namespace
 
 TEST_CASE("fit: n batches a step are the joined batch, bit for bit, with dropout and a shorter last step") {
-  // 40 examples: batches of 4 by 4 make steps of 16, 16 and 8 examples; batches of 2 by 8, too.
+  // 40 examples: 4 batches of 4 per step give steps of 16, 16 and 8 examples; so do 8 batches of 2.
   Zeroed joined(1);
   auto whole = examples(16);
   joined->fit(whole);

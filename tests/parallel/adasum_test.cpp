@@ -15,9 +15,9 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr std::int64_t kWidth = 100;  // every one of four workers has a share
+constexpr std::int64_t kWidth = 100;  // each of four workers has a share
 
-/// Writes down the gain at each merge of a model without other state.
+/// Records the gain at each merge of a model without other state.
 std::shared_ptr<Listener> recordGain(std::vector<double>& gains) {
   struct Recorder final : Listener {
     explicit Recorder(std::vector<double>& g) : gains(g) {}
@@ -26,14 +26,14 @@ std::shared_ptr<Listener> recordGain(std::vector<double>& gains) {
       CHECK(e.values[1].name == "gain");
       gains.push_back(e.values[1].value);
       const Tensor& parameters = e.trainer.model().block(BlockKind::Parameters).values;
-      CHECK(e.bytes == static_cast<std::int64_t>(parameters.bytes()));  // on devices, too
+      CHECK(e.bytes == static_cast<std::int64_t>(parameters.bytes()));  // also on devices
     }
     std::vector<double>& gains;
   };
   return std::make_shared<Recorder>(gains);
 }
 
-/// Every bit of the model after two epochs. @param delayed  the steps sleep, each for another time.
+/// Every bit of the model after two epochs. @param delayed  the steps sleep for different times.
 template <typename T>
 std::vector<std::byte> train(const std::vector<ToyBatch>& batches, T strategy, int workers, int devices = 0,
                              bool delayed = false) {
@@ -52,7 +52,8 @@ std::vector<ToyBatch> different() {
 }  // namespace
 
 TEST_CASE("moves that are orthogonal are added up") {
-  // Learning rate 1 from 0: a move is the batch's value. Powers of two, so every product is exact.
+  // With learning rate 1 from 0, a move is the batch's value. The values are powers of two, so products are
+  // exact.
   for (const int workers : {2, 4, 8})
     for (const int devices : {0, 1, 2}) {
       CAPTURE(workers);

@@ -54,7 +54,7 @@ TEST_CASE("allReduce: the sum known in closed form, over devices and sizes") {
 TEST_CASE("allReduce writes into the tensors' memory, not into other handles") {
   Context context;
   const Tensor blocks[] = {Tensor::of({1, 2, 3, 4}, {4}), Tensor::of({10, 20, 30, 40}, {4})};
-  // Only the temporary handles are given; the views held elsewhere see the sum.
+  // Only temporary handles are passed; views held elsewhere see the sum.
   allReduce(std::vector{blocks[0].slice(1, {2}), blocks[1].slice(1, {2})}, context);
   CHECK(sameBits(blocks[0], Tensor::of({1, 22, 33, 4}, {4})));
   CHECK(sameBits(blocks[1], Tensor::of({10, 22, 33, 40}, {4})));
@@ -95,7 +95,7 @@ TEST_CASE("allReduce refuses handles to one memory, and what cannot be added") {
   Context context;
   auto tensors = gradients(3, 6);
   const Tensor before = cloneTensor(tensors[0]);
-  tensors[2] = tensors[0];  // what should have been a copy of the elements
+  tensors[2] = tensors[0];  // a handle instead of a copy
   CHECK_THROWS_WITH_AS(
       allReduce(tensors, context),
       "allReduce: tensors 0 and 2 share memory; each device needs memory of its own, as copyTo gives it",

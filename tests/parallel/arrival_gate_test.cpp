@@ -12,13 +12,13 @@ namespace {
 
 using Landing = std::vector<Arrival>;
 
-/// Workers arrive by these landings; what happens is written down.
+/// Two workers arrive in the order of these landings; logs the events.
 struct Course {
   explicit Course(std::vector<Landing> planned) : landings(std::move(planned)), gate(2) {
     next = landings.front();
     gate.beginEpoch(next);
   }
-  /// @return what `pass` does.
+  /// @return the result of `ArrivalGate::pass`.
   bool pass(int worker) {
     return gate.pass(
         worker, [&] { log += fmt("in", worker); }, [&] { return land(worker); },
@@ -54,7 +54,7 @@ TEST_CASE("landings come in their order, whoever arrives first") {
     CHECK(course.pass(1 - early));
     other.join();
     CHECK(course.done == 2);
-    // Worker 1 alone never lands before worker 0 has come.
+    // Worker 1 never lands before worker 0 has arrived.
     CHECK(course.log.find("in0") < course.log.find("land"));
     CHECK(course.log.find("out1") > course.log.find("land", course.log.find("land") + 1));
   }
@@ -75,7 +75,7 @@ TEST_CASE("when a worker that should arrive has ended, no worker waits for it") 
   other.join();
   CHECK(course.done == 0);
   CHECK(course.log == "in0 out0 ");
-  course.gate.beginEpoch(course.next);  // all take part again
+  course.gate.beginEpoch(course.next);  // all workers take part again
   std::jthread again([&] { CHECK(course.pass(0)); });
   CHECK(course.pass(1));
   again.join();

@@ -20,7 +20,7 @@ ArrivalPlan planOf(std::vector<double> speeds, std::int64_t iterations, double g
   return {.iterations = each, .speeds = std::move(speeds), .grace = grace, .staleness = staleness};
 }
 
-/// The workers of the first batches.
+/// The workers that get the first batches.
 std::string deals(const ArrivalPlan& plan, int count) {
   ArrivalOrder order(plan);
   std::string text;
@@ -28,8 +28,8 @@ std::string deals(const ArrivalPlan& plan, int count) {
   return text;
 }
 
-/// As in "2.00: 3 1 +0 >0": at time 2; batches that each worker had since the landing before; worker 0
-/// arrives; it goes on.
+/// For example "2.00: 3 1 +0 >0": time 2; batches per worker since the previous landing; worker 0 arrives and
+/// continues.
 std::string landing(ArrivalOrder& order) {
   order.land();
   std::string batches, who;
@@ -72,12 +72,12 @@ TEST_CASE("with fewer iterations a slow worker arrives with the fast one") {
 }
 
 TEST_CASE("arrivals within the grace land together") {
-  // They arrive at 1, 1.6 and 2.
+  // The workers arrive at 1, 1.6 and 2.
   CHECK(landings(planOf({2, 1.25, 1}, 2, 0.75), 1) == Landings{"1.75: 2 2 2 +0 >0 +1 >1"});
-  // Worker 0 goes on at 1.5 and arrives at 2.5, which is just too late for worker 1, who arrived at 2.
+  // Worker 0 continues at 1.5 and arrives at 2.5, just too late for worker 1, which arrived at 2.
   CHECK(landings(planOf({2, 1}, 2, 0.5), 3) ==
         Landings{"1.50: 2 2 +0 >0", "2.50: 2 0 +1 >1", "3.00: 0 1 +0 >0"});
-  // All have arrived at 2, and do not wait until 2.5.
+  // All workers have arrived at 2, so they do not wait until 2.5.
   for (const double grace : {1.5, kForever})
     CHECK(landings(planOf({2, 1}, 2, grace), 2) ==
           Landings{"2.00: 2 2 +0 >0 +1 >1", "4.00: 2 2 +0 >0 +1 >1"});
@@ -93,8 +93,8 @@ TEST_CASE(
 }
 
 TEST_CASE("a worker that has landed may still have to wait for the slowest") {
-  // At 1 worker 1 may go on (it has arrived once, worker 2 never), and worker 0, which has arrived twice,
-  // not.
+  // At time 1, worker 1 may continue (it has arrived once, worker 2 never); worker 0, which has arrived
+  // twice, may not.
   CHECK(landings(planOf({4, 1, 0.5}, 1, 0, 1), 3) ==
         Landings{"0.25: 1 1 1 +0 >0", "1.00: 1 0 0 +0 +1 >1", "2.00: 0 1 0 >0 +1 >1 +2 >2"});
 }

@@ -44,7 +44,7 @@ std::vector<std::byte> train(T strategy, int workers = 3, int devices = 0) {
   return stateBits(model);
 }
 
-/// What merged listeners are told.
+/// Records the events of a merged listener.
 class MergeListener final : public Listener {
  public:
   struct Merge {
@@ -69,13 +69,13 @@ std::string refusal(const AsynchronousOuter& options) {
 }  // namespace
 
 TEST_CASE("arrivals worked out by hand: a worker of double speed, half of each arrival's move") {
-  // p = 0, learning rate 0.5, values 2, 6, 2, 6; worker 0 has the first, third and fourth.
+  // p = 0, learning rate 0.5, values 2, 6, 2, 6; worker 0 gets the first, third and fourth.
   //   time 0.5: worker 0 is at 1: W = 0 + (1 - 0) / 2 = 0.5.
-  //   time 1: worker 0 is at 1.25: W = 0.5 + 0.75 / 2 = 0.875. Worker 1 is at 3, from 0, and W has moved
+  //   time 1: worker 0 is at 1.25: W = 0.5 + 0.75 / 2 = 0.875. Worker 1 is at 3, from 0, and W has changed
   //   twice:
   //           W = 0.875 + 3 / 2 = 2.375.
-  //   time 1.5: worker 0, from 0.875, is at 3.4375, and W has moved once: W = 2.375 + 2.5625 / 2 = 3.65625.
-  //   The end of the epoch: nothing arrives, and worker 1 takes W.
+  //   time 1.5: worker 0, from 0.875, is at 3.4375, and W has changed once: W = 2.375 + 2.5625 / 2 = 3.65625.
+  //   At the end of the epoch nothing arrives, and worker 1 takes W.
   for (const int devices : {0, 1, 2})
     for (const bool listens : {false, true}) {
       CAPTURE(devices);
@@ -97,12 +97,12 @@ TEST_CASE("arrivals worked out by hand: a worker of double speed, half of each a
 }
 
 TEST_CASE("momentum comes with every second arrival, classical and Nesterov, worked out by hand") {
-  // Two equal workers, rate 0.5, momentum 0.5, so each arrival moves W by a quarter of its move; values 2, 6,
-  // 2, 6, learning rate 0.5. Both begin at 0 and come to 1 and 3: W = 0.25, where worker 0 goes on; with
-  // worker 1 W = 1, D = 1.
-  //   Classical: worker 1 goes on from 1. Then 1.125 and 3.5; W = 1 + 0.875 / 4 = 1.21875;
+  // Two equal workers, rate 0.5, momentum 0.5, so each arrival moves W by a quarter of the worker's move;
+  // values 2, 6, 2, 6, learning rate 0.5. From 0 both train to 1 and 3: worker 0 gives W = 0.25 and continues
+  // from there; worker 1 gives W = 1, D = 1.
+  //   Classical: worker 1 continues from 1. Then 1.125 and 3.5; W = 1 + 0.875 / 4 = 1.21875;
   //     W = 1.21875 + 2.5 / 4 = 1.84375, and the momentum: W = 1.84375 + 0.5 D = 2.34375.
-  //   Nesterov: worker 1 goes on from 1 + 0.5 D = 1.5. Then 1.125 and 3.75; W = 1.21875;
+  //   Nesterov: worker 1 continues from 1 + 0.5 D = 1.5. Then 1.125 and 3.75; W = 1.21875;
   //     W = 1.21875 + 2.25 / 4 = 1.78125; W = 1.78125 + 0.5 = 2.28125.
   for (const bool nesterov : {false, true})
     for (const int devices : {0, 1, 2}) {
@@ -140,7 +140,7 @@ TEST_CASE("all together it has the bits of OuterAveraging: by grace, or by stale
           options.grace = 0;
           options.staleness = 0;
           CHECK(train(options, workers) == outer);
-          if (frequency == 1 && workers == 2) {  // each has one batch a round, whatever the speeds
+          if (frequency == 1 && workers == 2) {  // one batch per worker and round at any speed
             options.speeds = {3, 1};
             CHECK(train(options, workers) == outer);
           }
@@ -173,7 +173,7 @@ TEST_CASE("one worker at rate 1 without momentum is the model alone, with Adam, 
 }
 
 TEST_CASE("N arrivals of one move are one step of OuterAveraging, to rounding") {
-  // Every worker has the same batch in each of three epochs, which all begin at the same point.
+  // In each of three epochs, all workers start from the same point and train on the same batch.
   for (const int workers : {2, 3, 4}) {
     CAPTURE(workers);
     ToyIterator data(
@@ -186,9 +186,8 @@ TEST_CASE("N arrivals of one move are one step of OuterAveraging, to rounding") 
     };
     const auto once = parameters(OuterAveraging{.rate = 0.7, .momentum = 0.9, .nesterov = true});
     const auto each = parameters(AsynchronousOuter{.rate = 0.7, .momentum = 0.9, .nesterov = true});
-    // Of numbers up to 2, in each epoch: every arrival rounds W and A once; the momentum rounds D and the
-    // look ahead; an inner step rounds twice; what an epoch is off goes on into the next, multiplied by at
-    // most 1 + 0.9.
+    // Roundings of numbers up to 2 per epoch: each arrival rounds W and A once; the momentum rounds D and the
+    // look-ahead; an inner step rounds twice. The next epoch multiplies an epoch's error by at most 1 + 0.9.
     const double bound = roundings((2 * workers + 6) * (1 + 1.9 + 1.9 * 1.9), 2);
     for (std::size_t i = 0; i < once.size(); ++i) {
       CHECK(std::abs(once[i]) <= 2);
@@ -198,7 +197,7 @@ TEST_CASE("N arrivals of one move are one step of OuterAveraging, to rounding") 
 }
 
 TEST_CASE("with one arrival in a step each is a step with momentum") {
-  // Two equal workers on 2, 6, 2, 6 with inner steps of rate 1, so x = value: from 0 both.
+  // Two equal workers on 2, 6, 2, 6 from 0, with inner steps of rate 1, so x = value.
   ToyModel model({.training = {.updater = Sgd{.learningRate = 1}}});
   auto data = ToyIterator::ofValues({2, 6, 2, 6});
   const double rate = 0.25, momentum = 0.5;
@@ -217,9 +216,9 @@ TEST_CASE("with one arrival in a step each is a step with momentum") {
 }
 
 TEST_CASE("statistics of an arrival replace its share of the global ones, as distributions are mixed") {
-  // The toy's statistics are the mean and variance of its last batch, and 0 at first. Worker 0 arrives with
-  // mean 2: half of 0 and half of 2 is mean 1, variance 1. Worker 1 arrives with mean 6: mean 3.5, and
-  // variance (1 + 1) / 2 + 36 / 2 - 3.5^2 = 6.75.
+  // The toy's statistics are the mean and variance of its last batch, initially 0. Worker 0 arrives with mean
+  // 2: half of 0 and half of 2 is mean 1, variance 1. Worker 1 arrives with mean 6: mean 3.5, and variance (1
+  // + 1) / 2 + 36 / 2 - 3.5^2 = 6.75.
   for (const int devices : {0, 1, 2}) {
     ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}, .statistics = true});
     auto data = ToyIterator::ofValues({2, 6});
@@ -229,7 +228,8 @@ TEST_CASE("statistics of an arrival replace its share of the global ones, as dis
 }
 
 TEST_CASE("a period is chosen when a worker goes on: by iteration, by epoch, by learning rate") {
-  // Equal workers on twelve batches, an iteration each two: until iteration 2 arrivals after each iteration.
+  // Equal workers on twelve batches, one iteration for each two: up to iteration 2, they arrive after each
+  // iteration.
   const auto iterations = [](const Period& period, const Schedule& rate = 0.5) {
     ToyModel model({.training = {.updater = Sgd{.learningRate = rate}}});
     auto data = ToyIterator::ofValues(std::vector<float>(24, 2));
@@ -275,7 +275,7 @@ TEST_CASE("a training that is resumed from what the model holds ends with the sa
   const AsynchronousOuter options{
       .frequency = 2, .rate = 0.7, .momentum = 0.8, .nesterov = true, .speeds = {1, 0.4}};
   auto data = raggedData(16);
-  const Updater updater = Sgd{.learningRate = 0.5};  // no state that workers keep
+  const Updater updater = Sgd{.learningRate = 0.5};  // no updater state to keep
   auto whole = toy(updater), first = toy(updater), second = toy(updater);
   wrapperOf(whole, 2, options).fit(data, 4);
   wrapperOf(first, 2, options).fit(data, 2);
@@ -384,7 +384,7 @@ TEST_CASE("synchronised batch normalisation is refused by the first step") {
   ListIterator data({batch, batch, batch});
   auto wrapper = wrapperOf(model, 2, AsynchronousOuter{});
   CHECK(contains(failureOf(wrapper, data).cause, "synchronised batch normalisation"));
-  wrapperOf(model, 1, AsynchronousOuter{}).fit(data);  // one worker has no others
+  wrapperOf(model, 1, AsynchronousOuter{}).fit(data);  // a single worker has no peers
 }
 
 TEST_CASE("against NumPy") {

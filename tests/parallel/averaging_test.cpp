@@ -14,7 +14,7 @@ using muster::test::thrown;
 
 namespace {
 
-/// Writes down what it is asked to merge.
+/// Records the merges requested from it.
 class RecordingExchange final : public Exchange {
  public:
   RecordingExchange() : blocks_(3) {

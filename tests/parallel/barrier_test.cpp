@@ -12,7 +12,7 @@ using namespace muster;
 
 namespace {
 
-/// Sleeping at once; mostly looking, then sleeping; looking for ever.
+/// Sleep at once; spin for a while, then sleep; spin forever.
 constexpr std::chrono::nanoseconds kPatiences[] = {std::chrono::nanoseconds(0), std::chrono::microseconds(3),
                                                    std::chrono::hours(1)};
 
@@ -22,7 +22,7 @@ TEST_CASE("everyone waits for the last, who runs the action before anybody goes 
   constexpr int kParties = 4, kRounds = 500;
   for (const auto patience : kPatiences) {
     Barrier barrier(kParties, patience);
-    int counter = 0;  // unguarded: only the last one touches it, while the others wait
+    int counter = 0;  // unguarded: only the last thread changes it, while the others wait
     std::atomic<int> wrong{0};
     {
       std::vector<std::jthread> threads;

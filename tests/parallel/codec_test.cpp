@@ -1,4 +1,4 @@
-// Codecs of every rule that has them.
+// Codecs with every rule that supports them.
 #include "muster/parallel/strategies/codec.h"
 
 #include <cmath>
@@ -64,7 +64,7 @@ TEST_CASE("all of the largest elements are as good as no codec, bit for bit") {
     CHECK(train(coded) == train(options));
     CHECK(train(coded, 4, 3) == train(options, 4, 3));
   });
-  forEveryRule(PowerSgdCodec{}, [](auto options) {  // a vector is sent as it is
+  forEveryRule(PowerSgdCodec{}, [](auto options) {  // a vector is sent uncoded
     auto whole = options;
     whole.codec = WholeReplicas{};
     CHECK(train(options) == train(whole));
@@ -80,7 +80,7 @@ TEST_CASE("on a ring public copies follow the replicas: with all elements they a
   };
   const auto whole = trained({}), coded = trained(TopKCodec{.share = 1}),
              some = trained(TopKCodec{.share = 0.2});
-  // Replicas have the same bits; the merged copy is their mean, of numbers below 4, formed in another order.
+  // Replicas have the same bits; the merged copy is their mean, of numbers below 4, summed in another order.
   for (std::size_t i = 0; i < whole.size(); ++i) {
     CHECK(std::abs(whole[i]) < 4);
     CHECK(std::abs(whole[i] - coded[i]) <= roundings(2, 4));
@@ -99,7 +99,7 @@ TEST_CASE("the complete graph, two workers, and one level have the bits of avera
 }
 
 TEST_CASE("moves that the codec can express are as good as no codec, bit for bit") {
-  // Batches of one row, and steps of rate 1 go there: worker 0 to a, worker 1 to b, then the mean.
+  // Batches of one row and steps of rate 1: worker 0 moves to a, worker 1 to b, then both to the mean.
   const auto trained = [](Averaging options, float scale) {
     auto model = toy(1);
     std::vector<ToyBatch> batches(2);
@@ -119,9 +119,9 @@ TEST_CASE("moves that the codec can express are as good as no codec, bit for bit
 }
 
 TEST_CASE("over a training, what was sent and the residual add up to all moves") {
-  // One worker on integers, batches of one row, steps of rate 1: each move is the batch less the merged copy.
-  // With rate 1 the merged copy is what was sent so far; with error feedback, it and the residual are the
-  // last batch.
+  // One worker on integers, batches of one row, steps of rate 1: each move is the batch minus the merged
+  // copy. With rate 1 the merged copy is the sum sent so far; with error feedback, merged copy plus residual
+  // is the last batch.
   for (const Codec& codec : {Codec(Bf16Codec{}), Codec(E3M0Codec{}), Codec(TopKCodec{.share = 0.01})}) {
     auto model = toy(1);
     std::vector<ToyBatch> batches(9);
@@ -137,7 +137,7 @@ TEST_CASE("over a training, what was sent and the residual add up to all moves")
     // sum of moves = sum_b (x_b - W_b-1), W_b - W_b-1 = sent_b, so sum of moves = sent + residual.
     const auto merged = model.parameters();
     CHECK(merged != batches.back().values);
-    // Replayed in whole numbers: the residual is what the moves add up to, less the merged copy.
+    // Replay in integers: the residual is the sum of the moves minus the merged copy.
     bool good = true;
     for (std::size_t i = 0; i < residual.size(); ++i) {
       double moves = 0, before = 0;
@@ -210,12 +210,12 @@ TEST_CASE(
   CHECK(bytes->sent == 4 * 96);
   for (const std::int64_t rank : {1, 2}) {
     const auto coded = trained(PowerSgdCodec{.rank = rank});
-    // Of [5, 6] and [4, 5] the factors, biases and padding as they are.
+    // Factors of [5, 6] and [4, 5]; biases and padding uncoded.
     CHECK(bytes->sent == 4 * (rank * (5 + 6 + 4 + 5) + 96 - 5 * 6 - 4 * 5));
     CHECK(coded != whole);
     CHECK(trained(PowerSgdCodec{.rank = rank}) == coded);
     CHECK(trained(PowerSgdCodec{.rank = rank}, {3}, 1) == coded);
-    CHECK(trained(PowerSgdCodec{.rank = rank}, {1, 2}) == coded);  // resumed from what the model holds
+    CHECK(trained(PowerSgdCodec{.rank = rank}, {1, 2}) == coded);  // resumed from the model's state
   }
 }
 
@@ -240,7 +240,7 @@ TEST_CASE("bytes are counted as over a network") {
   CHECK(bytesOf(Averaging{.codec = Bf16Codec{}}, 1) == 0);
   CHECK(bytesOf(Adasum{.frequency = 1}, 2) == 4 * kWidth);
   CHECK(bytesOf(Adasum{.frequency = 1, .codec = Int8Codec{}}, 2) == kWidth + 3 * 4);
-  // A group of two counts what a merge does; on a ring of four each sends to two.
+  // A group of two counts like a merge; on a ring of four, each worker sends to two.
   const auto groups = [](const Codec& codec) {
     return HierarchicalAveraging{.levels = {{.period = 1, .group = 2}, {.period = 4}}, .codec = codec};
   };

@@ -19,7 +19,7 @@ namespace {
 
 using Cores = std::vector<int>;
 
-/// Four numbers that no real core has, and no other test that runs at the same time.
+/// Four core numbers that no real core and no concurrent test has.
 Cores unrealCores() {
   const int first = 100'000 + 4 * static_cast<int>(::getpid());
   return {first, first + 1, first + 2, first + 3};
@@ -59,7 +59,7 @@ TEST_CASE("another process leaves out what this one has claimed, and its own cla
   std::optional<CoreClaim> held(std::in_place, Cores{all[1]}, 1);
   const auto freeElsewhere = [&] {
     return inChild([&] {
-      std::string free;  // core 1 is in the copy of this process.s own list
+      std::string free;  // core 1 is in the child's copy of this process's list
       for (const int core : all)
         if (core != all[1] && !CoreClaim(Cores{core}, 1).cores().empty())
           free += std::to_string(core - all[0]);
@@ -67,7 +67,7 @@ TEST_CASE("another process leaves out what this one has claimed, and its own cla
     });
   };
   CHECK(freeElsewhere() == "023");
-  // A child that claims in a process where nothing was claimed before it was forked.
+  // The child claims a core; nothing was claimed before the fork.
   int ready[2], done[2];
   REQUIRE(::pipe(ready) == 0);
   REQUIRE(::pipe(done) == 0);
@@ -106,6 +106,6 @@ TEST_CASE("workers of two wrappers are pinned to different cores, or not pinned"
   if (cores.size() == 1)
     CHECK(second.plan().find("not pinned: 1 thread, but other workers are pinned to most of 1 core") !=
           std::string::npos);
-  // All at once cannot be pinned any more.
+  // Not enough cores are left to pin all workers.
   CHECK(build(static_cast<int>(cores.size())).plan().find("not pinned: ") != std::string::npos);
 }

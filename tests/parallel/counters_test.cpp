@@ -7,7 +7,7 @@ using namespace muster;
 using namespace muster::test;
 
 TEST_CASE("iterations are rounds dispatched, counted over epochs and fit() calls") {
-  // 5 batches over 2 workers: 3 rounds an epoch, the last with one batch.
+  // 5 batches over 2 workers: 3 rounds per epoch, the last with one batch.
   ToyModel model;
   auto data = ToyIterator::ofValues({1, 2, 3, 4, 5});
   auto wrapper = toyWrapper(model, 2, 2).build();
@@ -27,8 +27,8 @@ TEST_CASE("after a merge every replica has the same counters") {
   for (const auto& step : model.control().steps()) {
     CAPTURE(step.stamp.epoch);
     CAPTURE(step.stamp.sequence);
-    // The merges of an epoch come after rounds 2 and 3 (and 5 and 6): a replica's counters are those of the
-    // last.
+    // The merges of an epoch follow rounds 2 and 3 (and 5 and 6): a replica has the counters of the last
+    // merge.
     const std::int64_t round = step.stamp.sequence / 2;
     CHECK(step.iteration == step.stamp.epoch * 3 + (round == 2 ? 2 : 0));
     CHECK(step.epoch == step.stamp.epoch);
@@ -36,9 +36,8 @@ TEST_CASE("after a merge every replica has the same counters") {
 }
 
 TEST_CASE("schedules see the iteration, the same in every worker") {
-  // Learning rate 1 in iterations 0 and 1, then too little to count. Round 0 takes worker 0 to 10 and worker
-  // 1 to 20, merged 15; round 1 to 30 and 40, merged 35. From then on nothing moves, over epochs and fit()
-  // calls.
+  // Learning rate 1 in iterations 0 and 1, then negligible. Round 0 moves worker 0 to 10 and worker 1 to 20,
+  // merged 15; round 1 to 30 and 40, merged 35. Afterwards nothing changes over epochs and fit() calls.
   ToyModel model(
       {.training = {.updater = Sgd{.learningRate = StepSchedule{.initial = 1, .decay = 1e-30, .every = 2}}}});
   auto data = ToyIterator::ofValues({10, 20, 30, 40, 50, 60});
@@ -62,7 +61,7 @@ TEST_CASE("a fit that was stopped leaves the epoch unfinished and counts its rou
   wrapper.fit(data, 3);
   CHECK(model.iteration() == 2);
   CHECK(model.epoch() == 0);
-  // Later calls train the epoch from its beginning: 4 rounds.
+  // Later calls train whole epochs of 4 rounds.
   wrapper.fit(data);
   CHECK(model.iteration() == 6);
   CHECK(model.epoch() == 1);

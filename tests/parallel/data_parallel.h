@@ -15,7 +15,7 @@
 
 namespace muster::test {
 
-/// Not pinned, as other tests run beside these.
+/// Not pinned, because other tests run concurrently.
 inline DataParallelOptions unpinned(std::function<void(int)> init = {}) {
   return {.pinThreads = false, .init = std::move(init)};
 }
@@ -37,7 +37,8 @@ inline bool sameBits(const Tensor& a, const Tensor& b) {
   return a.shape() == b.shape() && a.dtype() == b.dtype() && std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
 }
 
-/// The largest difference over the largest value expected; infinite where shapes differ or all is zero.
+/// The largest difference divided by the largest expected value; infinite if shapes differ or all values are
+/// zero.
 template <typename T>
 double distance(const Tensor& tensor, const Tensor& expected) {
   if (tensor.shape() != expected.shape()) return INFINITY;

@@ -28,7 +28,7 @@ Failure failureOf(auto call) {
   return {};
 }
 
-/// A pass goes well and gives what the model alone gives.
+/// Checks that a pass succeeds and gives the same as the model alone.
 void checkWorks(DataParallel& parallel, SequenceModel<double>& model) {
   model.control().onForward = {};
   model.control().onBackward = {};
@@ -79,7 +79,7 @@ TEST_CASE("what cannot be is refused by name") {
         "data parallel: gradOutput is float32 [4, 2, 2] on cpu, expected float64 [4, 2, 2] as the output");
   CHECK(refusal([&] { parallel.updateParameters(NAN); }) == "data parallel: the learning rate is nan");
   CHECK(refusal([&] { parallel.forward(Tensor()); }).starts_with("data parallel: the input is"));
-  CHECK(refusal([&] { parallel.backward(output); }) == noForward);  // the last forward was refused
+  CHECK(refusal([&] { parallel.backward(output); }) == noForward);  // the last forward failed
   checkWorks(parallel, model);
 
   DataParallel third(model, cpus(2), 3, unpinned());
@@ -153,7 +153,7 @@ TEST_CASE("replicas of another architecture are refused, and may be made again")
         return std::make_unique<Double>(SequenceOptions{.hidden = 20}, nullptr, &c);
       }) ==
       "its block parameters, float64 [512] on cpu, differs from the model's parameters, float64 [64] on cpu");
-  // Of the same length, but other tensors in it.
+  // The same number of tensors, but different ones.
   CHECK(text([](Double&, Context& c) {
           return std::make_unique<Double>(SequenceOptions{.features = 2}, nullptr, &c);
         }) == "its input [5, 2] in the block parameters differs from the model's input [5, 3]");

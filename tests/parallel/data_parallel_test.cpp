@@ -15,7 +15,7 @@ namespace {
 template <typename T>
 constexpr double kTolerance = sizeof(T) == 4 ? 1e-5 : 1e-12;
 
-/// One pass, forward and backward, of the model alone and of the replicas.
+/// One forward and backward pass of the model alone and of the replicas.
 template <typename T>
 void checkPass(Model& alone, Model& model, DataParallel& parallel, const Tensor& input) {
   Tensor output, gradInput;
@@ -107,7 +107,7 @@ TEST_CASE("gradients add up over backward calls until they are zeroed") {
       expected.data<double>()[i] += gradients(alone).data<double>()[i] * (seed == 2 ? 2 : 1);
     parallel.forward(input);
     parallel.backward(gradOutput);
-    if (seed == 2) parallel.backward(gradOutput, nullptr);  // again for the same pass
+    if (seed == 2) parallel.backward(gradOutput, nullptr);  // again after the same forward pass
   }
   CHECK(distance<double>(gradients(model), expected) < 1e-12);
   parallel.zeroGradients();
@@ -151,11 +151,11 @@ TEST_CASE("replicas take the parameters when they have changed, or on demand") {
   const Tensor input = randomTensor<double>({6, 2, 3}, 1), two = randomTensor<double>({2, 2, 3}, 1);
   const Tensor first = parallel.forward(input);
   setZero(parameters(model), model.context());
-  CHECK(sameBits(parallel.forward(input), first));  // it was not told
+  CHECK(sameBits(parallel.forward(input), first));  // replicas are not updated yet
   parallel.syncParameters();
   CHECK(sameBits(parallel.forward(input), Tensor::zeros(first.shape(), DType::Float64)));
 
-  // A replica that sits out a small input takes them later.
+  // A replica without a part of a small input takes the parameters later.
   parallel.zeroGradients();
   parallel.forward(input);
   std::ranges::fill(gradients(model).span<double>(), -0.25);
@@ -199,7 +199,7 @@ TEST_CASE(
 TEST_CASE("statistics are those of replica 0, and reach the others") {
   SequenceModel<double> model({.statistics = true});
   std::mutex mutex;
-  std::set<double> seen;  // by replicas before a pass
+  std::set<double> seen;  // seen by replicas before a pass
   DataParallel parallel(model, cpus(3), 0, unpinned());
   model.control().onForward = [&](const Model* replica, const ForwardPass&) {
     std::scoped_lock lock(mutex);
@@ -335,7 +335,7 @@ TEST_CASE("replicas on a GPU compute what the model alone does on the CPU") {
 TEST_CASE("replicas on a GPU multiply as they are told") {
   using Where = OnGpuInBFloat16;
   MUSTER_NEEDS_DEVICE(Where);
-  // Of sizes for which every library has products in every mode.
+  // Sizes that every library supports in every math mode.
   const MultiLayerConfiguration wide{
       .seed = 5,
       .inputShape = {64},

@@ -24,7 +24,7 @@ MergePlan planOf(int workers, int devices, Route route) {
   return {std::move(groups), route};
 }
 
-/// Replicas with blocks of each kind and rule, drawn from a seed: the same for the same workers and size.
+/// Replicas with random blocks of each kind and rule, determined by the number of workers and the size.
 struct Replicas {
   Replicas(int workers, std::int64_t elements, DType type = DType::Float32) {
     const auto table = test::oneSegment(elements);
@@ -65,7 +65,7 @@ struct Replicas {
   std::vector<std::vector<StateBlock*>> states;
 };
 
-/// A merge of all blocks, each participant in a thread of its own. @return the spread of the parameters.
+/// Merges all blocks, with one thread per participant. @return the spread of the parameters.
 Spread mergeAll(Exchange& exchange, const std::vector<double>& weights, bool measure = false,
                 Device device = Device::cpu()) {
   std::vector<Spread> spreads(weights.size());
@@ -143,7 +143,7 @@ TEST_CASE(
           CHECK(close);
           CHECK(same);
           CHECK(copies);
-          // Where no device has two replicas, or there is one device alone, the order is that of the workers.
+          // With a single device, or at most one replica per device, sums are in the workers' order.
           if (devices == 1 || workers <= devices) CHECK(sameBits(replicas, expected));
         }
 }
@@ -177,7 +177,7 @@ TEST_CASE("float64 blocks are merged as they are") {
 }
 
 TEST_CASE("a device all of whose workers weigh nothing receives the mean of the others") {
-  // Workers 1 and 3 of device 1 weigh nothing, and hold what no other worker may see.
+  // Workers 1 and 3, on device 1, have weight 0 and values that must not reach other workers.
   Replicas replicas(4, 40), expected(4, 40);
   for (const int w : {1, 3})
     for (std::size_t b : {std::size_t{0}, std::size_t{4}}) {
@@ -243,7 +243,7 @@ TEST_CASE("what was staged becomes the merged copy once it is taken, whatever th
     exchange.takeStaged();
     CHECK(copiesHold(value));
   }
-  fill(7);  // a merge that was not staged
+  fill(7);  // a merge without staging
   mergeAll(exchange, {1});
   CHECK(copiesHold(7));
 }
@@ -260,16 +260,16 @@ TEST_CASE("whole between merges, not in the middle of one") {
   DeviceExchange exchange(replicas.states, UpdaterState::Average, planOf(2, 2, Route::Peers));
   CHECK(exchange.whole());
   exchange.begin(1);
-  CHECK(exchange.whole());  // the first participant enqueues
+  CHECK(exchange.whole());  // the first participant only enqueues
   exchange.begin(0);
   CHECK_FALSE(exchange.whole());
   exchange.end(1);
   CHECK_FALSE(exchange.whole());
   exchange.end(0);
   CHECK(exchange.whole());
-  exchange.abort();  // copies end by themselves
+  exchange.abort();  // copies finish by themselves
   CHECK(exchange.whole());
-  exchange.begin(0);  // and a merge fails in its middle, until all is filled anew
+  exchange.begin(0);  // a merge fails half-way; restart() fills all blocks again
   exchange.abort();
   exchange.wait();
   CHECK_FALSE(exchange.whole());
@@ -304,7 +304,7 @@ TEST_CASE("replicas on one GPU are merged to what the host forms") {
         MergePlan(groupByDevice(std::vector(static_cast<std::size_t>(workers), Device::cuda(0))),
                   Route::Host));
     HostExchange host(expected.states, UpdaterState::Average);
-    // Spreads, and a second merge of what the first has made.
+    // Compare spreads, and merge the result a second time.
     for (int merge = 0; merge < 2; ++merge) {
       const auto spread = mergeAll(exchange, weightsOf(workers), true, Device::cuda(0));
       const auto wanted = mergeAll(host, weightsOf(workers), true);

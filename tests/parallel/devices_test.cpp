@@ -1,5 +1,4 @@
-// Wrappers whose workers lie on several devices: the CPU in the place of each here, and a GPU where there is
-// one.
+// Wrappers with workers on several devices: simulated ones on the CPU, and a GPU if there is one.
 #include <cmath>
 #include <cstring>
 
@@ -37,7 +36,7 @@ struct Setting {
   int workers = 2;
   TrainingMode mode = TrainingMode::Averaging;
   bool averageUpdaters = true;
-  int devices = 0;  // pretended
+  int devices = 0;  // pretended devices
 };
 
 /// Two fits of two epochs, the last round of each partial.
@@ -76,8 +75,8 @@ TEST_CASE("every mode trains on several devices what it trains on one") {
         for (const int devices : {1, 2, 3}) {
           CAPTURE(devices);
           const Trained got = train({workers, mode, averageUpdaters, devices});
-          // On one device sums are those of the CPU; over several, so are they where each has one replica,
-          // but for residuals, which are rounded on their way.
+          // Sums on one device equal those of the CPU; so do sums over devices with one replica each, except
+          // residuals, which are rounded during transfer.
           if (devices == 1 || (workers <= devices && mode != TrainingMode::SharedGradients))
             CHECK(got.bits == expected.bits);
           CHECK(close(got.parameters, expected.parameters));
@@ -127,7 +126,7 @@ TEST_CASE("a failure on one of several devices leaves the model as it was merged
     auto control = std::make_shared<ToyControl>();
     ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}}, control);
     auto wrapper = toyWrapper(model, 4).internals({.pretendedDevices = 2}).trainingMode(mode).build();
-    // Rounds of four: from 0 to 2, then {4, 4, fails, 4}.
+    // Rounds of four: from 0 to 2, then {4, 4, failure, 4}.
     auto data = ToyIterator::ofValues({4, 4, 4, 4, 4, 4, 4, 4});
     control->onStep = [](const Batch& batch) {
       if (batch.stamp.sequence == 6) throw std::runtime_error("a kernel fell over");
@@ -166,7 +165,7 @@ TEST_CASE("listeners look at the model and evaluate it in the middle of a traini
 
 namespace {
 
-/// A classification that a small network learns.
+/// A classification problem that a small network learns.
 InMemoryDataSetIterator points(std::int64_t batch) {
   constexpr std::int64_t kPoints = 240, kFeatures = 6;
   Tensor features = Tensor::empty({kPoints, kFeatures}), labels = Tensor::empty({kPoints}, DType::Int64);
@@ -225,7 +224,7 @@ TEST_CASE("workers on one GPU train what workers on the CPU do, in every mode, t
         difference += std::pow(gpu.parameters[i] - cpu.parameters[i], 2);
         norm += std::pow(cpu.parameters[i], 2);
       }
-      // Roundings differ; thresholds decide by them what is sent.
+      // Roundings differ, and thresholds amplify them: they decide what is sent.
       CHECK(std::sqrt(difference / norm) < (mode == TrainingMode::SharedGradients ? 0.1 : 1e-3));
       CHECK(std::abs(gpu.accuracy - cpu.accuracy) < 0.05);
       CHECK(gpu.parameters == trainNetwork({Device::cuda(0)}, workers, mode).parameters);
@@ -242,7 +241,7 @@ TEST_CASE("one worker on a GPU gives the bits of model.fit() there, at any frequ
   const auto alone = smallNetwork(&gpu);
   auto data = points(20);
   alone->fit(data, 4);
-  // No listener looks at the merges, so the worker trains on over them.
+  // No listener observes the merges, so the worker continues without waiting.
   for (const std::int64_t frequency : {1, 2, 3, 100}) {
     CAPTURE(frequency);
     const auto network = smallNetwork(&gpu);

@@ -68,7 +68,7 @@ TEST_CASE("the iterator is reset to each epoch of the model's life") {
   model.setCounters(40, 7);
   auto wrapper = toyWrapper(model, 2).build();
   wrapper.fit(data, 3);
-  // One more at the start: the shapes are inferred from a first batch before anything trains.
+  // One more reset at the start, because the shapes are inferred from a first batch.
   CHECK(data.resets == std::vector<std::int64_t>{7, 8, 9});
   data.resets.clear();
   wrapper.fit(data, 2);
@@ -76,7 +76,7 @@ TEST_CASE("the iterator is reset to each epoch of the model's life") {
 }
 
 TEST_CASE("between merges no worker waits for a slower one") {
-  // Worker 1 stands in its first step until worker 0 has come to its third, and last, of the round.
+  // Worker 1 stays in its first step until worker 0 reaches its third and last step of the round.
   ToyModel model;
   Gate gate;
   model.control().onStep = [&](const Batch& batch) {
@@ -103,7 +103,7 @@ TEST_CASE("the reader keeps prefetchBuffer batches ready, and one for each worke
     };
     std::jthread training([&] { wrapper.fit(data); });
     gate.awaitVisitor();
-    // Worker 0 holds batch 0; worker 1 takes batch 1, gives it back and waits at the merge.
+    // Worker 0 holds batch 0; worker 1 takes batch 1, returns it and waits at the merge.
     const auto ahead = prefetch + 2 + 1;
     while (asked < ahead) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -184,7 +184,7 @@ TEST_CASE("a worker gives trained batches back in groups, and the rest when it i
   std::vector<std::unique_ptr<Batch>> batches;
   for (int i = 0; i < 18; ++i) batches.push_back(std::make_unique<Batch>());
   BatchQueues queues(2, batches);
-  REQUIRE(queues.group() == 4);  // 18 / (2 * 2): both workers together keep less than half
+  REQUIRE(queues.group() == 4);  // 18 / (2 * 2): both workers together keep fewer than half
   std::vector<Batch*> read;
   while (const auto batch = queues.free().tryPop()) read.push_back(*batch);
   REQUIRE(read.size() == 18);

@@ -34,7 +34,7 @@ std::vector<std::byte> train(T strategy, int workers = 3, int devices = 0) {
   return stateBits(model);
 }
 
-/// Writes down the centre and the values at each merge.
+/// Records the centre and the values at each merge.
 std::shared_ptr<Listener> recordMerges(std::vector<double>& centres,
                                        std::vector<double>* distances = nullptr) {
   struct Recorder final : Listener {
@@ -60,10 +60,10 @@ std::string refusal(const ElasticAveraging& options) {
 }  // namespace
 
 TEST_CASE("exchanges worked out by hand, from the old centre and from the new one") {
-  // Learning rate 1, so a step goes to the batch's value. Centre 0, replicas 8 and 24, centre rate 1/2, a
+  // With learning rate 1, a step moves to the batch's value. Centre 0, replicas 8 and 24, centre rate 1/2, a
   // pull of 1/4: the mean 16 moves the centre to 8. From the old centre the replicas become 6 and 18, from
-  // the new one 8 and 20. Distances are those from before: sqrt((8^2 + 24^2) / 2) / 0 is given as 0; then the
-  // replicas are 0 and 32, the centre is 8, and sqrt((8^2 + 24^2) / 2) / 8 = sqrt(5).
+  // the new one 8 and 20. Distances are those before the merge: sqrt((8^2 + 24^2) / 2) / 0 is reported as 0;
+  // then the replicas are 0 and 32, the centre is 8, and sqrt((8^2 + 24^2) / 2) / 8 = sqrt(5).
   for (const bool centreFirst : {false, true})
     for (const int devices : {0, 1, 2}) {
       CAPTURE(centreFirst);
@@ -94,7 +94,7 @@ TEST_CASE("an exchange conserves the sum of the replicas and the centre") {
   const std::vector<float> values = {64, 128, 1024, 256, 512, 960, 16, 32, 0, 0, 0, 0};
   auto data = ToyIterator::ofValues(values);
   std::vector<double> centres = {0};
-  const ElasticAveraging options{.frequency = 1, .centreRate = 0.5};  // a pull of 1/8
+  const ElasticAveraging options{.frequency = 1, .centreRate = 0.5};  // elasticity 1/8
   wrapperOf(model, 4, options, 0, {recordMerges(centres)}).fit(data);
   std::vector<double> sums(3);
   for (const auto& step : model.control().steps())
@@ -140,7 +140,7 @@ TEST_CASE("with the centre first and elasticity 1 it has the bits of averaging, 
       sma.frequency = 3;
       sma.updaterState = UpdaterState::Average;
       CHECK(train(sma, workers, devices) == train(Averaging{.frequency = 3}, workers, devices));
-      // One worker at 0.3: Lookahead.
+      // One worker with centre rate 0.3: Lookahead.
       CHECK(train(ElasticAveraging{.frequency = 3, .centreRate = 0.3, .elasticity = 1, .centreFirst = true},
                   workers, devices) ==
             train(OuterAveraging{.frequency = 3, .rate = 0.3, .updaterState = UpdaterState::Keep}, workers,

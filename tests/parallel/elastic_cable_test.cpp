@@ -1,5 +1,4 @@
-// A training over three network namespaces, of which the cable of one is cut: the side with the lease goes
-// on.
+// A training over three network namespaces: one cable is cut, and the side with the lease continues.
 #include <doctest/doctest.h>
 
 #include <filesystem>
@@ -16,20 +15,20 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Whether this machine has no namespaces for us.
+/// Whether network namespaces are not available.
 bool noNamespaces() {
   if (Process({MUSTER_NAMESPACES, "1", "none", "/bin/true"}).wait(30s) == 0) return false;
   skip("no network namespaces here (they want root, iproute2, and a kernel that has bridges)");
   return true;
 }
 
-/// @param store  "": a directory that all see, as over another network.
+/// @param store  "": a directory that all processes share, as over a second network.
 void checkCut(const std::string& store, const std::string& why) {
   const TemporaryDirectory folder;
   const Environment interface("MUSTER_INTERFACE", "eth0");
   Process nodes({MUSTER_NAMESPACES, "3", "none", MUSTER_CUT_CABLE, folder.path().string(), store,
                  MUSTER_ELASTIC_NODE, "averaging", "1", "2", "6", "20", "well", "0"});
-  CHECK(nodes.wait(200s) == 3);  // of the one that is cut off
+  CHECK(nodes.wait(200s) == 3);  // status of the disconnected node
   CHECK(std::filesystem::exists(folder / "cut"));
   const auto left = [&](const std::string& name) { return readFile(folder / name); };
   for (const std::string side : {"0", "1"}) {

@@ -1,6 +1,6 @@
-// A training of digits whose processes are killed and joined by others at random. In its short form a few
-// events and generated digits; MUSTER_ELASTIC_EVENTS says how many, and then it is MNIST, where
-// MUSTER_DATA_DIR says where that is. MUSTER_TEST_SEED draws.
+// A training of digits whose processes are killed and joined by others at random. By default, a few events
+// and generated digits. MUSTER_ELASTIC_EVENTS sets the number of events; then MNIST is used if
+// MUSTER_DATA_DIR names its directory. MUSTER_TEST_SEED is the seed.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -38,7 +38,7 @@ struct Node {
   Process process;
 };
 
-/// The processes of a training and the folder where they leave files.
+/// The processes of a training and the folder for their files.
 class Training {
  public:
   Training(std::string data, int epochs, int step)
@@ -49,7 +49,7 @@ class Training {
     nodes_.push_back(
         {name, Process({MUSTER_ELASTIC_DIGITS_NODE, folder_.path().string(), name, epochs_, step_, data_})});
   }
-  /// One of the first `among`.
+  /// Kills one of the first `among` processes.
   void kill(std::mt19937& random, std::size_t among) {
     const auto victim = std::next(nodes_.begin(), static_cast<std::ptrdiff_t>(random() % among));
     victim->process.send(SIGKILL);
@@ -59,7 +59,7 @@ class Training {
   std::string left(const std::string& kind, const Node& node) const {
     return test::readFile(folder_ / (kind + '-' + node.name));
   }
-  /// Until all that live train together. @return false if they do not in time, or one has ended.
+  /// Waits until all live processes train together. @return false after a time limit or if a process ended.
   bool together() const {
     const auto part = fmt::format(" of {}, from iteration", nodes_.size());
     const auto trains = [&](const Node& node) {
@@ -94,7 +94,7 @@ TEST_CASE("processes are killed and others join at random, and the training reac
   const char* const directory = wanted ? test::realDataDir() : nullptr;
   const std::string data = directory ? directory : "-";
   const int events = wanted ? std::atoi(wanted) : 5;
-  // So many steps that the training outlasts the events, which take some tens of steps each.
+  // Enough steps for the training to outlast the events, which take some tens of steps each.
   const int epochs = wanted ? 4 : 12, step = wanted ? 100 : 20;
   std::mt19937 random(seed ? static_cast<unsigned>(std::atoi(seed)) : 20261122U);
   Training training(data, epochs, step);
@@ -108,7 +108,7 @@ TEST_CASE("processes are killed and others join at random, and the training reac
       training.join();
       ++done;
     } else if (before > 2 && before < 5 && what == 1 && done + 2 <= events) {
-      // One of the members dies about when it would serve the newcomer.
+      // A member dies about when it serves the newcomer.
       training.join();
       std::this_thread::sleep_for(std::chrono::milliseconds(random() % 2000));
       training.kill(random, before);
@@ -131,7 +131,7 @@ TEST_CASE("processes are killed and others join at random, and the training reac
   const double reached = std::atof(training.left("accuracy", training.nodes().front()).c_str());
   const double expected = undisturbed(data, epochs);
   MESSAGE(done << " events; accuracy " << reached << ", undisturbed " << expected);
-  // Half a point of MNIST; of 2,000 generated digits, of which 6 % are wrong, five standard deviations of the
-  // difference of two accuracies.
+  // Half a percentage point for MNIST. For 2,000 generated digits with 6 % errors, five standard deviations
+  // of the difference of two accuracies.
   CHECK(reached >= expected - (wanted ? 0.005 : 5 * std::sqrt(2 * 0.06 * 0.94 / 2000)));
 }

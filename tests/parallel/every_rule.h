@@ -23,7 +23,7 @@ struct NamedRule {
   std::string name;
   AnyStrategy options;
 
-  /// The least number of workers from `least` on that the rule can merge.
+  /// The smallest number of workers, at least `least`, that the rule can merge.
   int workers(int least) const {
     try {
       options.make()->blocks(least);
@@ -34,10 +34,10 @@ struct NamedRule {
   }
 };
 
-/// A rule that the library does not have: two fragments in turn, launched at the end of a round and landed at
-/// the next one, with a centre that the user's model is filled from and a block of each replica.
+/// A rule that is not in the library: two fragments in turn, launched at the end of a round and landed at the
+/// next one. The user's model gets the centre; each replica has a block of its own.
 struct TwoHalves {
-  double pull = 0.5;  ///< how far the centre goes to the mean
+  double pull = 0.5;  ///< how far the centre moves to the mean
   void validate() const {}
   std::unique_ptr<Strategy> make() const;
 };
@@ -84,8 +84,8 @@ inline std::unique_ptr<Strategy> TwoHalves::make() const {
   return std::make_unique<TwoHalvesStrategy>(pull);
 }
 
-/// Every averaging rule with options under which it meets several times in a short epoch, and one of the
-/// test's own. A new rule is a line.
+/// Every averaging rule, with options that merge several times in a short epoch, and a rule of the test. Add
+/// one line per new rule.
 inline std::vector<NamedRule> everyRule() {
   return {
       {"averaging", Averaging{.frequency = 3}},

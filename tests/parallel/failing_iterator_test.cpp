@@ -7,12 +7,12 @@ using namespace muster::test;
 using namespace std::chrono_literals;
 
 TEST_CASE("an iterator that throws in next()") {
-  for (const std::int64_t at : {0, 3, 8})  // 8: where it should tell the end
+  for (const std::int64_t at : {0, 3, 8})  // 8: instead of reporting the end
     for (const bool trainedBefore : {false, true}) {
       CAPTURE(at);
       CAPTURE(trainedBefore);
       ToyModel model;
-      // One worker on {2}: p = 2 (1 - 0.5^iteration), wherever it stops.
+      // One worker on {2}: p = 2 (1 - 0.5^iteration), wherever training stops.
       auto data = ToyIterator::ofValues(std::vector<float>(8, 2.0f));
       auto wrapper = toyWrapper(model, 1).build();
       if (trainedBefore) wrapper.fit(data);

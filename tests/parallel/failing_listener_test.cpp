@@ -38,7 +38,7 @@ TEST_CASE("a listener that throws, at each event and in either scope") {
     const auto failure = failureOf(wrapper, data);
     CHECK(failure.text == place.text);
     CHECK(failure.worker == place.worker);
-    // Every listener hears of the end, once.
+    // Every listener is notified of the end exactly once.
     CHECK(throwing->calls("fitEnd").size() == 1);
     CHECK(other->calls("fitEnd").size() == 1);
     CHECK(other->calls().back().event == "fitEnd");

@@ -39,7 +39,7 @@ TEST_CASE("replicas that are no copies of the model are refused") {
         "worker 0 on cpu could not be made: its block parameters, float32 [48] on cpu, differs from the "
         "model's "
         "parameters, float32 [16] on cpu");
-  // Else all workers would train one and the same array, without an error.
+  // Otherwise all workers would train the same array without an error.
   CHECK(refusalOf([](ToyControl& c) { c.shareMemory = true; }) ==
         "worker 0 on cpu could not be made: its block parameters lies in the memory of the model's; "
         "replicate() must "

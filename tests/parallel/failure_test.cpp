@@ -27,7 +27,7 @@ TEST_CASE("a worker that throws: the error names it, its device and the batch") 
           fmt::format("worker {} on cpu failed in batch {} of epoch 1: boom", batch % 2, batch + 1));
     CHECK(failure.worker == batch % 2);
     CHECK(failure.cause == "boom");
-    // The user's model holds the last merged state, or that of the start.
+    // The user's model holds the last merged state, or the initial one.
     CHECK(model.parameters()[0] == (batch < 4 ? 0 : kMergedOnce));
     CHECK(model.iteration() == (batch < 4 ? 0 : 2));
     CHECK(model.epoch() == 0);
@@ -129,7 +129,7 @@ TEST_CASE("after a failure no worker begins another batch") {
   auto wrapper = toyWrapper(model, 2, 5).internals({.stallPatience = 20ms}).build();
   std::jthread opening([&] {
     while (!failing) std::this_thread::sleep_for(1ms);
-    // Once worker 1 does nothing any more its failure is known.
+    // Once the log no longer mentions worker 1, its failure is known.
     CHECK(log.lineWith({"worker 0 is computing (batch 1) for "}, {"worker 1"}).starts_with("warning: fit()"));
     gate.open();
   });
@@ -181,8 +181,8 @@ TEST_CASE("failures at random moments, a hundred times: no hang, and a model tha
     const auto failure = failureOf(wrapper, data, 100);
     CHECK(contains(failure.text, "boom"));
     CHECK((failure.worker == -1) == inIterator);
-    // Equal batches for all: the merged parameter depends on the iteration alone, where rounds were whole; it
-    // never moves past 2.
+    // All batches are equal: after whole rounds the merged parameter depends only on the iteration; it never
+    // exceeds 2.
     CHECK(model.parameters()[0] >= 0);
     CHECK(model.parameters()[0] <= 2);
     if (workers == 1)

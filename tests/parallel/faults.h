@@ -20,21 +20,21 @@
 
 namespace muster::test {
 
-/// Lets a user's code fail or sleep at the n-th visit of a place, as in "iterator: next". Visited by any
-/// thread; the rest by one, while nothing runs.
+/// Makes the user's code fail or sleep at the n-th visit of a place such as "iterator: next". Any thread may
+/// visit; the other members need a single thread while no training runs.
 class Faults {
  public:
   using Clock = std::chrono::steady_clock;
   static constexpr std::chrono::milliseconds kDelay{3};
 
-  /// No fault; visits are counted from here on.
+  /// Removes the faults and restarts counting.
   void clear() {
     failing_ = slow_ = {};
     struck_ = begun_ = false;
     counts_.clear();
   }
-  /// The visit, counted from 0, throws. If another place is to sleep, it waits for that a while, so that it
-  /// fails meanwhile.
+  /// Makes visit `nth`, counted from 0, throw. If another place is to sleep, the visit first waits for that
+  /// sleep to begin, up to a limit.
   void failAt(std::string place, long nth) { failing_ = {std::move(place), nth}; }
   void sleepAt(std::string place, long nth) { slow_ = {std::move(place), nth}; }
 
@@ -54,7 +54,7 @@ class Faults {
 
   bool struck() const { return struck_; }
   bool slept() const { return begun_; }
-  /// When the code that fails or sleeps was left.
+  /// When the failing or sleeping code was left.
   Clock::time_point left() const { return left_; }
   /// Visits of each place.
   const std::map<std::string, long, std::less<>>& visits() const { return counts_; }
@@ -88,11 +88,11 @@ class Faults {
   std::atomic<bool> struck_{false}, begun_{false};
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<std::string, long, std::less<>> counts_;  // guarded by mutex_, as is what follows
+  std::map<std::string, long, std::less<>> counts_;  // guarded by mutex_, like the following members
   Clock::time_point left_ = Clock::now();
 };
 
-/// Any iterator's data, with faults in each of its functions.
+/// An iterator with faults in each of its functions.
 template <typename Data>
 class FaultyIterator final : public DataSetIterator {
  public:

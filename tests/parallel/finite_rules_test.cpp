@@ -1,5 +1,5 @@
-// No averaging rule lets a number in that is not finite, wherever it comes from, and the model holds the last
-// merge afterwards.
+// No averaging rule merges a non-finite number, wherever it comes from; afterwards the model holds the last
+// merge.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::int64_t kWidth = 37;
 constexpr int kBatches = 11;
-constexpr std::int64_t kBad = kBatches - 2;  // in the second epoch: in mid-epoch for every rule
+constexpr std::int64_t kBad = kBatches - 2;  // in the second epoch, before its end
 
 ToyModel toy(bool statistics = true) {
   return ToyModel({.size = kWidth,
@@ -35,7 +35,7 @@ ParallelWrapper wrapperOf(Model& model, const NamedRule& rule, int workers, List
   return builder.build();
 }
 
-/// A model with its state and what a strategy has left in it.
+/// The bits of a model, including the state of a strategy.
 std::vector<std::byte> bitsOf(ToyModel& model) {
   auto bits = model.allBits();
   for (const NamedValues& saved : model.strategyState()) {
@@ -45,10 +45,10 @@ std::vector<std::byte> bitsOf(ToyModel& model) {
   return bits;
 }
 
-/// Checks that the model holds what it holds if the bad batch's step throws instead.
+/// Checks that the model has the same bits as if the bad batch's step throws instead.
 void checkAsAfterThrow(ToyModel& failed, const NamedRule& rule, int workers) {
   for (const float p : failed.parameters()) CHECK(std::isfinite(p));
-  // Others may land once more before they hear of the failure.
+  // Other workers may land once more before they notice the failure.
   if (workers > 1 && rule.options.make()->arrivals(workers)) return;
   auto model = toy();
   ToyIterator data(batches(), kWidth);
@@ -60,7 +60,7 @@ void checkAsAfterThrow(ToyModel& failed, const NamedRule& rule, int workers) {
   CHECK(bitsOf(failed) == bitsOf(model));
 }
 
-/// The second epoch has other data.
+/// An iterator with different data in the second epoch.
 struct TwoEpochs final : DataSetIterator {
   TwoEpochs(std::vector<ToyBatch> first, std::vector<ToyBatch> second)
       : epochs{ToyIterator(std::move(first), kWidth), ToyIterator(std::move(second), kWidth)} {}
@@ -73,7 +73,7 @@ struct TwoEpochs final : DataSetIterator {
   std::size_t at = 0;
 };
 
-/// Feature 3 of the last `count` batches up to the bad one has a value whose score is hidden.
+/// Sets feature 3 of the last `count` batches, up to the bad one, to a value that the score does not reveal.
 Failure failureWith(float feature, ToyModel& model, const NamedRule& rule, int workers, int count = 1) {
   auto bad = batches();
   for (std::int64_t b = kBad; b > kBad - count; --b) bad[static_cast<std::size_t>(b)].values[3] = feature;
@@ -120,7 +120,7 @@ TEST_CASE("merged gradients whose update would overflow: all replicas refuse it 
     CAPTURE(w);
     const NamedRule rule{"synchronous gradients", SynchronousGradients{}};
     auto model = toy(/*statistics=*/false), thrown = toy(/*statistics=*/false);
-    // Batches kBad - w + 1 to kBad are those of one iteration.
+    // Batches kBad - w + 1 to kBad belong to one iteration.
     REQUIRE((kBad + 1) % w == 0);
     const Failure failure = failureWith(-3e38f, model, rule, w, w);
     CHECK(contains(failure.text, "an update would leave numbers that are not finite"));
@@ -136,7 +136,8 @@ TEST_CASE("merged gradients whose update would overflow: all replicas refuse it 
 }
 
 TEST_CASE("a merge that would overflow: the model holds the one before") {
-  // From 0 half of the way to 1e32, a million times as far in the merge; the second one leaves float32.
+  // A step moves from 0 halfway to 1e32, and the merge a million times as far; the second merge overflows
+  // float32.
   const auto build = [](ToyModel& model, const NamedRule& rule, Listeners listeners) {
     return wrapperOf(model, rule, rule.workers(2), std::move(listeners));
   };
@@ -180,7 +181,7 @@ TEST_CASE("a merge that would overflow: the model holds the one before") {
 
 namespace {
 
-/// A model that updates itself, and at one batch writes what is not a number.
+/// A model that updates itself and writes NaN at one batch.
 class OwnUpdate final : public Model {
  public:
   explicit OwnUpdate(Context* context = nullptr) : Model({}, context) {
@@ -218,7 +219,7 @@ TEST_CASE("a model that updates itself: what is not finite is found before it is
   const Failure failure = failureOf(wrapper, data);
   CHECK(failure.worker == 1);
   CAPTURE(failure.text);
-  // After its round, whose last batch this is.
+  // Reported after the round, whose last batch this is.
   CHECK(contains(failure.text,
                  "worker 1 on cpu failed in batch 12 of epoch 1: after its steps the parameters "
                  "of w are not finite: element 4 is nan"));

@@ -10,7 +10,7 @@ using muster::test::NoExchange;
 
 namespace {
 
-/// Looks at the run when it is aborted.
+/// Inspects the run when it is aborted.
 class Watching final : public NoExchange {
  public:
   Watching() : NoExchange(/*participants=*/2) {}
@@ -23,8 +23,8 @@ class Watching final : public NoExchange {
 }  // namespace
 
 TEST_CASE("after a failure workers end their rounds only once these cannot be merged any more") {
-  // A worker that saw the failure before the rounds were aborted would contribute a part of its round, and if
-  // all did, that would be merged.
+  // If workers noticed the failure before the rounds were aborted, they would contribute partial rounds, and
+  // if all did, these would be merged.
   std::atomic<bool> stop{false};
   const auto strategy = Averaging{.frequency = 5}.make();
   const Schedule rate = 0.1;

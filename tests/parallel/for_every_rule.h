@@ -8,7 +8,7 @@
 
 namespace muster::test {
 
-/// Checks every rule with at least so many workers: `check(rule, workers)`.
+/// Calls `check(rule, workers)` for every rule with at least each given number of workers.
 template <typename Check>
 void forEveryRule(std::initializer_list<int> workers, Check check) {
   for (const NamedRule& rule : everyRule())

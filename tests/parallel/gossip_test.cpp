@@ -27,7 +27,7 @@ std::vector<std::size_t> neighbourhood(GossipGraph graph, std::size_t worker, st
   return all;
 }
 
-/// Element [i][j] is the part of replica j that i gets, of replicas that have trained alike.
+/// Element [i][j] is the weight of replica j in replica i after mixing, if all trained equally many examples.
 std::vector<std::vector<double>> matrix(GossipGraph graph, std::size_t workers, std::int64_t round) {
   std::vector all(workers, std::vector<double>(workers));
   for (std::size_t i = 0; i < workers; ++i) {
@@ -48,7 +48,7 @@ std::vector<std::byte> train(T strategy, int workers, int devices = 0, std::int6
   return stateBits(model);
 }
 
-/// The last of each merge's values.
+/// Records the last value of each merge.
 struct Values final : Listener {
   explicit Values(std::vector<double>& into) : all(into) {}
   void onMerge(const MergeEvent& event) override {
@@ -59,7 +59,7 @@ struct Values final : Listener {
   std::vector<double>& all;
 };
 
-/// Replicas that are mixed by the rule without a training between.
+/// Replicas that the rule mixes without training in between.
 struct Mixed {
   Mixed(GossipGraph graph, int workers, std::int64_t elements)
       : strategy(Gossip{.graph = graph}.make()), weights(static_cast<std::size_t>(workers), 1) {
@@ -163,7 +163,7 @@ TEST_CASE(
 
 TEST_CASE(
     "push-sum: the weights' sum is that of what was trained, and so is the weighted sum of the replicas") {
-  // A replica has weight sum_j p_ij n_j after mixing. p is doubly stochastic, so both sums stay.
+  // A replica has weight sum_j p_ij n_j after mixing. p is doubly stochastic, so both sums are unchanged.
   for (const auto graph : kGraphs)
     for (const std::size_t workers : {3, 4, 7}) {
       const std::vector<double> n = {5, 0, 2, 7, 0, 0, 1}, x = {3, -8, 4, 1, 9, -2, 6};
@@ -219,7 +219,7 @@ TEST_CASE("mixing leaves the mean of the replicas, and the merged copy is that m
         mixed.round();
         for (std::int64_t i = 0; i < 5; ++i) {
           const double mean = means[static_cast<std::size_t>(i)];
-          // Each round rounds each replica, whose values are below 1, once; and the merged copy is rounded.
+          // Each round rounds each replica once, with values below 1; the merged copy is rounded, too.
           CHECK(std::abs(mixed.mean(i) - mean) <= roundings(round));
           CHECK(std::abs(mixed.exchange->blocks()[0].mergedCopy().data<float>()[i] - mean) <=
                 roundings(round + 1));
@@ -229,7 +229,7 @@ TEST_CASE("mixing leaves the mean of the replicas, and the merged copy is that m
 }
 
 TEST_CASE("rounds worked out by hand: a ring of four, and a round that only two have trained in") {
-  // p = 0, learning rate 0.5. Replicas 3, 6, 9, 12; of 0 the neighbours are 1 and 3.
+  // p = 0, learning rate 0.5. Replicas 3, 6, 9, 12; the neighbours of 0 are 1 and 3.
   for (const int devices : {0, 1, 2}) {
     CAPTURE(devices);
     ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}});
@@ -242,7 +242,7 @@ TEST_CASE("rounds worked out by hand: a ring of four, and a round that only two 
     };
     auto data = ToyIterator::ofValues({6, 12, 18, 24, 0, 0, 0, 0});
     // From 7, 6, 9 and 8 to their mean: sqrt((1/4 + 9/4 + 9/4 + 1/4) / 4) / 7.5. The next round halves them,
-    // and mixing leaves a third of what differs from the mean: on a ring of four all other eigenvalues are
+    // and mixing keeps a third of the differences from the mean: on a ring of four all other eigenvalues are
     // 1/3 or -1/3.
     std::vector<double> distances;
     const auto listener = std::make_shared<Values>(distances);
@@ -254,7 +254,7 @@ TEST_CASE("rounds worked out by hand: a ring of four, and a round that only two 
     CHECK(distances[1] == doctest::Approx(distances[0] / 3).epsilon(1e-5));
     CHECK(before(1) == std::vector<float>{7, 6, 9, 8});
     CHECK(model.parameters()[0] == 3.75f);  // the mean of 7, 6, 9 and 8, halved
-    // Replicas 3 and 6; the two idle ones do not count, but are mixed: 4.5, 4.5, 6, 3.
+    // Replicas 3 and 6; the two idle ones have weight 0, but are mixed: 4.5, 4.5, 6, 3.
     model.setParameters({0});
     model.control().forgetSteps();
     auto two = ToyIterator::ofValues({6, 12});

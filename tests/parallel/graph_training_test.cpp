@@ -1,5 +1,5 @@
-// ParallelWrapper with what is not a chain over images: a graph of several inputs and outputs, sequences of
-// different lengths, shapes that the first batch tells, frozen layers and learning rates of their own.
+// ParallelWrapper beyond a chain of layers over images: a graph with several inputs and outputs, sequences of
+// different lengths, shapes inferred from the first batch, frozen layers and per-layer learning rates.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
@@ -25,7 +25,7 @@ namespace {
 const Shape kImage{2, 6, 5};
 constexpr std::int64_t kClasses = 3;
 
-/// Two inputs that meet, two outputs with weights; no kinks, so that rounding is not amplified.
+/// Two merged inputs, two weighted outputs; smooth, so that rounding is not amplified.
 ComputationGraphConfiguration twoTasks(const Updater& updater) {
   ComputationGraphConfiguration graph{
       .seed = 9,
@@ -55,7 +55,7 @@ Batch taskBatch(std::int64_t examples, std::uint64_t seed) {
   return batch;
 }
 
-/// The batch in pieces of these sizes, one behind the other.
+/// Splits the batch into consecutive pieces of these sizes.
 std::vector<Batch> pieces(const Batch& whole, const std::vector<std::int64_t>& sizes) {
   std::vector<Batch> parts;
   std::int64_t begin = 0;
@@ -78,7 +78,7 @@ double distance(const StateBlock& a, const StateBlock& b) {
   return std::sqrt(difference / norm);
 }
 
-/// Of the parameters.
+/// Distance of the parameters.
 double distance(Model& a, Model& b) {
   return distance(a.block(BlockKind::Parameters), b.block(BlockKind::Parameters));
 }
@@ -89,11 +89,11 @@ ParallelWrapper::Builder wrapperOf(Model& model, int workers, TrainingMode mode 
   return builder;
 }
 
-/// Each step rounds by about 1e-7 of the parameters, and training carries that on.
+/// Each step rounds by about 1e-7 of the parameters, and training accumulates these errors.
 constexpr double kRounding = 1e-5;
 
-/// Wholes of examples, and the same in pieces for each of `workers` workers: of different sizes, where
-/// averaging and synchronous gradients weigh them.
+/// Whole batches, and the same batches split among `workers` workers: into different sizes for averaging and
+/// synchronous gradients, which weight them.
 struct Halves {
   std::vector<Batch> joined, split;
 };
@@ -129,11 +129,11 @@ void checkLikeOneWorker(const Configuration& configuration, int workers, Trainin
   const auto start = std::make_unique<Net>(configuration);
   start->init();
   CHECK(many.iteration() == one.iteration());
-  CHECK(distance(one, *start) > 100 * kRounding);  // it has gone somewhere
+  CHECK(distance(one, *start) > 100 * kRounding);  // the parameters have changed
   CHECK(distance(many, one) < kRounding);
 }
 
-/// Recurrent over sequences of different lengths, with a loss at each step.
+/// A recurrent network over sequences of different lengths, with a loss at each step.
 MultiLayerConfiguration overTime(const Updater& updater) {
   return {.seed = 4,
           .updater = updater,
@@ -156,7 +156,7 @@ TEST_CASE("a graph of two inputs and two outputs: W workers are one worker on th
       checkLikeOneWorker<ComputationGraph>(twoTasks(updater), workers, TrainingMode::SynchronousGradients,
                                            data);
     }
-    // Adam divides by the gradient's size: a larger epsilon than its default keeps rounding small.
+    // Adam divides by the gradient's size: an epsilon larger than the default keeps rounding small.
     checkLikeOneWorker<ComputationGraph>(twoTasks(Adam{.learningRate = 0.01, .epsilon = 1e-2}), workers,
                                          TrainingMode::SynchronousGradients, data);
   }
@@ -178,7 +178,8 @@ TEST_CASE("one worker trains a graph as the graph trains itself, bit for bit, at
 }
 
 TEST_CASE("averaging a graph every three iterations is the mean of two graphs, made by hand") {
-  // Batch b goes to worker b mod 2; a round is three batches of each. The second worker's are larger.
+  // Batch b goes to worker b mod 2; a round is three batches per worker. The second worker's batches are
+  // larger.
   std::vector<Batch> batches;
   for (std::uint64_t b = 0; b < 12; ++b) batches.push_back(taskBatch(b % 2 == 0 ? 2 : 6, b));
   const auto configuration = twoTasks(Nesterovs{.learningRate = 0.05});
@@ -209,7 +210,8 @@ TEST_CASE("averaging a graph every three iterations is the mean of two graphs, m
 
 TEST_CASE("sequences of different lengths: W workers weigh by the steps that are real") {
   for (const int workers : {2, 3, 4}) {
-    // The first example of each joined batch is padding alone, and in every fifth step a worker has only it.
+    // The first example of each joined batch is only padding, and in every fifth step a worker has no other
+    // example.
     const auto data = unevenBatches(workers, 10, paddedBatch);
     checkLikeOneWorker<MultiLayerNetwork>(overTime(Sgd{.learningRate = 0.2}), workers,
                                           TrainingMode::SynchronousGradients, data);
@@ -273,7 +275,7 @@ TEST_CASE("frozen layers of a graph stay frozen in every mode, with their statis
 }
 
 TEST_CASE("a layer's learning rate holds for every worker") {
-  // One step from the same start: the change is in proportion.
+  // One step from the same start: the change is proportional to the learning rate.
   const std::vector<Batch> batches{taskBatch(4, 1), taskBatch(2, 2)};
   for (const auto mode : {TrainingMode::Averaging, TrainingMode::SynchronousGradients}) {
     const auto train = [&](double scale) {

@@ -75,7 +75,7 @@ TEST_CASE("one level, or two of one period, have the bits of averaging, on one o
 TEST_CASE("groups of two every iteration, all every second one, worked out by hand") {
   // p = 0, learning rate 0.5. Replicas 1, 3, 5, 7: the groups' means are 2 and 6, the user's model is 4.
   // Then 2, 4, 8, 10, and all become 6. Then 4, 6, 8, 10, whose groups' means are 5 and 9: the user's model
-  // is 7, and so are all at the epoch's end, which comes without new batches.
+  // is 7, and so are all replicas at the epoch's end, before which no batch follows.
   for (const int devices : {0, 1, 2, 4}) {
     CAPTURE(devices);
     ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}});

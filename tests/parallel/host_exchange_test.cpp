@@ -32,7 +32,7 @@ struct Replicas {
       add("own", BlockKind::Statistics, MergeRule::Keep);
       add("velocity", BlockKind::UpdaterState, MergeRule::Average);
       add("residual", BlockKind::Statistics, MergeRule::Reset);
-      add("gradients", BlockKind::Gradients, MergeRule::Keep);  // averaged on demand
+      add("gradients", BlockKind::Gradients, MergeRule::Keep);  // averaged only on request
     }
     for (auto& blocks : owned) {
       states.emplace_back();
@@ -85,7 +85,7 @@ TEST_CASE("every element of every block is merged, by whatever number of partici
         }
       CHECK(good);
       CHECK(same);
-      CHECK(untouched);  // what each keeps
+      CHECK(untouched);  // blocks with MergeRule::Keep
       CHECK(reset);
     }
 }
@@ -176,9 +176,9 @@ TEST_CASE(
     return verbs.bytes();
   };
   CHECK(bytes(0, 0) == 400);
-  CHECK(bytes(1, 0) == 0);  // it contributes nothing
-  CHECK(bytes(0, 1) == 0);  // each keeps its own
-  CHECK(bytes(0, 3) == 0);  // zero needs no message
+  CHECK(bytes(1, 0) == 0);  // the worker contributes nothing
+  CHECK(bytes(0, 1) == 0);  // kept per worker
+  CHECK(bytes(0, 3) == 0);  // zeroing needs no message
   Replicas alone(1, 100);
   HostExchange single(alone.states, UpdaterState::Average);
   Verbs verbs(single, 0, context);
@@ -255,7 +255,7 @@ TEST_CASE(
     "sums over participants have their order; a failure ends the waiting, until the exchange restarts") {
   Replicas replicas(3, 16);
   HostExchange exchange(replicas.states, UpdaterState::Average);
-  // 1e16 + 1 is 1e16, so another order gives another sum.
+  // 1e16 + 1 rounds to 1e16, so another order gives another sum.
   const std::vector<double> own = {1, 1e16, -1e16};
   const auto sums = [&](int absent) {
     std::vector<std::vector<double>> values;

@@ -1,4 +1,4 @@
-// Images as floats, as bytes, and as rows of a data set that lies where the workers compute.
+// Images as floats, as bytes, and as rows of a data set on the workers' device.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -27,7 +27,7 @@ struct Trained {
   bool operator==(const Trained&) const = default;
 };
 
-/// Three epochs of two workers, the last batch of each smaller, and a test.
+/// Trains two workers for three epochs, each with a smaller last batch, then tests.
 Trained train(Device device, const Form& form) {
   ImageSetIterator train(GeneratedDigitsIterator(1, 150, 20, true).set(), 16, 7);
   ImageSetIterator test(GeneratedDigitsIterator(1, 60, 20, false).set(), 25);
@@ -60,7 +60,7 @@ TEST_CASE_TEMPLATE("floats, bytes and rows train to the same bits", Where, OnCpu
   const auto floats = train(Where::device(), kFloats);
   REQUIRE(floats.parameters.size() > 1000);
   CHECK(std::isfinite(floats.score));
-  CHECK(floats.accuracy > 0.15);  // it has learnt something
+  CHECK(floats.accuracy > 0.15);  // better than guessing
   CHECK(train(Where::device(), kBytes) == floats);
   CHECK(train(Where::device(), kRows) == floats);
 }

@@ -1,4 +1,4 @@
-// W workers against one worker on the joined batches, in float64: the difference is rounding, and no more.
+// W workers against one worker on the joined batches, in float64: they differ only by rounding.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -19,7 +19,7 @@ namespace {
 constexpr std::int64_t kInputs = 6, kClasses = 4;
 constexpr int kSteps = 100;
 
-/// Examples with masks, in batches of these sizes. Example i is the same whatever the sizes.
+/// Examples with masks, in batches of these sizes. Example i does not depend on the sizes.
 class SizedBatches final : public DataSetIterator {
  public:
   explicit SizedBatches(std::vector<std::int64_t> sizes) : sizes_(std::move(sizes)) {}
@@ -83,7 +83,8 @@ std::vector<Updater> everyUpdater() {
           AdaGrad{.learningRate = 0.05}};
 }
 
-/// Each kind of regularisation and clipping, and all of them together. Both clips act in these trainings.
+/// Each kind of regularisation and clipping, and all of them together. Both kinds of clipping take effect in
+/// these trainings.
 std::vector<TrainingOptions> everyTreatment() {
   return {{},
           {.l1 = 1e-3},

@@ -13,15 +13,15 @@
 #include "tests/support/failure.h"
 #include "tests/support/recording_listener.h"
 
-// A worker whose device goes on with a step: what it enqueues and what it waits for, in which order.
+// Tests the order in which a worker enqueues steps and waits for scores while its device is still computing.
 
 using namespace muster;
 using namespace muster::test;
 
 namespace {
 
-/// A model whose steps go on in the background until a caller waits for them. Its score is the batch's
-/// number, and so is its parameter after the step, whatever the score.
+/// A model whose steps run in the background until a caller waits for them. A step's score is the batch's
+/// number, and so is the parameter after it, even if not finite.
 class LateModel final : public Model, PendingScores {
  public:
   using OnStep = std::function<void(const Batch&)>;
@@ -34,7 +34,8 @@ class LateModel final : public Model, PendingScores {
     blocks_.push_back(StateBlock::zeros("parameters", BlockKind::Parameters, MergeRule::Average, table));
     blocks_.push_back(StateBlock::zeros("gradients", BlockKind::Gradients, MergeRule::Keep, table));
   }
-  /// Steps say whether they were refused, and know their weights: merges need not wait for scores.
+  /// Makes steps report whether they were refused, and their weights, so that merges need not wait for
+  /// scores.
   void guard() { guarded_ = true; }
   Tensor stepRefused() override { return guarded_ ? refused_ : Tensor(); }
   std::unique_ptr<Model> replicate(Context& context) const override {
@@ -51,7 +52,7 @@ class LateModel final : public Model, PendingScores {
     scores_.push_back(value);
     *refused_.data<double>() = std::isfinite(value) ? 0 : 1;
     blocks_[0].values.data<float>()[0] = value;
-    if (guarded_) return {*this, scores_.size(), 1.0};  // several workers: no common order
+    if (guarded_) return {*this, scores_.size(), 1.0};  // several workers: the order is undefined
     *order_ += fmt::format("step{} ", scores_.size());
     return {*this, scores_.size()};
   }
@@ -65,7 +66,7 @@ class LateModel final : public Model, PendingScores {
     return {.score = scores_[step - 1], .weight = 1};
   }
   static constexpr float kRefused = -1;
-  /// When the score of this step was read, the parameter was that.
+  /// When the score of this step is read, records the parameter in `seen_`.
   static constexpr double kWatched = 5;
   static inline float seen_ = 0;
   std::string takeOrder() { return std::exchange(*order_, {}); }
@@ -73,7 +74,7 @@ class LateModel final : public Model, PendingScores {
   float parameter() { return blocks_[0].values.data<float>()[0]; }
 
  private:
-  std::shared_ptr<std::string> order_;  // of the one worker's
+  std::shared_ptr<std::string> order_;  // calls of a single worker
   std::shared_ptr<OnStep> onStep_;      // likewise
   std::vector<StateBlock> blocks_;
   std::vector<double> scores_;
@@ -81,9 +82,9 @@ class LateModel final : public Model, PendingScores {
   Tensor refused_ = Tensor::zeros({1}, DType::Float64);
 };
 
-/// Steps wait until all batches of their epoch are there: a worker goes on only where there is one to go on
-/// with.
-/// @param then  is called in a step that has waited.
+/// Makes steps wait until all batches of their epoch were read: a worker continues only if a batch is already
+/// queued.
+/// @param then  called in a step after it has waited.
 void readAhead(ToyIterator& data, LateModel& model, std::int64_t batches, LateModel::OnStep then = {}) {
   auto epochsRead = std::make_shared<std::atomic<std::int64_t>>(0);
   data.onNext = [=](std::int64_t epoch, std::int64_t batch) {
@@ -127,7 +128,7 @@ TEST_CASE("a late score that is not finite is told with its own batch, and is me
   CHECK(contains(failure.text, "batch 2 of epoch 1"));
   CHECK(model.takeOrder() == "step1 step2 wait1 step3 wait2 ");
 
-  // So it is where the step is the round's last.
+  // The same if the step is the round's last.
   auto last = ToyIterator::ofValues({1, std::nanf("")});
   CHECK(contains(failureOf(wrapper, last).text, "batch 2 of epoch 1"));
   CHECK(model.takeOrder() == "step4 step5 wait4 wait5 ");
@@ -158,7 +159,7 @@ TEST_CASE("alone on a device, a worker goes on before its round's scores are rea
   CHECK(model.iteration() == 10);
   CHECK(model.epoch() == 2);
 
-  // Not if a listener looks at what was merged, or it is measured.
+  // The worker does not continue if a listener reads the merged model or the divergence is measured.
   auto seen = aloneOnDevice(model, 2).listeners({std::make_shared<RecordingListener>()}).build();
   seen.fit(data);
   CHECK(model.takeOrder() == "step1 step2 wait1 wait2 step3 step4 wait3 wait4 step5 wait5 ");
@@ -226,7 +227,7 @@ TEST_CASE("a stop finds a worker that has gone on: all that it has trained is me
 
 namespace {
 
-/// Two workers on what is treated as one device.
+/// Two workers that share one (pretended) device.
 auto twoOnDevice(LateModel& model, std::int64_t frequency) {
   model.guard();
   auto builder = toyWrapper(model, 2, frequency);
@@ -237,7 +238,7 @@ auto twoOnDevice(LateModel& model, std::int64_t frequency) {
 }  // namespace
 
 TEST_CASE("several workers on a device are merged before their last scores are read") {
-  // Worker 0 has 1 and 5 in the first round, worker 1 has 2 and 6; then 3 and 7, 4 and 8.
+  // In the first round worker 0 gets 1 and 5, worker 1 gets 2 and 6; then 3 and 7, 4 and 8.
   const auto data = [] { return ToyIterator::ofValues({1, 2, 5, 6, 3, 4, 7, 8, 9, 10}); };
   LateModel::seen_ = 0;
   LateModel guarded, waiting;
@@ -247,7 +248,7 @@ TEST_CASE("several workers on a device are merged before their last scores are r
   CHECK(guarded.parameter() == 9.5f);
   CHECK(guarded.iteration() == 5);
 
-  // The same scores as where they are read first, also those of an epoch and of what listeners see.
+  // The scores equal those read immediately, also per epoch and in listeners.
   const auto seen = std::make_shared<RecordingListener>(), expected = std::make_shared<RecordingListener>();
   batches = data();
   LateModel watched;
@@ -279,6 +280,6 @@ TEST_CASE("a bad score that is read after its merge: replicas and merged copy ar
     CHECK(model.iteration() == iteration + (first ? 0 : 2));
   }
   auto good = ToyIterator::ofValues({1, 2, 3, 4, 6, 8, 7, 10, 11, 12});
-  wrapper.fit(good);  // what was refused is forgotten
+  wrapper.fit(good);  // the refused step leaves no trace
   CHECK(model.parameter() == 11.5f);
 }

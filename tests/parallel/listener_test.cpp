@@ -132,7 +132,7 @@ TEST_CASE("model() inside merged events is the merged model") {
 }
 
 TEST_CASE("model() elsewhere is that of the last merge for which a listener asked, whole") {
-  // No listener asks at the first merge: steps of the second round see the model as it was at the start.
+  // No listener needs the first merge, so steps of the second round see the user's model as at the start.
   ToyModel model;
   auto data = ToyIterator::ofValues({2, 6, 2, 8, 4, 4});
   std::mutex mutex;
@@ -174,8 +174,8 @@ TEST_CASE("workerTimes() at a merge counts the steps that were merged, and start
 }
 
 TEST_CASE("times: computing, waiting for data and for others are told apart") {
-  // Worker 1 takes its second batch, and computes with it, only kLong after the stall watch has seen who
-  // waits.
+  // Worker 1 takes its second batch and computes only kLong after the stall watch has noticed the waiting
+  // worker.
   using namespace std::chrono_literals;
   constexpr auto kLong = 100ms;
   LogLines log;
@@ -201,7 +201,7 @@ TEST_CASE("times: computing, waiting for data and for others are told apart") {
   CHECK(times[1].computing >= kLong);
   CHECK(times[1].waitingForData >= kLong);
   CHECK(times[0].waitingForWorkers >= kLong);
-  for (const auto& t : times)  // no time is counted twice
+  for (const auto& t : times)  // times do not overlap
     CHECK(t.computing + t.waitingForData + t.waitingForWorkers + t.merging <= whole);
 }
 

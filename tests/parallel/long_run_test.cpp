@@ -1,5 +1,5 @@
-// Long runs hold no more at their end than after their beginning. A short form by itself; with MUSTER_LONG
-// set 2,000 epochs, 100 calls of fit(), 10,000 evaluations and 1,000 wrappers.
+// Long runs hold no more resources at their end than after their beginning. Short by default; with
+// MUSTER_LONG set, 2,000 epochs, 100 calls of fit(), 10,000 evaluations and 1,000 wrappers.
 #include <doctest/doctest.h>
 
 #include <chrono>
@@ -36,7 +36,8 @@ ParallelWrapper wrapperOf(Model& model, int workers = 3) {
   return ParallelWrapper::Builder(model).workers(workers).averagingFrequency(2).pinThreads(false).build();
 }
 
-/// Does something `count` times, after a tenth as often, and expects to hold no more than before.
+/// Does something count / 10 times, then `count` times, and checks that the latter leave no additional
+/// resources.
 template <typename Once>
 void repeat(const std::string& what, int count, Once once) {
   for (int i = 0; i < std::max(3, count / 10); ++i) once();

@@ -74,7 +74,7 @@ TEST_CASE("every group reduces a slice of its own, gets it from all others once,
             std::set<int> senders, receivers;
             for (const auto& [from, to, slice] : roundOf(plan, round, elements, scatter)) {
               CHECK(from != to);
-              CHECK(senders.insert(from).second);  // one each a round
+              CHECK(senders.insert(from).second);  // at most one send per device and round
               CHECK(receivers.insert(to).second);
               CHECK(pairs.insert({from, to}).second);
               const Slice expected = plan.owned(scatter ? to : from, elements);

@@ -10,12 +10,12 @@
 
 namespace muster::test {
 
-/// What a merge always includes: parameters and counters.
+/// The state that every merge includes: parameters and counters.
 inline std::string mergedOf(ToyModel& model) {
   return fmt::format("{} {} {}", model.parameters(), model.iteration(), model.epoch());
 }
 
-/// Notes what the model holds after each merge and each epoch.
+/// Records the model's state after each merge and each epoch.
 struct MergedStates final : Listener {
   explicit MergedStates(ToyModel& m) : model(m) {}
   void onMerge(const MergeEvent& event) override { take(event.trainer); }

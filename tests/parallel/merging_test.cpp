@@ -9,7 +9,7 @@ using namespace muster;
 using namespace muster::test;
 using doctest::Approx;
 
-// With SGD and learning rate 0.5 a step takes p half the way to the batch's mean.
+// With SGD and learning rate 0.5, a step moves p halfway to the batch's mean.
 
 TEST_CASE("parameters become the mean weighted by examples, the score likewise") {
   // Worker 0: mean(2, 4) = 3, p = 1.5, score (2 + 8) / 2 = 5. Worker 1: 8, p = 4, score 32.
@@ -46,8 +46,8 @@ TEST_CASE("a worker whose examples were all masked does not contribute") {
 }
 
 TEST_CASE("a round in which every example was masked is weighted by batches") {
-  // Only L2 acts: a step takes p to p - 0.5 * 0.5 p. Worker 0 does two: 8, 6, 4.5; worker 1 one: 8, 6.
-  // p = (2 * 4.5 + 6) / 3 = 5.
+  // Only L2 has an effect: a step changes p to p - 0.5 * 0.5 p. Worker 0 does two: 8, 6, 4.5; worker 1 one:
+  // 8, 6. p = (2 * 4.5 + 6) / 3 = 5.
   ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}, .l2 = 0.5}});
   model.setParameters({8});
   const ToyBatch masked{{1}, {0}};
@@ -59,8 +59,8 @@ TEST_CASE("a round in which every example was masked is weighted by batches") {
 
 TEST_CASE("weights count all examples since the last merge") {
   // Round 1 (frequency 2). Worker 0: {2}, {6}: p = 0, 1, 3.5, weight 2. Worker 1: {4, 8}, {1, 1, 1, 1}: p =
-  // 0, 3, 2, weight 6. p = (7 + 12) / 8 = 2.375. Round 2: {2.375} keeps worker 0 there, {6.375} takes worker
-  // 1 to 4.375; weights 1 and 1, not 3 and 7: p = 3.375.
+  // 0, 3, 2, weight 6. p = (7 + 12) / 8 = 2.375. Round 2: {2.375} leaves worker 0 unchanged, {6.375} moves
+  // worker 1 to 4.375; weights 1 and 1, not 3 and 7: p = 3.375.
   ToyModel model;
   ToyIterator data({{{2}}, {{4, 8}}, {{6}}, {{1, 1, 1, 1}}, {{2.375f}}, {{6.375f}}});
   auto wrapper = toyWrapper(model, 2, 2).build();
@@ -119,8 +119,8 @@ TEST_CASE("the updater's state is averaged with the parameters") {
 }
 
 TEST_CASE("averageUpdaters(false): each worker keeps its updater's state, over fit() calls too") {
-  // Round 2: worker 0 goes on from its own v = -4: v = -1.5, p = 4.5 - 0.5 (0.5 - 0.75) = 4.625.
-  // The user's model: p = 4.625, v by examples (2 * -1.5 + 1 * -8) / 3 = -11/3.
+  // Round 2: worker 0 continues from its own v = -4: v = -1.5, p = 4.5 - 0.5 (0.5 - 0.75) = 4.625. The user's
+  // model: p = 4.625, v by examples (2 * -1.5 + 1 * -8) / 3 = -11/3.
   ToyModel model({.training = halfNesterovs()});
   auto data = ToyIterator::ofValues({4, 8, 4});
   auto wrapper = toyWrapper(model, 2).averageUpdaters(false).build();
@@ -210,7 +210,7 @@ TEST_CASE("synchronousUntil: merges every iteration up to it, then at the freque
   auto data = ToyIterator::ofValues(std::vector<float>(16, 2));  // 8 iterations an epoch
   auto merges = std::make_shared<Merges>();
   auto wrapper = toyWrapper(model, 2, 3).synchronousUntil(10).listeners({merges}).build();
-  wrapper.fit(data, 2);  // the model's iterations count on
+  wrapper.fit(data, 2);  // the model's iterations continue to count
   CHECK(merges->iterations == std::vector<std::int64_t>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 13, 16});
 }
 

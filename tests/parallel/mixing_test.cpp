@@ -25,9 +25,9 @@ namespace {
 
 enum Blocks { Parameters, Own, Velocity, Residual, Moments };
 
-/// Replicas with a block of each rule, [2 * half].
+/// Replicas with a block of each merge rule, [2 * half].
 struct Replicas {
-  /// @param value  of element i of worker w's block b.
+  /// @param value  value of element i of worker w's block b.
   template <typename F>
   Replicas(int workers, std::int64_t half, F value) {
     const auto table = oneSegment(2 * half);
@@ -58,7 +58,7 @@ struct Replicas {
   std::vector<std::vector<StateBlock*>> states;
 };
 
-/// Normal; variances (the second half of the moments) are squares.
+/// Normally distributed; variances (the second half of the moments) are squares.
 Replicas normal(int workers, std::int64_t half) {
   return Replicas(workers, half, [half](int w, int b, std::int64_t i) {
     const double x = RandomStream(static_cast<std::uint64_t>(w), "x").normal(static_cast<std::uint64_t>(i));
@@ -80,7 +80,7 @@ std::unique_ptr<Exchange> exchangeOf(const Replicas& replicas, int devices, Rout
                                           MergePlan(std::move(groups), route));
 }
 
-/// Each participant in a thread of its own.
+/// Mixes with one thread per participant.
 void mixAll(Exchange& exchange, const Mixing& mixing) {
   const auto byEach = [&](auto part) {
     std::vector<std::jthread> threads;
@@ -99,7 +99,7 @@ void mixAll(Exchange& exchange, const Mixing& mixing) {
   exchange.wait();
 }
 
-/// Worker 0 stays as it is, worker 1 becomes a copy of 0, all others have factors in eighths of all.
+/// Worker 0 is unchanged, worker 1 becomes a copy of 0, all others mix all workers with factors in eighths.
 Mixing eighths(int workers) {
   const auto count = static_cast<std::size_t>(workers);
   Mixing mixing(count, count * count);
@@ -145,7 +145,7 @@ TEST_CASE("every replica gets its own combination of the values before, on the h
           CHECK(good);
           for (int w = 0; w < workers; ++w) {
             CHECK(sameBits(replicas.values(w, Own), before.values(w, Own), 2 * half));
-            // What is zero after a merge is left to a replica that is not mixed.
+            // A replica that is not mixed keeps the blocks that a merge would set to zero.
             const bool left = sameBits(replicas.values(w, Residual), before.values(w, Residual), 2 * half);
             const float* residual = replicas.values(w, Residual);
             CHECK(
@@ -172,7 +172,7 @@ TEST_CASE("statistics become those of the mixture of distributions; a copy is a 
         mean += factor * m(from, i);
         square += factor * (m(from, kHalf + i) + m(from, i) * m(from, i));
       }
-      // In float64, so one rounding to float32; the numbers' difference cancels in float64 alone.
+      // Computed in float64 with one rounding to float32; the cancellation happens in float64.
       CHECK(std::abs(replicas.values(0, Moments)[i] - mean) <= roundings(1, std::abs(mean)) + 1e-12);
       CHECK(std::abs(replicas.values(0, Moments)[kHalf + i] - (square - mean * mean)) <=
             roundings(1, square) + 1e-12);
@@ -257,7 +257,8 @@ TEST_CASE("mixing allocates nothing, and counts what a worker would send") {
       for (int p = 0; p < 4; ++p) {
         Verbs verbs(*exchange, p, context);
         verbs.mixState(mixing);
-        // Parameters, velocity and moments, to one worker each; worker 1 to two, and 2 and 3 to none.
+        // Worker 0 sends parameters, velocity and moments to one worker, worker 1 to two; 2 and 3 send
+        // nothing.
         CHECK(verbs.bytes() == (p == 0 ? 1 : p == 1 ? 2 : 0) * 3 * 800);
       }
     }

@@ -1,4 +1,4 @@
-// What is said of iterators, models and listeners, where one of them does otherwise.
+// Errors for iterators, models and listeners that violate their contracts.
 
 #include <doctest/doctest.h>
 
@@ -16,7 +16,7 @@ using namespace muster::test;
 
 namespace {
 
-/// Batches of two examples; every other one has a mask, which the next one may leave where it is.
+/// Batches of two examples; every other batch has a mask, which the next batch may leave in place.
 class MaskingIterator final : public DataSetIterator {
  public:
   explicit MaskingIterator(bool drops) : drops_(drops) {}
@@ -88,7 +88,8 @@ TEST_CASE("a round whose examples are all masked has the score that model.fit gi
   wrapper.fit(same);
   CHECK(merged->score() == alone->score());
 
-  // Two workers of two iterations: both have taken the same steps, so their mean is that of two steps.
+  // Two workers with two iterations each: both took the same steps, so the mean equals the result of two
+  // steps.
   std::vector<double> penalties;
   const auto listening = make();
   listening->setListeners(
@@ -133,7 +134,7 @@ TEST_CASE("what a listener changes in the trainer's model is not trained, wherev
     }
 }
 
-/// A model of the user's own with one parameter, which it never changes.
+/// A user's model with one parameter, which it never changes.
 class OneParameter : public Model {
  public:
   explicit OneParameter(DType dtype = DType::Float32, Context* context = nullptr)
@@ -153,8 +154,8 @@ class OneParameter : public Model {
     return blocks_;
   }
 
-  bool changing = false;        // blocks() gives other memory at each call
-  bool replicasChange = false;  // theirs does
+  bool changing = false;        // blocks() returns new memory at each call
+  bool replicasChange = false;  // blocks() of replicas does
 
  private:
   std::vector<StateBlock> makeBlocks() const {
@@ -168,7 +169,7 @@ class OneParameter : public Model {
   std::vector<StateBlock> blocks_;
 };
 
-/// One that updates itself.
+/// A model that updates itself.
 class OwnUpdate final : public OneParameter {
  public:
   using OneParameter::OneParameter;

@@ -9,7 +9,7 @@ namespace muster {
 namespace {
 
 TEST_CASE("NCCL has every function that is used, or it is said what is missing") {
-  // Where the library is installed, a GPU is not needed to look.
+  // Finding an installed library does not need a GPU.
   if (!cudaBuilt()) return test::skip("this build has no CUDA");
   const auto missing = linksBetween({}).whyNoNccl;
   const bool told = missing.empty() || missing.find("libnccl.so.2 cannot be loaded") != std::string::npos ||

@@ -1,4 +1,4 @@
-// Promises 6 and 7 with real networks: convolutions, dropout, momentum, several threads a worker.
+// Promises 6 and 7 with real networks: convolutions, dropout, momentum, several threads per worker.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::int64_t kClasses = 5;
 
-/// Images in which the class shows, so that training goes somewhere.
+/// Images that depend on the class, so that the network can learn.
 InMemoryDataSetIterator images(std::int64_t examples, std::int64_t batch) {
   Tensor features = Tensor::empty({examples, 1, 12, 12}), labels = Tensor::empty({examples}, DType::Int64);
   const RandomStream random(5, "images");
@@ -37,7 +37,7 @@ std::vector<Layer> convnet() {
           Dense{.units = 20, .activation = Activation::ReLU}, Output{.classes = kClasses}};
 }
 
-/// No kinks: rounding is not amplified, and a hundred steps can be compared.
+/// A smooth network: rounding is not amplified, so a hundred steps can be compared.
 std::vector<Layer> smoothNet() {
   return {Conv2d{.outChannels = 6, .kernel = {3, 3}, .activation = Activation::Tanh}, AveragePool2d{},
           Dropout{.rate = 0.25}, Dense{.units = 20, .activation = Activation::Tanh},
@@ -109,7 +109,7 @@ TEST_CASE(
 }
 
 TEST_CASE("the same over a hundred steps for a smooth network with dropout and an uneven end, within 1e-5") {
-  // 530 examples: 17 joined batches of 32 an epoch, the last of 18, which two workers get as 16 and 2.
+  // 530 examples: 17 joined batches of 32 per epoch, the last of 18, which two workers get as 16 and 2.
   for (const bool momentum : {false, true}) {
     const Updater updater =
         momentum ? Updater(Nesterovs{.learningRate = 0.02}) : Updater(Sgd{.learningRate = 0.05});
@@ -138,8 +138,8 @@ TEST_CASE("synchronous gradients equal one worker on the joined batches: convnet
   }
 }
 
-// Adam and its like divide a gradient by its own size: where it is near 0 rounding shows whole, so what is
-// asked of them over many steps is asked in float64 (joined_batches_test).
+// Adam and similar updaters divide a gradient by its own size, which amplifies rounding near 0, so many steps
+// are compared in float64 (joined_batches_test).
 TEST_CASE("synchronous gradients over a hundred steps of a smooth network, uneven end, within 1e-5") {
   const std::vector<Updater> updaters = {Sgd{.learningRate = 0.05}, Nesterovs{.learningRate = 0.02}};
   for (const auto& updater : updaters)

@@ -22,7 +22,7 @@ ToyModel toy() {
   return ToyModel({.size = kWidth, .training = {.updater = Sgd{.learningRate = 0.125}}});
 }
 
-/// An uneven epoch, whose last round some workers have no batch in.
+/// An uneven epoch: in its last round some workers have no batch.
 std::vector<ToyBatch> batchesOf(int workers) {
   return randomBatches(5, 7 * workers + 1, 3, kWidth, /*ragged=*/true);
 }
@@ -30,7 +30,7 @@ std::vector<ToyBatch> batchesOf(int workers) {
 const std::array<Codec, 5> kCodecs = {Bf16Codec{}, Int8Codec{}, E3M0Codec{}, TopKCodec{.share = 0.1},
                                       PowerSgdCodec{.rank = 1}};
 
-/// Calls check(rule) for each that takes a codec over nodes.
+/// Calls check(rule) for each rule that supports a codec over nodes.
 template <typename Check>
 void forEveryRule(const Codec& codec, Check check) {
   check(Averaging{.frequency = 2, .codec = codec});
@@ -50,8 +50,8 @@ void forEveryRule(const Codec& codec, Check check) {
 
 using Bits = std::vector<std::byte>;
 
-/// What every node's model holds in the end, which is the same.
-/// @param train  trains a model: by `fit(wrapper)`, of a builder that lacks its nodes.
+/// The final state of the model, the same on every node.
+/// @param train  trains a model with a builder to which nodes are added.
 template <typename Train>
 Bits overNodes(Places places, Train train) {
   VirtualNetwork network(places.nodes);
@@ -63,7 +63,7 @@ Bits overNodes(Places places, Train train) {
   return bits.front();
 }
 
-/// Averaging with int8, by plain loops of worker 0: a node sends the mean of its workers.
+/// Averaging with int8 in plain loops on worker 0: a node sends the mean of its workers.
 struct PlainInt8 {
   int nodes = 1;
   std::int64_t frequency = 2;
@@ -171,7 +171,7 @@ TEST_CASE("every codec of every rule over nodes has the bits of one process in g
       for (const Places places : {Places{2, 2}, Places{3, 1}}) {
         CAPTURE(places.nodes);
         const int all = places.nodes * places.workers;
-        // Tensors of a network: matrices, of which PowerSGD sends factors.
+        // A network has matrices, for which PowerSGD sends factors.
         const auto network = [] {
           auto model = std::make_unique<MultiLayerNetwork>(
               networkOf({.training = {.updater = Sgd{.learningRate = 0.25}}}));
@@ -214,7 +214,7 @@ TEST_CASE("what travels is encoded: bytes of a node, as the network counts them 
       for (const auto& problem : problems) CHECK(problem == "");
       CHECK(bytes->merges >= 2);
       CHECK(bytes->most == coded);
-      // Beside the merges: what nodes tell each other of rounds, and the residual, once, at the end.
+      // Besides the merges, nodes send messages about rounds and, once at the end, the residual.
       const std::int64_t least = (places.nodes - 1) * (bytes->merges * coded + 4 * kLong);
       CHECK(network.bytesSent(0) >= least);
       CHECK(network.bytesSent(0) < least + 20'000);

@@ -119,7 +119,7 @@ TEST_CASE("a node that fails tells the others at once, and all calls fail from t
   });
   for (const int n : {0, 2})
     CHECK(
-        problems[static_cast<std::size_t>(n)].starts_with("node 1 (virtual1) "));  // as it or the third says
+        problems[static_cast<std::size_t>(n)].starts_with("node 1 (virtual1) "));  // says node 1 or the third
 }
 
 TEST_CASE("a node that has ended its program is missed by those that go on") {

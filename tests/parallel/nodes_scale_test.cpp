@@ -1,5 +1,4 @@
-// Many nodes by the code that real ones run, on a network whose clock is virtual: 16 here, 256 in `./run soak
-// long`.
+// Many nodes with the real code on a network with a virtual clock: 16 here, 256 in `./run soak long`.
 #include <doctest/doctest.h>
 
 #include <cstdlib>
@@ -20,11 +19,11 @@ namespace {
 constexpr VirtualNetwork::Link kLink{.bytesPerSecond = 12.5e6, .latency = 1e-6};
 
 struct Training {
-  std::int64_t bytes = 0;  // that each node has sent
+  std::int64_t bytes = 0;  // sent by each node
   double seconds = 0;
 };
 
-/// One worker a node, and a merge after each of its batches. @param rounds  batches of each node.
+/// Trains one worker per node and merges after each batch. @param rounds  batches per node.
 Training trainOn(int nodes, std::int64_t parameters, int rounds) {
   VirtualNetwork network(nodes, kLink);
   std::vector<std::vector<std::byte>> bits(static_cast<std::size_t>(nodes));
@@ -55,16 +54,15 @@ Training trainOn(int nodes, std::int64_t parameters, int rounds) {
 TEST_CASE("many nodes send what the projection of compare_convergence counts, and take its time") {
   const int nodes = std::getenv("MUSTER_LONG") ? 256 : 16;
   constexpr int kRounds = 3;
-  // Slices begin at multiples of 16 elements, so all own as much.
+  // Slices begin at multiples of 16 elements; these sizes give all nodes equal slices.
   const std::int64_t few = 16 * nodes, many = 48 * nodes;
   const Training small = trainOn(nodes, few, kRounds), large = trainOn(nodes, many, kRounds);
-  // A merge sends 2 (N - 1) / N of the model; what nodes tell each other beside it does not depend on the
-  // model.
+  // A merge sends 2 (N - 1) / N of the model; the other messages do not depend on the model's size.
   CHECK(large.bytes - small.bytes == kRounds * 2 * (nodes - 1) * (many - few) / nodes * 4);
   for (const Training& one : {small, large}) {
-    // Nodes wait for each other after each exchange, and all send as much in each, so the time is that of the
-    // bytes and a latency for each exchange: of a round there are three, one in two messages, of which the
-    // second may be sent after the first has come, and fewer than twelve at the start and at the end.
+    // Nodes wait for each other after each exchange and all send equally much, so the time is that of the
+    // bytes plus a latency per exchange. A round has three exchanges; one of them has two messages, of which
+    // the second may follow the first one's arrival. Start and end have fewer than twelve.
     const double sending = static_cast<double>(one.bytes) / kLink.bytesPerSecond;
     CHECK(one.seconds >= sending);
     CHECK(one.seconds <= sending * (1 + 1e-9) + (4 * kRounds + 12) * kLink.latency);

@@ -1,4 +1,4 @@
-// A finite score with a gradient that is not finite: tanh hides an infinite feature from the loss.
+// A finite score with a non-finite gradient: tanh hides an infinite feature from the loss.
 #include <doctest/doctest.h>
 
 #include <limits>
@@ -25,7 +25,7 @@ MultiLayerConfiguration tanhNetwork() {
           .layers = {Dense{.units = 5, .activation = Activation::Tanh}, Output{.classes = 3}}};
 }
 
-/// @param bad  the example with an infinite feature; beyond the last: none.
+/// @param bad  index of the example with an infinite feature; `count` or more: none.
 InMemoryDataSetIterator examples(std::int64_t count, std::int64_t bad) {
   Tensor features = Tensor::empty({count, 6}), labels = Tensor::empty({count}, DType::Int64);
   for (std::int64_t i = 0; i < count * 6; ++i)
@@ -35,7 +35,7 @@ InMemoryDataSetIterator examples(std::int64_t count, std::int64_t bad) {
   return InMemoryDataSetIterator(features, labels, kBatch);
 }
 
-/// An updater of a program's own, with momentum: in its sixth update it goes wrong after half of the block.
+/// A custom updater with momentum, whose sixth update fails after half of the block.
 struct BadApply {
   static constexpr std::string_view kType = "test-bad-apply";
   enum class Way { Parameters, State, Throws, Penalty };

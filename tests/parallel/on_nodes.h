@@ -11,11 +11,11 @@
 #include "muster/parallel/parallel_wrapper.h"
 #include "tests/support/virtual_network.h"
 
-// Trainings over nodes that are threads of this process.
+// Runs trainings over nodes that are threads of this process.
 
 namespace muster::test {
 
-/// What one node does with its connection.
+/// The program of one node.
 using NodeProgram = std::function<void(Nodes)>;
 
 /// @return [node] what it throws; "" if nothing.

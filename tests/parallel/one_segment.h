@@ -7,7 +7,7 @@
 
 namespace muster::test {
 
-/// Of a block that is one vector.
+/// The segment table of a block with a single vector.
 inline std::shared_ptr<const SegmentTable> oneSegment(std::int64_t elements) {
   auto table = std::make_shared<SegmentTable>();
   table->segments = {{.name = "all", .shape = {elements}}};

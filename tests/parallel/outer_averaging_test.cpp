@@ -76,7 +76,7 @@ TEST_CASE("presets are one rule: DiLoCo is BMUF's with its numbers, SlowMo is BM
 }
 
 TEST_CASE("merged every iteration, with inner steps of rate 1, it is momentum on the joined batch") {
-  // A step of rate 1 leaves p - g, so the mean is p - (mean g). Source of the test: fairscale's for SlowMo.
+  // A step of rate 1 gives p - g, so the mean is p - (mean g). Source: fairscale's test for SlowMo.
   for (const bool nesterov : {false, true}) {
     CAPTURE(nesterov);
     ToyModel model({.training = {.updater = Sgd{.learningRate = 1}}});
@@ -121,15 +121,15 @@ TEST_CASE("momentum follows the learning rate if asked to") {
 }
 
 TEST_CASE("listeners are told the norm of the outer step if it is measured") {
-  // Learning rate 1: the mean is that of the batches. From 0 W goes to 2 (rate 0.5, mean 4); with mean 0 the
-  // momentum, half of that step, and the new move cancel out; with mean 6 W goes to 4.
+  // With learning rate 1 the mean is that of the batches. W moves from 0 to 2 (rate 0.5, mean 4); with mean 0
+  // the momentum, half of that step, and the new move cancel; with mean 6, W moves to 4.
   for (const int devices : {0, 1, 2}) {
     CAPTURE(devices);
     ToyModel model({.training = {.updater = Sgd{.learningRate = 1}}});
     auto data = ToyIterator::ofValues({3, 5, 0, 0, 6, 6});
     struct Recorder final : Listener {
       void onMerge(const MergeEvent& e) override {
-        REQUIRE(e.values.size() == 2);  // after the period
+        REQUIRE(e.values.size() == 2);  // the period's values come first
         CHECK(e.values[1].name == "outer step");
         steps.push_back(e.values[1].value);
       }

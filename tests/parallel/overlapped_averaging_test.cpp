@@ -25,7 +25,7 @@ std::string refusal(const OverlappedAveraging& options) {
 
 TEST_CASE("landings worked out by hand") {
   // p = 0, worker 0 on {2}, worker 1 on {6}, learning rate 0.5; launched after iterations 1 and 3, landed
-  // after 2 and 4, and what was trained since the launch after 3 is merged when the epoch ends.
+  // after 2 and 4; the end of the epoch merges the steps since the launch after 3.
   //   Delta: 1, 3, mean 2; 1.5, 4.5 land as 2.5, 3.5. Then 2.25, 4.75, mean 3.5; 2.125, 5.375 land as 3.375,
   //     4.125, mean 3.75.
   //   Pull 0.5: 1, 3, mean 2; 1.5, 4.5 land as 1.75, 3.25. Then 1.875, 4.625, mean 3.25; 1.9375, 5.3125 land

@@ -1,4 +1,4 @@
-// Strategies from outside the library, with models whose numbers can be worked out.
+// User-defined strategies, with models whose numbers can be computed by hand.
 #include <algorithm>
 #include <array>
 #include <mutex>
@@ -86,7 +86,7 @@ TEST_CASE("a strategy with momentum of its own, worked out by hand, on one or se
                                      : ", merged over 2 devices by peer copies"));
     wrapper.fit(data);
     CHECK(model.parameters()[0] == 4);
-    wrapper.fit(data);  // goes on with its momentum
+    wrapper.fit(data);  // continues with its momentum
     CHECK(model.parameters()[0] == 5);
     REQUIRE(model.strategyState().size() == 1);
     CHECK(model.strategyState()[0].name == "momentum");
@@ -163,7 +163,7 @@ TEST_CASE("another wrapper goes on from what the model holds; a changed model be
   model.setParameters({0});
   wrapper.fit(data);
   CHECK(model.parameters()[0] == 4);
-  // A strategy without blocks leaves none behind, and training by itself ends what a strategy had.
+  // A strategy without blocks leaves no blocks, and training without a wrapper discards a strategy's state.
   wrapperOf(model, 2).strategy(Averaging{}).build().fit(data);
   CHECK(model.strategyState().empty());
   wrapper.fit(data);
@@ -194,7 +194,7 @@ TEST_CASE("a merge that fails in the strategy leaves the model as it was, and th
   const auto failure = failureOf(wrapper, data);
   CHECK(contains(failure.text, "failed at the merge after"));
   CHECK(failure.cause == "no rule");
-  CHECK(model.parameters()[0] == 0);  // that of the start: the second merge was broken off
+  CHECK(model.parameters()[0] == 0);  // the initial value: the second merge was aborted
   wrapper.fit(data);
   CHECK(model.parameters()[0] == 3);  // 2, then 3
 }
@@ -239,7 +239,7 @@ class AlternatingStrategy final : public Strategy {
     if (verbs.participant() == 0) calls_->push_back(fmt::format("{} {}", what, fragment));
   }
   std::vector<Fragment> fragments_;
-  std::shared_ptr<std::vector<std::string>> calls_;  // of the first participant
+  std::shared_ptr<std::vector<std::string>> calls_;  // calls of the first participant
 };
 
 std::unique_ptr<Strategy> Alternating::make() const {
@@ -261,14 +261,14 @@ std::vector<float> trainAlternating(int devices, bool listen, Alternating option
 TEST_CASE("fragments are launched and land as planned, and all of them at the end of an epoch") {
   const Alternating options;
   const auto parameters = trainAlternating(0, false, options);
-  // Five rounds, and one without batches that ends the epoch: fragment 1 was trained since its launch.
+  // Five rounds, and one without batches at the epoch's end, because fragment 1 was trained since its launch.
   const std::vector<std::string> epoch = {"launch 0", "land 0", "launch 1", "launch 0",
                                           "land 1",   "land 0", "launch 1", "launch 0",
                                           "land 1",   "land 0", "launch 1", "land 1"};
   REQUIRE(options.calls->size() == 24);
   CHECK(std::vector(options.calls->begin(), options.calls->begin() + 12) == epoch);
   CHECK(std::vector(options.calls->begin() + 12, options.calls->end()) == epoch);
-  // Watching changes nothing, nor does the number of devices.
+  // Neither listeners nor the number of devices change the result.
   CHECK(trainAlternating(0, true) == parameters);
   CHECK(trainAlternating(1, false) == parameters);
   CHECK(trainAlternating(2, true) == parameters);
@@ -276,7 +276,7 @@ TEST_CASE("fragments are launched and land as planned, and all of them at the en
 
 namespace {
 
-/// Averages, and gives the user a moving average of the merged copies.
+/// Averages; the user's model gets a moving average of the merged copies.
 struct MovingAverage {
   void validate() const {}
   std::unique_ptr<Strategy> make() const;

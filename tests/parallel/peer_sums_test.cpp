@@ -15,7 +15,7 @@ namespace {
 
 using Values = std::vector<double>;
 
-/// What a worker's `sum` gives, on a thread of its own; the text of its failure where it fails.
+/// Calls a worker's `sum` on a new thread. @return the sums, and the failure's text if it fails.
 std::future<std::pair<Values, std::string>> summed(PeerSums& exchange, int worker, Values values) {
   return std::async(std::launch::async, [&exchange, worker, values = std::move(values)]() mutable {
     auto problem = test::thrown<PeerFailure>([&] { exchange.sum(worker, values); });
@@ -30,7 +30,7 @@ bool waits(const std::future<std::pair<Values, std::string>>& result) {
 }  // namespace
 
 TEST_CASE("every worker gets the sums, added in worker order whatever the order of arrival") {
-  // 1e16 + 1 is 1e16 in float64, so another order gives another sum.
+  // 1e16 + 1 rounds to 1e16 in float64, so another order gives another sum.
   const Values own[] = {{1e16, 1}, {1, 2}, {-1e16, 3}};
   const Values expected{(1e16 + 1) - 1e16, 6};
   CHECK(expected[0] == 0);
@@ -52,7 +52,7 @@ TEST_CASE("no worker waits for one that has left, until the next beginning") {
   auto first = summed(exchange, 0, {1}), second = summed(exchange, 2, {4});
   CHECK(waits(first));
   exchange.leave(1);
-  exchange.leave(1);  // once more changes nothing
+  exchange.leave(1);  // repeating it changes nothing
   CHECK(first.get().first == Values{5});
   CHECK(second.get().first == Values{5});
   exchange.leave(2);

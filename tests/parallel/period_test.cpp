@@ -21,7 +21,7 @@ struct Merges final : Listener {
 };
 using Iterations = std::vector<std::int64_t>;
 
-/// The score of an iteration, over the life of the model.
+/// The score by iteration, counted over the life of the model.
 using Scores = std::function<double(std::int64_t)>;
 
 ToyModel toy(Schedule rate = 0.5, const Scores& scores = {}) {
@@ -116,13 +116,13 @@ TEST_CASE("QSR: by the learning rate, evaluated after each merge") {
   const auto at = [](QuadraticSynchronisation rule, double rate) {
     return iterationsAt(Period::qsr(2, rule), {.learningRate = rate});
   };
-  CHECK(at({.alpha = 0.3}, 0.1) == 9);  // though 0.3 / 0.1 is below 3 in float64
+  CHECK(at({.alpha = 0.3}, 0.1) == 9);  // although 0.3 / 0.1 is below 3 in float64
   CHECK(at({.alpha = 0.3}, 0.11) == 7);
   CHECK(at({.alpha = 0.3, .power = 3}, 0.1) == 27);
   CHECK(at({.alpha = 0.3}, 10) == 2);
   CHECK(at({.alpha = 0.3}, 0) == std::int64_t{1} << 40);  // the epoch's end comes earlier
   CHECK(at({.alpha = 0}, 0) == 2);
-  // Rates 1 to iteration 7, 0.5 to 15, then 0.25. After the merge at 6 the round has 2 iterations still.
+  // Rate 1 up to iteration 7, 0.5 up to 15, then 0.25. The round after the merge at 6 still has 2 iterations.
   const StepSchedule rate{.initial = 1, .decay = 0.5, .every = 8};
   CHECK(mergesOf(Period::qsr(2, {.alpha = 1}), rate) == Iterations{2, 4, 6, 8, 12, 16, 24});
   CHECK(Period::qsr(2, {.alpha = 0.5}).describe() == "every 2 iterations or more (QSR, alpha 0.5)");
@@ -138,23 +138,23 @@ TEST_CASE("AdaComm at a constant score that never shrinks is a fixed period") {
 }
 
 TEST_CASE("AdaComm, rounds worked out by hand") {
-  // From iteration 8 on a quarter of the score: sqrt(1/4) * 4 = 2.
+  // From iteration 8 on, a quarter of the score: sqrt(1/4) * 4 = 2.
   const Scores quarter = [](std::int64_t iteration) { return iteration < 8 ? 16.0 : 4.0; };
   const auto merges = [&](double shrink) {
     return mergesOf(Period::adaComm(4, {.interval = 2, .shrink = shrink}), 0.5, quarter);
   };
   // After 8: 4 as before. After 16: sqrt(4/16) * 4 = 2.
   CHECK(merges(1) == Iterations{4, 8, 12, 16, 18, 20, 22, 24});
-  // After 8 the period has not fallen: 2. After 12: it stands at 2: 1.
+  // After 8 the formula gives no smaller period, so it is halved: 2. After 12 likewise: 1.
   CHECK(merges(0.5) == Iterations{4, 8, 10, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24});
-  // The score rises fourfold after 8: twice the period, from the interval's end on.
+  // The score rises fourfold after 8: the period doubles from the interval's end on.
   const Scores rising = [](std::int64_t iteration) { return iteration < 8 ? 1.0 : 4.0; };
   CHECK(mergesOf(Period::adaComm(2, {.interval = 2, .shrink = 1}), 0.5, rising) ==
         Iterations{2, 4, 6, 8, 10, 12, 16, 20, 24});
 }
 
 TEST_CASE("beside a delay AdaComm sees the scores of both parts of a round") {
-  // From iteration 8 on the part before the launch scores 4 and the one before the landing 16: 10 as before.
+  // From iteration 8 on, steps before the launch score 4 and steps before the landing 16: mean 10, as before.
   const Scores apart = [](std::int64_t iteration) {
     return iteration < 8 ? 10.0 : iteration % 4 < 2 ? 4.0 : 16.0;
   };
@@ -162,7 +162,7 @@ TEST_CASE("beside a delay AdaComm sees the scores of both parts of a round") {
   auto merges = std::make_shared<Merges>();
   train(model, OverlappedAveraging{.frequency = Period::adaComm(4, {.interval = 2, .shrink = 1}), .delay = 2},
         3, 3, {merges});
-  Iterations& all = merges->iterations;  // at an epoch's end what was trained since the launch is merged, too
+  Iterations& all = merges->iterations;  // the end of an epoch also merges the steps since the launch
   all.erase(std::ranges::unique(all).begin(), all.end());
   CHECK(all == Iterations{2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24});
 }
@@ -196,7 +196,7 @@ TEST_CASE("what AdaComm remembers is saved and resumed with the model") {
     train(second, rule, 3, 3, {later});
     CHECK(stateBits(second) == stateBits(whole));
     REQUIRE(!later->iterations.empty());
-    CHECK(later->iterations.front() - 24 < 7);  // a period that began anew would end with the epoch, at 7
+    CHECK(later->iterations.front() - 24 < 7);  // a restarted period would end with the epoch, at 7
     CHECK(
         std::ranges::equal(later->iterations, std::span(merges->iterations).last(later->iterations.size())));
   };

@@ -1,4 +1,4 @@
-// What the trainer promises, of every averaging rule and of one that the library does not have.
+// The trainer's promises, for every averaging rule and for a rule that is not in the library.
 #include <cstdio>
 #include <optional>
 
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kWidth = 61;
 constexpr int kBatches =
-    11;  // no multiple of any number of workers or period here: the last round is partial
+    11;  // no multiple of any number of workers or period here, so the last round is partial
 
 ToyModel toy() {
   return ToyModel(
@@ -126,8 +126,8 @@ TEST_CASE("every rule: more workers than batches") {
 }
 
 TEST_CASE("every rule: a failure keeps what was merged last, and the wrapper trains again") {
-  // A worker fails in the second epoch; what the model holds then is what a training holds that was stopped
-  // at the last merge before it.
+  // A worker fails in the second epoch; the model then equals that of a training that was stopped at the last
+  // merge before it.
   forEveryRule({2, 3}, [](const NamedRule& rule, int w) {
     auto model = toy();
     auto data = batches();
@@ -141,7 +141,7 @@ TEST_CASE("every rule: a failure keeps what was merged last, and the wrapper tra
     CHECK(failure.worker == (kBatches - 2) % w);
     CHECK(model.epoch() == 1);
     fails = false;
-    // It goes on as a new wrapper does.
+    // Training continues as with a new wrapper.
     auto another = toy();
     copyState(model, another);
     wrapper.fit(data);
@@ -167,7 +167,7 @@ TEST_CASE("every rule: a stop merges what was trained") {
       CHECK(model.epoch() == 0);
       CHECK(model.iteration() >= 2);
       CHECK(model.iteration() <= 6);
-      wrapper.fit(data);  // goes on
+      wrapper.fit(data);  // continues
       return model.allBits();
     };
     const auto bits = stopped({});
@@ -176,7 +176,7 @@ TEST_CASE("every rule: a stop merges what was trained") {
   });
 }
 
-// Runs in a process of its own: see below.
+// Runs in its own process: see below.
 TEST_CASE("child: every rule on one core" * doctest::skip()) {
   limitToOneCore();
   std::printf("hashes: %s\n", bitsOfEveryRule().c_str());

@@ -1,4 +1,4 @@
-// A Redis server as a store, and what is no such server. MUSTER_REDIS_SERVER is the server, or "".
+// A Redis server as a store, and servers that are no Redis. MUSTER_REDIS_SERVER is the server's path, or "".
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <sys/socket.h>
@@ -37,7 +37,7 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != text.npos;
 }
 
-/// Answers every connection in one way, one after the other.
+/// Answers every connection in the same way, one at a time.
 class FakeServer {
  public:
   explicit FakeServer(std::function<void(int connection)> answer) : answer_(std::move(answer)) {
@@ -135,7 +135,7 @@ TEST_CASE("a server that was away is found again, and one that is away or stoppe
   CHECK(store->get("name") == "");
   store->put("name", "again");
   server.kill();
-  server.start();  // the connection has ended meanwhile
+  server.start();  // the connection was lost meanwhile
   CHECK(store->create("name", "new"));
   CHECK(store->get("name") == "new");
   server.kill();
@@ -186,7 +186,7 @@ TEST_CASE("what is no Redis server is an error in its time") {
   struct Fake {
     std::string words, problem;
   };
-  // A list of more parts than hiredis would take memory for, lists in lists, an answer without an end.
+  // A list with more parts than hiredis accepts, nested lists, an answer without an end.
   for (const auto& [words, problem] : std::vector<Fake>{
            {"HTTP/1.1 400 Bad Request\r\n\r\n", "does not answer as Redis does"},
            {"*1000000\r\n", "answers with too much to HLEN"},
@@ -202,13 +202,13 @@ TEST_CASE("what is no Redis server is an error in its time") {
       say(connection, words);
       end.wait();
     });
-    const auto limit = words.empty() ? 300ms : 30s;  // the others answer
+    const auto limit = words.empty() ? 300ms : 30s;  // the other servers answer
     CHECK(contains(problemOf([&] { openRedisStore(server.address(), limit); }), problem));
     over.set_value();
   }
   const FakeServer closes([](int) {});
   CHECK(contains(problemOf([&] { openRedisStore(closes.address()); }), "ends the connection"));
-  const FakeServer drips([](int connection) {  // each byte in time, the answer never
+  const FakeServer drips([](int connection) {  // each byte arrives in time, but the answer never ends
     for (int i = 0; i < 40; ++i) {
       say(connection, i ? "x" : "+");
       std::this_thread::sleep_for(20ms);
@@ -243,7 +243,7 @@ TEST_CASE("a server that loads its data, or ends new connections, is asked again
 }
 
 TEST_CASE("the answer that is lost with a connection may have been yes") {
-  // Of one field; ends every connection after the first answer that it has not given.
+  // A server with one field: it stores the first HSETNX, but closes the connection without an answer.
   std::string kept;
   int lost = 0;
   const FakeServer server([&](int connection) {

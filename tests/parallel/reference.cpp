@@ -22,7 +22,7 @@ std::int64_t sizeOfBatch(std::int64_t b) {
   return 1 + (7 * b * b + 3 * b) % 5;
 }
 
-/// See Quadratic in common.py. Features are [N, 2 P]: curvatures, then centres.
+/// Like Quadratic in common.py. Features are [N, 2 P]: curvatures, then centres.
 class QuadraticModel final : public Model {
  public:
   explicit QuadraticModel(TrainingOptions options, Context* context = nullptr)
@@ -96,7 +96,7 @@ class FormulaBatches final : public DataSetIterator {
   static double fraction(std::int64_t number) { return static_cast<double>(number % 64) / 32 - 1; }
 
   const bool quadratic_;
-  std::int64_t next_ = 0, first_ = 0;  // batch, and its first example
+  std::int64_t next_ = 0, first_ = 0;  // index of the batch and of its first example
 };
 
 std::unique_ptr<Model> modelOf(bool quadratic, const TrainingOptions& training) {
@@ -181,7 +181,7 @@ Merges train(const Case& one, int devices, const StrategyFor& strategy,
   return merges;
 }
 
-/// The largest difference of two numbers at the same place.
+/// The largest difference of two elements with the same index.
 double distance(const std::vector<double>& a, const std::vector<double>& b) {
   REQUIRE(a.size() == b.size());
   double largest = 0;

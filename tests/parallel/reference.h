@@ -15,11 +15,11 @@
 namespace muster::test {
 
 // Note [Rules against NumPy]
-// Every averaging rule is compared with an independent float64 script, tests/parallel/reference/<rule>.py, on
-// a quadratic whose curvature differs by batch and on a small tanh network with softmax, by SGD at a constant
-// learning rate and by Nesterov momentum at a falling one, with 3 and 4 workers, batches of 1 to 5 examples
-// and partial last rounds, on CPU replicas and on pretended devices; and not only at the end, but after every
-// merge. To add a rule:
+// Every averaging rule is compared after every merge with an independent float64 script,
+// tests/parallel/reference/<rule>.py. The problems are a quadratic whose curvature differs by batch and a
+// small tanh network with softmax, trained by SGD at a constant learning rate and by Nesterov momentum at a
+// falling one, with 3 and 4 workers, batches of 1 to 5 examples and partial last rounds, on CPU replicas and
+// on pretended devices. To add a rule:
 //
 //   1. Write <rule>.py from the formulas in the paper: a class as common.py describes, and `main(Rule)`.
 //   2. In <rule>_test.cpp, which CMakeLists.txt links to muster_test_rules, a case for its options:
@@ -30,24 +30,24 @@ namespace muster::test {
 //        }
 //
 // Tolerance: both sides compute in float64 from the same bits, so they differ by rounding. A training has at
-// most 20 local steps and 20 merges; a step's element is a sum of at most 5 * 6 products and a few functions,
-// a merge's a sum of at most 4 replicas and a few operands: below 100 roundings each, of numbers up to 1. The
-// quadratic's steps contract; a difference grows with momentum 0.9 outside and 0.5 inside at most 10 * 2
-// times, and with the network's curvature (Lipschitz constant below 4, learning rate 0.25, 20 steps of which
-// only those along a negative curvature grow) no more than 10 times. 40 * 100 * 20 * 10 * 2^-53 < 1e-10. A
-// wrong formula is off by 1e-3.
+// most 20 local steps and 20 merges; an element of a step is a sum of at most 5 * 6 products and a few
+// functions, an element of a merge a sum of at most 4 replicas and a few operands: each below 100 roundings
+// of numbers up to 1. The quadratic's steps contract; a difference grows with momentum 0.9 outside and 0.5
+// inside at most 10 * 2 times, and with the network's curvature (Lipschitz constant below 4, learning rate
+// 0.25, 20 steps of which only those along a negative curvature grow) no more than 10 times. 40 * 100 * 20 *
+// 10 * 2^-53 < 1e-10. A wrong formula is off by 1e-3.
 inline constexpr double kNumpyTolerance = 1e-10;
 
 /// Whether `python3` can import numpy; skips the test case if not.
 bool numpyFound();
 
-/// Adds the strategy for so many workers to a builder.
+/// Adds the strategy for this number of workers to a builder.
 using StrategyFor = std::function<void(ParallelWrapper::Builder&, int workers)>;
 
-/// Runs reference/<script>.py with these options, trains the same, and compares the user's model after every
-/// merge.
+/// Runs reference/<script>.py with these options, trains in the same way, and compares the user's model after
+/// every merge.
 /// @param options  "name=value name=value".
-/// @param average  if set, what is compared is not the model but the average of the merged models.
+/// @param average  if set, compares the average of the merged models instead of the model.
 void checkAgainstNumpy(std::string_view script, const std::string& options, const StrategyFor& strategy,
                        const std::optional<MergedModelAverageOptions>& average = {});
 
@@ -57,9 +57,8 @@ void checkAgainstNumpy(std::string_view script, const std::string& options, cons
                     [&](ParallelWrapper::Builder& builder, int) { builder.strategy(strategy); });
 }
 
-/// Codecs as the scripts name them, one of each kind that treats elements by themselves. Between the numbers
-/// that they can express they jump: a difference in rounding changes what is sent only at a boundary, within
-/// 1e-15 of which none of these trainings comes.
+/// Codecs by their names in the scripts, one of each elementwise kind. Codecs are discontinuous: a difference
+/// in rounding changes what is sent only at a boundary, and these trainings never come within 1e-15 of one.
 inline const std::vector<std::pair<std::string, Codec>>& codecsInNumpy() {
   static const std::vector<std::pair<std::string, Codec>> all = {{"bf16", Bf16Codec{}},
                                                                  {"int8", Int8Codec{}},

@@ -29,7 +29,7 @@ struct Replica {
   }
 };
 
-/// Training in one thread, as plainly as it can be said.
+/// The simplest training loop, in one thread.
 struct Simulation {
   Replica merged;
   std::int64_t iteration = 0;
@@ -42,7 +42,7 @@ struct Simulation {
         replicas[w].step(batches[first + w].values);
       if (++round % frequency == 0) merge(replicas);
     }
-    merge(replicas);  // what is left over
+    merge(replicas);  // the remainder
   }
 
   void merge(std::vector<Replica>& replicas) {
@@ -64,7 +64,7 @@ struct Simulation {
 };
 
 void checkClose(double actual, double expected) {
-  // Some hundred float32 roundings of numbers around 1.
+  // Allows some hundred float32 roundings of numbers around 1.
   CHECK(std::abs(actual - expected) < 1e-5);
 }
 

@@ -17,8 +17,8 @@ namespace {
 
 constexpr std::int64_t kWidth = 301;
 
-/// Trains a model of some size for three epochs. @param delays  seed of sleeps in the iterator, the steps and
-/// the listeners; none: no thread sleeps.
+/// Trains a larger model for three epochs. @param delays  seed of sleeps in the iterator, the steps and the
+/// listeners; none: no thread sleeps.
 std::vector<std::byte> train(int workers, std::int64_t frequency, const Updater& updater,
                              std::optional<std::uint64_t> delays) {
   ToyModel model({.size = kWidth, .training = {.updater = updater, .l2 = 0.01}, .statistics = true});
@@ -71,12 +71,12 @@ TEST_CASE("the same bits, run after run, however the threads are delayed") {
 }
 
 TEST_CASE("another number of workers, another result") {
-  // Else the test above would compare nothing.
+  // Otherwise the test above would prove nothing.
   const auto one = train(1, 3, Nesterovs{.learningRate = 0.1}, std::nullopt);
   CHECK(train(2, 3, Nesterovs{.learningRate = 0.1}, std::nullopt) != one);
 }
 
-// Runs in a process of its own: see below.
+// Runs in its own process: see below.
 TEST_CASE("child: on one core" * doctest::skip()) {
   limitToOneCore();
   std::printf("hashes: %s\n", hashesOfAllRuns().c_str());

@@ -76,7 +76,7 @@ TEST_CASE("batches are filled again and again: their memory is the same over fit
   };
   auto wrapper = toyWrapper(model, 2).prefetchBuffer(3).build();
   for (int call = 0; call < 5; ++call) wrapper.fit(data, 2);
-  CHECK(memory.size() <= 5);  // prefetch and one a worker
+  CHECK(memory.size() <= 5);  // prefetch, and one per worker
 }
 
 TEST_CASE("memory is flat over 50 epochs, in one fit() and in fifty") {
@@ -96,7 +96,7 @@ TEST_CASE("memory is flat over 50 epochs, in one fit() and in fifty") {
 }
 
 TEST_CASE("steps of workers that exchange statistics allocate nothing") {
-  // What a fit() and an epoch allocate is the same for three rounds and for twelve.
+  // A fit() and an epoch allocate the same for three rounds as for twelve.
   const auto allocationsOf = [](std::int64_t rounds, TrainingMode mode) {
     MultiLayerNetwork model(
         {.seed = 3,

@@ -12,7 +12,7 @@
 
 namespace muster::test {
 
-/// All that a checkpoint holds of a model and its training, copied.
+/// A copy of everything that a checkpoint holds of a model and its training.
 class Held {
  public:
   Held() = default;
@@ -22,7 +22,7 @@ class Held {
     for (const auto& [name, values] : model.strategyState()) strategy.push_back({name, cloneTensor(values)});
   }
 
-  /// As loading a file does: without the score.
+  /// Restores the state like loading a file: without the score.
   void giveTo(Model& model) const {
     std::size_t b = 0;
     for (auto* block : model.state())
@@ -31,7 +31,7 @@ class Held {
     for (const auto& [name, values] : training) model.trainingState().push_back({name, cloneTensor(values)});
   }
 
-  /// What differs first, by name; "" if nothing does, bit for bit.
+  /// The name of the first difference; "" if all bits are equal.
   std::string difference(const Held& other) const {
     if (score != other.score) return fmt::format("score {} and {}", score, other.score);
     for (const auto& [mine, theirs] :
@@ -52,7 +52,7 @@ class Held {
   double score = 0;
 };
 
-/// Copies what a checkpoint holds at each merge, and at the end.
+/// Copies the content of a checkpoint at each merge and at the end.
 class Holder final : public Listener {
  public:
   explicit Holder(std::vector<Held>* atMerges = nullptr) : atMerges_(atMerges) {}
@@ -67,10 +67,10 @@ class Holder final : public Listener {
   Held atEnd_;
 };
 
-/// A rule that leaves much for a checkpoint to hold. It averages a half of the parameters at a time: one half
-/// is launched at the end of a round, and lands at the end of the next. Replicas move half the way to the
-/// merged copy, so they differ after a merge. The user's model is a moving average of the merged copies, and
-/// the lengths of rounds follow a number that the rule remembers.
+/// A rule with much state for a checkpoint. It averages half of the parameters at a time: it launches one
+/// half at the end of a round and lands it at the end of the next. Replicas move halfway to the merged copy,
+/// so they differ after a merge. The user's model is a moving average of the merged copies, and the lengths
+/// of rounds depend on a number in the rule's state.
 struct InFlight {
   void validate() const {}
   std::unique_ptr<Strategy> make() const;
@@ -95,7 +95,7 @@ class InFlightStrategy final : public Strategy {
   RoundPlan plan(const TrainingProgress& progress) override {
     const int turn = static_cast<int>(progress.rounds % 2);
     std::int64_t iterations = 1;
-    if (numbers_.defined()) {  // not if it is asked for the words of a plan alone
+    if (numbers_.defined()) {  // undefined if the rule is only used to describe the plan
       double& rates = numbers_.data<double>()[1];
       rates += progress.learningRate;
       iterations += static_cast<std::int64_t>(rates * 10) % 2;
@@ -117,19 +117,19 @@ class InFlightStrategy final : public Strategy {
  private:
   const Fragment& at(int fragment) const { return fragments_[static_cast<std::size_t>(fragment)]; }
   std::vector<Fragment> fragments_;
-  Tensor numbers_;  // the first worker's
+  Tensor numbers_;  // owned by the first worker
 };
 
 inline std::unique_ptr<Strategy> InFlight::make() const {
   return std::make_unique<InFlightStrategy>();
 }
 
-/// A rule, and what its model is trained with.
+/// A rule and the training options of its model.
 struct ResumableRule : NamedRule {
   Updater updater = Nesterovs{.learningRate = 0.1};
 };
 
-/// Every rule, and some in forms that leave other things for a checkpoint.
+/// Every rule, and variants of some with other state for a checkpoint.
 inline std::vector<ResumableRule> resumableRules() {
   const Updater adam = Adam{.learningRate = 0.05};
   const Updater decaying = Sgd{.learningRate = StepSchedule{.initial = 0.2, .decay = 0.5, .every = 4}};

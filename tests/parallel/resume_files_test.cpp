@@ -1,4 +1,4 @@
-// Checkpoints on the disk: networks with random numbers of their own, and our iterators.
+// Checkpoints on the disk: networks that draw random numbers, and the library's iterators.
 #include <doctest/doctest.h>
 
 #include "muster/core/data/image_transform.h"
@@ -26,7 +26,7 @@ MultiLayerConfiguration network(const Updater& updater) {
                      Output{.classes = 10}}};
 }
 
-/// 11 batches of digits, shifted and mirrored, read ahead.
+/// 11 prefetched batches of digits, shifted and mirrored.
 struct Data {
   explicit Data(int depth) : ahead(shifted, depth) {}
   GeneratedDigitsIterator digits{6, 64, 7, true};
@@ -34,7 +34,7 @@ struct Data {
   PrefetchingIterator ahead;
 };
 
-/// So that the next checkpoint is not postponed.
+/// Waits for each checkpoint's file, so that the next one is not postponed.
 class AwaitFile final : public Listener {
  public:
   explicit AwaitFile(std::shared_ptr<CheckpointListener> checkpoints)
@@ -47,7 +47,7 @@ class AwaitFile final : public Listener {
   std::shared_ptr<CheckpointListener> checkpoints_;
 };
 
-/// Trains up to the last epoch. @return the bytes of the checkpoint at its end.
+/// Trains up to the last epoch. @return the bytes of its checkpoint.
 std::string train(const ResumableRule& rule, const std::filesystem::path& directory,
                   const std::filesystem::path& from = {}, std::int64_t prefetch = 16, int depth = 2,
                   bool pin = false) {

@@ -10,9 +10,9 @@
 
 namespace muster::test {
 
-// What the tests of averaging rules have in common.
+// Shared by the tests of averaging rules.
 
-/// A wrapper with a rule. @param devices  pretended ones on the CPU; 0: none.
+/// A wrapper with a rule. @param devices  number of pretended devices on the CPU; 0: none.
 template <typename T>
 ParallelWrapper wrapperOf(Model& model, int workers, T strategy, int devices = 0, Listeners listeners = {}) {
   auto builder = ParallelWrapper::Builder(model);
@@ -20,14 +20,14 @@ ParallelWrapper wrapperOf(Model& model, int workers, T strategy, int devices = 0
   return builder.strategy(strategy).listeners(std::move(listeners)).build();
 }
 
-/// No multiple of the elements that a worker's share is made of.
+/// No multiple of the granularity of a worker's share.
 inline constexpr std::int64_t kRuleWidth = 33;
 
 inline ToyModel ruleToy() {
   return ToyModel({.size = kRuleWidth, .training = halfNesterovs(), .statistics = true});
 }
 
-/// Seven for each worker and one more, uneven: an epoch's last round is a partial one.
+/// Seven uneven batches per worker and one more, so an epoch's last round is partial.
 inline std::vector<ToyBatch> ruleBatches(int workers) {
   return randomBatches(5, 7 * workers + 1, 4, kRuleWidth, /*ragged=*/true);
 }
@@ -41,7 +41,7 @@ std::vector<std::byte> trainRule(T strategy, int workers = 3, int devices = 0, L
   return stateBits(model);
 }
 
-/// Checks that in `epochs` of `ruleBatches(workers)` each worker took the steps that it takes by itself.
+/// Checks that in `epochs` of `ruleBatches(workers)` each worker took the same steps as on its own.
 inline void checkTrainedAlone(const ToyModel& model, int workers, std::int64_t epochs) {
   const auto all = ruleBatches(workers);
   for (int w = 0; w < workers; ++w) {

@@ -1,6 +1,6 @@
-// Far more workers than cores, under every averaging rule: all finish, and hold no more after more rounds.
-// With 64 workers by itself; with MUSTER_LONG set 64, 256 and 1,024, and the time of a round by the number of
-// workers, as a table and as a plot.
+// Far more workers than cores, with every averaging rule: all finish, and more rounds do not take more
+// resources. 64 workers by default; with MUSTER_LONG set, 64, 256 and 1,024 workers, and a table and plot of
+// the time per round by number of workers.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -24,8 +24,8 @@ namespace {
 constexpr int kRounds = 6;  // iterations of each worker in an epoch
 constexpr int kTimed = 3;   // epochs
 
-/// Trains several epochs and looks at what is held before and after the last ones. @return milliseconds of an
-/// iteration in the fastest of these, since other programs disturb some.
+/// Trains several epochs and compares the resources before and after the last ones. @return milliseconds per
+/// iteration in the fastest of these, because other programs slow some down.
 double train(const NamedRule& rule, int workers) {
   MultiLayerNetwork model({.seed = 3,
                            .updater = Nesterovs{.learningRate = 0.01, .momentum = 0.5},

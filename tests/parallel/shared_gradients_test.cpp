@@ -1,4 +1,4 @@
-// TrainingMode::SharedGradients with models whose numbers can be worked out.
+// TrainingMode::SharedGradients with models whose numbers can be computed by hand.
 #include <cmath>
 
 #include "tests/support/failure.h"
@@ -21,7 +21,7 @@ SharedGradients fixed(double threshold) {
   return {.thresholdAlgorithm = FixedThreshold{.threshold = threshold}, .resynchronizationFrequency = 0};
 }
 
-/// Keeps what merges tell of their cost.
+/// Records the costs reported by merges.
 struct Exchanges final : Listener {
   void onMerge(const MergeEvent& event) override {
     bytes.push_back(event.bytes);
@@ -54,8 +54,8 @@ TEST_CASE("rounds worked out by hand; the end of an epoch withholds nothing") {
   CHECK(model.parameters()[0] == 3.5f);
   CHECK(model.iteration() == 2);
   CHECK(model.epoch() == 1);
-  // A message is 16 bytes and a word for each element, of which worker 0's second has none. The residual is
-  // a block of 16 floats, padding included.
+  // A message is 16 bytes plus a word per sent element; worker 0's second message has no elements. The
+  // residual is a block of 16 floats, padding included.
   CHECK(exchanges->bytes == std::vector<std::int64_t>{20, 18, 64});
   CHECK(exchanges->drift[0] == 0);
   CHECK(exchanges->drift[1] == 0);
@@ -69,9 +69,10 @@ TEST_CASE("a resynchronisation every N iterations") {
   auto exchanges = std::make_shared<Exchanges>();
   auto data = twoRounds();
   shared(model, 2, options).listeners({exchanges}).build().fit(data);
-  // Sends all each time: the mean of the updates, as with synchronous gradients. Nothing is left at the end.
+  // Everything is sent each time: the mean of the updates, as with synchronous gradients. No residual is left
+  // at the end.
   CHECK(exchanges->parameters == std::vector<float>{2, 3});
-  CHECK(exchanges->drift[0] == doctest::Approx(1));  // 1 withheld beside 1
+  CHECK(exchanges->drift[0] == doctest::Approx(1));  // 1 withheld, relative to 1
 }
 
 TEST_CASE("a clipped residual loses what is beyond") {
@@ -183,9 +184,8 @@ TEST_CASE("residuals weigh by examples: three on 2 move by 1, one on 6 by 3, tog
 }
 
 TEST_CASE("a batch that is masked whole sends nothing and loses nothing") {
-  // Round 1 as above: p = 1, residuals 0 and 2. Round 2: worker 0 stays at 1, worker 1 has no say and keeps
-  // its
-  // 2. In the end the residuals weigh 2 to 1: p = 1 + 2 / 3.
+  // Round 1 as above: p = 1, residuals 0 and 2. Round 2: worker 0 stays at 1, worker 1 has weight 0 and keeps
+  // its 2. At the end the residuals weigh 2 to 1: p = 1 + 2 / 3.
   ToyIterator data({{{2}}, {{6}}, {{1}, {1}}, {{6}, {0}}});
   ToyModel model;
   shared(model, 2, fixed(1)).build().fit(data);
@@ -207,8 +207,8 @@ TEST_CASE("an update that is not finite ends the run before it is exchanged") {
 }
 
 TEST_CASE("averageUpdaters(false): resynchronisation leaves each worker its momentum") {
-  // Learning rate and momentum 0.5. Epoch 1 on {2} and {6} from 0: the workers' velocities are in the ratio 1
-  // to 3, and in epoch 2 their steps differ by them, or do not where they were averaged.
+  // Learning rate and momentum 0.5. Epoch 1 on {2} and {6} from 0 gives velocities in the ratio 1 to 3. In
+  // epoch 2 the workers' steps differ accordingly, unless the velocities were averaged.
   for (const bool average : {true, false}) {
     CAPTURE(average);
     ToyModel model({.training = halfNesterovs()});
@@ -217,7 +217,7 @@ TEST_CASE("averageUpdaters(false): resynchronisation leaves each worker its mome
     auto wrapper = shared(model, 2, fixed(100)).averageUpdaters(average).build();
     auto reference = toyWrapper(averaged, 2).averageUpdaters(average).build();
     for (int epoch = 0; epoch < 3; ++epoch) {
-      // Nothing is sent but at the end of the epoch, all of it: averaging every iteration by another way.
+      // Only the end of the epoch sends, and sends everything: equivalent to averaging every iteration.
       wrapper.fit(data);
       reference.fit(data);
       CHECK(model.parameters()[0] == doctest::Approx(averaged.parameters()[0]));

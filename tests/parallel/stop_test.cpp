@@ -58,7 +58,7 @@ TEST_CASE("stopFit in the first event trains nothing") {
 }
 
 TEST_CASE("stopFit from a worker's listener: what was trained is merged") {
-  // Worker 0 does {4} and {6}: p = 2, 4. Its listener stops at the second, while worker 1 still is in its
+  // Worker 0 does {4} and {6}: p = 2, 4. Its listener stops at the second, while worker 1 is still in its
   // first step, {8}: p = 4. Merged by 2 and 1 examples: (2 * 4 + 4) / 3 = 4. Iteration 2: worker 0 has done
   // two.
   ToyModel model;
@@ -140,8 +140,8 @@ TEST_CASE("stopFit while a worker starves ends") {
 }
 
 TEST_CASE("stopFit from another thread at random moments, a hundred times") {
-  // Every batch takes p half the way to 1, whatever the workers: after a stop p = 1 - 0.5^iteration only if
-  // the rounds were whole, so here is checked what always holds.
+  // Every batch moves p halfway to 1. After a stop, p = 1 - 0.5^iteration only if the rounds were whole, so
+  // check only what always holds.
   std::mt19937 random(17);
   for (int attempt = 0; attempt < 100; ++attempt) {
     CAPTURE(attempt);
@@ -159,7 +159,7 @@ TEST_CASE("stopFit from another thread at random moments, a hundred times") {
       const auto wait = std::chrono::microseconds(random() % 3000);
       std::jthread stopping([&wrapper, &over, wait] {
         std::this_thread::sleep_for(wait);
-        // fit() may not have begun: a stop before it has no effect, so it is asked for until it works.
+        // A stop before fit() begins has no effect, so request it until it works.
         while (!over) {
           wrapper.stopFit();
           std::this_thread::sleep_for(200us);
@@ -170,7 +170,7 @@ TEST_CASE("stopFit from another thread at random moments, a hundred times") {
     }
     const auto steps = model.control().steps();
     CHECK(std::isfinite(model.parameters()[0]));
-    // Counters agree with what was trained: the last step of the last epoch was in the last iteration.
+    // Counters match the trained steps: the last step of the last epoch was in the last iteration.
     CHECK(model.iteration() == (steps.empty() ? 0 : [&] {
             std::int64_t last = 0;
             for (const auto& step : steps) last = std::max(last, step.stamp.iteration + 1);
@@ -182,8 +182,8 @@ TEST_CASE("stopFit from another thread at random moments, a hundred times") {
     std::int64_t examples = 0, trained = 0;
     for (const auto& merge : merges) examples += merge.examples;
     for (const auto& times : wrapper.workerTimes()) trained += times.examples;
-    CHECK(examples == trained);  // nothing that was trained was left out of a merge
-    // And it trains on.
+    CHECK(examples == trained);  // every trained example was merged
+    // Training continues.
     auto more = ToyIterator::ofValues({1, 1});
     const auto epoch = model.epoch();
     wrapper.fit(more);

@@ -20,7 +20,7 @@ ReferenceModel network() {
   return ReferenceModel({.training = {.updater = Sgd{.learningRate = 0.25}}});
 }
 
-/// The user's parameters after each merge.
+/// Records the user's parameters after each merge.
 struct Merges final : Listener {
   void onMerge(const MergeEvent& event) override {
     const Tensor& values = event.trainer.model().block(BlockKind::Parameters).values;
@@ -86,7 +86,7 @@ TEST_CASE("each parameter is merged once in a period, one fragment after the oth
       for (std::size_t m = 1; m < merges->parameters.size(); ++m) {
         const int landed = merges->fragments[m];
         const auto &now = merges->parameters[m], &before = merges->parameters[m - 1];
-        if (next == 2 * fragments) break;  // what follows ends the epoch
+        if (next == 2 * fragments) break;  // the next merges end the epoch
         if (landed < 0) {
           CHECK(now == before);
           continue;

@@ -1,5 +1,5 @@
-// Batch normalisation with several workers: what a merge makes of running statistics, and `synchronised`,
-// with which W workers compute what one worker computes on their batches together.
+// Batch normalisation with several workers: merged running statistics, and `synchronised`, with which W
+// workers compute the same as one worker on the joined batches.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ using namespace muster::test;
 
 namespace {
 
-/// One feature an example.
+/// A batch with one feature per example.
 Batch batchOf(const std::vector<float>& values) {
   Batch batch;
   const auto n = static_cast<std::int64_t>(values.size());
@@ -54,7 +54,7 @@ const Shape kExample{2, 6, 5};
 constexpr std::int64_t kClasses = 3;
 constexpr int kSteps = 12;
 
-/// Example i is the same in whatever batch it comes; some weigh less than others.
+/// Example i does not depend on its batch; some examples have smaller weights.
 Batch examples(std::int64_t first, std::int64_t n) {
   Batch batch;
   Tensor features = Tensor::empty(kExample.prepend(n)), labels = Tensor::empty({n}, DType::Int64),
@@ -114,7 +114,7 @@ struct Distances {
   double parameters, statistics;
 };
 
-/// Between `workers` in this mode and one worker on the joined batches.
+/// Distances between `workers` in this mode and one worker on the joined batches.
 Distances distancesOf(TrainingMode mode, int workers, const Updater& updater, bool synchronised = true) {
   MultiLayerNetwork many(network(updater, synchronised)), one(network(updater, synchronised));
   many.init();
@@ -123,7 +123,7 @@ Distances distancesOf(TrainingMode mode, int workers, const Updater& updater, bo
   auto split = batchesOf(sizes), together = batchesOf(test::joined(sizes, workers));
   auto wrapper = ParallelWrapper::Builder(many).workers(workers).trainingMode(mode).pinThreads(false).build();
   wrapper.fit(split);
-  wrapper.fit(split);  // and once more: workers that had left are back
+  wrapper.fit(split);  // again, with the workers that had left
   one.fit(together, 2);
   REQUIRE(one.iteration() == 2 * kSteps);
   REQUIRE(many.iteration() == 2 * kSteps);
@@ -131,11 +131,11 @@ Distances distancesOf(TrainingMode mode, int workers, const Updater& updater, bo
   return {of(BlockKind::Parameters), of(BlockKind::Statistics)};
 }
 
-// In float32 every step rounds otherwise, by about 1e-7 of the parameters, and training carries that on for
-// the 24 steps. Without exchange the distance is a thousand times the tolerance (see below).
+// In float32 every step rounds differently, by about 1e-7 of the parameters, accumulated over 24 steps.
+// Without synchronisation the distance is a thousand times the tolerance (see below).
 constexpr double kRounding = 1e-5;
 
-/// Hands its input on, and exchanges one value in the first batch and two in the second.
+/// Passes its input on, and exchanges one value in the first batch and two in the second.
 struct UnevenExchange {
   static constexpr std::string_view kType = "test-uneven-exchange";
   std::string name = {};
@@ -221,7 +221,7 @@ TEST_CASE("synchronised: synchronous gradients are one worker on the joined batc
 }
 
 TEST_CASE("without it they are not") {
-  // Batches of two at least, as one example has no variance of its own.
+  // Batches of at least two, because a single example has no variance.
   MultiLayerNetwork many(network(Sgd{.learningRate = 0.1}, false)),
       one(network(Sgd{.learningRate = 0.1}, false));
   many.init();
@@ -324,7 +324,8 @@ TEST_CASE("a worker that fails wakes those who wait for it, and the wrapper can 
     std::vector<Batch> batches;
     for (int b = 0; b < 9; ++b) batches.push_back(examples(4 * b, 4));
     auto good = ListIterator(batches);
-    // Its loss refuses the label: the other two then wait for its sums of the backward pass.
+    // The loss rejects the label, while the other two workers wait for this worker's sums of the backward
+    // pass.
     batches[bad].labels[0].value = cloneTensor(batches[bad].labels[0].value);
     batches[bad].labels[0].value.data<std::int64_t>()[2] = kClasses;
     ListIterator broken(batches);
@@ -384,7 +385,7 @@ TEST_CASE("DataParallel with a synchronised layer is the model alone") {
     alone.forward(input, output);
     const Tensor got = parallel.forward(input);
     CHECK(distance(got, output) < 1e-6);
-    Tensor gradOutput = cloneTensor(output);  // any will do
+    Tensor gradOutput = cloneTensor(output);  // any values
     alone.backward(gradOutput, &gradInput);
     parallel.zeroGradients();
     CHECK(distance(parallel.backward(gradOutput), gradInput) < kRounding);
@@ -392,7 +393,7 @@ TEST_CASE("DataParallel with a synchronised layer is the model alone") {
           kRounding);
     CHECK(distance(statistic(shared, "bn.mean"), statistic(alone, "bn.mean")) < 1e-6);
     const Tensor one = examples(0, 1).features[0].value;
-    CHECK_THROWS_AS(parallel.forward(one), TrainingError);  // one value a channel in the last layer
+    CHECK_THROWS_AS(parallel.forward(one), TrainingError);  // one value per channel in the last layer
     CHECK_NOTHROW(parallel.forward(input));
   }
 }

@@ -1,4 +1,4 @@
-// TrainingMode::SynchronousGradients with models whose numbers can be worked out.
+// TrainingMode::SynchronousGradients with models whose numbers can be computed by hand.
 #include <algorithm>
 #include <cmath>
 
@@ -38,7 +38,7 @@ double distance(const std::vector<float>& a, const std::vector<float>& b) {
   return std::sqrt(difference / norm);
 }
 
-// With learning rate 0.5 two workers on {2} and {6} go half the way to 4: 2, 3, 3.5, 3.75.
+// With learning rate 0.5, two workers on {2} and {6} move halfway to 4: 2, 3, 3.5, 3.75.
 constexpr float kAfter[] = {0, 2, 3, 3.5, 3.75};
 
 }  // namespace
@@ -58,8 +58,8 @@ TEST_CASE("workers(1) equals model.fit() bit for bit") {
   }
 }
 
-// The gradients of float32 differ by rounding, 1e-7, and no step of these trainings makes more of it than it
-// is; the exact statement, to 1e-12, is the float64 model's.
+// The gradients of float32 differ by rounding, 1e-7, and no step of these trainings amplifies it; the float64
+// model tests this to 1e-12.
 TEST_CASE("W workers equal one on the joined batches, with every updater, regularisation and clipping") {
   for (const auto& training : everyTraining())
     for (const int workers : {2, 3, 4})
@@ -251,13 +251,13 @@ TEST_CASE("an iterator that fails while workers meet leaves whole rounds, whatev
 TEST_CASE("an idle worker's update that fails names the last batch it had") {
   ToyModel model;
   model.control().onUpdate = [](const Model&, const BatchStamp& s) {
-    if (s.iteration == 1 && s.sequence == 1) boom();  // worker 1, which has the second batch and no other
+    if (s.iteration == 1 && s.sequence == 1) boom();  // worker 1, which has only the second batch
   };
   auto data = ToyIterator::ofValues({2, 6, 2});
   auto wrapper = synchronous(model, 2).build();
   const auto failure = failureOf(wrapper, data);
   CHECK(failure.text == "worker 1 on cpu failed in batch 2 of epoch 1: boom");
-  CHECK(model.parameters()[0] == 2);  // worker 0 has finished: 2, and on {2} it stays there
+  CHECK(model.parameters()[0] == 2);  // worker 0 has finished: {2} leaves its parameter at 2
 }
 
 TEST_CASE("every replica fails in its update: the model stays what it was, and the next fit() counts") {
@@ -281,7 +281,7 @@ TEST_CASE("a round whose examples are all masked") {
   ToyIterator masked({{{2}, {0}}, {{6}, {0}}, {{2}}, {{6}}});
   ToyModel model;
   synchronous(model, 2).build().fit(masked);
-  CHECK(model.parameters()[0] == 2);  // the first round has no gradient, the second goes half the way to 4
+  CHECK(model.parameters()[0] == 2);  // the first round has no gradient, the second moves halfway to 4
   CHECK(model.iteration() == 2);
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t kExamples = 50, kHeight = 5, kWidth = 6, kPixels = kHeight * kWidth;
 
-/// Images as the rows that the toy model takes.
+/// Converts images to rows for the toy model.
 class AsRows final : public DataSetIterator {
  public:
   explicit AsRows(DataSetIterator& images) : images_(images) {}
@@ -42,7 +42,7 @@ Tensor countingImages() {
 
 using Seen = std::map<std::pair<std::int64_t, std::int64_t>, std::vector<float>>;
 
-/// All images that the workers trained with, [epoch, position in the epoch].
+/// All images used for training, [epoch, position in the epoch].
 Seen imagesSeen(int workers, std::int64_t batch, std::int64_t prefetch) {
   Seen seen;
   std::mutex mutex;

@@ -13,7 +13,7 @@ using muster::test::thrown;
 
 namespace {
 
-/// Three contexts, and for each a tensor of its number and an inbox of NaN.
+/// Three contexts, each with a tensor filled with its number and an inbox filled with NaN.
 struct Ring {
   Ring() {
     for (int d = 0; d < 3; ++d) {

@@ -7,8 +7,8 @@
 
 namespace muster::test {
 
-/// For each worker and step the examples of a batch, 1 to 5; the last round lacks a batch, where there are
-/// more than two workers.
+/// The number of examples, 1 to 5, of each worker's batches; with more than two workers, the last round lacks
+/// a batch.
 inline std::vector<std::int64_t> unevenSizes(int workers, int steps) {
   const RandomStream random(23, "sizes");
   std::vector<std::int64_t> sizes;
@@ -17,7 +17,7 @@ inline std::vector<std::int64_t> unevenSizes(int workers, int steps) {
   return sizes;
 }
 
-/// The sizes of the joined batches: of each round's, the sum.
+/// The sizes of the joined batches: the sum over each round.
 inline std::vector<std::int64_t> joined(const std::vector<std::int64_t>& sizes, int workers) {
   std::vector<std::int64_t> sums;
   for (std::size_t b = 0; b < sizes.size(); ++b)

@@ -1,4 +1,4 @@
-// AsynchronousOuter on the wall clock: what holds whatever the threads do.
+// AsynchronousOuter on the wall clock: properties that hold for any timing of the threads.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -25,7 +25,7 @@ Listeners merged(RecordingListener::Hook hook = {}) {
   return {std::make_shared<RecordingListener>(ListenerScope::Merged, std::move(hook))};
 }
 
-/// The numbers of the batches that were trained, in their order.
+/// The indices of the trained batches in order.
 std::vector<std::int64_t> trainedOf(const ToyModel& model) {
   std::vector<std::int64_t> batches;
   for (const auto& step : model.control().steps()) batches.push_back(step.stamp.sequence);
@@ -73,10 +73,10 @@ TEST_CASE("who arrives lands at once; with a bound on staleness, once one of the
   bounded.arrive(0);
   CHECK(textOf(bounded.arrivals()) == "+0 >0 ");
   bounded.landed();
-  bounded.arrive(0);  // twice, when two have never
+  bounded.arrive(0);  // the second time, while two workers never arrived
   CHECK(textOf(bounded.arrivals()) == "");
   CHECK_FALSE(bounded.runs(0));
-  bounded.arrive(1);  // it lands with worker 0, which has to wait for worker 2
+  bounded.arrive(1);  // it lands together with worker 0, which must wait for worker 2
   CHECK(textOf(bounded.arrivals()) == "+0 +1 >1 ");
   bounded.landed();
   bounded.arrive(2);
@@ -131,7 +131,7 @@ TEST_CASE("a batch goes to the worker that asks: one alone trains what a slow on
     ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}});
     auto data = ToyIterator::ofValues({2, 2, 2, 2, 2, 2});
     Gate slow;
-    // Merged listeners wait for a step in progress, but no longer.
+    // Merged listeners wait for a step in progress only.
     const std::int64_t last = listens ? 1 : 5;
     model.control().onStep = [&](const Batch& batch) {
       if (batch.stamp.sequence == 0) slow.pass();
@@ -184,7 +184,7 @@ TEST_CASE("each worker counts its own updates") {
   std::map<const Model*, std::vector<std::int64_t>> updates;
   for (const auto& step : model.control().steps()) updates[step.model].push_back(step.stamp.update);
   for (const auto& [replica, counted] : updates) {
-    CHECK((counted.front() == 1 || counted.front() == 9));  // if it has had no batch in the first epoch
+    CHECK((counted.front() == 1 || counted.front() == 9));  // 9 if the worker had no batch in the first epoch
     for (std::size_t i = 0; i < counted.size(); ++i)
       CHECK(counted[i] == counted.front() + static_cast<std::int64_t>(i));
   }
@@ -200,7 +200,7 @@ TEST_CASE("a failure ends it, whichever worker waits, and the wrapper trains aga
         if (batch.stamp.sequence == failing) boom();
       };
       auto options = kWall;
-      options.staleness = 0;  // most wait
+      options.staleness = 0;  // most arrivals wait
       auto wrapper = wrapperOf(model, 3, options, 0, listens ? merged() : Listeners{});
       const Failure failure = failureOf(wrapper, data, 2);
       CHECK(contains(failure.cause, "boom"));
@@ -271,7 +271,7 @@ TEST_CASE("a rule of one's own whose workers arrive may work on whole replicas, 
         const auto elements = parameters.mergedCopy().elements();
         double sum = 0;
         if (adds_) verbs.sum(std::span(&sum, 1));
-        verbs.eachReplica(elements, [&](const Share& share) {  // halved where they are
+        verbs.eachReplica(elements, [&](const Share& share) {  // halves them in place
           for (const std::size_t w : share.workers)
             if (round.weights[w] > 0)
               linearCombination(std::array{Term{0.5, parameters.replicas[w]}}, parameters.replicas[w],

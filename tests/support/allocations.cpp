@@ -12,7 +12,7 @@ namespace {
 std::atomic<long> count{0};
 std::atomic<long> live{0};
 std::atomic<bool> failing{false};
-std::atomic<long> untilFailure{0};  // below 0: it has come
+std::atomic<long> untilFailure{0};  // below 0: it has failed
 std::atomic<bool> failureLasts{false};
 
 /// Whether this allocation is to fail.

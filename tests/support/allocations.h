@@ -2,27 +2,28 @@
 
 namespace muster::test {
 
-/// Number of allocations with operator new by this process so far, on all threads, except those of a vendor's
-/// library inside our calls. A program that calls this gets counting allocation functions.
+/// Number of allocations with operator new in this process so far, on all threads, except allocations of a
+/// vendor's library inside our calls. Linking this function replaces the allocation functions by counting
+/// ones.
 long allocations();
 
 /// Number of live objects from operator new.
 long liveObjects();
 
-/// While it lives, allocations with operator new fail, on any thread, but for those of a vendor's library
-/// inside a call of ours. One at a time.
+/// During its lifetime, allocations with operator new fail on every thread, except allocations of a vendor's
+/// library inside our calls. One at a time.
 class FailingAllocations {
  public:
   enum class Lasting { No, Yes };
 
   /// @param nth  the allocation that fails, counted from 0.
-  /// @param lasting  Yes: all that follow it fail, too.
+  /// @param lasting  Yes: all later ones fail, too.
   explicit FailingAllocations(long nth, Lasting lasting = Lasting::No);
   ~FailingAllocations();
   FailingAllocations(const FailingAllocations&) = delete;
   FailingAllocations& operator=(const FailingAllocations&) = delete;
 
-  /// Whether there were so many.
+  /// Whether any allocation failed.
   bool any() const;
 };
 

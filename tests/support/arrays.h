@@ -33,18 +33,18 @@ struct Array {
     return ((n * sizes_[1] + c) * sizes_[2] + h) * sizes_[3] + w;
   }
 
-  std::int64_t sizes_[4]{};  // the shape's, for loops over every element
+  std::int64_t sizes_[4]{};  // sizes of the shape, for loops over all elements
 };
 
-/// The seed of a test program's random inputs: MUSTER_TEST_SEED, or a new one for each run. It is printed
-/// when it is first asked for, so that a crash or a hang shows it, too. `./run test --seeds` runs the
-/// programs that call this.
+/// The seed of a test program's random inputs: MUSTER_TEST_SEED, or a new one for each run. The first call
+/// prints it, so that it is known after a crash or a hang. `./run test --seeds` runs the programs that call
+/// this.
 std::uint64_t freshSeed();
 
 /// Uniform in [low, high), each a float32.
 Array randomArray(const Shape& shape, std::mt19937_64& random, double low = -1, double high = 1);
 
-/// Reads a tensor of any layout and element type, on any device whose work is done (as all below).
+/// Reads a tensor of any layout and element type. The device's work must be finished, here and below.
 Array toArray(const Tensor& tensor);
 /// As float32, in any layout, padding zero.
 Tensor toTensor(const Array& array, Layout layout = Layout::RowMajor, Device device = Device::cpu());
@@ -72,8 +72,8 @@ bool paddingIsZero(const Tensor& tensor);
 /// Whether both have the same bits, padding included.
 bool sameBits(const Tensor& a, const Tensor& b);
 
-/// d(sum of weights * f(x)) / dx by differences between four places, the outer ones two steps away: off by
-/// step^4 / 30 times the fifth derivative, and by what rounding loses, 1e-16 / step times the sum.
+/// d(sum of weights * f(x)) / dx by differences between four places, the outer ones two steps away: the error
+/// is step^4 / 30 times the fifth derivative, plus rounding of 1e-16 / step times the sum.
 Array numericGradient(const std::function<Array(const Array&)>& f, const Array& x, const Array& weights,
                       double step = 1e-3);
 

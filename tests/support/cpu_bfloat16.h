@@ -7,7 +7,7 @@
 
 namespace muster::test {
 
-/// The CPU with products of factors in bf16, as the types of devices.h.
+/// The CPU with bf16 factors in products; a type like those of devices.h.
 struct OnCpuInBFloat16 : OnCpu {
   static ContextOptions options() { return {.mathMode = MathMode::BFloat16}; }
   static std::string whyNot() {

@@ -14,14 +14,14 @@ namespace muster::test {
 
 // The devices of a test body: TEST_CASE_TEMPLATE("...", Where, MUSTER_TEST_DEVICES) {
 // MUSTER_NEEDS_DEVICE(Where); ... } Each is a type with a device, a math mode, and the reason why it is not
-// available ("" if it is). `./run gpu` runs the cases with "gpu", "cuda" or "pinned" in their names: those of
-// OnGpu, and others that need a GPU and say so.
+// available ("" if it is). `./run gpu` runs the cases with "gpu", "cuda" or "pinned" in their names: the
+// cases of OnGpu, and others that need a GPU.
 
 struct OnCpu {
   static Device device() { return Device::cpu(); }
   static ContextOptions options() { return {}; }
   static std::string whyNot() { return ""; }
-  /// The layout of activations inside a program.
+  /// Layouts of activations inside a program.
   static std::vector<Layout> layouts() {
     return {Layout::RowMajor, Layout::ChannelsLast, Layout::ChannelBlocks, Layout::SampleBlocks};
   }
@@ -51,7 +51,8 @@ struct OnGpuInBFloat16 : OnGpuInTensorFloat32 {
   static constexpr double kProductError = 0x1p-7;
 };
 
-/// What a body runs with: all of `counts` on the CPU, one on a GPU, where threads compute nothing.
+/// Thread counts for a test body: all of `counts` on the CPU; one on a GPU, whose results do not depend on
+/// threads.
 template <typename Where>
 std::vector<int> threadCounts(std::initializer_list<int> counts) {
   return Where::device().isCpu() ? std::vector<int>(counts) : std::vector<int>{1};

@@ -7,7 +7,8 @@
 
 namespace muster::test {
 
-/// Sets or unsets an environment variable during its lifetime. Not while other threads read variables.
+/// Sets or unsets an environment variable during its lifetime. Other threads must not read variables
+/// meanwhile.
 class Environment {
  public:
   Environment(std::string name, const std::optional<std::string>& value) : name_(std::move(name)) {

@@ -30,7 +30,8 @@ inline bool contains(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
 }
 
-/// The wrapper can be used again, and computes correctly: from 0, {4} for each worker twice, p = 2, 3.
+/// Checks that the wrapper can be used again and computes correctly: each worker gets {4} twice; from p = 0
+/// to 2, 3.
 inline void checkTrainsAgain(ParallelWrapper& wrapper, ToyModel& model) {
   auto& control = model.control();
   control.onStep = {};
@@ -52,8 +53,8 @@ inline void checkTrainsAgain(ParallelWrapper& wrapper, ToyModel& model) {
   throw std::runtime_error("boom");
 }
 
-// Two workers at frequency 2 on {2}, {6}, {2}, {6}, ...: 1, 1.5 and 3, 4.5, merged 3 after the first 4
-// batches.
+// The parameter after the first merge of two workers at frequency 2 on {2}, {6}, {2}, {6}, ...: worker 0 has
+// 1, 1.5; worker 1 has 3, 4.5; merged 3.
 constexpr float kMergedOnce = 3;
 inline ToyIterator twosAndSixes() {
   return ToyIterator::ofValues({2, 6, 2, 6, 2, 6, 2, 6});

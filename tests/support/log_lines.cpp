@@ -30,7 +30,7 @@ void LogLines::forget() {
 std::string LogLines::lineWith(std::initializer_list<std::string_view> parts,
                                std::initializer_list<std::string_view> absent) const {
   std::string last = "nothing was logged";
-  for (int i = 0; i < 60'000; ++i) {  // a minute: on a busy machine it may take seconds
+  for (int i = 0; i < 60'000; ++i) {  // at most a minute; a busy machine may need seconds
     for (const auto& line : all()) {
       const auto has = [&](std::string_view part) { return line.find(part) != std::string::npos; };
       if (std::ranges::all_of(parts, has) && std::ranges::none_of(absent, has)) return line;

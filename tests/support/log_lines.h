@@ -10,7 +10,7 @@
 
 namespace muster::test {
 
-/// Collects what is logged while it lives, warnings as "warning: ...". One at a time; thread-safe.
+/// Collects log lines during its lifetime, warnings as "warning: ...". One at a time; thread-safe.
 class LogLines {
  public:
   LogLines();

@@ -11,7 +11,7 @@ namespace {
 std::atomic<int> skipped{0};
 int ran = 0;
 
-/// Tells main how many cases ran, so that it knows whether all of them were skipped.
+/// Counts the cases that ran, so that main knows whether all were skipped.
 struct CountingListener : doctest::IReporter {
   explicit CountingListener(const doctest::ContextOptions&) {}
   void report_query(const doctest::QueryData&) override {}

@@ -9,7 +9,7 @@
 
 namespace muster::test {
 
-/// A configuration in memory: values as text, objects with their types.
+/// A configuration in memory: values as text, objects with type names.
 struct FieldTree {
   std::string type;
   std::map<std::string, std::string, std::less<>> values;

@@ -20,8 +20,7 @@ inline void limitToOneCore() {
   REQUIRE(sched_setaffinity(0, sizeof first, &first) == 0);
 }
 
-/// Runs a test case of this program, which is skipped otherwise, in a process of its own. @return what it
-/// prints.
+/// Runs a test case of this program, which is otherwise skipped, in a child process. @return its output.
 inline std::string outputOfCase(const std::string& name) {
   const auto self = std::filesystem::read_symlink("/proc/self/exe").string();
   const std::string command = "'" + self + "' --no-skip --test-case='" + name + "' 2>&1";

@@ -17,7 +17,7 @@
 
 namespace muster::test {
 
-/// A terminal whose other end the test reads.
+/// A terminal whose output the test reads.
 class PseudoTerminal {
  public:
   PseudoTerminal(int columns, int rows) : master_(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)) {
@@ -49,8 +49,7 @@ class PseudoTerminal {
     if (::ioctl(slave_, TIOCSWINSZ, &size) != 0) throw std::runtime_error("cannot resize " + name_);
   }
 
-  /// Waits until `text` was written. @return all up to its end, taken; "" if it has not come after two
-  /// minutes.
+  /// Waits until `text` was written. Removes and returns the output up to its end; "" after two minutes.
   std::string takeUpTo(const std::string& text) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
     while (std::chrono::steady_clock::now() < end) {
@@ -67,7 +66,7 @@ class PseudoTerminal {
     return "";
   }
 
-  /// What was written until now, taken. The system passes it on a little later, so a mark is sent after it.
+  /// Removes and returns the output so far. Writes a mark and waits for it, because the system delays output.
   std::string take() {
     const std::string mark = "\x05";
     if (::write(slave_, mark.data(), 1) != 1) throw std::runtime_error("cannot write to " + name_);

@@ -22,7 +22,7 @@ struct RecordedCall {
   std::thread::id thread = {};
 };
 
-/// Records its calls in order. Its hook runs in each of them and may throw, sleep or query the trainer.
+/// Records its calls in order. Each call runs the hook, which may throw, sleep or query the trainer.
 class RecordingListener final : public Listener {
  public:
   using Hook = std::function<void(const RecordedCall&, Trainer&)>;
@@ -57,7 +57,7 @@ class RecordingListener final : public Listener {
   void onEpochEnd(const EpochEvent& e) override { record(ofEpoch("epochEnd", e), e.trainer); }
   void onFitEnd(Trainer& trainer) override { record({.event = "fitEnd"}, trainer); }
 
-  /// Not during training.
+  /// Do not call during training.
   const std::vector<RecordedCall>& calls() const { return calls_; }
   std::vector<RecordedCall> calls(std::string_view event) const {
     std::vector<RecordedCall> some;

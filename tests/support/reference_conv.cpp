@@ -7,7 +7,7 @@
 namespace muster::test::reference {
 namespace {
 
-/// Calls f(n, o, oh, ow, c, wc, kh, kw, ih, iw) for every product of a convolution that is not with padding:
+/// Calls f(n, o, oh, ow, c, wc, kh, kw, ih, iw) for every product of a convolution except those with padding:
 /// c is the input's channel, wc the weight's.
 template <typename F>
 void forEachProduct(const Conv2dShape& s, F f) {
@@ -105,7 +105,7 @@ Array pad2d(const Array& x, const Padding2d& padding) {
 
 namespace {
 
-/// What output pixel `output` of `large` takes from input pixel `input` of `small`, in one direction.
+/// The weight of input pixel `input` (of `small`) in output pixel `output` (of `large`), in one dimension.
 double shareOf(UpsampleMode mode, I small, I large, I input, I output) {
   const double scale = static_cast<double>(large) / static_cast<double>(small);
   const auto place = static_cast<double>(output);
@@ -114,8 +114,8 @@ double shareOf(UpsampleMode mode, I small, I large, I input, I output) {
   return std::max(0.0, 1 - std::abs(centre - static_cast<double>(input)));
 }
 
-/// Calls f(n, c, oh, ow, ih, iw, share) for every pixel of the larger image and every one of the smaller that
-/// it takes from.
+/// Calls f(n, c, oh, ow, ih, iw, share) for every pixel of the larger image and every pixel of the smaller
+/// image that contributes to it.
 template <typename F>
 void forEachShare(UpsampleMode mode, const Shape& small, const Shape& large, F f) {
   for (I oh = 0; oh < large[2]; ++oh)
@@ -150,7 +150,7 @@ Array upsample2dBackward(UpsampleMode mode, const Array& gradY, std::int64_t hei
 
 namespace {
 
-/// Calls f(n, c, oh, ow, ih, iw) for every input under every window, first in row-major order first.
+/// Calls f(n, c, oh, ow, ih, iw) for every input of every window, in row-major order.
 template <typename F>
 void forEachTap(const Pool2dShape& s, F f) {
   const I outHeight = (s.height + 2 * s.padding[0] - s.kernel[0]) / s.stride[0] + 1;
@@ -199,7 +199,7 @@ Array pool2dBackward(const Pool2dShape& shape, const Array& x, const Array& grad
     return gradX;
   }
   const Array y = pool2d(shape, x);
-  Array given(y.shape);  // 1 where a window's gradient has found its input
+  Array given(y.shape);  // 1 once a window's gradient was assigned to an input
   forEachTap(shape, [&](I n, I c, I oh, I ow, I ih, I iw) {
     if (given.at(n, c, oh, ow) != 0 || x.at(n, c, ih, iw) != y.at(n, c, oh, ow)) return;
     given.at(n, c, oh, ow) = 1;

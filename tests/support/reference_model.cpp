@@ -20,7 +20,7 @@ std::shared_ptr<const SegmentTable> segmentsOf(const ReferenceOptions& o) {
   return table;
 }
 
-/// The weights that the float32 network draws; biases stay 0.
+/// Draws the same weights as the float32 network; biases stay 0.
 void draw(StateBlock& parameters, std::string_view name, std::uint64_t seed) {
   const Tensor weight = parameters.segment(name);
   Tensor drawn = Tensor::empty(weight.shape());
@@ -90,7 +90,7 @@ void ReferenceModel::setGradients(int layer, const std::pair<Array, Array>& weig
 Array ReferenceModel::dropped(const Array& x, const BatchStamp& stamp) const {
   const RandomStream random(options_.seed, "dropout dropout1", stamp.epoch);
   const double threshold = std::floor(options_.dropout * 0x1p32);
-  const std::int64_t indices = (options_.hidden + 3) / 4;  // of the stream, an example
+  const std::int64_t indices = (options_.hidden + 3) / 4;  // random numbers per example
   return reference::dropout(x, options_.dropout, [&](std::int64_t n, std::int64_t e) {
     const auto index = static_cast<std::uint64_t>((stamp.firstExample + n) * indices + e / 4);
     return random.words(index)[static_cast<std::size_t>(e % 4)] >= threshold;

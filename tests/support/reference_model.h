@@ -19,7 +19,7 @@ struct ReferenceOptions {
   TrainingOptions training = {};
 };
 
-/// The float32 network of the same architecture, seed and training: it starts from the same weights.
+/// The float32 network with the same architecture, seed and training, hence the same initial weights.
 MultiLayerConfiguration networkOf(const ReferenceOptions& options);
 
 /// A small network computed in float64 throughout, by the plain loops of reference_ops: dense, tanh, dropout,
@@ -28,10 +28,10 @@ MultiLayerConfiguration networkOf(const ReferenceOptions& options);
 ///
 /// Features are float32 or float64 [N, inputs]; labels class indices [N] or rows [N, classes]; a mask [N]
 /// weights the examples. Dropout equals `MultiLayerNetwork`'s: it depends on the seed, the layer, the epoch
-/// and the example's position in the epoch. Updates itself, so it never has an Optimizer.
+/// and the example's position in the epoch. It updates itself, without an Optimizer.
 class ReferenceModel final : public Model {
  public:
-  /// @param context  as of Model.
+  /// @param context  as in Model.
   explicit ReferenceModel(const ReferenceOptions& options = {}, Context* context = nullptr);
 
   std::unique_ptr<Model> replicate(Context& context) const override;
@@ -44,11 +44,11 @@ class ReferenceModel final : public Model {
   struct Weights {
     Array weight, bias;
   };
-  /// Of one of the two dense layers, 0 or 1.
+  /// Weights of dense layer 0 or 1.
   Weights weightsOf(int layer) const;
-  /// Writes the gradients of one of the two.
+  /// Writes the gradients of dense layer 0 or 1.
   void setGradients(int layer, const std::pair<Array, Array>& weightAndBias);
-  /// Drops the same elements as the batch with this stamp.
+  /// Applies the dropout of the batch with this stamp.
   Array dropped(const Array& x, const BatchStamp& stamp) const;
 
   ReferenceOptions options_;

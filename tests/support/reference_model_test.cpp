@@ -15,7 +15,7 @@ using namespace muster::test;
 
 namespace {
 
-/// With every term of a step, and learning rates that move.
+/// Options with every term of a step and changing learning rates.
 std::vector<TrainingOptions> everyUpdater() {
   const Schedule rate = StepSchedule{.initial = 0.05, .decay = 0.5, .every = 3};
   std::vector<TrainingOptions> all;
@@ -32,7 +32,7 @@ std::vector<TrainingOptions> everyUpdater() {
   return all;
 }
 
-/// Class indices, one-hot rows, and the former with a mask.
+/// Labels as class indices, as one-hot rows, and as class indices with a mask.
 std::vector<Batch> everyKindOfBatch(const ReferenceOptions& o) {
   const Batch indices = classBatch({o.inputs}, 9, o.classes, 3);
   Batch rows = indices, masked = indices;

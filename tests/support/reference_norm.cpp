@@ -15,7 +15,7 @@ void forEachValue(const Shape& shape, F f) {
   for (std::int64_t i = 0; i < elements; ++i) f(i, i / pixels % channels);
 }
 
-/// What all of it is a function of: the normalised value before gamma and beta.
+/// The normalised values, before gamma and beta.
 Array normalised(const BatchNormShape& shape, const Array& x, const Array& mean, const Array& variance) {
   Array n(x.shape);
   forEachValue(x.shape, [&](std::int64_t i, std::int64_t c) {
@@ -24,7 +24,7 @@ Array normalised(const BatchNormShape& shape, const Array& x, const Array& mean,
   return n;
 }
 
-/// Before the activation.
+/// gamma n + beta, before the activation.
 Array scaled(const Array& n, const Array& gamma, const Array& beta) {
   Array y(n.shape);
   forEachValue(n.shape,
@@ -85,7 +85,8 @@ BatchNormGradients batchNormBackward(const BatchNormShape& shape, const Array& x
                                      const Array& beta, const Array& gradY) {
   const auto [mean, variance] = channelMoments(x);
   auto gradients = batchNormBackward(shape, x, mean, variance, gamma, beta, gradY);
-  // That is with constant statistics. Their dependence on x takes from it its mean and its part along n.
+  // So far with constant statistics. Their dependence on x subtracts the gradient's mean and its projection
+  // on n.
   const Array n = normalised(shape, x, mean, variance);
   const Array g = gradients.x;
   const auto [sums, products] = channelSums(g, n);
@@ -111,7 +112,7 @@ BatchNormGradients batchNormBackward(const BatchNormShape& shape, const Array& x
 
 namespace {
 
-/// Each row normalised, before gamma and beta; `roots` [N] are what was divided by.
+/// Each row normalised, before gamma and beta; `roots` [N] receives the divisors.
 Array normalisedRows(const Array& x, double epsilon, Array& roots) {
   const std::int64_t features = x.shape[1];
   const double count = static_cast<double>(features);

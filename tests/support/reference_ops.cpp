@@ -140,13 +140,13 @@ namespace {
 
 double logSoftmax(const Array& z, std::int64_t n, std::int64_t f) {
   const std::int64_t features = z.shape[1];
-  double sum = 0;  // of exp(z_k - z_f), which is 1 at least
+  double sum = 0;  // sum of exp(z_k - z_f), at least 1
   for (std::int64_t k = 0; k < features; ++k)
     sum += std::exp(z.at(n * features + k) - z.at(n * features + f));
   return -std::log(sum);
 }
 
-/// The weight that row n puts on class f.
+/// The weight of class f in row n of the labels.
 double massOf(const Array& labels, std::int64_t n, std::int64_t f, std::int64_t features) {
   return labels.shape.rank() == 1 ? (labels.at(n) == static_cast<double>(f)) : labels.at(n * features + f);
 }

@@ -13,8 +13,8 @@
 #include "muster/core/ops/upsample2d.h"
 #include "tests/support/arrays.h"
 
-/// Every operation in float64 and plain loops, for comparison with the backends. Uses none of the library's
-/// computing code.
+/// Every operation in float64 with plain loops, to compare with the backends. Does not use the library's
+/// kernels.
 namespace muster::test::reference {
 
 Array conv2d(const Conv2dShape& shape, const Array& x, const Array& weight, const Array& bias);
@@ -40,9 +40,9 @@ Array upsample2dBackward(UpsampleMode mode, const Array& gradY, std::int64_t hei
 Array pool2d(const Pool2dShape& shape, const Array& x);
 Array pool2dBackward(const Pool2dShape& shape, const Array& x, const Array& gradY);
 
-/// Of the batch, [C] each; the variance is biased.
+/// {mean, variance} of the batch, [C] each; the variance is biased.
 std::pair<Array, Array> channelMoments(const Array& x);
-/// With the batch's statistics, or those given.
+/// Normalises with the batch's statistics, or with the given ones.
 Array batchNorm(const BatchNormShape& shape, const Array& x, const Array& gamma, const Array& beta);
 Array batchNorm(const BatchNormShape& shape, const Array& x, const Array& mean, const Array& variance,
                 const Array& gamma, const Array& beta);
@@ -55,16 +55,16 @@ BatchNormGradients batchNormBackward(const BatchNormShape& shape, const Array& x
                                      const Array& variance, const Array& gamma, const Array& beta,
                                      const Array& gradY);
 
-/// What normalising [N, C] or [N, C, H, W] divides by, and how far values are apart then: the largest over
-/// the channels of 1 / sqrt(variance + epsilon), and of the distance between two values times that.
+/// For normalising [N, C] or [N, C, H, W]: the largest factor 1 / sqrt(variance + epsilon) over the channels,
+/// and the largest distance of two normalised values.
 struct Spread {
   double inverse, distance;
 };
 Spread spreadOf(const Array& x, double epsilon);
 
-/// Of each row of x [N, F].
+/// Normalises each row of x [N, F].
 Array layerNorm(const Array& x, const Array& gamma, const Array& beta, double epsilon);
-/// As of batch normalisation.
+/// As for batch normalisation.
 BatchNormGradients layerNormBackward(const Array& x, const Array& gamma, const Array& gradY, double epsilon);
 
 Array dense(const Array& x, const Array& weight, const Array& bias);

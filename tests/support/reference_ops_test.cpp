@@ -4,14 +4,14 @@
 
 #include <cmath>
 
-// The references' gradients are worth trusting only if they are the derivatives of their own values.
+// Checks that the references' gradients are the derivatives of their values.
 
 namespace muster::test {
 namespace {
 
-/// What numericGradient is off by: rounding of a sum of about a hundred terms, 1e-13 / 1e-3, and a fifth
-/// derivative of up to 1e4 (normalisation divides by at least 1/2, to the fifth power), 1e-12 / 30 times as
-/// much. Three times that is allowed.
+/// Error of numericGradient: rounding of a sum of about a hundred terms, 1e-13 / 1e-3, plus 1e-12 / 30 times
+/// a fifth derivative of up to 1e4 (normalisation divides by at least 1/2, to the fifth power). The tolerance
+/// is three times as large.
 constexpr double kTolerance = 1e-9;
 
 struct Random {
@@ -78,8 +78,7 @@ TEST_CASE("enlarging") {
     CHECK(maxError(reference::upsample2dBackward(mode, g, 3, 2), numericGradient(enlarge, x, g)) <
           kTolerance);
   }
-  // Four pixels of a row of two: a quarter before the first, a quarter and three quarters between, a quarter
-  // after.
+  // Two pixels become four, at -1/4, 1/4, 3/4 and 5/4 of the pixels' distance.
   CHECK(maxError(reference::upsample2d(UpsampleMode::Bilinear, Array({1, 1, 1, 2}, {1, 3}), 1, 4),
                  Array({1, 1, 1, 4}, {1, 1.5, 2.5, 3})) == 0);
   CHECK(maxError(reference::upsample2d(UpsampleMode::Nearest, Array({1, 1, 1, 2}, {1, 3}), 1, 4),
@@ -185,7 +184,7 @@ TEST_CASE("pooling") {
                             .kernel = {3, 2},
                             .stride = {2, 1},
                             .padding = {1, 1}};
-    // Values apart by far more than the step, so that no maximum changes hands under it.
+    // Values differ by far more than the step, so that each maximum stays in the same place.
     Array x(shape.input());
     for (std::int64_t i = 0; i < x.shape.elements(); ++i) x.at(i) = static_cast<double>(i * 37 % 80) / 40;
     const Array g = random(shape.output());

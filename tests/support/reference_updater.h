@@ -10,9 +10,9 @@
 
 namespace muster::test {
 
-/// The library's updaters once more, in float64 and element by element, from the formulas in
-/// core/ops/update.h and the order within a step that core/optim/optimizer.h documents. The options and the
-/// schedules are the library's own objects; nothing of its computing code is used.
+/// The library's updaters in float64, element by element, from the formulas in core/ops/update.h and the
+/// order of a step in core/optim/optimizer.h. Shares options and schedules with the library, but no computing
+/// code.
 class ReferenceUpdater {
  public:
   /// @param parameters  a float64 block; the state gets its segments.
@@ -23,15 +23,15 @@ class ReferenceUpdater {
   double apply(StateBlock& parameters, const StateBlock& gradients, std::int64_t iteration,
                std::int64_t epoch);
 
-  /// Named as the updater names them.
+  /// State blocks, with the updater's names.
   std::span<StateBlock> state() { return state_; }
 
  private:
-  /// What clipping by norm multiplies the gradient by.
+  /// The factor of clipping by norm.
   double clipScale(const StateBlock& gradients) const;
-  /// What parameter i loses by its gradient, which is clipped and regularised; moves the state on.
+  /// Computes the decrease of parameter i for its clipped and regularised gradient; updates the state.
   double step(std::int64_t i, double gradient, double learningRate, std::int64_t iteration);
-  /// A field of the updater: "momentum". @throws InvalidArgument if it has none of that name.
+  /// A field of the updater, for example "momentum". @throws InvalidArgument if it has none of that name.
   double option(std::string_view name) const;
 
   TrainingOptions options_;

@@ -7,27 +7,27 @@
 namespace muster::test {
 
 // Note [Tolerances]
-// A test that draws random inputs must pass with any of them, so its tolerances bound |computed - exact|
-// (`maxDifference`) by what follows from the operation. There are two bounds. In both, u = 2^-24 is the
+// A test with random inputs must pass with all of them, so its tolerances bound |computed - exact|
+// (`maxDifference`) by a bound derived from the operation. There are two bounds. In both, u = 2^-24 is the
 // largest relative error of one rounding to float32.
 //
-// `roundings` bounds a few roundings, one after the other: each is off by at most u relatively, and to first
-// order their errors add up (Higham, "Accuracy and Stability of Numerical Algorithms", 2nd ed., section 2.2
-// and lemma 3.1).
+// `roundings` bounds a few successive roundings: each has a relative error of at most u, and to first order
+// the errors add up (Higham, "Accuracy and Stability of Numerical Algorithms", 2nd ed., section 2.2 and lemma
+// 3.1).
 //
 // `sumError` bounds the sum of n random terms of mean 0 and deviation s. The worst case, n u sum |term|
-// (Higham, section 4.2), is a thousand times what happens for n = 10,000, and would hide errors. This bound
-// holds but for a probability that is too small to be seen. The additions' error is the sum of d_k S_k over
-// the partial sums S_k; the d_k are taken as independent and uniform within [-u, u] (Higham and Mary, "A new
-// approach to probabilistic rounding error analysis", 2019, model 2.1). The S_k are a random walk, and the
-// sum of the squares of one has exponential moments (Cameron and Martin). With E = u s n / sqrt 3,
+// (Higham, section 4.2), is a thousand times the typical error for n = 10,000, and would hide bugs. This
+// bound holds except with negligible probability. The additions' error is the sum of d_k S_k over the partial
+// sums S_k; the d_k are taken as independent and uniform within [-u, u] (Higham and Mary, "A new approach to
+// probabilistic rounding error analysis", 2019, model 2.1). The S_k are a random walk, and the sum of the
+// squares of one has exponential moments (Cameron and Martin). With E = u s n / sqrt 3,
 //
 //   mean of exp(a error / E) <= cos(a)^(-1/2) for a < pi/2; with a = pi/2 - 1/(2 t), by Markov's inequality,
 //   P(|error| > t E) <= 2 sqrt(2 e t) exp(-pi t / 2), which is 5e-13 for t = 20.
 //
-// In another order the partial sums have fewer terms, so that the bound holds for all orders. If each term is
-// off by e relatively before it is added, that adds up to at most 8 e s sqrt n, but for a probability of 2
-// exp(-8^2 / 2) = 3e-14.
+// In another order the partial sums have fewer terms, so that the bound holds for all orders. If each term
+// has a relative error e before it is added, these errors add up to at most 8 e s sqrt n, except with
+// probability 2 exp(-8^2 / 2) = 3e-14.
 
 /// The largest relative error of rounding to float32.
 inline constexpr double kRounding = 0x1p-24;
@@ -46,7 +46,7 @@ constexpr double roundings(double count, double magnitude = 1) {
 ///
 /// @param deviation  standard deviation of a term.
 /// @param termError  relative error of each term before it is added.
-/// @param run  how many terms are added in float32; the sums of these runs are added in float64. 0: all.
+/// @param run  number of terms summed in float32; the sums of these runs are added in float64. 0: all.
 inline double sumError(std::int64_t terms, double deviation, double termError = kRounding,
                        std::int64_t run = 0) {
   const auto all = static_cast<double>(terms);
@@ -60,8 +60,8 @@ inline double sumError(std::int64_t terms, double deviation, double termError = 
 
 /// `sumError` of products of two uniform factors.
 ///
-/// @param productError  `Where::kProductError`. A device may cut factors off instead of rounding them, which
-/// doubles it.
+/// @param productError  `Where::kProductError`. A device may truncate factors instead of rounding them, which
+///         doubles it.
 inline double productSumError(std::int64_t terms, double productError = 0) {
   return sumError(terms, kProduct, kRounding + 2 * productError);
 }

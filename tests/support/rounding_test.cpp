@@ -12,7 +12,7 @@
 namespace muster::test {
 namespace {
 
-/// In float32, in order; each run's sum is added in float64.
+/// Sums in float32, in order; adds the runs' sums in float64.
 double sumOf(const std::vector<float>& terms, std::size_t run) {
   double sum = 0;
   for (std::size_t begin = 0; begin < terms.size(); begin += run) {
@@ -23,13 +23,13 @@ double sumOf(const std::vector<float>& terms, std::size_t run) {
   return static_cast<float>(sum);
 }
 
-/// In float32: the sum of both halves' sums.
+/// Pairwise sum in float32.
 float sumOfHalves(const float* terms, std::size_t count) {
   if (count == 1) return *terms;
   return sumOfHalves(terms, count / 2) + sumOfHalves(terms + count / 2, count - count / 2);
 }
 
-/// How far the sums of random numbers, or of rounded products, are off.
+/// The largest errors of sums of random numbers and of rounded products.
 struct Largest {
   double inOrder = 0, inRuns = 0, inHalves = 0;
 };
@@ -74,7 +74,7 @@ TEST_CASE("errors of sums are below their bound, and not far below the one of th
 }
 
 TEST_CASE("bounds by hand") {
-  // A single term is not added to anything: its own rounding, and that of the result.
+  // A single term has no additions: only its own rounding and that of the result.
   CHECK(sumError(1, 1) == 16 * kRounding);
   CHECK(sumError(4, 1, 0, 1) == 16 * kRounding);
   CHECK(productSumError(1, 3 * kRounding) == doctest::Approx(8.0 / 3 * 8 * kRounding));

@@ -16,20 +16,20 @@
 
 namespace muster::test {
 
-/// What a sequence model and all its replicas share: the test's hooks, called by several threads at a time.
+/// Shared by a sequence model and its replicas: the test's hooks, called concurrently.
 struct SequenceControl {
   std::function<void(const Model*, const ForwardPass&)> onForward;
   std::function<void(const Model*)> onBackward;
-  std::function<std::unique_ptr<Model>(int number, Context& context)> onReplicate;  ///< another one
+  std::function<std::unique_ptr<Model>(int number, Context& context)> onReplicate;  ///< replaces the replica
   bool outputWithoutDimension = false;
   std::atomic<int> replicated{0};
-  std::atomic<int> alive{0};  ///< models, the user's included
+  std::atomic<int> alive{0};  ///< live models, including the user's
 };
 
 struct SequenceOptions {
   std::int64_t features = 3, hidden = 5, outputs = 2;
   bool timeMajor = false;   ///< [T, N, F] instead of [N, T, F]
-  bool statistics = false;  ///< a block with the number of the last training pass's first example
+  bool statistics = false;  ///< add a block with the index of the last training pass's first example
   std::uint64_t seed = 1;
 };
 

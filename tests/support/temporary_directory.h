@@ -10,7 +10,7 @@
 
 namespace muster::test {
 
-/// An empty directory that goes away with the object.
+/// An empty directory that is deleted with the object.
 class TemporaryDirectory {
  public:
   TemporaryDirectory() {
@@ -28,7 +28,7 @@ class TemporaryDirectory {
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
 
-  /// Names of everything in it.
+  /// Names of its entries.
   std::set<std::string> names() const {
     std::set<std::string> all;
     for (const auto& entry : std::filesystem::directory_iterator(path_))

@@ -9,9 +9,9 @@
 
 namespace muster::test {
 
-/// What a terminal shows of ASCII text: it understands carriage return, newline, "cursor up", "erase to the
-/// end of the line" and "erase all that follows", and leaves colours out. A window that changes its width
-/// wraps and joins its lines anew, as most terminals do.
+/// Simulates a terminal for ASCII text: carriage return, newline, "cursor up", "erase to the end of the line"
+/// and "erase all that follows"; ignores colours. Changing the width wraps and joins lines anew, as most
+/// terminals do.
 class TerminalScreen {
  public:
   explicit TerminalScreen(int columns) : columns_(static_cast<std::size_t>(columns)) {}
@@ -32,8 +32,8 @@ class TerminalScreen {
 
   void resize(int columns) {
     columns_ = static_cast<std::size_t>(columns);
-    std::vector<std::string> whole{""};  // lines as they were before they were wrapped
-    std::size_t line = 0, offset = 0;    // of the cursor among them
+    std::vector<std::string> whole{""};  // unwrapped lines
+    std::size_t line = 0, offset = 0;    // of the cursor in them
     for (std::size_t r = 0; r < lines.size(); ++r) {
       if (r == row_) {
         line = whole.size() - 1;

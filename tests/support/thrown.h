@@ -5,7 +5,7 @@
 
 namespace muster::test {
 
-/// The text of the `Expected` that `call` throws; "" where it throws nothing. Others pass through.
+/// The text of the `Expected` that `call` throws; "" if it throws nothing. Other exceptions pass through.
 template <typename Expected, typename Call>
 std::string thrown(Call&& call) {
   try {

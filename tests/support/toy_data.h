@@ -19,8 +19,8 @@ struct ToyBatch {
   std::vector<float> mask = {};
 };
 
-/// Gives the same list of batches in every epoch. Its hooks make it slow, blocking or broken; they are called
-/// on the reader's thread.
+/// Gives the same list of batches in every epoch. Its hooks, called on the reader's thread, make it slow,
+/// blocking or failing.
 class ToyIterator : public DataSetIterator {
  public:
   explicit ToyIterator(std::vector<ToyBatch> batches, std::int64_t width = 1)
@@ -37,7 +37,7 @@ class ToyIterator : public DataSetIterator {
   std::function<void(std::int64_t epoch, std::int64_t batch)>
       onNext;  ///< also called before the end is reported
   std::optional<std::int64_t> knownExamples, knownBatchSize;
-  std::vector<std::int64_t> resets;  ///< the epochs of its resets; not during training
+  std::vector<std::int64_t> resets;  ///< epochs of its resets; do not read during training
 
  private:
   std::vector<ToyBatch> batches_;
@@ -46,14 +46,13 @@ class ToyIterator : public DataSetIterator {
   std::size_t next_ = 0;
 };
 
-/// `count` batches of `width` values from a seed, all of `examples` examples, or of 1 to `examples` where
-/// `ragged`.
+/// `count` random batches of `width` values, of `examples` examples each, or 1 to `examples` if `ragged`.
 std::vector<ToyBatch> randomBatches(std::uint64_t seed, int count, std::int64_t examples,
                                     std::int64_t width = 1, bool ragged = false);
 /// Joins each `group` consecutive batches into one.
 std::vector<ToyBatch> joined(const std::vector<ToyBatch>& batches, std::size_t group);
 
-/// Sleeps up to `longest` at each call, from a seed. Thread-safe.
+/// Sleeps a random time up to `longest` at each call. Thread-safe.
 class RandomDelays {
  public:
   RandomDelays(std::uint64_t seed, std::chrono::microseconds longest) : random_(seed), longest_(longest) {}

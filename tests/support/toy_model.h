@@ -12,7 +12,7 @@
 
 namespace muster::test {
 
-/// One step of a replica, with the state before it.
+/// One step of a replica and its state before the step.
 struct ToyStep {
   BatchStamp stamp;
   std::thread::id thread;
@@ -24,19 +24,19 @@ struct ToyStep {
 
 /// Shared by a toy model and all its replicas: the test's hooks and the record of calls.
 struct ToyControl {
-  // Set by the test before it trains; called by workers, several at a time.
-  std::function<void(const Batch&)> onStep;                       ///< begins a step; may throw or sleep
-  std::function<void(const Model&, const BatchStamp&)> onUpdate;  ///< begins an update; may throw or sleep
-  std::function<double(const Batch&, double)> reportedScore;      ///< replaces a score; NaN, for instance
-  std::function<void(const Batch&)> onOutput;                     ///< begins an output; may throw or sleep
-  std::function<void(int)> onReplicate;                           ///< with the number of the replica, from 0
+  // Set by the test before it trains; workers call them concurrently.
+  std::function<void(const Batch&)> onStep;                       ///< before a step; may throw or sleep
+  std::function<void(const Model&, const BatchStamp&)> onUpdate;  ///< before an update; may throw or sleep
+  std::function<double(const Batch&, double)> reportedScore;      ///< replaces a score, for example by NaN
+  std::function<void(const Batch&)> onOutput;                     ///< before an output; may throw or sleep
+  std::function<void(int)> onReplicate;                           ///< gets the replica's number, from 0
   std::function<double(const Batch&)> reportedWeight;             ///< replaces a weight
-  bool shareMemory = false;  ///< the classic mistake: a replica's blocks are handles
+  bool shareMemory = false;  ///< simulates a bug: replicas share the model's memory
   bool replicateNothing = false;
-  std::int64_t replicaSize = 0;  ///< of replicas, if they are to differ
+  std::int64_t replicaSize = 0;  ///< size of replicas, if different
 
   std::atomic<int> replicated{0};  ///< calls of replicate()
-  std::atomic<int> alive{0};       ///< models, the user's included
+  std::atomic<int> alive{0};       ///< live models, including the user's
 
   void record(ToyStep step);
   /// All steps, sorted by epoch and batch.
@@ -51,12 +51,12 @@ struct ToyControl {
 struct ToyOptions {
   std::int64_t size = 1;  ///< P
   TrainingOptions training = {.updater = Sgd{.learningRate = 0.5}};
-  bool statistics = false;  ///< a Moments block: mean and variance of the last batch, each [P]
+  bool statistics = false;  ///< add a Moments block: mean and variance of the last batch, each [P]
 };
 
 /// A user's model whose numbers can be computed by hand. Parameters p [P], initially 0. The loss of a batch x
 /// [N, P] is the mean over its examples, weighted by a mask if there is one, of 0.5 |p - x|^2; its gradient
-/// is p - mean(x). With SGD and learning rate 0.5 a step goes half the way to the batch's mean.
+/// is p - mean(x). With SGD and learning rate 0.5, a step moves halfway to the batch's mean.
 class ToyModel final : public Model {
  public:
   explicit ToyModel(ToyOptions options = {}, std::shared_ptr<ToyControl> control = nullptr,
@@ -73,7 +73,7 @@ class ToyModel final : public Model {
   ToyControl& control() const { return *control_; }
   std::vector<float> parameters();
   void setParameters(const std::vector<float>& values);
-  /// Means then variances, [2 P].
+  /// Means, then variances, [2 P].
   std::vector<float> statistics();
   using Model::updaterState;
   /// The updater's block of this name, [P].

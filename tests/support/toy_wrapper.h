@@ -10,14 +10,14 @@
 
 namespace muster::test {
 
-/// A builder for `workers` unpinned workers: tests run beside each other on few cores.
+/// A builder for `workers` unpinned workers, because tests run in parallel on few cores.
 inline ParallelWrapper::Builder toyWrapper(Model& model, int workers, std::int64_t frequency = 1) {
   auto builder = ParallelWrapper::Builder(model);
   builder.workers(workers).averagingFrequency(frequency).pinThreads(false);
   return builder;
 }
 
-/// Checks that before each step a replica had the values that the others had before theirs of that iteration.
+/// Checks that all replicas had the same values before their steps of an iteration.
 /// @return the number of steps that were compared with an earlier one.
 inline int checkReplicasEqual(const ToyControl& control) {
   std::map<std::int64_t, std::vector<float>> first;
@@ -30,7 +30,7 @@ inline int checkReplicasEqual(const ToyControl& control) {
   return compared;
 }
 
-/// Nesterov momentum with numbers that are easily worked out: learning rate and momentum 0.5.
+/// Nesterov momentum with learning rate and momentum 0.5, easy to compute by hand.
 inline TrainingOptions halfNesterovs() {
   return {.updater = Nesterovs{.learningRate = 0.5, .momentum = 0.5}};
 }

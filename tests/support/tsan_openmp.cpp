@@ -1,7 +1,7 @@
-// Debian's libgomp is not instrumented: it starts and joins its teams by bare futex calls, so that
-// ThreadSanitizer sees a race in whatever a team shares with the thread that opened the region. These take
-// the place of the two entries of libgomp that our code and oneDNN use, and tell ThreadSanitizer what the
-// originals order.
+// Debian's libgomp is not instrumented: it starts and joins its teams with futex calls, so ThreadSanitizer
+// reports races in all data that a team shares with the thread that opened the region. These functions
+// replace the two libgomp entry points that our code and oneDNN use, and tell ThreadSanitizer about their
+// synchronisation.
 #include <dlfcn.h>
 #include <sanitizer/tsan_interface.h>
 
@@ -10,7 +10,7 @@ namespace {
 struct Region {
   void (*body)(void*);
   void* data;
-  // Addresses that stand for the order of things; their values do not matter.
+  // Synchronisation objects for ThreadSanitizer; only their addresses matter.
   char opened, barrier, closed;
 };
 

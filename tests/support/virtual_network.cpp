@@ -23,12 +23,12 @@ struct Parcel {
 
 struct VirtualNetwork::Hub {
   struct Node {
-    double now = 0;         // the latest arrival that it has seen
-    double senderFree = 0;  // when its last message has left
+    double now = 0;         // the latest arrival that the node has seen
+    double senderFree = 0;  // when its last message was sent
     std::int64_t bytes = 0;
     std::int64_t silentAfter = std::numeric_limits<std::int64_t>::max();
     bool silent = false;
-    std::uint64_t arrivals = 0;  // of messages to it
+    std::uint64_t arrivals = 0;  // number of messages to it
   };
 
   Hub(int nodesInAll, Link given)
@@ -102,11 +102,11 @@ class VirtualNetwork::End final : public NodeTransport {
   void poll(std::vector<int>& done) override {
     done.insert(done.end(), sent_.begin(), sent_.end());
     sent_.clear();
-    // With hundreds of nodes, most looks find nothing new.
+    // With hundreds of nodes, most polls find no new message.
     const std::uint64_t arrivals = hub_->arrivals(node_);
     if (!std::exchange(begun_, false) && std::exchange(seen_, arrivals) == arrivals) return;
     seen_ = arrivals;
-    std::set<std::pair<int, int>> waiting;  // what comes later in a channel waits for what comes before
+    std::set<std::pair<int, int>> waiting;  // later messages of a channel wait for earlier ones
     for (auto at = open_.begin(); at != open_.end();) {
       const std::pair from{at->message.node, at->message.channel};
       if (!waiting.contains(from) && hub_->receive(node_, at->message)) {
@@ -128,8 +128,8 @@ class VirtualNetwork::End final : public NodeTransport {
   const int node_;
   std::list<Open> open_;
   std::vector<int> sent_;
-  std::uint64_t seen_ = 0;  // arrivals at the last look
-  bool begun_ = false;      // to wait for something since then
+  std::uint64_t seen_ = 0;  // arrivals at the last poll
+  bool begun_ = false;      // whether waiting began since then
 };
 
 VirtualNetwork::VirtualNetwork(int nodes) : VirtualNetwork(nodes, Link{}) {}

@@ -7,13 +7,13 @@
 
 namespace muster {
 
-/// Nodes that are threads of one process, on a virtual clock: computes how long a network would take. Bytes
-/// and latency are charged to the clock, and nothing sleeps. All members are thread-safe.
+/// Simulates nodes as threads of one process with a virtual clock: bytes and latency advance the clock, and
+/// no thread sleeps. All members are thread-safe.
 class VirtualNetwork {
  public:
-  /// How fast nodes send.
+  /// Speed of the network.
   struct Link {
-    double bytesPerSecond = 12.5e6;  ///< that a node can send, over all its messages: 100 Mbit/s
+    double bytesPerSecond = 12.5e6;  ///< total sending rate of a node: 100 Mbit/s
     double latency = 1e-3;           ///< seconds from node to node
   };
   explicit VirtualNetwork(int nodes);
@@ -21,23 +21,23 @@ class VirtualNetwork {
   ~VirtualNetwork();
 
   int nodes() const;
-  /// The transport of a node, once each.
+  /// The transport of a node; call once per node.
   std::unique_ptr<NodeTransport> transport(int node);
 
-  /// Nothing that this node sends arrives, as if it had been stopped or cut off.
-  /// @param afterBytes  that it may send before, from the beginning, signs of life not counted.
+  /// Drops all messages of this node, as if it had stopped or lost its connection.
+  /// @param afterBytes  sent from the start before messages are dropped, not counting heartbeats.
   void silence(int node, std::int64_t afterBytes = 0);
-  /// From now on nothing arrives that these two send each other.
+  /// From now on, drops all messages between these two nodes.
   void cut(int one, int other);
 
-  /// Until `release`, what the merges send does not arrive: only what nodes tell each other beside them.
+  /// Until `release`, delays the messages of merges; other messages arrive.
   void hold();
   void release();
 
-  /// What a node has sent: all but the signs of life, which are sent by the clock on the wall.
+  /// Bytes that a node has sent, without heartbeats, which depend on real time.
   std::int64_t bytesSent(int node) const;
-  /// When the last message arrived. Each node sends one message after the other, and sends none before it has
-  /// received what came earlier. Computing takes no time.
+  /// Virtual time of the last arrival. A node sends one message at a time, and only after it has received all
+  /// earlier arrivals. Computing takes no time.
   double seconds() const;
 
  private:

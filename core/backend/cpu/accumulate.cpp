@@ -9,7 +9,7 @@ namespace muster::cpu {
 namespace {
 
 constexpr std::int64_t kBlock = 256;      // elements whose sums stay in the L1 cache
-constexpr std::int64_t kGrain = 1 << 14;  // least elements a thread
+constexpr std::int64_t kGrain = 1 << 14;  // minimum elements per thread
 
 /// The first input is stored, not added to 0, so the sum of negative zeros is a negative zero.
 template <typename T>

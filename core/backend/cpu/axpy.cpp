@@ -6,7 +6,7 @@
 namespace muster::cpu {
 namespace {
 
-constexpr std::int64_t kGrain = 1 << 14;  // least elements a thread
+constexpr std::int64_t kGrain = 1 << 14;  // minimum elements per thread
 
 template <typename T>
 [[gnu::always_inline]] inline void multiplyAdd(double a, const T* x, T* y, std::int64_t n) {

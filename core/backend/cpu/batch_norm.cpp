@@ -17,10 +17,10 @@ std::int64_t roundUp(std::int64_t n) {
   return (n + kLayoutBlock - 1) / kLayoutBlock * kLayoutBlock;
 }
 
-/// The memory of a tensor as units of one size, in order: `period` consecutive units have all channels and
-/// form a sample. Only the last unit may be shorter.
+/// A tensor's memory as a sequence of equal units: `period` consecutive units cover all channels and form a
+/// sample. Only the last unit may be shorter.
 struct Units {
-  bool runs = false;  ///< each of one channel
+  bool runs = false;  ///< each unit is a run of one channel
   std::int64_t samples = 0, period = 1, positions = 0, lanes = 1;
   std::int64_t lastPositions = 0;
 
@@ -42,7 +42,7 @@ Units unitsOf(const Shape& input, Layout layout) {
                  .lastPositions = positions};
   };
   const auto rows =
-      [&](std::int64_t count) {  // as many at a time as stay in the cache from one lane to the next
+      [&](std::int64_t count) {  // units small enough to stay in the cache while all lanes are visited
         const std::int64_t some = std::clamp<std::int64_t>(4096 / channels, 1, count);
         return Units{.samples = (count + some - 1) / some,
                      .positions = some,
@@ -155,7 +155,7 @@ class LoopBatchNorm final : public BatchNormPlan {
     });
     double* sum = sums.data<double>();
     double* products = sum + channels();
-    for (std::int64_t c = 0; c < channels(); ++c)  // the kernels' sums are about the rounded mean
+    for (std::int64_t c = 0; c < channels(); ++c)  // the kernels subtract the mean rounded to float32
       products[c] = (products[c] + (mean32()[c] - meanOf()[c]) * sum[c]) * inverseOf()[c];
     if (!gradGamma.defined()) return;
     expectChannels("gradGamma", gradGamma);
@@ -254,8 +254,8 @@ class LoopBatchNorm final : public BatchNormPlan {
     zeroPaddedSamples(gradX);
   }
 
-  /// Visits units in reverse: the sums' last data are still in the cache, and the next operation first reads
-  /// what this writes last.
+  /// Visits units in reverse: the cache still holds the end of the data that was summed, and the next
+  /// operation begins with the data written last.
   template <typename F>
   void forEachUnit(F f) {
     parallelFor(context_, units_.count(), 1, [=](std::int64_t begin, std::int64_t end) {
@@ -263,7 +263,7 @@ class LoopBatchNorm final : public BatchNormPlan {
     });
   }
 
-  /// Padded channels have constants of zero, padded samples do not.
+  /// Constants of zero keep padded channels zero; padded samples need this call.
   void zeroPaddedSamples(Tensor& tensor) const {
     if (layout_ == Layout::SampleBlocks) zeroPadding(tensor);
   }
@@ -303,7 +303,7 @@ class LoopBatchNorm final : public BatchNormPlan {
   const std::size_t relu_;
   std::int64_t groups_, paddedChannels_;
   std::vector<double> groupSums_;   // [group, 2, padded channels]
-  std::vector<float> constants_;    // [6, padded channels], those of padded channels zero
+  std::vector<float> constants_;    // [6, padded channels], zero for padded channels
   std::vector<double> statistics_;  // [3, padded channels]
 };
 

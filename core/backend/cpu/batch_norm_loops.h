@@ -39,7 +39,7 @@ template <typename Value, typename T>
   std::memcpy(to, &from, sizeof from);
 }
 
-/// As many doubles as a vector has floats.
+/// The vector with as many doubles as `Value` has floats.
 template <typename Value>
 using WideOf = std::conditional_t<sizeof(Value) == sizeof(FourFloats), FourDoubles, PartDoubles>;
 
@@ -65,7 +65,7 @@ template <typename Wide>
   copyOut(total, sums);
 }
 
-/// How many lanes are processed together. Sums are added to float64 sums in parts as wide as a register.
+/// Sixteen lanes processed together. Sums are added to float64 sums in parts of one register.
 struct Sixteen {
   using Value = Floats;
   static constexpr int kLanes = 16;
@@ -104,7 +104,7 @@ struct Four {
   }
 };
 
-/// Lane 0 of a small vector, so that comparisons do not become branches.
+/// Uses lane 0 of a small vector, so that the compiler does not turn comparisons into branches.
 struct One {
   using Value = FourFloats;
   static constexpr int kLanes = 1;
@@ -116,7 +116,7 @@ struct One {
   }
 };
 
-/// A channel's constants: one in each lane, or in runs the same in all lanes.
+/// Loads channel constants: one for each lane, or in runs the same one for all lanes.
 template <typename Group, bool kRuns, typename V>
 [[gnu::always_inline]] inline void constant(V& to, const float* from) {
   if constexpr (kRuns)
@@ -182,7 +182,7 @@ struct Target<true> {
 constexpr std::int64_t kFew = 32;
 
 /// Two float32 sums over a few positions: f(i, first, second) adds position i. Two pairs of sums alternate,
-/// because an addition waits for the previous one.
+/// so that an addition need not wait for the previous one.
 template <typename Value, typename F>
 [[gnu::always_inline]] inline void sumFew(std::int64_t n, Value& first, Value& second, F f) {
   Value otherFirst{}, otherSecond{};
@@ -200,7 +200,7 @@ template <typename Value, typename F>
 
 template <bool kRuns>
 void sums(const Unit& unit, const float* x, double* sum, double* squares) {
-  const Unit u = unit;  // a copy: the compiler sees that writes cannot change it
+  const Unit u = unit;  // a copy, which the compiler knows writes cannot change
   Target<kRuns> target(sum, squares);
   forEachColumn<kRuns>(
       u, [&]<typename Group>(Group, const Column& c) __attribute__((always_inline)) {

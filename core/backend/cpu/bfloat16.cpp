@@ -9,8 +9,8 @@
 namespace muster::cpu {
 namespace {
 
-/// oneDNN's instruction sets are sets of bits. The one in effect is what the processor has, the environment
-/// permits and, for AMX, the kernel grants.
+/// oneDNN's instruction sets are bit sets. The processor must support them, the environment and, for AMX, the
+/// kernel permit them.
 bool oneDnnHas(dnnl_cpu_isa_t set) {
   return (dnnl_get_effective_cpu_isa() & set) == set;
 }

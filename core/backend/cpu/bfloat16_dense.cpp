@@ -15,7 +15,7 @@ struct Factor {
   Desc desc(Type type) const { return {{rows, columns}, type, transposed ? Tag::ba : Tag::ab}; }
 };
 
-/// result = a b + bias, where there is one.
+/// result = a b + bias, if there is a bias.
 std::unique_ptr<Pass> planProduct(const Factor& a, const Factor& b, bool withBias, State& state) {
   const Desc result{{a.rows, b.columns}, Type::f32, Tag::ab};
   const Desc bias = withBias ? Desc{{1, b.columns}, Type::f32, Tag::ab} : Desc();

@@ -5,8 +5,8 @@
 
 namespace muster::cpu {
 
-/// The products of a dense layer by oneDNN, of factors that are rounded to bf16. Arguments as those of
-/// DensePlan, checked by it.
+/// A dense layer's products by oneDNN with factors rounded to bf16. Arguments are those of DensePlan, which
+/// checks them.
 class BFloat16Dense {
  public:
   BFloat16Dense(const DenseShape& shape, Context& context);

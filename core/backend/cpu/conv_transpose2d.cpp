@@ -103,8 +103,8 @@ class TransposedPlan final : public Conv2dPlan {
   Tensor none_;
 };
 
-/// The convolution's input is this output, whose gradient is always needed, even with few channels; so it
-/// does not count as a first layer.
+/// The convolution's input is our output, whose gradient is always needed, so the convolution does not count
+/// as a first layer even with few channels.
 Conv2dChoice choiceFor(const Conv2dShape& convolution, const Context& context) {
   if (convolution.inChannels > 3) return Conv2dChoice::Auto;
   return directConv2dSupports(convolution, context) ? Conv2dChoice::Direct : Conv2dChoice::ChannelsLast;

@@ -14,9 +14,9 @@
 namespace muster::cpu {
 namespace {
 
-constexpr std::int64_t kGrain = 64 * coding::kChunk;  // least elements a thread
+constexpr std::int64_t kGrain = 64 * coding::kChunk;  // minimum elements per thread
 
-/// @param rule  `float rule(float move, float largest)`, the largest magnitude of the chunk.
+/// @param rule  `float rule(float move, float largest)`; `largest` is the chunk's largest magnitude.
 template <typename T, typename Rule>
 void codeChunks(const coding::Move<T>& move, std::int64_t begin, std::int64_t end, Context& context,
                 Rule rule) {
@@ -34,7 +34,7 @@ void codeChunks(const coding::Move<T>& move, std::int64_t begin, std::int64_t en
   });
 }
 
-/// @param take  `void take(std::int64_t i)`, of each element that is sent, in their order.
+/// @param take  `void take(std::int64_t i)`, called for each element that is sent, in order.
 template <typename T, typename Take>
 void codeLargest(const coding::Move<T>& move, std::int64_t begin, std::int64_t end, std::int64_t largest,
                  Take take) {
@@ -75,8 +75,7 @@ void code(const DeltaCoding& coding, const coding::Move<T>& move, std::int64_t b
   }
 }
 
-// What travels of a chunk: `pack` writes it, `unpack` makes moves of it, which are those that codeChunks
-// sends.
+// Chunk formats: `pack` encodes moves as bytes, `unpack` decodes exactly the moves that codeChunks sends.
 
 struct Bf16Chunk {
   static std::int64_t bytes(std::int64_t n) { return 2 * n; }
@@ -114,8 +113,8 @@ struct Int8Chunk {
   }
 };
 
-/// The largest one's exponent, or 255 if a move is NaN; then two elements a byte: the sign, and 0 or by how
-/// much the exponent is above the lowest one of the chunk, and 1.
+/// One byte for the largest magnitude's exponent (255 if a move is NaN), then four bits per element: the sign
+/// and three bits, 0 for zero, else 7 plus the element's exponent minus the largest.
 struct E3M0Chunk {
   static constexpr std::uint32_t kNaN = 255;
   static std::int64_t bytes(std::int64_t n) { return 1 + (n + 1) / 2; }
@@ -184,7 +183,7 @@ void unpackChunks(const std::byte* packed, T* sent, std::int64_t begin, std::int
   });
 }
 
-/// The values, and then their positions, unless all are sent.
+/// Packs the values, then their positions unless all elements are sent.
 template <typename T>
 void packLargest(const DeltaCoding& coding, const coding::Move<T>& move, std::int64_t begin, std::int64_t end,
                  std::byte* packed) {
@@ -203,7 +202,7 @@ template <typename T>
 void unpackLargest(const DeltaCoding& coding, const std::byte* packed, T* sent, std::int64_t begin,
                    std::int64_t end) {
   const std::byte* position = packed + coding.largest * static_cast<std::int64_t>(sizeof(T));
-  for (std::int64_t i = begin; i < end; ++i) sent[i] += T{0};  // -0 becomes 0, as where a move of 0 is sent
+  for (std::int64_t i = begin; i < end; ++i) sent[i] += T{0};  // -0 becomes 0, like adding a move of 0
   for (std::int64_t k = 0; k < coding.largest; ++k, packed += sizeof(T)) {
     std::int64_t at = k;
     if (coding.largest < end - begin) {

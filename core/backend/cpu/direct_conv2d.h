@@ -18,7 +18,7 @@ BlockShape blockShapeOf(const Conv2dShape& shape);
 bool directConv2dSupports(const Conv2dShape& shape, const Context& context);
 
 /// A convolution of activations in blocks of sixteen samples (Layout::SampleBlocks). Vectors hold samples, so
-/// no lane is idle for any number of channels and any width.
+/// all lanes are used for any number of channels and any width.
 std::unique_ptr<Conv2dPlan> planDirectConv2d(const Conv2dShape& shape, Context& context);
 
 }  // namespace muster::cpu

@@ -16,7 +16,7 @@ struct BlockShape {
 };
 
 /// The kernels of one instruction set for one kernel width. Weights are packed in groups of channels, see
-/// `packForward` and `packBackward` in direct_conv2d.cpp; the last group may be smaller.
+/// `packForward` and `packBackward` of DirectPlan; the last group may be smaller.
 struct Kernels {
   std::int64_t forwardGroup;   ///< output channels computed together
   std::int64_t backwardGroup;  ///< input channels computed together
@@ -41,8 +41,8 @@ struct Kernels {
 /// @return nullptr if the kernel width is not supported.
 const Kernels* avx512Kernels(std::int64_t kernelWidth);
 const Kernels* avx2Kernels(std::int64_t kernelWidth);
-/// Elements of x, gradY and the weights are pairs of bf16 whose products are both added; those of planeSum
-/// are not. Needs AVX-512 BF16.
+/// Elements of x, gradY and the weights are pairs of bf16, and both products are added; planeSum takes
+/// float32. Needs AVX-512 BF16.
 const Kernels* bfloat16Kernels(std::int64_t kernelWidth);
 
 /// to[i] = the pair of first[i] and second[i], each rounded to the nearest bf16, for i < elements, a multiple

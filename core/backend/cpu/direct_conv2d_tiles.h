@@ -7,10 +7,10 @@
 //
 // Note [Tiles of the direct convolution]
 // Sixteen samples are adjacent, so one weight multiplies a whole vector of samples: a broadcast and a fused
-// multiply-add, no shuffles, no idle lanes. A tile keeps `channels x columns` sums and the weights of its
+// multiply-add, no shuffles, no unused lanes. A tile keeps `channels x columns` sums and the weights of its
 // channels at one tap in registers, and loads an input vector once for all channels. That fills 16 registers
-// with 3 x 4 sums (AVX2; 78 % of the peak with 2 x 4, whose 8 chains of additions hide no delay, 94 % with
-// 3 x 4, 50 % with 4 x 3, which spills). With AVX-512 2 x 8 is as fast as larger tiles.
+// with 3 x 4 sums (AVX2: 94 % of the peak with 3 x 4; 78 % with 2 x 4, whose 8 independent sums are too few
+// to hide latency; 50 % with 4 x 3, which spills). With AVX-512 2 x 8 is as fast as larger tiles.
 
 namespace muster::cpu::direct {
 namespace {
@@ -76,7 +76,7 @@ struct KernelsFor {
     else
       return V{f, f, f, f, f, f, f, f, f, f, f, f, f, f, f, f};
   }
-  /// The same, but kept in a register: the compiler would rather load it anew for each of its uses.
+  /// Loads into a register: otherwise the compiler loads the vector again for each use.
   static V loadOnce(const float* p) {
     V v = load(p);
     asm volatile("" : "+v"(v));

@@ -19,7 +19,7 @@ constexpr int kIndices = 16;
 [[gnu::always_inline]] inline void wordsFrom(std::uint64_t first, std::uint64_t epoch, std::uint32_t key0,
                                              std::uint32_t key1, std::uint32_t* words) {
   std::uint32_t a[kIndices], b[kIndices], c[kIndices], d[kIndices];
-  // Unrolled, these loops would not be recognised as vectors.
+  // The compiler does not vectorise these loops if it unrolls them.
 #pragma GCC unroll 1
   for (int i = 0; i < kIndices; ++i) {
     const std::uint64_t index = first + static_cast<std::uint64_t>(i);
@@ -50,7 +50,7 @@ constexpr int kIndices = 16;
   }
 }
 
-/// The first elements of a row, 4 * kIndices at a time. @return how many.
+/// Processes a row in groups of 4 * kIndices elements. @return the number of elements processed.
 [[gnu::always_inline]] inline std::int64_t dropGroups(const float* x, float* y, std::int64_t features,
                                                       Mask mask, std::uint64_t index, std::uint64_t epoch,
                                                       std::uint32_t key0, std::uint32_t key1) {
@@ -65,7 +65,7 @@ constexpr int kIndices = 16;
   return e;
 }
 
-/// One row: each index of the stream gives numbers for four elements.
+/// Processes one row; each index of the random stream gives numbers for four elements.
 void dropRow(const float* x, float* y, std::int64_t features, Mask mask, const RandomStream& random,
              std::uint64_t index) {
   const std::int64_t done =

@@ -9,7 +9,7 @@
 namespace muster::cpu {
 namespace {
 
-constexpr std::int64_t kGrain = 1 << 14;  // least elements a thread
+constexpr std::int64_t kGrain = 1 << 14;  // minimum elements per thread
 
 struct AddRule {
   [[gnu::always_inline]] static float of(float a, float b) { return a + b; }
@@ -24,7 +24,7 @@ struct MaxRule {  // keeps the first NaN
   [[gnu::always_inline]] static float of(float a, float b) { return b > a || b != b ? b : a; }
 };
 
-// In these loops y is the memory of another tensor, or does not overlap with it.
+// In these loops y either is the same memory as an input or does not overlap it.
 
 template <typename Rule>
 [[gnu::always_inline]] inline void binaryLoop(const float* a, const float* b, float* y, std::int64_t n) {
@@ -37,7 +37,7 @@ template <typename Rule>
   for (std::int64_t i = 0; i < n; ++i) y[i] = factor * x[i];
 }
 
-/// The gradient where `mine` >= `other` (> if `mustExceed`: of equal ones the first counts), else 0.
+/// Zeros the gradient where `other` is larger, or equal if `mustExceed`: the first of equal inputs counts.
 [[gnu::always_inline]] inline void keepWhereGreater(const float* mine, const float* other, bool mustExceed,
                                                     float* grad, std::int64_t n) {
   MUSTER_INDEPENDENT_ITERATIONS

@@ -9,13 +9,13 @@
 namespace muster::cpu {
 namespace {
 
-constexpr std::int64_t kLeastElements = 4096;  // a thread
+constexpr std::int64_t kLeastElements = 4096;  // minimum per thread
 
 [[gnu::always_inline]] inline void addRow(const float* from, float* to, std::int64_t features) {
   for (std::int64_t f = 0; f < features; ++f) to[f] += from[f];
 }
 
-/// Least rows of `features` elements a thread.
+/// The minimum number of rows of `features` elements per thread.
 std::int64_t grainOf(std::int64_t features) {
   return std::max<std::int64_t>(1, kLeastElements / std::max<std::int64_t>(1, features));
 }
@@ -36,7 +36,7 @@ void embeddingForward(const Tensor& indices, const Tensor& table, const Tensor& 
   const std::int64_t vocabulary = table.shape()[0], features = table.shape()[1];
   const std::int64_t* index = indices.data<std::int64_t>();
   const float* real = mask.defined() ? mask.data<float>() : nullptr;
-  // Checked here, because threads must not throw.
+  // Check indices here, because threads must not throw.
   for (std::int64_t i = 0; i < indices.elements(); ++i)
     if ((!real || real[i] != 0) && (index[i] < 0 || index[i] >= vocabulary))
       throwOutOfRange(indices, i, vocabulary);
@@ -60,7 +60,7 @@ void embeddingBackward(const Tensor& indices, const Tensor& gradY, const Tensor&
   const float* real = mask.defined() ? mask.data<float>() : nullptr;
   const float* from = gradY.data<float>();
   float* to = gradTable.data<float>();
-  // Each thread owns some rows of the table and visits all indices, so each row's sum has a fixed order.
+  // Each thread computes some rows of the table and visits all indices, so each row's sum has a fixed order.
   parallelFor(context, vocabulary, grainOf(features), [=](std::int64_t begin, std::int64_t end) {
     std::fill(to + begin * features, to + end * features, 0.0f);
     for (std::int64_t i = 0; i < count; ++i)

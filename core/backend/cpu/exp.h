@@ -7,7 +7,7 @@ namespace muster::cpu {
 
 // Elementary functions without branches or calls, so that `dispatch` vectorises loops over them, if the file
 // is compiled with -fno-trapping-math. Accurate to about two units in the last place; NaN stays NaN.
-// Polynomials: Moshier's Cephes library (expf, tanhf), or as said.
+// Polynomials come from Moshier's Cephes library (expf, tanhf) unless noted.
 
 /// e^x for x <= 0; 0 below -87.3, where the true value is nearly denormal.
 [[gnu::always_inline]] inline float expOfNegative(float x) {
@@ -29,7 +29,7 @@ namespace muster::cpu {
   return x < kLowest ? 0.0f : value;
 }
 
-/// The same in float64; 0 below -708. Taylor's polynomial up to r^11, whose rest is below 7e-15 of the value.
+/// The same in float64; 0 below -708. Taylor polynomial up to r^11, with a relative error below 7e-15.
 [[gnu::always_inline]] inline double expOfNegative(double x) {
   constexpr double kLowest = -708;
   constexpr double kRound = 6755399441055744.0;  // 1.5 * 2^52
@@ -59,7 +59,7 @@ struct Normal {
 };
 
 /// The probability of a value below -|x| is bell * t q(t) with t = 1 / (1 + 0.21 |x|) and q of degree 8,
-/// fitted by weighted least squares: at most 2e-7 of the value off, in float32.
+/// fitted by weighted least squares; the relative error in float32 is at most 2e-7.
 [[gnu::always_inline]] inline Normal normalAt(float x) {
   const float bell = expOfNegative(-0.5f * x * x);
   const float t = 1.0f / (1.0f + 0.21f * (x < 0.0f ? -x : x));
@@ -78,14 +78,14 @@ struct Normal {
 
 [[gnu::always_inline]] inline float sigmoid(float x) {
   const float e = expOfNegative(x < 0.0f ? x : -x);
-  const float above = 1.0f / (1.0f + e);  // of |x|
+  const float above = 1.0f / (1.0f + e);  // sigmoid(|x|)
   return x < 0.0f ? e * above : above;
 }
 
 [[gnu::always_inline]] inline float tanh(float x) {
   const float e = expOfNegative(x < 0.0f ? 2.0f * x : -2.0f * x);
-  const float far = (1.0f - e) / (1.0f + e);  // of |x|
-  const float z = x * x;                      // near 0 the difference above loses all digits
+  const float far = (1.0f - e) / (1.0f + e);  // tanh(|x|), inaccurate near 0
+  const float z = x * x;                      // for the polynomial used near 0
   float p = -5.70498872745e-3f;
   p = p * z + 2.06390887954e-2f;
   p = p * z - 5.37397155531e-2f;

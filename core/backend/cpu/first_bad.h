@@ -9,7 +9,7 @@
 
 namespace muster::cpu {
 
-/// The first element whose result is not finite, of all that several threads find.
+/// The first element whose result is not finite, collected from several threads.
 class FirstBad {
  public:
   void note(std::int64_t element) {
@@ -17,7 +17,7 @@ class FirstBad {
     while (element < now && !at_.compare_exchange_weak(now, element, std::memory_order_relaxed)) {
     }
   }
-  /// Once all threads have ended. @throws NonFiniteResult if one was noted.
+  /// Call after all threads have finished. @throws NonFiniteResult if an element was noted.
   void check(std::string_view op) const {
     const std::int64_t element = at_.load(std::memory_order_relaxed);
     if (element != kNone) throw NonFiniteResult(op, element);

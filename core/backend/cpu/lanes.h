@@ -4,8 +4,7 @@
 
 namespace muster::cpu {
 
-// Sums and maxima by sixteen lanes, whatever the vector width, so that their order is the same with every
-// instruction set.
+// Sums and maxima in sixteen lanes for any vector width, so that every instruction set uses the same order.
 
 inline constexpr int kLanes = 16;
 

@@ -17,7 +17,7 @@ struct RowMoments {
   float mean, inverse, rest;
 };
 
-/// The sums of f(i) over n elements, in float64 by sixteen lanes, whatever the vector width.
+/// The sum of f(i) over n elements, in float64 and sixteen lanes for any vector width.
 template <typename F>
 [[gnu::always_inline]] inline double laneSumOf(std::int64_t n, F f) {
   constexpr int kLanes = 16;
@@ -140,7 +140,7 @@ class LoopLayerNorm final : public LayerNormPlan {
   }
 
  private:
-  static constexpr std::int64_t kRows = 16;  // least rows a thread
+  static constexpr std::int64_t kRows = 16;  // minimum rows per thread
 
   void takeGradient(const Tensor& x, const Tensor& gamma, const Tensor& gradY, Tensor& gradX) {
     expect("gradX", gradX, shape_.input());

@@ -15,14 +15,14 @@ namespace muster::cpu {
 namespace {
 
 constexpr std::int64_t kBlock = 256;      // elements whose float64 sums stay in the L1 cache
-constexpr std::int64_t kGrain = 1 << 14;  // least elements a thread
+constexpr std::int64_t kGrain = 1 << 14;  // minimum elements per thread
 
 template <typename Out, typename T>
 [[gnu::always_inline]] inline void convert(Out* __restrict to, const T* __restrict from, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) to[i] = static_cast<Out>(from[i]);
 }
 
-/// Without terms of factor 0 at the ends.
+/// Drops terms of factor 0 at both ends.
 std::span<const Term> trimmed(std::span<const Term> terms) {
   while (!terms.empty() && terms.front().factor == 0) terms = terms.subspan(1);
   while (!terms.empty() && terms.back().factor == 0) terms = terms.first(terms.size() - 1);
@@ -43,7 +43,7 @@ void addTerm(const Term& term, bool first, double* sums, std::int64_t at, std::i
   });
 }
 
-/// One term of factor 1: whatever bits it has.
+/// Copies a single term of factor 1, bit for bit if the types are equal.
 template <typename Out>
 void copyElements(const Tensor& values, const Tensor& out, std::int64_t begin, std::int64_t end) {
   if (values.raw() == out.raw()) return;
@@ -55,8 +55,8 @@ void copyElements(const Tensor& values, const Tensor& out, std::int64_t begin, s
   });
 }
 
-/// The last term is added where the sums are rounded, to a block in the L1 cache, which is written if it is
-/// finite. @param terms  of which the first and the last count. @return the first element that is not, or n.
+/// Sums the terms into a block in the L1 cache, adding the last term while rounding, and writes the block if
+/// it is finite. @param terms  first and last factors are not 0. @return the first non-finite element, or n.
 template <typename Out>
 std::int64_t combineBlock(std::span<const Term> terms, const Tensor& out, std::int64_t at, std::int64_t n) {
   alignas(64) double sums[kBlock];
@@ -87,7 +87,7 @@ void combine(std::span<const Term> terms, const Tensor& out, std::int64_t begin,
   }
 }
 
-constexpr std::int64_t kSums = 16;  // independent ones, for wide registers
+constexpr std::int64_t kSums = 16;  // independent sums, for wide registers
 
 /// Adds the product of element i to sum i mod kSums.
 [[gnu::always_inline]] inline void addProducts(double* __restrict sums, const double* __restrict a,
@@ -117,7 +117,7 @@ double innerProduct(const Tensor& a, const Tensor& b, const Tensor& origin, std:
   const Term first{1, a}, second{1, b}, from{-1, origin};
   double sums[kSums] = {};
   for (std::int64_t at = begin; at < end; at += kBlock) {
-    alignas(64) double moves[2][kBlock];  // of a and b
+    alignas(64) double moves[2][kBlock];  // a - origin, b - origin
     const std::int64_t n = std::min(kBlock, end - at);
     const auto load = [&](const Term& values, double* to) {
       addTerm(values, true, to, at, n);

@@ -53,7 +53,7 @@ LogSumExp logSumExp(const float* z, std::int64_t features) {
 double ofClass(float logit, LogSumExp all) {
   return all.log() - logit;
 }
-/// The gradient with respect to the logit of the class that the row belongs to.
+/// The gradient with respect to the logit of the row's class.
 float gradientOfClass(float logit, LogSumExp all, double factor) {
   return static_cast<float>(factor * (std::exp(logit - all.top) / all.sum - 1));
 }
@@ -68,11 +68,11 @@ double classRow(const float* z, std::int64_t label, float* gradient, std::int64_
   return ofClass(logit, all);
 }
 
-/// Rows of at most sixteen classes, one in each lane. The bits are those of a row by itself, whose sum over
-/// so few classes is formed in their order, too.
+/// Rows of at most sixteen classes, one row in each lane. Results have the same bits as classRow, which also
+/// sums so few classes in order.
 struct FewClasses {
   LogSumExp rows[kLanes];
-  float gradient[kLanes * kLanes];  // [class, lane], but for the class that a row belongs to
+  float gradient[kLanes * kLanes];  // [class, lane]; not valid for the row's own class
 };
 [[gnu::always_inline]] inline void fewClassesOf(const float* z, std::int64_t rows, std::int64_t features,
                                                 const double* factors, FewClasses* result) {
@@ -189,7 +189,7 @@ LossValue loss(Loss kind, const Tensor& predictions, const Tensor& labels, const
   const float* z = predictions.data<float>();
   float* grad = gradient.defined() ? gradient.data<float>() : nullptr;
   const auto weightAt = [&](std::int64_t n) { return mask.defined() ? mask.data<float>()[n] : 1.0; };
-  // Calls value(n, factor) for the rows [from, end); one of weight 0 does not count, whatever it contains.
+  // Calls value(n, factor) for the rows [from, end) except rows of weight 0, which may contain anything.
   const auto addRows = [&](std::int64_t from, std::int64_t end, auto value) {
     for (std::int64_t n = from; n < end; ++n) {
       const double weight = weightAt(n);

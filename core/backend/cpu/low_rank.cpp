@@ -11,14 +11,15 @@ namespace muster::cpu {
 namespace {
 
 constexpr std::int64_t kMostRank = LowRankMatrix::kMostRank;
-constexpr std::int64_t kColumns = 64;     // whose sums stay in the L1 cache
-constexpr std::int64_t kGrain = 1 << 14;  // least elements a thread
+constexpr std::int64_t kColumns = 64;     // columns whose sums stay in the L1 cache
+constexpr std::int64_t kGrain = 1 << 14;  // minimum elements per thread
 
 std::int64_t grain(std::int64_t elementsEach) {
   return std::max<std::int64_t>(1, kGrain / elementsEach);
 }
 
-/// Each column less its parts along those before, and of length 1; 0 if nothing but rounding is left.
+/// Gram-Schmidt: makes each column orthogonal to earlier ones and of length 1, or 0 if only rounding errors
+/// remain.
 template <typename T>
 void orthonormalise(const LowRankMatrix& m, const T* mean, T* p) {
   for (std::int64_t k = 0; k < m.rank; ++k) {
@@ -59,7 +60,7 @@ void project(const LowRankMatrix& m, const coding::Move<T>& move, const T* q, T*
   });
 }
 
-/// Q = V^T P of some columns.
+/// Q = V^T P for columns [from, to) of V.
 template <typename T>
 void transposedProduct(const LowRankMatrix& m, const coding::Move<T>& move, const T* p, T* q,
                        std::int64_t from, std::int64_t to) {

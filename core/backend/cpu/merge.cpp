@@ -29,10 +29,10 @@ namespace {
 // T is float or double throughout: the type of the replicas.
 
 constexpr std::int64_t kBlock = 256;      // elements: 2 KiB of sums, 1 KiB of each float32 replica
-constexpr std::int64_t kGrain = 1 << 14;  // least elements a thread
+constexpr std::int64_t kGrain = 1 << 14;  // minimum elements per thread
 
-/// As `copyBlock`, past the caches: the merged copy is not read before a fit ends, and a line that is written
-/// completely need not be read first.
+/// Like `copyBlock`, but bypasses the caches: the merged copy is not read before a fit ends, and a line that
+/// is written completely need not be read first.
 template <typename T>
 [[gnu::always_inline]] inline void streamBlock(T* __restrict to, const T* __restrict from, std::int64_t n) {
 #if defined(__x86_64__)
@@ -56,7 +56,7 @@ void finishStreaming() {
 #endif
 }
 
-/// @return the first element whose mean is not finite: then nothing is written; or else n.
+/// @return n, or the first element whose mean is not finite; then nothing is written.
 template <typename T>
 std::int64_t meanOfBlock(std::span<const Tensor> replicas, const Contributors& contributors,
                          const Tensor& mergedCopy, std::int64_t begin, std::int64_t n) {

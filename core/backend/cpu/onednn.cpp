@@ -12,7 +12,7 @@ namespace muster::cpu {
 void check(dnnl_status_t status, const char* call, std::source_location where) {
   if (status == dnnl_success) [[likely]]
     return;
-  const std::string_view source = call;  // its arguments say nothing to a user
+  const std::string_view source = call;  // the message omits its arguments, which mean nothing to users
   const auto text = fmt::format("oneDNN: {} failed with {} at {}:{}", source.substr(0, source.find('(')),
                                 dnnl_status2str(status),
                                 std::filesystem::path(where.file_name()).filename().string(), where.line());

@@ -15,7 +15,7 @@ namespace muster::cpu {
 /// @throws DeviceFailure (OutOfMemory) with the called function and location unless `status` is success.
 void check(dnnl_status_t status, const char* call, std::source_location where);
 
-/// Every call that runs oneDNN goes through here: marked as the vendor's, and checked.
+/// Runs a call of oneDNN, marks it as the vendor's, and checks its status. Use it for every such call.
 template <typename F>
 void runVendor(F f, const char* call, std::source_location where = std::source_location::current()) {
   dnnl_status_t status;
@@ -28,8 +28,8 @@ void runVendor(F f, const char* call, std::source_location where = std::source_l
 
 #define MUSTER_DNNL_CHECK(call) ::muster::cpu::runVendor([&] { return (call); }, #call)
 
-/// One thread plans at a time: workers plan the same shapes at the same moment, and the second thread then
-/// finds the first's code in oneDNN's cache.
+/// Lets one thread plan at a time: workers plan the same shapes at the same moment, and later threads then
+/// find the first thread's code in oneDNN's cache.
 inline std::mutex& planningMutex() {
   static std::mutex mutex;
   return mutex;
@@ -51,16 +51,16 @@ auto planVendor(const char* what, F f, std::source_location where = std::source_
 dnnl::memory::desc activationDesc(const Shape& shape, Layout layout,
                                   dnnl::memory::data_type type = dnnl::memory::data_type::f32);
 
-/// What the factors of a context's products are rounded to.
+/// The type to which a context's products round their factors.
 inline dnnl::memory::data_type factorType(Context& context) {
   return context.mathMode() == MathMode::BFloat16 ? dnnl::memory::data_type::bf16
                                                   : dnnl::memory::data_type::f32;
 }
 
-/// Scratch memory is ours.
+/// Attributes of all primitives: we provide the scratch memory.
 dnnl::primitive_attr attributes();
 
-/// Describes a primitive. oneDNN 3 takes at once what oneDNN 2 took in a descriptor of its own.
+/// Describes a primitive. oneDNN 3 takes all arguments in one call, oneDNN 2 in a separate descriptor.
 /// @param hint  the forward pass, for a backward pass.
 template <typename Primitive, typename... Hint, typename... Arguments>
 auto describe(const dnnl::engine& engine, const std::tuple<Hint...>& hint, const Arguments&... arguments) {
@@ -75,7 +75,7 @@ auto describe(const dnnl::engine& engine, const std::tuple<Hint...>& hint, const
   return std::apply(make, hint);
 }
 
-/// A primitive with its arguments, created when planning. A run allocates nothing of ours.
+/// A primitive with its arguments, created when planning. In a run, our code allocates nothing.
 class Execution {
  public:
   Execution(dnnl::primitive primitive, const State& state)

@@ -10,8 +10,8 @@
 
 namespace muster::cpu {
 
-/// One primitive between the caller's formats and its own. Where they differ, a copy is reordered before or
-/// after. Copies and scratch memory are in the context's workspace.
+/// One primitive, with conversions between the caller's formats and its own. If they differ, a copy is
+/// reordered before or after it. Copies and scratch memory are in the context's workspace.
 class Pass {
  public:
   Pass(const dnnl::primitive_desc& desc, const dnnl::primitive& primitive, State& state)
@@ -19,7 +19,7 @@ class Pass {
     scratch(main_, desc.scratchpad_desc());
   }
 
-  /// What copies the caller's tensor to the primitive's format, or back; empty: oneDNN's reorder.
+  /// Copies the caller's tensor to the primitive's format, or back; empty: use oneDNN's reorder.
   using Copy = std::function<void(const void* from, void* to)>;
 
   void input(int argument, const dnnl::memory::desc& given, const dnnl::memory::desc& wanted,
@@ -47,10 +47,10 @@ class Pass {
   }
 
  private:
-  struct Slot {  // receives a pointer
+  struct Slot {  // an argument to bind to an address
     Execution* execution;
     std::size_t index;
-    void** pointer = nullptr;  // of an OwnCopy, instead of an execution
+    void** pointer = nullptr;  // an OwnCopy's pointer; if set, replaces `execution`
 
     void bind(void* data) const {
       if (pointer)
@@ -94,7 +94,7 @@ class Pass {
     places_.push_back({{&execution, execution.add(DNNL_ARG_SCRATCHPAD, desc)}, place(desc.get_size())});
   }
 
-  /// Reserves so many bytes of the workspace, aligned to a cache line. @return their offset.
+  /// Reserves `bytes` of the workspace, aligned to a cache line. @return their offset.
   std::size_t place(std::size_t bytes) {
     const std::size_t offset = bytes_;
     bytes_ = (offset + bytes + kLine - 1) / kLine * kLine;

@@ -18,7 +18,7 @@ void zeroPadding(Tensor& tensor) {
   if (layout == Layout::RowMajor || layout == Layout::ChannelsLast || tensor.elements() == 0) return;
   const std::int64_t used = tensor.shape()[layout == Layout::SampleBlocks ? 0 : 1] % kLayoutBlock;
   if (used == 0) return;
-  // The last `last` floats of each run are padded groups; a run is the whole tensor or one sample.
+  // The last `last` floats of each run contain the padding; a run is the whole tensor or one sample.
   const std::int64_t runs = layout == Layout::SampleBlocks ? 1 : tensor.shape()[0];
   const std::int64_t plane = tensor.shape()[2] * tensor.shape()[3] * kLayoutBlock;
   const std::int64_t last = layout == Layout::SampleBlocks ? tensor.shape()[1] * plane : plane;

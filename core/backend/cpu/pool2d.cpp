@@ -75,7 +75,7 @@ class LoopPool2d : public Pool2dPlan {
 
  protected:
   virtual void forwardPlane(const float* x, float* y, std::int64_t plane) = 0;
-  /// Adds to gradX, which is initially zero.
+  /// Adds to gradX, which must be zero initially.
   virtual void backwardPlane(const float* gradY, float* gradX, std::int64_t plane) = 0;
 
   const pool::Plane& plane() const { return plane_; }
@@ -102,7 +102,7 @@ class LoopPool2d : public Pool2dPlan {
   pool::Plane plane_;
 };
 
-/// Stores for each output the kernel position of the largest pixel, in as few bytes as possible.
+/// Stores for each output the kernel position of the largest pixel, as the smallest integer type that fits.
 template <typename Index>
 class MaxPool final : public LoopPool2d {
  public:

@@ -18,13 +18,13 @@ struct Plane {
 template <typename Index>
 struct MaxKernels {
   void (*forward)(const Plane& p, const float* x, float* y, Index* winners);
-  /// gradX is zero before.
+  /// gradX must be zero initially.
   void (*backward)(const Plane& p, const float* gradY, const Index* winners, float* gradX);
 };
 
 struct AverageKernels {
   void (*forward)(const Plane& p, const float* x, float* y);
-  /// gradX is zero before.
+  /// gradX must be zero initially.
   void (*backward)(const Plane& p, const float* gradY, float* gradX);
 };
 
@@ -38,7 +38,7 @@ struct Kernels {
 const Kernels& baselineKernels();
 const Kernels& avx2Kernels();
 const Kernels& avx512Kernels();
-/// Those of this machine; see `instructionSet`.
+/// The kernels for this machine; see `instructionSet`.
 const Kernels& kernels();
 
 }  // namespace muster::cpu::pool

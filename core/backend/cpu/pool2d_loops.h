@@ -11,7 +11,7 @@
 namespace muster::cpu::pool {
 namespace {
 
-// Not wider: the compiler takes comparisons of wider vectors apart, into single lanes.
+// Not wider: the compiler splits comparisons of wider vectors into single lanes.
 #if defined(__AVX512F__)
 constexpr std::int64_t kLanes = 16;
 #elif defined(__AVX2__)
@@ -46,7 +46,7 @@ struct Whole {
   }
 };
 
-/// One lane, as lane 0 of a small vector: scalar comparisons become branches, mispredicted half the time.
+/// One lane, as lane 0 of a small vector: scalar comparisons would become branches that often mispredict.
 struct One {
   using Floats = float __attribute__((vector_size(16)));
   using Ints = std::int32_t __attribute__((vector_size(16)));
@@ -59,14 +59,13 @@ struct One {
   }
 };
 
-/// The part of a window that is inside the input, in kernel positions, and the input's pixel at position (0,
-/// 0).
+/// The kernel positions of a window that are inside the input, and the input pixel of position (0, 0).
 struct Window {
   std::int64_t rowBegin, rowEnd, columnBegin, columnEnd, row, column;
 };
 
-/// The plane, a copy: the compiler sees that writes cannot change it. With `kSquare` it knows the kernel: 2 x
-/// 2, without padding, the most common one.
+/// A copy of the plane, which the compiler knows writes cannot change. With `kSquare` the compiler also knows
+/// the most common kernel: 2 x 2 without padding.
 template <bool kSquare>
 [[gnu::always_inline]] inline Plane known(const Plane& plane) {
   Plane p = plane;
@@ -117,7 +116,7 @@ template <typename Lanes, typename Index>
                                          Index* winners) {
   using Places = typename Lanes::Ints;
   typename Lanes::Floats best, value;
-  // Starts with the first pixel, so no minus infinity is needed.
+  // Start with the first pixel instead of minus infinity.
   Lanes::load(best, x + ((w.row + w.rowBegin) * p.width + w.column + w.columnBegin) * p.lanes);
   Places winner = Places{} + static_cast<std::int32_t>(w.rowBegin * p.kernel[1] + w.columnBegin);
   forEachPixel(
@@ -147,7 +146,7 @@ void maxForward(const Plane& plane, const float* x, float* y, Index* winners) {
   isSquare(plane) ? maxForwardOf<true>(plane, x, y, winners) : maxForwardOf<false>(plane, x, y, winners);
 }
 
-/// @param kSquare  also: no windows overlap.
+/// @tparam kSquare  also requires that no windows overlap.
 template <bool kSquare, typename Index>
 void maxBackwardOf(const Plane& plane, const float* gradY, const Index* winners, float* gradX) {
   const Plane p = known<kSquare>(plane);

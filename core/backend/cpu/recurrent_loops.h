@@ -5,12 +5,12 @@
 #include "muster/core/backend/cpu/exp.h"
 #include "muster/core/backend/cpu/simd.h"
 
-// One row of a recurrent layer: the gates of one example at one step. For `dispatch`; RecurrentCell has the
-// formulas. Rows do not overlap unless stated.
+// Loops over one row of a recurrent layer (one example at one step), for `dispatch`. RecurrentCell has the
+// formulas. Rows do not overlap.
 
 namespace muster::cpu {
 
-/// @param gates  i, f, g, o: in before their functions, out after them.
+/// @param gates  i, f, g, o. In: before the gate functions; out: after them.
 [[gnu::always_inline]] inline void lstmForwardRow(float* gates, const float* cellBefore, float* cell,
                                                   float* state, std::int64_t units) {
   MUSTER_INDEPENDENT_ITERATIONS
@@ -27,9 +27,9 @@ namespace muster::cpu {
   }
 }
 
-/// @param gradState  in: by the state after this step; out: zero, because all of it flows through the gates.
-/// @param gradCell   in: by the cell after this step; out: by the cell before it.
-/// @param gradGates  by the inputs of the gates' functions.
+/// @param gradState  in: gradient of the state after this step; out: 0, because all flows through the gates.
+/// @param gradCell   in: gradient of the cell after this step; out: of the cell before it.
+/// @param gradGates  out: gradients of the gate functions' inputs.
 [[gnu::always_inline]] inline void lstmBackwardRow(const float* gates, const float* cellBefore,
                                                    const float* cell, float* gradState, float* gradCell,
                                                    float* gradGates, std::int64_t units) {
@@ -48,9 +48,9 @@ namespace muster::cpu {
   }
 }
 
-/// @param gates      r, z, n: in the part from the input, out after their functions.
+/// @param gates      r, z, n. In: the input's part; out: after the gate functions.
 /// @param products   Ur h, Uz h, Un h.
-/// @param candidate  out: Un h + un, which r multiplies.
+/// @param candidate  out: Un h + un, before the multiplication by r.
 [[gnu::always_inline]] inline void gruForwardRow(float* gates, const float* products, const float* bias,
                                                  float* candidate, const float* stateBefore, float* state,
                                                  std::int64_t units) {
@@ -68,9 +68,9 @@ namespace muster::cpu {
   }
 }
 
-/// @param gradState  in: by the state after this step; out: the part that bypasses the gates.
-/// @param gradGates      by the input's part of the inputs of the gates' functions.
-/// @param gradCandidate  by the candidate.
+/// @param gradState      in: gradient of the state after this step; out: the part that bypasses the gates.
+/// @param gradGates      out: gradients of the input's part of the gate functions' inputs.
+/// @param gradCandidate  out: gradient of the candidate.
 [[gnu::always_inline]] inline void gruBackwardRow(const float* gates, const float* candidate,
                                                   const float* stateBefore, float* gradState,
                                                   float* gradGates, float* gradCandidate,

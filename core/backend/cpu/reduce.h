@@ -9,10 +9,9 @@
 #include "muster/core/ops/update.h"
 
 // Note [Sums that do not depend on threads]
-// Ranges are cut into chunks of a fixed size, from each range's first element. Sixteen lanes sum a chunk in
-// float64, whatever the vector width. Adjacent chunks form at most kGroups groups, whose sums are on the
-// stack, so an update allocates nothing. Threads take whole groups; the groups' sums are added in order. The
-// number of threads is used nowhere.
+// Each range is cut into chunks of a fixed size. Sixteen lanes sum a chunk in float64, for any vector width.
+// Adjacent chunks form at most kGroups groups, whose sums are on the stack, so an update allocates nothing.
+// Threads take whole groups; the groups' sums are added in order. No sum depends on the number of threads.
 
 namespace muster::cpu {
 
@@ -55,7 +54,7 @@ double sumOverChunks(std::span<const UpdateRange> ranges, Context& context, F f)
   const auto firstChunk = [&](std::int64_t group) { return group * chunks / groups; };
 
   std::array<double, kGroups> sums;
-  constexpr std::int64_t kGrain = 8;  // least chunks a thread
+  constexpr std::int64_t kGrain = 8;  // minimum chunks per thread
   const std::int64_t grain = groups == chunks ? kGrain : 1;
   parallelFor(context, groups, grain, [&](std::int64_t begin, std::int64_t end) {
     ChunkCursor cursor(ranges, firstChunk(begin));

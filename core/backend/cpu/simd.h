@@ -5,8 +5,8 @@ namespace muster::cpu {
 /// Instruction sets that kernels are compiled for, narrowest first.
 enum class InstructionSet { Baseline, Avx2, Avx512 };
 
-/// The widest instruction set of this machine, or less if MUSTER_MAX_CPU_ISA is "baseline", "avx2" or
-/// "avx512". Decided once a process, so rounding does not change within a run.
+/// The widest instruction set of this machine, limited by MUSTER_MAX_CPU_ISA ("baseline", "avx2", "avx512").
+/// Decided once per process, so rounding does not change within a run.
 InstructionSet instructionSet();
 
 namespace detail {
@@ -22,11 +22,11 @@ template <auto kernel, typename... Args>
 #endif
 }  // namespace detail
 
-/// Calls `kernel(args...)`, compiled for this machine's instruction set. The kernel and all that it calls in
-/// a loop must be [[gnu::always_inline]]; otherwise baseline code is called. Arguments are copied, so that
-/// the compiler sees that the kernel's writes cannot change them.
+/// Calls `kernel(args...)`, compiled for this machine's instruction set. The kernel and the functions that
+/// its loops call must be [[gnu::always_inline]]; otherwise baseline code is called. Arguments are copied, so
+/// the compiler knows that the kernel's writes cannot change them.
 ///
-/// Not target_clones, whose resolvers run before a sanitizer is ready.
+/// target_clones is not an alternative: its resolvers run before sanitizers are ready.
 template <auto kernel, typename... Args>
 auto dispatch(Args... args) {
 #if defined(__x86_64__)
@@ -44,8 +44,8 @@ auto dispatch(Args... args) {
 
 }  // namespace muster::cpu
 
-/// Written before a loop: no iteration reads what another one writes, so the compiler vectorises it without
-/// checking whether the arrays overlap.
+/// Put this before a loop in which no iteration reads what another one writes: the compiler then vectorises
+/// the loop without checking whether the arrays overlap.
 #if defined(__clang__)
 #define MUSTER_INDEPENDENT_ITERATIONS _Pragma("clang loop vectorize(assume_safety)")
 #else

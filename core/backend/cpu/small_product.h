@@ -14,8 +14,8 @@ inline constexpr std::size_t smallProductScratch(std::int64_t in) {
 }
 
 /// y = x weight^T + bias in row-major layout: x [batch, in], weight [out, in], bias [out] or null, y [batch,
-/// out]. Each element is summed over `in` in its order, from the bias on. Faster than dnnl_sgemm where that
-/// spends more on choosing and packing than on the product, see the README.
+/// out]. Each sum starts with the bias and runs over `in` in order. Faster than dnnl_sgemm for small products
+/// (dnnl_sgemm spends most of its time there on choosing and packing), see the README.
 /// @param scratch  aligned to 64 bytes.
 void smallProductAvx512(std::int64_t batch, std::int64_t in, std::int64_t out, const float* x,
                         const float* weight, const float* bias, float* y, float* scratch);

@@ -5,8 +5,8 @@ namespace muster::cpu {
 namespace {
 
 // Weights are transposed to panels [in, kVectors * 16], so that a vector holds outputs; a tile keeps kRows x
-// kVectors sums in registers. Eight rows: 16 chains of additions hide their delay, and rows of 32 come out
-// even (12 rows take a quarter longer on a Zen 5 core, 4 rows a tenth on narrow panels).
+// kVectors sums in registers. With eight rows, 16 independent sums hide latency, and batches of 32 have no
+// remainder (on a Zen 5 core 12 rows take a quarter longer, and 4 rows a tenth longer on narrow panels).
 
 typedef float Vector __attribute__((vector_size(64)));
 typedef float VectorAnywhere __attribute__((vector_size(64), aligned(4)));
@@ -17,7 +17,7 @@ struct Panel {
   static constexpr int kWidth = Vectors * kLanes;
 
   std::int64_t in;
-  int outs;  // at most kWidth; the columns behind them hold numbers that nothing reads
+  int outs;  // at most kWidth; further columns are not read
   float* weights;
   alignas(64) float bias[kWidth];
 
@@ -37,7 +37,7 @@ struct Panel {
     }
     for (; o < outs; ++o)
       for (std::int64_t i = 0; i < in; ++i) weights[i * kWidth + o] = weight[o * in + i];
-    // Not what was in the scratch memory before, which may be slow denormal numbers.
+    // Clear old scratch contents, which may be denormal numbers that slow arithmetic down.
     for (; o < kWidth; ++o)
       for (std::int64_t i = 0; i < in; ++i) weights[i * kWidth + o] = 0;
   }
@@ -75,7 +75,7 @@ struct Panel {
   }
 };
 
-/// The outputs from `from` on that a panel holds.
+/// Computes one panel of outputs, starting with output `from`.
 template <int Vectors>
 void multiplyColumns(std::int64_t batch, std::int64_t in, std::int64_t out, std::int64_t from, const float* x,
                      const float* weight, const float* bias, float* y, float* scratch) {

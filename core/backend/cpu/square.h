@@ -2,12 +2,12 @@
 
 namespace muster::cpu {
 
-// For the sources of AVX2 and of AVX-512. All is inlined, so neither gets the other's instructions.
+// Included by AVX2 and by AVX-512 sources. All code is inlined, so neither gets the other's instructions.
 
 typedef float Eight __attribute__((vector_size(32)));
 typedef float EightAnywhere __attribute__((vector_size(32), aligned(4)));
 
-/// Eight rows of eight floats: in registers, transposed.
+/// Eight rows of eight floats, transposed in registers.
 struct Square {
   Eight rows[8];
 

@@ -10,7 +10,7 @@
 #include "muster/core/ops/detail/finite.h"
 #include "muster/core/ops/step_to_mean.h"
 
-// In blocks, as a merge: see Note [A merge in blocks].
+// Works in blocks like a merge, see Note [A merge in blocks].
 
 namespace muster::cpu {
 namespace {
@@ -19,7 +19,7 @@ using muster::detail::isFinite;
 using muster::detail::MagnitudeBits;
 
 constexpr std::int64_t kBlock = 256;      // elements, which stay in the L1 cache
-constexpr std::int64_t kGrain = 1 << 14;  // least elements a thread
+constexpr std::int64_t kGrain = 1 << 14;  // minimum elements per thread
 
 /// Elements of a step to the mean, before and after it.
 template <typename T>
@@ -29,8 +29,8 @@ struct StepBlock {
   T *copy, *moves, *replicas;
 };
 
-/// By the loops of a linear combination, term by term: so it has the bits of the verbs one by one, whatever a
-/// compiler makes of a multiply and an add. @return the largest magnitude of what it has computed.
+/// Uses the loops of a linear combination, so that results have the bits of separate linear combinations even
+/// if the compiler contracts multiplications and additions. @return the largest magnitude of the results.
 template <typename T>
 MagnitudeBits<T> stepOfBlock(const StepBlock<T>& block, const StepToMean& step, std::int64_t n) {
   alignas(64) double values[kBlock];

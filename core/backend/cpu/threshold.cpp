@@ -10,7 +10,7 @@
 namespace muster::cpu {
 namespace {
 
-// Most blocks send nothing; one vector comparison skips them.
+// Elements per block. Most blocks send nothing; one vector comparison skips them.
 constexpr std::int64_t kBlock = 32;
 
 [[gnu::always_inline]] inline bool reaches(float x, float threshold) {
@@ -42,8 +42,8 @@ constexpr std::int64_t kBlock = 32;
   return count > 0;
 }
 
-/// Calls take(index, negative) for each element that reaches the threshold, in order, and subtracts what it
-/// sends.
+/// Calls take(index, negative) for each element that reaches the threshold, in order, and subtracts the sent
+/// value from it.
 template <typename Take>
 [[gnu::always_inline]] inline void takeAll(float* residual, float threshold, std::int64_t n, Take take) {
   for (std::int64_t begin = 0; begin < n; begin += kBlock) {
@@ -79,7 +79,7 @@ void addList(const ThresholdMessage& message, float step, std::int64_t begin, st
 
 void addMap(const ThresholdMessage& message, float step, std::int64_t begin, std::int64_t end, float* out) {
   for (std::int64_t word = begin / 16; word * 16 < end; ++word) {
-    // An odd bit means positive, an even bit negative; the lowest set bit comes first.
+    // An even bit means positive, an odd bit negative; the loop takes the lowest set bit first.
     for (std::uint32_t left = message.words[word]; left != 0; left &= left - 1) {
       const int bit = std::countr_zero(left);
       const std::int64_t i = word * 16 + bit / 2;

@@ -12,11 +12,11 @@
 #include "muster/core/ops/loss.h"
 
 // Note [An update is whole or not at all]
-// It must not leave numbers that are not finite, nor half a step. So before anything is written, one look at
-// the gradient finds its largest magnitude: where clipping by norm reads it anyway, in that pass, otherwise
-// in one of its own, right before the update reads the same cache lines. Together with the largest magnitude
-// that the update before has written, this bounds all that the update writes. Only where that bound is beyond
-// float32, or nothing is known yet, the update is computed once without writing.
+// An update must leave neither non-finite numbers nor half a step. So one pass over the gradient first finds
+// its largest magnitude: the pass for clipping by norm if there is one, else a separate pass, which loads the
+// cache lines that the update reads next. That magnitude and the largest one written by the previous update
+// bound all numbers that this update writes. If the bound exceeds float32, or there was no previous update,
+// the update is first computed without writing.
 
 namespace muster::cpu {
 namespace {
@@ -102,7 +102,7 @@ class LoopUpdatePlan final : public UpdatePlan {
         !isFinite<float>(pass<Rule, false>(rule, blocks, step, scale).largest))
       return kRefused;
     const Written written = pass<Rule, true>(rule, blocks, step, scale);
-    const bool finite = isFinite<float>(written.largest);  // or the parameters were changed to what is not
+    const bool finite = isFinite<float>(written.largest);  // false: non-finite parameters were written
     largest_ = std::bit_cast<float>(written.largest);
     updated_ = finite ? blocks.parameters.raw() : nullptr;
     return finite ? written.penalty : kRefused;
@@ -113,7 +113,7 @@ class LoopUpdatePlan final : public UpdatePlan {
     std::int32_t largest = 0;  // magnitude among parameters and states
   };
 
-  /// @tparam kWrite  whether it writes what it computes.
+  /// @tparam kWrite  whether to write the results.
   template <typename Rule, bool kWrite>
   Written pass(const Rule& rule, const UpdateBlocks& blocks, const StepNumbers& step, float scale) const {
     float* const w = blocks.parameters.data<float>();
@@ -173,11 +173,11 @@ class LoopUpdatePlan final : public UpdatePlan {
             .largest = std::sqrt(squares)};
   }
 
-  /// Whether no rule, for any element, computes a number beyond float32; false if that is not certain.
-  /// @param gradient  the largest magnitude, scaled.
+  /// Whether all numbers that the rule computes are certain to stay within float32.
+  /// @param gradient  the gradient's largest magnitude, scaled.
   template <typename Rule>
   bool staysFinite(const Rule& rule, const StepNumbers& step, double gradient) const {
-    const double before = 0x1p20 * static_cast<double>(largest_);  // a merge or a user may write since
+    const double before = 0x1p20 * static_cast<double>(largest_);  // margin for writes by merges and users
     double correction = 1, divisor = 1;
     if constexpr (requires { rule.correction1; })
       correction = std::max(
@@ -193,7 +193,7 @@ class LoopUpdatePlan final : public UpdatePlan {
           learningRate * (correction * (2 * g + before) / divisor + range.weightDecay * before);
       most = std::max({most, gradient, state, before + moved});
     }
-    return most < 0x1p126;  // less than half of the largest float32, which is more than all roundings
+    return most < 0x1p126;  // leaves a factor of almost 4 below the largest float32 for rounding errors
   }
 
   static constexpr double kRefused = std::numeric_limits<double>::quiet_NaN();
@@ -201,8 +201,8 @@ class LoopUpdatePlan final : public UpdatePlan {
   UpdateSettings settings_;
   std::vector<UpdateRange> ranges_;
   Context& context_;
-  float largest_ = 0;              // magnitude that the last update has written
-  const void* updated_ = nullptr;  // the parameters that it has updated
+  float largest_ = 0;              // largest magnitude that the last update wrote
+  const void* updated_ = nullptr;  // the parameters of the last update
 };
 
 }  // namespace

@@ -30,7 +30,7 @@ struct NearestRule {
       }
   }
 
-  /// Adds to gradX, which is initially zero.
+  /// Adds to gradX, which must be zero initially.
   [[gnu::always_inline]] static void backward(const float* gradY, float* gradX, Axis h, Axis w,
                                               std::int64_t lanes) {
     const std::int64_t wide = w.size * w.factor * lanes;
@@ -61,8 +61,8 @@ struct BilinearRule {
     }
   }
 
-  /// Adds to gradX, which is initially zero. Both neighbours of a pixel at an edge are the same, so each of
-  /// the four is added separately.
+  /// Adds to gradX, which must be zero initially. Adds the four contributions separately, because at an edge
+  /// both neighbours are the same pixel.
   [[gnu::always_inline]] static void backward(const float* gradY, float* gradX, Axis h, Axis w,
                                               std::int64_t lanes) {
     const auto add = [lanes](float* to, const float* from, float share) __attribute__((always_inline)) {
@@ -83,7 +83,7 @@ struct BilinearRule {
   }
 };
 
-// The compiler knows the number of lanes if it is that of a block, or one.
+// If there is one lane, or a block's number of lanes, the compiler knows that number.
 
 template <typename Rule>
 [[gnu::always_inline]] inline void forwardPlane(const float* x, float* y, Axis h, Axis w,

@@ -6,9 +6,8 @@
 
 namespace muster::cpu {
 
-/// A convolution's weights in blocks of channels, as oneDNN's kernels take them: [out / block, in / block,
-/// taps, block, block], the last but one of them input channels and the last output channels, or the other
-/// way round.
+/// A convolution's weights in blocks of channels, the format of oneDNN's kernels: [out / block, in / block,
+/// taps, block, block]. The last dimension is output channels if `outputsLast`, else input channels.
 struct WeightBlocks {
   std::int64_t out, in, taps;  ///< channels are whole blocks; at most kMostTaps taps
   std::int64_t block;          ///< 8 or 16
@@ -17,10 +16,10 @@ struct WeightBlocks {
   static constexpr std::int64_t kMostTaps = 64;
 };
 
-/// From [out, in, taps]; blocks [begin, end) of output channels. Needs AVX2.
+/// Converts blocks [begin, end) of output channels from [out, in, taps]. Needs AVX2.
 void toBlocksAvx2(const WeightBlocks& weights, std::int64_t begin, std::int64_t end, const float* from,
                   float* to);
-/// To [out, in, taps]; likewise.
+/// The reverse, to [out, in, taps].
 void fromBlocksAvx2(const WeightBlocks& weights, std::int64_t begin, std::int64_t end, const float* from,
                     float* to);
 

@@ -23,7 +23,7 @@ template <typename T>
   for (std::int64_t i = 0; i < n; ++i) sums[i] += weight * x[i];
 }
 
-/// Adds the last product and rounds the sums. @tparam kOnly  it is the only product: there are no sums.
+/// Adds the last product and rounds the sums. @tparam kOnly  it is the only product; `sums` is not read.
 /// @return the largest magnitude among the results.
 template <bool kOnly, typename Out, typename T>
 [[gnu::always_inline]] inline muster::detail::MagnitudeBits<Out> addLast(Out* __restrict out,
@@ -41,7 +41,7 @@ template <bool kOnly, typename Out, typename T>
   return largest;
 }
 
-/// Line by line: a memcpy of a block becomes a string instruction, which starts slowly.
+/// Copies line by line: a memcpy of a block would become a string instruction, which is slow to start.
 template <typename T>
 [[gnu::always_inline]] inline void copyBlock(T* __restrict to, const T* __restrict from, std::int64_t n) {
   constexpr std::int64_t kLine = 64 / sizeof(T);

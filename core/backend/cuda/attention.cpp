@@ -18,8 +18,8 @@ std::uint32_t alignmentOf(std::int64_t elements, MathMode mode) {
   return bytes % 16 == 0 ? 16 : bytes % 8 == 0 ? 8 : bytes % 4 == 0 ? 4 : 2;
 }
 
-/// All heads of all sequences at once: queries, keys and values are gathered, so that each kind of product is
-/// one call.
+/// Computes all heads of all sequences at once: queries, keys and values are gathered, so that each kind of
+/// product is one call.
 class BatchedAttention final : public AttentionPlan {
  public:
   BatchedAttention(const AttentionShape& shape, bool training, MathMode mode, Context& context)
@@ -83,12 +83,12 @@ class BatchedAttention final : public AttentionPlan {
   float* keys(const Tensor& all) const { return all.data<float>() + part(); }
   float* values(const Tensor& all) const { return all.data<float>() + 2 * part(); }
 
-  /// Of the factors.
+  /// The alignment of all factors, in bytes.
   std::uint32_t alignment() const {
     return std::min(alignmentOf(shape_.steps * width_, mode_),
                     alignmentOf(shape_.steps * shape_.steps, mode_));
   }
-  /// [steps, width] by [steps, width].
+  /// The product of [steps, width] and [steps, width] transposed.
   MatmulShape squareShape() const {
     return {.rows = shape_.steps,
             .columns = shape_.steps,
@@ -98,7 +98,7 @@ class BatchedAttention final : public AttentionPlan {
             .alignment = alignment(),
             .resultAlignment = alignmentOf(shape_.steps * shape_.steps, MathMode::Float32)};
   }
-  /// [steps, steps], possibly transposed, by [steps, width].
+  /// The product of [steps, steps], possibly transposed, and [steps, width].
   MatmulShape rowsShape(bool transpose) const {
     return {.rows = shape_.steps,
             .columns = width_,

@@ -13,7 +13,7 @@ std::string placed(std::string_view problem, const char* call, const std::source
 }
 
 void forget(cudaError_t error) {
-  // A failed call leaves its error for the next `cudaGetLastError`, which must not report it as its own.
+  // CUDA keeps the error of a failed call. Clear it, or a later `cudaGetLastError` reports it.
   if (meaningOf(error) != Meaning::FailedForGood) static_cast<void>(cudaGetLastError());
 }
 

@@ -8,12 +8,12 @@
 
 namespace muster::cuda {
 
-/// What an error of CUDA's runtime means, and which exception it becomes.
+/// The meaning of a CUDA runtime error, and the exception that it becomes.
 enum class Meaning {
   OutOfMemory,
   Unavailable,   ///< no such device, no driver or no code for it: DeviceUnavailable
   Failed,        ///< this call failed: DeviceFailure
-  FailedForGood  ///< every later call of the process fails, too: DeviceFailure
+  FailedForGood  ///< all later calls of the process also fail: DeviceFailure
 };
 Meaning meaningOf(cudaError_t error);
 

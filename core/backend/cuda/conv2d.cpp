@@ -15,15 +15,15 @@
 namespace muster::cuda {
 namespace {
 
-/// Tensor cores need channels-last, multiples of 4 channels for TF32 and of 8 for bfloat16; otherwise cuDNN
-/// would reorder inside. In other cases its row-major kernels are faster. Not measured yet.
+/// Tensor cores need channels-last, with multiples of 4 channels for TF32 and of 8 for bfloat16; otherwise
+/// cuDNN would reorder internally. In other cases its row-major kernels should be faster. Not measured yet.
 Layout layoutFor(const Conv2dShape& s, MathMode mode) {
   const std::int64_t group = mode == MathMode::BFloat16 ? 8 : 4;
   const bool full = s.inChannels % group == 0 && s.outChannels % group == 0 && s.groups == 1;
   return mode != MathMode::Float32 && full ? Layout::ChannelsLast : Layout::RowMajor;
 }
 
-/// Images: so few channels leave tensor cores idle, and cuDNN would reorder them first.
+/// The channels of an image: too few for tensor cores, and cuDNN would reorder them first.
 constexpr std::int64_t kMostDirectChannels = 3;
 
 /// A channels-last convolution around a row-major plan, for shapes that cuDNN only supports row-major.
@@ -62,8 +62,8 @@ class RowMajorInside final : public Conv2dPlan {
   Tensor x_, y_;  // row-major
 };
 
-/// Null, with a warning, if cuDNN has no deterministic algorithm for a pass, as may happen with groups or
-/// dilation. If the device itself fails, the plan made instead fails again.
+/// Warns and returns null if cuDNN has no deterministic algorithm for a pass, which can happen with groups or
+/// dilation. If the cause is a failed device, the caller's alternative plan fails, too.
 std::unique_ptr<Conv2dPlan> channelsLastPlan(const Conv2dShape& shape, Context& context) {
   try {
     return planDnnConv2d(shape, Layout::ChannelsLast, context.mathMode(), context);
@@ -73,7 +73,7 @@ std::unique_ptr<Conv2dPlan> channelsLastPlan(const Conv2dShape& shape, Context& 
   }
 }
 
-/// As above.
+/// Like channelsLastPlan, with padded channels.
 std::unique_ptr<Conv2dPlan> paddedPlan(const Conv2dShape& shape, Context& context) {
   try {
     return planPaddedConv2d(shape, context);
@@ -83,7 +83,7 @@ std::unique_ptr<Conv2dPlan> paddedPlan(const Conv2dShape& shape, Context& contex
   }
 }
 
-/// In the context's mode; if cuDNN has no algorithm for it, in a more exact one.
+/// Plans in the context's math mode, or in a more exact mode if cuDNN has no algorithm for it.
 std::unique_ptr<Conv2dPlan> rowMajorPlan(const Conv2dShape& shape, Context& context) {
   const auto planned = [&](MathMode mode) { return planDnnConv2d(shape, Layout::RowMajor, mode, context); };
   MathMode mode = context.mathMode();
@@ -108,7 +108,7 @@ std::unique_ptr<Conv2dPlan> planLibraryConv2d(const Conv2dShape& shape, Context&
 
 namespace {
 
-/// A choice for one layer comes first, then what was measured on this kind of GPU, then the rule.
+/// The switch for the layer if it is set, else the measured choice for this kind of GPU, else Auto.
 Conv2dChoice choiceFor(const Conv2dShape& shape, const State& state) {
   const auto layer = muster::detail::LogScope::innermost();
   notePlanned(layer);

@@ -16,10 +16,10 @@ struct MeasuredConv2d {
   Conv2dChoice choice;
 };
 
-/// What was measured; device_convolutions prints lines for it. Empty: no GPU has been measured yet.
+/// The measurements; device_convolutions prints its lines. Empty, because no GPU has been measured yet.
 extern const std::span<const MeasuredConv2d> kMeasuredConv2d;
 
-/// Auto if the table has nothing for the shape.
+/// The table's choice for a shape; Auto if it has none.
 Conv2dChoice measuredChoice(std::span<const MeasuredConv2d> table, int capability, const Conv2dShape& shape,
                             MathMode mode);
 

@@ -56,7 +56,7 @@ class TransposedPlan final : public Conv2dPlan {
 }  // namespace
 
 std::unique_ptr<Conv2dPlan> planConvTranspose2d(const ConvTranspose2dShape& shape, Context& context, Layout) {
-  // Our direct kernels are for first layers; their backward pass, needed here, is slow.
+  // Use the library: our direct kernels are for first layers, and their input gradient is slow.
   return std::make_unique<TransposedPlan>(planLibraryConv2d(shape.convolution(), context), shape.outChannels,
                                           context);
 }

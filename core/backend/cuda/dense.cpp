@@ -26,7 +26,7 @@ class MatmulDense final : public DensePlan {
         weights_(stateOf(context), mode, {.rows = out_, .columns = in_, .inner = batch_, .transposeA = true},
                  Epilogue::None) {}
 
-  /// For reports.
+  /// A description for reports.
   std::string describe() const {
     return fmt::format("cuBLASLt {}, bias {} the product", nameOf(mode_),
                        withBias_.supported() ? "in" : "added after");

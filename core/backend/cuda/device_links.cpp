@@ -28,7 +28,7 @@ void enablePeers(std::span<Context* const> contexts) {
       const DeviceGuard guard(from->device().index());
       const cudaError_t error = cudaDeviceEnablePeerAccess(to->device().index(), 0);
       if (error == cudaErrorPeerAccessAlreadyEnabled)
-        static_cast<void>(cudaGetLastError());  // an earlier exchange has enabled it
+        static_cast<void>(cudaGetLastError());  // access was enabled earlier: clear the error
       else
         check(error, "cudaDeviceEnablePeerAccess(to->device().index(), 0)");
     }

@@ -10,7 +10,7 @@
 namespace muster::cuda {
 namespace {
 
-/// Number of blocks that sum parts of a batch; with more samples than these, two samples share a block.
+/// Maximum number of separately summed parts of a batch; a larger batch has several samples per part.
 constexpr std::int64_t kMostParts = 256;
 
 DirectCall callOf(const Conv2dShape& s) {

@@ -6,8 +6,8 @@
 
 namespace muster::cuda {
 
-/// Whether `planDirectConv2d` supports a shape: one group, and so few input channels that input, weights and
-/// sums fit a block's shared memory.
+/// Whether `planDirectConv2d` supports a shape: one group, and few enough input channels that input, weights
+/// and sums fit in a block's shared memory.
 bool directConv2dSupports(const Conv2dShape& shape);
 
 /// Our own kernels, row-major, with float32 products in every mode; includes ReLU.

@@ -13,7 +13,7 @@ namespace muster::cuda {
 
 // Which convolution algorithms of cuDNN are used, and in which order they are tried.
 
-/// How a mode forms products; cuDNN's default uses TF32 for float32 if the GPU has it.
+/// cuDNN's math type for a mode. Its default would use TF32 for float32 if the GPU supports TF32.
 inline cudnnMathType_t mathTypeOf(MathMode mode) {
   switch (mode) {
     case MathMode::Float32:
@@ -40,7 +40,7 @@ inline const char* nameOfMathType(cudnnMathType_t type) {
   return "unknown";
 }
 
-// Algorithms that transform their inputs; their sums lose bits.
+// Whether an algorithm transforms its inputs, which makes its sums less exact.
 inline bool transforms(cudnnConvolutionFwdAlgo_t algorithm) {
   return algorithm == CUDNN_CONVOLUTION_FWD_ALGO_FFT || algorithm == CUDNN_CONVOLUTION_FWD_ALGO_FFT_TILING ||
          algorithm == CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD ||
@@ -66,7 +66,7 @@ bool allowed(const Perf& perf, MathMode mode) {
          (mode != MathMode::Float32 || !transforms(perf.algo));
 }
 
-/// Supports every shape, is always available, and is documented to be deterministic.
+/// Algorithms that support every shape, are always available, and are documented as deterministic.
 inline constexpr auto kUsual =
     std::tuple(CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, CUDNN_CONVOLUTION_BWD_DATA_ALGO_1,
                CUDNN_CONVOLUTION_BWD_FILTER_ALGO_1);

@@ -34,7 +34,7 @@ class Staging {
   Buffer ordered_, rounded_;
 };
 
-/// What an algorithm may take, in either layout. More than the context's workspace is the plan's own.
+/// An algorithm's largest workspace. If it exceeds the context's workspace, the plan allocates its own.
 constexpr std::size_t kMostWorkspaceBytes = std::size_t{1} << 30;
 
 class DnnConv2d final : public Conv2dPlan {
@@ -65,7 +65,7 @@ class DnnConv2d final : public Conv2dPlan {
     return fmt::format("cuDNN, {} {}, algorithms {}", nameOf(layout_), nameOf(mode_), passes_);
   }
 
-  /// Only without copies: both gradients would use the same copies, or the plan's own workspace.
+  /// True only without copies and own workspace, because both gradients would use the same ones.
   bool gradientsApart() const override { return !bf16() && !lastChannels() && ownWorkspace_.bytes() == 0; }
 
   bool fuse(Activation activation) override {
@@ -159,14 +159,13 @@ class DnnConv2d final : public Conv2dPlan {
 
   void setWorkspace(std::size_t bytes) {
     if (bytes == workspaceBytes_) return;
-    ownWorkspace_ = Buffer();  // free first: both at once would take too much memory
+    ownWorkspace_ = Buffer();  // free first: both buffers at once would take too much memory
     workspaceBytes_ = kWorkspaceBytes;
     if (bytes > kWorkspaceBytes) ownWorkspace_ = Buffer(bytes, context_.device());
     workspaceBytes_ = bytes;
   }
 
-  /// Runs a call with at least `bytes` of workspace; the workspace does not change if it cannot be allocated
-  /// or the call refuses.
+  /// Runs a call with at least `bytes` of workspace; restores the workspace if the allocation or call fails.
   template <typename Run>
   cudnnStatus_t tryWith(std::size_t bytes, Run run) {
     const std::size_t before = workspaceBytes_;
@@ -182,7 +181,7 @@ class DnnConv2d final : public Conv2dPlan {
   }
 
   /// The first of `found` that is allowed, fits the context's workspace or else `kMostWorkspaceBytes`, and
-  /// runs: an offered algorithm may still refuse. Its workspace is queried again after its math type is set.
+  /// runs: an offered algorithm may still fail. Its workspace is queried again after its math type is set.
   template <typename Perf, typename BytesOf, typename Run>
   auto firstUsable(std::vector<Perf> found, cudnnConvolutionDescriptor_t convolution, const char* pass,
                    BytesOf bytesOf, Run run) {
@@ -210,7 +209,7 @@ class DnnConv2d final : public Conv2dPlan {
                     nameOf(mode_), kMostWorkspaceBytes, listOf(found)));
   }
 
-  /// What a pass is computed by, for `implementation`. Tensor cores that stay idle are told of.
+  /// Records a pass's algorithm for `implementation`. Warns if it does not use tensor cores in TF32 mode.
   void note(int algorithm, cudnnMathType_t mathType, std::size_t bytes, const char* pass) {
     passes_ += fmt::format("{}{} ({}, {} KiB)", passes_.empty() ? "" : ", ", algorithm,
                            nameOfMathType(mathType), bytes / 1024);
@@ -282,7 +281,7 @@ class DnnConv2d final : public Conv2dPlan {
         });
   }
 
-  /// Runs after the product, which is in y or, with bfloat16, in its copy.
+  /// Adds bias and ReLU to the convolution's result, which is in y or, with bfloat16, in its copy.
   void finish(const Tensor& bias, Tensor& y) {
     const float* const added = bias.defined() ? bias.data<float>() : nullptr;
     if (!bf16() && !added && !relu_) return;
@@ -344,8 +343,8 @@ class DnnConv2d final : public Conv2dPlan {
   cudnnConvolutionFwdAlgo_t forward_{};
   cudnnConvolutionBwdDataAlgo_t data_{};
   cudnnConvolutionBwdFilterAlgo_t filter_{};
-  std::size_t workspaceBytes_ = kWorkspaceBytes;  // what the calls may use
-  Buffer ownWorkspace_;                           // if the context's is too small
+  std::size_t workspaceBytes_ = kWorkspaceBytes;  // size passed to cuDNN's calls
+  Buffer ownWorkspace_;                           // used if the context's is too small
   bool relu_ = false;
 };
 

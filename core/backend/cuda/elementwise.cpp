@@ -17,8 +17,7 @@ Inputs<float> tableOf(std::span<const Tensor> tensors) {
   return table;
 }
 
-/// If there are more inputs than a launch takes, they are folded in several launches, each starting from the
-/// previous result.
+/// Folds all inputs. If one launch cannot take them all, each further launch starts from the previous result.
 void fold(Fold rule, std::span<const Tensor> x, double factor, Tensor& y, Context& context) {
   const cudaStream_t stream = stateOf(context).stream();
   Inputs<float> table = tableOf(x.first(std::min(x.size(), kAtOnce)));
@@ -35,8 +34,8 @@ void fold(Fold rule, std::span<const Tensor> x, double factor, Tensor& y, Contex
   }
 }
 
-/// Calls f(some inputs, the index of `input` among them, what they apply to) until all inputs were passed;
-/// the index is out of range if `input` is not among them.
+/// Calls f(inputs, index, from) for each group of inputs. `index` is the position of `input` in the group,
+/// out of range if `input` is in another group; `from` is gradY in the first call, then gradX.
 template <typename F>
 void inTurns(std::span<const Tensor> x, std::size_t input, const Tensor& gradY, const Tensor& gradX, F f) {
   const float* from = gradY.data<float>();

@@ -49,7 +49,7 @@ class CudaEvent final : public detail::BackendEvent {
   }
 
  private:
-  /// A waiting thread spins, which is fastest, or sleeps if there are more contexts with layers than cores.
+  /// Waiting threads spin, which is fastest, or sleep if there are more contexts with layers than cores.
   static EventOwner makeOn(Device device) {
     const DeviceGuard guard(device.index());
     const unsigned how =
@@ -85,7 +85,7 @@ class CudaGraph final : public detail::BackendGraph {
   }
 
   void abandonCapture() noexcept override {
-    // What ended the capture is thrown already: that it was invalidated, or not joined, is no other failure.
+    // Ignore errors: the exception that ended the capture also explains an invalid or unjoined capture.
     cudaGraph_t recorded = nullptr;  // null if the capture was invalidated
     static_cast<void>(cudaStreamEndCapture(static_cast<State&>(context_.backend()).stream(), &recorded));
     static_cast<void>(cudaGetLastError());

@@ -9,7 +9,7 @@
 #include "muster/core/base/error.h"
 
 // Row-major d = a b is column-major d' = b' a', where x' is the memory of x read as column-major. So
-// cuBLASLt's first matrix is our b, its second our a, and its rows are our columns.
+// cuBLASLt's first matrix is our b, its second matrix is our a, and its rows are our columns.
 
 namespace muster::cuda {
 namespace {
@@ -47,7 +47,7 @@ PreferenceOwner makePreference(const MatmulShape& s) {
   auto preference = make<PreferenceOwner>(
       [](auto* made) { MUSTER_CUDA_CHECK(blas().cublasLtMatmulPreferenceCreate(made)); });
   set(preference.get(), CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{kWorkspaceBytes});
-  // Without the scheme that adds parts to the result in place.
+  // Exclude the reduction scheme that adds parts to the result in place: its order of additions varies.
   set(preference.get(), CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
       std::uint32_t{CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
   for (auto factor : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES})
@@ -101,7 +101,7 @@ std::string Matmul::choose(cublasComputeType_t compute, cudaDataType_t factors, 
       epilogue == Epilogue::Bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT);
   if (epilogue == Epilogue::Bias) {
     set(description_.get(), CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, CUDA_R_32F);
-    // The heuristics may depend on the bias's alignment; this address stands for it.
+    // The heuristics may depend on the bias's alignment, so pass an address with that alignment.
     const void* const standIn = static_cast<const std::byte*>(state_->workspace()) + s.resultAlignment;
     set(description_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, standIn);
   }

@@ -15,11 +15,11 @@ struct MatmulShape {
   std::int64_t rows, columns, inner;
   bool transposeA = false;  ///< a is [inner, rows] in memory, else [rows, inner]
   bool transposeB = false;  ///< b is [columns, inner] in memory, else [inner, columns]
-  /// Number of products, with consecutive matrices.
+  /// Number of products; their matrices are consecutive in memory.
   std::int64_t batch = 1;
-  /// The factors' addresses are multiples of this, in bytes: 2, 4, 8 or 16.
+  /// Alignment of the factors' addresses in bytes: 2, 4, 8 or 16.
   std::uint32_t alignment = 16;
-  /// The addresses of result and bias, which are float32 in every mode, are multiples of this: 4, 8 or 16.
+  /// Alignment of result and bias, which are float32 in every mode: 4, 8 or 16.
   std::uint32_t resultAlignment = 16;
 };
 
@@ -35,7 +35,7 @@ class Matmul {
  public:
   /// @throws DeviceFailure if cuBLASLt has no algorithm even without an epilogue.
   Matmul(State& state, MathMode mode, const MatmulShape& shape, Epilogue epilogue);
-  /// Whether cuBLASLt has an algorithm for this; always true without an epilogue.
+  /// Whether cuBLASLt has an algorithm for the product; always true without an epilogue.
   bool supported() const { return supported_; }
   void run(const void* a, const void* b, const float* bias, float* d) { multiply(a, b, bias, 0, d); }
   /// Adds the product to d.
@@ -71,8 +71,7 @@ class Factor {
   Buffer rounded_;
 };
 
-/// make(mode) with the context's math mode; with TensorFloat32 if cuBLASLt lacks one of its bfloat16
-/// products.
+/// Calls make(mode) with the context's math mode, or with TensorFloat32 if cuBLASLt lacks a bfloat16 product.
 template <typename Make>
 auto planProducts(const State& state, Make make) {
   if (state.mathMode() != MathMode::BFloat16) return make(state.mathMode());

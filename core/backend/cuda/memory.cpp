@@ -4,8 +4,8 @@
 
 // Note [Plain allocation]
 // Memory comes from cudaMalloc and is freed by cudaFree. It is planned once, so their speed does not matter,
-// and cudaFree waits for kernels that still use it. Not stream-ordered: a Buffer has no stream, and may
-// outlive the context whose stream would free it.
+// and cudaFree waits for kernels that still use it. Stream-ordered allocation does not fit: a Buffer has no
+// stream and may outlive the context whose stream would free it.
 
 namespace muster::cuda {
 namespace {
@@ -40,13 +40,13 @@ Device gpuOf(const Place& source, const Place& target) {
   return target.device.isCpu() ? source.device : target.device;
 }
 
-/// Waits for this thread's own stream, which depends on no other.
+/// Waits for the calling thread's own stream, which is independent of other streams.
 void finishOwnStream() {
   MUSTER_CUDA_CHECK(cudaStreamSynchronize(cudaStreamPerThread));
 }
 
-/// A device for calls that need any one: the current device, or the first one in use, so that a thread that
-/// selected none creates no context on an unused GPU.
+/// A device for calls that need any device: the current one if it is in use, else the first one in use. So a
+/// thread that has selected no device creates no context on an unused GPU.
 int anyInUse() {
   const int count = deviceCount().count;  // before any other call of CUDA
   int current = 0;

@@ -89,7 +89,7 @@ void weightedMean(std::span<const Tensor> replicas, std::span<const double> weig
                   std::span<const Tensor> refused) {
   State& state = stateOf(context);
   const std::size_t only = onlyContributor(weights);
-  // A copy cannot be refused; the mean of one replica has its bits, too.
+  // Only the mean's kernel can refuse. With one contributor, the mean has the same bits as a copy.
   const bool several = only == replicas.size() || !refused.empty();
   if (several || distances.defined())
     mean(replicas, weights, mergedCopy, begin, end, several, dataOf<double>(distances), refusalsOf(refused),

@@ -10,9 +10,9 @@
 #include "muster/core/tensor/device_copies.h"
 
 // Note [NCCL only copies]
-// NCCL could also add, in rings, trees or switches, as it finds best for size and machine; then the order of
-// sums would be unknown. So it is only a transport, by its sends and receives, and our own kernels add each
-// slice in a fixed order. As many bytes are sent as in a ring.
+// NCCL's own all-reduce chooses rings, trees or switches by size and machine, so the order of additions would
+// be unknown. We use only its sends and receives as a transport; our own kernels add each slice in a fixed
+// order. The number of bytes sent is the same as in a ring.
 
 namespace muster::cuda {
 namespace {
@@ -72,7 +72,7 @@ void check(ncclResult_t result, const char* call) {
 
 #define MUSTER_NCCL_CHECK(call) check((call), #call)
 
-/// NCCL gets the calls between group start and end together. The group is ended even if a call throws.
+/// Groups the calls, so that NCCL starts them together. Ends the group even if a call throws.
 template <typename Calls>
 void inGroup(Calls calls) {
   MUSTER_NCCL_CHECK(nccl().ncclGroupStart());
@@ -108,7 +108,7 @@ class NcclCopies final : public DeviceCopies {
           MUSTER_NCCL_CHECK(nccl().ncclCommFinalize(communicator));
       });
       await(lock, std::chrono::steady_clock::now() + kPatience);
-      aborted_ = true;  // aborted even if a call fails
+      aborted_ = true;  // even if a call below fails
       forEach([](ncclComm_t communicator) { MUSTER_NCCL_CHECK(nccl().ncclCommDestroy(communicator)); });
     } catch (const std::exception& error) {
       logWarning("{}", error.what());
@@ -171,7 +171,7 @@ class NcclCopies final : public DeviceCopies {
     });
   }
 
-  /// Polls until NCCL has accepted the call; other threads may abort it meanwhile.
+  /// Polls until NCCL has accepted the call; meanwhile other threads may abort the communicators.
   void await(std::unique_lock<std::mutex>& lock, std::chrono::steady_clock::time_point deadline) {
     for (auto* const& communicator : communicators_)
       for (;;) {

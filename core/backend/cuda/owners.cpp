@@ -5,7 +5,7 @@
 namespace muster::cuda {
 namespace {
 
-// The runtime has no such query; the driver, which is not linked, has one.
+// Finds a function of the driver, which is not linked: the runtime cannot query whether a device is in use.
 template <typename Function>
 Function* driverFunction(const char* name) {
   void* function = nullptr;
@@ -32,7 +32,7 @@ bool inUse(int device) {
   CUdevice handle = 0;
   unsigned flags = 0;
   int active = 0;
-  // If the query fails, the device is restored anyway, and CUDA will report the error.
+  // If the query fails, return true: the caller then restores the device, and CUDA reports the error.
   return handleOf(&handle, device) != CUDA_SUCCESS || stateOf(handle, &flags, &active) != CUDA_SUCCESS ||
          active != 0;
 }

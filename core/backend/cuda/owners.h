@@ -5,17 +5,17 @@
 
 #include "muster/core/backend/cuda/check.h"
 
-// Move-only owners of vendor objects. Creation checks, destruction logs. Each is destroyed on its own device:
-// the holder selects that device first (`DeviceGuard`).
+// Move-only owners of vendor objects. Creation throws on failure, destruction logs. Before destroying an
+// owner, select its device (`DeviceGuard`).
 
 namespace muster::cuda {
 
-/// Whether this process has used the device. Selecting an unused device would create a CUDA context there,
-/// which takes hundreds of megabytes of its memory.
+/// Whether this process has used the device. Selecting an unused device would create a CUDA context, which
+/// takes hundreds of megabytes of the device's memory.
 bool inUse(int device);
 
-/// Selects a device for the calling thread and restores the previous one, if that is in use: a thread that
-/// has never selected a device reports the first one.
+/// Selects a device for the calling thread; the destructor restores the previous one if it is in use. (CUDA
+/// reports the first device for a thread that has never selected one.)
 class DeviceGuard {
  public:
   explicit DeviceGuard(int device) {
@@ -73,8 +73,7 @@ using TensorOwner = Owner<cudnnTensorDescriptor_t, FreeTensor>;
 using FilterOwner = Owner<cudnnFilterDescriptor_t, FreeFilter>;
 using ConvolutionOwner = Owner<cudnnConvolutionDescriptor_t, FreeConvolution>;
 
-/// What `create` creates in its argument, as in `make<EventOwner>([](auto* e) { MUSTER_CUDA_CHECK(...(e));
-/// })`.
+/// Returns the handle that `create` writes: `make<EventOwner>([](auto* e) { MUSTER_CUDA_CHECK(...(e)); })`.
 template <typename OwnerType, typename Create>
 OwnerType make(Create create) {
   typename OwnerType::pointer handle = nullptr;

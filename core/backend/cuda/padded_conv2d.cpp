@@ -73,7 +73,7 @@ class PaddedConv2d final : public Conv2dPlan {
   }
 
  private:
-  /// Planned memory, or none where the tensor itself serves.
+  /// Memory for a padded copy; an undefined tensor if no copy is needed.
   Tensor copyOf(const Shape& shape, Layout layout, bool needed) const {
     return needed ? Tensor::zeros(shape, DType::Float32, context_.device(), layout) : Tensor();
   }
@@ -81,7 +81,7 @@ class PaddedConv2d final : public Conv2dPlan {
   static MatrixSize matrixOf(const Conv2dShape& s) {
     return {s.outChannels, s.inChannels * s.kernel[0] * s.kernel[1]};
   }
-  /// A channels-last activation: a row a pixel.
+  /// A channels-last activation as a matrix with one row per pixel.
   static MatrixSize matrixOf(const Shape& s) { return {s[0] * s[2] * s[3], s[1]}; }
 
   void resize(const Tensor& x, const MatrixSize& from, Tensor& y, const MatrixSize& to) const {
@@ -93,7 +93,7 @@ class PaddedConv2d final : public Conv2dPlan {
     resize(weight, matrixOf(shape_), weight_, matrixOf(padded_));
   }
 
-  /// `x` in `place` with channels of zeros, or `x` itself where it needs none.
+  /// Copies `x` into `place` with added channels of zeros; returns `x` itself if `place` is undefined.
   const Tensor& padded(const Tensor& x, Tensor& place) const {
     if (!place.defined()) return x;
     resize(x, matrixOf(x.shape()), place, matrixOf(place.shape()));
@@ -111,7 +111,7 @@ class PaddedConv2d final : public Conv2dPlan {
   Conv2dShape shape_, padded_;
   Context& context_;
   std::unique_ptr<Conv2dPlan> plan_;
-  Tensor x_, y_, weight_, gradWeight_, bias_, gradBias_;  // padded; undefined where nothing is
+  Tensor x_, y_, weight_, gradWeight_, bias_, gradBias_;  // padded copies; undefined if not needed
 };
 
 }  // namespace

@@ -17,8 +17,8 @@ Tensor emptyOn(const State& state, const Shape& shape) {
   return Tensor::empty(shape, DType::Float32, state.device());
 }
 
-/// The products of a layer, time first. The rows of a step follow those of the previous step, so the size of
-/// a step decides their alignment.
+/// The products of a layer, time first. A step's rows follow those of the previous step, so a step's size
+/// decides their alignment.
 struct Products {
   Products(State& state, MathMode mode, const RecurrentShape& s, bool training)
       : inputWithBias(state, mode, forwardInput(s), Epilogue::Bias),
@@ -147,11 +147,11 @@ class RecurrentLoop : public RecurrentPlan {
   }
 
  protected:
-  /// Computes gates and states of step t; its gates hold the input's part.
+  /// Computes gates and states of step t, whose gates hold the input's part.
   virtual void forwardStep(std::int64_t t, const RecurrentWeights& weights, const void* stateWeight,
                            const StepCall& call) = 0;
-  /// Turns the gradient by the state after step t into that by the state before it (without the part through
-  /// the product) and those by its gates.
+  /// Turns the gradient of the state after step t into the gradients of the state before it (without the part
+  /// through the product) and of its gates.
   /// @param gradY  null if only the last state was the output.
   virtual void backwardStep(std::int64_t t, const StepCall& call, const float* gradY) = 0;
   virtual void startBackward(const Tensor& gradY) {
@@ -165,7 +165,7 @@ class RecurrentLoop : public RecurrentPlan {
     else
       setZero(gradients.recurrent, context_);
   }
-  /// The gradient by the state's part of step t's gates, [N, columns].
+  /// The gradient of the state's part of step t's gates, [N, columns].
   virtual float* gradProducts(std::int64_t t) const { return ofStep(gradGates_, t); }
 
   cudaStream_t stream() const { return stateOf(context_).stream(); }
@@ -256,8 +256,8 @@ class LstmPlan final : public RecurrentLoop {
   Tensor gradCell_;  // [N, units]; training only
 };
 
-/// The gradients by the input's and by the state's part are equal for r and z and differ by r for n. Both are
-/// stored completely, so that each product has all gates.
+/// The gradients of the input's and of the state's part are equal for r and z and differ by a factor r for n.
+/// Both are stored completely, so that each product covers all gates.
 class GruPlan final : public RecurrentLoop {
  public:
   GruPlan(const RecurrentShape& shape, bool training, MathMode mode, Context& context)
@@ -296,7 +296,7 @@ class GruPlan final : public RecurrentLoop {
   Tensor stateParts_;    // [N, columns], of one step
   Tensor candidates_;    // [T, N, units]: Un h + un
   Tensor gradProducts_;  // like gates_; training only
-  Tensor biasSums_;      // [columns], of which only n's are used; training only
+  Tensor biasSums_;      // [columns], only those of n are used; training only
 };
 
 }  // namespace

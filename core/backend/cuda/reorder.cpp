@@ -7,7 +7,7 @@
 namespace muster::cuda {
 namespace {
 
-// The kernels know layouts by number.
+// The kernels identify layouts by these numbers.
 static_assert(static_cast<int>(Layout::RowMajor) == 0 && static_cast<int>(Layout::ChannelsLast) == 1 &&
               static_cast<int>(Layout::ChannelBlocks) == 2 && static_cast<int>(Layout::SampleBlocks) == 3);
 

@@ -12,8 +12,8 @@ namespace muster::cuda {
 
 // Note [Memory of a context that never moves]
 // A captured graph holds the addresses used during capture. So memory that operations share is allocated
-// once, with the context, and plans choose what fits: algorithms take at most `kWorkspaceBytes`, reductions
-// at most `kScratchBytes` for their partial sums.
+// once, with the context, and plans must fit in it: algorithms use at most `kWorkspaceBytes`, reductions at
+// most `kScratchBytes` for their partial sums.
 
 inline constexpr std::size_t kWorkspaceBytes = std::size_t{64} << 20;
 inline constexpr std::size_t kScratchBytes = std::size_t{1} << 20;
@@ -21,12 +21,12 @@ inline constexpr std::size_t kResultBytes = 4096;
 
 /// A stream for operations, with the resources that its operations share.
 struct ComputeStream {
-  /// @param layers  whether matrix products run there.
+  /// @param layers  whether matrix products run on this stream.
   ComputeStream(Device device, bool layers);
 
   StreamOwner stream;
-  DnnOwner dnn;      // with layers
-  Buffer workspace;  // with layers
+  DnnOwner dnn;      // only with layers
+  Buffer workspace;  // only with layers
   Buffer scratch, counters;
 };
 
@@ -46,16 +46,15 @@ class State final : public detail::BackendState {
   void joinSideStream() override;
 
   Device device() const { return device_; }
-  /// Whether the GPU can round factors to TensorFloat32, in any mode.
   /// The GPU's compute capability, 90 for 9.0.
   int capability() const { return capability_; }
-  /// Number of contexts with layers in the process: their threads wait for steps.
+  /// Number of contexts with layers in the process, each with a thread that waits for steps.
   static int withLayers();
   cudaStream_t stream(Stream stream) const {
     return (stream == Stream::Compute ? current_->stream : copy_).get();
   }
-  /// Operations are enqueued here now: the main or the side stream. Handles, workspace, scratch and counters
-  /// below are those of this stream.
+  /// The current stream for operations: the main or the side stream. Handles, workspace, scratch and counters
+  /// below belong to it.
   cudaStream_t stream() const { return current_->stream.get(); }
   cublasLtHandle_t blasHandle() const {
     requireLayers();
@@ -71,12 +70,12 @@ class State final : public detail::BackendState {
     requireLayers();
     return current_->workspace.data();
   }
-  /// For the partial results of one operation on the current stream, in 8-byte numbers.
+  /// Memory for the partial results of one operation on the current stream, in 8-byte numbers.
   double* scratch() const { return reinterpret_cast<double*>(current_->scratch.data()); }
   /// The first of kSumCounters counters of finished blocks; zero before and after each kernel that uses them.
   std::uint32_t* counters() const { return reinterpret_cast<std::uint32_t*>(current_->counters.data()); }
   PartialSums partialSums() const { return {scratch(), counters()}; }
-  /// An operation writes a result for its caller here on the device; `readResult` copies it.
+  /// Device memory for an operation's result; `readResult` copies it to the host.
   std::byte* deviceResult() const { return deviceResult_.data(); }
   /// Copies the first `bytes` of `deviceResult()` to the host and waits. Not while capturing.
   const std::byte* readResult(std::size_t bytes);

@@ -37,7 +37,7 @@ MathMode readMathMode(const char* name, std::string_view value) {
   refuse(name, "fp32, tf32 or bf16", value);
 }
 
-/// @param one  as in "conv1=padded".
+/// @param one  for example "conv1=padded".
 Conv2dChoice readChoice(const char* name, std::string_view one) {
   const auto equals = one.find('=');
   if (equals != 0 && equals != std::string_view::npos)

@@ -13,7 +13,7 @@
 namespace muster::cuda {
 namespace {
 
-/// Copies host memory that does not change before the copy is done.
+/// Copies host memory, which must not change before the copy is done.
 void upload(const void* from, void* to, std::size_t bytes, State& state) {
   MUSTER_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, state.stream()));
 }
@@ -54,7 +54,7 @@ void encodeThreshold(Tensor& residual, float threshold, ThresholdMessage& messag
   auto* const words = reinterpret_cast<std::uint32_t*>(state.message(mapBytes(message)));
   MUSTER_CUDA_CHECK(
       launchEncodeMap(residual.data<float>(), threshold, message.elements, words, state.stream()));
-  // Few elements are listed; the host makes the list, which costs it a look at a sixteenth of the vector.
+  // A list is short, so the host makes it from the bitmap, which has a sixteenth of the vector's size.
   std::vector<std::uint32_t> map;
   if (!message.isMap) map.resize(message.words.size());
   auto& target = message.isMap ? message.words : map;

@@ -13,7 +13,7 @@ namespace {
 static_assert(kLossNumbers == kNumbersOfLoss);
 static_assert(2 * kMostBlocks * sizeof(double) <= kScratchBytes);
 
-/// A table on the device for the life of a plan.
+/// Copies a plan's table to the device.
 template <typename T>
 Buffer upload(const std::vector<T>& table, const State& state) {
   Buffer buffer(table.size() * sizeof(T), state.device());
@@ -24,7 +24,7 @@ Buffer upload(const std::vector<T>& table, const State& state) {
   return buffer;
 }
 
-/// The ranges in chunks, of which a block updates one at a time.
+/// The ranges divided into chunks; a block updates one chunk at a time.
 class Chunks {
  public:
   Chunks(std::span<const UpdateRange> ranges, State& state) {
@@ -90,7 +90,7 @@ class KernelUpdatePlan final : public UpdatePlan {
     call.badGradient = guard.badGradient;
     call.firstBad = reinterpret_cast<unsigned long long*>(firstBad_.data());
     call.refused = guard.refused;
-    if (settings_.clipNorm > 0 || guard.badGradient) {  // one pass for both
+    if (settings_.clipNorm > 0 || guard.badGradient) {  // one pass computes both
       auto* const norm = reinterpret_cast<double*>(norm_.data());
       const double most =
           settings_.clipNorm > 0 ? settings_.clipNorm : std::numeric_limits<double>::infinity();

@@ -20,7 +20,7 @@ std::string_view lastError() {
 
 /// Why the library cannot be used; "" if it is now open for the whole process.
 std::string open(const char* file, const std::function<std::string(void*)>& whyNot, void*& library) {
-  // RTLD_LOCAL until it is known to be right: another file may define functions of the same names.
+  // Use RTLD_LOCAL until the library is checked: a wrong file may define functions of the same names.
   library = ::dlopen(file, RTLD_NOW | (whyNot ? RTLD_LOCAL : RTLD_GLOBAL));
   if (!library) return std::string(lastError());
   if (!whyNot) return "";
@@ -74,15 +74,15 @@ BlasLibrary loadBlas() {
 
 constexpr const char* kDnnName = "libcudnn.so.9";
 
-// The parts that we call, each before the parts that need it.
+// The parts that we call; each part comes before the parts that need it.
 constexpr const char* kDnnParts[] = {"libcudnn_graph.so.9", "libcudnn_ops.so.9", "libcudnn_cnn.so.9"};
 
-// The parts that these open by name for convolutions; a version may lack some.
+// The parts that those open by name for convolutions; some versions lack some of them.
 constexpr const char* kDnnMore[] = {"libcudnn_heuristic.so.9", "libcudnn_engines_precompiled.so.9",
                                     "libcudnn_engines_runtime_compiled.so.9",
                                     "libcudnn_engines_tensor_ir.so.9", "libcudnn_ext.so.9"};
 
-/// The file `name` in the directory of an open library, or of the file it links to; "" if there is none.
+/// The file `name` in the directory of an open library or of its link's target; "" if there is none.
 std::string beside(void* library, const char* name) {
   link_map* map = nullptr;
   if (::dlinfo(library, RTLD_DI_LINKMAP, &map) != 0) return "";
@@ -100,10 +100,10 @@ DnnLibrary dnnTable(void* library, const char* name) {
 }
 
 DnnLibrary loadDnn() {
-  blas();  // cuDNN searches it by name
+  blas();  // load it first: cuDNN searches for cuBLASLt by name
   const char* const name = kDnnName;
   void* const library = openLibrary(name, MUSTER_CUDNN_DIRECTORY, whyNotForOurCuda);
-  // Functions are taken from the parts, see the note below; the last part depends on the others.
+  // Take functions from the parts, see Note [The parts of cuDNN]; the last part depends on the others.
   void* last = nullptr;
   for (const char* part : kDnnParts) {
     last = ::dlopen(beside(library, part).c_str(), RTLD_LAZY | RTLD_LOCAL);
@@ -122,11 +122,11 @@ DnnLibrary loadDnn() {
 }  // namespace
 
 // Note [The parts of cuDNN]
-// libcudnn.so.9 only forwards calls to its parts, which it opens by name: it takes a part that is already
-// open or that the loader finds, which may be another CUDA's, and it ends the process if it finds none. The
-// parts stay open when it is closed. So we use it only to find the parts: we open them by path, ask them for
-// their CUDA version, and call them directly. The same for the parts that these open by name: a wrong version
-// would be refused in the middle of a step.
+// libcudnn.so.9 only forwards calls to its parts, which it opens by name. It takes a part that is already
+// open or that the loader finds, which may be for another CUDA version, and ends the process if it finds
+// none. The parts stay open when libcudnn.so.9 is closed. So we use it only to find the parts: we open them
+// by path, ask them for their CUDA version, and call them directly. We also open by path the parts that these
+// would open by name: a wrong version would fail in the middle of a step.
 std::string whyNotForOurCuda(void* library) {
   for (const char* part : kDnnParts)
     if (beside(library, part).empty()) return fmt::format("{} is not beside it", part);

@@ -8,9 +8,9 @@
 #include <string>
 
 // Note [Libraries loaded at first use]
-// cuBLASLt alone is half a gigabyte: linked, it would cost every program 50 ms and 200 MB of mappings at its
-// start, and a machine without it could not even run on its CPU. So the libraries are opened when the first
-// context on a GPU is created. Their functions are members of tables, called as `blas().cublasLtMatmul(...)`.
+// cuBLASLt alone is half a gigabyte. Linked, it would cost every program 50 ms and 200 MB of mappings at its
+// start, and programs could not run on machines without it, even on the CPU. So the libraries are opened when
+// the first context on a GPU is created. Their functions are members of tables: `blas().cublasLtMatmul(...)`.
 
 namespace muster::cuda {
 
@@ -68,8 +68,8 @@ struct DnnLibrary {
 };
 #undef MUSTER_TABLE_MEMBER
 
-/// Opens a library: first as the loader finds it, then where it was when muster was built, then in the usual
-/// places.
+/// Opens a library: from the loader's search path, else from its directory when muster was built, else from
+/// the usual places.
 /// @param whyNot  called for each opened file: returns what is wrong with it, or "" if it is the right one.
 /// @throws DeviceUnavailable naming the library, and what was wrong with each file of that name.
 void* openLibrary(const char* name, const char* builtBeside,
@@ -77,8 +77,8 @@ void* openLibrary(const char* name, const char* builtBeside,
 /// A function of an open library. @throws DeviceUnavailable naming what is missing.
 void* functionOf(void* library, const char* libraryName, const char* name);
 
-/// Why a libcudnn.so.9 cannot be used: cuDNN has one name for every CUDA version, and another one's would
-/// search its own cuBLASLt. "" if it is for this build's CUDA; the part that told this stays open.
+/// Why a libcudnn.so.9 cannot be used; "" if it is for this build's CUDA, then the checked part stays open.
+/// cuDNN has the same file name for every CUDA version, and a wrong one would search for another cuBLASLt.
 std::string whyNotForOurCuda(void* library);
 
 /// Opens the library at the first call, and never closes it.

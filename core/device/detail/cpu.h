@@ -6,9 +6,9 @@
 
 namespace muster::cpu {
 
-/// Why this processor or process has no products of factors in bf16; "" if it has.
+/// Why bf16 products are not available on this processor or in this process; "" if they are.
 std::string whyNoBFloat16();
-/// The operations of this state's context multiply so from now on; before anything is planned.
+/// Sets the math mode of this state's context. Call it before any operation is planned.
 void multiplyIn(MathMode mode, muster::detail::BackendState& state);
 
 }  // namespace muster::cpu

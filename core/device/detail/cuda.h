@@ -6,7 +6,7 @@
 
 #include "muster/core/device/device.h"
 
-// What the CUDA backend provides to `device/` and `tensor/`; defined in builds with CUDA.
+// Functions of the CUDA backend for `device/` and `tensor/`; defined in builds with CUDA.
 
 namespace muster {
 

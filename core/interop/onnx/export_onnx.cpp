@@ -17,7 +17,7 @@ namespace {
 using detail::NetworkPlan;
 using detail::OnnxGraph;
 
-constexpr int kOpset = 17, kIrVersion = 8;  // what libonnx 1.12 knows
+constexpr int kOpset = 17, kIrVersion = 8;  // the versions of libonnx 1.12
 
 /// Parameters and statistics by name, on the CPU.
 std::map<std::string, Tensor, std::less<>> tensorsOf(Network& network) {
@@ -45,8 +45,8 @@ Shape withSteps(const Shape& shape, std::int64_t steps) {
   return shape.dropFirst().prepend(steps);
 }
 
-/// The shapes of all values when sequences have twice the length; empty if a layer refuses that or would have
-/// other parameters: then the length is fixed.
+/// The shapes of all values for sequences of twice the length. Empty if the length is fixed: a layer refuses
+/// the double length or would need other parameters.
 std::vector<Shape> shapesAtTwice(const NetworkPlan& plan) {
   if (std::ranges::none_of(plan.inputs, isSequence)) return {};
   std::vector<Shape> shapes;
@@ -72,7 +72,7 @@ std::vector<Shape> shapesAtTwice(const NetworkPlan& plan) {
   return shapes;
 }
 
-/// The dimensions of a value with the batch. @param twice  as shapesAtTwice.
+/// A value's dimensions, including the batch. @param twice  the result of shapesAtTwice.
 std::vector<OnnxGraph::Dimension> dimensionsOf(const NetworkPlan& plan, std::size_t value, std::int64_t steps,
                                                const std::vector<Shape>& twice) {
   std::vector<OnnxGraph::Dimension> dimensions{{.symbol = "N"}};
@@ -86,15 +86,14 @@ std::vector<OnnxGraph::Dimension> dimensionsOf(const NetworkPlan& plan, std::siz
   return dimensions;
 }
 
-/// The length of the sequences that are read; 0 without any. Masks need one length (see Batch).
+/// The length of the input sequences; 0 if there are none. Masks need one length (see Batch).
 std::int64_t stepsOf(const NetworkPlan& plan) {
   const auto first = std::ranges::find_if(plan.inputs, isSequence);
   return first == plan.inputs.end() ? 0 : first->shape[0];
 }
 
 /// Adds all layers to the graph and their outputs to `values`. @return the names of the network's
-/// predictions: the activation that belongs to a loss is theirs alone, other layers read what comes before
-/// it.
+/// predictions. Only predictions include the activation that belongs to a loss; layers read the logits.
 std::vector<std::string> addNodes(const NetworkPlan& plan, OnnxGraph& graph,
                                   std::vector<std::string> values) {
   std::map<std::size_t, std::string> predictions;
@@ -118,7 +117,7 @@ std::vector<std::string> addNodes(const NetworkPlan& plan, OnnxGraph& graph,
   return results;
 }
 
-/// @throws InvalidArgument with what ONNX's own checks say: a rule is wrong.
+/// @throws InvalidArgument with the message of ONNX's checker, which means that a rule is wrong.
 void requireValid(onnx::ModelProto& model) {
   try {
     onnx::checker::check_model(model);

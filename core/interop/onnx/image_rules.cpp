@@ -10,7 +10,7 @@ template <std::size_t N>
 Integers list(const std::array<std::int64_t, N>& values) {
   return {values.begin(), values.end()};
 }
-/// Top, left, bottom, right, of a padding that is the same on both sides.
+/// Top, left, bottom, right of a symmetric padding.
 Integers pads(const std::array<std::int64_t, 2>& padding) {
   return {padding[0], padding[1], padding[0], padding[1]};
 }
@@ -54,7 +54,7 @@ std::string averagePool(const AveragePool2d& pool, OnnxLayer& layer) {
   return layer.add("AveragePool", {layer.input()}, attributes);
 }
 
-/// bilinear is ONNX's linear with half_pixel; other modes differ at the edges.
+/// Our bilinear mode is ONNX's linear with half_pixel; ONNX's other modes differ at the edges.
 std::string upsample(const Upsample2d& options, OnnxLayer& layer) {
   Tensor scales =
       Tensor::of({1, 1, static_cast<float>(options.scale[0]), static_cast<float>(options.scale[1])}, {4});
@@ -99,7 +99,7 @@ std::string layerNorm(const LayerNorm& norm, OnnxLayer& layer) {
       {{"axis", -1}, {"epsilon", norm.epsilon}});
 }
 
-// Convolution and pooling along sequences [N, T, F], which are [N, F, T] there.
+// Convolution and pooling along sequences: [N, T, F] in the library, [N, F, T] in ONNX.
 
 std::string featuresFirst(OnnxLayer& layer) {
   return layer.add("Transpose", {layer.input()}, {{"perm", Integers{0, 2, 1}}});

@@ -46,7 +46,7 @@ detail::OnnxRule detail::onnxRule(std::string_view type) {
 
 void detail::copyFields(const Module& module, const std::function<void(Fields&)>& visit) {
   JsonWriter writer;
-  module.clone()->fields(writer);  // a visit may write, so it is of a copy
+  module.clone()->fields(writer);  // visit a copy: a visit may write
   JsonReader reader(writer.text());
   visit(reader);
 }

@@ -24,8 +24,7 @@ std::string linear(const Linear& dense, OnnxLayer& layer) {
     if (dense.bias) result = layer.add("Add", {result, bias});
   }
   if constexpr (requires { dense.loss; })
-    if (dense.loss != Loss::MeanSquaredError)
-      return result;  // logits; what reads the network's output adds the rest
+    if (dense.loss != Loss::MeanSquaredError) return result;  // logits; addNodes adds the loss's activation
   return layer.activation(dense.activation, result);
 }
 
@@ -47,7 +46,7 @@ std::string combineRule(const Combine& combine, OnnxLayer& layer) {
   return layer.activation(combine.activation, product);
 }
 
-/// The dimension with the batch; -1: the channels of images, else the last.
+/// The axis counted with the batch dimension; -1: the channels of images, else the last.
 std::int64_t axisThere(std::int64_t axis, const Shape& shape) {
   return 1 + (axis >= 0 ? axis : shape.rank() == 3 ? 0 : shape.rank() - 1);
 }
@@ -59,7 +58,7 @@ std::string subset(const Subset& options, OnnxLayer& layer) {
 }
 
 std::string reshape(const Reshape& options, OnnxLayer& layer) {
-  Integers sizes{0};  // the batch, as it is
+  Integers sizes{0};  // 0 keeps the batch size
   sizes.insert(sizes.end(), options.shape.begin(), options.shape.end());
   return layer.add("Reshape", {layer.input(), layer.constant("shape", sizes)});
 }

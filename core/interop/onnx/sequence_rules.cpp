@@ -10,13 +10,13 @@ namespace {
 using Integers = std::vector<std::int64_t>;
 constexpr std::int64_t kFloat = onnx::TensorProto::FLOAT, kInt64 = onnx::TensorProto::INT64;
 
-/// Real steps as numbers, [N, T, 1]. Only with lengths.
+/// The mask of real steps as float32 [N, T, 1]. Requires lengths.
 std::string stepFactors(OnnxLayer& layer) {
   const std::string number = layer.add("Cast", {layer.realSteps()}, {{"to", kFloat}});
   return layer.add("Unsqueeze", {number, layer.constant("last", Integers{2})});
 }
 
-/// A row of the table for each step; padding, whose index may be anything, is read as 0 and gives zeros.
+/// A table row for each step. Padding may hold any index, so it reads row 0 and gives zeros.
 std::string embedding(const Embedding&, OnnxLayer& layer) {
   std::string indices = layer.input();
   const std::string real = layer.realSteps();
@@ -25,7 +25,7 @@ std::string embedding(const Embedding&, OnnxLayer& layer) {
   return real.empty() ? rows : layer.add("Mul", {rows, stepFactors(layer)});
 }
 
-/// The gates' rows of `values` in the order `gates`, as [1, rows, columns].
+/// The rows of `values`, with its gates in the order `gates`, as [1, rows, columns].
 Tensor reordered(const Tensor& values, const std::vector<std::int64_t>& gates, std::int64_t units) {
   const std::int64_t columns = values.shape().rank() == 1 ? 1 : values.shape()[1];
   const auto rows = static_cast<std::int64_t>(gates.size()) * units;
@@ -36,7 +36,7 @@ Tensor reordered(const Tensor& values, const std::vector<std::int64_t>& gates, s
   return result;
 }
 
-/// The two biases of the gates, [1, 2 rows]; `second` may be undefined: zeros.
+/// Both biases of the gates, [1, 2 rows]; an undefined `second` counts as zeros.
 Tensor joinedBias(const Tensor& first, const Tensor& second) {
   const std::int64_t rows = first.elements();
   Tensor result = Tensor::zeros({1, 2 * rows});
@@ -46,7 +46,7 @@ Tensor joinedBias(const Tensor& first, const Tensor& second) {
   return result;
 }
 
-/// Runs with time first: onnxruntime has no other layout for recurrent operators.
+/// Transposes to time first: onnxruntime has no other layout for recurrent operators.
 template <typename Recurrent>
 std::string recurrent(const Recurrent& options, OnnxLayer& layer, const char* op, const Integers& gates,
                       OnnxAttributes attributes) {
@@ -73,7 +73,7 @@ std::string lastStep(const LastStep&, OnnxLayer& layer) {
     *last.data<std::int64_t>() = -1;
     return layer.add("Gather", {layer.input(), layer.constant("last", last)}, {{"axis", 1}});
   }
-  // The step is the only one that is real and whose follower is not: a sum of one term, and 0 without any.
+  // The last step is the only real one that padding or the end follows: the sum has that one term, or none.
   const std::string number = layer.add("Cast", {real}, {{"to", kFloat}});
   const std::string later =
       layer.add("Slice", {number, layer.constant("from", Integers{1}),
@@ -96,7 +96,7 @@ std::string meanOverTime(const MeanOverTime&, OnnxLayer& layer) {
   return layer.add("Div", {sum, layer.add("Max", {count, layer.constant("one", 1.0f)})});
 }
 
-/// Which keys each query sees, bool, of a shape that fits [N, heads, T, T]; empty: all.
+/// The bool mask of the keys that each query sees, broadcast to [N, heads, T, T]; empty: all keys.
 std::string visibleKeys(const SelfAttention& attention, OnnxLayer& layer) {
   std::string visible;
   if (const std::string real = layer.realSteps(); !real.empty())
@@ -128,7 +128,7 @@ std::string selfAttention(const SelfAttention& attention, OnnxLayer& layer) {
   const std::string products = layer.add("MatMul", {part(0, {0, 2, 1, 3}), part(1, {0, 2, 3, 1})});
   const std::string scale = layer.constant("scale", 1.0f / std::sqrt(static_cast<float>(width)));
   std::string scores = layer.add("Mul", {products, scale});
-  // Not minus infinity, which makes NaN of a row without a real step.
+  // Not minus infinity: softmax would give NaN for a row without a real step.
   if (const std::string visible = visibleKeys(attention, layer); !visible.empty())
     scores = layer.add("Where", {visible, scores, layer.constant("unseen", -1e30f)});
   const std::string weights = layer.add("Softmax", {scores}, {{"axis", -1}});
@@ -143,7 +143,7 @@ std::string selfAttention(const SelfAttention& attention, OnnxLayer& layer) {
 
 void addOnnxSequenceRules(OnnxRules& rules) {
   addTo<Embedding>(rules, embedding);
-  // Gates are i, f, g, o here and i, o, f, g there; r, z, n here and z, r, n there.
+  // Gate order: i, f, g, o here and i, o, f, g in ONNX; r, z, n here and z, r, n in ONNX.
   addTo<LSTM>(rules, [](const LSTM& lstm, OnnxLayer& layer) {
     return recurrent(lstm, layer, "LSTM", {0, 3, 1, 2}, {});
   });

@@ -7,11 +7,9 @@
 
 namespace muster::detail {
 
-/// The names of what is in a directory, in no order. @param error  none if it could be read; then all are
-/// there.
+/// The names of a directory's entries, unordered. @param error  cleared if all names could be read.
 ///
-/// In place of std::filesystem::directory_iterator: that of libstdc++ terminates the process if memory runs
-/// out.
+/// Replaces std::filesystem::directory_iterator, which ends the process in libstdc++ if memory runs out.
 std::vector<std::string> namesIn(const std::filesystem::path& directory, std::error_code& error);
 
 }  // namespace muster::detail

@@ -11,8 +11,8 @@ namespace {
 
 namespace json = boost::json;
 
-/// Builds a value from the parser's events. Boost's builder uses the parser's doubles, which may be wrong in
-/// the last digits (Boost 1.81); this one reads them from their text.
+/// Builds a value from the parser's events. It reads doubles from their text: the parser's own doubles may be
+/// wrong in the last digits (Boost 1.81).
 struct Builder {
   static constexpr std::size_t max_object_size = std::size_t(-1);
   static constexpr std::size_t max_array_size = std::size_t(-1);
@@ -22,8 +22,8 @@ struct Builder {
   using Text = json::string_view;
 
   std::vector<json::value> open;  // unfinished containers, outermost first
-  std::vector<std::string> keys;  // of the open objects' next values
-  std::string text;               // parts of a string, key or number so far
+  std::vector<std::string> keys;  // [open object] key of the next value
+  std::string text;               // the part of a string, key or number read so far
   json::value document;
   std::string problem;  // an error found by this builder
 

@@ -12,7 +12,7 @@ namespace json = boost::json;
 constexpr std::size_t kLineWidth = 100;
 constexpr std::size_t kIndent = 2;
 
-/// The shortest text that is read back as the same double, and as a double.
+/// The shortest text that a parser reads back as the same number and as type double.
 std::string printDouble(double number) {
   if (!std::isfinite(number)) return "null";
   std::string text = fmt::format("{}", number);

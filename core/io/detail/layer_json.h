@@ -5,7 +5,7 @@
 
 namespace muster::detail {
 
-// A layer's type and options, and those of its settings that differ from the default, among other fields.
+/// Writes a layer's type, options and settings that are not the default into the current object.
 void writeLayer(const Layer& layer, JsonWriter& writer);
 /// @throws InvalidArgument naming the field that is unknown, missing or wrong.
 Layer readLayer(JsonReader& reader);

@@ -128,7 +128,7 @@ SafetensorsHeader parseSafetensorsHeader(std::string_view text, std::uint64_t da
     else
       header.tensors.push_back(readEntry(refuse, name, value));
   }
-  // Also by the end: a tensor without elements begins where the next one does.
+  // Sort also by the end: an empty tensor begins at the same byte as the next tensor.
   std::ranges::stable_sort(header.tensors, {}, [](const Entry& e) { return std::pair(e.begin, e.end); });
   requireContiguous(refuse, header.tensors, dataBytes);
   return header;

@@ -21,12 +21,11 @@ struct SafetensorsHeader {
     std::uint64_t begin = 0, end = 0;  ///< bytes after the header
   };
   std::map<std::string, std::string> metadata;
-  std::vector<Entry> tensors;  ///< in the order of their data
+  std::vector<Entry> tensors;  ///< sorted by position
 };
 
-/// @param dataBytes  after the header; the tensors must follow each other without gap or overlap and fill
-/// them.
-/// @param path       for errors.
+/// @param dataBytes  bytes after the header; the tensors must fill them without gap or overlap.
+/// @param path       used in error messages.
 /// @throws FileError naming the tensor and what is wrong.
 SafetensorsHeader parseSafetensorsHeader(std::string_view text, std::uint64_t dataBytes,
                                          const std::filesystem::path& path);

@@ -4,7 +4,7 @@
 
 namespace muster::detail {
 
-/// Calls a function of the system, again if a signal has interrupted it. @return what it returned.
+/// Calls a system function; repeats the call if a signal interrupts it. @return its result.
 template <typename Call>
 auto uninterrupted(Call call) {
   auto result = call();

@@ -8,7 +8,7 @@
 namespace muster {
 namespace {
 
-/// @param at  the number at a position.
+/// @param at  returns the number at a position.
 template <typename At>
 Histogram count(std::size_t size, At at) {
   Histogram h;

@@ -11,7 +11,7 @@
 namespace muster {
 namespace {
 
-/// Of this process; nothing where the system does not tell.
+/// Resident memory of this process; nothing if the system does not report it.
 std::optional<std::int64_t> residentBytes() {
   std::ifstream statm("/proc/self/statm");
   std::int64_t size = 0, resident = 0;
@@ -109,7 +109,7 @@ void TrainingReadings::merge(const MergeEvent& event) {
 
 void TrainingReadings::epochEnd(const EpochEvent& event) {
   sink_("score/epoch", event.iteration, event.score);
-  if (!timesRead_) readTimes(event.trainer, event.iteration);  // a short training has some, too
+  if (!timesRead_) readTimes(event.trainer, event.iteration);  // a short training gets at least one reading
   readPlaces(event.iteration);
   readTests();
 }

@@ -37,7 +37,7 @@ struct ReadingOptions {
 ///     score/worker 0                 of a worker's steps
 ///     score/merged, score/epoch      of all workers: since the last reading; of a finished epoch
 ///     merge/divergence               distance of the replicas from their mean before a merge, if measured
-///     merge/milliseconds, merge/bytes, merge/NAME    of a merge; NAME: what its strategy tells
+///     merge/milliseconds, merge/bytes, merge/NAME    of a merge; NAME: its strategy's values
 ///     training/learning rate         of a Network's updater, at the next iteration
 ///     training/samples per second    by the wall clock
 ///     time/all/computing             share in [0, 1] of the time since the last reading; also "waiting for

@@ -36,7 +36,7 @@ StepScore EnqueuedSteps::wait(std::uint64_t number) {
   return scores_.get(number);
 }
 
-/// Checks before the batch is copied.
+/// Checks the batch before it is copied.
 std::int64_t EnqueuedSteps::examplesOf(const Batch& batch) {
   requireInitialized(plan_);
   if (batch.namesRows())
@@ -61,7 +61,7 @@ StepRunner& EnqueuedSteps::runner(ProgramCache::Entry& owner, const Batch& batch
                  network_.context()));
 }
 
-/// Enqueues a whole step, from its numbers to its results.
+/// Enqueues a whole step, from copying its numbers to fetching its results.
 void EnqueuedSteps::enqueueStep(NetworkProgram& program, StagingSlot& slot, StepWork work) {
   slot.fetch();
   findFeatures(plan_, slot.batch(), features_);

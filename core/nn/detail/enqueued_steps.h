@@ -18,7 +18,7 @@ class EnqueuedSteps final : public PendingScores {
 
   /// Enqueues a step: the gradient of `batch` and, for Update, the update.
   StepTicket enqueue(const Batch& batch, StepWork work);
-  /// Copies a batch to the device as a step would, for a pass without one.
+  /// Copies a batch to the device like a step, for a pass that is not a step.
   const Batch& fetch(const Batch& batch);
 
   bool ready(std::uint64_t number) override { return programs_.complete(number); }

@@ -9,14 +9,14 @@
 
 namespace muster::detail {
 
-/// Computes the gradient of a batch slice by slice, so that the activations are those of a slice. Nothing is
-/// allocated after the first batch. One thread at a time.
+/// Computes the gradient of a batch slice by slice, so that memory holds only one slice's activations.
+/// Allocates nothing after the first batch. One thread at a time.
 class GradientSlices {
  public:
   /// @param count  slices of a batch; each has ceil(N / count) rows, the last may have fewer.
   /// @param gradients  receives the slices' mean, weighted by their loss normalisers, added up in float64 and
   ///                   rounded once.
-  /// @param gradient  computes a slice's gradient into `gradients`; it is waited for.
+  /// @param gradient  computes a slice's gradient into `gradients`; this function waits for it.
   /// @return the weighted mean of the scores, and the sum of the weights.
   StepScore gradient(const Batch& batch, std::int64_t count, Tensor& gradients, Context& context,
                      const std::function<StepTicket(const Batch&)>& gradient);

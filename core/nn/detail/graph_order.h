@@ -7,8 +7,7 @@
 
 namespace muster::detail {
 
-/// The vertices' indices, each after its inputs; of several possible next vertices, the first in the
-/// configuration.
+/// The vertices' indices, each after its inputs; ties keep the configuration's order.
 /// @throws InvalidArgument naming a repeated name, an unknown input, the vertices of a cycle, or a vertex
 ///         that no output needs.
 std::vector<std::size_t> orderVertices(const ComputationGraphConfiguration& configuration);

@@ -9,7 +9,7 @@ namespace muster::detail {
 /// Memory that is needed during an interval.
 struct MemoryUse {
   std::size_t bytes = 0;
-  int begin = 0, end = 0;  ///< first and last time of need; end >= begin
+  int begin = 0, end = 0;  ///< first and last time of use; end >= begin
 };
 
 struct MemoryPlan {
@@ -32,7 +32,7 @@ class Lifetimes {
   std::size_t add(const MemoryUse& use);
   void set(std::size_t buffer, const MemoryUse& use) { uses_[buffer] = use; }
   void extend(std::size_t buffer, int moment) { uses_[buffer].end = std::max(uses_[buffer].end, moment); }
-  /// `buffer` is in the memory of `other`.
+  /// Makes `buffer` share the memory of `other`.
   void join(std::size_t buffer, std::size_t other) { roots_[rootOf(buffer)] = rootOf(other); }
   MemoryPlan plan() const;
 

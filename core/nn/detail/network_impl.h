@@ -21,7 +21,7 @@ struct Network::Impl {
   /// Runs a batch on the network's device forward. @return the program that holds the result.
   detail::NetworkProgram& run(const Batch& batch, bool training);
 
-  /// The gradient of a batch, as `Network::gradient`, in the memory for it.
+  /// Computes a batch's gradient into the gradients' block, like `Network::gradient`.
   StepTicket gradient(const Batch& batch);
 
   Context& context;
@@ -29,7 +29,7 @@ struct Network::Impl {
   bool enqueuesSteps;
   detail::NetworkPlan plan;        // empty until initialised
   std::vector<StateBlock> blocks;  // parameters, gradients, and statistics if there are any
-  detail::EnqueuedSteps steps;     // before `programs`: their steps in flight write scores here when they end
+  detail::EnqueuedSteps steps;     // declared before `programs`, whose steps in flight write scores here
   detail::ProgramCache programs;
   detail::DeviceCopies copies;
   detail::GradientSlices slices;

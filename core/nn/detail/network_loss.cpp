@@ -10,7 +10,7 @@
 namespace muster::detail {
 namespace {
 
-/// Returns what `call` returns; with several outputs, errors name the output.
+/// Returns the result of `call`; with several outputs, errors name the output.
 template <typename Call>
 std::invoke_result_t<Call> naming(const NetworkPlan& plan, const NetworkOutput& output, Call&& call) {
   try {

@@ -28,8 +28,7 @@ void enqueueLosses(const NetworkPlan& plan, NetworkProgram& program, StagingSlot
 /// @throws InvalidArgument for a label out of range.
 StepScore scoreOf(const NetworkPlan& plan, const NetworkProgram& program, const StagingSlot& slot);
 
-/// The loss normaliser of `program`'s outputs for a batch, before it has been computed; nothing if a mask
-/// decides it.
+/// The loss normaliser of `program`'s outputs for a batch, before the step; nothing if it depends on a mask.
 std::optional<double> knownWeight(const NetworkPlan& plan, const NetworkProgram& program, const Batch& batch);
 
 }  // namespace muster::detail

@@ -9,7 +9,7 @@
 namespace muster::detail {
 namespace {
 
-/// Names the node in what `run` throws if its device fails: also if that only ends the recording of a step.
+/// Adds the node's name to device failures that `run` throws, also while a step is recorded.
 template <typename Run>
 void named(const ProgramNode& node, const Run& run) {
   const auto text = [&](const Error& error) { return fmt::format("layer {}: {}", node.name, error.what()); };

@@ -22,12 +22,12 @@ class NetworkProgram {
   /// The value of output `index`, RowMajor [N, ...].
   const Tensor& output(std::size_t index) const { return graph_.values[graph_.outputs[index]].value; }
 
-  /// The gradient by output `index`, to be written before `backward`; the shape of the output.
+  /// The gradient with respect to output `index`, in its shape. Write it before `backward`.
   Tensor& outputGradient(std::size_t index) { return graph_.values[graph_.outputs[index]].gradient; }
   /// After `forward` with the same `info`: overwrites the gradients of all parameters that are not frozen,
   /// last node first. Nodes before the first such parameter run only with `withInputGradient`.
   void backward(const StepInfo& info, bool withInputGradient = false);
-  /// The gradient by an input, in the layout of its first reader.
+  /// The gradient with respect to an input, in the layout of its first reader.
   const Tensor& inputGradient(std::size_t index) const { return graph_.values[index].gradient; }
 
   /// Whether a step may be recorded, see `VertexProgram::recordable`.

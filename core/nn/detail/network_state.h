@@ -14,14 +14,14 @@ namespace muster::detail {
 ///
 /// The statistics block with rule Moments holds all means, then all variances, in the same order: element i
 /// of its first half belongs to element i of the second.
-/// @param more  blocks of the parameters' size that the caller makes beside these, which have to fit, too.
+/// @param more  further blocks of the parameters' size, made by the caller, that must also fit in memory.
 /// @throws InvalidArgument naming a learning-rate scale that is negative or not finite, or a Moments
 ///         statistic without its partner; OutOfMemory as requireRoom.
 std::vector<StateBlock> makeBlocks(NetworkPlan& plan, Device device, std::size_t more = 0);
 
-/// Refuses parameters that the process's limit on memory leaves no room for.
-/// @param blocks  of the parameters' size: themselves, gradients, updater state.
-/// @param root  as for requireMemoryRoom.
+/// Refuses parameters that do not fit in the process's memory limit.
+/// @param blocks  number of blocks of the parameters' size: parameters, gradients, updater state.
+/// @param root  see requireMemoryRoom.
 /// @throws OutOfMemory naming the largest parameter.
 void requireRoom(const SegmentTable& parameters, std::size_t blocks, const std::string& root = "/");
 

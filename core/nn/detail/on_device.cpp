@@ -9,7 +9,7 @@ namespace {
 class Twins {
  public:
   explicit Twins(Device device) : device_(device) {}
-  /// Adds a pair with equal shape. @return it.
+  /// Copies a tensor to the layer's device and keeps the pair. @return the copy.
   Tensor add(const Tensor& here) {
     here_.push_back(here);
     there_.push_back(copyTo(here, device_));
@@ -58,7 +58,7 @@ class OnDeviceProgram final : public VertexProgram {
 
   void forwardAll(std::span<const Tensor> x, Tensor& y, const StepInfo& info) override {
     context_.synchronize();
-    layerContext_.setPeers(context_.peers());  // workers may change between steps
+    layerContext_.setPeers(context_.peers());  // the peers may change between steps
     parameters_.fetch();
     statistics_.fetch();
     for (std::size_t i = 0; i < x.size(); ++i) copy(x[i], x_[i]);
@@ -92,7 +92,7 @@ class OnDeviceProgram final : public VertexProgram {
     return Tensor::zeros(shape, DType::Float32, layerContext_.device(), layout);
   }
 
-  /// The step's mask is also needed on the layer's device.
+  /// The step's information with the mask on the layer's device.
   StepInfo infoThere(const StepInfo& info) {
     StepInfo there = info;
     if (info.sequenceMask == nullptr) return there;

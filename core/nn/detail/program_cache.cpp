@@ -17,7 +17,7 @@ ProgramCache::Entry& ProgramCache::get(const NetworkPlan& plan, std::int64_t bat
       const auto oldest = std::ranges::min_element(entries_, {}, &Entry::use);
       for (auto& steps : oldest->runners) steps->finish();
       if (!oldest->runners.empty()) noteRemoval(oldest->batch);
-      oldest->runners.clear();  // before the program: erasing would move the program away first
+      oldest->runners.clear();  // destroy runners first: `erase` would move the program away before them
       entries_.erase(oldest);
     }
     entries_.push_back({.batch = batch,
@@ -29,7 +29,7 @@ ProgramCache::Entry& ProgramCache::get(const NetworkPlan& plan, std::int64_t bat
   return *found;
 }
 
-/// One removal is a size that is not used any more; the second of the same size tells that they take turns.
+/// After one removal the size may be out of use. A second removal of a size means that sizes alternate.
 void ProgramCache::noteRemoval(std::int64_t batch) {
   if (std::ranges::find(removed_, batch) == removed_.end())
     removed_.push_back(batch);
@@ -57,7 +57,7 @@ StepRunner& ProgramCache::add(Entry& entry, std::unique_ptr<StepRunner> runner) 
   if (runners.size() == kForms) {
     runners.front()->finish();
     runners.erase(runners.begin());
-    if (++entry.removed > kForms)  // forms that are not used any more are fewer
+    if (++entry.removed > kForms)  // so many removals mean that forms alternate
       warnOnce(
           fmt::format("network: batches of more than {} forms (masks, element types) take turns; steps of "
                       "the others are prepared again each time",

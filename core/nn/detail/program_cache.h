@@ -14,7 +14,7 @@ namespace muster::detail {
 class ProgramCache {
  public:
   static constexpr std::size_t kPrograms = 8;
-  /// Number of batch forms (other masks or element types) a program.
+  /// Number of batch forms (combinations of masks and element types) per program.
   static constexpr std::size_t kForms = 4;
 
   struct Entry {
@@ -23,7 +23,7 @@ class ProgramCache {
     std::uint64_t use = 0;  ///< number of the last use, from 1
     std::unique_ptr<NetworkProgram> program;
     std::vector<std::unique_ptr<StepRunner>> runners = {};  ///< most recently used last
-    std::size_t removed = 0;                                ///< runners
+    std::size_t removed = 0;                                ///< number of runners
   };
 
   /// The program for this size, compiled if necessary, for another pass. The reference is valid until the

@@ -30,7 +30,7 @@ class ReorderProgram final : public ModuleProgram {
   Context& context_;
 };
 
-/// A layer on another GPU uses the network's math mode if that GPU has it.
+/// A layer on another GPU uses the network's math mode if that GPU supports it.
 ContextOptions optionsOn(Device device, const Context& network) {
   const bool bothOnGpus = !device.isCpu() && !network.device().isCpu();
   if (!bothOnGpus || (network.mathMode() != MathMode::Float32 && !propertiesOf(device).tensorFloat32))
@@ -58,7 +58,7 @@ class Compiler {
   }
 
  private:
-  /// @return the value that it computes.
+  /// @return the node's output value.
   std::size_t addNode(const NetworkNode& node) {
     ModuleBinding binding{.name = node.name,
                           .training = training_,
@@ -87,8 +87,8 @@ class Compiler {
     return graph_.values.size() - 1;
   }
 
-  /// Lets the convolution before a pooling do both, if the pooling alone reads its output: the convolution's
-  /// value is then the pooled one. @return whether it does.
+  /// Fuses a pooling into the convolution before it, if only the pooling reads the convolution's output,
+  /// which then becomes the pooled value. @return whether they were fused.
   bool fusePool(const Pool2dShape& shape, const NetworkNode& pool) {
     const std::size_t input = pool.inputs.front();
     std::int64_t readers = std::ranges::count(plan_.outputs, input, &NetworkOutput::value);

@@ -16,15 +16,15 @@ struct ProgramValue {
   Layout layout = Layout::RowMajor;
   DType dtype = DType::Float32;
   Tensor value = {}, gradient = {};
-  bool learned = false;  // parameters that are learned come before it
+  bool learned = false;  // trainable parameters come before it
 };
 
 /// An input of a node.
 struct ProgramInput {
   std::size_t value;
-  bool writes = false;     // the first contribution to the value's gradient: writes, the others add
-  bool handsOver = false;  // the gradient is that of the node's output, in the same memory
-  Tensor scratch = {};     // a contribution that is added is computed here first
+  bool writes = false;     // the first contribution to the value's gradient: writes; the others add
+  bool handsOver = false;  // the input's gradient is the output's, in the same memory
+  Tensor scratch = {};     // holds a contribution before it is added
 };
 
 /// A compiled module and its inputs.
@@ -33,12 +33,12 @@ struct ProgramNode {
   std::string name = "reorder";  // of the layer
   std::vector<ProgramInput> inputs = {};
   std::size_t output = 0;
-  bool runsBackward = false;               // it, or a node before it, has parameters that are learned
+  bool runsBackward = false;               // it, or a node before it, has trainable parameters
   bool asInEvaluation = false;             // frozen
-  bool usesSideStream = false;             // part of its backward pass may run there
+  bool usesSideStream = false;             // part of its backward pass may run on the side stream
   std::vector<Tensor> x = {}, gradX = {};  // the program's arguments
 
-  /// The gradient by each input is the gradient by the output.
+  /// Whether each input's gradient is the output's gradient.
   bool passesGradient() const { return program->aliasesInput() || program->passesGradient(); }
 };
 

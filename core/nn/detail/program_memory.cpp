@@ -18,7 +18,7 @@ Tensor zeroBytes(std::size_t bytes, Device device) {
   static std::mutex mutex;
   std::unique_lock lock(mutex, std::defer_lock);
   if (const auto size = static_cast<double>(bytes); device.isCpu() && size >= kLargeMemory) {
-    lock.lock();  // what another worker is about to fill is not left
+    lock.lock();  // memory that another worker is about to fill must not count as free
     requireMemoryRoom(size, "network: what a step keeps of its batch takes",
                       "smaller batches and fewer workers need less");
   }
@@ -30,8 +30,8 @@ Tensor viewOf(const ProgramValue& value, const Tensor& memory, std::size_t offse
                       memory.device(), value.layout);
 }
 
-/// A value is needed from its node to its last reader. A value that the backward pass reads is needed for
-/// good, because a backward pass may run again.
+/// A value lives from its node to its last reader. A value that the backward pass reads is never freed,
+/// because a backward pass may run again.
 Tensor placeActivations(ProgramGraph& graph, bool training, Device device) {
   auto& values = graph.values;
   auto& nodes = graph.nodes;
@@ -59,9 +59,9 @@ Tensor placeActivations(ProgramGraph& graph, bool training, Device device) {
   return memory;
 }
 
-/// A node that uses the side stream keeps its output gradient to the end of the backward pass. Nodes may use
-/// it, in backward order, until these gradients take too much memory: large ones fill a device anyway.
-/// Not a first layer: it has no input gradient to compute meanwhile, and on the compute stream its weight
+/// A node that uses the side stream keeps its output gradient to the end of the backward pass. Nodes use the
+/// stream, in backward order, until these gradients take too much memory: large ones fill a device anyway.
+/// A first layer does not: it computes no input gradient meanwhile, and on the compute stream its weight
 /// gradient overlaps with the next layer's.
 void chooseSideStream(ProgramGraph& graph, Context& context) {
   constexpr std::size_t kMostBytes = std::size_t{32} << 20;
@@ -96,7 +96,7 @@ Tensor placeGradients(ProgramGraph& graph, Device device) {
   for (std::size_t v = 0; v < values.size(); ++v)
     lifetimes.set(v, use(v, forGood, v < graph.inputs ? forGood : 0));
   for (const std::size_t output : graph.outputs) begins(output, 0);
-  std::vector<std::pair<ProgramInput*, std::size_t>> scratches;  // and its index in `lifetimes`
+  std::vector<std::pair<ProgramInput*, std::size_t>> scratches;  // input, index in `lifetimes`
   for (std::size_t i = nodes.size(); i-- > 0;) {
     ProgramNode& node = nodes[i];
     const int now = count - static_cast<int>(i);
@@ -123,7 +123,7 @@ void bindNodes(ProgramGraph& graph, bool training) {
     for (auto& input : node.inputs) {
       const ProgramValue& value = graph.values[input.value];
       node.x.push_back(value.value);
-      if (training && node.passesGradient())  // its gradient is the output's
+      if (training && node.passesGradient())  // the input's gradient is the output's
         input.scratch = viewOf(value, graph.values[node.output].gradient, 0);
     }
     if (!node.passesGradient()) node.gradX.resize(node.inputs.size());

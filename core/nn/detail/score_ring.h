@@ -10,10 +10,10 @@
 
 namespace muster::detail {
 
-/// The scores of the last steps by number, for tickets. Allocates nothing.
+/// Scores of recent steps by step number, for tickets. Allocates nothing.
 class ScoreRing {
  public:
-  /// Number of steps that are kept.
+  /// Number of steps kept.
   static constexpr std::size_t kSteps = 64;
 
   /// Numbers start at 1.

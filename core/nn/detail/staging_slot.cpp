@@ -10,7 +10,7 @@
 namespace muster::detail {
 namespace {
 
-constexpr std::int64_t kPosition = 2;  // numbers before the update's
+constexpr std::int64_t kPosition = 2;  // number of position values, which precede the update's numbers
 constexpr auto kNumbers = kPosition + static_cast<std::int64_t>(kUpdateNumbers);
 constexpr auto kLoss = static_cast<std::int64_t>(kLossNumbers);
 
@@ -28,7 +28,7 @@ bool sameForms(const std::vector<NamedTensor>& a, const std::vector<NamedTensor>
   });
 }
 
-/// A GPU kernel would read out of bounds without an error.
+/// Checks row indices: a GPU kernel would read out of bounds without an error.
 void requireRows(const NamedTensor& named) {
   const std::int64_t count = named.source->onCpu().shape()[0];
   for (const std::int64_t row : named.value.span<std::int64_t>())
@@ -37,7 +37,7 @@ void requireRows(const NamedTensor& named) {
                                         named.source->onCpu().toString()));
 }
 
-/// Number of rows that the batch names in all its lists.
+/// Total number of row indices in the batch's lists.
 std::int64_t rowsNamed(const Batch& batch) {
   std::int64_t rows = 0;
   for (const auto* list : {&batch.features, &batch.labels, &batch.masks})

@@ -34,7 +34,7 @@ class StagingSlot {
   /// Enqueues one copy of the step's numbers and the batch's lists of rows, then gathers these rows of the
   /// resident data set. May be recorded.
   void fetch();
-  /// As `fetch`, for a batch without a step. Must not be recorded.
+  /// Like `fetch`, for a batch without a step. Must not be recorded.
   void fetchAlone();
   /// On the device: int64 [2], see `StepInfo::position`.
   const Tensor& position() const { return position_; }
@@ -65,8 +65,8 @@ class StagingSlot {
 
   Context& context_;
   Batch pinned_;
-  // [features, then labels, then masks] the resident tensors that rows index. Weak: a recording does not keep
-  // a data set on the device after its last owner is gone.
+  // [features, then labels, then masks] the resident tensors that rows index. Weak: a recording must not keep
+  // a data set on the device after its owners release it.
   std::vector<std::weak_ptr<const ResidentTensor>> sources_;
   Batch onDevice_;  // gathered
   struct Gathering {

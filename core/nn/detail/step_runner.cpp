@@ -44,7 +44,8 @@ void StepRunner::run(std::uint64_t number, StepWork work) {
   const bool first = !ranOnce_[static_cast<std::size_t>(work)], inOrder = insideSideStreamScope();
   if (inOrder || (!graph && (first || !recordable_ || !record(place, work)))) {
     runCallByCall(place, work);
-    // Not after a step in order: the side stream's handles would meet their first work in a recording.
+    // A step in order does not count: it leaves the side stream's handles unused, and a recording must not be
+    // their first use.
     if (!inOrder) ranOnce_[static_cast<std::size_t>(work)] = true;
     if (first)
       count(&StepCounts::first, firstOfProcess);
@@ -77,7 +78,7 @@ void StepRunner::runCallByCall(Place& place, StepWork work) {
   }
 }
 
-/// A step may have been enqueued in part; it must not read the slot when the slot is reused.
+/// Waits for a partly enqueued step, which must not read the slot after the slot is reused.
 void StepRunner::waitAfterFailure() noexcept {
   try {
     context_.synchronize();
@@ -86,7 +87,7 @@ void StepRunner::waitAfterFailure() noexcept {
   }
 }
 
-/// @return whether the step could be recorded; if not, all later steps are run call by call.
+/// @return whether the step was recorded; if not, all later steps run call by call.
 bool StepRunner::record(Place& place, StepWork work) {
   const auto refuse = [this](const Error& error) {
     warnOnce(fmt::format("network: steps cannot be recorded on {} and are run call by call: {}",

@@ -14,15 +14,15 @@ namespace muster::detail {
 /// What a step does.
 enum class StepWork { Gradient, Update };  // Update includes the gradient
 
-/// How many steps ran in which way.
+/// Number of steps by how they ran.
 struct StepCounts {
   std::int64_t launched = 0;    ///< as graphs
-  std::int64_t unrecorded = 0;  ///< call by call, where a graph should have been launched
-  std::int64_t first = 0;       ///< call by call, the first of a runner's kind of work
+  std::int64_t unrecorded = 0;  ///< call by call, although a graph was expected
+  std::int64_t first = 0;       ///< call by call, as a runner's first step of a kind of work
 
   std::int64_t all() const { return launched + unrecorded + first; }
-  /// Whether graphs do what they are for: none was missing, and at least nine steps in ten were launched.
-  /// Runners that are made anew again and again miss none, and launch none.
+  /// Whether graphs are used: none was missing, and at least nine steps in ten were launched as a graph. (If
+  /// every step creates a new runner, no graph is missing and none is launched.)
   bool recorded() const { return unrecorded == 0 && launched > 0 && 10 * launched >= 9 * all(); }
   friend StepCounts operator-(const StepCounts& a, const StepCounts& b) {
     return {a.launched - b.launched, a.unrecorded - b.unrecorded, a.first - b.first};
@@ -32,8 +32,8 @@ struct StepCounts {
 /// Runs the steps of one program with batches of one form. Two staging slots take turns: while one step runs,
 /// the batch of the next is copied. The first step of each kind of work is run call by call, so that
 /// libraries load and choose algorithms. A slot records its next step of that kind as a graph and launches
-/// the graph from then on. A step inside another `SideStreamScope` runs call by call, too: all its work is in
-/// order, so it is not what would be recorded. One thread at a time.
+/// the graph from then on. A step inside another `SideStreamScope` also runs call by call: it does not use
+/// the side stream, so a recording would differ from other steps. One thread at a time.
 class StepRunner {
  public:
   static constexpr std::size_t kSlots = 2;
@@ -46,7 +46,7 @@ class StepRunner {
   using Record = std::function<Graph(Context&, std::function<void()> work)>;
 
   /// @param recordable  false: every step is run call by call.
-  /// @param recorder    for tests: what records a step.
+  /// @param recorder    records a step; replaced by tests.
   StepRunner(
       const Batch& like, std::size_t outputs, bool recordable, Enqueue enqueue, Finished finished,
       Context& context, Record recorder = [](Context& where, std::function<void()> work) {
@@ -74,8 +74,8 @@ class StepRunner {
   void finish();
 
   StepCounts counts() const { return counts_; }
-  /// Those of all runners since the process began. Thread-safe. For reports: a ParallelWrapper's replicas are
-  /// out of reach.
+  /// The sum over all runners since the process began, for reports: a ParallelWrapper's replicas are not
+  /// accessible. Thread-safe.
   static StepCounts countsOfProcess();
 
  private:

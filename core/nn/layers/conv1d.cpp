@@ -56,7 +56,7 @@ class Conv1dProgram final : public ModuleProgram {
   bool readsGradientLate() const override { return images_->readsGradientLate(); }
   BackwardReads backwardReads() const override {
     auto reads = images_->backwardReads();
-    if (padded_.defined()) reads.input = false;  // a copy exists
+    if (padded_.defined()) reads.input = false;  // the backward pass reads the padded copy
     return reads;
   }
 

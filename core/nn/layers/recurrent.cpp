@@ -45,7 +45,7 @@ Shape outputOf(const T& layer, const Shape& input) {
 template <typename T>
 std::vector<ParameterSpec> weightSpecs(const T& layer, RecurrentCell cell, const Shape& input) {
   const std::int64_t rows = gatesOf(cell) * layer.units;
-  // The fan-out of one gate.
+  // The fan-out is that of one gate.
   return {{.name = "weight",
            .shape = {rows, input[1]},
            .init = layer.init,

@@ -60,7 +60,7 @@ class SelfAttentionProgram final : public ModuleProgram {
 
  private:
   Tensor zeros(const Shape& shape) const { return Tensor::zeros(shape, DType::Float32, context_.device()); }
-  /// The input of the last forward pass, with its padding zeroed.
+  /// The last forward pass's input with zeroed padding.
   const Tensor& realOf(const Tensor& x, const Tensor& mask) const { return mask.defined() ? real_ : x; }
   Tensor rowsOf(const Tensor& tensor) const { return tensor.reshape({rows_, tensor.shape()[2]}); }
 

@@ -9,7 +9,7 @@ class Builder {
  public:
   explicit Builder(const Resnet18Options& options) : options_(options) {}
 
-  /// A square convolution of size `kernel`, and its normalisation.
+  /// A convolution with a square kernel, and its normalisation.
   std::string convolution(const std::string& name, const std::string& input, std::int64_t channels,
                           std::int64_t kernel, std::int64_t stride, Activation activation) {
     const auto made = graph.add(name,

@@ -7,8 +7,8 @@
 #include "muster/core/base/error.h"
 #include "muster/core/ops/detail/extents.h"
 
-// Checks shared by convolutions and transposed ones, as layers and as planned sizes. `name` begins the
-// message.
+// Checks shared by convolutions and transposed convolutions, for layers and for planned sizes. Messages begin
+// with `name`.
 
 namespace muster::detail {
 

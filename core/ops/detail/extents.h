@@ -9,8 +9,8 @@
 
 namespace muster::detail {
 
-/// The largest size or option of a window, on any axis: more than any image has. Products of two such numbers
-/// and sums of those do not overflow.
+/// The largest size or window option on any axis, larger than in any image. Products of two such numbers, and
+/// sums of such products, do not overflow.
 inline constexpr std::int64_t kMostExtent = (std::int64_t{1} << 31) - 1;
 
 /// Checks sizes, kernels, strides, dilations, paddings or scales. @throws InvalidArgument naming the largest.

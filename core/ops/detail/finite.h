@@ -9,8 +9,8 @@
 
 namespace muster::detail {
 
-/// Integers of the size of T: the bits of numbers without their sign are ordered by magnitude, with infinity
-/// and NaN above all others. Signed, since all instruction sets compare these.
+/// Integers of the size of T. Without the sign bit, the bits of numbers are ordered by magnitude; infinity
+/// and NaN come last. Signed, because all instruction sets compare signed integers.
 template <std::floating_point T>
 using MagnitudeBits = std::conditional_t<sizeof(T) == 4, std::int32_t, std::int64_t>;
 
@@ -19,7 +19,7 @@ template <std::floating_point T>
   return std::bit_cast<MagnitudeBits<T>>(x) & std::numeric_limits<MagnitudeBits<T>>::max();
 }
 
-/// Whether numbers up to such a magnitude are finite.
+/// Whether numbers up to this magnitude are finite.
 template <std::floating_point T>
 bool isFinite(MagnitudeBits<T> largest) {
   return largest < std::bit_cast<MagnitudeBits<T>>(std::numeric_limits<T>::infinity());

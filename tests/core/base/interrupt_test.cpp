@@ -7,8 +7,8 @@
 
 #include "tests/support/child_process.h"
 
-/// The second signal leaves the thread of an Interrupt running, which ThreadSanitizer would turn into an exit
-/// status of its own.
+/// The second signal exits while an Interrupt's thread is running, for which ThreadSanitizer would change the
+/// exit status.
 extern "C" const char* __tsan_default_options();
 extern "C" const char* __tsan_default_options() {
   return "report_thread_leaks=0";

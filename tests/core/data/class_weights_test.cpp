@@ -111,12 +111,12 @@ TEST_CASE("the loss is the weighted mean of the examples' losses") {
   data.reset(0);
   Batch weighted;
   REQUIRE(nextBatch(data, weighted));
-  // Both add up in float64 what float32 logits give; a row's own loss may be rounded otherwise in a batch.
+  // Both sum losses of float32 logits in float64; a row's loss may be rounded differently in a batch.
   CHECK(std::abs(static_cast<Model&>(network).score(weighted) - sum / weight) <= roundings(8, largest));
 }
 
 TEST_CASE("workers are merged by their sums of weights: W equal one on the joined batch, bit for bit") {
-  // All numbers are small multiples of a power of 2, and each batch weighs 4: nothing is rounded.
+  // All numbers are small multiples of a power of 2, and each batch has weight 4, so there is no rounding.
   const auto configuration = [] {
     return MultiLayerConfiguration{
         .updater = Sgd{.learningRate = 0.5},

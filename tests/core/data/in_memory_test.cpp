@@ -28,7 +28,7 @@ struct Data {
   Tensor features, labels;
 };
 
-/// The classes of an epoch, batch by batch; checks that features and labels belong together.
+/// The classes of an epoch by batch; checks that features and labels match.
 std::vector<std::vector<std::int64_t>> epochOf(DataSetIterator& iterator, std::int64_t epoch) {
   std::vector<std::vector<std::int64_t>> batches;
   Batch batch;

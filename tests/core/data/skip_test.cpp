@@ -1,4 +1,4 @@
-// What a resumed training does with an iterator: go to an epoch, and skip what is trained of it.
+// Tests what a resumed training does with an iterator: go to an epoch and skip its trained batches.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -95,7 +95,7 @@ std::vector<Source> sources() {
       {"the default", list}};
 }
 
-/// The bytes of the batches that are left of the epoch.
+/// The bytes of the epoch's remaining batches.
 std::vector<std::string> rest(DataSetIterator& data) {
   std::vector<std::string> all;
   for (Batch batch; data.next(batch);) {

@@ -8,7 +8,7 @@
 namespace muster {
 namespace {
 
-/// A machine with GPUs that cannot be used, but for those with "" instead of a reason.
+/// A machine with one GPU per reason why it cannot be used; "": usable.
 MachineGpus machineWith(std::vector<std::string> reasons) {
   MachineGpus machine;
   machine.whyNone = "this build has no CUDA";

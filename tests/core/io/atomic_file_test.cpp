@@ -68,7 +68,7 @@ TEST_CASE("what a killed process has left is removed by the next writer; files s
   CHECK(readFile(directory / "a.txt") == "y");
   removeAbandonedTemporaries(directory.path(), "b");
   CHECK(directory.names() == Names{".a.txt.1.tmp", ".a.txt.notes.tmp", "a.txt"});
-  removeAbandonedTemporaries(directory / "missing", "b");  // as good as empty
+  removeAbandonedTemporaries(directory / "missing", "b");  // treated like an empty directory
 }
 
 TEST_CASE("two writers of one path do not interfere") {
@@ -137,7 +137,7 @@ TEST_CASE("read-only directories and files are refused") {
     ::chmod(directory.path().c_str(), directoryMode);
     ::chmod(path.c_str(), fileMode);
     const std::string text = test::inChild([&]() -> std::string {
-      // Root may write everywhere, so the attempt is made as a user who may not.
+      // Root may write everywhere, so try as an unprivileged user.
       if (::geteuid() == 0 && ::seteuid(65534) != 0) return "cannot become another user";
       return thrown<FileError>([&] { writeFileAtomically(path, "new"); });
     });

@@ -58,7 +58,7 @@ std::unique_ptr<MultiLayerNetwork> trained(MultiLayerConfiguration configuration
   return network;
 }
 
-/// Whether all that is saved is the same, bit for bit.
+/// Whether the saved state is the same, bit for bit.
 bool sameState(Model& a, Model& b) {
   const auto left = a.state(), right = b.state();
   if (left.size() != right.size()) return false;
@@ -100,7 +100,7 @@ const std::vector<Expected> kParameters{{"conv1.weight", {2, 1, 3, 3}}, {"conv1.
                                         {"dense1.weight", {4, 8}},      {"dense1.bias", {4}},
                                         {"output.weight", {3, 4}},      {"output.bias", {3}}};
 
-/// What the file of `network` must hold by the description of the format, for read_model.py.
+/// The expected content of the file of `network` according to the format's description, for read_model.py.
 std::string expectedFor(MultiLayerNetwork& network) {
   std::string text = fmt::format("counters.iteration|I64||{}\ncounters.epoch|I64||{}\n", network.iteration(),
                                  network.epoch());
@@ -116,7 +116,7 @@ std::string expectedFor(MultiLayerNetwork& network) {
   return text;
 }
 
-/// What `load` says of the file of a trained network after `change`.
+/// The error of `load` for a trained network's file after `change`.
 std::string problemAfter(const std::function<void(Safetensors&)>& change) {
   TemporaryDirectory directory;
   const auto path = directory / "m.safetensors";
@@ -148,7 +148,7 @@ struct WithStatistics {
   void validate() const {}
 };
 
-/// A layer with a field that is called as one of the settings of all layers.
+/// A layer with a field that has the name of a common layer setting.
 struct WithFrozen {
   static constexpr std::string_view kType = "test-with-frozen";
   std::string name = {};
@@ -311,7 +311,7 @@ TEST_CASE("a file that describes more than it holds is refused before memory is 
   CHECK(thrown<FileError>([&] { MultiLayerNetwork::load(path); }) == problem);
   MultiLayerConfiguration open = smallConvnet(std::int64_t{1} << 50);
   open.inputShape = {};
-  MultiLayerNetwork network(open);  // the file gives its input's shape
+  MultiLayerNetwork network(open);  // the file contains its input's shape
   CHECK(thrown<FileError>([&] { loadState(network, path); }) == problem);
 }
 
@@ -377,7 +377,7 @@ TEST_CASE("loadState resumes a network of the same architecture") {
   CHECK(sameState(*network, fresh));
 
   MultiLayerConfiguration open = smallConvnet();
-  open.inputShape = {};  // the file knows it
+  open.inputShape = {};  // the file contains the shape
   MultiLayerNetwork undecided(open);
   loadState(undecided, path);
   CHECK(sameState(*network, undecided));

@@ -21,7 +21,7 @@ namespace {
 
 using Lasting = FailingAllocations::Lasting;
 
-/// Where files are in memory: there are thousands of calls of fsync.
+/// A directory in memory, because there are thousands of calls of fsync.
 const Environment kDirectory("TMPDIR", std::filesystem::exists("/dev/shm") ? "/dev/shm" : "/tmp");
 
 std::unique_ptr<MultiLayerNetwork> network(std::uint64_t seed) {
@@ -45,7 +45,8 @@ ListIterator smallData() {
   return ListIterator(std::move(batches));
 }
 
-/// Calls `work` with the n-th allocation failing, for all n, and what follows it, too; then `check(failed)`.
+/// For all n, calls `work` with the n-th allocation failing, once alone and once with all later ones; then
+/// `check(failed)`.
 template <typename Prepare, typename Work, typename Check>
 void forEachAllocation(Prepare prepare, Work work, Check check) {
   for (const auto lasting : {Lasting::No, Lasting::Yes}) {

@@ -46,7 +46,7 @@ TEST_CASE("a full disk and a read-only file are found out, and what was there st
         path.string() + ": could not be written: File too large");
   ::chmod(path.c_str(), 0444);
   ::chmod(directory.path().c_str(), 0777);
-  // Root may write everywhere, so the attempt is made as a user who may not.
+  // Root may write everywhere, so try as an unprivileged user.
   CHECK(refusedIn([] { return ::geteuid() != 0 || ::seteuid(65534) == 0; }) ==
         path.string() + ": cannot be written: Permission denied");
   CHECK(test::readFile(path) == "mine");

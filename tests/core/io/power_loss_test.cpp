@@ -1,8 +1,7 @@
-// The power goes at any moment of a training that writes checkpoints. There is no device mapper to cut a real
-// disk with, so this simulates one: the calls that change files are recorded while the training runs, and for
-// every prefix of them all images that a disk may then hold are made. A disk keeps for certain only what was
-// synchronised: of the bytes of a file without fsync() any part may be there, and of changes of a directory
-// since its last fsync() any subset, also out of order.
+// Power loss at any moment of a training that writes checkpoints. Simulates a disk: records the calls that
+// change files while the training runs, and for every prefix of the calls generates all images that a disk
+// may then hold. A disk only guarantees synchronised data: of a file's bytes without fsync() any part may be
+// on the disk, and of a directory's changes since its last fsync() any subset, also out of order.
 #include <dlfcn.h>
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -118,7 +117,7 @@ Function real(const char* name) {
 
 }  // namespace
 
-// The calls of AtomicFile and std::filesystem come here first.
+// These functions intercept the calls of AtomicFile and std::filesystem.
 extern "C" {
 int open(const char* path, int flags, ...) {
   std::va_list arguments;
@@ -134,7 +133,7 @@ ssize_t write(int descriptor, const void* bytes, size_t count) {
   recorder().wrote(descriptor, bytes, written);
   return written;
 }
-int fsync(int descriptor) {  // not carried out: what matters is when it is called
+int fsync(int descriptor) {  // not executed: only the time of the call matters
   recorder().synced(descriptor);
   return 0;
 }
@@ -163,7 +162,7 @@ namespace {
 
 using Image = std::map<std::string, std::string>;  // name -> bytes
 
-/// What a disk may hold after the first `cut` calls.
+/// The possible contents of a disk after the first `cut` calls.
 class Disk {
  public:
   Disk(const std::vector<Recorded>& calls, std::size_t cut) {
@@ -208,7 +207,7 @@ class Disk {
         pending_.clear();
         return;
       case Call::Rename:
-        // Which file it is, also where its creation is lost.
+        // Keep the file's number, even if its creation is lost.
         pending_.push_back(one);
         pending_.back().file = latest_[one.name];
         latest_[one.to] = latest_[one.name];
@@ -264,10 +263,10 @@ struct Result {
 Result replay(const std::vector<Recorded>& calls) {
   Result result;
   const TemporaryDirectory directory;
-  const LogLines quiet;  // files that are passed over are told
+  const LogLines quiet;  // collects warnings about skipped files
   std::set<Image> seen;
   for (std::size_t cut = 0; cut <= calls.size(); ++cut) {
-    // A checkpoint is there for good once its directory was synchronised after its renaming.
+    // A checkpoint is durable once its directory was synchronised after the renaming.
     std::size_t certain = 0, renamed = 0;
     for (std::size_t i = 0; i < cut; ++i) {
       if (calls[i].call == Call::Rename) ++renamed;
@@ -276,7 +275,7 @@ Result replay(const std::vector<Recorded>& calls) {
     const auto all = finished(calls, calls.size());
     Disk(calls, cut).eachImage([&](const Image& image) {
       Image marked = image;
-      marked["certain"] = std::to_string(certain);  // the same image may have to hold more
+      marked["certain"] = std::to_string(certain);  // the same image may need a newer checkpoint
       if (!seen.insert(marked).second) return;
       ++result.images;
       std::filesystem::remove_all(directory.path() / "image");
@@ -288,9 +287,9 @@ Result replay(const std::vector<Recorded>& calls) {
       try {
         newest = newestCheckpoint(directory.path() / "image", "checkpoint");
         good = certain == 0 && !newest;
-      } catch (const FileError&) {  // all are broken
+      } catch (const FileError&) {  // all checkpoints are broken
       }
-      // The last that was finished, or one that was begun after it.
+      // Expect the last finished checkpoint, or one that was begun after it.
       for (std::size_t c = certain == 0 ? 0 : certain - 1; newest && c < all.size(); ++c)
         good = good || (newest->filename() == all[c].first && readFile(*newest) == all[c].second);
       if (good && newest) MultiLayerNetwork::load(*newest);
@@ -331,9 +330,9 @@ TEST_CASE("when the power goes, the last finished checkpoint is there, or the on
     MESSAGE(calls.size(), " calls, ", result.images, " images, ", result.lost, " without their checkpoint");
     CHECK(result.images > 50);
     CHECK(result.lost == 0);
-    // Without one of the two kinds of fsync() a checkpoint would be lost: the images can tell.
+    // Checks that the simulation detects a lost checkpoint if one of the two kinds of fsync() is missing.
     for (const Call missing : {Call::SyncFile, Call::SyncDirectory}) {
-      if (missing == Call::SyncDirectory && keepLast > 1) continue;  // the one before is still there
+      if (missing == Call::SyncDirectory && keepLast > 1) continue;  // the previous checkpoint still exists
       auto unsafe = calls;
       if (missing == Call::SyncFile) {
         std::erase_if(unsafe, [](const Recorded& one) { return one.call == Call::SyncFile; });

@@ -17,7 +17,7 @@ using test::TemporaryDirectory;
 using test::thrown;
 using test::writeFile;
 
-/// A file made by hand: the header as given, its length before it.
+/// A hand-made file: the header's length, the given header, the data.
 std::string fileOf(const std::string& header, const std::string& data) {
   std::string length(8, '\0');
   for (int i = 0; i < 8; ++i) length[i] = static_cast<char>(header.size() >> (8 * i));

@@ -33,7 +33,7 @@ WeightOptions namesInTorch() {
   return {.layers = {{"conv", "features.0"}, {"norm", "features.1"}, {"head", "classifier"}}};
 }
 
-/// The file that PyTorch would write for such a network, of random numbers.
+/// The file that PyTorch would write for such a network, with random numbers.
 Safetensors torchFile() {
   Safetensors file;
   const RandomStream random(3, "weights");
@@ -66,7 +66,7 @@ bool same(const Tensor& a, const Tensor& b) {
   return a.shape() == b.shape() && std::ranges::equal(a.span<float>(), b.span<float>());
 }
 
-/// What PyTorch's modules compute in evaluation, for one image [1, 4, 4], in float64.
+/// Output of PyTorch's modules in evaluation mode for one image [1, 4, 4], in float64.
 std::vector<double> outputInTorch(const Safetensors& file, const Tensor& image) {
   const auto at = [&](const char* name, std::int64_t i) { return double{file.find(name)->data<float>()[i]}; };
   std::vector<double> normed;

@@ -30,7 +30,7 @@ ToyIterator batches(int count = 11) {
   return ToyIterator(randomBatches(5, count, 4, kWidth, /*ragged=*/true), kWidth);
 }
 
-/// Trains with a strategy, or without by the model itself.
+/// Trains with a strategy, or without one by Model::fit.
 template <typename T>
 void train(Model& model, const T& strategy, const Listeners& listeners, std::int64_t epochs) {
   auto data = batches();
@@ -49,7 +49,7 @@ std::vector<float> parametersOf(MergedModelAverage& average) {
   return dynamic_cast<ToyModel&>(average.model()).parameters();
 }
 
-/// On the value 1 with SGD that goes half the way: p = 1 - 2^-n after n steps.
+/// Trains on the value 1 with SGD that moves halfway: p = 1 - 2^-n after n steps.
 std::vector<float> averageOfHalves(const MergedModelAverageOptions& options, int steps) {
   ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}});
   auto data = ToyIterator::ofValues(std::vector<float>(static_cast<std::size_t>(steps), 1));
@@ -137,7 +137,8 @@ TEST_CASE("what the model holds is continued with the same bits, wherever the li
       const MergedModelAverageOptions options{.decay = 0.9, .every = every};
       auto whole = toy(), resumed = toy();
       const auto reference = averageOf(options);
-      // As a checkpoint at the end of the second epoch, before or after the average has seen the last merge.
+      // Simulates a checkpoint at the end of the second epoch, before or after the average has seen the last
+      // merge.
       const auto copying = std::make_shared<RecordingListener>(
           ListenerScope::Merged, [&](const RecordedCall& call, Trainer& trainer) {
             if (call.event == "merge" && trainer.model().iteration() == 8) resumed.copyStateFrom(whole);

@@ -1,4 +1,4 @@
-// The last lines of a terminal, on pseudo-terminals as a program has them.
+// Tests the last lines of a terminal on pseudo-terminals.
 #include "muster/core/listeners/terminal_bar.h"
 
 #include <doctest/doctest.h>
@@ -20,7 +20,7 @@
 namespace muster {
 namespace {
 
-/// Standard error is another file while this lives.
+/// Redirects standard error during its lifetime.
 class StandardError {
  public:
   explicit StandardError(int descriptor) : before_(::dup(STDERR_FILENO)) {
@@ -84,7 +84,7 @@ TEST_CASE("whatever the window's width becomes, no piece of an older drawing sta
   logInfo("log");
   screen.write(terminal.take());
   CHECK(screen.lines.front() == "go");
-  CHECK(screen.lines.back() == std::string(9, 'd'));  // of 13: it is not drawn anew yet
+  CHECK(screen.lines.back() == std::string(9, 'd'));  // of 13: not redrawn yet
   screen.resize(60);
   terminal.resize(60, 20);
   bar->print("done");

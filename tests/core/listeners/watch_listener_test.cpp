@@ -17,7 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// A training of two workers on a clock and in a window that the test sets.
+/// A training of two workers with a clock and a window set by the test.
 struct Watched {
   test::EchoModel model;
   test::FakeTrainer trainer{model};
@@ -48,7 +48,7 @@ struct Watched {
     listener.onEpochStart({.trainer = trainer});
   }
 
-  /// A second in which both workers take a step of 100 examples; worker 1 is slower.
+  /// Simulates a second in which both workers take a step of 100 examples; worker 1 is slower.
   void second(WatchListener& listener, Listener& workers, int number, double score) {
     clock += 1s;
     for (auto& worker : trainer.times) {

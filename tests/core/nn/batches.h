@@ -34,8 +34,8 @@ inline Batch targetBatch(const Shape& example, std::int64_t examples, std::int64
   return batch;
 }
 
-/// Sequences [T, F] with a class at each step; where `masked`, padded: of the first example nothing is real,
-/// of the second all, and of the others as many steps as the dice say, but the first step.
+/// Sequences [T, F] with a class at each step. If `masked`: the first example is all padding, the second has
+/// none, and the others have a random number of steps, at least the first one.
 inline Batch sequenceBatch(const Shape& example, std::int64_t examples, std::int64_t classes,
                            std::uint64_t seed, bool masked) {
   Batch batch = classBatch(example, examples, 1, seed);
@@ -56,7 +56,7 @@ inline Batch sequenceBatch(const Shape& example, std::int64_t examples, std::int
   return batch;
 }
 
-/// Examples [begin, end) of a batch, as another batch of the same epoch; looks at the same memory.
+/// Examples [begin, end) of a batch, as another batch of the same epoch that views the same memory.
 inline Batch partOf(const Batch& whole, std::int64_t begin, std::int64_t end) {
   Batch part = whole;
   for (auto* tensors : {&part.features, &part.labels, &part.masks})

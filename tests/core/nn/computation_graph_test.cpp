@@ -47,7 +47,7 @@ ComputationGraphConfiguration residual() {
   return graph;
 }
 
-/// Two inputs, two outputs with losses of their own, a value that is both an output and read on, and one that
+/// Two inputs, two outputs with their own losses, an output that another vertex also reads, and a value that
 /// a vertex reads twice.
 ComputationGraphConfiguration twoTasks() {
   ComputationGraphConfiguration graph{

@@ -13,8 +13,8 @@
 #include "tests/support/state_bits.h"
 #include "tests/support/temporary_directory.h"
 
-// Convolutions and their relatives as layers: values, shapes, parameters, refusals. Their gradients in a
-// network are in gradient_test.
+// Layers like convolutions: values, shapes, parameters, errors. gradient_test checks their gradients in a
+// network.
 
 namespace muster {
 namespace {
@@ -27,7 +27,7 @@ struct Golden {
 
 #include "tests/core/nn/convolution_golden.inc"
 
-/// As convolution_golden.py makes them.
+/// The values of convolution_golden.py.
 Tensor values(const Shape& shape, std::int64_t a, std::int64_t b, std::int64_t m) {
   Tensor tensor = Tensor::empty(shape);
   for (std::int64_t i = 0; i < tensor.elements(); ++i)
@@ -35,7 +35,7 @@ Tensor values(const Shape& shape, std::int64_t a, std::int64_t b, std::int64_t m
   return tensor;
 }
 
-/// Runs a layer forward and backward on what the golden values were made from, offered in `layout`.
+/// Runs a layer forward and backward on the golden script's inputs, offered in `layout`.
 template <LayerOptions T>
 void check(std::string_view name, const T& layer, const Shape& input, Layout layout) {
   CAPTURE(name);

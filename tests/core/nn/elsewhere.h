@@ -11,8 +11,8 @@
 
 namespace muster::test {
 
-/// A layer as OnDevice runs it, in a context that the test gives: on the CPU, too, where a network would
-/// otherwise compile the layer as it is. `other` outlives the network.
+/// A layer that OnDevice runs in the test's context, even on the CPU, for which a network would compile the
+/// layer directly. `other` must outlive the network.
 template <LayerOptions T>
 struct Elsewhere {
   static constexpr std::string_view kType = "elsewhere";

@@ -27,8 +27,8 @@
 #include "tests/support/temporary_directory.h"
 #include "tests/support/thrown.h"
 
-// Steps that are enqueued and recorded, as on a GPU. On request the CPU does the same, with the bits of steps
-// that are computed at once.
+// Enqueued and recorded steps, as on a GPU. On request the CPU does the same, with the same bits as steps
+// that are computed immediately.
 
 using namespace muster;
 
@@ -46,7 +46,7 @@ MultiLayerConfiguration images(Updater updater = Adam{.learningRate = 0.01}) {
                      Output{.classes = 3}}};
 }
 
-/// Weights of examples, as another form of the same batch.
+/// The same batch with example weights.
 Batch weighted(Batch batch) {
   Tensor& mask = Batch::ensure(batch.masks, "labels", {batch.examples()});
   for (std::int64_t i = 0; i < batch.examples(); ++i)
@@ -54,7 +54,7 @@ Batch weighted(Batch batch) {
   return batch;
 }
 
-/// Bytes instead of numbers.
+/// The same batch with byte features.
 Batch asBytes(Batch batch) {
   const Tensor numbers = batch.features[0].value;
   Tensor& bytes = Batch::ensureOnly(batch.features, "bytes", numbers.shape(), DType::UInt8);
@@ -63,7 +63,7 @@ Batch asBytes(Batch batch) {
   return batch;
 }
 
-/// Batches of several sizes and forms, in an order in which each comes again.
+/// Batches of several sizes and forms, each of which recurs.
 std::vector<Batch> mixture(std::int64_t count) {
   std::vector<Batch> batches;
   for (std::int64_t i = 0; i < count; ++i) {
@@ -86,7 +86,7 @@ std::vector<double> scoresOf(Network& network, const std::vector<Batch>& batches
   return scores;
 }
 
-/// Of all but the gradients.
+/// Compares all state except the gradients.
 bool sameState(Network& a, Network& b) {
   const auto mine = a.state(), theirs = b.state();
   for (std::size_t i = 0; i < mine.size(); ++i)
@@ -96,7 +96,7 @@ bool sameState(Network& a, Network& b) {
   return true;
 }
 
-/// A network like `network` trained both ways on the CPU.
+/// Trains on the CPU with immediate and with enqueued steps, and compares both.
 template <typename T, typename Configuration>
 void checkBothWays(const Configuration& configuration, const std::vector<Batch>& batches, bool recordable) {
   T atOnce(configuration), enqueued(configuration);
@@ -114,7 +114,7 @@ void checkBothWays(const Configuration& configuration, const std::vector<Batch>&
       test::sameBits(enqueued.block(BlockKind::Gradients).values, atOnce.block(BlockKind::Gradients).values));
 }
 
-/// y = 2 x; does not say that it can be recorded.
+/// y = 2 x; does not declare that it can be recorded.
 struct Twice {
   static constexpr std::string_view kType = "twice";
   std::string name = {};
@@ -138,7 +138,7 @@ struct Twice {
   static inline double weight = 0;
 };
 
-/// y = x; says that it can be recorded, and allocates in its backward pass.
+/// y = x; declares that it can be recorded, but allocates in its backward pass.
 struct Allocating {
   static constexpr std::string_view kType = "allocating";
   std::string name = {};
@@ -249,7 +249,7 @@ TEST_CASE_TEMPLATE("a layer that allocates ends a recording in its middle: steps
   };
   const test::LogLines lines;
   const auto broken = train(true);
-  // Each form of batch has tried once, and told of it; nothing else failed with it.
+  // Each form of batch has tried to record once and logged the failure; nothing else failed.
   for (const auto& line : lines.all())
     if (line.starts_with("warning: "))
       CHECK_MESSAGE(line.find("run call by call: layer allocating: ") != std::string::npos, line);
@@ -334,7 +334,7 @@ TEST_CASE("programs and forms of batches are kept in small numbers; tickets outl
   detail::NetworkProbe::setEnqueuedSteps(model, true);
   std::vector<StepTicket> tickets;
   std::vector<double> expected;
-  // Twelve batch sizes, and five forms of one of them: more than are kept, several times.
+  // Twelve batch sizes, and five forms of one of them: several times more than are kept.
   std::vector<Batch> batches;
   for (std::int64_t i = 0; i < 12; ++i) batches.push_back(test::classBatch({1, 8, 8}, 2 + i, 3, 1));
   for (int i = 0; i < 5; ++i) {
@@ -430,7 +430,7 @@ TEST_CASE_TEMPLATE("a gradient that is not finite behind a finite score reaches 
     CHECK(std::isfinite(model.step(batch).wait().score));
     CHECK(refused() == 0);
     CHECK_FALSE(sameState(model, before));
-    // A mask decides the weight, which is not known beforehand then.
+    // With a mask, the weight is not known beforehand.
     CHECK_FALSE(model.step(weighted(batch)).weight());
   }
 }
@@ -472,7 +472,7 @@ TEST_CASE_TEMPLATE("a mask that cannot be reaches neither parameters nor the upd
 
 TEST_CASE_TEMPLATE("a label out of range is reported when the score is read", Where, MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
-  if (Where::device().isCpu()) return;  // there it is found when the step is enqueued
+  if (Where::device().isCpu()) return;  // the CPU finds it when the step is enqueued
   Context context(Where::device(), Where::options());
   MultiLayerNetwork model(images(), context);
   model.init();
@@ -489,7 +489,7 @@ TEST_CASE_TEMPLATE("training a few steps agrees with the CPU and has the same bi
   Context context(Where::device(), Where::options());
   MultiLayerNetwork onCpu(images()), first(images(), context), second(images(), context);
   for (auto* model : {&onCpu, &first, &second}) model->init();
-  CHECK(sameState(onCpu, first));  // drawn by the same numbers
+  CHECK(sameState(onCpu, first));  // drawn from the same random numbers
   const auto batches = mixture(16);
   const auto expected = scoresOf(onCpu, batches), scores = scoresOf(first, batches);
   for (std::size_t i = 0; i < scores.size(); ++i)

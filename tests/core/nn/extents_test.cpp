@@ -16,7 +16,7 @@
 namespace muster {
 namespace {
 
-/// Sizes of which a file may say so, and with which sums and products overflow.
+/// Sizes that a file may declare and that overflow sums and products.
 constexpr std::int64_t kHostile[] = {std::int64_t{1} << 31, std::int64_t{1} << 61,
                                      (std::int64_t{1} << 62) + 1, std::numeric_limits<std::int64_t>::max()};
 

@@ -14,7 +14,7 @@
 #include "tests/support/thrown.h"
 #include "tests/support/toy_model.h"
 
-// A network run by hand: forward and backward without a loss, the gradient by the input included.
+// Forward and backward passes without a loss, including the gradient of the input.
 
 using namespace muster;
 
@@ -84,7 +84,7 @@ void checkChain(std::vector<Layer> layers, const Shape& example, bool training =
   }
 }
 
-/// Passes its input on, and notes whether it was asked for the gradient by it.
+/// Passes its input on and records whether its input's gradient was requested.
 struct Spy {
   static constexpr std::string_view kType = "spy";
   std::string name = {};
@@ -157,7 +157,7 @@ TEST_CASE("a step by hand has the bits of gradient()") {
     model.backward(gradOutput, nullptr);
     CHECK(sameBits(gradients(model), expected));
     Tensor gradInput;
-    model.backward(gradOutput, &gradInput);  // once more for the same pass
+    model.backward(gradOutput, &gradInput);  // again for the same pass
     CHECK(sameBits(gradients(model), expected));
   }
 }
@@ -243,7 +243,7 @@ TEST_CASE("backward is refused unless its forward's activations are there") {
   CHECK(refusal().starts_with(missing));
   model.forward(input, output);
   CHECK(refusal().empty());
-  model.output(input);  // has memory of its own
+  model.output(input);  // uses separate memory
   CHECK(refusal().empty());
   model.gradient(batch);
   CHECK(refusal().starts_with(missing));

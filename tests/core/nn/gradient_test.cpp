@@ -41,7 +41,7 @@ void checkBetween(const std::vector<Layer>& middle, const Shape& input = {2, 8, 
   }
 }
 
-/// Doubles, but its gradient says 1.9.
+/// Doubles its input, but with a wrong gradient of 1.9.
 struct Wrong {
   static constexpr std::string_view kType = "wrong";
   std::string name = {};
@@ -181,7 +181,7 @@ TEST_CASE("dense layers over each step of a sequence, with a loss at each") {
   check(layers, input, test::sequenceBatch(input, 7, 4, 5, false));
   check(layers, input, test::sequenceBatch(input, 7, 4, 5, true));
   auto flat = layers;
-  flat.back() = Output{.classes = 4};  // one loss a sequence
+  flat.back() = Output{.classes = 4};  // one loss per sequence
   check(flat, input, test::classBatch(input, 7, 4, 5));
 }
 
@@ -206,7 +206,7 @@ TEST_CASE("frozen layers inside a graph, and batch normalisation that runs as in
   for (const bool frozen : {false, true}) {
     ComputationGraph model(graphOf(frozen));
     model.init();
-    // Running statistics as training leaves them, not 0 and 1.
+    // Running statistics as after training, not 0 and 1.
     for (float& value : model.block(BlockKind::Statistics).segment("norm.mean").span<float>()) value = 0.3f;
     for (float& value : model.block(BlockKind::Statistics).segment("norm.variance").span<float>())
       value = 0.4f;

@@ -126,7 +126,7 @@ struct NamedMask {
   Tensor mask;
 };
 
-/// All steps, sequences that end early with one of padding alone, and holes.
+/// No mask, sequences that end early (one only padding), and masks with holes.
 std::vector<NamedMask> masks() {
   return {{"", {}},
           {", end", Tensor::of({1, 1, 1, 1, /**/ 1, 1, 0, 0, /**/ 0, 0, 0, 0}, {3, 4})},
@@ -143,7 +143,7 @@ Tensor classesOf(std::initializer_list<std::int64_t> classes, const Shape& shape
   return tensor;
 }
 
-/// Behind a dense layer with tanh.
+/// Checks a loss after a dense layer with tanh.
 void checkLoss(std::string_view name, const Output& output, const Tensor& labels, const Tensor& mask) {
   CAPTURE(name);
   const LossGolden& golden = find(kLossGoldens, name);

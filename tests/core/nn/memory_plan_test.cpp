@@ -14,7 +14,7 @@ using muster::detail::planMemory;
 
 namespace {
 
-/// Bytes needed at the moment at which most are: no plan can do with fewer.
+/// The peak of bytes in use at the same time: the lower bound of every plan.
 std::size_t mostAtOnce(const std::vector<MemoryUse>& uses) {
   std::size_t most = 0;
   for (const auto& now : uses) {

@@ -16,7 +16,7 @@
 using namespace muster;
 using namespace muster::test;
 
-// With SGD and learning rate 0.5 a step takes p half the way to the batch's mean.
+// With SGD and learning rate 0.5, a step moves p halfway to the batch's mean.
 
 TEST_CASE("a model trains by itself, counts iterations and epochs, and stamps its batches") {
   ToyModel model;
@@ -109,7 +109,7 @@ TEST_CASE("a score that is not finite is named, and does not reach the parameter
   CHECK(text.starts_with("batch 2 of epoch 1: the score became nan; "));
   CHECK(model.parameters()[0] == 1);
 
-  // The sign of a number that is none says nothing; that of an infinity does.
+  // Ignore the sign of a NaN, but not that of an infinity.
   const double infinity = std::numeric_limits<double>::infinity();
   for (const auto& [score, word] :
        {std::pair(std::copysign(std::nan(""), -1.0), "nan"), {-infinity, "-inf"}}) {

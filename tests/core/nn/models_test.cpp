@@ -43,7 +43,7 @@ bool allWeightsAre(Network& model, float value) {
   return all && weights > 0;
 }
 
-/// Texts over five characters in which one follows from the one before.
+/// Texts over five characters in which each character determines the next.
 Batch textBatch(std::int64_t examples, std::int64_t steps) {
   Batch batch;
   Tensor& features = Batch::ensure(batch.features, "features", {examples, steps}, DType::Int64);

@@ -24,7 +24,7 @@ Tensor random(const Shape& shape, const std::string& name, Layout layout = Layou
   return tensor;
 }
 
-/// Replaces other workers: each value counts three times.
+/// Simulates other workers: each value counts three times.
 class Threefold final : public Peers {
  public:
   void sum(std::span<double> values) override {
@@ -120,7 +120,7 @@ TEST_CASE("a network with layers in another context trains to the same bits as w
                              .layers = layers});
     model.init();
     for (std::int64_t i = 0; i < 6; ++i) {
-      // Two sizes of batches: each has a program of its own.
+      // Two batch sizes: each has its own program.
       const auto seed = static_cast<std::uint64_t>(20 + i);
       Batch batch = input.rank() == 2 ? test::sequenceBatch(input, 5 + i % 2, 3, seed, masked)
                                       : test::classBatch(input, 5 + i % 2, 3, seed);

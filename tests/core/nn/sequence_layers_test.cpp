@@ -32,7 +32,7 @@ void check(std::vector<Layer> layers, const Shape& input, const Batch& batch) {
   CHECK_MESSAGE(result.passed, result.toString());
 }
 
-/// After a layer whose gradient needs theirs, with a loss at each step.
+/// Checks layers after one that needs their input gradient, with a loss at each step.
 void checkOverTime(const std::vector<Layer>& middle) {
   std::vector<Layer> layers{Dense{.units = 4, .activation = Activation::Tanh, .perStep = true}};
   layers.insert(layers.end(), middle.begin(), middle.end());
@@ -41,7 +41,7 @@ void checkOverTime(const std::vector<Layer>& middle) {
     check(layers, kInput, test::sequenceBatch(kInput, 5, kClasses, 3, masked));
 }
 
-/// The same with one loss a sequence; the mask of one with steps.
+/// The same with one loss per sequence; the mask still has steps.
 void checkToRow(const std::vector<Layer>& middle) {
   std::vector<Layer> layers{Dense{.units = 4, .activation = Activation::Tanh, .perStep = true}};
   layers.insert(layers.end(), middle.begin(), middle.end());
@@ -53,7 +53,7 @@ void checkToRow(const std::vector<Layer>& middle) {
   }
 }
 
-/// Indices instead of numbers.
+/// A batch of indices.
 Batch indexBatch(std::int64_t examples, bool masked) {
   Batch batch = test::sequenceBatch({kSteps}, examples, kClasses, 9, masked);
   Tensor indices = Tensor::empty({examples, kSteps}, DType::Int64);
@@ -134,7 +134,7 @@ TEST_CASE("LastStep after an LSTM equals the LSTM that returns no sequences") {
   }
   CHECK(outputs[0].shape() == Shape{5, 4});
   CHECK(test::sameBits(outputs[0], outputs[1]));
-  CHECK(test::maxError(outputs[0].rows(0, 1), test::Array({1, 4})) == 0);  // nothing of it is real
+  CHECK(test::maxError(outputs[0].rows(0, 1), test::Array({1, 4})) == 0);  // the sequence is all padding
 }
 
 TEST_CASE("a mean over time and a last step by hand") {

@@ -11,8 +11,8 @@
 #include "tests/support/allocations.h"
 #include "tests/support/skip.h"
 
-// A training step allocates nothing of ours: everything is planned when a batch size is first met. What
-// oneDNN allocates for itself is not counted.
+// Our code allocates nothing in a training step: memory is planned at the first batch of each size. oneDNN's
+// own allocations are not counted.
 
 using namespace muster;
 
@@ -65,7 +65,7 @@ TEST_CASE("a training step allocates nothing, with every layer and updater") {
     }
 }
 
-/// On one thread: oneDNN's conversions to bf16 allocate on threads of its own, where the count sees it.
+/// On one thread, because oneDNN's conversions to bf16 allocate on its own threads, which the count includes.
 TEST_CASE("a training step allocates nothing in bf16") {
   if (const auto why = whyNoMathMode(Device::cpu(), MathMode::BFloat16); !why.empty())
     return test::skip("bf16: " + why);
@@ -78,7 +78,7 @@ TEST_CASE("a training step allocates nothing in bf16") {
 
 TEST_CASE(
     "a training step allocates nothing with transposed convolutions, along sequences, and resized images") {
-  // No grouped convolution: for some, oneDNN allocates on threads of its own, where the count sees it.
+  // No grouped convolution: for some, oneDNN allocates on its own threads, which the count includes.
   const std::vector<Layer> images{
       Conv2d{.outChannels = 6, .kernel = {3, 3}},
       ConvTranspose2d{.outChannels = 3, .kernel = {2, 2}, .stride = {2, 2}, .activation = Activation::ReLU},
@@ -111,7 +111,7 @@ TEST_CASE("a training step of a graph allocates nothing, with every vertex and s
         .l2 = 1e-4,
         .clipNorm = 5,
         .inputs = {{.name = "image", .shape = image}, {.name = "context", .shape = {5}}}};
-    // One convolution, without padding: for others, oneDNN allocates on threads of its own.
+    // One convolution without padding: for others, oneDNN allocates on its own threads.
     graph.add("stem", Conv2d{.outChannels = 6, .kernel = {3, 3}}, {"image"});
     std::string last = graph.add("active", ActivationLayer{.activation = Activation::Sigmoid}, {"stem"});
     for (const auto& [combination, name] : EnumNames<Combination>::kNames)

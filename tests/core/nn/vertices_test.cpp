@@ -185,7 +185,7 @@ void checkVertex(const GraphVertex& vertex, const Golden& golden, Layout layout)
   }
 }
 
-/// A convolution for each input, in the vertex's own layout as it comes, the vertex, and a classifier.
+/// Checks a network with a convolution for each input, the vertex, and a classifier.
 void checkGradient(const Layer& vertex, int inputs) {
   for (const std::int64_t examples : {3, 16}) {
     ComputationGraphConfiguration graph{.seed = 7, .inputs = {{.name = "image", .shape = {2, 6, 5}}}};

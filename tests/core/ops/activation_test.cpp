@@ -18,8 +18,8 @@ namespace {
 using test::Array;
 namespace reference = test::reference;
 
-/// `exp`, `tanh` and the normal distribution function are right to two units in the last place, which is four
-/// roundings; up to three follow. A softmax also adds up its channels, the largest of which is 1, and
+/// `exp`, `tanh` and the normal distribution function are accurate to two units in the last place, which is
+/// four roundings; up to three follow. A softmax also sums its channels, the largest of which is 1, and
 /// divides.
 double toleranceOf(Activation kind, const Shape& shape) {
   return test::roundings(kind == Activation::Softmax ? 8 + static_cast<double>(shape[1]) : 7);
@@ -27,7 +27,7 @@ double toleranceOf(Activation kind, const Shape& shape) {
 [[maybe_unused]] constexpr Layout kLayouts[] = {Layout::RowMajor, Layout::ChannelsLast, Layout::ChannelBlocks,
                                                 Layout::SampleBlocks};
 
-/// Both passes against the reference, in place too.
+/// Compares both passes with the reference, also in place.
 void checkAgainstReference(Activation kind, const Array& x, const Array& gradY, Layout layout,
                            Context& context) {
   const Device device = context.device();
@@ -38,7 +38,7 @@ void checkAgainstReference(Activation kind, const Array& x, const Array& gradY, 
   context.synchronize();
   const double tolerance = toleranceOf(kind, x.shape);
   CHECK(test::maxError(y, reference::activation(kind, x)) < tolerance);
-  // A derivative takes the output twice.
+  // A derivative uses the output twice.
   CHECK(test::maxError(gradX, reference::activationBackward(kind, x, gradY)) < 2 * tolerance);
   CHECK(test::paddingIsZero(y));
   CHECK(test::paddingIsZero(gradX));
@@ -55,7 +55,7 @@ TEST_CASE_TEMPLATE("activations agree with the reference over layouts and thread
                    MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   std::mt19937_64 random(test::freshSeed());
-  // The last is above the grain, so that threads share it.
+  // The last shape is above the grain size, so threads share it.
   const Shape shapes[] = {{1, 1, 1, 1}, {17, 5, 3, 2}, {3, 20, 4, 4}, {33, 17, 5, 5}};
   for (const auto& [kind, name] : EnumNames<Activation>::kNames)
     for (const Shape& shape : shapes)
@@ -155,7 +155,7 @@ TEST_CASE("tensors that do not fit are refused") {
   CHECK_THROWS_AS(activationForward(Activation::Softmax, row, row, context), InvalidArgument);
   Tensor blocks = Tensor::zeros({2, 3, 4, 4}, DType::Float32, Device::cpu(), Layout::ChannelsLast);
   CHECK_THROWS_AS(activationForward(Activation::Softmax, blocks, blocks, context), InvalidArgument);
-  // GELU's derivative is computed from x, the others' from y.
+  // GELU's derivative needs x, the others need y.
   CHECK_THROWS_AS(activationBackward(Activation::GELU, {}, x, x, x, context), InvalidArgument);
   CHECK_THROWS_AS(activationBackward(Activation::Tanh, x, {}, x, x, context), InvalidArgument);
 }

@@ -70,7 +70,7 @@ TEST_CASE_TEMPLATE(
       plan->forward(x, mask, y);
       context.synchronize();
       CHECK(test::maxError(y, Array(shape.output(), golden.y)) < 5e-7 + 8 * Where::kProductError);
-      for (int call = 0; call < 2; ++call) {  // it may be called again
+      for (int call = 0; call < 2; ++call) {  // a second call must give the same
         Tensor gradX = nanOn(device, shape.input());
         plan->backward(x, mask, gradY, gradX);
         context.synchronize();
@@ -106,11 +106,10 @@ TEST_CASE_TEMPLATE(
     const auto first = [&](const Tensor& y) {
       return test::toArray(y.reshape({kSteps, 24}).rows(0, kLength).reshape(alone.output()));
     };
-    // A sequence of another length may be added up in another order. A logit is the sum of 8 products of
-    // numbers in
-    // [-2, 2), divided by sqrt 8. If each logit has the error d, each weight has the relative error 2 d. The
-    // output, a weighted mean of numbers up to 2, then has twice that error, and the roundings of its sum.
-    // Both results have it.
+    // Sequences of different lengths may be summed in different orders. A logit is the sum of 8 products of
+    // numbers in [-2, 2), divided by sqrt 8. If each logit has the error d, each weight has the relative
+    // error 2 d. The output, a weighted mean of numbers up to 2, then has twice that error plus the roundings
+    // of its sum. Both results have this error.
     const double logit = test::sumError(8, 4 * test::kProduct) / std::sqrt(8.0);
     const double tolerance = 2 * (2 * 2 * logit + test::roundings(kSteps + 8, 2));
     CHECK(test::maxDifference(expected, first(padded)) < tolerance);

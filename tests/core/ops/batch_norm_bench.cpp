@@ -58,7 +58,7 @@ class Ours {
   double count_;
 };
 
-/// What oneDNN 2 and 3 call by different names is left to version 2.
+/// Compiled only with oneDNN 2: version 3 has other names.
 class OneDnn {
  public:
   OneDnn(const Shape& shape, Layout layout) {
@@ -117,7 +117,7 @@ class OneDnn {
   dnnl::memory mean_, variance_, workspace_;
 };
 
-/// All but a few: if a value is nearly 0, only one of the two ReLUs may pass the gradient.
+/// Allows a few differences: if a value is nearly 0, only one of the two ReLUs may pass the gradient.
 bool close(const Tensor& a, const Tensor& b) {
   std::int64_t different = 0;
   for (std::int64_t i = 0; i < a.storage(); ++i)
@@ -125,7 +125,7 @@ bool close(const Tensor& a, const Tensor& b) {
   return different <= a.storage() / 100000;
 }
 
-/// A fast wrong result is not reported.
+/// Checks results before timing: a fast wrong result is not reported.
 bool agree(const Shape& shape, Layout layout, Context& context) {
   Tensors ours(shape, layout), theirs(shape, layout);
   Ours a(shape, layout, context);

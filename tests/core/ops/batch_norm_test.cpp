@@ -86,9 +86,9 @@ void spareKinks(const Array& normalised, double tolerance, Array& gradY) {
     if (std::abs(normalised.at(i)) < tolerance) gradY.at(i) = 0;
 }
 
-/// Whole vectors and none, whole blocks and none, one position, and several groups of sums: 65,536 values
-/// each on a CPU. A GPU cuts the sums up by shape: several parts of many pixels, few and one, and more parts
-/// than are read at once.
+/// Shapes with and without whole vectors and whole blocks, with one position, and with several groups of
+/// sums: 65,536 values each on a CPU. A GPU splits sums by shape: several parts of many pixels, few pixels
+/// and one, and more parts than are read at once.
 template <typename Where>
 std::vector<Shape> shapes() {
   std::vector<Shape> all{{17, 20, 3, 5}, {2, 3, 7, 9}, {3, 33, 4, 4}, {1, 16, 2, 1}, {16, 1, 1, 1},
@@ -103,14 +103,14 @@ std::vector<Shape> shapes() {
 
 // For fixed inputs: a few roundings of numbers up to about 5, and of sums of 8000 terms.
 constexpr double kTolerance = 3e-6, kSumTolerance = 3e-5;
-constexpr std::int64_t kRun = 32;  // terms that are added in float32; their sums are added in float64
+constexpr std::int64_t kRun = 32;  // terms summed in float32; these sums are added in float64
 
 /// Bounds the errors of a normalisation by the batch's own statistics.
 ///
-/// The kernels add up 16 distances x - x_0 in a row in float32, twice for each 32 values, and the rest in
-/// float64. If a channel's values differ by at most D, the k-th partial sum is about k D / 2, so that the sum
-/// of 32 has an error of deviation sqrt(2 sum k^2) u / sqrt 3 D / 2 = 16 u D. Eight deviations are 4 u D in
-/// the mean; with the squares', they are 5 u D^2 in the variance. Let s = D / sqrt(variance + epsilon). A
+/// For each 32 values, the kernels sum two runs of 16 distances x - x_0 in float32, and the rest in float64.
+/// If a channel's values differ by at most D, the k-th partial sum is about k D / 2, so that the sum of 32
+/// has an error of deviation sqrt(2 sum k^2) u / sqrt 3 D / 2 = 16 u D. Eight deviations are 4 u D in the
+/// mean; with the squares', they are 5 u D^2 in the variance. Let s = D / sqrt(variance + epsilon). A
 /// normalised value n, at most s, then has an error of 4 s u from the mean, 2.4 s^2 n u from the variance,
 /// and 4 n u from its own roundings.
 struct Tolerances {

@@ -19,7 +19,7 @@ namespace {
 using test::Array;
 namespace reference = test::reference;
 
-/// To the nearest number with eight significant bits; of two, the even one.
+/// Rounds to the nearest number with eight significant bits, ties to even.
 double rounded(double value) {
   const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(value));
   const std::uint32_t up = bits + 0x7fff + ((bits >> 16) & 1);
@@ -39,7 +39,7 @@ struct Results {
   Tensor y, gradX, gradWeight, gradBias;
 };
 
-/// Everything but the gradient of the bias has the same bits.
+/// Checks that all results except the gradient of the bias have the same bits.
 void checkSame(const Results& one, const Results& other) {
   CHECK(test::sameBits(one.y, other.y));
   CHECK(test::sameBits(one.gradX, other.gradX));
@@ -54,7 +54,7 @@ Factors rounded(const Factors& f) {
   return {rounded(f.x), rounded(f.weight), rounded(f.gradY)};
 }
 
-/// @param terms  of the sums of y, gradX and gradWeight.
+/// @param terms  number of terms in the sums of y, gradX and gradWeight.
 void checkNear(const Results& got, const Results& exact, const std::array<std::int64_t, 3>& terms) {
   CHECK(test::maxDifference(got.y, test::toArray(exact.y)) < test::productSumError(terms[0]));
   CHECK(test::maxDifference(got.gradX, test::toArray(exact.gradX)) < test::productSumError(terms[1]));
@@ -137,7 +137,7 @@ TEST_CASE("a convolution in bf16 multiplies factors rounded to the nearest, and 
         CAPTURE(plan->implementation());
         const Results got = convolve(s, *plan, factors, bias);
         checkNear(got, exact, terms);
-        // It is no product, so it is not rounded.
+        // The bias gradient has no products, so there is no rounding to bf16.
         CHECK(test::maxDifference(got.gradBias, test::toArray(exact.gradBias)) <
               test::sumError(terms[2], test::kUniform));
         checkSame(got, convolve(s, *plan, coarse, bias));

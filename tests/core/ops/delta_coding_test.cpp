@@ -85,7 +85,8 @@ TEST_CASE_TEMPLATE("what was sent and what was not add up, exactly", Where, MUST
         const auto [sent, residual] = code(coding, x, base, before, Where::device(), type);
         bool good = true;
         for (std::size_t i = 0; i < n; ++i) {
-          // float32 rounds the sum of base and a scaled level, but the residual knows of it: to a rounding.
+          // float32 rounds the sum of base and a scaled level, but the residual includes this error, up to
+          // one rounding.
           const double sum = sent[i] - base[i] + residual[i], v = x[i] - base[i] + before[i];
           good = good && (coding.codec == DeltaCodec::Int8 ? std::fabs(sum - v) <= 0x1p-24 : sum == v);
         }
@@ -219,7 +220,7 @@ TEST_CASE("what is packed and unpacked has the bits of what is sent, and the siz
           std::normal_distribution<double> normal;
           Values x, base, before;
           for (std::int64_t i = 0; i < n + 7; ++i) {
-            // Of many magnitudes; a chunk without moves, and moves of -0.
+            // Moves of many magnitudes, a chunk without moves, and moves of -0.
             const double far = std::ldexp(normal(random), static_cast<int>(random() % 40) - 30);
             base.push_back(i % 11 == 0 ? -0.0 : normal(random));
             x.push_back(i > 300 && i < 700 ? base.back() : base.back() + far);

@@ -22,9 +22,9 @@ TEST_CASE_TEMPLATE("dense layers agree with the reference over shapes and thread
     return test::productSumError(terms, Where::kProductError);
   };
   std::mt19937_64 random(test::freshSeed());
-  // The last four for the gradient of the bias on a GPU: sums in several parts, the last of them shorter,
-  // with a strip of columns that is not full, of one column, and more strips than a grid has blocks.
-  // The small ones before, for panels of 16 and 32 columns, full and not, and for rows left over.
+  // The last four test the gradient of the bias on a GPU: sums in several parts with a shorter last one, a
+  // partial strip of columns, one column, and more strips than a grid has blocks. The small ones test panels
+  // of 16 and 32 columns, full and partial, and remaining rows.
   const DenseShape shapes[] = {{1, 1, 1},     {7, 3, 5},     {8, 1, 8},     {32, 64, 64},
                                {43, 29, 77},  {11, 17, 48},  {128, 80, 50}, {33, 500, 10},
                                {2, 130, 257}, {2077, 2, 37}, {9001, 1, 1},  {2, 1, 32790}};

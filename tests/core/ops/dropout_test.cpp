@@ -12,7 +12,7 @@
 namespace muster {
 namespace {
 
-/// The documented rule, written out with the generator alone.
+/// The documented rule, using only the random generator.
 bool keeps(const RandomStream& random, double rate, std::int64_t example, std::int64_t features,
            std::int64_t e) {
   const std::int64_t perRow = features / 4 + (features % 4 != 0);
@@ -45,7 +45,7 @@ TEST_CASE_TEMPLATE("dropout follows its rule over shapes, rates and threads", Wh
         dropout(inPlace, inPlace, rate, random, first, context);
         context.synchronize();
         CHECK(test::sameBits(inPlace, y));
-        // The CPU's bits, also where epoch and position are read on the device.
+        // The same bits as on the CPU, also if epoch and position are read on the device.
         Context cpu;
         Tensor onCpu = test::nanTensor(shape), read = test::nanTensor(shape, kRow, device);
         dropout(test::toTensor(x), onCpu, rate, random, first, cpu);

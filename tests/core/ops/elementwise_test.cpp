@@ -90,10 +90,10 @@ TEST_CASE_TEMPLATE("combinations and their derivatives, for few inputs and many,
       if (combination == Combination::Subtract && count != 2) continue;
       CAPTURE(name);
       CAPTURE(count);
-      const double far = combination == Combination::Product ? 1.02 : 2;  // products of many stay numbers
+      const double far = combination == Combination::Product ? 1.02 : 2;  // products of many stay finite
       std::vector<Array> x;
       for (std::size_t i = 0; i < count; ++i) x.push_back(test::randomArray(shape, random, 0.98, far));
-      if (count > 1) x[1].at(3) = x[0].at(3);  // of equal ones the first counts
+      if (count > 1) x[1].at(3) = x[0].at(3);  // of equal values the first counts
       const Array gradY = test::randomArray(shape, random);
       Array y(shape);
       for (std::int64_t i = 0; i < shape.elements(); ++i) y.at(i) = combined(combination, elementOf(x, i));
@@ -259,7 +259,7 @@ TEST_CASE_TEMPLATE("runs of any length are copied between rows of any length, fr
   struct Run {
     std::int64_t widthX, from, widthY, to, count;
   };
-  // All in fours; then each of what a run begins with or consists of is not.
+  // First all sizes are multiples of four; then each start or length in turn is not.
   for (const Run& run :
        {Run{12, 4, 16, 8, 8}, Run{12, 4, 16, 8, 7}, Run{12, 3, 16, 8, 8}, Run{12, 4, 16, 7, 8},
         Run{13, 4, 16, 8, 8}, Run{12, 4, 17, 8, 8}, Run{5, 0, 5, 0, 5}}) {

@@ -20,7 +20,7 @@ Tensor rowsOf(std::initializer_list<std::int64_t> rows) {
   return tensor;
 }
 
-/// Different bytes at every position.
+/// A tensor with different bytes at every position.
 Tensor numbered(const Shape& shape, DType dtype) {
   Tensor tensor = Tensor::empty(shape, dtype);
   const RandomStream random(7, "gather");

@@ -57,7 +57,7 @@ class Tensors {
     for (const auto& output : outputs_) copies.push_back(copyTo(*output, Device::cpu()));
     return copies;
   }
-  /// Makes them NaN again.
+  /// Fills the outputs with NaN again.
   void spoil() {
     for (const auto& output : outputs_)
       copy(test::nanTensor(output->shape(), output->layout(), context_.device()), *output);

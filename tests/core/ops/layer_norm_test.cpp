@@ -16,7 +16,7 @@ namespace {
 using test::Array;
 namespace reference = test::reference;
 
-// Of inputs that do not change: a few roundings of numbers up to about 5.
+// For fixed inputs: a few roundings of numbers up to about 5.
 constexpr double kTolerance = 3e-6;
 constexpr double kLargestGamma = 1.5;
 

@@ -26,7 +26,7 @@ Tensor classTensor(const Array& labels) {
   return tensor;
 }
 
-/// Value and gradient against the reference; in place too.
+/// Compares value and gradient with the reference, also in place.
 void checkAgainstReference(Loss kind, const Array& predictions, const Array& labels, const Array& mask,
                            bool masked, double normaliser, Context& context) {
   const Device device = context.device();
@@ -121,7 +121,7 @@ TEST_CASE("large logits neither overflow nor lose the loss") {
 }
 
 TEST_CASE("few classes, sixteen rows at a time, have the bits of a row by itself") {
-  // With classes of probability 0 behind them the same rows take the way of many classes.
+  // With additional classes of probability 0, the same rows use the kernel for many classes.
   Context context;
   std::mt19937_64 random(test::freshSeed());
   for (const std::int64_t classes : {1, 2, 10, 16})
@@ -250,7 +250,7 @@ TEST_CASE_TEMPLATE("a class out of range is reported with its row, also when fou
   CHECK(sentence({{3}, {0, 4, -7}}) == "loss: the label of row 1 is 4, expected 0 to 3");
   CHECK(sentence({{3}, {3, 0, -7}}) == "loss: the label of row 2 is -7, expected 0 to 3");
   CHECK(sentence({{3}, {3, 0, 2}}) == "");
-  // Of several bad rows (a GPU splits rows among blocks) the first one; none of weight 0.
+  // Of several bad rows (a GPU splits rows among blocks), the first one is reported, but no row of weight 0.
   Array many({20000});
   for (const std::size_t row : {700, 9123, 17000}) many.values[row] = -1.0 - static_cast<double>(row);
   Tensor mask = Tensor::empty({20000});

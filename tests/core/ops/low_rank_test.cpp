@@ -23,7 +23,7 @@ struct State {
   Tensor values, sent, residual, means, factors;
 };
 
-/// A matrix of this rank beside a base and a residual, on the device.
+/// A base, a residual, and a move of this rank, on the device.
 State stateOf(const LowRankMatrix& m, std::int64_t rankOfMove, DType type, Device device,
               std::uint64_t seed) {
   std::mt19937_64 random(seed);
@@ -83,7 +83,7 @@ double send(const LowRankMatrix& m, State& s, Device device) {
       continue;
     }
     largest = std::max(largest, std::fabs(at(sent, i) - at(base, i) - v));
-    // What was sent and what was not add up: the residual, below 32 in magnitude, is rounded once.
+    // Sent part and residual add up to the move: the residual, below 32 in magnitude, is rounded once.
     CHECK(std::fabs(at(sent, i) - at(base, i) + at(residual, i) - v) <= 32 * u);
   }
   for (std::int64_t k = 0; k < m.rank; ++k)
@@ -113,7 +113,7 @@ TEST_CASE_TEMPLATE("a move of that rank is sent to rounding, a move of higher ra
         CAPTURE(rank);
         const LowRankMatrix m{.offset = kBefore, .rows = rows, .columns = columns, .rank = rank};
         auto low = stateOf(m, rank, type, Where::device(), 3);
-        // Elements up to 3 + 1 + 1; P's columns lose digits where they are nearly parallel: three of them.
+        // Elements up to 3 + 1 + 1; nearly parallel columns of P lose up to three digits.
         const double tolerance = (type == DType::Float64 ? 0x1p-53 : kRounding) * 5 * 1000;
         CHECK(send(m, low, Where::device()) <= tolerance);
         auto high = stateOf(m, rank + 4, type, Where::device(), 4);

@@ -165,7 +165,7 @@ TEST_CASE("weightedMean: one contributor is copied bit for bit") {
   Context context;
   for (int contributor = 0; contributor < 3; ++contributor) {
     Tensor source = peculiarNumbers();
-    // Not numbers one computes with, but bits that arithmetic would change: signalling NaN with a payload.
+    // A signalling NaN with a payload, whose bits arithmetic would change.
     source.data<float>()[3] = std::bit_cast<float>(0x7F812345u);
     Tensor replicas[] = {filled(19, 1), filled(19, 2), filled(19, 3)};
     replicas[contributor] = cloneTensor(source);
@@ -316,7 +316,7 @@ Tensor ofDoubles(std::vector<double> values) {
 
 TEST_CASE("float64 replicas are merged in float64, over workers and sizes") {
   Context context;
-  constexpr double kFine = 0x1p-40;  // what float32 would lose beside 1
+  constexpr double kFine = 0x1p-40;  // float32 would lose it next to 1
   for (const int workers : {1, 2, 3, 8})
     for (const std::int64_t n : {0, 1, 7, 8, 256, 1009}) {
       CAPTURE(workers);

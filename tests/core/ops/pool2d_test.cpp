@@ -28,7 +28,7 @@ void checkAgainstReference(const Pool2dShape& shape, const Array& x, const Array
   plan->backward(test::toTensor(gradY, layout, device), gradX);
   context.synchronize();
   // A maximum is one of its inputs. A gradient is the sum of the gradients of all windows that overlap there.
-  // Averages divide each term by the window's size, or the sum.
+  // Averages divide each term, or the sum, by the window's size.
   const bool average = shape.kind == PoolKind::Average;
   const std::int64_t places = shape.kernel[0] * shape.kernel[1];
   const auto windows = [&](std::size_t axis) { return (shape.kernel[axis] - 1) / shape.stride[axis] + 1; };
@@ -68,7 +68,8 @@ TEST_CASE_TEMPLATE("pooling agrees with the reference over shapes, layouts and t
       // Adjacent windows, with rows and columns outside all windows.
       {.batch = 3, .channels = 5, .height = 7, .width = 8},
       {.batch = 3, .channels = 8, .height = 6, .width = 7},
-      // Channels in fours: windows that overlap, and that leave gaps; a kernel of more than 256 places.
+      // Channels in multiples of four: overlapping windows, windows with gaps; a kernel with more than 256
+      // positions.
       {.batch = 2,
        .channels = 8,
        .height = 6,

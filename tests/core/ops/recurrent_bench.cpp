@@ -26,7 +26,7 @@ RecurrentWeights weightsOf(const RecurrentShape& shape) {
           random({rows}, "bias"), random({shape.units}, "recurrentBias")};
 }
 
-/// The mean of the outputs must be that of a batch of one example: a fast wrong result is not reported.
+/// Checks that the outputs' mean equals that of a batch of one example: a fast wrong result is not reported.
 bool agrees(const RecurrentShape& shape, const Tensor& x, const RecurrentWeights& weights, const Tensor& y,
             Context& context) {
   RecurrentShape one = shape;

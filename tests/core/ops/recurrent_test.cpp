@@ -119,7 +119,7 @@ Result run(RecurrentPlan& plan, const RecurrentShape& shape, const Inputs& in, C
   return result;
 }
 
-/// With a plan of its own, from tensors on the CPU.
+/// Runs a new plan on tensors from the CPU.
 Result run(const RecurrentShape& shape, const Inputs& in, Context& context) {
   return run(*planRecurrent(shape, true, context), shape, in.on(context.device()), context);
 }
@@ -195,8 +195,8 @@ TEST_CASE_TEMPLATE("a padded batch gives the results of its single sequences", W
         std::fill_n(mask.data<float>() + n * shape.steps, lengths[static_cast<std::size_t>(n)], 1.0f);
       const auto whole = run(shape, {x, weights, mask, gradY}, context);
       // Both compute the same sums, perhaps in another order. A gate's terms are inputs and states within
-      // [-1, 1] times weights within [-1/2, 1/2), and a cell multiplies two gates. A step hands its error on
-      // at most unchanged, so that the independent errors of n steps grow to sqrt n times one step's.
+      // [-1, 1] times weights within [-1/2, 1/2), and a cell multiplies two gates. A step does not amplify
+      // earlier errors, so the independent errors of n steps grow to sqrt n times one step's.
       const double gate = test::sumError(features + units + 1, test::kProduct / 2);
       const double tolerance = 2 * 2 * std::sqrt(static_cast<double>(shape.steps)) * gate;
       // Gradients of weights are sums over steps and examples.

@@ -14,7 +14,7 @@ namespace {
 
 constexpr Layout kLayouts[] = {Layout::RowMajor, Layout::ChannelsLast, Layout::ChannelBlocks,
                                Layout::SampleBlocks};
-// The last ones are cut into tiles on a GPU: several of them with a rest, long and narrow ones, a full one.
+// A GPU splits the last ones into tiles: several with a remainder, long and narrow ones, a full one.
 const Shape kShapes[] = {{1, 1, 1, 1},   {16, 16, 2, 3}, {17, 20, 5, 4}, {3, 33, 1, 7},
                          {40, 1, 6, 6},  {5, 3, 9, 8},   {2, 70, 9, 9},  {3, 2, 30, 41},
                          {2, 600, 2, 1}, {1, 512, 1, 2}, {1, 31, 11, 3}, {2, 32, 8, 4}};

@@ -1,5 +1,5 @@
-// What passes over a model's whole state, at the size of the MNIST network: an update and a merge, beside a
-// plain copy of as many bytes.
+// Passes over a model's whole state at the size of the MNIST network: an update and a merge, compared with a
+// copy of as many bytes.
 #include <benchmark/benchmark.h>
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// A merge by an outer step in one pass: the bits of linear combinations one after the other.
+// A merge by an outer step in one pass: the same bits as successive linear combinations.
 #include <doctest/doctest.h>
 
 #include <cmath>

@@ -23,7 +23,7 @@ Tensor randomVector(std::int64_t n, std::uint64_t seed) {
   return tensor;
 }
 
-/// What a message says, element by element.
+/// Decodes a message, element by element.
 std::vector<float> decoded(const ThresholdMessage& message) {
   Tensor out = Tensor::zeros({message.elements});
   Context cpu;

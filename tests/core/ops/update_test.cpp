@@ -48,7 +48,7 @@ struct RuleCase {
   std::string_view name;
   bool squaresFirst;  // the first state block holds squares
   UpdateSettings settings;
-  /// What a parameter loses per learning rate at t = 3, in float64; moves the state on.
+  /// Decrease of a parameter at t = 3, divided by the learning rate, in float64; updates the state.
   std::function<double(double g, double& first, double& second)> step;
 };
 
@@ -154,7 +154,7 @@ TEST_CASE_TEMPLATE("every rule agrees with a plain float64 loop, and touches not
     CHECK(worst <= 1e-6);
     CHECK(std::abs(penalty - expectedPenalty) <= 1e-7 * expectedPenalty);
 
-    // What the loop did not mark lies outside the ranges.
+    // Elements that the loop did not mark are outside the ranges.
     const auto untouched = [&](const Tensor& now, const Tensor& then) {
       bool same = true;
       for (std::int64_t i = 0; i < elements; ++i)
@@ -308,7 +308,7 @@ TEST_CASE_TEMPLATE("a guarded plan finds the first gradient that is not finite, 
       const Tensor numbersThere = copyTo(numbers, device);
       Tensor penalty = number();
       const UpdateGuard guard{.badGradient = number(), .refused = number()};
-      // Several bad ones, too; the same plan goes on.
+      // Several bad labels, too; the same plan continues.
       for (const auto& bad : std::vector<std::vector<std::int64_t>>{
                {}, {last}, {}, {second}, {last, second}, {ranges.front().begin, second, last}}) {
         CAPTURE(bad.size());
@@ -415,7 +415,7 @@ TEST_CASE("an update that would not leave finite numbers changes nothing, with e
           Tensor numbers = Tensor::zeros({kUpdateNumbers}, DType::Float64);
           Tensor penalty = Tensor::zeros({1}, DType::Float64);
           const UpdateBlocks blocks = randomBlocks(elements, rule.squaresFirst);
-          // A good step before, so that the plan knows how large its numbers are.
+          // Also after a good step, from which the plan knows the magnitude of its numbers.
           for (const bool known : {false, true}) {
             CAPTURE(known);
             writeUpdateNumbers(settings.rule, known ? fault.learningRate : 0.5, known ? 2 : 1, 1, numbers);
@@ -430,7 +430,7 @@ TEST_CASE("an update that would not leave finite numbers changes nothing, with e
             };
             const bool updated = good || !known;
             CHECK(std::isnan(*penalty.data<double>()) != updated);
-            // A parameter that was broken from outside is found once it has been written.
+            // A parameter that other code made NaN is found only after it was written.
             if (known && std::isnan(fault.parameter)) continue;
             CHECK(changed(blocks.parameters, before.parameters) == updated);
             if (!updated) CHECK(!changed(blocks.state[0], before.state[0]));
@@ -448,7 +448,7 @@ TEST_CASE("an update is refused, too, where its state would overflow") {
   const UpdateRange range{.begin = 0, .end = 2, .learningRate = 0.001};
   CHECK(std::isnan(updateOnce({.rule = update::AdamRule(0.9, 0.999, 1e-8)}, blocks, {&range, 1}, context)));
   CHECK(blocks.state[1].data<float>()[1] == 0);
-  // Clamped it is a step.
+  // With clamping the step is valid.
   CHECK(updateOnce({.rule = update::AdamRule(0.9, 0.999, 1e-8), .clipValue = 1}, blocks, {&range, 1},
                    context) == 0);
   CHECK(blocks.state[1].data<float>()[0] == doctest::Approx(0.001));

@@ -24,8 +24,7 @@ void checkAgainstReference(std::int64_t channels, std::mt19937_64& random) {
       const Array g = test::randomArray(large, random);
       const Array y = test::reference::upsample2d(mode, x, height, width),
                   gradX = test::reference::upsample2dBackward(mode, g, shape[2], shape[3]);
-      // A pixel has a share in up to 2 * factor outputs in each direction; the shares' mean square is 1/3
-      // there.
+      // A pixel contributes to up to 2 * factor outputs in each direction; its weights' mean square is 1/3.
       const std::int64_t terms = 4 * (height / shape[2]) * (width / shape[3]);
       for (const Layout layout : Where::layouts()) {
         CAPTURE(nameOf(layout));

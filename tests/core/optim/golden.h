@@ -8,8 +8,8 @@ namespace muster::test {
 struct GoldenStep {
   std::string_view name;
   std::int64_t iteration;
-  double penalty;        // at the parameters from before
-  double parameters[7];  // after; five weights, two biases
+  double penalty;        // at the parameters before the step
+  double parameters[7];  // after the step; five weights, two biases
 };
 
 struct GoldenRate {

@@ -82,7 +82,7 @@ struct Problem {
   StateBlock parameters, gradients;
 };
 
-/// Every option that an updater has, set to something else than its default.
+/// Every updater, each option with a value other than its default.
 const std::vector<Updater> kUpdaters{
     Sgd{.learningRate = 0.25},
     Nesterovs{.learningRate = StepSchedule{.initial = 0.5, .decay = 0.5, .every = 7}, .momentum = 0.75},

@@ -53,7 +53,7 @@ TEST_CASE("arms that are the same experiment on few examples are told") {
   // Twenty batches: ten iterations of two workers, five of four.
   CHECK(degenerateArms(grid, 640).find(": averaged at the end of an epoch only, whatever the frequency: "
                                        "averaging every 6, 4 workers") != std::string::npos);
-  CHECK(degenerateArms(grid, 641).empty());  // a batch more is an iteration more
+  CHECK(degenerateArms(grid, 641).empty());  // one more batch gives one more iteration
   CHECK(degenerateArms(grid, 65).ends_with(
       ". Also fewer batches than workers, some train nothing: averaging every 5, 4 workers; averaging every "
       "6, 4 workers"));
@@ -64,7 +64,7 @@ TEST_CASE("the learning rate is scaled for W workers and for one at W B, not for
   lists.workers = {4};
   lists.scalings = {Scaling::None, Scaling::Linear, Scaling::SquareRoot};
   const Grid grid = expandGrid(lists);
-  // One worker at B stands in all three panels, and is one arm.
+  // One worker at B is in all three panels, but is a single arm.
   CHECK(grid.arms.size() == 1 + 3 * 4);
   const auto rates = [&](std::size_t panel) {
     std::vector<double> all;
@@ -86,7 +86,7 @@ TEST_CASE("what trains the same is one arm") {
   lists.synchronousUntil = {0, 50};
   lists.modes = {Mode::Averaging, Mode::Shared};
   const Grid grid = expandGrid(lists);
-  // Averaging every iteration is no other with a post-local switch; shared gradients have no frequency.
+  // Averaging every iteration is the same with a post-local switch; shared gradients have no frequency.
   CHECK(namesOf(grid) ==
         std::vector<std::string>{"one worker, batch 32", "one worker, batch 64",
                                  "averaging every 1, 2 workers", "averaging every 10, 2 workers",

@@ -11,7 +11,7 @@ namespace {
 using namespace std::chrono_literals;
 using doctest::Approx;
 
-/// A recorder on a clock that the test moves; each test takes 100 s and gives a higher accuracy.
+/// A recorder with a simulated clock; each test of the model takes 100 s and gives a higher accuracy.
 struct Recording {
   explicit Recording(std::size_t workers, std::int64_t samples = 1000, bool apart = true) : trainer(model) {
     trainer.times.resize(workers);
@@ -29,7 +29,7 @@ struct Recording {
     recorder->onEpochStart({trainer});
   }
 
-  /// A second later, `examples` more have been trained and merged.
+  /// Simulates a second in which `examples` are trained and merged.
   void merge(std::int64_t examples, double score, double divergence = 0, std::int64_t bytes = 8,
              muster::MergeKind kind = muster::MergeKind::State) {
     time += 1s;

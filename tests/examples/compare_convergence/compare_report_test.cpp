@@ -16,7 +16,7 @@ std::size_t countOf(const std::string& text, const std::string& part) {
   return count;
 }
 
-/// Two panels over two seeds, of which one run is missing, and one failed.
+/// Two panels over two seeds; one run is missing, and one failed.
 struct Example {
   Example() {
     grid = expandGrid({.modes = {Mode::Averaging, Mode::Synchronous},
@@ -219,7 +219,7 @@ TEST_CASE("beside one worker on the joined batch: with the running statistics re
         std::string::npos);
 }
 
-/// One arm of this mode, beside one worker.
+/// A grid with one arm of this mode and one worker.
 Grid gridOf(Mode mode) {
   return expandGrid({.modes = {mode},
                      .workers = {2},

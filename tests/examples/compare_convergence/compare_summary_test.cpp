@@ -57,7 +57,7 @@ TEST_CASE("an arm over its seeds") {
   CHECK(arm.finalAccuracy.deviation == Approx(0.1 / std::sqrt(2.)));
   CHECK(arm.worstAccuracy == 0.8);
   CHECK(arm.bestAccuracy == 0.9);
-  // Seed 1 is at the target with its second test, though it falls below it again; seed 2 with its third.
+  // Seed 1 reaches the target at its second test, although it falls below it again; seed 2 at its third.
   CHECK(arm.reachesTarget());
   CHECK(arm.target.samples.mean == 250);
   CHECK(arm.target.seconds.mean == (2 + 6) / 2.);
@@ -86,7 +86,7 @@ TEST_CASE("speed-up is against synchronous training with the same workers, where
   CHECK(arms[1].speedUp.mean == 3);  // 6 s by 2 s
   CHECK(arms[2].speedUp.mean == 1);
 
-  // Seed by seed: 6 s by 2 s, and 1 s by 1 s. A seed of one of them only does not count.
+  // Seed by seed: 6 s by 2 s, and 1 s by 1 s. A seed that only one arm has does not count.
   runs.push_back(runOf(kAveraging, 2, {0.9}));
   CHECK(summarise(grid, runs, 0.9)[1].speedUp.count == 1);
   runs.push_back(runOf(kSynchronous, 2, {0.9}));
@@ -94,7 +94,7 @@ TEST_CASE("speed-up is against synchronous training with the same workers, where
   CHECK(arms[1].speedUp.mean == 2);
   CHECK(arms[1].speedUp.deviation == Approx(std::sqrt(2.)));
 
-  // A seed of the arm that does not reach it: there is no time to compare.
+  // With one seed the arm misses the target, so there is no time to compare.
   runs.push_back(runOf(kAveraging, 3, {0.1, 0.8}));
   runs.push_back(runOf(kSynchronous, 3, {0.9}));
   arms = summarise(grid, runs, 0.9);

@@ -60,7 +60,7 @@ TEST_CASE("the bar never exceeds its columns, and leaves out the name first") {
     CHECK(gridBar(state, columns).size() <= static_cast<std::size_t>(columns));
 }
 
-/// Progress on a clock that the test moves, and what it wrote.
+/// Progress with a simulated clock, and its output.
 struct Shown {
   explicit Shown(bool terminal) {
     progress.emplace(
@@ -87,7 +87,7 @@ TEST_CASE("on a terminal a bar is redrawn, with the time left at the rate of thi
   shown.progress->advance(10);
   CHECK(shown.take().empty());
   shown.time += 9950ms;
-  // Half a run of three in 10 s: two and a half are left.
+  // Half of the first of three runs took 10 s; two and a half runs are left.
   shown.progress->advance(50);
   CHECK(shown.take() == "\x1b[?7l\rrun 2/4  37% [=======>            ] first  0:50 left\x1b[J\x1b[?7h\r");
   shown.time += 10s;

@@ -16,7 +16,7 @@
 #include "tests/support/state_bits.h"
 #include "tests/support/temporary_directory.h"
 
-// What trainings over real processes of this machine must show, whatever moves their bytes.
+// Checks for trainings over real processes of this machine, with any transport.
 
 namespace muster::test {
 
@@ -25,10 +25,10 @@ struct ProcessRun {
   int nodes = 0;
   std::string rule;
   int workers = 0;
-  std::string folder;  ///< gets the files that the processes leave
+  std::string folder;  ///< for the files that the processes write
   std::string fate;    ///< of node 1; "well": none
 
-  /// Of each process.
+  /// Arguments of each process.
   std::string arguments() const { return fmt::format("'{}' {} {} {}", rule, workers, folder, fate); }
 };
 
@@ -40,7 +40,7 @@ struct Ended {
 /// The shell's command that starts the processes and waits for them.
 using Launcher = std::function<std::string(const ProcessRun&)>;
 
-/// It ends by itself, or `timeout` kills it and all that it has started, which is a failure.
+/// Runs the command. `timeout` kills it and its children after a limit, which is a failure.
 inline Ended start(const Launcher& launcher, const ProcessRun& run) {
   const auto command = fmt::format("timeout -k 5 {} {} > {}/output 2>&1", run.fate == "well" ? 200 : 60,
                                    launcher(run), run.folder);
@@ -63,7 +63,7 @@ inline std::string expectedBits(const AnyStrategy& rule, int nodes, int workers)
   return {reinterpret_cast<const char*>(bits.data()), bits.size()};
 }
 
-/// They have the bits of one process that adds up in as many groups.
+/// Checks that the processes get the same bits as one process with as many groups.
 inline void checkEveryRule(const Launcher& launcher, int nodes, int workers) {
   for (const auto& rule : everyRule()) {
     const auto strategy = rule.options.make();
@@ -82,8 +82,8 @@ inline void checkEveryRule(const Launcher& launcher, int nodes, int workers) {
   }
 }
 
-/// Both other nodes of three end, name node 1, and have a whole model.
-/// @param why  part of what those say that have noticed it themselves.
+/// Checks that both other nodes of three end, name node 1, and have an intact model.
+/// @param why  part of the message of nodes that noticed the failure themselves.
 inline void checkSurvivors(const Launcher& launcher, const std::string& rule, const std::string& fate,
                            std::string_view why) {
   CAPTURE(fate);
@@ -91,7 +91,7 @@ inline void checkSurvivors(const Launcher& launcher, const std::string& rule, co
   const auto ended = start(launcher, {3, rule, 1, folder.path().string(), fate});
   const auto output = readFile(folder / "output");
   CAPTURE(output);
-  CHECK(ended.status != 124);  // of timeout
+  CHECK(ended.status != 124);  // the status of timeout
   CHECK(ended.time < std::chrono::seconds(55));
   const auto contains = [](const std::string& text, std::string_view part) {
     return text.find(part) != std::string::npos;
@@ -105,7 +105,7 @@ inline void checkSurvivors(const Launcher& launcher, const std::string& rule, co
   }
 }
 
-/// As many as MUSTER_NODE_KILLS says; MUSTER_TEST_SEED draws the moments.
+/// Kills MUSTER_NODE_KILLS nodes at times drawn from MUSTER_TEST_SEED.
 inline void checkKills(const Launcher& launcher, std::string_view why) {
   const char* const count = std::getenv("MUSTER_NODE_KILLS");
   const char* const seed = std::getenv("MUSTER_TEST_SEED");

@@ -12,7 +12,7 @@
 
 namespace muster::test {
 
-// What the nodes that come and go train in elastic_soak_test.
+// The training of the elastic nodes in elastic_soak_test.
 
 inline constexpr int kDigitsFrequency = 3;
 

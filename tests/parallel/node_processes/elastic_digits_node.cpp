@@ -1,6 +1,6 @@
-// One process of a training of digits whose nodes come and go, for elastic_soak_test: <folder> <name>
-// <epochs> <milliseconds a step> <MNIST's directory, or "-": generated digits>. Leaves in the folder the bits
-// and the accuracy of its model, what `fit` has thrown, and the lines of its log.
+// One process of an elastic training of digits, for elastic_soak_test: <folder> <name> <epochs> <milliseconds
+// per step> <MNIST's directory, or "-": generated digits>. Writes into the folder the bits and the accuracy
+// of its model, the exception of `fit`, and its log.
 #include <chrono>
 #include <cstdlib>
 #include <fstream>

@@ -5,7 +5,7 @@
 
 namespace muster::test {
 
-/// For the `main` of a process of a test: what `run` returns, or 4 if it throws, which is then told.
+/// For the `main` of a test's process: the result of `run`, or 4 if it throws; prints the exception.
 template <typename F>
 int exitStatus(F run) {
   try {

@@ -15,7 +15,7 @@ extern char** environ;
 
 namespace muster::test {
 
-/// A process of this machine, which ends with this object at the latest.
+/// A child process, which ends at the latest with this object.
 class Process {
  public:
   explicit Process(std::vector<std::string> words) {
@@ -34,7 +34,7 @@ class Process {
   Process& operator=(Process&&) = delete;
 
   void send(int signal) const { ::kill(pid_, signal); }
-  /// Waits for its end. @return its status; -1 if it was killed by a signal, -2 if it has not ended in time.
+  /// Waits for its end. @return its status; -1 if a signal killed it, -2 if it did not end in time.
   int wait(std::chrono::seconds limit) {
     const auto end = std::chrono::steady_clock::now() + limit;
     while (std::chrono::steady_clock::now() < end) {

@@ -29,7 +29,7 @@ inline sockaddr_in loopback(int port) {
   return place;
 }
 
-/// A socket of 127.0.0.1 that is bound to a port that was free, and is none that connections get as theirs.
+/// A socket bound to a free port of 127.0.0.1, outside the range of ephemeral ports.
 class FreePort {
  public:
   FreePort() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
@@ -52,13 +52,13 @@ class FreePort {
   int socket_, number_ = 0;
 };
 
-/// A Redis server of this machine that keeps nothing on disk.
+/// A Redis server on this machine without files on disk.
 class RedisServer {
  public:
-  /// @param executable  of redis-server, under any name. @param more  options of its own.
+  /// @param executable  path of redis-server, under any name. @param more  further options.
   explicit RedisServer(const std::string& executable, std::vector<std::string> more = {})
       : program_(folder_ / "redis-server"), more_(std::move(more)), port_(FreePort().number()) {
-    std::filesystem::create_symlink(executable, program_);  // its name tells it what to be
+    std::filesystem::create_symlink(executable, program_);  // the name makes it run as a server
     start();
   }
   std::string address() const { return "redis://127.0.0.1:" + std::to_string(port_) + "/test"; }

@@ -5,7 +5,7 @@
 
 namespace muster::test {
 
-// What the nodes of the tests with processes train: large enough for several pieces.
+// The model's size in tests with processes: large enough for several pieces.
 inline constexpr std::int64_t kProcessWidth = 40'001;
 
 inline ToyModel processToy() {
@@ -18,7 +18,7 @@ inline ToyIterator processToyData(int workers) {
   return ToyIterator(randomBatches(5, 7 * workers + 1, 2, kProcessWidth, /*ragged=*/true), kProcessWidth);
 }
 
-/// Of `processToyData`, where the number of workers changes.
+/// Argument of `processToyData` if the number of workers changes.
 inline constexpr int kElasticData = 6;
 
 }  // namespace muster::test

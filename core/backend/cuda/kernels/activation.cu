@@ -48,7 +48,7 @@ cudaError_t backward(const float* kept, const float* gradY, float* gradX, std::i
              [=] __device__(float value, float grad) { return backwardOf<function>(value, grad, slope); });
 }
 
-/// One warp a set of adjacent classes.
+/// One warp per set of adjacent classes.
 __global__ void __launch_bounds__(kBlockThreads) softmaxRows(const float* x, float* y, SoftmaxShape s) {
   const int lane = threadIdx.x % 32;
   const std::int64_t warps = static_cast<std::int64_t>(gridDim.x) * (kBlockThreads / 32);
@@ -127,7 +127,7 @@ cudaError_t launchSoftmax(const float* x, float* y, SoftmaxShape s, cudaStream_t
     return cudaGetLastError();
   }
   const Extent classes(s.classes), pixels(s.pixels);
-  // An upper bound of the indices; the last set may end past the tensor.
+  // The second argument is an upper bound of the indices: `end` of the last set may exceed the tensor.
   return forEachPlace(s.places, (s.places + s.pixels) * s.classes, stream, [=] __device__(auto place) {
     const auto step = pixels.as<decltype(place)>();
     const auto begin = place / pixels * classes * pixels + place % pixels, end = begin + step * classes;

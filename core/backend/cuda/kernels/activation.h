@@ -15,7 +15,7 @@ enum class Function { Relu, LeakyRelu, Tanh, Sigmoid, Gelu };
 /// y = f(x); x and y may be the same memory.
 cudaError_t launchForward(Function function, const float* x, float* y, std::int64_t n, float slope,
                           cudaStream_t stream);
-/// gradX = gradY f'; `kept` is y (Gelu: x).
+/// gradX = gradY f'; `kept` is y, for Gelu x.
 cudaError_t launchBackward(Function function, const float* kept, const float* gradY, float* gradX,
                            std::int64_t n, float slope, cudaStream_t stream);
 

@@ -10,7 +10,7 @@
 
 namespace muster::cuda {
 
-/// A value of a channel: its index in the tensor, and its sample.
+/// A value's index in the tensor, its sample and its channel.
 struct ChannelValue {
   std::int64_t place, sample, channel;
 };
@@ -26,7 +26,7 @@ struct ChannelCut {
 };
 
 inline ChannelCut cutOf(const ChannelShape& s) {
-  constexpr std::int64_t kWorth = 16 * kBlockThreads;  // least values a block
+  constexpr std::int64_t kWorth = 16 * kBlockThreads;  // minimum values per block
   ChannelCut cut{};
   std::int64_t width = 1;
   for (; width < s.channels && width < kMostStrip && width * s.pixels < kMostStrip; width *= 2)
@@ -54,7 +54,7 @@ __device__ void addValues(const ChannelShape& s, const ChannelCut& cut, std::int
   if (first >= end) return;
   auto left = static_cast<unsigned>(((end - first - 1) >> (kLogThreads - cut.logWidth)) + 1);
 
-  // The only division: samples and pixels are counted from here.
+  // The only division: samples and pixels are then updated by additions.
   const auto pixels = static_cast<Index>(s.pixels);
   auto sample = static_cast<Index>(first), pixel = Index{0};
   if (pixels > 1) {

@@ -7,13 +7,12 @@
 
 namespace muster::cuda {
 
-/// Most blocks of a launch in which blocks share the sums of a strip of channels: four for each
-/// multiprocessor of an H100, so that all are resident on a data centre GPU.
+/// Maximum number of blocks if several share the sums of a strip of channels: four for each multiprocessor of
+/// an H100, so that all are resident on a data centre GPU.
 inline constexpr std::int64_t kMostSumBlocks = 528;
-inline constexpr std::int64_t kMostStrip =
-    16;  // channels; 64 bytes side by side are what memory gives at a time
+inline constexpr std::int64_t kMostStrip = 16;  // channels: 64 adjacent bytes, the size of a memory access
 inline constexpr std::int64_t kMostSumsOfChannel = 2;
-/// Numbers of `PartialSums` that are needed.
+/// Required size of `PartialSums::numbers`.
 inline constexpr std::int64_t kMostPartialSums = kMostSumBlocks * kMostStrip * kMostSumsOfChannel;
 static_assert(kMostSumBlocks / 2 <= kSumCounters);  // one counter for each strip of at least two parts
 

@@ -3,11 +3,11 @@
 #include "muster/core/backend/cuda/kernels/channel_shape.h"
 #include "muster/core/backend/cuda/kernels/for_each.cuh"
 
-// Which channel an element belongs to, and the channel's entry of a table.
+// Finding an element's channel, and the channel's entry in a table.
 
 namespace muster::cuda {
 
-// Each gives the entries of a table of `channels` floats for adjacent elements from i on.
+// Each type below returns the entries of a table of `channels` floats for adjacent elements from i on.
 
 /// All elements of a piece belong to one channel.
 struct SameChannel {
@@ -82,7 +82,8 @@ struct WithChannels {
 };
 
 /// Calls f(i, channels, width) as `forEachPiece` does; channels.of(table) are the elements' entries.
-/// @param whole  `holdPieces` of the tensors; `tables`: of all tables.
+/// @param whole   `holdPieces` of the tensors.
+/// @param tables  `holdPieces` of all tables.
 template <typename F>
 cudaError_t forEachInChannels(const ChannelShape& s, bool whole, bool tables, cudaStream_t stream, F f) {
   const Extent channels(s.channels), pixels(s.pixels);

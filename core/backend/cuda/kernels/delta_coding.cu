@@ -26,7 +26,7 @@ __device__ unsigned blockMax(unsigned value) {
   __shared__ unsigned warps[kBlockThreads / 32];
   for (int offset = 16; offset > 0; offset /= 2)
     value = max(value, __shfl_xor_sync(0xffffffffu, value, offset));
-  __syncthreads();  // the memory may still be read for the chunk before
+  __syncthreads();  // threads may still read `warps` for the previous chunk
   if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = value;
   __syncthreads();
   unsigned largest = 0;
@@ -34,7 +34,7 @@ __device__ unsigned blockMax(unsigned value) {
   return largest;
 }
 
-/// A thread an element, a block a chunk.
+/// One thread per element, one block per chunk.
 template <typename T, typename Rule>
 __global__ void __launch_bounds__(kBlockThreads)
     chunkKernel(coding::Move<T> move, std::int64_t begin, std::int64_t end, Rule rule) {
@@ -49,7 +49,7 @@ __global__ void __launch_bounds__(kBlockThreads)
   }
 }
 
-/// One block: counts digits, selects the threshold, then sends, ties in the order of their indices.
+/// Runs in one block: counts digits, selects the threshold, then sends; ties are sent in index order.
 template <typename T>
 __global__ void __launch_bounds__(kSelectThreads)
     largestKernel(coding::Move<T> move, std::int64_t begin, std::int64_t end, std::int64_t largest) {
@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(kSelectThreads)
     if (thread == 0) threshold.take(counts, digit);
     __syncthreads();
   }
-  std::int64_t left = threshold.left;  // ties that are still to be sent, the same in all threads
+  std::int64_t left = threshold.left;  // ties left to send, the same in all threads
   for (std::int64_t at = begin; at < end; at += kSelectThreads) {
     const std::int64_t i = at + thread;
     const double v = i < end ? move.at(i) : 0.0;
@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(kSelectThreads)
     }
     if (i < end) move.send(i, v, (tied && before < left) || threshold.above(m) ? v : 0.0);
     left = left > all ? left - all : 0;
-    __syncthreads();  // `ties` is written again
+    __syncthreads();  // the next iteration overwrites `ties`
   }
 }
 

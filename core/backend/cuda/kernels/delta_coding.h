@@ -16,7 +16,7 @@ struct CodingCall {
 cudaError_t launchCodeBf16(const CodingCall& call, cudaStream_t stream);
 cudaError_t launchCodeInt8(const CodingCall& call, cudaStream_t stream);
 cudaError_t launchCodeE3M0(const CodingCall& call, cudaStream_t stream);
-/// One block does it all.
+/// Launches a single block.
 cudaError_t launchCodeLargest(const CodingCall& call, std::int64_t largest, cudaStream_t stream);
 
 }  // namespace muster::cuda

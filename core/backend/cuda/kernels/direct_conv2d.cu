@@ -4,13 +4,13 @@
 
 #include "muster/core/backend/cuda/kernels/for_each.cuh"
 
-// A sample's padded input is in shared memory, so no product checks bounds. A thread computes four output
-// channels: one 16-byte read loads the weights of a tap, or the gradients of a pixel, for four products.
+// A sample's padded input is in shared memory, so products need no bounds checks. A thread computes four
+// output channels: one 16-byte read loads a tap's weights, or a pixel's gradients, for four products.
 
 namespace muster::cuda {
 namespace {
 
-constexpr int kChannels = 4, kPixels = 4;  // a thread
+constexpr int kChannels = 4, kPixels = 4;  // per thread
 constexpr int kWarps = kBlockThreads / 32;
 
 /// Padded input of one sample.
@@ -32,7 +32,7 @@ __host__ __device__ int groupsOf(const DirectCall& c) {
   return (c.outChannels + kChannels - 1) / kChannels;
 }
 
-/// Synchronises before it (the old contents are no longer read) and after it (the new ones may be read).
+/// Loads a sample's padded input. The caller synchronises before overwriting and before reading it.
 __device__ void loadPlane(const DirectCall& c, const Plane& plane, const float* x, int sample, float* to) {
   const float* const from = x + static_cast<std::int64_t>(sample) * c.inChannels * c.height * c.width;
   for (int i = threadIdx.x; i < plane.floats(c); i += kBlockThreads) {
@@ -47,8 +47,8 @@ __host__ __device__ int rounded(int floats) {  // up to sixteen bytes
   return (floats + 3) / 4 * 4;
 }
 
-/// A block computes part of one sample; each thread computes four channels of the pixels that are `step`
-/// apart. kWidth: of the kernel, 0 if not known at compile time.
+/// A block computes part of one sample; each thread computes four channels of pixels that are `step` apart.
+/// @tparam kWidth  the kernel's width, 0 if not known at compile time.
 template <int kWidth>
 __global__ void __launch_bounds__(kBlockThreads)
     forwardKernel(DirectCall c, const float* x, const float* weight, const float* bias, bool relu, float* y,
@@ -109,11 +109,11 @@ __global__ void __launch_bounds__(kBlockThreads)
         to[k * pixels + first + p * step] = relu && sums[p][k] < 0.0f ? 0.0f : sums[p][k];
 }
 
-/// Sums for an output channel: the gradients by its weights and by its bias.
+/// Number of sums for an output channel: the gradients of its weights and of its bias.
 __host__ __device__ int columnsOf(const DirectCall& c) {
   return tapsOf(c) + 1;
 }
-/// Columns a lane.
+/// Columns per lane.
 __host__ __device__ int lanesOf(const DirectCall& c) {
   return (columnsOf(c) + 31) / 32;
 }
@@ -206,7 +206,7 @@ __global__ void __launch_bounds__(kBlockThreads)
   }
 }
 
-/// Adds the parts: 32 numbers a block, eight threads a number.
+/// Adds the parts: 32 numbers per block, eight threads per number.
 __global__ void __launch_bounds__(kBlockThreads)
     addPartsKernel(DirectCall c, int parts, const float* scratch, float* gradWeight, float* gradBias) {
   __shared__ double sums[kWarps][33];

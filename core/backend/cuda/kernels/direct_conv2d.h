@@ -19,12 +19,12 @@ constexpr int tapsOf(const DirectCall& c) {
   return c.inChannels * c.kernel[0] * c.kernel[1];
 }
 
-/// Shared memory that every GPU gives a block by default.
+/// Shared memory that a block may use by default on every GPU.
 inline constexpr int kMostSharedBytes = 48 * 1024;
-/// Shared memory of a block of `launchDirectForward` and of `launchDirectWeights`.
+/// Shared memory per block of `launchDirectForward` and of `launchDirectWeights`.
 std::int64_t directForwardBytes(const DirectCall& call);
 std::int64_t directWeightsBytes(const DirectCall& call);
-/// Numbers of scratch that `launchDirectWeights` needs for each part of the batch.
+/// Scratch floats that `launchDirectWeights` needs for each part of the batch.
 std::int64_t directPartFloats(const DirectCall& call);
 inline constexpr int kMostDirectTaps = 95;
 
@@ -34,7 +34,7 @@ cudaError_t launchDirectForward(const DirectCall& call, const float* x, const fl
 /// gradBias may be null. The batch is summed in `parts` parts, whose sums are in scratch.
 cudaError_t launchDirectWeights(const DirectCall& call, const float* x, const float* gradY, int parts,
                                 float* scratch, float* gradWeight, float* gradBias, cudaStream_t stream);
-/// The gradient by the input; not optimised, because first layers do not need it.
+/// The gradient of the input; not optimised, because first layers do not need it.
 cudaError_t launchDirectData(const DirectCall& call, const float* gradY, const float* weight, float* gradX,
                              cudaStream_t stream);
 

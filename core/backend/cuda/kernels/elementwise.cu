@@ -19,7 +19,7 @@ cudaError_t launchDropout(const float* x, float* y, const DropoutRule& rule, cud
   return forEachPlace(rule.rows * perRow, rule.rows * perRow * 4, stream, [=] __device__(auto i) {
     const auto epoch = static_cast<std::uint64_t>(rule.position ? rule.position[0] : rule.epoch);
     const std::int64_t first = rule.position ? rule.position[1] : rule.firstExample;
-    // For row n, elements 4 * index to 4 * index + 3: number (first + n) * indices + index of the stream.
+    // Elements 4 * index to 4 * index + 3 of row n use number (first + n) * indices + index of the stream.
     const auto index = static_cast<std::uint64_t>(first * indices + i);
     const auto words = philox({static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32),
                                static_cast<std::uint32_t>(epoch), static_cast<std::uint32_t>(epoch >> 32)},

@@ -38,8 +38,8 @@ cudaError_t launchFold(Fold fold, const Inputs<float>& x, float factor, float* y
 /// y = x times each of the inputs but `skipped`; y may be x.
 cudaError_t launchTimesOthers(const Inputs<float>& inputs, int skipped, const float* x, float* y,
                               std::int64_t n, cudaStream_t stream);
-/// y = x where `mine` is the largest: greater than inputs [0, own) and not less than inputs from `own` on,
-/// which may include it; else 0. y may be x.
+/// y = x where `mine` is the largest, else 0: greater than inputs [0, own) and not less than inputs from
+/// `own` on, which may include `mine`. y may be x.
 cudaError_t launchWhereLargest(const Inputs<float>& inputs, int own, const float* mine, const float* x,
                                float* y, std::int64_t n, cudaStream_t stream);
 /// y = factor x; x and y may be the same memory.

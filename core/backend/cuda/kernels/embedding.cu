@@ -12,12 +12,11 @@ namespace {
 constexpr int kWarps = kBlockThreads / 32, kRounds = kSortTile / kBlockThreads;
 static_assert(kSortDigits == 256 && kBlockThreads == 256);  // one thread for each value of a byte
 
-/// The positions to sort, and their rows: at first from the call's indices, then as the previous turn left
-/// them.
+/// The positions to sort and their rows: first the call's indices, then the result for the previous byte.
 struct Unsorted {
   EmbeddingCall call;
-  const std::uint32_t *rows, *places;  // null: from the call
-  int shift;                           // of the byte
+  const std::uint32_t *rows, *places;  // null: use the call's indices
+  int shift;                           // bit offset of the current byte
 
   /// The row; the vocabulary size, which is past all rows, if the position is masked.
   __device__ std::uint32_t row(std::int64_t i) const {
@@ -32,7 +31,7 @@ struct Unsorted {
   __device__ unsigned digit(std::uint32_t row) const { return row >> shift & (kSortDigits - 1); }
 };
 
-/// counts [tiles, digits].
+/// Counts each tile's digits. @param counts  [tiles, digits].
 __global__ void __launch_bounds__(kBlockThreads) countDigits(Unsorted from, std::uint32_t* counts) {
   __shared__ unsigned found[kSortDigits];
   found[threadIdx.x] = 0;
@@ -45,8 +44,8 @@ __global__ void __launch_bounds__(kBlockThreads) countDigits(Unsorted from, std:
   counts[blockIdx.x * kSortDigits + threadIdx.x] = found[threadIdx.x];
 }
 
-/// The start of this tile's positions of digit threadIdx.x: after all smaller digits, and after this digit in
-/// earlier tiles.
+/// Where this tile writes its positions of digit threadIdx.x: after all smaller digits, and after this digit
+/// in earlier tiles.
 __device__ unsigned beginOfDigit(const std::uint32_t* counts) {
   __shared__ unsigned upTo[kSortDigits];
   unsigned before = 0, all = 0;
@@ -108,7 +107,8 @@ __global__ void __launch_bounds__(kBlockThreads)
   }
 }
 
-/// The first position of each row adds the gradients of all its positions in order, several loads at a time.
+/// The thread at a row's first position adds the gradients of all the row's positions in order, several loads
+/// at a time.
 cudaError_t addSorted(const EmbeddingCall& c, const std::uint32_t* rows, const std::uint32_t* places,
                       const float* gradY, float* gradTable, cudaStream_t stream) {
   constexpr std::uint32_t kAtOnce = 16;
@@ -122,7 +122,7 @@ cudaError_t addSorted(const EmbeddingCall& c, const std::uint32_t* rows, const s
     float* const to = gradTable + row * c.features + feature;
     float sum = *to;
     for (std::uint32_t next = first;; next += kAtOnce) {
-      std::uint32_t mine = 0;  // among the next positions
+      std::uint32_t mine = 0;  // number of next positions that belong to this row
       float values[kAtOnce];
 #pragma unroll
       for (std::uint32_t u = 0; u < kAtOnce; ++u) mine += next + u < count && rows[next + u] == row;

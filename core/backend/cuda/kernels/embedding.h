@@ -16,9 +16,8 @@ inline constexpr std::size_t kSortBytes = (4 * kMostSorted + kMostSorted / kSort
 inline constexpr std::int64_t kMostVocabulary =
     0x7fffffff;  // row numbers, and one past the last row, fit 32 bits
 
-/// Each row of the table adds its gradients, in the order of the indices. The vocabulary is at most
-/// kMostVocabulary.
-/// @param memory  kSortBytes, aligned for 4-byte numbers.
+/// Sums each table row's gradients in the order of the indices. The vocabulary is at most kMostVocabulary.
+/// @param memory  kSortBytes bytes, aligned for 4-byte numbers.
 cudaError_t launchEmbeddingBackward(const EmbeddingCall& call, const float* gradY, float* gradTable,
                                     void* memory, cudaStream_t stream);
 

@@ -8,17 +8,17 @@
 #include "muster/core/backend/cuda/kernels/launch.h"
 #include "muster/core/backend/extent.h"
 
-// A thread handles one element or four adjacent ones: 16-byte reads of all threads keep a GPU's memory busy,
-// and blocks that start one after the other leave no part of it idle.
+// A thread handles one element or four adjacent elements. 16-byte reads by all threads saturate the memory,
+// and many small blocks keep every multiprocessor in use.
 
 namespace muster::cuda {
 
-/// A grid may have 2^31 - 1 blocks, more than a GPU has memory for.
+/// One block for each range of elements. The limit of 2^31 - 1 blocks exceeds any GPU's memory.
 constexpr unsigned blocksForAll(std::int64_t elements, std::int64_t elementsPerBlock = kBlockThreads) {
   return static_cast<unsigned>((elements + elementsPerBlock - 1) / elementsPerBlock);
 }
 
-/// Most elements for 32-bit indices, including those of the last block's idle threads.
+/// Maximum elements for 32-bit indices, including the indices of unused threads in the last block.
 inline constexpr std::int64_t kMostNarrow = 0x7fffffff - kBlockThreads;
 
 template <typename Index>
@@ -45,8 +45,8 @@ cudaError_t forEach(std::int64_t n, cudaStream_t stream, F f) {
   return launchForEach<std::int64_t>(n, stream, f);
 }
 
-/// As above for an f that computes with `Extent`s: i has 32 bits if `most`, the number of elements of the
-/// largest tensor that f reads, fits them, else 64. f takes `auto`.
+/// As above for an f that computes with `Extent`s. f takes `auto`: i has 32 bits if `most`, the element count
+/// of the largest tensor that f reads, fits in 32 bits, else 64.
 template <typename F>
 cudaError_t forEachPlace(std::int64_t n, std::int64_t most, cudaStream_t stream, F f) {
   if (n <= kMostNarrow && most <= kMostNarrow) return launchForEach<std::int32_t>(n, stream, f);
@@ -62,8 +62,8 @@ template <int width>
 using Width = std::integral_constant<int, width>;
 inline constexpr int kPiece = 4;  // elements: 16 bytes of floats
 
-// In an address like `x + (row * size + place)`, where indices are added first, the compiler recognises one
-// access more reliably.
+// Write addresses as `x + (row * size + place)`, adding indices first: the compiler then more reliably makes
+// one access.
 template <int width, typename T>
 __device__ Piece<T, width> read(const T* from) {
   return *reinterpret_cast<const Piece<T, width>*>(from);
@@ -106,7 +106,7 @@ template <typename F>
 cudaError_t forEachPiece(std::int64_t n, bool whole, cudaStream_t stream, F f) {
   return launchForEachPiece<std::int64_t>(n, whole, stream, f);
 }
-/// As above for an f that computes indices, as `forEachPlace`.
+/// As above for an f that computes indices, see `forEachPlace`.
 template <typename F>
 cudaError_t forEachPieceAndPlace(std::int64_t n, std::int64_t most, bool whole, cudaStream_t stream, F f) {
   if (n <= kMostNarrow && most <= kMostNarrow) return launchForEachPiece<std::int32_t>(n, whole, stream, f);

@@ -41,7 +41,7 @@ Planes paddedOf(const PadCall& c) {
   return {c.planes, c.top + c.height + c.bottom, c.left + c.width + c.right, c.lanes};
 }
 
-/// Calls f(i, width) for all elements, with lanes in pieces where possible.
+/// Calls f(i, width) for all elements; lanes are in pieces if possible.
 template <typename F>
 cudaError_t forEachLane(std::int64_t n, const Planes& large, const float* x, const float* y,
                         cudaStream_t stream, F f) {

@@ -21,7 +21,7 @@ struct UpsampleCall {
 };
 cudaError_t launchNearest(const UpsampleCall& call, const float* x, float* y, cudaStream_t stream);
 cudaError_t launchBilinear(const UpsampleCall& call, const float* x, float* y, cudaStream_t stream);
-/// Each pixel adds the gradients of its copies, row by row.
+/// Sums for each pixel the gradients of its copies, row by row.
 cudaError_t launchNearestBackward(const UpsampleCall& call, const float* gradY, float* gradX,
                                   cudaStream_t stream);
 cudaError_t launchBilinearBackward(const UpsampleCall& call, const float* gradY, float* gradX,

@@ -6,7 +6,7 @@
 
 // Functions that launch kernels take device addresses and a stream, and return the launch's error. Device
 // code files use neither tensors nor exceptions, which nvcc would compile again for each architecture; the
-// sources in the parent folder check and pass what is needed.
+// sources in the parent folder check arguments.
 
 namespace muster::cuda {
 
@@ -20,8 +20,8 @@ constexpr int blocksFor(std::int64_t elements, std::int64_t elementsPerBlock = k
   return static_cast<int>(blocks < 1 ? 1 : blocks < kMostBlocks ? blocks : kMostBlocks);
 }
 
-/// Blocks write their parts of sums here, and count finished blocks. Owned by a context, for one kernel at a
-/// time on its compute stream.
+/// Memory for the blocks' partial sums and for counters of finished blocks. Owned by a context, for one
+/// kernel at a time on its compute stream.
 struct PartialSums {
   double* numbers;
   std::uint32_t* counters;  // kSumCounters; zero before and after each kernel

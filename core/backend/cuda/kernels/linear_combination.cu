@@ -12,7 +12,7 @@ __device__ double valueAt(const void* from, bool isDouble, std::int64_t i) {
                   : static_cast<double>(static_cast<const float*>(from)[i]);
 }
 
-/// All threads of a warp take the same branches and access adjacent elements.
+/// Threads of a warp take the same branches and access adjacent elements.
 __global__ void __launch_bounds__(kBlockThreads)
     linearCombinationKernel(const __grid_constant__ TermTable terms, void* out, bool outIsDouble,
                             std::int64_t begin, std::int64_t end) {

@@ -20,8 +20,8 @@ __device__ LogSumExp logSumExp(const float* z, std::int64_t features, int lane) 
   return {top, warpSum(sum)};
 }
 
-// Each returns the loss of a row in all lanes, and writes factor * d(loss)/d(prediction) if `gradient` is not
-// null; `gradient` may be `z`: other lanes read what they need before.
+// Each row function returns the loss of a row in all lanes, and writes factor * d(loss)/d(prediction) if
+// `gradient` is not null. `gradient` may be `z`: all lanes read `z` before any lane overwrites it.
 
 __device__ double classRow(const float* z, std::int64_t label, float* gradient, std::int64_t features,
                            double factor, int lane) {
@@ -129,7 +129,7 @@ __device__ bool isBad(const LossCall& call, std::int64_t row, double weight) {
          (call.classes[row] < 0 || call.classes[row] >= call.features);
 }
 
-/// A warp a row. The block that finishes last adds the blocks' sums in order.
+/// One warp per row. The block that finishes last adds the blocks' sums in order.
 __global__ void __launch_bounds__(kBlockThreads) lossKernel(LossCall call, PartialSums partial) {
   __shared__ long long firstBad;
   if (threadIdx.x == 0) firstBad = call.rows;
@@ -147,11 +147,11 @@ __global__ void __launch_bounds__(kBlockThreads) lossKernel(LossCall call, Parti
     double value = 0;
     if (weight != 0)
       value = weight * rowLoss(call, row, weight / divisor, lane);
-    else if (call.gradient)  // whatever the row contains
+    else if (call.gradient)  // a row of weight 0 may contain anything
       for (std::int64_t f = lane; f < call.features; f += 32) call.gradient[row * call.features + f] = 0;
     if (lane != 0) continue;
     sums[0] += value;
-    // An invalid weight must show on the host; the sum of -1 and 1 would hide it.
+    // An invalid weight makes the sum NaN for the host's check; a plain sum of -1 and 1 would hide it.
     sums[1] += weight >= 0 && weight < INFINITY ? weight : NAN;
     if (isBad(call, row, weight)) atomicMin(&firstBad, static_cast<long long>(row));
   }

@@ -24,8 +24,8 @@ struct LossCall {
 /// Numbers of `PartialSums` that a call needs, for any number of rows.
 inline constexpr std::int64_t kMostLossSums = 1 + 3 * kMostBlocks;
 
-/// One kernel, a warp a row; if the sum of a mask normalises the gradient, a kernel before it computes that
-/// sum.
+/// Launches one kernel with a warp per row; if the sum of a mask normalises the gradient, a kernel before it
+/// computes that sum.
 cudaError_t launchLoss(const LossCall& call, const PartialSums& partial, cudaStream_t stream);
 
 }  // namespace muster::cuda

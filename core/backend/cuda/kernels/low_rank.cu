@@ -22,7 +22,7 @@ struct Matrix {
   }
 };
 
-/// The sum over a block, in all its threads.
+/// The sum over a block; all its threads get the result.
 __device__ double totalOverBlock(double value) {
   __shared__ double total;
   double sums[1] = {value};
@@ -34,7 +34,7 @@ __device__ double totalOverBlock(double value) {
   return result;
 }
 
-/// A block a row.
+/// One block per row.
 template <typename T>
 __global__ void __launch_bounds__(kBlockThreads) projectKernel(Matrix<T> m) {
   for (std::int64_t i = blockIdx.x; i < m.rows; i += gridDim.x)
@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(kBlockThreads) projectKernel(Matrix<T> m) {
     }
 }
 
-/// One block.
+/// Runs in one block.
 template <typename T>
 __global__ void __launch_bounds__(kBlockThreads) orthonormaliseKernel(Matrix<T> m) {
   const auto dot = [&](std::int64_t j, std::int64_t k) {
@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(kBlockThreads) orthonormaliseKernel(Matrix<T> 
       sum += static_cast<double>(m.p[i * m.rank + j]) * static_cast<double>(m.p[i * m.rank + k]);
     return totalOverBlock(sum);
   };
-  for (std::int64_t k = 0; k < m.rank; ++k) {  // each thread has rows of its own
+  for (std::int64_t k = 0; k < m.rank; ++k) {  // each thread updates its own rows
     for (std::int64_t i = threadIdx.x; i < m.rows; i += kBlockThreads)
       m.p[i * m.rank + k] = m.meanP[i * m.rank + k];
     const double before = dot(k, k);
@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(kBlockThreads) orthonormaliseKernel(Matrix<T> 
   }
 }
 
-/// A block a column.
+/// One block per column.
 template <typename T>
 __global__ void __launch_bounds__(kBlockThreads) transposedProductKernel(Matrix<T> m) {
   for (std::int64_t c = blockIdx.x; c < m.columns; c += gridDim.x)

@@ -8,14 +8,14 @@ namespace muster::cuda {
 namespace {
 
 // Note [Access in groups]
-// A thread takes 16 bytes of each replica at once, a group, in one access if all replicas and the merged copy
-// are aligned. Otherwise, and after the last whole group, it takes the same elements one by one, so distances
-// are summed in the same order. A thread loads about 128 bytes before it uses any. With two blocks of 256
-// threads on each of its 132 multiprocessors, an H100 then has loads of 64 KB a multiprocessor in flight,
-// more than twice what memory of 3.35 TB/s moves in the microsecond of an access.
+// A thread loads a group of 16 bytes from each replica, in one access if all replicas and the merged copy are
+// aligned. Otherwise, and after the last whole group, it loads the same elements one by one, so distances are
+// summed in the same order. A thread loads about 128 bytes before it uses any. With two blocks of 256 threads
+// per multiprocessor, an H100 has 64 KB of loads in flight on each of its 132 multiprocessors: more than
+// twice the data that its memory of 3.35 TB/s moves in a microsecond, the time of an access.
 
-/// Blocks that fit on a multiprocessor: the whole grid is resident on 132 multiprocessors and on 88, so no
-/// block runs after the others.
+/// Blocks that must fit on a multiprocessor so that the whole grid is resident, on 132 or on 88
+/// multiprocessors, and no block starts late.
 constexpr int residentBlocks(bool measured) {
   return measured ? 2 : 3;
 }
@@ -41,7 +41,7 @@ __device__ const Group<T>& groupAt(const T* from) {
   return *reinterpret_cast<const Group<T>*>(from);
 }
 
-/// The first `count` elements, at most a group, then zeros, which do not change any sum.
+/// Loads `count` elements, at most a group, and fills the group with zeros, which do not change any sum.
 template <typename T>
 __device__ Group<T> loadSome(const T* from, std::int64_t count) {
   Group<T> group;
@@ -80,15 +80,14 @@ struct Mean {
   }
 };
 
-/// The same in all threads of the grid; the loads are independent.
+/// Whether any refusal is not 0; all threads of the grid get the same result. The loads are independent.
 __device__ bool anyRefused(const RefusalTable& refused) {
   bool any = false;
   for (int r = 0; r < refused.count; ++r) any |= *refused.at[r] != 0;
   return any;
 }
 
-/// Adds squared distances and the mean's square to `sums` if they are measured. @return the rounded mean of a
-/// group of W replicas.
+/// Adds squared distances and the mean's square to `sums` if kMeasured. @return a group's rounded mean.
 template <bool kMeasured, int W, typename T>
 __device__ Group<T> meanOf(const ReplicaTable<T>& replicas, const Group<T> (&values)[W],
                            double (&sums)[W + 1]) {
@@ -106,7 +105,7 @@ __device__ Group<T> meanOf(const ReplicaTable<T>& replicas, const Group<T> (&val
   return mean.rounded();
 }
 
-/// W replicas, whose elements stay in registers between the mean and the distances, so memory is read once.
+/// For W replicas: elements stay in registers between the mean and the distances, so memory is read once.
 /// @param aligned  all replicas may be accessed in groups.
 template <bool kMeasured, int W, typename T>
 __global__ void __launch_bounds__(kBlockThreads, residentBlocks(kMeasured))
@@ -156,7 +155,7 @@ __global__ void __launch_bounds__(kBlockThreads, residentBlocks(kMeasured))
   }
 }
 
-/// Any number of replicas; for the distances one replica at a time is read again from the cache.
+/// For any number of replicas: for the distances, each replica is read again from the cache.
 template <typename T>
 __global__ void __launch_bounds__(kBlockThreads)
     meanOfManyKernel(const __grid_constant__ ReplicaTable<T> replicas, T* mergedCopy, std::int64_t elements,
@@ -195,7 +194,7 @@ __global__ void __launch_bounds__(kBlockThreads)
   }
 }
 
-/// distances[which] of any number of replicas; the mean's norm for which = count.
+/// Computes distances[which] for any number of replicas; the mean's norm if which = count.
 template <typename T>
 __global__ void __launch_bounds__(kBlockThreads)
     distanceKernel(const __grid_constant__ ReplicaTable<T> replicas, int which, std::int64_t begin,

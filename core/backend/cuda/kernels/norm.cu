@@ -18,7 +18,7 @@ __device__ float gradientBehind(const BatchNormCall& c, std::int64_t channel, fl
   return !c.relu || normalised(x, k.mean[channel], k.scale[channel], k.shift[channel]) > 0.0f ? gradY : 0.0f;
 }
 
-/// From the running mean and variance.
+/// Computes the constants from the mean and variance.
 __device__ void makeConstants(const BatchNormCall& call, std::int64_t c, const float* gamma,
                               const float* beta) {
   const ChannelConstants& k = call.constants;

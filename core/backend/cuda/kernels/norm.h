@@ -21,7 +21,7 @@ struct BatchNormCall {
   PartialSums partial;
 };
 
-/// sums [2, channels]: of x and of x^2, in float64.
+/// sums [2, channels]: the sums of x and of x^2, in float64.
 cudaError_t launchChannelMoments(const BatchNormCall& call, const float* x, double* sums,
                                  cudaStream_t stream);
 /// Computes mean and variance from sums over `count` values a channel, and the constants for `normalise`;
@@ -34,7 +34,7 @@ cudaError_t launchConstantsOf(const BatchNormCall& call, const float* mean, cons
 cudaError_t launchNormalise(const BatchNormCall& call, const float* x, float* y, cudaStream_t stream);
 cudaError_t launchMoveStatistics(const BatchNormCall& call, double momentum, float* mean, float* variance,
                                  cudaStream_t stream);
-/// sums [2, channels]: of g and of g times the normalised x; gradGamma and gradBeta may be null.
+/// sums [2, channels]: the sums of g and of g times the normalised x; gradGamma and gradBeta may be null.
 cudaError_t launchGradientSums(const BatchNormCall& call, const float* x, const float* gradY, double* sums,
                                float* gradGamma, float* gradBeta, cudaStream_t stream);
 /// @param sums  null: the statistics do not depend on x.

@@ -92,7 +92,7 @@ bool holdPairs(const float* from) {
   return reinterpret_cast<std::uintptr_t>(from) % alignof(Piece<float, 2>) == 0;
 }
 
-/// Whether `value` replaces the maximum `best`: if it is larger, or the first NaN.
+/// Whether `value` replaces the maximum `best`: it is larger, or the first NaN.
 __device__ bool wins(float value, float best) {
   return !(value <= best) && best == best;
 }
@@ -120,7 +120,7 @@ cudaError_t maxOfSquares(const PoolCall& p, const float* x, float* y, Index* win
   });
 }
 
-/// A thread a window, and one for each pair of a last row outside all windows.
+/// One thread per window, and one per pair of elements in a last row outside all windows.
 template <typename Index>
 cudaError_t gradientOfSquares(const PoolCall& p, const float* gradY, const Index* winners, float* gradX,
                               cudaStream_t stream) {
@@ -134,7 +134,7 @@ cudaError_t gradientOfSquares(const PoolCall& p, const float* gradY, const Index
       return;
     }
     const auto output = (plane * outHeight + oh) * outWidth + column;
-    const float grad = 0.0f + gradY[output];  // as in a sum, -0 becomes 0
+    const float grad = 0.0f + gradY[output];  // -0 becomes 0, as in the other kernels' sums
     const auto winner = winners[output];
     const auto of = [&](int place) { return winner == place ? grad : 0.0f; };
     write(gradX + to, Piece<float, 2>{of(0), of(1)});

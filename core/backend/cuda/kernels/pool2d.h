@@ -16,7 +16,7 @@ struct PoolCall {
 template <typename Index>
 cudaError_t launchMaxPool(const PoolCall& call, const float* x, float* y, Index* winners,
                           cudaStream_t stream);
-/// Each input adds the gradients of the windows in which it was the largest, in order.
+/// Sums for each input the gradients of the windows in which it was the largest, in order.
 template <typename Index>
 cudaError_t launchMaxPoolBackward(const PoolCall& call, const float* gradY, const Index* winners,
                                   float* gradX, cudaStream_t stream);

@@ -7,18 +7,18 @@
 #include "muster/core/backend/cuda/kernels/launch.h"
 
 // Sums in a fixed order: a tree over a block's threads; then the block that finishes last adds the blocks'
-// parts in order. All blocks have kBlockThreads threads.
+// sums in order. All blocks have kBlockThreads threads.
 
 namespace muster::cuda {
 
-/// Over a warp; all its threads get the result.
+/// The sum over a warp; all its threads get the result.
 template <typename T>
 __device__ T warpSum(T value) {
   for (int offset = 16; offset > 0; offset /= 2) value += __shfl_xor_sync(0xffffffffu, value, offset);
   return value;
 }
 template <typename T>
-__device__ T warpMax(T value) {  // fmax of a float is float's
+__device__ T warpMax(T value) {  // for float, fmax is the float overload
   for (int offset = 16; offset > 0; offset /= 2)
     value = fmax(value, __shfl_xor_sync(0xffffffffu, value, offset));
   return value;
@@ -37,7 +37,7 @@ __device__ void sumOverBlock(double (&sums)[parts], unsigned width = 1) {
 #pragma unroll
       for (int part = 0; part < parts; ++part)
         sums[part] += __shfl_down_sync(0xffffffffu, sums[part], offset);
-  __syncthreads();  // the memory may still be read for the previous sum
+  __syncthreads();  // threads may still read `warpSums` for the previous sum
   if (lane < width)
     for (int part = 0; part < parts; ++part) warpSums[warp][part][lane] = sums[part];
   __syncthreads();
@@ -49,7 +49,7 @@ __device__ void sumOverBlock(double (&sums)[parts], unsigned width = 1) {
 }
 
 /// Whether this block is the last of `blocks` blocks to reach this counter; the same in all its threads.
-/// Earlier writes of the other blocks are visible then. Resets the counter to 0.
+/// If true, earlier writes of the other blocks are visible. Resets the counter to 0.
 __device__ inline bool isLastBlock(std::uint32_t* counter, unsigned blocks) {
   __shared__ bool last;
   __syncthreads();  // all threads of the block have written
@@ -62,8 +62,8 @@ __device__ inline bool isLastBlock(std::uint32_t* counter, unsigned blocks) {
   return last;
 }
 
-/// Sums over the grid what each block's thread 0 has after `sumOverBlock`. Returns true in one block, whose
-/// thread 0 then has the totals in `sums`. `scratch` has gridDim.x * parts numbers.
+/// Sums over all threads of the grid. Returns true in one block, whose thread 0 then has the totals in
+/// `sums`. `scratch` has gridDim.x * parts numbers.
 template <int parts>
 __device__ bool sumOverGrid(double (&sums)[parts], double* scratch, std::uint32_t* counter) {
   sumOverBlock(sums);

@@ -69,7 +69,7 @@ std::int64_t partOf(std::int64_t all, std::int64_t most) {
 }
 
 Tiles tilesFor(std::int64_t rows, std::int64_t columns) {
-  // Whole warps read and write a side of 32; the lines of a shorter side are adjacent.
+  // A whole warp reads and writes a side of 32. If a matrix is narrower, its lines are adjacent in memory.
   const std::int64_t high = rows < 32 ? rows : partOf(rows, columns < 32 ? kTile / columns : 32);
   const std::int64_t wide = columns < 32 ? columns : partOf(columns, rows < 32 ? kTile / rows : 32);
   return {Extent(rows),
@@ -80,8 +80,8 @@ Tiles tilesFor(std::int64_t rows, std::int64_t columns) {
           Extent((columns + wide - 1) / wide)};
 }
 
-/// y [matrices, columns, rows] = x [matrices, rows, columns], through shared memory, so that reads and writes
-/// are along lines.
+/// y [matrices, columns, rows] = x [matrices, rows, columns], through shared memory, so that both reads and
+/// writes access adjacent elements.
 template <typename Index, typename X, typename Y>
 __global__ void __launch_bounds__(kBlockThreads) transposeKernel(const X* x, Y* y, Tiles t) {
   __shared__ float tile[kTile + kTile / 2];  // lines of odd length avoid bank conflicts
@@ -133,7 +133,7 @@ cudaError_t transpose(const X* x, Y* y, std::int64_t matrices, std::int64_t rows
   return cudaGetLastError();
 }
 
-/// Transposes each sample's matrix if the reorder is that. @return whether it is.
+/// Transposes each sample's matrix if the reorder is such a transposition. @return whether it is.
 template <typename X, typename Y>
 bool transposed(const X* x, Y* y, const ReorderShape& s, cudaStream_t stream, cudaError_t& error) {
   if (s.from == 0 && s.to == 1)

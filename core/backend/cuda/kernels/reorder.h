@@ -15,14 +15,14 @@ struct ReorderShape {
 /// T is float, or std::uint8_t, which becomes value / 255.
 template <typename T>
 cudaError_t launchReorder(const T* x, float* y, const ReorderShape& shape, cudaStream_t stream);
-/// As above between row-major and channels-last, with target or source in bfloat16.
+/// Reorder between row-major and channels-last, with target or source in bfloat16.
 cudaError_t launchReorderToBFloat16(const float* x, void* y, const ReorderShape& shape, cudaStream_t stream);
 cudaError_t launchReorderFromBFloat16(const void* x, float* y, const ReorderShape& shape,
                                       cudaStream_t stream);
 /// Converts bytes to value / 255.
 cudaError_t launchLoadBytes(const std::uint8_t* x, float* y, std::int64_t n, cudaStream_t stream);
 
-/// Rounds to bfloat16, to nearest even; and the reverse.
+/// Converts to bfloat16, rounding to nearest even, and back.
 cudaError_t launchToBFloat16(const float* x, void* y, std::int64_t n, cudaStream_t stream);
 cudaError_t launchFromBFloat16(const void* x, float* y, std::int64_t n, cudaStream_t stream);
 

@@ -12,7 +12,7 @@ __device__ bool isReal(const float* mask, std::int64_t place) {
   return !mask || mask[place] != 0.0f;
 }
 
-/// -1 if no step is real.
+/// The last real step; -1 if no step is real.
 __device__ std::int64_t lastReal(const SequenceCall& c, std::int64_t example) {
   std::int64_t t = c.steps - 1;
   while (t >= 0 && !isReal(c.mask, example * c.steps + t)) --t;
@@ -190,7 +190,7 @@ cudaError_t launchLstmStepBackward(const StepCall& c, const float* gates, const 
   return forEachPlace(c.batch * c.units, c.batch * c.units, stream, [=] __device__(auto at) {
     const std::int64_t n = at / units, u = at % units, row = n * c.steps + c.step;
     float* const grad = gradGates + n * 4 * c.units + u;
-    if (!isReal(c.mask, row)) {  // its output was zero
+    if (!isReal(c.mask, row)) {  // the output of padding is zero
       for (int gate = 0; gate < 4; ++gate) grad[gate * c.units] = 0;
       return;
     }
@@ -216,7 +216,7 @@ cudaError_t launchGruStepBackward(const StepCall& c, const float* gates, const f
     const std::int64_t n = at / units, u = at % units, row = n * c.steps + c.step;
     float* const grad = gradGates + n * 3 * c.units + u;
     float* const product = gradProducts + n * 3 * c.units + u;
-    if (!isReal(c.mask, row)) {  // its output was zero
+    if (!isReal(c.mask, row)) {  // the output of padding is zero
       for (int gate = 0; gate < 3; ++gate) grad[gate * c.units] = product[gate * c.units] = 0;
       return;
     }

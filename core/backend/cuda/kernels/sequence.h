@@ -37,19 +37,20 @@ struct StepCall {
   std::int64_t batch, units, steps, step;
   const float* mask;  // [batch, steps]; null: all are real
 };
-/// gates: i, f, g, o; in before their functions, out after them.
+/// gates: i, f, g, o. In: before the gate functions; out: after them.
 cudaError_t launchLstmStep(const StepCall& call, float* gates, const float* cellBefore, float* cell,
                            const float* stateBefore, float* state, cudaStream_t stream);
-/// gates: r, z, n; in the input's part, out after their functions; products: Ur h, Uz h, Un h, null if h is
-/// zero; candidate: out Un h + un.
+/// gates: r, z, n. In: the input's part; out: after the gate functions. products: Ur h, Uz h, Un h; null if h
+/// is zero. candidate: out, Un h + un.
 cudaError_t launchGruStep(const StepCall& call, float* gates, const float* products, const float* bias,
                           float* candidate, const float* stateBefore, float* state, cudaStream_t stream);
-/// gradState, gradCell: in by the values after this step, out by those before it, without the part through
-/// the product with the gates. gradY: [batch, steps, units], null if only the last state was the output.
+/// gradState, gradCell. In: gradients of the values after this step; out: of those before it, without the
+/// part through the product with the gates. gradY: [batch, steps, units]; null if only the last state is
+/// used.
 cudaError_t launchLstmStepBackward(const StepCall& call, const float* gates, const float* cellBefore,
                                    const float* cell, const float* gradY, float* gradState, float* gradCell,
                                    float* gradGates, cudaStream_t stream);
-/// gradGates: by the input's part of r, z, n; gradProducts: by the state's part.
+/// gradGates: gradients of the input's part of r, z, n; gradProducts: of the state's part.
 cudaError_t launchGruStepBackward(const StepCall& call, const float* gates, const float* candidate,
                                   const float* stateBefore, const float* gradY, float* gradState,
                                   float* gradGates, float* gradProducts, cudaStream_t stream);
@@ -65,10 +66,10 @@ cudaError_t launchSplitHeads(const AttentionCall& call, std::int64_t parts, cons
                              cudaStream_t stream);
 cudaError_t launchJoinHeads(const AttentionCall& call, std::int64_t parts, const float* x, float* y,
                             cudaStream_t stream);
-/// weights [batch * heads, steps, steps], in place: from products to the softmax over the keys that a step
-/// may attend to; zero elsewhere.
+/// Turns products, in place, into the softmax over the keys that a step may attend to; zero elsewhere.
+/// @param weights  [batch * heads, steps, steps].
 cudaError_t launchAttentionWeights(const AttentionCall& call, float* weights, cudaStream_t stream);
-/// grad, in place: from the gradient by the weights to that by the products.
+/// Turns the gradient of the weights, in place, into the gradient of the products.
 cudaError_t launchAttentionWeightsBackward(const AttentionCall& call, const float* weights, float* grad,
                                            cudaStream_t stream);
 

@@ -19,12 +19,12 @@ __global__ void __launch_bounds__(kBlockThreads)
     reaching += fabsf(value) >= threshold ? 1 : 0;
     notFinite += isfinite(value) ? 0 : 1;
   }
-  // Integers: their sum does not depend on the order.
+  // Integer sums do not depend on the order.
   if (reaching) atomicAdd(counts, static_cast<unsigned long long>(reaching));
   if (notFinite) atomicAdd(counts + 1, static_cast<unsigned long long>(notFinite));
 }
 
-/// One thread a word.
+/// One thread per word.
 __global__ void __launch_bounds__(kBlockThreads)
     encodeKernel(float* residual, float threshold, std::int64_t n, std::uint32_t* words) {
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * kBlockThreads;
@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(kBlockThreads)
   }
 }
 
-/// Each element is listed once.
+/// Needs no atomics: the list has each element once.
 __global__ void __launch_bounds__(kBlockThreads)
     addListKernel(const std::uint32_t* words, std::int64_t count, float amount, std::int64_t begin,
                   std::int64_t end, float* out) {

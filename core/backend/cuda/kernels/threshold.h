@@ -6,8 +6,7 @@
 
 namespace muster::cuda {
 
-/// residual += values - base; counts = {elements that reach the threshold, elements that are not finite},
-/// initially zero.
+/// residual += values - base; counts += {elements that reach the threshold, non-finite elements}.
 cudaError_t launchAccumulateUpdate(const float* values, const float* base, float* residual, float threshold,
                                    std::int64_t n, unsigned long long* counts, cudaStream_t stream);
 /// Subtracts the threshold from each element that reaches it, and writes the bitmap of a ThresholdMessage.

@@ -7,7 +7,7 @@
 namespace muster::cuda {
 namespace {
 
-/// Changes nothing: only for the penalty.
+/// A rule that changes nothing, to compute only the penalty.
 struct NoRule {};
 
 template <typename Rule>
@@ -35,8 +35,8 @@ __device__ bool aligned(const void* p) {
   return reinterpret_cast<std::uintptr_t>(p) % sizeof(float4) == 0;
 }
 
-/// Rounded explicitly: the compiler could contract products and sums differently in each kernel, but the
-/// separate penalty must have the bits of an update's.
+/// Uses explicit rounding: the compiler could contract products and sums differently in each kernel, but
+/// launchPenalty and launchUpdate must give the same bits.
 __device__ double penaltyOf(float w, const DeviceRange& range) {
   const auto value = static_cast<double>(w);
   const double squared = __dmul_rn(0.5 * range.l2, __dmul_rn(value, value));
@@ -89,13 +89,13 @@ __device__ void updateFour(const UpdateCall& call, const DeviceRange& range, con
   store(call.parameters + at, w, whole, left);
 }
 
-/// How many of the first `left` values.
+/// Number of values among the first `left` that are not finite.
 __device__ int notFinite(const float4& values, std::int64_t left) {
   return (left > 0 && !isfinite(values.x)) + (left > 1 && !isfinite(values.y)) +
          (left > 2 && !isfinite(values.z)) + (left > 3 && !isfinite(values.w));
 }
 
-/// Each thread of the grid gets the same answer. The loads are independent.
+/// All threads of the grid get the same result. The loads are independent.
 __device__ bool lossesAreGood(const UpdateCall& call) {
   bool good = true;
   for (std::int64_t i = 0; i < call.lossCount; ++i) {
@@ -109,7 +109,7 @@ __device__ bool lossesAreGood(const UpdateCall& call) {
 
 template <typename Rule>
 __global__ void __launch_bounds__(kBlockThreads) updateKernel(UpdateCall call, Rule given) {
-  // Chunks are loaded ahead: the first one together with the losses, the others during the previous work.
+  // Load chunks ahead: the first together with the losses, each other during the work on its predecessor.
   std::int64_t chunk = blockIdx.x;
   Chunk next = chunk < call.chunkCount ? call.chunks[chunk] : Chunk{};
   const double badGradient = call.badGradient ? *call.badGradient : -1.0;
@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(kBlockThreads) updateKernel(UpdateCall call, R
   }
   Rule rule = given;
   if constexpr (!std::is_same_v<Rule, NoRule>) rule = update::atStep(given, *call.numbers);
-  double sums[2] = {0, 0};  // the penalty, and how many numbers were written that are not finite
+  double sums[2] = {0, 0};  // the penalty, and the number of non-finite values written
   while (chunk < call.chunkCount) {
     const Chunk part = next;
     chunk += gridDim.x;
@@ -170,12 +170,12 @@ __global__ void __launch_bounds__(kBlockThreads)
     const double x = g.x, y = g.y, z = g.z, w = g.w;
     sums[0] += (x * x + y * y) + (z * z + w * w);
     const std::int64_t index = part.begin + offset;
-    findBad(g.x, index, bad);  // what was not read is 0
+    findBad(g.x, index, bad);  // elements that were not read are 0
     findBad(g.y, index + 1, bad);
     findBad(g.z, index + 2, bad);
     findBad(g.w, index + 3, bad);
   }
-  // The smallest index of all, whatever the order; each block's comes before it counts itself as finished.
+  // The minimum does not depend on the order. A block writes its index before it counts itself as finished.
   if (call.badGradient && bad != kNoneBad) atomicMin(call.firstBad, bad);
   if (!sumOverGrid(sums, call.scratch, call.counter) || threadIdx.x != 0) return;
   const double scale = call.numbers ? call.numbers->gradientScale : 1.0;

@@ -30,22 +30,22 @@ struct UpdateCall {
   const Chunk* chunks;
   std::int64_t chunkCount;
   const update::StepNumbers* numbers;  // read again at each launch of a captured update
-  const double* clipScale;             // of clipping by norm; null: 1
+  const double* clipScale;             // scale from clipping by norm; null: 1
   float clipValue;                     // infinity: no clamp
   double* scratch;                     // 2 blocksFor(chunkCount, 1) numbers
   std::uint32_t* counter;
-  const double* losses;  // of the step; null: not checked
+  const double* losses;  // the step's loss numbers; null: not checked
   std::int64_t lossCount;
   double* badGradient;           // the first element whose gradient is not finite, or -1; null: not checked
-  unsigned long long* firstBad;  // for that search: all bits set before and after it
-  double* refused;               // gets 1 if nothing was updated, else 0; may be null
+  unsigned long long* firstBad;  // scratch for badGradient; all bits set before and after a launch
+  double* refused;               // set to 1 if the update was refused, else to 0; may be null
   double* penalty;               // sum(l1 |w| + l2/2 w^2) at the parameters before the update
 };
 
-/// One kernel for the whole block. If a loss is not good it only sets the penalty to 0, and `refused`; if
-/// `badGradient` is not, the penalty to NaN. It also is NaN if a number was written that is not finite.
+/// One kernel for the whole block. It sets only `refused` and the penalty if a loss is bad (penalty 0) or the
+/// gradient is bad (penalty NaN). The penalty is also NaN if a written number is not finite.
 cudaError_t launchUpdate(const UpdateCall& call, const UpdateRule& rule, cudaStream_t stream);
-/// Only the penalty, with the same bits. Reads parameters, ranges and chunks.
+/// Computes only the penalty, with the same bits. Reads parameters, ranges and chunks.
 cudaError_t launchPenalty(const UpdateCall& call, cudaStream_t stream);
 
 /// squares = sum of (gradientScale g)^2 over the chunks; scale = clipNorm / sqrt(squares), at most 1.

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
-// Conversion between stored elements and the numbers computed with.
+// Conversion between stored elements and the numbers used in computations.
 
 namespace muster::cuda {
 

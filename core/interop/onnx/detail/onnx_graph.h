@@ -18,12 +18,12 @@ namespace muster::detail {
 class OnnxGraph {
  public:
   /// @param tensors  all parameters and statistics on the CPU, by their names.
-  /// @param lengths  whether the graph has lengths.
+  /// @param lengths  whether the graph has the input `lengths`.
   /// @param steps  the length of the network's sequences; 0 if it has none.
   OnnxGraph(std::map<std::string, Tensor, std::less<>> tensors, bool lengths, std::int64_t steps)
       : tensors_(std::move(tensors)), hasLengths_(lengths), steps_(steps) {}
 
-  /// A dimension's size, or its symbol where that is not empty.
+  /// A dimension's symbol, or its size if the symbol is empty.
   struct Dimension {
     std::int64_t size = 0;
     std::string symbol = {};
@@ -35,9 +35,9 @@ class OnnxGraph {
 
   const Tensor& tensor(const std::string& name) const;
   bool hasTensor(const std::string& name) const { return tensors_.contains(name); }
-  /// A constant with the name of a tensor; the same one if it exists.
+  /// The constant of a tensor of the network; added at the first call.
   std::string parameter(const std::string& name);
-  /// @return its name: `wanted`, or with a number if that is taken.
+  /// @return the constant's name: `wanted`, with a number if that is taken.
   std::string constant(const std::string& wanted, const Tensor& values);
   std::vector<std::string> add(const std::string& prefix, std::string_view op,
                                const std::vector<std::string>& reads, std::size_t outputs,
@@ -46,7 +46,7 @@ class OnnxGraph {
   bool hasLengths() const { return hasLengths_; }
   std::int64_t steps() const { return steps_; }
   std::string lengths();
-  /// The steps that are real, once for all layers. @param sequence  a value [N, T, ...].
+  /// The mask of real steps, shared by all layers. @param sequence  a value [N, T, ...].
   std::string realSteps(const std::string& sequence);
 
   onnx::GraphProto& proto() { return graph_; }
@@ -58,12 +58,12 @@ class OnnxGraph {
   std::map<std::string, Tensor, std::less<>> tensors_;
   bool hasLengths_, usesLengths_ = false;
   std::int64_t steps_;
-  std::string realSteps_;  // empty until a layer asks
+  std::string realSteps_;  // empty until a layer needs it
   std::set<std::string, std::less<>> names_{"lengths"};
   std::set<std::string, std::less<>> parameters_;
 };
 
-/// The rule of a type. @throws InvalidArgument if there is none.
+/// The rule of a layer type. @throws InvalidArgument if there is none.
 OnnxRule onnxRule(std::string_view type);
 
 using OnnxRules = std::map<std::string, OnnxRule, std::less<>>;

@@ -17,19 +17,19 @@ namespace muster::detail {
 struct TorchPlace {
   std::string name;
   at::Tensor tensor;          ///< the module's handle
-  at::Tensor values;          ///< the view of the block
-  at::Tensor gradients = {};  ///< of the gradients' block; undefined for buffers and frozen parameters
+  at::Tensor values;          ///< a view of the block
+  at::Tensor gradients = {};  ///< a view of the gradients' block; undefined for buffers, frozen parameters
 };
 
-/// Whether a tensor is this memory, seen alike.
+/// Whether a tensor has the address, element type and sizes of `place`.
 bool isAt(const at::Tensor& tensor, const at::Tensor& place);
-/// As in "Float [3, 4] on cpu".
+/// For example "Float [3, 4] on cpu".
 std::string described(const at::Tensor& tensor);
 /// @throws InvalidArgument naming a tensor that cannot lie in a block. @param what  "parameter" or "buffer".
 void requireUsable(const std::string& name, const at::Tensor& tensor, std::string_view what);
 Shape shapeOf(const at::Tensor& tensor);
 
-/// Tensors of a module for one block, each once, though a module that is used twice is named twice.
+/// A module's tensors for one block, each once, even if a shared submodule lists it under two names.
 class TorchTensors {
  public:
   void add(const std::string& name, const at::Tensor& tensor) {

@@ -18,8 +18,8 @@ inline constexpr std::string_view kCurvesSuffix = ".curves.jsonl";
 std::string curvesHead(std::string_view group);
 
 /// Keeps a file of a run's curves up to date, for a page of several runs: appends what is new, and writes it
-/// anew when points were thinned. What goes wrong after the beginning is one warning: a training is worth
-/// more than its curves. One thread at a time.
+/// again when points were thinned. A failure after the constructor is one warning and does not end the
+/// training. One thread at a time.
 class CurvesFile {
  public:
   /// Replaces what is there; makes the directories above it.

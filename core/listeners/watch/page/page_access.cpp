@@ -10,7 +10,7 @@
 namespace muster {
 namespace {
 
-/// Takes as long wherever they differ, so that the time tells nothing.
+/// Compares in constant time, so that timing reveals nothing about the secret.
 bool same(std::string_view one, std::string_view other) {
   if (one.size() != other.size()) return false;
   unsigned char difference = 0;

@@ -18,12 +18,12 @@ namespace muster {
 namespace {
 
 constexpr auto kFindEvery =
-    std::chrono::seconds(2);                  // walking a directory is slower than looking at its files
-constexpr std::size_t kMostAtOnce = 1 << 20;  // bytes of an answer; what is left comes with the next one
+    std::chrono::seconds(2);                  // listing a directory is slower than checking known files
+constexpr std::size_t kMostAtOnce = 1 << 20;  // bytes of an answer; the next answer continues
 
 }  // namespace
 
-/// What one client has been sent of each run.
+/// Tracks how much of each run one client has received.
 class PageDirectoryReader final : public PageReader {
  public:
   explicit PageDirectoryReader(const PageDirectory& directory) : directory_(directory) {}
@@ -42,7 +42,7 @@ class PageDirectoryReader final : public PageReader {
 
  private:
   const PageDirectory& directory_;
-  std::map<std::string, std::pair<std::int64_t, std::size_t>> seen_;  // generation, lines
+  std::map<std::string, std::pair<std::int64_t, std::size_t>> seen_;  // [run] generation, lines sent
 };
 
 PageDirectory::PageDirectory(std::filesystem::path directory, std::chrono::milliseconds findEvery)
@@ -93,7 +93,7 @@ void PageDirectory::addLine(const std::string& name, Run& run, std::string_view 
 void PageDirectory::follow(const std::string& name, Run& run) {
   const auto path = directory_ / (name + std::string(kCurvesSuffix));
   struct stat now {};
-  if (::stat(path.c_str(), &now) != 0) return;  // gone: what was read stays
+  if (::stat(path.c_str(), &now) != 0) return;  // the file is gone: keep the lines read before
   const auto size = static_cast<std::uintmax_t>(now.st_size);
   if (run.file != now.st_ino || size < run.read)
     run = {.group = {}, .file = now.st_ino, .generation = run.generation + 1, .lines = {}};
@@ -108,7 +108,7 @@ void PageDirectory::follow(const std::string& name, Run& run) {
   for (auto end = left.find('\n'); end != left.npos; end = left.find('\n')) {
     addLine(name, run, left.substr(0, end));
     left.remove_prefix(end + 1);
-    run.read += end + 1;  // a line that is not whole yet is read again
+    run.read += end + 1;  // an incomplete last line is read again
   }
 }
 

@@ -39,8 +39,8 @@ struct PageHistograms {
   std::vector<LayerHistogram> layers = {};
 };
 
-/// What the training leaves for the server. Both hold the lock for as long as it takes to put a number into a
-/// vector, or to swap vectors. If the server does not come, points are lost and memory does not grow.
+/// A buffer from the training to the server. Both hold its lock only while they add a number to a vector or
+/// swap vectors. If the server does not empty it in time, points are lost and memory does not grow.
 class PageInbox {
  public:
   /// What has come since the last time.

@@ -77,7 +77,7 @@ void append(std::string& json, const PageHistograms& histograms) {
 void appendJson(std::string& json, std::string_view document) {
   for (const char c : document) {
     if (c == '<')
-      json += "\\u003c";  // valid inside strings alone, and nowhere else can it be
+      json += "\\u003c";  // in JSON, '<' occurs only inside strings, where this escape is valid
     else
       json += c == '\n' || c == '\r' ? ' ' : c;
   }

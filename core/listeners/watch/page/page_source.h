@@ -5,7 +5,7 @@
 
 namespace muster {
 
-/// What one client of a page has been told.
+/// What one client of a page has received.
 class PageReader {
  public:
   virtual ~PageReader() = default;

@@ -8,7 +8,7 @@ namespace muster {
 
 /// A file of TensorBoard's records: appended to and never read. After a write that failed (a full disk) the
 /// file ends with its last whole record, a warning is logged, and the rest of the records is lost: a training
-/// goes on without them. One thread at a time.
+/// continues without them. One thread at a time.
 ///
 /// A record is its length as uint64, little-endian; the masked CRC32C of these 8 bytes; the bytes; their
 /// masked CRC32C. Source: TensorFlow, tensorflow/core/lib/io/record_writer.

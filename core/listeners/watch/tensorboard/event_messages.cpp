@@ -42,7 +42,7 @@ std::string pluginData(std::string_view tag, const wire::HyperParameters& conten
   auto& plugin = *value.mutable_metadata()->mutable_plugin_data();
   plugin.set_plugin_name("hparams");
   plugin.set_content(content.SerializeAsString());
-  // The plugin reads the metadata alone, but a value has to be there: a tensor of no floats.
+  // The plugin reads only the metadata, but a value is required: an empty float tensor.
   value.mutable_tensor()->set_dtype(kFloat);
   value.mutable_tensor()->mutable_shape()->add_dimension();
   return bytesOf(event);
@@ -83,7 +83,7 @@ std::string text(std::string_view tag, std::string_view markdown) {
   auto& value = valueOf(event, tag);
   value.mutable_metadata()->mutable_plugin_data()->set_plugin_name("text");
   value.mutable_tensor()->set_dtype(kString);
-  value.mutable_tensor()->mutable_shape();  // of no dimension: one text
+  value.mutable_tensor()->mutable_shape();  // no dimensions: a single string
   value.mutable_tensor()->add_string_value(isUtf8(markdown) ? std::string(markdown)
                                                             : printableText(markdown));
   return bytesOf(event);

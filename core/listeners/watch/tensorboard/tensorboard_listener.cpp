@@ -12,7 +12,7 @@
 
 namespace muster {
 
-/// What the two listeners share: a worker's call may come at any time.
+/// Shared by the two listeners; workers may call at any time.
 struct TensorBoardListener::State {
   State(const std::filesystem::path& directory, const TensorBoardOptions& options)
       : histograms(options.histogramsEvery > 0),
@@ -45,7 +45,7 @@ struct TensorBoardListener::State {
   TrainingReadings readings MUSTER_GUARDED_BY(mutex);
   LayerHistograms layers MUSTER_GUARDED_BY(mutex);
   std::int64_t iteration MUSTER_GUARDED_BY(mutex) = 0;  // of the last scalar
-  std::int64_t epochs MUSTER_GUARDED_BY(mutex) = 0;     // that `fit` still has to train
+  std::int64_t epochs MUSTER_GUARDED_BY(mutex) = 0;     // remaining epochs of this `fit`
 };
 
 /// The listener of worker scope.
@@ -126,7 +126,7 @@ void TensorBoardListener::onMerge(const MergeEvent& event) {
   if (!due && !state_->layers.begun()) return;
   Model& model = event.trainer.model();
   state_->writeHistograms(model, event.iteration);
-  // A round's update needs the parameters at its beginning: those of the next round are these.
+  // An update is measured from the round's first parameters. Keep the current ones for the next round.
   if (due) state_->layers.before(model);
 }
 

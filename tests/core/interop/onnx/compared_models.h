@@ -33,7 +33,7 @@ inline void randomise(Network& network) {
   }
 }
 
-/// Makes a network whose sequences have this length; others take no notice of it.
+/// Makes a network for sequences of this length; other networks ignore the length.
 using MakeNetwork = std::function<std::unique_ptr<Network>(std::int64_t steps)>;
 
 inline MakeNetwork chain(const std::vector<Layer>& layers, const Shape& input) {
@@ -94,7 +94,7 @@ class ComparedModels {
   }
 
   const TemporaryDirectory& directory() const { return directory_; }
-  /// Of all layers and vertices.
+  /// Types of all added layers and vertices.
   const std::set<std::string>& types() const { return types_; }
 
  private:

@@ -20,9 +20,9 @@ using test::TemporaryDirectory;
 using test::thrown;
 
 const Shape kImage{4, 7, 6};
-const Shape kSequence{0, 4};  // 0: of the length that is asked for
+const Shape kSequence{0, 4};  // 0: the requested length
 
-/// A layer of the program's own.
+/// A user-defined layer.
 struct Doubled {
   static constexpr std::string_view kType = "test-doubled";
   double factor = 2;
@@ -38,7 +38,7 @@ struct Doubled {
   void validate() const {}
 };
 
-/// An exported model without its file: for looking at it.
+/// Exports a model and reads it back, for inspection.
 onnx::ModelProto exported(Network& network, const OnnxOptions& options = {}) {
   const TemporaryDirectory directory;
   exportOnnx(network, directory / "m.onnx", options);
@@ -158,7 +158,7 @@ void addRowLayersAndVertices(ComparedModels& models) {
         configuration.addOutput(configuration.add(
             "size", Output{.classes = 2, .loss = Loss::MeanSquaredError, .activation = Activation::Identity},
             {"joined"}));
-        // What reads an output has its logits, not its probabilities.
+        // A vertex that reads an output gets its logits, not its probabilities.
         configuration.addOutput(configuration.add("after", Dense{.units = 2}, {"kind"}));
         return configuration;
       }));

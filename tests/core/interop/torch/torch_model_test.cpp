@@ -419,7 +419,7 @@ TEST_CASE("frozen parameters do not move, shared ones are one, channels-last one
   CHECK(conv.is_contiguous(torch::MemoryFormat::ChannelsLast));
   CHECK(!conv.is_contiguous());
   plain->step(batch);
-  // Other kernels add up the 27 products of a pixel, and the 36 pixels of a gradient, in another order.
+  // Other kernels sum the 27 products of a pixel and the 36 pixels of a gradient in another order.
   CHECK((conv - plain->shared<ConvNet>()->conv->weight).abs().max().item<double>() <=
         test::roundings(27 + 36 * 6 + 72, 1));
 }

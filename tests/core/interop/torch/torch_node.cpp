@@ -1,5 +1,5 @@
-// One node of a training of a libtorch module for torch_nodes_test: <workers> <folder>. Leaves in the folder
-// the bits of its model.
+// One node of a training of a libtorch module for torch_nodes_test: <workers> <folder>. Writes the bits of
+// its model into the folder.
 #include "tests/core/interop/torch/conv_net.h"
 
 #include <cstdlib>

@@ -24,7 +24,7 @@ using namespace std::chrono_literals;
 #ifdef MUSTER_PYTHON
 namespace {
 
-/// What a browser finds wrong with a page; nothing if there is no browser, which is said.
+/// Errors that a browser finds in a page; empty with a message if there is no browser.
 std::string wrongWith(const std::string& kind, const std::string& address) {
   const TemporaryDirectory directory;
   const char* const kept = std::getenv("MUSTER_SCREENSHOTS");
@@ -44,7 +44,7 @@ std::string wrongWith(const std::string& kind, const std::string& address) {
   return status == 0 ? said : fmt::format("status {}: {}", status, said);
 }
 
-/// A run of an arm with a hostile name, or of another one.
+/// A run of an arm, for example with HTML in its name.
 PageStore runOf(const std::string& arm, int seed, int last = 20) {
   PageStore store({.name = fmt::format("{} {}", arm, seed), .group = arm});
   for (int i = 1; i <= last; ++i) {

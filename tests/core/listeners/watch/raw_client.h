@@ -12,7 +12,7 @@
 
 namespace muster::test {
 
-/// A connection to a port of 127.0.0.1 that sends what it is told, byte by byte.
+/// A connection to a port of 127.0.0.1 that sends given bytes.
 class RawClient {
  public:
   /// @param receiveBuffer  bytes; 0: the system's.
@@ -34,14 +34,14 @@ class RawClient {
   void send(std::string_view bytes) const {
     REQUIRE(::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size()));
   }
-  /// What comes until the server closes.
+  /// Receives until the server closes.
   std::string receiveAll() const {
     std::string all;
     while (receiveSome(all)) {
     }
     return all;
   }
-  /// What comes until `end` is in it, or the server closes.
+  /// Receives until the text contains `end` or the server closes.
   std::string receiveUntil(std::string_view end) const {
     std::string all;
     for (std::size_t from = 0; all.find(end, from) == std::string::npos;) {

@@ -22,7 +22,7 @@ struct Reading {
   bool operator==(const Reading&) const = default;
 };
 
-/// A trainer without a training: the test tells what happens.
+/// A trainer without a training: the test sends the events.
 struct Told {
   explicit Told(ReadingOptions options = {}) : readings(withClock(std::move(options)), sink()) {
     trainer.times.resize(2);
@@ -169,7 +169,7 @@ TEST_CASE("scores are read no oftener than they are wanted, as means since they 
     told.step(0, i, 1.0 + i);
     told.readings.merge(told.merge(i + 1, 2, 1.0 + i));
   }
-  // At once, and after 60 ms; what came then waits.
+  // The first reading at once, the next after 60 ms; later ones wait.
   CHECK(told.seen["score/worker 0"] == Readings{{1, 1}, {4, 3}});
   CHECK(told.seen["score/merged"] == Readings{{1, 1}, {4, 3}});
   CHECK(told.seen["merge/milliseconds"].size() == 2);

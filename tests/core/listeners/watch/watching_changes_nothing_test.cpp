@@ -38,7 +38,7 @@ std::vector<std::byte> bitsAfter(const AnyStrategy& strategy, const Listeners& l
   return model.allBits();
 }
 
-/// The same without a wrapper: here a listener is given the very model that is trained.
+/// The same without a wrapper: listeners get the trained model itself.
 std::vector<std::byte> bitsAfterFitAlone(const Listeners& listeners) {
   ToyModel model(
       {.size = kWidth, .training = {.updater = Nesterovs{.learningRate = 0.1}}, .statistics = true});
