@@ -13,6 +13,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/nearest_word.h"
+#include "muster/core/io/detail/json_value.h"
 #include "muster/datasets/file_bytes.h"
 
 namespace muster {
@@ -21,7 +22,7 @@ namespace {
 constexpr std::size_t kMostColumns = std::size_t{1} << 20;
 
 struct Row {
-  std::int64_t line = 0;  // of its beginning, from 1
+  std::int64_t line = 0;  // on which it begins, from 1
   std::vector<std::string> fields;
 };
 
@@ -29,13 +30,18 @@ struct Row {
   throw FileError(path, fmt::format("line {}: {}", line, why));
 }
 
-/// Rows of a text, one after the other.
+bool isBlank(char c) {
+  return c == ' ' || c == '\t';
+}
+
+/// Reads the rows of a text in order.
 class RowReader {
  public:
   RowReader(std::string_view text, char separator, const std::filesystem::path& path)
       : text_(text), separator_(separator), path_(path) {}
 
   std::optional<Row> next() {
+    skipBlankLines();
     if (at_ == text_.size()) return std::nullopt;
     Row row{.line = line_, .fields = {}};
     for (bool more = true; more;) {
@@ -50,6 +56,17 @@ class RowReader {
   }
 
  private:
+  /// A table has at least two columns, so blank lines are not rows.
+  void skipBlankLines() {
+    for (std::size_t end = at_; true; end = at_) {
+      while (end < text_.size() && text_[end] != separator_ && isBlank(text_[end])) ++end;
+      if (end < text_.size() && text_[end] != '\n' && text_[end] != '\r') return;
+      at_ = end;
+      if (at_ == text_.size()) return;
+      endLine();
+    }
+  }
+
   bool atLineEnd() const { return text_[at_] == '\n' || text_[at_] == '\r'; }
 
   void endLine() {
@@ -98,7 +115,7 @@ std::optional<double> numberIn(std::string_view text) {
                                                                                    : std::nullopt;
 }
 
-/// In the order of their numbers if all are numbers, else of their letters.
+/// The classes without repetitions, sorted as numbers if all are numbers, else as text.
 std::vector<std::string> sortedClasses(std::vector<std::string> words) {
   std::ranges::sort(words);
   const auto repeated = std::ranges::unique(words);
@@ -111,8 +128,12 @@ std::vector<std::string> sortedClasses(std::vector<std::string> words) {
 std::size_t labelColumn(const CsvOptions& options, const std::vector<std::string>& names,
                         const std::filesystem::path& path) {
   if (options.label.empty()) return names.size() - 1;
-  if (const auto found = std::ranges::find(names, options.label); found != names.end())
+  if (const auto found = std::ranges::find(names, options.label); found != names.end()) {
+    if (std::ranges::count(names, options.label) > 1)
+      throw FileError(
+          path, fmt::format("has several columns \"{}\"; the label's number says which one", options.label));
     return static_cast<std::size_t>(found - names.begin());
+  }
   std::size_t number = 0;
   const char* const end = options.label.data() + options.label.size();
   const auto [rest, error] = std::from_chars(options.label.data(), end, number);
@@ -121,8 +142,8 @@ std::size_t labelColumn(const CsvOptions& options, const std::vector<std::string
                                     options.label, names.size(), nearestWord(options.label, names)));
 }
 
-/// Reads a text twice, row by row: its rows and classes, then its numbers. So it takes little more memory
-/// than these.
+/// Reads a text twice, row by row: first to count rows and classes, then to read the numbers. So it needs
+/// little more memory than the numbers.
 class TableReader {
  public:
   TableReader(std::string_view text, const CsvOptions& options, const std::filesystem::path& path)
@@ -144,7 +165,7 @@ class TableReader {
   }
 
  private:
-  /// The names, the rows and the labels' words.
+  /// Reads the columns' names and the labels' words, and counts the rows.
   void look() {
     RowReader rows(text_, options_.separator, path_);
     if (options_.header)
@@ -163,7 +184,11 @@ class TableReader {
                                              options_.separator));
         label_ = labelColumn(options_, names_, path_);
       }
-      if (const auto& word = row->fields[label_]; ownClasses && !words_.contains(word)) words_.insert(word);
+      if (!ownClasses) continue;
+      const auto& word = row->fields[label_];
+      if (std::ranges::all_of(word, isBlank))
+        fail(path_, row->line, fmt::format("column {} has no label", names_[label_]));
+      if (!words_.contains(word)) words_.insert(word);
     }
     if (count_ == 0) throw FileError(path_, "has no rows of data");
   }
@@ -187,8 +212,8 @@ class TableReader {
     const auto value = numberIn(row.fields[column]);
     if (!value)
       fail(path_, row.line,
-           fmt::format("column {} must be a finite number, and is \"{}\"", names_[column],
-                       row.fields[column]));
+           fmt::format("column {} must be a finite number, and is {}", names_[column],
+                       detail::quoteJson(row.fields[column])));
     return static_cast<float>(*value);
   }
 
@@ -196,7 +221,7 @@ class TableReader {
     const auto found = numbers_.find(row.fields[label_]);
     if (found == numbers_.end())
       fail(path_, row.line,
-           fmt::format("there is no class \"{}\"; there are {}", row.fields[label_],
+           fmt::format("there is no class {}; there are {}", detail::quoteJson(row.fields[label_]),
                        fmt::join(classes, ", ")));
     return found->second;
   }
@@ -208,7 +233,7 @@ class TableReader {
   std::size_t label_ = 0;
   std::int64_t count_ = 0;
   std::set<std::string> words_;
-  std::map<std::string, std::int64_t> numbers_;  // of the classes
+  std::map<std::string, std::int64_t> numbers_;  // [class name] its number
 };
 
 }  // namespace

@@ -32,7 +32,7 @@ std::uint32_t bigEndian(const std::uint8_t* bytes) {
          bytes[3];
 }
 
-/// Whether a Shape can have these sizes: not even an image of none may be larger.
+/// Whether the sizes are too large for a Shape. A size of 0 counts as 1, so even an empty set is checked.
 bool isTooLarge(const Shape& shape) {
   std::int64_t product = 1;
   for (const auto size : shape)
@@ -62,7 +62,9 @@ IdxHeader readIdxHeader(std::span<const std::uint8_t> contents, const std::files
   for (std::size_t i = rank; i-- > 0;) header.shape = header.shape.prepend(bigEndian(&contents[4 + 4 * i]));
 
   if (isTooLarge(header.shape))
-    throw FileError(path, fmt::format("damaged or truncated: its header says {}, which no memory holds", header.shape.toString()));
+    throw FileError(path,
+                    fmt::format("damaged or truncated: its header says {}, which is too large for any memory",
+                                header.shape.toString()));
   const auto expected = static_cast<std::uint64_t>(header.shape.elements()) * sizeOf(header.dtype);
   const std::uint64_t present = contents.size() - header.offset;
   if (present != expected)

@@ -72,7 +72,7 @@ ImageFolder readImageFolder(const std::filesystem::path& directory, PngColour co
     if (std::ranges::find(classes, name) == classes.end())
       throw FileError(directory / name, fmt::format("is no class; there are {}", fmt::join(classes, ", ")));
   if (classes.size() < 2 || classes.size() > kMostClasses)
-    throw FileError(directory, fmt::format("has {} directories; pictures of 2 to {} classes are in one each",
+    throw FileError(directory, fmt::format("has {} directories; expected 2 to {}, one for each class",
                                            classes.size(), kMostClasses));
   Pictures pictures;
   for (std::size_t c = 0; c < classes.size(); ++c) {

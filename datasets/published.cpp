@@ -20,7 +20,7 @@ class Candidate {
       : path_(path), raw_(std::move(raw)), packed_(isGzip(raw_)) {}
 
   /// The sum to compare with a published one; empty for a plain file if the published sum is of the packed
-  /// one.
+  /// file.
   std::optional<std::string> sum(SumOf of) {
     if (of == SumOf::Contents) return sumOnce(contentsSum_, contents());
     if (packed_) return sumOnce(rawSum_, raw_);
@@ -70,7 +70,7 @@ std::optional<FileContents> readIfRight(const fs::path& path, const PublishedSet
   const auto sum = file.sum(set.sumOf);
   if (sum == published) return file.take();
   if (const auto* owner = ownerOf(file, index, family)) {
-    logInfo("{} is of {}: looking further for that of {}", path.string(), owner->name, set.name);
+    logInfo("{} is a file of {}: searching further for that of {}", path.string(), owner->name, set.name);
     return std::nullopt;
   }
   if (sum)

@@ -17,6 +17,7 @@
 #include "examples/support/program.h"
 #include "examples/support/training_json.h"
 #include "muster/core/base/interrupt.h"
+#include "muster/core/base/printable_text.h"
 #include "muster/core/io/model_file.h"
 #include "muster/core/listeners/collect_scores_listener.h"
 #include "muster/core/nn/models/char_lstm.h"
@@ -31,7 +32,7 @@ namespace {
 constexpr const char* kVocabularyNote = "char_lstm.vocabulary";
 
 void print(const std::vector<std::string>& samples, std::string_view title) {
-  for (const auto& sample : samples) fmt::print("--- {}\n{}\n", title, sample);
+  for (const auto& sample : samples) fmt::print("--- {}\n{}\n", title, printableLines(sample));
   fmt::print("---\n");
 }
 
@@ -43,7 +44,7 @@ class SampleListener final : public Listener {
 
   void onEpochEnd(const EpochEvent& event) override {
     const std::int64_t finished = event.epoch + 1;
-    const bool last = finished == arguments_.epochs;  // what is saved then writes
+    const bool last = finished == arguments_.epochs;  // the final sample is printed after saving
     if (last || arguments_.sampleEvery == 0 || finished % arguments_.sampleEvery != 0) return;
     print(sampler_.draw(event.trainer.model(), arguments_.seed), fmt::format("after epoch {}", finished));
   }
@@ -53,14 +54,14 @@ class SampleListener final : public Listener {
   const example::CharLstmArguments& arguments_;
 };
 
-/// The pieces of the first batch.
+/// The first batch: `batch` sequences from the beginning of the text.
 CharacterIterator beginningOf(const CharacterText& text, const example::CharLstmArguments& a) {
   const auto count = std::min(std::ssize(text.indices), a.steps * a.batch + 1);
   CharacterText beginning{text.vocabulary, {text.indices.begin(), text.indices.begin() + count}, text.origin};
   return {std::make_shared<const CharacterText>(std::move(beginning)), a.steps, a.batch};
 }
 
-/// Saves the network and its characters, and loads it again to see that it came out whole.
+/// Saves the network and its characters, and loads it again to check the file.
 void save(Network& network, const CollectScoresListener& scores, const CharacterIterator& data,
           const example::CharLstmArguments& a) {
   CharacterIterator text = beginningOf(*data.text(), a);
@@ -69,11 +70,11 @@ void save(Network& network, const CollectScoresListener& scores, const Character
   example::writeHereOrElsewhere(a.model, [&](const std::filesystem::path& path) {
     saveModel(network, path, {{kVocabularyNote, encodeUtf8(data.vocabulary().characters())}});
   });
-  fmt::print("saved: {}; {}. --load writes with it\n", a.model.string(),
+  fmt::print("saved: {}; {}. --load samples from it\n", a.model.string(),
              example::checkSaved(network, a.model, text));
 }
 
-/// Writes what `--json` asks for.
+/// Writes the file of `--json`.
 void writeJson(const example::CharLstmArguments& a, const CharacterIterator& data,
                const CollectScoresListener& scores, std::string_view plan, bool interrupted) {
   std::vector<example::EpochResult> epochs;
@@ -143,7 +144,7 @@ int train(const example::CharLstmArguments& a) {
       a.text.string(), data.text()->indices.size(), vocabulary.size(), network.summary(), wrapper.plan(),
       *data.examples(), a.steps, a.batch);
   const Interrupt interrupt;
-  example::trainAndSave([&] { wrapper.fit(data, a.epochs, interrupt.token()); },
+  example::trainAndSave([&] { watching.during([&] { wrapper.fit(data, a.epochs, interrupt.token()); }); },
                         [&](bool failed) {  // network now holds the averaged parameters
                           if (interrupt.requested())
                             fmt::print("interrupted, with {} of {} epochs finished\n", network.epoch(),
@@ -156,7 +157,7 @@ int train(const example::CharLstmArguments& a) {
   return interrupt.requested() ? kInterruptedExit : 0;
 }
 
-/// The network of a file that this program saved. @throws FileError where it is another.
+/// Loads a network that this program saved. @throws FileError for any other network.
 std::unique_ptr<MultiLayerNetwork> loadNetwork(const std::filesystem::path& path,
                                                const Vocabulary& vocabulary) {
   auto network = MultiLayerNetwork::load(path);

@@ -1,5 +1,5 @@
-// Compares model averaging with synchronous training over a grid of ways to train, with several seeds.
-// `compare_convergence --help` lists what it can be told.
+// Compares model averaging with synchronous training over a grid of configurations and several seeds.
+// `compare_convergence --help` lists the options.
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -54,7 +54,7 @@ std::string networkTitle(const Options& options) {
                              : fmt::format("ResNet-18 with {} channels in its first stage", options.width);
 }
 
-/// What is known before the first run.
+/// The comparison before its first run.
 Comparison comparisonOf(const Options& options, const example::DataSets& data, const Setting& setting,
                         const Recipe& recipe, const Grid& grid, const std::vector<RunRecord>& runs) {
   const auto count = [](std::int64_t n) { return example::groupedNumber(static_cast<double>(n)); };
@@ -78,8 +78,8 @@ Comparison comparisonOf(const Options& options, const example::DataSets& data, c
   comparison.recipe.push_back(fmt::format("--target {:.6g}", options.target * 100));
   if (options.link) comparison.recipe.push_back("--link " + options.linkText);
   const auto today = std::chrono::floor<std::chrono::days>(std::chrono::system_clock::now());
-  comparison.made =
-      fmt::format("Written on {:%F} (UTC) by muster {}, on {}.", today, MUSTER_VERSION, muster::processorName());
+  comparison.made = fmt::format("Written on {:%F} (UTC) by muster {}, on {}.", today, MUSTER_VERSION,
+                                muster::processorName());
   return comparison;
 }
 
@@ -95,15 +95,15 @@ std::string lineOf(const RunRecord& run, const std::string& name) {
                      example::secondsDigits(end.seconds));
 }
 
-/// Trains what the results file does not hold yet, and brings the other files up to date after each run.
-/// @return false where it was interrupted.
+/// Trains the runs that the results file lacks, and updates the other files after each run.
+/// @return false if interrupted.
 bool trainAll(const Setting& setting, const std::filesystem::path& out, Comparison& comparison,
               ResultsFile& results, const std::stop_token& stop) {
   const Grid& grid = comparison.grid;
   GridProgress progress(
       {.runs = grid.runs(), .finished = results.runs().size(), .samplesPerRun = setting.samples()});
   bool warm = false;
-  // All arms of a seed before the next seed, so that what is there can be compared.
+  // Train all arms with one seed before the next seed: then finished runs are comparable at any time.
   for (const auto seed : grid.seeds)
     for (const auto& arm : grid.arms) {
       if (results.find(arm, seed) != nullptr) continue;
@@ -167,18 +167,17 @@ int run(const Options& options) {
   const bool complete = trainAll(setting, options.out, comparison, results, interrupt.token());
   summariseInto(comparison);
   if (!results.runs().empty()) {
-    // Also where there was nothing to train: the target may be new.
+    // Write even if no run was left to train: `--target` may have changed.
     const bool page = writeComparison(options.out, comparison);
     printTables(comparison);
     fmt::print(
         "\nreport: {}; the last table for a README: {}\n",
         page ? (options.out / "report.html").string() : std::string("left out, as ") + example::kNoPage,
         (options.out / "table.md").string());
-    if (page)
-      fmt::print("its runs beside those that are still trained: muster page {}\n", options.out.string());
+    if (page) fmt::print("all runs, also while they are trained: muster page {}\n", options.out.string());
   }
   if (complete) return 0;
-  fmt::print("interrupted: {} of {} runs are in {}, and the same command goes on from there\n",
+  fmt::print("interrupted: {} of {} runs are in {}, and the same command continues from there\n",
              results.runs().size(), grid.runs(), results.path().string());
   return muster::kInterruptedExit;
 }

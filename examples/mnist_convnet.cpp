@@ -1,5 +1,5 @@
 // Trains a convolutional network on MNIST with several workers at once, by averaging their parameters: the
-// acceptance test of Deeplearning4j's ParallelWrapper. `mnist_convnet --help` lists what it can be told.
+// acceptance test of Deeplearning4j's ParallelWrapper. `mnist_convnet --help` lists the options.
 
 #include <fmt/format.h>
 
@@ -33,7 +33,7 @@ namespace {
 
 using example::Options;
 
-/// Prints what `--quiet` leaves out.
+/// Prints unless `--quiet` is given.
 template <typename... Args>
 void say(const Options& options, fmt::format_string<Args...> text, Args&&... args) {
   if (!options.quiet) fmt::print(text, std::forward<Args>(args)...);
@@ -48,19 +48,19 @@ MultiLayerConfiguration configurationOf(const Options& options) {
   return configuration;
 }
 
-/// Keeps what a checkpoint needs beside the model, and what the merges were of.
+/// Keeps the training state that a checkpoint needs beside the model, and counts the merges.
 struct LastState final : Listener {
   void onMerge(const MergeEvent& event) override {
     ++merged.merges;
     merged.bytes += event.bytes;
   }
   void onFitEnd(Trainer& trainer) override { state = trainer.trainingState(); }
-  std::optional<TrainingState> state;  // none: it has not been called here
+  std::optional<TrainingState> state;  // empty until `fit()` ends on this node
   example::Merged merged;
 };
 
-/// What watches the training. Times are taken first, so that what the others do between epochs is not
-/// counted.
+/// The listeners. The PerformanceListener comes first, so that it does not measure the others' work between
+/// epochs.
 struct Watchers {
   std::shared_ptr<PerformanceListener> performance =
       std::make_shared<PerformanceListener>(PerformanceOptions{.tableAtEnd = false});
@@ -94,7 +94,7 @@ Watchers makeWatchers(const Options& options, example::DataSets& data, const exa
   return watchers;
 }
 
-/// The options, by name, for what shows the training.
+/// The options by name, for the page and TensorBoard.
 std::vector<HyperParameter> hyperParameters(const Options& options) {
   auto all = options.hyperParameters();
   all.emplace_back("batch", static_cast<double>(options.batch));
@@ -105,11 +105,11 @@ std::vector<HyperParameter> hyperParameters(const Options& options) {
   return all;
 }
 
-/// Where a training begins: at nothing, or where a file left off.
+/// Where a training begins: at the start, or at the position in a file.
 struct Start {
   std::int64_t epoch = 0;
   std::int64_t iteration = 0;
-  std::int64_t batches = 0;  // of the epoch that was interrupted
+  std::int64_t batches = 0;  // trained in the interrupted epoch
   std::filesystem::path file = {};
 };
 
@@ -119,7 +119,7 @@ Start begin(MultiLayerNetwork& network, const std::filesystem::path& file, const
   return {network.epoch(), network.iteration(), example::batchesTrained(network), file};
 }
 
-/// What can be found out before the data are read, which may take long. @return the file to resume from, or
+/// Checks all that it can before the data are read, which may take long. @return the file to resume from, or
 /// "".
 std::filesystem::path checkBeforehand(const Options& options) {
   const auto resumed = example::fileToResume(options);
@@ -136,7 +136,7 @@ std::filesystem::path checkBeforehand(const Options& options) {
   return resumed;
 }
 
-/// Says what is going to be done.
+/// Prints the plan of the training.
 void introduce(const Options& options, const example::DataSets& data, const MultiLayerNetwork& network,
                const Start& start, const ParallelWrapper& wrapper) {
   say(options, "data: {}, {} images to train with and {} to test with, from {}\n\n{}", data.title,
@@ -154,12 +154,12 @@ void introduce(const Options& options, const example::DataSets& data, const Mult
       epochs == 1 ? "" : "s");
 }
 
-/// As in "interrupted, with 2 of 5 epochs finished".
+/// For example "interrupted, with 2 of 5 epochs finished".
 std::string interruption(const MultiLayerNetwork& network, const Options& options) {
   return fmt::format("interrupted, with {} of {} epochs finished", network.epoch(), options.epochs);
 }
 
-/// Saves what was trained. @return false where Ctrl-C or a failure came before there was anything.
+/// Saves the trained network. @return false if Ctrl-C or a failure came before the first step.
 bool saveTrained(MultiLayerNetwork& network, const Options& options, const example::Recipe& recipe,
                  const Start& start, const Watchers& watchers, DataSetIterator& test, bool cutShort) {
   const bool trained = network.iteration() != start.iteration;
@@ -169,12 +169,12 @@ bool saveTrained(MultiLayerNetwork& network, const Options& options, const examp
   }
   example::requireFiniteOutputs(network, test);
   example::requireNoDivergence(watchers.scores->merges(), network.outputShapes().back().second.elements());
-  if (watchers.last->state) network.trainingState() = *watchers.last->state;  // so the file is a checkpoint
+  if (watchers.last->state) network.trainingState() = *watchers.last->state;  // makes the file a checkpoint
   example::writeHereOrElsewhere(options.model, [&](const std::filesystem::path& path) {
     saveModel(network, path, example::notesOf(recipe));
   });
   if (network.epoch() < options.epochs)
-    fmt::print("{}; saved: {}, and --resume goes on from there\n", interruption(network, options),
+    fmt::print("{}; saved: {}, and --resume continues from there\n", interruption(network, options),
                options.model.string());
   return true;
 }
@@ -224,10 +224,13 @@ int run(const Options& options) {
   bool saved = false;
   example::trainAndSave(
       [&] {
-        wrapper.fit(*data.train, std::max<std::int64_t>(options.epochs - start.epoch, 0), interrupt.token());
+        watching.during([&] {
+          wrapper.fit(*data.train, std::max<std::int64_t>(options.epochs - start.epoch, 0),
+                      interrupt.token());
+        });
       },  // network now holds the averaged parameters
       [&](bool failed) {
-        if (options.nodes.node() > 0) return;  // the first one writes the files
+        if (options.nodes.node() > 0) return;  // node 0 writes the files
         saved = saveTrained(network, options, recipe, start, watchers, *data.test,
                             failed || interrupt.requested());
         if (failed && saved && network.epoch() >= options.epochs)
@@ -245,7 +248,7 @@ int run(const Options& options) {
   if (!trained || (cutShort && options.report.empty() && options.json.empty()))
     return first ? kInterruptedExit : 0;
 
-  const Evaluation test = wrapper.evaluate(*data.test);  // over all nodes
+  const Evaluation test = wrapper.evaluate(*data.test);  // on all nodes together
   if (!first) return 0;
   watching.result("accuracy", test.accuracy());
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - started;

@@ -1,4 +1,4 @@
-// The program that is installed: trains, tests and describes networks by run files. `muster --help` lists its
+// The installed program: trains, tests and describes networks from run files. `muster --help` lists its
 // commands, `muster train --help` the options of one.
 
 #include <fmt/format.h>
@@ -21,10 +21,10 @@ using program::commands;
 
 void printHelp() {
   fmt::print(
-      "Trains one neural network with several workers at once, averaging their parameters.\n\n"
-      "  muster COMMAND [FILE] [options]\n\n");
+      "Usage: muster COMMAND [FILE] [options]\n\n"
+      "Trains one neural network with several workers at once, averaging their parameters.\n\n");
   for (const auto& command : commands())
-    fmt::print("  {:<10} {:<18} {}\n", command.name, command.file, command.does);
+    fmt::print("  {:<26}  {}\n", fmt::format("{} {}", command.name, command.file), command.does);
   fmt::print(
       "\nmuster COMMAND --help explains a command; muster --version says what this program was built with.\n"
       "A run file holds a whole training: the data, the network as a model file has it, workers and "

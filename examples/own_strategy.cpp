@@ -1,7 +1,7 @@
 // An averaging rule of your own, which the library does not have: replicas move only a part of the way to
-// their mean, a larger part as training goes on, and the user's model is a moving average of those means. It
-// trains beside plain averaging, is saved with its state, and a second wrapper continues from the file.
-// `own_strategy --help` lists what the program can be told.
+// their mean, a larger part as training continues, and the user's model is a moving average of those means.
+// The program compares it with plain averaging, saves its state, and continues from the file with a second
+// wrapper. `own_strategy --help` lists the options.
 
 #include <fmt/format.h>
 
@@ -22,18 +22,18 @@ using namespace muster;
 
 namespace {
 
-constexpr std::uint64_t kDrawing = 20;  // what the digits are drawn from
+constexpr std::uint64_t kDrawing = 20;  // the seed of the generated digits
 
 constexpr std::string_view kIntroduction =
-    R"(Trains digits that the program draws with an averaging rule of your own, beside plain averaging: replicas move
+    R"(Trains on generated digits with an averaging rule of your own, beside plain averaging: replicas move
 a growing part of the way to their mean, and the model is a moving average of the means.
 )";
 
-/// The options, as the builder takes them: `strategy(AnnealedAveraging{.frequency = 5})`.
+/// The options for the builder: `strategy(AnnealedAveraging{.frequency = 5})`.
 struct AnnealedAveraging {
   std::int64_t frequency = 3;  ///< iterations of each worker between merges
-  double firstKeep = 0.5;      ///< share of itself that a replica keeps at the first merge, in [0, 1]
-  double halfLife = 100;       ///< iterations in which that share halves
+  double firstKeep = 0.5;      ///< weight of a replica's own parameters at the first merge, in [0, 1]
+  double halfLife = 100;       ///< iterations in which this weight halves
   double decay = 0.9;          ///< of the moving average, in [0, 1)
 
   void validate() const {
@@ -46,8 +46,8 @@ struct AnnealedAveraging {
   std::unique_ptr<Strategy> make() const;
 };
 
-/// The rule. It decides by counters alone and computes by verbs alone, so it gives the same bits in every
-/// run, on the CPU and on GPUs.
+/// The rule. Its decisions depend only on counters and it computes only with verbs, so every run gives the
+/// same bits, on the CPU and on GPUs.
 class AnnealedAveragingStrategy final : public Strategy {
  public:
   explicit AnnealedAveragingStrategy(const AnnealedAveraging& options) : options_(options) {}
@@ -55,7 +55,7 @@ class AnnealedAveragingStrategy final : public Strategy {
   std::string describe() const override {
     return fmt::format("annealed averaging every {} iterations", options_.frequency);
   }
-  /// One block of its own, beside the merged copy. It is saved with the model.
+  /// The strategy's block, beside the merged copy. It is saved with the model.
   std::vector<StrategyBlock> blocks(int /*workers*/) const override {
     return {{.name = "moving average", .start = StrategyBlock::Start::Parameters}};
   }
@@ -74,7 +74,7 @@ class AnnealedAveragingStrategy final : public Strategy {
     const double keep =
         options_.firstKeep * std::exp2(-static_cast<double>(round.iteration) / options_.halfLife);
     verbs.writeBack(parameters.mergedCopies, parameters.replicas, keep, all);
-    verbs.mergeOthers(round.weights);  // momentum and statistics, as ever
+    verbs.mergeOthers(round.weights);  // momentum and statistics
   }
 
  private:

@@ -57,7 +57,7 @@ def curves(directory):
     rows = []
     for path in sorted(root.rglob("*.curves.jsonl")):
         run = path.relative_to(root).as_posix()[: -len(".curves.jsonl")]
-        head, *lines = path.read_text(encoding="utf-8").split("\n")[:-1]  # what is behind the last line end is half a line
+        head, *lines = path.read_text(encoding="utf-8").split("\n")[:-1]  # an incomplete last line is ignored
         group = json.loads(head)["group"] or run
         for line in lines:
             for series in json.loads(line).get("series", []):
@@ -74,7 +74,7 @@ def events(directory):
     root = pathlib.Path(directory)
     rows = []
     for folder in sorted({file.parent for file in root.rglob("*tfevents*")}):
-        reader = EventAccumulator(str(folder), size_guidance={"scalars": 0})  # 0: all of them
+        reader = EventAccumulator(str(folder), size_guidance={"scalars": 0})  # 0: all points
         reader.Reload()
         for tag in reader.Tags()["scalars"]:
             for event in reader.Scalars(tag):

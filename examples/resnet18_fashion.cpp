@@ -1,5 +1,5 @@
 // Trains ResNet-18 with several workers at once and tests it after each epoch: the multi-GPU chapter of
-// "Dive into Deep Learning". `resnet18_fashion --help` lists what it can be told.
+// "Dive into Deep Learning". `resnet18_fashion --help` lists the options.
 
 #include <fmt/format.h>
 
@@ -35,7 +35,7 @@ namespace {
 using example::EpochResult;
 using example::Options;
 
-/// The epochs as a table, a row each.
+/// A table with a row per epoch.
 std::string curveTable(const std::vector<EpochResult>& epochs) {
   example::Cells rows{{"epoch", "training loss", "test accuracy, %", "seconds"}};
   for (const auto& epoch : epochs)
@@ -45,7 +45,7 @@ std::string curveTable(const std::vector<EpochResult>& epochs) {
   return example::textTable(rows);
 }
 
-/// Writes what `--json` asks for.
+/// Writes the file of `--json`.
 void writeJson(const Options& options, const example::DataSets& data, const ParallelWrapper& wrapper,
                const std::vector<EpochResult>& epochs, bool interrupted) {
   const auto putOptions = [&](JsonWriter& json) {
@@ -66,7 +66,7 @@ void writeJson(const Options& options, const example::DataSets& data, const Para
       .write(options.json);
 }
 
-/// What can be found out before the data are read, which may take long.
+/// Checks all that it can before the data are read, which may take long.
 void checkBeforehand(const Options& options) {
   example::Paths paths;
   options.data.addTo(paths);
@@ -80,7 +80,7 @@ void checkBeforehand(const Options& options) {
   example::requireUsable(options.device);
 }
 
-/// The network of a file, with its state, to be trained as the options say.
+/// Loads a network with its state and sets the training options.
 std::unique_ptr<Network> loadNetwork(const Options& options, const Shape& image) {
   const auto saved = ComputationGraph::load(options.load);
   auto configuration = saved->configuration();
@@ -111,7 +111,7 @@ std::unique_ptr<Network> makeNetwork(const Options& options, const example::Data
   return network;
 }
 
-/// The training images as they are, or moved and mirrored.
+/// The training images, augmented on request.
 class TrainingImages {
  public:
   TrainingImages(DataSetIterator& images, const Options& options) : images_(images) {
@@ -126,14 +126,14 @@ class TrainingImages {
   std::optional<TransformingIterator> transformed_;
 };
 
-/// As in `2 workers, batch 256 each, learning rate 0.2`.
+/// For example `2 workers, batch 256 each, learning rate 0.2`.
 std::string describe(const Options& options) {
   return fmt::format("{} worker{}, batch {}{}, learning rate {:.4g}", options.workers,
                      options.workers == 1 ? "" : "s", options.batch, options.workers == 1 ? "" : " each",
                      options.learningRate);
 }
 
-/// What is told of a training. Times are taken first, without the tests.
+/// The listeners. The PerformanceListener comes first, so that it does not measure the tests.
 struct Told {
   std::shared_ptr<PerformanceListener> performance =
       std::make_shared<PerformanceListener>(PerformanceOptions{.tableAtEnd = false});
@@ -141,13 +141,13 @@ struct Told {
   std::shared_ptr<EvaluationListener> tests;
 };
 
-/// Trains epoch by epoch. @param epochs  what the whole ones came to.
+/// Trains epoch by epoch. @param epochs  receives the results of each finished epoch.
 void train(ParallelWrapper& wrapper, Network& network, DataSetIterator& images, const Told& told,
            const Options& options, const std::stop_token& stop, std::vector<EpochResult>& epochs) {
   for (std::int64_t i = 0; i < options.epochs && !stop.stop_requested(); ++i) {
     const auto before = network.epoch();
     wrapper.fit(images, 1, stop);
-    if (network.epoch() == before) break;  // interrupted within it
+    if (network.epoch() == before) break;  // interrupted within the epoch
     epochs.push_back({.epoch = network.epoch(),
                       .loss = told.scores->epochs().back().score,
                       .testAccuracy = told.tests->results().back().evaluation.accuracy(),
@@ -157,7 +157,7 @@ void train(ParallelWrapper& wrapper, Network& network, DataSetIterator& images, 
   }
 }
 
-/// Saves the network, and loads it again to see that it came out whole.
+/// Saves the network, loads it again, and compares the two.
 void save(Network& network, const CollectScoresListener& scores, const example::DataSets& data,
           const Options& options) {
   example::requireFiniteOutputs(network, *data.test);
@@ -181,7 +181,7 @@ int run(const Options& options) {
 
   Told told;
   told.tests = std::make_shared<EvaluationListener>(
-      *data.test, EvaluationOptions{.sink = [](std::string_view) {}});  // the line of an epoch tells it
+      *data.test, EvaluationOptions{.sink = [](std::string_view) {}});  // the epoch's line shows the result
   Listeners listeners = {told.performance, told.scores};
   options.watch.addProgress(listeners, network->epoch() + options.epochs);
   listeners.push_back(told.tests);
@@ -202,7 +202,10 @@ int run(const Options& options) {
   const auto before = network->iteration();
   std::vector<EpochResult> epochs;
   example::trainAndSave(
-      [&] { train(wrapper, *network, images.iterator(), told, options, interrupt.token(), epochs); },
+      [&] {
+        watching.during(
+            [&] { train(wrapper, *network, images.iterator(), told, options, interrupt.token(), epochs); });
+      },
       [&](bool failed) {
         if (!options.save.empty() && (!failed || network->iteration() != before))
           save(*network, *told.scores, data, options);

@@ -1,6 +1,5 @@
-// A libtorch module, ResNet-18 as torchvision writes it, trained by ParallelWrapper with several workers, and
-// in turns by libtorch's own loop with as many threads. `torch_resnet --help` lists what the program can be
-// told.
+// Trains a libtorch module, torchvision's ResNet-18, with ParallelWrapper and several workers, alternating
+// with a plain libtorch loop with as many threads. `torch_resnet --help` lists the options.
 
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
@@ -30,7 +29,7 @@ namespace nn = torch::nn;
 namespace {
 
 constexpr std::string_view kIntroduction =
-    R"(Trains a libtorch module, a ResNet-18 as torchvision has it, with several workers on digits that the program draws,
+    R"(Trains a libtorch module, a ResNet-18 as torchvision has it, with several workers on generated digits,
 and in turns with libtorch's own loop on as many threads, and tells how fast both are.
 )";
 
@@ -41,7 +40,7 @@ nn::Conv2d convolution(std::int64_t in, std::int64_t out, std::int64_t kernel, s
   return nn::Conv2d(nn::Conv2dOptions(in, out, kernel).stride(stride).padding(kernel / 2).bias(false));
 }
 
-/// Two convolutions and a way past them.
+/// A residual block: two convolutions and a shortcut.
 struct BasicBlockImpl : nn::Module {
   BasicBlockImpl(std::int64_t in, std::int64_t out, std::int64_t stride)
       : conv1(convolution(in, out, 3, stride)), bn1(out), conv2(convolution(out, out, 3, 1)), bn2(out) {
@@ -104,7 +103,7 @@ double seconds(const std::function<void()>& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
-/// libtorch's own loop, on this thread and those of its operations.
+/// A plain libtorch loop on this thread and libtorch's own threads.
 class Alone {
  public:
   Alone(std::int64_t width, int threads)
@@ -160,8 +159,7 @@ int run(const Options& options) {
   torch::manual_seed(seed);
   Alone alone(options.width, options.workers);
 
-  // In turns, so that what else the machine does weighs on both. The first turn starts threads and fills
-  // caches.
+  // Alternate, so that other load on the machine affects both. The first turn is a warm-up.
   double together = 0, apart = 0;
   std::vector<double> ratios;
   for (std::int64_t epoch = 0; epoch < options.epochs; ++epoch) {
@@ -182,7 +180,7 @@ int run(const Options& options) {
       "{} workers: {:.2f} times as many images a second as libtorch alone ({:.2f} to {:.2f} in {} turns)\n",
       options.workers, apart / together, ratios.front(), ratios.back(), ratios.size());
 
-  torch::save(model.shared<ResNet18>(), options.model);  // a file as of any libtorch module
+  torch::save(model.shared<ResNet18>(), options.model);  // as for any libtorch module
   fmt::print("saved: {}\n", options.model);
   return 0;
 }

@@ -8,6 +8,7 @@
 #include "muster/core/base/log.h"
 #include "muster/core/data/joining_iterator.h"
 #include "muster/core/data/training_reads.h"
+#include "muster/core/device/memory_room.h"
 #include "muster/core/nn/plan_remark.h"
 #include "muster/parallel/detail/internals.h"
 #include "muster/parallel/elastic/elastic_nodes.h"
@@ -21,9 +22,9 @@
 namespace muster {
 namespace {
 
-/// About as long as a step of a small network takes on a GPU: by so much workers that share one drift apart.
+/// About as long as a step of a small network takes on a GPU; workers that share a GPU differ by that much.
 constexpr std::chrono::microseconds kPatience{200};
-/// As long as it takes to sleep and to wake up: the reader may have no other core than that of a worker.
+/// About as long as a sleep and a wake-up; not longer, because the reader may need a worker's core.
 constexpr std::chrono::microseconds kShortPatience{20};
 
 std::chrono::nanoseconds patienceOf(const Placements& placements) {
@@ -40,11 +41,24 @@ Placements place(const ParallelOptions& options) {
                        options.mathMode);
 }
 
-/// As long as it will be once the training has gone on for long.
+/// The length of a round late in a long training.
 std::int64_t iterationsInRound(const ParallelOptions& options) {
   return options.strategy.make()
       ->plan({.workers = options.workers * options.nodes.nodes(), .iteration = std::int64_t{1} << 40})
       .iterations;
+}
+
+/// [worker] The sums of both. @param before  may be empty.
+std::vector<WorkerTimes> sumOf(const std::vector<WorkerTimes>& before, std::vector<WorkerTimes> now) {
+  for (std::size_t i = 0; i < std::min(before.size(), now.size()); ++i) {
+    now[i].batches += before[i].batches;
+    now[i].examples += before[i].examples;
+    now[i].computing += before[i].computing;
+    now[i].waitingForData += before[i].waitingForData;
+    now[i].waitingForWorkers += before[i].waitingForWorkers;
+    now[i].merging += before[i].merging;
+  }
+  return now;
 }
 
 }  // namespace
@@ -58,9 +72,10 @@ ParallelWrapper::Impl::Impl(Model& model, ParallelOptions options)
     batches_.push_back(std::make_unique<Batch>());
 }
 
-/// What depends on which nodes there are.
+/// Creates everything that depends on the current nodes.
 void ParallelWrapper::Impl::beginSession() {
   const Lock lock(timesMutex_);
+  if (replicas_) timesBefore_ = sumOf(timesBefore_, replicas_->times());
   watch_.reset();
   replicas_.reset();
   const Nodes& nodes = options_.nodes;
@@ -69,14 +84,14 @@ void ParallelWrapper::Impl::beginSession() {
   strategy_ = options_.strategy.make();
   batchesInRound_ = iterationsInRound(options_) * options_.workers * nodes.nodes();
   replicas_.emplace(model_, placements_.workers, options_.threadsPerWorker, *strategy_,
-                     ReplicaSet::Company{.link = nodes.link(), .groups = options_.groups},
-                     internalsOf(options_));
+                    ReplicaSet::Company{.link = nodes.link(), .groups = options_.groups},
+                    internalsOf(options_));
   watch_.emplace(watchedThreads(), internalsOf(options_).stallPatience);
 }
 
 std::vector<WorkerTimes> ParallelWrapper::Impl::workerTimes() const {
   const Lock lock(timesMutex_);
-  return replicas_->times();
+  return sumOf(timesBefore_, replicas_->times());
 }
 
 std::vector<StallWatch::Subject> ParallelWrapper::Impl::watchedThreads() const {
@@ -86,10 +101,13 @@ std::vector<StallWatch::Subject> ParallelWrapper::Impl::watchedThreads() const {
   return all;
 }
 
-void ParallelWrapper::Impl::makeReplicas(const Batch& first) {
-  if (auto need = memoryNeed()) {
+void ParallelWrapper::Impl::makeReplicas(const Batch& first, bool training) {
+  const auto root = internalsOf(options_).root;
+  if (auto need = memoryRoom(root) ? memoryNeed() : std::nullopt) {
     need->addBatches(first, options_.prefetchBuffer + options_.workers);
-    need->requireRoom(internalsOf(options_).root);
+    need->addStep(model_, first, training,
+                  {.threads = options_.threadsPerWorker, .mathMode = options_.mathMode});
+    need->requireRoom(root);
   }
   caller_.set(Activity::Kind::WaitingForWorkers);
   replicas_->make();
@@ -114,7 +132,7 @@ Model& ParallelWrapper::Impl::model() {
 }
 
 TrainingState ParallelWrapper::Impl::trainingState() {
-  require(inListener(), "trainingState: only listeners may ask, on the thread that called fit()");
+  require(inListener(), "trainingState: only listeners may call it, on the thread that called fit()");
   if (fit_ == nullptr) return model_.trainingState();  // between the parts of a fit
   return fit_->trainingState(*data_);
 }
@@ -129,13 +147,15 @@ void ParallelWrapper::Impl::fit(DataSetIterator& users, std::int64_t epochs, con
   stop_ = false;
   const std::stop_callback stopWhenAsked(stop, [this] { stop_ = true; });
   usersData_ = &users;
-  if (options_.nodes.elastic() && epochs > 0)
-    fitElastic(data, epochs);
-  else
-    fitHere(data, epochs, nullptr);
+  if (options_.nodes.elastic() && epochs > 0) return fitElastic(data, epochs);
+  {
+    const Lock lock(timesMutex_);
+    timesBefore_.clear();
+  }
+  fitHere(data, epochs, nullptr);
 }
 
-/// With the nodes that there are. @return whether it has ended for now, at the end of a round.
+/// Trains with the current nodes. @return whether it has paused at the end of a round, to regroup.
 bool ParallelWrapper::Impl::fitHere(DataSetIterator& data, std::int64_t epochs, FitParts* parts) {
   const StallWatch::Shift shift(*watch_, "fit()");
   for (const auto& worker : replicas_->workers()) worker->resetTimes();
@@ -181,14 +201,14 @@ bool ParallelWrapper::Impl::fitHere(DataSetIterator& data, std::int64_t epochs, 
   return fit.regrouping();
 }
 
-/// @return whether `first` is the first batch that is to be trained, read to prepare the model.
+/// @return whether `first` holds the first batch to train, which was read to prepare the model.
 bool ParallelWrapper::Impl::prepareReplicas(DataSetIterator& data, std::int64_t epochs,
                                             const Resumption& resumed, Batch& first) {
   bool any = false;
   if (!replicas_->made()) {
     any = prepareModel(model_, data, caller_, model_.epoch(), resumed.position, first);
     require(any || !model_.blocks().empty(), "fit: the data set has no batches");
-    makeReplicas(first);
+    makeReplicas(first, true);
   }
   caller_.set(Activity::Kind::WaitingForWorkers);
   if (auto* const link = options_.nodes.link())
@@ -197,9 +217,9 @@ bool ParallelWrapper::Impl::prepareReplicas(DataSetIterator& data, std::int64_t 
                 resumed.position.nextBatch,
                 std::ranges::count_if(listeners_, [](const auto& l) { return isOnAllNodes(*l); }),
                 any ? &first : nullptr});
-  any = any && replicas_->place().node == 0;  // the others' first batches come later
+  any = any && replicas_->place().node == 0;  // on other nodes the first batch to train comes later
   const bool loaded = replicas_->load(resumed);
-  if (loaded) replicas_->setTrained(false);  // until the strategy has taken the model, too
+  if (loaded) replicas_->setTrained(false);  // until the strategy has begun with the model, too
   callStrategy("begin", [&] { strategy_->begin(replicas_->exchange()); });
   if (loaded && !resumed.rounds) replicas_->start(*strategy_);
   replicas_->setTrained(true);

@@ -1,4 +1,4 @@
-// Training over nodes that come and go: one generation after the other.
+// Training over nodes that come and go, as a sequence of generations.
 #include <algorithm>
 #include <utility>
 
@@ -14,7 +14,7 @@ namespace muster {
 
 void ParallelWrapper::Impl::fitElastic(DataSetIterator& data, std::int64_t epochs) {
   ElasticNodes& nodes = *options_.nodes.elastic();
-  require(!nodes.running(), "nodes: another wrapper trains with them; make others for this one");
+  require(!nodes.running(), "nodes: another wrapper uses them; create new ones for this one");
   const std::int64_t lastEpoch = model_.epoch() + epochs;
   Batch first;
   require(prepareModel(model_, data, caller_, 0, {}, first), "fit: the data set has no batches");
@@ -31,6 +31,11 @@ void ParallelWrapper::Impl::fitElastic(DataSetIterator& data, std::int64_t epoch
     bool well = false;
     ~Leave() { nodes.end(well); }
   } leave{nodes};
+  {
+    const Lock lock(timesMutex_);
+    timesBefore_.clear();
+    for (const auto& worker : replicas_->workers()) worker->resetTimes();
+  }
   FitParts parts{.regroup = nodes.knocked()};
   bool inTraining = false;
   try {
@@ -44,7 +49,7 @@ void ParallelWrapper::Impl::fitElastic(DataSetIterator& data, std::int64_t epoch
   leave.well = true;
 }
 
-/// If no part has done so: the training has ended between two.
+/// Tells listeners of the end if no part has, because the training ended between two parts.
 void ParallelWrapper::Impl::tellEnd(FitParts& parts) {
   if (std::exchange(parts.ended, true)) return;
   for (const auto& listener : listeners_) {
@@ -59,7 +64,7 @@ void ParallelWrapper::Impl::tellEnd(FitParts& parts) {
   caller_.set(Activity::Kind::WaitingForWorkers);
 }
 
-/// One generation. @return whether another one follows.
+/// Trains one generation. @return whether another one follows.
 bool ParallelWrapper::Impl::trainTogether(DataSetIterator& data, std::int64_t lastEpoch, bool& inTraining,
                                           FitParts& parts) {
   ElasticNodes& nodes = *options_.nodes.elastic();

@@ -8,7 +8,7 @@
 
 namespace muster {
 
-/// Whether this is a listener's call on the thread that called `fit()`: then no worker runs.
+/// Whether a listener makes this call on the thread that called `fit()`; no worker runs then.
 bool ParallelWrapper::Impl::inListener() const {
   return callersThread_.load() == std::this_thread::get_id() && caller_.kind() == Activity::Kind::InListener;
 }
@@ -31,7 +31,7 @@ Evaluation ParallelWrapper::Impl::evaluate(DataSetIterator& data) {
   return fit_ && fit_->toldOnAllNodes() ? evaluateOverNodes(data) : evaluateOnWorkers(data, nullptr);
 }
 
-/// A node that fails before it has counted tells the others, which wait for its counts.
+/// A node that fails before it has counts tells the other nodes, which wait for these.
 Evaluation ParallelWrapper::Impl::evaluateOverNodes(DataSetIterator& data) {
   NodeLink* const link = options_.nodes.link();
   if (link) link->requireWhole();
@@ -49,12 +49,13 @@ Evaluation ParallelWrapper::Impl::evaluateOnWorkers(DataSetIterator& data, NodeL
   if (!replicas_->made()) {
     Batch first;
     require(prepareModel(model_, data, caller_, 0, {}, first), "evaluate: the data set has no batches");
-    makeReplicas(first);
+    makeReplicas(first, false);
   }
-  // One more batch a worker keeps all busy. The batches are the evaluation's own: those of a training may be
-  // full of data that was read ahead, and an iterator may have put its own memory into a batch.
+  // One more batch a worker keeps all workers busy. The training's batches are not used: they may hold data
+  // that was read ahead, or an iterator's own memory.
   const auto ahead = std::min<std::int64_t>(options_.prefetchBuffer, options_.workers);
-  EvaluationRun evaluation(model(), replicas_->threads(), ahead, link, &replicas_->exchange());
+  EvaluationRun evaluation(model(), replicas_->threads(), ahead, link, &replicas_->exchange(),
+                           options_.internals ? options_.internals->root.string() : "/");
   if (counted) *counted = true;
   if (!fit_ || !fit_->atRoundEnd()) return evaluation.evaluate(data, caller_);
   const bool done = fit_->runOnWorkers([&](int worker) { evaluation.work(worker); },
@@ -62,7 +63,7 @@ Evaluation ParallelWrapper::Impl::evaluateOnWorkers(DataSetIterator& data, NodeL
                                          evaluation.deal(data, caller_);
                                          evaluation.awaitWork();
                                        });
-  if (!done) throw Error("evaluate: the training has failed meanwhile, and its workers have left");
+  if (!done) throw Error("evaluate: the training has failed meanwhile, and its workers have ended");
   return evaluation.result();
 }
 

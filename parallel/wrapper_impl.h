@@ -17,7 +17,7 @@
 
 namespace muster {
 
-/// What a ParallelWrapper is made of: parallel_wrapper.cpp, and wrapper_evaluation.cpp for evaluations.
+/// The implementation of ParallelWrapper: parallel_wrapper.cpp, wrapper_evaluation.cpp, wrapper_elastic.cpp.
 struct ParallelWrapper::Impl final : Trainer {
   Impl(Model& model, ParallelOptions options);
 
@@ -38,11 +38,13 @@ struct ParallelWrapper::Impl final : Trainer {
   const OwnerProcess owner;
 
  private:
-  /// While it lives, the wrapper is at work for the thread that made it.
+  /// While an object of this class lives, the wrapper runs a call of the thread that made it.
   class Call;
 
-  std::optional<MemoryNeed> memoryNeed() const { return needOnCpu(model_, *strategy_, placements_); }
-  void makeReplicas(const Batch& first);
+  std::optional<MemoryNeed> memoryNeed() const {
+    return needOnCpu(model_, *strategy_, placements_, replicas_->place(), options_.groups);
+  }
+  void makeReplicas(const Batch& first, bool training);
   bool prepareReplicas(DataSetIterator& data, std::int64_t epochs, const Resumption& resumed, Batch& first);
   void beginSession();
   bool fitHere(DataSetIterator& data, std::int64_t epochs, FitParts* parts);
@@ -52,34 +54,35 @@ struct ParallelWrapper::Impl final : Trainer {
   bool inListener() const;
   Evaluation evaluateOverNodes(DataSetIterator& data);
   /// @param link  evaluates with the other nodes; null: alone.
-  /// @param counted  set once a failure is reported with the counts.
+  /// @param counted  set to true once a failure would be reported together with the counts.
   Evaluation evaluateOnWorkers(DataSetIterator& data, NodeLink* link, bool* counted = nullptr);
   std::vector<StallWatch::Subject> watchedThreads() const;
 
   Model& model_;
   const Placements placements_;
-  // Made anew where nodes come and go, as the replicas and what watches them.
-  Listeners listeners_;  // the user's and our own
+  // Created again if nodes come or go, like replicas_ and watch_.
+  Listeners listeners_;  // the user's and the library's
   std::unique_ptr<Strategy> strategy_;
   std::int64_t batchesInRound_ = 0;
-  std::shared_ptr<NodeLink> link_;  // of nodes that come and go: the replicas' as long as they live
+  std::shared_ptr<NodeLink> link_;  // for nodes that come and go: used by the replicas while they live
   std::vector<std::unique_ptr<Batch>> batches_;
   std::atomic<bool> stop_{false};
   std::atomic<bool> running_{false};
-  std::atomic<std::thread::id> callersThread_;  // of the call that is running
-  FitCall* fit_ = nullptr;                      // that call, if it is a fit; its thread only
-  const DataSetIterator* data_ = nullptr;       // likewise, what it reads
-  const DataSetIterator* usersData_ = nullptr;  // and what the user gave, whose batches it may join
+  std::atomic<std::thread::id> callersThread_;  // of the current call
+  FitCall* fit_ = nullptr;                      // the current call, if it is a fit; used by its thread only
+  const DataSetIterator* data_ = nullptr;       // what it reads; used by its thread only
+  const DataSetIterator* usersData_ = nullptr;  // the user's iterator, whose batches data_ may join
   Activity caller_, reading_;
-  mutable Mutex timesMutex_;            // behind which the replicas change places
-  std::optional<ReplicaSet> replicas_;  // from here on, threads: they end before what they use
+  mutable Mutex timesMutex_;              // also guards the replacement of replicas_
+  std::vector<WorkerTimes> timesBefore_;  // of earlier replicas in this `fit()`; may be empty
+  std::optional<ReplicaSet> replicas_;    // this and below have threads: destroyed before what they use
   TaskThread reader_{"the reader"};
   std::optional<StallWatch> watch_;
 };
 
 class ParallelWrapper::Impl::Call {
  public:
-  /// `running_` has just been set.
+  /// The caller has just set `running_`.
   explicit Call(Impl& wrapper) : wrapper_(wrapper) { wrapper_.callersThread_ = std::this_thread::get_id(); }
   ~Call() {
     wrapper_.caller_.set(Activity::Kind::Idle);

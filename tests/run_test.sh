@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# When ./run configures a build anew, what it says where one fails, and how it takes wrong calls: in a copy of the
-# checkout's root, with cmake and the tools of a machine with a GPU played by scripts.
+# Tests when ./run configures a build anew, its messages about failures, and its handling of wrong calls. Runs in a copy
+# of the checkout's root; scripts replace cmake and the tools of a machine with a GPU.
 set -euo pipefail
 
 here=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd -P)
@@ -14,11 +14,11 @@ touch -d '1 hour ago' "$root/CMakePresets.json"
 unset CUDACXX CUDA_HOME CUDA_PATH VIRTUAL_ENV CONDA_PREFIX MUSTER_TEST_SEED MUSTER_MAX_CPU_ISA
 export HOME=$sandbox PATH=$sandbox/bin:$PATH
 
-script() { # name; its text comes in
+script() { # name; the script's text on standard input
   { printf '#!/bin/bash\n'; cat; } >"$sandbox/bin/$1"
   chmod +x "$sandbox/bin/$1"
 }
-# Nothing is missing, nothing is compiled; the program says what it was given.
+# No package is missing and nothing is compiled; the program prints its arguments.
 script dpkg-query <<'END'
 shift 3
 printf 'installed %s\n' "$@"
@@ -81,7 +81,7 @@ touch -d '1 hour ago' "$root/CMakePresets.json"
 gpu 9.0
 run 0 'nobody wants CUDA'
 
-seeds() { # status, what is said, the seeds that run, arguments of ./run test; "-": nothing is built
+seeds() { # status, message, the seeds that run, arguments of ./run test; "-": nothing is built
   local status=0
   rm -f "$sandbox/seeds" "$sandbox/built"
   "$root/run" test "${@:4}" >"$sandbox/out" 2>&1 || status=$?
@@ -95,7 +95,7 @@ seeds() { # status, what is said, the seeds that run, arguments of ./run test; "
     failures=$((failures + 1))
   fi
 }
-# One of two test programs draws its inputs; it fails with the seed 12, and skips all of its tests with 11.
+# One of two test programs draws random inputs; it fails with seed 12 and skips all of its tests with 11.
 mkdir -p "$root/tests/core"
 echo 'std::mt19937_64 random(test::freshSeed());' >"$root/tests/core/draws_test.cpp"
 echo 'std::mt19937_64 random(5);' >"$root/tests/core/plain_test.cpp"
@@ -118,12 +118,12 @@ seeds 1 '--seeds wants a number' - --seeds
 seeds 1 'presets release and dev' - --seeds 2 --preset tsan
 seeds 1 'options of ctest: -R dense' - --seeds 2 -R dense
 
-# On a system that has nothing but what was installed before: the packages that ./run installs.
+# Packages that ./run installs on a system with only the given packages.
 script sudo <<'END'
 while [[ $1 == -* ]]; do shift; done
 "$@"
 END
-installs() { # lines of os-release, a package that apt lacks or '-', installed, not installed, what is said, by which call
+installs() { # lines of os-release, a package that apt lacks or '-', installed, not installed, message, call
   local installed package
   printf '%b' "$1" >"$sandbox/os-release"
   : >"$sandbox/installed"
@@ -155,20 +155,20 @@ installs "${ubuntu}noble\nVERSION_CODENAME=wilma\n" - libboost1.83-dev libboost-
 installs "${debian}forky\n" - 'libboost-dev libboost-json-dev' libboost1.83-dev trained
 installs "${ubuntu}jammy\n" - 'g++-12 ninja-build libdnnl-dev' 'g++ cmake libboost-dev doctest-dev' trained
 installs "ID=fedora\n" - '' 'g++ cmake' 'Boost 1.81 or newer'
-# One that is missing does not keep the others away.
+# A package that is not available does not prevent the others.
 installs "${debian}trixie\n" libboost-json1.83-dev 'g++ cmake zlib1g-dev' libboost-json1.83-dev 'Boost.JSON  [Debian'
-# So is what processes need that find each other by Gloo.
+# Installs the packages for processes that connect with Gloo.
 installs "${debian}trixie\n" - 'g++ libgloo-dev' libopenmpi-dev 'trained --workers 1' 'nodes --gloo 2 --workers 1'
 installs "${debian}trixie\n" - 'g++ libgloo-dev' libopenmpi-dev 'trained --store here' 'mnist --store here'
 installs "${debian}trixie\n" - '' libgloo-dev 'nodes: --rate needs --namespaces' 'nodes --rate 100mbit'
-# What optional modules need is installed where it is asked for.
+# Installs the packages of optional modules on request.
 script ctest <<<'echo tested'
 script python3 <<<'exit 1'
 installs "${debian}trixie\n" - 'g++ python3-numpy' 'libonnx-dev chromium libopenmpi-dev libgloo-dev' tested test
 installs "${debian}trixie\n" - 'g++ python3-numpy libonnx-dev libtorch-dev libopenmpi-dev libgloo-dev chromium' '' \
   'pip did not install them' 'test --optional'
 rm "$sandbox/bin/"{ctest,python3}
-# What a release lacks is said if CMake fails.
+# If CMake fails, names the packages that the release lacks.
 mv "$sandbox/bin/cmake" "$sandbox/cmake"
 script cmake <<<'echo CMake Error: CMake 3.25 or higher is required; exit 1'
 installs "${ubuntu}jammy\n" - g++-12 cmake 'CMake 3.25 or newer  [Debian: cmake]'
@@ -179,7 +179,7 @@ shift 3
 printf 'installed %s\n' "$@"
 END
 
-breaks() { # what ninja says, whether the advice is to do without CUDA, and by which verb of ./run
+breaks() { # ninja's message, whether the advice is to build without CUDA, and the verb of ./run
   echo "$1" >"$sandbox/broken"
   local advised=no
   if "$root/run" "${3-mnist}" >"$sandbox/out" 2>&1; then cat "$sandbox/out"; failures=$((failures + 1)); fi
@@ -192,13 +192,13 @@ breaks() { # what ninja says, whether the advice is to do without CUDA, and by w
 }
 breaks 'FAILED: core/backend/cuda/CMakeFiles/muster_cuda.dir/kernels/conv.cu.o' yes
 breaks 'FAILED: core/CMakeFiles/muster_core.dir/nn/network.cpp.o' no
-breaks 'FAILED: core/backend/cuda/CMakeFiles/muster_cuda.dir/kernels/conv.cu.o' no gpu  # which is nothing without it
+breaks 'FAILED: core/backend/cuda/CMakeFiles/muster_cuda.dir/kernels/conv.cu.o' no gpu  # which needs CUDA
 
 if ! command -v python3 >/dev/null; then
   echo 'skipped: there is no Python for ./run gpu'
   exit $((failures ? 1 : 77))
 fi
-says() { # status, a piece of what is said, arguments of ./run gpu; CMake is only called where the status is 1
+says() { # status, part of the message, arguments of ./run gpu; CMake is only called if the status is 1
   local status=0
   : >"$sandbox/log"
   (cd "$sandbox" && "$root/run" gpu "${@:3}") >"$sandbox/out" 2>&1 || status=$?
@@ -209,7 +209,7 @@ says() { # status, a piece of what is said, arguments of ./run gpu; CMake is onl
     failures=$((failures + 1))
   fi
 }
-# Wrong calls, whether or not there is a GPU; building fails.
+# Wrong calls, with and without a GPU; building fails.
 rm -rf "$root/build/cuda"
 touch "$sandbox/there" "$sandbox/packed.tar.xz"
 for has in no_gpu 'gpu 9.0'; do
@@ -232,8 +232,8 @@ for has in no_gpu 'gpu 9.0'; do
   says 0 './run gpu pack DIR' pack --help
   says 1 'Building in build/cuda' pack new
 done
-# A build for one kind of GPU is not taken for another's, nor packed as one for all.
-forced() { # how often CMake is called, arguments of ./run gpu
+# A build for one kind of GPU is not reused for another kind, nor packed as a build for all.
+forced() { # number of CMake calls, arguments of ./run gpu
   mkdir -p "$root/build/cuda"
   printf 'CMAKE_HOME_DIRECTORY:INTERNAL=%s\nMUSTER_CUDA:STRING=ON\nCMAKE_CUDA_ARCHITECTURES:UNINITIALIZED=90\n' "$root" \
     >"$root/build/cuda/CMakeCache.txt"
@@ -255,7 +255,7 @@ forced 0
 gpu 8.0
 forced 1
 rm -rf "$root/build/cuda"
-# What was built is listed without a GPU.
+# The tests of an existing build are listed without a GPU.
 no_gpu
 if [[ ! -e /dev/nvidiactl && ! -e /dev/dxg ]]; then
   rm -rf "$root/build/cuda"

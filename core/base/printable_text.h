@@ -10,4 +10,7 @@ namespace muster {
 /// loses its end.
 std::string printableText(std::string_view text);
 
+/// As printableText, but keeps newlines and tabs and does not shorten.
+std::string printableLines(std::string_view text);
+
 }  // namespace muster

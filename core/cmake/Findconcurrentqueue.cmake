@@ -6,7 +6,7 @@ mark_as_advanced(concurrentqueue_HEADER_DIR)
 include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(concurrentqueue REQUIRED_VARS concurrentqueue_HEADER_DIR)
 if(concurrentqueue_FOUND)
-  # A project that has called find_package(concurrentqueue CONFIG) has the target, for <moodycamel/concurrentqueue.h>.
+  # After find_package(concurrentqueue CONFIG) a project already has the target, for <moodycamel/concurrentqueue.h>.
   if(NOT TARGET concurrentqueue::concurrentqueue)
     add_library(concurrentqueue::concurrentqueue INTERFACE IMPORTED)
   endif()

@@ -12,7 +12,7 @@ elseif(MUSTER_CUDA STREQUAL "OFF")
   return()
 endif()
 
-# There is no CUDA backend for this reason; programs can query it. An error if MUSTER_CUDA is ON.
+# Disables the CUDA backend for a reason that programs can query. An error if MUSTER_CUDA is ON.
 macro(muster_without_cuda reason)
   set(MUSTER_WHY_NO_CUDA "${reason}")
   if(MUSTER_CUDA STREQUAL "ON")
@@ -41,7 +41,7 @@ if(NOT CUDNN_FOUND)
   return()
 endif()
 
-# The GPUs of this machine only decide if the user gave no architectures.
+# Use the architectures of this machine's GPUs only if the user gave none.
 if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
   set(capabilities "")
   if(MUSTER_CUDA STREQUAL "AUTO")
@@ -73,7 +73,7 @@ set(CMAKE_CUDA_STANDARD_REQUIRED ON)
 if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
 endif()
-# With a minimum of 3.25, CMake marks CUDA::nvToolsExt as deprecated, also where there is none, as in CUDA 13.
+# With a minimum of 3.25, CMake marks CUDA::nvToolsExt as deprecated even if it does not exist, as in CUDA 13.
 set(muster_cmake_minimum ${CMAKE_MINIMUM_REQUIRED_VERSION})
 set(CMAKE_MINIMUM_REQUIRED_VERSION 3.24)
 find_package(CUDAToolkit REQUIRED)

@@ -1,11 +1,11 @@
-# The package for find_package(muster): libraries, headers under include/muster, and a target for each component, each in
-# a file of its own, so that a user finds only what the components need that are asked for.
+# The package for find_package(muster): libraries, headers under include/muster, and a target for each component. Each
+# target has its own file, so that find_package searches only for the dependencies of the requested components.
 include(CMakePackageConfigHelpers)
 set(package_folder "${CMAKE_INSTALL_LIBDIR}/cmake/muster")
 
 install(TARGETS muster EXPORT musterTargets)
 install(EXPORT musterTargets NAMESPACE muster:: DESTINATION "${package_folder}" COMPONENT dev)
-# Packages of Debian: the base is one, each component that needs more is one of its own (see MusterPackages).
+# Debian packages: one for the base and one for each component with more dependencies (see MusterPackages).
 set(muster_base core datasets parallel watch)
 set(muster_built "")
 foreach(component ${muster_base} nodes gloo onnx page tensorboard torch)
@@ -43,9 +43,9 @@ install(FILES
   core/cmake/Findconcurrentqueue.cmake
   DESTINATION "${package_folder}" COMPONENT dev)
 
-# For pkg-config: what muster::muster links. Boost and Debian's oneDNN have no .pc files. Shared libraries bring what they
-# need themselves.
-file(RELATIVE_PATH muster_pc_up "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")  # to where the package was moved
+# For pkg-config: the libraries of muster::muster. Boost and Debian's oneDNN have no .pc files. Shared libraries load
+# their own dependencies.
+file(RELATIVE_PATH muster_pc_up "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")  # so that the package can be moved
 set(muster_pc_requires "fmt")
 set(muster_pc_libraries "")
 if(NOT BUILD_SHARED_LIBS)

@@ -14,13 +14,13 @@ set(CPACK_PACKAGING_INSTALL_PREFIX "${CMAKE_INSTALL_PREFIX}")
 set(CPACK_STRIP_FILES ON)
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
-set(CPACK_DEBIAN_PACKAGE_RELEASE 0muster1)  # as of packages that are not Debian's
+set(CPACK_DEBIAN_PACKAGE_RELEASE 0muster1)  # marks a package that is not Debian's
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "data-parallel training by parameter averaging")
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION TRUE)
 set(CPACK_DEBIAN_ENABLE_COMPONENT_DEPENDS OFF)
 set(CPACK_COMPONENTS_ALL "")
 
-# Every package has a licence and a list of changes, as Debian wants them.
+# Debian requires a licence and a changelog in every package.
 string(TIMESTAMP now "%a, %d %b %Y %H:%M:%S +0000" UTC)
 set(version "${PROJECT_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE}")
 file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/packages/changelog" @ONLY CONTENT [[
@@ -42,11 +42,12 @@ License: Apache-2.0
  On Debian systems the whole text is in /usr/share/common-licenses/Apache-2.0.
 ]])
 
-# Libraries: a trigger for ldconfig, and which package programs need that link them.
+# For libraries: a trigger for ldconfig, and the package on which programs that link them depend.
 file(WRITE "${PROJECT_BINARY_DIR}/packages/triggers" "activate-noawait ldconfig\n")
 
-# muster_package(<component> <package> <summary> <depends> [<libraries>...]): what is installed as the component, as a
-# package; with libraries, one of those, otherwise one for development. The component program is neither.
+# muster_package(<component> <package> <summary> <depends> [<libraries>...]): makes a package of the component's
+# installed files: a library package if libraries are given, otherwise a development package. The component program is
+# neither.
 function(muster_package component package summary depends)
   string(TOUPPER "${component}" id)
   set(CPACK_COMPONENTS_ALL ${CPACK_COMPONENTS_ALL} "${component}" PARENT_SCOPE)
@@ -119,7 +120,8 @@ if(MUSTER_BUILD_EXAMPLES)
   endforeach()
   muster_package(program muster "the program: trainings by run files, tests and predictions" "${needs}")
 endif()
-# Where dpkg-shlibdeps finds the libraries that other packages of this build hold; it writes no dependency for them.
+# The folder in which dpkg-shlibdeps finds the libraries of this build's other packages; it writes no dependency on
+# them.
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS "")
 foreach(component IN LISTS muster_built)
   get_target_property(folder muster_${component} BINARY_DIR)

@@ -1,8 +1,8 @@
-# Flags of our own code; not exported to users.
+# Flags for our own code; not exported to users.
 add_library(muster_warnings INTERFACE)
-# GCC 13 and newer take a reference for dangling that a function given temporaries returns: Batch::ensure(tensors, "x",
-# {3}) returns one to an element of `tensors`. Clang warns of `omp simd` loops that its optimiser does not vectorise for
-# one of the instruction sets. nvcc generates host code that is not pedantic.
+# GCC 13 and newer report a dangling reference if a function with temporary arguments returns a reference:
+# Batch::ensure(tensors, "x", {3}) returns one to an element of `tensors`. Clang warns about `omp simd` loops that it
+# does not vectorise for one of the instruction sets. nvcc generates host code that violates -Wpedantic.
 set(newer_gcc "$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_GREATER_EQUAL:$<CXX_COMPILER_VERSION>,13>>")
 target_compile_options(muster_warnings INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor>
@@ -15,8 +15,9 @@ if(MUSTER_WERROR)
     $<$<COMPILE_LANGUAGE:CXX>:-Werror> $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings>)
 endif()
 
-# muster_module(<name>): the target muster_<name>, alias muster::<name>, static unless BUILD_SHARED_LIBS. Its folders add
-# their own sources. Before 1.0 a minor version may change the interface, so the SONAME has it.
+# muster_module(<name>): adds the target muster_<name>, alias muster::<name>, static unless BUILD_SHARED_LIBS. Its
+# folders add their own sources. Before 1.0 a minor version may change the interface, so the SONAME includes the minor
+# version.
 function(muster_module name)
   add_library(muster_${name})
   add_library(muster::${name} ALIAS muster_${name})

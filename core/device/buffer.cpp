@@ -4,6 +4,7 @@
 
 #include "muster/built.h"
 #include "muster/core/base/error.h"
+#include "muster/core/device/detail/buffer_bytes.h"
 #include "muster/core/device/detail/cuda.h"
 
 namespace muster {
@@ -12,11 +13,14 @@ constexpr std::size_t kAlignment = 64;
 
 namespace {
 
+thread_local std::int64_t bytesOfThread = 0;
+
 std::byte* allocateOnCpu(std::size_t bytes) {
   const std::size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
   auto* const data =
       rounded < bytes ? nullptr : static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded));
   if (!data) throw OutOfMemory(fmt::format("out of memory on cpu: {} bytes were asked for", bytes));
+  bytesOfThread += static_cast<std::int64_t>(bytes);
   return data;
 }
 
@@ -59,7 +63,12 @@ Buffer::~Buffer() {
       return;
     }
   }
+  bytesOfThread -= static_cast<std::int64_t>(bytes_);
   std::free(data_);
+}
+
+std::int64_t detail::cpuBytesOfThread() {
+  return bytesOfThread;
 }
 
 }  // namespace muster

@@ -4,11 +4,10 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
-#include <optional>
 
 #include "muster/built.h"
 #include "muster/core/base/error.h"
+#include "muster/core/device/detail/control_group.h"
 #include "muster/core/device/detail/cuda.h"
 
 namespace muster {
@@ -87,29 +86,9 @@ std::vector<int> availableCores() {
   return cores;
 }
 
-namespace {
-
-/// The cgroup's quota in cores: from v2's "max 100000" or "150000 100000", else v1's two files.
-std::optional<double> cgroupQuota() {
-  std::string quota;
-  double period = 0;
-  if (std::ifstream v2("/sys/fs/cgroup/cpu.max"); v2 >> quota >> period && period > 0) {
-    if (quota == "max") return std::nullopt;
-    return std::strtod(quota.c_str(), nullptr) / period;
-  }
-  std::ifstream quotaFile("/sys/fs/cgroup/cpu/cpu.cfs_quota_us");
-  std::ifstream periodFile("/sys/fs/cgroup/cpu/cpu.cfs_period_us");
-  double microseconds = 0;
-  if (quotaFile >> microseconds && periodFile >> period && microseconds > 0 && period > 0)
-    return microseconds / period;
-  return std::nullopt;
-}
-
-}  // namespace
-
 int availableParallelism() {
   const int cores = static_cast<int>(availableCores().size());
-  const auto quota = cgroupQuota();
+  const auto quota = detail::cpuQuota();
   return quota ? std::clamp(static_cast<int>(*quota), 1, cores) : cores;
 }
 

@@ -3,19 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <initializer_list>
-#include <string>
-#include <string_view>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include "muster/core/base/error.h"
+#include "muster/core/device/detail/control_group.h"
 
 namespace muster {
 namespace {
 
-// Paths are texts here: std::filesystem::path of libstdc++ 12 frees memory twice where it runs out of it.
-
-/// Above this a limit of version 1 means that there is none.
+/// A larger limit of a version 1 group means "no limit".
 constexpr std::int64_t kNoLimit = std::int64_t{1} << 60;
 
 /// The number in a file; nothing for the word "max".
@@ -26,7 +27,7 @@ std::optional<std::int64_t> numberIn(const std::string& file) {
   return {};
 }
 
-/// The sum of some lines "name number", in bytes.
+/// The sum of the numbers on the lines "name number" with one of these names.
 std::int64_t sumIn(const std::string& file, std::initializer_list<std::string_view> names) {
   std::ifstream in(file);
   std::string name;
@@ -41,6 +42,11 @@ std::int64_t freeSwap(const std::string& root) {
   for (std::string line; std::getline(in, line);)
     if (line.starts_with("SwapFree:")) return std::strtoll(line.c_str() + 9, nullptr, 10) * 1024;
   return 0;
+}
+
+/// The memory that is left, less the hundredth of the limit that stays free.
+double withoutReserve(const MemoryRoom& room) {
+  return static_cast<double>(room.left) - static_cast<double>(room.limit) / 100;
 }
 
 std::optional<MemoryRoom> roomOfV2(const std::string& group, std::int64_t swap) {
@@ -61,46 +67,39 @@ std::optional<MemoryRoom> roomOfV1(const std::string& group, std::int64_t swap) 
   return MemoryRoom{*limit, *limit - std::max<std::int64_t>(0, *used - files) + swap};
 }
 
-/// The path in a line of /proc/self/cgroup: "0::/path" (version 2), or "4:memory:/path"; "" for other lines.
-std::string_view pathIn(std::string_view line, std::string_view controller) {
-  const auto first = line.find(':'), second = line.find(':', first + 1);
-  if (first == line.npos || second == line.npos) return {};
-  return line.substr(first + 1, second - first - 1) == controller ? line.substr(second + 1)
-                                                                  : std::string_view();
-}
-
 }  // namespace
 
 std::optional<MemoryRoom> memoryRoom(const std::filesystem::path& root) {
   const std::string& top = root.native();
   std::optional<MemoryRoom> tightest;
   const auto swap = freeSwap(top);
-  const auto look = [&](const char* mounted, std::string_view path, auto roomOf) {
-    if (path.empty()) return;
-    // In a container the path may be that of its host: then the files of the container are at the top.
-    for (std::string group(path == "/" ? std::string_view() : path);; group.resize(group.rfind('/'))) {
-      const auto room = roomOf(top + mounted + group, swap);
-      if (room && (!tightest || room->left < tightest->left)) tightest = room;
-      if (group.find('/') == group.npos) return;
-    }
-  };
-  std::ifstream in(top + "/proc/self/cgroup");
-  for (std::string line; std::getline(in, line);) {
-    look("/sys/fs/cgroup", pathIn(line, ""), roomOfV2);
-    look("/sys/fs/cgroup/memory", pathIn(line, "memory"), roomOfV1);
-  }
+  using Version = detail::ControlGroupVersion;
+  detail::forEachControlGroup(top, "memory", [&](const std::string& group, Version version) {
+    const auto room = version == Version::Two ? roomOfV2(group, swap) : roomOfV1(group, swap);
+    if (room && (!tightest || room->left < tightest->left)) tightest = room;
+  });
   return tightest;
+}
+
+std::optional<MemoryRoom> memoryRoomFor(double bytes, const std::string& root) {
+  const auto room = memoryRoom(root);
+#ifdef __GLIBC__
+  if (room && bytes > withoutReserve(*room) && ::malloc_trim(0) != 0) return memoryRoom(root);
+#endif
+  return room;
 }
 
 void requireMemoryRoom(double bytes, std::string_view what, std::string_view advice,
                        const std::string& root) {
   if (bytes < kLargeMemory) return;
-  const auto room = memoryRoom(root);
-  if (!room || bytes <= static_cast<double>(room->left)) return;
+  const auto room = memoryRoomFor(bytes, root);
+  if (!room || bytes <= withoutReserve(*room)) return;
   const auto megabytes = [](double count) { return fmt::format("{:.1f} MB", count / 1e6); };
-  throw OutOfMemory(fmt::format("{} {}, but of the {} that this process may use (cgroup) {} are left; {}",
-                                what, megabytes(bytes), megabytes(static_cast<double>(room->limit)),
-                                megabytes(std::max(0.0, static_cast<double>(room->left))), advice));
+  throw OutOfMemory(fmt::format(
+      "{} {}, but of the {} that this process may use (cgroup) {} are left besides a hundredth that stays "
+      "free; {}",
+      what, megabytes(bytes), megabytes(static_cast<double>(room->limit)),
+      megabytes(std::max(0.0, withoutReserve(*room))), advice));
 }
 
 }  // namespace muster

@@ -21,11 +21,15 @@ struct MemoryRoom {
 /// @return nothing if there is no limit, or none can be read.
 std::optional<MemoryRoom> memoryRoom(const std::filesystem::path& root = "/");
 
-/// Bytes of one part of a program for which it is worth to look whether there is room.
-inline constexpr double kLargeMemory = 1 << 20;
+/// Parts of a program of at least this many bytes are checked.
+inline constexpr double kLargeMemory = 1 << 18;
 
-/// Refuses so many bytes where there is no room for them, before the kernel ends the process. Below
-/// kLargeMemory it does not look.
+/// As above; but if there is no room for so many bytes and a hundredth of the limit, memory that was freed,
+/// and that the allocator keeps for later, is given back to the kernel first.
+std::optional<MemoryRoom> memoryRoomFor(double bytes, const std::string& root = "/");
+
+/// Throws if there is no room for so many bytes, before the kernel kills the process. A hundredth of the
+/// limit is left for what is too small to check, that is for less than kLargeMemory.
 /// @param what  as in "network: its parameters take".  @param advice  the end of the error.
 /// @throws OutOfMemory.
 void requireMemoryRoom(double bytes, std::string_view what, std::string_view advice,

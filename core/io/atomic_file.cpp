@@ -35,7 +35,7 @@ std::filesystem::path directoryOf(const std::filesystem::path& path) {
   return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
 }
 
-/// A directory whose names can be brought to the disk.
+/// An open directory whose entries can be synced to the disk.
 class Directory {
  public:
   explicit Directory(const std::filesystem::path& path)
@@ -48,7 +48,7 @@ class Directory {
   Directory& operator=(const Directory&) = delete;
 
   bool open() const { return descriptor_ >= 0; }
-  /// Makes new names survive a power cut. Some file systems cannot do this (EINVAL) and need not.
+  /// Makes new names survive a power cut. Some file systems cannot sync directories (EINVAL) and need not.
   bool sync() const {
     return uninterrupted([&] { return ::fsync(descriptor_); }) == 0 || errno == EINVAL;
   }
@@ -57,15 +57,15 @@ class Directory {
   int descriptor_;
 };
 
-/// Locks a temporary file that was just made. @return false if another process has removed it meanwhile. A
-/// file system without locks (then nothing is removed, either) is as good.
+/// Locks a temporary file that was just created. @return false if another process has removed it meanwhile.
+/// True on a file system without locks: no process removes files there.
 bool holdsLock(int descriptor) {
   struct stat status {};
   if (::flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return false;
   return ::fstat(descriptor, &status) != 0 || status.st_nlink > 0;
 }
 
-/// Whether a name ends as those of temporary files do: ".<process>.<number>.tmp".
+/// Whether a name has the ending of temporary files: ".<process>.<number>.tmp".
 bool endsAsTemporary(std::string_view name) {
   constexpr std::string_view kEnd = ".tmp";
   if (!name.ends_with(kEnd)) return false;
@@ -131,8 +131,7 @@ void AtomicFile::openTemporary() {
       return;
     }
     if (descriptor_ < 0 && errno != EEXIST) break;
-    if (descriptor_ >= 0)
-      ::close(std::exchange(descriptor_, -1));  // taken for abandoned just now, and removed
+    if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));  // another process removed it as abandoned
   }
   fail("cannot be written", errno);
 }
@@ -147,13 +146,13 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
 
 void AtomicFile::commit() {
   if (uninterrupted([&] { return ::fsync(descriptor_); }) != 0) fail("could not be written", errno);
-  const Directory directory(directoryOf(target_));  // before: from the renaming on, hardly anything can fail
+  const Directory directory(directoryOf(target_));  // open it first: little can fail after the renaming
   if (!directory.open()) fail("could not be replaced, as its directory cannot be read", errno);
-  // Renamed while it is locked: as long as it has its temporary name, no other process removes it.
+  // Rename the file while it is locked, so that no other process removes it under its temporary name.
   if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail("could not be replaced", errno);
   temporary_.clear();
-  ::close(std::exchange(descriptor_, -1));  // after fsync it has nothing to tell
-  if (!directory.sync()) fail("was written, but its directory could not be brought to the disk", errno);
+  ::close(std::exchange(descriptor_, -1));  // after fsync, close reports no new error
+  if (!directory.sync()) fail("was written, but its directory could not be synced to the disk", errno);
 }
 
 void AtomicFile::fail(std::string_view what, int errorNumber) const {

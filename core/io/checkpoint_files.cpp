@@ -66,7 +66,8 @@ std::optional<std::filesystem::path> newestCheckpoint(const std::filesystem::pat
       return files.back().path;
     } catch (const FileError& error) {
       problem = std::current_exception();
-      if (files.size() > 1) logWarning("a checkpoint is passed over for the one before it: {}", error.what());
+      if (files.size() > 1)
+        logWarning("a checkpoint is skipped, the one before it is used: {}", error.what());
     }
   if (problem) std::rethrow_exception(problem);
   return {};

@@ -28,7 +28,7 @@ constexpr const char* kVersion = "muster.version";
 constexpr std::string_view kCounters = "counters.";
 constexpr const char* kChecksums = "muster.crc32";
 
-/// The name in a file of a segment of a model's state.
+/// The tensor name of a state segment in a model file.
 std::string fileName(const StateBlock& block, const Segment& segment) {
   switch (block.kind) {
     case BlockKind::UpdaterState:
@@ -40,11 +40,11 @@ std::string fileName(const StateBlock& block, const Segment& segment) {
   }
 }
 
-/// State of a wrapper's strategy; no layer's tensor has such a name.
+/// Prefix of a wrapper's strategy state; no layer's tensor has this prefix.
 constexpr std::string_view kStrategy = "updater.strategy.";
-/// What listeners keep with the model: likewise.
+/// Prefix of state that listeners keep with the model.
 constexpr std::string_view kListener = "updater.listener.";
-/// TrainingState: likewise.
+/// Prefix of TrainingState.
 constexpr std::string_view kTraining = "updater.training.";
 
 /// Calls `visit(name, values)` for each tensor of a network that is stored in a file.
@@ -70,7 +70,7 @@ std::string checksumsOf(const Safetensors& file) {
   return boost::json::serialize(all);
 }
 
-/// Files of earlier versions have no checksums.
+/// Accepts files without checksums: earlier versions wrote none.
 void requireChecksums(const Safetensors& file, const std::filesystem::path& path) {
   const auto found = file.metadata.find(kChecksums);
   if (found == file.metadata.end()) return;
@@ -100,10 +100,20 @@ std::unique_ptr<Network> networkIn(const Safetensors& file, const std::filesyste
   }
 }
 
-void requireTensor(const Safetensors& file, const std::filesystem::path& path, const std::string& name,
+/// A file's tensors by name. A map, because a file may have a hundred thousand.
+using Tensors = std::map<std::string_view, const Tensor*>;
+
+Tensors tensorsOf(const Safetensors& file) {
+  Tensors all;
+  for (const auto& [name, values] : file.tensors) all.emplace(name, &values);
+  return all;
+}
+
+void requireTensor(const Tensors& tensors, const std::filesystem::path& path, const std::string& name,
                    const Shape& shape, DType dtype) {
-  const Tensor* found = file.find(name);
-  if (found == nullptr) throw FileError(path, fmt::format("tensor \"{}\" is missing", name));
+  const auto place = tensors.find(name);
+  if (place == tensors.end()) throw FileError(path, fmt::format("tensor \"{}\" is missing", name));
+  const Tensor* const found = place->second;
   if (found->shape() != shape || found->dtype() != dtype)
     throw FileError(
         path, fmt::format("tensor \"{}\" is {} {}, but the network has {} {}", name, toString(found->dtype()),
@@ -118,18 +128,19 @@ detail::NetworkPlan planOf(const Network& described, const std::filesystem::path
   }
 }
 
-/// The file must have the parameters and statistics that its configuration describes. Checked before the
-/// network has memory: a few bytes can describe more than there is.
+/// The file must have the parameters and statistics that its configuration describes. Check this before
+/// allocating the network: a few bytes can describe more memory than the machine has.
 void requireDescribedTensors(const Network& described, const Safetensors& file,
                              const std::filesystem::path& path) {
+  const auto tensors = tensorsOf(file);
   for (const auto& node : planOf(described, path).nodes)
     for (const auto& specs :
          {node.module->parameters(node.inputShapes), node.module->statistics(node.inputShapes)})
       for (const auto& spec : specs)
-        requireTensor(file, path, node.name + "." + spec.name, spec.shape, DType::Float32);
+        requireTensor(tensors, path, node.name + "." + spec.name, spec.shape, DType::Float32);
 }
 
-/// Counters are read as they are by schedules and random streams, and count on.
+/// Checks the range of counters: schedules and random streams use them unchecked and increment them.
 void requireCounters(const Safetensors& file, const std::filesystem::path& path) {
   for (const auto& [name, values] : file.tensors)
     if (name.starts_with(kCounters) && values.dtype() == DType::Int64)
@@ -139,11 +150,12 @@ void requireCounters(const Safetensors& file, const std::filesystem::path& path)
 }
 
 /// The file must have exactly the network's tensors, by name, shape and type.
-void requireSameTensors(Network& network, const Safetensors& file, const std::filesystem::path& path) {
+void requireSameTensors(Network& network, const Safetensors& file, const Tensors& tensors,
+                        const std::filesystem::path& path) {
   std::set<std::string, std::less<>> expected;
   visitState(network, [&](const std::string& name, const Tensor& mine) {
     expected.insert(name);
-    requireTensor(file, path, name, mine.shape(), mine.dtype());
+    requireTensor(tensors, path, name, mine.shape(), mine.dtype());
   });
   for (const auto& entry : file.tensors)
     if (!expected.contains(entry.name) && !entry.name.starts_with(kStrategy) &&
@@ -152,14 +164,15 @@ void requireSameTensors(Network& network, const Safetensors& file, const std::fi
 }
 
 void fill(Network& network, const Safetensors& file, const std::filesystem::path& path) {
-  requireSameTensors(network, file, path);
+  const auto tensors = tensorsOf(file);
+  requireSameTensors(network, file, tensors, path);
   requireCounters(file, path);
   requireChecksums(file, path);
   std::set<std::string, std::less<>> known;
   std::vector<std::pair<const Tensor*, Tensor>> state;
   visitState(network, [&](const std::string& name, Tensor mine) {
     known.insert(name);
-    state.emplace_back(file.find(name), std::move(mine));
+    state.emplace_back(tensors.at(name), std::move(mine));
   });
   const auto valuesOf = [&](std::string_view prefix) {
     std::vector<NamedValues> all;
@@ -169,7 +182,7 @@ void fill(Network& network, const Safetensors& file, const std::filesystem::path
     return all;
   };
   auto strategy = valuesOf(kStrategy), listener = valuesOf(kListener), training = valuesOf(kTraining);
-  // All memory is there: the network changes as a whole.
+  // Everything is allocated: no step below fails and leaves the network half changed.
   network.context().synchronize();
   for (auto& [saved, mine] : state) copy(*saved, mine);
   network.strategyState() = std::move(strategy);
@@ -241,7 +254,7 @@ void ModelSnapshot::take(Network& network, const TrainingState& training, const 
 }
 
 void ModelSnapshot::write(const std::filesystem::path& path) const {
-  Safetensors file = contents;  // of handles
+  Safetensors file = contents;  // copies handles, not data
   file.metadata[kChecksums] = checksumsOf(file);
   writeSafetensors(path, file);
 }
@@ -286,7 +299,7 @@ void loadState(Network& network, const std::filesystem::path& path) {
   const auto saved = networkIn(file, path);
   requireSameParts(network, *saved, path);
   requireDescribedTensors(*saved, file, path);
-  Batch example;  // of the saved network's shapes, which may be open here
+  Batch example;  // has the saved network's shapes; `network` may have open shapes
   for (const auto& [name, shape] : detail::partsOf(*saved).inputs)
     Batch::ensure(example.features, name, shape.prepend(1));
   network.prepare(example);

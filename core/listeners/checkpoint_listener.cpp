@@ -15,7 +15,7 @@
 namespace muster {
 namespace {
 
-/// In the best checkpoint: its value.
+/// Note in the best checkpoint with the monitored value.
 const std::string kValueNote = "checkpoint.value";
 
 }  // namespace
@@ -37,8 +37,8 @@ CheckpointListener::CheckpointListener(CheckpointOptions options)
           o.keepEveryEpochs);
   if (o.best) {
     o.best->validate("checkpoint listener");
-    require(!o.save, "checkpoint listener: the best is kept of Networks alone, not with `save`");
-    require(!o.notes.contains(kValueNote), "checkpoint listener: the note {} is its own", kValueNote);
+    require(!o.save, "checkpoint listener: best works with Networks only, not with `save`");
+    require(!o.notes.contains(kValueNote), "checkpoint listener: the note {} is reserved", kValueNote);
   }
   require(!o.baseName.empty() && o.baseName.find('/') == std::string::npos,
           "checkpoint listener: \"{}\" cannot be the base of a file name", o.baseName);
@@ -68,11 +68,11 @@ void CheckpointListener::onMerge(const MergeEvent& event) {
   due_ = iterations_.passed(event.iteration) || due_ ||
          (options_.every.count() > 0 && now() - last_ >= options_.every);
   if (busy()) return;
-  finishWriting();  // a failure is told at the next merge
+  finishWriting();  // throws if the last write failed
   if (!due_) return;
   const std::int64_t epoch = event.trainer.model().epoch();
   const TrainingState state = event.trainer.trainingState();
-  if (epoch == event.epoch && state.empty()) return;  // not to be resumed from here
+  if (epoch == event.epoch && state.empty()) return;  // training cannot be resumed from here
   save(event.trainer, state, {epoch, epoch > event.epoch ? 0 : event.iteration});
 }
 
@@ -87,7 +87,7 @@ void CheckpointListener::onEpochEnd(const EpochEvent& event) {
 }
 
 void CheckpointListener::onFitEnd(Trainer& trainer) {
-  // A training that was stopped within an epoch; after a failure it has no state.
+  // Save a training that was stopped within an epoch. After a failure there is no state.
   if (trainedSince_)
     if (const TrainingState state = trainer.trainingState(); !state.empty())
       save(trainer, state, {trainer.model().epoch(), trainer.model().iteration()});
@@ -98,14 +98,14 @@ void CheckpointListener::save(Trainer& trainer, const TrainingState& state, cons
   due_ = trainedSince_ = false;
   last_ = now();
   finishWriting();
-  if (std::exchange(saved_, place) == place) return;  // by the last merge, at the end of its epoch
+  if (std::exchange(saved_, place) == place) return;  // the epoch's last merge has saved it
   inWork_ = checkpointPath(options_.directory, options_.baseName, place);
   Model& model = trainer.model();
   if (options_.save) {
     options_.save(model, inWork_);
     return keep();
   }
-  { const AtomicFile unused(inWork_); }  // what cannot be written at all is found before the training goes on
+  { const AtomicFile unused(inWork_); }  // throws now if the file cannot be written
   auto& network = dynamic_cast<Network&>(model);
   if (snapshot_)
     snapshot_->take(network, state, options_.notes);
@@ -114,7 +114,7 @@ void CheckpointListener::save(Trainer& trainer, const TrainingState& state, cons
   const auto write = [snapshot = snapshot_, path = inWork_] { snapshot->write(path); };
   try {
     written_ = std::async(std::launch::async, write);
-  } catch (const std::system_error&) {  // the system gives no thread
+  } catch (const std::system_error&) {  // no thread available: write here
     write();
     keep();
   }
@@ -142,7 +142,8 @@ void CheckpointListener::readBest() {
   const char* const end = text.data() + text.size();
   if (const auto [rest, error] = std::from_chars(text.data(), end, value);
       error != std::errc() || rest != end)
-    throw FileError(bestFile(), "does not say how good it is: it was not written by a checkpoint listener");
+    throw FileError(bestFile(),
+                    "does not hold the monitored value: it was not written by a checkpoint listener");
   bestValue_ = value;
 }
 
@@ -161,7 +162,7 @@ void CheckpointListener::finishWriting() {
 }
 
 void CheckpointListener::keep() {
-  std::erase(files_, inWork_);  // an epoch trained again replaces its file
+  std::erase(files_, inWork_);  // training an epoch again replaces its file
   if (!saved_ || !isKeptForGood(*saved_)) files_.push_back(inWork_);
   while (options_.keepLast > 0 && static_cast<std::int64_t>(files_.size()) > options_.keepLast)
     forgetOldest();

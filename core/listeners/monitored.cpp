@@ -14,7 +14,7 @@ void Monitored::validate(std::string_view caller) const {
   require(validates || !validation, "{}: the {} does not use the validation data given", caller, what);
   const bool own = monitor == Monitor::Own;
   require(!own || measure, "{}: Monitor::Own needs `measure`", caller);
-  require(own || !measure, "{}: `measure` is of Monitor::Own, not of the {}", caller, what);
+  require(own || !measure, "{}: `measure` works with Monitor::Own only, not with the {}", caller, what);
   const auto best = monitor == Monitor::Accuracy ? MonitorMode::Max : MonitorMode::Min;
   require(own || *mode == best, "{}: mode {} contradicts the {}, of which {} is better", caller,
           nameOf(*mode), what, best == MonitorMode::Max ? "a larger one" : "a smaller one");

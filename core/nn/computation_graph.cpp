@@ -2,8 +2,9 @@
 
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <map>
+#include <set>
+#include <string_view>
 
 #include "muster/core/base/error.h"
 #include "muster/core/nn/detail/graph_order.h"
@@ -34,6 +35,8 @@ TrainingOptions ComputationGraphConfiguration::trainingOptions() const {
 namespace {
 
 void validate(const ComputationGraphConfiguration& configuration) {
+  std::set<std::string_view> outputs;
+  for (const auto& output : configuration.outputs) outputs.insert(output.name);
   for (const auto& vertex : configuration.vertices) {
     const auto& module = vertex.layer.module();
     try {
@@ -46,8 +49,7 @@ void validate(const ComputationGraphConfiguration& configuration) {
             vertex.name, module.type(), vertex.inputs.size());
     require(module.name().empty() || module.name() == vertex.name,
             "graph: vertex {} holds a layer with another name, {}", vertex.name, module.name());
-    require(!module.lossHead() || std::ranges::find(configuration.outputs, vertex.name, &GraphOutput::name) !=
-                                      configuration.outputs.end(),
+    require(!module.lossHead() || outputs.contains(vertex.name),
             "graph: vertex {} ({}) has a loss, but is not an output of the graph; addOutput() makes it one, "
             "and a Dense has no loss",
             vertex.name, module.type());

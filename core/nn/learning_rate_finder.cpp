@@ -55,7 +55,7 @@ class Epochs {
   BatchStamp stamp_;
 };
 
-/// Where the curve falls fastest before its lowest point; all steps of the rate's logarithm are equal.
+/// The rate where the curve falls fastest before its lowest point. The rates' logarithms are equally spaced.
 std::optional<double> steepest(const LearningRateCurve& curve) {
   if (curve.scores.empty()) return {};
   const auto lowest = static_cast<std::size_t>(std::ranges::min_element(curve.scores) - curve.scores.begin());
@@ -93,6 +93,11 @@ LearningRateCurve findLearningRate(Model& model, DataSetIterator& data, const Le
   for (std::int64_t step = 0; step < range.steps; ++step) {
     if (step > 0) batches.next(batch);
     const double score = copy->gradient(batch).wait().score;
+    if (step == 0 && !std::isfinite(score))
+      throw NonFiniteScore(fmt::format(
+          "learning rate finder: the score is {} before the first step; the data or the model hold "
+          "a value that is not finite, or are too large",
+          score));
     average = range.smoothing * average + (1 - range.smoothing) * score;
     const double corrected = average / (1 - std::pow(range.smoothing, static_cast<double>(step + 1)));
     curve.diverged = !std::isfinite(corrected) || corrected > range.divergence * lowest;

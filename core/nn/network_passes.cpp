@@ -4,7 +4,7 @@
 #include "muster/core/ops/detail/expect.h"
 #include "muster/core/ops/reorder.h"
 
-// Forward and backward passes by hand, without a loss.
+// Forward and backward passes called by the user, without a loss.
 
 namespace muster {
 
@@ -15,7 +15,7 @@ void Network::forward(const Tensor& input, Tensor& output, const ForwardPass& pa
           impl_->plan.inputs.size(), impl_->plan.outputs.size());
   detail::requireInput(impl_->plan, 0, input);
   ContextScope scope(context());
-  // Also compiled for training in evaluation: a backward pass may follow and reads the activations.
+  // Compile for training even in evaluation: a backward pass may follow, which reads the activations.
   auto& entry = impl_->programs.get(impl_->plan, input.shape()[0], true, context());
   const StepInfo info{.stamp = {.epoch = pass.call, .firstExample = pass.firstExample},
                       .seed = impl_->seed,
@@ -39,9 +39,10 @@ void Network::backward(const Tensor& gradOutput, Tensor* gradInput) {
   detail::expectTensor("network", "gradOutput", gradOutput,
                        {.shape = program->outputGradient(0).shape(), .device = gradOutput.device()});
   require(gradInput == nullptr || !impl_->plan.inputs.front().indices,
-          "network: there is no gradient by {}, which holds indices", impl_->plan.inputs.front().name);
+          "network: there is no gradient with respect to {}, which holds indices",
+          impl_->plan.inputs.front().name);
   copy(gradOutput, program->outputGradient(0), context());
-  // The gradient belongs to one loss, also if the input is a part of a batch (DataParallel).
+  // The gradient belongs to one loss even if the input is part of a batch (DataParallel).
   impl_->forwardInfo.lossWeight = 1;
   program->backward(impl_->forwardInfo, gradInput != nullptr);
   if (!gradInput) return context().synchronize();  // the caller may change gradOutput on return

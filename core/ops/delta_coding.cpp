@@ -30,7 +30,7 @@ void checkCoding(const DeltaCoding& coding, const Tensor& values, std::int64_t b
 void checkPacked(const DeltaCoding& coding, const Tensor& values, std::int64_t elements, std::size_t packed,
                  const Context& context) {
   if (!context.device().isCpu())
-    throw DeviceUnavailable("packDelta: what travels is written by the CPU alone");
+    throw DeviceUnavailable("packDelta: bytes to send can be written on the CPU only");
   require(elements <= std::int64_t{1} << 32,
           "packDelta: {} elements are more than positions of 32 bits reach", elements);
   require(packed == static_cast<std::size_t>(codedBytes(coding, elements, values.dtype())),

@@ -53,7 +53,7 @@ void codeLowRank(const LowRankMatrix& matrix, double remember, const Tensor& val
 void decodeLowRank(const LowRankMatrix& matrix, const Tensor& sent, const Tensor& means,
                    const Tensor& factors, Context& context) {
   check(matrix, {sent, means, factors}, context);
-  if (!context.device().isCpu()) throw DeviceUnavailable("decodeLowRank: factors arrive at the CPU alone");
+  if (!context.device().isCpu()) throw DeviceUnavailable("decodeLowRank: the factors must be on the CPU");
   cpu::decodeLowRank(matrix, sent, means, factors, context);
 }
 

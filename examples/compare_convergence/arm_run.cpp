@@ -42,8 +42,8 @@ TrainingMode trainingModeOf(Mode mode) {
   return TrainingMode::Averaging;
 }
 
-/// One worker has no other to merge with, but only at a merge can it be tested: ten times as often as it is,
-/// so that no test comes late, and not each time, which would cost it the copies.
+/// A single worker needs no merges, but tests run only at merges. Ten merges per test keep tests on time; a
+/// merge in every iteration would waste time on copies.
 std::int64_t frequencyOf(const Arm& arm, const Setting& setting) {
   if (arm.mode != Mode::Single) return arm.frequency;
   return std::max<std::int64_t>(1, setting.testEvery / arm.batch / 10);
@@ -62,7 +62,7 @@ ParallelWrapper wrapperOf(const Arm& arm, const Setting& setting, Model& network
       .build();
 }
 
-/// A run's own directory, with the arm and the seed in its name.
+/// Gives a run its own directory, named after the arm and the seed.
 example::WatchOptions watchOf(const Arm& arm, std::int64_t seed, const Setting& setting) {
   auto watch = setting.watch;
   if (!watch.tensorBoard.empty())
@@ -80,11 +80,11 @@ std::vector<HyperParameter> hyperParametersOf(const Arm& arm, std::int64_t seed)
           {"seed", static_cast<double>(seed)}};
 }
 
-/// @throws NonFiniteScore for a model that predicts no numbers.
+/// @throws NonFiniteScore for a model whose predictions are not finite.
 TestResult test(Model& model, DataSetIterator& images) try {
   const Evaluation result = evaluate(model, images);
   return {.accuracy = result.accuracy(), .loss = result.loss()};
-} catch (const InvalidArgument& error) {  // labels and predictions fit, so nothing else is refused
+} catch (const InvalidArgument& error) {  // shapes fit: a prediction is not finite
   throw NonFiniteScore(fmt::format("the merged model on the test images: {}", error.what()));
 }
 
@@ -118,7 +118,7 @@ std::unique_ptr<Network> initialised(Configuration configuration, const Arm& arm
 MultiLayerConfiguration flatMlp(std::int64_t classes, const Shape& image) {
   auto configuration = mlp({64}, classes);
   configuration.inputShape = image;
-  // Pixels are between 0 and 1: centred they are easier to learn from.
+  // Centre the pixels, which are between 0 and 1: training converges better.
   configuration.layers.insert(configuration.layers.begin(), {Flatten{}, LayerNorm{}});
   return configuration;
 }
@@ -158,7 +158,7 @@ ArmRun runArm(const Arm& arm, std::int64_t seed, const Setting& setting,
     auto wrapper = wrapperOf(arm, setting, *network, listeners);
     watching.describe(wrapper.plan(), network->summary());
     watching.options(hyperParametersOf(arm, seed), {"accuracy"}, armFileName(arm));
-    wrapper.fit(images, setting.epochs, stop);
+    watching.during([&] { wrapper.fit(images, setting.epochs, stop); });
     if (!recorder->points().empty()) watching.result("accuracy", recorder->points().back().testAccuracy);
     run.finished = !recorder->points().empty() && recorder->points().back().samples == setting.samples();
     if (run.finished && hasStatistics(*network)) {

@@ -16,20 +16,29 @@ namespace {
 using example::CommandLine;
 using muster::require;
 
-constexpr std::string_view kIntroduction =
-    R"(Compares model averaging with synchronous training: trains the same network on equal samples in all ways that
-the lists below make together, with several seeds, and one worker at the batch B and at W B beside them.
+constexpr std::string_view kPurpose =
+    R"(Compares model averaging with synchronous training: trains the same network on the same samples with every
+combination of the lists below and several seeds, and for comparison one worker at the batch B and at W B.
 
-  compare_convergence                                    a small grid: MNIST, two workers, some minutes
-  compare_convergence --mode averaging,synchronous --frequency 1,5,25 --workers 2,4 --seeds 1,2,3,4,5
-  compare_convergence --lr-scaling none,linear --post-local 0,200 --updater nesterovs:0.02,adam
-  compare_convergence --grid resnet18                    ResNet-18 on a part of MNIST, plain SGD
-  compare_convergence --grid readme --link 10Gbit,50us   the README's grid, also projected on a network
+)";
 
-In the directory --out: results.jsonl (every finished run), table.md (arms beside one worker on the joined
-batch), report.html (tables and curves, also projected on a network with --link) and runs/*/*.curves.jsonl
-(the curves of each run, for `muster page`). Ctrl-C stops it, and the same command continues: a finished run
-is not trained again. Only --target and --link may change then.
+/// Examples of calls, with descriptions.
+constexpr std::pair<std::string_view, std::string_view> kCalls[] = {
+    {"", "a small grid: MNIST, two workers, some minutes"},
+    {" --mode averaging,synchronous --frequency 1,5,25 --workers 2,4 --seeds 1,2,3,4,5",
+     "two modes, three frequencies, five seeds"},
+    {" --lr-scaling none,linear --post-local 0,200 --updater nesterovs:0.02,adam",
+     "the learning rate with more workers"},
+    {" --grid resnet18", "ResNet-18 on a part of MNIST, plain SGD"},
+    {" --grid readme --link 10Gbit,50us", "the README's grid, also projected on a network"},
+};
+constexpr int kCallWidth = 55;
+
+constexpr std::string_view kExplanation = R"(
+In the directory --out: results.jsonl (every finished run), table.md (each arm, that is one setting, against
+one worker on the joined batch), report.html (tables and curves, also projected on a network with --link) and
+runs/*/*.curves.jsonl (the curves of each run, for `muster page`). Ctrl-C stops it, and the same command
+continues: a finished run is not trained again. Only --target and --link may change then.
 
 --grid names a set of options; options given beside it replace its own:
   small     the defaults below
@@ -39,12 +48,24 @@ is not trained again. Only --target and --link may change then.
   rules     --data mixtures --model mlp --strategy (one of each kind) --workers 2,4,8 --frequency 10,30,100
             --batch 16 --updater nesterovs:0.02 --epochs 2, tested at the end
 
-Every arm sees the same samples: --epochs passes over the images, in an order that depends on the seed only.
+Every arm trains on the same samples: --epochs passes over the images, in an order that the seed determines.
 The merged model is tested at the first merge at or after each multiple of --test-every samples; the time that
 this takes is not counted as training.
 )";
 
-/// What the names of --grid put in the place of defaults.
+/// @param program  the name that the user calls.
+std::string introduction(std::string_view program) {
+  std::string text(kPurpose);
+  for (const auto& [options, does] : kCalls) {
+    const auto call = fmt::format("{}{}", program, options);
+    const bool fits = call.size() < kCallWidth;
+    text += fits ? fmt::format("  {:<{}}{}\n", call, kCallWidth, does)
+                 : fmt::format("  {}\n  {:<{}}{}\n", call, "", kCallWidth, does);
+  }
+  return text.append(kExplanation);
+}
+
+/// The defaults that each name of --grid replaces.
 const std::map<std::string, std::vector<std::pair<const char*, const char*>>> kGrids{
     {"small", {}},
     {"readme", {{"data", "mnist"}, {"workers", "2,4"}, {"frequency", "1,3,10,30"}, {"epochs", "3"}}},
@@ -121,8 +142,7 @@ void describeTraining(CommandLine& line, Options& o) {
         require(name == "convnet" || name == "resnet18" || name == "mlp",
                 "--model must be convnet, resnet18 or mlp, got {}", name);
       });
-  line.add("width", o.width, "N",
-           "channels of resnet18's first stage, where a narrower one than the paper's will do",
+  line.add("width", o.width, "N", "channels of resnet18's first stage; 64 in the paper, fewer train faster",
            example::between(1, 1024));
   line.add("epochs", o.epochs, "N", "passes over the data", example::between(1, 1'000'000));
   line.add("lr-schedule", o.learningRateSchedule, "NAME",
@@ -149,7 +169,7 @@ void describeOutput(CommandLine& line, Options& o, double& targetPercent) {
            });
   line.addParsed(
       "link", "", "BANDWIDTH,LATENCY",
-      "as in 10Gbit,50us: also say what each arm would take where 2 to 1024 workers are joined by such links",
+      "as in 10Gbit,50us: also estimate each arm's time with 2 to 1024 workers that such links connect",
       [&o](const std::string& text) {
         o.link = parseLink(text);
         o.linkText = text;
@@ -161,28 +181,27 @@ void takeGrid(const std::string& name, CommandLine& line, Options& o) {
   for (const auto& [option, text] : kGrids.at(name)) line.preset(option, text);
   const bool rules = name == "rules" && o.data.name == "mixtures";
   if (name != "resnet18" && !rules) return;
-  if (!line.said("examples")) {  // resnet18: 200 updates of each of two workers: minutes a run, not hours
+  if (!line.said("examples")) {  // resnet18: 200 updates for each of two workers, so a run takes minutes
     line.preset("train-examples", rules ? "96000" : "12800");
     line.preset("test-examples", rules ? "10000" : "2000");
   }
   line.preset("test-every", fmt::format("{}", *o.data.trainLimit() * o.epochs));
 }
 
-/// Options that would have no effect are refused rather than ignored.
+/// Rejects options that would have no effect.
 void checkCombinations(const Options& o, const CommandLine& line) {
   o.data.check();
   if (std::ranges::find(o.lists.modes, Mode::Averaging) == o.lists.modes.end()) {
-    line.refuse({"post-local"}, "is of the mode averaging, which --mode does not name");
+    line.refuse({"post-local"}, "needs the mode averaging, which --mode does not name");
     if (o.lists.strategies.empty())
-      line.refuse({"frequency"}, "is of the mode averaging, which --mode does not name");
+      line.refuse({"frequency"}, "needs the mode averaging, which --mode does not name");
   }
   const auto scheduled = [](const UpdaterChoice& u) { return u.name == "sgd" || u.name == "nesterovs"; };
   require(o.learningRateSchedule == "constant" || std::ranges::all_of(o.lists.updaters, scheduled),
-          "--lr-schedule cosine is of the updaters sgd and nesterovs, and --updater names another one");
-  if (o.model != "resnet18")
-    line.refuse({"width"}, fmt::format("is of the model resnet18, not of {}", o.model));
+          "--lr-schedule cosine needs the updater sgd or nesterovs, and --updater names another one");
+  if (o.model != "resnet18") line.refuse({"width"}, fmt::format("needs the model resnet18, not {}", o.model));
   if (std::ranges::find(o.lists.updaters, "nesterovs", &UpdaterChoice::name) == o.lists.updaters.end())
-    line.refuse({"momentum"}, "is of the updater nesterovs, which --updater does not name");
+    line.refuse({"momentum"}, "needs the updater nesterovs, which --updater does not name");
 }
 
 template <typename E>
@@ -198,7 +217,10 @@ std::optional<Options> readOptions(int argc, const char* const* argv) {
   Options o;
   std::string grid = "small";
   double targetPercent = 97;
-  CommandLine line(kIntroduction);
+  const auto program = argc > 0 ? std::filesystem::path(argv[0]).filename().string() : "compare";
+  const std::string text = introduction(program);
+  CommandLine line(text);
+  line.usage(fmt::format("{} [options]", program));
   line.group("The grid (lists, as in 1,3,10)");
   line.add("grid", grid, "NAME", "small, readme, resnet18 or rules, as above",
            [](const char*, const std::string& name) {
@@ -237,7 +259,7 @@ Recipe recipeOf(const Options& o, const example::DataSets& data, std::int64_t te
                 {"data", data.name},
                 {"examples", text(*data.train->examples())},
                 {"test-examples", text(*data.test->examples())}};
-  // Only where they say something: results files of before do not have them.
+  // Write these only if they differ from the default: older results files do not have them.
   if (!o.lists.strategies.empty()) recipe.emplace_back("strategy", list(o.lists.strategies));
   if (o.learningRateSchedule != "constant") recipe.emplace_back("lr-schedule", o.learningRateSchedule);
   return recipe;

@@ -51,7 +51,7 @@ std::map<std::string, std::string> recipeOf(const std::string& line) {
   return recipe;
 }
 
-/// As in "--workers 2 (now 2,4)", for each option that differs.
+/// For example "--workers 2 (now 2,4)", one for each option that differs.
 std::vector<std::string> differences(const std::map<std::string, std::string>& saved, const Recipe& now) {
   std::vector<std::string> all;
   for (const auto& [option, value] : now) {
@@ -62,7 +62,7 @@ std::vector<std::string> differences(const std::map<std::string, std::string>& s
   return all;
 }
 
-/// Nothing where there is no file.
+/// Reads a file; "" if it does not exist.
 std::string wholeFile(const std::filesystem::path& path) {
   if (!std::filesystem::exists(path)) return "";
   muster::InputFile file(path);
@@ -92,8 +92,7 @@ void ResultsFile::read(const std::string& text) {
                                          fmt::join(differing, ", ")));
     for (number = 2; std::getline(in, line); ++number) {
       RunRecord run = runFromJson(line);
-      muster::require(find(run.arm, run.seed) == nullptr,
-                      "it is of the same arm and seed as an earlier line");
+      muster::require(find(run.arm, run.seed) == nullptr, "it has the same arm and seed as an earlier line");
       runs_.push_back(std::move(run));
     }
   } catch (const muster::InvalidArgument& error) {

@@ -1,7 +1,7 @@
-# Markdown as GitHub shows it, made into what Doxygen understands: pages and headings get labels, links to other pages
-# and their headings become references by these labels. Links to what is no page stay as text.
+# Converts GitHub's Markdown for Doxygen: pages and headings get labels; links to other pages and their headings become
+# references to these labels; other local links become text.
 
-# The label of the page `path`, as in "rules" or "core-io".
+# The label of the page `path`, for example "rules" or "core-io".
 function label(path) {
   sub(/^\.\//, "", path)
   sub(/^examples\/docs\//, "", path)
@@ -11,7 +11,7 @@ function label(path) {
   return path == "" ? "readme" : path
 }
 
-# As GitHub calls the heading `text` in an address.
+# The fragment that GitHub gives the heading `text`.
 function fragment(text) {
   text = tolower(text)
   gsub(/[^a-z0-9 _-]/, "", text)
@@ -19,7 +19,7 @@ function fragment(text) {
   return text
 }
 
-# `path`, relative to the folder of this page, from the root of the tree.
+# `path`, relative to this page's folder, as a path from the root of the tree.
 function resolved(path) {
   path = folder path
   while (match(path, /[^\/]+\/\.\.\//)) path = substr(path, 1, RSTART - 1) substr(path, RSTART + RLENGTH)

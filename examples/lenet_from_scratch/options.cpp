@@ -26,11 +26,11 @@ std::optional<Options> readOptions(int argc, const char* const* argv) {
   CommandLine line(kIntroduction);
   line.group("Training");
   device.describe(line, "replica");
-  line.add(
-      "devices", devices, "N",
-      "devices that share each batch, each with its own parameters (default: those of --device); beyond the "
-      "end of that list several are on one",
-      between(1, 64));
+  line.add("devices", devices, "N",
+           "replicas that share each batch, each with its own parameters (default: one for each device of "
+           "--device; "
+           "more replicas than devices share devices)",
+           between(1, 64));
   line.add("batch", o.batch, "N", "examples a batch, over all devices", between(1, 65536));
   line.add("epochs", o.epochs, "N", "passes over the data", between(1, 1'000'000));
   line.add("lr", o.learningRate, "X", "learning rate of plain SGD", positive);

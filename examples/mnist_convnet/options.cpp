@@ -39,9 +39,9 @@ void describeFiles(CommandLine& line, Options& o) {
   line.add("model", o.model, "FILE", "the trained network, in the safetensors format");
   line.add(
       "resume", o.resume, "PATH",
-      "go on from a file of this program, up to --epochs. From a checkpoint the result is that of a run "
-      "never interrupted, bit for bit; Ctrl-C merges early, and the result keeps that. Of a directory the "
-      "newest file that is whole is taken; without one, the training begins anew, so that the same command "
+      "continue from a file that this program saved, up to --epochs. From a checkpoint the result has the "
+      "same bits as an uninterrupted run, except after Ctrl-C, which merges early. In a directory the newest "
+      "complete file is used; without one the training starts from the beginning, so that the same command "
       "line starts and restarts it");
   line.add("checkpoint-dir", o.checkpointDirectory, "DIR", "save checkpoints there as it trains");
   line.add("checkpoint-every", o.checkpointEvery, "N", "epochs between checkpoints", atLeast(1));
@@ -59,7 +59,7 @@ void describeFiles(CommandLine& line, Options& o) {
   o.watch.describe(line);
 }
 
-/// Options that would have no effect are refused rather than ignored.
+/// Rejects options that would have no effect.
 void checkCombinations(const Options& o, const CommandLine& line) {
   if (!o.strategy.empty())
     line.refuse({"average-updaters"},
@@ -67,7 +67,7 @@ void checkCombinations(const Options& o, const CommandLine& line) {
   require(o.averageUpdaters || o.mode != muster::TrainingMode::SynchronousGradients,
           "--average-updaters false: with --mode synchronous the updaters' states are equal anyway");
   if (o.updater != "nesterovs")
-    line.refuse({"momentum"}, fmt::format("is of the updater nesterovs, not of {}", o.updater));
+    line.refuse({"momentum"}, fmt::format("needs the updater nesterovs, not {}", o.updater));
   if (o.nodeOptions.minNodes)
     line.refuse({"page", "curves"},
                 "cannot be combined with --min-nodes: it is not known beforehand which process shows it");

@@ -21,7 +21,7 @@ std::int64_t peakMemoryBytes() {
   return std::int64_t{usage.ru_maxrss} * 1024;
 }
 
-/// The strategy by its name, and its options as `--strategy-options` has them.
+/// Sets the strategy by name and its options in the form of `--strategy-options`.
 void setStrategy(const Options& options, program::RunTraining& training) {
   training.strategyOptions = options.strategyOptions;
   training.strategy = options.strategy.empty() ? std::string(nameOf(options.mode)) : options.strategy;
@@ -48,14 +48,14 @@ void setListeners(const Options& options, program::RunListeners& listeners) {
                                                   .keepLast = options.keep};
 }
 
-/// As run files name it.
+/// The name of the connection in run files.
 std::string_view connection(const Options& options) {
   if (options.nodes.elastic()) return "elastic";
   if (options.nodes.nodes() == 1) return "none";
   return options.nodeOptions.store.empty() ? "mpi" : "gloo";
 }
 
-/// The same training as a run file; one that was resumed, from its beginning.
+/// The same training as a run file; for a resumed training, the whole of it.
 program::RunFile runOf(const Options& options, const DataSets& data, const ParallelWrapper& wrapper,
                        const MultiLayerConfiguration& network) {
   std::string devices;
@@ -80,6 +80,7 @@ program::RunFile runOf(const Options& options, const DataSets& data, const Paral
                    .nodes = std::string(connection(options)),
                    .model = options.model.string()},
       .listeners = {}};
+  if (options.mathMode) run.training.mathMode = nameOf(*options.mathMode);
   setStrategy(options, run.training);
   setListeners(options, run.listeners);
   return run;
@@ -127,7 +128,7 @@ std::string describe(const Results& results) {
   for (std::int64_t c = 0; c < matrix.classes(); ++c) right += matrix.count(c, c);
   auto text = fmt::format("test: accuracy {:.4f} ({} of {}), F1 {:.4f}", matrix.accuracy(), right,
                           matrix.examples(), matrix.f1());
-  if (results.epochs.empty() && !results.interrupted) return text;  // there was nothing to train
+  if (results.epochs.empty() && !results.interrupted) return text;  // a resumed training was already finished
   const auto epochs = fmt::format("{} epoch{}", results.epochs.size(), results.epochs.size() == 1 ? "" : "s");
   const auto what = results.interrupted ? fmt::format("interrupted after {},", epochs) : epochs + " in";
   return text +

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <set>
 #include <vector>
 
 #include "muster/core/base/error.h"
@@ -16,25 +17,29 @@ namespace {
 using namespace muster;
 
 const std::string kPrefix = "mnist_convnet.";
-const std::string kMark = kPrefix + "seed";  // in each file
+const std::string kMark = kPrefix + "seed";  // every file has this note
 
-/// @throws FileError for a file from elsewhere.
+/// @throws FileError for a file of another program.
 ModelNotes notesIn(const std::filesystem::path& path) {
   ModelNotes notes = readModelNotes(path);
   if (!notes.contains(kMark)) throw FileError(path, "cannot be resumed: it was not saved by this program");
   return notes;
 }
 
-/// As in "--lr 0.03 (now 0.01)", for each option that differs.
+/// For example "--lr 0.03 (now 0.01)", one for each option that differs.
 std::vector<std::string> differences(const ModelNotes& saved, const Recipe& now) {
   std::vector<std::string> all;
-  const auto savedValue = [&](const std::string& option) {
-    const auto found = saved.find(kPrefix + option);
-    return found == saved.end() ? std::string("unset") : found->second;
+  const auto valueIn = [](const auto& options, const std::string& name) {
+    const auto found = options.find(name);
+    return found == options.end() ? std::string("unset") : found->second;
   };
-  for (const auto& [option, value] : now)
-    if (savedValue(option) != value)
-      all.push_back(fmt::format("--{} {} (now {})", option, savedValue(option), value));
+  std::set<std::string> options;
+  for (const auto& [option, value] : now) options.insert(option);
+  for (const auto& [name, value] : saved)
+    if (name.starts_with(kPrefix)) options.insert(name.substr(kPrefix.size()));
+  for (const auto& option : options)
+    if (const auto was = valueIn(saved, kPrefix + option), is = valueIn(now, option); was != is)
+      all.push_back(fmt::format("--{} {} (now {})", option, was, is));
   return all;
 }
 
@@ -59,6 +64,7 @@ Recipe recipeOf(const Options& options, const DataSets& data) {
     recipe["strategy"] = options.strategy;
     recipe["strategy-options"] = options.strategyOptions;
   }
+  if (options.mathMode) recipe["math-mode"] = nameOf(*options.mathMode);
   if (options.updater == Nesterovs::kType) recipe["momentum"] = text(options.momentum);
   return recipe;
 }

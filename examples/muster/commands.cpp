@@ -17,14 +17,14 @@
 namespace program {
 namespace {
 
-/// The comparison of averaging rules, which has options in place of a run file.
+/// Compares averaging rules; takes options instead of a run file.
 int compare(const Call& call) {
   std::vector<const char*> arguments{call.program.c_str()};
   for (const auto& option : call.options) arguments.push_back(option.c_str());
   return convergence::compare(static_cast<int>(arguments.size()), arguments.data());
 }
 
-/// Of digits that the program draws.
+/// A run on generated digits.
 RunFile drawnDigits() {
   auto network = muster::convnet();
   network.seed = 123;
@@ -34,7 +34,7 @@ RunFile drawnDigits() {
           .listeners = {.testEvery = 1}};
 }
 
-/// Of a table or a folder of pictures: its shapes and classes, and a small network for them.
+/// A run on a table or a folder of images: reads their shapes and classes, and adds a small network.
 RunFile ofData(RunData data) {
   muster::MultiLayerConfiguration network{.seed = 123, .updater = muster::Adam{}};
   muster::Output output;
@@ -65,8 +65,14 @@ RunFile ofData(RunData data) {
         muster::Dense{.units = 64, .activation = muster::Activation::ReLU}};
     output.classes = static_cast<std::int64_t>(folder.classes.size());
   }
+  muster::require(data.regression || output.classes > 1,
+                  "{}: has a single class, and a classification needs two; --label names the column of the "
+                  "labels, and --regression is for numbers to predict",
+                  data.train);
+  muster::require(examples > 1, "{}: has one example, and a training needs two", data.train);
   network.layers.emplace_back(output);
-  data.batch = std::clamp<std::int64_t>(examples / 4, 1, 32);
+  data.batch = std::clamp<std::int64_t>(examples / 4, 2, 32);
+  while (examples % data.batch == 1) ++data.batch;  // BatchNorm cannot train on a last batch of one
   return {.data = std::move(data),
           .network = network.toJson(),
           .training = {.workers = 2, .strategyOptions = "every=3", .epochs = 20},
@@ -77,22 +83,22 @@ int example(const Call& call) {
   RunData data{.type = "csv", .train = call.file};
   example::CommandLine line(
       "Prints a run file to begin with, with two workers that are averaged every 3 iterations: a\n"
-      "convolutional network on digits that the program draws, or a small network for data of your own.\n\n"
+      "convolutional network on generated digits, or a small network for data of your own.\n\n"
       "  muster example > run.json\n"
       "  muster example rows.csv > run.json          the label is the last column\n"
-      "  muster example pictures --grey > run.json   a directory with one of PNG files for each class\n");
+      "  muster example images --grey > run.json     a directory with one of PNG files for each class\n");
   line.group("Options, for data of your own");
   bool noHeader = false;
   line.add("label", data.label, "NAME", "the label's column, or its number from 1 (default: the last one)");
   line.add("separator", data.separator, "C", "between the columns: one character");
   line.flag("no-header", noHeader, "the first row has no names");
   line.flag("regression", data.regression, "the labels are numbers to predict, not classes");
-  line.flag("grey", data.grey, "the pictures have one channel");
+  line.flag("grey", data.grey, "the images have one channel");
   if (!readOptions(line, call)) return 0;
   const bool pictures = !call.file.empty() && std::filesystem::is_directory(call.file);
   if (call.file.empty() || pictures)
     line.refuse({"label", "separator", "no-header", "regression"}, "is for a table");
-  if (!pictures) line.refuse({"grey"}, "is for a directory of pictures");
+  if (!pictures) line.refuse({"grey"}, "is for a directory of images");
   muster::require(data.separator.size() == 1, "--separator must be one character, got \"{}\"",
                   data.separator);
   data.header = !noHeader;

@@ -1,4 +1,4 @@
-// muster convert: models to other formats, and the weights of other systems into models.
+// muster convert: models to other formats, and weights of other frameworks into models.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -42,7 +42,7 @@ constexpr std::string_view kIntroduction =
   muster convert model.safetensors --out network.json         the configuration, as a run file has it
 )";
 
-/// What a model becomes.
+/// Target format.
 enum class Format { Onnx, Weights, Model, Graph, Json };
 
 struct Options {
@@ -91,10 +91,10 @@ WeightOptions weightOptions(const Options& options) {
   return weights;
 }
 
-/// The network that a file describes: a model, a run file or result, or a configuration.
+/// The network of a file: a model, a run file, a result, or a configuration.
 std::unique_ptr<Network> networkOf(const std::string& path, const std::vector<std::string>& sets) {
   if (path.ends_with(".safetensors")) {
-    require(sets.empty(), "--set is of run files, and {} is a model file", path);
+    require(sets.empty(), "--set works on run files only, and {} is a model file", path);
     return Network::load(path);
   }
   const auto bytes = readFile(path);
@@ -103,14 +103,14 @@ std::unique_ptr<Network> networkOf(const std::string& path, const std::vector<st
     const auto value = detail::parseJson(text);
     const bool plain = value.is_object() && !value.get_object().contains("network") &&
                        !value.get_object().contains("configuration");
-    require(!plain || sets.empty(), "--set is of run files, and this is a network's configuration");
+    require(!plain || sets.empty(), "--set works on run files only, and this is a network's configuration");
     return detail::networkFromJson(plain ? text : RunFile::parse(text, sets).network);
   } catch (const InvalidArgument& error) {
     throw InvalidArgument(fmt::format("--network {}: {}", path, error.what()));
   }
 }
 
-/// Weights of another system, in a network of ours.
+/// Loads another framework's weights into a network.
 std::unique_ptr<Network> fromWeights(const std::string& file, const Options& options) {
   require(!readSafetensors(file).metadata.contains("configuration"),
           "--network is for weights of other systems, and {} is a model of muster", file);
@@ -138,7 +138,7 @@ std::unique_ptr<Network> fromModel(const std::string& file) {
   return network;
 }
 
-/// The same layers in a graph, with the same state.
+/// Converts a network to a graph with the same layers and state.
 std::unique_ptr<Network> asGraph(Network& network) {
   auto* const chain = dynamic_cast<MultiLayerNetwork*>(&network);
   require(chain != nullptr, "--to graph: the model is a graph already");
@@ -168,7 +168,7 @@ void checkOptions(const example::CommandLine& line, const Options& options, Form
   if (!in) line.refuse({"set", "keep", "ignore"}, "needs --network: it is for weights that are read");
   if (!in && !out) line.refuse({"name", "batch"}, "is for weights: it needs --network or --to weights");
   require(!in || !out, "--to weights needs a model of muster, and --network is for weights of other systems");
-  if (format != Format::Onnx) line.refuse({"lengths"}, "is of ONNX");
+  if (format != Format::Onnx) line.refuse({"lengths"}, "works with ONNX only");
 }
 
 }  // namespace

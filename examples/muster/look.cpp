@@ -9,6 +9,7 @@
 #include "examples/muster/session.h"
 #include "muster/core/base/byte_text.h"
 #include "muster/core/base/error.h"
+#include "muster/core/base/printable_text.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/io/atomic_file.h"
 #include "muster/core/io/detail/network_json.h"
@@ -67,7 +68,7 @@ void describeTrained(example::CommandLine& line, Options& options) {
   });
 }
 
-/// A field of a CSV file, in quotes where it needs them.
+/// A field of a CSV file, quoted if necessary.
 std::string field(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == text.npos) return text;
   std::string quoted = "\"";
@@ -75,7 +76,7 @@ std::string field(const std::string& text) {
   return quoted.append("\"");
 }
 
-/// A row for each example: its number, its label, the predicted class or values.
+/// A row per example: number, label, and predicted class or values.
 std::string predictionsOf(const Trained& trained, DataSetIterator& data) {
   const bool classes = !trained.run.data.regression;
   std::string text = classes ? "example,label,prediction,probability\n" : "example,label,prediction\n";
@@ -104,7 +105,7 @@ std::string predictionsOf(const Trained& trained, DataSetIterator& data) {
       const auto best = std::ranges::max_element(row);
       const auto label = labels.dtype() == DType::Int64
                              ? field(nameOf(labels.data<std::int64_t>()[i]))
-                             : std::string();  // one-hot and other rows have no name
+                             : std::string();  // label rows, such as one-hot, have no name
       text += fmt::format("{},{},{},{}\n", example, label, field(nameOf(best - row.begin())), *best);
     }
   }
@@ -138,7 +139,7 @@ int evaluate(const Call& call) {
   fmt::print("{}", trained.network->evaluate(data).summary());
   if (!trained.data.classes.empty()) fmt::print("\n");
   for (std::size_t c = 0; c < trained.data.classes.size(); ++c)
-    fmt::print("{:>10} {}\n", c, trained.data.classes[c]);
+    fmt::print("{:>10} {}\n", c, printableText(trained.data.classes[c]));
   return 0;
 }
 
@@ -155,7 +156,7 @@ int predict(const Call& call) {
   const Trained trained(call, options);
   const auto text = predictionsOf(trained, trained.on(options.on));
   if (options.out.empty())
-    fmt::print("{}", text);
+    fmt::print("{}", printableLines(text));
   else
     writeFileAtomically(options.out, text);
   return 0;
@@ -175,7 +176,7 @@ int summary(const Call& call) {
   const auto& file = fileOf(call, "run.json or model.safetensors");
   std::unique_ptr<Network> network;
   if (file.ends_with(".safetensors")) {
-    line.refuse({"set"}, "is of run files, and this is a model file");
+    line.refuse({"set"}, "works on run files only, and this is a model file");
     network = Network::load(file);
   } else {
     network = detail::networkFromJson(RunFile::read(file, options.sets).network);
@@ -196,6 +197,7 @@ int plan(const Call& call) {
   const RunFile run = RunFile::read(fileOf(call, "run.json"), options.sets);
   const auto devices = devicesOf(run.training);
   const auto resumed = fileToResume(run);
+  pathsOf(call.file, run, resumed).checkNames();
   LoadedData data =
       loadData(run.data, run.training.placement, devices.devices, static_cast<int>(run.training.workers));
   const auto network = makeNetwork(run, data);

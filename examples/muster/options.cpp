@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string_view>
 
 #include "muster/core/base/error.h"
@@ -16,6 +17,11 @@ void describeSets(example::CommandLine& line, std::vector<std::string>& sets) {
 }
 
 bool readOptions(example::CommandLine& line, const Call& call) {
+  const auto command = std::ranges::find_if(
+      commands(), [&](const Command& one) { return call.program == fmt::format("muster {}", one.name); });
+  if (command != commands().end())
+    line.usage(
+        fmt::format("{}{}{} [options]", call.program, command->file.empty() ? "" : " ", command->file));
   std::vector<const char*> arguments{call.program.c_str()};
   for (const auto& option : call.options) arguments.push_back(option.c_str());
   try {

@@ -23,7 +23,7 @@ int page(const Call& call) {
   line.add("port", port, "N", "of the page; 0: any that is free", example::between(0, 65535));
   line.add("out", out, "FILE", "write one HTML file that needs no server, and end");
   if (!readOptions(line, call)) return 0;
-  if (!out.empty()) line.refuse({"port"}, "is of a page that is served, and --out writes a file");
+  if (!out.empty()) line.refuse({"port"}, "needs a page that is served, and --out writes a file");
   const auto& directory = fileOf(call, "a directory of runs");
   if (!out.empty()) {
     muster::writeFileAtomically(out, example::stillPageOf(directory));

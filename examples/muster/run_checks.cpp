@@ -16,6 +16,12 @@ void requireBetween(std::string_view path, std::int64_t value, std::int64_t leas
   require(value >= least && value <= most, "{} must be between {} and {}, got {}", path, least, most, value);
 }
 
+/// Limits minutes so that they fit the clock's 64-bit nanoseconds.
+void requireMinutes(std::string_view path, double value) {
+  constexpr double kMost = 1e8;  // 190 years
+  require(value >= 0 && value <= kMost, "{} must be between 0 and {}, got {}", path, kMost, value);
+}
+
 void requireNotNegative(std::string_view path, double value) {
   require(std::isfinite(value) && value >= 0, "{} must be finite and not negative, got {}", path, value);
 }
@@ -39,8 +45,12 @@ void checkData(const RunData& d) {
             "data.testImages and data.testLabels go together, and one is missing");
   }
   if (d.type == "csv" || d.type == "images" || d.type == "safetensors") needs("train", d.train);
-  for (std::size_t c = 0; c < d.classWeights.size(); ++c)
-    requireNotNegative(fmt::format("data.classWeights[{}]", c), d.classWeights[c]);
+  for (std::size_t c = 0; c < d.classWeights.size(); ++c) {
+    const double weight = d.classWeights[c];
+    requireNotNegative(fmt::format("data.classWeights[{}]", c), weight);
+    require(std::isfinite(static_cast<float>(weight)), "data.classWeights[{}] must fit a float32, got {}", c,
+            weight);
+  }
   require(d.classWeights.size() != 1, "data.classWeights: at least two classes have weights, got 1");
 }
 
@@ -80,11 +90,14 @@ void checkListeners(const RunListeners& l) {
   requireBetween("listeners.pagePort", l.pagePort, 0, 65535);
   require(l.pagePort == 0 || l.page, "listeners.pagePort needs listeners.page");
   require(l.group.empty() || !l.curves.empty(), "listeners.group needs listeners.curves");
+  require(l.curves.empty() || l.curves.ends_with(".curves.jsonl"),
+          "listeners.curves must be a name that ends in .curves.jsonl, by which muster page finds it; got {}",
+          l.curves);
   if (const auto& c = l.checkpoints) {
     require(!c->directory.empty(), "listeners.checkpoints.directory: is missing");
     requireBetween("listeners.checkpoints.everyEpochs", c->everyEpochs, 0, kMost);
     requireBetween("listeners.checkpoints.everyIterations", c->everyIterations, 0, kMost);
-    requireNotNegative("listeners.checkpoints.everyMinutes", c->everyMinutes);
+    requireMinutes("listeners.checkpoints.everyMinutes", c->everyMinutes);
     requireBetween("listeners.checkpoints.keepLast", c->keepLast, 0, kMost);
     requireBetween("listeners.checkpoints.keepEveryEpochs", c->keepEveryEpochs, 0, kMost);
     if (c->best) checkMonitor("listeners.checkpoints.best", *c->best);
@@ -94,18 +107,23 @@ void checkListeners(const RunListeners& l) {
     requireBetween("listeners.earlyStopping.everyEpochs", e->everyEpochs, 1, kMost);
     requireBetween("listeners.earlyStopping.patience", e->patience, 0, kMost);
     requireNotNegative("listeners.earlyStopping.minImprovement", e->minImprovement);
-    requireNotNegative("listeners.earlyStopping.maxMinutes", e->maxMinutes);
+    requireMinutes("listeners.earlyStopping.maxMinutes", e->maxMinutes);
     require(e->patience > 0 || e->maxMinutes > 0,
             "listeners.earlyStopping.patience and maxMinutes are both 0, so it would never stop");
   }
 }
 
-/// Of the network's configuration, as of its own file.
+/// Checks the network's configuration like a configuration file. Prefixes paths in messages: "layers[2].bias:
+/// ..." becomes "network.layers[2].bias: ...".
 void checkNetwork(const std::string& network) {
   try {
     muster::detail::networkFromJson(network);
   } catch (const InvalidArgument& error) {
-    throw InvalidArgument(fmt::format("network: {}", error.what()));
+    const std::string_view what = error.what();
+    const auto head = what.substr(0, what.find(": "));
+    if (head == "network") throw;
+    const bool path = head.size() < what.size() && head.find(' ') == head.npos;
+    throw InvalidArgument(fmt::format("network{}{}", path ? "." : ": ", what));
   }
 }
 

@@ -22,7 +22,7 @@ std::optional<std::uint64_t> shuffleSeed(const RunData& d) {
   return d.shuffle ? std::optional(static_cast<std::uint64_t>(d.seed)) : std::nullopt;
 }
 
-/// How many examples are left to train with.
+/// Number of examples left for training.
 std::int64_t trainingPart(const RunData& d, std::int64_t examples) {
   require(d.validationExamples < examples,
           "data.validationExamples is {}, and there are {} examples to train and to validate with",
@@ -186,7 +186,8 @@ void addTo(example::Paths& paths, const RunData& d) {
                                    {"data.trainLabels", d.trainLabels},
                                    {"data.testImages", d.testImages},
                                    {"data.testLabels", d.testLabels}})
-    if (!std::filesystem::is_directory(path)) paths.reads(name, path);
+    if (std::error_code unreachable; !std::filesystem::is_directory(path, unreachable))
+      paths.reads(name, path);
   example::DataChoice{.directory = d.directory}.addTo(paths, "data.directory");
 }
 

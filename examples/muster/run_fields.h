@@ -1,7 +1,7 @@
 #pragma once
 
-// One visit of a run file's fields, by which it is read (JsonReader), written (JsonWriter) and described
-// (SchemaWriter).
+// Visits a run file's fields: the same code reads (JsonReader), writes (JsonWriter) and describes
+// (SchemaWriter) it.
 
 #include <algorithm>
 #include <concepts>
@@ -12,7 +12,7 @@
 
 namespace program {
 
-/// An object that may be missing.
+/// Visits an object that may be missing.
 template <typename Visitor, typename T, typename Each>
 void optionalGroup(Visitor& v, std::string_view name, std::optional<T>& value, const Each& each) {
   if constexpr (std::same_as<Visitor, muster::JsonWriter>)
@@ -59,14 +59,20 @@ void visitSource(Visitor& v, RunData& d) {
   if (d.type == "images") v.field("grey", d.grey);
 }
 
+/// Visits a text that is one of `words`; the default is the first one.
+template <typename Visitor>
+void visitWord(Visitor& v, std::string_view name, std::string& value,
+               std::span<const std::string_view> words) {
+  const auto found = std::ranges::find(words, value);
+  auto index = found == words.end() ? 0 : static_cast<std::size_t>(found - words.begin());
+  v.choice(name, index, words);
+  value = words[index];
+}
+
 template <typename Visitor>
 void visitData(Visitor& v, RunData& d) {
   if constexpr (std::same_as<Visitor, muster::JsonReader>) v.requireField("type");
-  std::size_t index = 0;
-  for (std::size_t i = 0; i < std::size(kDataTypes); ++i)
-    if (kDataTypes[i] == d.type) index = i;
-  v.choice("type", index, kDataTypes);
-  d.type = kDataTypes[index];
+  visitWord(v, "type", d.type, kDataTypes);
   visitSource(v, d);
   v.field("validationExamples", d.validationExamples);
   v.field("batch", d.batch);
@@ -86,6 +92,7 @@ void visitTraining(Visitor& v, RunTraining& t) {
   v.field("reportScore", t.reportScore);
   v.field("devices", t.devices);
   v.field("placement", t.placement);
+  visitWord(v, "mathMode", t.mathMode, kMathModes);
   v.field("groups", t.groups);
   v.field("nodes", t.nodes);
   v.field("initialModel", t.initialModel);

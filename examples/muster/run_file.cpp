@@ -17,7 +17,7 @@ using muster::InvalidArgument;
 using muster::require;
 namespace json = boost::json;
 
-/// An option's value as `--strategy-options` writes it.
+/// An option's value in the form of `--strategy-options`.
 std::string optionText(const std::string& name, const json::value& value) {
   if (value.is_string()) return std::string(value.get_string());
   if (value.is_bool()) return value.get_bool() ? "true" : "false";
@@ -52,7 +52,7 @@ void readStrategy(const json::object& run, RunTraining& training) {
   }
 }
 
-/// Every plain value with its path.
+/// Lists every plain value with its path.
 void flatten(const json::value& value, const std::string& path,
              std::vector<std::pair<std::string, std::string>>& into) {
   if (const auto* object = value.if_object())
@@ -66,10 +66,39 @@ void flatten(const json::value& value, const std::string& path,
     into.emplace_back(path, muster::detail::printJsonLine(value));
 }
 
+/// Replaces the name in a strategy's error, "strategy averaging: every must be ...", by the path of the
+/// option, if it names one.
+std::string strategyProblem(std::string_view what, const muster::AnyStrategy& strategy) {
+  for (const auto& option : muster::optionsOf(strategy)) {
+    for (const auto end : {" ", ":"})
+      if (const auto at = what.find(fmt::format(": {}{}", option.name, end)); at != what.npos)
+        return fmt::format("{}{}", kStrategyPath, what.substr(at + 2));
+    if (const auto at = what.find(fmt::format("there is no {} \"", option.name)); at != what.npos)
+      return fmt::format("{}{}: {}", kStrategyPath, option.name, what.substr(at));
+  }
+  return fmt::format("training.strategy: {}", what);
+}
+
+/// Rejects NUL bytes: most texts are paths, and the system ends a path at its first NUL.
+void refuseNul(const json::value& value, const std::string& path) {
+  const auto check = [](std::string_view text, const std::string& where) {
+    require(text.find('\0') == text.npos, "{}: expected a text without NUL bytes, found {}", where,
+            muster::detail::quoteJson(text));
+  };
+  if (const auto* text = value.if_string()) check(*text, path);
+  if (const auto* object = value.if_object())
+    for (const auto& [key, inside] : *object) {
+      check(key, fmt::format("a field in {}", path.empty() ? "the run file" : path));
+      refuseNul(inside, path.empty() ? std::string(key) : fmt::format("{}.{}", path, std::string_view(key)));
+    }
+  if (const auto* array = value.if_array())
+    for (std::size_t i = 0; i < array->size(); ++i) refuseNul((*array)[i], fmt::format("{}[{}]", path, i));
+}
+
 }  // namespace
 
 void visitStrategy(muster::JsonReader& reader, RunTraining&) {
-  reader.json("strategy");  // which `readStrategy` takes
+  reader.json("strategy");  // `readStrategy` reads it
 }
 
 void visitStrategy(muster::JsonWriter& writer, RunTraining& training) {
@@ -98,10 +127,11 @@ RunFile RunFile::parse(std::string_view text, std::span<const std::string> sets)
       result != nullptr && result->is_object() && !value.get_object().contains("format"))
     value = json::value(*result);
   const auto isType = [](const std::string& set) { return set.starts_with("data.type="); };
-  for (const auto& set : sets)  // first, as another type has other fields
+  for (const auto& set : sets)  // first, because another type has other fields
     if (isType(set)) applySet(value.get_object(), set);
   for (const auto& set : sets)
     if (!isType(set)) applySet(value.get_object(), set);
+  refuseNul(value, "");
 
   muster::JsonReader reader(muster::detail::printJson(value));
   for (const auto* const name : {"format", "data", "network"}) reader.requireField(name);
@@ -124,8 +154,8 @@ RunFile RunFile::read(const std::string& path, std::span<const std::string> sets
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   require(!path.ends_with(".safetensors"),
           "{}: is a model file; give the run file, whose training.model names the model", path);
-  require(!path.ends_with(".csv"), "{}: is data, and no run file; muster example {} prints one for it", path,
-          path);
+  require(!path.ends_with(".csv"), "{}: is a data file, not a run file; muster example {} prints one for it",
+          path, path);
   try {
     return parse(text, sets);
   } catch (const InvalidArgument& error) {
@@ -134,7 +164,7 @@ RunFile RunFile::read(const std::string& path, std::span<const std::string> sets
 }
 
 void RunFile::write(muster::JsonWriter& writer) const {
-  RunFile copy = *this;  // a visit takes its fields by mutable reference
+  RunFile copy = *this;  // visits need mutable references
   writer.put("format", kFormat);
   writer.group("data", [&](muster::JsonWriter& in) { visitData(in, copy.data); });
   writer.putJson("network", network);
@@ -158,8 +188,14 @@ muster::AnyStrategy RunFile::makeStrategy(int nodes) const {
   try {
     return muster::strategyNamed(training.strategy, training.strategyOptions, workers);
   } catch (const InvalidArgument& error) {
-    throw InvalidArgument(fmt::format("training.strategy: {}", error.what()));
+    throw InvalidArgument(
+        strategyProblem(error.what(), muster::strategyNamed(training.strategy, "", workers)));
   }
+}
+
+std::optional<muster::MathMode> mathModeOf(const RunTraining& training) {
+  if (training.mathMode == "auto") return {};
+  return muster::valueNamed<muster::MathMode>("training.mathMode", training.mathMode);
 }
 
 std::vector<std::pair<std::string, std::string>> decisiveFields(const RunFile& run) {
@@ -169,7 +205,8 @@ std::vector<std::pair<std::string, std::string>> decisiveFields(const RunFile& r
     const auto& [path, value] = field;
     if (path.starts_with("data.directory") || path.starts_with("listeners.")) return true;
     if (!path.starts_with("training.")) return path == "format";
-    return !isOneOf(path, {"training.workers", "training.threadsPerWorker", "training.groups"}) &&
+    return !isOneOf(path, {"training.workers", "training.threadsPerWorker", "training.groups",
+                           "training.mathMode"}) &&
            !path.starts_with(kStrategyPath);
   });
   return all;

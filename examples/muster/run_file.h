@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "muster/core/device/context.h"
 #include "muster/core/io/json_fields.h"
 #include "muster/core/listeners/monitored.h"
 #include "muster/datasets/image_placement.h"
@@ -19,7 +20,7 @@ namespace program {
 struct RunData {
   std::string type = {};  ///< one of kDataTypes
   // mnist, fashion, kmnist, cifar10
-  std::string directory = {};  ///< of the files; "": MUSTER_DATA_DIR, the cache, the download
+  std::string directory = {};  ///< of the files; "": MUSTER_DATA_DIR, the cache, or a download
   // these and generated; 0: all
   std::int64_t trainExamples = 0, testExamples = 0;
   // idx
@@ -35,12 +36,14 @@ struct RunData {
   // images
   bool grey = false;
   // all
-  std::int64_t validationExamples = 0;  ///< the last of those to train with, for listeners
+  std::int64_t validationExamples = 0;  ///< held out from the end of the training examples, for listeners
   std::int64_t batch = 128;
-  std::int64_t seed = 123;  ///< of the order of the training examples
+  std::int64_t seed = 123;  ///< for the order of the training examples
   bool shuffle = true;
   std::vector<double> classWeights = {};
 };
+
+inline constexpr std::string_view kMathModes[] = {"auto", "fp32", "tf32", "bf16"};
 
 inline constexpr std::string_view kDataTypes[] = {"mnist", "fashion", "kmnist", "cifar10",    "generated",
                                                   "idx",   "csv",     "images", "safetensors"};
@@ -48,25 +51,26 @@ inline constexpr std::string_view kDataTypes[] = {"mnist", "fashion", "kmnist", 
 struct RunTraining {
   std::int64_t workers = 1;
   std::string strategy = "averaging";  ///< by its name
-  std::string strategyOptions = {};    ///< as in "rate=0.7,every=100"
-  std::int64_t epochs = 1;             ///< in all, those of a resumed file included
+  std::string strategyOptions = {};    ///< for example "rate=0.7,every=100"
+  std::int64_t epochs = 1;             ///< total, including those of a resumed file
   std::int64_t prefetch = 16;
   std::int64_t threadsPerWorker = 1;
   bool pinThreads = true;
   bool reportScore = false;
-  std::string devices = "auto";  ///< auto, or as --device: "cpu", "cuda:0,cuda:1"
+  std::string devices = "auto";  ///< auto, or as in --device: "cpu", "cuda:0,cuda:1"
   muster::PlacementWish placement = muster::PlacementWish::Auto;
+  std::string mathMode = "auto";  ///< auto: the device's default; or as in --math-mode
   std::int64_t groups = 1;
-  std::string nodes = "none";     ///< or "mpi", or "gloo" or "elastic" with MUSTER_STORE and so on
-  std::string initialModel = {};  ///< a model file of the same layers to begin with
-  std::string resume = {};        ///< a checkpoint, or a directory of them
+  std::string nodes = "none";     ///< or "mpi"; "gloo" or "elastic", which read MUSTER_STORE etc.
+  std::string initialModel = {};  ///< model file with the same layers to start from
+  std::string resume = {};        ///< a checkpoint or a directory of checkpoints
   std::string model = "model.safetensors";
 };
 
-/// Where to monitor what: of early stopping and of the best checkpoint.
+/// What early stopping or the best checkpoint monitors.
 struct RunMonitor {
   muster::Monitor monitor = muster::Monitor::Loss;
-  std::string mode = {};  ///< min or max, to be told
+  std::string mode = {};  ///< min or max; required
 };
 
 struct RunCheckpoints {
@@ -90,10 +94,10 @@ struct RunListeners {
   std::int64_t scoreEvery = 0;   ///< iterations; 0: no lines
   std::int64_t testEvery = 0;    ///< epochs
   std::string tensorBoard = {};  ///< a directory for this run's event file
-  bool page = false;             ///< a page for browsers of this machine
-  std::int64_t pagePort = 0;     ///< 0: any that is free
-  std::string curves = {};       ///< a file for `muster page`, of a name that ends in .curves.jsonl
-  std::string group = {};        ///< of that file: runs of one group are drawn as their mean
+  bool page = false;             ///< serve a page to browsers on this machine
+  std::int64_t pagePort = 0;     ///< 0: any free port
+  std::string curves = {};       ///< file for `muster page`; its name ends in .curves.jsonl
+  std::string group = {};        ///< for that file: the page draws the mean of a group
   std::optional<RunCheckpoints> checkpoints = {};
   std::optional<RunEarlyStopping> earlyStopping = {};
 };
@@ -102,14 +106,14 @@ struct RunFile {
   static constexpr std::string_view kFormat = "muster-run/1";
 
   RunData data;
-  std::string network;  ///< as JSON: that of a model file
+  std::string network;  ///< JSON, as in a model file
   RunTraining training;
   RunListeners listeners;
 
-  /// @param sets  as in "training.strategy.rate=0.7": these fields in place of the text's; the value is JSON,
-  ///              or else a word.
+  /// @param sets  for example "training.strategy.rate=0.7": replaces the text's field; the value is JSON or
+  ///              else a word.
   /// @throws InvalidArgument naming the field that is unknown (with the nearest known one), missing, of the
-  ///         wrong type or out of range. A text with a `configuration` is read for that: a result.
+  ///         wrong type or out of range. If the text is a result, reads its `configuration`.
   static RunFile parse(std::string_view json, std::span<const std::string> sets = {});
   /// As above, from a file. @throws FileError if it cannot be read.
   static RunFile read(const std::string& path, std::span<const std::string> sets = {});
@@ -118,11 +122,14 @@ struct RunFile {
   void write(muster::JsonWriter& json) const;
   std::string toJson() const;
 
-  /// Of all nodes together. @throws InvalidArgument.
+  /// The strategy over all nodes. @throws InvalidArgument.
   muster::AnyStrategy makeStrategy(int nodes) const;
 };
 
-/// The parts of run files that decide a training's bits, by path, as in {"training.workers", "4"}.
+/// The value of `training.mathMode`; empty: the device's default.
+std::optional<muster::MathMode> mathModeOf(const RunTraining& training);
+
+/// The fields that determine a training's bits, by path, such as {"training.workers", "4"}.
 std::vector<std::pair<std::string, std::string>> decisiveFields(const RunFile& run);
 
 }  // namespace program

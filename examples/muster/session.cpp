@@ -16,7 +16,7 @@ using namespace muster;
 
 const std::string kRunNote = "muster.run";
 
-/// As in "training.workers 2 (now 4)", for each field that differs.
+/// For example "training.workers 2 (now 4)", one for each field that differs.
 std::vector<std::string> differences(const RunFile& saved, const RunFile& now) {
   std::map<std::string, std::pair<std::string, std::string>> values;
   for (const auto& [path, value] : decisiveFields(saved)) values[path].first = value;
@@ -68,7 +68,7 @@ std::unique_ptr<Network> makeNetwork(const RunFile& run, LoadedData& data) {
   data.training().reset(0);
   require(data.training().next(first), "data: there are no examples to train with");
   network->prepare(first);
-  try {         // shapes that do not fit are found before the training
+  try {         // finds shapes that do not fit before the training
     Batch one;  // example
     first.gatherInto(one);
     for (auto* tensors : {&one.features, &one.labels, &one.masks})
@@ -98,6 +98,7 @@ ParallelWrapper makeWrapper(const RunFile& run, const example::DeviceChoice& dev
       .devices(devices.devices)
       .groups(static_cast<int>(t.groups))
       .listeners(listeners);
+  if (const auto mode = mathModeOf(t)) builder.mathMode(*mode);
   if (t.nodes != "none") builder.nodes(nodes);
   try {
     return builder.build();
@@ -110,11 +111,30 @@ ModelNotes notesOf(const RunFile& run) {
   return {{kRunNote, run.toJson()}};
 }
 
+example::Paths pathsOf(const std::filesystem::path& runFile, const RunFile& run,
+                       const std::filesystem::path& resumed) {
+  example::Paths paths;
+  paths.reads("the run file", runFile);
+  addTo(paths, run.data);
+  paths.reads("training.resume", resumed, /*replacedBy=*/"training.model");
+  paths.reads("training.initialModel", run.training.initialModel, /*replacedBy=*/"training.model");
+  paths.writes("training.model", run.training.model);
+  if (const auto& e = run.listeners.earlyStopping)
+    paths.writes("listeners.earlyStopping.bestFile", e->bestFile);
+  if (const auto& c = run.listeners.checkpoints)
+    paths.writesInto("listeners.checkpoints.directory", c->directory);
+  paths.writesInto("listeners.tensorBoard", run.listeners.tensorBoard);
+  if (const std::filesystem::path curves = run.listeners.curves; !curves.empty())
+    paths.writesInto("listeners.curves", curves.parent_path() / ".", {curves.filename().string()});
+  return paths;
+}
+
 std::filesystem::path fileToResume(const RunFile& run) {
   const std::filesystem::path path = run.training.resume;
   if (path.empty()) return {};
+  std::error_code unreachable;
   const bool directory =
-      std::filesystem::is_directory(path) ||
+      std::filesystem::is_directory(path, unreachable) ||
       (run.listeners.checkpoints && path == std::filesystem::path(run.listeners.checkpoints->directory));
   const auto file = directory ? newestCheckpoint(path).value_or("") : path;
   if (file.empty()) return {};

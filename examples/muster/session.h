@@ -16,26 +16,30 @@
 
 namespace program {
 
-/// Where a run computes. @throws InvalidArgument naming a module that this program was built without;
+/// The devices of a run. @throws InvalidArgument naming a module that this program was built without;
 /// DeviceUnavailable.
 example::DeviceChoice devicesOf(const RunTraining& training);
 muster::Nodes nodesOf(const RunTraining& training);
 
-/// The network of a run file, with its first weights or those of `training.initialModel`; its open shapes are
-/// those of the data. @throws InvalidArgument for data that do not fit, naming both; FileError.
+/// The network of a run file, with initial weights or those of `training.initialModel`; takes missing shapes
+/// from the data. @throws InvalidArgument for data that do not fit, naming both; FileError.
 std::unique_ptr<muster::Network> makeNetwork(const RunFile& run, LoadedData& data);
 
-/// A wrapper as the run file says. @param network  must outlive it.
+/// The wrapper that the run file describes. @param network  must outlive it.
 muster::ParallelWrapper makeWrapper(const RunFile& run, const example::DeviceChoice& devices,
                                     const muster::Nodes& nodes, muster::Network& network,
                                     const muster::Listeners& listeners);
 
-/// The run in the notes of each file that `muster train` writes.
+/// The run as notes of each model file that `muster train` writes.
 muster::ModelNotes notesOf(const RunFile& run);
 
-/// The file that `training.resume` means: itself, or of a directory the newest checkpoint that is whole; ""
-/// if there is none. @throws FileError for a file that was not written by `muster train`, or by a run whose
-/// bits are others, naming the fields that differ.
+/// The files that a training reads and writes. @param resumed  the result of `fileToResume`.
+example::Paths pathsOf(const std::filesystem::path& runFile, const RunFile& run,
+                       const std::filesystem::path& resumed);
+
+/// The file to which `training.resume` refers: itself, or the newest intact checkpoint of a directory; "" if
+/// there is none. @throws FileError for a file that `muster train` did not write, or that belongs to a
+/// different run, naming the fields that differ.
 std::filesystem::path fileToResume(const RunFile& run);
 
 }  // namespace program

@@ -14,6 +14,7 @@
 #include "muster/core/base/interrupt.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/io/atomic_file.h"
+#include "muster/core/io/detail/json_value.h"
 #include "muster/core/io/json_fields.h"
 #include "muster/core/listeners/checkpoint_listener.h"
 #include "muster/core/listeners/collect_scores_listener.h"
@@ -44,10 +45,10 @@ struct Options {
   bool watch = false;
 };
 
-/// Keeps what a checkpoint needs beside the model.
+/// Keeps the training state that a checkpoint needs beside the model.
 struct LastState final : Listener {
   void onFitEnd(Trainer& trainer) override { state = trainer.trainingState(); }
-  std::optional<TrainingState> state;  // none: it has not been called here
+  std::optional<TrainingState> state;  // empty until `fit()` ends on this node
 };
 
 std::chrono::nanoseconds minutes(double count) {
@@ -55,7 +56,7 @@ std::chrono::nanoseconds minutes(double count) {
       std::chrono::duration<double, std::ratio<60>>(count));
 }
 
-/// Monitors the validation data, or where there are none the test data.
+/// The validation data to monitor, or the test data if there are none.
 DataSetIterator& watched(LoadedData& data, std::string_view who) {
   require(data.validation || data.test, "{} needs data to monitor: data.validationExamples, or a test set",
           who);
@@ -68,8 +69,8 @@ Monitored monitoredOf(const RunMonitor& m, LoadedData& data, std::string_view wh
   return monitored;
 }
 
-/// What watches the training; times are taken first, so that what the others do between epochs is not
-/// counted.
+/// The listeners. The PerformanceListener comes first, so that it does not measure the others' work between
+/// epochs.
 struct Watchers {
   std::shared_ptr<PerformanceListener> performance =
       std::make_shared<PerformanceListener>(PerformanceOptions{.tableAtEnd = false});
@@ -122,13 +123,13 @@ Watchers watch(const RunFile& run, LoadedData& data, const Options& options) {
   return watchers;
 }
 
-/// Whether the labels are classes, so that there is an accuracy.
+/// Whether the labels are classes, so that accuracy is defined.
 bool classifies(const RunFile& run) {
   return !run.data.regression;
 }
 
-/// @param first  of the nodes: it alone has a page. @throws InvalidArgument if this program was built without
-/// what is asked for.
+/// @param first  whether this is the first node, the only one with a page. @throws InvalidArgument if this
+///         program was built without a requested module.
 example::Watching watchingOf(const RunFile& run, const Watchers& watchers, bool first) {
   const auto& l = run.listeners;
   try {
@@ -143,7 +144,18 @@ example::Watching watchingOf(const RunFile& run, const Watchers& watchers, bool 
   }
 }
 
-/// The options, by name, for what shows the training.
+/// The learning rate's field and value, for the message of a diverged training.
+std::string learningRateOf(const RunFile& run) {
+  constexpr std::string_view kField = "network.updater.learningRate";
+  const auto network = detail::parseJson(run.network);
+  boost::system::error_code missing;  // a missing field has the default
+  const auto* rate = network.find_pointer("/updater/learningRate", missing);
+  if (rate == nullptr) return fmt::format("the default of {}", kField);
+  const auto* number = rate->find_pointer("/value", missing);
+  return fmt::format("{} {}", kField, detail::printJsonLine(number != nullptr ? *number : *rate));
+}
+
+/// The options by name, for the page and TensorBoard.
 std::vector<HyperParameter> hyperParameters(const RunFile& run) {
   return {{"workers", static_cast<double>(run.training.workers)},
           {"strategy", run.training.strategy},
@@ -152,22 +164,10 @@ std::vector<HyperParameter> hyperParameters(const RunFile& run) {
           {"seed", static_cast<double>(run.data.seed)}};
 }
 
-/// What can be found out before the data are read.
+/// Checks paths before the data are read.
 void checkPaths(const Options& options, const RunFile& run, const std::filesystem::path& resumed) {
-  example::Paths paths;
-  paths.reads("the run file", options.runFile);
-  addTo(paths, run.data);
-  paths.reads("training.resume", resumed, /*replacedBy=*/"training.model");
-  paths.reads("training.initialModel", run.training.initialModel, /*replacedBy=*/"training.model");
-  paths.writes("training.model", run.training.model);
+  auto paths = pathsOf(options.runFile, run, resumed);
   paths.writes("--json", options.json);
-  if (const auto& e = run.listeners.earlyStopping)
-    paths.writes("listeners.earlyStopping.bestFile", e->bestFile);
-  if (const auto& c = run.listeners.checkpoints)
-    paths.writesInto("listeners.checkpoints.directory", c->directory);
-  paths.writesInto("listeners.tensorBoard", run.listeners.tensorBoard);
-  if (const std::filesystem::path curves = run.listeners.curves; !curves.empty())
-    paths.writesInto("listeners.curves", curves.parent_path() / ".", {curves.filename().string()});
   paths.check();
 }
 
@@ -206,8 +206,8 @@ void writeResults(const std::filesystem::path& path, const RunFile& run, const R
 int trainRun(const RunFile& run, Options options) {
   const auto devices = devicesOf(run.training);
   const Nodes nodes = nodesOf(run.training);
-  const auto isFirst = [&nodes] { return nodes.node() == 0; };  // it speaks and writes
-  bool first = isFirst();  // of nodes that come and go any, until the training has ended
+  const auto isFirst = [&nodes] { return nodes.node() == 0; };  // node 0 prints and writes files
+  bool first = isFirst();  // elastic nodes: read again after the training
   options.quiet = options.quiet || !first;
   const auto resumed = fileToResume(run);
   if (first) checkPaths(options, run, resumed);
@@ -241,8 +241,10 @@ int trainRun(const RunFile& run, Options options) {
   bool saved = false;
   example::trainAndSave(
       [&] {
-        wrapper.fit(data.training(), std::max<std::int64_t>(run.training.epochs - network->epoch(), 0),
-                    interrupt.token());
+        watching.during([&] {
+          wrapper.fit(data.training(), std::max<std::int64_t>(run.training.epochs - network->epoch(), 0),
+                      interrupt.token());
+        });
       },
       [&](bool failed) {
         if (!isFirst()) return;
@@ -254,7 +256,7 @@ int trainRun(const RunFile& run, Options options) {
         if (classifies(run))
           example::requireNoDivergence(watchers.scores->merges(),
                                        network->outputShapes().back().second.elements());
-        // With the best state back, what the training had is no longer the model's.
+        // If early stopping restored the best state, the training state does not belong to the model.
         const bool restored = watchers.stopping && run.listeners.earlyStopping->restoreBest;
         if (!restored && watchers.last->state) network->trainingState() = *watchers.last->state;
         example::writeHereOrElsewhere(run.training.model, [&](const std::filesystem::path& path) {
@@ -262,7 +264,7 @@ int trainRun(const RunFile& run, Options options) {
         });
         saved = true;
       },
-      "network.updater.learningRate as it is");
+      learningRateOf(run));
   first = isFirst();
   if (!first && nodes.elastic()) {
     if (!options.quiet)
@@ -285,7 +287,7 @@ int trainRun(const RunFile& run, Options options) {
                results.test->f1(), results.test->examples());
   }
   fmt::print("saved: {}{}\n", run.training.model,
-             results.interrupted ? "; interrupted, and training.resume goes on from there" : "");
+             results.interrupted ? "; interrupted, and training.resume continues from there" : "");
   if (!options.json.empty()) writeResults(options.json, run, results, watchers, wrapper.plan());
   return results.interrupted ? kInterruptedExit : 0;
 }

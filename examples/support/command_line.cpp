@@ -79,6 +79,7 @@ bool CommandLine::read(int argc, const char* const* argv) {
   }
   if (given_.count("help") > 0) {
     std::ostringstream text;
+    if (!usage_.empty()) text << "Usage: " << usage_ << "\n\n";
     text << introduction_ << all;
     fmt::print("{}", text.str());
     return false;

@@ -21,9 +21,9 @@
 
 namespace example {
 
-inline constexpr int kLineLength = 110;  // of the help
+inline constexpr int kLineLength = 110;  // columns of the help
 
-/// What an option may be: rules for `CommandLine::add`, which say what else was given.
+/// Rules for `CommandLine::add`; each throws for a value that is not allowed.
 struct AnyValue {
   void operator()(const char*, const auto&) const {}
 };
@@ -48,24 +48,27 @@ inline void notNegative(const char* option, double value) {
 inline void belowOne(const char* option, double value) {
   muster::require(value >= 0 && value < 1, "--{} must be at least 0 and below 1, got {}", option, value);
 }
-/// Every path has this rule: "" is what a script makes of a variable that is not set.
+/// Rejects "", which results from an unset variable in a script. Every path has this rule.
 inline void fileName(const char* option, const std::filesystem::path& value) {
   muster::require(!value.empty(), "--{} needs the name of a file or directory", option);
 }
 
-/// The command line of a program: each option once, with its name, its target, what the help calls the value
-/// and says of it, and what is allowed.
+/// The command line of a program. Each option is described once: name, target, the value's name in the help,
+/// help text and rule.
 class CommandLine {
  public:
-  /// @param introduction  what the help begins with.
+  /// @param introduction  the help begins with it.
   explicit CommandLine(std::string_view introduction) : introduction_(introduction) {}
 
-  /// Options added from now on are listed under this title.
+  /// Sets the help's first line, above the introduction, such as "muster train run.json [options]".
+  void usage(std::string call) { usage_ = std::move(call); }
+  /// The help lists the following options under this title.
   void group(const char* title) { groups_.emplace_back(title, kLineLength); }
 
-  /// An option whose value goes to `target`: a number, a bool, a text, a path, one of an enum's names, or an
-  /// optional of these. What the target holds is the default, which the help shows unless it is empty.
-  /// @param rule  called with the option's name and its value; throws what is wrong with it.
+  /// Adds an option whose value goes to `target`: a number, a bool, a text, a path, one of an enum's names,
+  /// or an optional of these. The target's current value is the default; the help shows it unless it is
+  /// empty.
+  /// @param rule  called with the option's name and value; throws if the value is not allowed.
   template <typename T, typename Rule = AnyValue>
   void add(const char* name, T& target, const char* value, const std::string& help, Rule rule = {}) {
     addParsed(name, textOf(target), value, help, [name, &target, rule](const std::string& text) {
@@ -75,23 +78,23 @@ class CommandLine {
         take(name, target, text, rule);
     });
   }
-  /// An option whose text `take` reads. @param preset  the default; "": none.
+  /// Adds an option whose text `take` reads. @param preset  the default; "": none.
   void addParsed(const char* name, const std::string& preset, const char* value, const std::string& help,
                  std::function<void(const std::string&)> take);
-  /// An option that may be given several times; its texts go to `target` in order.
+  /// Adds an option that may be repeated; its texts go to `target` in order.
   void list(const char* name, std::vector<std::string>& target, const char* value, const char* help);
-  /// An option without a value.
+  /// Adds an option without a value.
   void flag(const char* name, bool& target, const char* help);
 
-  /// The value "help" of an option has `read` print a text of its own.
+  /// Makes `read` print `text` for the value "help" of an option.
   void topic(const char* option, std::function<std::string()> text) { topics_[option] = std::move(text); }
 
-  /// Reads the arguments and fills the targets. @return false where help was asked for and has been printed.
-  /// @throws muster::InvalidArgument with one sentence naming what is unknown, malformed or out of range.
+  /// Reads the arguments and fills the targets. @return false if it printed the help.
+  /// @throws muster::InvalidArgument naming the option that is unknown, malformed or out of range.
   bool read(int argc, const char* const* argv);
   /// Whether the user gave an option, after `read`.
   bool said(const char* option) const;
-  /// Gives an option another default, after `read`: nothing where the user gave it.
+  /// Changes an option's default, after `read`; no effect if the user gave the option.
   void preset(const char* option, const std::string& text);
   /// @throws muster::InvalidArgument "--NAME why" for the first of these options that the user gave.
   void refuse(std::initializer_list<const char*> options, std::string_view why) const;
@@ -126,6 +129,7 @@ class CommandLine {
   static void parse(const char* name, const std::string& text, bool& value);
 
   std::string_view introduction_;
+  std::string usage_;
   std::deque<boost::program_options::options_description> groups_;
   std::map<std::string, std::function<void(const std::string&)>> takes_;  // [option]
   std::map<std::string, std::function<std::string()>> topics_;            // [option]

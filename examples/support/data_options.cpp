@@ -8,10 +8,9 @@
 namespace example {
 
 void DataChoice::describe(CommandLine& line) {
-  // As in "mnist, fashion or generated".
+  // For example "mnist, fashion or generated".
   const auto known = fmt::format("{} or {}", fmt::join(names.first(names.size() - 1), ", "), names.back());
-  const auto unsaid =
-      ". If it is not given: MNIST if it is found or can be fetched, else digits drawn by this program";
+  const auto unsaid = ". If it is not given: MNIST if it is found or can be fetched, else generated digits";
   line.group("Data");
   line.add("data", name, "NAME", known + (name.empty() ? unsaid : ""),
            [this, known](const char*, const std::string& given) {

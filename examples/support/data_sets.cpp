@@ -25,17 +25,17 @@ using namespace std::chrono_literals;
 constexpr std::int64_t kTrainingDigits = 60000;
 constexpr std::int64_t kTestDigits = 10000;
 
-/// What is asked for, with how it is dealt out.
+/// The requested data and their order in batches.
 struct Request {
   DataChoice choice;
   std::int64_t batch;
-  std::uint64_t seed;  // of the order of the examples
+  std::uint64_t seed;  // for the order of the examples
 };
 
 template <typename Iterator>
 DataSets published(std::string name, std::string title, const Request& request, DataOptions from) {
   from.directory = request.choice.directory;
-  from.allowDownload = from.directory.empty();  // a directory that is named must have the files
+  from.allowDownload = from.directory.empty();  // a named directory must contain the files
   DataSets data{.name = std::move(name), .title = std::move(title)};
   if (const auto limit = request.choice.trainLimit()) from.limit = *limit;
   data.train = std::make_unique<Iterator>(request.batch, true, request.seed, from);
@@ -88,7 +88,7 @@ DataSets mixtures(const Request& request) {
   return data;
 }
 
-/// Whether an error is about data that the user has provided, and not about the place for downloads.
+/// Whether an error is about data in MUSTER_DATA_DIR, and not about the directory for downloads.
 bool isAboutGivenData(const FileError& error) {
   const auto given = pathFromEnvironment("MUSTER_DATA_DIR").string();
   return !given.empty() && error.path().string().starts_with(given);
@@ -96,38 +96,37 @@ bool isAboutGivenData(const FileError& error) {
 
 DataSets mnistOrGenerated(const Request& request) {
   DataOptions from;
-  from.download.attempts = 2;  // a user without a network should not wait long for the other digits
+  from.download.attempts = 2;  // without a network, fall back to generated digits soon
   from.download.connectTimeout = 5000ms;
   std::string reason;
   try {
     return mnist(request, from);
   } catch (const DownloadError& error) {
     reason = error.what();
-  } catch (const InvalidArgument& error) {  // there is no place for downloads
+  } catch (const InvalidArgument& error) {  // no directory for downloads is available
     reason = error.what();
   } catch (const FileError& error) {
     if (isAboutGivenData(error)) throw;
     reason = error.what();
   }
   auto data = generated(request);
-  data.notice =
-      fmt::format("MNIST is not available, so this trains on digits that the program draws ({})", reason);
+  data.notice = fmt::format("MNIST is not available, so this trains on generated digits ({})", reason);
   return data;
 }
 
-/// As an option, MUSTER_DATA_DIR and the cache may name them.
+/// The directories named by an option, MUSTER_DATA_DIR and the cache, with the names.
 std::vector<std::pair<std::string, std::filesystem::path>> dataDirectories(const DataChoice& choice,
                                                                            const std::string& option) {
   std::vector<std::pair<std::string, std::filesystem::path>> all{
       {option, choice.directory}, {"MUSTER_DATA_DIR", pathFromEnvironment("MUSTER_DATA_DIR")}};
   try {
     all.emplace_back("the cache", cacheDirectory());
-  } catch (const InvalidArgument&) {  // there is none
+  } catch (const InvalidArgument&) {  // no cache is available
   }
   return all;
 }
 
-/// The names of all files that these data sets are read from, with the folders they may be in.
+/// The names of all files of these data sets, alone and in their folders.
 std::vector<std::filesystem::path> dataFiles() {
   std::vector<std::filesystem::path> all;
   const auto add = [&all](const std::filesystem::path& folder, const std::filesystem::path& packed) {

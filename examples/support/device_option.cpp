@@ -44,7 +44,7 @@ void DeviceOption::describe(CommandLine& line, std::string_view what) {
   line.add("device", list_, "LIST",
            fmt::format(
                "cpu, cuda, cuda:1, or a list as in cuda:0,cuda:1: {} i computes on device i of the list, "
-               "and beyond its end from its beginning again. If it is not given: {}",
+               "and the list is repeated for further ones. If it is not given: {}",
                what, unasked_ == Unasked::Cpu ? "the CPU" : "the first GPU that can be used, else the CPU"));
 }
 

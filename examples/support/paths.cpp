@@ -35,7 +35,7 @@ void Paths::checkPair(const Entry& one, const Entry& other) const {
           one.option, other.option, one.path.string());
 }
 
-void Paths::check() const {
+void Paths::checkNames() const {
   for (std::size_t i = 0; i < files_.size(); ++i)
     for (std::size_t j = i + 1; j < files_.size(); ++j) checkPair(files_[i], files_[j]);
   for (const auto& file : files_)
@@ -44,6 +44,10 @@ void Paths::check() const {
           !file.written || file.option == directory.option || !muster::isInside(directory.path, file.path),
           "{} and {} cannot both be there: {} is to be a file, and {} a directory", file.option,
           directory.option, file.path.string(), directory.path.string());
+}
+
+void Paths::check() const {
+  checkNames();
   for (const auto& directory : directories_) muster::checkOutputDirectory(directory.path);
   for (const auto& file : files_) {
     std::error_code unreachable;

@@ -6,29 +6,31 @@
 
 namespace example {
 
-/// The files that a program reads and writes, with the options that name them. `check` finds out before the
-/// training that one would replace another, or that one cannot be written. An empty path is none.
+/// The files that a program reads and writes, with the options that name them. Before the training, `check`
+/// finds files that would replace each other or cannot be written. Empty paths are ignored.
 class Paths {
  public:
-  /// @param replacedBy  the option whose file may be the same one, as a training that is resumed into its
-  /// file.
+  /// @param replacedBy  an option that may name the same file, for example to resume a training and save it
+  ///         in place.
   void reads(std::string option, const std::filesystem::path& file, std::string replacedBy = {});
   void writes(std::string option, const std::filesystem::path& file);
-  /// A directory that is made if it is missing. @param names  of the files written there.
+  /// Adds a directory that the program creates if missing. @param names  the files written there.
   void writesInto(std::string option, const std::filesystem::path& directory,
                   const std::vector<std::string>& names = {});
 
-  /// Paths are the same where they lead to one file, by links or by other spellings.
+  /// Paths are equal if they lead to the same file, also through links or other spellings.
   /// @throws muster::InvalidArgument naming two options and their file; muster::FileError for a file or a
   ///         directory that cannot be written.
   void check() const;
+  /// Checks only for equal paths; writes nothing.
+  void checkNames() const;
 
  private:
   struct Entry {
     std::string option;  // with its dashes
     std::filesystem::path path;
     bool written = false;
-    bool inDirectory = false;  // of the list below, which may not be made yet
+    bool inDirectory = false;  // in one of `directories_`, which may not exist yet
     std::string replacedBy = {};
   };
 

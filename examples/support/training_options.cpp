@@ -19,10 +19,9 @@ void WorkerOptions::describe(CommandLine& line, bool modes) {
            modes ? "iterations of each worker between averages; of averaging only"
                  : "iterations of each worker between averages",
            atLeast(1));
-  line.add(
-      "strategy", strategy, "NAME",
-      "how workers learn from each other, by name, instead of the options above: averaging, outer, diloco, "
-      "easgd, ...; help: a table of all with their options, defaults and sources");
+  line.add("strategy", strategy, "NAME",
+           "the averaging rule, by name, instead of the options above: averaging, outer, diloco, "
+           "easgd, ...; help: a table of all with their options, defaults and sources");
   line.add("strategy-options", strategyOptions, "LIST",
            "of the strategy, as in rate=0.7,momentum=0.9,every=100");
   line.topic("strategy", [this] { return muster::describeStrategies(workers); });
@@ -41,7 +40,7 @@ void WorkerOptions::take(const CommandLine& line) {
     line.refuse({"mode", "averaging-frequency"},
                 "cannot be combined with --strategy, which says when and how workers are merged: every=N in "
                 "--strategy-options");
-    // Over nodes, too, which are not connected yet.
+    // Check for the workers of all nodes, which are not connected yet.
     muster::strategyNamed(strategy, strategyOptions, workers * nodeOptions.count());
   } else {
     line.refuse({"strategy-options"}, "needs --strategy");

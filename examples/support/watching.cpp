@@ -1,5 +1,7 @@
 #include "examples/support/watching.h"
 
+#include "muster/core/base/error.h"
+#include "muster/core/base/log.h"
 #include "muster/core/listeners/progress_listener.h"
 #include "muster/core/listeners/watch_listener.h"
 
@@ -18,9 +20,9 @@ void WatchOptions::describe(CommandLine& line, bool live) {
   line.add("curves", curves, "FILE",
            "write the curves there while they grow, as runs/averaging/seed-1.curves.jsonl: muster page runs "
            "shows all runs of a directory");
-  line.add(
-      "group", group, "NAME",
-      "of the file of curves: the page draws runs of one group as their mean; without it each run is one");
+  line.add("group", group, "NAME",
+           "of the run in --curves: the page draws the mean of the runs of a group; without it each run is a "
+           "group");
 }
 
 void WatchOptions::check(const CommandLine& line) {
@@ -71,6 +73,21 @@ void Watching::options(const std::vector<muster::HyperParameter>& options,
 
 void Watching::result(std::string_view name, double value) const {
   for (const auto& watcher : watchers_) watcher->result(name, value);
+}
+
+void Watching::during(const std::function<void()>& train) const {
+  try {
+    train();
+  } catch (...) {
+    const auto failure = std::current_exception();
+    for (const auto& watcher : watchers_) try {
+        watcher->failed(failure);
+      } catch (...) {
+        muster::logWarning("what ended the training early cannot be shown: {}",
+                           muster::describe(std::current_exception()));
+      }
+    std::rethrow_exception(failure);
+  }
 }
 
 std::string Watching::still(const std::string& document) const {

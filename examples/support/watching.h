@@ -1,6 +1,8 @@
 #pragma once
 
+#include <exception>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,37 +16,39 @@
 
 namespace example {
 
-/// What a program shows of its training while it runs.
+/// Options for monitoring a training while it runs.
 struct WatchOptions {
-  std::filesystem::path tensorBoard = {};  ///< empty: not
+  std::filesystem::path tensorBoard = {};  ///< empty: not used
   bool page = false;
-  bool terminal = false;              ///< rows of the workers and a curve, below the progress bar
-  int pagePort = 0;                   ///< 0: any that is free
+  bool terminal = false;              ///< rows for the workers and a curve below the progress bar
+  int pagePort = 0;                   ///< 0: any free port
   std::filesystem::path curves = {};  ///< a file for `muster page`; empty: none
-  std::string group = {};             ///< of that file
-  bool still = false;                 ///< whether `Watching::still` will be asked for
+  std::string group = {};             ///< group in that file
+  bool still = false;                 ///< whether `Watching::still` will be called
 
-  /// Adds the options that go here, as a group of their own; those of one training alone if `live`.
+  /// Adds these options as a separate group; options for a single training only if `live`.
   void describe(CommandLine& line, bool live = true);
   void addTo(Paths& paths) const;
-  /// When they have been read. @throws muster::InvalidArgument for a port without a page, or what --quiet
-  /// hides.
+  /// Checks the options after they were read. @throws muster::InvalidArgument for a port without a page, or
+  /// output that --quiet hides.
   static void check(const CommandLine& line);
-  /// Adds what shows the progress in the terminal. @param lastEpoch  as of muster::ProgressOptions.
+  /// Adds the listeners for progress in the terminal. @param lastEpoch  as in muster::ProgressOptions.
   void addProgress(muster::Listeners& all, std::optional<std::int64_t> lastEpoch = {}) const;
 };
 
-/// Something that shows a training.
+/// A tool that shows a training: TensorBoard or the page.
 class Watcher {
  public:
   virtual ~Watcher() = default;
   virtual muster::Listeners listeners() = 0;
   virtual void text(std::string_view name, std::string_view text) = 0;
-  /// @param results  names that `result` is called with later.
+  /// @param results  names for later calls of `result`.
   virtual void options(const std::vector<muster::HyperParameter>& options,
                        const std::vector<std::string>& results, std::string_view group) = 0;
   virtual void result(std::string_view name, double value) = 0;
-  /// As one HTML file; "" if it is none.
+  /// Called if the training ended early.
+  virtual void failed(const std::exception_ptr& failure) = 0;
+  /// The training as one HTML file; "" if not a page.
   virtual std::string still(const std::string& document) = 0;
 };
 
@@ -52,27 +56,30 @@ class Watcher {
 std::unique_ptr<Watcher> tensorBoardWatcher(const std::filesystem::path& directory,
                                             std::shared_ptr<const muster::EvaluationListener> tests = {});
 
-/// Of `options.page`, `curves` and `still`. Prints the address. Null if it is for `still` alone and this
-/// build has no page.
+/// The watcher for `options.page`, `curves` and `still`. Prints the address. Null if only `still` is set and
+/// this build has no page.
 std::unique_ptr<Watcher> pageWatcher(const WatchOptions& options,
                                      std::shared_ptr<const muster::EvaluationListener> tests = {});
 
-/// All that the options ask for.
+/// All watchers that the options request.
 class Watching {
  public:
-  /// @param tests  whose results are shown; may be null. It comes earlier in the list of listeners.
+  /// @param tests  the listener whose results are shown; may be null. It must come earlier in the list of
+  ///         listeners.
   /// @throws as the functions above.
   explicit Watching(const WatchOptions& options,
                     std::shared_ptr<const muster::EvaluationListener> tests = {});
 
   void addTo(muster::Listeners& all) const;
-  /// The plan in words, and the network as a table.
+  /// Shows the plan as a sentence and the network as a table.
   void describe(std::string_view plan, std::string_view network) const;
   void options(const std::vector<muster::HyperParameter>& options, const std::vector<std::string>& results,
                std::string_view group = {}) const;
   void result(std::string_view name, double value) const;
+  /// Calls `train`; shows an exception, then rethrows it.
+  void during(const std::function<void()>& train) const;
   /// The page so far as one HTML file; "" if this build has no page.
-  /// @param document  JSON of what is beside the curves, as muster::stillPage has it.
+  /// @param document  the `document` of muster::stillPage.
   std::string still(const std::string& document) const;
 
  private:

@@ -29,6 +29,7 @@ class PageWatcher final : public Watcher {
   void result(std::string_view name, double value) override {
     listener_->text("result", fmt::format("{}: {}", name, value));
   }
+  void failed(const std::exception_ptr& failure) override { listener_->failed(failure); }
   std::string still(const std::string& document) override { return listener_->still(document); }
 
  private:

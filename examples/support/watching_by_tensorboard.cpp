@@ -1,4 +1,5 @@
 #include "examples/support/watching.h"
+#include "muster/core/base/error.h"
 #include "muster/core/listeners/watch/tensorboard/tensorboard_listener.h"
 
 namespace example {
@@ -13,7 +14,7 @@ class TensorBoardWatcher final : public Watcher {
 
   muster::Listeners listeners() override { return {listener_, listener_->workers()}; }
   void text(std::string_view name, std::string_view text) override {
-    // Four spaces: Markdown keeps the lines as they are.
+    // With four spaces, Markdown keeps the lines unchanged.
     std::string block = "    ";
     for (const char c : text) block += c == '\n' ? std::string("\n    ") : std::string(1, c);
     listener_->text(name, block);
@@ -23,6 +24,9 @@ class TensorBoardWatcher final : public Watcher {
     listener_->hyperParameters(options, results, group);
   }
   void result(std::string_view name, double value) override { listener_->result(name, value); }
+  void failed(const std::exception_ptr& failure) override {
+    listener_->text("ended early", muster::describe(failure));
+  }
   std::string still(const std::string&) override { return {}; }
 
  private:

@@ -54,7 +54,7 @@ Membership::~Membership() {
     if (!store_.names(kMember).empty()) return;
     for (const auto& prefix : {kLease, kList, kMeeting})
       for (const auto& name : store_.names(prefix)) store_.erase(name);
-  } catch (const std::exception&) {  // it is gone for this process: the others see it silent
+  } catch (const std::exception&) {  // the store is not available: the others detect this process's silence
   }
 }
 
@@ -70,7 +70,7 @@ void Membership::lost(const std::string& process) {
   card_.lost.insert(process);
 }
 
-/// Several times in the time after which others take this process for gone.
+/// Rewrites the card several times in the interval after which others consider this process dead.
 void Membership::beat(const std::stop_token& stop) {
   const auto rest = std::max<std::chrono::milliseconds>(options_.silence / 10, 5ms);
   while (!stop.stop_requested()) {
@@ -78,7 +78,7 @@ void Membership::beat(const std::stop_token& stop) {
     try {
       writeCard();
       lookForKnocks();
-    } catch (const NodeFailure&) {  // `next` says it
+    } catch (const NodeFailure&) {  // `next` reports it
     }
     changed_.wait_for(lock, stop, rest, [] { return false; });
   }
@@ -125,7 +125,7 @@ bool Membership::isAlive(const std::string& process) {
                                  Clock::now() - found->second.changed < options_.silence / 2);
 }
 
-/// Whether it has not been looked at for long enough.
+/// Whether the process was not watched for long enough to tell if it is alive.
 bool Membership::isOpen(const std::string& process) {
   const auto found = seen_.find(process);
   return found != seen_.end() && !found->second.lives &&
@@ -159,7 +159,7 @@ void Membership::requireCommon(const List& list) const {
             "nodes: those that train have \"{}\", and this process has \"{}\"", other, mine);
 }
 
-/// A newcomer leaves it to those that train.
+/// Takes a lease. A newcomer leaves it to processes that train.
 bool Membership::openLease(std::int64_t number) {
   const auto trains = [this](const auto& one) {
     return one.second.card.from > 0 && one.second.card.common == hash_ &&
@@ -170,7 +170,7 @@ bool Membership::openLease(std::int64_t number) {
 }
 
 std::optional<Generation> Membership::next(const std::function<bool()>& stopped) {
-  place_ = generation_.number > 0 ? generation_.node : 1;  // if the store is lost
+  place_ = generation_.number > 0 ? generation_.node : 1;  // reported if the store is lost
   const auto end = Clock::now() + options_.patience;
   const auto rest = std::clamp<std::chrono::milliseconds>(options_.silence / 50, 1ms, 50ms);
   Lock lock(mutex_);
@@ -200,13 +200,13 @@ std::optional<Generation> Membership::next(const std::function<bool()>& stopped)
     } else if (std::ranges::any_of(list->members, [this](const auto& one) { return isAlive(one); })) {
       requireCommon(*list);
     } else if (std::ranges::none_of(list->members, [this](const auto& one) { return isOpen(one); })) {
-      openLease(latest + 1);  // all have died
+      openLease(latest + 1);  // all processes on the list have died
     }
     if (Clock::now() > end) {
       bool more = false;
       const auto left = whoIsReady(more);
       place_ = static_cast<int>(std::ranges::find(left, process_) - left.begin());
-      throw NodeFailure(fmt::format("of at least {} nodes {} {} come to {} in {} s", options_.minNodes,
+      throw NodeFailure(fmt::format("of at least {} nodes {} {} joined {} in {} s", options_.minNodes,
                                     count(), count() == 1 ? "has" : "have", store_.describe(),
                                     seconds(options_.patience)));
     }

@@ -1,16 +1,22 @@
 #include "muster/parallel/evaluation/evaluation_run.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "muster/core/base/error.h"
+#include "muster/core/device/memory_room.h"
 #include "muster/parallel/evaluation/node_counts.h"
 #include "muster/parallel/evaluation/state_loan.h"
 #include "muster/parallel/runtime/watched_iterator.h"
+#include "muster/parallel/training/memory_need.h"
 
 namespace muster {
 
 EvaluationRun::EvaluationRun(Model& model, std::span<ReplicaThread* const> threads, std::int64_t batchesAhead,
-                             NodeLink* link, Exchange* exchange)
+                             NodeLink* link, Exchange* exchange, std::string root)
     : link_(link),
       exchange_(exchange),
+      root_(std::move(root)),
       threads_(threads),
       batches_(threads.size() + static_cast<std::size_t>(batchesAhead)),
       counts_(threads.size()),
@@ -39,7 +45,7 @@ void EvaluationRun::fail(std::int64_t sequence, int replica, std::exception_ptr 
   try {
     const auto text = fmt::format("evaluate: {}: {}", where(), describe(cause));
     failure = std::make_exception_ptr(TrainingError(text, replica, cause));
-  } catch (...) {  // no memory for the sentence: report the cause alone
+  } catch (...) {  // no memory for the text: report the cause alone
   }
   const Lock lock(mutex_);
   if (sequence >= failedAt_) return;
@@ -50,6 +56,17 @@ void EvaluationRun::fail(std::int64_t sequence, int replica, std::exception_ptr 
 void EvaluationRun::failInBatch(std::int64_t sequence, int replica) noexcept {
   fail(sequence, replica, std::current_exception(),
        [&] { return fmt::format("{} failed in batch {}", threads_[replica]->name(), sequence + 1); });
+}
+
+void EvaluationRun::requireRoomForBatches(const Batch& first, std::int64_t batches) noexcept {
+  try {
+    const auto more = std::min(batches, static_cast<std::int64_t>(batches_.size())) - 1;
+    requireMemoryRoom(static_cast<double>(bytesOf(first)) * static_cast<double>(more),
+                      "the batches of an evaluation take", "smaller batches and fewer workers need less",
+                      root_);
+  } catch (...) {
+    fail(first.stamp.sequence, -1, std::current_exception(), [] { return "out of memory"; });
+  }
 }
 
 void EvaluationRun::deal(DataSetIterator& iterator, Activity& caller) {
@@ -70,6 +87,10 @@ void EvaluationRun::deal(DataSetIterator& iterator, Activity& caller) {
       Batch& batch = **free_.pop();
       if (!data.next(batch)) break;
       batch.stamp = stamp;
+      if (stamp.sequence == node) {
+        const auto all = iterator.batchesPerEpoch();
+        requireRoomForBatches(batch, all ? (*all + nodes - 1 - node) / nodes : kNever);
+      }
       stamp.firstExample += batch.examples();
       queues_[static_cast<std::size_t>(stamp.sequence / nodes) % queues_.size()]->push(&batch);
       ++stamp.sequence;
@@ -83,16 +104,16 @@ void EvaluationRun::deal(DataSetIterator& iterator, Activity& caller) {
 
 void EvaluationRun::work(int replica) noexcept {
   try {
-    const StateLoan loan(threads_[replica]->replica(), state_);
+    const StateLoan loan(threads_[replica]->replica(), state_, root_);
     countBatches(replica);
   } catch (...) {
     fail(kBeforeAnyBatch, replica, std::current_exception(),
          [&] { return fmt::format("{} could not take the model's state", threads_[replica]->name()); });
-    countBatches(replica);  // counts none any more, but gives the batches back
+    countBatches(replica);  // counts nothing now, but gives the batches back
   }
   const Lock lock(mutex_);
   --working_;
-  ended_.notify_all();  // under the lock: the thread that waits may destroy this object at once
+  ended_.notify_all();  // under the lock: the waiting thread may destroy this object at once
 }
 
 void EvaluationRun::countBatches(int replica) {
@@ -103,7 +124,8 @@ void EvaluationRun::countBatches(int replica) {
     if (!next) return;
     Batch& batch = **next;
     const std::int64_t sequence = batch.stamp.sequence;
-    // Batches before one that failed are still evaluated: if one of them fails, too, it is the one to name.
+    // Batches before a failed one are still evaluated: if another fails, too, the earlier failure is
+    // reported.
     if (sequence < failedAt_) try {
         thread.activity().set(Activity::Kind::Computing, sequence);
         evaluateBatch(thread.replica(), batch, counts_[replica]);
@@ -131,7 +153,7 @@ Evaluation EvaluationRun::result() {
         all->merge(*counts_[r]);
       else
         all = counts_[r];
-    } catch (...) {  // its replica predicts other classes, from its first batch on
+    } catch (...) {  // this replica has predicted other classes since its first batch
       failInBatch(link_ ? std::int64_t{r} * link_->nodes() + link_->node() : r, r);
     }
   const Lock lock(mutex_);

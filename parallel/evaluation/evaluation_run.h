@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "muster/core/base/mutex.h"
@@ -24,44 +25,48 @@ namespace muster {
 /// and hands batch b to replica b mod W; each replica's thread counts what its replica predicts.
 ///
 /// No thread waits for ever: the queues are always closed at the end of the data, and until then every thread
-/// gives its batches back, whatever has failed.
+/// gives its batches back, even after a failure.
 class EvaluationRun {
  public:
   /// @param model  the replicas take its state. It must not change meanwhile.
   /// @param batchesAhead  batches that are read ahead, over all replicas.
-  /// @param link, exchange  to other nodes that evaluate the same: batch b is then of node b mod N. Null
-  /// link: there are none.
+  /// @param link, exchange  to the other nodes of the same evaluation: batch b then belongs to node b mod N.
+  ///                        Null link: no other nodes.
+  /// @param root  see requireMemoryRoom.
   EvaluationRun(Model& model, std::span<ReplicaThread* const> threads, std::int64_t batchesAhead,
-                NodeLink* link, Exchange* exchange);
+                NodeLink* link, Exchange* exchange, std::string root);
 
   /// Evaluates while the threads run no other task.
   /// @param caller  shows what the calling thread does.
-  /// @throws TrainingError for the failure: of several that of the earliest batch, the same in every run;
-  ///         InvalidArgument if there were no batches.
+  /// @throws TrainingError for the failure of the earliest batch, the same in every run; InvalidArgument if
+  ///         there were no batches.
   Evaluation evaluate(DataSetIterator& data, Activity& caller);
 
-  // For an evaluation inside another task of these threads: each thread calls `work`, the calling thread
-  // `deal` and, when all have returned from `work`, `result`.
+  // For an evaluation inside another task of these threads: each thread calls `work`. The calling thread
+  // calls `deal` and, when all threads have returned from `work`, `result`.
 
-  /// Reads the data set from its start. A failure of the iterator is the run's.
+  /// Reads the data set from its start. A failure of the iterator becomes the run's failure.
   void deal(DataSetIterator& data, Activity& caller);
   /// Gives the replica the model's state, counts until the queue is closed, and gives the replica its own
-  /// state back. A failure is the run's.
+  /// state back. A failure becomes the run's failure.
   void work(int replica) noexcept;
-  /// Waits until every thread has done its work.
+  /// Waits until every thread has returned from `work`.
   void awaitWork();
-  /// The counts of all. @throws as `evaluate`.
+  /// The counts of all replicas. @throws what `evaluate` throws.
   Evaluation result();
 
  private:
+  /// Fails the run if memory has no room for the batches after the first.
+  /// @param batches  the most that this node will read. @param first  the others will be as large.
+  void requireRoomForBatches(const Batch& first, std::int64_t batches) noexcept;
   void countBatches(int replica);
-  /// No other batch comes: the threads end their work.
+  /// Call it after the last batch, so that the threads end their work.
   void closeQueues();
   /// Keeps the failure of the earliest batch.
   /// @param sequence  of the batch that failed.
   template <typename Where>
   void fail(std::int64_t sequence, int replica, std::exception_ptr cause, Where where) noexcept;
-  /// The exception in progress.
+  /// Calls `fail` with the exception in progress.
   void failInBatch(std::int64_t sequence, int replica) noexcept;
 
   static constexpr std::int64_t kBeforeAnyBatch = -1;
@@ -69,11 +74,12 @@ class EvaluationRun {
 
   NodeLink* const link_;
   Exchange* const exchange_;
+  const std::string root_;
 
   const std::span<ReplicaThread* const> threads_;
   std::vector<Tensor> state_;                      // the model's blocks
   std::vector<Batch> batches_;                     // circulate between free_ and queues_
-  std::vector<std::optional<Evaluation>> counts_;  // [replica] its thread only, until all have ended
+  std::vector<std::optional<Evaluation>> counts_;  // [replica] used by its thread only, until all have ended
   BoundedQueue<Batch*> free_;
   std::vector<std::unique_ptr<BoundedQueue<Batch*>>> queues_;  // [replica]
   std::atomic<std::int64_t> failedAt_{kNever};                 // the earliest batch that failed

@@ -1,20 +1,34 @@
 #pragma once
 
+#include <string_view>
+
+#include "muster/parallel/exchange/strategy_block.h"
+
 namespace muster {
 
-/// While it lives, a Verbs::mean of the same thread may go on after it has returned. A strategy makes one in
-/// `launch` around the mean of a fragment that lands in a later round: over nodes the workers then train
-/// while it is sent and formed. The mean is to be used in `land` and not before, and what goes wrong is
-/// thrown at the end of that round. The tensors may change once Verbs::mean has returned.
+namespace detail {
+inline constexpr std::string_view kCoded = "coded replicas";
+
+/// Whether this is the block of a rule with a codec. Over nodes such a rule sends encoded values
+/// (Verbs::tellNodes), also in flight, instead of forming means.
+inline bool isCoded(const StrategyBlock& block) {
+  return block.name == kCoded && block.place == StrategyBlock::Place::Node;
+}
+}  // namespace detail
+
+/// While an object lives, Verbs::mean on the same thread may return before the mean is formed. A strategy
+/// makes one in `launch` around the mean of a fragment that lands in a later round: over nodes the workers
+/// then train while the mean is sent and formed. Use the mean in `land`, not earlier; a failure is thrown at
+/// the end of that round. The tensors may change once Verbs::mean has returned.
 class MeansInFlight {
  public:
-  /// @param later  whether there is a later round; else it does nothing.
+  /// @param later  whether the fragment lands in a later round; if false, the object does nothing.
   explicit MeansInFlight(bool later) : before_(here()) { here() = later; }
   ~MeansInFlight() { here() = before_; }
   MeansInFlight(const MeansInFlight&) = delete;
   MeansInFlight& operator=(const MeansInFlight&) = delete;
 
-  /// Whether one lives on this thread.
+  /// Whether an active object lives on this thread.
   static bool may() { return here(); }
 
  private:

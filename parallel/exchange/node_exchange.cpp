@@ -25,7 +25,7 @@ void copyTo(const Tensor& to, const Tensor& from) {
 
 }  // namespace
 
-/// What a local participant works with.
+/// What a local participant uses.
 struct NodeExchange::Part {
   Part(NodeLink& link, int local, int number, bool moments)
       : channel(kFirstChannel + number),
@@ -40,12 +40,12 @@ struct NodeExchange::Part {
   const int channel;
   NodeReduction reduction;
   std::unique_ptr<NodeFlight> flight;  // null if nothing ever flies
-  bool landing = false;                // in this round, of what an earlier one has launched
-  std::int64_t told = 0;               // likewise: so many launches of what is told; 0: none
-  // Of means and variances:
+  bool landing = false;                // whether this round must land what an earlier round launched
+  std::int64_t told = 0;               // likewise: the number of launches of `tellNodes`; 0: none
+  // For means and variances:
   NodeCall all;
   Tensor mirrors;                // [worker][2][kMomentsPiece]
-  std::vector<Tensor> replicas;  // [worker] in there
+  std::vector<Tensor> replicas;  // [worker] views of mirrors
 };
 
 NodeExchange::NodeExchange(const std::vector<std::vector<StateBlock*>>& states, UpdaterState updaterState,
@@ -79,7 +79,7 @@ NodeExchange::NodeExchange(const std::vector<std::vector<StateBlock*>>& states, 
 
 NodeExchange::~NodeExchange() {
   flight_.reset();
-  for (const auto& mine : parts_) mine->flight.reset();  // before what it writes to
+  for (const auto& mine : parts_) mine->flight.reset();  // before the tensors that flights write
 }
 
 NodeExchange::Part& NodeExchange::partAt(int participant) {
@@ -111,18 +111,26 @@ void NodeExchange::restart() {
   prepareFlights();
 }
 
+/// A rule with a codec calls `tellNodes`; other rules form means.
 void NodeExchange::prepareFlights() {
   const bool any = std::ranges::any_of(strategyBlocks(), [](const StrategyState& state) {
     return state.declared.place == StrategyBlock::Place::MergedCopy && state.declared.inFlight &&
            state.declared.saved;
   });
-  if (!any) return;
-  flight_ = std::make_unique<Flight>();
+  const bool coded = std::ranges::any_of(strategyBlocks(), detail::isCoded, &StrategyState::declared);
+  if (any && coded) flight_ = std::make_unique<Flight>();
+  if (!any || coded) return;
   sent_ = block(BlockKind::Parameters).replicas;
   for (const std::size_t w : here_) sent_[w] = Tensor::empty(sent_[w].shape(), sent_[w].dtype());
   for (int l = 0; l < local_; ++l)
     parts_[static_cast<std::size_t>(l)]->flight =
         std::make_unique<NodeFlight>(link_, local_, kFirstChannel + local_ + l);
+}
+
+bool NodeExchange::nodesHaveBlocks() const {
+  return std::ranges::any_of(strategyBlocks(), [](const StrategyState& state) {
+    return state.declared.place == StrategyBlock::Place::Node;
+  });
 }
 
 void NodeExchange::begin(int participant) {
@@ -132,11 +140,11 @@ void NodeExchange::begin(int participant) {
   }
   Part& mine = partAt(participant);
   mine.landing = mine.flight && mine.flight->launched();
-  mine.told = flight_ ? flight_->launches() : 0;  // in this round none is launched before all are here
+  mine.told = flight_ ? flight_->launches() : 0;  // this round launches once all have begun
 }
 
 bool NodeExchange::revert() {
-  wait();  // for what reads them
+  wait();  // work in flight may read these blocks
   for (const Backup& backup : backups_) copyTo(backup.live, backup.saved);
   return true;
 }
@@ -173,7 +181,7 @@ void NodeExchange::mean(int participant, std::span<const Tensor> tensors, std::s
   reduction(participant).run({tensors, weights, keep, into.front(), {}}, own, context);
 }
 
-/// @return false if it cannot fly.
+/// @return false if the mean cannot fly.
 bool NodeExchange::launch(int participant, std::span<const Tensor> tensors, std::span<const double> weights,
                           Slice own, const Tensor& into) {
   const auto fits = [&](std::size_t w) {
@@ -259,7 +267,7 @@ void NodeExchange::eachReplica(int participant, std::int64_t elements, Context& 
   const int local = localOf(participant);
   sums_.sum(local, {});  // the others have finished their slices
   use({context, std::span(here_).subspan(static_cast<std::size_t>(local), 1), {0, elements}});
-  sums_.sum(local, {});  // and see this replica's result
+  sums_.sum(local, {});  // and now see this replica's result
 }
 
 }  // namespace muster

@@ -14,17 +14,17 @@
 
 namespace muster {
 
-/// Replicas on the CPUs of several nodes. Participants are those of all nodes: worker l of node n is
-/// participant l * N + n, and the replicas of other nodes are tensors without memory.
+/// An exchange for replicas on the CPUs of several nodes. Participants are the workers of all nodes: worker l
+/// of node n is participant l * N + n, and the replicas of other nodes are tensors without memory.
 ///
 /// Each local participant merges its own slice of a block with the participants of the other nodes that have
 /// the same slice (NodeReduction), so participants need not wait for each other. The bits are those of a
 /// HostExchange of all workers with as many groups as there are nodes, and depend neither on the transport
-/// nor on timing. Means and variances travel from every replica, as they are few.
+/// nor on timing. Means and variances are few, so every replica's are sent.
 ///
 /// Means that land in a later round (MeansInFlight) are formed from copies while the workers train, if the
 /// strategy has declared a merged copy that is in flight and saved. The first verb of the next round that
-/// merges waits for them. So are what rules with a codec send (`tellNodes`).
+/// merges waits for these means. The same holds for what rules with a codec send (`tellNodes`).
 class NodeExchange final : public Exchange {
  public:
   /// @param states  [local worker] the blocks of each replica that are reduced or merged.
@@ -51,7 +51,7 @@ class NodeExchange final : public Exchange {
              Spread* spread) override;
   void mean(int participant, std::span<const Tensor> tensors, std::span<const double> weights, double keep,
             Slice slice, std::span<const Tensor> into, Context& context) override;
-  /// @throws InvalidArgument, as `sum`: strategies that need them are not for nodes yet.
+  /// @throws InvalidArgument, like `sum`: strategies that need them do not support nodes yet.
   void mix(int participant, const SharedBlock& block, const Mixing& mixing, Context& context) override;
   void eachShare(int participant, std::int64_t elements, Slice slice, Context& context,
                  ShareUse use) override;
@@ -62,8 +62,8 @@ class NodeExchange final : public Exchange {
 
  private:
   struct Part;
-  // Channels after those of the link: beside the merges, and for them one a local participant, one for its
-  // means in flight, and two more.
+  // Channels after those of the link: two for `gather`; then for each local participant one for its merges
+  // and one for its means in flight; and two for NodeMessages.
   enum { kGatherChannel = 1, kAskChannel, kFirstChannel };
 
   int localOf(int participant) const { return participant / link_.nodes(); }
@@ -75,7 +75,9 @@ class NodeExchange final : public Exchange {
   Part& partAt(int participant);
   NodeReduction& reduction(int participant);
   void prepareFlights();
-  /// What was launched in an earlier round is there.
+  /// Whether the strategy has blocks that differ between nodes, such as its codec's residuals.
+  bool nodesHaveBlocks() const;
+  /// Waits for what was launched in an earlier round.
   void land(int participant);
   bool launch(int participant, std::span<const Tensor> tensors, std::span<const double> weights, Slice own,
               const Tensor& into);
@@ -86,13 +88,14 @@ class NodeExchange final : public Exchange {
     Tensor live, saved;
   };
 
-  /// Tells all nodes which block this one asks for (its number from 1; 0: none), and hears from them.
+  /// Tells all nodes which block this node asks for (number from 1; 0: none), and receives what they ask for.
   /// @return whether any node asks.
   bool ask(std::uint8_t block);
-  /// Sends this node's part of the blocks to the nodes that ask for them. @param into  what it has asked for.
+  /// Sends this node's part of the blocks to the nodes that ask for them. @param into  receives the block
+  /// that this node has asked for.
   void answer(const Tensor& into);
 
-  /// What is sent and taken by `tellNodes`.
+  /// The arguments of a `tellNodes` call.
   struct Told {
     std::span<std::byte> all;
     std::vector<double> weights;
@@ -105,16 +108,16 @@ class NodeExchange final : public Exchange {
   std::vector<SharedBlock> blocks_;
   std::vector<std::size_t> here_;             // this node's workers
   std::vector<std::unique_ptr<Part>> parts_;  // [local participant]
-  std::vector<Tensor> sent_;                  // [worker] what is in flight; empty if nothing ever is
-  std::vector<Backup> backups_;               // of what one merge overwrites on this node
+  std::vector<Tensor> sent_;                  // [worker] for means in flight; empty if there are never any
+  std::vector<Backup> backups_;               // of the values that one merge overwrites on this node
   PeerSums sums_;
   NodeMessages messages_, messagesInFlight_;
   NodeCall gathering_, asking_;
   std::vector<std::uint8_t> asked_;  // [node]
-  std::deque<Told> told_;            // those of an index below toldCount_ may be under way
+  std::deque<Told> told_;            // those of an index below toldCount_ may be in progress
   std::size_t toldCount_ = 0;
-  Told now_;                        // told at once
-  std::unique_ptr<Flight> flight_;  // of what is told; null if nothing ever flies
+  Told now_;                        // for a call that does not fly
+  std::unique_ptr<Flight> flight_;  // runs calls that fly; null if there are never any
 };
 
 }  // namespace muster

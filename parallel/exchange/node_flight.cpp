@@ -1,5 +1,6 @@
 #include "muster/parallel/exchange/node_flight.h"
 
+#include <optional>
 #include <utility>
 
 #include "muster/core/base/start_thread.h"
@@ -46,17 +47,18 @@ void Flight::wait() noexcept {
 }
 
 void Flight::run() {
-  Context context;
+  std::optional<Context> context;
   Lock lock(mutex_);
   for (;;) {
     while (done_ == count_ && !ending_) changed_.wait(lock.native());
     if (done_ == count_) return;
-    const Work& next = work_[static_cast<std::size_t>(done_ - first_)];  // stays where it is
+    const Work& next = work_[static_cast<std::size_t>(done_ - first_)];  // launch() does not move it
     const bool failed = failure_ != nullptr;
     lock.unlock();
     std::exception_ptr failure;
     if (!failed) try {
-        next(context);
+        if (!context) context.emplace();
+        next(*context);
       } catch (...) {
         failure = std::current_exception();
       }

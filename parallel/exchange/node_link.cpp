@@ -13,15 +13,15 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr int kGather =
-    1;  // a channel; 0 is for what peers tell each other, those from 2 on are the exchange's
-constexpr int kSpins = 200;  // looks before the thread sleeps between looks
+    1;  // a channel; 0 is for messages between links, channels from 2 on belong to the exchange
+constexpr int kSpins = 200;  // polls before the thread sleeps between polls
 
 }  // namespace
 
 NodeLink::NodeLink(const std::function<std::unique_ptr<NodeTransport>()>& make,
                    std::chrono::milliseconds silence)
     : silence_(silence) {
-  require(silence >= 100ms, "nodes: the time of silence must be at least 100 ms, got {}", silence.count());
+  require(silence >= 100ms, "nodes: silence must be at least 100 ms, got {}", silence.count());
   calls_.reserve(256);
   taken_.reserve(256);
   thread_ = std::thread([this, make] { run(make); });
@@ -60,7 +60,7 @@ void NodeLink::begin(NodeCall& call) {
 
 void NodeLink::wait(NodeCall& call) {
   Lock lock(mutex_);
-  // After a failure, too: until the thread has stopped, it may write to the messages.
+  // Wait after a failure, too: until the thread has stopped, it may write to the messages.
   while (call.open_ > 0 && !stopped_) changed_.wait(lock.native());
   if (call.open_ > 0) throw NodeFailure(problem_);
 }
@@ -93,7 +93,7 @@ bool NodeLink::failed() const {
 
 void NodeLink::requireWhole() const {
   const Lock lock(mutex_);
-  if (!problem_.empty()) throw NodeFailure(problem_);  // also while the others are still being told
+  if (!problem_.empty()) throw NodeFailure(problem_);  // also while the other nodes are still being told
   if (failing_) throw NodeFailure("this node has failed before, and the others have been told");
 }
 
@@ -118,6 +118,7 @@ void NodeLink::run(const std::function<std::unique_ptr<NodeTransport>()>& make) 
     break_(node_, fmt::format("the network of {} has failed: {}", nameOf(node_), error.what()));
   }
   if (failing_) sayFailed();
+  transport_->tell({});  // its threads end while the mutex is held
   const Lock lock(mutex_);
   if (problem_.empty()) problem_ = "this node has ended its part in the training";
   stopped_ = true;
@@ -144,16 +145,23 @@ void NodeLink::start(const std::function<std::unique_ptr<NodeTransport>()>& make
 }
 
 void NodeLink::serve() {
-  // Under an eighth of the silence, so that a few signs may be late.
+  // Less than an eighth of the silence, so that a few heartbeats may be late.
   const auto rest = std::min<std::chrono::milliseconds>(silence_ / 16, 20ms);
+  const bool told = transport_->tell([this] {
+    const Lock lock(mutex_);
+    news_ = true;
+    posted_.notify_one();
+  });
   int idle = 0;
   for (;;) {
     idle = serveOnce() ? 0 : idle + 1;
     if (failing_) return;
     Lock lock(mutex_);
-    if (open_ == 0 && calls_.empty()) {
-      if (ending_) break;
-      posted_.wait_for(lock.native(), rest);
+    const bool nothingOpen = open_ == 0 && calls_.empty();
+    if (nothingOpen && ending_) break;
+    if (nothingOpen || (told && idle > 0)) {
+      if (calls_.empty() && !news_) posted_.wait_for(lock.native(), rest);
+      news_ = false;
       idle = 0;
       continue;
     }
@@ -228,7 +236,7 @@ bool NodeLink::poll() {
   return calls;
 }
 
-/// The first problem counts.
+/// Records the problem, unless there was one before.
 void NodeLink::break_(int culprit, const std::string& problem) {
   const Lock lock(mutex_);
   if (!problem_.empty()) return;

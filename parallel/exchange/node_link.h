@@ -17,13 +17,13 @@
 
 namespace muster {
 
-/// Messages that are begun together, and waited for together. Used by one thread at a time.
+/// Messages that begin together and are waited for together. Used by one thread at a time.
 class NodeCall {
  public:
-  /// @param most  messages; so many allocate nothing.
+  /// @param most  messages that fit without allocation.
   explicit NodeCall(std::size_t most) { messages_.reserve(most); }
 
-  /// Forgets the messages of the call before.
+  /// Removes the messages of the previous call.
   void clear() { messages_.clear(); }
   void send(int node, int channel, std::span<const std::byte> bytes) {
     auto* const begin = const_cast<std::byte*>(bytes.data());  // a transport only reads what it sends
@@ -42,17 +42,18 @@ class NodeCall {
   std::size_t open_ = 0;  // messages that are not done; guarded by the link's mutex
 };
 
-/// This node's connection to the others of a training: the one thread of the process that communicates. It
-/// carries out the calls of other threads, tells the other nodes that this one is alive, and notices if one
-/// of them is not. After a failure, its own or that of another node, every call fails, for good.
+/// This node's connection to the other nodes of a training: the one thread of the process that communicates.
+/// The link carries out the calls of other threads, tells the other nodes that this one is alive, and detects
+/// nodes that are not. After a failure of this or another node, every later call fails.
 ///
 /// All members are thread-safe.
 class NodeLink {
  public:
-  /// @param make  makes the transport on the link's thread, where it is used and destroyed.
-  /// @param silence  a node of which nothing is heard for so long has failed. Every node sends a sign of life
-  ///                 several times in this time, whatever its other threads do.
-  /// @throws what `make` does; NodeFailure if another node does not answer.
+  /// @param make  makes the transport on the link's thread, which also uses and destroys it.
+  /// @param silence  a node that sends nothing for this long has failed. Every node sends several heartbeats
+  /// in
+  ///                 this time, whatever its other threads do.
+  /// @throws what `make` throws; NodeFailure if another node does not answer.
   NodeLink(const std::function<std::unique_ptr<NodeTransport>()>& make, std::chrono::milliseconds silence);
   ~NodeLink();
   NodeLink(const NodeLink&) = delete;
@@ -65,31 +66,31 @@ class NodeLink {
   /// As in "MPI".
   const std::string& transport() const { return transportName_; }
 
-  /// Begins the messages of a call. Allocates nothing once it has seen as many at a time. The call and its
-  /// bytes stay where they are until `wait` has returned or thrown.
+  /// Begins the messages of a call. Allocates only for more messages at a time than before. The call and its
+  /// bytes must stay in place until `wait` has returned or thrown.
   void begin(NodeCall& call);
-  /// Waits until they are done. @throws NodeFailure naming the node that has failed.
+  /// Waits until the call's messages are done. @throws NodeFailure naming the node that has failed.
   void wait(NodeCall& call);
-  /// Gives every node what each has brought. @param all  [node] as many bytes of each as of `own`.
+  /// Sends `own` to every node and waits for theirs. @param all  [node] as many bytes each as `own`.
   void gather(std::span<const std::byte> own, std::span<std::byte> all);
 
-  /// Ends the connection: waits until all nodes have come to this point or one has failed. Once, or left to
-  /// the destructor. @return whether all is well.
+  /// Ends the connection: waits until all nodes call it or one has failed. The destructor calls it if the
+  /// program has not. @return false after a failure.
   bool end();
-  /// This node has failed: the others are told, and all calls fail from now on. Does not wait.
+  /// Tells the other nodes that this one has failed; all calls fail from now on. Does not wait.
   void fail() noexcept;
   /// @throws NodeFailure after a failure.
   void requireWhole() const;
   bool failed() const;
-  /// What this node has sent since it began, without what the transport adds.
+  /// The bytes that this node has sent since the start, without what the transport adds.
   std::int64_t bytesSent() const { return sent_; }
 
  private:
-  /// What nodes tell each other beside the calls.
+  /// A message between links, beside the messages of calls.
   struct Control {
     std::uint64_t magic = 0;
     std::int32_t kind = 0;
-    std::int32_t culprit = 0;  // of a failure: the node that failed first
+    std::int32_t culprit = 0;  // for a failure: the node that failed first
     std::array<char, 112> host{};
 
     std::span<std::byte> bytes() { return std::as_writable_bytes(std::span(this, 1)); }
@@ -101,12 +102,12 @@ class NodeLink {
     std::chrono::steady_clock::time_point heard;
   };
   struct Slot {
-    NodeCall* call = nullptr;  // null: free, or a message of the link's own
+    NodeCall* call = nullptr;  // null: the slot is free, or holds a message of the link itself
     NodeMessage message;
   };
   using Clock = std::chrono::steady_clock;
 
-  // The link's thread.
+  // Called on the link's thread.
   void run(const std::function<std::unique_ptr<NodeTransport>()>& make);
   void start(const std::function<std::unique_ptr<NodeTransport>()>& make);
   void serve();
@@ -125,34 +126,35 @@ class NodeLink {
   void sayGoodbye();
 
   const std::chrono::milliseconds silence_;
-  int node_ = 0, nodes_ = 1;        // written before the constructor returns, as the two below
+  int node_ = 0, nodes_ = 1;        // these four: written before the constructor returns
   std::vector<std::string> names_;  // [node]
   std::string transportName_;
 
   mutable Mutex mutex_;
   std::condition_variable posted_, changed_;
-  std::vector<NodeCall*> calls_ MUSTER_GUARDED_BY(mutex_);  // posted
+  std::vector<NodeCall*> calls_ MUSTER_GUARDED_BY(mutex_);  // begun, not yet taken by the thread
+  bool news_ MUSTER_GUARDED_BY(mutex_) = false;             // the transport has news, not polled yet
   bool started_ MUSTER_GUARDED_BY(mutex_) = false, ending_ MUSTER_GUARDED_BY(mutex_) = false;
   bool stopped_ MUSTER_GUARDED_BY(mutex_) = false;
   std::exception_ptr notStarted_ MUSTER_GUARDED_BY(mutex_);
-  std::string problem_ MUSTER_GUARDED_BY(mutex_);  // why it has failed
+  std::string problem_ MUSTER_GUARDED_BY(mutex_);  // why the link has failed
   std::atomic<bool> failing_{false};
   std::atomic<std::int64_t> sent_{0};
 
-  // The link's thread only.
+  // Used by the link's thread only.
   std::unique_ptr<NodeTransport> transport_;
   std::vector<NodeCall*> taken_;
   std::vector<Slot> slots_;       // [ticket]
   std::vector<int> free_, done_;  // tickets
   std::vector<Peer> peers_;       // [node]
-  int open_ = 0;                  // messages of calls under way
+  int open_ = 0;                  // messages of calls in progress
   int culprit_ = 0;
   Clock::time_point lastLook_, lastBeat_;
 
   Mutex gathering_;
   NodeCall gatherCall_ MUSTER_GUARDED_BY(gathering_){0};
 
-  std::thread thread_;  // last
+  std::thread thread_;  // last: uses the members above
 };
 
 }  // namespace muster

@@ -1,4 +1,4 @@
-// What nodes tell each other beside the sums: what they bring to a round, and what is encoded.
+// Messages of NodeExchange beside the sums: contributions to a round, strategy blocks, encoded values.
 #include <algorithm>
 #include <utility>
 
@@ -23,7 +23,8 @@ void NodeExchange::gather(std::span<const std::byte> own, std::span<std::byte> a
   }
   link_.begin(gathering_);
   std::ranges::copy(own, all.subspan(static_cast<std::size_t>(node()) * own.size()).begin());
-  while (ask(0)) answer({});  // a node that asks brings its own later
+  // A node that asks for blocks calls `gather` later.
+  while (nodesHaveBlocks() && ask(0)) answer({});
   link_.wait(gathering_);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -9,8 +10,8 @@
 
 namespace muster {
 
-/// Another node of the training has failed, has ended or has fallen silent, or the network has failed. Names
-/// the node.
+/// Another node of the training has failed, has ended or sends nothing, or the network has failed. The
+/// message names the node.
 class NodeFailure : public Error {
  public:
   using Error::Error;
@@ -19,7 +20,7 @@ class NodeFailure : public Error {
 /// A transport has lost this node, and can still reach the others.
 class NodeLost : public NodeFailure {
  public:
-  /// @param why  what follows the node's name and a colon.
+  /// @param why  the text after the node's name and a colon.
   NodeLost(int node, const std::string& why) : NodeFailure(why), node_(node) {}
   int node() const { return node_; }
 
@@ -27,16 +28,16 @@ class NodeLost : public NodeFailure {
   int node_;
 };
 
-/// Bytes on their way between this node and another one. They stay where they are until the message is done.
+/// Bytes in transfer between this node and another one. They must stay in place until the message is done.
 struct NodeMessage {
   enum class Way { Send, Receive };
   Way way = Way::Send;
-  int node = 0;     ///< the other one
+  int node = 0;     ///< the other node
   int channel = 0;  ///< messages of one channel between two nodes keep their order
   std::span<std::byte> bytes;
 };
 
-/// Moves bytes between the nodes of a training, and knows no sums. Used by one thread, which also makes and
+/// Moves bytes between the nodes of a training; computes nothing. Used by one thread, which also makes and
 /// destroys it. Never waits.
 class NodeTransport {
  public:
@@ -48,16 +49,20 @@ class NodeTransport {
   /// As in "MPI".
   virtual std::string describe() const = 0;
 
-  /// Begins a message; one with a node that was lost before is never done.
-  /// @param ticket  what `poll` calls it; not in use by another one.
+  /// Begins a message; a message with a lost node is never done.
+  /// @param ticket  its name in `poll`; no other open message has it.
   /// @throws NodeFailure if the network refuses.
   virtual void begin(const NodeMessage& message, int ticket) = 0;
-  /// Advances all messages, and adds the tickets of those that are done. Of a message that was sent, done
-  /// means that its bytes may change.
+  /// Advances all messages, and adds the tickets of those that are done. The bytes of a sent message may
+  /// change once it is done.
   /// @throws NodeLost once for a node with which messages are open; NodeFailure if the network fails, or a
-  ///         message has another size than was expected.
+  ///         message has an unexpected size.
   virtual void poll(std::vector<int>& done) = 0;
-  /// Before it is destroyed after a failure: messages may be open, and it waits for no other node.
+  /// From now on the transport calls `news`, on any thread, when `poll` has something to report. Empty:
+  /// never.
+  /// @return false if the transport cannot do so: then call `poll` again and again.
+  virtual bool tell([[maybe_unused]] std::function<void()> news) { return false; }
+  /// Call it before destruction after a failure: messages may be open, and the transport waits for no node.
   virtual void abandon() noexcept {}
 };
 

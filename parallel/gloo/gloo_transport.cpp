@@ -28,8 +28,7 @@
 namespace muster {
 namespace {
 
-/// Writing to a connection that the other side has closed is an error here, and no signal. For the threads
-/// that this one starts, too.
+/// Turns SIGPIPE, for writes to a closed connection, into an error on this thread and threads that it starts.
 void blockSigpipe() {
   sigset_t signals;
   sigemptyset(&signals);
@@ -37,7 +36,7 @@ void blockSigpipe() {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 }
 
-/// The network interfaces that have an address, and whether one of IPv4.
+/// The network interfaces that have an address, and whether they have an IPv4 address.
 std::map<std::string, bool> interfacesHere() {
   std::map<std::string, bool> all;
   ifaddrs* first = nullptr;
@@ -50,12 +49,12 @@ std::map<std::string, bool> interfacesHere() {
   return all;
 }
 
-/// All nodes must listen by the same one.
+/// The address family on which to listen; all nodes must use the same.
 int addressFamily(const std::string& interface) {
   return interfacesHere().at(interface) ? AF_INET : AF_INET6;
 }
 
-/// Gloo's messages begin with a line of its source.
+/// Removes the source location at the start of Gloo's messages.
 std::string_view ownWords(std::string_view why) {
   if (const auto end = why.find("] "); why.starts_with('[') && end != why.npos) why.remove_prefix(end + 2);
   return why;
@@ -77,7 +76,7 @@ class GlooTransport final : public NodeTransport {
     try {
       device_ = gloo::transport::tcp::CreateDevice(attributes);
       context_ = device_->createContext(node_, nodes_);
-      // Gloo waits five times as long for a connection.
+      // Gloo waits five times this long for a connection.
       context_->setTimeout(
           std::max<std::chrono::milliseconds>(options.silence / 5, std::chrono::milliseconds(1)));
     } catch (const std::exception& error) {
@@ -111,9 +110,14 @@ class GlooTransport final : public NodeTransport {
 
   void poll(std::vector<int>& done) override {
     if (outcomes_.take(done, [this](int node) { hear(node); }))
-      return;  // the last words of a node come first
+      return;  // a lost node's last messages come first
     for (const auto& [node, why] : outcomes_.losses())
       if (!lost_[static_cast<std::size_t>(node)]) lose(node, why);
+  }
+
+  bool tell(std::function<void()> news) override {
+    outcomes_.tell(std::move(news));
+    return true;
   }
 
  private:
@@ -122,8 +126,7 @@ class GlooTransport final : public NodeTransport {
     for (int n = 0; n < nodes_; ++n)
       if (n != node_) own[static_cast<std::size_t>(n)] = context_->createPair(n)->address().bytes();
     const auto theirs = meeting_->meet(own, options.patience);
-    // All at once: a call waits for the other side's, and one node that does not answer would hold up the
-    // rest.
+    // Connect to all at once: each call waits for the other side, and a silent node would delay the rest.
     std::vector<std::string> problems(static_cast<std::size_t>(nodes_));
     {
       std::vector<std::jthread> calls;
@@ -152,7 +155,7 @@ class GlooTransport final : public NodeTransport {
     if (!missing.empty()) throw NotConnected(std::move(missing), text);
   }
 
-  /// A node that speaks has found all others.
+  /// A node that sends messages has found all others.
   void hear(int node) {
     if (!meeting_) return;
     heard_[static_cast<std::size_t>(node)] = 1;
@@ -167,7 +170,7 @@ class GlooTransport final : public NodeTransport {
   const int node_, nodes_;
   const std::string interface_;
   std::vector<char> lost_, heard_;         // [node]
-  std::unique_ptr<MeetingPoint> meeting_;  // until all have spoken
+  std::unique_ptr<MeetingPoint> meeting_;  // until all nodes have sent something
   std::shared_ptr<gloo::transport::Device> device_;
   std::shared_ptr<gloo::transport::Context> context_;
   Outcomes outcomes_;

@@ -6,7 +6,7 @@
 namespace muster {
 namespace {
 
-/// Longer than any training waits. A node that is silent is noticed by signs of life.
+/// Longer than any training waits. NodeLink's heartbeats detect a silent node.
 constexpr std::chrono::hours kForEver{100};
 
 }  // namespace
@@ -14,16 +14,24 @@ constexpr std::chrono::hours kForEver{100};
 void Outcomes::done(int ticket, int node, bool received) {
   const Lock lock(mutex_);
   done_.push_back({ticket, node, received});
+  if (news_) news_();
 }
 
 void Outcomes::lost(int node, const std::string& why) {
   const Lock lock(mutex_);
   losses_.push_back({node, why});
+  if (news_) news_();
 }
 
 void Outcomes::failed(std::exception_ptr problem) {
   const Lock lock(mutex_);
   if (!problem_) problem_ = std::move(problem);
+  if (news_) news_();
+}
+
+void Outcomes::tell(std::function<void()> news) {
+  const Lock lock(mutex_);
+  news_ = std::move(news);
 }
 
 bool Outcomes::take(std::vector<int>& tickets, const std::function<void(int)>& hear) {
@@ -109,7 +117,7 @@ void Lane::run() {
       Lock lock(mutex_);
       while (!ending_ && parcels_.empty()) changed_.wait(lock.native());
       if (ending_) return;
-      parcel = &parcels_.front();  // others are added behind it, and only this thread removes it
+      parcel = &parcels_.front();  // others are added after it, and only this thread removes it
     }
     const bool received = parcel->message.way == NodeMessage::Way::Receive;
     try {

@@ -18,10 +18,10 @@
 
 namespace muster {
 
-/// What has become of messages. All members are thread-safe.
+/// The results of messages. All members are thread-safe.
 class Outcomes {
  public:
-  /// A node that is no longer reached, and why.
+  /// A node that cannot be reached any more, and why.
   struct Loss {
     int node = 0;
     std::string why;
@@ -30,12 +30,14 @@ class Outcomes {
   void done(int ticket, int node, bool received);
   void lost(int node, const std::string& why);
   void failed(std::exception_ptr problem);
-  /// Adds the tickets of those that are done since the last call.
-  /// @param hear  called with the node of each that was received.
-  /// @return whether there were any.
+  /// Adds the tickets of the messages done since the last call.
+  /// @param hear  called with the node of each message that was received.
+  /// @return whether any message was done.
   bool take(std::vector<int>& tickets, const std::function<void(int)>& hear);
-  /// Since the last call. @throws what has failed.
+  /// The losses since the last call. @throws the exception given to `failed`.
   std::vector<Loss> losses();
+  /// Calls `news` at each outcome from now on. After `tell({})` returns, no call is in progress.
+  void tell(std::function<void()> news);
 
  private:
   struct Done {
@@ -46,26 +48,27 @@ class Outcomes {
   std::vector<Done> done_ MUSTER_GUARDED_BY(mutex_);
   std::vector<Loss> losses_ MUSTER_GUARDED_BY(mutex_);
   std::exception_ptr problem_ MUSTER_GUARDED_BY(mutex_);
+  std::function<void()> news_ MUSTER_GUARDED_BY(mutex_);
 };
 
 /// The messages of one channel in one direction between this node and another one, and a thread that waits
-/// for them in their order. (Gloo's calls wait: one that has waited too long closes all connections, and
-/// nothing else tells whether a message is done.)
+/// for them in order. (Only a blocking call of Gloo tells whether a message is done, and a call that waits
+/// too long closes all connections.)
 class Lane {
  public:
   Lane(std::shared_ptr<gloo::transport::Context> context, Outcomes& outcomes);
-  /// What is under way is given up; its bytes are not touched any more.
+  /// Aborts open messages; their bytes are not used any more.
   ~Lane();
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
 
-  /// Does not wait. @throws what Gloo does if the connection is broken.
+  /// Does not wait. @throws what Gloo throws if the connection is broken.
   void begin(const NodeMessage& message, int ticket);
 
  private:
-  /// What is sent before each message. Gloo ends the process where a message is longer than the memory for
-  /// it, so the size is part of the name that both sides give the message, and one of another size is never
-  /// sent.
+  /// The header that is sent before each message. Gloo ends the process if a message is longer than the
+  /// receiver's memory. So the size is part of the name that both sides give the message, and a message of
+  /// another size is never sent.
   struct Announcement {
     std::uint64_t magic = 0x6d7573746572676c;
     std::int64_t channel = 0;
@@ -89,9 +92,9 @@ class Lane {
   Outcomes& outcomes_;
   Mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Parcel> parcels_ MUSTER_GUARDED_BY(mutex_);  // the first one is waited for
+  std::deque<Parcel> parcels_ MUSTER_GUARDED_BY(mutex_);  // the thread waits for the first one
   bool ending_ MUSTER_GUARDED_BY(mutex_) = false;
-  std::thread thread_;  // last
+  std::thread thread_;  // last: uses the members above
 };
 
 }  // namespace muster

@@ -24,7 +24,7 @@ std::string hexOf(std::span<const char> bytes) {
   return text;
 }
 
-/// Empty where the text is not of so many bytes.
+/// The bytes; empty if the text does not hold `size` bytes.
 std::vector<char> bytesOf(const std::string& text, std::size_t size) {
   if (text.size() != 2 * size || text.find_first_not_of("0123456789abcdef") != std::string::npos) return {};
   std::vector<char> bytes;
@@ -40,10 +40,10 @@ MeetingPoint::MeetingPoint(NodeStore& store, std::string prefix, int node, int n
 
 MeetingPoint::~MeetingPoint() {
   try {
-    if (card_.number.empty() || readCard(node_).number != card_.number) return;  // another process's
+    if (card_.number.empty() || readCard(node_).number != card_.number) return;  // not this process's
     store_.erase(cardName(node_));
     if (node_ == 0) store_.erase(sessionName());
-  } catch (const std::exception&) {  // what is left misleads no one
+  } catch (const std::exception&) {  // texts that are left mislead no node
   }
 }
 
@@ -55,11 +55,11 @@ std::vector<MeetingPoint::Address> MeetingPoint::meet(std::span<const Address> o
   const auto end = std::chrono::steady_clock::now() + patience;
   while (!(node_ == 0 ? convene() : join())) {
     const auto number = readCard(node_).number;
-    if (number.empty()) writeCard();  // removed by someone
+    if (number.empty()) writeCard();  // another process has removed it
     if (!number.empty() && number != card_.number)
-      throw NodeFailure(fmt::format("another process has come to {} as node {}", store_.describe(), node_));
+      throw NodeFailure(fmt::format("another process has joined {} as node {}", store_.describe(), node_));
     if (std::chrono::steady_clock::now() > end)
-      throw NodeFailure(fmt::format("not all nodes have come to {} in {} s: {}", store_.describe(),
+      throw NodeFailure(fmt::format("not all nodes have joined {} in {} s: {}", store_.describe(),
                                     std::chrono::duration<double>(patience).count(), absent()));
     std::this_thread::sleep_for(10ms);
   }
@@ -77,7 +77,7 @@ std::vector<MeetingPoint::Address> MeetingPoint::meet(std::span<const Address> o
   return all;
 }
 
-/// Node 0 calls the others together, and again where one of them was only a file.
+/// Node 0 opens a session with the numbers of all nodes, and a new session if a number changes.
 bool MeetingPoint::convene() {
   std::vector<std::string> numbers = {card_.number};
   bool agreed = true;
@@ -143,7 +143,7 @@ void MeetingPoint::writeCard() {
   store_.put(cardName(node_), text);
 }
 
-/// Without a number where there is none of a training of so many nodes.
+/// The text of a node; without a number if there is none for a training of `nodes_` nodes.
 MeetingPoint::Card MeetingPoint::readCard(int node) const {
   std::istringstream text(store_.get(cardName(node)));
   std::string magic, word;

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# namespaces.sh <nodes> <rate> <program> ...: one process of the program in each of so many network namespaces, which are
-# machines with a network card of this rate (as tc writes it: 100mbit, 1gbit; none: as fast as it goes) on one switch.
-# The processes find each other by MUSTER_STORE, MUSTER_NODE, MUSTER_NODES and MUSTER_INTERFACE. Prints what each has
-# sent, as the kernel counts it. Needs root. Nothing is left behind, also where this script is killed.
+# namespaces.sh <nodes> <rate> <program> ...: starts one process of the program in each of <nodes> network namespaces.
+# They act like machines with a network card of this rate (in tc's form: 100mbit, 1gbit; none: unlimited) on one switch.
+# The processes find each other by MUSTER_STORE, MUSTER_NODE, MUSTER_NODES and MUSTER_INTERFACE. Prints how many bytes
+# each has sent, as counted by the kernel. Needs root. Cleans up even if this script is killed.
 set -euo pipefail
 
 nodes=$1 rate=$2
@@ -25,7 +25,7 @@ clean_up() {
   done
   rm -rf "$store"
 }
-# A process of its own waits for the end of this one, however it ends, by the end of what it reads.
+# A separate process cleans up when this one ends in any way, which closes the pipe it reads.
 export -f clean_up
 exec {alive}> >(name=$name store=$store exec setsid bash -c 'trap "" INT TERM HUP; cat >/dev/null; clean_up')
 cleaner=$!

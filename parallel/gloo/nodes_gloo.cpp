@@ -31,7 +31,7 @@ Nodes Nodes::gloo(const Gloo& options) {
 Nodes Nodes::elastic(const Elastic& options) {
   require(options.minNodes >= 1, "elastic: minNodes must be at least 1, got {}", options.minNodes);
   require(options.silence >= std::chrono::milliseconds(100),
-          "elastic: the time of silence must be at least 100 ms, got {}", options.silence.count());
+          "elastic: silence must be at least 100 ms, got {}", options.silence.count());
   require(options.patience.count() >= 0, "elastic: patience cannot be negative, got {} ms",
           options.patience.count());
   if (!options.store.empty()) requireInterface(options.interface);
@@ -46,13 +46,11 @@ Nodes Nodes::elastic(const Elastic& options) {
         [gloo, &meeting, prefix = generation.meeting()] { return makeGlooTransport(gloo, meeting, prefix); },
         options.silence);
   };
-  Nodes nodes;
-  nodes.elastic_ = std::make_shared<ElasticNodes>(
+  return Nodes(std::make_shared<ElasticNodes>(
       std::move(store),
       Membership::Options{
           .minNodes = options.minNodes, .silence = options.silence, .patience = options.patience},
-      connect);
-  return nodes;
+      connect));
 }
 
 }  // namespace muster

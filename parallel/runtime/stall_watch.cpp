@@ -48,8 +48,7 @@ bool StallWatch::stalled() const {
 }
 
 std::string StallWatch::describe() const {
-  constexpr std::size_t kTold =
-      10;  // of more threads, of each kind of activity the one that is longest at it
+  constexpr std::size_t kTold = 10;  // with more threads, tell only the longest of each kind of activity
   struct Told {
     const Subject* longest = nullptr;
     std::size_t others = 0;
@@ -79,8 +78,8 @@ std::string StallWatch::describe() const {
 
 void StallWatch::report(std::string_view call) const noexcept {
   try {
-    logWarning("{} does not move on: {}", call, describe());
-  } catch (...) {  // losing a line is better than ending the process
+    logWarning("{} makes no progress: {}", call, describe());
+  } catch (...) {  // a lost log line is better than a dead process
   }
 }
 

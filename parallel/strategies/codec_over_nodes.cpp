@@ -1,4 +1,4 @@
-// What is sent where a node sends for its workers.
+// The part of CodedReplicas in which a node sends for its workers.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -21,7 +21,8 @@ std::span<std::byte> bytesIn(const Tensor& bytes) {
 
 constexpr std::int64_t kStep = 1024;  ///< elements whose sums stay in the L1 cache
 
-/// The sum of the terms, whose products are rounded to float64 first: the bits of HostExchange's groups.
+/// The sum of the terms. Each product is rounded to float64 first, which gives the bits of HostExchange's
+/// groups.
 /// @param piece  at most kStep elements.
 void addUpPiece(std::span<const Term> terms, const Tensor& into, Slice piece, Context& context) {
   alignas(64) std::array<double, kStep> sums, products;
@@ -49,6 +50,12 @@ void addUp(std::span<const Term> terms, const Tensor& into, Slice slice, Context
 }
 
 }  // namespace
+
+CodedMemory detail::codedMemory(std::span<const StrategyBlock> declared, bool together) {
+  if (!std::ranges::any_of(declared, isCoded)) return {};
+  const bool factors = std::ranges::find(declared, kFactors, &StrategyBlock::name) != declared.end();
+  return {.any = true, .ofSender = together ? 1 : 0, .ofNode = factors ? 1 : 0, .ofOtherNode = 1};
+}
 
 void CodedReplicas::mean(std::span<const double> weights, std::initializer_list<Operand> base,
                          double remember, const Fragment& fragment, std::span<const Tensor> into,
@@ -78,7 +85,7 @@ void CodedReplicas::beginSenders(const Exchange& exchange) {
   }
 }
 
-/// @return [participant] of the first of each sender's workers the sum of their weights; of the others 0.
+/// @return [participant] the sum of a sender's weights for its first worker; 0 for the others.
 std::span<const double> CodedReplicas::formSenders(std::span<const double> weights, const Fragment& fragment,
                                                    Verbs& verbs) {
   if (ofSenders_.empty()) return weights;
@@ -159,7 +166,7 @@ void CodedReplicas::finish(Packed& packed, Context& context) {
   for (const Slice slice : packed.fragment->slices) addUp(packed.terms, packed.into, slice, context);
 }
 
-/// Its tensor holds the base.
+/// Decodes a node's bytes into its tensor, which must hold the base.
 void CodedReplicas::unpack(const Packed& packed, std::size_t node, Context& context) {
   const Tensor& decoded = decoded_[node];
   const auto all = bytesIn(packed.bytes);

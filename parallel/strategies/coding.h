@@ -9,16 +9,27 @@
 
 #include "muster/core/ops/delta_coding.h"
 #include "muster/core/ops/linear_combination.h"
+#include "muster/parallel/exchange/means_in_flight.h"
 #include "muster/parallel/strategies/codec.h"
 
 // For the sources of CodedReplicas.
 
 namespace muster::detail {
 
-inline constexpr std::string_view kCoded = "coded replicas", kResidual = "coding residual",
-                                  kFactors = "factors", kMeans = "mean factors";
+inline constexpr std::string_view kResidual = "coding residual", kFactors = "factors",
+                                  kMeans = "mean factors";
 
-/// How so many elements are encoded.
+/// The memory of CodedReplicas beside the blocks that it declares, in blocks of the parameters' size.
+struct CodedMemory {
+  bool any = false;              ///< the rule has a codec, and each sender sends once
+  std::int64_t ofSender = 0;     ///< for each sender of this process
+  std::int64_t ofNode = 0;       ///< over nodes, for this node
+  std::int64_t ofOtherNode = 0;  ///< over nodes, for each other node
+};
+/// @param together  whether a sender sends for several workers.
+CodedMemory codedMemory(std::span<const StrategyBlock> declared, bool together);
+
+/// The coding of a run of `elements` elements.
 struct CodingOf {
   std::int64_t elements;
 
@@ -30,13 +41,13 @@ struct CodingOf {
     const double count = std::ceil(topK.share * static_cast<double>(elements));
     return {.codec = DeltaCodec::TopK, .largest = std::min(elements, static_cast<std::int64_t>(count))};
   }
-  /// What is no matrix.
+  /// For the parts that are not matrices.
   DeltaCoding operator()(const PowerSgdCodec&) const {
     return {.codec = DeltaCodec::TopK, .largest = elements};
   }
 };
 
-/// What the codec's move of worker w starts from.
+/// Writes the base from which the codec measures worker w's move.
 inline void setBase(std::initializer_list<Operand> base, std::size_t w, const Tensor& into, Slice slice,
                     Context& context) {
   std::array<Term, 4> terms;

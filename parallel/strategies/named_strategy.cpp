@@ -16,7 +16,7 @@ constexpr std::size_t kColumns = 110, kIndent = 19;
 /// As in `there is no option "rat"; the nearest is rate, of every, momentum, rate`.
 [[noreturn]] void refuseUnknown(std::string_view what, std::string_view word,
                                 const std::vector<std::string>& known) {
-  if (known.empty()) throw InvalidArgument(fmt::format("there is no {} \"{}\", as it has none", what, word));
+  if (known.empty()) throw InvalidArgument(fmt::format("there is no {} \"{}\"; it has none", what, word));
   const auto& nearest = nearestWord(word, known);
   std::string all;
   for (const auto& name : known) all += (all.empty() ? "" : ", ") + name;
@@ -87,7 +87,7 @@ class PairReader final : public Fields {
     } catch (const InvalidArgument& error) {
       const std::string_view what = error.what();
       if (!text || !what.starts_with("there is no type")) throw;
-      throw InvalidArgument(fmt::format("{}{}: {}", path_, name, what));  // whose type
+      throw InvalidArgument(fmt::format("{}{}: {}", path_, name, what));  // name the field
     }
   }
 
@@ -108,7 +108,7 @@ class PairReader final : public Fields {
   }
 
   std::vector<Pair>& pairs_;
-  const std::string path_;  // of the object, with a dot at its end
+  const std::string path_;  // name of the object, with a dot at the end
 };
 
 /// Collects visited fields.
@@ -143,7 +143,7 @@ class OptionLister final : public Fields {
   }
 
   std::vector<StrategyOption>& options_;
-  const std::string path_;  // as above
+  const std::string path_;  // name of the object, with a dot at the end
 };
 
 template <typename... T>
@@ -157,7 +157,7 @@ std::vector<std::string> namesOf(const auto& all) {
   return names;
 }
 
-/// Words one after the other, in lines after an indentation.
+/// The words in indented lines of at most kColumns.
 std::string wrapped(const std::vector<std::string>& words) {
   std::string text;
   std::size_t column = kColumns;
@@ -183,7 +183,7 @@ std::string describe(const NamedStrategy& strategy) {
   text.replace(0, kIndent, fmt::format("{:<{}}", strategy.name, kIndent));
   std::vector<std::string> words;
   for (const auto& option : optionsOf(strategy.options)) {
-    if (option.name.starts_with("period")) continue;  // the same for all: see kPeriods
+    if (option.name.starts_with("period")) continue;  // the same for all strategies: see kPeriods
     const bool isChoice = option.kind.find(" or ") != std::string::npos && option.kind != "true or false";
     words.push_back(fmt::format("{}={}{}", option.name, option.preset,
                                 isChoice ? fmt::format(" ({})", option.kind) : std::string()));

@@ -52,7 +52,7 @@ bool isOfAnotherNode(const std::exception_ptr& cause) {
 FitCall::FitCall(const FitSetting& setting)
     : setting_(setting),
       run_(setting.replicas.place(), setting.batches, roundsOf(setting, [this] { fillModel(); }),
-           setting.replicas.made() ? &setting.replicas.exchange() : nullptr) {}
+           setting.replicas.made() ? &setting.replicas.exchange() : nullptr, setting.replicas.link()) {}
 
 Listeners FitCall::listenersOf(ListenerScope scope) const {
   Listeners some;
@@ -71,7 +71,7 @@ void FitCall::run(DataSetIterator& data, std::int64_t epochs, Batch* first) {
   run_.failure.rethrow();
 }
 
-/// Those that have not heard it in another part.
+/// Calls the listeners that were not called in an earlier part.
 bool FitCall::tellStart(const DataSetIterator& data, std::int64_t epochs) {
   const Model& model = setting_.model;
   const FitEvent start{setting_.trainer, model.epoch(), epochs, batchesPerEpoch(data)};
@@ -90,7 +90,7 @@ bool FitCall::tellStart(const DataSetIterator& data, std::int64_t epochs) {
           }));
 }
 
-/// Unless another part may follow.
+/// Calls the listeners, unless another part may follow.
 void FitCall::tellEnd() {
   if (setting_.parts) {
     if (regrouping()) return;
@@ -98,11 +98,11 @@ void FitCall::tellEnd() {
       run_.failure.rethrow();
     } catch (const TrainingError& failure) {
       if (isOfAnotherNode(failure.cause())) return;
-    } catch (...) {  // without memory for words
+    } catch (...) {  // a cause without text, because memory ran out
     }
     setting_.parts->ended = true;
   }
-  for (const auto& listener : setting_.listeners) try {  // each hears of the end, whatever the others do
+  for (const auto& listener : setting_.listeners) try {  // call each, even if another one throws
       tell(*listener, [&](Listener& l) { l.onFitEnd(setting_.trainer); });
     } catch (...) {
       run_.fail(-1, std::current_exception(), [] { return "a listener failed at the end"; });
@@ -125,7 +125,7 @@ void FitCall::train(DataSetIterator& data, std::int64_t epochs, Batch* first) {
   tasks.wait();
 }
 
-/// No node ends its `fit` as if all were well while another one fails.
+/// Waits for all nodes, so that no node's `fit` succeeds while another node's fails.
 void FitCall::endTogether() {
   if (run_.failure || run_.place.nodes == 1) return;
   try {
@@ -154,7 +154,7 @@ void FitCall::coordinate(std::int64_t epochs) {
     atRoundEnd_ = false;
     run_.rounds.resume();
   }
-  run_.queues.close();  // after a stop, batches may be on their way that no worker takes
+  run_.queues.close();  // after a stop, the reader may still push batches that no worker takes
 }
 
 bool FitCall::endRound(std::int64_t lastEpoch) {
@@ -195,11 +195,11 @@ void FitCall::fillModel() {
   if (filledRounds_ == rounds) return;
   const RoundResult& round = run_.rounds.committed();
   const bool failed = static_cast<bool>(run_.failure);
-  // Without a merge the model has nothing to take.
   if (run_.rounds.mergeFailed())
     for (const auto& worker : setting_.replicas.workers())
       if (run_.rounds.ahead(worker->thread().index())) worker->setAhead();
   const bool whole = !run_.rounds.mergeFailed() || setting_.replicas.exchange().revert();
+  // If nothing was merged, the model keeps its state.
   const bool filled =
       round.merges == 0 ||
       (whole && setting_.replicas.fill(/*afterFailure=*/failed, /*together=*/!failed && !atRoundEnd_));
@@ -208,14 +208,14 @@ void FitCall::fillModel() {
   if (!filled) return;
   setting_.model.setCounters(round.iteration, round.epoch + (round.verdict == Verdict::EpochOver ? 1 : 0));
   if (round.merges > 0) setting_.model.setScore(round.score);
-  // The training has left the point where it was resumed.
+  // The training is past the point at which it was resumed.
   if (round.merges > 0 || round.verdict == Verdict::EpochOver) setting_.model.trainingState().clear();
 }
 
 void FitCall::keepPlace(const DataSetIterator& data) {
-  if (run_.rounds.committedRounds() == 0) return;  // it is as it was when the run began
+  if (run_.rounds.committedRounds() == 0) return;  // the model is as it was when the run began
   if (!filled_)
-    throw Error("the model could not be filled with what was merged last, so others cannot go on");
+    throw Error("the model could not be filled with the last merge, so other nodes cannot continue");
   TrainingState& state = setting_.model.trainingState();
   state = positionState(setting_.model, data, run_.rounds.committedPosition());
   addRule(state, ruleText(setting_.options));
@@ -226,11 +226,12 @@ TrainingState FitCall::trainingState(const DataSetIterator& data) {
   fillModel();
   if (run_.rounds.committedRounds() == 0 || !setting_.model.trainingState().empty())
     return setting_.model.trainingState();
-  // Other nodes have replicas of their own.
+  // A checkpoint of this node would lack the other nodes' replicas.
   if (run_.place.nodes > 1 && !setting_.replicas.equal()) return {};
-  if (run_.place.nodes > 1 && atRoundEnd_)  // at the end of the run all nodes have done it
+  if (run_.place.nodes > 1 && atRoundEnd_)  // at the end of the run, all nodes have collected it
     collectStrategyState(setting_.replicas.exchange(), setting_.model);
-  // On the wall clock the order of arrivals is not known beforehand: where all land is what can be resumed.
+  // On the wall clock the order of arrivals is not known in advance: only a point where all land can be
+  // resumed.
   const Arrivals* const arrivals = run_.rounds.arrivals();
   if (arrivals && arrivals->onWallClock() && run_.rounds.result().verdict == Verdict::Continue) return {};
   TrainingState state = positionState(setting_.model, data, run_.rounds.position());
@@ -240,19 +241,20 @@ TrainingState FitCall::trainingState(const DataSetIterator& data) {
   return state;
 }
 
-/// A lost device takes what was merged last with it, and is then mostly the reason for the failure.
+/// Can fail if a device is lost, since the last merge is lost with it. That loss is usually the run's
+/// failure, too.
 void FitCall::fillAtEnd() {
   try {
-    if (lent_ || run_.place.nodes > 1) filledRounds_ = 0;  // nodes do it together
+    if (lent_ || run_.place.nodes > 1) filledRounds_ = 0;  // refill: listeners change it, nodes fill together
     fillModel();
   } catch (...) {
     const auto cause = std::current_exception();
     filled_ = false;
-    setting_.replicas.setTrained(false);  // first: below, memory may run out
+    setting_.replicas.setTrained(false);  // first, because memory may run out below
     constexpr std::string_view what = "the model could not be filled with what was merged last";
     if (run_.failure) try {
-        logWarning("{}, and keeps what it had before: {}", what, describe(cause));
-      } catch (...) {  // no memory for the line: it is lost, and listeners still hear of the end
+        logWarning("{}, and keeps its earlier state: {}", what, describe(cause));
+      } catch (...) {  // no memory for the log line: continue without it
       }
     run_.fail(-1, cause, [&] { return what; });
   }

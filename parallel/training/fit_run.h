@@ -3,6 +3,7 @@
 #include <atomic>
 #include <exception>
 
+#include "muster/parallel/exchange/node_link.h"
 #include "muster/parallel/runtime/peer_sums.h"
 #include "muster/parallel/training/batch_queues.h"
 #include "muster/parallel/training/first_failure.h"
@@ -13,36 +14,42 @@ namespace muster {
 
 /// What the threads of one `fit()` share.
 struct FitRun {
-  /// @param batches  that circulate between the free queue and the workers' queues.
+  /// @param batches  circulate between the free queue and the workers' queues.
   /// @param exchange  is aborted by a failure; nullptr: none.
+  /// @param link  to the other nodes; nullptr: none.
   FitRun(const NodePlace& where, std::span<const std::unique_ptr<Batch>> batches,
-         const Rounds::Options& options, Exchange* exchange)
+         const Rounds::Options& options, Exchange* exchange, const NodeLink* link = nullptr)
       : place(where),
         queues(where.local, batches, onWallClock(options.strategy, where.workers())),
         peers(where.local),
         rounds(where, options, peers),
-        exchange_(exchange) {}
+        exchange_(exchange),
+        link_(link) {}
 
   const NodePlace place;
 
   BatchQueues queues;
-  /// Where layers that need every worker's batch add up their sums. A worker leaves it when it has no more
-  /// batches in the epoch, and takes part again from the next.
+  /// Adds up sums for layers that need every worker's batch. A worker leaves when it has no more batches in
+  /// the epoch, and takes part again in the next epoch.
   PeerSums peers;
   Rounds rounds;
   FirstFailure failure;
 
-  /// Whether no thread may begin another batch. After a failure only once the rounds are aborted: a worker
-  /// that ended its round before that would have it merged without the batches that were to come.
+  /// Whether threads must not begin another batch. After a failure it is true only once the rounds are
+  /// aborted: otherwise a worker could end its round early, and the round would lack its remaining batches.
   bool stopping() const { return rounds.stopAsked() || aborted_; }
+  /// Called before a batch: a round is not merged if a node is lost, so its batches need not be trained.
+  /// @throws NodeFailure naming the lost node.
+  void requireNodes() const {
+    if (link_) link_->requireWhole();
+  }
 
-  /// Ends the run: the first failure is kept, and every thread is woken. Thread-safe. Arguments as of
-  /// FirstFailure.
+  /// Ends the run: keeps the first failure and wakes every thread. Thread-safe. Arguments: see FirstFailure.
   template <typename Where>
   void fail(int worker, std::exception_ptr cause, Where where) noexcept {
     failure.set(worker, std::move(cause), where);
-    // A merge is carried out by the workers alone: it ends by itself unless one of them has failed. Workers
-    // of other nodes have to be told.
+    // Only workers carry out a merge, so it ends by itself unless a worker has failed. Other nodes must be
+    // told.
     if (exchange_ && (worker >= 0 || place.nodes > 1)) exchange_->abort();
     rounds.abort();
     peers.abort();
@@ -57,6 +64,7 @@ struct FitRun {
   }
 
   Exchange* const exchange_;
+  const NodeLink* const link_;
   std::atomic<bool> aborted_{false};
 };
 

@@ -6,10 +6,15 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/device/memory_room.h"
+#include "muster/core/nn/step_memory.h"
+#include "muster/parallel/strategies/coding.h"
 #include "muster/parallel/training/strategy_failure.h"
 
 namespace muster {
 namespace {
+
+/// What NodeExchange::revert restores.
+constexpr std::string_view kBefore = "merged copy before a merge";
 
 std::string_view nameOf(BlockKind kind) {
   return kind == BlockKind::Parameters     ? "parameters"
@@ -21,20 +26,51 @@ std::string_view nameOf(BlockKind kind) {
 
 }  // namespace
 
-MemoryNeed::MemoryNeed(Model& model, const Strategy& strategy, int workers) : workers_(workers) {
+MemoryNeed::MemoryNeed(Model& model, const Strategy& strategy, const NodePlace& place, int groups)
+    : workers_(place.local) {
   std::int64_t parameters = 0;
+  DType type = DType::Float32;
   for (const auto* block : model.state()) {
     const auto bytes = static_cast<std::int64_t>(block->values.bytes());
-    if (block->kind == BlockKind::Parameters) parameters += bytes;
-    add(std::string(nameOf(block->kind)), bytes, workers, true);
-    if (block->kind != BlockKind::Gradients) add("merged copy", bytes, 1, false);
+    if (block->kind == BlockKind::Parameters) {
+      parameters += bytes;
+      type = block->values.dtype();
+    }
+    add(std::string(nameOf(block->kind)), bytes, workers_, true);
+    if (block->kind == BlockKind::Gradients) continue;
+    add("merged copy", bytes, 1, false);
+    if (place.nodes > 1) add(std::string(kBefore), bytes, 1, false);
   }
-  for (const auto& block : callStrategy("name its blocks", [&] { return strategy.blocks(workers); })) {
-    const bool ofReplica = block.place != StrategyBlock::Place::MergedCopy;
-    const auto bytes =
-        block.numbers > 0 ? block.numbers * static_cast<std::int64_t>(sizeof(double)) : parameters;
-    add(fmt::format("the strategy's {}", block.name), bytes, ofReplica ? workers : 1, ofReplica);
+  addStrategy(strategy, place, groups, parameters, type);
+}
+
+void MemoryNeed::addStrategy(const Strategy& strategy, const NodePlace& place, int groups,
+                             std::int64_t parameters, DType parameterType) {
+  using Place = StrategyBlock::Place;
+  const auto blocks = callStrategy("name its blocks", [&] { return strategy.blocks(place.workers()); });
+  const bool overNodes = place.nodes > 1;
+  const std::int64_t senders = overNodes ? place.nodes : groups > 1 ? groups : workers_;
+  const std::int64_t sendersHere = overNodes ? 1 : senders;
+  bool flies = false;
+  for (const auto& block : blocks) {
+    const bool wide = parameterType == DType::Float32 && block.dtype == DType::Float64;
+    const auto bytes = block.numbers > 0 ? block.numbers * static_cast<std::int64_t>(sizeof(double))
+                                         : (wide ? 2 : 1) * parameters;
+    const auto name = fmt::format("the strategy's {}", block.name);
+    if (block.place == Place::MergedCopy) {
+      add(name, bytes, 1, false);
+      if (overNodes && !block.inFlight) add(std::string(kBefore), bytes, 1, false);
+      flies = flies || (overNodes && block.inFlight && block.saved);
+    } else {
+      const std::int64_t count = block.place == Place::Replica ? workers_ : sendersHere;
+      add(name, bytes, count, count == workers_);
+    }
   }
+  const auto coded = detail::codedMemory(blocks, senders < place.workers());
+  if (flies && !coded.any) add("replicas in flight", parameters, workers_, true);
+  add("means that are encoded", parameters, coded.ofSender * sendersHere, false);
+  if (overNodes)
+    add("decoded values", parameters, coded.ofNode + coded.ofOtherNode * (place.nodes - 1), false);
 }
 
 void MemoryNeed::add(std::string name, std::int64_t bytes, std::int64_t count, bool ofWorker) {
@@ -46,10 +82,17 @@ void MemoryNeed::add(std::string name, std::int64_t bytes, std::int64_t count, b
 }
 
 void MemoryNeed::addBatches(const Batch& batch, std::int64_t count) {
-  std::int64_t bytes = 0;
-  for (const auto* parts : {&batch.features, &batch.labels, &batch.masks})
-    for (const auto& part : *parts) bytes += static_cast<std::int64_t>(part.value.bytes());
-  add("batches", bytes, count, false);
+  add("batches", bytesOf(batch), count, false);
+}
+
+void MemoryNeed::addStep(Model& model, const Batch& batch, bool training, const ContextOptions& context) {
+  // Measured with glibc 2.36 and oneDNN 2.6: a thread's stack and its part of the allocator; the scratch
+  // memory of dnnl_sgemm and its kernels' code, which is less for small layers.
+  constexpr std::int64_t kThread = 100'000, kMostScratch = 1'200'000;
+  const auto step = stepBytes(model, batch.examples(), training, context);
+  if (!step) return;
+  add("activations", *step, workers_, true);
+  add("libraries", kThread + std::min(kMostScratch, bytesOfWorker()), workers_, true);
 }
 
 std::int64_t MemoryNeed::bytesOfWorker() const {
@@ -72,7 +115,7 @@ std::string MemoryNeed::describe() const {
 
 void MemoryNeed::requireRoom(const std::filesystem::path& root) const {
   constexpr std::size_t kNamed = 3;
-  const auto room = memoryRoom(root);
+  const auto room = memoryRoomFor(static_cast<double>(bytes()), root.native());
   if (!room || bytes() <= room->left) return;
   auto largest = parts_;
   std::ranges::stable_sort(largest, std::ranges::greater(), &Part::all);
@@ -89,10 +132,18 @@ void MemoryNeed::requireRoom(const std::filesystem::path& root) const {
       megabytes(room->limit), megabytes(std::max<std::int64_t>(0, room->left)), fmt::join(words, ", ")));
 }
 
-std::optional<MemoryNeed> needOnCpu(Model& model, const Strategy& strategy, const Placements& placements) {
+std::optional<MemoryNeed> needOnCpu(Model& model, const Strategy& strategy, const Placements& placements,
+                                    const NodePlace& place, int groups) {
   const bool onCpu = std::ranges::all_of(placements.workers, &Device::isCpu, &Placement::device);
   if (!onCpu || model.blocks().empty()) return {};
-  return MemoryNeed(model, strategy, static_cast<int>(placements.workers.size()));
+  return MemoryNeed(model, strategy, place, groups);
+}
+
+std::int64_t bytesOf(const Batch& batch) {
+  std::int64_t bytes = 0;
+  for (const auto* parts : {&batch.features, &batch.labels, &batch.masks})
+    for (const auto& part : *parts) bytes += static_cast<std::int64_t>(part.value.bytes());
+  return bytes;
 }
 
 std::string megabytes(std::int64_t bytes) {

@@ -10,24 +10,28 @@
 #include "muster/core/nn/model.h"
 #include "muster/parallel/runtime/placement.h"
 #include "muster/parallel/strategies/strategy.h"
+#include "muster/parallel/training/node_place.h"
 
 namespace muster {
 
-/// What workers on the CPU take of its memory, at least: what a step needs beside the model's state
-/// (activations) is not known before one.
+/// A lower bound of the memory that workers on the CPU need.
 class MemoryNeed {
  public:
-  /// @param model  with parameters; of one without nothing is known yet.
-  MemoryNeed(Model& model, const Strategy& strategy, int workers);
+  /// @param model  must have parameters.
+  /// @param groups  see HostExchange.
+  MemoryNeed(Model& model, const Strategy& strategy, const NodePlace& place, int groups = 1);
   /// Adds batches that circulate, as large as this one.
   void addBatches(const Batch& batch, std::int64_t count);
+  /// Adds the memory of each worker's step (or output, if not `training`) for batches of this size, if the
+  /// model can tell, and that of the libraries that compute it.
+  void addStep(Model& model, const Batch& batch, bool training, const ContextOptions& context);
 
   std::int64_t bytesOfWorker() const;
   std::int64_t bytes() const;
-  /// As in ", each at least 12.3 MB"; "" below a megabyte, which is not worth a word.
+  /// As in ", each at least 12.3 MB"; "" below a megabyte.
   std::string describe() const;
-  /// Refuses what the process's limit on memory leaves no room for, before the kernel ends the process.
-  /// @param root  as for memoryRoom.
+  /// Throws if the need exceeds the process's limit on memory, before the kernel kills the process.
+  /// @param root  see memoryRoom.
   /// @throws OutOfMemory naming the largest parts.
   void requireRoom(const std::filesystem::path& root) const;
 
@@ -40,13 +44,18 @@ class MemoryNeed {
     std::int64_t all() const { return bytes * count; }
   };
   void add(std::string name, std::int64_t bytes, std::int64_t count, bool ofWorker);
+  void addStrategy(const Strategy& strategy, const NodePlace& place, int groups, std::int64_t parameters,
+                   DType parameterType);
 
   std::int64_t workers_;
   std::vector<Part> parts_;
 };
 
-/// Nothing for a model that has no parameters yet, and for workers whose replicas are on GPUs.
-std::optional<MemoryNeed> needOnCpu(Model& model, const Strategy& strategy, const Placements& placements);
+/// The need; nothing if the model has no parameters yet or some worker is on a GPU.
+std::optional<MemoryNeed> needOnCpu(Model& model, const Strategy& strategy, const Placements& placements,
+                                    const NodePlace& place, int groups);
+/// Bytes of the tensors of a batch.
+std::int64_t bytesOf(const Batch& batch);
 
 /// As in "12.3 MB".
 std::string megabytes(std::int64_t bytes);

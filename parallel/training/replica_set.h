@@ -18,69 +18,71 @@ namespace muster {
 class NodeLink;
 
 /// The workers of a wrapper and their replicas, and the copies between these and the user's model. Used by
-/// the thread that calls `fit()`, but for `times`.
+/// the thread that calls `fit()`, except `times`.
 class ReplicaSet {
  public:
-  /// What workers on CPUs have beside them.
+  /// Other nodes and groups, for workers on CPUs.
   struct Company {
     NodeLink* link = nullptr;  ///< other nodes; null: none
-    int groups = 1;            ///< as of HostExchange
+    int groups = 1;            ///< see HostExchange
   };
   /// Starts the workers; `model`, `strategy` and what `company` names must outlive them.
   ReplicaSet(Model& model, const std::vector<Placement>& placements, int threadsPerWorker,
              const Strategy& strategy, const Company& company, const detail::Internals& internals = {});
 
   const NodePlace& place() const { return place_; }
+  const NodeLink* link() const { return company_.link; }                         // null: no other nodes
   std::span<const std::unique_ptr<Worker>> workers() const { return workers_; }  // [local worker]
   std::span<ReplicaThread* const> threads() const { return threads_; }           // [local worker]
   /// Thread-safe.
   std::vector<WorkerTimes> times() const;
 
-  /// How replicas on GPUs are merged, in words, or how it will be tried first until they are made; "" on the
-  /// CPU.
+  /// How replicas on GPUs or nodes are merged, as text; before they are made, the transport that is tried
+  /// first; "" on the CPUs of one node.
   std::string merging() const;
 
   /// Whether the replicas are made.
   bool made() const { return exchange_ != nullptr; }
-  /// Makes them, each on its worker's thread. May be tried again after a failure.
+  /// Makes the replicas, each on its worker's thread. May be tried again after a failure.
   /// @throws TrainingError naming the worker.
   void make();
   Exchange& exchange() { return *exchange_; }
 
-  /// Before a training: replicas, merged copies and the strategy's blocks take the state of the user's model,
-  /// and what the resumption has of them. If the model is as the last training left it, they stay as they
-  /// are, and the training goes on.
+  /// Before a training: replicas, merged copies and the strategy's blocks take the state of the user's model
+  /// and of the resumption. If the model has not changed since the last training, they keep their values, and
+  /// the training continues.
   /// @return whether they took it.
   /// @throws InvalidArgument for a model or a replica whose blocks are in other memory than before.
   bool load(const Resumption& resumed);
-  /// Has the strategy move the replicas from there. @throws what it does.
+  /// Calls Strategy::start, which may change the replicas. @throws what Strategy::start throws.
   void start(Strategy& strategy);
-  /// Copies what was merged last to the user's model. Of blocks that workers keep the model gets the mean,
+  /// Copies the last merge to the user's model. Blocks that each worker keeps for itself are averaged,
   /// weighted by the examples each worker has trained since `resetTimes`.
   /// @param afterFailure  each replica's blocks of the strategy are not saved: they are ahead of the merge.
-  /// @param together  all nodes do it now; else workers on several nodes leave the blocks that they keep out.
-  /// @return false if no such state exists: every replica failed in its update, or a merge was broken off.
-  ///         The model is then as before.
+  /// @param together  all nodes call it now; otherwise, with several nodes, blocks that workers keep are left
+  ///                  out.
+  /// @return false if no such state exists: every replica failed in its update, or a merge was not finished.
+  ///         The model does not change then.
   /// @throws DeviceFailure if a device is lost.
   bool fill(bool afterFailure, bool together);
-  /// Whether the replicas of all blocks are equal to the merged copies, so that a checkpoint of this node is
-  /// one of all.
+  /// Whether the replicas of all blocks are equal to the merged copies, so that a checkpoint of this node
+  /// holds the state of all nodes.
   bool equal() const;
   /// [worker] Examples trained since `fit()` began, also before it was resumed; of this node's workers.
   std::vector<std::int64_t> examples() const;
-  /// See `addValues`, and `addInFlight` if something is. After `fill`.
+  /// Calls `addValues`, and `addInFlight` if `inFlight`. Call it after `fill`.
   void addOwn(TrainingState& state, bool inFlight) const;
-  /// After a training: whether the replicas' state is good to go on from (or comes from the user's model
-  /// again).
+  /// After a training: whether the next one may continue from the replicas' state (else it starts from the
+  /// user's model).
   void setTrained(bool trained) { trained_ = trained; }
 
  private:
-  /// The user's model's part of the blocks that are shared, in the exchange's order.
+  /// The user's model's values of the shared blocks, in the exchange's order.
   std::vector<Tensor> sharedValues();
   /// Where the merged value of each block is, in the exchange's order; empty if no such state exists.
   std::vector<Tensor> mergedValues() const;
   void requireSameBlocks();
-  /// Whether the user's model holds what `fill` has left there.
+  /// Whether the user's model still holds what `fill` wrote.
   bool isUnchanged();
   void loadReplicas();
   void loadMergedCopies();
@@ -94,11 +96,11 @@ class ReplicaSet {
   const std::optional<Route> failingRoute_;   // for tests
   const std::optional<MergePlan> mergePlan_;  // of workers on GPUs
   std::unique_ptr<Exchange> exchange_;        // none until the replicas are made
-  std::vector<std::int64_t> examplesBefore_;  // [worker] by the `fit()` that was resumed
+  std::vector<std::int64_t> examplesBefore_;  // [worker] trained before this `fit()` was resumed
   bool trained_ = false;
-  bool filled_ = false;                           // the user's model, since the replicas were made
-  std::vector<ReplicaThread*> threads_;           // [local worker]
-  std::vector<std::unique_ptr<Worker>> workers_;  // last: threads end before what they use
+  bool filled_ = false;                  // whether the user's model was filled since the replicas were made
+  std::vector<ReplicaThread*> threads_;  // [local worker]
+  std::vector<std::unique_ptr<Worker>> workers_;  // last: destroyed before the members that the threads use
 };
 
 }  // namespace muster

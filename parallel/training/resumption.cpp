@@ -12,7 +12,7 @@
 namespace muster {
 namespace {
 
-/// More than any training counts: sums with such a number do not overflow.
+/// Above any real count; adding two such numbers does not overflow.
 constexpr std::int64_t kMostCounted = std::int64_t{1} << 60;
 
 bool canBeCount(auto number) {
@@ -81,7 +81,7 @@ std::vector<Contribution> unmergedIn(const TrainingState& state, std::size_t wor
 RoundsState roundsIn(const TrainingState& state) {
   const auto numbers = numbersIn<std::int64_t>(state, kRounds, kRoundsFields);
   const auto weights = numbersIn<double>(state, kWeights, 0);
-  require(canBeCount(numbers[Finished]), "training state: {} rounds cannot be", numbers[Finished]);
+  require(canBeCount(numbers[Finished]), "training state: {} rounds are impossible", numbers[Finished]);
   require(std::ranges::all_of(weights, canBeCount<double>),
           "training state: weights must be finite and not negative");
   require(canBeCount(numbers[Landings]) && canBeCount(numbers[EpochIteration]),
@@ -97,7 +97,7 @@ RoundsState roundsIn(const TrainingState& state) {
           .epochIteration = numbers[EpochIteration]};
 }
 
-/// Into each tensor once: merged copies of one device are one.
+/// Copies into each tensor once: workers on one device share a merged copy.
 void copyToAll(const Tensor& from, std::span<const Tensor> targets) {
   for (std::size_t w = 0; w < targets.size(); ++w) {
     Tensor target = targets[w];
@@ -106,7 +106,7 @@ void copyToAll(const Tensor& from, std::span<const Tensor> targets) {
   }
 }
 
-/// The part of worker w of what `addValues` has saved of all, or of one for all.
+/// Worker w's part of what `addValues` saved: the values of all workers, or one set for all.
 Tensor partOf(const Tensor& saved, std::size_t w, const Tensor& like) {
   const std::int64_t own = saved.shape()[0] == 1 ? 0 : static_cast<std::int64_t>(w);
   return saved.slice(own * like.elements(), like.shape());
@@ -135,7 +135,7 @@ Tensor together(std::span<const Tensor> replicas) {
 RuleText ruleText(AnyStrategy strategy) {
   RuleText rule{.description = strategy.make()->describe(), .options = {}};
   for (const auto& [name, value, kind] : optionsOf(strategy)) {
-    if (name.starts_with("measure")) continue;  // changes what listeners are told, and no bits
+    if (name.starts_with("measure")) continue;  // changes what listeners are told, not the results
     rule.options += fmt::format("{}{}={}", rule.options.empty() ? "" : ",", name, value);
   }
   return rule;
@@ -157,7 +157,7 @@ Resumption resumptionOf(Model& model, const DataSetIterator& data, const AnyStra
     return resumed;
   }
   resumed.values = state;
-  if (findValues(state, kExamples) == nullptr) return resumed;  // of nodes that come and go
+  if (findValues(state, kExamples) == nullptr) return resumed;  // saved over nodes that come and go
   const auto examples = numbersIn<std::int64_t>(state, kExamples, 1);
   if (examples.size() != static_cast<std::size_t>(workers)) {
     logInfo(

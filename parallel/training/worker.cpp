@@ -16,7 +16,7 @@ using Clock = std::chrono::steady_clock;
 
 class Worker::Peer final : public Peers {
  public:
-  /// Until the object's end the worker's context knows of the others, where there are any.
+  /// Sets the peers of the worker's context, unless the worker is `alone`. The destructor unsets them.
   Peer(Worker& worker, PeerSums& exchange, bool alone, bool overNodes)
       : worker_(worker), exchange_(exchange), overNodes_(overNodes) {
     worker_.thread_.context().setPeers(alone ? nullptr : this);
@@ -60,21 +60,23 @@ void Worker::train(Tasks& tasks, FitRun& run, std::int64_t epochs, Exchange& exc
                    WorkerListeners& listeners) {
   thread_.addTo(tasks, Activity::Kind::WaitingForData, [this, &run, epochs, &exchange, &listeners] {
     current_ = {.epoch = run.rounds.firstEpoch()};
+    hadBatch_ = false;
     updates_ = run.rounds.arrivals() ? exchange.strategyBlock(kOwnUpdates)
                                            .values[static_cast<std::size_t>(thread_.index())]
                                            .data<double>()
                                      : nullptr;
-    begun_.reset();  // of a run that failed
+    begun_.reset();  // a failed run may have left a step
     staged_ = false;
     const Peer peer(*this, run.peers, exchange.participants() == 1, exchange.nodes() > 1);
     try {
-      // Only batches dealt in turn reach every worker while others keep some.
+      // Workers may keep trained batches only if batches are dealt in turn; see BatchQueues::group.
       trained_.begin(run.queues.free(), run.rounds.arrivals() ? 1 : run.queues.group());
       trainEpochs(run, epochs, exchange, listeners);
     } catch (const NodeFailure&) {
       run.fail(-1, std::current_exception(), [&] {
-        return fmt::format("the training on {} nodes has failed after {}", exchange.nodes(),
-                           current_.toString());
+        return fmt::format(
+            "the training on {} nodes has failed {}", exchange.nodes(),
+            hadBatch_ ? "after " + current_.toString() : "before the first batch of " + thread_.name());
       });
     } catch (...) {
       run.fail(thread_.index(), std::current_exception(), [this] { return failure(); });
@@ -84,6 +86,7 @@ void Worker::train(Tasks& tasks, FitRun& run, std::int64_t epochs, Exchange& exc
 }
 
 std::string Worker::failure() const {
+  if (!hadBatch_) return fmt::format("{} failed before its first batch", thread_.name());
   const auto kind = thread_.activity().kind();
   const std::string_view where = kind == Activity::Kind::Computing    ? "in"
                                  : kind == Activity::Kind::InListener ? "in a listener after"
@@ -98,7 +101,7 @@ void Worker::trainEpochs(FitRun& run, std::int64_t epochs, Exchange& exchange, W
     const Participant me{thread_.index(), exchange, thread_.context(), times_, thread_.activity()};
     for (Verdict verdict = Verdict::Continue; verdict != Verdict::EpochOver;) {
       if (!runRound(run, me, listeners)) return;
-      if (staged_) continue;  // it is merged while the next round's first step runs
+      if (staged_) continue;  // finishBegun ends this round, usually while the next step runs
       if (contribution_.batches > 0) {
         lookAtReplica(run);
         run.rounds.contribute(me, contribution_.weight);
@@ -120,6 +123,7 @@ bool Worker::runRound(FitRun& run, const Participant& me, WorkerListeners& liste
   const std::int64_t iterations = run.rounds.iterations(thread_.index());
   for (std::int64_t done = 0; done < iterations && !contribution_.ended && !run.stopping(); ++done) {
     if (done > 0 && run.rounds.landingDue()) break;
+    run.requireNodes();
     const auto batch = nextBatch(run, me, listeners);
     if (!batch) return false;
     if (*batch == nullptr) {
@@ -127,7 +131,7 @@ bool Worker::runRound(FitRun& run, const Participant& me, WorkerListeners& liste
       run.peers.leave(local_);
       break;
     }
-    // A stop while it waited: no other batch is begun.
+    // After a stop during the wait, the batch is not trained.
     if (!run.stopping())
       work(**batch, run, me, listeners);
     else
@@ -144,24 +148,24 @@ bool Worker::runRound(FitRun& run, const Participant& me, WorkerListeners& liste
     contribution_.late = true;
     return true;
   }
-  finishBegun(run, me, listeners);  // a merge is of steps that are done and known to be good
+  finishBegun(run, me, listeners);  // only finished steps with finite scores are merged
   if (run.stopping()) {
-    run.peers.leave(local_);  // others may have begun a step before the stop
+    run.peers.leave(local_);  // other workers may have begun a step before the stop
     giveBackBatches(run);
   }
   return true;
 }
 
 std::optional<Batch*> Worker::nextBatch(FitRun& run, const Participant& me, WorkerListeners& listeners) {
-  if (staged_) {  // it goes on only where there is something to go on with
+  if (staged_) {  // continue only if a batch is already queued
     const auto batch = run.queues.of(local_).tryPop();
     if (batch && *batch) return batch;
     finishBegun(run, me, listeners);
     if (batch) return batch;
   }
   if (const auto batch = run.queues.of(local_).tryPop()) return batch;
-  if (!trained_.giveBack()) return std::nullopt;  // the reader may wait for them
-  const auto begin = Clock::now();  // before the activity: who sees it knows that the wait is timed
+  if (!trained_.giveBack()) return std::nullopt;  // the reader may be waiting for these batches
+  const auto begin = Clock::now();  // before the activity is set: once it is visible, the wait is timed
   thread_.activity().set(Activity::Kind::WaitingForData);
   const auto batch = run.queues.of(local_).pop();
   times_.own.waitingForData += Clock::now() - begin;
@@ -170,7 +174,7 @@ std::optional<Batch*> Worker::nextBatch(FitRun& run, const Participant& me, Work
 
 void Worker::giveBackBatches(FitRun& run) {
   trained_.giveBack();
-  if (run.queues.shared()) return;  // workers that wait have emptied it
+  if (run.queues.shared()) return;  // waiting workers have emptied the shared queue
   while (const auto batch = run.queues.of(local_).tryPop())
     if (*batch) run.queues.free().push(*batch);
 }
@@ -182,6 +186,7 @@ void Worker::work(Batch& batch, FitRun& run, const Participant& me, WorkerListen
     batch.stamp.update = static_cast<std::int64_t>(++*updates_);
   }
   current_ = batch.stamp;
+  hadBatch_ = true;
   thread_.activity().set(Activity::Kind::Computing, batch.stamp.sequence);
   waitedInStep_ = std::chrono::nanoseconds(0);
   const auto begin = Clock::now();
@@ -189,7 +194,7 @@ void Worker::work(Batch& batch, FitRun& run, const Participant& me, WorkerListen
     try {
       return gradientAlone ? thread_.replica().gradient(batch) : thread_.replica().step(batch);
     } catch (...) {
-      finishBegun(run, me, listeners);  // the first step that failed is told of
+      finishBegun(run, me, listeners);  // if the step before has failed, this throws its exception instead
       throw;
     }
   }();
@@ -203,7 +208,7 @@ void Worker::work(Batch& batch, FitRun& run, const Participant& me, WorkerListen
 void Worker::finishStep(FitRun& run, WorkerListeners& listeners) {
   const Step step = *begun_;
   begun_.reset();
-  const BatchStamp latest = std::exchange(current_, step.stamp);  // a failure from here on is this step's
+  const BatchStamp latest = std::exchange(current_, step.stamp);  // failures below are of this step
   thread_.activity().set(Activity::Kind::Computing, step.stamp.sequence);
   const auto begin = Clock::now();
   const StepScore score = step.ticket.wait();
@@ -261,7 +266,7 @@ void Worker::lookAtReplica(const FitRun& run) {
 
 double Worker::update(FitRun& run, const RoundResult& round, WorkerListeners& listeners) {
   const bool trained = contribution_.batches > 0;
-  current_.epoch = round.epoch;  // as they are already, unless it is idle
+  current_.epoch = round.epoch;  // changes something only if the worker trained nothing
   current_.iteration = round.iteration - 1;
   thread_.activity().set(Activity::Kind::Computing, current_.sequence);
   const auto begin = Clock::now();
@@ -285,7 +290,7 @@ double Worker::update(FitRun& run, const RoundResult& round, WorkerListeners& li
 
 void Worker::tell(WorkerListeners& listeners, double score) {
   if (listeners.listeners.empty()) return;
-  thread_.activity().set(Activity::Kind::WaitingForWorkers);  // another one's listener may be running
+  thread_.activity().set(Activity::Kind::WaitingForWorkers);  // another worker's listener may be running
   const Lock lock(listeners.mutex);
   thread_.activity().set(Activity::Kind::InListener, current_.sequence);
   const IterationEvent event{listeners.trainer, thread_.index(), current_, currentExamples_, score};

@@ -20,7 +20,7 @@ struct WorkerListeners {
 /// A replica's thread in training. It lives as long as the wrapper.
 class Worker {
  public:
-  /// @param index  over all nodes. @param local  among the workers of this one.
+  /// @param index  among the workers of all nodes. @param local  among those of this node.
   Worker(int index, int local, const Placement& placement, int threads);
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
@@ -31,15 +31,15 @@ class Worker {
   /// Adds a task that trains until the run ends. Failures go to the run; the task itself throws nothing.
   void train(Tasks& tasks, FitRun& run, std::int64_t epochs, Exchange& exchange, WorkerListeners& listeners);
 
-  /// Whether the replica's parameters are those of a finished update. While no task runs.
+  /// Whether the replica's parameters are those of a finished update. Call only while no task runs.
   bool whole() const { return whole_; }
-  /// The replica was given a whole state. While no task runs.
+  /// Records that the replica was given a complete state. Call only while no task runs.
   void setWhole() { whole_ = true; }
-  /// The replica is not the one to take: see Rounds::ahead. While no task runs.
+  /// Records that the replica is ahead of the last merge (see Rounds::ahead). Call only while no task runs.
   void setAhead() { whole_ = false; }
-  /// Since the last `resetTimes`, as of the end of the last round. Thread-safe.
+  /// Times from the last `resetTimes` to the end of the last round. Thread-safe.
   WorkerTimes times() const { return times_.published(); }
-  /// While no task runs.
+  /// Call only while no task runs.
   void resetTimes();
 
  private:
@@ -49,46 +49,48 @@ class Worker {
   bool runRound(FitRun& run, const Participant& me, WorkerListeners& listeners);
   /// @return nothing if the run was aborted.
   std::optional<Batch*> nextBatch(FitRun& run, const Participant& me, WorkerListeners& listeners);
-  /// The worker's work with a batch: a step, or the gradient alone. Where the device goes on with a step, its
-  /// score is read while the next one runs, unless a listener wants to see the replica as the step left it.
+  /// Trains a batch: runs a step, or computes the gradient alone. If the device only enqueues a step, its
+  /// score is read while the next step runs, unless a listener needs the replica right after the step.
   void work(Batch& batch, FitRun& run, const Participant& me, WorkerListeners& listeners);
-  /// Waits for the step that was begun last, and counts it.
+  /// Waits for the step in `begun_`, and counts it.
   void finishStep(FitRun& run, WorkerListeners& listeners);
   /// Counts a step in the contribution, without its score.
   void count(const BatchStamp& stamp, std::int64_t examples, double weight);
-  /// The same, if one was begun, and then ends its round if that was staged.
+  /// Calls `finishStep` if a step was begun. Then ends the worker's round if its merge was staged.
   void finishBegun(FitRun& run, const Participant& me, WorkerListeners& listeners);
-  /// The update that follows a merge of gradients. @return the penalty.
+  /// Updates the replica after a merge of gradients. @return the penalty.
   double update(FitRun& run, const RoundResult& round, WorkerListeners& listeners);
-  /// Before the replica is merged: how large its numbers are, if a merge needs to know, and in a model that
-  /// updates itself whether they are finite, which an update of the library's sees to.
+  /// Called before a merge. Finds the replica's largest magnitude if the merge needs it, and requires finite
+  /// numbers of a model that has its own updates (the library's updates guarantee them).
   void lookAtReplica(const FitRun& run);
   void tell(WorkerListeners& listeners, double score);
-  /// After a stop: a reader that waits for a free batch must not wait for ever.
+  /// After a stop: returns the worker's batches, so that a reader that waits for a batch does not hang.
   void giveBackBatches(FitRun& run);
-  /// As a layer of the replica sees the other workers: what it waits for them is no time of computing.
+  /// Connects the replica's layers with the other workers. Time spent waiting is not counted as computing.
   class Peer;
   /// What the thread was doing when it failed.
   std::string failure() const;
 
   const int local_;
-  Contribution contribution_;  // worker's thread only
-  BatchStamp current_;         // likewise: the batch in progress or the last one
+  // Used by the worker's thread only, up to times_:
+  Contribution contribution_;
+  BatchStamp current_;     // of the batch in progress, or of the last one
+  bool hadBatch_ = false;  // whether the worker has had a batch in this run
   struct Step {
     StepTicket ticket;
     BatchStamp stamp;
     std::int64_t examples;
   };
-  std::optional<Step> begun_;                 // likewise: its score is not read yet
-  TrainedBatches trained_;                    // likewise
-  bool staged_ = false;                       // likewise: it ends a round, which is still to be merged
-  double* updates_ = nullptr;                 // likewise: its own, if it counts them; see kOwnUpdates
-  double currentScore_ = 0;                   // likewise: its score, and its examples
-  std::int64_t currentExamples_ = 0;          // likewise
-  std::chrono::nanoseconds waitedInStep_{0};  // likewise: for other workers, since the step began
-  bool whole_ = true;                         // likewise, but see whole()
+  std::optional<Step> begun_;  // the step whose score is not read yet
+  TrainedBatches trained_;
+  bool staged_ = false;               // whether `begun_` ends a round whose merge was staged
+  double* updates_ = nullptr;         // the worker's own count of updates, with arrivals; see kOwnUpdates
+  double currentScore_ = 0;           // of the last finished step
+  std::int64_t currentExamples_ = 0;  // of that step
+  std::chrono::nanoseconds waitedInStep_{0};  // for other workers, since the step began
+  bool whole_ = true;                         // other threads may use it while no task runs
   TimeSheet times_;
-  ReplicaThread thread_;  // last: everything above outlives it
+  ReplicaThread thread_;  // last: destroyed before the members that its tasks use
 };
 
 }  // namespace muster

@@ -34,7 +34,7 @@ ARMS = {
                             "--strategy-options", "every=30,fragments=2,delay=10,updaterState=keep,codec=int8"],
 }
 BATCH = 128
-HEADERS = 66  # bytes: of Ethernet, IPv4, and TCP with the time
+HEADERS = 66  # bytes of Ethernet, IPv4, and TCP with timestamps
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument("program", help="mnist_convnet")
@@ -144,7 +144,7 @@ def measure(rate, arms, by_alone, needed):
         seconds = needed[arm] / speed if needed.get(arm) else None
         bytes_sent, packets = sent
         payload, error = bytes_sent - HEADERS * packets, None
-        if "keep" not in " ".join(ARMS[arm]):  # the projection is of what is not overlapped
+        if "keep" not in " ".join(ARMS[arm]):  # the projection does not cover overlap
             computing = results["seconds"] * results["workers"][0]["computeShare"]
             error = projected(results, rate, computing) / results["seconds"] - 1
         row = {"samplesPerSecond": speed, "bytesSent": results["bytesSent"], "kernel": bytes_sent,

@@ -11,7 +11,7 @@ import sys
 import time
 
 BATCHES = 480
-CHUNK = 96  # steps between looks at the clock, each of which waits for the GPU
+CHUNK = 96  # steps between readings of the clock, which wait for the GPU
 VARIANTS = {
     "eager": "call by call",
     "compile": "torch.compile with CUDA graphs (mode reduce-overhead)",
@@ -127,7 +127,7 @@ def make_step(model, optimizer, images, labels):
     if not options.variant.endswith("graph"):
         return step
 
-    # What a captured graph reads lies at fixed places; it allocates when it is warm.
+    # A captured graph reads fixed addresses; it allocates during warm-up.
     x, y = images.clone(), labels.clone()
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())

@@ -1,5 +1,5 @@
-# Installs the build in BUILD, then configures, builds and runs this project against what was installed.
-# cmake -D BUILD=... -D SOURCE=... -D GENERATOR=... -D COMPILER=... -P run.cmake
+# Installs the build in BUILD, then configures, builds and runs this project against the installed package. cmake -D
+# BUILD=... -D SOURCE=... -D GENERATOR=... -D COMPILER=... -P run.cmake
 set(prefix "${BUILD}/consumer/prefix")
 set(build "${BUILD}/consumer/build")
 
@@ -7,7 +7,7 @@ function(run)
   execute_process(COMMAND ${ARGV} COMMAND_ECHO STDOUT COMMAND_ERROR_IS_FATAL ANY)
 endfunction()
 
-# What an earlier run installed must not stand in for what is missing now.
+# Files of an earlier installation must not hide missing ones.
 file(REMOVE_RECURSE "${prefix}")
 execute_process(COMMAND "${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${prefix}"
   OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
@@ -26,7 +26,8 @@ run("${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}" -B "${build}" -G "${GENERA
 run("${CMAKE_COMMAND}" --build "${build}")
 run("${build}/consumer")
 
-# Components: core needs nothing of data sets; each one that was built is found by itself; another one is named.
+# Components: core does not need the data sets' dependencies; each built component is found on its own; the message
+# names a missing one.
 function(configure_components folder want)
   execute_process(COMMAND "${CMAKE_COMMAND}" -S "${CMAKE_CURRENT_LIST_DIR}/components" -B "${BUILD}/consumer/${folder}"
       -G "${GENERATOR}" "-DCMAKE_CXX_COMPILER=${COMPILER}" -DCMAKE_BUILD_TYPE=Release "-DCMAKE_PREFIX_PATH=${prefix}"
@@ -55,7 +56,7 @@ if(result EQUAL 0 OR NOT output MATCHES "this installation has no component abse
   message(FATAL_ERROR "a component that is not there: ${output}")
 endif()
 
-# The CMake blocks of the pages: a whole one builds the program of its page, others are added to a project.
+# The CMake blocks of the pages: a complete one builds its page's program, others are added to a project.
 file(GLOB blocks "${BUILD}/tests/docs/blocks/*.cmake")
 foreach(block IN LISTS blocks)
   get_filename_component(stem "${block}" NAME_WE)
@@ -75,7 +76,7 @@ foreach(block IN LISTS blocks)
   run("${CMAKE_COMMAND}" --build "${folder}/build")
 endforeach()
 
-# The installed library by pkg-config, where that is.
+# The installed library through pkg-config, if available.
 find_program(pkg_config pkg-config)
 file(GLOB_RECURSE pc "${prefix}/*/muster.pc")
 if(pkg_config)

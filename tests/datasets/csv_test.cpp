@@ -38,7 +38,9 @@ TEST_CASE("the last column is the label, classes are sorted, line ends and the l
   for (const std::string_view text :
        {"a,b,kind\n1,2,cat\n-3.5,+4e-1,ant\n", "a,b,kind\r\n1,2,cat\r\n-3.5,0.4,ant",
         "\xEF\xBB\xBF"
-        "a,b,kind\n 1 ,2,cat\n-3.5,0.4,ant\n"}) {
+        "a,b,kind\n 1 ,2,cat\n-3.5,0.4,ant\n",
+        "\n\na,b,kind\n\n1,2,cat\n-3.5,0.4,ant\n\n\r\n",
+        "  \na,b,kind\n \t\r\n1,2,cat\n-3.5,0.4,ant\n\t\n  "}) {
     const auto read = table(text);
     CHECK(read.features.shape() == Shape{2, 2});
     CHECK(floats(read.features) == std::vector<float>{1, 2, -3.5f, 0.4f});
@@ -77,7 +79,7 @@ TEST_CASE("another file's classes number these labels") {
 
 TEST_CASE("a file that is broken is refused by line") {
   CHECK(problem("a,b\n1,2\n1,2,3\n") == "f.csv: line 3: 3 fields, where the first line has 2");
-  CHECK(problem("a,b\n1,2\n\n") == "f.csv: line 3: 1 field, where the first line has 2");
+  CHECK(problem("a,b\n1,2\n\n1\n") == "f.csv: line 4: 1 field, where the first line has 2");
   CHECK(problem("a,b\n1\n") == "f.csv: line 2: 1 field, where the first line has 2");
   CHECK(problem("a,b\nx,2\n") == "f.csv: line 2: column a must be a finite number, and is \"x\"");
   for (const char* field : {"", "nan", "inf", "1e999", "1 2", "1,\"", "0x10"})
@@ -91,6 +93,14 @@ TEST_CASE("a file that is broken is refused by line") {
   CHECK(problem("size,kind\n1,2\n", {.label = "knid"}) ==
         "f.csv: has no column \"knid\" for the labels; the nearest of its 2 is kind");
   CHECK(problem("size,kind\n1,2\n", {.label = "3"}).find("has no column \"3\"") != std::string::npos);
+  CHECK(problem("a,kind\n1,x\n2,\n") == "f.csv: line 3: column kind has no label");
+  CHECK(problem("a,kind\n1,x\n2, \t\n") == "f.csv: line 3: column kind has no label");
+  CHECK(problem("a\tb\n1\t2\n\t\n", {.separator = '\t'}) == "f.csv: line 3: column b has no label");
+  CHECK(problem("a,a,b\n1,2,3\n", {.label = "a"}) ==
+        "f.csv: has several columns \"a\"; the label's number says which one");
+  CHECK(table("a,a,b\n1,2,3\n").columns == Words{"a", "a"});
+  CHECK(problem({"a,b\n1\0x,2\n", 10}) ==
+        "f.csv: line 2: column a must be a finite number, and is \"1\\u0000x\"");
   CHECK(problem("a,y\n1,x\n", {.regression = true}) ==
         "f.csv: line 2: column y must be a finite number, and is \"x\"");
 }

@@ -81,8 +81,9 @@ TEST_CASE("sizes whose product overflows are refused") {
   constexpr std::uint32_t huge = 0xFFFFFFFFu;
   CHECK(contains(refusal(idx({huge, huge, huge, huge}, "12345")), "truncated"));
   CHECK(contains(refusal(idx({1u << 31, 1u << 31, 4}, "")), "truncated"));  // 2^64
-  // Files of no elements, whose images could not be: found by fuzzing.
-  CHECK(contains(refusal(idx({0, huge, huge}, "")), "[0, 4294967295, 4294967295], which no memory holds"));
+  // Files without elements but with impossible image sizes; found by fuzzing.
+  CHECK(contains(refusal(idx({0, huge, huge}, "")),
+                 "[0, 4294967295, 4294967295], which is too large for any memory"));
   CHECK(refusal(idx({0, 28, 28}, "")).empty());
 }
 

@@ -1,8 +1,8 @@
-# page_blocks(<page.md>) reads the code blocks of a page, so that tests compile and run them; page_blocks(<header.h>
-# [<directives>]) those of a header's comments.
+# page_blocks(<page.md>) extracts the code blocks of a page, so that tests compile and run them; page_blocks(<header.h>
+# [<directives>]) extracts those of a header's comments.
 #
-# Blocks are fenced and name their language. A comment on the line before a block says what the test needs to know (in
-# headers the function's second argument does); several of these are separated by semicolons:
+# Blocks are fenced and name their language. A comment on the line before a block gives directives, separated by
+# semicolons (for headers, the function's second argument does):
 #
 #   <!-- tested: with model train -->     C++: the block uses what with_model and with_train in fixtures.h declare
 #   <!-- tested: declarations -->         C++: the block stands outside of functions
@@ -12,12 +12,12 @@
 #   <!-- tested: only compiled: why -->   C++ that is not run
 #   <!-- tested: not run: why -->         a shell block that is not run
 #
-# A C++ block with a `main` is a program, which is also written to a file of its own. A JSON block is a network's
+# A C++ block with a `main` is a program, which is also written to its own file. A JSON block is a network's
 # configuration. CMake blocks are written to files, which tests/consumer configures. Blocks of the language text are not
 # run.
 #
-# Sets in the caller's scope: page_source, the C++ file that was written ("" if there are no C++ blocks), and adds the
-# scripts to page_scripts, and what needs a module that is not built to page_left_out.
+# Sets page_source in the caller's scope, the written C++ file ("" without C++ blocks), appends scripts to page_scripts,
+# and appends blocks that need a missing module to page_left_out.
 function(page_blocks page)
   set(folder "${CMAKE_CURRENT_BINARY_DIR}/blocks")
   string(MAKE_C_IDENTIFIER "${page}" stem)
@@ -30,7 +30,7 @@ function(page_blocks page)
   if(page MATCHES "\\.h$")
     string(REGEX REPLACE "\n *///? ?" "\n" text "${text}")
   endif()
-  # Lists of CMake must not see these characters.
+  # These characters are special in CMake lists.
   foreach(name "semicolon;1" "open;2" "close;3" "backslash;4")
     list(GET name 0 variable)
     list(GET name 1 code)
@@ -43,11 +43,11 @@ function(page_blocks page)
   string(REPLACE "\n" ";" lines "${text}")
 
   set(includes "")     # of all C++ blocks
-  set(groups "")       # the C++ before the group in progress
+  set(groups "")       # the C++ of finished groups
   set(declarations "")
   set(statements "")
   set(bases "")
-  set(group "")        # the group in progress: "", cpp or sh, which Python blocks belong to
+  set(group "")        # the current group: "", cpp or sh (includes Python)
   set(script "")
   set(inside FALSE)
   set(directives "")

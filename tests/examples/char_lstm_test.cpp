@@ -35,7 +35,7 @@ class CharLstm : public test::Sandbox {
     std::ofstream(directory / name, std::ios::binary) << bytes;
   }
 
-  /// Trains a small model, with these options in the place of the test's own or beside them.
+  /// Trains a small model; `more` adds to or replaces the test's options.
   test::Outcome train(const std::vector<std::string>& more = {}) const {
     std::map<std::string, std::string> options{
         {"--text", "text"}, {"--steps", "20"}, {"--units", "24"},  {"--layers", "1"},  {"--batch", "8"},
@@ -47,7 +47,7 @@ class CharLstm : public test::Sandbox {
   }
 };
 
-/// The scores told at the ends of epochs.
+/// The scores printed at the ends of epochs.
 std::vector<double> scoresIn(const std::string& text) {
   std::vector<double> scores;
   const std::string label = ": score ";
@@ -56,7 +56,7 @@ std::vector<double> scoresIn(const std::string& text) {
   return scores;
 }
 
-/// What stands from the first final sample to the end of the samples.
+/// The output from the first final sample to the end of the samples.
 std::string samplesIn(const std::string& text) {
   const auto begin = text.find("--- sample\n");
   REQUIRE(begin != std::string::npos);
@@ -75,7 +75,7 @@ TEST_CASE("it learns, samples as it goes, and writes the same from the saved mod
   CHECK(contains(run.out, "--- after epoch 1\n"));
   CHECK(contains(run.out,
                  "saved: char-lstm.safetensors; loaded again, it gives the same outputs, bit for bit. "
-                 "--load writes with it\njson: result.json\n--- sample\n"));
+                 "--load samples from it\njson: result.json\n--- sample\n"));
   const auto scores = scoresIn(run.err);
   REQUIRE(scores.size() == 4);
   CHECK(scores[0] < 3.5);  // ln 29 = 3.4
@@ -100,6 +100,20 @@ TEST_CASE("it learns, samples as it goes, and writes the same from the saved mod
   const auto prompted = program.run(other);
   CHECK(prompted.out.starts_with("--- sample\nthe jü"));
   CHECK(samplesIn(prompted.out) != samplesIn(run.out));
+}
+
+TEST_CASE("what it writes cannot command a terminal") {
+  const CharLstm program;
+  std::string text;
+  for (int i = 0; i < 200; ++i) text += "\x1B[2J";
+  program.write("commands", text);
+  const auto trained = program.train({"--text", "commands", "--epochs", "1", "--model", "m"});
+  CHECK(trained.exit == 0);
+  const auto loaded = program.run({"--load", "m", "--length", "60"});
+  for (const auto& out : {trained.out, loaded.out}) {
+    CHECK(contains(out, "\\x1b"));
+    CHECK_FALSE(contains(out, "\x1B"));
+  }
 }
 
 TEST_CASE("the same command gives the same file, which loads again") {

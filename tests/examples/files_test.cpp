@@ -1,4 +1,4 @@
-// What the programs do with files and standard streams that are not as they should be.
+// Tests the programs with broken files and standard streams.
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>
@@ -201,7 +201,7 @@ TEST_CASE("output that nobody reads or that does not fit ends no training, and i
   const auto full = inShell(convnet, "\"$@\" >/dev/full", {"--model", "full"});
   CHECK(full.exit == 1);
   CHECK(full.err == "mnist_convnet: standard output could not be written: No space left on device\n");
-  // The other end is closed before the program starts.
+  // The pipe's reading end is closed before the program starts.
   const auto broken = inShell(convnet,
                               "mkfifo go; { read go <go; \"$@\"; echo $? >status; } | "
                               "{ exec <&-; echo >go; }",
@@ -225,7 +225,7 @@ TEST_CASE("a checkpoint that cannot be written does not cost the network") {
   const auto run = convnet.runSmall({"--epochs", "2", "--quiet", "--checkpoint-dir", "c", "--model", "late"});
   CHECK(run.exit == 1);
   CHECK(contains(run.err, "c/checkpoint-epoch-0001.safetensors: cannot be written: Is a directory"));
-  CHECK(contains(run.out, "interrupted, with 1 of 2 epochs finished; saved: late, and --resume goes on"));
+  CHECK(contains(run.out, "interrupted, with 1 of 2 epochs finished; saved: late, and --resume continues"));
   REQUIRE(convnet.runSmall({"--epochs", "2", "--quiet", "--model", "whole"}).exit == 0);
   REQUIRE(convnet.runSmall({"--epochs", "2", "--quiet", "--resume", "late", "--model", "late"}).exit == 0);
   // The failed run had no training state to save, so the files differ in the number of rounds.

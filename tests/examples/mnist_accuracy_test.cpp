@@ -3,25 +3,20 @@
 #include <boost/json.hpp>
 
 #include "tests/examples/convnet.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/skip.h"
 
 namespace muster {
 namespace {
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr bool kSanitized = true;
-#else
-constexpr bool kSanitized = false;
-#endif
-
-/// The share of MNIST's test images that are read after three epochs with two workers that average every
-/// three iterations; nothing where the test was skipped.
+/// Test accuracy on MNIST after three epochs with two workers that average every three iterations; empty if
+/// skipped.
 std::optional<double> accuracyAfterThreeEpochs(const std::string& learningRate) {
   const test::Convnet convnet;
   const char* const data = test::realDataDir();
-  if (kSanitized || data == nullptr) {
-    test::skip(kSanitized ? "three epochs of MNIST take too long under a sanitizer"
-                          : "the real MNIST is needed; MUSTER_DATA_DIR says where it is");
+  if (test::kSanitized || data == nullptr) {
+    test::skip(test::kSanitized ? "three epochs of MNIST take too long under a sanitizer"
+                                : "the real MNIST is needed; MUSTER_DATA_DIR says where it is");
     return std::nullopt;
   }
   const auto run = convnet.run({"--data", "mnist", "--data-dir", std::filesystem::absolute(data).string(),
@@ -34,7 +29,7 @@ std::optional<double> accuracyAfterThreeEpochs(const std::string& learningRate) 
   return results.at("testAccuracy").as_double();
 }
 
-// The same algorithm in PyTorch came to 98.0 to 98.3 % at learning rate 0.01.
+// The same algorithm in PyTorch reached 98.0 to 98.3 % at learning rate 0.01.
 TEST_CASE("MNIST after three epochs at learning rate 0.01") {
   if (const auto accuracy = accuracyAfterThreeEpochs("0.01")) CHECK(*accuracy >= 0.978);
 }

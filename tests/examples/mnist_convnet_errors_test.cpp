@@ -16,7 +16,7 @@ using test::contains;
 using test::Convnet;
 using test::Outcome;
 
-/// One sentence on standard error, from the program itself.
+/// Checks for one sentence on standard error from the program itself.
 void checkRefusal(const Outcome& run, int exit, const std::string& problem) {
   CAPTURE(run.err);
   CHECK(run.exit == exit);
@@ -69,7 +69,7 @@ TEST_CASE("options that cannot be are refused with 2 and a sentence") {
       {{"--prefetch", "-1"}, "--prefetch must be between 0 and 1048576, got -1"},
       {{"--examples", "0"}, "--examples must be at least 1, got 0"},
       {{"--updater", "newton"}, "there is no type \"newton\"; there are adagrad, adam"},
-      {{"--updater", "adam", "--momentum", "0.5"}, "--momentum is of the updater nesterovs, not of adam"},
+      {{"--updater", "adam", "--momentum", "0.5"}, "--momentum needs the updater nesterovs, not adam"},
       {{"--data", "imagenet"}, "--data must be mnist, fashion or generated, got imagenet"},
       {{"--data", "generated", "--data-dir", "."}, "--data-dir cannot be combined with --data generated"},
       {{"--device", "tpu"}, "--device tpu: device: expected cpu, cuda or cuda:N, got \"tpu\""},
@@ -152,7 +152,7 @@ TEST_CASE("who asks for MNIST gets MNIST or an error") {
 TEST_CASE("who asks for nothing gets generated digits, and the reason on the first line") {
   const Convnet convnet;
   auto launch = convnet.launch({"--examples", "200", "--epochs", "1", "--quiet"});
-  const std::string notice = "MNIST is not available, so this trains on digits that the program draws (";
+  const std::string notice = "MNIST is not available, so this trains on generated digits (";
   const auto unreachable = test::runProgram(Convnet::kExecutable, launch);
   CHECK(unreachable.exit == 0);
   CHECK(unreachable.out.starts_with(notice + "mnist: train-images-idx3-ubyte.gz is not in "));
@@ -198,7 +198,7 @@ TEST_CASE("data that are there but broken are an error, never replaced by others
   }
 }
 
-/// Takes connections, in the kernel, and never answers.
+/// The kernel accepts connections, but the server never answers.
 class SilentServer {
  public:
   SilentServer() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {

@@ -39,7 +39,7 @@ TEST_CASE("a resumed run ends with the same bits as one that was never interrupt
   CHECK_FALSE(contains(resumed.err, "epoch 3/4"));
   CHECK(readFile(convnet.directory / "resumed") == whole);
 
-  // Nothing is left to train: it tests and saves what it was given.
+  // Nothing is left to train: the program tests and saves the loaded network.
   const auto done = convnet.runSmall({"--epochs", "4", "--model", "again", "--resume", "whole"});
   CHECK(done.exit == 0);
   CHECK(contains(done.out,
@@ -75,7 +75,7 @@ TEST_CASE("a strategy by name resumes to the same bits, and not with other optio
   const auto other = train({"--model", "new", "--resume", "first"}, "every=3");
   CHECK(other.exit == 1);
   CHECK(contains(other.err, "--strategy-options every=3,rate=0.5,updaterState=average (now every=3)"));
-  // Here each worker keeps a momentum of its own.
+  // Here each worker keeps its own momentum.
   REQUIRE(train({"--epochs", "3", "--model", "whole kept"}, "every=3").exit == 0);
   REQUIRE(train({"--epochs", "1", "--model", "kept"}, "every=3").exit == 0);
   REQUIRE(train({"--epochs", "3", "--model", "resumed", "--resume", "kept"}, "every=3").exit == 0);
@@ -92,6 +92,10 @@ TEST_CASE("a file is not resumed with other options, or where it is from elsewhe
   CHECK(other.err ==
         "mnist_convnet: saved: cannot be resumed with these options: it was trained with --lr 0.01 (now "
         "0.5), --workers 1 (now 3)\n");
+
+  REQUIRE(convnet.runSmall({"--epochs", "1", "--model", "fp32", "--math-mode", "fp32"}).exit == 0);
+  CHECK(contains(convnet.runSmall({"--resume", "fp32", "--model", "new"}).err,
+                 "it was trained with --math-mode fp32 (now unset)"));
 
   MultiLayerNetwork::load(convnet.directory / "saved")->save(convnet.directory / "foreign");
   const auto foreign = convnet.runSmall({"--resume", "foreign", "--model", "new"});
@@ -128,7 +132,7 @@ TEST_CASE("Ctrl-C saves a model that can be used and resumed, and exits with 130
     const auto epochs = network->epoch();
     CHECK(epochs >= 1);
     CHECK(contains(run.out, "interrupted, with " + std::to_string(epochs) + " of 100000 epochs finished"));
-    // 75 batches an epoch, so 38 iterations for the first of two workers.
+    // 75 batches per epoch, so 38 iterations for the first of two workers.
     const bool withinEpoch = network->iteration() != epochs * 38;
     const auto position = positionIn(network->trainingState());
     CHECK((position->nextBatch > 0 || !position->trainedLater.empty()) == withinEpoch);
@@ -173,13 +177,13 @@ TEST_CASE("Ctrl-C writes the results and the report that were asked for, marked 
 TEST_CASE("a second signal quits at once, and nothing is saved") {
   const Convnet convnet;
   auto launch = convnet.launch(Convnet::small({"--epochs", "100000", "--batch", "8", "--report", "report"}));
-  // It leaves its threads running on purpose, which ThreadSanitizer would turn into an exit status of its
-  // own.
+  // The program leaves its threads running on purpose, for which ThreadSanitizer would change the exit
+  // status.
   const char* const options = std::getenv("TSAN_OPTIONS");
   launch.environment["TSAN_OPTIONS"] = std::string(options ? options : "") + ":report_thread_leaks=0";
   test::Program program(Convnet::kExecutable, launch);
   REQUIRE(program.awaitText("epoch 1/100000: score"));
-  program.signalTogether({SIGINT, SIGTERM});  // else it might save before the second one comes
+  program.signalTogether({SIGINT, SIGTERM});  // otherwise it might save before the second signal
   const auto run = program.wait();
   CHECK(run.exit == 130);
   CHECK_FALSE(contains(run.out, "saved: "));

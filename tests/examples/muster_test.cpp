@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "examples/support/data_sets.h"
+#include "muster/core/device/math_mode.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/io/png.h"
 #include "muster/core/io/safetensors.h"
@@ -27,7 +28,7 @@ namespace {
 using test::contains;
 namespace json = boost::json;
 
-/// The program, in a directory with `run.json`: 600 digits of its own, two workers, one epoch.
+/// The program in a directory with `run.json`: 600 generated digits, two workers, one epoch.
 class Muster : public test::Sandbox {
  public:
   Muster() : Sandbox(MUSTER_PROGRAM) { write("run.json", run({"example"}).out); }
@@ -37,7 +38,7 @@ class Muster : public test::Sandbox {
   }
   std::string read(const std::string& name) const { return test::readFile(directory / name); }
 
-  /// A command for run.json, small; `more` may set more.
+  /// Runs a command on run.json with small settings; `more` adds options.
   test::Outcome small(const std::string& command, const std::vector<std::string>& more = {}) const {
     std::vector<std::string> arguments{command, "run.json"};
     for (const char* const set :
@@ -48,14 +49,14 @@ class Muster : public test::Sandbox {
     return run(arguments);
   }
 
-  /// The state of a model file that it wrote.
+  /// The state of a model file that the program wrote.
   std::vector<std::byte> bitsOf(const std::string& name) const {
     const auto network = Network::load(directory / name);
     return test::stateBits(*network);
   }
 };
 
-/// A network for rows of two numbers, as a run file has it.
+/// A network for rows of two numbers, as in a run file.
 std::string forRows(std::int64_t outputs, bool regression) {
   Output output{.classes = outputs};
   if (regression) {
@@ -112,6 +113,7 @@ TEST_CASE("the configuration that mnist_convnet --json writes is a run file, wit
        {std::vector<std::string>{},
         {"--mode", "synchronous"},
         {"--average-updaters", "false"},
+        {"--math-mode", whyNoMathMode(Device::cpu(), MathMode::BFloat16).empty() ? "bf16" : "fp32"},
         {"--strategy", "diloco", "--strategy-options", "every=2,rate=0.5"}}) {
     std::vector<std::string> arguments{"--data", "generated", "--examples", "600",     "--pin-threads",
                                        "false",  "--device",  "cpu",        "--quiet", "--epochs",
@@ -149,6 +151,33 @@ TEST_CASE("a run is resumed to the same bits, and by no other run") {
   CHECK(other.exit == 1);
   CHECK(contains(other.err, "cannot be resumed by this run: it was trained with network.l2 "));
   CHECK(contains(other.err, "training.workers 2 (now 3)"));
+}
+
+TEST_CASE("the math mode: planned, part of what is resumed, and refused with the reason") {
+  const Muster muster;
+  const std::vector<std::string> fp32{"--set", "training.mathMode=fp32"};
+  CHECK(contains(muster.small("plan", fp32).out, "products in fp32"));
+  const auto tf32 = muster.small("plan", {"--set", "training.mathMode=tf32"});
+  CHECK(tf32.exit == 2);
+  CHECK(tf32.err == "muster: training.mathMode: cpu has no tf32: " +
+                        whyNoMathMode(Device::cpu(), MathMode::TensorFloat32) + "\n");
+  REQUIRE(muster.small("train", fp32).exit == 0);
+  const auto other = muster.small("train", {"--set", "training.resume=model.safetensors"});
+  CHECK(other.exit == 1);
+  CHECK(contains(other.err, "it was trained with training.mathMode \"fp32\" (now \"auto\")"));
+}
+
+TEST_CASE("a training that diverges tells its learning rate") {
+  const Muster muster;
+  const auto diverged = [&](const std::string& rate) {
+    const auto run = muster.small("train", {"--set", "network.updater.learningRate=" + rate});
+    CHECK(run.exit == 1);
+    return run.err;
+  };
+  CHECK(contains(diverged(R"({"type": "fixed", "value": 1e30})"),
+                 "this was with network.updater.learningRate 1e+30, and nothing was saved"));
+  const std::string schedule = R"({"type": "cosine", "initial": 1e+30, "final": 0.0, "iterations": 9})";
+  CHECK(contains(diverged(schedule), "this was with network.updater.learningRate " + schedule + ", and"));
 }
 
 TEST_CASE("early stopping, validation data, class weights and the best checkpoint by a run file") {
@@ -201,7 +230,7 @@ TEST_CASE("evaluate, predict and summary of what was trained") {
   const auto rows = muster.read("p.csv");
   CHECK(rows.starts_with("example,label,prediction,probability\n0,"));
   CHECK(std::ranges::count(rows, '\n') == 201);
-  // The rows whose label is the prediction are the accuracy.
+  // The share of rows whose label equals the prediction is the accuracy.
   std::istringstream lines(rows);
   std::string line;
   int right = 0;
@@ -313,7 +342,7 @@ TEST_CASE("what cannot be converted is said in one line") {
   CHECK(contains(problem({m, "--to", "keras", "--out", "m"}),
                  "--to must be onnx, weights, model, graph or json"));
   CHECK(contains(problem({m, "--out", m}), "model.safetensors"));
-  CHECK(contains(problem({m, "--out", "x.json", "--lengths"}), "--lengths is of ONNX"));
+  CHECK(contains(problem({m, "--out", "x.json", "--lengths"}), "--lengths works with ONNX only"));
   CHECK(contains(problem({m, "--out", "x.json", "--keep", "conv1"}), "--keep needs --network"));
   CHECK(contains(problem({m, "--out", "x.json", "--name", "a=b"}), "--name is for weights"));
   CHECK(contains(problem({m, "--to", "weights", "--out", w, "--name", "conv1"}), "--name conv1: expected"));
@@ -371,7 +400,7 @@ TEST_CASE("the version, with its libraries, and what is left out") {
     REQUIRE(at != std::string::npos);
     CHECK(std::isalnum(static_cast<unsigned char>(text[at + std::string(name).size()])) != 0);
   }
-  for (const char* module : {"CUDA", "nodes (", "onnx (", "page (", "tensorboard (", "torch ("})
+  for (const char* module : {"CUDA", "nodes (", "gloo (", "onnx (", "page (", "tensorboard (", "torch ("})
     CHECK(contains(text, module));
   CHECK(contains(text, "\nGPUs: "));
 }
@@ -502,7 +531,7 @@ TEST_CASE("a newcomer with data of their own: example writes a run file for it, 
   }
   muster.write("pictures.json", muster.run({"example", "pictures", "--grey"}).out);
   CHECK(contains(muster.run({"plan", "pictures.json", "--set", "training.devices=cpu"}).out,
-                 "images, 2 examples to train with (2 batches of 1)"));
+                 "images, 2 examples to train with (1 batch of 2)"));
 
   const auto advice = [&](const std::vector<std::string>& arguments) {
     const auto run = muster.run(arguments);
@@ -515,7 +544,7 @@ TEST_CASE("a newcomer with data of their own: example writes a run file for it, 
   CHECK(contains(advice({"train", "own.json", "--workers", "2"}), "as in --set training.workers=4"));
   CHECK(contains(advice({"evaluate", "own.json"}), "data.test is empty); --on train takes"));
   CHECK(contains(advice({"--versoin"}), "the nearest is --version"));
-  CHECK(contains(advice({"example", "--grey"}), "--grey is for a directory of pictures"));
+  CHECK(contains(advice({"example", "--grey"}), "--grey is for a directory of images"));
   CHECK(muster.run({"help", "train"}).out == muster.run({"train", "--help"}).out);
   CHECK(contains(muster
                      .run({"plan", "run.json", "--set", "data.train=rows.csv", "--set", "data.separator=;",
@@ -538,6 +567,11 @@ TEST_CASE("runs of a directory are shown side by side, to browsers and as one fi
     CHECK(contains(run.out, "page: http://127.0.0.1:"));
   }
   CHECK(muster.run({"page", "runs", "--out", "runs.html"}).exit == 0);
+  CHECK(muster
+            .small("train", {"--set", "network.updater.learningRate.value=1e30", "--set",
+                             "listeners.curves=diverged.curves.jsonl"})
+            .exit == 1);
+  CHECK(contains(muster.read("diverged.curves.jsonl"), "the score became nan"));
   const auto page = muster.read("runs.html");
   for (const char* part :
        {"\"run\":\"seed-1\"", "\"run\":\"seed-2\"", "\"group\":\"averaging\"", "test/accuracy"})
@@ -555,7 +589,7 @@ TEST_CASE("runs of a directory are shown side by side, to browsers and as one fi
   CHECK(contains(muster.run({"page", "empty", "--out", "x.html"}).err,
                  "empty has no runs: files whose names end in"));
   CHECK(contains(muster.run({"page", "runs", "--out", "x.html", "--port", "1"}).err,
-                 "--port is of a page that is served"));
+                 "--port needs a page that is served"));
   CHECK(contains(muster.small("train", {"--set", "listeners.curves=a.json"}).err, "ends in .curves.jsonl"));
 #else
   CHECK(contains(muster.run({"page", "."}).err, "built without the page"));
@@ -578,6 +612,35 @@ TEST_CASE("completion for bash: commands, the options of each, files") {
   CHECK(completed("muster train run.json --q", 3) == "--quiet\n");
   CHECK(completed("muster evaluate --", 2) == "--set --model --on --help\n");
   CHECK(completed("muster train ru", 2) == "run.json\n");
+}
+
+TEST_CASE("example writes a run file that trains, whatever number of rows there is") {
+  const Muster muster;
+  for (const int rows : {2, 3, 5, 9, 33}) {
+    CAPTURE(rows);
+    std::string text = "a,b,kind\n";
+    for (int i = 0; i < rows; ++i) text += i % 2 == 0 ? "1,-1,cat\n" : "-1,1,dog\n";
+    muster.write("rows.csv", text);
+    muster.write("rows.json", muster.run({"example", "rows.csv"}).out);
+    const auto run = muster.run({"train", "rows.json", "--quiet", "--set", "training.devices=cpu", "--set",
+                                 "training.pinThreads=false", "--set", "training.epochs=1"});
+    CHECK(run.err == "");
+    CHECK(run.exit == 0);
+  }
+  muster.write("rows.csv", "a,kind\n1,cat\n2,cat\n");
+  CHECK(contains(muster.run({"example", "rows.csv"}).err, "rows.csv: has a single class"));
+  muster.write("rows.csv", "a,y\n1,2\n");
+  CHECK(contains(muster.run({"example", "rows.csv", "--regression"}).err, "rows.csv: has one example"));
+}
+
+TEST_CASE("plan refuses names that train refuses, and paths that are too long") {
+  const Muster muster;
+  const auto same = muster.small("plan", {"--set", "training.model=run.json"});
+  CHECK(same.exit == 2);
+  CHECK(contains(same.err, "the run file and training.model are the same file"));
+  const std::string longName(1000, 'a');
+  for (const char* field : {"training.resume", "training.initialModel"})
+    CHECK(contains(muster.small("plan", {"--set", field + ("=" + longName)}).err, "File name too long"));
 }
 
 TEST_CASE("what is wrong is said in one line, with the status of a wrong option") {
@@ -618,8 +681,11 @@ TEST_CASE("help of every command, and the schema") {
     CHECK(contains(help.out, std::string("\n  ") + command + " "));
     const auto run = muster.run({command, "--help"});
     CHECK(run.exit == 0);
+    CHECK(run.out.starts_with(std::string("Usage: muster ") + command + " "));
     CHECK(contains(run.out, "--help"));
   }
+  CHECK(contains(muster.run({"compare", "--help"}).out, "\n  muster compare --grid resnet18 "));
+  CHECK_FALSE(contains(muster.run({"compare", "--help"}).out, "compare_convergence"));
   CHECK(json::parse(muster.run({"schema"}).out).at("properties").at("training").is_object());
 }
 

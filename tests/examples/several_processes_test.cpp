@@ -81,7 +81,7 @@ TEST_CASE("the process that would save is killed, and the other one goes on and 
   CAPTURE(run.err);
   CHECK(run.exit == 130);
   CHECK(contains(run.out, "test: accuracy 0."));
-  CHECK(contains(run.out, "saved: mnist-convnet.safetensors, and --resume goes on from there"));
+  CHECK(contains(run.out, "saved: mnist-convnet.safetensors, and --resume continues from there"));
   CHECK(std::filesystem::exists(left.directory / "mnist-convnet.safetensors"));
   CHECK(contains(test::readFile(left.directory / "run.json"), R"("nodes": "elastic")"));
   CHECK(killed->wait().exit == -SIGKILL);

@@ -1,13 +1,11 @@
-// Files whose calls fail: each call of each kind, once and from there on. What is done with them ends with
-// one error that names the file and the cause, or does what it should; files are old or new, and whole; no
-// descriptor and no temporary file is left; and the same again, without a fault, has the right result.
+// Failing file calls: each call of each kind, once and from there on. Every job ends with one error that
+// names the file and the cause, or succeeds; files are old or new, never partial; no descriptor and no
+// temporary file is left; repeating the job without a fault gives the right result.
 #include <doctest/doctest.h>
 
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <map>
-#include <thread>
 
 #include "muster/core/base/error.h"
 #include "muster/core/io/model_file.h"
@@ -40,7 +38,7 @@ namespace fs = std::filesystem;
 struct Kind {
   const char* call;
   int error;
-  bool harmless = false;  // must not be noticed
+  bool harmless = false;  // must have no effect
 
   std::string text() const {
     return fmt::format("{}: {}", call, error == 0 ? "half of the bytes" : std::strerror(error));
@@ -56,26 +54,21 @@ const Kind kKinds[] = {
     {"mkdir", EIO},         {"opendir", EMFILE},   {"opendir", EIO},       {"flock", EIO},
     {"flock", EINTR, true}, {"fchmod", EIO, true}, {"unlink", EIO},        {"fstat", EIO}};
 
-/// Something that is done with the files of a directory.
+/// An operation on the files of a directory.
 struct Job {
   std::string name;
   std::function<void(const fs::path&)> prepare;
-  std::function<std::string(const fs::path&)> run;  // @return what came of it
-  std::function<void(const fs::path&)> check;       // after a failure, too
-  const char* made = nullptr;                       // a file whose contents come of it, too
+  std::function<std::string(const fs::path&)> run;  // @return its result
+  std::function<void(const fs::path&)> check;       // also after a failure
+  const char* made = nullptr;                       // a file whose contents are part of the result
+  std::function<void()> settle = [] {};             // waits for work left to a server's thread
 };
 
-/// Where files are in memory: there are thousands of calls of fsync.
+/// A directory in memory, because there are thousands of calls of fsync.
 const test::Environment kDirectory("TMPDIR", fs::exists("/dev/shm") ? "/dev/shm" : "/tmp");
 
 long openFiles() {
   return std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator());
-}
-
-/// Gives a server in this process, whose thread closes its own, the time to do so.
-void waitForFiles(long count) {
-  for (int i = 0; i < 5000 && openFiles() != count; ++i)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 bool isTemporary(const fs::path& path) {
@@ -89,7 +82,7 @@ std::set<std::string> temporariesIn(const fs::path& directory) {
   return found;
 }
 
-/// What comes of it without a fault.
+/// The result without a fault.
 std::string resultOf(const Job& job, const fs::path& directory, std::string result) {
   return job.made ? std::move(result) + test::readFile(directory / job.made) : result;
 }
@@ -103,6 +96,7 @@ bool trial(const Job& job, const Kind& kind, long nth, long times, const std::st
   const TemporaryDirectory directory;
   job.prepare(directory.path());
   const std::string under = directory.path().string();
+  job.settle();
   const long files = openFiles();
   std::string text, result;
   long failed = 0;
@@ -118,7 +112,7 @@ bool trial(const Job& job, const Kind& kind, long nth, long times, const std::st
     }
     failed = calls.count();
   }
-  waitForFiles(files);
+  job.settle();
   CHECK(openFiles() == files);
   if (text.empty()) {
     CHECK((resultOf(job, directory.path(), result) == expected));
@@ -222,7 +216,7 @@ TEST_CASE("a model is loaded") {
 }
 
 TEST_CASE("the newest checkpoint is looked for") {
-  test::LogLines warnings;  // of a file that cannot be read
+  test::LogLines warnings;  // about a file that cannot be read
   SmallNetwork saved(3);
   const auto prepare = [&](const fs::path& at) {
     for (const int epoch : {1, 2}) saved.model.save(checkpointPath(at, "checkpoint", {epoch, 0}));
@@ -232,7 +226,7 @@ TEST_CASE("the newest checkpoint is looked for") {
 }
 
 TEST_CASE("a training writes checkpoints") {
-  test::LogLines warnings;  // of an old one that cannot be removed
+  test::LogLines warnings;  // about an old file that cannot be removed
   forEachFault(
       {"checkpoints", nothing,
        [](const fs::path& at) {
@@ -275,7 +269,7 @@ TEST_CASE("a file is downloaded") {
                            [](std::span<const std::uint8_t>) { return std::string(); }, {.attempts = 1});
                   return std::string();
                 },
-                nothing, "cache/file"});
+                nothing, "cache/file", [&] { server.waitUntilIdle(); }});
 }
 
 TEST_CASE("a picture is written") {

@@ -7,17 +7,17 @@
 #include <map>
 
 #include "tests/fuzz/target.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/temporary_directory.h"
 
 namespace muster::fuzz {
-/// What a declared size may not make a reader ask for. Sanitizers need the address space for themselves, and
-/// have limits of their own.
+/// Limits memory, so that a reader that trusts a declared size fails. Sanitizers need the address space and
+/// have their own limits.
 inline void limitMemory() {
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  if (test::kSanitized) return;
   constexpr rlim_t kMost = rlim_t{1} << 30;
   const rlimit limit{kMost, RLIM_INFINITY};
   ::setrlimit(RLIMIT_DATA, &limit);
-#endif
 }
 
 inline std::vector<Bytes> inputsOf(const Target& target) {
@@ -42,8 +42,7 @@ inline void tryOut(const Target& target, const Bytes& bytes) {
   }
 }
 
-/// Runs a target on the inputs that were found (tests/fuzz/corpus), on those that the program makes, and on
-/// some mutations of both.
+/// Runs a target on stored inputs (tests/fuzz/corpus), on generated ones, and on some mutations of both.
 inline void check(const Target& target, int mutations) {
   limitMemory();
   const auto inputs = inputsOf(target);

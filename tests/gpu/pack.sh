@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# Makes the directory that is brought along to a machine with a GPU which cannot build: the test programs with cases for
-# GPUs and the benchmarks, stripped, the shared libraries that they need beside the C library, and the report. Then packs
-# it. Called by `./run gpu pack`; arguments: the build directory, or --check to look only whether the call is right, and
-# the directory to make.
+# Makes and packs a directory for a machine with a GPU that cannot build: the test programs with cases for GPUs and the
+# benchmarks, stripped, their shared libraries except the C library, and the report. Called by `./run gpu pack`;
+# arguments: the build directory, or --check to validate the call only, and the directory to make.
 set -euo pipefail
 
 here=$(CDPATH='' cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd -P)
@@ -46,13 +45,13 @@ cp "$build/tests/bench/torch_training.py" "$to/tests/bench/"
 cp -r "$here/report" "$to/gpu_report"
 git -C "$here" describe --always --dirty >"$to/revision" 2>/dev/null || rm -f "$to/revision"
 
-# The C library and its parts are the other machine's: they must be as new as this one's.
+# The C library and its parts come from the other machine and must be as new as this one's.
 mkdir "$to/lib"
 (cd "$build" && ldd "${programs[@]}") | awk '$2 == "=>" && $3 ~ "^/" { print $3 }' | sort -u |
   grep -vE '/(libc|libm|libdl|librt|libpthread|libresolv|libanl|libutil)\.so' |
   while IFS= read -r library; do cp -L "$library" "$to/lib/"; done
 
-# CUPTI, which traces kernels, is opened by name, so no program lists it; the report names lib/ to the loader.
+# CUPTI, which traces kernels, is opened by name, so no program links it; the report adds lib/ to the loader's path.
 cuda=$(cat "$build"/CMakeFiles/*/CMakeCUDACompiler.cmake 2>/dev/null |
   sed -n 's/^set(CMAKE_CUDA_COMPILER_VERSION "\([0-9]*\).*/\1/p' | tail -n 1)
 cupti=$(sed -n 's/^CUDA_cupti_LIBRARY:[A-Z]*=//p' "$build/CMakeCache.txt" 2>/dev/null) || true
@@ -62,7 +61,7 @@ else
   echo "pack: CUPTI was not found, so kernels can be traced only where that machine has it" >&2
 fi
 
-# What the programs have in common, muster and CUDA's runtime, lies far apart: a large dictionary finds it again.
+# The programs share muster and CUDA's runtime: only a large dictionary finds repetitions that are so far apart.
 if command -v xz >/dev/null; then
   packed=$to.tar.xz
   tar -C "$to" -cf - . | xz --threads=1 --lzma2=preset=4,dict=192MiB >"$packed"
@@ -70,8 +69,7 @@ else
   packed=$to.tar.gz
   tar -C "$to" -czf "$packed" .
 fi
-# The driver that CUDA's runtime, which the programs bring along, asks for at least; see NVIDIA's table in CUDA's
-# release notes.
+# The oldest driver for the packed CUDA runtime; see NVIDIA's table in CUDA's release notes.
 case $cuda in
   12) driver="driver 525 (CUDA 12) or newer" ;;
   13) driver="driver 580 (CUDA 13) or newer" ;;

@@ -43,7 +43,7 @@ case $* in
     echo "merging replicas of 100 MB and more: goal 90 % of a copy, measured at least 93.5 %: reached" ;;
 esac
 """
-# Half as fast with eight workers' arm, a tenth faster without the side stream.
+# The arm of eight workers is half as fast; without the side stream it is a tenth faster.
 END_TO_END = """
 [[ $* != *resnet18* || -e ${0%/*}/luck ]] || { echo "out of luck" >&2; exit 9; }
 [[ $* != *--trace* ]] || { echo "most of it in conv_kernel"; echo "try: a faster conv_kernel"
@@ -72,7 +72,7 @@ NVIDIA_SMI = """
 [[ $* != *compute_mode* ]] || { cat "${0%/*}/compute_mode" 2>/dev/null || echo Default; exit; }
 echo "580.1, 700.00 W, 1980 MHz, 2619 MHz"
 """
-# It does not know --kernel-name; some programs run under it.
+# A stand-in without --kernel-name; some programs run under it.
 COMPUTE_SANITIZER = """
 case $* in *crashing_test* | *fine_test*) (while [[ $1 != /* ]]; do shift; done; "$@" >/dev/null) ;; esac
 case $* in
@@ -171,7 +171,7 @@ class Reading(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "run.xml"
             self.assertEqual(read_run(file), Run())
-            for end in "", "ginal>\n<<Message>":  # killed in the middle of a line; two threads at once
+            for end in "", "ginal>\n<<Message>":  # killed in the middle of a line; two threads wrote at once
                 file.write_text(self.XML + end)
                 self.assertEqual(read_run(file), Run(3, (Case("one<gpu>", "passed", 0.5),), "two"))
 
@@ -270,7 +270,7 @@ class WrongCalls(Sandbox):
     def test_builds(self):
         self.refused("/nonexistent is no build of muster", "--build", "/nonexistent")
         self.refused("is no build of muster", "--build", HERE.parent.parent)
-        self.refused("is no build of muster")  # where the report's modules are
+        self.refused("is no build of muster")  # the folder of the report's modules
         text, other = self.folder / "text", self.folder / "other.tar"
         text.write_text("not packed\n")
         self.refused(f"{text} is no packed build", "--build", text)
@@ -301,7 +301,7 @@ class Whole(Sandbox):
                           "compute-sanitizer", "large"])
         self.has("| device | Toy 100 (cuda:0) |", "| cuDNN | 91002 (/somewhere/libcudnn.so.9) |", "| driver | 580.1 |",
                  "| limits | 700.00 W, 1980 MHz (SM), 2619 MHz (memory) |",
-                 "41 cases of 9 programs: 33 run, 7 of them failed; 8 skipped.",  # also what fatal cases take along
+                 "41 cases of 9 programs: 33 run, 7 of them failed; 8 skipped.",  # includes cases lost by fatal ones
                  "- core/ops/killed_test: ends badly<gpu>, was killed, or did not end within 5 s",
                  "- core/ops/hanging_test: ends badly<gpu>, did not end within 5 s",
                  "- core/ops/leaving_test: ends badly<gpu>, ended with status 5",
@@ -330,7 +330,7 @@ class Whole(Sandbox):
                  "conv2: planned: cuDNN conv2=padded (1 x)", "conv2: planned: cuDNN as it likes (1 x)",
                  "| 8 workers | 500 | 0.50 |", "| 1 worker, no recording | 300 | 0.30 |",
                  "| 1 worker, side stream off | 1100 | 1.10 |")
-        # The head
+        # the summary
         text = self.report.read_text()
         head = text[text.index("## At a glance"):text.index("## 1. The machine")]
         for line in ("- test core/ops/failing_test: ends badly<gpu>", "- resnet18 (comparison) ended with status 9",
@@ -345,19 +345,19 @@ class Whole(Sandbox):
                                 key=lambda line: int(line.split()[1][:-1])))
         self.like("^resnet18 ended with status 9: out of luck")
         self.assertEqual(self.lines().count("- muster: warning: conv1: planned row-major"), 1)
-        self.lacks("not for the report", "==PROF==", "This report is not whole")
+        self.lacks("not for the report", "==PROF==", "This report is not complete")
 
-        # A part alone leaves the others' results, and cases chosen by name those of the other cases.
+        # Running one part keeps the other parts' results; running cases by name keeps the other cases' results.
         self.call(1, "--only", "tests", "--filter", "in a way<gpu, tf32>", "--time-limit", "5")
         self.has("MNIST: 7 images a second", "41 cases of 9 programs: 33 run, 7 of them failed; 8 skipped.")
         self.like(r"^\| core/ops/crashing_test \| 4 \| 1 \| 1 \| [0-9.]+ \|$")
 
-        # Programs are listed by their names and their cases'.
+        # --filter matches names of programs and of cases.
         self.assertEqual(self.call(0, "--list", "--filter", "nn/"), "tests/nn/fine_test\n")
         self.assertEqual(self.call(2, "--list", "--filter", "zzzz"),
                          f"gpu: {self.build} has no tests for a GPU with zzzz in their names\n")
 
-        # Results of another build are set aside.
+        # Results of another build are not reused.
         self.programs("core/ops/fine", fine="slow")
         self.assertIn("of another build or GPU", self.call(4, "--only", "tests", "--filter", "nn/fine"))
         self.has("5 cases of 1 programs: 4 run, 0 of them failed; 1 skipped.", "- convnet (comparison)")
@@ -393,10 +393,10 @@ class Pieces(Sandbox):
         self.lacks("test cases of")
         self.assertEqual(first, (self.results / "tests/core__ops__fine_test.log").stat().st_mtime_ns)
         self.call(1, "--minutes", "2", "--time-limit", "8", ago=100)
-        self.has("### machine", "- contention (contention)", "- convnet (comparison)")  # the first always runs
+        self.has("### machine", "- contention (contention)", "- convnet (comparison)")  # the first one always runs
         self.like("^- compute-sanitizer")
         self.call(1, "--minutes", "9", "--time-limit", "8")
-        self.lacks("This report is not whole")
+        self.lacks("This report is not complete")
         self.like("^resnet18 ended with status 9: out of luck")
 
     def test_measurement_cut_off_by_the_end_of_a_call(self):
@@ -430,7 +430,7 @@ class Pieces(Sandbox):
                                          "--jobs", "2"], stderr=subprocess.DEVNULL, start_new_session=True)
                 time.sleep(moment)
                 if number == signal.SIGKILL:
-                    os.killpg(call.pid, number)  # as a command is ended with all that it has begun
+                    os.killpg(call.pid, number)  # as a shell kills a command with its children
                 else:
                     call.send_signal(number)
                 call.wait()
@@ -438,12 +438,12 @@ class Pieces(Sandbox):
                     self.assertFalse(self.still_running())
                 if self.report.exists():
                     self.has("# muster on a GPU", "## 9. compute-sanitizer",
-                             "This report is not whole. It lacks:")
+                             "This report is not complete. It lacks:")
                 while self.still_running():
                     time.sleep(0.1)
                 self.call(0, "--minutes", "9")
                 self.has("15 cases of 3 programs: 12 run, 0 of them failed; 3 skipped.")
-                self.lacks("This report is not whole")
+                self.lacks("This report is not complete")
 
     def still_running(self):
         return subprocess.run(["pgrep", "-f", f"{SAMPLE} --test-case"], stdout=subprocess.DEVNULL).returncode == 0
@@ -453,7 +453,7 @@ class Tools(Sandbox):
     def test_cold_libraries_do_not_use_up_a_limit(self):
         library = self.build / "lib/libcudnn_graph.so.9"
         library.parent.mkdir()
-        os.mkfifo(library)  # opening it for writing takes a reader
+        os.mkfifo(library)  # opening it for writing needs a reader
         disk = threading.Thread(target=lambda: library.open("wb").close(), daemon=True)
         disk.start()
         self.script(self.build / "tests/bench/device_speed", "exit 1")
@@ -473,7 +473,7 @@ class Tools(Sandbox):
         self.like("^traces ended with status 134")
         (self.build / "tests/bench/trace_status").unlink()
         self.call(0, "--only", "traces")
-        # An error made on purpose that compute-sanitizer does not find makes its other verdicts worth nothing.
+        # If compute-sanitizer misses the planted error, its other verdicts do not count.
         (self.bin / "planted").write_text("========= ERROR SUMMARY: 0 errors\n")
         self.call(1, "--only", "sanitizer")
         self.like("^compute-sanitizer does not find an error on this machine that was made on purpose")
@@ -503,7 +503,7 @@ class Tools(Sandbox):
         self.report.unlink()
         self.build = self.folder / "packed.tar.xz"
         self.call(4, "--only", "tests", "--few-files")
-        # It is unpacked beside the packed file, not beside the report.
+        # The build is unpacked beside the packed file, not beside the report.
         self.assertEqual(sorted(file.name for file in self.folder.glob("*report*")), ["report.md", "report.tar.gz"])
         self.assertTrue((self.folder / "packed-build/tests/nn/fine_test").is_file())
         self.has("5 cases of 1 programs: 4 run, 0 of them failed; 1 skipped.")

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # Tries Debian packages of muster: debian.sh RELEASE PACKAGES [ROOT], as root, with mmdebstrap.
-# In ROOT, a bare Debian of that release that is made if it is not there: lintian, the release's own, finds no error and
-# no warning; the program installs without anything else named, trains and tests; a project of its own is built with the
-# packages for development, as a whole and with each component.
+# ROOT is a minimal Debian of that release, created if missing. There, the release's lintian finds no errors or
+# warnings; the program installs by its name alone, trains and tests; a separate project builds with the development
+# packages, as a whole and with each component.
 set -euo pipefail
 release=$1 packages=$(realpath "$2") root=${3-$(mktemp -d)}
 here=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 
 [[ -d $root/etc ]] || mmdebstrap --variant=apt "$release" "$root"
-# Old clocks of images and proxies: as the system outside has them.
+# Copy the host's DNS and apt settings (proxies, old package snapshots).
 for file in /etc/resolv.conf /etc/apt/apt.conf; do [[ -e $file ]] && cp "$file" "$root$file"; done
 mkdir -p "$root/packages" "$root/consumer"
 cp "$packages"/*.deb "$root/packages/"

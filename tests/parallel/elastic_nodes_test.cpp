@@ -1,7 +1,9 @@
-// Trainings over real processes of this machine that come and go.
+// Elastic trainings over real processes of this machine.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <regex>
 #include <sstream>
@@ -29,7 +31,7 @@ struct Training {
   std::string store = {};  // "": a directory
 };
 
-/// The processes of one training and what they leave.
+/// The processes of one training and their output files.
 class Cluster {
  public:
   explicit Cluster(Training training) : training_(std::move(training)) {}
@@ -43,7 +45,12 @@ class Cluster {
   std::string left(const std::string& kind, const std::string& name) const {
     return readFile(folder_ / (kind + "-" + name));
   }
-  /// Waits until a line of its log has this in it.
+  std::vector<std::string> logs(const std::vector<std::string>& names) const {
+    std::vector<std::string> all;
+    for (const auto& name : names) all.push_back(left("log", name));
+    return all;
+  }
+  /// Waits until a line of the process's log contains `what`.
   bool says(const std::string& name, const std::string& what, std::chrono::seconds limit = 60s) const {
     for (const auto end = std::chrono::steady_clock::now() + limit; std::chrono::steady_clock::now() < end;
          std::this_thread::sleep_for(5ms))
@@ -63,35 +70,87 @@ class Cluster {
 };
 
 struct Begin {
+  std::int64_t membership = 0;
   int nodes = 0;
-  std::int64_t iteration = 0;
+  std::int64_t iteration = 0, batches = 0;  // finished iterations; batches trained in the epoch
   bool operator==(const Begin&) const = default;
 };
 
 /// The history of membership in a log.
 std::vector<Begin> historyIn(const std::string& log) {
-  static const std::regex kLine(R"(membership \d+: this is node \d+ of (\d+), from iteration (\d+))");
+  static const std::regex kLine(
+      R"(membership (\d+): this is node \d+ of (\d+), from iteration (\d+) \(epoch \d+, of which (\d+) batches)");
   std::vector<Begin> history;
   for (std::sregex_iterator it(log.begin(), log.end(), kLine), end; it != end; ++it)
-    history.push_back({std::stoi((*it)[1]), std::stoll((*it)[2])});
+    history.push_back(
+        {std::stoll((*it)[1]), std::stoi((*it)[2]), std::stoll((*it)[3]), std::stoll((*it)[4])});
   return history;
 }
 
-/// Ends a training after this iteration, by a stop or as the loss of a node does, and keeps where it was.
+/// How often each batch of an epoch was trained in rounds that count, by the logs of all processes.
+std::map<std::pair<std::int64_t, std::int64_t>, int> trainedIn(const std::vector<Begin>& history,
+                                                               const std::vector<std::string>& logs) {
+  static const std::regex kLine(
+      R"(membership (\d+): this is node|begins batch (\d+) of epoch (\d+) in iteration (\d+))");
+  std::map<std::pair<std::int64_t, std::int64_t>, int> trained;
+  for (const auto& log : logs) {
+    std::int64_t end = 0;  // last iteration of the current membership
+    for (std::sregex_iterator it(log.begin(), log.end(), kLine), last; it != last; ++it) {
+      const auto& line = *it;
+      if (!line[1].matched) {
+        if (std::stoll(line[4]) < end) ++trained[{std::stoll(line[3]), std::stoll(line[2])}];
+        continue;
+      }
+      const auto here = std::ranges::find(history, std::stoll(line[1]), &Begin::membership);
+      end = here == history.end()       ? 0  // it had no round
+            : here + 1 == history.end() ? std::numeric_limits<std::int64_t>::max()
+                                        : (here + 1)->iteration;
+    }
+  }
+  return trained;
+}
+
+/// Whether a process counts all batches that it has trained, also those before membership changes.
+bool countsAll(const std::string& log) {
+  static const std::regex kLine("begins batch");
+  const auto steps = std::distance(std::sregex_iterator(log.begin(), log.end(), kLine), {});
+  return log.find(fmt::format("has trained {} batches", steps)) != std::string::npos;
+}
+
+/// Checks that each batch counts once: batches of a lost node are dealt again.
+void checkEachBatchOnce(const Training& training, const std::vector<Begin>& history,
+                        const std::vector<std::string>& logs) {
+  const auto trained = trainedIn(history, logs);
+  CHECK(std::ssize(trained) == training.epochs * (7 * kElasticData + 1));
+  for (const auto& [batch, times] : trained) {
+    CAPTURE(batch.first);
+    CAPTURE(batch.second);
+    CHECK(times == 1);
+  }
+}
+
+/// Ends a training after this iteration, by a stop or like the loss of a node, and keeps its state.
 struct EndAfter final : Listener {
-  EndAfter(std::int64_t last, bool loses) : iteration(last), loss(loses) {}
+  EndAfter(std::int64_t last, bool ofEpoch, bool loses) : iteration(last), epochEnd(ofEpoch), loss(loses) {}
   void onMerge(const MergeEvent& event) override {
-    if (event.iteration != iteration) return;
-    state = event.trainer.trainingState();
+    if (!epochEnd) end(event.iteration, event.trainer);
+  }
+  void onEpochEnd(const EpochEvent& event) override {
+    if (epochEnd) end(event.iteration, event.trainer);
+  }
+  void end(std::int64_t now, Trainer& trainer) {
+    if (now != iteration) return;
+    state = trainer.trainingState();
     if (loss) throw std::runtime_error("a node is lost");
-    event.trainer.stopFit();
+    trainer.stopFit();
   }
   const std::int64_t iteration;
+  const bool epochEnd;  // whether to end after an epoch, when no landing is pending
   const bool loss;
   TrainingState state;
 };
 
-/// The bits of one process that goes through this history.
+/// The bits of a single process that replays this history.
 std::string replayed(const Training& training, const std::vector<Begin>& history) {
   auto model = processToy();
   auto data = processToyData(kElasticData);
@@ -99,9 +158,10 @@ std::string replayed(const Training& training, const std::vector<Begin>& history
     if (one.name != training.rule) continue;
     for (std::size_t i = 0; i < history.size(); ++i) {
       const bool last = i + 1 == history.size();
-      if (!last && history[i + 1].iteration == history[i].iteration) continue;
-      const auto end = std::make_shared<EndAfter>(last ? -1 : history[i + 1].iteration,
-                                                  !last && history[i + 1].nodes < history[i].nodes);
+      const Begin next = last ? Begin{.iteration = -1} : history[i + 1];
+      if (next.iteration == history[i].iteration) continue;
+      const auto end = std::make_shared<EndAfter>(next.iteration, next.batches == 0,
+                                                  !last && next.nodes < history[i].nodes);
       auto wrapper = ParallelWrapper::Builder(model)
                          .workers(history[i].nodes * training.workers)
                          .groups(history[i].nodes)
@@ -114,7 +174,7 @@ std::string replayed(const Training& training, const std::vector<Begin>& history
         CHECK_THROWS_AS(fit(), TrainingError);
       else
         fit();
-      // Each worker starts from the merged model, also where there are as many as before.
+      // Each worker starts from the merged model, also if the number of workers did not change.
       std::erase_if(end->state, [](const NamedValues& v) {
         return v.name != "position" && v.name != "scores" && v.name != "fingerprint";
       });
@@ -139,16 +199,23 @@ void checkJoinAndKill(const Training& training, const Cluster& cluster, Process&
   CHECK(history[2].iteration > history[1].iteration);
   CHECK(cluster.left("bits", "a") == replayed(training, history));
   CHECK(cluster.left("bits", "b") == cluster.left("bits", "a"));
+  checkEachBatchOnce(training, history, cluster.logs({"a", "b", "c"}));
+  CHECK(countsAll(cluster.left("log", "a")));
 }
 
 }  // namespace
 
 TEST_CASE("a process is killed, and the others finish with the bits of their history") {
-  for (const std::string rule : {"averaging", "diloco"}) {
+  struct Case {
+    std::string rule;
+    int iteration;
+  };
+  // With overlapped averaging an epoch's last two merges are after its last iteration.
+  for (const auto& [rule, iteration] : {Case{"averaging", 25}, Case{"diloco", 25}, Case{"overlapped", 30}}) {
     CAPTURE(rule);
     const Training training{.rule = rule};
     Cluster cluster(training);
-    auto a = cluster.start("a"), b = cluster.start("b"), c = cluster.start("c", "kill", 25);
+    auto a = cluster.start("a"), b = cluster.start("b"), c = cluster.start("c", "kill", iteration);
     CHECK(a.wait(150s) == 0);
     CHECK(b.wait(150s) == 0);
     CHECK(c.wait(1s) == -1);
@@ -160,6 +227,7 @@ TEST_CASE("a process is killed, and the others finish with the bits of their his
     CHECK(history.back().iteration > 0);
     CHECK(cluster.left("bits", "a") == replayed(training, history));
     CHECK(cluster.left("bits", "b") == cluster.left("bits", "a"));
+    checkEachBatchOnce(training, history, cluster.logs({"a", "b", "c"}));
     CHECK(cluster.inStore() == std::vector<std::string>{});
   }
 }
@@ -214,6 +282,49 @@ TEST_CASE("a Redis server as the store: it forgets all and comes back, a process
 #endif
 }
 
+TEST_CASE("a process is killed while it gives its model to one that joins, which gets it from another one") {
+  for (const int piece : {1, 9}) {
+    CAPTURE(piece);
+    const Training training{.rule = "diloco", .epochs = 8, .step = 30};
+    Cluster cluster(training);
+    auto a = cluster.start("a", "serve", piece), b = cluster.start("b", "serve", piece);
+    REQUIRE(cluster.says("a", " of 2, from iteration 0"));
+    std::this_thread::sleep_for(500ms);
+    auto c = cluster.start("c");
+    CHECK(c.wait(150s) == 0);
+    const int endOfA = a.wait(60s), endOfB = b.wait(60s);
+    CHECK(std::min(endOfA, endOfB) == -1);
+    CHECK(std::max(endOfA, endOfB) == 0);
+    const std::string other = endOfA == 0 ? "a" : "b";
+    const auto history = historyIn(cluster.left("log", other));
+    REQUIRE(history.size() >= 2);
+    CHECK(history.back().nodes == 2);
+    CHECK(history.back().iteration > 0);
+    CHECK(historyIn(cluster.left("log", "c")) == std::vector{history.back()});
+    CHECK(cluster.left("bits", other) == replayed(training, history));
+    CHECK(cluster.left("bits", "c") == cluster.left("bits", other));
+    checkEachBatchOnce(training, history, cluster.logs({"a", "b", "c"}));
+    CHECK(cluster.inStore() == std::vector<std::string>{});
+  }
+}
+
+TEST_CASE(
+    "the only process that has the model is killed while it gives it away: the other one trains alone") {
+  const Training training{.rule = "diloco", .least = 1, .step = 30};
+  Cluster cluster(training);
+  auto a = cluster.start("a", "serve", 4);
+  REQUIRE(cluster.says("a", " of 1, from iteration 0"));
+  std::this_thread::sleep_for(300ms);
+  auto b = cluster.start("b");
+  CHECK(a.wait(60s) == -1);
+  CHECK(b.wait(150s) == 0);
+  const auto history = historyIn(cluster.left("log", "b"));
+  REQUIRE(history.size() == 1);
+  CHECK(history[0].nodes == 1);
+  CHECK(history[0].iteration == 0);
+  CHECK(cluster.left("bits", "b") == replayed(training, history));
+}
+
 TEST_CASE("a process that throws leaves, with its own error, and one that waits takes its place") {
   const Training training{.workers = 2, .step = 5};
   Cluster cluster(training);
@@ -248,6 +359,6 @@ TEST_CASE("too few wait, and end with one error") {
   CHECK(a.wait(60s) == 3);
   const auto problem = cluster.left("problem", "a");
   CHECK(problem.starts_with(
-      "the training over nodes that come and go has failed: of at least 2 nodes 1 has come to"));
+      "the training over nodes that come and go has failed: of at least 2 nodes 1 has joined"));
   CHECK(cluster.inStore() == std::vector<std::string>{});
 }

@@ -2,7 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 
+#include "muster/core/data/in_memory.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "tests/support/state_bits.h"
 #include "tests/support/toy_wrapper.h"
 
 using namespace muster;
@@ -60,8 +64,46 @@ TEST_CASE("averageUpdaters(false) with one worker is model.fit(), too") {
 }
 
 // With g_w the gradient of worker w's batch and n_w its examples, sum n_w (p - lr g_w) / N = p - lr sum n_w
-// g_w / N, and the last sum is the gradient of the joined batch. Momentum is as linear. In float32 each of
+// g_w / N, and the last sum is the gradient of the joined batch. Momentum is linear, too. In float32, each of
 // the 36 steps rounds numbers around 1 a few times: 36 * 4 * 6e-8 < 1e-5.
+TEST_CASE(
+    "averageUpdaters(false): after init() no old momentum trains, with the bits of a new wrapper and of "
+    "fit()") {
+  const auto make = [] {
+    auto model = std::make_unique<MultiLayerNetwork>(MultiLayerConfiguration{
+        .seed = 9,
+        .updater = Nesterovs{.learningRate = 0.1, .momentum = 0.9},
+        .inputShape = {kWidth},
+        .layers = {Dense{.units = 6, .activation = Activation::Tanh}, Output{.classes = 3}}});
+    model->init();
+    return model;
+  };
+  Tensor features = Tensor::empty({40, kWidth}), labels = Tensor::empty({40}, DType::Int64);
+  for (std::int64_t i = 0; i < features.elements(); ++i)
+    features.data<float>()[i] = static_cast<float>(i * 7 % 11) / 11;
+  for (std::int64_t n = 0; n < 40; ++n) labels.data<std::int64_t>()[n] = n % 3;
+  InMemoryDataSetIterator data(features, labels, 4);
+  for (const int workers : {1, 3}) {
+    CAPTURE(workers);
+    const auto trained = [&](bool before) {
+      const auto model = make();
+      auto wrapper = toyWrapper(*model, workers, 2).averageUpdaters(false).build();
+      if (before) {
+        wrapper.fit(data);
+        model->init();
+      }
+      wrapper.fit(data, 2);
+      return stateBits(*model);
+    };
+    const auto again = trained(true);
+    CHECK(again == trained(false));
+    if (workers > 1) continue;
+    const auto alone = make();
+    alone->fit(data, 2);
+    CHECK(again == stateBits(*alone));
+  }
+}
+
 TEST_CASE("averagingFrequency(1): W workers equal one on the joined batches") {
   const std::vector<TrainingOptions> linear = {
       {.updater = Sgd{.learningRate = 0.3}},

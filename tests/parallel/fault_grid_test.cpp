@@ -1,6 +1,6 @@
-// A user's code fails, or sleeps, at each of its calls: fit() and evaluate() end with one error that says
+// The user's code fails, or sleeps, at each of its calls: fit() and evaluate() end with one error that says
 // what failed and where, no thread is left, the model holds its last merge, and the same wrapper then trains
-// to the bits that it has without a fault. Every rule, with and without listeners that are told of merges.
+// to the same bits as without a fault. Runs every rule, with and without listeners of merges.
 
 #include <fmt/ranges.h>
 
@@ -14,6 +14,7 @@
 #include "tests/parallel/merged_states.h"
 #include "tests/support/at_rest.h"
 #include "tests/support/failure.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/toy_wrapper.h"
 
 using namespace muster;
@@ -28,15 +29,11 @@ using Clock = Faults::Clock;
 constexpr std::int64_t kSize = 5;
 constexpr int kWorkers = 4;
 constexpr std::int64_t kEpochs = 2;
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr auto kLongest = 20s;
-#else
-constexpr auto kLongest = 2s;  // past the user's own call
-#endif
+constexpr auto kLongest = kSanitized ? 20s : 2s;  // beyond the user's own call
 
 struct Rule {
   std::string name, options;
-  int devices = 0;  // pretended ones
+  int devices = 0;  // pretended devices
   bool listens = false;
 
   std::string text() const {
@@ -45,7 +42,7 @@ struct Rule {
   }
 };
 
-/// Each merges several times an epoch, and has a round that is not whole at its end.
+/// Each rule merges several times per epoch, which ends with a partial round.
 std::vector<Rule> rules() {
   std::vector<Rule> all = {
       {"averaging", "every=2"},
@@ -71,7 +68,7 @@ std::vector<Rule> rules() {
   return all;
 }
 
-/// Labels, too, for an evaluation.
+/// With labels for an evaluation.
 class Data {
  public:
   void reset(std::int64_t epoch) { values_.reset(epoch); }
@@ -91,7 +88,7 @@ ToyOptions toy() {
   return {.size = kSize, .training = {.updater = Nesterovs{.learningRate = 0.1}}, .statistics = true};
 }
 
-/// How many faults of each kind there were, and the longest time to an end.
+/// Number of faults of each kind, and the longest time until the call ended.
 struct Table {
   ~Table() {
     std::string text;
@@ -112,7 +109,7 @@ struct Table {
   Clock::duration longest{};
 };
 
-/// What an error says of a place.
+/// How an error describes a place.
 std::string whereOf(std::string_view place) {
   static const std::map<std::string, std::string, std::less<>> kTexts = {
       {"iterator: reset", "the data iterator failed in reset to epoch"},
@@ -140,7 +137,7 @@ std::string whereOf(std::string_view place) {
   return found != kTexts.end() ? found->second : "on cpu failed at the merge after batch";
 }
 
-/// A rule, and what its training is without a fault.
+/// A rule and the result of its training without a fault.
 class Grid {
  public:
   Grid(Rule rule, Table& table) : rule_(std::move(rule)), table_(table), fresh_(toy()) {
@@ -160,7 +157,7 @@ class Grid {
 
   const std::map<std::string, long, std::less<>>& visits() const { return visits_; }
 
-  /// Trains with a fault; "" is none.
+  /// Trains with a fault; "": none.
   void trial(const std::string& failing, long failingAt, const std::string& slow, long slowAt) {
     CAPTURE(rule_.text());
     CAPTURE(failing);
@@ -239,11 +236,8 @@ class Grid {
 
 /// The first visits of a place, one in the middle and the last.
 std::set<long> momentsOf(long visits) {
-#if defined(__SANITIZE_THREAD__)
-  return {visits / 2};  // threads start slowly there
-#else
+  if (kThreadSanitizer) return {visits / 2};  // threads start slowly under ThreadSanitizer
   return {0, std::min(1L, visits - 1), visits / 2, visits - 1};
-#endif
 }
 
 void failOrLastEverywhere(bool listens) {
@@ -273,14 +267,14 @@ TEST_CASE("a call of the user's code fails while another one lasts") {
   for (const auto& rule : rules()) {
     Grid grid(rule, table);
     const auto& visits = grid.visits();
-    // Where other workers wait: in a step, an update, a listener, and in a merge, within a codec for each
-    // other.
+    // Places that make other workers wait: a step, an update, a listener, and a merge (in a codec, workers
+    // wait for each other).
     for (const std::string slow : {"model: step", "model: update", "worker listener: iteration",
                                    "merged listener: merge", "strategy: contribute", "strategy: prepare",
                                    "strategy: launch", "strategy: land", "strategy: afterReduction"})
       for (const long at : {2L, 5L}) {
         if (const auto found = visits.find(slow); found == visits.end() || found->second <= at) continue;
-        // The reader is ahead: it is at the tenth batch, or at the second epoch, while the first ones are
+        // The reader is ahead: it is at the tenth batch or the second epoch while the first batches are
         // merged.
         grid.trial("iterator: next", 9, slow, at);
         grid.trial("iterator: reset", 1, slow, at);

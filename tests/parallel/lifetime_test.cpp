@@ -1,10 +1,11 @@
-// Wrappers that were moved from, that are destroyed too early, that another process made, and that get no
-// thread.
+// Wrappers that were moved from, destroyed too early, created in another process, or cannot start threads.
 
 #include <fstream>
 
 #include "tests/parallel/data_parallel.h"
 #include "tests/support/child_process.h"
+#include "tests/support/sanitizers.h"
+#include "tests/support/skip.h"
 #include "tests/support/toy_wrapper.h"
 
 using namespace muster;
@@ -12,7 +13,7 @@ using namespace muster::test;
 
 namespace {
 
-/// The errors of all calls but stopFit(), which does nothing.
+/// The errors of all calls except stopFit(), which does nothing.
 std::vector<std::string> refusals(ParallelWrapper& wrapper) {
   auto data = ToyIterator::ofValues({1, 2, 3});
   wrapper.stopFit();
@@ -109,19 +110,18 @@ TEST_CASE("a DataParallel is refused to a child of fork(), too") {
   CHECK(text.starts_with("data parallel: this process is a child"));
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 TEST_CASE("a worker whose thread cannot be started is named") {
+  if (kSanitized) return skip("sanitizers need the address space for themselves");
   const auto text = inChild([] {
     ToyModel model;
     std::ifstream status("/proc/self/statm");
     rlim_t pages = 0;
     status >> pages;
     const rlim_t bytes = pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE)) + (64 << 20);
-    const rlimit limit{bytes, bytes};  // some stacks of 8 MiB
+    const rlimit limit{bytes, bytes};  // room for a few stacks of 8 MiB
     ::setrlimit(RLIMIT_AS, &limit);
     return thrown<Error>([&] { toyWrapper(model, 64).build(); });
   });
   CHECK(text.starts_with("the thread of worker "));
   CHECK(text.find(" on cpu could not be started: Resource temporarily unavailable") != std::string::npos);
 }
-#endif

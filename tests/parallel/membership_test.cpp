@@ -1,4 +1,5 @@
-// Which processes train together, by a directory: several members of this process, without a network.
+// Which processes train together, agreed through a directory: several members in this process, without a
+// network.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -29,7 +30,7 @@ struct Member {
         membership(store,
                    {.minNodes = least, .silence = 2s, .patience = patience, .common = std::move(common)}) {}
   Generation next() { return *membership.next(never); }
-  /// In a thread of its own.
+  /// Calls next() in a new thread.
   std::future<Generation> comes() {
     return std::async(std::launch::async, [this] { return next(); });
   }
@@ -127,7 +128,7 @@ TEST_CASE("of two sides that cannot reach each other one goes on, and the other 
     CHECK(as.get().members.size() == 4);
     bs.get(), cs.get(), ds.get();
   }
-  // a and b are on one side.
+  // a and b are on one side of the network partition.
   for (int i = 0; i < 4; ++i)
     for (int j = 0; j < 4; ++j)
       if (i / 2 != j / 2) all[i]->membership.lost(all[j]->membership.process());
@@ -204,7 +205,7 @@ TEST_CASE("the members take the newcomer along if the holder of the lease has di
   Member c(folder.path(), 2);
   auto cs = c.comes();
   std::this_thread::sleep_for(100ms);
-  // As a process leaves it that dies before it has created the list.
+  // The state left by a process that dies before it has created the list.
   a.store.put(fmt::format("lease-{}", before.number + 1), "00000000000000aa");
   as = a.comes(), bs = b.comes();
   const auto after = as.get();
@@ -229,7 +230,7 @@ TEST_CASE("what dead processes have left misleads no one, and is removed") {
     CHECK_FALSE(std::filesystem::exists(folder / "members-3"));
     CHECK_FALSE(std::filesystem::exists(folder / "meeting-3-node-0"));
   }
-  // Nor does one that has died while it had the lease.
+  // Nor is it misled by a process that died while it held the lease.
   writeFile(folder / "lease-9", "00000000000000bb");
   Member b(folder.path(), 1);
   CHECK(b.next().number == 10);
@@ -240,7 +241,7 @@ TEST_CASE("a wait ends when it is stopped, or has lasted too long") {
   {
     Member a(folder.path(), 2, 100ms);
     CHECK(thrown<NodeFailure>([&] { a.next(); }) ==
-          fmt::format("of at least 2 nodes 1 has come to {} in 0.1 s", folder.path().string()));
+          fmt::format("of at least 2 nodes 1 has joined {} in 0.1 s", folder.path().string()));
     CHECK_FALSE(a.membership.next([] { return true; }).has_value());
   }
   CHECK(std::filesystem::is_empty(folder.path()));

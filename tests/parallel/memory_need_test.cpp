@@ -1,5 +1,8 @@
 #include "muster/parallel/training/memory_need.h"
 
+#include "muster/core/data/in_memory.h"
+#include "muster/core/eval/evaluation.h"
+#include "muster/core/nn/multi_layer_network.h"
 #include "muster/parallel/detail/internals.h"
 #include "muster/parallel/strategies.h"
 #include "tests/support/failure.h"
@@ -11,7 +14,7 @@ using namespace muster::test;
 
 namespace {
 
-/// 100,000 parameters, rounded up to whole cache lines as they are; momentum as many.
+/// 100,000 parameters, already whole cache lines; momentum has the same size.
 constexpr std::int64_t kSize = 100'000;
 constexpr std::int64_t kBlock = 4 * kSize;
 
@@ -19,13 +22,16 @@ ToyModel large() {
   return ToyModel({.size = kSize, .training = halfNesterovs()});
 }
 
-/// As if this process's control group left it so many bytes.
+/// Simulates a control group that leaves this process so many bytes.
 struct Limited {
   explicit Limited(std::int64_t bytes) {
     std::filesystem::create_directories(root / "proc/self");
     std::filesystem::create_directories(root / "sys/fs/cgroup");
     writeFile(root / "proc/self/cgroup", "0::/\n");
     writeFile(root / "sys/fs/cgroup/memory.current", "1000000");
+    leave(bytes);
+  }
+  void leave(std::int64_t bytes) const {
     writeFile(root / "sys/fs/cgroup/memory.max", std::to_string(1'000'000 + bytes));
   }
   ParallelWrapper wrapper(Model& model, int workers) const {
@@ -35,14 +41,14 @@ struct Limited {
 };
 
 std::int64_t needOf(Model& model, const AnyStrategy& strategy, int workers) {
-  return MemoryNeed(model, *strategy.make(), workers).bytes();
+  return MemoryNeed(model, *strategy.make(), {.local = workers}).bytes();
 }
 
 }  // namespace
 
 TEST_CASE("a worker needs the model's state; merged copies and the strategy's blocks come to it") {
   auto model = large();
-  const MemoryNeed need(model, *Averaging{}.make(), 4);
+  const MemoryNeed need(model, *Averaging{}.make(), {.local = 4});
   // Parameters, gradients, momentum; counters and padding are a few bytes.
   CHECK(need.bytesOfWorker() == doctest::Approx(3 * kBlock).epsilon(1e-3));
   // Merged copies of parameters and momentum.
@@ -52,6 +58,9 @@ TEST_CASE("a worker needs the model's state; merged copies and the strategy's bl
   CHECK(outer >= plain);
   const auto coded = needOf(model, OuterAveraging{.codec = Int8Codec{}}, 4);  // coded replicas and residuals
   CHECK(coded - plain == doctest::Approx(4 * 2 * kBlock).epsilon(1e-3));
+  // With groups, each group sends, and also holds the mean of its workers.
+  const MemoryNeed inGroups(model, *OuterAveraging{.codec = Int8Codec{}}.make(), {.local = 4}, /*groups=*/2);
+  CHECK(inGroups.bytes() - plain == doctest::Approx(2 * 3 * kBlock).epsilon(1e-3));
 }
 
 TEST_CASE("build() refuses what the limit on memory has no room for, and names the largest parts") {
@@ -73,7 +82,7 @@ TEST_CASE("build() refuses what the limit on memory has no room for, and names t
 TEST_CASE("fit() and evaluate() refuse it once they know a batch, and train when there is room") {
   auto model = large();
   const auto need = needOf(model, Averaging{}, 2);
-  ToyIterator data(randomBatches(1, 6, 10, kSize), kSize);  // 4 MB a batch, of which 2 + 2 circulate
+  ToyIterator data(randomBatches(1, 6, 10, kSize), kSize);  // 4 MB per batch; 2 + 2 batches circulate
   {
     const Limited limited(need + 15'000'000);
     auto wrapper = limited.wrapper(model, 2);
@@ -86,6 +95,70 @@ TEST_CASE("fit() and evaluate() refuse it once they know a batch, and train when
   auto wrapper = enough.wrapper(model, 2);
   wrapper.fit(data);
   CHECK(model.iteration() == 3);
+}
+
+TEST_CASE("a network's activations count once a batch is known, those of its output in an evaluation") {
+  constexpr std::int64_t kInputs = 20, kUnits = 1000, kBatch = 512;
+  constexpr std::int64_t kActivations = 4 * kBatch * kUnits;
+  MultiLayerNetwork network(
+      {.updater = Sgd{}, .inputShape = {kInputs}, .layers = {Dense{.units = kUnits}, Output{.classes = 3}}});
+  network.init();
+  InMemoryDataSetIterator data(Tensor::zeros({kBatch, kInputs}), Tensor::zeros({kBatch}, DType::Int64),
+                               kBatch);
+  Batch first;
+  data.reset(0);
+  REQUIRE(data.next(first));
+  MemoryNeed need(network, *Averaging{}.make(), {.local = 2});
+  need.addBatches(first, 2 + 2);
+  const auto before = need.bytes();
+  need.addStep(network, first, true, {});
+  // Per worker: the hidden activations with their gradients, thread and libraries.
+  CHECK(need.bytes() - before > 2 * 2 * kActivations);
+  CHECK(need.bytes() - before < 2 * (3 * kActivations + 1'400'000));
+
+  const Limited limited(need.bytes() - 1);
+  auto wrapper = limited.wrapper(network, 2);
+  const std::string text = thrown<OutOfMemory>([&] { wrapper.fit(data); });
+  CHECK_MESSAGE(contains(text, "most of it: activations 2 x "), text);
+  CHECK(wrapper.evaluate(data).examples() == kBatch);
+  const Limited enough(need.bytes());
+  enough.wrapper(network, 2).fit(data);
+  CHECK(network.epoch() == 1);
+}
+
+TEST_CASE(
+    "an evaluation whose batches or replicas' states have no room is refused, and that is no iterator's "
+    "fault") {
+  constexpr std::int64_t kInputs = 2000, kBatch = 500;  // 4 MB per batch, 0.16 MB of parameters
+  const auto data = [](std::int64_t batches) {
+    const std::int64_t rows = batches * kBatch;
+    return InMemoryDataSetIterator(Tensor::zeros({rows, kInputs}), Tensor::zeros({rows}, DType::Int64),
+                                   kBatch);
+  };
+  MultiLayerNetwork network({.inputShape = {kInputs}, .layers = {Dense{.units = 20}, Output{.classes = 3}}});
+  network.init();
+  const Limited limited(1'000'000'000);
+  auto wrapper = limited.wrapper(network, 2);
+  auto three = data(3), four = data(4), eight = data(8);
+  CHECK(wrapper.evaluate(eight).examples() == 8 * kBatch);
+  limited.leave(10'000'000);  // room for two more batches than the first, of 2 + 2
+  CHECK(wrapper.evaluate(three).examples() == 3 * kBatch);
+  for (auto* const many : {&four, &eight})
+    CHECK(thrown<TrainingError>([&] { wrapper.evaluate(*many); }) ==
+          "evaluate: out of memory: the batches of an evaluation take 12.0 MB, but of the 11.0 MB that this "
+          "process may use (cgroup) 9.9 MB are left besides a hundredth that stays free; smaller batches and "
+          "fewer workers need less");
+  auto model = large();
+  auto one = limited.wrapper(model, 1);
+  InMemoryDataSetIterator single(Tensor::zeros({1, 3}), Tensor::zeros({1}, DType::Int64), 1);
+  CHECK(one.evaluate(single).examples() == 1);
+  model.block(BlockKind::Parameters).values.data<float>()[0] = 1;
+  limited.leave(300'000);
+  CHECK(
+      thrown<TrainingError>([&] { one.evaluate(single); }) ==
+      "evaluate: worker 0 on cpu could not take the model's state: the state that a replica keeps meanwhile "
+      "takes 0.4 MB, but of the 1.3 MB that this process may use (cgroup) 0.3 MB are left besides a "
+      "hundredth that stays free; fewer workers need less");
 }
 
 TEST_CASE("small models and those of which nothing is known are not spoken of") {

@@ -1,5 +1,4 @@
-// What sharing encoded updates costs in accuracy, and spares in bytes, on the real MNIST; and what bf16
-// costs.
+// On the real MNIST: the accuracy and the bytes of shared encoded updates, and the accuracy of bf16.
 #include <doctest/doctest.h>
 
 #include "muster/core/device/math_mode.h"
@@ -8,6 +7,7 @@
 #include "muster/datasets/mnist.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "tests/support/environment.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/skip.h"
 
 using namespace muster;
@@ -21,7 +21,7 @@ struct Bytes final : Listener {
 
 struct Outcome {
   double accuracy = 0;
-  double denseShare = 0;  ///< bytes over 4 P a worker and step
+  double denseShare = 0;  ///< bytes per worker and step, divided by 4 P
 };
 
 Outcome train(TrainingMode mode, const std::string& data, MathMode mathMode = MathMode::Float32,
@@ -45,9 +45,7 @@ Outcome train(TrainingMode mode, const std::string& data, MathMode mathMode = Ma
 }  // namespace
 
 TEST_CASE("shared gradients: within half a point of synchronous ones, at most a tenth of the bytes") {
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-  return test::skip("three epochs of MNIST take too long under a sanitizer");
-#endif
+  if (test::kSanitized) return test::skip("three epochs of MNIST take too long under a sanitizer");
   const char* const data = test::realDataDir();
   if (data == nullptr) return test::skip("the real MNIST is needed; MUSTER_DATA_DIR says where it is");
   const Outcome synchronous = train(TrainingMode::SynchronousGradients, data);
@@ -61,9 +59,7 @@ TEST_CASE("shared gradients: within half a point of synchronous ones, at most a 
 }
 
 TEST_CASE("bf16 on the CPU: within half a point of float32") {
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-  return test::skip("an epoch of MNIST takes too long under a sanitizer");
-#endif
+  if (test::kSanitized) return test::skip("an epoch of MNIST takes too long under a sanitizer");
   if (const auto why = whyNoMathMode(Device::cpu(), MathMode::BFloat16); !why.empty())
     return test::skip("bf16: " + why);
   const char* const data = test::realDataDir();

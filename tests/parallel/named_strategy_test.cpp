@@ -86,7 +86,7 @@ TEST_CASE("what is unknown is refused with the nearest that is known") {
             .starts_with(
                 "strategy lookahead: there is no option \"rat\"; the nearest is rate, of every, period, "));
   CHECK(refusal("synchronous", "every=2") ==
-        "strategy synchronous: there is no option \"every\", as it has none");
+        "strategy synchronous: there is no option \"every\"; it has none");
   CHECK(
       refusal("averaging", "updaterState=kept") ==
       "strategy averaging: there is no updaterState \"kept\"; the nearest is keep, of average, keep, reset");

@@ -5,9 +5,11 @@
 #include <cstring>
 #include <functional>
 #include <random>
+#include <semaphore>
 #include <thread>
 
 #include "muster/parallel/exchange/host_exchange.h"
+#include "muster/parallel/exchange/means_in_flight.h"
 #include "muster/parallel/exchange/verbs.h"
 #include "tests/parallel/one_segment.h"
 #include "tests/support/thrown.h"
@@ -20,7 +22,7 @@ using muster::test::thrown;
 
 namespace {
 
-/// Replicas of `workers` workers, with random values that depend on the worker's number alone.
+/// Replicas of `workers` workers, with random values that depend only on the worker's number.
 struct Replicas {
   Replicas(const std::vector<int>& workers, std::int64_t elements) {
     for (const int w : workers) {
@@ -41,7 +43,7 @@ struct Replicas {
       add("velocity", BlockKind::UpdaterState, MergeRule::Average, elements);
       add("residual", BlockKind::Statistics, MergeRule::Reset, elements);
       add("own", BlockKind::Statistics, MergeRule::Keep, elements);
-      add("gradients", BlockKind::Gradients, MergeRule::Keep, elements);  // averaged on demand
+      add("gradients", BlockKind::Gradients, MergeRule::Keep, elements);  // averaged only on request
     }
     for (auto& blocks : owned) {
       states.emplace_back();
@@ -53,7 +55,7 @@ struct Replicas {
   std::vector<std::vector<StateBlock*>> states;
 };
 
-/// What all participants of an exchange do.
+/// The work of each participant of an exchange.
 using Work = std::function<void(Verbs&)>;
 
 const std::vector<StrategyBlock> kBlocks = {{.name = "mean", .dtype = DType::Float64},
@@ -76,8 +78,8 @@ bool sameBits(const Tensor& a, const Tensor& b) {
   return a.bytes() == b.bytes() && std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
 }
 
-/// Does the work on one host in groups and over nodes, and compares every bit of every replica, merged copy
-/// and block.
+/// Does the work in groups in one process and over nodes, and compares every bit of every replica, merged
+/// copy and block.
 void checkSame(int nodes, int local, std::int64_t elements, const Work& work) {
   CAPTURE(nodes);
   CAPTURE(local);
@@ -133,7 +135,7 @@ struct Shape2 {
   int nodes, local;
 };
 constexpr std::array kShapes{Shape2{1, 2}, Shape2{2, 1}, Shape2{2, 2}, Shape2{3, 1}, Shape2{3, 2}};
-// Also more than one piece for each of the participants and nodes.
+// The largest size has several pieces for each participant and node.
 constexpr std::array<std::int64_t, 5> kSizes{0, 5, 97, 4099, 150'001};
 
 }  // namespace
@@ -187,7 +189,7 @@ TEST_CASE("groups of one worker and one group of all are sums in worker order, t
   const Work merge = [](Verbs& verbs) { verbs.mergeState(weightsOf(verbs)); };
   runHere(three, merge);
   runHere(one, merge);
-  // The same sum, but for the rounding of products to float64: at most the last bit of a float32.
+  // The same sum except for the rounding of products to float64: at most the last bit of a float32.
   const auto *a = grouped.owned[0][0].values.data<float>(), *b = plain.owned[0][0].values.data<float>();
   bool near = true;
   for (int i = 0; i < 997; ++i) near = near && std::abs(a[i] - b[i]) <= std::abs(b[i]) * 1.2e-7F;
@@ -208,7 +210,7 @@ TEST_CASE("each node sends two thirds of the parameters twice, as in a ring of t
     });
   threads.clear();
   for (int n = 0; n < 3; ++n) CHECK(network.bytesSent(n) == 2 * (2 * 16'000) * 4);
-  // At 100 Mbit/s: the bytes of one node, and the latency of at least one piece there and back.
+  // At 100 Mbit/s: the time for one node's bytes plus the latency of at least one round trip.
   CHECK(network.seconds() >= 256'000 / 12.5e6 + 2e-3);
   CHECK(network.seconds() < 0.1);
 }
@@ -245,4 +247,57 @@ TEST_CASE("after a merge that failed merged copies and blocks are as before it")
   CHECK(problems[1].find("node 0 (virtual0)") != std::string::npos);
   CHECK(reverted[0]);
   CHECK(reverted[1]);
+}
+
+TEST_CASE("the means of a rule without a codec fly, although it has a block of its own on each node") {
+  VirtualNetwork network(2);
+  std::binary_semaphore launched(0);
+  bool flies = false;
+  std::vector<std::jthread> threads;
+  for (int n = 0; n < 2; ++n)
+    threads.emplace_back([&, n] {
+      Replicas replicas({n}, 100);
+      NodeLink link([&network, n] { return network.transport(n); }, 30s);
+      NodeExchange exchange(replicas.states, UpdaterState::Average, link);
+      const std::vector<StrategyBlock> blocks = {{.name = "arriving", .inFlight = true},
+                                                 {.name = "own", .place = StrategyBlock::Place::Node}};
+      exchange.makeStrategyBlocks(blocks);
+      exchange.restart();
+      runHere(exchange, [&](Verbs& verbs) {
+        if (n == 1) flies = launched.try_acquire_for(20s);  // otherwise node 0's mean waits for this node
+        const MeansInFlight goesOn(true);
+        verbs.mean(verbs.block(BlockKind::Parameters).replicas, std::vector{0.5, 0.5}, verbs.own("arriving"),
+                   Fragment::whole(100));
+        if (n == 0) launched.release();
+      });
+      exchange.wait();
+    });
+  threads.clear();
+  CHECK(flies);
+}
+
+TEST_CASE(
+    "what nodes tell each other of a round is all that they send for it, unless blocks may be collected") {
+  std::vector<std::int64_t> sent;
+  for (const auto place : {StrategyBlock::Place::Replica, StrategyBlock::Place::Node}) {
+    VirtualNetwork network(3);
+    std::vector<std::jthread> threads;
+    for (int n = 0; n < 3; ++n)
+      threads.emplace_back([&, n] {
+        Replicas replicas({n}, 5);
+        NodeLink link([&network, n] { return network.transport(n); }, 30s);
+        NodeExchange exchange(replicas.states, UpdaterState::Average, link);
+        const StrategyBlock residual{.name = "residual", .place = place};
+        exchange.makeStrategyBlocks(std::span(&residual, 1));
+        exchange.restart();
+        const std::array<std::byte, 100> own{};
+        std::array<std::byte, 300> all{};
+        const std::int64_t before = link.bytesSent();
+        exchange.gather(own, all);
+        if (n == 1) sent.push_back(link.bytesSent() - before);
+      });
+    threads.clear();
+  }
+  CHECK(sent[0] == 2 * 100);
+  CHECK(sent[1] == 2 * 100 + 2);  // plus one byte each: whether the node requests a block
 }

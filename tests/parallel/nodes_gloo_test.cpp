@@ -72,9 +72,9 @@ TEST_CASE("a node that does not come is named, and nothing is left behind") {
       Nodes::gloo({.store = store, .node = node, .nodes = nodes, .interface = "lo", .patience = 50ms});
     });
   };
-  CHECK(wait(0, 2) == fmt::format("not all nodes have come to {} in 0.05 s: node 1 is missing", store));
+  CHECK(wait(0, 2) == fmt::format("not all nodes have joined {} in 0.05 s: node 1 is missing", store));
   CHECK(wait(1, 3) ==
-        fmt::format("not all nodes have come to {} in 0.05 s: node 0 is missing; node 2 is missing", store));
+        fmt::format("not all nodes have joined {} in 0.05 s: node 0 is missing; node 2 is missing", store));
   CHECK(std::filesystem::is_empty(folder.path()));
 }
 
@@ -86,7 +86,7 @@ TEST_CASE("files that a killed run has left mislead no node") {
       Nodes::gloo({.store = store, .node = node, .nodes = nodes, .interface = "lo", .patience = 200ms});
     });
   };
-  // As killed processes leave them: node 1 of a training, and a session of another one.
+  // Creates files left by killed processes: node 1 of a training, and a session of another training.
   const auto leave = [&](int nodes) {
     std::filesystem::remove(folder / "node-1");
     std::string left;
@@ -98,10 +98,10 @@ TEST_CASE("files that a killed run has left mislead no node") {
   };
   leave(3);
   CHECK(wait(0, 2) ==
-        fmt::format("not all nodes have come to {} in 0.2 s: node 1 counts 3 nodes, and this one 2", store));
+        fmt::format("not all nodes have joined {} in 0.2 s: node 1 counts 3 nodes, and this one 2", store));
   leave(2);
   CHECK(wait(0, 2) ==
-        fmt::format("not all nodes have come to {} in 0.2 s: node 1 has left a file and does not answer",
+        fmt::format("not all nodes have joined {} in 0.2 s: node 1 has left a file and does not answer",
                     store));
   writeFile(folder / "session", "muster-meeting-1 00 complete\n0123456789abcdef\n0123456789abcdef\n");
   std::vector<int> seen(2);

@@ -13,13 +13,14 @@
 
 #include "muster/core/listeners/early_stopping.h"
 #include "muster/core/listeners/evaluation_listener.h"
+#include "muster/parallel/exchange/node_link.h"
 #include "tests/parallel/every_rule.h"
 #include "tests/parallel/on_nodes.h"
 #include "tests/parallel/resumable.h"
 #include "tests/parallel/rule_wrapper.h"
 #include "tests/support/thrown.h"
 
-// A training over nodes that are threads of this process. `nodes_mpi_test` is of processes.
+// Trainings over nodes that are threads of this process. `nodes_mpi_test` uses processes.
 
 using namespace muster;
 using namespace muster::test;
@@ -216,11 +217,38 @@ TEST_CASE("a node that fails ends the training of all, and every model has the s
   }
 }
 
+TEST_CASE("a long round without one of the nodes ends at the next batch, not at its end") {
+  VirtualNetwork network(2);
+  std::array<std::size_t, 2> steps{};
+  std::promise<void> inStep;
+  auto begun = inStep.get_future();
+  const auto problems = onNodes(network, 30s, [&](const Nodes& here) {
+    auto model = ruleToy();
+    model.control().onStep = [&](const Batch& batch) {
+      if (batch.stamp.iteration != 3) return;
+      if (here.node() == 1) {
+        begun.wait_for(30s);
+        throw std::runtime_error("the disk is full");
+      }
+      inStep.set_value();
+      for (int i = 0; i < 30'000 && !here.link()->failed(); ++i) std::this_thread::sleep_for(1ms);
+    };
+    ToyIterator share(randomBatches(9, 2 * 50, 3, kRuleWidth), kRuleWidth);
+    auto wrapper = builderOf(model, 1, Averaging{.frequency = 40}).nodes(here).build();
+    const auto problem = thrown<TrainingError>([&] { wrapper.fit(share, 1); });
+    steps[static_cast<std::size_t>(here.node())] = model.control().steps().size();
+    CHECK(model.iteration() == 0);
+    throw Error(problem);
+  });
+  CHECK(contains(problems[0], "node 1 (virtual1) "));
+  CHECK(steps[0] == 4);
+}
+
 TEST_CASE("wherever a node falls silent, it is named, and the model of the other holds a committed merge") {
   for (const auto& rule : everyRule()) {
     if (!runsOverNodes(rule.options, 2)) continue;
     CAPTURE(rule.name);
-    // Every merge of a training that is not disturbed: the parameters after so many iterations.
+    // Records every merge of an undisturbed training: parameters by iteration.
     struct Merges final : Listener {
       void onFitStart(const FitEvent& event) override { keep(event.trainer); }
       void onMerge(const MergeEvent& event) override { keep(event.trainer); }
@@ -252,7 +280,7 @@ TEST_CASE("wherever a node falls silent, it is named, and the model of the other
   }
 }
 
-/// Rules whose only exchange within the first 6 iterations is launched after 3 and lands after 5.
+/// Rules whose only merge within the first 6 iterations is launched after 3 and lands after 5.
 std::vector<AnyStrategy> flyingRules() {
   return {OverlappedAveraging{.frequency = 5, .delay = 2, .updaterState = UpdaterState::Keep},
           OverlappedAveraging{.frequency = 5,
@@ -278,7 +306,7 @@ TEST_CASE("workers train while a launched merge is sent, which has the same bits
     VirtualNetwork network(2);
     network.hold();
     std::promise<void> released;
-    // If the launch waited for what is held, this would end it, and be seen.
+    // If the launch waited for the held messages, this would release them, and the test would fail.
     std::jthread patience([&, end = released.get_future()] {
       const bool inTime = end.wait_for(60s) == std::future_status::ready;
       CHECK(inTime);
@@ -345,7 +373,7 @@ TEST_CASE("a stop lands what is in flight, and all nodes have the same model") {
       wrapper.fit(share, 1);
       bits[static_cast<std::size_t>(here.node())] = stateBits(model);
       iterations[static_cast<std::size_t>(here.node())] = model.iteration();
-      wrapper.fit(share, 1);  // nothing is left in the way of another one
+      wrapper.fit(share, 1);  // nothing left behind disturbs another training
     });
     for (const auto& problem : problems) CHECK(problem == "");
     CHECK(bits[0] == bits[1]);
@@ -390,7 +418,7 @@ TEST_CASE("a checkpoint of node 0, at any merge, resumes all nodes to the same b
       });
       for (const auto& problem : problems) CHECK(problem == "");
     }
-    // On another number of nodes it goes on, though not to the same bits.
+    // With another number of nodes, training continues, though not to the same bits.
     auto model = ruleToy();
     atMerges[0].giveTo(model);
     ToyIterator data(batches, kRuleWidth);

@@ -1,5 +1,5 @@
-// Memory runs out at the k-th allocation, for all k: each call ends with an error or does what it should, no
-// thread is left waiting, and the wrapper can be used again with the bits that it has without a shortage.
+// Memory runs out at the k-th allocation, for all k: each call fails or succeeds, no thread is left waiting,
+// and the wrapper can be used again with the same bits as without a shortage.
 
 #include <fmt/ranges.h>
 
@@ -12,6 +12,7 @@
 #include "tests/parallel/data_parallel.h"
 #include "tests/parallel/merged_states.h"
 #include "tests/support/allocations.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/toy_wrapper.h"
 
 using namespace muster;
@@ -33,7 +34,7 @@ Bits bitsOf(ToyModel& model) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// Also the labels for an evaluation.
+/// With labels for an evaluation.
 class Data final : public DataSetIterator {
  public:
   void reset(std::int64_t epoch) override { values_.reset(epoch); }
@@ -48,13 +49,9 @@ class Data final : public DataSetIterator {
   ToyIterator values_{randomBatches(5, 7, 3, kSize, true), kSize};
 };
 
-#if defined(__SANITIZE_THREAD__)
-constexpr long kStride = 7;  // threads start slowly there
-#else
-constexpr long kStride = 1;
-#endif
+constexpr long kStride = kThreadSanitizer ? 7 : 1;  // threads start slowly under ThreadSanitizer
 
-/// Calls `trial(nth, lasting)` until the shortage would come after its end.
+/// Calls `trial(nth, lasting)` for increasing nth until it ends without a shortage.
 /// @param trial  @return whether memory ran out.
 template <typename Trial>
 void forEachAllocation(Trial trial) {
@@ -69,7 +66,7 @@ void forEachAllocation(Trial trial) {
   }
 }
 
-/// A rule by its name, and its options.
+/// Sets a rule by name, with options.
 std::function<void(ParallelWrapper::Builder&)> rule(const char* name, const char* options) {
   return [=](ParallelWrapper::Builder& builder) { builder.strategy(strategyNamed(name, options, 2)); };
 }
@@ -144,7 +141,7 @@ TEST_CASE("fit() without memory: synchronous gradients") {
 TEST_CASE("fit() without memory: shared gradients") {
   checkFits([](auto& builder) {
     builder.trainingMode(TrainingMode::SharedGradients)
-        .sharedGradients({.thresholdAlgorithm = FixedThreshold{0.01}});  // adapted ones outlive a fit()
+        .sharedGradients({.thresholdAlgorithm = FixedThreshold{0.01}});  // adapted thresholds outlive a fit()
   });
 }
 TEST_CASE("fit() without memory: overlapped averaging of int8") {
@@ -184,7 +181,7 @@ TEST_CASE("evaluate() without memory: replicas keep the state that is theirs alo
     wrapper.fit(data);
     return bitsOf(model);
   };
-  // Workers keep their momentum over all calls, so a failure shows in another wrapper that had none.
+  // Workers keep their momentum over all calls, so compare with a wrapper that had no failure.
   ToyModel otherModel(toy());
   auto other = toyWrapper(otherModel, 2).averageUpdaters(false).build();
   const auto trainOther = [&] {
@@ -246,7 +243,7 @@ TEST_CASE("evaluate() by a listener without memory") {
       const auto bits = train();
       CHECK(bits == expected);
     } catch (const std::exception& error) {
-      // The shortage has met the reader, which reads ahead meanwhile; without memory for words it is
+      // The shortage may hit the reader, which reads ahead; without memory for a message, the error is
       // bad_alloc.
       const std::string text = error.what();
       CHECK_MESSAGE((text == "std::bad_alloc" || text.starts_with("the data iterator failed")), text);

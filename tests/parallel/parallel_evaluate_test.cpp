@@ -10,8 +10,11 @@
 #include "muster/core/nn/computation_graph.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/parallel/nodes.h"
+#include "tests/support/child_process.h"
 #include "tests/support/failure.h"
 #include "tests/support/recording_listener.h"
+#include "tests/support/sanitizers.h"
+#include "tests/support/skip.h"
 #include "tests/support/state_bits.h"
 #include "tests/support/thrown.h"
 #include "tests/support/virtual_network.h"
@@ -24,7 +27,7 @@ namespace {
 
 constexpr std::int64_t kClasses = 3;
 
-/// Batches of random features [N, kClasses], labels [N] and now and then a mask, with a hook for trouble.
+/// Batches of random features [N, kClasses], labels [N] and sometimes a mask, with a hook for faults.
 class Labelled final : public DataSetIterator {
  public:
   explicit Labelled(int batches, std::uint64_t seed = 3) {
@@ -83,7 +86,7 @@ std::string failureOf(ParallelWrapper& wrapper, DataSetIterator& data, int worke
   return "nothing failed";
 }
 
-/// The wrapper can be used again: it counts what the model alone does, and trains.
+/// Checks that the wrapper can be used again: it counts the same as the model alone, and trains.
 void checkWorksAgain(ParallelWrapper& wrapper, ToyModel& model) {
   model.control().onOutput = {};
   Labelled data(9);
@@ -111,11 +114,11 @@ TEST_CASE("the counts are those of the model alone, for one to four workers and 
         CHECK(wrapper.evaluate(data) == alone);
         CHECK(wrapper.evaluate(data) == alone);
       }
-      CHECK(wrapper.workerTimes()[0].batches == 0);  // they tell of trainings
+      CHECK(wrapper.workerTimes()[0].batches == 0);  // workerTimes() covers only trainings
     }
 }
 
-/// Evaluates on nodes that are threads. @return [node] what each has thrown, or "".
+/// Evaluates on nodes that are threads. @return [node] the exception's text, or "".
 std::vector<std::string> evaluateOnNodes(int nodes, const std::function<void(const Nodes&)>& program) {
   VirtualNetwork network(nodes);
   std::vector<std::string> problems(static_cast<std::size_t>(nodes));
@@ -308,7 +311,7 @@ TEST_CASE("each batch goes to its worker, stamped alike for any number of worker
   REQUIRE(data.list.size() == 10);
   auto training = trainingData();
   auto wrapper = toyWrapper(model, 3).build();
-  wrapper.fit(training, 3);  // leaves other stamps in the batches that circulate
+  wrapper.fit(training, 3);  // leaves other stamps in the circulating batches
   wrapper.evaluate(data);
   REQUIRE(threads.size() == 10);
   for (std::int64_t b = 3; b < 10; ++b) CHECK(threads[b] == threads[b % 3]);
@@ -336,7 +339,7 @@ TEST_CASE("a network: confusion matrix and top-k, with an uneven last batch") {
     CHECK(together.loss() > 0);
     CHECK(together.loss() == alone.loss());
     for (std::int64_t k = 1; k <= 5; ++k) CHECK(together.topKAccuracy(k) == alone.topKAccuracy(k));
-    network.init();  // another model than the replicas have seen last
+    network.init();  // changes the model after the replicas' last update
     CHECK(wrapper.evaluate(data) == network.evaluate(data));
   }
 }
@@ -381,7 +384,7 @@ TEST_CASE("the counts are the same under random delays") {
 
 namespace {
 
-/// How a training is interrupted by evaluations.
+/// When evaluations interrupt a training.
 enum class Evaluating { Never, Between, InListeners };
 
 std::vector<std::byte> trainedBits(ParallelWrapper::Builder builder, ToyModel& model, Evaluating when) {
@@ -435,6 +438,63 @@ TEST_CASE("training computes the same bits with evaluations between fits and in 
   }
 }
 
+namespace {
+
+/// A model whose output() writes its state.
+class Writing final : public Model {
+ public:
+  explicit Writing(Context* context = nullptr) : Model(wide().training, context) {}
+  std::unique_ptr<Model> replicate(Context& context) const override {
+    return std::make_unique<Writing>(&context);
+  }
+  StepTicket gradient(const Batch& batch) override { return toy_.gradient(batch); }
+  std::span<StateBlock> blocks() override { return toy_.blocks(); }
+  void output(const Batch& batch, Tensor& out) override {
+    toy_.output(batch, out);
+    for (float& value : block(BlockKind::Statistics).values.span<float>()) value += 1;
+    for (float& value : block(BlockKind::Parameters).values.span<float>()) value += 1;
+  }
+
+ private:
+  ToyModel toy_{wide()};
+};
+
+}  // namespace
+
+TEST_CASE("a model whose output() writes its state trains as if nothing was evaluated") {
+  std::vector<std::vector<std::byte>> bits;
+  for (const bool evaluating : {false, true}) {
+    Writing model;
+    Labelled data(8);
+    auto evaluator = std::make_shared<RecordingListener>(ListenerScope::Merged,
+                                                         [&](const RecordedCall& call, Trainer& trainer) {
+                                                           if (evaluating && call.event == "merge")
+                                                             trainer.evaluate(data);
+                                                         });
+    auto training = trainingData();
+    toyWrapper(model, 3, 2).listeners({evaluator}).build().fit(training, 2);
+    bits.push_back(stateBits(model));
+  }
+  CHECK(bits[1] == bits[0]);
+}
+
+TEST_CASE("an evaluation after fit() copies no worker's state") {
+  if (kSanitized) return skip("sanitizers have memory of their own, without a limit");
+  const auto outcome = inChild([] {
+    constexpr std::int64_t kInputs = 200, kUnits = 4000;  // 3.2 MB, and as much momentum
+    MultiLayerNetwork network({.updater = Nesterovs{},
+                               .inputShape = {kInputs},
+                               .layers = {Dense{.units = kUnits}, Output{.classes = kClasses}}});
+    network.init();
+    InMemoryDataSetIterator data(Tensor::zeros({32, kInputs}), Tensor::zeros({32}, DType::Int64), 4);
+    auto wrapper = toyWrapper(network, 4).build();
+    wrapper.fit(data);
+    allowMemory(std::size_t{8} << 20);
+    return fmt::format("{} examples", wrapper.evaluate(data).examples());
+  });
+  CHECK(outcome == "32 examples");
+}
+
 TEST_CASE("from a merged listener all workers take part, and training goes on beside random delays") {
   ToyModel model(wide());
   RandomDelays delays(5, 200us);
@@ -452,7 +512,7 @@ TEST_CASE("from a merged listener all workers take part, and training goes on be
   auto listener = std::make_shared<RecordingListener>(
       ListenerScope::Merged, [&](const RecordedCall& call, Trainer& trainer) {
         if (call.event != "merge") return;
-        CHECK(wrapper->evaluate(data).examples() == trainer.evaluate(data).examples());  // twice a meeting
+        CHECK(wrapper->evaluate(data).examples() == trainer.evaluate(data).examples());  // twice per merge
         ++evaluations;
       });
   auto built = toyWrapper(model, 3).listeners({listener}).build();
@@ -491,7 +551,7 @@ TEST_CASE("data that cannot be evaluated") {
     data.onReset = boom;
     CHECK(failureOf(wrapper, data, -1) == "the data iterator failed in reset to epoch 1: boom");
     data.onReset = {};
-    wrapper.evaluate(data);  // from now on there are replicas
+    wrapper.evaluate(data);  // creates the replicas
     data.onReset = boom;
     CHECK(failureOf(wrapper, data, -1) == "evaluate: the data iterator failed in reset to epoch 1: boom");
     data.onReset = {};
@@ -523,7 +583,7 @@ TEST_CASE("data that cannot be evaluated") {
       CHECK(alone == "evaluate: the data set has no batches");
       CHECK(thrown<InvalidArgument>([&] { wrapper.evaluate(data); }) == alone);
       Labelled some(3);
-      wrapper.evaluate(some);  // replicas are there in the second run
+      wrapper.evaluate(some);  // the second run has replicas
     }
   }
   SUBCASE("no examples in a batch") {
@@ -659,7 +719,7 @@ TEST_CASE("a training that fails during a listener's evaluation: it is finished,
     };
     auto training = trainingData();
     training.onNext = [&](std::int64_t, std::int64_t batch) {
-      if (batch != 8) return;  // read ahead, while the workers are at the first meeting
+      if (batch != 8) return;  // read ahead while the workers are at the first merge
       while (!evaluating) std::this_thread::sleep_for(1ms);
       failing = true;
       boom();
@@ -670,14 +730,14 @@ TEST_CASE("a training that fails during a listener's evaluation: it is finished,
         ListenerScope::Merged, [&](const RecordedCall& call, Trainer& trainer) {
           if (call.event != "merge") return;
           examples = trainer.evaluate(data).examples();
-          // The reader says that it has failed a moment after it has.
+          // The reader reports its failure a moment later.
           while (second.empty()) second = thrown<Error>([&] { trainer.evaluate(data); });
         });
     auto wrapper = toyWrapper(model, 3).listeners({listener}).build();
     CHECK(muster::test::failureOf(wrapper, training).text ==
           "the data iterator failed at batch 9 of epoch 1: boom");
     CHECK(examples == evaluate(model, data).examples());
-    CHECK(second == "evaluate: the training has failed meanwhile, and its workers have left");
+    CHECK(second == "evaluate: the training has failed meanwhile, and its workers have ended");
     training.onNext = {};
     listener->calls();
     model.control().onOutput = {};

@@ -11,6 +11,7 @@
 #include "muster/core/base/random.h"
 #include "muster/core/nn/models/convnet.h"
 #include "muster/core/nn/multi_layer_network.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/skip.h"
 #include "tests/support/thrown.h"
 #include "tests/support/toy_model.h"
@@ -28,8 +29,8 @@ constexpr float kBad = 666;
 constexpr InferenceMode kModes[] = {InferenceMode::Sequential, InferenceMode::Batched,
                                     InferenceMode::InPlace};
 
-/// A model that holds up its outputs until it is told to go on, and keeps the numbers of
-/// examples. It fails for features that are kBad.
+/// A model whose outputs wait until the test releases them, and which records the numbers of examples. It
+/// fails for features equal to kBad.
 struct Gate {
   explicit Gate(ToyModel& model) {
     model.control().onOutput = [this](const Batch& batch) {
@@ -63,7 +64,7 @@ Tensor row(float value, std::int64_t examples = 1) {
 
 using Answer = std::future<Prediction>;
 
-/// A call on a thread of its own.
+/// A call on a new thread.
 Answer ask(ParallelInference& inference, Tensor features,
            Clock::time_point deadline = ParallelInference::kNoDeadline) {
   return std::async(std::launch::async,
@@ -78,7 +79,7 @@ float valueOf(Answer& answer) {
   return answer.get().output.data<float>()[0];
 }
 
-/// A network whose sums are exact, in any order: parameters and features are small whole numbers.
+/// A network whose sums are exact in any order: parameters and features are small integers.
 struct WholeNumbers {
   WholeNumbers()
       : model({.seed = 1,
@@ -156,7 +157,7 @@ TEST_CASE("a batch is not filled beyond its limit, and other shapes are not join
   };
   add(row(1, 2));
   add(row(2).reshape({1, 1, 1}));
-  add(row(3, 3));  // too many beside the first
+  add(row(3, 3));  // too many to join the first
   add(row(4, 2));
   gate.openUp();
   for (std::size_t i = 0; i < answers.size(); ++i) CHECK(valueOf(answers[i]) == static_cast<float>(i));
@@ -262,9 +263,7 @@ TEST_CASE("a call that leaves its group makes room there, and the last one ends 
 }
 
 TEST_CASE("a caller whose thread is cancelled leaves, and all others are answered") {
-#if defined(__SANITIZE_THREAD__)
-  return skip("ThreadSanitizer sees no mutex of a thread that is being cancelled");
-#endif
+  if (kThreadSanitizer) return skip("ThreadSanitizer sees no mutex of a thread that is being cancelled");
   for (const auto mode : kModes) {
     CAPTURE(nameOf(mode));
     ToyModel model;
@@ -281,7 +280,7 @@ TEST_CASE("a caller whose thread is cancelled leaves, and all others are answere
     gate.waitForOutputs(1);
     auto first = caller(2), second = caller(3);
     waitForCalls(inference, 2);
-    auto room = caller(4);  // in place it waits like the others
+    auto room = caller(4);  // in InPlace mode it waits like the others
     waitForCalls(inference, 3);
     cancel(room);
     waitForCalls(inference, 2);
@@ -293,7 +292,7 @@ TEST_CASE("a caller whose thread is cancelled leaves, and all others are answere
     gate.openUp();
     CHECK(valueOf(computed) == 1);
     CHECK(valueOf(later) == 5);
-    if (mode != InferenceMode::InPlace) {  // one whose features a worker computes
+    if (mode != InferenceMode::InPlace) {  // a call whose features a worker computes
       gate.open = false;
       auto read = caller(6);
       gate.waitForOutputs(gate.sizes.size() + 1);
@@ -440,7 +439,7 @@ TEST_CASE("shutdown answers those that wait, and refuses the others") {
     auto waits = ask(inference, row(2));
     waitForCalls(inference, 1);
     auto end = std::async(std::launch::async, [&] { inference.shutdown(); });
-    // Until shutdown has begun, a call would wait for room, or for the replica.
+    // Before shutdown has begun, a call waits for room or for the replica.
     while (thrown<InferenceShutDown>([&] {
              try {
                inference.output(row(3), Clock::now() + 1ms);
@@ -472,7 +471,7 @@ TEST_CASE("a call that waits for room is refused by shutdown") {
   CHECK(valueOf(computed) == 1);
   const int refused = static_cast<int>(thrown<InferenceShutDown>([&] { waits.get(); }) != "") +
                       static_cast<int>(thrown<InferenceShutDown>([&] { room.get(); }) != "");
-  CHECK(refused == 1);  // which of the two came first is for the threads to decide
+  CHECK(refused == 1);  // either of the two may come first
 }
 
 TEST_CASE("a replica that cannot be made is named") {

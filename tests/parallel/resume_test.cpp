@@ -1,5 +1,4 @@
-// A training that ends at any merge and is resumed from what a checkpoint holds, against one that never
-// ended.
+// A training that ends at any merge and is resumed from a checkpoint's content, against an uninterrupted one.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -40,7 +39,7 @@ ParallelWrapper wrapperOf(ToyModel& model, const ResumableRule& rule, int worker
       .build();
 }
 
-/// All that a file would hold, and the score.
+/// Trains. @return everything that a file would hold, and the score.
 Held train(const ResumableRule& rule, int workers, std::vector<Held>* atMerges = nullptr) {
   auto model = modelOf(rule);
   auto data = dataOf();
@@ -72,7 +71,7 @@ TEST_CASE("resumed at any merge, with any rule, the training ends with the bits 
       std::vector<Held> atMerges;
       const Held whole = train(rule, workers, &atMerges);
       REQUIRE(atMerges.size() >= 3 * kEpochs / 2);
-      for (std::size_t m = 0; m + 1 < atMerges.size(); ++m) {  // after the last, nothing is left
+      for (std::size_t m = 0; m + 1 < atMerges.size(); ++m) {  // after the last merge, no training is left
         CAPTURE(m);
         const Held resumed = resume(rule, workers, atMerges[m], static_cast<std::int64_t>(m % 4));
         CHECK(whole.difference(resumed) == "");
@@ -114,13 +113,13 @@ TEST_CASE(
       REQUIRE_FALSE(atMerges[m].training.empty());
       if (const Tensor* const left = findValues(atMerges[m].training, "unmerged"))
         for (const double number : left->span<double>()) unmerged = unmerged || number != 0;
-      // From the checkpoint, and from the one after it of the training that was resumed.
+      // Resume from the checkpoint, then from the resumed training's next checkpoint.
       std::vector<Held> again;
       CHECK(whole.difference(resume(rule, 3, atMerges[m], 3, &again)) == "");
       REQUIRE(again.size() + m + 1 == atMerges.size());
       CHECK(atMerges[m + 1].difference(again.front()) == "");
     }
-    CHECK(unmerged == (rule.name != "fewer if slow"));  // all wait for all there
+    CHECK(unmerged == (rule.name != "fewer if slow"));  // its workers always wait for each other
   }
 }
 
@@ -150,7 +149,7 @@ TEST_CASE("a stop among arrivals: each batch is trained once, before the stop or
       auto control = std::make_shared<ToyControl>();
       const ToyOptions toy{.size = kWidth, .training = {.updater = rule.updater}, .statistics = true};
       Held held;
-      for (int run = 0; run < 3; ++run) {  // stopped twice
+      for (int run = 0; run < 3; ++run) {  // the first two runs are stopped
         ToyModel model(toy, control);
         if (run > 0) held.giveTo(model);
         auto data = dataOf();
@@ -178,7 +177,7 @@ TEST_CASE("checkpoints change nothing: nothing lands early for them") {
   for (const auto& rule : resumableRules()) {
     CAPTURE(rule.name);
     const int workers = rule.workers(2);
-    std::vector<Held> atMerges;  // each with a look at the model and at the training state
+    std::vector<Held> atMerges;  // reads the model and the training state at each merge
     const Held watched = train(rule, workers, &atMerges);
     const Held unwatched = train(rule, workers);
     CHECK(watched.difference(unwatched) == "");
@@ -224,8 +223,8 @@ TEST_CASE("a model that trains by itself is resumed within an epoch, as is a wra
     CAPTURE(m);
     CHECK(whole.difference(fit(&atMerges[m], nullptr)) == "");
     Held byWorker = resume(rule, 1, atMerges[m], 3);
-    byWorker.training = whole.training;  // a wrapper's has more in it,
-    byWorker.score = whole.score;        // and its score is a mean, which may be rounded once more
+    byWorker.training = whole.training;  // a wrapper's training state has more fields,
+    byWorker.score = whole.score;        // and its score is a mean, with possibly one more rounding
     CHECK(whole.difference(byWorker) == "");
   }
 }
@@ -247,7 +246,7 @@ TEST_CASE("fit(data, epochs) first finishes the interrupted epoch, which counts 
   REQUIRE(merges.size() == 4);
   CHECK(merges.front().batch == 8);
   CHECK(merges.back().batch == 13);
-  wrapper.fit(data, 1);  // a whole one
+  wrapper.fit(data, 1);  // a whole epoch
   CHECK(model.iteration() == 14);
 }
 
@@ -330,7 +329,7 @@ TEST_CASE(
   setLogSink([&](LogLevel, std::string_view line) { lines.emplace_back(line); });
   wrapperOf(third, {{"", OuterAveraging{.frequency = 2, .momentum = 0.5, .measureStep = true}}}, 2)
       .fit(data, 1);
-  CHECK(lines.back().find("(every=2,period=fixed") == std::string::npos);  // measured is not another rule
+  CHECK(lines.back().find("(every=2,period=fixed") == std::string::npos);  // measuring is no other rule
   auto fourth = modelOf(rule);
   ofOuter[1].giveTo(fourth);
   wrapperOf(fourth, {{"", OuterAveraging{.frequency = 2, .momentum = 0.5, .followLearningRate = true}}}, 2)
@@ -373,7 +372,7 @@ TEST_CASE("a checkpoint is not resumed once the model was changed, nor within an
       "the model's checkpoint is not resumed: it is of the middle of an epoch of another "
       "data set; "));
 
-  // Data of the same size that differ in their batches.
+  // Data of the same size with different batches.
   auto same = modelOf(rule);
   atMerges[2].giveTo(same);
   ToyIterator shifted(randomBatches(8, kBatches, 5, kWidth, true), kWidth);
@@ -419,7 +418,7 @@ TEST_CASE("an iterator of one's own is asked to skip, and may know how") {
   auto holder = std::make_shared<Holder>();
   wrapperOf(model, rule, 2, 16, {holder}).fit(data, kEpochs);
   CHECK(whole.difference(holder->atEnd()) == "");
-  CHECK(data.reads > 3 * kBatches - 6);  // the default reads what it skips
+  CHECK(data.reads > 3 * kBatches - 6);  // the default implementation reads skipped batches
 }
 
 TEST_CASE("impossible numbers in a training state are refused") {
@@ -439,10 +438,10 @@ TEST_CASE("impossible numbers in a training state are refused") {
   };
   CHECK(refusal("position", 0, -1) == "training state: its position is impossible");
   CHECK(refusal("position", 0, std::int64_t{1} << 62) == "training state: its position is impossible");
-  CHECK(refusal("rounds", 0, -5) == "training state: -5 rounds cannot be");
+  CHECK(refusal("rounds", 0, -5) == "training state: -5 rounds are impossible");
   constexpr auto kLast = std::numeric_limits<std::int64_t>::max();
   CHECK(refusal("position", 1, kLast) == "training state: its position is impossible");
-  CHECK(refusal("rounds", 0, kLast) == "training state: 9223372036854775807 rounds cannot be");
+  CHECK(refusal("rounds", 0, kLast) == "training state: 9223372036854775807 rounds are impossible");
   CHECK(refusal("examples", 1, kLast) ==
         "training state: workers cannot have trained such numbers of examples");
   CHECK(refusal("weights", 2, kLast) == "training state: weights must be finite and not negative");

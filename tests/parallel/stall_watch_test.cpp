@@ -19,7 +19,7 @@ namespace {
 
 const detail::Internals kImpatient{.stallPatience = 60ms};
 
-constexpr std::string_view kFit = "warning: fit() does not move on: ";
+constexpr std::string_view kFit = "warning: fit() makes no progress: ";
 
 }  // namespace
 
@@ -43,14 +43,14 @@ TEST_CASE("an evaluation is watched, too") {
   LogLines log;
   ToyModel model;
   Gate gate;
-  auto data = ToyIterator::ofValues({1, 2, 3});  // no labels: it fails in the end
+  auto data = ToyIterator::ofValues({1, 2, 3});  // no labels: the evaluation fails
   data.onNext = [&](std::int64_t, std::int64_t batch) {
     if (batch == 0) gate.pass();
   };
   auto wrapper = toyWrapper(model, 2).internals(kImpatient).build();
   std::jthread evaluating([&] { CHECK_THROWS_AS(wrapper.evaluate(data), TrainingError); });
   CHECK(log.lineWith({"the caller is in the iterator (batch 1) for "})
-            .starts_with("warning: evaluate() does not move on: "));
+            .starts_with("warning: evaluate() makes no progress: "));
   gate.open();
 }
 
@@ -132,9 +132,9 @@ TEST_CASE("a replica that is not made in time is named") {
 TEST_CASE("a thread that waits for one that moves on is no stall") {
   using Clock = std::chrono::steady_clock;
   LogLines log;
-  // By the activities' clock the worker is at each step for three quarters of the patience.
+  // By the activities' clock, each step takes three quarters of the patience.
   std::atomic<Clock::duration> time{Clock::duration(0)};
-  std::atomic<int> looks{0};  // of the watch at that clock
+  std::atomic<int> looks{0};  // how often the watch reads that clock
   const auto now = [&, caller = std::this_thread::get_id()] {
     const Clock::time_point read(time.load());
     if (std::this_thread::get_id() != caller) ++looks;
@@ -163,9 +163,9 @@ TEST_CASE("a wrapper at rest is not watched") {
   auto data = ToyIterator::ofValues({1, 2, 3});
   auto wrapper = toyWrapper(model, 2).internals(kImpatient).build();
   wrapper.fit(data);
-  const auto reports = log.all().size();  // none, unless the machine let a thread wait
+  const auto reports = log.all().size();  // none, unless a busy machine delayed a thread
   std::this_thread::sleep_for(5 * kImpatient.stallPatience);
-  CHECK(log.all().size() <= reports + 1);  // one may have been under way
+  CHECK(log.all().size() <= reports + 1);  // one report may have been under way
 }
 
 TEST_CASE("a stall that lasts is reported again, once in each patience") {

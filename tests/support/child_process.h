@@ -11,11 +11,13 @@
 #include <functional>
 #include <string>
 
+#include "tests/support/sanitizers.h"
+
 namespace muster::test {
 
 namespace detail {
 /// Runs `body` in a child process with the writing end of a pipe. @return the child's status.
-/// @param text  what it wrote there.
+/// @param text  what the child wrote into the pipe.
 inline int runChild(const std::function<void(int)>& body, std::string& text) {
   int ends[2];
   REQUIRE(::pipe(ends) == 0);
@@ -36,7 +38,7 @@ inline int runChild(const std::function<void(int)>& body, std::string& text) {
 }
 }  // namespace detail
 
-/// What `body` returns in a process of its own, whose limits and user it may change.
+/// Runs `body` in a child process, whose limits and user it may change. @return its result.
 inline std::string inChild(const std::function<std::string()>& body) {
   std::string text;
   const int status = detail::runChild(
@@ -54,7 +56,7 @@ inline std::string inChild(const std::function<std::string()>& body) {
   return text;
 }
 
-/// What `body` writes to standard error in a process of its own, which it has to abort.
+/// Runs `body`, which must abort, in a child process. @return what it wrote to standard error.
 inline std::string dyingWords(const std::function<void()>& body) {
   std::string text;
   const int status = detail::runChild(
@@ -70,24 +72,20 @@ inline std::string dyingWords(const std::function<void()>& body) {
   return text;
 }
 
-/// From here on the process gets at most `bytes` more memory than it has. Sanitizers have their own, without
-/// this limit.
+/// Limits the process to `bytes` more memory than it has now. No effect with sanitizers.
 inline void allowMemory(std::size_t bytes) {
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  if (kSanitized) return;
   std::ifstream status("/proc/self/statm");  // pages: all, resident, shared, text, 0, data
   std::size_t pages = 0;
   for (int i = 0; i < 6; ++i) status >> pages;
   const rlim_t most = pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)) + bytes;
   const rlimit limit{most, most};
   ::setrlimit(RLIMIT_DATA, &limit);
-#else
-  static_cast<void>(bytes);
-#endif
 }
 
-/// From here on the process cannot write files of more than `bytes`: as if the disk were full.
+/// Limits files written by the process to `bytes`, to simulate a full disk.
 inline void limitFileSize(rlim_t bytes) {
-  std::signal(SIGXFSZ, SIG_IGN);  // so that the limit is an error and not the end
+  std::signal(SIGXFSZ, SIG_IGN);  // the limit gives an error instead of ending the process
   const rlimit limit{bytes, bytes};
   ::setrlimit(RLIMIT_FSIZE, &limit);
 }

@@ -8,11 +8,12 @@
 #include <iterator>
 
 #include "tests/support/at_rest.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/temporary_directory.h"
 
 namespace muster::test {
 
-/// What this process holds of the machine, once its other threads sleep.
+/// Resources that this process holds once its other threads sleep.
 struct Held {
   double mebibytes = 0;  ///< resident
   std::ptrdiff_t threads = 0, descriptors = 0;
@@ -31,13 +32,10 @@ struct Held {
   }
 };
 
-/// Resident memory also moves by itself: pages of the allocator and of stacks that are touched later. What a
-/// thousand wrappers or epochs would lose, 4 KiB each, is more than this.
-#if defined(__SANITIZE_ADDRESS__)
-/// AddressSanitizer keeps up to 256 MiB that were freed (quarantine_size_mb); LeakSanitizer finds what is lost.
-inline constexpr double kMebibytesOfNoise = 4 + 256;
-#else
-inline constexpr double kMebibytesOfNoise = 4;
-#endif
+/// Resident memory also varies by itself, when pages of the allocator and of stacks are first touched. A leak
+/// of 4 KiB in each of a thousand wrappers or epochs would exceed this tolerance. AddressSanitizer keeps up
+/// to 256 MiB of freed memory (quarantine_size_mb); LeakSanitizer finds leaks. ThreadSanitizer keeps a
+/// history of each started thread: 15 MiB for 64 workers.
+inline constexpr double kMebibytesOfNoise = 4 + (kAddressSanitizer ? 256 : 0) + (kThreadSanitizer ? 64 : 0);
 
 }  // namespace muster::test

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdint>
 #include <stdexcept>
 #include <string_view>
 #include <tuple>
@@ -15,12 +16,18 @@
 namespace muster::test {
 namespace {
 
-/// A socket bound to a free port of 127.0.0.1, and the port.
-std::pair<int, int> boundSocket() {
-  const int descriptor = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+sockaddr_in loopback(int port) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  return address;
+}
+
+/// A socket bound to a free port of 127.0.0.1, and the port.
+std::pair<int, int> boundSocket() {
+  const int descriptor = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  auto address = loopback(0);
   socklen_t size = sizeof address;
   auto* generic = reinterpret_cast<sockaddr*>(&address);
   if (descriptor < 0 || ::bind(descriptor, generic, size) != 0 ||
@@ -29,7 +36,7 @@ std::pair<int, int> boundSocket() {
   return {descriptor, ntohs(address.sin_port)};
 }
 
-/// The head of a request; empty where the client went away.
+/// The head of a request; empty if the client closed the connection.
 std::string receiveHead(int connection) {
   std::string head;
   std::array<char, 4096> part;
@@ -44,7 +51,7 @@ std::string receiveHead(int connection) {
 void sendAll(int connection, std::string_view text) {
   while (!text.empty()) {
     const auto sent = ::send(connection, text.data(), text.size(), MSG_NOSIGNAL);
-    if (sent <= 0) return;  // the client has had enough, which may be what is tested
+    if (sent <= 0) return;  // the client closed the connection, perhaps on purpose
     text.remove_prefix(static_cast<std::size_t>(sent));
   }
 }
@@ -63,13 +70,28 @@ HttpServer::HttpServer(std::function<HttpReply(const std::string&, int)> answer)
 }
 
 HttpServer::~HttpServer() {
-  ::shutdown(listener_, SHUT_RDWR);  // ends the accept that the thread waits in
+  ::shutdown(listener_, SHUT_RDWR);  // wakes the thread that waits in accept
   thread_.join();
   ::close(listener_);
 }
 
 std::string HttpServer::address() const {
   return formatUrl(port_);
+}
+
+void HttpServer::waitUntilIdle() const {
+  // The server handles connections in order, so this one ends after all earlier ones.
+  const int descriptor = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const auto address = loopback(port_);
+  const bool connected =
+      descriptor >= 0 &&
+      ::connect(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  if (connected) {
+    ::shutdown(descriptor, SHUT_WR);
+    receiveHead(descriptor);  // until the server closes
+  }
+  if (descriptor >= 0) ::close(descriptor);
+  if (!connected) throw std::runtime_error("test server: cannot be reached");
 }
 
 void HttpServer::serve() {

@@ -13,7 +13,7 @@ namespace muster::test {
 struct HttpReply {
   int status = 200;
   std::string body{};
-  /// The length in the header; empty: no length, and the end of the connection ends the body.
+  /// The length in the header; empty: none, so that the end of the connection ends the body.
   std::optional<std::size_t> promised{};
   /// After the body the connection stays open and silent until the client closes it.
   bool stall = false;
@@ -26,7 +26,7 @@ struct HttpReply {
   }
 };
 
-/// A server on 127.0.0.1 that answers one request after the other, each on its own connection.
+/// A server on 127.0.0.1 that answers requests one at a time, each on its own connection.
 class HttpServer {
  public:
   /// @param answer  gets the requested path and the number of earlier requests; called by the server's
@@ -39,6 +39,9 @@ class HttpServer {
   /// "http://127.0.0.1:port/".
   std::string address() const;
   int requests() const { return requests_; }
+  /// Waits until the server has closed all connections made so far.
+  /// @throws std::runtime_error if the server cannot be reached.
+  void waitUntilIdle() const;
 
  private:
   void serve();

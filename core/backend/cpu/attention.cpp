@@ -18,7 +18,7 @@
 namespace muster::cpu {
 namespace {
 
-/// In place: the softmax of scale * row over the first `count` keys that are not masked; zero elsewhere.
+/// In place: the softmax of scale * row over the unmasked keys among the first `count`; zero elsewhere.
 /// @param seen  null: no key is masked.
 [[gnu::always_inline]] inline void softmaxRow(float* row, const float* seen, float scale, std::int64_t count,
                                               std::int64_t all) {
@@ -39,7 +39,7 @@ namespace {
   for (std::int64_t i = count; i < all; ++i) row[i] = 0.0f;
 }
 
-/// In place: turns the gradient by a row's weights into that by its products, w (grad - sum of grad w) scale.
+/// In place: turns the gradient of a row's weights into that of its products: w (grad - sum of grad w) scale.
 [[gnu::always_inline]] inline void softmaxBackwardRow(float* grad, const float* weights, float scale,
                                                       std::int64_t count) {
   const auto sum = sumOf<float>(
@@ -48,7 +48,7 @@ namespace {
   for (std::int64_t i = 0; i < count; ++i) grad[i] = weights[i] * (grad[i] - sum) * scale;
 }
 
-/// Computes one head of a sequence at a time: its products stay in the cache.
+/// Computes one head of a sequence at a time, so that its products stay in the cache.
 class HeadwiseAttention final : public AttentionPlan {
  public:
   HeadwiseAttention(const AttentionShape& shape, bool training, Context& context)
@@ -162,6 +162,7 @@ class HeadwiseAttention final : public AttentionPlan {
 }  // namespace
 
 std::unique_ptr<AttentionPlan> planAttention(const AttentionShape& shape, bool training, Context& context) {
+  fillSmallChunkCache();
   return std::make_unique<HeadwiseAttention>(shape, training, context);
 }
 

@@ -5,13 +5,15 @@
 #include "muster/core/backend/cpu/bfloat16.h"
 #include "muster/core/backend/cpu/direct_conv2d.h"
 #include "muster/core/backend/cpu/onednn_conv2d.h"
+#include "muster/core/backend/cpu/simd.h"
+#include "muster/core/backend/cpu/winograd_conv2d.h"
 #include "muster/core/base/error.h"
 
 namespace muster::cpu {
 namespace {
 
-/// Inputs of so few channels stay row-major in front of blocks of channels: oneDNN reads them so, and a block
-/// of sixteen would be mostly padding. They are usually a network's input, without a gradient.
+/// Inputs of at most this many channels stay row-major: oneDNN reads them, and a block of sixteen would be
+/// mostly padding. Such an input is usually the network's, without a gradient.
 constexpr std::int64_t kFewChannels = 3;
 
 bool isFirstLayer(const Conv2dShape& shape) {
@@ -25,11 +27,6 @@ OneDnnConv2dPlanner plannerFor(const Conv2dShape& shape, Context& context, Conv2
     case Conv2dChoice::ChannelBlocks:
       return {shape, isFirstLayer(shape) ? Layout::RowMajor : Layout::ChannelBlocks, Layout::ChannelBlocks,
               context};
-    case Conv2dChoice::Winograd:
-      require(winogradConv2dSupports(shape, context),
-              "conv2d: Winograd's algorithm needs one group, a kernel 3x3, stride and dilation 1, "
-              "AVX-512, oneDNN 2 and float32");
-      return {shape, Layout::ChannelBlocks, Layout::ChannelBlocks, context, {true, true, true}};
     default:
       return {shape, Layout::RowMajor, Layout::RowMajor, context};
   }
@@ -44,7 +41,7 @@ double waste(std::int64_t count) {
 /// oneDNN's vectors hold channels, ours samples, so ours are faster for channel counts that waste lanes. The
 /// README has the measurements for the bounds.
 bool directIsFaster(const Conv2dShape& shape, const Context& context) {
-  // AMX does sixteen times as many products, and has them of channels only.
+  // AMX computes sixteen times as many products per instruction, but only over channels.
   if (context.mathMode() == MathMode::BFloat16 && hasAmx() && !isFirstLayer(shape)) return false;
   const double forward = waste(shape.outChannels), inputGradient = waste(shape.inChannels);
   const double theirs = isFirstLayer(shape) ? forward : (2 * forward + inputGradient) / 3;
@@ -69,29 +66,28 @@ bool prefersBlocks(const Conv2dShape& shape, Layout offered) {
   return inWholeBlocks(shape) && (offered == Layout::ChannelBlocks || shape.groups > 1);
 }
 
-/// Which passes are faster with Winograd's algorithm: depends on the saved multiplications, and on the number
-/// of tiles that share transformed weights. The README has the measurements for the bounds.
-Winograd winogradIsFaster(const Conv2dShape& shape) {
-  if (shape.groups > 1 || !inWholeBlocks(shape) || std::min(shape.inChannels, shape.outChannels) < 32)
-    return {};
+/// Which passes are faster with Winograd's algorithm. This depends on the saved multiplications and on the
+/// number of tiles that share transformed weights. The README has the measurements for the bounds.
+WinogradPasses winogradIsFaster(const Conv2dShape& shape) {
   const Shape out = shape.output();
   const auto tiles = [](std::int64_t height, std::int64_t width) {
     return static_cast<double>((height + 3) / 4 * ((width + 3) / 4));
   };
-  const auto pays = [&](double tilesOfImage, double leastTiles) {
+  const double leastTiles = instructionSet() == InstructionSet::Avx512 ? 16 : 8;
+  const auto pays = [&](double tilesOfImage) {
     const double saved = static_cast<double>(9 * out[2] * out[3]) / (36 * tilesOfImage);
-    return saved >= 2.75 && tilesOfImage * static_cast<double>(shape.batch) >= leastTiles;
+    return saved >= 2 && tilesOfImage * static_cast<double>(shape.batch) >= leastTiles;
   };
   const double outputs = tiles(out[2], out[3]), inputs = tiles(shape.height, shape.width);
-  return {pays(outputs, 64), pays(inputs, 64), pays(outputs, 16)};
+  return {pays(outputs), pays(inputs), pays(outputs)};
 }
 
 std::unique_ptr<Conv2dPlan> planAuto(const Conv2dShape& shape, Context& context, Layout offered) {
   const bool direct = directConv2dSupports(shape, context);
   if (direct && directIsFaster(shape, context)) return planDirectConv2d(shape, context);
-  if (const Winograd winograd = winogradIsFaster(shape);
-      winograd != Winograd{} && winogradConv2dSupports(shape, context))
-    return OneDnnConv2dPlanner(shape, Layout::ChannelBlocks, Layout::ChannelBlocks, context, winograd).plan();
+  if (winogradConv2dSupports(shape, context) && std::min(shape.inChannels, shape.outChannels) >= 32)
+    if (const auto passes = winogradIsFaster(shape); passes != WinogradPasses{false, false, false})
+      return planWinogradConv2d(shape, context, passes);
   const bool first = isFirstLayer(shape);
   const bool blocks = prefersBlocks(shape, offered);
   for (auto choice : {blocks ? Conv2dChoice::ChannelBlocks : Conv2dChoice::ChannelsLast,
@@ -110,6 +106,7 @@ std::unique_ptr<Conv2dPlan> planConv2d(const Conv2dShape& shape, Context& contex
   if (choice == Conv2dChoice::Auto) return planAuto(shape, context, offered);
   require(choice != Conv2dChoice::PaddedChannels, "conv2d: only GPUs pad channels");
   if (choice == Conv2dChoice::Direct) return planDirectConv2d(shape, context);
+  if (choice == Conv2dChoice::Winograd) return planWinogradConv2d(shape, context);
   return plannerFor(shape, context, choice).plan();
 }
 

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "muster/core/backend/cpu/bfloat16_dense.h"
+#include "muster/core/backend/cpu/gemm.h"
 #include "muster/core/backend/cpu/onednn.h"
 #include "muster/core/backend/cpu/parallel.h"
 #include "muster/core/backend/cpu/simd.h"
@@ -30,8 +31,8 @@ bool isSmall(const DenseShape& s) {
          s.batch * s.inFeatures * s.outFeatures <= kMost;
 }
 
-/// oneDNN's matrix product on the canonical layouts, but for the forward pass of small layers; the README has
-/// measurements of alternatives.
+/// oneDNN's matrix product on the canonical layouts, except for the forward pass of small layers. The README
+/// has measurements of alternatives.
 class GemmDense final : public DensePlan {
  public:
   GemmDense(const DenseShape& shape, Context& context)
@@ -112,6 +113,7 @@ class GemmDense final : public DensePlan {
 }  // namespace
 
 std::unique_ptr<DensePlan> planDense(const DenseShape& shape, Context& context) {
+  fillSmallChunkCache();
   return std::make_unique<GemmDense>(shape, context);
 }
 

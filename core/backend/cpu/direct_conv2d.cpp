@@ -6,9 +6,8 @@
 #include <vector>
 
 #include "muster/core/backend/cpu/bfloat16_direct_conv2d.h"
-#include "muster/core/backend/cpu/direct_conv2d_kernels.h"
+#include "muster/core/backend/cpu/direct_conv2d_plan.h"
 #include "muster/core/backend/cpu/padding.h"
-#include "muster/core/backend/cpu/parallel.h"
 #include "muster/core/backend/cpu/pool2d_kernels.h"
 #include "muster/core/backend/cpu/simd.h"
 #include "muster/core/base/error.h"
@@ -47,30 +46,24 @@ Choice kernelsFor(std::int64_t kernelWidth) {
   return {};
 }
 
-/// As the activation function computes it: NaN stays.
+/// Like the activation function: NaN stays NaN.
 [[gnu::always_inline]] inline void reluLoop(float* y, std::int64_t count) {
   MUSTER_INDEPENDENT_ITERATIONS
   for (std::int64_t i = 0; i < count; ++i) y[i] = y[i] < 0.0f ? 0.0f : y[i];
 }
 
-class DirectConv2dPlan final : public Conv2dPlan {
+/// An element of the packed weights holds one weight.
+constexpr auto only = [](const float* weight, std::int64_t, std::int64_t) { return *weight; };
+
+class DirectConv2dPlan final : public direct::DirectPlan {
  public:
   DirectConv2dPlan(const Conv2dShape& shape, Context& context)
-      : shape_(shape),
-        context_(context),
-        choice_(kernelsFor(shape.kernel[1])),
-        kernels_(*choice_.kernels),
-        blocks_((shape.batch + kLayoutBlock - 1) / kLayoutBlock),
-        padded_(shape.padding[0] > 0 || shape.padding[1] > 0) {
-    block_ = direct::blockShapeOf(shape);
-    packed_ = Tensor::empty({shape.weight().elements()});
-    if (padded_) inputs_ = perThread(paddedElements());
-    scratch_ = perThread(block_.outChannels * rowElements());
+      : DirectPlan(shape, context, *kernelsFor(shape.kernel[1]).kernels, 1),
+        scratch_(perThread(block_.outChannels * rowElements())) {
+    if (padded_) inputs_ = perThread(shape.inChannels * inPlane());
   }
 
-  Layout inputLayout() const override { return Layout::SampleBlocks; }
-  Layout outputLayout() const override { return Layout::SampleBlocks; }
-  std::string implementation() const override { return choice_.name; }
+  std::string implementation() const override { return kernelsFor(shape_.kernel[1]).name; }
   bool fuse(Activation activation) override { return relu_ = activation == Activation::ReLU; }
   bool fusePool(const Pool2dShape& pool) override;
 
@@ -79,50 +72,17 @@ class DirectConv2dPlan final : public Conv2dPlan {
   void backwardWeights(const Tensor& x, const Tensor& gradY, Tensor& gradWeight, Tensor& gradBias) override;
 
  private:
-  std::int64_t paddedElements() const {
-    return block_.inChannels * block_.inHeight * block_.inWidth * kLayoutBlock;
-  }
-  std::int64_t inputElements() const {
-    return shape_.inChannels * shape_.height * shape_.width * kLayoutBlock;
-  }
-  std::int64_t outputElements() const { return block_.outChannels * yPlane(); }
-  std::int64_t rowElements() const { return block_.outWidth * kLayoutBlock; }
-  std::int64_t outPlane() const { return block_.outHeight * rowElements(); }
   /// A plane of y, which may be pooled.
   std::int64_t yPlane() const { return pool_ ? pool_->plane() : outPlane(); }
-  std::int64_t inPlane() const { return block_.inHeight * block_.inWidth * kLayoutBlock; }
-
-  Tensor perThread(std::int64_t elements) const { return Tensor::zeros({context_.threads(), elements}); }
-  float* scratchOf(std::int64_t thread) { return scratch_.data<float>() + thread * scratch_.shape()[1]; }
-
-  /// Splits [0, count) over the context's threads: f(thread, begin, end).
-  template <typename F>
-  void split(std::int64_t count, F f) {
-    const std::int64_t threads = context_.threads();
-    parallelFor(context_, threads, 1, [&](std::int64_t first, std::int64_t last) {
-      for (std::int64_t t = first; t < last; ++t) f(t, count * t / threads, count * (t + 1) / threads);
-    });
-  }
-
-  /// Calls f(first element of a row in the input, in the padded planes) for the rows of all input channels.
-  template <typename F>
-  void forEachInputRow(F f) const {
-    for (std::int64_t c = 0; c < shape_.inChannels; ++c)
-      for (std::int64_t h = 0; h < shape_.height; ++h)
-        f((c * shape_.height + h) * shape_.width * kLayoutBlock,
-          c * inPlane() + ((h + shape_.padding[0]) * block_.inWidth + shape_.padding[1]) * kLayoutBlock);
-  }
-  std::size_t inputRowBytes() const {
-    return static_cast<std::size_t>(shape_.width * kLayoutBlock) * sizeof(float);
+  std::int64_t outputElements() const { return block_.outChannels * yPlane(); }
+  static std::size_t bytes(std::int64_t elements) {
+    return static_cast<std::size_t>(elements) * sizeof(float);
   }
 
   /// The block's input with padding: the input itself, or a copy in thread `t`'s planes.
   const float* paddedInput(const Tensor& x, std::int64_t block, std::int64_t t);
-  void packForward(const Tensor& weight);
-  void packBackward(const Tensor& weight);
   void forwardPooled(int outputs, const float* x, const float* packed, const float* bias, float* rows,
                      std::int64_t at, float* y);
-  void backwardRow(std::int64_t row, const float* gradYRow, float* gradX);
   void backwardBlock(const float* gradY, float* gradRow, float* gradX);
   void backwardPooled(std::int64_t block, const float* gradY, float* gradRows, float* gradX);
   const float* unpooled(int outputs, const float* gradY, std::int64_t at, float* planes);
@@ -131,23 +91,15 @@ class DirectConv2dPlan final : public Conv2dPlan {
   struct Pooling {
     const pool::MaxKernels<std::uint8_t>& kernels;
     pool::Plane whole;                  // a channel's plane
-    pool::Plane rows;                   // those under one row of windows
+    pool::Plane rows;                   // the rows under one row of windows
     std::vector<std::uint8_t> winners;  // [block, channel, row, column, lane]
 
     std::int64_t row() const { return whole.outWidth * kLayoutBlock; }
     std::int64_t plane() const { return whole.outHeight * row(); }
   };
 
-  Conv2dShape shape_;
-  Context& context_;
-  const Choice choice_;
-  const Kernels& kernels_;
-  BlockShape block_{};
-  std::int64_t blocks_;
-  bool padded_;
   bool relu_ = false;
   std::optional<Pooling> pool_;
-  Tensor packed_;   // the weights in the running kernel's format
   Tensor inputs_;   // [thread] planes with their padding; the padding stays zero
   Tensor scratch_;  // [thread] [channel][column][16]: one row of gradY, packed; more with pooling
 };
@@ -179,44 +131,18 @@ bool DirectConv2dPlan::fusePool(const Pool2dShape& pool) {
 }
 
 const float* DirectConv2dPlan::paddedInput(const Tensor& x, std::int64_t block, std::int64_t t) {
-  const float* from = x.data<float>() + block * inputElements();
+  const float* from = x.data<float>() + block * shape_.inChannels * xPlane();
   if (!padded_) return from;
-  float* planes = inputs_.data<float>() + t * paddedElements();
-  forEachInputRow([&](std::int64_t at, std::int64_t padded) {
-    std::memcpy(planes + padded, from + at, inputRowBytes());
-  });
+  float* planes = ofThread(inputs_, t);
+  for (std::int64_t i = 0; i < shape_.inChannels; ++i)
+    forEachRow([&](std::int64_t at, std::int64_t padded) {
+      std::memcpy(planes + i * inPlane() + padded, from + i * xPlane() + at,
+                  bytes(shape_.width * kLayoutBlock));
+    });
   return planes;
 }
 
-/// [out][in][ky][kx] to [group of out][in][ky][kx][out in the group].
-void DirectConv2dPlan::packForward(const Tensor& weight) {
-  const float* w = weight.data<float>();
-  float* to = packed_.data<float>();
-  const std::int64_t taps = shape_.inChannels * shape_.kernel[0] * shape_.kernel[1];
-  for (std::int64_t o = 0; o < shape_.outChannels;) {
-    const std::int64_t group = std::min(kernels_.forwardGroup, shape_.outChannels - o);
-    for (std::int64_t tap = 0; tap < taps; ++tap)
-      for (std::int64_t c = 0; c < group; ++c) *to++ = w[(o + c) * taps + tap];
-    o += group;
-  }
-}
-
-/// [out][in][ky][kx] to [group of in][ky][out][in in the group][kx].
-void DirectConv2dPlan::packBackward(const Tensor& weight) {
-  const float* w = weight.data<float>();
-  float* to = packed_.data<float>();
-  const std::int64_t height = shape_.kernel[0], width = shape_.kernel[1];
-  for (std::int64_t i = 0; i < shape_.inChannels;) {
-    const std::int64_t group = std::min(kernels_.backwardGroup, shape_.inChannels - i);
-    for (std::int64_t ky = 0; ky < height; ++ky)
-      for (std::int64_t o = 0; o < shape_.outChannels; ++o)
-        for (std::int64_t c = 0; c < group; ++c, to += width)
-          std::copy_n(w + ((o * shape_.inChannels + i + c) * height + ky) * width, width, to);
-    i += group;
-  }
-}
-
-/// A group of output channels, pooled row by row while it is in the first cache. @param at  in the winners.
+/// Computes output channels; pools each row while it is in the L1 cache. @param at  offset in the winners.
 void DirectConv2dPlan::forwardPooled(int outputs, const float* x, const float* packed, const float* bias,
                                      float* rows, std::int64_t at, float* y) {
   BlockShape shape = block_;
@@ -234,20 +160,20 @@ void DirectConv2dPlan::forwardPooled(int outputs, const float* x, const float* p
 }
 
 void DirectConv2dPlan::forward(const Tensor& x, const Tensor& weight, const Tensor& bias, Tensor& y) {
-  packForward(weight);
-  const std::int64_t taps = shape_.inChannels * shape_.kernel[0] * shape_.kernel[1];
+  packForward(weight, only);
+  const std::int64_t weightsPerOutput = shape_.inChannels * taps();
   const float* b = bias.defined() ? bias.data<float>() : nullptr;
-  split(blocks_, [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
+  parallelParts(context_, blocks_, [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
     for (std::int64_t n = begin; n < end; ++n) {
       const float* in = paddedInput(x, n, t);
       float* out = y.data<float>() + n * outputElements();
       for (std::int64_t o = 0; o < shape_.outChannels;) {
         const std::int64_t group = std::min(kernels_.forwardGroup, shape_.outChannels - o);
-        const float* packed = packed_.data<float>() + o * taps;
+        const float* packed = packed_.data<float>() + o * weightsPerOutput;
         const float* groupBias = b ? b + o : nullptr;
         float* to = out + o * yPlane();
         if (pool_) {
-          forwardPooled(static_cast<int>(group), in, packed, groupBias, scratchOf(t),
+          forwardPooled(static_cast<int>(group), in, packed, groupBias, ofThread(scratch_, t),
                         n * outputElements() + o * yPlane(), to);
         } else {
           kernels_.forward(block_, static_cast<int>(group), in, packed, groupBias, to);
@@ -260,34 +186,24 @@ void DirectConv2dPlan::forward(const Tensor& x, const Tensor& weight, const Tens
   zeroPadding(y);  // lanes without a sample hold the bias
 }
 
-void DirectConv2dPlan::backwardRow(std::int64_t row, const float* gradYRow, float* gradX) {
-  const std::int64_t weightsPerInput = block_.kernelHeight * block_.outChannels * shape_.kernel[1];
-  for (std::int64_t i = 0; i < shape_.inChannels;) {
-    const std::int64_t group = std::min(kernels_.backwardGroup, shape_.inChannels - i);
-    kernels_.backwardData(block_, static_cast<int>(group), row, gradYRow,
-                          packed_.data<float>() + i * weightsPerInput, gradX + i * inPlane());
-    i += group;
-  }
-}
-
 void DirectConv2dPlan::backwardBlock(const float* gradY, float* gradRow, float* gradX) {
   for (std::int64_t row = 0; row < block_.outHeight; ++row) {
-    // Planes are often a multiple of 4096 bytes apart and share few cache sets; a packed row does not.
+    // Planes are often a multiple of 4096 bytes apart and share few cache sets, so copy the row into a pack.
     for (std::int64_t o = 0; o < block_.outChannels; ++o)
       std::memcpy(gradRow + o * rowElements(), gradY + o * outPlane() + row * rowElements(),
-                  static_cast<std::size_t>(rowElements()) * sizeof(float));
+                  bytes(rowElements()));
     backwardRow(row, gradRow, gradX);
   }
 }
 
-/// Rows outside all windows have no gradient.
+/// Skips rows outside all windows, which have no gradient.
 void DirectConv2dPlan::backwardPooled(std::int64_t block, const float* gradY, float* gradRows, float* gradX) {
   const std::int64_t packedRow = block_.outChannels * rowElements();
-  pool::Plane rows = pool_->rows;  // of one channel in the packed rows: the next one is packedRow further
+  pool::Plane rows = pool_->rows;  // of one channel in the packed rows, which are packedRow apart
   rows.width = block_.outChannels * block_.outWidth;
   const std::uint8_t* winners = pool_->winners.data() + block * outputElements();
   for (std::int64_t row = 0; row < pool_->whole.outHeight; ++row) {
-    std::memset(gradRows, 0, static_cast<std::size_t>(rows.height * packedRow) * sizeof(float));
+    std::memset(gradRows, 0, bytes(rows.height * packedRow));
     for (std::int64_t o = 0; o < block_.outChannels; ++o) {
       const std::int64_t from = o * pool_->plane() + row * pool_->row();
       pool_->kernels.backward(rows, gradY + from, winners + from, gradRows + o * rowElements());
@@ -298,28 +214,30 @@ void DirectConv2dPlan::backwardPooled(std::int64_t block, const float* gradY, fl
 }
 
 void DirectConv2dPlan::backwardData(const Tensor& gradY, const Tensor& weight, Tensor& gradX) {
-  packBackward(weight);
-  split(blocks_, [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
+  packBackward(weight, only);
+  parallelParts(context_, blocks_, [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
     for (std::int64_t n = begin; n < end; ++n) {
       const float* from = gradY.data<float>() + n * outputElements();
-      float* to = gradX.data<float>() + n * inputElements();
-      float* planes = padded_ ? inputs_.data<float>() + t * paddedElements() : to;
-      std::memset(planes, 0, static_cast<std::size_t>(paddedElements()) * sizeof(float));
-      pool_ ? backwardPooled(n, from, scratchOf(t), planes) : backwardBlock(from, scratchOf(t), planes);
+      float* to = gradX.data<float>() + n * shape_.inChannels * xPlane();
+      float* planes = padded_ ? ofThread(inputs_, t) : to;
+      const std::size_t planeBytes = bytes(shape_.inChannels * inPlane());
+      std::memset(planes, 0, planeBytes);
+      pool_ ? backwardPooled(n, from, ofThread(scratch_, t), planes)
+            : backwardBlock(from, ofThread(scratch_, t), planes);
       if (!padded_) continue;
-      forEachInputRow([&](std::int64_t at, std::int64_t padded) {
-        std::memcpy(to + at, planes + padded, inputRowBytes());
-      });
-      std::memset(planes, 0,
-                  static_cast<std::size_t>(paddedElements()) *
-                      sizeof(float));  // zeroes the padding that other plans overwrote
+      for (std::int64_t i = 0; i < shape_.inChannels; ++i)
+        forEachRow([&](std::int64_t at, std::int64_t padded) {
+          std::memcpy(to + i * xPlane() + at, planes + i * inPlane() + padded,
+                      bytes(shape_.width * kLayoutBlock));
+        });
+      std::memset(planes, 0, planeBytes);  // the padding of inputs must be zero
     }
   });
 }
 
-/// The gradient of a group of channels before pooling. @param at  in the winners.
+/// The gradient of a group of channels with respect to the pooling's input. @param at  offset in the winners.
 const float* DirectConv2dPlan::unpooled(int outputs, const float* gradY, std::int64_t at, float* planes) {
-  std::memset(planes, 0, static_cast<std::size_t>(outputs * outPlane()) * sizeof(float));
+  std::memset(planes, 0, bytes(outputs * outPlane()));
   for (int c = 0; c < outputs; ++c)
     pool_->kernels.backward(pool_->whole, gradY + c * pool_->plane(),
                             pool_->winners.data() + at + c * pool_->plane(), planes + c * outPlane());
@@ -329,15 +247,15 @@ const float* DirectConv2dPlan::unpooled(int outputs, const float* gradY, std::in
 void DirectConv2dPlan::backwardWeights(const Tensor& x, const Tensor& gradY, Tensor& gradWeight,
                                        Tensor& gradBias) {
   const std::int64_t height = shape_.kernel[0], width = shape_.kernel[1],
-                     taps = shape_.inChannels * height * width;
+                     perOutput = shape_.inChannels * height * width;
   const std::int64_t groups = (shape_.outChannels + kernels_.weightGroup - 1) / kernels_.weightGroup;
-  // Threads take output channels, not samples: each sum has one owner, so its order never depends on threads.
-  split(groups, [&](std::int64_t t, std::int64_t first, std::int64_t last) {
+  // Threads split output channels, not samples: one thread forms each sum, so its order is always the same.
+  parallelParts(context_, groups, [&](std::int64_t t, std::int64_t first, std::int64_t last) {
     const std::int64_t begin = first * kernels_.weightGroup;
     const std::int64_t end = std::min(last * kernels_.weightGroup, shape_.outChannels);
     if (begin >= end) return;
     float* gw = gradWeight.data<float>();
-    std::fill(gw + begin * taps, gw + end * taps, 0.0f);
+    std::fill(gw + begin * perOutput, gw + end * perOutput, 0.0f);
     if (gradBias.defined()) std::fill(gradBias.data<float>() + begin, gradBias.data<float>() + end, 0.0f);
     for (std::int64_t n = 0; n < blocks_; ++n) {
       const float* in = paddedInput(x, n, t);
@@ -345,11 +263,12 @@ void DirectConv2dPlan::backwardWeights(const Tensor& x, const Tensor& gradY, Ten
       for (std::int64_t o = begin; o < end; o += kernels_.weightGroup) {
         const auto outputs = static_cast<int>(std::min(kernels_.weightGroup, end - o));
         const float* planes = grad + o * yPlane();
-        if (pool_) planes = unpooled(outputs, planes, n * outputElements() + o * yPlane(), scratchOf(t));
+        if (pool_)
+          planes = unpooled(outputs, planes, n * outputElements() + o * yPlane(), ofThread(scratch_, t));
         for (std::int64_t i = 0; i < shape_.inChannels; ++i)
           for (std::int64_t ky = 0; ky < height; ++ky)
             kernels_.backwardWeights(block_, outputs, in + i * inPlane() + ky * block_.inWidth * kLayoutBlock,
-                                     planes, gw + o * taps + (i * height + ky) * width, taps);
+                                     planes, gw + o * perOutput + (i * height + ky) * width, perOutput);
         if (!gradBias.defined()) continue;
         for (int c = 0; c < outputs; ++c)
           gradBias.data<float>()[o + c] += kernels_.planeSum(block_, planes + c * outPlane());

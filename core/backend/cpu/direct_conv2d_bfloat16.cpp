@@ -5,9 +5,12 @@
 namespace muster::cpu::direct {
 namespace {
 
-/// Lanes are pairs of bf16: the sum of both products is added.
+/// Lanes are pairs of bf16; both products are added to the sum.
 struct PairProducts {
   static __m512 add(__m512 sum, __m512 a, __m512 b) {
+#ifdef __clang__
+    asm("" : "+v"(a));  // without it Clang 16 crashes on the conversion of a broadcast float
+#endif
     return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(a), reinterpret_cast<__m512bh>(b));
   }
 };

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdlib>
+
 #include "muster/core/backend/cpu/onednn.h"
 
 namespace muster::cpu {
@@ -19,6 +21,19 @@ inline void gemm(std::int64_t rows, std::int64_t columns, std::int64_t inner, Ma
                  float* c, std::int64_t rowStride) {
   MUSTER_DNNL_CHECK(dnnl_sgemm(a.transposed ? 'T' : 'N', b.transposed ? 'T' : 'N', rows, columns, inner, 1.0f,
                                a.data, a.rowStride, b.data, b.rowStride, keep, c, rowStride));
+}
+
+/// Call this when planning products, on the thread that computes them. Each call of `dnnl_sgemm` allocates up
+/// to a megabyte of aligned scratch memory and frees it. glibc 2.36 keeps the small remainders beside that
+/// memory in the thread's cache of small chunks until the cache is full. Until then no call can reuse the
+/// memory of the previous one, and about ten holes remain. So this function fills the cache.
+inline void fillSmallChunkCache() {
+  constexpr std::size_t kLargestRest = 200;
+  for (std::size_t size = 24; size <= kLargestRest; size += 16) {
+    void* volatile chunks[7];  // the cache's capacity per size
+    for (auto& chunk : chunks) chunk = std::malloc(size);
+    for (auto& chunk : chunks) std::free(chunk);
+  }
 }
 
 }  // namespace muster::cpu

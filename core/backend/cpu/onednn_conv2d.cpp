@@ -23,18 +23,17 @@ using Desc = dnnl::memory::desc;
 using Tag = dnnl::memory::format_tag;
 using Type = dnnl::memory::data_type;
 constexpr auto kFloat = Type::f32;
-constexpr auto kDirect = dnnl::algorithm::convolution_direct;
-constexpr auto kWinograd = dnnl::algorithm::convolution_winograd;
+constexpr auto kAlgorithm = dnnl::algorithm::convolution_direct;
 
 dnnl::memory::dims dims(const std::array<std::int64_t, 2>& sizes) {
   return {sizes[0], sizes[1]};
 }
 
-/// Descriptors of an activation by the type of its elements.
+/// Returns a function from element type to an activation's descriptor in this layout.
 auto inLayout(const Shape& shape, Layout layout) {
   return [=](Type type) { return activationDesc(shape, layout, type); };
 }
-/// In the format that oneDNN prefers.
+/// As above, in the format that oneDNN prefers.
 auto inAnyFormat(const Shape& shape) {
   return [=](Type type) -> Desc { return {{shape.begin(), shape.end()}, type, Tag::any}; };
 }
@@ -61,11 +60,10 @@ struct PrimitiveDescs {
   dnnl::convolution_backward_weights::primitive_desc backwardWeights;
 
   /// @param input, output  descriptors of the activations: Desc(Type).
-  /// @param factor  type of the products' factors. The gradient of the bias is no product, but oneDNN would
-  ///        round there, too; so it only computes that gradient in float32.
+  /// @param factor  type of the products' factors. oneDNN computes the bias gradient only for float32: for
+  ///        other types it would round gradY there, although that gradient is no product.
   template <typename Input, typename Output>
-  PrimitiveDescs(const Conv2dShape& s, Input input, Output output, Type factor, dnnl::algorithm algorithm,
-                 const dnnl::engine& engine) {
+  PrimitiveDescs(const Conv2dShape& s, Input input, Output output, Type factor, const dnnl::engine& engine) {
     const Desc weight = weightDesc(s, Tag::any, Tag::any, factor),
                gradWeight = weightDesc(s, Tag::any, Tag::any);
     const Desc bias = biasDesc(s), gradBias = factor == kFloat ? bias : Desc();
@@ -73,27 +71,35 @@ struct PrimitiveDescs {
     const auto stride = dims(s.stride), padding = dims(s.padding);
     const dnnl::memory::dims gaps{s.dilation[0] - 1, s.dilation[1] - 1};  // oneDNN counts skipped pixels
     forward =
-        describe<dnnl::convolution_forward>(engine, std::tie(), dnnl::prop_kind::forward_training, algorithm,
+        describe<dnnl::convolution_forward>(engine, std::tie(), dnnl::prop_kind::forward_training, kAlgorithm,
                                             x, weight, bias, y, stride, gaps, padding, padding);
-    backwardData = describe<dnnl::convolution_backward_data>(engine, std::tie(forward), algorithm, gradX,
+    backwardData = describe<dnnl::convolution_backward_data>(engine, std::tie(forward), kAlgorithm, gradX,
                                                              weight, gradY, stride, gaps, padding, padding);
-    backwardWeights = describe<dnnl::convolution_backward_weights>(
-        engine, std::tie(forward), algorithm, x, gradWeight, gradBias, gradY, stride, gaps, padding, padding);
+    backwardWeights =
+        describe<dnnl::convolution_backward_weights>(engine, std::tie(forward), kAlgorithm, x, gradWeight,
+                                                     gradBias, gradY, stride, gaps, padding, padding);
     wrongData_ = hasName(backwardData, "bf16_1x1") && s.outChannels / s.groups % 2 != 0 &&
                  backwardData.diff_dst_desc() == activationDesc(s.output(), Layout::ChannelsLast, factor);
+    wrongWeights_ = hasName(backwardWeights, "1x1:avx2") && s.stride != std::array<std::int64_t, 2>{1, 1} &&
+                    s.inChannels / s.groups < 8 &&
+                    backwardWeights.src_desc() == activationDesc(s.input(), Layout::ChannelsLast, factor);
   }
 
   /// Whether a pass is correct and not a reference loop.
   template <typename Descriptor>
   bool fast(Descriptor PrimitiveDescs::*pass) const {
     const bool data = std::is_same_v<Descriptor, dnnl::convolution_backward_data::primitive_desc>;
-    return !hasName(this->*pass, "ref") && !(data && wrongData_);
+    const bool weights = std::is_same_v<Descriptor, dnnl::convolution_backward_weights::primitive_desc>;
+    return !hasName(this->*pass, "ref") && !(data && wrongData_) && !(weights && wrongWeights_);
   }
 
  private:
   /// oneDNN 2.6 computes a wrong gradient of the input of a convolution 1x1 in bf16, channels-last, with an
   /// odd number of output channels.
   bool wrongData_ = false;
+  /// oneDNN 2.6 with AVX2 reads memory that it has not written for the weight gradient of a strided
+  /// convolution 1x1, channels-last, with fewer input channels than a vector has elements.
+  bool wrongWeights_ = false;
 };
 
 /// The caller's formats.
@@ -101,7 +107,7 @@ struct Formats {
   Desc input, weight, bias, output;
 };
 
-/// How weights come into a pass's format by our own copy; nothing if oneDNN's reorder is faster.
+/// The block format for our own copy of weights; nothing if oneDNN's reorder is faster.
 [[maybe_unused]] std::optional<WeightBlocks> weightBlocks(const Conv2dShape& s, const Desc& inside) {
   const std::int64_t taps = s.kernel[0] * s.kernel[1];
   if (instructionSet() == InstructionSet::Baseline || s.groups > 1 || taps > WeightBlocks::kMostTaps)
@@ -134,7 +140,7 @@ Pass::Copy weightCopy(const Conv2dShape& shape, const Desc& inside, bool before,
 
 }  // namespace
 
-/// What is decided before primitives are created: the caller's formats, and those of each pass.
+/// Decisions before primitives are created: the caller's formats and those of each pass.
 struct OneDnnConv2dPlanner::Descriptors {
   Conv2dShape shape;
   Layout input, output;
@@ -142,24 +148,16 @@ struct OneDnnConv2dPlanner::Descriptors {
   Formats given;
   PrimitiveDescs native;  // in the caller's activation formats
   PrimitiveDescs free;    // in the formats that oneDNN prefers
-  Winograd passes;
-  std::optional<PrimitiveDescs> winograd;  // in the caller's activation formats; empty if no pass uses it
 
-  Descriptors(const Conv2dShape& s, Layout in, Layout out, Winograd w, Context& c)
+  Descriptors(const Conv2dShape& s, Layout in, Layout out, Context& c)
       : shape(s),
         input(in),
         output(out),
         context(c),
         given{activationDesc(s.input(), in), weightDesc(s, Tag::oihw, Tag::goihw), biasDesc(s),
               activationDesc(s.output(), out)},
-        native(s, inLayout(s.input(), in), inLayout(s.output(), out), factorType(c), kDirect,
-               stateOf(c).engine),
-        free(s, inAnyFormat(s.input()), inAnyFormat(s.output()), factorType(c), kDirect, stateOf(c).engine),
-        passes(w) {
-    if (w != Winograd{})
-      winograd.emplace(s, inLayout(s.input(), in), inLayout(s.output(), out), kFloat, kWinograd,
-                       stateOf(c).engine);
-  }
+        native(s, inLayout(s.input(), in), inLayout(s.output(), out), factorType(c), stateOf(c).engine),
+        free(s, inAnyFormat(s.input()), inAnyFormat(s.output()), factorType(c), stateOf(c).engine) {}
 };
 
 namespace {
@@ -176,13 +174,12 @@ class OneDnnConv2dPlan final : public Conv2dPlan {
       channelSums_ = muster::planBatchNorm({.input = d.shape.output()}, output_, d.context);
       sums_ = Tensor::zeros({2, d.shape.outChannels}, DType::Float64);
     }
-    const auto pick = [&](bool winograd, auto pass) {
-      if (winograd) return (*d.winograd).*pass;
+    const auto pick = [&](auto pass) {
       return !d.native.fast(pass) && d.free.fast(pass) ? d.free.*pass : d.native.*pass;
     };
-    planForward(pick(d.passes.forward, &PrimitiveDescs::forward), d.given, d.context);
-    planBackwardData(pick(d.passes.backwardData, &PrimitiveDescs::backwardData), d.given, d.context);
-    planBackwardWeights(pick(d.passes.backwardWeights, &PrimitiveDescs::backwardWeights), d.given, d.context);
+    planForward(pick(&PrimitiveDescs::forward), d.given, d.context);
+    planBackwardData(pick(&PrimitiveDescs::backwardData), d.given, d.context);
+    planBackwardWeights(pick(&PrimitiveDescs::backwardWeights), d.given, d.context);
   }
 
   Layout inputLayout() const override { return input_; }
@@ -267,7 +264,7 @@ class OneDnnConv2dPlan final : public Conv2dPlan {
   Layout input_, output_;
   std::string name_;
   Tensor bias_;                                 // zeros, for calls without a bias
-  Tensor unwanted_;                             // receives a bias gradient that is not needed
+  Tensor unwanted_;                             // receives a bias gradient that the caller does not need
   std::unique_ptr<BatchNormPlan> channelSums_;  // for the gradient of the bias; null: oneDNN computes it
   Tensor sums_;  // [2, C]: of gradY and of its squares; the latter are not used
   std::unique_ptr<Pass> forward_, backwardData_, backwardWeights_;
@@ -275,24 +272,10 @@ class OneDnnConv2dPlan final : public Conv2dPlan {
 
 }  // namespace
 
-bool winogradConv2dSupports(const Conv2dShape& shape, Context& context) {
-  if (shape.kernel != std::array<std::int64_t, 2>{3, 3} || factorType(context) != kFloat) return false;
-  const std::scoped_lock lock(planningMutex());
-  try {
-    PrimitiveDescs(shape, inLayout(shape.input(), Layout::ChannelBlocks),
-                   inLayout(shape.output(), Layout::ChannelBlocks), kFloat, kWinograd,
-                   stateOf(context).engine);
-    return true;
-  } catch (const dnnl::error&) {
-    return false;
-  }
-}
-
 OneDnnConv2dPlanner::OneDnnConv2dPlanner(const Conv2dShape& shape, Layout input, Layout output,
-                                         Context& context, Winograd winograd) {
-  descriptors_ = planVendor("planning a convolution", [&] {
-    return std::make_unique<Descriptors>(shape, input, output, winograd, context);
-  });
+                                         Context& context) {
+  descriptors_ = planVendor("planning a convolution",
+                            [&] { return std::make_unique<Descriptors>(shape, input, output, context); });
 }
 
 OneDnnConv2dPlanner::~OneDnnConv2dPlanner() = default;

@@ -28,4 +28,14 @@ void parallelFor(Context& context, std::int64_t count, std::int64_t grain, F f) 
   run(omp_get_thread_num(), omp_get_num_threads());
 }
 
+/// Calls f(thread, begin, end) on one part of [0, count) for each of the context's threads, and waits for
+/// all; `thread` is from 0 to threads() - 1, and a part may be empty. `f` must not throw.
+template <typename F>
+void parallelParts(Context& context, std::int64_t count, F f) {
+  const std::int64_t threads = context.threads();
+  parallelFor(context, threads, 1, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t t = first; t < last; ++t) f(t, count * t / threads, count * (t + 1) / threads);
+  });
+}
+
 }  // namespace muster::cpu

@@ -21,9 +21,9 @@ namespace {
 }
 
 // Note [Time first]
-// All internal tensors are [T, N, ...]: the rows of one step are adjacent, and the input's part of all gates
-// is one product, as is each weight gradient. Sequences are copied into this order and back; the products
-// read them many times.
+// All internal tensors are [T, N, ...]: the rows of one step are adjacent, and one product computes the
+// input's part of all gates, another each weight gradient. Copying sequences into this order and back pays
+// off, because the products read them many times.
 
 /// Shared by the cells: memory order, masks, and the products over all steps.
 class RecurrentLoop : public RecurrentPlan {
@@ -80,9 +80,9 @@ class RecurrentLoop : public RecurrentPlan {
   }
 
  protected:
-  /// Computes gates and state of step t; its gates hold the input's part.
+  /// Computes gates and state of step t, whose gates hold the input's part.
   virtual void forwardStep(std::int64_t t, const RecurrentWeights& weights, const Tensor& mask) = 0;
-  /// Turns the gradient by the state after step t into that by the state before it and by its gates.
+  /// Turns the gradient of the state after step t into the gradients of the state before it and of its gates.
   virtual void backwardStep(std::int64_t t, const RecurrentWeights& weights, const Tensor& mask) = 0;
   virtual void startBackward(const Tensor& gradY) {
     if (shape_.sequences)
@@ -97,7 +97,7 @@ class RecurrentLoop : public RecurrentPlan {
   void forEachRow(const Tensor& mask, std::int64_t t, F f) {
     const float* real = mask.defined() ? mask.data<float>() + t : nullptr;
     const std::int64_t steps = steps_;
-    constexpr std::int64_t kLeastUnits = 2048;  // a thread
+    constexpr std::int64_t kLeastUnits = 2048;  // minimum per thread
     parallelFor(context_, batch_, std::max<std::int64_t>(1, kLeastUnits / units_),
                 [=](std::int64_t begin, std::int64_t end) {
                   for (std::int64_t n = begin; n < end; ++n) f(n, !real || real[n * steps] != 0);
@@ -110,8 +110,8 @@ class RecurrentLoop : public RecurrentPlan {
   float* states(std::int64_t t) const { return states_.data<float>() + t * batch_ * units_; }
   float* gradState() const { return gradState_.data<float>(); }
 
-  /// gradient = gradOutputs^T (the states before the steps), over all steps in one product. The first step is
-  /// left out: its state before is zero.
+  /// gradient = gradOutputs^T (the states before the steps), over all steps in one product. Omits the first
+  /// step, because the state before it is zero.
   void gradientOverSteps(const float* gradOutputs, std::int64_t rowStride, std::int64_t rows,
                          float* gradient) {
     if (steps_ == 1) {
@@ -196,7 +196,7 @@ class RecurrentLoop : public RecurrentPlan {
   void addGradY(const Tensor& gradY, const Tensor& mask, std::int64_t t) {
     const std::int64_t steps = steps_, units = units_;
     forEachRow(mask, t, [=, from = gradY.data<float>(), to = gradState()](std::int64_t n, bool real) {
-      if (!real) return;  // its output was zero
+      if (!real) return;  // the output of padding is zero
       const float* add = from + (n * steps + t) * units;
       for (std::int64_t u = 0; u < units; ++u) to[n * units + u] += add[u];
     });
@@ -319,7 +319,7 @@ class GruPlan final : public RecurrentLoop {
       }
     });
     if (t == 0) return;
-    // The gradients by both parts of r and z are equal; the recurrent part of n is multiplied by r.
+    // The input's and the state's parts of r and z have equal gradients; r multiplies the state's part of n.
     const float* recurrent = weights.recurrent.data<float>();
     gemm(batch_, units_, 2 * units_, {gradGates(t), columns_}, {recurrent, units_}, 1, gradState(), units_);
     gemm(batch_, units_, units_, {gradCandidates, units_}, {recurrent + 2 * units_ * units_, units_}, 1,
@@ -345,6 +345,7 @@ class GruPlan final : public RecurrentLoop {
 }  // namespace
 
 std::unique_ptr<RecurrentPlan> planRecurrent(const RecurrentShape& shape, bool training, Context& context) {
+  fillSmallChunkCache();
   if (shape.cell == RecurrentCell::LSTM) return std::make_unique<LstmPlan>(shape, training, context);
   return std::make_unique<GruPlan>(shape, training, context);
 }

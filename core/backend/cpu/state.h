@@ -8,15 +8,21 @@
 
 namespace muster::cpu {
 
-/// Memory that the plans of a context share, one after the other: a run may overwrite what another left. As
-/// large as the largest plan needs.
+/// Memory that the plans of a context share, as large as the largest plan needs. A run may overwrite another
+/// run's data.
 class Workspace {
  public:
   /// Called when planning. May move the memory, so plans keep offsets and call `data()` in each run.
   void reserve(std::size_t bytes) {
     if (bytes <= buffer_.bytes()) return;
+    const std::size_t before = buffer_.bytes();
     buffer_ = Buffer();  // free first: both buffers at once would take too much memory
-    buffer_ = Buffer(bytes, Device::cpu());
+    try {
+      buffer_ = Buffer(bytes, Device::cpu());
+    } catch (...) {
+      if (before > 0) buffer_ = Buffer(before, Device::cpu());  // for the existing plans
+      throw;
+    }
   }
   std::byte* data() const { return buffer_.data(); }
   std::size_t bytes() const { return buffer_.bytes(); }
@@ -26,7 +32,7 @@ class Workspace {
 };
 
 /// The CPU backend's part of a context.
-struct State : detail::BackendState {
+struct State : muster::detail::BackendState {
   MathMode mathMode() const override { return mode; }
 
   MathMode mode = MathMode::Float32;

@@ -23,10 +23,10 @@ Function functionOf(Activation activation) {
     case Activation::Softmax:
       break;
   }
-  throw InvalidArgument(fmt::format("activation: {} is no function of one element", nameOf(activation)));
+  throw InvalidArgument(fmt::format("activation: {} is not element-wise", nameOf(activation)));
 }
 
-/// Over dimension 1 of [N, C] or [N, C, H, W], over the last dimension of [N, T, F].
+/// Softmax runs over dimension 1 of [N, C] or [N, C, H, W], over the last dimension of [N, T, F].
 SoftmaxShape softmaxShapeOf(const Tensor& tensor) {
   const Shape& shape = tensor.shape();
   if (shape.rank() == 3) return {shape[0] * shape[1], shape[2], 1};
@@ -34,7 +34,7 @@ SoftmaxShape softmaxShapeOf(const Tensor& tensor) {
   return {shape[0] * pixels, shape[1], pixels};
 }
 
-/// sigmoid(0) is not 0, so padding of a layout would not stay zero.
+/// Refuses sigmoid for layouts with padding: sigmoid(0) is not 0, so the padding would not stay zero.
 void requireNoPadding(Activation activation, const Tensor& y) {
   require(activation != Activation::Sigmoid || y.storage() == y.elements(),
           "activation: sigmoid of {} is not available on a GPU, whose layouts have no padding",

@@ -27,7 +27,7 @@ void embeddingBackward(const Tensor& indices, const Tensor& gradY, const Tensor&
                        Context& context) {
   const State& state = stateOf(context);
   const EmbeddingCall call = callFor(indices, gradTable, mask);
-  require(call.vocabulary <= kMostVocabulary, "embedding: a vocabulary of {} is more than a GPU's {}",
+  require(call.vocabulary <= kMostVocabulary, "embedding: a vocabulary of {} is larger than the {} of a GPU",
           call.vocabulary, kMostVocabulary);
   MUSTER_CUDA_CHECK(launchEmbeddingBackward(call, gradY.data<float>(), gradTable.data<float>(),
                                             state.workspace(), state.stream()));

@@ -45,7 +45,7 @@ void requirePresent(Device device) {
                                             device.toString(), there.count - 1));
 }
 
-/// A program may have no code for a GPU: it was built for others, and the driver cannot compile its PTX.
+/// Throws if the program has no code for this GPU: it was built for others and its PTX cannot be compiled.
 void requireCode(Device device) {
   const cudaError_t error = findCode();
   const Meaning meaning = meaningOf(error);
@@ -58,8 +58,8 @@ void requireCode(Device device) {
                   device.toString(), properties.major, properties.minor, cudaGetErrorString(error)));
 }
 
-/// Streams share CUDA's 8 default connections to a GPU, and work on a shared one waits for other work. The
-/// driver reads the variable when the process first uses it.
+/// Requests 32 connections to a GPU instead of 8: streams that share a connection wait for each other's work.
+/// The driver reads the variable at its first use in the process.
 void askForConnections() {
   static const int done = ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   static_cast<void>(done);
@@ -69,7 +69,7 @@ std::atomic<int> statesWithLayers{0};
 
 }  // namespace
 
-// Devices do not disappear: after they were counted, an error of CUDA is a failed call, not a missing device.
+// Keeps a positive count: afterwards, CUDA errors are failed calls, not missing devices.
 DeviceCount deviceCount() {
   static std::atomic<int> counted{0};
   if (const int count = counted; count > 0) return {.count = count, .whyNone = ""};
@@ -141,9 +141,9 @@ State::State(Device device, std::optional<MathMode> mode, bool layers)
 State::~State() {
   if (main_.dnn) {
     --statesWithLayers;
-    warnOfUnknownLayers();  // its network has planned all of its layers
+    warnOfUnknownLayers();  // by now the context's network has planned all its layers
   }
-  // Handles and memory are freed after their last use, with their own device selected.
+  // Select the device and wait for the last use of handles and memory before members free them.
   MUSTER_CUDA_LOG(cudaSetDevice(device_.index()));
   MUSTER_CUDA_LOG(cudaStreamSynchronize(main_.stream.get()));
   if (side_) MUSTER_CUDA_LOG(cudaStreamSynchronize(side_->stream.get()));
@@ -192,7 +192,7 @@ const std::byte* State::readResult(std::size_t bytes) {
 
 std::byte* State::message(std::size_t bytes) {
   if (bytes > message_.bytes()) {
-    message_ = Buffer();  // free first: both at once would take too much memory
+    message_ = Buffer();  // free first: both buffers at once would take too much memory
     message_ = Buffer(bytes, device_);
   }
   return message_.data();
@@ -200,8 +200,9 @@ std::byte* State::message(std::size_t bytes) {
 
 void State::requireLayers() const {
   if (!main_.dnn) [[unlikely]]
-    throw InvalidArgument(fmt::format("context: this one on {} was made without layers, and has no products",
-                                      device_.toString()));
+    throw InvalidArgument(
+        fmt::format("context: this one on {} was made for copies and merges, and cannot multiply matrices",
+                    device_.toString()));
 }
 
 int State::withLayers() {

@@ -38,7 +38,7 @@ c10::Device deviceOf(Device device) {
                         : c10::Device(c10::kCUDA, static_cast<c10::DeviceIndex>(device.index()));
 }
 
-/// The same memory on the CPU; keeps it alive.
+/// A libtorch tensor in the same CPU memory; keeps that memory alive.
 at::Tensor viewOf(const Tensor& tensor) {
   const auto sizes = tensor.shape().sizes();
   return at::from_blob(
@@ -54,8 +54,8 @@ at::Tensor named(const std::vector<NamedTensor>& tensors, Device device, std::st
                                      : fmt::format("torch: the batch has no {} called {}", what, name));
 }
 
-/// While it lives, libtorch's operations on this thread use this number of threads. Asking first makes
-/// libtorch set the thread's number once by itself, which it would otherwise do in the middle.
+/// While it lives, libtorch's operations on this thread use this number of threads. get_num_threads comes
+/// first: it makes libtorch set its default now instead of later.
 class TorchThreads {
  public:
   explicit TorchThreads(int threads) : before_(at::get_num_threads()) { at::set_num_threads(threads); }
@@ -67,7 +67,7 @@ class TorchThreads {
   int before_;
 };
 
-/// Calls `work`; an error of libtorch becomes ours, without its addresses of functions.
+/// Calls `work`; rethrows libtorch's errors as muster::Error, without their backtraces.
 template <typename Work>
 auto translated(Work work) {
   try {
@@ -95,15 +95,15 @@ struct TorchModel::Impl {
   Impl(detail::TorchProgram torchProgram, TorchModel& owner);
 
   void addBlocks();
-  /// Adds a block with these tensors, which become views of it.
+  /// Adds a block for these tensors, which become views of it.
   void addBlock(const char* name, BlockKind kind, MergeRule rule,
                 const std::vector<const TorchTensors*>& parts);
   void addGradients();
-  /// @throws InvalidArgument naming a parameter or buffer that is not where it was.
+  /// @throws InvalidArgument naming a parameter or buffer that no longer lies in its block.
   void requirePlaces() const;
   void requireGradients() const;
-  /// Calls `work`. On a GPU libtorch works on a stream of its own: after what our streams have enqueued, and
-  /// done on return.
+  /// Calls `work`. On a GPU libtorch uses a stream of its own: `work` starts after all work enqueued on our
+  /// streams and has finished on return.
   template <typename Work>
   void onDevice(Work&& work) const {
     if (!stream) return work();
@@ -120,7 +120,7 @@ struct TorchModel::Impl {
   std::vector<StateBlock> blocks;  // parameters, gradients, and statistics if there are any
   std::vector<TorchPlace> parameters, buffers;
   TorchTensors kept;
-  std::size_t handles = 0;  // parameters as the module lists them, those used twice, too
+  std::size_t handles = 0;  // number of parameters that the module lists, repeated ones included
 };
 
 TorchModel::Impl::Impl(detail::TorchProgram torchProgram, TorchModel& owner)
@@ -131,7 +131,7 @@ TorchModel::Impl::Impl(detail::TorchProgram torchProgram, TorchModel& owner)
             device.toString());
     stream = c10::impl::VirtualGuardImpl(c10::kCUDA).getStreamFromGlobalPool(deviceOf(device));
   }
-  static std::mutex mutex;  // modules are drawn from libtorch's one generator
+  static std::mutex mutex;  // all modules draw their values from libtorch's one generator
   const std::scoped_lock lock(mutex);
   module = program.make();
   require(module != nullptr, "torch: the factory returned no module");
@@ -271,7 +271,8 @@ void TorchModel::adopt() {
 std::unique_ptr<Model> TorchModel::replicate(Context& context) const {
   auto replica = std::unique_ptr<TorchModel>(new TorchModel(impl_->program, trainingOptions(), &context));
   const auto &mine = impl_->kept.all(), &theirs = replica->impl_->kept.all();
-  require(mine.size() == theirs.size(), "torch: the factory makes other modules each time");
+  require(mine.size() == theirs.size(),
+          "torch: the factory must make modules of the same parameters in each call");
   const torch::NoGradGuard noGrad;
   translated([&] {
     replica->impl_->onDevice([&] {

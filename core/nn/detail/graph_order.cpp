@@ -4,7 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
+#include <queue>
+#include <set>
+#include <utility>
 
 #include "muster/core/base/error.h"
 #include "muster/core/nn/detail/network_plan.h"
@@ -47,14 +51,12 @@ std::vector<std::vector<std::size_t>> edgesOf(const ComputationGraphConfiguratio
   return edges;
 }
 
-/// An unused input: batches would provide it without need.
+/// Refuses unused inputs: batches would provide them for nothing.
 void requireInputsRead(const ComputationGraphConfiguration& graph) {
+  std::set<std::string_view> read;
+  for (const auto& vertex : graph.vertices) read.insert(vertex.inputs.begin(), vertex.inputs.end());
   for (const auto& input : graph.inputs)
-    require(std::ranges::any_of(graph.vertices,
-                                [&](const GraphVertex& vertex) {
-                                  return std::ranges::find(vertex.inputs, input.name) != vertex.inputs.end();
-                                }),
-            "graph: no vertex reads the input {}", input.name);
+    require(read.contains(input.name), "graph: no vertex reads the input {}", input.name);
 }
 
 /// Names a cycle among vertices that could not be ordered: each has another of them as input.
@@ -63,7 +65,9 @@ void requireInputsRead(const ComputationGraphConfiguration& graph) {
                               const std::vector<bool>& ordered) {
   std::size_t at = static_cast<std::size_t>(std::ranges::find(ordered, false) - ordered.begin());
   std::vector<std::size_t> path;
-  while (std::ranges::find(path, at) == path.end()) {
+  std::vector<bool> onPath(ordered.size());
+  while (!onPath[at]) {
+    onPath[at] = true;
     path.push_back(at);
     at = *std::ranges::find_if(edges[at], [&](std::size_t read) { return !ordered[read]; });
   }
@@ -101,17 +105,29 @@ std::vector<std::size_t> orderVertices(const ComputationGraphConfiguration& grap
   require(!graph.inputs.empty(), "graph: it has no inputs");
   const Places places = placesOf(graph);
   const auto edges = edgesOf(graph, places);
+  std::vector<std::vector<std::size_t>> readers(edges.size());
+  std::vector<std::size_t> unread(edges.size());  // [vertex] its inputs that are not ordered yet
+  for (std::size_t v = 0; v < edges.size(); ++v) {
+    unread[v] = edges[v].size();
+    for (const std::size_t read : edges[v]) readers[read].push_back(v);
+  }
+  // The order of repeated passes over the configuration, each taking the vertices that can be computed. A
+  // vertex is in the pass of its last input, or in the next pass if the configuration has that input later.
+  using Place = std::pair<std::size_t, std::size_t>;  // pass, vertex
+  std::priority_queue<Place, std::vector<Place>, std::greater<>> ready;
+  std::vector<std::size_t> pass(edges.size());
+  for (std::size_t v = 0; v < edges.size(); ++v)
+    if (unread[v] == 0) ready.emplace(0, v);
   std::vector<std::size_t> order;
-  std::vector<bool> ordered(graph.vertices.size());
-  const auto isReady = [&](std::size_t v) {
-    return !ordered[v] && std::ranges::all_of(edges[v], [&](std::size_t read) { return ordered[read]; });
-  };
-  for (bool found = true; found;) {
-    found = false;
-    for (std::size_t v = 0; v < graph.vertices.size(); ++v) {
-      if (!isReady(v)) continue;
-      ordered[v] = found = true;
-      order.push_back(v);
+  std::vector<bool> ordered(edges.size());
+  while (!ready.empty()) {
+    const std::size_t v = ready.top().second;
+    ready.pop();
+    ordered[v] = true;
+    order.push_back(v);
+    for (const std::size_t reader : readers[v]) {
+      pass[reader] = std::max(pass[reader], pass[v] + (reader < v ? 1 : 0));
+      if (--unread[reader] == 0) ready.emplace(pass[reader], reader);
     }
   }
   if (order.size() < graph.vertices.size()) refuseCycle(graph, edges, ordered);

@@ -2,18 +2,29 @@
 
 #include <fmt/ranges.h>
 
-#include <algorithm>
-
 #include "muster/core/base/error.h"
 #include "muster/core/base/utf8.h"
 #include "muster/core/nn/layers/reshape.h"
 
 namespace muster::detail {
 
+namespace {
+
+/// @param name  UTF-8.
+bool holdsControl(std::string_view name) {
+  while (!name.empty()) {
+    const Utf8Character read = readUtf8(name);
+    if (read.character < 0x20 || (read.character >= 0x7F && read.character <= 0x9F)) return true;
+    name.remove_prefix(read.bytes);
+  }
+  return false;
+}
+
+}  // namespace
+
 void requireUsableName(std::string_view what, std::string_view name) {
   require(isUtf8(name), "network: the name of {} is not UTF-8, as names in files are", what);
-  const auto isControl = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; };
-  require(std::ranges::none_of(name, isControl),
+  require(!holdsControl(name),
           "network: the name of {} holds a control character, as a newline; names stand in tables and files",
           what);
 }
@@ -35,8 +46,7 @@ std::size_t NetworkLayout::add(std::string name, const Layer& layer, std::vector
 }
 
 std::size_t NetworkLayout::append(NetworkNode node) {
-  const auto taken = [&](const auto& other) { return other.name == node.name; };
-  require(std::ranges::none_of(plan_.nodes, taken), "network: two layers are called {}", node.name);
+  require(names_.insert(node.name).second, "network: two layers are called {}", node.name);
   for (const std::size_t value : node.inputs) node.inputShapes.push_back(plan_.shapeOf(value));
   requireIndices(node);
   try {
@@ -51,8 +61,7 @@ std::size_t NetworkLayout::append(NetworkNode node) {
   return plan_.inputs.size() + plan_.nodes.size() - 1;
 }
 
-/// In a file all tensors of a model are together, with the updater's ("updater...") and the counters
-/// ("counters...").
+/// Checks that tensor names are unique in a model file, which also has names "updater..." and "counters...".
 void NetworkLayout::requireTensors(const NetworkNode& node) {
   const auto add = [&](const ParameterSpec& spec) {
     static_cast<void>(spec.shape.elements());  // throws if there are too many

@@ -66,7 +66,7 @@ struct NetworkPlan {
 
 /// Checks the name of a layer, vertex or input, which files and tables use. @param what  has the name: "layer
 /// 3".
-/// @throws InvalidArgument for a name that is not UTF-8 or contains a control character, as a newline.
+/// @throws InvalidArgument for a name that is not UTF-8 or contains a control character, such as a newline.
 void requireUsableName(std::string_view what, std::string_view name);
 
 /// Lays out nodes one after another, with checks that name the node.
@@ -88,6 +88,7 @@ class NetworkLayout {
   void requireTensors(const NetworkNode& node);
 
   NetworkPlan plan_;
+  std::set<std::string, std::less<>> names_;    // of all nodes
   std::set<std::string, std::less<>> tensors_;  // names of all parameters and statistics
   std::vector<std::string> readAsNumbers_;      // [input] the first node that reads it as numbers
 };

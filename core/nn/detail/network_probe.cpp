@@ -11,6 +11,10 @@ NetworkPlan NetworkProbe::layOut(const Network& network) {
   return network.layOut();
 }
 
+const NetworkPlan& NetworkProbe::planOf(const Network& network) {
+  return network.impl_->plan;
+}
+
 void NetworkProbe::setEnqueuedSteps(Network& network, bool enqueued) {
   require(enqueued || network.context().device().isCpu(), "network: on {} steps are always enqueued",
           network.context().device().toString());

@@ -10,10 +10,11 @@ namespace muster::detail {
 
 /// The inner state of a network, for tests and for reading files.
 struct NetworkProbe {
-  /// What `init` would make, without its memory. @throws InvalidArgument as `init`.
+  /// The plan that `init` would make, without memory. @throws InvalidArgument like `init`.
   static NetworkPlan layOut(const Network& network);
-  /// Sets whether steps are enqueued, recorded and launched. Default: on a GPU. On the CPU this gives the
-  /// same bits by the longer path, so tests need no GPU. Waits for steps in flight.
+  static const NetworkPlan& planOf(const Network& network);
+  /// Sets whether steps are enqueued, recorded and launched; by default only on a GPU. The CPU gives the same
+  /// bits either way, so tests need no GPU. Waits for steps in flight.
   /// @throws InvalidArgument for false on a GPU.
   static void setEnqueuedSteps(Network& network, bool enqueued);
   /// Number of steps launched as graphs by the compiled programs.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <string_view>
 #include <utility>
 
 #include "muster/core/base/error.h"
@@ -52,7 +54,7 @@ void requirePairs(const NetworkNode& node, const std::vector<ParameterSpec>& spe
             fullName(node, specs[i]), specs[i].shape.toString());
 }
 
-/// `parts` is the size of a group of tensors: part p holds the p-th tensor of each of a node's groups.
+/// Moments are groups of two tensors, other statistics groups of one. Part p holds every group's p-th tensor.
 std::shared_ptr<const SegmentTable> statisticsSegments(const NetworkPlan& plan, MergeRule rule) {
   auto table = std::make_shared<SegmentTable>();
   const std::size_t parts = rule == MergeRule::Moments ? 2 : 1;
@@ -80,10 +82,13 @@ void viewParameters(NetworkPlan& plan, const StateBlock& parameters, const State
 }
 
 void viewStatistics(NetworkPlan& plan, std::span<const StateBlock> blocks) {
+  std::map<std::string_view, Tensor> byName;
+  for (const auto& block : blocks)
+    for (const auto& segment : block.segments->segments) byName.emplace(segment.name, block.segment(segment));
   for (auto& node : plan.nodes)
     for (const auto& spec : node.module->statistics(node.inputShapes))
-      for (const auto& block : blocks)
-        if (block.merge == spec.merge) node.statistics.push_back(block.segment(fullName(node, spec)));
+      if (const auto found = byName.find(fullName(node, spec)); found != byName.end())
+        node.statistics.push_back(found->second);
 }
 
 /// @param values  on the CPU.  @param name  of the parameter in the network.

@@ -14,7 +14,7 @@ bool fusedInPlan(Activation activation) {
 
 class BatchNormProgram final : public ModuleProgram {
  public:
-  /// @param fused  the activation that the plan does not compute itself.
+  /// @param fused  the activation to apply after the plan.
   BatchNormProgram(const BatchNorm& options, const BatchNormShape& shape, Layout layout,
                    FusedActivation fused, const ModuleBinding& binding, Context& context)
       : options_(options),
@@ -43,7 +43,7 @@ class BatchNormProgram final : public ModuleProgram {
     return {.input = true, .output = activation_.readsOutput()};
   }
 
-  /// If synchronised it reads sums and the loss's weight on the host.
+  /// A synchronised layer reads sums and the loss's weight on the host.
   bool recordable() const override { return !options_.synchronised; }
 
   void forward(const Tensor& x, Tensor& y, const StepInfo& info) override {
@@ -53,9 +53,10 @@ class BatchNormProgram final : public ModuleProgram {
       count_ = values_;
       if (Peers* peers = peersOrNone()) count_ = sumOverPeers(*peers, 1, values_);
       if (count_ < 2)
-        throw InvalidArgument(
-            fmt::format("{}: in training it needs more than one value a channel, and {} has one", name_,
-                        x.shape().toString()));
+        throw InvalidArgument(fmt::format(
+            "{}: in training it needs more than one value a channel, and {} has one; another batch "
+            "size leaves no single example for the last batch",
+            name_, x.shape().toString()));
       plan_->normalise(x, sums_, count_, gamma_, beta_, y);
       plan_->moveStatistics(info.replaceStatistics ? 1 : options_.momentum, mean_, variance_);
     } else {
@@ -77,8 +78,8 @@ class BatchNormProgram final : public ModuleProgram {
  private:
   Peers* peersOrNone() const { return options_.synchronised ? context_.peers() : nullptr; }
 
-  /// Replaces `sums_` by the sum over all workers of `weight` times their sums. @return the same sum of
-  /// `count`.
+  /// Replaces `sums_` by the sum over all workers of `weight` times their sums. @return the sum of all
+  /// workers' `count`.
   double sumOverPeers(Peers& peers, double weight, double count) {
     Tensor here = exchanged_.slice(0, sums_.shape());
     copy(sums_, here, context_);
@@ -91,28 +92,28 @@ class BatchNormProgram final : public ModuleProgram {
     return together;
   }
 
-  /// gradY is of this worker's mean loss, whose share in the loss of all workers is its weight. So its sums
-  /// are weighted, and the result is scaled back to this worker's loss.
+  /// gradY is the gradient of this worker's mean loss, which has `weight` in the loss of all workers. So the
+  /// sums are weighted, and the result is scaled back to this worker's loss.
   void gradientOfAll(Peers& peers, const Tensor& x, const Tensor& gradY, Tensor& gradX, double weight) {
     sumOverPeers(peers, weight, 0);
     if (weight > 0)
       plan_->gradient(x, gradY, sums_, count_ * weight, gradX);
     else
-      setZero(gradX, context_);  // none of its examples counts, and its gradients will not count
+      setZero(gradX, context_);  // a worker of weight 0 contributes no gradient
   }
 
   BatchNorm options_;
   std::string name_;
   Context& context_;
   std::unique_ptr<BatchNormPlan> plan_;
-  double values_;  // values a channel in this worker's batch
+  double values_;  // values per channel in this worker's batch
   FusedActivation activation_;
   Tensor gamma_, beta_, gradGamma_, gradBeta_;
   Tensor mean_, variance_;  // running
   Tensor sums_;             // float64 [2, C]
   Tensor exchanged_;        // float64 [2 C + 1] on the CPU: the sums, and the number of their values
-  bool inTraining_ = true;  // of the last forward pass
-  double count_ = 0;        // values a channel of its statistics
+  bool inTraining_ = true;  // whether the last forward pass was in training
+  double count_ = 0;        // values per channel in that pass's statistics
 };
 
 }  // namespace

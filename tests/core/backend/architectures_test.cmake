@@ -7,7 +7,7 @@ function(expect capabilities expected)
   endif()
 endfunction()
 
-# As nvcc 13.0 prints them, which is not in the order of their numbers.
+# As printed by nvcc 13.0, not in numerical order.
 set(known "compute_75\ncompute_80\ncompute_86\ncompute_90\ncompute_100\ncompute_110\ncompute_103\ncompute_120")
 set(shipped "80-real;90-real;90-virtual")
 expect("" "${shipped}")
@@ -16,7 +16,7 @@ expect("9.0\n9.0" "90-real")
 expect("8.0\n12.0\n8.0" "80-real;120-real")
 expect("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver." "${shipped}")
 expect("[N/A]" "${shipped}")
-# Newer than what nvcc knows, older than it, and one of each.
+# GPUs newer than nvcc's list, older than the list, and one of each.
 expect("13.0" "120-virtual")
 expect("10.4\n10.3" "103-virtual;103-real")
 expect("7.0" "")

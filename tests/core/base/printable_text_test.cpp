@@ -14,6 +14,11 @@ TEST_CASE("what a file says cannot command a terminal") {
   CHECK(printableText("") == "");
 }
 
+TEST_CASE("a text of several lines keeps them, and its length") {
+  CHECK(printableLines("one\n\ttwo\x1B[2J\r\n") == "one\n\ttwo\\x1b[2J\\x0d\n");
+  CHECK(printableLines(std::string(100'000, 'n')) == std::string(100'000, 'n'));
+}
+
 TEST_CASE("a long quotation loses its end") {
   const std::string text = printableText(std::string(100'000, 'n'));
   CHECK(text.size() < 4100);

@@ -1,21 +1,24 @@
 #include "muster/core/device/memory_room.h"
 
 #include <doctest/doctest.h>
+#include <malloc.h>
 
-#include "tests/support/temporary_directory.h"
+#include <memory>
+#include <vector>
+
+#include "muster/core/base/error.h"
+#include "tests/core/device/fake_root.h"
+#include "tests/support/child_process.h"
+#include "tests/support/skip.h"
 
 namespace muster {
+
+using namespace test;
+
 namespace {
 
-/// A file system of the kernel's files.
-struct Root {
-  test::TemporaryDirectory directory;
-
-  void write(const std::string& path, const std::string& text) const {
-    std::filesystem::create_directories((directory / path).parent_path());
-    test::writeFile(directory / path, text);
-  }
-  std::optional<MemoryRoom> room() const { return memoryRoom(directory.path()); }
+struct Root : test::FakeRoot {
+  std::optional<MemoryRoom> room() const { return memoryRoom(path()); }
   std::int64_t left() const { return room() ? room()->left : -1; }
 };
 
@@ -76,6 +79,36 @@ TEST_CASE("a group that uses more than its limit has nothing left, and no error"
   root.write("sys/fs/cgroup/memory.max", "1000");
   root.write("sys/fs/cgroup/memory.current", "1500");
   CHECK(root.left() == -500);
+}
+
+TEST_CASE("before a refusal, memory that the allocator keeps for later is given back") {
+  if (kSanitized) return skip("sanitizers have memory of their own");
+  const auto outcome = inChild([] {
+    ::mallopt(M_MMAP_THRESHOLD, 1 << 25);  // all comes from the heap,
+    ::mallopt(M_TRIM_THRESHOLD, 1 << 30);  // which stays as large as it once was
+    Root root;
+    root.write("proc/self/cgroup", "0::/\n");
+    std::filesystem::create_directories(root.path() / "sys/fs/cgroup");
+    // The first number there is this process's memory, in pages. They count as bytes here.
+    std::filesystem::create_symlink("/proc/self/statm", root.path() / "sys/fs/cgroup/memory.current");
+    const auto limit = [&](std::int64_t bytes) {
+      root.write("sys/fs/cgroup/memory.max", std::to_string(bytes));
+    };
+    limit(1'000'000'000);
+    const auto before = root.left();
+    {
+      std::vector<std::unique_ptr<char[]>> freed;
+      for (int i = 0; i < 100; ++i) freed.push_back(std::make_unique<char[]>(1 << 20));
+    }
+    const auto kept = before - root.left();
+    if (kept < 25'000) return fmt::format("the allocator keeps {} pages", kept);
+    // With half of the kept memory, there is room for the smallest checked size.
+    const auto used = 1'000'000'000 - before;
+    limit((static_cast<std::int64_t>(kLargeMemory) + used + kept / 2) * 100 / 99);
+    requireMemoryRoom(kLargeMemory, "a test takes", "", root.path().string());
+    return std::string("there is room");
+  });
+  CHECK(outcome == "there is room");
 }
 
 TEST_CASE("this process's own can be read") {

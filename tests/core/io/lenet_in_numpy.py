@@ -65,8 +65,8 @@ def main():
     wide = {name: values.astype(float) for name, values in tensors.items()}
     expected, logits = predictions(wide, json.loads(metadata["configuration"]), run["images"].astype(float))
     worst = abs(run["outputs"] - expected).max()
-    # float32 against float64. The longest path adds up 25 + 150 + 400 + 120 + 84 products, each sum at most as far off
-    # as its terms are many; a probability moves less than its logit.
+    # float32 against float64. The longest path sums 25 + 150 + 400 + 120 + 84 products; the relative error of each sum
+    # is at most its number of terms times 2^-24. A probability changes less than its logit.
     bound = 779 * 2.0**-24 * abs(logits).max()
     print("at most %.1e off, allowed %.1e; probabilities from %.3g to %.3g" % (worst, bound, expected.min(), expected.max()))
     assert expected.shape == run["outputs"].shape == (5, 10)

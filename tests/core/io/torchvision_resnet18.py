@@ -21,14 +21,14 @@ net = torchvision.models.resnet18(num_classes=7)
 if act == "make":
     net.train()
     with torch.no_grad():
-        for _ in range(2):  # running statistics other than 0 and 1
+        for _ in range(2):  # makes running statistics differ from 0 and 1
             net(torch.rand(4, 3, 64, 64))
     net.eval()
     images = torch.rand(3, 3, 64, 64)
     save_file(net.state_dict(), directory + "/there.safetensors")
     save_file({"images": images, "logits": net(images).detach()}, directory + "/run.safetensors")
 else:
-    net.load_state_dict(load_file(directory + "/back.safetensors"))  # every name and shape, or it fails
+    net.load_state_dict(load_file(directory + "/back.safetensors"))  # fails unless all names and shapes match
     there = load_file(directory + "/there.safetensors")
     for name, values in net.state_dict().items():
         if not name.endswith("num_batches_tracked") and not torch.equal(values, there[name]):

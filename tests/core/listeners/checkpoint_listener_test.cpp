@@ -92,7 +92,7 @@ TEST_CASE("keeps the last K, every M-th epoch's and the best, also after a resta
   CheckpointListener listener(options);
   listener.onFitStart({.trainer = trainer});
   CHECK(listener.bestValue() == 3);
-  endEpochs(listener, trainer, 5, 5);  // as good as the best, so no better
+  endEpochs(listener, trainer, 5, 5);  // equal to the best, so not better
   listener.onFitEnd(trainer);
   CHECK(Network::load(listener.bestFile())->epoch() == 2);
   endEpochs(listener, trainer, 6, 7);
@@ -172,7 +172,7 @@ TEST_CASE("a model that it cannot save is refused before the training") {
 
 namespace {
 
-/// As if a worker had trained `iterations` in epoch 0, with a merge after each.
+/// Simulates a worker that trains iterations `first` to `last` of epoch 0, with a merge after each.
 void merge(CheckpointListener& listener, Trainer& trainer, std::int64_t first, std::int64_t last) {
   for (std::int64_t iteration = first; iteration <= last; ++iteration) {
     trainer.model().setCounters(iteration, 0);
@@ -251,11 +251,11 @@ TEST_CASE("the newest checkpoint that is whole is found; a broken one is passed 
   CHECK_THROWS_AS(MultiLayerNetwork::load(third), FileError);
   setLogSink(before);
   REQUIRE(lines.size() == 2);
-  CHECK(lines[0].starts_with("a checkpoint is passed over for the one before it: " + last.string()));
-  CHECK(lines[1].starts_with("a checkpoint is passed over for the one before it: " + third.string() +
+  CHECK(lines[0].starts_with("a checkpoint is skipped, the one before it is used: " + last.string()));
+  CHECK(lines[1].starts_with("a checkpoint is skipped, the one before it is used: " + third.string() +
                              ": tensor \"output."));
   CHECK(lines[1].ends_with("is damaged: its checksum does not match"));
-  // Where none is whole, a training must not begin anew as if there were none.
+  // If no checkpoint is intact, a training must not silently start again.
   for (const auto& path : {first, second}) test::writeFile(path, "x");
   std::filesystem::remove(third);
   const LogSink quiet = setLogSink([](LogLevel, std::string_view) {});

@@ -26,8 +26,8 @@ using namespace muster::test;
 
 namespace {
 
-/// Trains on the value 1, by the model itself for 0 workers. One batch a worker and epoch, so SGD goes half
-/// the way to 1 in each epoch: p = 1 - 2^-e after e epochs.
+/// Trains on the value 1; 0 workers: with Model::fit. One batch per worker and epoch, so SGD moves halfway to
+/// 1 in each epoch: p = 1 - 2^-e after e epochs.
 void train(Model& model, int workers, std::int64_t epochs, const Listeners& listeners) {
   auto data = ToyIterator::ofValues(std::vector<float>(static_cast<std::size_t>(std::max(workers, 1)), 1));
   if (workers > 0) return toyWrapper(model, workers).listeners(listeners).build().fit(data, epochs);
@@ -44,7 +44,7 @@ ListIterator validation(const std::vector<float>& x, const std::vector<float>& l
   return ListIterator({batch});
 }
 
-/// Momentum and statistics, so that there is more than parameters to restore. Epoch e has the e-th score.
+/// Has momentum and statistics, so that more than parameters must be restored. Epoch e has the e-th score.
 ToyModel scored(std::vector<double> scores) {
   auto control = std::make_shared<ToyControl>();
   control->reportedScore = [scores = std::move(scores)](const Batch& batch, double) {
@@ -182,7 +182,7 @@ TEST_CASE("an earlier fit's state is not given back to a model") {
   first.setParameters({7});
   auto failure = std::make_shared<RecordingListener>(
       ListenerScope::Merged, [](const RecordedCall&, Trainer&) { throw std::runtime_error("at the start"); });
-  CHECK_THROWS(train(first, 0, 1, {failure, listener}));  // `listener` only hears of the end
+  CHECK_THROWS(train(first, 0, 1, {failure, listener}));  // `listener` is only notified of the end
   train(second, 0, 1, {listener});
   CHECK(first.parameters()[0] == 7);
   CHECK(second.parameters()[0] == 0.5);
@@ -358,5 +358,5 @@ TEST_CASE("bad options of early stopping are refused by name") {
         "early stopping: the training score does not use the validation data given");
   CHECK(problem({.monitor = Monitor::Own, .mode = kMin}) == "early stopping: Monitor::Own needs `measure`");
   CHECK(problem({.monitor = Monitor::TrainingScore, .mode = kMin, .measure = [](Trainer&) { return 0.0; }}) ==
-        "early stopping: `measure` is of Monitor::Own, not of the training score");
+        "early stopping: `measure` works with Monitor::Own only, not with the training score");
 }

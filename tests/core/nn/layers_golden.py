@@ -227,7 +227,7 @@ def binary_cross_entropy(y, labels):
 
 image, sequence, row = values((2, 2, 4, 3), 0), values((3, 4, 2), 0), values((3, 5), 0)
 indices = np.array([(3 * i + i // 4) % 5 for i in range(12)], dtype=np.int64).reshape(3, 4)
-# Sequences that end early, one of padding alone; and holes.
+# Sequences that end early, one with only padding; and masks with holes.
 END, ANYWHERE = [[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 0, 0]], [[1, 0, 1, 1], [0, 1, 1, 0], [1, 1, 1, 1]]
 MASKS = {"": None, ", end": END, ", anywhere": ANYWHERE}
 

@@ -76,6 +76,20 @@ TEST_CASE("a network without shapes is prepared for the first batch") {
   CHECK(network.initialized());
 }
 
+TEST_CASE("data whose score is no number from the beginning are refused, one batch is used again") {
+  MultiLayerNetwork network(regression());
+  auto one = line();
+  CHECK(findLearningRate(network, one, {.lowest = 1e-6, .highest = 1e-3, .steps = 100}).rates.size() == 100);
+  Batch batch;
+  batch.features.push_back({"features", Tensor::of({-1, std::nanf("")}, {2, 1})});
+  batch.labels.push_back({"labels", Tensor::of({-3, 3}, {2, 1})});
+  ListIterator data({batch});
+  CHECK(
+      thrown<NonFiniteScore>([&] { findLearningRate(network, data); }) ==
+      "learning rate finder: the score is nan before the first step; the data or the model hold a value that "
+      "is not finite, or are too large");
+}
+
 TEST_CASE("numbers out of range are refused by name") {
   MultiLayerNetwork network(regression());
   auto data = line();

@@ -30,7 +30,7 @@ bool contains(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
 }
 
-/// Mistakes of a user's layer.
+/// A user's layer with mistakes.
 struct Wrong {
   static constexpr std::string_view kType = "test-wrong";
   std::string name = {};
@@ -46,7 +46,7 @@ struct Wrong {
   void validate() const {}
 };
 
-/// Another that calls itself as a built-in layer does.
+/// A user's layer with the name of a built-in layer.
 struct FalseDense : Wrong {
   static constexpr std::string_view kType = Dense::kType;
 };
@@ -76,7 +76,7 @@ TEST_CASE("names are text on one line") {
   };
   CHECK(problem("größe 1") == "no InvalidArgument");
   CHECK(problem("gr\xF6\xDF") == "network: the name of layer 0 is not UTF-8, as names in files are");
-  for (const char* name : {"two\nlines", "a\tb", "\x7F"})
+  for (const char* name : {"two\nlines", "a\tb", "\x7F", "\u009B2J"})
     CHECK(problem(name) ==
           "network: the name of layer 0 holds a control character, as a newline; names stand in tables and "
           "files");

@@ -18,9 +18,9 @@ using namespace muster::test;
 
 namespace {
 
-/// y = x * gain + offset, the offset frozen and the gain at half the learning rate. Notes the mean and the
-/// variance of its last batch, whose moments a merge joins; how many batches it saw, which a merge sets back;
-/// and the size of the last, which each replica keeps.
+/// y = x * gain + offset, the offset frozen and the gain at half the learning rate. Keeps state for each
+/// merge rule: mean and variance of its last batch (moments), the number of batches (reset by a merge), and
+/// the last batch's size (kept per replica).
 struct Affine {
   static constexpr std::string_view kType = "test-affine";
   std::string name = {};
@@ -129,7 +129,7 @@ TEST_CASE("statistics are in a block for each merge rule; moments as all means, 
   CHECK(moments.values.elements() == 2 * half);
   CHECK(segments[2].offset == half + segments[0].offset);
   CHECK(segments[3].offset == half + segments[1].offset);
-  // Drawn as parameters are, each by its full name.
+  // Initialised like parameters, by its full name.
   CHECK(blockOf(network, MergeRule::Average).segment("first.smoothed").data<float>()[0] != 0);
 }
 
@@ -198,5 +198,6 @@ TEST_CASE("parameters that the limit on memory leaves no room for are refused, a
   CHECK_NOTHROW(detail::requireRoom(parameters, 3, root.path().string()));
   CHECK(thrown<OutOfMemory>([&] { detail::requireRoom(parameters, 4, root.path().string()); }) ==
         "network: its parameters, gradients and updater state take 76.8 MB, but of the 100.0 MB that this "
-        "process may use (cgroup) 60.0 MB are left; most of it: dense1.weight 4 x 19.2 MB");
+        "process may use (cgroup) 59.0 MB are left besides a hundredth that stays free; most of it: "
+        "dense1.weight 4 x 19.2 MB");
 }

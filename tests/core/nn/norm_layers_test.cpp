@@ -121,10 +121,14 @@ TEST_CASE("one value a channel is refused in training, and no trouble otherwise"
   const auto refusal = [&](Model& model, const Shape& shape) {
     return test::thrown<InvalidArgument>([&] { model.forward(Tensor::zeros(shape), output); });
   };
-  CHECK(refusal(features, {1, 3}) ==
-        "bn: in training it needs more than one value a channel, and [1, 3] has one");
-  CHECK(refusal(pixels, {1, 3, 1, 1}) ==
-        "bn: in training it needs more than one value a channel, and [1, 3, 1, 1] has one");
+  CHECK(
+      refusal(features, {1, 3}) ==
+      "bn: in training it needs more than one value a channel, and [1, 3] has one; another batch size leaves "
+      "no single example for the last batch");
+  CHECK(
+      refusal(pixels, {1, 3, 1, 1}) ==
+      "bn: in training it needs more than one value a channel, and [1, 3, 1, 1] has one; another batch size "
+      "leaves no single example for the last batch");
   CHECK(test::maxError(statistic(features, "bn.mean"), golden({3}, {0, 0, 0})) == 0);
   features.forward(Tensor::zeros({1, 3}), output, {.training = false});
   CHECK(output.data<float>()[0] == 0);

@@ -1,5 +1,5 @@
 // The convolutions of the MNIST network at batch 128 and of ResNet-18 (28x28 images) at batch 64 and 8, by
-// each implementation, on one thread. Those of ResNet-18 pass by pass.
+// each implementation, on one thread; for ResNet-18, pass by pass.
 #include "muster/core/ops/conv2d.h"
 
 #include <benchmark/benchmark.h>
@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "muster/core/backend/cpu/onednn_conv2d.h"
+#include "muster/core/backend/cpu/winograd_conv2d.h"
 #include "muster/core/base/random.h"
 #include "muster/core/device/math_mode.h"
 #include "muster/core/ops/reorder.h"
@@ -122,7 +122,7 @@ void onePass(benchmark::State& state, const Conv2dShape& shape, Conv2dChoice cho
   Context context(Device::cpu(), {.mathMode = mathMode});
   const ContextScope scope(context);
   if (choice == Conv2dChoice::Winograd && !cpu::winogradConv2dSupports(shape, context))
-    return state.SkipWithError("oneDNN has no Winograd convolution here");
+    return state.SkipWithError("there are no Winograd kernels for this processor");
   // In the network the previous layer's output is in blocks of channels.
   auto plan = planConv2d(shape, context, choice, Layout::ChannelBlocks);
   Tensors t(shape, *plan);

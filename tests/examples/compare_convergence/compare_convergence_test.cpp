@@ -24,8 +24,8 @@ using muster::test::TemporaryDirectory;
 
 constexpr const char* kExecutable = MUSTER_COMPARE_CONVERGENCE;
 
-/// A grid of two seeds and five arms on a few digits that the program draws. Nothing is pinned, as other
-/// tests run beside this one.
+/// A grid of two seeds and five arms on a few generated digits. Unpinned, because other tests run
+/// concurrently.
 std::vector<std::string> tiny(std::vector<std::string> more = {}) {
   std::vector<std::string> arguments{"--test-every", "100", "--data",        "generated",
                                      "--examples",   "200", "--batch",       "10",
@@ -184,7 +184,7 @@ TEST_CASE("a comparison that was stopped goes on, and comes to the same") {
     CAPTURE(stopped.err);
     CHECK(stopped.exit == 130);
     CHECK(contains(stopped.err, "Interrupted: "));
-    CHECK(contains(stopped.out, "the same command goes on from there\n"));
+    CHECK(contains(stopped.out, "the same command continues from there\n"));
 #ifdef MUSTER_WITH_PAGE
     CHECK(contains(readFile(directory.path() / "out" / "report.html"), "Not finished: "));
 #endif
@@ -206,11 +206,11 @@ TEST_CASE("a comparison that was stopped goes on, and comes to the same") {
     CHECK(runs[i].seed == expected[i].seed);
     CHECK(runs[i].points.back().testAccuracy == expected[i].points.back().testAccuracy);
     CHECK(runs[i].points.back().testLoss == expected[i].points.back().testLoss);
-    // What was there was not trained again.
+    // Existing runs were not trained again.
     if (i < before.size()) CHECK(runs[i].points.back().seconds == before[i].points.back().seconds);
   }
 
-  // Once more there is nothing to train, and the target may be another.
+  // Run again with another target: nothing is left to train.
   const auto bytes = readFile(path);
   const auto linked = run(directory, tiny({"--link", "1Gbit,1ms"}));
   CHECK(linked.exit == 0);
@@ -254,8 +254,8 @@ TEST_CASE("options that cannot be are refused with 2 and a sentence, before anyt
       {{"--mode", "single"}, "--mode: there is no \"single\"; there are averaging, synchronous, shared"},
       {{"--workers", "1"}, "--workers: each must be between 2 and 1024, got 1"},
       {{"--frequency", "0"}, "--frequency: each must be between 1 and"},
-      {{"--mode", "synchronous", "--frequency", "3"}, "--frequency is of the mode averaging"},
-      {{"--updater", "adam", "--momentum", "0.5"}, "--momentum is of the updater nesterovs"},
+      {{"--mode", "synchronous", "--frequency", "3"}, "--frequency needs the mode averaging"},
+      {{"--updater", "adam", "--momentum", "0.5"}, "--momentum needs the updater nesterovs"},
       {{"--lr-scaling", "cubic"}, "--lr-scaling: there is no \"cubic\"; there are none, linear, sqrt"},
       {{"--seeds", "1,1"}, "--seeds: 1 stands there twice"},
       {{"--target", "100"},
@@ -267,10 +267,10 @@ TEST_CASE("options that cannot be are refused with 2 and a sentence, before anyt
       {{"--link", "10,50us"}, "--link 10,50us: the bandwidth \"10\" needs a unit"},
       {{"--grid", "huge"}, "--grid must be small, readme, resnet18 or rules, got huge"},
       {{"--model", "vgg"}, "--model must be convnet, resnet18 or mlp, got vgg"},
-      {{"--width", "8"}, "--width is of the model resnet18, not of convnet"},
+      {{"--width", "8"}, "--width needs the model resnet18, not convnet"},
       {{"--strategy", "dilocco"}, "there is no strategy \"dilocco\"; the nearest is diloco"},
       {{"--lr-schedule", "cosine", "--updater", "adam"},
-       "--lr-schedule cosine is of the updaters sgd and nesterovs"},
+       "--lr-schedule cosine needs the updater sgd or nesterovs"},
       {{"--out", ""}, "--out"}};
   for (const auto& [arguments, problem] : cases) {
     CAPTURE(problem);

@@ -91,7 +91,7 @@ TEST_CASE("a file that is something else is refused with its line") {
   CHECK(refusal(whole + "{}\n") ==
         "line 3: mode: is missing; give another --out, or remove that line and its run is trained again");
   CHECK(refusal(whole + whole.substr(whole.find('\n') + 1)) ==
-        "line 3: it is of the same arm and seed as an earlier line; give another --out, or remove that line "
+        "line 3: it has the same arm and seed as an earlier line; give another --out, or remove that line "
         "and "
         "its run is trained again");
   writeFile(path, whole);

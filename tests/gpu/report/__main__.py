@@ -7,7 +7,7 @@ import sys
 
 if sys.version_info < (3, 9):
     sys.exit("gpu: Python 3.9 or newer is needed, and this is " + sys.version.split()[0])
-sys.dont_write_bytecode = True  # these files may be in the sources
+sys.dont_write_bytecode = True  # these files may be in the source tree
 
 from report import main
 

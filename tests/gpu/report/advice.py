@@ -7,7 +7,7 @@ from measurements import MEASURED, SWITCHES, file_name
 GOAL = re.compile(r"^(?P<what>.*?):? +goal (?P<goal>[0-9.]+) (?P<unit>x|%)[^,]*, measured (?:at least )?"
                   r"(?P<got>[0-9.]+) (?:x|%): (?P<verdict>reached|missed)$")
 SPEED = re.compile(r": ([0-9]+) samples/s")
-WORTH = 1.03  # times as fast, before a switch is worth a word
+WORTH = 1.03  # smallest speed-up of a switch that is reported
 
 
 class Goal(NamedTuple):

@@ -18,7 +18,7 @@ for place in (spec.submodule_search_locations if spec else []):
     print(*sorted(glob.glob(place + "/*/lib")), sep="\\n")
 """
 
-# Of a library's file: its version, as it says itself when it is loaded.
+# Prints the version that a library reports when loaded.
 ASK_VERSION = """
 import ctypes, sys
 library, version = ctypes.CDLL(sys.argv[1]), ctypes.c_uint32()
@@ -33,8 +33,8 @@ else:
 print(version.value)
 """
 
-LIBRARIES = ("libcublasLt.so*", "libcudnn*.so*", "libnvrtc*.so*")  # which our programs load
-TOLD_OF = ("libcublasLt.so*", "libcudnn.so*", "libcupti.so*", "libcuda.so*")  # where no GPU can be used
+LIBRARIES = ("libcublasLt.so*", "libcudnn*.so*", "libnvrtc*.so*")  # loaded by our programs
+TOLD_OF = ("libcublasLt.so*", "libcudnn.so*", "libcupti.so*", "libcuda.so*")  # listed if no GPU can be used
 USUAL_PLACES = ("/usr/local/cuda*/lib64", "/usr/local/cuda*/extras/CUPTI/lib64", "/usr/lib/*-linux-gnu",
                 "/usr/local/nvidia/lib64", "/usr/lib/wsl/lib")
 

@@ -2,7 +2,7 @@
 import xml.etree.ElementTree as ElementTree
 from typing import NamedTuple, Optional
 
-SKIPPED = "skipped: "  # begins the message of a case that skips itself (tests/support/skip.h)
+SKIPPED = "skipped: "  # prefix of the message of a skipped case (tests/support/skip.h)
 
 
 class Case(NamedTuple):
@@ -10,16 +10,16 @@ class Case(NamedTuple):
     outcome: str  # passed, failed or skipped
     seconds: float = 0
     reason: str = ""
-    words: str = ""  # what doctest says of a failure
+    words: str = ""  # doctest's message about a failure
 
 
 class Run(NamedTuple):
     """What is known of a run of a program, which may be under way or have been killed."""
     first: int = 0  # number of its first case, from 1
-    cases: tuple = ()  # that ended, in their order
+    cases: tuple = ()  # finished cases in order
     running: Optional[str] = None
     finished: bool = False  # all cases were run
-    crashed: bool = False  # in the last case, and doctest could still say so; it also does on SIGTERM
+    crashed: bool = False  # doctest reported a crash in the last case, which it also does on SIGTERM
 
 
 def lines(element):
@@ -54,7 +54,7 @@ def read_run(file):
             elif event == "end" and element.tag == "doctest":
                 run = run._replace(finished=not run.crashed)
     except (OSError, ElementTree.ParseError):
-        pass  # there is no file, or a crash in the middle of a line
+        pass  # no file, or a line cut by a crash
     return run
 
 
@@ -75,7 +75,7 @@ def conclude(run, status, limit, lost):
     if status is None:
         return cases[:-1] if run.crashed else cases, True
     if lost and failed:
-        return cases[:failed[0]], True  # whatever came after the first failure follows from it
+        return cases[:failed[0]], True  # later failures follow from the first
     if run.finished and status in (0, 1, 77):
         return cases, False
     how = describe(status, limit)

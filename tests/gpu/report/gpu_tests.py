@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ElementTree
 from cases import Case, conclude, read_run
 from running import ran_out, say
 
-GPU_CASES = "*gpu*,*cuda*,*pinned*"  # the template's "<gpu>" and its like, and what names CUDA or its memory
+GPU_CASES = "*gpu*,*cuda*,*pinned*"  # "<gpu>" of templates, and names with CUDA or pinned memory
 DEVICE_LOST = b"cannot use the device any more"  # core/backend/cuda/check.cpp
 
 
@@ -51,7 +51,7 @@ def run_program(job, program):
     def advance(status, lost):
         run = read_run(events)
         cases, more = conclude(run, status, limit, lost)
-        if run.first == first() or not run.first and status is not None:  # else they were counted before
+        if run.first == first() or not run.first and status is not None:  # otherwise already counted
             done.extend(cases)
             names = {case.name for case in done}
             with job.change() as data:
@@ -61,7 +61,7 @@ def run_program(job, program):
         return more
 
     if not job.options.filter:
-        advance(None, False)  # what is there of a run that was ended from outside
+        advance(None, False)  # the cases of a run that was killed from outside
     more, cut = True, False
     while more and not cut:
         seconds = job.runner.grant(limit)
@@ -82,7 +82,7 @@ def run(job):
     with job.change() as data:
         data["known"] = known
         due = [program for program in asked if job.options.filter or len(data["tests"].get(program, [])) < known[program]]
-    due.sort(key=lambda program: program not in job.data["tests"])  # first those that were begun
+    due.sort(key=lambda program: program not in job.data["tests"])  # unfinished programs first
     if due:
         say(f"Running the GPU's tests of {len(due)} programs ...")
         job.begun = True

@@ -14,10 +14,10 @@ from running import say
 
 # All results, in one JSON file.
 EMPTY = {
-    "identity": "",    # of the build and the GPU
+    "identity": "",    # identifies the build and the GPU
     "about": [],       # [name, value] of the machine
     "known": {},       # program -> number of its cases for a GPU; empty until they were listed
-    "tests": {},       # program -> its cases that are done with
+    "tests": {},       # program -> its finished cases
     "measured": {},    # part -> measurement -> exit status
     "sanitizer": {},   # see sanitizer.py
 }
@@ -46,13 +46,13 @@ class Job:
         self.options, self.build, self.runner, self.write = options, build, runner, write
         self.out = Path(options.out)
         self.folder = results_folder(options.out).absolute()
-        self.found = None  # the test programs, once they were listed
+        self.found = None  # the test programs, once listed
         self.begun = False  # whether this call has run something for the report
         self.lock = threading.RLock()  # guards data
 
     def open(self):
         """Looks at the GPU, and takes up the results so far if they are of this build and this kind of GPU."""
-        identity = self.build.identity()  # reads our programs, as the next line CUDA's libraries, before a limit runs
+        identity = self.build.identity()  # read programs, then CUDA's libraries, before any limit starts
         self.build.read_libraries()
         about = self.look_at_machine()
         identity += "".join(value for name, value in about if name == "device")

@@ -7,7 +7,7 @@ from running import ran_out, say
 
 METRICS = ("gpu__time_duration.sum", "dram__throughput.avg.pct_of_peak_sustained_elapsed",
            "sm__throughput.avg.pct_of_peak_sustained_elapsed", "sm__warps_active.avg.pct_of_peak_sustained_active")
-# What one call of a program switches, to attribute time: name -> environment.
+# Switches to attribute time, one program call each: name -> environment.
 SWITCHES = {
     "side stream off": {"MUSTER_CUDA_SIDE_STREAM": "0"},
     "no recording": {"MUSTER_CUDA_GRAPHS": "0"},
@@ -23,12 +23,12 @@ class Measurement(NamedTuple):
     name: str
     needs: int
     most: int
-    command: Callable  # of the job and the seconds that it has; None: what it calls is not on this machine
+    command: Callable  # function of the job and its seconds; None: the tool is missing
     title: str = ""
-    may_fail: bool = False  # many machines do not let Nsight Compute look at kernels
+    may_fail: bool = False  # many machines forbid Nsight Compute's profiling
     environment: dict = {}
-    kept: Callable = lambda text: text  # what of the printed text is the table
-    absent: str = ""  # told where there is no command
+    kept: Callable = lambda text: text  # extracts the table from the printed text
+    absent: str = ""  # message if there is no command
 
 
 def bench(program, *options):

@@ -3,14 +3,14 @@ import argparse
 import os
 import re
 
-# In the order of what they tell by the second; `--only` takes their numbers, too.
+# Ordered by information per second; `--only` also takes their numbers.
 PARTS = ("machine", "contention", "convolutions", "arms", "tests", "bits", "comparison", "traces", "sanitizer", "large")
 USAGE = """./run gpu [options]             in the sources: builds first, unless --build is given
        python3 gpu_report [options]    in a packed build or a build directory"""
 EPILOG = """
-The parts, in the order of what they tell by the second, with what an H100 may need for each (estimates: they were never
-timed on one). Each can be called by itself, by name or number. Where a command may take ten minutes, `--minutes 9` is
-enough, called about eight times: each call goes on where the last one stopped, also in the middle of a part.
+The parts, the most informative per second first, with the time that each may take on an H100 (estimates, not measured).
+Each can be called by itself, by name or number. If a command may take only ten minutes, call `--minutes 9` about eight
+times: each call continues where the last one stopped, also in the middle of a part.
    1 machine        10 s     the machine, its libraries and their versions
    2 contention      1 min   1, 2, 4 and 8 threads that launch graphs of 30 small kernels: straight, forked, with copies
    3 convolutions    2 min   by implementation and layout, in TF32 and in bfloat16
@@ -25,13 +25,13 @@ enough, called about eight times: each call goes on where the last one stopped, 
 
 Any program of muster takes these switches from its environment, for one call, to attribute time:
   MUSTER_CUDA_SIDE_STREAM=0              gradients of weights are computed in order with the others
-  MUSTER_CUDA_GRAPHS=0                   steps are not recorded, but run call by call, which is no failure then
+  MUSTER_CUDA_GRAPHS=0                   steps are not recorded, but run call by call, which does not count as a failure
   MUSTER_CUDA_CONV2D=conv1=direct,...    the implementation by layer, or of all: auto, row-major, channels-last, padded, direct
-  MUSTER_CUDA_MATH=fp32                  how products are formed where the program does not say: fp32, tf32 or bf16
+  MUSTER_CUDA_MATH=fp32                  the math mode if the program sets none: fp32, tf32 or bf16
 
-Exit status: 0 if the report is whole and nothing in it failed, 1 if something failed, 2 if the call was wrong, 3 if no GPU
-can be used (then OUT-no-gpu.txt tells of the machine and its libraries), 4 if the report is not whole yet. A failure of Nsight Compute does not count, for
-many machines do not let it look at kernels; the report has its words.
+Exit status: 0 if the report is complete and nothing in it failed, 1 if something failed, 2 if the call was wrong, 3 if no
+GPU can be used (then OUT-no-gpu.txt describes the machine and its libraries), 4 if the report is not complete yet. A failure
+of Nsight Compute does not count, because many machines do not permit it to profile; the report quotes its message.
 """
 
 
@@ -64,8 +64,8 @@ OPTIONS = (
     ("--out", "FILE", FILE, "gpu-report.md", "the report; results and logs go into a folder of its name beside it "
      "[./run gpu: build/gpu-report.md in the sources; else gpu-report.md]"),
     ("--minutes", "N", number_from(2), None, "continue where the last call with this build and GPU stopped, and begin nothing "
-     "that may not end within N minutes: call it until it says that the report is whole, elsewhere, too, if you take the "
-     "results' folder along [all, anew]"),
+     "that may not end within N minutes: repeat the call until it says that the report is complete, also on another machine "
+     "with a copy of the results' folder [all parts, from the beginning]"),
     ("--only", "PART,...", PART_LIST, PARTS, "parts by name or number; the report keeps the others' last results [all]"),
     ("--filter", "TEXT", TEXT, None, "run only test programs or cases with TEXT in their names, also again; the report keeps "
      "the others' results"),
@@ -87,9 +87,9 @@ def parse(arguments):
     """The options of a call. Throws Refused where it is wrong."""
     parser = Parser(usage=USAGE, epilog=EPILOG, allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--list", action="store_true", help="only print the test programs of the build; needs no GPU")
-    parser.add_argument("--check", action="store_true", help="only look whether the call is right; needs no build, no GPU")
+    parser.add_argument("--check", action="store_true", help="only check the options; needs no build, no GPU")
     parser.add_argument("--few-files", action="store_true",
-                        help="leave the report and one archive of all results instead of the folder; a later call goes on from it")
+                        help="leave the report and one archive of all results instead of the folder; a later call continues from it")
     for name, value, read, default, text in OPTIONS:
         parser.add_argument(name, metavar=value, type=read, default=default, help=text)
     options, unknown = parser.parse_known_args(arguments)

@@ -10,7 +10,7 @@ from measurements import MEASURED, file_name
 from options import PARTS
 from sanitizer import CHECKS, MISSED, findings, read_lines, unchecked
 
-MOST_LINES = 20  # of a list at the head
+MOST_LINES = 20  # of a list in the summary
 TITLES = {
     "machine": "1. The machine",
     "contention": "2. Threads that launch graphs at once",
@@ -162,7 +162,7 @@ def write(job):
     for name, value in (("date", date), ("revision", job.build.revision), *job.data["about"]):
         yield f"| {name} | {value} |\n" if value else ""
     lacking = bullets(missing(job))
-    yield f"\nThis report is not whole. It lacks:\n\n{lacking}\n" if lacking else "\n"
+    yield f"\nThis report is not complete. It lacks:\n\n{lacking}\n" if lacking else "\n"
     yield from head(job)
     own = {"tests": tests, "sanitizer": sanitizer}
     for part in PARTS:

@@ -12,7 +12,7 @@ from job import Job, NoGpu, pack_results, write_whole
 from options import PARTS, Refused, parse
 from running import Runner, Stopped, say
 
-OWN_WAY = {"tests": gpu_tests.run, "sanitizer": sanitizer.run}  # the others are measurements
+OWN_WAY = {"tests": gpu_tests.run, "sanitizer": sanitizer.run}  # all other parts are measurements
 
 
 def list_programs(job):
@@ -44,7 +44,7 @@ def run_parts(job):
     say(f"The report is {job.out}.")
     lacking = list(page.missing(job))
     if lacking:
-        say(f"It is not whole yet: it lacks {', '.join(lacking)}.")
+        say(f"It is not complete yet: it lacks {', '.join(lacking)}.")
     return 1 if list(page.failures(job.data)) else 4 if lacking else 0
 
 

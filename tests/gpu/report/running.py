@@ -7,7 +7,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
 TIMED_OUT, KILLED = 124, 137  # exit statuses of coreutils' timeout
-MARGIN = 15  # seconds at a call's end
+MARGIN = 15  # seconds reserved at a call's end
 
 
 class Stopped(Exception):
@@ -56,7 +56,7 @@ class Runner:
         child = subprocess.Popen(["timeout", "-k", "10", str(seconds), *map(str, command)], stdin=subprocess.DEVNULL,
                                  stdout=output, stderr=errors, env={**self.environment, **(environment or {})})
         self.children.add(child)
-        if self.stopping:  # since the question above, so stop() may have missed the child
+        if self.stopping:  # set since the check above: stop() may have missed the child
             child.terminate()
         status, last = None, time.monotonic() + seconds + 30
         while status is None and time.monotonic() < (min(last, self.stopping + 20) if self.stopping else last):

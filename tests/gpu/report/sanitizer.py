@@ -20,8 +20,8 @@ FINDING = re.compile(r"=+ +(Invalid|Misaligned|Uninitialized|Barrier error|Diver
 STEP = "a step of the convnet"
 ALL_KERNELS = " with the libraries' kernels"
 UNFILTERED = ("core/ops/conv2d_test", "core/ops/dense_test")
-MOST_AT_ONCE = 4  # each takes memory of the GPU beside the program's
-OUR_KERNELS = ("core/ops/", "core/device/", "core/tensor/")  # the tests of operations, and of what moves numbers
+MOST_AT_ONCE = 4  # each takes GPU memory in addition to the program's
+OUR_KERNELS = ("core/ops/", "core/device/", "core/tensor/")  # tests of operations, copies and layouts
 
 
 def read_lines(log):
@@ -75,7 +75,7 @@ class Sanitizer:
         self.folder = job.folder / "sanitizer"
         self.began = time.monotonic() - job.data["sanitizer"]["spent"]
         self.limit = job.runner.fitting(job.options.sanitizer_limit)
-        self.only = []  # options that choose kernels
+        self.only = []  # options that select kernels
 
     def spent(self):
         return time.monotonic() - self.began
@@ -84,7 +84,7 @@ class Sanitizer:
         return self.spent() < 60 * self.job.options.sanitizer_minutes and self.job.runner.grant(self.limit)
 
     def check(self, seconds, check, log, program, every_kernel=False):
-        # Calls that fail are our own checks' to find, and libraries make calls that do.
+        # Our own checks find failing API calls, and libraries make such calls on purpose.
         options = ["--report-api-errors", "no"] if check == "memcheck" else []
         options += [] if every_kernel else self.only
         with open(log, "wb") as output:

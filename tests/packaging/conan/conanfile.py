@@ -28,8 +28,8 @@ class MusterConan(ConanFile):
         "shared": [True, False],
         "fPIC": [True, False],
         "cuda": [True, False],
-        "system_libs": [True, False],  # Boost, libcurl, fmt, ... of the system, too
-        "modules": [True, False],  # nodes, gloo, onnx, page, tensorboard and torch, where the system has what they need
+        "system_libs": [True, False],  # use the system's Boost, libcurl, fmt, ...
+        "modules": [True, False],  # nodes, gloo, onnx, page, tensorboard and torch, if the system has their dependencies
     }
     default_options = {
         "shared": False,
@@ -93,6 +93,6 @@ class MusterConan(ConanFile):
         CMake(self).install()
 
     def package_info(self):
-        # muster's own configuration has the components.
+        # muster's own CMake configuration defines the components.
         self.cpp_info.set_property("cmake_find_mode", "none")
         self.cpp_info.builddirs = [os.path.join("lib", "cmake", "muster")]

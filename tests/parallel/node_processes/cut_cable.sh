@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# One process of elastic_cable_test in its network namespace, for namespaces.sh: <folder> <store> <elastic_node> <the
-# rest of its options>. Some time after all train together the cable between node 2's machine and the switch is cut.
-# With a Redis server as the store node 0's machine has it.
+# One process of elastic_cable_test in its network namespace, for namespaces.sh: <folder> <store> <elastic_node> <its
+# other options>. Some time after all nodes train together, cuts the cable between node 2's machine and the switch. A
+# Redis store runs on node 0's machine.
 set -euo pipefail
 folder=$1 store=$2 program=$3
 shift 3

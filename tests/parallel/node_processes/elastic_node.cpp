@@ -1,6 +1,6 @@
-// One process of a training whose nodes come and go, for elastic_nodes_test: <folder> <name> <rule> <workers>
-// <least nodes> <epochs> <milliseconds a step> <fate> <its number> <store, or "": in the folder>. Leaves in
-// the folder the bits of its model, what `fit` has thrown, and the lines of its log.
+// One process of an elastic training, for elastic_nodes_test: <folder> <name> <rule> <workers> <least nodes>
+// <epochs> <milliseconds per step> <fate> <its number> <store, or "": in the folder>. Writes into the folder
+// the bits of its model, the exception of `fit`, and its log with a line for each batch.
 #include <signal.h>
 #include <unistd.h>
 
@@ -16,6 +16,7 @@
 #include "muster/parallel/nodes.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "tests/parallel/every_rule.h"
+#include "tests/parallel/node_processes/dies_serving.h"
 #include "tests/parallel/node_processes/exit_status.h"
 #include "tests/parallel/node_processes/toy.h"
 
@@ -45,19 +46,23 @@ int train(int argc, char** argv) {
   std::ofstream log(own("log"));
   setLogSink([&](LogLevel level, std::string_view text) {
     log << text << std::endl;
-    printLogLine(level, fmt::format("{}: {}", name, text));
+    if (!text.starts_with("begins batch")) printLogLine(level, fmt::format("{}: {}", name, text));
   });
-  const auto nodes = Nodes::elastic({.store = store.empty() ? (folder / "store").string() : store,
-                                     .minNodes = std::atoi(argv[5]),
-                                     .interface = interface ? interface : "lo",
-                                     .silence = 5s,
-                                     .patience = fate == "impatient" ? 3s : 60s});
+  const Nodes::Elastic how{.store = store.empty() ? (folder / "store").string() : store,
+                           .minNodes = std::atoi(argv[5]),
+                           .interface = interface ? interface : "lo",
+                           .silence = 5s,
+                           .patience = fate == "impatient" ? 3s : 60s};
+  const auto nodes = fate == "serve" ? nodesThatDieServing(how, static_cast<int>(number), folder / "dead")
+                                     : Nodes::elastic(how);
   for (const auto& one : everyRule()) {
     if (one.name != rule) continue;
     auto model = processToy();
     auto data = processToyData(kElasticData);
     std::atomic<bool> fated{false};
     model.control().onStep = [&](const Batch& batch) {
+      logInfo("begins batch {} of epoch {} in iteration {}", batch.stamp.sequence, batch.stamp.epoch,
+              batch.stamp.iteration);
       std::this_thread::sleep_for(step);
       if (batch.stamp.iteration < number || fated.exchange(true)) return;
       if (fate == "kill") ::kill(::getpid(), SIGKILL);
@@ -73,6 +78,12 @@ int train(int argc, char** argv) {
                          .nodes(nodes)
                          .build();
       wrapper.fit(data, epochs);
+      std::int64_t trained = 0;
+      for (const auto& times : wrapper.workerTimes()) trained += times.batches;
+      logInfo("has trained {} batches", trained);
+      wrapper.fit(data, 0);
+      for (const auto& times : wrapper.workerTimes())
+        if (times.batches != 0) throw std::runtime_error("workerTimes() counts batches of an earlier fit()");
     } catch (const std::exception& error) {
       problem = error.what();
     }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Starts <nodes> processes of a program that meet in <store>: launch.sh <nodes> <store> <fate of node 1> <program> ...
-# Ends when all have, or, where node 1 is to be lost, all others: it is killed then. Its status is that of one that failed.
+# launch.sh <nodes> <store> <fate of node 1> <program> ...: starts <nodes> processes of a program that connect through
+# <store>. Waits for all; if node 1 is to be lost, waits for the others, then kills node 1. Exits with the status of a
+# failed process.
 set -u
 nodes=$1 store=$2 fate=$3
 shift 3

@@ -28,7 +28,7 @@ class Training:
         self.n = arrivals or workers
         self.staleness, self.grace = staleness, grace
         self.replicas = [Replica(problem, updater) for _ in self.workers]
-        self.point = problem.start()  # that workers take
+        self.point = problem.start()  # the point that workers start from
         self.m = np.zeros_like(self.point)
         self.sum, self.counted = np.zeros_like(self.point), 0
         self.taken = [self.point] * workers
@@ -67,12 +67,12 @@ class Training:
         workers = self.workers
         clock = [Fraction(0) for _ in workers]
         had, arrived, weights = [0 for _ in workers], [0 for _ in workers], [0 for _ in workers]
-        lacking = set()  # those for whom there was no batch left
-        running, waiting = set(workers), []  # those who wait have arrived and not landed, or may not go on
+        lacking = set()  # workers that got no batch
+        running, waiting = set(workers), []  # waiting workers have arrived and not landed, or must not continue
         pending, opened, batch, first, apart = [], None, 0, 0, False
         may_go_on = lambda w: arrived[w] - min(arrived) <= self.staleness
         while True:
-            # What comes next: (time, landing before arrival before batch, worker).
+            # Next events: (time, landing before arrival before batch, worker).
             events = [(clock[w], 1 if had[w] == self.quota[w] else 2, w) for w in running]
             now = max(clock[w] for w in workers if w not in running) if len(running) < len(clock) else 0
             if pending and any(may_go_on(w) for w in waiting):
@@ -84,7 +84,7 @@ class Training:
                     weights[w] += batch_size(batch)
                     first += batch_size(batch)
                     batch += 1
-                else:  # time goes on; what all others have done until this one should arrive still lands
+                else:  # time continues: arrivals of the others before this one still land
                     lacking.add(w)
                 had[w] += 1
                 clock[w] += self.pace[w]

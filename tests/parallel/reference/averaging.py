@@ -52,7 +52,7 @@ class Averaging:
             self.parameters = model
         elif self.swa:
             self.parameters = (self.merged * self.parameters + model) / (self.merged + 1)
-        else:  # a smaller decay at first, as TensorFlow's
+        else:  # a smaller decay at first, as in TensorFlow
             decay = min(self.ema, (1 + self.merged) / (10 + self.merged))
             self.parameters = decay * self.parameters + (1 - decay) * model
         self.merged += 1

@@ -20,7 +20,7 @@ import sys
 
 import numpy as np
 
-BATCHES = 23  # an epoch's: for 3 and 4 workers the last rounds are partial and uneven
+BATCHES = 23  # per epoch: with 3 and 4 workers the last rounds are partial and uneven
 EPOCHS = 2
 
 
@@ -156,7 +156,7 @@ def train(problem, updater, workers, rule):
             weights, longest, loss = [0] * workers, 0, 0.0
             for w, (replica, queue) in enumerate(zip(replicas, queues)):
                 own = queue[:frequency]
-                ended[w] = len(own) < frequency  # a worker learns that the epoch is over when it asks for a batch
+                ended[w] = len(own) < frequency  # a worker notices the epoch's end when it requests a batch
                 queues[w] = queue[frequency:]
                 for k, batch in enumerate(own):
                     loss += problem.loss(replica.parameters, batch, firsts[batch]) * batch_size(batch)

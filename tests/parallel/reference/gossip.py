@@ -16,7 +16,7 @@ def tournament(workers, rounds):
     seats = list(range(workers)) + ([None] if workers % 2 else [])
     fixed, others = seats[-1], seats[:-1]
     m = len(others)
-    # Two seats at the same distance from seat number `rounds`, to its left and right, face each other.
+    # Seats at the same distance left and right of seat `rounds` are paired.
     pairs = [(others[rounds % m], fixed)]
     for k in range(1, (m + 1) // 2):
         pairs.append((others[(rounds + k) % m], others[(rounds - k) % m]))

@@ -14,9 +14,9 @@ class HierarchicalAveraging:
     def __init__(self, workers, first=1, second=2, state="average", codec=""):
         self.codec = codec
         self.workers, self.periods, self.state = workers, [first, second], state
-        # Groups of half the workers, or of one.
+        # Group sizes: half the workers, or one.
         self.groups = [workers // 2 if workers % 2 == 0 else 1, workers]
-        self.trained = np.zeros((2, workers))  # since merges of each level
+        self.trained = np.zeros((2, workers))  # trained since the last merge of each level
         self.done = 0
 
     def start(self, replicas):
@@ -35,7 +35,7 @@ class HierarchicalAveraging:
             parts.append(values[start] if level == 0 else self.joined(values, level - 1, start))
             weights.append(self.trained[level, start:start + below].sum())
         if sum(weights) == 0:
-            return values[first]  # not trained since they were merged: they are equal
+            return values[first]  # not trained since their merge, so they are equal
         return sum(w * p for w, p in zip(weights, parts)) / sum(weights)
 
     def merge(self, replicas, weights, last):

@@ -16,7 +16,7 @@ class OuterAveraging:
         self.state, self.codec = state, codec
 
     def start(self, replicas):
-        self.u = np.zeros_like(self.parameters)  # the momentum, divided by the learning rate if that is followed
+        self.u = np.zeros_like(self.parameters)  # the momentum, divided by the learning rate if the rule follows it
         self.started = self.parameters
         self.sender = Sender(self.codec, len(replicas), self.segments)
 

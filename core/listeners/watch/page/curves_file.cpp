@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <system_error>
 #include <utility>
 
@@ -48,6 +49,7 @@ void CurvesFile::update(const PageStore& store, bool last) {
   if (news.empty()) return;
   news += '\n';
   try {
+    errno = 0;
     if (before >= 0 && seen_.generation != before) {
       out_.close();
       writeFileAtomically(path_, head_ + news);
@@ -55,10 +57,12 @@ void CurvesFile::update(const PageStore& store, bool last) {
     } else {
       out_ << news << std::flush;
     }
-    if (!out_) throw FileError(path_, "cannot be written");
+    if (const int why = errno; !out_)
+      throw FileError(path_, why == 0 ? "cannot be written"
+                                      : "cannot be written: " + std::generic_category().message(why));
   } catch (const Error& error) {
     failed_ = true;
-    logWarning("curves: {}; the training goes on without them", error.what());
+    logWarning("curves: {}; the training continues without them", error.what());
   }
 }
 

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <optional>
+#include <utility>
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/mutex.h"
@@ -23,8 +25,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kMostWorkers = 16;
 constexpr auto kHistogramsEvery = std::chrono::seconds(1);
-constexpr std::int64_t kSmallModel = 4096;  // parameters: looked at from the first round on
-constexpr int kHistogramsShare = 2000;      // the next comes after so many times what the last one has taken
+constexpr std::int64_t kSmallModel = 4096;  // parameters; a small model gets histograms from round one
+constexpr int kHistogramsShare = 2000;      // histograms wait for this multiple of the time they take
 
 constexpr auto kTimesEvery = std::chrono::seconds(1);
 
@@ -40,7 +42,21 @@ std::string valueText(const HyperParameter& parameter) {
   return std::get<std::string>(parameter.value);
 }
 
-/// What a training has left in the box. The server's thread takes it, or else the listener once a second.
+/// Whether the failure is a score that is not finite.
+bool isDivergence(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const NonFiniteScore&) {
+    return true;
+  } catch (const TrainingError& error) {
+    return error.cause() != nullptr && isDivergence(error.cause());
+  } catch (...) {
+    return false;
+  }
+}
+
+/// The page of a running training. Its content comes from the inbox: the server's thread takes it or, without
+/// a server, the listener once a second.
 class LivePage final : public PageSource {
  public:
   explicit LivePage(std::shared_ptr<PageInbox> inbox) : inbox_(std::move(inbox)) {}
@@ -51,7 +67,15 @@ class LivePage final : public PageSource {
     store_.add(content_);
   }
   std::unique_ptr<PageReader> reader() override { return std::make_unique<Reader>(*this); }
-  /// Calls `read` with the store.
+  void begin() {
+    const Lock lock(mutex_);
+    store_.begins();
+  }
+  void fail(std::string why) {
+    const Lock lock(mutex_);
+    store_.failed(std::move(why));
+  }
+  /// Calls read(store) with the lock held.
   template <typename Read>
   auto with(Read read) {
     const Lock lock(mutex_);
@@ -76,7 +100,7 @@ class LivePage final : public PageSource {
 
 }  // namespace
 
-/// What the two listeners share: a worker's call may come at any time.
+/// Shared by the two listeners; workers may call at any time.
 struct PageListener::State {
   explicit State(const PageOptions& options)
       : readEvery(options.readEvery),
@@ -93,19 +117,19 @@ struct PageListener::State {
       workerScores[worker].name = fmt::format("score/worker {}", worker);
   }
 
-  /// Takes what is in the box where no server does, and brings the file up to date.
+  /// Takes the inbox's content, in case no server does, and updates the file.
   void keep(bool last = false) MUSTER_REQUIRES(mutex) {
     keptAt = Clock::now();
     page->update();
     if (!file) return;
-    CurvesFile& curves = *file;  // the analysis does not look into the next lambda
+    CurvesFile& curves = *file;  // clang's thread-safety analysis does not follow the lock into lambdas
     page->with([&](const PageStore& store) { curves.update(store, last); });
   }
   void keepIfDue(Clock::time_point now) MUSTER_REQUIRES(mutex) {
     if ((file || !server) && now - keptAt > kTimesEvery) keep();
   }
 
-  /// Whether the next histograms are due, by what the last ones have cost.
+  /// Whether the next histograms are due; this depends on the time that earlier ones took.
   bool histogramsDue(Clock::time_point now) const MUSTER_REQUIRES(mutex) {
     return now >=
            lastHistograms + std::max<Clock::duration>(kHistogramsEvery, kHistogramsShare * histogramsTook);
@@ -123,8 +147,8 @@ struct PageListener::State {
     lastHistograms = now;
   }
 
-  /// The mean score of a worker's steps since it was read. Each is of its worker's thread, which then needs
-  /// no lock; between fits it is of the thread that trains.
+  /// The mean score of a worker's steps since the last reading. Needs no lock: only the worker's thread uses
+  /// it during a fit, and only the training thread between fits.
   struct alignas(64) WorkerScore {
     std::string name;
     double sum = 0;
@@ -198,6 +222,15 @@ void PageListener::hyperParameters(const std::vector<HyperParameter>& parameters
   state_->inbox->text("options", lines);
 }
 
+void PageListener::failed(const std::exception_ptr& failure) {
+  const Lock lock(state_->mutex);
+  if (isDivergence(failure))
+    state_->inbox->point("score/merged", state_->progress.iteration + 1, std::nan(""));
+  state_->page->update();
+  state_->page->fail(describe(failure));
+  if (state_->file) state_->keep(/*last=*/true);
+}
+
 std::string PageListener::still(const std::string& document) {
   state_->page->update();
   std::vector<std::string> news{state_->page->with([](const PageStore& store) { return store.all(); })};
@@ -225,6 +258,7 @@ void PageListener::onFitStart(const FitEvent& event) {
               .batchesPerEpoch = event.batchesPerEpoch,
               .began = std::chrono::system_clock::now()};
   state_->inbox->progress(progress);
+  state_->page->begin();
   state_->readings.fitStart(event);
   for (auto& score : state_->workerScores) {
     score.sum = 0;

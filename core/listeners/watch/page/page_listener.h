@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -63,6 +64,11 @@ class PageListener final : public Listener {
   void point(std::string_view name, std::int64_t iteration, double value);
   /// The run's options, in a table.
   void hyperParameters(const std::vector<HyperParameter>& parameters);
+
+  /// Tells why `fit()` threw. Of a training that diverged the score has a last value that is no number:
+  ///
+  ///     try { wrapper.fit(train); } catch (...) { page->failed(std::current_exception()); throw; }
+  void failed(const std::exception_ptr& failure);
 
   /// The page as it is now, as one HTML file (`stillPage`).
   /// @param document  JSON for the page, in the form that `stillPage` describes; "": none.

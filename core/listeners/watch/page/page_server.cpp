@@ -3,13 +3,16 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <list>
+#include <optional>
 #include <sstream>
 #include <thread>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
 #include <boost/beast/core.hpp>
@@ -28,7 +31,7 @@ namespace beast = boost::beast;
 namespace http = boost::beast::http;
 using asio::ip::tcp;
 
-/// For every answer: the page loads what this server has and nothing else, and no other page may load it.
+/// Adds security headers: the page loads files from this server only, and other sites cannot embed it.
 void addSecurity(http::response<http::string_body>& answer) {
   answer.set(
       "Content-Security-Policy",
@@ -51,12 +54,16 @@ std::string hostName() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "HOST";
 }
 
-/// All but "/events".
+/// The answer to any request except "/events".
 http::response<http::string_body> answerTo(PageVerdict verdict, std::string_view path,
                                            const PageAccess& access) {
   switch (verdict) {
     case PageVerdict::Misdirected:
-      return plain(http::status::misdirected_request, "this page is called 127.0.0.1 or localhost\n");
+      return plain(
+          http::status::misdirected_request,
+          fmt::format("this page is called 127.0.0.1:{0} or localhost:{0}; a tunnel must have the same "
+                      "port at both ends\n",
+                      access.port));
     case PageVerdict::BadRequest:
       return plain(http::status::bad_request, "this is no request for a page\n");
     case PageVerdict::Forbidden:
@@ -99,7 +106,7 @@ std::vector<std::string_view> valuesOf(const http::fields& fields, http::field n
 
 }  // namespace
 
-/// A connection: one request, and one answer or a stream of events. Used on the server's thread.
+/// A connection: one request, then one answer or a stream of events. Server's thread only.
 class PageConnection : public std::enable_shared_from_this<PageConnection> {
  public:
   PageConnection(tcp::socket socket, const PageAccess& access, const PageLimits& limits, PageSource& source)
@@ -113,7 +120,7 @@ class PageConnection : public std::enable_shared_from_this<PageConnection> {
         stream_, buffer_, parser_,
         [self = shared_from_this()](beast::error_code error, std::size_t) { self->read(error); });
   }
-  /// Sends what the client lacks, if it has taken what was sent before.
+  /// Sends news that the client lacks, unless the previous write is unfinished.
   void tick() {
     if (!events_ || writing_) return;
     const auto now = std::chrono::steady_clock::now();
@@ -128,12 +135,14 @@ class PageConnection : public std::enable_shared_from_this<PageConnection> {
     stream_.socket().close(ignored);
   }
   bool closed() const { return closed_; }
+  /// Whether a write is unfinished.
+  bool writing() const { return writing_ && !closed_; }
 
  private:
   void read(beast::error_code error) {
     const bool malformed = error.category() == http::make_error_code(http::error::bad_method).category();
     if (error && (!malformed || error == http::error::end_of_stream || error == http::error::partial_message))
-      return close();  // too slow, or gone
+      return close();  // the client is too slow or has disconnected
     const auto& request = parser_.get();
     auto verdict = PageVerdict::BadRequest;
     if (!error)
@@ -147,8 +156,10 @@ class PageConnection : public std::enable_shared_from_this<PageConnection> {
     addSecurity(answer_);
     answer_.keep_alive(false);
     answer_.prepare_payload();
+    writing_ = true;
     stream_.expires_after(limits_.writing);
     http::async_write(stream_, answer_, [self = shared_from_this()](beast::error_code, std::size_t) {
+      self->writing_ = false;
       beast::error_code ignored;
       self->stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
       self->stream_.expires_after(std::chrono::seconds(1));
@@ -156,8 +167,8 @@ class PageConnection : public std::enable_shared_from_this<PageConnection> {
     });
   }
 
-  /// A socket that is closed with bytes to be read takes the answer with it. They are read and forgotten, for
-  /// a second at most.
+  /// Reads and drops the client's remaining bytes for up to a second: closing a socket with unread bytes
+  /// would discard the answer.
   void drain() {
     stream_.async_read_some(asio::buffer(forgotten_),
                             [self = shared_from_this()](beast::error_code error, std::size_t) {
@@ -178,7 +189,7 @@ class PageConnection : public std::enable_shared_from_this<PageConnection> {
     waitForEnd();
   }
 
-  /// A client of events sends nothing more: whatever comes ends it.
+  /// A client of events sends nothing more: any input closes the connection.
   void waitForEnd() {
     stream_.socket().async_wait(tcp::socket::wait_read,
                                 [self = shared_from_this()](beast::error_code) { self->close(); });
@@ -193,7 +204,7 @@ class PageConnection : public std::enable_shared_from_this<PageConnection> {
                       [self = shared_from_this()](beast::error_code error, std::size_t) {
                         self->writing_ = false;
                         self->stream_.expires_never();
-                        if (error) self->close();  // too slow, or gone
+                        if (error) self->close();  // the client is too slow or has disconnected
                       });
   }
 
@@ -222,7 +233,14 @@ class PageServer::Impl {
     thread_ = startThread("the page's server", [this] { run(); });
   }
   ~Impl() {
-    context_.stop();
+    try {
+      asio::post(context_, [this] {
+        endsBy_ = std::chrono::steady_clock::now() + limits_.ending;
+        tick();
+      });
+    } catch (...) {
+      context_.stop();  // out of memory for the post: clients miss the last news
+    }
     thread_.join();
     for (const auto& connection : connections_) connection->close();
   }
@@ -245,7 +263,7 @@ class PageServer::Impl {
   void accept() {
     acceptor_.async_accept([this](beast::error_code error, tcp::socket socket) {
       if (!error) welcome(std::move(socket));
-      // No file descriptor is free, for instance: the next try comes with the next tick.
+      // For example, no file descriptor is free. The next tick tries again.
       if (error)
         acceptLater_ = true;
       else
@@ -255,7 +273,7 @@ class PageServer::Impl {
 
   void welcome(tcp::socket socket) {
     std::erase_if(connections_, [](const auto& connection) { return connection->closed(); });
-    if (static_cast<int>(connections_.size()) >= limits_.connections) return;  // closes it
+    if (static_cast<int>(connections_.size()) >= limits_.connections) return;  // closes the socket
     beast::error_code ignored;
     if (limits_.sendBuffer > 0)
       socket.set_option(asio::socket_base::send_buffer_size(limits_.sendBuffer), ignored);
@@ -267,6 +285,7 @@ class PageServer::Impl {
     source_->update();
     std::erase_if(connections_, [](const auto& connection) { return connection->closed(); });
     for (const auto& connection : connections_) connection->tick();
+    if (endsBy_) return end();
     if (std::exchange(acceptLater_, false)) accept();
     timer_.expires_after(limits_.tick);
     timer_.async_wait([this](beast::error_code error) {
@@ -274,12 +293,23 @@ class PageServer::Impl {
     });
   }
 
-  /// Whatever fails here ends the page, never the training.
+  /// Stops once all clients have received the last news or the time limit has passed.
+  void end() {
+    for (const auto& connection : connections_) connection->tick();
+    const bool waits = std::ranges::any_of(connections_, [](const auto& one) { return one->writing(); });
+    if (!waits || std::chrono::steady_clock::now() >= *endsBy_) return context_.stop();
+    timer_.expires_after(std::chrono::milliseconds(5));
+    timer_.async_wait([this](beast::error_code error) {
+      if (!error) end();
+    });
+  }
+
+  /// A failure here ends the page, never the training.
   void run() {
     try {
       context_.run();
     } catch (...) {
-      logWarning("page: {}; the training goes on without it", describe(std::current_exception()));
+      logWarning("page: {}; the training continues without it", describe(std::current_exception()));
     }
   }
 
@@ -290,6 +320,7 @@ class PageServer::Impl {
   tcp::acceptor acceptor_;
   asio::steady_timer timer_;
   bool acceptLater_ = false;
+  std::optional<std::chrono::steady_clock::time_point> endsBy_;  // set when the server is ending
   std::list<std::shared_ptr<PageConnection>> connections_;
   std::jthread thread_;
 };

@@ -16,14 +16,15 @@ struct PageLimits {
   std::chrono::milliseconds reading{5000};  ///< for a request to arrive
   std::chrono::milliseconds writing{5000};  ///< for a client to take what is sent; then it is dropped
   std::chrono::milliseconds silence{
-      15000};            ///< after which a comment is sent, to find clients that have gone
-  int connections = 32;  ///< at a time; more are closed at once
-  int sendBuffer = 0;    ///< bytes of a socket's buffer; 0: the system's
+      15000};                             ///< after which a comment is sent, to find clients that have gone
+  std::chrono::milliseconds ending{300};  ///< at the end, for clients to take the last news
+  int connections = 32;                   ///< at a time; more are closed at once
+  int sendBuffer = 0;                     ///< bytes of a socket's buffer; 0: the system's
 };
 
 /// Serves the page on 127.0.0.1, with a thread of its own, as long as it lives. Clients cost the training
-/// nothing but this thread: what they lack is computed when they have taken what was sent before, so nothing
-/// queues up for a slow one.
+/// nothing but this thread. Data for a client are computed after it has received the data before, so no queue
+/// grows for a slow one. The destructor sends the last news, and waits for slow clients for 0.3 s at most.
 class PageServer {
  public:
   /// @param port  0: any that is free.

@@ -6,13 +6,14 @@
 #include <cmath>
 #include <iterator>
 #include <span>
+#include <utility>
 
 #include "muster/core/listeners/watch/page/page_json.h"
 
 namespace muster {
 namespace {
 
-/// Appends the smallest and the largest of a group in their order, and the first that is not finite.
+/// Appends a group's smallest, largest and first non-finite point, in their original order.
 void appendExtremes(std::vector<PageCurve::Point>& to, std::span<const PageCurve::Point> group) {
   const PageCurve::Point *least = nullptr, *most = nullptr, *bad = nullptr;
   for (const auto& point : group) {
@@ -26,7 +27,7 @@ void appendExtremes(std::vector<PageCurve::Point>& to, std::span<const PageCurve
   std::vector<const PageCurve::Point*> kept;
   for (const auto* point : {least, most, bad})
     if (point != nullptr && std::ranges::find(kept, point) == kept.end()) kept.push_back(point);
-  std::ranges::sort(kept);  // by their places in the group
+  std::ranges::sort(kept);  // by position in the group
   for (const auto* point : kept) to.push_back(*point);
 }
 
@@ -62,6 +63,17 @@ std::size_t PageStore::curve(std::string_view name) {
 
 void PageStore::point(std::string_view name, std::int64_t step, double value) {
   if (curves_[curve(name)].add({step, value})) ++generation_;
+}
+
+void PageStore::begins() {
+  if (run_.failed.empty()) return;
+  run_.failed.clear();
+  ++generation_;
+}
+
+void PageStore::failed(std::string why) {
+  run_.failed = std::move(why);
+  ++generation_;  // clients then receive everything again
 }
 
 void PageStore::add(const PageInbox::Content& content) {

@@ -58,6 +58,10 @@ class PageStore {
   /// Adds what has come.
   void add(const PageInbox::Content& content);
   void point(std::string_view name, std::int64_t step, double value);
+  /// The run begins, or goes on although it had ended early.
+  void begins();
+  /// Why the run ended early.
+  void failed(std::string why);
   /// What `seen` lacks, as JSON; "" if nothing. Everything, with "all": true, if points were thinned since.
   /// @param histograms  false: these wait for a later call.
   std::string news(Seen& seen, bool histograms = true) const;

@@ -32,7 +32,7 @@ std::string recordOf(std::string_view bytes) {
   return record;
 }
 
-/// Unique on a machine; between machines the host's name makes it so.
+/// A unique file name; the host's name distinguishes machines.
 std::string newName() {
   static std::atomic<int> number{0};
   std::array<char, 256> host{};
@@ -90,8 +90,8 @@ void EventFile::append(std::string_view bytes) {
   const bool cut = ::ftruncate(descriptor_, wholeBytes_) == 0;
   ::close(descriptor_);
   descriptor_ = -1;
-  logWarning("{}: {}; the training goes on, and TensorBoard shows what was written before{}", path_.string(),
-             textOf(error), cut ? "" : ", but the last record is cut off");
+  logWarning("{}: {}; the training continues, and TensorBoard shows what was written before{}",
+             path_.string(), textOf(error), cut ? "" : ", but the last record is cut off");
 }
 
 }  // namespace muster

@@ -17,7 +17,7 @@ except ImportError as error:
     print("skipped: %s" % error)
     sys.exit(77)
 
-TOLERANCE = 1e-5  # of the largest value of an output
+TOLERANCE = 1e-5  # relative to an output's largest value
 TYPES = {"F32": "<f4", "I64": "<i8"}
 
 

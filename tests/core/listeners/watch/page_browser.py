@@ -76,6 +76,9 @@ def zoom():
     check(near[1] - near[0] < whole[1] - whole[0], f"+ did not zoom: {whole}, {near}")
     plot.send_keys(Keys.ARROW_RIGHT)
     check(script("charts[0].graph.xAxisRange()")[0] > near[0], "the arrow did not move")
+    plot.send_keys(Keys.ESCAPE)
+    check(script("charts[0].graph.isZoomed()") is False, "Escape did not show the whole range")
+    plot.send_keys("+")
     driver.find_element(By.TAG_NAME, "body").send_keys("r")
     check(script("charts[0].graph.isZoomed()") is False, "r did not show the whole range")
     webdriver.ActionChains(driver).move_to_element_with_offset(plot, -60, 0).click_and_hold().move_by_offset(120, 0).release().perform()
@@ -94,8 +97,27 @@ def themes(name):
     time.sleep(0.3)
     check(script("document.documentElement.scrollWidth <= window.innerWidth"), "a phone would scroll sideways: "
           + str(script("[document.documentElement.scrollWidth, window.innerWidth]")))
+    driver.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": True})
     driver.save_screenshot(f"{directory}/{name}-phone.png")
+    touch()
+    driver.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": False})
     driver.set_window_size(1280, 1000)
+
+
+def touch():
+    """One finger on a chart scrolls the page, and what it presses is large enough."""
+    driver.execute_script("document.querySelector('#charts .plot').scrollIntoView({block: 'center'})")
+    before = script("[scrollY, charts[0].graph.xAxisRange()]")
+    x, y = script("(b => [b.left + b.width / 2, b.top + b.height / 2])(document.querySelector('#charts .plot').getBoundingClientRect())")
+    for kind, at in (("touchStart", [y]), *(("touchMove", [y - 10 * i]) for i in range(1, 21)), ("touchEnd", [])):
+        driver.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": x, "y": to} for to in at]})
+    wait(f"scrollY > {before[0]}", "a finger on a chart did not scroll the page")
+    check(script("charts[0].graph.isZoomed()") is False, "a finger that scrolls zoomed a chart")
+    if script("matchMedia('(pointer: coarse)').matches"):
+        small = script("[...document.querySelectorAll('button, select')].filter(b => b.offsetParent && b.offsetHeight < 44)"
+                       ".map(b => b.textContent)")
+        check(not small, f"too small for a finger: {small}")
+    driver.execute_script("scrollTo(0, 0)")
 
 
 def labels():
@@ -120,7 +142,7 @@ def live():
     check(script("charts[0].bad").count(5) == 1, "the score that is no number has no mark")
     check(script("charts[0].marks.length") == 1, "the resynchronisation has no mark")
     check("withheld" in script("charts[0].note.textContent"), "the resynchronisation is not explained")
-    # A hostile name is text and nothing else.
+    # A name with HTML stays text.
     check(script("document.querySelectorAll('img').length") == 0, "a name became an element")
     check(script("window.hacked === undefined"), "a name became a script")
     check("<img" in script("document.getElementById('layer').textContent"), "the hostile layer is not named")
@@ -130,22 +152,28 @@ def live():
     check(script("document.querySelectorAll('#settings tr').length") > 0, "no settings of a layer")
     check(script("document.querySelectorAll('#histogram-parameters .bar').length") == 50, "no histogram")
 
-    # 10,000 points have been thinned, and the page goes on.
+    # 10,000 points were thinned, and the page continues.
     long = "store.run('').series.get('mine/long')"
     wait(f"{long} && {long}.steps.length > 500", "a long curve")
     check(script(f"{long}.steps.length") <= 2000, "the long curve is not thinned")
     check(script(f"Math.max(...{long}.values)") == 1000, "the long curve lost its peak")
     zoom()
-    # A curve switched off and on.
+    # Switch a curve off and on.
     driver.execute_script("document.querySelector('#charts .keys button').click()")
     check(script("charts[0].graph.visibility()")[0] is False, "a curve could not be switched off")
     driver.execute_script("document.querySelector('#charts .keys button').click()")
     themes("live")
-    # Paused, what comes is kept and not drawn.
+    # While paused, the page stores new points and does not draw them.
     driver.find_element(By.ID, "pause").send_keys(Keys.ENTER)
     check(script("document.getElementById('pause').getAttribute('aria-pressed')") == "true", "no pause")
     driver.find_element(By.ID, "pause").send_keys(Keys.ENTER)
-    # The training goes on, and so do the curves; by another axis, too.
+    # The page shows why a training ended early.
+    check(script("document.getElementById('failure').hidden") is True, "a training that goes on has failed")
+    driver.execute_script("store.add({run: '', failed: 'the score became nan'}); show()")
+    check(script("document.getElementById('failure').textContent") == "the score became nan", "the failure is not shown")
+    check(script("document.getElementById('state').textContent").startswith("ended early"), "the state tells no failure")
+    driver.execute_script("store.add({run: '', failed: ''})")
+    # The training continues, and so do the curves, also over another axis.
     steps = script("store.run('').series.get('score/merged').steps.length")
     wait(f"store.run('').series.get('score/merged').steps.length > {steps + 5}", "more of a training that is running")
     wait("[...document.getElementById('across').options].some(o => o.value === 'samples')", "another axis")
@@ -157,22 +185,22 @@ def runs(still):
     driver.get(address)
     wait("document.documentElement.dataset.drawn > 0 && charts.some(c => c.graph)", "the first curve")
     wait("store.runs.size === 4", "all runs")
+    wait("document.getElementById('across').value === 'samples'", "arms compared by samples")
+    wait("document.querySelectorAll('#before tr, #arms tr').length === 3", "a table of two arms")
     check(pixels("Score") > 200 and pixels("Accuracy") > 200, "score and accuracy are not drawn")
     check(len(keys("Score")) == 2, f"not one curve for each arm: {keys('Score')}")
     check(any(key.startswith("<img") for key in keys("Score")), "the hostile arm is not named")
     check(script("document.querySelectorAll('img').length") == 0 and script("window.hacked === undefined"), "a name became an element")
-    # Of two seeds with 0.2 and 0.4: the mean, and one standard deviation (n - 1) up and down.
+    # Two seeds with 0.2 and 0.4: the mean, and a band of one standard deviation (n - 1).
     band = script("meanOf(store.groups(null)[0], 'score/merged', 'iterations')[0]")
     check(abs(band[2] - 0.3) < 1e-9 and abs(band[3] - band[2] - 0.02 ** 0.5) < 1e-9, f"the band is {band}")
-    check(script("document.getElementById('across').value") == "samples", "arms are not compared by samples")
-    check(script("document.querySelectorAll('#before tr, #arms tr').length") == 3, "no table of two arms")
     labels()
     zoom()
-    # The curve that others hide comes above them.
+    # Hovering raises a curve that others hide.
     webdriver.ActionChains(driver).move_to_element(driver.find_element(By.CSS_SELECTOR, "#charts .keys button")).perform()
     check(script("charts[0].graph.getHighlightSeries()") == "c0", "a name under the pointer does not show its curve")
     themes("still" if still else "runs")
-    # One run alone, and all of them again.
+    # Select one run, then all runs again.
     Select(driver.find_element(By.ID, "run")).select_by_index(2)
     wait("chosenRun() !== null && charts[0].names[0] === 'score/merged'", "a run alone")
     check("Plan" in script("document.getElementById('words').textContent"), "no plan of a run")
@@ -180,12 +208,12 @@ def runs(still):
     wait("charts[0].names.length === 2", "all runs again")
     Select(driver.find_element(By.ID, "across")).select_by_value("iterations")
     wait("charts[0].across === 'iterations'", "iterations")
-    if not still:  # the last run grows
+    if not still:  # the last run is still growing
         wait("[...store.runs.values()][3].series.get('score/merged').steps.length > 10", "a run that grows")
         return
-    # 10,000 points, and no request but for the file itself.
+    # 10,000 points, and the only request is for the file itself.
     check(script("[...store.runs.values()][0].series.get('mine/long').steps.length") <= 2000, "the long curve is not thinned")
-    # Columns that are cut off say so.
+    # A hint shows that columns are cut off.
     check(script("document.querySelector('#after .hint').hidden") is False, "a table that is too wide does not say so")
     check(script("document.querySelector('#before .hint').hidden") is True, "a table that fits says that it does not")
     requests = [line["message"] for line in driver.get_log("performance") if "Network.requestWillBeSent\"" in line["message"]]
@@ -199,7 +227,7 @@ try:
     else:
         runs(kind == "still")
     for line in driver.get_log("browser"):
-        if "willReadFrequently" in line["message"]:  # because of pixels() here
+        if "willReadFrequently" in line["message"]:  # caused by pixels() in this script
             continue
         print("console: " + line["message"][:300])
 finally:

@@ -9,6 +9,7 @@
 
 #include <boost/json.hpp>
 
+#include "muster/core/base/error.h"
 #include "muster/core/listeners/watch/page/page_assets.h"
 #include "tests/core/listeners/watch/raw_client.h"
 #include "tests/support/log_lines.h"
@@ -25,7 +26,7 @@ namespace {
 /// A page with ticks of a millisecond, so that tests need not wait.
 struct Page {
   explicit Page(PageLimits limits = {}) {
-    limits.tick = 1ms;
+    if (limits.tick == PageLimits().tick) limits.tick = 1ms;
     listener = std::make_shared<PageListener>(
         PageOptions{.sink = [this](std::string_view line) { lines.emplace_back(line); },
                     .readEvery = 0ms,
@@ -49,7 +50,7 @@ struct Page {
   std::string get(const std::string& target) const {
     return answer(request(target, "Cookie: " + cookie() + "\r\n"));
   }
-  /// A client that has asked for the events.
+  /// A client that has requested the events.
   std::unique_ptr<RawClient> events(int receiveBuffer = 0) const {
     auto client = std::make_unique<RawClient>(listener->port(), receiveBuffer);
     client->send(request("/events", "Cookie: " + cookie() + "\r\n"));
@@ -108,7 +109,7 @@ TEST_CASE("the address gives a cookie, and the cookie the page and its files") {
     CHECK(answer.substr(answer.find("\r\n\r\n") + 4) == asset.text);
     checkSecurity(answer);
   }
-  // The policy forbids what is written into the page itself.
+  // The content security policy forbids inline code.
   const auto html = page.get("/");
   CHECK(html.find("style=") == std::string::npos);
   CHECK(html.find("<style") == std::string::npos);
@@ -215,6 +216,16 @@ TEST_CASE("a page that is not served: one file with all of it, and a file of cur
   CHECK(text.ends_with("}\n"));
   for (const char* part : {"score/merged", "at/samples", "\"running\":false", "\"histograms\""})
     CHECK_MESSAGE(text.find(part) != std::string::npos, part);
+  CHECK(text.find("failed") == std::string::npos);
+  page.failed(std::make_exception_ptr(
+      TrainingError("worker 1 failed", 1, std::make_exception_ptr(NonFiniteScore("nan")))));
+  CHECK(page.still().find("\"failed\":\"worker 1 failed\"") != std::string::npos);
+  const auto ended = readFile(path);
+  CHECK(ended.find("\"failed\":\"worker 1 failed\"") != std::string::npos);
+  CHECK(ended.find(",null]") != std::string::npos);  // the score that is no number
+  wrapper.fit(data, 1);
+  CHECK(page.still().find("worker 1 failed") == std::string::npos);
+  CHECK(readFile(path).find("worker 1 failed") == std::string::npos);
   CHECK(thrown<InvalidArgument>([&] { page.port(); }) == "page: it is not served, so it has no port");
   const auto name = thrown<InvalidArgument>([] { PageListener({.serve = false, .curves = "a.json"}); });
   CHECK(name ==
@@ -227,11 +238,11 @@ TEST_CASE("a client that takes nothing is dropped, and others go on") {
   const auto quick = page.events();
   page.listener->text("big", std::string(4'000'000, 'x'));
   CHECK(quick->receiveUntil("xxx\"").size() > 4'000'000);
-  // There is room for another connection when the slow one has gone.
+  // A new connection is accepted once the slow one has gone.
   int tries = 0;
   while (page.get("/page.js").empty() && ++tries < 200) std::this_thread::sleep_for(100ms);
   CHECK(tries < 200);
-  CHECK(slow->receiveAll().size() < 4'000'000);  // what had been on the way, and then the end
+  CHECK(slow->receiveAll().size() < 4'000'000);  // only bytes that were under way
   page.listener->point("after", 1, 1);
   CHECK(quick->receiveUntil("after").find("after") != std::string::npos);
 }
@@ -240,7 +251,7 @@ TEST_CASE("a request that does not come is given up, and so are too many connect
   const Page page({.reading = 100ms, .connections = 3});
   const RawClient silent(page.listener->port());
   silent.send("GET / HT");
-  CHECK(silent.receiveAll().empty());  // the end came
+  CHECK(silent.receiveAll().empty());  // the server closed the connection
   const auto one = page.events(), two = page.events(), three = page.events();
   for (const auto* client : {one.get(), two.get(), three.get()})
     CHECK(client->receiveUntil("\n\n").find("200 OK") != std::string::npos);
@@ -253,6 +264,27 @@ TEST_CASE("the listener ends while clients look") {
   client->receiveUntil("all");
   page.reset();
   client->receiveAll();  // comes back
+}
+
+TEST_CASE("the last news reach a client before the page ends") {
+  auto page = std::make_unique<Page>(PageLimits{.tick = 1h});
+  const auto client = page->events();
+  client->receiveUntil("\r\n\r\n");
+  page->listener->point("the last", 1, 0.5);
+  page.reset();
+  CHECK(client->receiveAll().find("the last") != std::string::npos);
+}
+
+TEST_CASE("an answer on its way reaches its client before the page ends") {
+  auto page = std::make_unique<Page>(PageLimits{.ending = 20s, .sendBuffer = 2048});
+  const auto whole = page->get("/dygraph.js").size();
+  const RawClient client(page->listener->port(), /*receiveBuffer=*/2048);
+  client.send(page->request("/dygraph.js", "Cookie: " + page->cookie() + "\r\n"));
+  std::string answer = client.receiveUntil("\r\n\r\n");
+  std::jthread rest([&] { answer += client.receiveAll(); });
+  page.reset();
+  rest.join();
+  CHECK(answer.size() == whole);
 }
 
 TEST_CASE("a port in use, or none at all") {

@@ -44,6 +44,17 @@ TEST_CASE("a reader is sent what it has not seen") {
   CHECK(store.news(late).find(R"("points":[[1,0.5],[2,0.25],[3,0.125]])") != std::string::npos);
 }
 
+TEST_CASE("why a run ended early is forgotten when it begins again, and all of it is sent anew") {
+  PageStore store;
+  PageStore::Seen seen;
+  store.failed("out of coffee");
+  CHECK(store.news(seen) == R"({"all":true,"lost":0,"series":[],"failed":"out of coffee"})");
+  store.begins();
+  CHECK(store.news(seen) == R"({"all":true,"lost":0,"series":[]})");
+  store.begins();
+  CHECK(store.news(seen).empty());
+}
+
 TEST_CASE("numbers that are none are null, and text cannot leave its script") {
   PageInbox inbox;
   PageStore store;

@@ -66,6 +66,13 @@ const shortName = name => name.slice(name.indexOf('/') + 1).replace(/^(all|worke
 // The names are below the plots. dygraphs' own legend would need inline styles, which the page's policy forbids.
 Dygraph.PLUGINS = Dygraph.PLUGINS.filter(plugin => plugin !== Dygraph.Plugins.Legend);
 
+/** One finger scrolls the page, also over a chart; two zoom it. */
+const byTwoFingers = act => (event, graph, context) => {
+  if (event.touches.length > 1) act(event, graph, context);
+};
+const INTERACTION = {...Dygraph.defaultInteractionModel};
+for (const touch of ['touchstart', 'touchmove', 'touchend']) INTERACTION[touch] = byTwoFingers(INTERACTION[touch]);
+
 /** Rows [place, value of each curve] over all places. null: nothing there. */
 function joined(curves) {
   const rows = new Map();
@@ -255,6 +262,8 @@ class Chart {
       drawGapEdgePoints: true,
       includeZero: this.kind.stacked || false,
       valueRange: this.kind.stacked ? [0, 1.001] : null,
+      yRangePad: this.kind.stacked ? 0 : 6,
+      interactionModel: INTERACTION,
       logscale: this.log,
       gridLineColor: cssColour('--grid'),
       axisLineColor: cssColour('--line'),
@@ -393,8 +402,9 @@ class Chart {
     let next = null;
     if (zoom) next = [(from + to) / 2 - width * zoom / 2, (from + to) / 2 + width * zoom / 2];
     if (move) next = [from + move * width, to + move * width];
-    if (event.key === '0') this.graph.resetZoom();
+    const whole = event.key === '0' || event.key === 'Escape';
+    if (whole) this.graph.resetZoom();
     if (next && next[1] > whole0 && next[0] < whole1) this.graph.updateOptions({dateWindow: next});
-    if (next || event.key === '0') event.preventDefault();
+    if (next || whole) event.preventDefault();
   }
 }

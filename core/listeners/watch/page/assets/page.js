@@ -29,9 +29,10 @@ function view() {
 function runText(run) {
   const p = run.progress;
   if (!p) return run.failed === '' ? 'no training yet' : run.failed;
-  const epochs = `epoch ${Math.min(p.epoch + (p.running ? 1 : 0), p.lastEpoch)} of ${p.lastEpoch}`;
+  const within = p.running || run.failed !== '';  // an epoch that is not finished
+  const epochs = `epoch ${Math.min(p.epoch + (within ? 1 : 0), p.lastEpoch)} of ${p.lastEpoch}`;
   const batches = p.running && p.batchesPerEpoch ? `, batch ${p.batches} of ${p.batchesPerEpoch}` : '';
-  const what = p.running ? `${epochs}${batches}` : `finished: ${epochs}`;
+  const what = run.failed !== '' ? `ended early in ${epochs}` : p.running ? `${epochs}${batches}` : `finished: ${epochs}`;
   const speed = run.series.has('training/samples per second') && p.running ?
       `, ${numberText(run.last('training/samples per second'))} samples/s` : '';
   const score = run.series.has('score/merged') ? `, score ${numberText(run.last('score/merged'))}` : '';
@@ -50,6 +51,9 @@ function stateText() {
 function showState() {
   byId('state').textContent = (paused ? 'paused: ' : '') + stateText();
   const run = chosenRun();
+  const failure = run === null ? '' : run.failed;
+  if (byId('failure').textContent !== failure) byId('failure').textContent = failure;
+  byId('failure').hidden = failure === '';
   const p = run === null ? null : run.progress;
   byId('progress').hidden = still || p === null;
   if (p === null) return;

@@ -83,6 +83,7 @@ class Store {
     }
     const run = this.run(String(news.run === undefined ? '' : news.run));
     if (news.all) {
+      news = {failed: '', ...news};
       run.series.clear();
       this.changed.add('series');
     }
