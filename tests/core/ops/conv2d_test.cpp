@@ -278,23 +278,29 @@ TEST_CASE_TEMPLATE("convolutions agree with the reference over shapes, choices a
 /// not matter: repeated trials move the tensors.
 TEST_CASE("strided convolutions 1x1 with few channels do not depend on neighbouring memory") {
   std::mt19937_64 random(test::freshSeed());
-  Context context;
-  ContextScope scope(context);
-  for (const std::int64_t channels : {1, 3, 4, 7, 12}) {
-    const Case c({.batch = 8,
-                  .inChannels = channels,
-                  .height = 14,
-                  .width = 14,
-                  .outChannels = 2 * channels,
-                  .stride = {2, 2}},
-                 random);
-    INFO(describe(c.shape));
-    for (const auto choice : choicesFor(c.shape, context))
-      for (std::size_t trial = 0; trial < 10; ++trial) {
-        const std::vector<float> before(1000 + 448 * trial, 1e30f);
-        checkAgainstReference(c, context, choice);
+  for (const std::array<std::int64_t, 2> stride : {std::array<std::int64_t, 2>{2, 2}, {1, 3}, {2, 1}})
+    for (const std::int64_t channels : {1, 3, 4, 7, 8, 12, 15}) {
+      const Case c({.batch = 3,
+                    .inChannels = channels,
+                    .height = 12,
+                    .width = 12,
+                    .outChannels = 2 * channels,
+                    .stride = stride},
+                   random);
+      INFO(describe(c.shape));
+      for (const int threads : {1, 2, 3, 4}) {
+        CAPTURE(threads);
+        ContextOptions options;
+        options.threads = threads;
+        Context context(Device::cpu(), options);
+        ContextScope scope(context);
+        for (const auto choice : choicesFor(c.shape, context))
+          for (std::size_t trial = 0; trial < 5; ++trial) {
+            const std::vector<float> before(1000 + 448 * trial, 1e30f);
+            checkAgainstReference(c, context, choice);
+          }
       }
-  }
+    }
 }
 
 /// A GPU splits these sums by shape: several parts of many pixels, few pixels and one, the last part shorter;
