@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <sstream>
 #include <vector>
 
@@ -127,8 +128,13 @@ struct Case {
   Merges merges;
 };
 
+const char* python() {
+  const char* const chosen = std::getenv("MUSTER_NUMPY_PYTHON");
+  return chosen ? chosen : "python3";
+}
+
 std::vector<Case> runScript(std::string_view script, const std::string& options) {
-  const std::string command = fmt::format("python3 -B '{}/{}.py' {}", MUSTER_RULE_SCRIPTS, script, options);
+  const std::string command = fmt::format("'{}' -B '{}/{}.py' {}", python(), MUSTER_RULE_SCRIPTS, script, options);
   FILE* pipe = popen(command.c_str(), "r");
   REQUIRE(pipe != nullptr);
   std::string text;
@@ -195,8 +201,9 @@ double distance(const std::vector<double>& a, const std::vector<double>& b) {
 }  // namespace
 
 bool numpyFound() {
-  static const bool found = std::system("python3 -c 'import numpy' >/dev/null 2>&1") == 0;
-  if (!found) skip("python3 cannot import numpy");
+  static const bool found =
+      std::system(fmt::format("'{}' -c 'import numpy' >/dev/null 2>&1", python()).c_str()) == 0;
+  if (!found) skip("there is no python3 with NumPy (MUSTER_NUMPY_PYTHON names another)");
   return found;
 }
 

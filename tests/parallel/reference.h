@@ -38,7 +38,8 @@ namespace muster::test {
 // 10 * 2^-53 < 1e-10. A wrong formula is off by 1e-3.
 inline constexpr double kNumpyTolerance = 1e-10;
 
-/// Whether `python3` can import numpy; skips the test case if not.
+/// Whether `python3`, or the Python that MUSTER_NUMPY_PYTHON names, can import numpy; skips the test case if
+/// not.
 bool numpyFound();
 
 /// Adds the strategy for this number of workers to a builder.

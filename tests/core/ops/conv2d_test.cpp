@@ -279,7 +279,7 @@ TEST_CASE_TEMPLATE("convolutions agree with the reference over shapes, choices a
 TEST_CASE("strided convolutions 1x1 with few channels do not depend on neighbouring memory") {
   std::mt19937_64 random(test::freshSeed());
   for (const std::array<std::int64_t, 2> stride : {std::array<std::int64_t, 2>{2, 2}, {1, 3}, {2, 1}})
-    for (const std::int64_t channels : {1, 3, 4, 7, 8, 12, 15}) {
+    for (const std::int64_t channels : {1, 7, 8, 15}) {
       const Case c({.batch = 3,
                     .inChannels = channels,
                     .height = 12,
@@ -295,7 +295,7 @@ TEST_CASE("strided convolutions 1x1 with few channels do not depend on neighbour
         Context context(Device::cpu(), options);
         ContextScope scope(context);
         for (const auto choice : choicesFor(c.shape, context))
-          for (std::size_t trial = 0; trial < 5; ++trial) {
+          for (std::size_t trial = 0; trial < 3; ++trial) {
             const std::vector<float> before(1000 + 448 * trial, 1e30f);
             checkAgainstReference(c, context, choice);
           }

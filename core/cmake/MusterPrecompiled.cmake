@@ -1,0 +1,61 @@
+# Precompiles the headers of the standard library, fmt and doctest that most files include; reading them takes more than
+# a third of a build's time otherwise. Our own headers are not among them, so a change of one compiles what it did
+# before. It is for builds of muster itself by GCC. Builds in which a warning is an error are without it: they check that
+# each file includes what it uses. CMAKE_DISABLE_PRECOMPILE_HEADERS=ON, of CMake, does without it as well; ccache wants
+# that, or CCACHE_SLOPPINESS=pch_defines,time_macros.
+if(NOT PROJECT_IS_TOP_LEVEL OR MUSTER_WERROR OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  return()
+endif()
+
+set(precompiled_headers
+  <algorithm> <array> <atomic> <chrono> <cmath> <condition_variable> <cstdint> <cstdlib> <cstring> <exception>
+  <filesystem> <functional> <limits> <map> <memory> <mutex> <optional> <set> <span> <string> <string_view>
+  <system_error> <thread> <utility> <variant> <vector> <fmt/format.h> <fmt/ranges.h>)
+
+# What is precompiled holds for one set of compiler options: those of libraries, of programs and of tests.
+file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/precompiled/main.cpp" CONTENT "int main() {}\n")
+set_source_files_properties("${PROJECT_BINARY_DIR}/precompiled/main.cpp" PROPERTIES SKIP_PRECOMPILE_HEADERS TRUE)
+add_library(muster_precompiled_library OBJECT "${PROJECT_BINARY_DIR}/precompiled/main.cpp")
+add_executable(muster_precompiled_program "${PROJECT_BINARY_DIR}/precompiled/main.cpp")
+foreach(kind library program)
+  target_link_libraries(muster_precompiled_${kind} PRIVATE fmt::fmt muster_warnings)
+  target_precompile_headers(muster_precompiled_${kind} PRIVATE ${precompiled_headers})
+endforeach()
+if(MUSTER_BUILD_TESTS)
+  find_package(doctest REQUIRED)
+  add_executable(muster_precompiled_test "${PROJECT_BINARY_DIR}/precompiled/main.cpp")
+  target_link_libraries(muster_precompiled_test PRIVATE fmt::fmt doctest::doctest muster_warnings muster_test_options)
+  target_precompile_headers(muster_precompiled_test PRIVATE
+    ${precompiled_headers} <fstream> <random> <sstream> <stdexcept> <doctest/doctest.h>)
+endif()
+
+# Lets all targets of a folder, and of those in it, use precompiled headers.
+function(muster_use_precompiled folder)
+  get_directory_property(targets DIRECTORY "${folder}" BUILDSYSTEM_TARGETS)
+  foreach(target IN LISTS targets)
+    get_target_property(type ${target} TYPE)
+    get_target_property(libraries ${target} LINK_LIBRARIES)
+    # libtorch's definitions and OpenMP change what headers contain.
+    if(target MATCHES "^muster_precompiled_" OR NOT libraries MATCHES "muster_warnings" OR libraries MATCHES "torch")
+      continue()
+    elseif(target STREQUAL muster_core)
+      target_precompile_headers(${target} PRIVATE ${precompiled_headers})
+    elseif(libraries MATCHES "OpenMP")
+      continue()
+    elseif(libraries MATCHES "muster_test_options")
+      target_precompile_headers(${target} REUSE_FROM muster_precompiled_test)
+    elseif(type STREQUAL "EXECUTABLE")
+      target_precompile_headers(${target} REUSE_FROM muster_precompiled_program)
+    elseif(NOT type STREQUAL "INTERFACE_LIBRARY")
+      target_precompile_headers(${target} REUSE_FROM muster_precompiled_library)
+    endif()
+    # GCC 12 warns falsely of the code of std::string if that is precompiled.
+    target_compile_options(${target} PRIVATE 
+      $<$<COMPILE_LANGUAGE:CXX>:-Wno-array-bounds -Wno-stringop-overread>)
+  endforeach()
+  get_directory_property(folders DIRECTORY "${folder}" SUBDIRECTORIES)
+  foreach(subfolder IN LISTS folders)
+    muster_use_precompiled("${subfolder}")
+  endforeach()
+endfunction()
+muster_use_precompiled("${PROJECT_SOURCE_DIR}")
