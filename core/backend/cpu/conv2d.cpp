@@ -38,11 +38,15 @@ double waste(std::int64_t count) {
   return static_cast<double>(lanes) / static_cast<double>(count);
 }
 
+/// AMX computes sixteen times as many products per instruction, but only over channels.
+bool usesAmx(const Context& context) {
+  return context.mathMode() == MathMode::BFloat16 && hasAmx();
+}
+
 /// oneDNN's vectors hold channels, ours samples, so ours are faster for channel counts that waste lanes. The
 /// README has the measurements for the bounds.
 bool directIsFaster(const Conv2dShape& shape, const Context& context) {
-  // AMX computes sixteen times as many products per instruction, but only over channels.
-  if (context.mathMode() == MathMode::BFloat16 && hasAmx() && !isFirstLayer(shape)) return false;
+  if (usesAmx(context) && !isFirstLayer(shape)) return false;
   const double forward = waste(shape.outChannels), inputGradient = waste(shape.inChannels);
   const double theirs = isFirstLayer(shape) ? forward : (2 * forward + inputGradient) / 3;
   const double bound = isFirstLayer(shape) || shape.kernel[1] >= 5 ? 1.2 : 1.8;
@@ -60,9 +64,10 @@ bool inWholeBlocks(const Conv2dShape& shape) {
 }
 
 /// Whether to prefer oneDNN's kernels for blocks of channels to those for channels-last, which are a little
-/// faster, but less than a reorder costs.
-bool prefersBlocks(const Conv2dShape& shape, Layout offered) {
+/// faster, but less than a reorder costs. oneDNN uses AMX only for channels-last.
+bool prefersBlocks(const Conv2dShape& shape, const Context& context, Layout offered) {
   if (isFirstLayer(shape) || isDepthwise(shape)) return true;
+  if (usesAmx(context)) return false;
   return inWholeBlocks(shape) && (offered == Layout::ChannelBlocks || shape.groups > 1);
 }
 
@@ -89,7 +94,7 @@ std::unique_ptr<Conv2dPlan> planAuto(const Conv2dShape& shape, Context& context,
     if (const auto passes = winogradIsFaster(shape); passes != WinogradPasses{false, false, false})
       return planWinogradConv2d(shape, context, passes);
   const bool first = isFirstLayer(shape);
-  const bool blocks = prefersBlocks(shape, offered);
+  const bool blocks = prefersBlocks(shape, context, offered);
   for (auto choice : {blocks ? Conv2dChoice::ChannelBlocks : Conv2dChoice::ChannelsLast,
                       blocks ? Conv2dChoice::ChannelsLast : Conv2dChoice::ChannelBlocks}) {
     auto planner = plannerFor(shape, context, choice);
