@@ -134,7 +134,8 @@ const char* python() {
 }
 
 std::vector<Case> runScript(std::string_view script, const std::string& options) {
-  const std::string command = fmt::format("'{}' -B '{}/{}.py' {}", python(), MUSTER_RULE_SCRIPTS, script, options);
+  const std::string command =
+      fmt::format("'{}' -B '{}/{}.py' {}", python(), MUSTER_RULE_SCRIPTS, script, options);
   FILE* pipe = popen(command.c_str(), "r");
   REQUIRE(pipe != nullptr);
   std::string text;
