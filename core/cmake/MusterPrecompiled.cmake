@@ -1,8 +1,8 @@
-# Precompiles the headers of the standard library, fmt and doctest that most files include; reading them takes more than
-# a third of a build's time otherwise. Our own headers are not among them, so a change of one compiles what it did
-# before. It is for builds of muster itself by GCC. Builds in which a warning is an error are without it: they check that
-# each file includes what it uses. CMAKE_DISABLE_PRECOMPILE_HEADERS=ON, of CMake, does without it as well; ccache wants
-# that, or CCACHE_SLOPPINESS=pch_defines,time_macros.
+# Precompiles the headers of the standard library, fmt and doctest that most files include; otherwise reading them takes
+# more than a third of a build's time. Our own headers are not precompiled, so that a change of one compiles only the
+# files that include it. This is for builds of muster itself by GCC. Builds in which a warning is an error precompile
+# nothing, and so check that each file includes what it uses. CMAKE_DISABLE_PRECOMPILE_HEADERS=ON, of CMake, also turns
+# it off; with ccache set that, or CCACHE_SLOPPINESS=pch_defines,time_macros.
 if(NOT PROJECT_IS_TOP_LEVEL OR MUSTER_WERROR OR NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   return()
 endif()
@@ -12,7 +12,8 @@ set(precompiled_headers
   <filesystem> <functional> <limits> <map> <memory> <mutex> <optional> <set> <span> <string> <string_view>
   <system_error> <thread> <utility> <variant> <vector> <fmt/format.h> <fmt/ranges.h>)
 
-# What is precompiled holds for one set of compiler options: those of libraries, of programs and of tests.
+# Precompiled headers can be read only with the compiler options that they were made with: libraries, programs and tests
+# have their own.
 file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/precompiled.cpp" CONTENT "")
 foreach(kind library program test)
   if(kind STREQUAL test AND NOT MUSTER_BUILD_TESTS)
@@ -33,7 +34,8 @@ foreach(kind library program test)
   endif()
 endforeach()
 
-# Sources with compiler options of their own do without: GCC 12 even crashes if the level of optimisation differs.
+# Sources with compiler options of their own read the headers themselves: GCC 12 even crashes if the level of
+# optimisation differs.
 function(muster_skip_precompiled target)
   get_target_property(sources ${target} SOURCES)
   foreach(source IN LISTS sources)
@@ -50,23 +52,25 @@ function(muster_use_precompiled folder)
   foreach(target IN LISTS targets)
     get_target_property(type ${target} TYPE)
     get_target_property(libraries ${target} LINK_LIBRARIES)
+    get_target_property(test ${target} MUSTER_TEST)
     # libtorch's definitions and OpenMP change what headers contain.
-    if(target MATCHES "^muster_precompiled_" OR NOT libraries MATCHES "muster_warnings" OR libraries MATCHES "torch")
+    if(target MATCHES "^muster_precompiled_" OR type STREQUAL "INTERFACE_LIBRARY" OR
+        NOT libraries MATCHES "muster_warnings" OR libraries MATCHES "torch")
       continue()
     elseif(target STREQUAL muster_core)
       target_precompile_headers(${target} PRIVATE ${precompiled_headers})
       muster_skip_precompiled(${target})
     elseif(libraries MATCHES "OpenMP")
       continue()
-    elseif(libraries MATCHES "muster_test_options")
+    elseif(test)
       target_precompile_headers(${target} REUSE_FROM muster_precompiled_test)
     elseif(type STREQUAL "EXECUTABLE")
       target_precompile_headers(${target} REUSE_FROM muster_precompiled_program)
-    elseif(NOT type STREQUAL "INTERFACE_LIBRARY")
+    else()
       target_precompile_headers(${target} REUSE_FROM muster_precompiled_library)
     endif()
     # GCC 12 warns falsely of the code of std::string if that is precompiled.
-    target_compile_options(${target} PRIVATE 
+    target_compile_options(${target} PRIVATE
       $<$<COMPILE_LANGUAGE:CXX>:-Wno-array-bounds -Wno-stringop-overread>)
   endforeach()
   get_directory_property(folders DIRECTORY "${folder}" SUBDIRECTORIES)

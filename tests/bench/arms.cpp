@@ -53,6 +53,13 @@ std::string rateText(const json::object& result) {
   return json::serialize(result);
 }
 
+/// The median of sorted values: of an even number the mean of the middle two.
+std::optional<double> medianOf(const std::vector<double>& sorted) {
+  if (sorted.empty()) return {};
+  const std::size_t half = sorted.size() / 2;
+  return sorted.size() % 2 != 0 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
+}
+
 }  // namespace
 
 std::vector<double> Arm::sorted(const char* field) const {
@@ -64,9 +71,7 @@ std::vector<double> Arm::sorted(const char* field) const {
 }
 
 std::optional<double> Arm::median(const char* field) const {
-  const auto values = sorted(field);
-  if (values.empty()) return {};
-  return values[values.size() / 2];
+  return medianOf(sorted(field));
 }
 
 void measureInTurns(std::vector<Arm>& arms, int rounds, const std::function<void()>& measured,
@@ -100,9 +105,7 @@ std::vector<double> ratios(const Arm& arm, const char* field, const Arm& other, 
 }
 
 std::optional<double> ratio(const Arm& arm, const Arm& baseline) {
-  const auto values = ratios(arm, "samplesPerSecond", baseline, "samplesPerSecond");
-  if (values.empty()) return {};
-  return values[values.size() / 2];
+  return medianOf(ratios(arm, "samplesPerSecond", baseline, "samplesPerSecond"));
 }
 
 const Arm& find(const std::vector<Arm>& arms, std::string_view name) {

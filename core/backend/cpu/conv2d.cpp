@@ -67,7 +67,7 @@ bool inWholeBlocks(const Conv2dShape& shape) {
 /// faster, but less than a reorder costs. oneDNN uses AMX only for channels-last.
 bool prefersBlocks(const Conv2dShape& shape, const Context& context, Layout offered) {
   if (isFirstLayer(shape) || isDepthwise(shape)) return true;
-  if (usesAmx(context)) return false;
+  if (usesAmx(context) && shape.groups == 1) return false;
   return inWholeBlocks(shape) && (offered == Layout::ChannelBlocks || shape.groups > 1);
 }
 

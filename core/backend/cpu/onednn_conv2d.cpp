@@ -98,9 +98,9 @@ struct PrimitiveDescs {
   /// oneDNN 2.6 computes a wrong gradient of the input of a convolution 1x1 in bf16, channels-last, with an
   /// odd number of output channels.
   bool wrongData_ = false;
-  /// oneDNN 2.6 reads memory that it has not written for the weight gradient of a strided convolution 1x1,
+  /// oneDNN 2.6 reads, and may write, memory of others for the weight gradient of a strided convolution 1x1,
   /// channels-last, with fewer input channels than a vector has elements: with AVX2 always, with AVX-512 if
-  /// several threads share some shapes.
+  /// several threads compute certain shapes. In bf16 this was not seen, but the kernel is related.
   bool wrongWeights_ = false;
 };
 

@@ -164,7 +164,7 @@ const bool kRegistered = [] {
       {"channel-blocks", Conv2dChoice::ChannelBlocks, MathMode::Float32},
       {"auto", Conv2dChoice::Auto, MathMode::Float32},
       {"bf16, auto", Conv2dChoice::Auto, MathMode::BFloat16},
-      {"bf16, channels-last", Conv2dChoice::ChannelsLast, MathMode::BFloat16}};
+      {"bf16, channel-blocks", Conv2dChoice::ChannelBlocks, MathMode::BFloat16}};
   for (const auto& [name, choice, mathMode] : arms) {
     benchmark::RegisterBenchmark((std::string("conv2d 1x28x28 to 20, 5x5/") + name).c_str(), convolution,
                                  kFirst, choice, mathMode);

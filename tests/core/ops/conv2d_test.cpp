@@ -2,12 +2,15 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
+#include <random>
 #include <tuple>
 #include <vector>
 
 #include "muster/built.h"
+#include "muster/core/backend/cpu/bfloat16.h"
 #include "muster/core/backend/cpu/direct_conv2d.h"
 #include "muster/core/backend/cpu/state.h"
 #include "muster/core/backend/cpu/winograd_conv2d.h"
@@ -279,7 +282,7 @@ TEST_CASE_TEMPLATE("convolutions agree with the reference over shapes, choices a
 TEST_CASE("strided convolutions 1x1 with few channels do not depend on neighbouring memory") {
   std::mt19937_64 random(test::freshSeed());
   for (const std::array<std::int64_t, 2> stride : {std::array<std::int64_t, 2>{2, 2}, {1, 3}, {2, 1}})
-    for (const std::int64_t channels : {1, 7, 8, 15}) {
+    for (const std::int64_t channels : {1, 3, 7, 8, 15}) {
       const Case c({.batch = 3,
                     .inChannels = channels,
                     .height = 12,
@@ -290,9 +293,7 @@ TEST_CASE("strided convolutions 1x1 with few channels do not depend on neighbour
       INFO(describe(c.shape));
       for (const int threads : {1, 2, 3, 4}) {
         CAPTURE(threads);
-        ContextOptions options;
-        options.threads = threads;
-        Context context(Device::cpu(), options);
+        Context context(Device::cpu(), {.threads = threads});
         ContextScope scope(context);
         for (const auto choice : choicesFor(c.shape, context))
           for (std::size_t trial = 0; trial < 3; ++trial) {
@@ -301,6 +302,22 @@ TEST_CASE("strided convolutions 1x1 with few channels do not depend on neighbour
           }
       }
     }
+}
+
+TEST_CASE("bf16 convolutions use AMX where it is") {
+  MUSTER_NEEDS_DEVICE(test::OnCpuInBFloat16);
+  if (!cpu::hasAmx()) return test::skip("this CPU has no AMX, or the system does not permit its use");
+  Context context(Device::cpu(), test::OnCpuInBFloat16::options());
+  for (const std::int64_t size : {1, 3}) {
+    const Conv2dShape shape{.batch = 4,
+                            .inChannels = 64,
+                            .height = 14,
+                            .width = 14,
+                            .outChannels = 64,
+                            .kernel = {size, size},
+                            .padding = {size / 2, size / 2}};
+    CHECK(planConv2d(shape, context, Conv2dChoice::Auto)->implementation().find("amx") != std::string::npos);
+  }
 }
 
 /// A GPU splits these sums by shape: several parts of many pixels, few pixels and one, the last part shorter;
