@@ -28,6 +28,8 @@ ARMS = {
     "averaging, 30": ["--averaging-frequency", "30"],
     "averaging, 100": ["--averaging-frequency", "100"],
     "overlapped, 30": ["--strategy", "overlapped", "--strategy-options", "every=30,delay=20,updaterState=keep"],
+    "overlapped, 30, 29 late, int8": ["--strategy", "overlapped", "--strategy-options",
+                                      "every=30,delay=29,updaterState=keep,codec=int8"],
     "streaming, 30": ["--strategy", "streaming",
                       "--strategy-options", "every=30,fragments=2,delay=10,updaterState=keep"],
     "streaming, 30, int8": ["--strategy", "streaming",
