@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "examples/muster/run_of.h"
 #include "examples/resnet18_fashion/options.h"
 #include "examples/support/check_saved.h"
 #include "examples/support/data_sets.h"
@@ -47,7 +48,7 @@ std::string curveTable(const std::vector<EpochResult>& epochs) {
 
 /// Writes the file of `--json`.
 void writeJson(const Options& options, const example::DataSets& data, const ParallelWrapper& wrapper,
-               const std::vector<EpochResult>& epochs, bool interrupted) {
+               const ComputationGraph& network, const std::vector<EpochResult>& epochs, bool interrupted) {
   const auto putOptions = [&](JsonWriter& json) {
     json.put("workers", std::int64_t{options.workers});
     json.put("batch", options.batch);
@@ -55,6 +56,14 @@ void writeJson(const Options& options, const example::DataSets& data, const Para
     json.put("seed", options.seed);
     json.put("width", options.width);
     json.put("augment", options.augment);
+    if (options.augment || !options.load.empty()) return;  // run files have neither
+    auto run = program::runOf(options, options.data, data, wrapper);
+    run.data.batch = options.batch;
+    run.data.seed = options.seed;
+    run.network = network.configuration().toJson();
+    run.training.epochs = options.epochs;
+    if (!options.save.empty()) run.training.model = options.save.string();
+    json.group("configuration", [&](JsonWriter& inside) { run.write(inside); });
   };
   const auto plan = wrapper.plan();
   example::TrainingJson{.data = data.title,
@@ -81,7 +90,7 @@ void checkBeforehand(const Options& options) {
 }
 
 /// Loads a network with its state and sets the training options.
-std::unique_ptr<Network> loadNetwork(const Options& options, const Shape& image) {
+std::unique_ptr<ComputationGraph> loadNetwork(const Options& options, const Shape& image) {
   const auto saved = ComputationGraph::load(options.load);
   auto configuration = saved->configuration();
   if (configuration.inputs.size() != 1)
@@ -98,7 +107,7 @@ std::unique_ptr<Network> loadNetwork(const Options& options, const Shape& image)
   return network;
 }
 
-std::unique_ptr<Network> makeNetwork(const Options& options, const example::DataSets& data) {
+std::unique_ptr<ComputationGraph> makeNetwork(const Options& options, const example::DataSets& data) {
   const Shape& image = data.train->set()->imageShape();
   if (!options.load.empty()) return loadNetwork(options, image);
   auto configuration =
@@ -224,7 +233,7 @@ int run(const Options& options) {
                                                     data, remark, watching));
   }
   if (!options.json.empty()) {
-    writeJson(options, data, wrapper, epochs, interrupt.requested());
+    writeJson(options, data, wrapper, *network, epochs, interrupt.requested());
     fmt::print("json: {}\n", options.json.string());
   }
   return interrupt.requested() ? kInterruptedExit : 0;

@@ -112,7 +112,7 @@ struct MergeEvent {
   /// average over the contributing workers; 0 with one worker.
   std::int64_t bytes = 0;
   /// Distance of the replicas from their mean before the merge: sqrt(sum_w p_w |x_w - m|^2) / |m| over the
-  /// parameters, p_w each worker's share; 0 unless `measureDivergence(true)`. With shared gradients, at a
+  /// parameters, p_w each worker's share; 0 if it was not measured (`measureDivergence`, `readsDivergence`). With shared gradients, at a
   /// resynchronisation: the withheld updates relative to the parameters.
   double divergence = 0;
   /// Further numbers that the strategy reports; its documentation names them. Valid during the call.
@@ -134,6 +134,9 @@ class Listener {
  public:
   virtual ~Listener() = default;
   virtual ListenerScope scope() const { return ListenerScope::Merged; }
+  /// Whether `onMerge` reads `MergeEvent::divergence`. If so, averaging on the CPU measures it at most four
+  /// times a second, also without `measureDivergence(true)`.
+  virtual bool readsDivergence() const { return false; }
   virtual void onFitStart(const FitEvent&) {}
   virtual void onEpochStart(const EpochEvent&) {}
   virtual void onIteration(const IterationEvent&) {}

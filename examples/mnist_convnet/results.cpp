@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "examples/muster/run_file.h"
+#include "examples/muster/run_of.h"
 #include "muster/core/io/atomic_file.h"
 #include "muster/core/io/json_fields.h"
 #include "muster/parallel/exchange/node_link.h"
@@ -21,68 +21,25 @@ std::int64_t peakMemoryBytes() {
   return std::int64_t{usage.ru_maxrss} * 1024;
 }
 
-/// Sets the strategy by name and its options in the form of `--strategy-options`.
-void setStrategy(const Options& options, program::RunTraining& training) {
-  training.strategyOptions = options.strategyOptions;
-  training.strategy = options.strategy.empty() ? std::string(nameOf(options.mode)) : options.strategy;
-  if (!options.strategy.empty()) return;
-  if (options.mode == TrainingMode::Averaging)
-    training.strategyOptions = fmt::format("every={}", options.averagingFrequency);
-  if (!options.averageUpdaters)
-    training.strategyOptions += training.strategyOptions.empty() ? "updaterState=keep" : ",updaterState=keep";
-}
-
-void setListeners(const Options& options, program::RunListeners& listeners) {
-  listeners.progress = !options.quiet;
-  listeners.testEvery = options.testEvery;
-  listeners.tensorBoard = options.watch.tensorBoard.string();
-  listeners.page = options.watch.page;
-  listeners.pagePort = options.watch.pagePort;
-  listeners.curves = options.watch.curves.string();
-  listeners.group = options.watch.group;
-  if (options.checkpointDirectory.empty()) return;
-  listeners.checkpoints = program::RunCheckpoints{.directory = options.checkpointDirectory.string(),
-                                                  .everyEpochs = options.checkpointEvery,
-                                                  .everyIterations = options.checkpointIterations,
-                                                  .everyMinutes = options.checkpointMinutes,
-                                                  .keepLast = options.keep};
-}
-
-/// The name of the connection in run files.
-std::string_view connection(const Options& options) {
-  if (options.nodes.elastic()) return "elastic";
-  if (options.nodes.nodes() == 1) return "none";
-  return options.nodeOptions.store.empty() ? "mpi" : "gloo";
-}
-
 /// The same training as a run file; for a resumed training, the whole of it.
 program::RunFile runOf(const Options& options, const DataSets& data, const ParallelWrapper& wrapper,
                        const MultiLayerConfiguration& network) {
-  std::string devices;
-  for (const auto& device : wrapper.options().devices)
-    devices.append(devices.empty() ? "" : ",").append(device.toString());
-  program::RunFile run{
-      .data = {.type = data.name,
-               .directory = options.data.directory.string(),
-               .trainExamples = options.data.trainLimit().value_or(0),
-               .testExamples = options.data.testLimit().value_or(0),
-               .batch = options.batch,
-               .seed = options.seed},
-      .network = network.toJson(),
-      .training = {.workers = options.workers,
-                   .epochs = options.epochs,
-                   .prefetch = options.prefetch,
-                   .threadsPerWorker = options.threadsPerWorker,
-                   .pinThreads = options.pinThreads,
-                   .devices = devices,
-                   .placement = data.placement == MemoryPlacement::Device ? PlacementWish::Device
-                                                                          : PlacementWish::Host,
-                   .nodes = std::string(connection(options)),
-                   .model = options.model.string()},
-      .listeners = {}};
-  if (options.mathMode) run.training.mathMode = nameOf(*options.mathMode);
-  setStrategy(options, run.training);
-  setListeners(options, run.listeners);
+  auto run = program::runOf(options, options.data, data, wrapper);
+  run.data.batch = options.batch;
+  run.data.seed = options.seed;
+  run.network = network.toJson();
+  run.training.epochs = options.epochs;
+  run.training.model = options.model.string();
+  auto& rule = run.training.strategyOptions;
+  if (!options.averageUpdaters) rule += rule.empty() ? "updaterState=keep" : ",updaterState=keep";
+  run.listeners.progress = !options.quiet;
+  run.listeners.testEvery = options.testEvery;
+  if (!options.checkpointDirectory.empty())
+    run.listeners.checkpoints = program::RunCheckpoints{.directory = options.checkpointDirectory.string(),
+                                                        .everyEpochs = options.checkpointEvery,
+                                                        .everyIterations = options.checkpointIterations,
+                                                        .everyMinutes = options.checkpointMinutes,
+                                                        .keepLast = options.keep};
   return run;
 }
 

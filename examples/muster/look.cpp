@@ -13,6 +13,7 @@
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/io/atomic_file.h"
 #include "muster/core/io/detail/network_json.h"
+#include "muster/core/nn/step_memory.h"
 #include "muster/parallel/strategies/named_strategy.h"
 
 namespace program {
@@ -213,15 +214,21 @@ int plan(const Call& call) {
   if (!resumed.empty()) fmt::print("resumes: {}\n", resumed.string());
   std::int64_t state = 0;
   for (const auto* block : network->state()) state += static_cast<std::int64_t>(block->values.bytes());
+  const auto step = stepBytes(
+      *network, run.data.batch, true,
+      {.threads = static_cast<int>(run.training.threadsPerWorker), .mathMode = mathModeOf(run.training)});
   for (std::size_t d = 0; d < devices.devices.size(); ++d) {
     const auto all = static_cast<std::int64_t>(devices.devices.size());
     const std::int64_t workers =
         run.training.workers / all + (static_cast<std::int64_t>(d) < run.training.workers % all);
     fmt::print(
-        "memory: {}: {} replica{} of {}, which hold parameters, gradients, statistics and the updater's "
-        "state; activations come on top\n",
-        devices.devices[d].toString(), workers, workers == 1 ? "" : "s",
-        byteText(static_cast<double>(state)));
+        "memory: {}: {} replica{} of {} each (parameters, gradients, statistics and the updater's state), "
+        "{}\n",
+        devices.devices[d].toString(), workers, workers == 1 ? "" : "s", byteText(static_cast<double>(state)),
+        step && devices.devices[d].isCpu()
+            ? fmt::format("and {} for a step of {} examples (activations, their gradients, packed weights)",
+                          byteText(static_cast<double>(*step)), run.data.batch)
+            : std::string("and activations, which are not known beforehand"));
   }
   return 0;
 }

@@ -38,13 +38,35 @@ json::object SchemaWriter::schema(bool closed) const {
   return {{"type", "object"}, {"properties", properties_}, {"additionalProperties", !closed}};
 }
 
-void visitStrategy(SchemaWriter& writer, RunTraining&) {
-  json::array names;
-  for (const auto& strategy : muster::namedStrategies(2)) names.emplace_back(strategy.name);
-  json::object name{{"enum", names}};
+namespace {
+
+json::object schemaOf(const muster::StrategyOption& option) {
+  json::object schema{{"description", "default: " + option.preset}};
+  if (option.kind == "number") schema["type"] = "number";
+  if (option.kind == "whole number") schema["type"] = "integer";
+  if (option.kind == "true or false") schema["type"] = "boolean";
+  return schema;
+}
+
+}  // namespace
+
+/// The options of each strategy are properties where its name is given. Others are allowed, because some
+/// options, such as a codec, have options of their own.
+void visitStrategy(SchemaWriter& writer, RunTraining& training) {
+  json::array names, rules;
+  for (const auto& strategy : muster::namedStrategies(static_cast<int>(training.workers))) {
+    names.emplace_back(strategy.name);
+    json::object options;
+    for (const auto& option : muster::optionsOf(strategy.options)) options[option.name] = schemaOf(option);
+    json::object named{{"name", json::object{{"const", strategy.name}}}};
+    rules.push_back(
+        json::object{{"if", json::object{{"properties", named}, {"required", json::array{"name"}}}},
+                     {"then", json::object{{"description", strategy.description}, {"properties", options}}}});
+  }
   writer.put("strategy", {{"type", "object"},
                           {"description", "a name, and options: muster strategies lists them"},
-                          {"properties", json::object{{"name", name}}}});
+                          {"properties", json::object{{"name", json::object{{"enum", names}}}}},
+                          {"allOf", rules}});
 }
 
 std::string runFileSchema() {

@@ -28,6 +28,7 @@ class AveragingStrategy final : public Strategy {
   void begin(const Exchange& exchange) override {
     period_.begin(exchange);
     if (options_.measureDivergence) exchange.block(BlockKind::Parameters);  // throws if there is none
+    measuresIfRead_ = exchange.nodes() == 1 && !exchange.guardsMerges();
     spreads_.resize(static_cast<std::size_t>(exchange.participants()));
   }
   RoundPlan plan(const TrainingProgress& progress) override {
@@ -41,7 +42,9 @@ class AveragingStrategy final : public Strategy {
   bool mergesBeforeScores() const override { return !options_.measureDivergence; }
   void land(int, const Round& round, Verbs& verbs) override {
     auto& spread = spreads_[static_cast<std::size_t>(verbs.participant())];
-    verbs.mergeState(round.weights, options_.measureDivergence ? &spread : nullptr);
+    spread = {};
+    const bool measure = options_.measureDivergence || (measuresIfRead_ && round.measured);
+    verbs.mergeState(round.weights, measure ? &spread : nullptr);
   }
   double divergence() const override { return relativeDistance(spreads_); }
   std::span<const MergeValue> values() const override { return period_.values(); }
@@ -50,6 +53,7 @@ class AveragingStrategy final : public Strategy {
   const Averaging options_;
   PeriodState period_;
   std::vector<Spread> spreads_;  // [worker] for its slice of the parameters
+  bool measuresIfRead_ = false;
 };
 
 }  // namespace

@@ -34,7 +34,9 @@ Rounds::Options roundsOf(const FitSetting& setting, std::function<void()> fillMo
           .resumed = setting.resumed,
           .patience = setting.patience,
           .keepLastMerge = onePlace ? std::move(fillModel) : nullptr,
-          .regroup = setting.parts ? &setting.parts->regroup : nullptr};
+          .regroup = setting.parts ? &setting.parts->regroup : nullptr,
+          .divergenceRead = std::ranges::any_of(
+              setting.listeners, [](const auto& listener) { return listener->readsDivergence(); })};
 }
 
 }  // namespace

@@ -114,6 +114,7 @@ void Rounds::plan(bool met) {
     std::ranges::fill(counts_, 0);
     peers_.beginAll();  // all workers are at the barrier, none inside a step
   }
+  measured_ = measuresNow();
   penaltyAdded_ = landingDue_ = false;
   std::ranges::fill(updated_, 0);
   flights_.endRound(plan_, round(), strategy_.pending());
@@ -203,6 +204,7 @@ Round Rounds::round() const {
           .iteration = result_.iteration,
           .planned = plan_.iterations,
           .last = result_.verdict != Verdict::Continue,
+          .measured = measured_,
           .arrivals = arrivals_ ? arrivals_->landing() : std::span<const Arrival>()};
 }
 

@@ -57,6 +57,7 @@ class Rounds {
     std::function<void()> keepLastMerge = {};
     /// If true, the run pauses at the end of the round on all nodes, to regroup; null: never.
     const std::atomic<bool>* regroup = nullptr;
+    bool divergenceRead = false;  ///< by a listener
   };
   /// @param place  this node's workers, which wait for each other at barriers and for other nodes over the
   ///               network.
@@ -207,6 +208,15 @@ class Rounds {
   Verdict arrive(const Participant& who, const Contribution& contribution);
   std::span<const Arrival> land(const Participant& who);
 
+  /// Whether the distance of the replicas is measured for listeners, now and then: it takes one more pass
+  /// over the parameters.
+  bool measuresNow() {
+    constexpr std::chrono::milliseconds kEvery{250};
+    const auto now = std::chrono::steady_clock::now();
+    if (!options_.divergenceRead || !result_.merging || now - measuredAt_ < kEvery) return false;
+    measuredAt_ = now;
+    return true;
+  }
   Round round() const;
   bool isCommitted() const { return committed_ && !refused_ && !mergeFailed_; }
 
@@ -245,6 +255,8 @@ class Rounds {
   std::vector<MergeValue> values_;  // of the round that has ended
   bool committed_ = true;           // also in reduced_
   bool late_ = false;               // written in gathered_: some worker's last score is read after the merge
+  bool measured_ = false;           // likewise: Round::measured
+  std::chrono::steady_clock::time_point measuredAt_;
   std::int64_t rounds_ = 0;
   std::int64_t epoch_;
   std::int64_t epochIteration_;  // iterations finished when the epoch began

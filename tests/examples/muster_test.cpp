@@ -130,6 +130,24 @@ TEST_CASE("the configuration that mnist_convnet --json writes is a run file, wit
   }
 }
 
+TEST_CASE("the configuration that resnet18_fashion --json writes is a run file, with the same bits") {
+  const Muster muster;
+  const auto resnet = test::runProgram(
+      MUSTER_RESNET18_FASHION,
+      muster.launch({"--data",          "generated",   "--train-examples", "48",
+                     "--test-examples", "10",          "--batch",          "8",
+                     "--width",         "4",           "--epochs",         "2",
+                     "--workers",       "2",           "--init",           "he",
+                     "--pin-threads",   "false",       "--device",         "cpu",
+                     "--json",          "result.json", "--save",           "net.safetensors"}));
+  CAPTURE(resnet.err);
+  REQUIRE(resnet.exit == 0);
+  const auto again = muster.run({"train", "result.json", "--set", "training.model=again.safetensors"});
+  CAPTURE(again.err);
+  REQUIRE(again.exit == 0);
+  CHECK(muster.bitsOf("again.safetensors") == muster.bitsOf("net.safetensors"));
+}
+
 TEST_CASE("a run is resumed to the same bits, and by no other run") {
   const Muster muster;
   const std::vector<std::string> to2{"--set", "training.epochs=2"};
@@ -216,6 +234,7 @@ TEST_CASE("plan says what would run, and writes nothing") {
   CHECK(contains(run.out, "plan: 3 workers on cpu"));
   CHECK(contains(run.out, "averaging every 3 iterations"));
   CHECK(contains(run.out, "memory: cpu: 3 replicas of 5."));
+  CHECK(contains(run.out, " for a step of 128 examples"));
   CHECK(muster.directory.names() == std::set<std::string>{"run.json"});
 }
 

@@ -228,6 +228,34 @@ TEST_CASE("what is written is read again, and a result is read for its configura
   }
 }
 
+TEST_CASE("the schema has the options of each strategy, with the types that run files have") {
+  const auto schema = json::parse(runFileSchema());
+  const auto& strategy = schema.at("properties").at("training").at("properties").at("strategy");
+  const auto& rules = strategy.at("allOf").as_array();
+  REQUIRE(rules.size() == strategy.at("properties").at("name").at("enum").as_array().size());
+  for (const auto& rule : rules) {
+    const auto& name = rule.at("if").at("properties").at("name").at("const").as_string();
+    CAPTURE(std::string(name));
+    auto run = whole("mnist");
+    run.training.workers = 4;
+    run.training.strategy = name;
+    run.training.strategyOptions = "";
+    const auto written = asJson(run).at("training").at("strategy").as_object();
+    const auto& options = rule.at("then").at("properties").as_object();
+    CHECK(options.size() + 1 == written.size());
+    for (const auto& [option, value] : written) {
+      if (option == "name") continue;
+      CAPTURE(std::string(option));
+      REQUIRE(options.contains(option));
+      const auto* const type = options.at(option).as_object().if_contains("type");
+      if (!type) continue;
+      CHECK((*type == "boolean") == value.is_bool());
+      CHECK((*type == "integer") <= value.is_int64());
+      CHECK((*type == "number") <= value.is_number());
+    }
+  }
+}
+
 TEST_CASE("the schema has every field") {
   const auto schema = json::parse(runFileSchema());
   for (const auto type : kDataTypes) {

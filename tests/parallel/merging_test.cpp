@@ -216,17 +216,22 @@ TEST_CASE("synchronousUntil: merges every iteration up to it, then at the freque
 
 TEST_CASE("measureDivergence: how far the replicas were from their mean, worked out by hand") {
   struct Divergences final : Listener {
+    explicit Divergences(bool reads) : reads_(reads) {}
+    bool readsDivergence() const override { return reads_; }
     void onMerge(const MergeEvent& event) override { all.push_back(event.divergence); }
     std::vector<double> all;
+
+   private:
+    const bool reads_;
   };
   // From 0, worker 0 on {2}: 1, worker 1 on {6, 6, 6}: 3. Weights 1 and 3: mean 2.5; the distance is
   // sqrt((1 * 1.5^2 + 3 * 0.5^2) / 4) = sqrt(0.75).
-  for (const bool measure : {true, false}) {
+  for (const auto& [measure, reads] : {std::pair(true, false), {false, true}, {false, false}}) {
     ToyModel model;
     ToyIterator data({{{2}}, {{6, 6, 6}}});
-    auto divergences = std::make_shared<Divergences>();
+    auto divergences = std::make_shared<Divergences>(reads);
     toyWrapper(model, 2).measureDivergence(measure).listeners({divergences}).build().fit(data);
     REQUIRE(divergences->all.size() == 1);
-    CHECK(divergences->all[0] == doctest::Approx(measure ? std::sqrt(0.75) / 2.5 : 0));
+    CHECK(divergences->all[0] == doctest::Approx(measure || reads ? std::sqrt(0.75) / 2.5 : 0));
   }
 }

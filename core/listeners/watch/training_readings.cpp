@@ -86,13 +86,16 @@ void TrainingReadings::merge(const MergeEvent& event) {
   samples_ += event.examples;
   bytes_ += event.bytes;
   countTime();
+  if (event.divergence > 0 && (!divergenceAt_ || mark_ - *divergenceAt_ >= options_.scoresEvery)) {
+    sink_("merge/divergence", step, event.divergence);
+    divergenceAt_ = mark_;
+  }
   const bool scored = due(merged_, step, mark_);
   if (scored) sink_("score/merged", step, merged_.take(step, mark_));
   if (options_.places && event.kind == MergeKind::Resynchronisation) sink_("mark/resynchronisation", step, 1);
   if (scored || event.examples == 0) {
     sink_("merge/milliseconds", step, std::chrono::duration<double, std::milli>(event.mergeTime).count());
     if (event.bytes > 0) sink_("merge/bytes", step, static_cast<double>(event.bytes));
-    if (event.divergence > 0) sink_("merge/divergence", step, event.divergence);
     for (const auto& [name, value] : event.values) {
       auto known = valueNames_.find(name);
       if (known == valueNames_.end())

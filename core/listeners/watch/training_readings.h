@@ -90,6 +90,7 @@ class TrainingReadings {
   std::vector<std::string> workerNames_;                        // [worker] "score/worker 0"
   std::map<std::string, std::string, std::less<>> valueNames_;  // [name of a merge's value] "merge/name"
   Mean merged_;
+  std::optional<Clock::time_point> divergenceAt_;
   Clock::time_point mark_;                    // where the time that is not counted yet begins
   std::chrono::nanoseconds trained_{0};       // since times were read
   bool timesRead_ = false;                    // in this `fit()`

@@ -23,7 +23,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kMostWorkers = 16;
+constexpr int kMostWorkers = 64;
 constexpr auto kHistogramsEvery = std::chrono::seconds(1);
 constexpr std::int64_t kSmallModel = 4096;  // parameters; a small model gets histograms from round one
 constexpr int kHistogramsShare = 2000;      // histograms wait for this multiple of the time they take

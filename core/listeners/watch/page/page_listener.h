@@ -56,7 +56,7 @@ class PageListener final : public Listener {
   explicit PageListener(PageOptions options = {});
   ~PageListener() override;
 
-  /// A second listener for the list, for the scores of the first 16 workers. On a GPU each step then waits
+  /// A second listener for the list, for the scores of the first 64 workers. On a GPU each step then waits
   /// for the score of the last one.
   std::shared_ptr<Listener> workers();
 
@@ -78,6 +78,7 @@ class PageListener final : public Listener {
   std::string address() const;
   int port() const;
 
+  bool readsDivergence() const override { return true; }
   void onFitStart(const FitEvent& event) override;
   void onEpochStart(const EpochEvent& event) override;
   void onMerge(const MergeEvent& event) override;

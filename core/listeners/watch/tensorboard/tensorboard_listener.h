@@ -65,6 +65,7 @@ class TensorBoardListener final : public Listener {
 
   const std::filesystem::path& file() const;
 
+  bool readsDivergence() const override { return true; }
   void onFitStart(const FitEvent& event) override;
   void onEpochStart(const EpochEvent& event) override;
   void onMerge(const MergeEvent& event) override;

@@ -178,7 +178,6 @@ TEST_CASE("a training, as the page is told of it") {
   ToyModel model({.size = 5});
   ToyIterator data(randomBatches(3, 7, 4, 5, true), 5);
   auto wrapper = toyWrapper(model, 2, 2)
-                     .measureDivergence(true)
                      .listeners({page.listener, page.listener->workers()})
                      .build();
   wrapper.fit(data, 2);
