@@ -173,6 +173,7 @@ Builder& Builder::internals(const detail::Internals& internals) {
 }
 
 AnyStrategy Builder::averaging() const {
+  // Checked before `Averaging::validate`, so that messages name the options that the user has called.
   const auto until = synchronousUntil_.value_or(0);
   require(until >= 0, "synchronousUntil cannot be negative, got {}", until);
   detail::requireIterations("averagingFrequency", averagingFrequency_.value_or(1));
