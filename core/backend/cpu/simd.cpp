@@ -5,8 +5,23 @@
 #include <string_view>
 
 #include "muster/core/base/log.h"
+#include "muster/core/device/instructions.h"
 
-namespace muster::cpu {
+namespace muster {
+
+std::string_view vectorInstructions() {
+  switch (cpu::instructionSet()) {
+    case cpu::InstructionSet::Avx512:
+      return "AVX-512";
+    case cpu::InstructionSet::Avx2:
+      return "AVX2";
+    case cpu::InstructionSet::Baseline:
+      break;
+  }
+  return "";
+}
+
+namespace cpu {
 namespace {
 
 InstructionSet widest() {
@@ -38,4 +53,5 @@ InstructionSet instructionSet() {
   return chosen;
 }
 
-}  // namespace muster::cpu
+}  // namespace cpu
+}  // namespace muster

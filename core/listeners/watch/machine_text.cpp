@@ -6,24 +6,13 @@
 #include <algorithm>
 #include <fstream>
 
-#include "muster/core/backend/cpu/simd.h"
 #include "muster/core/base/byte_text.h"
 #include "muster/core/device/device.h"
+#include "muster/core/device/instructions.h"
 #include "muster/core/device/memory_room.h"
 
 namespace muster {
 namespace {
-
-const char* instructionsText() {
-  switch (cpu::instructionSet()) {
-    case cpu::InstructionSet::Avx512:
-      return ", AVX-512";
-    case cpu::InstructionSet::Avx2:
-      return ", AVX2";
-    default:
-      return "";
-  }
-}
 
 std::int64_t memoryBytes() {
   const auto all = static_cast<std::int64_t>(::sysconf(_SC_PHYS_PAGES)) * ::sysconf(_SC_PAGESIZE);
@@ -44,8 +33,10 @@ std::string processorName() {
 
 std::string machineText() {
   const int cores = availableParallelism();
-  auto text = fmt::format("{}, {} core{}{}\n{} of memory\n", processorName(), cores, cores == 1 ? "" : "s",
-                          instructionsText(), byteText(static_cast<double>(memoryBytes())));
+  const auto instructions = vectorInstructions();
+  auto text = fmt::format("{}, {} core{}{}{}\n{} of memory\n", processorName(), cores, cores == 1 ? "" : "s",
+                          instructions.empty() ? "" : ", ", instructions,
+                          byteText(static_cast<double>(memoryBytes())));
   for (const auto device : availableDevices())
     if (!device.isCpu()) {
       const auto gpu = propertiesOf(device);
