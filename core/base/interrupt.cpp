@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <string>
 #include <system_error>
 
 #include "muster/core/base/log.h"
@@ -48,7 +49,7 @@ void exitOnInterrupt() {
 Interrupt::Interrupt(std::string_view notice) {
   if (::pipe(pipe_.data()) != 0)
     throw std::system_error(errno, std::generic_category(), "interrupt: no pipe");
-  const auto await = [this, notice] {
+  const auto await = [this, notice = std::string(notice)] {
     char byte = kEnd;
     while (::read(pipe_[0], &byte, 1) < 0 && errno == EINTR) continue;
     if (byte != kSignal) return;
