@@ -3,6 +3,7 @@
 #include "muster/built.h"
 #include "muster/core/base/error.h"
 #include "muster/core/ops/delta_coding_rules.h"
+#include "muster/core/ops/detail/expect.h"
 
 namespace muster {
 namespace {
@@ -27,10 +28,7 @@ void checkCoding(const DeltaCoding& coding, const Tensor& values, std::int64_t b
           "codeDelta: of {} elements {} cannot be the largest", end - begin, coding.largest);
 }
 
-void checkPacked(const DeltaCoding& coding, const Tensor& values, std::int64_t elements, std::size_t packed,
-                 const Context& context) {
-  if (!context.device().isCpu())
-    throw DeviceUnavailable("packDelta: bytes to send can be written on the CPU only");
+void checkPacked(const DeltaCoding& coding, const Tensor& values, std::int64_t elements, std::size_t packed) {
   require(elements <= std::int64_t{1} << 32,
           "packDelta: {} elements are more than positions of 32 bits reach", elements);
   require(packed == static_cast<std::size_t>(codedBytes(coding, elements, values.dtype())),
@@ -51,17 +49,19 @@ void codeDelta(const DeltaCoding& coding, const Tensor& values, const Tensor& se
 
 void packDelta(const DeltaCoding& coding, const Tensor& values, const Tensor& sent, const Tensor& residual,
                std::int64_t begin, std::int64_t end, std::span<std::byte> packed, Context& context) {
+  for (const Tensor& tensor : {values, sent, residual}) detail::expectOnCpu("packDelta", tensor);
   for (const Tensor& tensor : {values, sent, residual}) check(tensor, values, context);
   checkCoding(coding, values, begin, end);
-  checkPacked(coding, values, end - begin, packed.size(), context);
+  checkPacked(coding, values, end - begin, packed.size());
   if (begin < end) cpu::packDelta(coding, values, sent, residual, begin, end, packed, context);
 }
 
 void unpackDelta(const DeltaCoding& coding, std::span<const std::byte> packed, const Tensor& sent,
                  std::int64_t begin, std::int64_t end, Context& context) {
+  detail::expectOnCpu("unpackDelta", sent);
   check(sent, sent, context);
   checkCoding(coding, sent, begin, end);
-  checkPacked(coding, sent, end - begin, packed.size(), context);
+  checkPacked(coding, sent, end - begin, packed.size());
   if (begin < end) cpu::unpackDelta(coding, packed, sent, begin, end, context);
 }
 

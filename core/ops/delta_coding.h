@@ -43,10 +43,11 @@ void codeDelta(const DeltaCoding& coding, const Tensor& values, const Tensor& se
 std::int64_t codedBytes(const DeltaCoding& coding, std::int64_t elements, DType type = DType::Float32);
 
 /// As `codeDelta`, on the CPU, and writes what travels. @param packed  `codedBytes` bytes.
+/// @throws DeviceUnavailable on a GPU.
 void packDelta(const DeltaCoding& coding, const Tensor& values, const Tensor& sent, const Tensor& residual,
                std::int64_t begin, std::int64_t end, std::span<std::byte> packed, Context& context);
 /// Where they arrive: `sent`, which holds the base at first, gets the bits that `packDelta` gave it.
-/// @throws InvalidArgument for positions that cannot be.
+/// @throws InvalidArgument for positions that cannot be, DeviceUnavailable on a GPU.
 void unpackDelta(const DeltaCoding& coding, std::span<const std::byte> packed, const Tensor& sent,
                  std::int64_t begin, std::int64_t end, Context& context);
 

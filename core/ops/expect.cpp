@@ -19,4 +19,10 @@ void expectLike(std::string_view op, std::string_view name, const Tensor& tensor
   expectTensor(op, name, tensor, {other.shape(), other.layout(), DType::Float32, other.device()});
 }
 
+void expectOnCpu(std::string_view op, const Tensor& tensor) {
+  if (tensor.device().isCpu()) [[likely]]
+    return;
+  throw DeviceUnavailable(fmt::format("{}: runs on the CPU only, got {}", op, tensor.toString()));
+}
+
 }  // namespace muster::detail

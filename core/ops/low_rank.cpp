@@ -4,6 +4,7 @@
 
 #include "muster/built.h"
 #include "muster/core/base/error.h"
+#include "muster/core/ops/detail/expect.h"
 
 namespace muster {
 namespace {
@@ -52,8 +53,8 @@ void codeLowRank(const LowRankMatrix& matrix, double remember, const Tensor& val
 
 void decodeLowRank(const LowRankMatrix& matrix, const Tensor& sent, const Tensor& means,
                    const Tensor& factors, Context& context) {
+  for (const Tensor& tensor : {sent, means, factors}) detail::expectOnCpu("decodeLowRank", tensor);
   check(matrix, {sent, means, factors}, context);
-  if (!context.device().isCpu()) throw DeviceUnavailable("decodeLowRank: the factors must be on the CPU");
   cpu::decodeLowRank(matrix, sent, means, factors, context);
 }
 

@@ -36,6 +36,7 @@ void codeLowRank(const LowRankMatrix& matrix, double remember, const Tensor& val
 /// Where Q arrives, on the CPU: `sent`, which holds the base at first, gets the bits that `codeLowRank` gave
 /// it.
 /// @param factors  holds Q, and gets P with orthonormal columns.  @param means  holds P, as there.
+/// @throws DeviceUnavailable on a GPU.
 void decodeLowRank(const LowRankMatrix& matrix, const Tensor& sent, const Tensor& means,
                    const Tensor& factors, Context& context);
 

@@ -4,19 +4,21 @@
 #include <string_view>
 
 #include "muster/core/base/error.h"
+#include "muster/core/ops/detail/expect.h"
 
 namespace muster {
 namespace {
 
 void check(const Tensor& block, const Tensor& first, std::string_view name) {
+  detail::expectOnCpu("stepToMean", block);
   const bool real = block.dtype() == DType::Float32 || block.dtype() == DType::Float64;
   if (block.defined() && real && block.dtype() == first.dtype() && block.layout() == Layout::RowMajor &&
-      block.elements() == first.elements() && block.device().isCpu())
+      block.elements() == first.elements())
     return;
-  throw InvalidArgument(fmt::format(
-      "stepToMean: {} must be float32 or float64, row-major, on the CPU and of the first replica's "
-      "type and size ({}), got {}",
-      name, first.toString(), block.toString()));
+  throw InvalidArgument(
+      fmt::format("stepToMean: {} must be float32 or float64, row-major and of the first replica's "
+                  "type and size ({}), got {}",
+                  name, first.toString(), block.toString()));
 }
 
 }  // namespace

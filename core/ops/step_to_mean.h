@@ -25,7 +25,7 @@ struct StepToMean {
 /// @param replicas  float32 or float64, of one type and size, RowMajor, on the CPU.
 /// @param weights   one for each replica, >= 0, not all 0.
 /// @param mergedCopy  W, of the replicas' type and size.
-/// @throws InvalidArgument if types or sizes differ; NonFiniteResult.
+/// @throws InvalidArgument if types or sizes differ; DeviceUnavailable on a GPU; NonFiniteResult.
 /// Elements outside [begin, end) are not written, so several threads may each take a slice. Source: Chen and
 /// Huo 2016, "Scalable training of deep learning machines by incremental block training with intra-block
 /// parallel optimization and blockwise model-update filtering".

@@ -22,4 +22,7 @@ void expectTensor(std::string_view op, std::string_view name, const Tensor& tens
 /// Checks that `tensor` is float32 and equal to `other` in shape, layout and device.
 void expectLike(std::string_view op, std::string_view name, const Tensor& tensor, const Tensor& other);
 
+/// For an op without a GPU kernel. @throws DeviceUnavailable unless `tensor` is on the CPU.
+void expectOnCpu(std::string_view op, const Tensor& tensor);
+
 }  // namespace muster::detail

@@ -203,6 +203,12 @@ TEST_CASE("bytes, and what is refused") {
   CHECK(thrown<InvalidArgument>([&] {
           codeDelta({.codec = DeltaCodec::TopK, .largest = 5}, x, x, x, 0, 4, context);
         }) == "codeDelta: of 4 elements 5 cannot be the largest");
+  const Tensor onGpu = Tensor::view(x.raw(), {4}, DType::Float32, Device::cuda(0));
+  std::vector<std::byte> packed(8);
+  CHECK(thrown<DeviceUnavailable>([&] { packDelta({}, onGpu, x, x, 0, 4, packed, context); }) ==
+        "packDelta: runs on the CPU only, got " + onGpu.toString());
+  CHECK(thrown<DeviceUnavailable>([&] { unpackDelta({}, packed, onGpu, 0, 4, context); }) ==
+        "unpackDelta: runs on the CPU only, got " + onGpu.toString());
 }
 
 TEST_CASE("what is packed and unpacked has the bits of what is sent, and the size that is told") {

@@ -45,4 +45,8 @@ TEST_CASE("what does not fit is refused") {
   CHECK(thrown<InvalidArgument>([] {
           largestMagnitude(Tensor::zeros({3}, DType::Int64), 0, 3);
         }).starts_with("largestMagnitude: expected float32 or float64"));
+  float number = 0;
+  const Tensor onGpu = Tensor::view(&number, {1}, DType::Float32, Device::cuda(0));
+  CHECK(thrown<DeviceUnavailable>([&] { largestMagnitude(onGpu, 0, 1); }) ==
+        "largestMagnitude: runs on the CPU only, got " + onGpu.toString());
 }

@@ -134,4 +134,8 @@ TEST_CASE("what is refused") {
   CHECK(refusal({.rows = 10, .columns = 10, .rank = 6}, x) ==
         "low rank: [10, 10] at element 0 of 100 has no room for factors of rank 6");
   CHECK(refusal({.rows = 10, .columns = 10}, other).starts_with("low rank: expected float32 or float64"));
+  const Tensor onGpu = Tensor::view(x.raw(), {100}, DType::Float32, Device::cuda(0));
+  CHECK(thrown<DeviceUnavailable>([&] {
+          decodeLowRank({.rows = 10, .columns = 10}, onGpu, x, x, context);
+        }) == "decodeLowRank: runs on the CPU only, got " + onGpu.toString());
 }

@@ -137,4 +137,7 @@ TEST_CASE("what does not fit is refused") {
   CHECK(refusal(Tensor(), {}).starts_with("stepToMean: the merged copy must be float32"));
   CHECK(refusal(state.copy, {.moves = Tensor::zeros({7})})
             .starts_with("stepToMean: the moves must be float32"));
+  const Tensor onGpu = Tensor::view(state.copy.raw(), {8}, DType::Float32, Device::cuda(0));
+  CHECK(thrown<DeviceUnavailable>([&] { stepToMean(state.replicas, weights, onGpu, {}, 0, 8, context); }) ==
+        "stepToMean: runs on the CPU only, got " + onGpu.toString());
 }
