@@ -57,6 +57,9 @@ class Model {
   /// gradient was not finite, else 0. A merge may read it on the device before the host reads the score. The
   /// same memory every time. Default: undefined, steps are not enqueued.
   virtual Tensor stepRefused() { return {}; }
+  /// Whether its updates write finite numbers only, or are refused. If not, workers check parameters and
+  /// updater's state before each merge. Default: false.
+  virtual bool refusesNonFinite() const { return false; }
   /// The state of `update` between steps: blocks of kind UpdaterState, which are merged and copied like the
   /// others. Default: the optimizer's.
   virtual std::span<StateBlock> updaterState();

@@ -73,6 +73,7 @@ class Network : public Model {
   /// `settings()`.
   StepTicket step(const Batch& batch) override;
   Tensor stepRefused() override;
+  bool refusesNonFinite() const override { return true; }
   std::span<StateBlock> blocks() override;
   void prepare(const Batch& first) override;
   void output(const Batch& batch, Tensor& out) override;

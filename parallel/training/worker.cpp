@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "muster/core/base/error.h"
-#include "muster/core/nn/network.h"
 #include "muster/core/optim/finite_gradient.h"
 #include "muster/parallel/exchange/node_transport.h"
 
@@ -252,13 +251,13 @@ void Worker::finishBegun(FitRun& run, const Participant& me, WorkerListeners& li
 void Worker::lookAtReplica(const FitRun& run) {
   if (run.rounds.localWork() == LocalWork::Gradient) return;
   Model& replica = thread_.replica();
-  const bool updatesItself = dynamic_cast<const Network*>(&replica) == nullptr;
-  if (!updatesItself && !run.rounds.looksAtReplicas()) return;
+  const bool unchecked = !replica.refusesNonFinite();
+  if (!unchecked && !run.rounds.looksAtReplicas()) return;
   const auto begin = Clock::now();
   for (const auto& block : replica.blocks())
     if (block.kind == BlockKind::Parameters)
       contribution_.largest = requireFiniteBlock(block, "after its steps the parameters");
-  if (updatesItself)
+  if (unchecked)
     for (const auto& block : replica.updaterState())
       requireFiniteBlock(block, "after its steps the updater's numbers");
   times_.own.merging += Clock::now() - begin;
