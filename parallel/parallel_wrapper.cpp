@@ -84,7 +84,7 @@ void ParallelWrapper::Impl::beginSession() {
   strategy_ = options_.strategy.make();
   batchesInRound_ = iterationsInRound(options_) * options_.workers * nodes.nodes();
   replicas_.emplace(model_, placements_.workers, options_.threadsPerWorker, *strategy_,
-                    ReplicaSet::Company{.link = nodes.link(), .groups = options_.groups},
+                    ReplicaSet::NodeOptions{.link = nodes.link(), .groups = options_.groups},
                     internalsOf(options_));
   watch_.emplace(watchedThreads(), internalsOf(options_).stallPatience);
 }

@@ -15,8 +15,8 @@ struct Internals {
   /// If above 0, workers on the CPU are treated as if they were on this many devices (worker i on device i
   /// mod this), and are merged like workers on GPUs.
   int pretendedDevices = 0;
-  /// A route between devices that fails.
-  std::optional<Route> failingRoute = {};
+  /// A transport between devices that fails.
+  std::optional<TransportKind> failingTransport = {};
   /// The root under which memory limits are read.
   std::filesystem::path root = "/";
 };

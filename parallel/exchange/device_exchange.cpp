@@ -31,7 +31,8 @@ DeviceExchange::Group::Group(const DeviceGroup& where)
           Tensor::empty({static_cast<std::int64_t>(workers.size()) + 1}, DType::Float64, where.device)) {}
 
 DeviceExchange::DeviceExchange(const std::vector<std::vector<StateBlock*>>& states, UpdaterState updaterState,
-                               MergePlan plan, std::vector<Tensor> refused, std::optional<Route> failing)
+                               MergePlan plan, std::vector<Tensor> refused,
+                               std::optional<TransportKind> failing)
     : plan_(std::move(plan)),
       blocks_(sharedBlocks(states, updaterState, plan_.groupOf())),
       groups_(plan_.groups().begin(), plan_.groups().end()),
@@ -99,7 +100,7 @@ void DeviceExchange::end(int participant) {
   whole_ = true;
 }
 
-void DeviceExchange::follow(int participant, Context& context) {
+void DeviceExchange::enqueueAfter(int participant, Context& context) {
   groups_[at(plan_.groupOf()[at(participant)])].merged.waitOn(context);
 }
 

@@ -17,17 +17,17 @@ namespace muster {
 /// One kernel merges the replicas of a device; MergePlan says how devices are merged. The order of sums is
 /// fixed: the workers of a device in their order, in float64, then the devices, rounded once.
 ///
-/// On the CPU it does the same synchronously, so that tests cover every route except NCCL.
+/// On the CPU it does the same synchronously, so that tests cover every transport except NCCL.
 class DeviceExchange final : public Exchange {
  public:
   /// @param states  [worker] the blocks of each replica, on the device that the plan says.
   /// @param updaterState  what a merge does with the updater's blocks.
   /// @param refused  [worker] Model::stepRefused of each replica; if it is empty, one tensor is undefined or
   ///                 there are several devices, merges are not guarded.
-  /// @param failing  for tests: a route that fails.
+  /// @param failing  for tests: a transport that fails.
   /// @throws InvalidArgument as `sharedBlocks`; what Context and makeTransport throw.
   DeviceExchange(const std::vector<std::vector<StateBlock*>>& states, UpdaterState updaterState,
-                 MergePlan plan, std::vector<Tensor> refused = {}, std::optional<Route> failing = {});
+                 MergePlan plan, std::vector<Tensor> refused = {}, std::optional<TransportKind> failing = {});
 
   int participants() const override { return static_cast<int>(plan_.groupOf().size()); }
   std::span<const SharedBlock> blocks() const override { return blocks_; }
@@ -36,7 +36,7 @@ class DeviceExchange final : public Exchange {
   void arrive(int participant, Context& context) override;
   void begin(int participant) override;
   void end(int participant) override;
-  void follow(int participant, Context& context) override;
+  void enqueueAfter(int participant, Context& context) override;
   void wait() override;
   bool whole() const override { return whole_ && !broken_; }
   std::string describe() const override { return plan_.describe(); }

@@ -21,7 +21,7 @@ std::size_t at(int index) {
 }  // namespace
 
 DeviceReduction::DeviceReduction(MergePlan& plan, const std::vector<Context*>& contexts,
-                                 std::span<const SharedBlock> blocks, std::optional<Route> failing)
+                                 std::span<const SharedBlock> blocks, std::optional<TransportKind> failing)
     : plan_(plan), failing_(failing), sends_(contexts.size()) {
   const std::size_t groups = contexts.size(), workers = plan.groupOf().size();
   std::size_t mostWorkers = 0;
@@ -65,8 +65,8 @@ void DeviceReduction::connect() {
   if (members_.size() == 1) return;
   std::vector<Context*> contexts;
   for (const auto& member : members_) contexts.push_back(member.context);
-  transport_ = makeTransport(plan_.route(), contexts, stagingBytes_, failing_);
-  plan_.setRoute(transport_.route);
+  transport_ = makeTransport(plan_.transport(), contexts, stagingBytes_, failing_);
+  plan_.setTransport(transport_.kind);
 }
 
 void DeviceReduction::mean(std::span<const Tensor> tensors, std::span<const double> weights, double keep,

@@ -25,18 +25,18 @@ class DeviceReduction {
     Tensor mixing;     // bytes: scratch memory of the mixer
     RowMixer mixer;
   };
-  /// @param plan  outlives this object; `connect` sets its route to one that works.
+  /// @param plan  outlives this object; `connect` sets its transport to one that works.
   /// @param contexts  [group of the plan]
   /// @param blocks  that will be merged.
-  /// @param failing  for tests: a route that fails.
+  /// @param failing  for tests: a transport that fails.
   /// @throws InvalidArgument for a block of means and variances with too many replicas.
   DeviceReduction(MergePlan& plan, const std::vector<Context*>& contexts, std::span<const SharedBlock> blocks,
-                  std::optional<Route> failing);
+                  std::optional<TransportKind> failing);
 
   /// Makes the transport. Call it first, and after `abort`. @throws what makeTransport throws.
   void connect();
   /// Whether transfers in progress wait for all devices, so that they must be aborted after a failure.
-  bool waitsForAll() const { return transport_.copies && transport_.route == Route::Nccl; }
+  bool waitsForAll() const { return transport_.copies && transport_.kind == TransportKind::Nccl; }
   /// Call it only if `waitsForAll`. Thread-safe.
   void abort() noexcept { transport_.copies->abort(); }
 
@@ -62,7 +62,7 @@ class DeviceReduction {
   void gather(Slice slice, int parts, std::span<const Tensor> into);
 
   MergePlan& plan_;
-  const std::optional<Route> failing_;
+  const std::optional<TransportKind> failing_;
   bool sumsTravel_ = false;       // several workers share a device: their sum is sent, in float64
   std::size_t stagingBytes_ = 0;  // the most that one device sends another in one call
   std::vector<Member> members_;   // [group of the plan]

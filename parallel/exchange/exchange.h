@@ -57,9 +57,10 @@ class ShareUse {
 /// arguments; each call does the participant's part. The result does not depend on how the parts are
 /// scheduled: every sum is formed in one place, in worker order, in float64, and rounded once.
 ///
-/// On devices verbs are enqueued. `arrive`, `begin`, `end` and `follow` order them, and no thread waits:
+/// On devices verbs are enqueued. `arrive`, `begin`, `end` and `enqueueAfter` order them, and no thread
+/// waits:
 ///
-///     arrive -> barrier -> begin -> verbs -> end -> barrier -> follow
+///     arrive -> barrier -> begin -> verbs -> end -> barrier -> enqueueAfter
 class Exchange {
  public:
   virtual ~Exchange() = default;
@@ -108,7 +109,7 @@ class Exchange {
   /// The verbs since `begin` are complete.
   virtual void end(int /*participant*/) {}
   /// What is enqueued on `context` from now on comes after the verbs.
-  virtual void follow(int /*participant*/, Context& /*context*/) {}
+  virtual void enqueueAfter(int /*participant*/, Context& /*context*/) {}
   /// Waits until replicas and merged copies hold the result of all verbs. Call it while no participant works.
   virtual void wait() {}
   /// Whether the merged copies hold the result of complete verbs. Call it after `wait`.

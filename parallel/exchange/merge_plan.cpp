@@ -16,8 +16,8 @@ std::vector<DeviceGroup> groupByDevice(std::span<const Device> devices) {
   return groups;
 }
 
-MergePlan::MergePlan(std::vector<DeviceGroup> groups, Route route)
-    : groups_(std::move(groups)), route_(route) {
+MergePlan::MergePlan(std::vector<DeviceGroup> groups, TransportKind kind)
+    : groups_(std::move(groups)), transport_(kind) {
   std::size_t workers = 0;
   for (const auto& group : groups_) workers += group.workers.size();
   groupOf_.assign(workers, -1);
@@ -51,7 +51,7 @@ void MergePlan::gather(int round, std::int64_t elements, std::span<Send> sends) 
 
 std::string MergePlan::describe() const {
   if (groups_.size() == 1) return fmt::format("merged on {}", groups_.front().device.toString());
-  return fmt::format("merged over {} devices by {}", groups_.size(), nameOf(route_));
+  return fmt::format("merged over {} devices by {}", groups_.size(), nameOf(transport_));
 }
 
 }  // namespace muster

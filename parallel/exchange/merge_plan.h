@@ -37,18 +37,18 @@ struct Send {
 ///
 /// A device sends and receives 2 (G-1)/G of the block, as in a ring (twice that in step 2 if workers share a
 /// device). Unlike in a ring, every sum is formed in one place and in the order of the groups, so its bits
-/// depend neither on the route nor on timing. With one group, one kernel does all of it.
+/// depend neither on the transport nor on timing. With one group, one kernel does all of it.
 class MergePlan {
  public:
-  /// @param route  how numbers get from device to device; not used with one group.
-  MergePlan(std::vector<DeviceGroup> groups, Route route);
+  /// @param kind  how numbers get from device to device; not used with one group.
+  MergePlan(std::vector<DeviceGroup> groups, TransportKind kind);
 
   const std::vector<DeviceGroup>& groups() const { return groups_; }
   /// [worker]
   const std::vector<int>& groupOf() const { return groupOf_; }
-  Route route() const { return route_; }
-  /// Replaces a route that does not work.
-  void setRoute(Route route) { route_ = route; }
+  TransportKind transport() const { return transport_; }
+  /// Replaces a transport that does not work.
+  void setTransport(TransportKind kind) { transport_ = kind; }
 
   /// Passes of step 2 or 4: in each, every group sends one slice and receives one.
   int rounds() const { return static_cast<int>(groups_.size()) - 1; }
@@ -64,7 +64,7 @@ class MergePlan {
  private:
   std::vector<DeviceGroup> groups_;
   std::vector<int> groupOf_;
-  Route route_;
+  TransportKind transport_;
 };
 
 }  // namespace muster

@@ -115,17 +115,17 @@ bool allReachAll(std::span<Context* const> contexts) {
   return linksBetween(devices).peers;
 }
 
-std::unique_ptr<DeviceCopies> makeOne(Route route, const std::vector<Context*>& contexts,
+std::unique_ptr<DeviceCopies> makeOne(TransportKind kind, const std::vector<Context*>& contexts,
                                       std::size_t stagingBytes) {
-  switch (route) {
-    case Route::Nccl:
+  switch (kind) {
+    case TransportKind::Nccl:
       if constexpr (kCudaBuilt) return cuda::makeNcclCopies(contexts);
       throw DeviceUnavailable("transport: this build has no CUDA, and so no NCCL");
-    case Route::Peers:
+    case TransportKind::Peers:
       if constexpr (kCudaBuilt)
         if (anyGpu(contexts)) cuda::enablePeers(contexts);
       return std::make_unique<PeerCopies>(contexts);
-    case Route::Host:
+    case TransportKind::Host:
       break;
   }
   return std::make_unique<HostCopies>(contexts, stagingBytes);
@@ -161,25 +161,25 @@ Links linksBetween(std::span<const Device> devices) {
   return {.whyNoNccl = "this build has no CUDA"};
 }
 
-Route bestRoute(const Links& links) {
-  if (links.whyNoNccl.empty()) return Route::Nccl;
-  return links.peers ? Route::Peers : Route::Host;
+TransportKind bestTransport(const Links& links) {
+  if (links.whyNoNccl.empty()) return TransportKind::Nccl;
+  return links.peers ? TransportKind::Peers : TransportKind::Host;
 }
 
-Transport makeTransport(Route route, const std::vector<Context*>& contexts, std::size_t stagingBytes,
-                        std::optional<Route> failing) {
+Transport makeTransport(TransportKind kind, const std::vector<Context*>& contexts, std::size_t stagingBytes,
+                        std::optional<TransportKind> failing) {
   for (;;) try {
-      if (route == failing)
-        throw DeviceFailure(fmt::format("transport: {} fails in this test", nameOf(route)));
-      auto copies = makeOne(route, contexts, stagingBytes);
-      if (route != Route::Host && anyGpu(contexts)) tryOut(*copies, contexts);
-      return {route, std::move(copies)};
+      if (kind == failing) throw DeviceFailure(fmt::format("transport: {} fails in this test", nameOf(kind)));
+      auto copies = makeOne(kind, contexts, stagingBytes);
+      if (kind != TransportKind::Host && anyGpu(contexts)) tryOut(*copies, contexts);
+      return {kind, std::move(copies)};
     } catch (const DeviceFailure& error) {
-      if (route == Route::Host) throw;
-      const Route next = route == Route::Nccl && allReachAll(contexts) ? Route::Peers : Route::Host;
-      logWarning("replicas cannot be merged by {} and are merged by {}: {}", nameOf(route), nameOf(next),
+      if (kind == TransportKind::Host) throw;
+      const TransportKind next =
+          kind == TransportKind::Nccl && allReachAll(contexts) ? TransportKind::Peers : TransportKind::Host;
+      logWarning("replicas cannot be merged by {} and are merged by {}: {}", nameOf(kind), nameOf(next),
                  error.what());
-      route = next;
+      kind = next;
     }
 }
 

@@ -15,18 +15,18 @@ namespace muster {
 
 /// How numbers get from one GPU's memory to another's. A transport only copies, so results do not depend on
 /// it.
-enum class Route {
+enum class TransportKind {
   Nccl,   ///< by NCCL, over any links between the GPUs
   Peers,  ///< by copies from GPU to GPU
   Host    ///< through page-locked memory of the CPU
 };
 
 template <>
-struct EnumNames<Route> {
-  static constexpr std::array<std::pair<Route, std::string_view>, 3> kNames{{
-      {Route::Nccl, "NCCL"},
-      {Route::Peers, "peer copies"},
-      {Route::Host, "the host"},
+struct EnumNames<TransportKind> {
+  static constexpr std::array<std::pair<TransportKind, std::string_view>, 3> kNames{{
+      {TransportKind::Nccl, "NCCL"},
+      {TransportKind::Peers, "peer copies"},
+      {TransportKind::Host, "the host"},
   }};
 };
 
@@ -34,22 +34,22 @@ struct EnumNames<Route> {
 Links linksBetween(std::span<const Device> devices);
 
 /// NCCL if it is available, else peer copies if all devices have them, else the host.
-Route bestRoute(const Links& links);
+TransportKind bestTransport(const Links& links);
 
 /// Moves bytes between devices; computes nothing.
 struct Transport {
-  Route route = Route::Host;
+  TransportKind kind = TransportKind::Host;
   std::unique_ptr<DeviceCopies> copies;
 };
 
 /// @param contexts  [device] one on each, on whose compute streams the copies are enqueued; they outlive the
-///                  transport. Contexts on the CPU, where every route copies memory, are for tests.
-/// @param stagingBytes  for Route::Host, the most that one device sends to another in one call.
-/// @param failing  for tests: this route fails, as NCCL and peer copies between GPUs may.
-/// Tests the route between GPUs: if it fails (NCCL finds too little shared memory, a peer copy is refused), a
-/// warning says so and the next route is taken.
-/// @throws DeviceUnavailable for NCCL if it is not available, DeviceFailure if no route works.
-Transport makeTransport(Route route, const std::vector<Context*>& contexts, std::size_t stagingBytes,
-                        std::optional<Route> failing = {});
+///                  transport. Contexts on the CPU, where every transport copies memory, are for tests.
+/// @param stagingBytes  for TransportKind::Host, the most that one device sends to another in one call.
+/// @param failing  for tests: this transport fails, as NCCL and peer copies between GPUs may.
+/// Tests the transport between GPUs: if it fails (NCCL finds too little shared memory, a peer copy is
+/// refused), a warning says so and the next transport is taken.
+/// @throws DeviceUnavailable for NCCL if it is not available, DeviceFailure if no transport works.
+Transport makeTransport(TransportKind kind, const std::vector<Context*>& contexts, std::size_t stagingBytes,
+                        std::optional<TransportKind> failing = {});
 
 }  // namespace muster

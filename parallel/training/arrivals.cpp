@@ -81,7 +81,7 @@ void Arrivals::countLanding(std::span<const Arrival> landing) {
   }
 }
 
-void Arrivals::settle(std::span<const Contribution> contributions, bool last, bool met) {
+void Arrivals::chooseLanding(std::span<const Contribution> contributions, bool last, bool met) {
   if (clock_ && met && !last)
     for (int w = 0; w < static_cast<int>(contributions.size()); ++w)
       if (hasArrived(w, contributions[static_cast<std::size_t>(w)].batches)) arrive(w);

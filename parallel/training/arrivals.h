@@ -41,9 +41,9 @@ class Arrivals {
   /// Sets the workers that a round's end merges.
   /// @param last  the epoch or the run ends: merges all workers that have trained.
   /// @param met  all workers are at the barrier; otherwise one worker has arrived alone.
-  void settle(std::span<const Contribution> contributions, bool last, bool met);
+  void chooseLanding(std::span<const Contribution> contributions, bool last, bool met);
 
-  /// The workers that are merged, [worker]. After `settle`, until the next one.
+  /// The workers that are merged, [worker]. After `chooseLanding`, until the next one.
   std::span<const Arrival> landing() const { return landing_; }
   /// The workers that arrive at the next landing, without staleness, [worker].
   std::span<const Arrival> next() const { return clock_ ? clock_->arrivals() : order_.arrivals(); }

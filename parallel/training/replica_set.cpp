@@ -17,7 +17,7 @@ namespace {
 MergePlan pretendedPlan(std::size_t workers, int devices) {
   std::vector<DeviceGroup> groups(std::min(workers, static_cast<std::size_t>(devices)));
   for (std::size_t w = 0; w < workers; ++w) groups[w % groups.size()].workers.push_back(static_cast<int>(w));
-  return {std::move(groups), Route::Peers};
+  return {std::move(groups), TransportKind::Peers};
 }
 
 /// The plan of which workers share a device and which transport connects devices; nothing for workers on the
@@ -30,14 +30,14 @@ std::optional<MergePlan> planMerges(const std::vector<Placement>& placements, in
     return pretendedPlan(devices.size(), pretendedDevices);
   }
   auto groups = groupByDevice(devices);
-  if (groups.size() == 1) return MergePlan(std::move(groups), Route::Host);
+  if (groups.size() == 1) return MergePlan(std::move(groups), TransportKind::Host);
   std::vector<Device> each;
   for (const auto& group : groups) each.push_back(group.device);
   const Links links = linksBetween(each);
-  const Route route = bestRoute(links);
-  if (route != Route::Nccl)
-    logInfo("replicas on {} GPUs are to be merged by {}: {}", each.size(), nameOf(route), links.whyNoNccl);
-  return MergePlan(std::move(groups), route);
+  const TransportKind kind = bestTransport(links);
+  if (kind != TransportKind::Nccl)
+    logInfo("replicas on {} GPUs are to be merged by {}: {}", each.size(), nameOf(kind), links.whyNoNccl);
+  return MergePlan(std::move(groups), kind);
 }
 
 /// The blocks that can be merged: all except counters, which each replica is given after a round.
@@ -69,12 +69,12 @@ void requireModelSource(const Exchange& exchange, const Strategy& strategy) {
 }  // namespace
 
 ReplicaSet::ReplicaSet(Model& model, const std::vector<Placement>& placements, int threadsPerWorker,
-                       const Strategy& strategy, const Company& company, const detail::Internals& internals)
-    : place_(placeOf(company.link, placements.size())),
-      company_(company),
+                       const Strategy& strategy, const NodeOptions& nodes, const detail::Internals& internals)
+    : place_(placeOf(nodes.link, placements.size())),
+      nodes_(nodes),
       model_(model),
       strategy_(strategy),
-      failingRoute_(internals.failingRoute),
+      failingTransport_(internals.failingTransport),
       mergePlan_(planMerges(placements, internals.pretendedDevices)) {
   for (std::size_t w = 0; w < placements.size(); ++w)
     workers_.push_back(std::make_unique<Worker>(place_.worker(static_cast<int>(w)), static_cast<int>(w),
@@ -91,7 +91,7 @@ std::vector<WorkerTimes> ReplicaSet::times() const {
 std::string ReplicaSet::merging() const {
   if (exchange_) return exchange_->describe();
   if (place_.nodes > 1)
-    return fmt::format("merged over {} nodes by {}", place_.nodes, company_.link->transport());
+    return fmt::format("merged over {} nodes by {}", place_.nodes, nodes_.link->transport());
   return mergePlan_ ? mergePlan_->describe() : std::string();
 }
 
@@ -111,11 +111,11 @@ void ReplicaSet::make() {
   std::unique_ptr<Exchange> exchange;
   if (mergePlan_)
     exchange = std::make_unique<DeviceExchange>(states, strategy_.updaterState(), *mergePlan_,
-                                                std::move(refused), failingRoute_);
+                                                std::move(refused), failingTransport_);
   else if (place_.nodes > 1)
-    exchange = std::make_unique<NodeExchange>(states, strategy_.updaterState(), *company_.link);
+    exchange = std::make_unique<NodeExchange>(states, strategy_.updaterState(), *nodes_.link);
   else
-    exchange = std::make_unique<HostExchange>(states, strategy_.updaterState(), company_.groups);
+    exchange = std::make_unique<HostExchange>(states, strategy_.updaterState(), nodes_.groups);
   const int workers = place_.workers();
   auto blocks = callStrategy("name its blocks", [&] { return strategy_.blocks(workers); });
   if (callStrategy("tell how workers arrive", [&] { return strategy_.arrivals(workers); }))

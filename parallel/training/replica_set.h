@@ -22,16 +22,16 @@ class NodeLink;
 class ReplicaSet {
  public:
   /// Other nodes and groups, for workers on CPUs.
-  struct Company {
+  struct NodeOptions {
     NodeLink* link = nullptr;  ///< other nodes; null: none
     int groups = 1;            ///< see HostExchange
   };
-  /// Starts the workers; `model`, `strategy` and what `company` names must outlive them.
+  /// Starts the workers; `model`, `strategy` and what `nodes` names must outlive them.
   ReplicaSet(Model& model, const std::vector<Placement>& placements, int threadsPerWorker,
-             const Strategy& strategy, const Company& company, const detail::Internals& internals = {});
+             const Strategy& strategy, const NodeOptions& nodes, const detail::Internals& internals = {});
 
   const NodePlace& place() const { return place_; }
-  const NodeLink* link() const { return company_.link; }                         // null: no other nodes
+  const NodeLink* link() const { return nodes_.link; }                           // null: no other nodes
   std::span<const std::unique_ptr<Worker>> workers() const { return workers_; }  // [local worker]
   std::span<ReplicaThread* const> threads() const { return threads_; }           // [local worker]
   /// Thread-safe.
@@ -90,13 +90,13 @@ class ReplicaSet {
   std::vector<std::int64_t> examplesOfAll() const;
 
   const NodePlace place_;
-  const Company company_;
+  const NodeOptions nodes_;
   Model& model_;
   const Strategy& strategy_;
-  const std::optional<Route> failingRoute_;   // for tests
-  const std::optional<MergePlan> mergePlan_;  // of workers on GPUs
-  std::unique_ptr<Exchange> exchange_;        // none until the replicas are made
-  std::vector<std::int64_t> examplesBefore_;  // [worker] trained before this `fit()` was resumed
+  const std::optional<TransportKind> failingTransport_;  // for tests
+  const std::optional<MergePlan> mergePlan_;             // of workers on GPUs
+  std::unique_ptr<Exchange> exchange_;                   // none until the replicas are made
+  std::vector<std::int64_t> examplesBefore_;             // [worker] trained before this `fit()` was resumed
   bool trained_ = false;
   bool filled_ = false;                  // whether the user's model was filled since the replicas were made
   std::vector<ReplicaThread*> threads_;  // [local worker]

@@ -12,8 +12,8 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
-std::size_t at(const Participant& who) {
-  return static_cast<std::size_t>(who.worker);
+std::size_t at(const Participant& participant) {
+  return static_cast<std::size_t>(participant.worker);
 }
 
 }  // namespace
@@ -65,37 +65,37 @@ Rounds::Rounds(const NodePlace& place, const Options& options, PeerSums& peers)
     gate_.emplace(place.workers(), plan->wallClock).beginEpoch(arrivals_->next());
 }
 
-bool Rounds::stage(const Participant& who) {
+bool Rounds::stage(const Participant& participant) {
   if (contributions_.size() > 1 || arrivals_) return false;
   if (options_.coordinatorJoinsEveryRound) return false;  // the coordinator reads the replica at once
-  who.activity.set(Activity::Kind::Merging);
+  participant.activity.set(Activity::Kind::Merging);
   const auto begin = Clock::now();
-  const bool staged = strategy_.stage(who.exchange, who.context);
-  who.times.own.merging += Clock::now() - begin;
+  const bool staged = strategy_.stage(participant.exchange, participant.context);
+  participant.times.own.merging += Clock::now() - begin;
   return staged;
 }
 
-void Rounds::contribute(const Participant& who, double weight) {
+void Rounds::contribute(const Participant& participant, double weight) {
   if (arrivals_) return;
-  who.activity.set(Activity::Kind::Merging);
+  participant.activity.set(Activity::Kind::Merging);
   const auto begin = Clock::now();
-  Verbs verbs(who.exchange, who.worker, who.context, Verbs::Waiting::None);
+  Verbs verbs(participant.exchange, participant.worker, participant.context, Verbs::Waiting::None);
   strategy_.contribute(weight, verbs);
-  contributionTimes_[at(who)] = Clock::now() - begin;
-  who.times.own.merging += contributionTimes_[at(who)];
+  contributionTimes_[at(participant)] = Clock::now() - begin;
+  participant.times.own.merging += contributionTimes_[at(participant)];
 }
 
-bool Rounds::gather(const Participant& who, const Contribution& contribution) {
+bool Rounds::gather(const Participant& participant, const Contribution& contribution) {
   const auto arrived = Clock::now();  // before the activity is set: once it is visible, the wait is timed
-  who.activity.set(Activity::Kind::WaitingForWorkers);
-  const auto bring = [&] { contributions_[at(who)] = contribution; };
-  gate_ ? gate_->end(who.worker, bring) : bring();  // a landing worker may be reading them all
-  who.exchange.arrive(who.worker, who.context);
+  participant.activity.set(Activity::Kind::WaitingForWorkers);
+  const auto bring = [&] { contributions_[at(participant)] = contribution; };
+  gate_ ? gate_->end(participant.worker, bring) : bring();  // a landing worker may be reading them all
+  participant.arriveAtExchange();
   const bool together = gathered_.arrive([&] {
-    agree(who.exchange);
+    agree(participant.exchange);
     plan(/*met=*/true);
   });
-  who.times.own.waitingForWorkers += Clock::now() - arrived;
+  participant.times.own.waitingForWorkers += Clock::now() - arrived;
   return together;
 }
 
@@ -123,8 +123,8 @@ void Rounds::plan(bool met) {
   committed_ = !result_.merging || (localWork() == LocalWork::Step && !late_);
 }
 
-void Rounds::takeScore(const Participant& who, const Contribution& contribution) {
-  contributions_[at(who)] = contribution;
+void Rounds::takeScore(const Participant& participant, const Contribution& contribution) {
+  contributions_[at(participant)] = contribution;
 }
 
 RoundResult Rounds::nextResult(bool met) {
@@ -135,7 +135,7 @@ RoundResult Rounds::nextResult(bool met) {
                                                                                     : Verdict::Continue;
   const bool last = next.verdict != Verdict::Continue;
   next.joinedByCoordinator = last || options_.coordinatorJoinsEveryRound;
-  if (arrivals_) arrivals_->settle(contributions_, last, met);
+  if (arrivals_) arrivals_->chooseLanding(contributions_, last, met);
   const auto landing = arrivals_ ? arrivals_->landing() : std::span<const Arrival>();
   for (std::size_t w = 0; w < landing.size(); ++w)
     if (landing[w].arrives) landed_[w] = 1;
@@ -175,15 +175,15 @@ void Rounds::planNextRound() {
   requirePlan();
 }
 
-void Rounds::merge(const Participant& who) {
-  who.activity.set(Activity::Kind::Merging);
+void Rounds::merge(const Participant& participant) {
+  participant.activity.set(Activity::Kind::Merging);
   const auto begin = Clock::now();
-  if (contributions_[at(who)].staged) {
-    bytes_[at(who)] = 0;  // there is no other worker
-    who.exchange.takeStaged();
+  if (contributions_[at(participant)].staged) {
+    bytes_[at(participant)] = 0;  // there is no other worker
+    participant.exchange.takeStaged();
   } else {
-    who.exchange.begin(who.worker);
-    Verbs verbs(who.exchange, who.worker, who.context,
+    participant.exchange.begin(participant.worker);
+    Verbs verbs(participant.exchange, participant.worker, participant.context,
                 arrivals_ ? Verbs::Waiting::NoSums : Verbs::Waiting::Any);
     try {
       flights_.call(strategy_, round(), verbs);
@@ -191,12 +191,12 @@ void Rounds::merge(const Participant& who) {
       mergeFailed_ = true;
       throw;
     }
-    bytes_[at(who)] = verbs.bytes();
-    who.exchange.end(who.worker);
+    bytes_[at(participant)] = verbs.bytes();
+    participant.exchange.end(participant.worker);
   }
   const auto time = Clock::now() - begin;
-  who.times.own.merging += time;
-  mergeTimes_[at(who)] = time + std::exchange(contributionTimes_[at(who)], std::chrono::nanoseconds(0));
+  participant.times.own.merging += time;
+  mergeTimes_[at(participant)] = time + std::exchange(contributionTimes_[at(participant)], {});
 }
 
 Round Rounds::round() const {
@@ -208,23 +208,23 @@ Round Rounds::round() const {
           .arrivals = arrivals_ ? arrivals_->landing() : std::span<const Arrival>()};
 }
 
-bool Rounds::awaitReduced(const Participant& who) {
-  who.activity.set(Activity::Kind::WaitingForWorkers);
+bool Rounds::awaitReduced(const Participant& participant) {
+  participant.activity.set(Activity::Kind::WaitingForWorkers);
   const auto begin = Clock::now();
   // After this barrier each worker updates its replica, even if another worker fails.
   const bool together = reduced_.arrive([this] { committed_ = true; });
-  who.times.own.waitingForWorkers += Clock::now() - begin;
+  participant.times.own.waitingForWorkers += Clock::now() - begin;
   if (!together) return false;
-  who.exchange.follow(who.worker, who.context);
-  Verbs verbs(who.exchange, who.worker, who.context);
+  participant.enqueueAfterVerbs();
+  Verbs verbs(participant.exchange, participant.worker, participant.context);
   try {
     strategy_.afterReduction(round(), verbs);
   } catch (...) {
     mergeFailed_ = true;
     throw;
   }
-  bytes_[at(who)] += verbs.bytes();
-  who.exchange.end(who.worker);
+  bytes_[at(participant)] += verbs.bytes();
+  participant.exchange.end(participant.worker);
   return true;
 }
 
@@ -235,18 +235,18 @@ void Rounds::addPenalty(double penalty) {
   result_.scoreSumInEpoch += penalty * result_.weight;
 }
 
-RoundEnd Rounds::leave(const Participant& who) {
-  who.activity.set(Activity::Kind::WaitingForWorkers);
+RoundEnd Rounds::leave(const Participant& participant) {
+  participant.activity.set(Activity::Kind::WaitingForWorkers);
   const auto begin = Clock::now();
-  who.times.publish();  // so that listeners of this round see the times
+  participant.times.publish();  // so that listeners of this round see the times
   // With gradients the replica has been updated, and the coordinator may look at it.
-  if (localWork() == LocalWork::Gradient) who.exchange.arrive(who.worker, who.context);
+  if (localWork() == LocalWork::Gradient) participant.arriveAtExchange();
   const bool joined = result_.joinedByCoordinator;
   bool together = (joined ? merged_ : mergedAlone_).arrive([this] { planNextRound(); });
   const RoundEnd end = together ? result_.end() : RoundEnd{};  // now: a landing may change it later
-  if (together) who.exchange.follow(who.worker, who.context);
-  if (together && joined) together = awaitResume(who.worker);
-  who.times.own.waitingForWorkers += Clock::now() - begin;
+  if (together) participant.enqueueAfterVerbs();
+  if (together && joined) together = awaitResume(participant.worker);
+  participant.times.own.waitingForWorkers += Clock::now() - begin;
   return together ? end : RoundEnd{};
 }
 
@@ -259,40 +259,40 @@ bool Rounds::awaitResume(int worker) {
   return false;
 }
 
-Verdict Rounds::arrive(const Participant& who, const Contribution& contribution) {
-  who.activity.set(Activity::Kind::WaitingForWorkers);
+Verdict Rounds::arrive(const Participant& participant, const Contribution& contribution) {
+  participant.activity.set(Activity::Kind::WaitingForWorkers);
   const auto begin = Clock::now();
-  const auto merged = who.times.own.merging;
+  const auto merged = participant.times.own.merging;
   const bool passed = gate_->pass(
-      who.worker,
+      participant.worker,
       [&] {
-        contributions_[at(who)] = contribution;
-        if (onWallClock()) arrivals_->arrive(who.worker);
-        who.exchange.arrive(who.worker, who.context);
+        contributions_[at(participant)] = contribution;
+        if (onWallClock()) arrivals_->arrive(participant.worker);
+        participant.arriveAtExchange();
       },
-      [&] { return land(who); }, [&] { who.exchange.follow(who.worker, who.context); });
-  who.times.own.waitingForWorkers += Clock::now() - begin - (who.times.own.merging - merged);
-  who.times.publish();
+      [&] { return land(participant); }, [&] { participant.enqueueAfterVerbs(); });
+  participant.times.own.waitingForWorkers += Clock::now() - begin - (participant.times.own.merging - merged);
+  participant.times.publish();
   return passed ? Verdict::WentOn : Verdict::Aborted;
 }
 
-std::span<const Arrival> Rounds::land(const Participant& who) {
-  who.activity.set(Activity::Kind::Merging);
+std::span<const Arrival> Rounds::land(const Participant& participant) {
+  participant.activity.set(Activity::Kind::Merging);
   const auto begin = Clock::now();
   plan(/*met=*/false);
-  const FirstDoesAll first(who.exchange);
+  const FirstDoesAll first(participant.exchange);
   try {
-    who.exchange.begin(0);
-    Verbs verbs(who.exchange, 0, who.context, Verbs::Waiting::NoSums);
+    participant.exchange.begin(0);
+    Verbs verbs(participant.exchange, 0, participant.context, Verbs::Waiting::NoSums);
     flights_.call(strategy_, round(), verbs);
-    who.exchange.end(0);
+    participant.exchange.end(0);
   } catch (...) {
     mergeFailed_ = true;
     throw;
   }
   planNextRound();
-  who.times.own.merging += Clock::now() - begin;
-  who.activity.set(Activity::Kind::WaitingForWorkers);
+  participant.times.own.merging += Clock::now() - begin;
+  participant.activity.set(Activity::Kind::WaitingForWorkers);
   return arrivals_->landing();
 }
 

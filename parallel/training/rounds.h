@@ -29,6 +29,10 @@ struct Participant {
   Context& context;
   TimeSheet& times;
   Activity& activity;
+
+  // See Exchange.
+  void arriveAtExchange() const { exchange.arrive(worker, context); }
+  void enqueueAfterVerbs() const { exchange.enqueueAfter(worker, context); }
 };
 
 /// The rounds of one `fit()`: all workers wait for each other at the end of each, merge, and continue.
@@ -97,14 +101,14 @@ class Rounds {
   /// Stages the merge of a worker that trains alone, so that it continues before its round's scores are read.
   /// The worker's next `end` takes a contribution with `staged` set, and returns Continue.
   /// @return false if the round has to end first.
-  bool stage(const Participant& who);
+  bool stage(const Participant& participant);
   /// Whether a round may be merged before the scores of its last steps are read.
-  bool mergesBeforeScores(const Participant& who) const {
+  bool mergesBeforeScores(const Participant& participant) const {
     return !arrivals_ && localWork() == LocalWork::Step && strategy_.mergesBeforeScores() &&
-           who.exchange.guardsMerges();
+           participant.exchange.guardsMerges();
   }
   /// Prepares the contribution of a worker that has trained.
-  void contribute(const Participant& who, double weight);
+  void contribute(const Participant& participant, double weight);
   /// A worker's part in the end of a round: waits for the others, merges its share, waits again.
   /// @param update  `double update(const RoundResult&)`: if local work is a gradient and the round merges,
   ///                called after the merge; updates the worker's replica. @return the penalty, the same for
@@ -112,24 +116,25 @@ class Rounds {
   /// @param readScore  `void readScore()`: called for a late contribution once its merge is enqueued; adds
   ///                   the score to `contribution`. If it throws, the merge changed nothing.
   template <typename Update, typename ReadScore>
-  RoundEnd end(const Participant& who, const Contribution& contribution, Update update, ReadScore readScore) {
-    landed_[static_cast<std::size_t>(who.worker)] = 0;
-    noteArrival(who.worker, contribution);
-    if (gate_ && !contribution.ended && !stopAsked()) return {.verdict = arrive(who, contribution)};
-    if (!gather(who, contribution)) return {};
+  RoundEnd end(const Participant& participant, const Contribution& contribution, Update update,
+               ReadScore readScore) {
+    landed_[static_cast<std::size_t>(participant.worker)] = 0;
+    noteArrival(participant.worker, contribution);
+    if (gate_ && !contribution.ended && !stopAsked()) return {.verdict = arrive(participant, contribution)};
+    if (!gather(participant, contribution)) return {};
     if (result_.merging) {
-      merge(who);
+      merge(participant);
       if (contribution.late) {
         readScore();
-        takeScore(who, contribution);
+        takeScore(participant, contribution);
       }
       if (localWork() == LocalWork::Gradient) {
-        if (!awaitReduced(who)) return {};
+        if (!awaitReduced(participant)) return {};
         addPenalty(update(result_));
-        updated_[static_cast<std::size_t>(who.worker)] = 1;
+        updated_[static_cast<std::size_t>(participant.worker)] = 1;
       }
     }
-    return leave(who);
+    return leave(participant);
   }
 
   // For the coordinator, the thread that called `fit()`.
@@ -191,22 +196,22 @@ class Rounds {
   }
   EpochPosition trainedPosition() const;
   // The stages of a round's end, in order.
-  bool gather(const Participant& who, const Contribution& contribution);
+  bool gather(const Participant& participant, const Contribution& contribution);
   void agree(Exchange& exchange);
   void agreeWithNodes(Exchange& exchange);
   void plan(bool met);
-  void takeScore(const Participant& who, const Contribution& contribution);
+  void takeScore(const Participant& participant, const Contribution& contribution);
   RoundResult nextResult(bool met);
   void planNextRound();
   void requirePlan() const;
-  void merge(const Participant& who);
-  bool awaitReduced(const Participant& who);
+  void merge(const Participant& participant);
+  bool awaitReduced(const Participant& participant);
   void addPenalty(double penalty);
-  RoundEnd leave(const Participant& who);
+  RoundEnd leave(const Participant& participant);
   bool awaitResume(int worker);
   // Called by one worker alone, at its arrival.
-  Verdict arrive(const Participant& who, const Contribution& contribution);
-  std::span<const Arrival> land(const Participant& who);
+  Verdict arrive(const Participant& participant, const Contribution& contribution);
+  std::span<const Arrival> land(const Participant& participant);
 
   /// Whether the distance of the replicas is measured for listeners, now and then: it takes one more pass
   /// over the parameters.

@@ -18,10 +18,10 @@ using namespace muster;
 namespace {
 
 /// Worker i on "device" i mod `devices`; all of them are the CPU.
-MergePlan planOf(int workers, int devices, Route route) {
+MergePlan planOf(int workers, int devices, TransportKind kind) {
   std::vector<DeviceGroup> groups(static_cast<std::size_t>(std::min(workers, devices)));
   for (int w = 0; w < workers; ++w) groups[static_cast<std::size_t>(w) % groups.size()].workers.push_back(w);
-  return {std::move(groups), route};
+  return {std::move(groups), kind};
 }
 
 /// Replicas with random blocks of each kind and rule, determined by the number of workers and the size.
@@ -86,7 +86,7 @@ Spread mergeAll(Exchange& exchange, const std::vector<double>& weights, bool mea
           measure && block.kind == BlockKind::Parameters ? &spreads[static_cast<std::size_t>(p)] : nullptr);
     exchange.end(p);
   });
-  byEach([&](int p, Context& context) { exchange.follow(p, context); });
+  byEach([&](int p, Context& context) { exchange.enqueueAfter(p, context); });
   exchange.wait();
   Spread total;
   for (const auto& spread : spreads) {
@@ -115,7 +115,7 @@ bool sameBits(const Replicas& a, const Replicas& b) {
 
 TEST_CASE(
     "1 to 8 workers on 1 to 4 devices: all replicas and merged copies get the value that the host forms") {
-  for (const Route route : {Route::Peers, Route::Host})
+  for (const TransportKind kind : {TransportKind::Peers, TransportKind::Host})
     for (int workers = 1; workers <= 8; ++workers)
       for (int devices = 1; devices <= 4; ++devices)
         for (const std::int64_t elements : {0, 1, 15, 16, 34, 97, 4100}) {
@@ -124,7 +124,7 @@ TEST_CASE(
           CAPTURE(elements);
           const auto weights = weightsOf(workers);
           Replicas replicas(workers, elements), expected(workers, elements);
-          DeviceExchange exchange(replicas.states, UpdaterState::Average, planOf(workers, devices, route));
+          DeviceExchange exchange(replicas.states, UpdaterState::Average, planOf(workers, devices, kind));
           HostExchange host(expected.states, UpdaterState::Average);
           mergeAll(exchange, weights);
           mergeAll(host, weights);
@@ -148,12 +148,14 @@ TEST_CASE(
         }
 }
 
-TEST_CASE("the bits depend on neither the route nor the run") {
+TEST_CASE("the bits depend on neither the transport nor the run") {
   for (const auto& [workers, devices] : {std::pair{5, 2}, {8, 3}, {4, 4}}) {
     Replicas peers(workers, 1000), host(workers, 1000), again(workers, 1000);
-    DeviceExchange byPeers(peers.states, UpdaterState::Average, planOf(workers, devices, Route::Peers));
-    DeviceExchange byHost(host.states, UpdaterState::Average, planOf(workers, devices, Route::Host));
-    DeviceExchange repeated(again.states, UpdaterState::Average, planOf(workers, devices, Route::Peers));
+    DeviceExchange byPeers(peers.states, UpdaterState::Average,
+                           planOf(workers, devices, TransportKind::Peers));
+    DeviceExchange byHost(host.states, UpdaterState::Average, planOf(workers, devices, TransportKind::Host));
+    DeviceExchange repeated(again.states, UpdaterState::Average,
+                            planOf(workers, devices, TransportKind::Peers));
     mergeAll(byPeers, weightsOf(workers));
     mergeAll(byHost, weightsOf(workers));
     mergeAll(repeated, weightsOf(workers));
@@ -164,7 +166,7 @@ TEST_CASE("the bits depend on neither the route nor the run") {
 
 TEST_CASE("float64 blocks are merged as they are") {
   Replicas replicas(5, 98, DType::Float64), expected(5, 98, DType::Float64);
-  DeviceExchange exchange(replicas.states, UpdaterState::Average, planOf(5, 3, Route::Peers));
+  DeviceExchange exchange(replicas.states, UpdaterState::Average, planOf(5, 3, TransportKind::Peers));
   HostExchange host(expected.states, UpdaterState::Average);
   mergeAll(exchange, weightsOf(5));
   mergeAll(host, weightsOf(5));
@@ -184,7 +186,7 @@ TEST_CASE("a device all of whose workers weigh nothing receives the mean of the 
       auto& values = replicas.owned[static_cast<std::size_t>(w)][b].values;
       std::ranges::fill(values.span<float>(), std::nanf(""));
     }
-  DeviceExchange exchange(replicas.states, UpdaterState::Average, planOf(4, 2, Route::Host));
+  DeviceExchange exchange(replicas.states, UpdaterState::Average, planOf(4, 2, TransportKind::Host));
   HostExchange host(expected.states, UpdaterState::Average);
   mergeAll(exchange, {3, 0, 1, 0});
   mergeAll(host, {3, 0, 1, 0});
@@ -195,7 +197,7 @@ TEST_CASE("one contributor is copied to all, bit for bit") {
   Replicas replicas(6, 50);
   const auto before = replicas.owned[4][0].values.span<float>();
   const std::vector<float> wanted(before.begin(), before.end());
-  DeviceExchange exchange(replicas.states, UpdaterState::Average, planOf(6, 4, Route::Peers));
+  DeviceExchange exchange(replicas.states, UpdaterState::Average, planOf(6, 4, TransportKind::Peers));
   mergeAll(exchange, {0, 0, 0, 0, 2, 0});
   for (std::size_t w = 0; w < 6; ++w)
     CHECK(std::ranges::equal(replicas.owned[w][0].values.span<float>(), wanted));
@@ -206,7 +208,8 @@ TEST_CASE("the spread is that of all replicas from the mean of all, on however m
     CAPTURE(workers);
     CAPTURE(devices);
     Replicas replicas(workers, 1000), expected(workers, 1000);
-    DeviceExchange exchange(replicas.states, UpdaterState::Average, planOf(workers, devices, Route::Peers));
+    DeviceExchange exchange(replicas.states, UpdaterState::Average,
+                            planOf(workers, devices, TransportKind::Peers));
     HostExchange host(expected.states, UpdaterState::Average);
     const auto spread = mergeAll(exchange, weightsOf(workers), true);
     const auto wanted = mergeAll(host, weightsOf(workers), true);
@@ -218,7 +221,7 @@ TEST_CASE("the spread is that of all replicas from the mean of all, on however m
 
 TEST_CASE("what was staged becomes the merged copy once it is taken, whatever the replica does meanwhile") {
   Replicas replicas(1, 34);
-  DeviceExchange exchange(replicas.states, UpdaterState::Average, planOf(1, 1, Route::Host));
+  DeviceExchange exchange(replicas.states, UpdaterState::Average, planOf(1, 1, TransportKind::Host));
   Context context;
   const auto fill = [&](float value) {
     for (auto& block : replicas.owned[0]) std::ranges::fill(block.values.span<float>(), value);
@@ -251,13 +254,14 @@ TEST_CASE("what was staged becomes the merged copy once it is taken, whatever th
 TEST_CASE("several participants have nothing to stage, nor has the host") {
   Replicas two(2, 10), one(1, 10);
   Context context;
-  CHECK_FALSE(DeviceExchange(two.states, UpdaterState::Average, planOf(2, 1, Route::Host)).stage(context));
+  CHECK_FALSE(
+      DeviceExchange(two.states, UpdaterState::Average, planOf(2, 1, TransportKind::Host)).stage(context));
   CHECK_FALSE(HostExchange(one.states, UpdaterState::Average).stage(context));
 }
 
 TEST_CASE("whole between merges, not in the middle of one") {
   Replicas replicas(2, 10);
-  DeviceExchange exchange(replicas.states, UpdaterState::Average, planOf(2, 2, Route::Peers));
+  DeviceExchange exchange(replicas.states, UpdaterState::Average, planOf(2, 2, TransportKind::Peers));
   CHECK(exchange.whole());
   exchange.begin(1);
   CHECK(exchange.whole());  // the first participant only enqueues
@@ -279,7 +283,7 @@ TEST_CASE("whole between merges, not in the middle of one") {
 
 TEST_CASE("a participant says the bytes that it would send, as on the host") {
   Replicas replicas(3, 20), expected(3, 20);
-  DeviceExchange exchange(replicas.states, UpdaterState::Keep, planOf(3, 2, Route::Peers));
+  DeviceExchange exchange(replicas.states, UpdaterState::Keep, planOf(3, 2, TransportKind::Peers));
   HostExchange host(expected.states, UpdaterState::Keep);
   Context context;
   const std::vector<double> weights{1, 0, 2};
@@ -302,7 +306,7 @@ TEST_CASE("replicas on one GPU are merged to what the host forms") {
     DeviceExchange exchange(
         there.states, UpdaterState::Average,
         MergePlan(groupByDevice(std::vector(static_cast<std::size_t>(workers), Device::cuda(0))),
-                  Route::Host));
+                  TransportKind::Host));
     HostExchange host(expected.states, UpdaterState::Average);
     // Compare spreads, and merge the result a second time.
     for (int merge = 0; merge < 2; ++merge) {

@@ -100,17 +100,18 @@ TEST_CASE("replicas on several devices are equal after every merge") {
   }
 }
 
-TEST_CASE("the plan says how replicas on several devices are merged, by the route that was found to work") {
-  const auto planBy = [](std::string_view route) {
+TEST_CASE(
+    "the plan says how replicas on several devices are merged, by the transport that was found to work") {
+  const auto planBy = [](std::string_view kind) {
     return fmt::format(
         "3 workers on cpu (1 thread each, not pinned), averaging every iteration, merged over 2 devices by "
         "{}: 3 batches a round",
-        route);
+        kind);
   };
   for (const bool works : {true, false}) {
     ToyModel model;
     detail::Internals internals{.pretendedDevices = 2};
-    if (!works) internals.failingRoute = Route::Peers;
+    if (!works) internals.failingTransport = TransportKind::Peers;
     auto wrapper = toyWrapper(model, 3).internals(internals).build();
     CHECK(wrapper.plan() == planBy("peer copies"));
     auto data = ToyIterator::ofValues({4, 4, 4});

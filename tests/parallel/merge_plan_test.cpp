@@ -16,7 +16,7 @@ namespace {
 MergePlan planOf(int workers, int devices) {
   std::vector<Device> on;
   for (int w = 0; w < workers; ++w) on.push_back(Device::cuda(w % devices));
-  return {groupByDevice(on), Route::Peers};
+  return {groupByDevice(on), TransportKind::Peers};
 }
 
 /// Sends of one round, [group].
@@ -115,20 +115,21 @@ TEST_CASE("the schedule of three devices, by name") {
 TEST_CASE("what a plan says of itself") {
   CHECK(planOf(4, 1).describe() == "merged on cuda:0");
   CHECK(planOf(4, 2).describe() == "merged over 2 devices by peer copies");
-  CHECK(MergePlan(planOf(4, 4).groups(), Route::Nccl).describe() == "merged over 4 devices by NCCL");
-  CHECK(MergePlan(planOf(4, 4).groups(), Route::Host).describe() == "merged over 4 devices by the host");
+  CHECK(MergePlan(planOf(4, 4).groups(), TransportKind::Nccl).describe() == "merged over 4 devices by NCCL");
+  CHECK(MergePlan(planOf(4, 4).groups(), TransportKind::Host).describe() ==
+        "merged over 4 devices by the host");
 }
 
 TEST_CASE("NCCL where it is found, else peer copies between all, else the host") {
-  CHECK(bestRoute({.whyNoNccl = "", .peers = true}) == Route::Nccl);
-  CHECK(bestRoute({.whyNoNccl = "", .peers = false}) == Route::Nccl);
-  CHECK(bestRoute({.whyNoNccl = "it is not here", .peers = true}) == Route::Peers);
-  CHECK(bestRoute({.whyNoNccl = "it is not here", .peers = false}) == Route::Host);
+  CHECK(bestTransport({.whyNoNccl = "", .peers = true}) == TransportKind::Nccl);
+  CHECK(bestTransport({.whyNoNccl = "", .peers = false}) == TransportKind::Nccl);
+  CHECK(bestTransport({.whyNoNccl = "it is not here", .peers = true}) == TransportKind::Peers);
+  CHECK(bestTransport({.whyNoNccl = "it is not here", .peers = false}) == TransportKind::Host);
 }
 
 TEST_CASE("a plan that forgets a worker or has one twice is refused") {
   const auto refusal = [](std::vector<DeviceGroup> groups) {
-    return thrown<InvalidArgument>([&] { MergePlan(std::move(groups), Route::Host); });
+    return thrown<InvalidArgument>([&] { MergePlan(std::move(groups), TransportKind::Host); });
   };
   CHECK(refusal({{Device::cpu(), {0, 1}}, {Device::cpu(), {1}}}) ==
         "merge plan: worker 1 is in two groups, or there are too few others");

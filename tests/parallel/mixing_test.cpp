@@ -71,13 +71,14 @@ Replicas integers(int workers, std::int64_t half) {
   return Replicas(workers, half, [](int w, int b, std::int64_t i) { return (7 * w + 3 * i + b) % 101; });
 }
 
-std::unique_ptr<Exchange> exchangeOf(const Replicas& replicas, int devices, Route route = Route::Peers) {
+std::unique_ptr<Exchange> exchangeOf(const Replicas& replicas, int devices,
+                                     TransportKind kind = TransportKind::Peers) {
   if (devices == 0) return std::make_unique<HostExchange>(replicas.states, UpdaterState::Average);
   std::vector<DeviceGroup> groups(std::min(replicas.owned.size(), static_cast<std::size_t>(devices)));
   for (std::size_t w = 0; w < replicas.owned.size(); ++w)
     groups[w % groups.size()].workers.push_back(static_cast<int>(w));
   return std::make_unique<DeviceExchange>(replicas.states, UpdaterState::Average,
-                                          MergePlan(std::move(groups), route));
+                                          MergePlan(std::move(groups), kind));
 }
 
 /// Mixes with one thread per participant.
@@ -120,7 +121,7 @@ bool sameBits(const float* a, const float* b, std::int64_t elements) {
 }  // namespace
 
 TEST_CASE("every replica gets its own combination of the values before, on the host and on devices") {
-  for (const Route route : {Route::Peers, Route::Host})
+  for (const TransportKind kind : {TransportKind::Peers, TransportKind::Host})
     for (const int workers : {1, 2, 3, 5, 8})
       for (const int devices : {0, 1, 2, 3})
         for (const std::int64_t half : {0, 1, 8, 17, 2050, 20000}) {
@@ -130,7 +131,7 @@ TEST_CASE("every replica gets its own combination of the values before, on the h
           CAPTURE(half);
           const auto before = integers(workers, half);
           auto replicas = integers(workers, half);
-          const auto exchange = exchangeOf(replicas, devices, route);
+          const auto exchange = exchangeOf(replicas, devices, kind);
           const auto mixing = eighths(workers);
           mixAll(*exchange, mixing);
           bool good = true;
@@ -206,14 +207,14 @@ TEST_CASE("the merged copy gets the bits that a merge forms, from the values bef
   }
 }
 
-TEST_CASE("rows have the same bits on devices as on the host, by every route") {
+TEST_CASE("rows have the same bits on devices as on the host, by every transport") {
   for (const int workers : {3, 5}) {
     auto host = normal(workers, 700);
     mixAll(*exchangeOf(host, 0), eighths(workers));
-    for (const Route route : {Route::Peers, Route::Host})
+    for (const TransportKind kind : {TransportKind::Peers, TransportKind::Host})
       for (const int devices : {1, 2, 3}) {
         auto there = normal(workers, 700);
-        mixAll(*exchangeOf(there, devices, route), eighths(workers));
+        mixAll(*exchangeOf(there, devices, kind), eighths(workers));
         for (int w = 0; w < workers; ++w)
           for (const int b : {Parameters, Own, Velocity, Residual, Moments})
             CHECK(sameBits(host.values(w, b), there.values(w, b), 1400));

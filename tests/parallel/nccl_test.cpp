@@ -17,15 +17,15 @@ TEST_CASE("NCCL has every function that is used, or it is said what is missing")
   CHECK_MESSAGE(told, missing);
 }
 
-TEST_CASE("copies between two GPUs, by every route") {
+TEST_CASE("copies between two GPUs, by every transport") {
   const std::vector<Device> devices = availableDevices();
   if (devices.size() < 3) return test::skip("this machine has not two GPUs");
   Context first(devices[1]), second(devices[2]);
   const Links links = muster::linksBetween(std::vector{devices[1], devices[2]});
-  for (const Route route : {Route::Nccl, Route::Peers, Route::Host}) {
-    if (route == Route::Nccl && !links.whyNoNccl.empty()) continue;
-    if (route == Route::Peers && !links.peers) continue;
-    const auto transport = makeTransport(route, {&first, &second}, 16);
+  for (const TransportKind kind : {TransportKind::Nccl, TransportKind::Peers, TransportKind::Host}) {
+    if (kind == TransportKind::Nccl && !links.whyNoNccl.empty()) continue;
+    if (kind == TransportKind::Peers && !links.peers) continue;
+    const auto transport = makeTransport(kind, {&first, &second}, 16);
     const Tensor one = copyTo(Tensor::of({1, 2, 3, 4}, {4}), devices[1]);
     const Tensor two = copyTo(Tensor::of({5, 6, 7, 8}, {4}), devices[2]);
     const Tensor toOne = Tensor::zeros({4}, DType::Float32, devices[1]);
@@ -36,7 +36,7 @@ TEST_CASE("copies between two GPUs, by every route") {
     CHECK(copyTo(toTwo, Device::cpu()).span<float>()[3] == 4);
     CHECK(copyTo(toOne, Device::cpu()).span<float>()[0] == 5);
     transport.copies->abort();
-    if (route == Route::Nccl)
+    if (kind == TransportKind::Nccl)
       CHECK(test::thrown<DeviceFailure>([&] {
               transport.copies->run(std::vector<Transfer>{{0, 1, one, toTwo}});
             }) == "NCCL: the exchange between GPUs was aborted after a failure");

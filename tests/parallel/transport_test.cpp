@@ -30,11 +30,11 @@ struct Ring {
 
 }  // namespace
 
-TEST_CASE("copies go on side by side, by either route") {
-  for (const Route route : {Route::Peers, Route::Host}) {
+TEST_CASE("copies go on side by side, by either transport") {
+  for (const TransportKind kind : {TransportKind::Peers, TransportKind::Host}) {
     Ring ring;
-    const auto transport = makeTransport(route, ring.all(), 8);
-    CHECK(transport.route == route);
+    const auto transport = makeTransport(kind, ring.all(), 8);
+    CHECK(transport.kind == kind);
     for (int again = 0; again < 2; ++again)
       for (int shift = 1; shift <= 2; ++shift) {
         std::vector<Transfer> transfers;
@@ -53,7 +53,7 @@ TEST_CASE("copies go on side by side, by either route") {
 
 TEST_CASE("several pieces from one device to another lie side by side on the host") {
   Ring ring;
-  const auto transport = makeTransport(Route::Host, ring.all(), 8);
+  const auto transport = makeTransport(TransportKind::Host, ring.all(), 8);
   std::vector<Transfer> halves;
   for (int i = 1; i >= 0; --i)
     halves.push_back({0, 2, ring.sources[0].slice(i, {1}), ring.targets[2].slice(1 - i, {1})});
@@ -64,28 +64,29 @@ TEST_CASE("several pieces from one device to another lie side by side on the hos
 
 TEST_CASE("more than was planned for is refused, not written behind the end") {
   Ring ring;
-  const auto transport = makeTransport(Route::Host, ring.all(), 4);
+  const auto transport = makeTransport(TransportKind::Host, ring.all(), 4);
   const Transfer both{1, 2, ring.sources[1], ring.targets[2]};
   CHECK(thrown<InvalidArgument>([&] {
           transport.copies->run({&both, 1});
         }) == "transport: 8 bytes from cpu to cpu are more than the 4 planned for");
 }
 
-TEST_CASE("a route that does not work gives way to the next, which is the one that is named") {
+TEST_CASE("a transport that does not work gives way to the next, which is the one that is named") {
   Ring ring;
   std::vector<std::string> warnings;
   const auto before = setLogSink([&](LogLevel, std::string_view text) { warnings.emplace_back(text); });
-  const auto routeUsed = [&](Route first, Route broken) {
+  const auto transportUsed = [&](TransportKind first, TransportKind broken) {
     const auto transport = makeTransport(first, ring.all(), 8, broken);
     transport.copies->run(std::vector<Transfer>{{1, 2, ring.sources[1], ring.targets[2]}});
     CHECK(ring.targets[2].data<float>()[1] == 1.5f);
-    return transport.route;
+    return transport.kind;
   };
-  CHECK(routeUsed(Route::Nccl, Route::Nccl) == Route::Peers);
-  CHECK(routeUsed(Route::Peers, Route::Peers) == Route::Host);
-  CHECK(routeUsed(Route::Host, Route::Peers) == Route::Host);
-  CHECK(thrown<DeviceFailure>([&] { makeTransport(Route::Host, ring.all(), 8, Route::Host); }) ==
-        "transport: the host fails in this test");
+  CHECK(transportUsed(TransportKind::Nccl, TransportKind::Nccl) == TransportKind::Peers);
+  CHECK(transportUsed(TransportKind::Peers, TransportKind::Peers) == TransportKind::Host);
+  CHECK(transportUsed(TransportKind::Host, TransportKind::Peers) == TransportKind::Host);
+  CHECK(thrown<DeviceFailure>([&] {
+          makeTransport(TransportKind::Host, ring.all(), 8, TransportKind::Host);
+        }) == "transport: the host fails in this test");
   setLogSink(before);
   CHECK(warnings ==
         std::vector<std::string>{
@@ -101,7 +102,7 @@ TEST_CASE("what devices have between them, and NCCL where there is none") {
     CHECK(links.whyNoNccl == "this build has no CUDA");
     CHECK_FALSE(links.peers);
     Ring ring;
-    CHECK(thrown<DeviceUnavailable>([&] { makeTransport(Route::Nccl, ring.all(), 8); }) ==
+    CHECK(thrown<DeviceUnavailable>([&] { makeTransport(TransportKind::Nccl, ring.all(), 8); }) ==
           "transport: this build has no CUDA, and so no NCCL");
   }
 }
