@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -97,21 +96,6 @@ class Verbs {
     exchange_.eachShare(participant_, elements, {0, elements}, context_, ShareUse(use));
   }
 
-  /// Calls `use` for the parts of a fragment in order. On the CPU parts are so small that what several verbs
-  /// read and write of a part stays in the caches; on devices the whole fragment is one part. For verbs that
-  /// treat each element by itself, so that the bits are those of the whole fragment.
-  /// @param part  holds the current part: one slice, allocated by the caller.
-  /// @param use  `void use(const Fragment&)`.
-  template <typename F>
-  void inParts(const Fragment& fragment, Fragment& part, F use) {
-    if (!exchange_.onePlace()) return use(fragment);
-    for (const Slice slice : fragment.slices)
-      for (std::int64_t at = slice.begin; at < slice.end; at += kPart) {
-        part.slices.front() = {at, std::min(slice.end, at + kPart)};
-        use(static_cast<const Fragment&>(part));
-      }
-  }
-
   /// This participant's shares of sum_w |values_w - about_w|^2 and sum_w |about_w|^2; `relativeDistance` of
   /// the shares of all participants is the distance. It reads both again, and on devices waits for
   /// the result, so call it only for numbers that listeners get.
@@ -132,9 +116,8 @@ class Verbs {
   /// @param all  [node] as many bytes for each; this node's are filled. They must stay in place.
   /// @param weights  [node] a node of weight 0 sends nothing.
   /// @param then  called once all bytes have arrived; writes to `target`. Called now, or, while a
-  /// MeansInFlight
-  ///              lives and the strategy has declared what it needs, on another thread before a verb of the
-  ///              next round.
+  ///              MeansInFlight lives and the strategy has declared what it needs, on another thread before a
+  ///              verb of the next round.
   void tellNodes(std::span<std::byte> all, std::span<const double> weights,
                  std::function<void(Context&)> then, const Tensor& target, Context& context);
 
@@ -155,8 +138,6 @@ class Verbs {
   std::int64_t bytes() const { return bytes_; }
 
  private:
-  static constexpr std::int64_t kPart = 4096;  // elements
-
   void requireWaiting(std::string_view verb, bool may) const;
 
   Exchange& exchange_;

@@ -1,5 +1,6 @@
 #include "muster/parallel/strategies/outer_averaging.h"
 
+#include <algorithm>
 #include <array>
 #include <vector>
 
@@ -11,6 +12,7 @@ namespace muster {
 namespace {
 
 constexpr std::string_view kBefore = "outer parameters before the step", kRate = "followed learning rate";
+constexpr std::int64_t kPart = 4096;  // elements
 /// Numbers of block kRate, for the round in progress: the iteration before its first step, the learning rate
 /// then, and the factor of the momentum.
 enum { kIteration, kLearningRate, kScale, kNumbers };
@@ -47,6 +49,9 @@ class OuterAveragingStrategy final : public Strategy {
     spreads_.assign(static_cast<std::size_t>(exchange.participants()), {});
     parts_.assign(spreads_.size(), Fragment::whole(0));
     atOnce_ = sending_.whole() && exchange.oneSum();
+    // Encoding needs whole replicas, and a GPU fewer kernels.
+    inParts_ = sending_.whole() && exchange.onePlace() &&
+               exchange.block(BlockKind::Parameters).mergedCopy().device().isCpu();
   }
   void start(Verbs& verbs) override { step_.writeBack(0, all_, verbs); }
   RoundPlan plan(const TrainingProgress& progress) override {
@@ -65,10 +70,10 @@ class OuterAveragingStrategy final : public Strategy {
     };
     if (atOnce_)
       step_.takeAtOnce(round.weights, scale, verbs);
-    else if (sending_.whole())
-      verbs.inParts(all_, parts_[static_cast<std::size_t>(verbs.participant())], step);
+    else if (inParts_)
+      inParts(parts_[static_cast<std::size_t>(verbs.participant())], step);
     else
-      step(all_);  // encoding needs whole replicas
+      step(all_);
     if (options_.measureStep)
       spreads_[static_cast<std::size_t>(verbs.participant())] =
           verbs.distance(outer, verbs.own(kBefore), all_);
@@ -81,6 +86,15 @@ class OuterAveragingStrategy final : public Strategy {
   }
 
  private:
+  /// Calls `step` for parts so small that what its verbs read and write of a part stays in the caches.
+  template <typename Step>
+  void inParts(Fragment& part, Step step) const {
+    const auto [begin, end] = all_.slices.front();
+    for (std::int64_t at = begin; at < end; at += kPart) {
+      part.slices.front() = {at, std::min(end, at + kPart)};
+      step(part);
+    }
+  }
   double followed() const {
     const auto* const memory = memory_.data<double>();
     return memory[kLearningRate] > 0 ? memory[kScale] : 1;  // 1: resumed from a rule without it
@@ -102,6 +116,7 @@ class OuterAveragingStrategy final : public Strategy {
   CodedReplicas sending_;
   Fragment all_;
   std::vector<Fragment> parts_;  // [participant] its current part
+  bool inParts_ = false;         // the verbs are called part by part
   bool atOnce_ = false;          // mean, step and write-back are one pass
   Tensor memory_;                // the first worker's block kRate; written between rounds
   std::vector<Spread> spreads_;  // [participant] for its shares
