@@ -37,7 +37,7 @@ class ElasticAveragingStrategy final : public Strategy {
     return blocks;
   }
   UpdaterState updaterState() const override { return options_.updaterState; }
-  bool extrapolates() const override { return false; }
+  bool extrapolates() const override { return !sending_.whole(); }
   void begin(const Exchange& exchange) override {
     period_.begin(exchange);
     all_ = Fragment::whole(exchange.block(BlockKind::Parameters).mergedCopy().elements());
