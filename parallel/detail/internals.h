@@ -2,9 +2,14 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <optional>
 
 #include "muster/parallel/exchange/transport.h"
+
+namespace muster {
+class Model;
+}
 
 namespace muster::detail {
 
@@ -17,6 +22,8 @@ struct Internals {
   int pretendedDevices = 0;
   /// A transport between devices that fails.
   std::optional<TransportKind> failingTransport = {};
+  /// Called with each new replica, which lives as long as the wrapper.
+  std::function<void(const Model& replica)> replicaMade = {};
   /// The root under which memory limits are read.
   std::filesystem::path root = "/";
 };

@@ -74,6 +74,7 @@ ReplicaSet::ReplicaSet(Model& model, const std::vector<Placement>& placements, i
       nodes_(nodes),
       model_(model),
       strategy_(strategy),
+      replicaMade_(internals.replicaMade),
       failingTransport_(internals.failingTransport),
       mergePlan_(planMerges(placements, internals.pretendedDevices)) {
   for (std::size_t w = 0; w < placements.size(); ++w)
@@ -105,6 +106,7 @@ void ReplicaSet::make() {
   std::vector<std::vector<StateBlock*>> states;
   std::vector<Tensor> refused;
   for (auto* thread : threads_) {
+    if (replicaMade_) replicaMade_(thread->replica());
     states.push_back(sharedState(thread->replica()));
     refused.push_back(thread->replica().stepRefused());
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -93,6 +94,7 @@ class ReplicaSet {
   const NodeOptions nodes_;
   Model& model_;
   const Strategy& strategy_;
+  const std::function<void(const Model&)> replicaMade_;  // for tests
   const std::optional<TransportKind> failingTransport_;  // for tests
   const std::optional<MergePlan> mergePlan_;             // of workers on GPUs
   std::unique_ptr<Exchange> exchange_;                   // none until the replicas are made

@@ -15,10 +15,10 @@
 #include "muster/core/base/random.h"
 #include "muster/core/nn/computation_graph.h"
 #include "muster/core/nn/detail/network_probe.h"
-#include "muster/core/nn/detail/step_runner.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "tests/bench/command_line.h"
 #include "tests/bench/networks.h"
+#include "tests/bench/replica_steps.h"
 
 namespace {
 
@@ -132,7 +132,7 @@ void trainTwice(const Kind& kind, MathMode mode, const Options& options) {
       network->step(batch);
     }
     context.synchronize();
-    launched = detail::NetworkProbe::launchedSteps(*network);
+    launched = detail::NetworkProbe::stepCounts(*network).launched;
     state = copyOf(*network, false);
   }
   report(fmt::format("{}, {}, {} steps, twice", kind.name, nameOf(mode), options.steps),
@@ -171,8 +171,8 @@ void compareGradients(const Kind& kind, MathMode mode, const Options& options) {
          differing == 0 ? ""
                         : fmt::format("{} of them, first number {}, at most {} bytes", differing, firstAt + 1,
                                       mostBytes));
-  const auto launched = detail::NetworkProbe::launchedSteps(*recorded);
-  if ((launched == 0 && !recordingIsOff()) || detail::NetworkProbe::launchedSteps(*plain) != 0)
+  const auto launched = detail::NetworkProbe::stepCounts(*recorded).launched;
+  if ((launched == 0 && !recordingIsOff()) || detail::NetworkProbe::stepCounts(*plain).launched != 0)
     report(fmt::format("{}, {}: gradients were not recorded as they should", kind.name, nameOf(mode)), false);
 }
 
@@ -181,7 +181,7 @@ void trainWorkers(MathMode mode, const Options& options) {
   auto data = randomImages(options.workers * 3 * 4 * options.batch, options.batch, DType::UInt8,
                            options.device.isCpu() ? MemoryPlacement::Host : MemoryPlacement::Device);
   bool same = true;
-  const auto before = detail::StepRunner::countsOfProcess();
+  detail::StepCounts steps;
   for (int run = 0; run < options.runs; ++run) {
     MultiLayerNetwork model(convnet());
     model.init();
@@ -191,7 +191,10 @@ void trainWorkers(MathMode mode, const Options& options) {
       builder.prefetchBuffer(4);
     else
       builder.devices({options.device}).mathMode(mode);
-    builder.build().fit(data, 2);
+    ReplicaSteps replicas;
+    auto wrapper = builder.internals(replicas.internals()).build();
+    wrapper.fit(data, 2);
+    steps += replicas.counts();
     const auto state = copyOf(model, false);
     if (run == 0) first = state;
     same = same && difference(first, state) == 0;
@@ -199,7 +202,6 @@ void trainWorkers(MathMode mode, const Options& options) {
   report(fmt::format("convnet, {}, {} workers at frequency 3, {} times", nameOf(mode), options.workers,
                      options.runs),
          same);
-  const auto steps = detail::StepRunner::countsOfProcess() - before;
   if (!options.device.isCpu() && !steps.recorded() && !recordingIsOff())
     report(fmt::format("convnet, {}, {} workers: {} of {} steps were launched as graphs", nameOf(mode),
                        options.workers, steps.launched, steps.all()),
@@ -213,7 +215,7 @@ bool takeSteps(const Options& options) {
   const auto network = kinds().front().make(context);
   for (std::uint64_t i = 0; i < 4; ++i) network->step(randomBatch(options.batch, i)).wait();
   context.synchronize();
-  const auto launched = detail::NetworkProbe::launchedSteps(*network);
+  const auto launched = detail::NetworkProbe::stepCounts(*network).launched;
   fmt::print("{} of 4 steps were launched as graphs\n", launched);
   return launched >= 3 || recordingIsOff();
 }

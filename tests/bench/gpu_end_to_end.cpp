@@ -17,13 +17,14 @@
 #include <vector>
 
 #include "muster/core/base/log.h"
-#include "muster/core/nn/detail/step_runner.h"
+#include "muster/core/nn/detail/network_probe.h"
 #include "muster/core/nn/models/resnet18.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "tests/bench/arms.h"
 #include "tests/bench/command_line.h"
 #include "tests/bench/kernel_trace.h"
 #include "tests/bench/networks.h"
+#include "tests/bench/replica_steps.h"
 #include "tests/bench/timing.h"
 
 namespace {
@@ -62,10 +63,11 @@ double epochsPerSecond(double seconds, Fit fit) {
 struct Result {
   double samplesPerSecond, score;
   MathMode mode;
+  muster::detail::StepCounts steps;
 };
 
 void printResult(const Result& result) {
-  const auto steps = muster::detail::StepRunner::countsOfProcess();
+  const auto& steps = result.steps;
   fmt::print(
       "{{\"samplesPerSecond\": {:.1f}, \"mathMode\": \"{}\", \"launchedSteps\": {}, \"unrecordedSteps\": "
       "{}, \"firstSteps\": {}}}\n",
@@ -82,6 +84,7 @@ struct ConvnetTraining {
 
   MultiLayerNetwork model;
   InMemoryDataSetIterator data;
+  ReplicaSteps replicas;
   ParallelWrapper wrapper;
 
  private:
@@ -92,6 +95,7 @@ struct ConvnetTraining {
         .devices({Device::parse(options.device)})
         .averagingFrequency(options.averagingFrequency)
         .prefetchBuffer(24)
+        .internals(replicas.internals())
         .build();
   }
 };
@@ -101,7 +105,7 @@ Result measureConvnet(const Options& options) {
   const double epochs = epochsPerSecond(
       options.seconds, [&](std::int64_t count) { training.wrapper.fit(training.data, count); });
   return {epochs * static_cast<double>(kBatches * options.batch), training.model.score(),
-          Context(Device::parse(options.device)).mathMode()};
+          Context(Device::parse(options.device)).mathMode(), training.replicas.counts()};
 }
 
 struct ResnetTraining {
@@ -129,7 +133,7 @@ Result measureResnet18(const Options& options) {
   const double epochs =
       epochsPerSecond(options.seconds, [&](std::int64_t count) { training.model.fit(training.data, count); });
   return {epochs * static_cast<double>(kResnetBatches * options.batch), training.model.score(),
-          training.context.mathMode()};
+          training.context.mathMode(), muster::detail::NetworkProbe::stepCounts(training.model)};
 }
 
 Result measureArm(const Options& options) {
@@ -167,7 +171,7 @@ class Lines {
 bool describeArm(const Options& options) {
   Lines lines;
   const Result result = measureArm(options);
-  const auto steps = muster::detail::StepRunner::countsOfProcess();
+  const auto& steps = result.steps;
   fmt::print("{}, {} worker{}, batch {}, {}: {:.0f} samples/s, {:.1f} us a step of any worker\n",
              options.network, options.arm, options.arm == 1 ? "" : "s", options.batch, nameOf(result.mode),
              result.samplesPerSecond, 1e6 * static_cast<double>(options.batch) / result.samplesPerSecond);

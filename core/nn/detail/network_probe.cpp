@@ -22,8 +22,8 @@ void NetworkProbe::setEnqueuedSteps(Network& network, bool enqueued) {
   network.impl_->enqueuesSteps = enqueued;
 }
 
-std::int64_t NetworkProbe::launchedSteps(const Network& network) {
-  return network.impl_->programs.launched();
+StepCounts NetworkProbe::stepCounts(const Network& network) {
+  return network.impl_->programs.counts();
 }
 
 std::size_t NetworkProbe::activationBytes(const Network& network) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "muster/core/nn/detail/network_plan.h"
+#include "muster/core/nn/detail/step_runner.h"
 #include "muster/core/nn/network.h"
 
 namespace muster::detail {
@@ -17,8 +18,8 @@ struct NetworkProbe {
   /// bits either way, so tests need no GPU. Waits for steps in flight.
   /// @throws InvalidArgument for false on a GPU.
   static void setEnqueuedSteps(Network& network, bool enqueued);
-  /// Number of steps launched as graphs by the compiled programs.
-  static std::int64_t launchedSteps(const Network& network);
+  /// Number of steps of the compiled programs, by how they ran.
+  static StepCounts stepCounts(const Network& network);
   /// Bytes of the activations and gradients of all compiled programs.
   static std::size_t activationBytes(const Network& network);
 };

@@ -83,10 +83,10 @@ void ProgramCache::finish() {
     for (auto& steps : entry.runners) steps->finish();
 }
 
-std::int64_t ProgramCache::launched() const {
-  std::int64_t steps = 0;
+StepCounts ProgramCache::counts() const {
+  StepCounts steps;
   for (const auto& entry : entries_)
-    for (const auto& runner : entry.runners) steps += runner->counts().launched;
+    for (const auto& runner : entry.runners) steps += runner->counts();
   return steps;
 }
 

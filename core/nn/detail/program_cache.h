@@ -43,8 +43,8 @@ class ProgramCache {
   /// Finishes all steps in flight.
   void finish();
 
-  /// Number of steps launched as graphs.
-  std::int64_t launched() const;
+  /// Number of steps of the programs that are kept.
+  StepCounts counts() const;
   /// Bytes of activations and gradients.
   std::size_t bytes() const;
 

@@ -8,9 +8,6 @@
 #include "muster/core/device/detail/side_stream.h"
 
 namespace muster::detail {
-namespace {
-std::atomic<std::int64_t> launchedOfProcess{0}, unrecordedOfProcess{0}, firstOfProcess{0};
-}  // namespace
 
 StepRunner::StepRunner(const Batch& like, std::size_t outputs, bool recordable, Enqueue enqueue,
                        Finished finished, Context& context, Record recorder)
@@ -47,26 +44,14 @@ void StepRunner::run(std::uint64_t number, StepWork work) {
     // A step in order does not count: it leaves the side stream's handles unused, and a recording must not be
     // their first use.
     if (!inOrder) ranOnce_[static_cast<std::size_t>(work)] = true;
-    if (first)
-      count(&StepCounts::first, firstOfProcess);
-    else
-      count(&StepCounts::unrecorded, unrecordedOfProcess);
+    ++(first ? counts_.first : counts_.unrecorded);
   } else {
     graph->launch();
-    count(&StepCounts::launched, launchedOfProcess);
+    ++counts_.launched;
   }
   place.done.record(context_);
   place.number = number;
   place.work = work;
-}
-
-void StepRunner::count(std::int64_t StepCounts::*kind, std::atomic<std::int64_t>& ofProcess) {
-  ++(counts_.*kind);
-  ofProcess.fetch_add(1, std::memory_order_relaxed);
-}
-
-StepCounts StepRunner::countsOfProcess() {
-  return {.launched = launchedOfProcess, .unrecorded = unrecordedOfProcess, .first = firstOfProcess};
 }
 
 void StepRunner::runCallByCall(Place& place, StepWork work) {

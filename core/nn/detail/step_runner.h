@@ -1,7 +1,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -24,8 +23,11 @@ struct StepCounts {
   /// Whether graphs are used: none was missing, and at least nine steps in ten were launched as a graph. (If
   /// every step creates a new runner, no graph is missing and none is launched.)
   bool recorded() const { return unrecorded == 0 && launched > 0 && 10 * launched >= 9 * all(); }
-  friend StepCounts operator-(const StepCounts& a, const StepCounts& b) {
-    return {a.launched - b.launched, a.unrecorded - b.unrecorded, a.first - b.first};
+  StepCounts& operator+=(const StepCounts& other) {
+    launched += other.launched;
+    unrecorded += other.unrecorded;
+    first += other.first;
+    return *this;
   }
 };
 
@@ -74,9 +76,6 @@ class StepRunner {
   void finish();
 
   StepCounts counts() const { return counts_; }
-  /// The sum over all runners since the process began, for reports: a ParallelWrapper's replicas are not
-  /// accessible. Thread-safe.
-  static StepCounts countsOfProcess();
 
  private:
   struct Place {
@@ -92,7 +91,6 @@ class StepRunner {
   void runCallByCall(Place& place, StepWork work);
   bool record(Place& place, StepWork work);
   void waitAfterFailure() noexcept;
-  void count(std::int64_t StepCounts::*kind, std::atomic<std::int64_t>& ofProcess);
 
   Context& context_;
   Enqueue enqueue_;

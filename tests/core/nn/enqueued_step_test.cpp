@@ -105,8 +105,8 @@ void checkBothWays(const Configuration& configuration, const std::vector<Batch>&
   detail::NetworkProbe::setEnqueuedSteps(enqueued, true);
   CHECK(scoresOf(enqueued, batches) == scoresOf(atOnce, batches));
   CHECK(sameState(enqueued, atOnce));
-  CHECK(detail::NetworkProbe::launchedSteps(atOnce) == 0);
-  CHECK((detail::NetworkProbe::launchedSteps(enqueued) > 0) == recordable);
+  CHECK(detail::NetworkProbe::stepCounts(atOnce).launched == 0);
+  CHECK((detail::NetworkProbe::stepCounts(enqueued).launched > 0) == recordable);
   enqueued.gradient(batches[0]);
   atOnce.gradient(batches[0]);
   CHECK(sameState(enqueued, atOnce));
@@ -244,7 +244,7 @@ TEST_CASE_TEMPLATE("a layer that allocates ends a recording in its middle: steps
     auto model = std::make_unique<MultiLayerNetwork>(configuration, context);
     model->init();
     const auto scores = scoresOf(*model, batches);
-    CHECK((detail::NetworkProbe::launchedSteps(*model) > 0) == !allocates);
+    CHECK((detail::NetworkProbe::stepCounts(*model).launched > 0) == !allocates);
     return std::pair(std::move(model), scores);
   };
   const test::LogLines lines;
@@ -275,7 +275,7 @@ TEST_CASE_TEMPLATE("batches of a resident data set are gathered where the networ
     if (enqueued) detail::NetworkProbe::setEnqueuedSteps(there, true);
     InMemoryDataSetIterator data(all.features[0].value, all.labels[0].value, 8, 5, placement);
     there.fit(data, 3);
-    CHECK((detail::NetworkProbe::launchedSteps(there) > 0) == enqueued);
+    CHECK((detail::NetworkProbe::stepCounts(there).launched > 0) == enqueued);
     model->init();
     model->copyStateFrom(there);
     const auto accuracy = there.evaluate(data).accuracy();
