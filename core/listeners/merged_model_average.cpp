@@ -59,7 +59,7 @@ void MergedModelAverage::onFitStart(const FitEvent& event) {
   // The file may have been written before this listener saw the merge.
   if (known && seen <= static_cast<double>(model.iteration())) return see(model, model.iteration());
   if (known)
-    logInfo("the {} begins anew: it was saved at iteration {}, and the model is at iteration {}", name_, seen,
+    logInfo("the {} is reset: it was saved at iteration {}, and the model is at iteration {}", name_, seen,
             model.iteration());
   numbers_.data<double>()[0] = 0;
   seen = static_cast<double>(model.iteration());

@@ -39,8 +39,7 @@ class FieldNames final : public Fields {
   void check(std::string_view name) const {
     constexpr std::string_view taken[] = {"type", "learningRate", "frozen", "device", "vertex", "inputs"};
     require(std::ranges::find(taken, name) == std::end(taken),
-            "layer {}: a field cannot be called {}, which in files stands beside a layer's own fields", type_,
-            name);
+            "layer {}: the field name {} is reserved by model files", type_, name);
   }
 
   std::string_view type_;

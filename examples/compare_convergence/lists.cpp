@@ -18,7 +18,7 @@ std::vector<std::string> parseWords(std::string_view option, std::string_view te
     const auto end = std::min(text.find(',', begin), text.size());
     std::string word(text.substr(begin, end - begin));
     require(!word.empty(), "--{}: \"{}\" is no list as in a,b,c: a word is empty", option, text);
-    require(std::ranges::find(words, word) == words.end(), "--{}: {} stands there twice", option, word);
+    require(std::ranges::find(words, word) == words.end(), "--{}: {} is given twice", option, word);
     words.push_back(std::move(word));
     begin = end + 1;
   }
@@ -35,8 +35,7 @@ std::vector<std::int64_t> parseNumbers(std::string_view option, std::string_view
     require(read.ec == std::errc() && read.ptr == end, "--{}: \"{}\" is no whole number", option, word);
     require(number >= least && number <= most, "--{}: each must be between {} and {}, got {}", option, least,
             most, number);
-    require(std::ranges::find(numbers, number) == numbers.end(), "--{}: {} stands there twice", option,
-            number);
+    require(std::ranges::find(numbers, number) == numbers.end(), "--{}: {} is given twice", option, number);
     numbers.push_back(number);
   }
   return numbers;
@@ -56,8 +55,7 @@ std::vector<UpdaterChoice> parseUpdaters(std::string_view option, std::string_vi
               "--{}: {}: the learning rate must be a positive number, got \"{}\"", option, word, rate);
     }
     muster::Updater::named(choice.name, choice.learningRate);  // throws for an unknown name
-    require(std::ranges::find(updaters, choice) == updaters.end(), "--{}: {} stands there twice", option,
-            word);
+    require(std::ranges::find(updaters, choice) == updaters.end(), "--{}: {} is given twice", option, word);
     updaters.push_back(std::move(choice));
   }
   return updaters;

@@ -135,13 +135,12 @@ void describeGrid(CommandLine& line, GridLists& lists) {
 
 void describeTraining(CommandLine& line, Options& o) {
   line.group("Training");
-  line.add(
-      "model", o.model, "NAME",
-      "convnet, that of Deeplearning4j's acceptance test, resnet18, or mlp, one hidden layer of 64 units",
-      [](const char*, const std::string& name) {
-        require(name == "convnet" || name == "resnet18" || name == "mlp",
-                "--model must be convnet, resnet18 or mlp, got {}", name);
-      });
+  line.add("model", o.model, "NAME",
+           "convnet (Deeplearning4j's acceptance test), resnet18 or mlp (one hidden layer of 64 units)",
+           [](const char*, const std::string& name) {
+             require(name == "convnet" || name == "resnet18" || name == "mlp",
+                     "--model must be convnet, resnet18 or mlp, got {}", name);
+           });
   line.add("width", o.width, "N", "channels of resnet18's first stage; 64 in the paper, fewer train faster",
            example::between(1, 1024));
   line.add("epochs", o.epochs, "N", "passes over the data", example::between(1, 1'000'000));

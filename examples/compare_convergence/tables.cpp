@@ -99,7 +99,7 @@ std::string seedsNote(const Comparison& comparison) {
   return fmt::format(
       "Means over {} seeds{} ± their standard deviation (n - 1). Accuracy is that of the merged model on the "
       "test images, at the end.",
-      seeds, all ? "" : ", or over the n that are finished and did not diverge where that is told,");
+      seeds, all ? "" : " (where n is given: over the n seeds that finished and did not diverge)");
 }
 
 /// The options of shared gradients, which are the library's defaults.
@@ -108,8 +108,7 @@ std::string sharedNote() {
   const auto& threshold = std::get<muster::AdaptiveThreshold>(options.thresholdAlgorithm);
   return fmt::format(
       "Shared gradients: {}, density {} to {}, resynchronised every {} iterations and at the end of each "
-      "epoch. The last test is behind the last resynchronisation: what had been withheld is in the model "
-      "then.",
+      "epoch. The last test follows the last resynchronisation, so the model includes all residuals.",
       options.describe(), threshold.minDensity, threshold.maxDensity, options.resynchronizationFrequency);
 }
 
@@ -161,8 +160,9 @@ std::vector<std::string> summaryNotes(const Comparison& comparison, Detail detai
   std::vector<std::string> notes;
   notes.push_back(seedsNote(comparison));
   notes.push_back(fmt::format(
-      "Seconds are wall time of training{}, without the tests. An arm is at {} with the first test that has "
-      "it; \"not reached\": no seed's run had it, and where only some had, their number is told.",
+      "Seconds are wall time of training{}, without the tests. An arm reaches {} at its first test with "
+      "that accuracy. \"not reached\": no seed reached it. If only some seeds reach it, their number is "
+      "given.",
       coresText(comparison.runs), example::percentText(comparison.target)));
   if (hasMode(comparison.grid, Mode::Synchronous))
     notes.push_back(

@@ -196,11 +196,10 @@ void Gossip::validate() const {
   muster::validate(updaterState);
   muster::validate(codec, "gossip");
   if (CodedReplicas(codec).whole() || graph == GossipGraph::Complete) return;
-  require(
-      graph == GossipGraph::Ring,
-      "gossip: codec cannot be given with the graph {}, on which those that know what a worker sent before "
-      "are not those it sends to next; use ring or complete",
-      nameOf(graph));
+  require(graph == GossipGraph::Ring,
+          "gossip: codec cannot be given with the graph {}: in this graph a worker's receivers change, so a "
+          "receiver does not know the base of the difference; use ring or complete",
+          nameOf(graph));
   requireSentToSome(codec, "gossip");
 }
 

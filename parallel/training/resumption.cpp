@@ -161,8 +161,8 @@ Resumption resumptionOf(Model& model, const DataSetIterator& data, const AnyStra
   const auto examples = numbersIn<std::int64_t>(state, kExamples, 1);
   if (examples.size() != static_cast<std::size_t>(workers)) {
     logInfo(
-        "the checkpoint is of {} workers, these are {}: each starts from the merged model, with state of its "
-        "own anew",
+        "the checkpoint is of {} workers, these are {}: each starts from the merged model and resets its "
+        "own state",
         examples.size(), workers);
     return resumed;
   }

@@ -47,7 +47,7 @@ const Tensor* findSaved(Model& model, const StrategyState& state) {
     return &found->values;
   logInfo(
       "the strategy's saved block \"{}\" is {}, so it was of another number of workers or another model; "
-      "it begins anew",
+      "it is reset",
       state.declared.name, found->values.toString());
   return nullptr;
 }

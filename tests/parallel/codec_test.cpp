@@ -282,7 +282,7 @@ TEST_CASE("a codec says what it costs, and options out of range are refused by n
   CHECK(wrapperOf(model, 2, Averaging{.frequency = 3, .codec = Int8Codec{}}).plan() ==
         "2 workers on cpu (1 thread each, not pinned), outer averaging every 3 iterations (rate 1, momentum "
         "0), "
-        "sent as int8 (which on one host costs time and saves nothing): 6 batches a round");
+        "sent as int8 (which on one machine costs time and saves nothing): 6 batches a round");
   const auto refusal = [](auto options) { return thrown<InvalidArgument>([&] { options.validate(); }); };
   CHECK(refusal(Averaging{.codec = TopKCodec{.share = 0}}) ==
         "averaging: codec: share must lie in (0, 1], got 0");
@@ -290,10 +290,10 @@ TEST_CASE("a codec says what it costs, and options out of range are refused by n
         "streaming outer averaging: codec: share must lie in (0, 1], got nan");
   CHECK(refusal(ElasticAveraging{.codec = PowerSgdCodec{.rank = 33}}) ==
         "elastic averaging: codec: rank must be between 1 and 32, got 33");
-  CHECK(
-      refusal(Gossip{.codec = Int8Codec{}}) ==
-      "gossip: codec cannot be given with the graph exponential, on which those that know what a worker sent "
-      "before are not those it sends to next; use ring or complete");
+  CHECK(refusal(Gossip{.codec = Int8Codec{}}) ==
+        "gossip: codec cannot be given with the graph exponential: in this graph a worker's receivers "
+        "change, so "
+        "a receiver does not know the base of the difference; use ring or complete");
   CHECK(refusal(Gossip{.graph = GossipGraph::Ring, .codec = PowerSgdCodec{}}) ==
         "gossip: codec cannot be power-sgd, whose factors are means over all workers, where only some are "
         "merged");

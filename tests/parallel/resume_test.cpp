@@ -317,10 +317,9 @@ TEST_CASE(
   wrapperOf(other, resumableRules().front(), 2).fit(data, 1);
   setLogSink(before);
   REQUIRE(lines.size() >= 2);
-  CHECK(
-      lines.front() ==
-      "the checkpoint is of 2 workers, these are 3: each starts from the merged model, with state of its own "
-      "anew");
+  CHECK(lines.front() ==
+        "the checkpoint is of 2 workers, these are 3: each starts from the merged model and resets its own "
+        "state");
   auto third = modelOf(rule);
   const ResumableRule following{{"", OuterAveraging{.frequency = 2, .momentum = 0.5}}};
   std::vector<Held> ofOuter;

@@ -47,7 +47,7 @@ struct Builder {
       const std::string key = std::move(keys.back());
       keys.pop_back();
       if (!open.back().get_object().emplace(key, std::move(value)).second)
-        return refuse(fmt::format("the key {} stands twice", quoteJson(key)), error);
+        return refuse(fmt::format("the key {} is given twice", quoteJson(key)), error);
     }
     return true;
   }
@@ -100,7 +100,7 @@ json::value parseJson(std::string_view text) {
   const std::size_t end = parser.write_some(false, text.data(), text.size(), error);
   Builder& builder = parser.handler();
   if (error) refuseText(text, end, builder.problem.empty() ? error.message() : builder.problem);
-  if (end != text.size()) refuseText(text, end, "there is more text behind the value");
+  if (end != text.size()) refuseText(text, end, "there is more text after the value");
   return std::move(builder.document);
 }
 

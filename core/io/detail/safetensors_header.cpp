@@ -113,7 +113,7 @@ void requireContiguous(const Refusal& refuse, const std::vector<Entry>& listings
              listing.begin - position);
     position = listing.end;
   }
-  if (position != dataBytes) refuse("there are {} bytes behind the last tensor", dataBytes - position);
+  if (position != dataBytes) refuse("there are {} bytes after the last tensor", dataBytes - position);
 }
 
 }  // namespace

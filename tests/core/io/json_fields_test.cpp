@@ -200,7 +200,8 @@ TEST_CASE("text that is not JSON is refused with line and column") {
   CHECK(problemOf("").starts_with("not valid JSON at line 1, column 1: "));
   CHECK(problemOf("{\n  \"count\": 1,\n  oops\n}").starts_with("not valid JSON at line 3, column 3: "));
   CHECK(problemOf("{} {}").starts_with("not valid JSON at line 1, column 4: "));
-  CHECK(problemOf(R"({"count": 1, "count": 2})").find("the key \"count\" stands twice") != std::string::npos);
+  CHECK(problemOf(R"({"count": 1, "count": 2})").find("the key \"count\" is given twice") !=
+        std::string::npos);
   CHECK(problemOf(R"({"rate": 1e999})").find("1e999 does not fit a double") != std::string::npos);
   CHECK(problemOf("[1]") == "expected a JSON object, found [1]");
   CHECK(problemOf("{\"name\": \"\xFF\"}").starts_with("not valid JSON at line 1"));

@@ -232,8 +232,7 @@ TEST_CASE("Python reads the file with its standard library") {
 
 TEST_CASE("a layer's field must not have a name that files use beside its fields") {
   CHECK(thrown<InvalidArgument>([] { Layer::registerType<WithFrozen>(); }) ==
-        "layer test-with-frozen: a field cannot be called frozen, which in files stands beside a layer's own "
-        "fields");
+        "layer test-with-frozen: the field name frozen is reserved by model files");
   CHECK(thrown<InvalidArgument>([] {
           Layer::registry().make("test-with-frozen");
         }).find("there is no type") != std::string::npos);

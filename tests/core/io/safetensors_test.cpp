@@ -122,7 +122,8 @@ TEST_CASE("broken files are refused by name") {
   CHECK(problemOf(fileOf("{\"w\":", "")).starts_with("the header is not valid JSON at line 1, column "));
   CHECK(problemOf(fileOf("[]", "")) == "the header is not a JSON object but []");
   CHECK(problemOf(fileOf("{\"w\":3}", "")) == "tensor \"w\": expected an object, found 3");
-  CHECK(problemOf(fileOf("{\"w\":{},\"w\":{}}", "")).find("the key \"w\" stands twice") != std::string::npos);
+  CHECK(problemOf(fileOf("{\"w\":{},\"w\":{}}", "")).find("the key \"w\" is given twice") !=
+        std::string::npos);
   CHECK(problemOf(fileOf("{\"__metadata__\":{\"a\":1}}", "")) == "__metadata__ \"a\" is not a string but 1");
   CHECK(problemOf(fileOf("{\"__metadata__\":[]}", "")) == "__metadata__ is not an object of strings but []");
   CHECK(problemOf(fileOf(tensor("w", "\"dtype\":\"F16\",\"shape\":[2],\"data_offsets\":[0,4]"), four)) ==
@@ -152,7 +153,7 @@ TEST_CASE("broken files are refused by name") {
         "tensor \"w\": its data end at byte 8, but the file has only 4 (was it cut off?)");
   CHECK(problemOf(fileOf(f32("[1]", "[4,8]"), eight)) ==
         "tensor \"w\": there is a gap of 4 bytes before its data");
-  CHECK(problemOf(fileOf(f32("[1]", "[0,4]"), eight)) == "there are 4 bytes behind the last tensor");
+  CHECK(problemOf(fileOf(f32("[1]", "[0,4]"), eight)) == "there are 4 bytes after the last tensor");
   CHECK(problemOf(fileOf("{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},"
                          "\"b\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[2,6]}}",
                          eight)) == "tensor \"b\": its data begin at byte 2, inside those of another tensor");

@@ -257,7 +257,7 @@ TEST_CASE("options that cannot be are refused with 2 and a sentence, before anyt
       {{"--mode", "synchronous", "--frequency", "3"}, "--frequency needs the mode averaging"},
       {{"--updater", "adam", "--momentum", "0.5"}, "--momentum needs the updater nesterovs"},
       {{"--lr-scaling", "cubic"}, "--lr-scaling: there is no \"cubic\"; there are none, linear, sqrt"},
-      {{"--seeds", "1,1"}, "--seeds: 1 stands there twice"},
+      {{"--seeds", "1,1"}, "--seeds: 1 is given twice"},
       {{"--target", "100"},
        "--target must be at least 1 and below 100, a percentage (97, not 0.97), got 100"},
       {{"--target", "0.97"},

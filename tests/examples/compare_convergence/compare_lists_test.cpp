@@ -23,8 +23,8 @@ TEST_CASE("lists of numbers") {
   CHECK(refusal("99999999999999999999") == "--workers: \"99999999999999999999\" is no whole number");
   CHECK(refusal("2,1") == "--workers: each must be between 2 and 64, got 1");
   CHECK(refusal("2,65") == "--workers: each must be between 2 and 64, got 65");
-  CHECK(refusal("2,4,2") == "--workers: 2 stands there twice");
-  CHECK(refusal("2,02") == "--workers: 2 stands there twice");
+  CHECK(refusal("2,4,2") == "--workers: 2 is given twice");
+  CHECK(refusal("2,02") == "--workers: 2 is given twice");
 }
 
 TEST_CASE("lists of names") {
@@ -48,7 +48,7 @@ TEST_CASE("updaters have their learning rate, or the usual one") {
   for (const char* rate : {"", "x", "0", "-1", "nan", "inf", "0.1x"})
     CHECK(refusal(fmt::format("sgd:{}", rate).c_str()) ==
           fmt::format("--updater: sgd:{0}: the learning rate must be a positive number, got \"{0}\"", rate));
-  CHECK(refusal("adam,adam:0.001") == "--updater: adam:0.001 stands there twice");
+  CHECK(refusal("adam,adam:0.001") == "--updater: adam:0.001 is given twice");
 }
 
 }  // namespace
