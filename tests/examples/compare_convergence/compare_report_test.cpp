@@ -158,7 +158,7 @@ TEST_CASE("the table tells what was reached, and marks what was oversubscribed")
   CHECK(cells[8][5] == "1.50 ± 0.00 *");
   CHECK(cells[9][1] == "96.00 (n = 1)");
   const auto notes = summaryNotes(example.comparison, Detail::Brief);
-  CHECK(notes[0].starts_with("Means over 2 seeds, or over the n that are finished"));
+  CHECK(notes[0].starts_with("Means over 2 seeds (where n is given: over the n seeds that finished"));
   CHECK(notes[1].starts_with("Seconds are wall time of training on 2 cores, "));
   CHECK(notes.back().starts_with("* Oversubscribed: up to 4 workers on 2 cores."));
 
