@@ -114,7 +114,8 @@ class Strategy {
   virtual UpdaterState updaterState() const { return UpdaterState::Average; }
   /// Whether a merge may give numbers larger than those of all replicas, as outer momentum does. Such a merge
   /// may overflow, so if replicas hold very large numbers, the user's model takes the last merge before it.
-  /// False only for weighted means and other combinations that stay between the replicas.
+  /// False only for weighted means and other combinations that stay between the replicas; with a codec true,
+  /// because decoded values include residuals.
   virtual bool extrapolates() const { return true; }
 
   // A training.
