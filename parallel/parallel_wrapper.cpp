@@ -201,6 +201,21 @@ bool ParallelWrapper::Impl::fitHere(DataSetIterator& data, std::int64_t epochs, 
   return fit.regrouping();
 }
 
+Agreement ParallelWrapper::Impl::agreement(const DataSetIterator& data, std::int64_t epochs,
+                                           std::int64_t nextBatch, const Batch* first) {
+  return {.model = model_,
+          .data = data,
+          .strategy = options_.strategy,
+          .listeners = options_.listeners,
+          .workers = options_.workers,
+          .threads = options_.threadsPerWorker,
+          .mathMode = options_.mathMode,
+          .epochs = epochs,
+          .version = internalsOf(options_).version,
+          .nextBatch = nextBatch,
+          .first = first};
+}
+
 /// @return whether `first` holds the first batch to train, which was read to prepare the model.
 bool ParallelWrapper::Impl::prepareReplicas(DataSetIterator& data, std::int64_t epochs,
                                             const Resumption& resumed, Batch& first) {
@@ -212,11 +227,7 @@ bool ParallelWrapper::Impl::prepareReplicas(DataSetIterator& data, std::int64_t 
   }
   caller_.set(Activity::Kind::WaitingForWorkers);
   if (auto* const link = options_.nodes.link())
-    requireAgreement(
-        *link, {model_, data, strategy_->describe(), options_.workers, options_.threadsPerWorker, epochs,
-                resumed.position.nextBatch,
-                std::ranges::count_if(listeners_, [](const auto& l) { return isOnAllNodes(*l); }),
-                any ? &first : nullptr});
+    requireAgreement(*link, agreement(data, epochs, resumed.position.nextBatch, any ? &first : nullptr));
   any = any && replicas_->place().node == 0;  // on other nodes the first batch to train comes later
   const bool loaded = replicas_->load(resumed);
   if (loaded) replicas_->setTrained(false);  // until the strategy has begun with the model, too

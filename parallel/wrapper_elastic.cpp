@@ -18,14 +18,7 @@ void ParallelWrapper::Impl::fitElastic(DataSetIterator& data, std::int64_t epoch
   const std::int64_t lastEpoch = model_.epoch() + epochs;
   Batch first;
   require(prepareModel(model_, data, caller_, 0, {}, first), "fit: the data set has no batches");
-  const RuleText rule = ruleText(options_.strategy);
-  nodes.begin(inWords({.model = model_,
-                       .data = data,
-                       .strategy = fmt::format("{} ({})", rule.description, rule.options),
-                       .workers = options_.workers,
-                       .threads = options_.threadsPerWorker,
-                       .epochs = lastEpoch,
-                       .first = &first}));
+  nodes.begin(inWords(agreement(data, lastEpoch, 0, &first)));
   struct Leave {
     ElasticNodes& nodes;
     bool well = false;

@@ -12,6 +12,7 @@
 #include "muster/parallel/parallel_wrapper.h"
 #include "muster/parallel/runtime/owner.h"
 #include "muster/parallel/runtime/stall_watch.h"
+#include "muster/parallel/training/agreement.h"
 #include "muster/parallel/training/fit_call.h"
 #include "muster/parallel/training/memory_need.h"
 
@@ -45,6 +46,8 @@ struct ParallelWrapper::Impl final : Trainer {
     return needOnCpu(model_, *strategy_, placements_, replicas_->place(), options_.groups);
   }
   void makeReplicas(const Batch& first, bool training);
+  Agreement agreement(const DataSetIterator& data, std::int64_t epochs, std::int64_t nextBatch,
+                      const Batch* first);
   bool prepareReplicas(DataSetIterator& data, std::int64_t epochs, const Resumption& resumed, Batch& first);
   void beginSession();
   bool fitHere(DataSetIterator& data, std::int64_t epochs, FitParts* parts);

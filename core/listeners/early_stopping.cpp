@@ -32,6 +32,16 @@ EarlyStopping::EarlyStopping(EarlyStoppingOptions options)
           "early stopping: patience and maxTime are both 0, so it would only stop at what is not a number");
 }
 
+std::string EarlyStopping::describe() const {
+  const auto& o = options_;
+  const auto* const data = o.validation;
+  return fmt::format(
+      "EarlyStopping (monitor={}, mode={}, everyEpochs={}, patience={}, minImprovement={}, maxTime={} ns, "
+      "restoreBest={}, examples={}, batchSize={})",
+      nameOf(o.monitor), nameOf(*o.mode), o.everyEpochs, o.patience, o.minImprovement, o.maxTime.count(),
+      o.restoreBest, data ? data->examples().value_or(-1) : 0, data ? data->batchSize().value_or(-1) : 0);
+}
+
 void EarlyStopping::onFitStart(const FitEvent& event) {
   best_.reset();
   lastImprovement_.reset();

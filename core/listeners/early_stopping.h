@@ -76,6 +76,7 @@ class EarlyStopping final : public NodeListener {
   ///         both of them 0, or a minImprovement that is negative or not finite.
   explicit EarlyStopping(EarlyStoppingOptions options);
 
+  std::string describe() const override;
   /// @throws InvalidArgument for a bestFile and a model that is not a Network; FileError for one that cannot
   ///         be written.
   void onFitStart(const FitEvent& event) override;

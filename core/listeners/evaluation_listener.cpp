@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "muster/core/base/error.h"
+#include "muster/core/data/data_set_iterator.h"
 
 namespace muster {
 
@@ -15,6 +16,12 @@ EvaluationListener::EvaluationListener(DataSetIterator& data, EvaluationOptions 
           options_.everyIterations);
   require(options_.everyEpochs > 0 || options_.everyIterations > 0,
           "evaluation listener: everyEpochs and everyIterations are both 0, so it would never evaluate");
+}
+
+std::string EvaluationListener::describe() const {
+  return fmt::format("EvaluationListener (everyEpochs={}, everyIterations={}, examples={}, batchSize={})",
+                     options_.everyEpochs, options_.everyIterations, data_.examples().value_or(-1),
+                     data_.batchSize().value_or(-1));
 }
 
 void EvaluationListener::onEpochStart(const EpochEvent& event) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -35,6 +36,7 @@ class EvaluationListener final : public NodeListener {
   /// @throws InvalidArgument for a negative number, or if both are 0.
   explicit EvaluationListener(DataSetIterator& data, EvaluationOptions options = {});
 
+  std::string describe() const override;
   void onEpochStart(const EpochEvent& event) override;
   void onMerge(const MergeEvent& event) override;
   void onEpochEnd(const EpochEvent& event) override;

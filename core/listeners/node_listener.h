@@ -1,5 +1,8 @@
 #pragma once
 
+#include <string>
+#include <typeinfo>
+
 #include "muster/core/nn/listener.h"
 
 namespace muster {
@@ -12,6 +15,9 @@ class NodeListener : public Listener {
  public:
   /// Before the first call: on which node it is, from 0.
   void setNode(int node) { node_ = node; }
+  /// The listener's kind, and the settings that must be the same on all nodes, as text: nodes compare it
+  /// before they train. Default: the name of its type, as the compiler gives it.
+  virtual std::string describe() const { return typeid(*this).name(); }
 
  protected:
   /// Whether this is node 0, or there are no others: it writes lines and files, and looks at the clock.

@@ -73,6 +73,9 @@ class Model {
   /// The name of the labels and the mask that `output` is compared with. Default: empty, the first labels,
   /// and the first mask that is not called "features".
   virtual std::string_view outputName() const;
+  /// What the model computes, as text: its layers with their settings, the seed of its random streams. Nodes
+  /// that train together must have the same text. Default: empty.
+  virtual std::string configurationText() const { return {}; }
   /// The mean loss of a batch, without training and without penalty. Default as `output`.
   virtual double score(const Batch& batch);
 

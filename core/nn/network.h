@@ -79,6 +79,7 @@ class Network : public Model {
   void output(const Batch& batch, Tensor& out) override;
   /// For several outputs, the first one's.
   std::string_view outputName() const override;
+  std::string configurationText() const override { return toJson(); }
   double score(const Batch& batch) override;
   /// For a network with one input and one output. `output` is the input of the loss, logits before Softmax or
   /// Sigmoid; without an Output, the last layer's output; float32 [N, ...]. Random streams are those of epoch

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <string>
 
 #include "muster/parallel/exchange/transport.h"
 
@@ -26,6 +27,8 @@ struct Internals {
   std::function<void(const Model& replica)> replicaMade = {};
   /// The root under which memory limits are read.
   std::filesystem::path root = "/";
+  /// The version of muster that other nodes are told; "": the library's.
+  std::string version = {};
 };
 
 }  // namespace muster::detail

@@ -20,7 +20,7 @@ std::size_t Membership::count() {
 
 /// The processes that are ready: those of the last generation in order, then the others, newcomers last.
 /// @param more  set to true if some are alive and not ready yet, or not watched for long enough.
-std::vector<std::string> Membership::whoIsReady(bool& more) {
+std::vector<std::string> Membership::readyProcesses(bool& more) {
   const auto& before = generation_.members;
   std::vector<std::pair<std::ptrdiff_t, std::string>> ready;
   const auto add = [&](const std::string& process, std::int64_t from) {
@@ -42,7 +42,7 @@ std::vector<std::string> Membership::whoIsReady(bool& more) {
 
 void Membership::convene(std::int64_t number) {
   bool more = false, cut = false;
-  const auto ready = whoIsReady(more);
+  const auto ready = readyProcesses(more);
   const auto lostOf = [this](const std::string& process) -> const std::set<std::string>& {
     return process == process_ ? card_.lost : seen_.at(process).card.lost;
   };

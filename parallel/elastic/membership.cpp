@@ -154,9 +154,16 @@ std::optional<Membership::List> Membership::listOf(std::int64_t number) {
 void Membership::requireCommon(const List& list) const {
   std::istringstream own(options_.common), theirs(list.common);
   std::string mine, other;
-  while (std::getline(own, mine))
-    require(std::getline(theirs, other) && mine == other,
-            "nodes: those that train have \"{}\", and this process has \"{}\"", other, mine);
+  const auto read = [](std::istringstream& text, std::string& line) {
+    line.clear();
+    return static_cast<bool>(std::getline(text, line));
+  };
+  for (bool more = true; more;) {
+    const bool isMine = read(own, mine), isTheirs = read(theirs, other);
+    more = isMine || isTheirs;
+    require(isMine == isTheirs && mine == other,
+            "nodes: the processes that train have \"{}\", and this one has \"{}\"", other, mine);
+  }
 }
 
 /// Takes a lease. A newcomer leaves it to processes that train.
@@ -195,8 +202,9 @@ std::optional<Generation> Membership::next(const std::function<bool()>& stopped)
     } else if (generation_.number > 0) {
       place_ = std::max(generation_.node, 1);
       throw NodeFailure(
-          fmt::format("the others go on without this node, which they have lost: {} has the lease for them",
-                      list->members.front()));
+          fmt::format("the other nodes continue without this one: they lost the connection to it, or it was "
+                      "silent for {} s",
+                      seconds(options_.silence / 2)));
     } else if (std::ranges::any_of(list->members, [this](const auto& one) { return isAlive(one); })) {
       requireCommon(*list);
     } else if (std::ranges::none_of(list->members, [this](const auto& one) { return isOpen(one); })) {
@@ -204,7 +212,7 @@ std::optional<Generation> Membership::next(const std::function<bool()>& stopped)
     }
     if (Clock::now() > end) {
       bool more = false;
-      const auto left = whoIsReady(more);
+      const auto left = readyProcesses(more);
       place_ = static_cast<int>(std::ranges::find(left, process_) - left.begin());
       throw NodeFailure(fmt::format("of at least {} nodes {} {} joined {} in {} s", options_.minNodes,
                                     count(), count() == 1 ? "has" : "have", store_.describe(),

@@ -106,7 +106,7 @@ class Membership {
   void requireCommon(const List& list) const;
   bool openLease(std::int64_t number);
   void convene(std::int64_t number);
-  std::vector<std::string> whoIsReady(bool& more);
+  std::vector<std::string> readyProcesses(bool& more);
   void publish(std::int64_t number, const std::vector<std::string>& members);
   std::optional<Generation> accept(std::int64_t number, const List& list);
   std::size_t count();

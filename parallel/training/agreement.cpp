@@ -1,18 +1,20 @@
 #include "muster/parallel/training/agreement.h"
 
-#include <array>
+#include <algorithm>
 #include <cstring>
 #include <span>
+#include <sstream>
 #include <string_view>
 #include <vector>
 
 #include "muster/core/base/error.h"
+#include "muster/core/io/json_fields.h"
+#include "muster/core/listeners/node_listener.h"
 #include "muster/parallel/exchange/node_link.h"
+#include "muster/parallel/strategies/named_strategy.h"
 
 namespace muster {
 namespace {
-
-constexpr std::size_t kMostItems = 16;
 
 /// Hashes eight bytes at a time, by multiplication and shift.
 class Hash {
@@ -41,97 +43,144 @@ class Hash {
   std::uint64_t value_ = 0x6D75737465726E6FU;
 };
 
-/// Named values, as hashes.
+/// Named values. Nodes compare them by their hashes, processes that want to join by their texts.
 class Items {
  public:
-  void add(std::string_view what, std::string_view text) {
+  void add(std::string_view what, std::string text) {
     Hash hash;
     hash.add(text);
-    addHash(what, hash, std::string(text));
+    items_.push_back({what, std::move(text), hash.value()});
   }
   void add(std::string_view what, std::int64_t number) { add(what, std::to_string(number)); }
-  void add(Model& model) {
-    Hash shape, values;
-    for (const auto* block : model.state()) {
-      if (block->kind == BlockKind::Gradients) continue;
-      shape.add(block->name);
-      shape.mix(static_cast<std::uint64_t>(block->values.elements()));
-      values.add(block->values);
-    }
-    addHash("the layers of the model", shape, {});
-    addHash("the parameters or the state of the model", values, {});
-  }
-  void add(const Batch& batch) {
-    Hash hash;
-    for (const auto* tensors : {&batch.features, &batch.labels})
-      for (const NamedTensor& tensor : *tensors) {
-        hash.add(tensor.name);
-        hash.add(tensor.value);
-      }
-    addHash("the first batch", hash, {});
-  }
+  void add(std::string_view what, const Hash& hash) { items_.push_back({what, {}, hash.value()}); }
 
+  /// All nodes have as many items.
   void check(NodeLink& link) const {
-    std::array<std::uint64_t, kMostItems> own{};
-    for (std::size_t i = 0; i < items_.size(); ++i) own[i] = items_[i].hash;
-    std::vector<std::array<std::uint64_t, kMostItems>> all(static_cast<std::size_t>(link.nodes()));
+    std::vector<std::uint64_t> own;
+    for (const Item& item : items_) own.push_back(item.hash);
+    std::vector<std::uint64_t> all(own.size() * static_cast<std::size_t>(link.nodes()));
     link.gather(std::as_bytes(std::span(own)), std::as_writable_bytes(std::span(all)));
-    for (std::size_t i = 0; i < items_.size(); ++i)
-      for (std::size_t n = 1; n < all.size(); ++n) {
-        if (all[n][i] == all[0][i]) continue;
+    for (std::size_t i = 0; i < own.size(); ++i)
+      for (std::size_t n = 1; n < static_cast<std::size_t>(link.nodes()); ++n) {
+        if (all[n * own.size() + i] == all[i]) continue;
         const auto& [what, text, hash] = items_[i];
+        const bool isShort = !text.empty() && text.find('\n') == std::string::npos;
         throw InvalidArgument(fmt::format("nodes: {} and {} differ in {}{}", link.nameOf(0),
                                           link.nameOf(static_cast<int>(n)), what,
-                                          text.empty() ? "" : fmt::format("; here it is \"{}\"", text)));
+                                          isShort ? fmt::format("; here it is \"{}\"", text) : ""));
       }
+  }
+
+  /// Each line names its item.
+  std::string lines() const {
+    std::string all;
+    for (const auto& [what, text, hash] : items_) {
+      if (text.empty()) all += fmt::format("{}: {:x}\n", what, hash);
+      std::istringstream lines(text);
+      for (std::string line; std::getline(lines, line);)
+        all += fmt::format("{}: {}\n", what, line.substr(std::min(line.find_first_not_of(' '), line.size())));
+    }
+    return all;
   }
 
  private:
-  void addHash(std::string_view what, const Hash& hash, std::string text) {
-    require(items_.size() < kMostItems, "agreement: more than {} items", kMostItems);
-    items_.push_back({std::string(what), std::move(text), hash.value()});
-  }
-
   struct Item {
-    std::string what, text;
+    std::string_view what;  // a literal
+    std::string text;       // empty: only its hash is known
     std::uint64_t hash;
   };
   std::vector<Item> items_;
 };
 
+std::string textOf(const AnyStrategy& strategy) {
+  std::string options;
+  for (const auto& [name, value, kind] : optionsOf(strategy))
+    options += fmt::format("{}{}={}", options.empty() ? "" : ", ", name, value);
+  const auto description = strategy.make()->describe();
+  return options.empty() ? description : fmt::format("{} ({})", description, options);
+}
+
+std::string textOf(TrainingOptions options) {
+  JsonWriter json;
+  options.fields(json);
+  return json.line();
+}
+
+std::string onAllNodes(const Listeners& listeners) {
+  std::string text;
+  for (const auto& one : listeners)
+    if (const auto* const listener = dynamic_cast<const NodeListener*>(one.get()))
+      text += fmt::format("{}{}", text.empty() ? "" : ", ", listener->describe());
+  return text.empty() ? "none" : text;
+}
+
+Hash shapeOf(Model& model) {
+  Hash hash;
+  for (const auto* block : model.state()) {
+    if (block->kind == BlockKind::Gradients) continue;
+    hash.add(block->name);
+    hash.mix(static_cast<std::uint64_t>(block->values.elements()));
+  }
+  return hash;
+}
+
+Hash valuesOf(Model& model) {
+  Hash hash;
+  for (const auto* block : model.state())
+    if (block->kind != BlockKind::Gradients) hash.add(block->values);
+  return hash;
+}
+
+Hash valuesOf(const Batch* batch) {
+  Hash hash;
+  if (batch)
+    for (const auto* tensors : {&batch->features, &batch->labels})
+      for (const NamedTensor& tensor : *tensors) {
+        hash.add(tensor.name);
+        hash.add(tensor.value);
+      }
+  return hash;
+}
+
+void addVersion(Items& items, const Agreement& own) {
+  items.add("the version of muster", own.version.empty() ? MUSTER_VERSION : own.version);
+}
+
+/// The items in the order in which they are compared, without the version.
+/// @param now  with what changes during the training.
+void addAll(Items& items, const Agreement& own, bool now) {
+  items.add("workers on each node", own.workers);
+  items.add("threads of each worker", own.threads);
+  items.add("the math mode", std::string(nameOf(own.mathMode.value_or(MathMode::Float32))));
+  items.add("the strategy", textOf(own.strategy));
+  items.add("the training options of the model", textOf(own.model.trainingOptions()));
+  items.add("the configuration of the model", own.model.configurationText());
+  items.add("epochs to train", own.epochs);
+  if (now) items.add("iterations trained before", own.model.iteration());
+  if (now) items.add("the batch to go on with", own.nextBatch);
+  items.add("the examples of the data set", own.data.examples().value_or(-1));
+  items.add("the examples of a batch", own.data.batchSize().value_or(-1));
+  items.add("the listeners that are called on all nodes", onAllNodes(own.listeners));
+  items.add("the layers of the model", shapeOf(own.model));
+  if (now) items.add("the parameters or the state of the model", valuesOf(own.model));
+  items.add("the first batch", valuesOf(own.first));
+}
+
 }  // namespace
 
 void requireAgreement(NodeLink& link, const Agreement& own) {
-  Items items;
-  items.add("the version of muster", MUSTER_VERSION);
-  items.add("workers on each node", own.workers);
-  items.add("threads of each worker", own.threads);
-  items.add("the strategy", own.strategy);
-  items.add("epochs to train", own.epochs);
-  items.add("iterations trained before", own.model.iteration());
-  items.add("the batch to go on with", own.nextBatch);
-  items.add("the examples of the data set", own.data.examples().value_or(-1));
-  items.add("the examples of a batch", own.data.batchSize().value_or(-1));
-  items.add("the listeners that are called on all nodes", own.listeners);
-  items.add(own.model);
-  if (own.first) items.add(*own.first);
+  Items version, items;
+  addVersion(version, own);
+  version.check(link);  // first, because another version may have another number of items
+  addAll(items, own, true);
   items.check(link);
 }
 
 std::string inWords(const Agreement& own) {
-  Hash shape, first;
-  for (const auto* block : own.model.state()) {
-    shape.add(block->name);
-    shape.mix(static_cast<std::uint64_t>(block->values.elements()));
-  }
-  if (own.first)
-    for (const auto* tensors : {&own.first->features, &own.first->labels})
-      for (const NamedTensor& tensor : *tensors) first.add(tensor.value);
-  return fmt::format(
-      "muster {}\n{} workers a node\n{} threads a worker\n{}\n{} epochs in all\nlayers {:x}\n"
-      "{} examples in batches of {}\nthe first batch {:x}\n",
-      MUSTER_VERSION, own.workers, own.threads, own.strategy, own.epochs, shape.value(),
-      own.data.examples().value_or(-1), own.data.batchSize().value_or(-1), first.value());
+  Items items;
+  addVersion(items, own);
+  addAll(items, own, false);
+  return items.lines();
 }
 
 }  // namespace muster

@@ -1,10 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "muster/core/data/data_set_iterator.h"
+#include "muster/core/device/context.h"
 #include "muster/core/nn/model.h"
+#include "muster/parallel/strategies/any_strategy.h"
 
 namespace muster {
 
@@ -14,20 +17,22 @@ class NodeLink;
 struct Agreement {
   Model& model;
   const DataSetIterator& data;
-  std::string strategy;
-  int workers = 1;  ///< of a node
-  int threads = 1;  ///< of a worker
+  const AnyStrategy& strategy;
+  const Listeners& listeners;        ///< those that are called on all nodes are compared
+  int workers = 1;                   ///< of a node
+  int threads = 1;                   ///< of a worker
+  std::optional<MathMode> mathMode;  ///< nothing: the default of a CPU
   std::int64_t epochs = 0;
+  std::string version = {};  ///< of muster; "": this library's
   std::int64_t nextBatch = 0;
-  std::int64_t listeners = 0;    ///< how many are called on all nodes
   const Batch* first = nullptr;  ///< the first batch, if it was read
 };
 
-/// Compares `own`, the version of muster and the model's state with the other nodes. Waits for them.
+/// Compares `own` and the model's state with the other nodes. Waits for them.
 /// @throws InvalidArgument on all nodes, naming two that differ and in what; NodeFailure.
 void requireAgreement(NodeLink& link, const Agreement& own);
 
-/// The part of `own` that does not change during the training, as text: a line for each item.
+/// The part of `own` that does not change during the training, as text: a line or more for each item.
 std::string inWords(const Agreement& own);
 
 }  // namespace muster

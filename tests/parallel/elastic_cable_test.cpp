@@ -49,7 +49,7 @@ void checkCut(const std::string& store, const std::string& why) {
 
 TEST_CASE("a cut cable: the two that reach each other go on, the third ends") {
   if (noNamespaces()) return;
-  checkCut("", "the others go on without this node");
+  checkCut("", "the other nodes continue without this one");
 }
 
 TEST_CASE("a cut cable on the way to the store, too") {

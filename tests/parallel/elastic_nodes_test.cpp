@@ -347,10 +347,32 @@ TEST_CASE("a process that was stopped and comes back ends: the others have the l
   REQUIRE(cluster.says("a", " of 2, from iteration"));
   c.send(SIGCONT);
   CHECK(c.wait(60s) == 3);
-  CHECK(cluster.left("problem", "c").find("the others go on without this node") != std::string::npos);
+  CHECK(cluster.left("problem", "c").find("the other nodes continue without this one") != std::string::npos);
   CHECK(a.wait(150s) == 0);
   CHECK(b.wait(60s) == 0);
   CHECK(cluster.left("bits", "b") == cluster.left("bits", "a"));
+}
+
+TEST_CASE("a process with another listener is refused before it joins, and the others do not notice") {
+  const Training training{.epochs = 8, .step = 30};
+  Cluster cluster(training);
+  auto a = cluster.start("a"), b = cluster.start("b");
+  REQUIRE(cluster.says("a", " of 2, from iteration 0"));
+  auto c = cluster.start("c", "evaluate");
+  CHECK(c.wait(60s) == 3);
+  const auto problem = cluster.left("problem", "c");
+  CAPTURE(problem);
+  CHECK(
+      problem.find("the processes that train have \"the listeners that are called on all nodes: none\", and "
+                   "this one has \"the listeners that are called on all nodes: EvaluationListener") !=
+      std::string::npos);
+  CHECK(a.wait(150s) == 0);
+  CHECK(b.wait(60s) == 0);
+  const auto history = historyIn(cluster.left("log", "a"));
+  CHECK(history.size() == 1);
+  CHECK(cluster.left("bits", "a") == replayed(training, history));
+  CHECK(cluster.left("bits", "b") == cluster.left("bits", "a"));
+  CHECK(cluster.inStore() == std::vector<std::string>{});
 }
 
 TEST_CASE("too few wait, and end with one error") {

@@ -144,7 +144,7 @@ TEST_CASE("of two sides that cannot reach each other one goes on, and the other 
       CHECK(std::ranges::count(generation.members, partner) == 1);
       ++going;
     } catch (const NodeFailure& failure) {
-      CHECK(std::string(failure.what()).starts_with("the others go on without this node"));
+      CHECK(std::string(failure.what()).starts_with("the other nodes continue without this one"));
       CHECK(all[i]->membership.place() > 0);
       ++ended;
     }
@@ -168,7 +168,7 @@ TEST_CASE("a side that is too few leaves the lease to the others") {
   auto as = a.comes(), bs = b.comes();
   CHECK(as.get().members.size() == 2);
   CHECK(bs.get().members.size() == 2);
-  CHECK(thrown<NodeFailure>([&] { alone.get(); }).starts_with("the others go on without this node"));
+  CHECK(thrown<NodeFailure>([&] { alone.get(); }).starts_with("the other nodes continue without this one"));
   CHECK(c.membership.place() > 0);
 }
 
@@ -178,7 +178,13 @@ TEST_CASE("a process with other options is refused, and the others train") {
   CHECK(a.next().members.size() == 1);
   Member other(folder.path(), 1, 60s, "another model\n");
   CHECK(thrown<InvalidArgument>([&] { other.next(); }) ==
-        "nodes: those that train have \"alike\", and this process has \"another model\"");
+        "nodes: the processes that train have \"alike\", and this one has \"another model\"");
+  Member more(folder.path(), 1, 60s, "alike\na listener\n");
+  CHECK(thrown<InvalidArgument>([&] { more.next(); }) ==
+        "nodes: the processes that train have \"\", and this one has \"a listener\"");
+  Member fewer(folder.path(), 1, 60s, "");
+  CHECK(thrown<InvalidArgument>([&] { fewer.next(); }) ==
+        "nodes: the processes that train have \"alike\", and this one has \"\"");
   CHECK_FALSE(a.membership.knocked());
 }
 

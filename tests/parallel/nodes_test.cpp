@@ -13,11 +13,14 @@
 
 #include "muster/core/listeners/early_stopping.h"
 #include "muster/core/listeners/evaluation_listener.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "muster/parallel/detail/internals.h"
 #include "muster/parallel/exchange/node_link.h"
 #include "tests/parallel/every_rule.h"
 #include "tests/parallel/on_nodes.h"
 #include "tests/parallel/resumable.h"
 #include "tests/parallel/rule_wrapper.h"
+#include "tests/support/small_examples.h"
 #include "tests/support/thrown.h"
 
 // Trainings over nodes that are threads of this process. `nodes_mpi_test` uses processes.
@@ -427,51 +430,126 @@ TEST_CASE("a checkpoint of node 0, at any merge, resumes all nodes to the same b
   }
 }
 
-TEST_CASE("nodes that differ are refused at the start, on all nodes, with the names of two") {
-  const auto differ = [](const std::function<void(int, ToyModel&, ToyIterator&, Averaging&, int&)>& change) {
-    VirtualNetwork network(3);
-    std::vector<std::string> all = onNodes(network, 30s, [&](const Nodes& here) {
-      auto model = ruleToy();
-      ToyIterator share(ruleBatches(3), kRuleWidth);
-      Averaging rule{.frequency = 2};
-      int workers = 1;
-      if (here.node() == 2) change(2, model, share, rule, workers);
-      auto wrapper = builderOf(model, workers, rule).nodes(here).build();
-      wrapper.fit(share, 1);
-    });
-    for (const auto& problem : all) {
-      CAPTURE(problem);
-      CHECK(contains(problem, "nodes: node 0 (virtual0) and node 2 (virtual2) differ in "));
-    }
-    return all[0];
-  };
-  CHECK(contains(differ([](int, ToyModel&, ToyIterator&, Averaging& rule, int&) { rule.frequency = 3; }),
-                 "the strategy; here it is \"averaging every 2 iterations\""));
-  CHECK(contains(differ([](int, ToyModel&, ToyIterator&, Averaging&, int& workers) { workers = 2; }),
-                 "workers on each node"));
-  CHECK(contains(differ([](int, ToyModel& model, ToyIterator&, Averaging&, int&) {
-                   model.setParameters(std::vector<float>(kRuleWidth, 1));
-                 }),
-                 "the parameters or the state of the model"));
-  CHECK(
-      contains(differ([](int, ToyModel& model, ToyIterator&, Averaging&, int&) { model.setCounters(7, 0); }),
-               "iterations trained before"));
-  CHECK(contains(differ([](int, ToyModel&, ToyIterator& data, Averaging&, int&) { data.knownExamples = 5; }),
-                 "the examples of the data set"));
-  CHECK(contains(differ([](int, ToyModel&, ToyIterator& data, Averaging&, int&) {
-                   data = ToyIterator(randomBatches(6, 22, 4, kRuleWidth), kRuleWidth);
-                 }),
-                 "the first batch"));
-  VirtualNetwork network(2);
+namespace {
+
+/// What a node trains with, where one of three differs.
+struct OwnSetting {
+  TrainingOptions training = halfNesterovs();
+  std::vector<float> parameters = std::vector<float>(kRuleWidth);
+  std::int64_t iteration = 0;
+  ToyIterator data{ruleBatches(3), kRuleWidth}, validation{ruleBatches(3), kRuleWidth};
+  Averaging rule = {.frequency = 2};
+  int workers = 1;
+  EvaluationOptions evaluation = {};
+  EarlyStoppingOptions stopping = {.monitor = Monitor::TrainingScore, .mode = MonitorMode::Min};
+  Listeners listeners = {};  ///< beside those with the options above
+  detail::Internals internals = {};
+};
+
+/// Trains on three nodes. @param change  is for the last one.  @return in what node 0 says that it differs.
+std::string differ(const std::function<void(OwnSetting&)>& change) {
+  VirtualNetwork network(3);
   const auto problems = onNodes(network, 30s, [&](const Nodes& here) {
-    auto model = ruleToy();
-    ToyIterator share(ruleBatches(2), kRuleWidth), validation(ruleBatches(2), kRuleWidth);
-    auto builder = builderOf(model, 1, Averaging{});
-    if (here.node() == 0) builder.listeners({std::make_shared<EvaluationListener>(validation)});
-    builder.nodes(here).build().fit(share, 1);
+    OwnSetting own;
+    if (here.node() == 2) change(own);
+    ToyModel model({.size = kRuleWidth, .training = own.training, .statistics = true});
+    model.setParameters(own.parameters);
+    model.setCounters(own.iteration, 0);
+    Listeners listeners{std::make_shared<EvaluationListener>(own.validation, own.evaluation),
+                        std::make_shared<EarlyStopping>(own.stopping)};
+    listeners.insert(listeners.end(), own.listeners.begin(), own.listeners.end());
+    builderOf(model, own.workers, own.rule)
+        .nodes(here)
+        .listeners(listeners)
+        .internals(own.internals)
+        .build()
+        .fit(own.data, 1);
   });
-  for (const auto& problem : problems)
-    CHECK(contains(problem, "differ in the listeners that are called on all nodes"));
+  const std::string begin = "nodes: node 0 (virtual0) and node 2 (virtual2) differ in ";
+  for (const auto& problem : problems) {
+    CAPTURE(problem);
+    CHECK(problem.starts_with(begin));
+  }
+  return problems[0].substr(std::min(begin.size(), problems[0].size()));
+}
+
+}  // namespace
+
+TEST_CASE("nodes that differ are refused at the start, on all nodes, with the names of two") {
+  const auto frequency = differ([](auto& own) { own.rule.frequency = 3; });
+  CHECK(frequency.starts_with("the strategy; here it is \"averaging every 2 iterations (every=2,"));
+  const auto state = differ([](auto& own) { own.rule.updaterState = UpdaterState::Keep; });
+  CHECK(state.starts_with("the strategy; here it is \"averaging every 2 iterations ("));
+  CHECK(contains(state, "updaterState=average"));
+  CHECK(differ([](auto& own) { own.workers = 2; }) == "workers on each node; here it is \"1\"");
+  CHECK(differ([](auto& own) { own.parameters[3] = 1; }) == "the parameters or the state of the model");
+  CHECK(differ([](auto& own) { own.iteration = 7; }) == "iterations trained before; here it is \"0\"");
+  CHECK(differ([](auto& own) { own.data.knownExamples = 5; }) ==
+        "the examples of the data set; here it is \"-1\"");
+  CHECK(differ([](auto& own) { own.data = ToyIterator(randomBatches(6, 22, 4, kRuleWidth), kRuleWidth); }) ==
+        "the first batch");
+  CHECK(
+      differ([](auto& own) { own.internals.version = "0.0.1"; }).starts_with("the version of muster; here"));
+}
+
+TEST_CASE("so are nodes with other options of the training") {
+  const std::vector<std::function<void(TrainingOptions&)>> changes = {
+      [](auto& o) { o.updater = Nesterovs{.learningRate = 0.25, .momentum = 0.5}; },
+      [](auto& o) { o.updater = Nesterovs{.learningRate = 0.5, .momentum = 0.25}; },
+      [](auto& o) { o.updater = o.updater.withLearningRate(StepSchedule{.initial = 0.5}); },
+      [](auto& o) { o.l1 = 0.5; },
+      [](auto& o) { o.l2 = 0.5; },
+      [](auto& o) { o.weightDecay = 0.5; },
+      [](auto& o) { o.clipNorm = 0.5; },
+      [](auto& o) { o.clipValue = 0.5; },
+      [](auto& o) { o.accumulate = 2; }};
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    CAPTURE(i);
+    const auto problem = differ([&](OwnSetting& own) { changes[i](own.training); });
+    CHECK(problem.starts_with("the training options of the model; here it is \"{\"updater\":"));
+  }
+}
+
+TEST_CASE("so are nodes with other listeners, or other settings of one") {
+  ToyIterator validation(ruleBatches(3), kRuleWidth);
+  const std::vector<std::function<void(OwnSetting&)>> changes = {
+      [](auto& own) { own.evaluation.everyEpochs = 2; },
+      [](auto& own) { own.evaluation.everyIterations = 4; },
+      [](auto& own) { own.validation.knownExamples = 5; },
+      [](auto& own) { own.stopping.patience = 2; },
+      [](auto& own) { own.stopping.restoreBest = true; },
+      [](auto& own) { own.stopping.everyEpochs = 2; },
+      [&](auto& own) { own.listeners = {std::make_shared<EvaluationListener>(validation)}; }};
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    CAPTURE(i);
+    const auto problem = differ(changes[i]);
+    CHECK(problem.starts_with("the listeners that are called on all nodes; here it is \"EvaluationListener"));
+  }
+}
+
+TEST_CASE("so are nodes whose layers have other settings, and networks with another seed") {
+  const auto train = [](const MultiLayerConfiguration& one, const MultiLayerConfiguration& other) {
+    VirtualNetwork network(2);
+    return onNodes(network, 30s, [&](const Nodes& here) {
+      MultiLayerNetwork model(here.node() == 0 ? one : other);
+      model.init();
+      SmallExamples data(8);
+      builderOf(model, 1, Averaging{}).nodes(here).build().fit(data, 1);
+    });
+  };
+  const auto of = [](double rate, std::uint64_t seed) {
+    return MultiLayerConfiguration{
+        .seed = seed,
+        .inputShape = {6},
+        .layers = {Dense{.units = 5}, Dropout{.rate = rate}, Output{.classes = 4}}};
+  };
+  for (const auto& other : {of(0.25, 1), of(0.5, 2)})
+    for (const auto& problem : train(of(0.5, 1), other)) {
+      CAPTURE(problem);
+      CHECK(problem ==
+            "nodes: node 0 (virtual0) and node 1 (virtual1) differ in the configuration of the model");
+    }
+  for (const auto& problem : train(of(0.5, 1), of(0.5, 1))) CHECK(problem == "");
 }
 
 TEST_CASE("what is not for nodes yet is refused by name") {

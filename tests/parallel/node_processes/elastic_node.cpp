@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "muster/core/base/log.h"
+#include "muster/core/listeners/evaluation_listener.h"
 #include "muster/parallel/nodes.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "tests/parallel/every_rule.h"
@@ -69,6 +70,9 @@ int train(int argc, char** argv) {
       if (fate == "stop") ::raise(SIGSTOP);
       if (fate == "throw") throw std::runtime_error("out of coffee");
     };
+    auto validation = processToyData(1);
+    Listeners listeners;
+    if (fate == "evaluate") listeners.push_back(std::make_shared<EvaluationListener>(validation));
     std::string problem;
     try {
       auto wrapper = ParallelWrapper::Builder(model)
@@ -76,6 +80,7 @@ int train(int argc, char** argv) {
                          .pinThreads(false)
                          .strategy(one.options)
                          .nodes(nodes)
+                         .listeners(listeners)
                          .build();
       wrapper.fit(data, epochs);
       std::int64_t trained = 0;
