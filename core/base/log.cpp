@@ -7,6 +7,7 @@
 #include "muster/core/base/detail/log_scope.h"
 #include "muster/core/base/mutex.h"
 #include "muster/core/base/printable_text.h"
+#include "muster/core/base/process_name.h"
 
 namespace muster {
 namespace {
@@ -29,7 +30,7 @@ Logger& logger() {
 void printLogLine(LogLevel level, std::string_view text) {
   if (level == LogLevel::Debug) return;
   const char* kind = level == LogLevel::Warning ? "warning: " : level == LogLevel::Error ? "error: " : "";
-  fmt::print(stderr, "muster: {}{}\n", kind, printableText(text));
+  fmt::print(stderr, "{}{}{}\n", lineStart("muster"), kind, printableText(text));
 }
 
 LogSink setLogSink(LogSink sink) {

@@ -11,7 +11,8 @@ namespace muster {
 /// How important a line of the log is.
 enum class LogLevel { Debug, Info, Warning, Error };
 
-/// Receives log lines, one at a time. Default: `muster: text` on standard error, from Info on.
+/// Receives log lines, one at a time. Default: `muster: text` on standard error, from Info on; over several
+/// nodes `muster: node 1 (hosta): text` (process_name.h).
 using LogSink = std::function<void(LogLevel, std::string_view)>;
 
 /// Replaces the sink of the whole process and returns the previous one. An empty sink restores the default.

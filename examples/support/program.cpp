@@ -11,24 +11,28 @@
 #include "examples/support/standard_streams.h"
 #include "muster/core/base/error.h"
 #include "muster/core/base/printable_text.h"
+#include "muster/core/base/process_name.h"
 
 namespace example {
 namespace {
+
+void printError(std::string_view program, std::string_view text) {
+  fmt::print(stderr, "{}{}\n", muster::lineStart(program), muster::printableText(text));
+}
 
 int runBody(std::string_view name, const std::function<int()>& body) {
   try {
     return body();
   } catch (const muster::InvalidArgument& error) {
-    fmt::print(stderr, "{}: {}\n", name, muster::printableText(error.what()));
+    printError(name, error.what());
     return 2;
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "{}: out of memory\n", name);
+    printError(name, "out of memory");
   } catch (const std::system_error& error) {
     const bool thread = error.code() == std::errc::resource_unavailable_try_again;
-    fmt::print(stderr, "{}: {}{}\n", name, thread ? "a thread could not be started: " : "",
-               muster::printableText(error.what()));
+    printError(name, fmt::format("{}{}", thread ? "a thread could not be started: " : "", error.what()));
   } catch (...) {
-    fmt::print(stderr, "{}: {}\n", name, muster::printableText(muster::describe(std::current_exception())));
+    printError(name, muster::describe(std::current_exception()));
   }
   return 1;
 }
@@ -42,7 +46,7 @@ int runProgram(std::string_view name, const std::function<int()>& body) {
   const int status = runBody(name, body);
   const std::string lost = lostOutput();
   if (lost.empty()) return status;
-  fmt::print(stderr, "{}: standard output could not be written: {}\n", name, lost);
+  printError(name, "standard output could not be written: " + lost);
   return status == 0 ? 1 : status;
 }
 

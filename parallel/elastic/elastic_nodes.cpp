@@ -34,7 +34,6 @@ bool ElasticNodes::next(const std::function<bool()>& stopped) {
     if (!generation) return false;
     generation_ = *std::move(generation);
     node_ = generation_.node;
-    if (generation_.members.size() == 1) return true;
     try {
       link_ = connect_(*store_, generation_);
       return true;

@@ -13,8 +13,8 @@ namespace muster {
 /// that calls `fit()`.
 class ElasticNodes {
  public:
-  /// Connects the members of a generation; called if there are several. @throws what NodeLink throws;
-  /// NotConnected for nodes that cannot be reached.
+  /// Connects the members of a generation; null if this process is its only one. @throws what NodeLink
+  /// throws; NotConnected for nodes that cannot be reached.
   using Connect = std::function<std::shared_ptr<NodeLink>(NodeStore&, const Generation&)>;
 
   ElasticNodes(std::unique_ptr<NodeStore> store, Membership::Options options, Connect connect);

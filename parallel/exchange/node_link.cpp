@@ -133,7 +133,7 @@ void NodeLink::start(const std::function<std::unique_ptr<NodeTransport>()>& make
   transportName_ = transport_->describe();
   peers_.resize(static_cast<std::size_t>(nodes_));
   for (int n = 0; n < nodes_; ++n) names_.push_back(fmt::format("node {}", n));
-  names_[static_cast<std::size_t>(node_)] = fmt::format("node {} ({})", node_, transport_->host());
+  names_[static_cast<std::size_t>(node_)] = nodeName(node_, transport_->host());
   try {
     greet();
   } catch (const NodeLost& loss) {

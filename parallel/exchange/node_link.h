@@ -42,6 +42,11 @@ class NodeCall {
   std::size_t open_ = 0;  // messages that are not done; guarded by the link's mutex
 };
 
+/// As in "node 1 (hosta)".
+inline std::string nodeName(int node, const std::string& host) {
+  return fmt::format("node {} ({})", node, host);
+}
+
 /// This node's connection to the other nodes of a training: the one thread of the process that communicates.
 /// The link carries out the calls of other threads, tells the other nodes that this one is alive, and detects
 /// nodes that are not. After a failure of this or another node, every later call fails.
@@ -61,7 +66,7 @@ class NodeLink {
 
   int node() const { return node_; }
   int nodes() const { return nodes_; }
-  /// As in "node 1 (hosta)".
+  /// See `nodeName`.
   const std::string& nameOf(int node) const { return names_[static_cast<std::size_t>(node)]; }
   /// As in "MPI".
   const std::string& transport() const { return transportName_; }

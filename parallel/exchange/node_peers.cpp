@@ -65,7 +65,7 @@ void NodeLink::hear(int node) {
   switch (said.kind) {
     case Hello: {
       const auto host = std::string(said.host.begin(), std::ranges::find(said.host, '\0'));
-      names_[static_cast<std::size_t>(node)] = fmt::format("node {} ({})", node, host);
+      names_[static_cast<std::size_t>(node)] = nodeName(node, host);
       peer.greeted = true;
       break;
     }

@@ -88,11 +88,7 @@ class GlooTransport final : public NodeTransport {
   GlooTransport& operator=(const GlooTransport&) = delete;
   int node() const override { return node_; }
   int nodes() const override { return nodes_; }
-  std::string host() const override {
-    std::array<char, 256> name{};
-    gethostname(name.data(), name.size() - 1);
-    return name.data();
-  }
+  std::string host() const override { return hostName(); }
   std::string describe() const override { return "Gloo (" + interface_ + ")"; }
 
   void begin(const NodeMessage& message, int ticket) override {
@@ -178,6 +174,12 @@ class GlooTransport final : public NodeTransport {
 };
 
 }  // namespace
+
+std::string hostName() {
+  std::array<char, 256> name{};
+  gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
 
 void requireInterface(const std::string& interface) {
   const auto interfaces = interfacesHere();

@@ -1,5 +1,6 @@
 #include <utility>
 
+#include "muster/core/base/process_name.h"
 #include "muster/parallel/elastic/directory_store.h"
 #include "muster/parallel/elastic/elastic_nodes.h"
 #include "muster/parallel/gloo/gloo_transport.h"
@@ -25,7 +26,9 @@ Nodes Nodes::gloo(const Gloo& options) {
           options.node, options.nodes);
   if (!options.store.empty()) requireInterface(options.interface);
   const auto store = std::shared_ptr(openStore(options.store));
-  return Nodes([options, store] { return makeGlooTransport(options, *store, ""); }, options.silence);
+  Nodes nodes([options, store] { return makeGlooTransport(options, *store, ""); }, options.silence);
+  if (const NodeLink* const link = nodes.link()) setProcessName(link->nameOf(link->node()));
+  return nodes;
 }
 
 Nodes Nodes::elastic(const Elastic& options) {
@@ -36,7 +39,10 @@ Nodes Nodes::elastic(const Elastic& options) {
           options.patience.count());
   if (!options.store.empty()) requireInterface(options.interface);
   auto store = openStore(options.store);
-  const auto connect = [options](NodeStore& meeting, const Generation& generation) {
+  const auto connect = [options](NodeStore& meeting,
+                                 const Generation& generation) -> std::shared_ptr<NodeLink> {
+    setProcessName(nodeName(generation.node, hostName()));
+    if (generation.members.size() == 1) return nullptr;
     const Gloo gloo{.node = generation.node,
                     .nodes = static_cast<int>(generation.members.size()),
                     .interface = options.interface,

@@ -2,6 +2,7 @@
 #include <thread>
 
 #include "muster/core/base/mutex.h"
+#include "muster/core/base/process_name.h"
 #include "muster/parallel/exchange/launched_processes.h"
 #include "muster/parallel/exchange/node_link.h"
 #include "muster/parallel/mpi/mpi_transport.h"
@@ -44,6 +45,7 @@ Nodes Nodes::mpi(std::chrono::milliseconds silence) {
   nodes.link_ = connection.link;
   require(nodes.nodes() > 1, "nodes: a launcher has started {} processes, but not by the MPI of this program",
           launchedProcesses());
+  setProcessName(connection.link->nameOf(nodes.node()));
   return nodes;
 }
 

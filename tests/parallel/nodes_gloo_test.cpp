@@ -28,6 +28,10 @@ TEST_CASE("three processes of one worker have the bits of one process, by every 
   checkEveryRule(byGloo, 3, 1);
 }
 
+TEST_CASE("the log lines of each process name it") {
+  checkLogLines(byGloo);
+}
+
 TEST_CASE("a process that is killed at a random moment ends the training of the others, which name it") {
   checkKills(byGloo, "is lost: the connection is broken");
 }

@@ -24,6 +24,10 @@ TEST_CASE("three processes of one worker have the bits of one process, by every 
   checkEveryRule(byMpi, 3, 1);
 }
 
+TEST_CASE("the log lines of each process name it") {
+  checkLogLines(byMpi);
+}
+
 TEST_CASE("a process that is killed at a random moment ends the training of the others, which name it") {
   checkKills(byMpi, "nothing was heard of");
 }

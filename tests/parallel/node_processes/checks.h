@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <functional>
 #include <random>
+#include <regex>
 #include <string>
 #include <string_view>
 
@@ -102,6 +103,18 @@ inline void checkSurvivors(const Launcher& launcher, const std::string& rule, co
     CHECK(contains(problem, "node 1 ("));
     if (!contains(problem, "is lost, as")) CHECK(contains(problem, why));
     CHECK(readFile(folder / fmt::format("bits{}", n)).size() == expectedBits(Averaging{}, 1, 1).size());
+  }
+}
+
+/// Checks that the log lines of each process name it.
+inline void checkLogLines(const Launcher& launcher) {
+  const TemporaryDirectory folder;
+  CHECK(start(launcher, {2, "averaging", 1, folder.path().string(), "well"}).status == 0);
+  const auto output = readFile(folder / "output");
+  CAPTURE(output);
+  for (int n = 0; n < 2; ++n) {
+    const std::regex line(fmt::format(R"(muster: node {} \([^)\n]+\): has connected\n)", n));
+    CHECK(std::regex_search(output, line));
   }
 }
 

@@ -48,7 +48,9 @@ class DiesServing final : public NodeTransport {
 /// Nodes::elastic with a directory as the store and such a transport.
 inline Nodes nodesThatDieServing(const Nodes::Elastic& options, int piece,
                                  const std::filesystem::path& mark) {
-  const auto connect = [options, piece, mark](NodeStore& store, const Generation& generation) {
+  const auto connect = [options, piece, mark](NodeStore& store,
+                                              const Generation& generation) -> std::shared_ptr<NodeLink> {
+    if (generation.members.size() == 1) return nullptr;
     const Nodes::Gloo gloo{.node = generation.node,
                            .nodes = static_cast<int>(generation.members.size()),
                            .interface = options.interface,

@@ -10,6 +10,7 @@
 #include <string>
 #include <thread>
 
+#include "muster/core/base/log.h"
 #include "muster/parallel/nodes.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "tests/parallel/every_rule.h"
@@ -64,6 +65,7 @@ int train(int argc, char** argv) {
   const auto own = [&](const char* kind) {
     return folder / (std::string(kind) + std::to_string(nodes.node()));
   };
+  logInfo("has connected");
   for (const auto& one : everyRule()) {
     if (one.name != rule) continue;
     auto model = processToy();

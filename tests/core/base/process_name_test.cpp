@@ -1,0 +1,14 @@
+#include "muster/core/base/process_name.h"
+
+#include <doctest/doctest.h>
+
+using namespace muster;
+
+TEST_CASE("a line begins with the program and the name of the process, if it has one") {
+  CHECK(lineStart("muster") == "muster: ");
+  setProcessName("node 1 (hosta)");
+  CHECK(lineStart("muster") == "muster: node 1 (hosta): ");
+  CHECK(lineStart("mnist_convnet") == "mnist_convnet: node 1 (hosta): ");
+  setProcessName("");
+  CHECK(lineStart("muster") == "muster: ");
+}
