@@ -11,6 +11,7 @@
 namespace example {
 namespace {
 
+constexpr int kMostNodes = 1024;
 constexpr int kMostSilence = 1'000'000;  // seconds; in milliseconds it still fits an int
 
 std::string variable(const char* name) {
@@ -33,15 +34,24 @@ T numberIn(const char* name, T otherwise) {
   return numberOf(name, variable(name), otherwise);
 }
 
+/// Variables are checked like the command line's options.
+int nodesOf(const char* name, const std::string& text) {
+  const int nodes = numberOf(name, text, 1);
+  muster::require(nodes >= 1 && nodes <= kMostNodes, "{} must be between 1 and {}, got {}", name, kMostNodes,
+                  nodes);
+  return nodes;
+}
+
 }  // namespace
 
 NodeOptions::NodeOptions()
     : store(variable("MUSTER_STORE")),
       interface(variable("MUSTER_INTERFACE")),
       node(numberIn("MUSTER_NODE", 0)),
-      nodes(numberIn("MUSTER_NODES", 1)),
+      nodes(nodesOf("MUSTER_NODES", variable("MUSTER_NODES"))),
       silence(numberIn("MUSTER_SILENCE", 30.0)) {
-  if (!variable("MUSTER_MIN_NODES").empty()) minNodes = numberIn("MUSTER_MIN_NODES", 1);
+  if (const auto text = variable("MUSTER_MIN_NODES"); !text.empty())
+    minNodes = nodesOf("MUSTER_MIN_NODES", text);
 }
 
 void NodeOptions::describe(CommandLine& line) {
@@ -49,17 +59,17 @@ void NodeOptions::describe(CommandLine& line) {
            "train over several processes by Gloo, which find each other in this directory, or at the Redis "
            "server redis://HOST:PORT/NAME (or MUSTER_STORE)");
   line.add("node", node, "I", "with --store: which of them this one is, from 0 (or MUSTER_NODE)", atLeast(0));
-  line.add("nodes", nodes, "N", "with --store: how many there are (or MUSTER_NODES)", between(1, 1024));
+  line.add("nodes", nodes, "N", "with --store: how many there are (or MUSTER_NODES)", between(1, kMostNodes));
   line.add("min-nodes", minNodes, "N",
            "with --store, instead of --node and --nodes: processes may join and leave while they train, and "
            "wait where there are fewer than N (or MUSTER_MIN_NODES)",
-           between(1, 1024));
+           between(1, kMostNodes));
   line.add("interface", interface, "NAME",
            "with --store: the network interface to listen on, as in eth0, or lo on one machine (or "
            "MUSTER_INTERFACE)");
   line.add("silence", silence, "SECONDS",
-           "with --store: a process of which nothing is heard for so long is lost; the same for all (or "
-           "MUSTER_SILENCE)",
+           "with --store: a process that sends nothing for this time counts as lost; use the same value for "
+           "all (or MUSTER_SILENCE)",
            positive);
 }
 
@@ -72,9 +82,8 @@ void NodeOptions::check(const CommandLine& line) const {
 }
 
 int NodeOptions::count() const {
-  return store.empty()
-             ? numberOf("the number of launched processes", std::string(muster::launchedProcesses()), 1)
-             : minNodes.value_or(nodes);
+  return store.empty() ? nodesOf("the number of launched processes", std::string(muster::launchedProcesses()))
+                       : minNodes.value_or(nodes);
 }
 
 muster::Nodes NodeOptions::connect() const {

@@ -12,7 +12,7 @@ namespace example {
 /// variables MUSTER_STORE, MUSTER_NODE, MUSTER_NODES, MUSTER_MIN_NODES, MUSTER_INTERFACE and MUSTER_SILENCE.
 /// Without a store, the nodes are the processes that mpirun started.
 struct NodeOptions {
-  /// @throws muster::InvalidArgument for a variable that is not a valid number.
+  /// @throws muster::InvalidArgument for a variable that is not a valid number, or out of range.
   NodeOptions();
 
   std::string store, interface;
@@ -25,7 +25,8 @@ struct NodeOptions {
   /// Checks the options after they were read. @throws muster::InvalidArgument naming an option without
   /// effect.
   void check(const CommandLine& line) const;
-  /// The number of nodes, before they are connected; with elastic nodes, the minimum.
+  /// The number of nodes, before they are connected; with elastic nodes, the minimum. At most 1024.
+  /// @throws muster::InvalidArgument if a launcher has started more.
   int count() const;
   /// Connects and waits for the other nodes; with elastic nodes, `fit` waits instead. @throws
   /// muster::InvalidArgument if this build lacks Gloo, or lacks MPI and a launcher started it; otherwise as

@@ -5,12 +5,17 @@
 #include "muster/parallel/strategies/named_strategy.h"
 
 namespace example {
+namespace {
+
+constexpr int kMostWorkers = 1024;  // over all nodes
+
+}  // namespace
 
 using muster::PlacementWish;
 using muster::TrainingMode;
 
 void WorkerOptions::describe(CommandLine& line, bool modes) {
-  line.add("workers", workers, "N", "threads, each with a replica of the network", between(1, 1024));
+  line.add("workers", workers, "N", "threads, each with a replica of the network", between(1, kMostWorkers));
   if (modes)
     line.add("mode", mode, "NAME",
              "averaging (of parameters), synchronous (gradients averaged every iteration) or shared (encoded "
@@ -35,13 +40,21 @@ void WorkerOptions::describe(CommandLine& line, bool modes) {
   deviceOption.describe(line);
 }
 
+int WorkerOptions::workersOfAll() const {
+  const int nodes = nodeOptions.count();
+  muster::require(nodes <= kMostWorkers / workers,
+                  "--workers: {} nodes of {} workers are more than {} workers", nodes, workers, kMostWorkers);
+  return workers * nodes;
+}
+
 void WorkerOptions::take(const CommandLine& line) {
+  const int all = workersOfAll();
   if (!strategy.empty()) {
     line.refuse({"mode", "averaging-frequency"},
                 "cannot be combined with --strategy, which says when and how workers are merged: every=N in "
                 "--strategy-options");
     // Check for the workers of all nodes, which are not connected yet.
-    muster::strategyNamed(strategy, strategyOptions, workers * nodeOptions.count());
+    muster::strategyNamed(strategy, strategyOptions, all);
   } else {
     line.refuse({"strategy-options"}, "needs --strategy");
   }
@@ -59,8 +72,8 @@ muster::ParallelWrapper::Builder WorkerOptions::builder(muster::Model& model) co
   if (strategy.empty())
     builder.trainingMode(mode).averagingFrequency(averagingFrequency);
   else
-    builder.strategy(muster::strategyNamed(
-        strategy, strategyOptions, workers * (nodes.elastic() ? nodeOptions.count() : nodes.nodes())));
+    builder.strategy(muster::strategyNamed(strategy, strategyOptions,
+                                           nodes.elastic() ? workersOfAll() : workers * nodes.nodes()));
   if (nodes.nodes() > 1 || nodes.elastic()) builder.nodes(nodes);
   return builder;
 }

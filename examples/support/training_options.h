@@ -35,6 +35,9 @@ struct WorkerOptions {
 
   /// Adds these options; `--mode` only if `modes`.
   void describe(CommandLine& line, bool modes = true);
+  /// Of all nodes, before they are connected; at most 1024. @throws muster::InvalidArgument if there are
+  /// more.
+  int workersOfAll() const;
   /// Takes the options after they were read. @throws muster::InvalidArgument naming an option without effect;
   /// muster::DeviceUnavailable.
   void take(const CommandLine& line);

@@ -1,9 +1,11 @@
 // Programs over processes that come and go, as a user starts them from several terminals.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 #include <signal.h>
 
 #include <filesystem>
 #include <memory>
+#include <regex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -47,6 +49,8 @@ TEST_CASE("two processes that have no numbers train together, and one of them sa
     CHECK(run->exit == 0);
     CHECK(contains(run->err, "for at least 2 nodes"));
     CHECK(contains(run->err, " of 2, from iteration 0 "));
+    CHECK(std::regex_search(
+        run->err, std::regex(R"(muster: node (\d) \([^)\n]+\): membership \d+: this is node \1 of 2)")));
     if (std::filesystem::exists(terminal->directory / "mnist-convnet.safetensors")) {
       ++saved;
       checkFirst(*terminal, *run);
@@ -80,11 +84,33 @@ TEST_CASE("the process that would save is killed, and the other one goes on and 
   const auto run = goesOn->wait();
   CAPTURE(run.err);
   CHECK(run.exit == 130);
+  CHECK(std::regex_search(run.err,
+                          std::regex(R"(muster: node 0 \([^)\n]+\): membership \d+: this is node 0 of 1)")));
   CHECK(contains(run.out, "test: accuracy 0."));
   CHECK(contains(run.out, "saved: mnist-convnet.safetensors, and --resume continues from there"));
   CHECK(std::filesystem::exists(left.directory / "mnist-convnet.safetensors"));
   CHECK(contains(test::readFile(left.directory / "run.json"), R"("nodes": "elastic")"));
   CHECK(killed->wait().exit == -SIGKILL);
+}
+
+TEST_CASE("two nodes with different options both end with one line that begins with their own name") {
+  const test::TemporaryDirectory store;
+  const Convnet a, b;
+  const auto as = [&](const char* node, const char* rate) {
+    return Convnet::small({"--workers", "1", "--store", store.path().string(), "--interface", "lo", "--nodes",
+                           "2", "--node", node, "--learning-rate", rate});
+  };
+  Program other(Convnet::kExecutable, b.launch(as("1", "0.02")));
+  const Outcome outcomes[] = {a.run(as("0", "0.01")), other.wait()};
+  for (int n = 0; n < 2; ++n) {
+    CAPTURE(outcomes[n].err);
+    CHECK(outcomes[n].exit == 2);
+    CHECK(std::regex_search(
+        outcomes[n].err,
+        std::regex(fmt::format(R"(mnist_convnet: node {} \([^)\n]+\): nodes: node 0 \([^)\n]+\) and )"
+                               R"(node 1 \([^)\n]+\) differ in the training options of the model)",
+                               n))));
+  }
 }
 
 TEST_CASE("muster trains over processes that come and go") {
@@ -134,6 +160,24 @@ TEST_CASE("options that do not go with processes that come and go are refused") 
     CHECK(
         contains(test::runProgram(Convnet::kExecutable, launch).err, name + " must be a number, got \"2x\""));
   }
+  const auto inEnvironment = [&](const std::string& name, const std::string& value,
+                                 std::vector<std::string> more = {}) {
+    auto launch = convnet.launch(Convnet::small(std::move(more)));
+    launch.environment[name] = value;
+    const auto run = test::runProgram(Convnet::kExecutable, launch);
+    CHECK(run.exit == 2);
+    return run.err;
+  };
+  for (const std::string name : {"MUSTER_NODES", "MUSTER_MIN_NODES"})
+    for (const std::string value : {"0", "-2", "1025"})
+      CHECK(inEnvironment(name, value) ==
+            fmt::format("mnist_convnet: {} must be between 1 and 1024, got {}\n", name, value));
+  for (const std::string value : {"0", "2000000"})
+    CHECK(inEnvironment("OMPI_COMM_WORLD_SIZE", value) ==
+          fmt::format("mnist_convnet: the number of launched processes must be between 1 and 1024, got {}\n",
+                      value));
+  CHECK(inEnvironment("OMPI_COMM_WORLD_SIZE", "1024", {"--workers", "1024", "--strategy", "averaging"}) ==
+        "mnist_convnet: --workers: 1024 nodes of 1024 workers are more than 1024 workers\n");
   const test::Sandbox muster(MUSTER_PROGRAM);
   test::writeFile(muster.directory / "run.json", muster.run({"example"}).out);
   const auto refused = [&](const char* set) {
