@@ -28,7 +28,9 @@ class PrefetchingIterator : public DataSetIterator {
   /// exception of `inner` is thrown after the batches read before it, and by every call until `reset`.
   bool next(Batch& batch) override;
 
-  /// Cancels the reading in progress, waits for a call of `inner` in progress, and has `inner` skip.
+  /// Takes batches that were read ahead; then waits for a call of `inner` in progress, and has `inner` skip
+  /// the others. A caller that takes every N-th batch, as with N nodes, soon has only these read. Once it
+  /// takes another one, `inner` is reset to the epoch and skips to it.
   std::int64_t skip(std::int64_t batches) override;
 
   std::optional<std::int64_t> examples() const override { return examples_; }

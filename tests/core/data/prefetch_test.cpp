@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <set>
@@ -61,6 +62,45 @@ std::vector<float> restOf(DataSetIterator& iterator) {
   while (iterator.next(batch)) values.push_back(batch.features.front().value.data<float>()[0]);
   return values;
 }
+
+/// Records how often it was reset and each batch was read; can seek.
+class Reads : public DataSetIterator {
+ public:
+  explicit Reads(int batches) : reads(static_cast<std::size_t>(batches)) {}
+  void reset(std::int64_t) override {
+    ++resets;
+    next_ = 0;
+  }
+  bool next(Batch& batch) override {
+    if (next_ >= reads.size()) return false;
+    Batch::ensure(batch.features, "x", {1}).data<float>()[0] = static_cast<float>(next_);
+    ++reads[next_++];
+    return true;
+  }
+  std::int64_t skip(std::int64_t batches) override {
+    const auto count = std::min(static_cast<std::size_t>(batches), reads.size() - next_);
+    next_ += count;
+    return static_cast<std::int64_t>(count);
+  }
+  /// Takes the batches of one node of several. @return their sum.
+  static double share(DataSetIterator& data, int node, int nodes) {
+    double sum = 0;
+    Batch batch;
+    for (int b = 0;; ++b)
+      if (b % nodes != node) {
+        if (data.skip(1) == 0) return sum;
+      } else {
+        if (!data.next(batch)) return sum;
+        sum += batch.features.front().value.data<float>()[0];
+      }
+  }
+
+  std::vector<int> reads;  // [batch]
+  int resets = 0;
+
+ private:
+  std::size_t next_ = 0;
+};
 
 void waitFor(const std::atomic<int>& counter, int value) {
   while (counter < value) std::this_thread::sleep_for(1ms);
@@ -242,6 +282,73 @@ TEST_CASE("an exception that is never read does no harm") {
   PrefetchingIterator iterator(inner, 4);
   iterator.reset(0);
   waitFor(inner.calls, 2);
+}
+
+TEST_CASE("one node of several takes its batches: each is read at most once, and the iterator is not reset") {
+  for (const int depth : {1, 2, 5})
+    for (const int nodes : {2, 3, 40})
+      for (const int node : {0, 1}) {
+        CAPTURE(depth);
+        CAPTURE(nodes);
+        CAPTURE(node);
+        Reads inner(500);
+        PrefetchingIterator iterator(inner, depth);
+        double expected = 0;
+        for (int b = node; b < 500; b += nodes) expected += b;
+        for (int epoch = 0; epoch < 3; ++epoch) {
+          iterator.reset(epoch);
+          CHECK(Reads::share(iterator, node, nodes) == expected);
+          Batch batch;
+          CHECK_FALSE(iterator.next(batch));
+          CHECK(inner.resets == epoch + 1);
+          CHECK(*std::ranges::max_element(inner.reads) <= 1);
+          // The first three of its batches tell which ones it takes; later epochs read these alone.
+          int others = 0;
+          for (int b = 0; b < 500; ++b)
+            others += b % nodes == node ? 0 : inner.reads[static_cast<std::size_t>(b)];
+          CHECK(others <= (epoch == 0 ? 3 * nodes + depth + 1 : 0));
+          std::ranges::fill(inner.reads, 0);
+        }
+      }
+}
+
+TEST_CASE("a caller that takes other batches than before gets them") {
+  for (const int depth : {1, 3}) {
+    CAPTURE(depth);
+    Reads inner(30);
+    PrefetchingIterator iterator(inner, depth);
+    iterator.reset(0);
+    CHECK(Reads::share(iterator, 1, 3) == 145);
+    iterator.reset(1);
+    CHECK(Reads::share(iterator, 2, 3) == 155);
+    iterator.reset(2);
+    CHECK(restOf(iterator).size() == 30);
+    iterator.reset(3);
+    CHECK(Reads::share(iterator, 0, 2) == 210);
+    CHECK(inner.resets <= 4 + 3);
+    iterator.reset(4);
+    CHECK(iterator.skip(20) == 20);
+    CHECK(restOf(iterator).size() == 10);
+  }
+}
+
+TEST_CASE("an exception of a skipped batch is thrown") {
+  struct Breaks final : Reads {
+    using Reads::Reads;
+    std::int64_t skip(std::int64_t batches) override {
+      if (reads[9] > 0) throw std::runtime_error("broken example");
+      return Reads::skip(batches);
+    }
+  };
+  Breaks inner(30);
+  PrefetchingIterator iterator(inner, 2);
+  iterator.reset(0);
+  CHECK_THROWS_WITH(Reads::share(iterator, 0, 3), "broken example");
+  Batch batch;
+  CHECK_THROWS_WITH(iterator.next(batch), "broken example");
+  CHECK_THROWS_WITH(iterator.skip(1), "broken example");
+  iterator.reset(1);
+  CHECK(iterator.next(batch));
 }
 
 TEST_CASE("next() throws the exception of reset()") {
