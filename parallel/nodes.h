@@ -30,8 +30,11 @@ class Nodes {
   Nodes() = default;
   /// The processes that `mpirun` has started. Needs the library muster::nodes, which is built if MPI was
   /// found. The first call connects, and waits for the other nodes; the connection ends with the program,
-  /// which ends when all nodes do. A program that has initialised MPI itself needs MPI_THREAD_SERIALIZED.
-  /// @param silence  of the first call. @throws NodeFailure if a node does not answer.
+  /// which ends when all nodes do. A program that has initialised MPI itself needs MPI_THREAD_SERIALIZED; its
+  /// MPI_Finalize ends the connection. Between this call and MPI_Finalize a thread of the connection calls
+  /// MPI, so a program that calls MPI meanwhile needs MPI_THREAD_MULTIPLE.
+  /// @param silence  of the first call. @throws NodeFailure if a node does not answer; InvalidArgument if MPI
+  ///                 was initialised with less, or is finalised.
   static Nodes mpi(std::chrono::milliseconds silence = kSilence);
   /// Options of `gloo`: how nodes find each other without a launcher.
   struct Gloo {

@@ -23,17 +23,35 @@ void check(int code, const char* call) {
   if (code != MPI_SUCCESS) throw NodeFailure(fmt::format("MPI: {}: {}", call, textOf(code)));
 }
 
+void (*atFinalizing)() = nullptr;
+
+int finalizing(MPI_Comm, int, void*, void*) {
+  atFinalizing();
+  return MPI_SUCCESS;
+}
+
+/// MPI_Finalize deletes the attributes of MPI_COMM_SELF before it does anything else.
+void callAtFinalize(void (*function)()) {
+  atFinalizing = function;
+  int key = MPI_KEYVAL_INVALID;
+  check(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, finalizing, &key, nullptr), "MPI_Comm_create_keyval");
+  check(MPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr), "MPI_Comm_set_attr");
+}
+
 class MpiTransport final : public NodeTransport {
  public:
-  MpiTransport() {
-    int initialised = 0, level = 0;
+  explicit MpiTransport(void (*atFinalize)()) {
+    int initialised = 0, finalised = 0, level = 0;
     check(MPI_Initialized(&initialised), "MPI_Initialized");
+    check(MPI_Finalized(&finalised), "MPI_Finalized");
+    require(!finalised, "nodes: MPI is finalised, and a process can initialise it only once");
     if (initialised) {
       check(MPI_Query_thread(&level), "MPI_Query_thread");
       require(level >= MPI_THREAD_SERIALIZED,
               "nodes: the program has initialised MPI for one thread; it needs MPI_THREAD_SERIALIZED, or to "
               "leave that to muster");
       check(MPI_Comm_dup(MPI_COMM_WORLD, &world_), "MPI_Comm_dup");
+      callAtFinalize(atFinalize);
     } else {
       check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level), "MPI_Init_thread");
       ours_ = true;
@@ -127,8 +145,8 @@ class MpiTransport final : public NodeTransport {
 
 }  // namespace
 
-std::unique_ptr<NodeTransport> makeMpiTransport() {
-  return std::make_unique<MpiTransport>();
+std::unique_ptr<NodeTransport> makeMpiTransport(void (*atFinalize)()) {
+  return std::make_unique<MpiTransport>(atFinalize);
 }
 
 void abortMpi() {

@@ -1,3 +1,4 @@
+#include <atomic>
 #include <chrono>
 #include <thread>
 
@@ -16,13 +17,23 @@ using namespace std::chrono_literals;
 /// How long a node that has lost another one waits for node 0, which writes the files, before it ends all.
 constexpr auto kTimeToSave = 10s;
 
-/// MPI can be initialised once in a process, so its connection lasts until the program ends. Hence this
-/// static owns a thread.
+/// MPI can be initialised once in a process, so its connection lasts until the program ends, or finalises MPI
+/// itself. Hence this static owns a thread.
 struct Connection {
   Mutex mutex;
   std::shared_ptr<NodeLink> link MUSTER_GUARDED_BY(mutex);
 
+  Connection() { living = this; }
   ~Connection() {
+    end();
+    living = nullptr;
+  }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  /// Ends together with the other nodes.
+  void end() {
+    const Lock lock(mutex);
     if (!link) return;
     const int node = link->node();
     const bool failedBefore = link->failed();
@@ -32,7 +43,16 @@ struct Connection {
     if (node > 0 && failedBefore) std::this_thread::sleep_for(kTimeToSave);
     abortMpi();
   }
+
+  /// A program may finalise MPI after its statics are destroyed.
+  static inline std::atomic<Connection*> living{nullptr};
 };
+
+std::unique_ptr<NodeTransport> makeTransport() {
+  return makeMpiTransport([] {
+    if (Connection* const connection = Connection::living) connection->end();
+  });
+}
 
 }  // namespace
 
@@ -41,7 +61,7 @@ Nodes Nodes::mpi(std::chrono::milliseconds silence) {
   Nodes nodes;
   if (launchedProcesses() == "1") return nodes;
   const Lock lock(connection.mutex);
-  if (!connection.link) connection.link = std::make_shared<NodeLink>(makeMpiTransport, silence);
+  if (!connection.link) connection.link = std::make_shared<NodeLink>(makeTransport, silence);
   nodes.link_ = connection.link;
   require(nodes.nodes() > 1, "nodes: a launcher has started {} processes, but not by the MPI of this program",
           launchedProcesses());
