@@ -40,6 +40,7 @@ void exitOnInterrupt() {
   action.sa_flags = SA_RESTART;
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
+  ::sigaction(SIGUSR1, &action, nullptr);
   struct sigaction hangUp {};
   // `nohup` ignores SIGHUP so that the program continues.
   if (::sigaction(SIGHUP, nullptr, &hangUp) == 0 && hangUp.sa_handler != SIG_IGN)

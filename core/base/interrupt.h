@@ -9,8 +9,8 @@ namespace muster {
 /// The exit status of an interrupted program.
 inline constexpr int kInterruptedExit = 130;  // 128 + SIGINT, as shells count
 
-/// From now on Ctrl-C (SIGINT), SIGTERM and, unless it is ignored, SIGHUP end the program at once with 130,
-/// as long as no Interrupt lives.
+/// From now on Ctrl-C (SIGINT), SIGTERM, SIGUSR1 (which mpirun passes on) and, unless it is ignored, SIGHUP
+/// end the program at once with 130, as long as no Interrupt lives.
 void exitOnInterrupt();
 
 /// While it lives, the first of these signals requests a stop and logs a notice; the second ends the program
