@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/parallel/node_processes/process.h"
+#include "tests/parallel/node_processes/no_namespaces.h"
 #include "tests/support/environment.h"
 #include "tests/support/skip.h"
 #include "tests/support/temporary_directory.h"
@@ -14,13 +14,6 @@ using namespace muster::test;
 using namespace std::chrono_literals;
 
 namespace {
-
-/// Whether network namespaces are not available.
-bool noNamespaces() {
-  if (Process({MUSTER_NAMESPACES, "1", "none", "/bin/true"}).wait(30s) == 0) return false;
-  skip("no network namespaces here (they want root, iproute2, and a kernel that has bridges)");
-  return true;
-}
 
 /// @param store  "": a directory that all processes share, as over a second network.
 void checkCut(const std::string& store, const std::string& why) {

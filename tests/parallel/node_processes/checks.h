@@ -50,7 +50,7 @@ inline Ended start(const Launcher& launcher, const ProcessRun& run) {
   return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, std::chrono::steady_clock::now() - begin};
 }
 
-inline std::string expectedBits(const AnyStrategy& rule, int nodes, int workers) {
+inline std::string expectedBits(const AnyStrategy& rule, int nodes, int workers, int epochs = 2) {
   auto model = processToy();
   auto data = processToyData(nodes * workers);
   ParallelWrapper::Builder(model)
@@ -59,7 +59,7 @@ inline std::string expectedBits(const AnyStrategy& rule, int nodes, int workers)
       .pinThreads(false)
       .strategy(rule)
       .build()
-      .fit(data, 2);
+      .fit(data, epochs);
   const auto bits = stateBits(model);
   return {reinterpret_cast<const char*>(bits.data()), bits.size()};
 }
@@ -84,7 +84,8 @@ inline void checkEveryRule(const Launcher& launcher, int nodes, int workers) {
 }
 
 /// Checks that both other nodes of three end, name node 1, and have an intact model.
-/// @param why  part of the message of nodes that noticed the failure themselves.
+/// @param why  part of the message of nodes that noticed the failure themselves. After the fate "cut", node 1
+///             names one of the others.
 inline void checkSurvivors(const Launcher& launcher, const std::string& rule, const std::string& fate,
                            std::string_view why) {
   CAPTURE(fate);
@@ -104,6 +105,10 @@ inline void checkSurvivors(const Launcher& launcher, const std::string& rule, co
     if (!contains(problem, "is lost, as")) CHECK(contains(problem, why));
     CHECK(readFile(folder / fmt::format("bits{}", n)).size() == expectedBits(Averaging{}, 1, 1).size());
   }
+  if (fate != "cut") return;
+  const auto problem = readFile(folder / "problem1");
+  CAPTURE(problem);
+  CHECK(contains(problem, "nothing was heard of node "));
 }
 
 /// Checks that the log lines of each process name it.

@@ -1,5 +1,7 @@
 // One node of a training for nodes_mpi_test or nodes_gloo_test: <rule> <workers> <folder> <what happens to
-// node 1> [kill at ms]. Writes into the folder the bits of its model and the exception of `fit`.
+// node 1> [kill at ms]. Writes into the folder the bits of its model and the exception of `fit`. With the
+// fate "cut", node 1 creates the file `begun` in its second epoch; with "slow" nothing happens to it, and the
+// training has one epoch.
 #include <signal.h>
 
 #include <atomic>
@@ -60,8 +62,8 @@ int train(int argc, char** argv) {
   const std::string rule = argv[1], fate = argv[4];
   const int workers = std::atoi(argv[2]);
   const std::filesystem::path folder = argv[3];
-  const bool faulty = fate != "well";
-  const Nodes nodes = connect(faulty ? 3s : 30s);
+  const bool faulty = fate != "well" && fate != "slow";
+  const Nodes nodes = connect(faulty ? 3s : fate == "slow" ? 8s : 30s);
   const auto own = [&](const char* kind) {
     return folder / (std::string(kind) + std::to_string(nodes.node()));
   };
@@ -80,6 +82,7 @@ int train(int argc, char** argv) {
     model.control().onStep = [&](const Batch& batch) {
       if (faulty) std::this_thread::sleep_for(1ms);
       if (!mine || batch.stamp.epoch != 1) return;
+      if (fate == "cut" && batch.stamp.sequence < 3) std::ofstream(folder / "begun");
       if (fate == "stop") ::raise(SIGSTOP);
       if (fate == "throw") throw std::runtime_error("out of coffee");
     };
@@ -91,7 +94,7 @@ int train(int argc, char** argv) {
                        .build();
     std::string problem;
     try {
-      wrapper.fit(data, faulty ? 1000 : 2);
+      wrapper.fit(data, faulty ? 1000 : fate == "slow" ? 1 : 2);
     } catch (const std::exception& error) {
       problem = error.what();
     }

@@ -1,0 +1,104 @@
+// Programs over processes with fixed numbers, by Gloo: a full disk, and another number of them at the
+// resumption.
+#include <doctest/doctest.h>
+
+#include <deque>
+#include <filesystem>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/examples/convnet.h"
+#include "tests/examples/program.h"
+#include "tests/examples/sandbox.h"
+
+namespace muster {
+namespace {
+
+using test::contains;
+using test::Convnet;
+using test::Outcome;
+using test::Program;
+
+/// Processes of a small training, each in a directory of its own.
+class Terminals {
+ public:
+  explicit Terminals(int nodes) : all_(static_cast<std::size_t>(nodes)) {}
+
+  /// @param limited  a node with a full disk; -1: none. @return [node]
+  std::vector<Outcome> run(const std::vector<std::string>& more, int limited = -1) const {
+    std::vector<std::unique_ptr<Program>> programs;
+    for (std::size_t n = 0; n < all_.size(); ++n) {
+      auto arguments = Convnet::small({"--workers", "1", "--averaging-frequency", "2", "--batch", "32",
+                                       "--store", store_.path().string(), "--interface", "lo", "--nodes",
+                                       std::to_string(all_.size()), "--node", std::to_string(n)});
+      arguments.insert(arguments.end(), more.begin(), more.end());
+      auto launch = all_[n].launch(arguments);
+      if (static_cast<int>(n) == limited) launch.fileSizeLimit = 64 * 1024;  // the model takes 3.4 MB
+      programs.push_back(std::make_unique<Program>(Convnet::kExecutable, launch));
+    }
+    std::vector<Outcome> outcomes;
+    for (const auto& program : programs) outcomes.push_back(program->wait());
+    CHECK(std::filesystem::is_empty(store_.path()));
+    return outcomes;
+  }
+  const test::TemporaryDirectory& directory(std::size_t node) const { return all_[node].directory; }
+
+ private:
+  test::TemporaryDirectory store_;
+  std::deque<Convnet> all_;
+};
+
+}  // namespace
+
+TEST_CASE("a full disk of the node that saves ends all nodes, with one error and no half of a file") {
+  const Terminals three(3);
+  const auto runs = three.run(
+      {"--epochs", "100000", "--quiet", "--checkpoint-dir", "c", "--checkpoint-iterations", "4"}, 0);
+  CHECK(runs[0].exit == 1);
+  CAPTURE(runs[0].err);
+  CHECK(contains(runs[0].err, "could not be written: File too large"));
+  CHECK(runs[0].err.find("mnist_convnet: ") == runs[0].err.rfind("mnist_convnet: "));
+  for (std::size_t n = 1; n < 3; ++n) {
+    CAPTURE(runs[n].err);
+    CHECK(runs[n].exit == 1);
+    CHECK(contains(runs[n].err, "node 0 ("));
+    CHECK(three.directory(n).names() == std::set<std::string>{});
+  }
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(three.directory(0).path()))
+    CHECK(entry.is_directory());
+}
+
+TEST_CASE("a full disk of a node that writes nothing does no harm") {
+  const Terminals two(2);
+  const auto runs = two.run({"--epochs", "1", "--quiet"}, 1);
+  for (const auto& run : runs) {
+    CAPTURE(run.err);
+    CHECK(run.exit == 0);
+  }
+  CHECK(two.directory(0).names() == std::set<std::string>{"mnist-convnet.safetensors"});
+  CHECK(two.directory(1).names() == std::set<std::string>{});
+}
+
+TEST_CASE("what two nodes have saved, in the middle of an epoch, three continue") {
+  const Terminals two(2), three(3);
+  const auto saved = two.run({"--epochs", "2", "--checkpoint-dir", "c", "--checkpoint-iterations", "12"});
+  for (const auto& run : saved) {
+    CAPTURE(run.err);
+    CHECK(run.exit == 0);
+  }
+  const auto file = two.directory(0) / "c" / "checkpoint-epoch-0001-iteration-00000012.safetensors";
+  const auto resumed = three.run({"--epochs", "3", "--resume", file.string()});
+  for (const auto& run : resumed) {
+    CAPTURE(run.err);
+    CHECK(run.exit == 0);
+  }
+  CHECK(contains(resumed[0].out, "with 1 epochs finished, and "));
+  CHECK(contains(resumed[0].err, "epoch 3/3"));
+  CHECK(
+      contains(resumed[0].out, "saved: mnist-convnet.safetensors; loaded again, it gives the same outputs"));
+  for (std::size_t n = 1; n < 3; ++n) CHECK(three.directory(n).names() == std::set<std::string>{});
+}
+
+}  // namespace muster
