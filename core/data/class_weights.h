@@ -25,6 +25,7 @@ class ClassWeights final : public DataSetIterator {
   /// @throws InvalidArgument for a class without a weight, or labels that are no classes.
   bool next(Batch& batch) override;
   std::int64_t skip(std::int64_t batches) override { return data_.skip(batches); }
+  bool readsToSkip() const override { return data_.readsToSkip(); }
   std::optional<std::int64_t> examples() const override { return data_.examples(); }
   std::optional<std::int64_t> batchSize() const override { return data_.batchSize(); }
 

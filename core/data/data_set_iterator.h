@@ -22,16 +22,20 @@ class DataSetIterator {
   /// @return false at the end of the epoch; `batch` is unchanged then.
   virtual bool next(Batch& batch) = 0;
 
-  /// Skips the next batches of the epoch, for a training that is resumed in the middle of one. The default
-  /// reads them by `next`; override it to skip without reading.
+  /// Skips the next batches of the epoch: those trained before a training was resumed, or those of other
+  /// nodes. The default reads them by `next`; override it to skip without reading. A training over several
+  /// nodes skips one batch at a time; with the default, each node reads all batches.
   /// @param batches  how many; if the epoch ends before, fewer are skipped.
   /// @return the number of examples in them.
   virtual std::int64_t skip(std::int64_t batches) {
     Batch skipped;
     std::int64_t count = 0;
+    readsToSkip_ = true;
     for (; batches > 0 && next(skipped); --batches) count += skipped.examples();
     return count;
   }
+  /// Whether `skip` has read what it skipped, by the default. An iterator around another one asks that one.
+  virtual bool readsToSkip() const { return readsToSkip_; }
 
   /// Examples in an epoch, if known.
   virtual std::optional<std::int64_t> examples() const { return std::nullopt; }
@@ -43,6 +47,9 @@ class DataSetIterator {
     if (!all || !size || *size < 1) return std::nullopt;
     return (*all + *size - 1) / *size;
   }
+
+ private:
+  bool readsToSkip_ = false;
 };
 
 }  // namespace muster

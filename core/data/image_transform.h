@@ -116,6 +116,7 @@ class TransformingIterator : public DataSetIterator {
   ///         after it.
   bool next(Batch& batch) override;
   std::int64_t skip(std::int64_t batches) override;
+  bool readsToSkip() const override { return inner_.readsToSkip(); }
   std::optional<std::int64_t> examples() const override { return inner_.examples(); }
   std::optional<std::int64_t> batchSize() const override { return inner_.batchSize(); }
 

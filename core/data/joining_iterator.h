@@ -18,6 +18,7 @@ class JoiningIterator final : public DataSetIterator {
   ///         example, or rows of other data sets.
   bool next(Batch& batch) override;
   std::int64_t skip(std::int64_t batches) override { return data_.skip(batches * count_); }
+  bool readsToSkip() const override { return data_.readsToSkip(); }
   std::optional<std::int64_t> examples() const override { return data_.examples(); }
   std::optional<std::int64_t> batchSize() const override;
 

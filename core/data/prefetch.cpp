@@ -46,6 +46,7 @@ class PrefetchingIterator::Reader {
     request(epoch);
   }
 
+  bool readsToSkip() const { return readsToSkip_; }
   std::int64_t skip(std::int64_t batches) {
     std::int64_t examples = 0;
     // Takes what is ready, and what the thread itself is about to skip.
@@ -56,7 +57,7 @@ class PrefetchingIterator::Reader {
     while (batches > 0 && state_ == State::Reading)
       if (receive(true)) examples += drop(batches);
     if (batches > 0 && state_ == State::Idle) {
-      examples += here([&] { return inner_.skip(batches); });
+      examples += here([&] { return skipInner(batches); });
       goTo(taken_ + batches);
       request(std::nullopt);
     }
@@ -157,6 +158,13 @@ class PrefetchingIterator::Reader {
     }
   }
 
+  /// Used with inner_.
+  std::int64_t skipInner(std::int64_t batches) {
+    const std::int64_t examples = inner_.skip(batches);
+    readsToSkip_ = inner_.readsToSkip();
+    return examples;
+  }
+
   void goTo(std::int64_t position) { taken_ = position_ = position; }
 
   /// Learns from two equal distances between batches that the caller takes.
@@ -178,7 +186,7 @@ class PrefetchingIterator::Reader {
     error_ = nullptr;
     here([&] {
       inner_.reset(*epoch_);
-      return inner_.skip(taken_);
+      return skipInner(taken_);
     });
     goTo(taken_);
     state_ = State::Idle;
@@ -240,7 +248,7 @@ class PrefetchingIterator::Reader {
     try {
       const Share share = share_;
       while (more && !abandoned_ && position_ % share.period != share.phase) {
-        const std::int64_t examples = inner_.skip(1);
+        const std::int64_t examples = skipInner(1);
         more = examples > 0;
         if (examples != skipped.examples) send();
         if (!more) break;
@@ -273,6 +281,7 @@ class PrefetchingIterator::Reader {
   BoundedQueue<Message> full_;
   std::atomic<bool> abandoned_{false};  // the thread shall stop reading
   std::atomic<Share> share_{Share{}};
+  std::atomic<bool> readsToSkip_{false};
   std::int64_t position_ = 0;  // of inner_ in the epoch; used with inner_
   // The caller's thread only:
   State state_ = State::Idle;
@@ -300,6 +309,10 @@ void PrefetchingIterator::reset(std::int64_t epoch) {
 
 std::int64_t PrefetchingIterator::skip(std::int64_t batches) {
   return reader_ ? reader_->skip(batches) : inner_.skip(batches);
+}
+
+bool PrefetchingIterator::readsToSkip() const {
+  return reader_ ? reader_->readsToSkip() : inner_.readsToSkip();
 }
 
 bool PrefetchingIterator::next(Batch& batch) {

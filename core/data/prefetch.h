@@ -32,6 +32,7 @@ class PrefetchingIterator : public DataSetIterator {
   /// the others. A caller that takes every N-th batch, as with N nodes, soon has only these read. Once it
   /// takes another one, `inner` is reset to the epoch and skips to it.
   std::int64_t skip(std::int64_t batches) override;
+  bool readsToSkip() const override;
 
   std::optional<std::int64_t> examples() const override { return examples_; }
   std::optional<std::int64_t> batchSize() const override { return batchSize_; }

@@ -77,7 +77,7 @@ void EvaluationRun::deal(DataSetIterator& iterator, Activity& caller) {
     data.reset(0);
     while (failedAt_ == kNever) {
       if (stamp.sequence % nodes != node) {
-        const std::int64_t skipped = data.skipOne();
+        const std::int64_t skipped = data.skipOne(static_cast<int>(node));
         if (skipped == 0) break;
         stamp.firstExample += skipped;
         ++stamp.sequence;

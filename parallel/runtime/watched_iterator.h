@@ -1,9 +1,11 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/log.h"
 #include "muster/core/data/next_batch.h"
 #include "muster/core/nn/training_state.h"
 #include "muster/parallel/runtime/activity.h"
@@ -44,11 +46,18 @@ class WatchedIterator {
     return true;
   }
 
-  /// Skips a batch. @return the number of its examples; 0 at the end of the epoch.
-  std::int64_t skipOne() {
+  /// Skips a batch of another node. Node 0 warns, once in a program, if that reads it.
+  /// @param node  this one. @return the number of its examples; 0 at the end of the epoch.
+  std::int64_t skipOne(int node) {
     activity_.set(Activity::Kind::InIterator, batch_);
     const std::int64_t examples = data_.skip(1);
     batch_ += examples > 0 ? 1 : 0;
+    static std::atomic<bool> warned{false};
+    if (node == 0 && data_.readsToSkip() && !warned.exchange(true))
+      logWarning(
+          "nodes: the data iterator has no skip() of its own, so each node reads all batches; override "
+          "skip() "
+          "to read only its share");
     return examples;
   }
 

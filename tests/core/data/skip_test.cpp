@@ -151,6 +151,7 @@ TEST_CASE("numbers of batches that no epoch has skip to its end") {
     Batch batch;
     CHECK_FALSE(data->next(batch));
     CHECK(data->skip(1) == 0);
+    CHECK(data->readsToSkip() == (source.name == "the default"));
   }
 }
 
