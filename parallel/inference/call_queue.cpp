@@ -115,27 +115,41 @@ void CallQueue::removeWaiting(CallGroup& group, InferenceCall& call) {
   if (forRoom_ > 0) room_.notify_one();
 }
 
-void CallQueue::waitForOthers(Lock& lock) {
-  while (!closed_ && !waiting_.empty() && waiting_.front()->examples < batchLimit_)
-    if (work_.wait_until(lock.native(), waiting_.front()->calls.front()->arrived + batchTime_) ==
-        std::cv_status::timeout)
-      return;
+CallQueue::Groups::iterator CallQueue::dueGroup() {
+  if (batchTime_ == batchTime_.zero() || closed_) return waiting_.begin();
+  const auto now = ParallelInference::Clock::now();
+  const auto due = std::ranges::find_if(
+      waiting_, [&](const auto& group) { return group->examples >= batchLimit_ || timeOf(*group) <= now; });
+  // While the queue is full no call can enter, so no group would grow.
+  return due == waiting_.end() && waitingCalls_ >= queueLimit_ ? waiting_.begin() : due;
+}
+
+TimePoint CallQueue::timeOf(const CallGroup& group) const {
+  return group.calls.front()->arrived + batchTime_;
 }
 
 std::shared_ptr<CallGroup> CallQueue::take() {
   Lock lock(mutex_);
   for (;;) {
-    if (!waiting_.empty() && batchTime_ > batchTime_.zero()) waitForOthers(lock);
-    if (!waiting_.empty()) break;  // another worker may have taken the calls meanwhile
+    if (const auto due = dueGroup(); due != waiting_.end()) return take(due);
     if (closed_) return nullptr;
-    work_.wait(lock.native());
+    if (waiting_.empty()) {
+      work_.wait(lock.native());
+    } else {  // times are not in order: a call may have left the front of its group
+      const auto next =
+          std::ranges::min_element(waiting_, {}, [&](const auto& group) { return timeOf(*group); });
+      work_.wait_until(lock.native(), timeOf(**next));
+    }
   }
-  auto group = std::move(waiting_.front());
-  waiting_.pop_front();
+}
+
+std::shared_ptr<CallGroup> CallQueue::take(Groups::iterator chosen) {
+  auto group = std::move(*chosen);
+  waiting_.erase(chosen);
   waitingCalls_ -= static_cast<std::int64_t>(group->calls.size());
   group->state = State::Taken;
   if (forRoom_ > 0) room_.notify_all();
-  if (!waiting_.empty()) work_.notify_one();  // a worker in waitForOthers may have taken their notification
+  if (!waiting_.empty()) work_.notify_one();  // for a group that is due now, or whose time is the next
   return group;
 }
 

@@ -25,7 +25,8 @@ class CallQueue {
   /// InferenceShutDown.
   void answer(InferenceCall& call);
 
-  /// For workers: waits for calls and takes the first group.
+  /// For workers: takes the first group; with a batch time, the first that is full or whose time is up, and
+  /// if the queue is full, the first in any case. Waits until there is one.
   /// @return null once the queue is closed and empty.
   std::shared_ptr<CallGroup> take();
   /// For workers, once the features of all calls are copied. From now on callers whose deadline passes leave:
@@ -43,6 +44,8 @@ class CallQueue {
   void close();
 
  private:
+  using Groups = std::deque<std::shared_ptr<CallGroup>>;
+
   bool hasRoom() const MUSTER_REQUIRES(mutex_) { return closed_ || waitingCalls_ < queueLimit_; }
   /// @return false if the deadline passed first.
   bool waitForRoom(Lock& lock, ParallelInference::Clock::time_point deadline) MUSTER_REQUIRES(mutex_);
@@ -53,7 +56,12 @@ class CallQueue {
   bool leave(CallGroup& group, InferenceCall& call);
   void removeWaiting(CallGroup& group, InferenceCall& call) MUSTER_REQUIRES(mutex_);
   void setState(CallGroup& group, CallGroup::State state);
-  void waitForOthers(Lock& lock) MUSTER_REQUIRES(mutex_);
+  /// The first group that is full or whose time is up; if the queue is full or closed or no batch time is
+  /// set, the first of all. `end()` if there is none.
+  Groups::iterator dueGroup() MUSTER_REQUIRES(mutex_);
+  /// When the group is computed although it is not full.
+  ParallelInference::Clock::time_point timeOf(const CallGroup& group) const;
+  std::shared_ptr<CallGroup> take(Groups::iterator chosen) MUSTER_REQUIRES(mutex_);
 
   const InferenceMode mode_;
   const std::int64_t batchLimit_;
@@ -63,7 +71,7 @@ class CallQueue {
 
   mutable Mutex mutex_;
   std::condition_variable work_, room_, read_;
-  std::deque<std::shared_ptr<CallGroup>> waiting_ MUSTER_GUARDED_BY(mutex_);  ///< no group is empty
+  Groups waiting_ MUSTER_GUARDED_BY(mutex_);  ///< no group is empty
   std::int64_t waitingCalls_ MUSTER_GUARDED_BY(mutex_) = 0;
   int forRoom_ MUSTER_GUARDED_BY(mutex_) = 0;  ///< callers that wait for room
   /// Callers past their deadline that wait until a worker has read their features or answered their call.

@@ -65,8 +65,8 @@ struct InferenceOptions {
   InferenceMode mode = InferenceMode::Batched;
   /// `Batched`: how many examples are computed at once, at most. 1 to 65,536.
   std::int64_t batchLimit = 32;
-  /// `Batched`: how long the first of the joined calls waits for others. By default only calls that arrived
-  /// while all workers were busy are joined.
+  /// `Batched`: how long the first of the joined calls waits for others, unless their batch is full or the
+  /// queue is. By default only calls that arrived while all workers were busy are joined.
   std::chrono::microseconds batchTime{0};
   std::int64_t queueLimit = 64;  ///< calls that wait for a worker
   WhenFull whenFull = WhenFull::Wait;

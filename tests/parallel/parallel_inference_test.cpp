@@ -175,6 +175,52 @@ TEST_CASE("with a batch time the first call waits for others") {
   CHECK(gate.sizes == std::vector<std::int64_t>{3});
 }
 
+TEST_CASE("a group that is full does not wait for the time of an earlier one") {
+  for (const int workers : {1, 2}) {
+    CAPTURE(workers);
+    ToyModel model;
+    Gate gate(model);
+    gate.openUp();
+    ParallelInference inference(model,
+                                {.workers = workers, .batchLimit = 4, .batchTime = 1h, .pinThreads = false});
+    auto tooMany = ask(inference, row(1, 3));
+    waitForCalls(inference, 1);
+    auto otherShape = ask(inference, row(2).reshape({1, 1, 1}));
+    waitForCalls(inference, 2);
+    std::vector<Answer> full;
+    for (int i = 3; i <= 4; ++i) full.push_back(ask(inference, row(static_cast<float>(i), 2)));
+    for (int i = 3; i <= 4; ++i) CHECK(valueOf(full[i - 3]) == static_cast<float>(i));
+    CHECK(inference.waitingCalls() == 2);
+    CHECK(gate.sizes == std::vector<std::int64_t>{4});
+    full.push_back(ask(inference, row(5, 3).reshape({3, 1, 1})));
+    CHECK(valueOf(otherShape) == 2);
+    CHECK(valueOf(full.back()) == 5);
+    CHECK(inference.waitingCalls() == 1);
+    inference.shutdown();
+    CHECK(valueOf(tooMany) == 1);
+  }
+}
+
+TEST_CASE("calls do not wait for others that cannot enter the queue") {
+  for (const auto whenFull : {WhenFull::Refuse, WhenFull::Wait}) {
+    ToyModel model;
+    Gate gate(model);
+    gate.openUp();
+    ParallelInference inference(
+        model,
+        {.batchLimit = 8, .batchTime = 1h, .queueLimit = 2, .whenFull = whenFull, .pinThreads = false});
+    auto first = ask(inference, row(1));
+    waitForCalls(inference, 1);
+    auto otherShape = ask(inference, row(2).reshape({1, 1, 1}));
+    CHECK(valueOf(first) == 1);
+    CHECK(inference.waitingCalls() == 1);
+    auto third = ask(inference, row(3).reshape({1, 1, 1}));
+    CHECK(valueOf(otherShape) == 2);
+    CHECK(valueOf(third) == 3);
+    CHECK(gate.sizes == std::vector<std::int64_t>{1, 2});
+  }
+}
+
 TEST_CASE("a batch time that has passed ends the waiting") {
   ToyModel model;
   ParallelInference inference(model, {.batchLimit = 3, .batchTime = 1ms, .pinThreads = false});
