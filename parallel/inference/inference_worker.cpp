@@ -31,8 +31,8 @@ InferenceWorker::InferenceWorker(int index, const Placement& placement, const In
                                  CallQueue& queue, const ModelVersions& versions)
     : queue_(queue),
       versions_(versions),
-      joined_(limitOf(options)),
-      alone_(limitOf(options)),
+      joined_(limitOf(options), placement.device.isCpu()),
+      alone_(limitOf(options), placement.device.isCpu()),
       thread_("inference worker", index, placement, options.threadsPerWorker) {
   outcomes_.reserve(static_cast<std::size_t>(options.batchLimit));
 }

@@ -1,7 +1,9 @@
 #include "muster/parallel/inference/joined_batch.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <set>
 
 #include "muster/core/base/error.h"
 #include "muster/parallel/inference/call_queue.h"
@@ -9,7 +11,10 @@
 namespace muster {
 namespace {
 
-constexpr std::size_t kMostSizes = 6;
+constexpr std::size_t kMostSizes = 8;  // programs that a network keeps
+/// Sizes in sixteenths of the limit, the most useful first. The last ones are used for limits below 17, for
+/// which some of the others are equal.
+constexpr std::array<std::int64_t, 16> kSixteenths{16, 8, 4, 2, 1, 14, 6, 12, 10, 15, 13, 11, 9, 7, 5, 3};
 
 std::size_t rowBytes(const Tensor& tensor) {
   const auto sizes = tensor.shape().sizes().subspan(1);
@@ -31,25 +36,45 @@ Shape withRows(const Shape& shape, std::int64_t rows) {
 }  // namespace
 
 std::vector<std::int64_t> paddedSizes(std::int64_t limit) {
-  std::vector<std::int64_t> sizes{1};
-  for (auto size = limit; size > 1 && sizes.size() < kMostSizes; size /= 2) sizes.push_back(size);
-  std::ranges::sort(sizes);
-  return sizes;
+  std::set<std::int64_t> sizes{1};
+  for (const auto part : kSixteenths)
+    if (sizes.size() < kMostSizes) sizes.insert((limit * part + 15) / 16);
+  return {sizes.begin(), sizes.end()};
 }
 
-JoinedBatch::JoinedBatch(std::int64_t limit)
-    : sizes_(limit > 0 ? paddedSizes(limit) : std::vector<std::int64_t>{}) {}
+JoinedBatch::JoinedBatch(std::int64_t limit, bool twoPieces)
+    : sizes_(limit > 0 ? paddedSizes(limit) : std::vector<std::int64_t>{}), twoPieces_(twoPieces) {}
+
+std::int64_t JoinedBatch::sizeFor(std::int64_t examples) const {
+  return sizes_.empty() ? examples : *std::ranges::lower_bound(sizes_, examples);
+}
+
+std::int64_t JoinedBatch::firstOfTwo(std::int64_t examples) const {
+  const auto one = sizeFor(examples);
+  if (!twoPieces_ || one == examples) return 0;
+  const auto first = *std::prev(std::ranges::lower_bound(sizes_, examples));
+  const auto two = first + sizeFor(examples - first);
+  return 8 * two < 7 * one ? first : 0;
+}
+
+void JoinedBatch::divide(std::int64_t examples) {
+  pieces_.clear();
+  std::int64_t begin = 0;
+  const auto add = [&](std::int64_t size) {
+    const auto end = std::min(begin + size, examples);
+    pieces_.push_back({begin, end, size});
+    begin = end;
+  };
+  if (!sizes_.empty())
+    while (examples - begin > sizes_.back()) add(sizes_.back());
+  if (const auto first = firstOfTwo(examples - begin)) add(first);
+  add(sizeFor(examples - begin));
+}
 
 void JoinedBatch::join(std::span<const Part> parts) {
   std::int64_t examples = 0;
   for (const auto& part : parts) examples += part.end - part.begin;
-  const auto most = sizes_.empty() ? examples : sizes_.back();
-  pieces_.clear();
-  for (std::int64_t begin = 0; begin < examples; begin += most) {
-    const auto end = std::min(begin + most, examples);
-    const auto size = sizes_.empty() ? examples : *std::ranges::lower_bound(sizes_, end - begin);
-    pieces_.push_back({begin, end, size});
-  }
+  divide(examples);
   if (!joinable(batch_, *parts.front().batch)) batch_ = Batch{};
   copyRows(&Batch::features, parts);
   copyRows(&Batch::masks, parts);

@@ -9,7 +9,9 @@
 
 namespace muster {
 
-/// The numbers of examples that a model is compiled for, ascending: `limit`, its halves, and 1; at most six.
+/// The numbers of examples that a model is compiled for, ascending: 1, and 1/16, 1/8, 1/4, 3/8, 1/2, 7/8 and
+/// all of `limit`, rounded up; for a limit below 17 other parts instead of those that are equal. At most
+/// eight.
 std::vector<std::int64_t> paddedSizes(std::int64_t limit);
 
 /// Joins the features of several batches into one batch, and computes a model's output for it. Keeps its
@@ -23,7 +25,8 @@ class JoinedBatch {
   };
 
   /// @param limit  how many examples are computed at once, in one of `paddedSizes(limit)`; 0: all, unpadded.
-  explicit JoinedBatch(std::int64_t limit);
+  /// @param twoPieces  compute in two pieces if they have more than an eighth fewer rows than one.
+  explicit JoinedBatch(std::int64_t limit, bool twoPieces = false);
 
   /// Copies the parts' features and masks into one batch, in order. @param parts  joinable, at least one.
   void join(std::span<const Part> parts);
@@ -42,8 +45,15 @@ class JoinedBatch {
   };
 
   void copyRows(std::vector<NamedTensor> Batch::*tensors, std::span<const Part> parts);
+  /// The number of rows with padding.
+  std::int64_t sizeFor(std::int64_t examples) const;
+  /// The size of the first of two pieces; 0 if one piece is better.
+  std::int64_t firstOfTwo(std::int64_t examples) const;
+  /// Makes the pieces.
+  void divide(std::int64_t examples);
 
   const std::vector<std::int64_t> sizes_;  // empty: any
+  const bool twoPieces_;
   Batch batch_, piece_;
   std::vector<Piece> pieces_;
   std::vector<Tensor> outputs_;  // [piece]

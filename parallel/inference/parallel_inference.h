@@ -95,8 +95,9 @@ struct Prediction {
 ///     const auto [classes, version] = inference.output(image);  // from any number of threads
 ///     inference.updateModel(retrained);                         // while it serves
 ///
-/// In `Batched` mode a joined batch is padded with zeros to one of at most six sizes: `batchLimit`, its
-/// halves, and 1. A call with more examples is computed in parts. The prediction for an example does not
+/// In `Batched` mode a joined batch is padded with zeros to one of at most eight sizes (for the limit 32: 1,
+/// 2, 4, 8, 12, 16, 28 and 32), or computed in two such sizes if these have more than an eighth fewer rows
+/// (on the CPU only). A call with more examples is computed in parts. The prediction for an example does not
 /// depend on other examples. But the order of sums may depend on the batch size, so the last digits may
 /// differ from those of `Model::output`, and from call to call. In the other modes they do not.
 ///

@@ -133,15 +133,32 @@ TEST_CASE("calls that wait while the worker is busy are joined, and padded to a 
   ToyModel model;
   model.setParameters({10});
   Gate gate(model);
-  ParallelInference inference(model, {.batchLimit = 8, .pinThreads = false});
+  ParallelInference inference(model, {.batchLimit = 16, .pinThreads = false});
   std::vector<Answer> answers;
   answers.push_back(ask(inference, row(0)));
   gate.waitForOutputs(1);
-  for (int i = 1; i <= 3; ++i) answers.push_back(ask(inference, row(static_cast<float>(i))));
-  waitForCalls(inference, 3);
+  for (int i = 1; i <= 7; ++i) answers.push_back(ask(inference, row(static_cast<float>(i))));
+  waitForCalls(inference, 7);
   gate.openUp();
-  for (int i = 0; i <= 3; ++i) CHECK(valueOf(answers[i]) == static_cast<float>(10 + i));
-  CHECK(gate.sizes == std::vector<std::int64_t>{1, 4});
+  for (int i = 0; i <= 7; ++i) CHECK(valueOf(answers[i]) == static_cast<float>(10 + i));
+  CHECK(gate.sizes == std::vector<std::int64_t>{1, 8});
+}
+
+TEST_CASE("a joined batch is padded by an eighth at most, or computed in two sizes") {
+  const std::vector<std::pair<std::int64_t, std::vector<std::int64_t>>> expected{
+      {32, {32}},    {31, {32}}, {28, {28}}, {25, {28}},  {24, {16, 8}}, {19, {16, 4}}, {17, {16, 1}},
+      {13, {12, 1}}, {11, {12}}, {7, {8}},   {5, {4, 1}}, {3, {2, 1}},   {1, {1}},      {70, {32, 32, 4, 2}}};
+  for (const auto& [examples, sizes] : expected) {
+    CAPTURE(examples);
+    ToyModel model;
+    Gate gate(model);
+    gate.openUp();
+    ParallelInference inference(model, {.pinThreads = false});
+    Tensor x = Tensor::empty({examples, 1});
+    for (std::int64_t i = 0; i < examples; ++i) x.data<float>()[i] = static_cast<float>(i);
+    CHECK(sameBits(inference.output(x).output, x));
+    CHECK(gate.sizes == sizes);
+  }
 }
 
 TEST_CASE("a batch is not filled beyond its limit, and other shapes are not joined") {
@@ -161,7 +178,7 @@ TEST_CASE("a batch is not filled beyond its limit, and other shapes are not join
   add(row(4, 2));
   gate.openUp();
   for (std::size_t i = 0; i < answers.size(); ++i) CHECK(valueOf(answers[i]) == static_cast<float>(i));
-  CHECK(gate.sizes == std::vector<std::int64_t>{1, 4, 1, 4});
+  CHECK(gate.sizes == std::vector<std::int64_t>{1, 4, 1, 3});
 }
 
 TEST_CASE("with a batch time the first call waits for others") {
@@ -235,7 +252,7 @@ TEST_CASE("a call with more examples than the limit is computed in pieces") {
   Tensor x = Tensor::empty({11, 1});
   for (int i = 0; i < 11; ++i) x.data<float>()[i] = static_cast<float>(i);
   CHECK(sameBits(inference.output(x).output, x));
-  CHECK(gate.sizes == std::vector<std::int64_t>{4, 4, 4});
+  CHECK(gate.sizes == std::vector<std::int64_t>{4, 4, 3});
 }
 
 TEST_CASE("an example is compiled in each size at the start") {
@@ -245,7 +262,7 @@ TEST_CASE("an example is compiled in each size at the start") {
   Batch example;
   example.features.push_back({"x", row(1, 2)});
   const ParallelInference inference(model, {.batchLimit = 24, .example = example, .pinThreads = false});
-  CHECK(gate.sizes == std::vector<std::int64_t>{1, 3, 6, 12, 24});
+  CHECK(gate.sizes == std::vector<std::int64_t>{1, 2, 3, 6, 9, 12, 21, 24});
 }
 
 TEST_CASE("a deadline ends a call that waits, and one that is computed") {
@@ -461,7 +478,7 @@ TEST_CASE("what is wrong with one call's features fails that call alone") {
   CHECK(valueOf(answers[0]) == 1);
   CHECK(thrown<std::runtime_error>([&] { answers[1].get(); }) == "bad features");
   CHECK(valueOf(answers[2]) == 3);
-  CHECK(gate.sizes == std::vector<std::int64_t>{1, 4, 1, 1, 1});
+  CHECK(gate.sizes == std::vector<std::int64_t>{1, 3, 1, 1, 1});
 }
 
 TEST_CASE("bad features are refused in words") {
@@ -553,5 +570,5 @@ TEST_CASE("it can be moved; an object that was moved from says so") {
   CHECK(second.output(row(1)).output.data<float>()[0] == 1);
   CHECK(thrown<InvalidArgument>([&] { first.output(row(1)); }).find("moved from") != std::string::npos);
   CHECK(second.plan().find("2 workers on cpu") == 0);
-  CHECK(second.plan().find("batches of 1, 2, 4, 8, 16, 32 examples") != std::string::npos);
+  CHECK(second.plan().find("batches of 1, 2, 4, 8, 12, 16, 28, 32 examples") != std::string::npos);
 }
