@@ -19,7 +19,7 @@ struct InferenceCall {
   ParallelInference::Clock::time_point arrived = {};
 
   // Written by the worker that took the call; read by the caller once its group is answered.
-  Tensor output = {};
+  Tensor output = {};  ///< shares memory with those of other calls until `CallQueue::answer` copies it
   std::int64_t modelVersion = 0;
   std::exception_ptr failure = {};
 };

@@ -52,6 +52,8 @@ void CallQueue::answer(InferenceCall& call) {
     group->waitUntilAnswered();  // a worker is about to answer it
   }
   if (call.failure) std::rethrow_exception(call.failure);
+  // The outputs of a group are rows of one tensor. Each caller copies its own rows, so the worker does not.
+  if (group->calls.size() > 1) call.output = cloneTensor(call.output);
 }
 
 bool CallQueue::waitForRoom(Lock& lock, TimePoint deadline) {

@@ -97,7 +97,7 @@ void JoinedBatch::copyRows(std::vector<NamedTensor> Batch::*tensors, std::span<c
 }
 
 void JoinedBatch::compute(Model& model) {
-  if (outputs_.size() < pieces_.size()) outputs_.resize(pieces_.size());
+  outputs_.assign(pieces_.size(), {});
   piece_ = batch_;
   for (std::size_t p = 0; p < pieces_.size(); ++p) {
     const auto& [begin, end, size] = pieces_[p];
@@ -113,6 +113,9 @@ void JoinedBatch::compute(Model& model) {
 }
 
 Tensor JoinedBatch::output(std::int64_t begin, std::int64_t end) const {
+  for (std::size_t p = 0; p < pieces_.size(); ++p)
+    if (begin >= pieces_[p].begin && end <= pieces_[p].end)
+      return outputs_[p].rows(begin - pieces_[p].begin, end - pieces_[p].begin);
   Tensor rows = Tensor::empty(withRows(outputs_.front().shape(), end - begin), outputs_.front().dtype());
   for (std::size_t p = 0; p < pieces_.size(); ++p) {
     const auto first = std::max(begin, pieces_[p].begin), last = std::min(end, pieces_[p].end);

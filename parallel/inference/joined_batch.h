@@ -14,8 +14,8 @@ namespace muster {
 /// eight.
 std::vector<std::int64_t> paddedSizes(std::int64_t limit);
 
-/// Joins the features of several batches into one batch, and computes a model's output for it. Keeps its
-/// memory between calls.
+/// Joins the features of several batches into one batch, and computes a model's output for it. Keeps the
+/// features' memory between calls.
 class JoinedBatch {
  public:
   /// Rows [begin, end) of a batch.
@@ -34,7 +34,8 @@ class JoinedBatch {
 
   /// @throws what the model throws; InvalidArgument unless its output has one row for each example.
   void compute(Model& model);
-  /// Rows [begin, end) of the last computed output, copied.
+  /// Rows [begin, end) of the last computed output. They may share memory with other rows of it, but later
+  /// outputs are in other memory.
   Tensor output(std::int64_t begin, std::int64_t end) const;
 
  private:

@@ -161,6 +161,31 @@ TEST_CASE("a joined batch is padded by an eighth at most, or computed in two siz
   }
 }
 
+TEST_CASE("each caller owns its output") {
+  ToyModel model;
+  Gate gate(model);
+  ParallelInference inference(model, {.pinThreads = false});
+  std::vector<Answer> answers;
+  answers.push_back(ask(inference, row(0)));
+  gate.waitForOutputs(1);
+  for (int i = 1; i <= 4; ++i) answers.push_back(ask(inference, row(static_cast<float>(i))));
+  waitForCalls(inference, 4);
+  gate.openUp();
+  std::vector<Tensor> outputs;
+  for (auto& answer : answers) outputs.push_back(answer.get().output);
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    Tensor larger = outputs[i];
+    larger.resize({4, 1}, DType::Float32);  // would keep the memory of a tensor with four rows
+    std::ranges::fill(larger.span<float>(), -1.0f);
+    CHECK(inference.output(row(9)).output.data<float>()[0] == 9);
+    for (std::size_t other = i + 1; other < outputs.size(); ++other) {
+      CHECK(outputs[other].shape() == Shape{1, 1});
+      CHECK(outputs[other].data<float>()[0] == static_cast<float>(other));
+      CHECK(!shareMemory(larger, outputs[other]));
+    }
+  }
+}
+
 TEST_CASE("a batch is not filled beyond its limit, and other shapes are not joined") {
   ToyModel model;
   Gate gate(model);
