@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "muster/core/nn/known_features.h"
 #include "muster/core/nn/layer.h"
 #include "muster/core/nn/layers.h"
 #include "muster/core/nn/model.h"
@@ -29,7 +30,7 @@ struct NetworkProbe;
 ///
 /// A network with one input reads a batch's first features; one with several reads features by the inputs'
 /// names. Labels likewise: the first, or those with the outputs' names. `Batch` documents masks.
-class Network : public Model {
+class Network : public Model, public KnownFeatures {
  public:
   ~Network() override;
 
@@ -80,6 +81,8 @@ class Network : public Model {
   /// For several outputs, the first one's.
   std::string_view outputName() const override;
   std::string configurationText() const override { return toJson(); }
+  /// After `init`.
+  Batch exampleFeatures() const override;
   double score(const Batch& batch) override;
   /// For a network with one input and one output. `output` is the input of the loss, logits before Softmax or
   /// Sigmoid; without an Output, the last layer's output; float32 [N, ...]. Random streams are those of epoch

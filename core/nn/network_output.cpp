@@ -35,6 +35,14 @@ std::string_view Network::outputName() const {
   return outputs.size() > 1 ? std::string_view(outputs.front().name) : std::string_view();
 }
 
+Batch Network::exampleFeatures() const {
+  Batch batch;
+  for (const auto& [name, shape, indices] : impl_->plan.inputs)
+    batch.features.push_back(
+        {name, Tensor::zeros(shape.prepend(1), indices ? DType::Int64 : DType::Float32)});
+  return batch;
+}
+
 void Network::output(const Batch& batch, Tensor& out) {
   ContextScope scope(context());
   const auto& program = impl_->run(impl_->there(batch), false);

@@ -11,8 +11,8 @@ std::int64_t limitOf(const InferenceOptions& options) {
 }  // namespace
 
 void compileFor(const InferenceOptions& options, Model& model) {
-  const Batch& example = options.example;
-  if (example.features.empty()) return;
+  if (!options.example || options.example->features.empty()) return;
+  const Batch& example = *options.example;
   const auto sizes =
       limitOf(options) > 0 ? paddedSizes(limitOf(options)) : std::vector<std::int64_t>{example.examples()};
   for (const auto size : sizes) {

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "muster/core/device/math_mode.h"
+#include "muster/core/nn/known_features.h"
 #include "muster/parallel/inference/call_queue.h"
 #include "muster/parallel/inference/free_replicas.h"
 #include "muster/parallel/inference/inference_worker.h"
@@ -37,8 +38,11 @@ std::int64_t requireReadable(const Batch& batch) {
   return examples;
 }
 
-InferenceOptions checked(InferenceOptions options) {
+InferenceOptions resolved(InferenceOptions options, const Model& model) {
   options.validate();
+  if (options.mode == InferenceMode::Batched && !options.example)
+    if (const auto* const known = dynamic_cast<const KnownFeatures*>(&model))
+      options.example = known->exampleFeatures();
   return options;
 }
 
@@ -69,7 +73,7 @@ void InferenceOptions::validate() const {
     if (!hasMathMode(device, mathMode))
       throw InvalidArgument(fmt::format("mathMode: {} has no {}: {}", device.toString(), nameOf(*mathMode),
                                         whyNoMathMode(device, *mathMode)));
-  if (!example.features.empty()) requireReadable(example);
+  if (example && !example->features.empty()) requireReadable(*example);
 }
 
 struct ParallelInference::Impl {
@@ -98,7 +102,7 @@ struct ParallelInference::Impl {
 };
 
 ParallelInference::Impl::Impl(Model& model, InferenceOptions given)
-    : options(checked(std::move(given))),
+    : options(resolved(std::move(given), model)),
       versions(model),
       placements_(place(options)),
       queue_(std::make_shared<CallQueue>(options)),

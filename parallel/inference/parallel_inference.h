@@ -71,9 +71,13 @@ struct InferenceOptions {
   std::int64_t queueLimit = 64;  ///< calls that wait for a worker
   WhenFull whenFull = WhenFull::Wait;
   /// Features (and masks) of one or more examples, of the shape and type that callers send. With it the model
-  /// is compiled in the constructor, for each number of examples that is computed at once; without it at the
-  /// first call that needs that number.
-  Batch example = {};
+  /// is compiled in the constructor, for each number of examples that is computed at once; if it has no
+  /// features, at the first call that needs that number. Nothing: in `Batched` mode zeros, if the model knows
+  /// its features (KnownFeatures; networks do), else no features.
+  ///
+  /// The constructor computes up to 4.5 times `batchLimit` examples with each replica, and the replica keeps
+  /// memory for the activations of as many.
+  std::optional<Batch> example = {};
   std::vector<Device> devices = {Device::cpu()};  ///< worker i is on device i mod D
   std::optional<MathMode> mathMode = {};          ///< nothing: each device's default
   int threadsPerWorker = 1;                       ///< that an operation uses on the CPU. 1 to 1024

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "muster/core/base/random.h"
+#include "muster/core/nn/known_features.h"
 #include "muster/core/nn/models/convnet.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/support/sanitizers.h"
@@ -99,6 +100,19 @@ struct WholeNumbers {
     return x;
   }
   MultiLayerNetwork model;
+};
+
+/// A toy model that knows its features.
+struct Knowing final : Model, KnownFeatures {
+  std::unique_ptr<Model> replicate(Context& context) const override { return toy.replicate(context); }
+  StepTicket gradient(const Batch& batch) override { return toy.gradient(batch); }
+  std::span<StateBlock> blocks() override { return toy.blocks(); }
+  Batch exampleFeatures() const override {
+    Batch batch;
+    batch.features.push_back({"x", row(0)});
+    return batch;
+  }
+  ToyModel toy;
 };
 
 bool sameBits(const Tensor& a, const Tensor& b) {
@@ -288,6 +302,17 @@ TEST_CASE("an example is compiled in each size at the start") {
   example.features.push_back({"x", row(1, 2)});
   const ParallelInference inference(model, {.batchLimit = 24, .example = example, .pinThreads = false});
   CHECK(gate.sizes == std::vector<std::int64_t>{1, 2, 3, 6, 9, 12, 21, 24});
+}
+
+TEST_CASE("a model that knows its features is compiled at the start, unless told otherwise") {
+  Knowing model;
+  Gate gate(model.toy);
+  gate.openUp();
+  const ParallelInference batched(model, {.batchLimit = 3, .pinThreads = false});
+  CHECK(gate.sizes == std::vector<std::int64_t>{1, 2, 3});
+  const ParallelInference notCompiled(model, {.batchLimit = 3, .example = Batch{}, .pinThreads = false});
+  const ParallelInference sequential(model, {.mode = InferenceMode::Sequential, .pinThreads = false});
+  CHECK(gate.sizes.size() == 3);
 }
 
 TEST_CASE("a deadline ends a call that waits, and one that is computed") {

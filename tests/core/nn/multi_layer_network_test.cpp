@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <tuple>
 
 #include "muster/core/base/error.h"
+#include "muster/core/nn/computation_graph.h"
 #include "tests/core/nn/batches.h"
 
 using namespace muster;
@@ -52,6 +54,33 @@ struct FalseDense : Wrong {
 };
 
 }  // namespace
+
+TEST_CASE("a network makes an example of what it reads once it knows it") {
+  const auto check = [](Network& network,
+                        const std::vector<std::tuple<std::string, Shape, DType>>& expected) {
+    network.init();
+    const Batch batch = network.exampleFeatures();
+    REQUIRE(batch.features.size() == expected.size());
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      const auto& [name, shape, dtype] = expected[i];
+      CHECK(batch.features[i].name == name);
+      CHECK(batch.features[i].value.shape() == shape);
+      CHECK((batch.features[i].value.dtype() == dtype));
+    }
+    CHECK(network.outputs(batch).front().shape()[0] == 1);
+  };
+  MultiLayerNetwork open({.layers = {Dense{.units = 2}}});
+  CHECK(open.exampleFeatures().features.empty());
+  MultiLayerNetwork images({.inputShape = {1, 4, 4}, .layers = {Dense{.units = 2}}});
+  check(images, {{"features", {1, 1, 4, 4}, DType::Float32}});
+  MultiLayerNetwork words({.inputShape = {3}, .layers = {Embedding{.vocabulary = 5, .features = 2}}});
+  check(words, {{"features", {1, 3}, DType::Int64}});
+  ComputationGraphConfiguration graph{
+      .inputs = {{.name = "left", .shape = {2}}, {.name = "right", .shape = {3}}}};
+  graph.addOutput(graph.add("sum", Merge{}, {"left", "right"}));
+  ComputationGraph both(graph);
+  check(both, {{"left", {1, 2}, DType::Float32}, {"right", {1, 3}, DType::Float32}});
+}
 
 TEST_CASE("a layer's type is registered once, and never in the place of another") {
   Layer::registerType<Wrong>();
