@@ -24,6 +24,11 @@ constexpr mode_t kModeOfNewFiles = 0666;  // restricted by the process's umask
 constexpr int kNamesToTry = 1000;
 constexpr std::size_t kLongestStem = 220;  // so that the temporary name stays below 255 bytes
 
+/// What the name of a temporary file begins with.
+std::string temporaryStem(std::string_view targetName) {
+  return fmt::format(".{}", targetName.substr(0, kLongestStem));
+}
+
 std::filesystem::path followLinks(const std::filesystem::path& path) {
   std::error_code ignored;
   if (!std::filesystem::is_symlink(path, ignored)) return path;
@@ -94,7 +99,7 @@ void removeIfUnlocked(const std::filesystem::path& path) {
 
 void removeAbandonedTemporaries(const std::filesystem::path& directory, std::string_view prefix) {
   std::error_code unreadable;
-  const std::string begin = fmt::format(".{}", prefix);
+  const std::string begin = temporaryStem(prefix);
   for (const auto& name : detail::namesIn(directory, unreadable))
     if (name.starts_with(begin) && endsAsTemporary(name)) removeIfUnlocked(directory / name);
 }
@@ -119,11 +124,10 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::openTemporary() {
-  removeAbandonedTemporaries(directoryOf(target_), target_.filename().string());
+  const std::string targetName = target_.filename().string(), stem = temporaryStem(targetName);
+  removeAbandonedTemporaries(directoryOf(target_), targetName);
   for (int i = 0; i < kNamesToTry; ++i) {
-    const auto name =
-        fmt::format(".{}.{}.{}.tmp", target_.filename().string().substr(0, kLongestStem), ::getpid(), i);
-    auto candidate = directoryOf(target_) / name;
+    auto candidate = directoryOf(target_) / fmt::format("{}.{}.{}.tmp", stem, ::getpid(), i);
     descriptor_ = uninterrupted(
         [&] { return ::open(candidate.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kModeOfNewFiles); });
     if (descriptor_ >= 0 && holdsLock(descriptor_)) {

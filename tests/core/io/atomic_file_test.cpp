@@ -2,7 +2,10 @@
 
 #include <doctest/doctest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+#include <csignal>
 
 #include "muster/core/base/error.h"
 #include "tests/support/child_process.h"
@@ -114,6 +117,28 @@ TEST_CASE("a name as long as the file system allows can be written") {
   writeFileAtomically(directory / name, "long");
   CHECK(readFile(directory / name) == "long");
   CHECK(directory.names() == Names{name});
+}
+
+TEST_CASE("what a killed process has left beside a long name is removed, too") {
+  TemporaryDirectory directory;
+  for (const std::size_t length : {220, 221, 240, 255}) {
+    CAPTURE(length);
+    const std::string name(length, 'x');
+    const pid_t child = ::fork();
+    if (child == 0) {
+      AtomicFile file(directory / name);
+      ::kill(::getpid(), SIGKILL);
+    }
+    REQUIRE(child > 0);
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    REQUIRE(WIFSIGNALED(status));
+    CHECK(directory.names().size() == 1);
+    writeFileAtomically(directory / name, "whole");
+    CHECK(directory.names() == Names{name});
+    std::filesystem::remove(directory / name);
+    for (const auto& left : directory.names()) std::filesystem::remove(directory / left);
+  }
 }
 
 TEST_CASE("a full disk leaves the old file and nothing else") {
