@@ -5,6 +5,7 @@
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -27,6 +28,10 @@ constexpr const char* kConfiguration = "configuration";
 constexpr const char* kVersion = "muster.version";
 constexpr std::string_view kCounters = "counters.";
 constexpr const char* kChecksums = "muster.crc32";
+/// In `kChecksums`: the header's checksum. No tensor can have this name.
+constexpr const char* kHeader = "__metadata__";
+/// Says that the header has a checksum: without it a damaged name of `kChecksums` would turn checks off.
+constexpr const char* kChecked = "muster.checked";
 
 /// The tensor name of a state segment in a model file.
 std::string fileName(const StateBlock& block, const Segment& segment) {
@@ -61,31 +66,78 @@ std::string checksumOf(const Tensor& values) {
   return fmt::format("{:08x}", ::crc32_z(0, static_cast<const Bytef*>(values.raw()), values.bytes()));
 }
 
-/// Each tensor's CRC-32, as JSON, by name.
+/// A file's tensors by name. A map, because a file may have a hundred thousand.
+using Tensors = std::map<std::string_view, const Tensor*>;
+
+Tensors tensorsOf(const Safetensors& file) {
+  Tensors all;
+  for (const auto& [name, values] : file.tensors) all.emplace(name, &values);
+  return all;
+}
+
+/// CRC-32 of the metadata without the checksums, and of each tensor's name, type and shape.
+std::string headerChecksum(const Safetensors& file) {
+  uLong checksum = 0;
+  const auto add = [&](std::string_view text) {
+    const auto length = static_cast<std::uint64_t>(text.size());
+    checksum = ::crc32_z(checksum, reinterpret_cast<const Bytef*>(&length), sizeof length);
+    if (!text.empty())
+      checksum = ::crc32_z(checksum, reinterpret_cast<const Bytef*>(text.data()), text.size());
+  };
+  for (const auto& [key, text] : file.metadata)
+    if (key != kChecksums)
+      for (const auto& part : {key, text}) add(part);
+  for (const auto& [name, values] : tensorsOf(file)) {
+    add(name);
+    add(toString(values->dtype()));
+    add(values->shape().toString());
+  }
+  return fmt::format("{:08x}", checksum);
+}
+
+/// The CRC-32 of the header and of each tensor, as JSON, by name.
 std::string checksumsOf(const Safetensors& file) {
-  std::map<std::string_view, std::string> byName;
-  for (const auto& [name, values] : file.tensors) byName[name] = checksumOf(values);
   boost::json::object all;
-  for (const auto& [name, checksum] : byName) all[name] = checksum;
+  all[kHeader] = headerChecksum(file);
+  for (const auto& [name, values] : tensorsOf(file)) all[name] = checksumOf(*values);
   return boost::json::serialize(all);
 }
 
-/// Accepts files without checksums: earlier versions wrote none.
-void requireChecksums(const Safetensors& file, const std::filesystem::path& path) {
+/// The checksums in a file; nothing if it has none: earlier versions wrote none.
+std::optional<boost::json::object> checksumsIn(const Safetensors& file, const std::filesystem::path& path) {
   const auto found = file.metadata.find(kChecksums);
-  if (found == file.metadata.end()) return;
-  boost::json::value parsed;
+  if (found == file.metadata.end()) return {};
   try {
-    parsed = detail::parseJson(found->second);
+    auto parsed = detail::parseJson(found->second);
+    if (auto* const all = parsed.if_object()) return std::move(*all);
+    throw FileError(path, fmt::format("its checksums are {}", detail::describeJson(parsed)));
   } catch (const InvalidArgument& error) {
     throw FileError(path, fmt::format("its checksums are {}", error.what()));
   }
-  const auto* const all = parsed.if_object();
-  for (const auto& [name, values] : file.tensors) {
-    const auto* const expected = all ? all->if_contains(name) : nullptr;
-    if (expected == nullptr || !expected->is_string() || expected->get_string() != checksumOf(values))
+}
+
+bool matches(const boost::json::value* expected, std::string_view checksum) {
+  return expected != nullptr && expected->is_string() && expected->get_string() == checksum;
+}
+
+void requireChecksums(const Safetensors& file, const std::filesystem::path& path) {
+  const auto all = checksumsIn(file, path);
+  if (!all) return;
+  for (const auto& [name, values] : file.tensors)
+    if (!matches(all->if_contains(name), checksumOf(values)))
       throw FileError(path, fmt::format("tensor \"{}\" is damaged: its checksum does not match", name));
-  }
+}
+
+/// Reads a model file and checks its header.
+Safetensors readModelFile(const std::filesystem::path& path) {
+  Safetensors file = readSafetensors(path);
+  const auto all = checksumsIn(file, path);
+  const auto* const expected = all ? all->if_contains(kHeader) : nullptr;
+  // Earlier versions wrote checksums of tensors alone.
+  if ((expected != nullptr || file.metadata.contains(kChecked)) && !matches(expected, headerChecksum(file)))
+    throw FileError(
+        path, "its header (configuration, notes, names of tensors) is damaged: the checksum does not match");
+  return file;
 }
 
 /// The network described by a file, not yet initialised.
@@ -98,15 +150,6 @@ std::unique_ptr<Network> networkIn(const Safetensors& file, const std::filesyste
   } catch (const InvalidArgument& error) {
     throw FileError(path, fmt::format("its configuration cannot be used: {}", error.what()));
   }
-}
-
-/// A file's tensors by name. A map, because a file may have a hundred thousand.
-using Tensors = std::map<std::string_view, const Tensor*>;
-
-Tensors tensorsOf(const Safetensors& file) {
-  Tensors all;
-  for (const auto& [name, values] : file.tensors) all.emplace(name, &values);
-  return all;
 }
 
 void requireTensor(const Tensors& tensors, const std::filesystem::path& path, const std::string& name,
@@ -248,13 +291,14 @@ void ModelSnapshot::take(Network& network, const TrainingState& training, const 
             "model file: the name of a note is not UTF-8, which the file could not be read with");
     require(isUtf8(text), "model file: the note \"{}\" is not UTF-8, which the file could not be read with",
             name);
-    require(name != kChecksums && contents.metadata.emplace(name, text).second,
+    require(name != kChecksums && name != kChecked && contents.metadata.emplace(name, text).second,
             "model file: a note cannot be named \"{}\"", name);
   }
 }
 
 void ModelSnapshot::write(const std::filesystem::path& path) const {
   Safetensors file = contents;  // copies handles, not data
+  file.metadata[kChecked] = "header, tensors";
   file.metadata[kChecksums] = checksumsOf(file);
   writeSafetensors(path, file);
 }
@@ -264,17 +308,17 @@ void saveModel(Network& network, const std::filesystem::path& path, const ModelN
 }
 
 void checkModelFile(const std::filesystem::path& path) {
-  requireChecksums(readSafetensors(path), path);
+  requireChecksums(readModelFile(path), path);
 }
 
 ModelNotes readModelNotes(const std::filesystem::path& path) {
-  ModelNotes notes = readSafetensors(path).metadata;
-  for (const char* ours : {kFormat, kVersion, kConfiguration, kChecksums}) notes.erase(ours);
+  ModelNotes notes = readModelFile(path).metadata;
+  for (const char* ours : {kFormat, kVersion, kConfiguration, kChecksums, kChecked}) notes.erase(ours);
   return notes;
 }
 
 std::unique_ptr<Network> Network::load(const std::filesystem::path& path) {
-  const Safetensors file = readSafetensors(path);
+  const Safetensors file = readModelFile(path);
   auto network = networkIn(file, path);
   try {
     requireDescribedTensors(*network, file, path);
@@ -295,7 +339,7 @@ std::unique_ptr<ComputationGraph> ComputationGraph::load(const std::filesystem::
 }
 
 void loadState(Network& network, const std::filesystem::path& path) {
-  const Safetensors file = readSafetensors(path);
+  const Safetensors file = readModelFile(path);
   const auto saved = networkIn(file, path);
   requireSameParts(network, *saved, path);
   requireDescribedTensors(*saved, file, path);

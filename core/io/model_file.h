@@ -24,21 +24,22 @@ struct ModelSnapshot {
   /// Replaces the contents in the same memory: new memory for each checkpoint costs more time than the copy.
   /// Not while it is being written. @throws as above; the contents are then not usable.
   void take(Network& network, const TrainingState& training, const ModelNotes& notes = {});
-  /// Completely or not at all, with a checksum of every tensor. @throws FileError.
+  /// Completely or not at all, with checksums of the header and every tensor. @throws FileError.
   void write(const std::filesystem::path& path) const;
 };
 
 /// Writes configuration and state, with Model::trainingState(), as `Network::save` does, and notes:
-/// completely or not at all, with a checksum of every tensor.
+/// completely or not at all, with checksums of the header and every tensor.
 /// @throws InvalidArgument before `init()`, or for a note whose name the format uses ("format",
-///         "configuration", "muster.version") or that is not UTF-8; FileError if the file cannot be written.
+///         "configuration", "muster.version", ...) or that is not UTF-8; FileError if the file cannot be
+///         written.
 void saveModel(Network& network, const std::filesystem::path& path, const ModelNotes& notes = {});
 
 /// The notes in a model file; reads the whole file. @throws FileError.
 ModelNotes readModelNotes(const std::filesystem::path& path);
 
-/// Reads a whole model file. @throws FileError for one that is cut off or damaged, naming the tensor whose
-///         checksum does not match.
+/// Reads a whole model file. @throws FileError for one that is cut off or damaged, naming the header or the
+///         tensor whose checksum does not match.
 void checkModelFile(const std::filesystem::path& path);
 
 /// Reads the state of a saved network into one of the same architecture: parameters, statistics, the

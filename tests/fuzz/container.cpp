@@ -87,6 +87,7 @@ void Container::settleChecksums() {
         sums[name] = fmt::format(
             "{:08x}", ::crc32_z(0, reinterpret_cast<const Bytef*>(values->data()), values->size()));
   metadata->get_object()["muster.crc32"] = json::serialize(sums);
+  metadata->get_object().erase("muster.checked");  // as earlier versions wrote it: the header has no checksum
 }
 
 namespace {

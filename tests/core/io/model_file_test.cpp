@@ -4,8 +4,10 @@
 #include <doctest/doctest.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <functional>
 #include <limits>
 #include <set>
@@ -116,12 +118,18 @@ std::string expectedFor(MultiLayerNetwork& network) {
   return text;
 }
 
-/// The error of `load` for a trained network's file after `change`.
+/// As a version of the library writes it that knew no checksums.
+void eraseChecksums(Safetensors& file) {
+  for (const char* key : {"muster.crc32", "muster.checked"}) REQUIRE(file.metadata.erase(key) == 1);
+}
+
+/// The error of `load` for a trained network's file, without checksums, after `change`.
 std::string problemAfter(const std::function<void(Safetensors&)>& change) {
   TemporaryDirectory directory;
   const auto path = directory / "m.safetensors";
   trained(smallConvnet())->save(path);
   Safetensors file = readSafetensors(path);
+  eraseChecksums(file);
   change(file);
   writeSafetensors(path, file);
   const std::string text = thrown<FileError>([&] { MultiLayerNetwork::load(path); });
@@ -297,11 +305,89 @@ TEST_CASE("a file that does not fit is refused, naming the tensor") {
         }).starts_with("its configuration cannot be used: "));
 }
 
+TEST_CASE("a change of any byte of the header is found, or changes nothing") {
+  TemporaryDirectory directory;
+  const auto path = directory / "m";
+  MultiLayerNetwork network({.inputShape = {2}, .layers = {Output{.classes = 2}}});
+  network.init();
+  network.trainingState() = {{"position", Tensor::zeros({2}, DType::Int64)}, {"none", Tensor::zeros({0, 5})}};
+  saveModel(network, path, {{"batch", "128"}});
+  const auto sameContents = [](const Safetensors& a, const Safetensors& b) {
+    const auto same = [](const Safetensors::Entry& x, const Safetensors::Entry& y) {
+      return x.name == y.name && x.values.dtype() == y.values.dtype() &&
+             x.values.shape() == y.values.shape() &&
+             (x.values.bytes() == 0 || std::memcmp(x.values.raw(), y.values.raw(), x.values.bytes()) == 0);
+    };
+    return a.metadata == b.metadata && std::ranges::equal(a.tensors, b.tensors, same);
+  };
+  const Safetensors whole = readSafetensors(path);
+  const std::string bytes = test::readFile(path);
+  std::uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), sizeof length);
+  std::size_t found = 0;
+  std::fstream file(path,
+                    std::ios::in | std::ios::out | std::ios::binary);  // changed in place, which is fast
+  const auto write = [&](std::size_t at, char byte) {
+    file.seekp(static_cast<std::streamoff>(at)).put(byte).flush();
+    REQUIRE(file.good());
+  };
+  for (std::size_t at = 0; at < sizeof length + length; ++at)
+    for (const int flip : {1, 2, 4, 8, 16, 32, 64, 128, 'I' ^ 'F'}) {
+      write(at, static_cast<char>(bytes[at] ^ flip));
+      try {
+        checkModelFile(path);
+        CAPTURE(flip);
+        CAPTURE(at);
+        CAPTURE(bytes.substr(at < 20 ? 0 : at - 20, 40));
+        CHECK(sameContents(readSafetensors(path), whole));
+      } catch (const FileError&) {
+        ++found;
+      }
+      write(at, bytes[at]);
+    }
+  CHECK(found > 8 * length);
+}
+
+TEST_CASE("a damaged configuration is refused by every reader, and files of earlier versions are read") {
+  TemporaryDirectory directory;
+  const auto path = directory / "m";
+  const auto network = trained(smallConvnet());
+  network->save(path);
+  const std::string bytes = test::readFile(path);
+  Safetensors file = readSafetensors(path);
+  std::string damaged = bytes;
+  const auto seed = damaged.find("\\\"seed\\\":");
+  REQUIRE(seed != std::string::npos);
+  char& digit = damaged[damaged.find_first_of("0123456789", seed)];
+  digit = digit == '9' ? '8' : static_cast<char>(digit + 1);
+  test::writeFile(path, damaged);
+  const std::string problem = path.string() +
+                              ": its header (configuration, notes, names of tensors) is damaged: the "
+                              "checksum does not match";
+  for (const auto& read : std::vector<std::function<void()>>{
+           [&] { checkModelFile(path); }, [&] { readModelNotes(path); },
+           [&] { MultiLayerNetwork::load(path); }, [&] { loadState(*network, path); }})
+    CHECK(thrown<FileError>(read) == problem);
+
+  std::string& sums = file.metadata.at("muster.crc32");
+  const auto header = sums.find("\"__metadata__\":"), next = sums.find(',', header);
+  REQUIRE(next != std::string::npos);
+  sums.erase(header, next + 1 - header);
+  CHECK(file.metadata.erase("muster.checked") == 1);
+  for (const bool tensors : {true, false}) {
+    if (!tensors) file.metadata.erase("muster.crc32");
+    writeSafetensors(path, file);
+    checkModelFile(path);
+    CHECK(sameState(*network, *MultiLayerNetwork::load(path)));
+  }
+}
+
 TEST_CASE("a file that describes more than it holds is refused before memory is asked for") {
   TemporaryDirectory directory;
   const auto path = directory / "model";
   saveModel(*trained(smallConvnet()), path);
   Safetensors file = readSafetensors(path);
+  eraseChecksums(file);
   file.metadata["configuration"] = smallConvnet(std::int64_t{1} << 50).toJson();
   writeSafetensors(path, file);
   const std::string problem = path.string() +
