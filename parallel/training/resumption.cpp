@@ -97,6 +97,19 @@ RoundsState roundsIn(const TrainingState& state) {
           .epochIteration = numbers[EpochIteration]};
 }
 
+/// For the log: what is lost if all workers start from the merged model, though the checkpoint's position
+/// counts it as trained.
+std::string lostWork(const TrainingState& state, std::size_t workers) {
+  const RoundsState rounds = roundsIn(state);
+  std::int64_t batches = 0;
+  if (rounds.landings > 0)
+    for (const Contribution& c : unmergedIn(state, workers)) batches += c.batches;
+  std::string lost;
+  if (batches > 0) lost = fmt::format("; {} batches that were trained and not merged are lost", batches);
+  if (!rounds.inFlight.empty()) lost += "; merges that were launched and have not landed are lost";
+  return lost;
+}
+
 /// Copies into each tensor once: workers on one device share a merged copy.
 void copyToAll(const Tensor& from, std::span<const Tensor> targets) {
   for (std::size_t w = 0; w < targets.size(); ++w) {
@@ -162,8 +175,8 @@ Resumption resumptionOf(Model& model, const DataSetIterator& data, const AnyStra
   if (examples.size() != static_cast<std::size_t>(workers)) {
     logInfo(
         "the checkpoint is of {} workers, these are {}: each starts from the merged model and resets its "
-        "own state",
-        examples.size(), workers);
+        "own state{}",
+        examples.size(), workers, lostWork(state, examples.size()));
     return resumed;
   }
   require(std::ranges::all_of(examples, canBeCount<std::int64_t>),

@@ -250,6 +250,32 @@ TEST_CASE("fit(data, epochs) first finishes the interrupted epoch, which counts 
   CHECK(model.iteration() == 14);
 }
 
+TEST_CASE("with another number of workers the log tells how many trained batches are lost") {
+  const ResumableRule rule{{"free", AsynchronousOuter{.frequency = 2, .rate = 0.9}}, Sgd{}};
+  std::vector<Held> atMerges;
+  train(rule, 3, &atMerges);
+  std::vector<std::string> lines;
+  const LogSink before = setLogSink([&](LogLevel, std::string_view line) { lines.emplace_back(line); });
+  std::size_t told = 0;
+  for (const Held& held : atMerges) {
+    double lost = 0;
+    if (const Tensor* const unmerged = findValues(held.training, "unmerged"))
+      for (std::size_t w = 0; w < 3; ++w) lost += unmerged->span<double>()[6 * w + 3];
+    auto model = modelOf(rule);
+    held.giveTo(model);
+    auto data = dataOf();
+    lines.clear();
+    wrapperOf(model, rule, 2).fit(data, 1);
+    REQUIRE_FALSE(lines.empty());
+    CHECK(lines.front().find("of 3 workers, these are 2") != std::string::npos);
+    const auto text = fmt::format("; {} batches that were trained and not merged are lost", lost);
+    CHECK(lines.front().ends_with(lost > 0 ? text : "of its own anew"));
+    told += lost > 0 ? 1 : 0;
+  }
+  setLogSink(before);
+  CHECK(told > 0);
+}
+
 TEST_CASE("each batch is trained once, also if a stop ended the workers at different ones, or with others") {
   const ResumableRule rule{{"averaging", Averaging{.frequency = 100}}};
   for (const int workers : {1, 2, 3, 5}) {
@@ -319,7 +345,7 @@ TEST_CASE(
   REQUIRE(lines.size() >= 2);
   CHECK(lines.front() ==
         "the checkpoint is of 2 workers, these are 3: each starts from the merged model and resets its own "
-        "state");
+        "state; merges that were launched and have not landed are lost");
   auto third = modelOf(rule);
   const ResumableRule following{{"", OuterAveraging{.frequency = 2, .momentum = 0.5}}};
   std::vector<Held> ofOuter;
