@@ -4,6 +4,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
+#include "muster/core/nn/state_recorder.h"
 #include "muster/parallel/elastic/elastic_nodes.h"
 #include "muster/parallel/elastic/model_transfer.h"
 #include "muster/parallel/training/agreement.h"
@@ -45,15 +46,15 @@ void ParallelWrapper::Impl::fitElastic(DataSetIterator& data, std::int64_t epoch
 /// Tells listeners of the end if no part has, because the training ended between two parts.
 void ParallelWrapper::Impl::tellEnd(FitParts& parts) {
   if (std::exchange(parts.ended, true)) return;
-  for (const auto& listener : listeners_) {
-    if (std::ranges::find(parts.started, listener.get()) == parts.started.end()) continue;
+  forEachAtEnd(listeners_, [&](Listener& listener) {
+    if (std::ranges::find(parts.started, &listener) == parts.started.end()) return;
     caller_.set(Activity::Kind::InListener);
     try {
-      listener->onFitEnd(*this);
+      listener.onFitEnd(*this);
     } catch (const std::exception& error) {
       logWarning("a listener failed at the end: {}", error.what());
     }
-  }
+  });
   caller_.set(Activity::Kind::WaitingForWorkers);
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <memory>
 #include <system_error>
 #include <utility>
 
@@ -69,21 +68,23 @@ void CheckpointListener::onMerge(const MergeEvent& event) {
          (options_.every.count() > 0 && now() - last_ >= options_.every);
   if (busy()) return;
   finishWriting();  // throws if the last write failed
-  if (!due_) return;
-  const std::int64_t epoch = event.trainer.model().epoch();
+  // At an epoch's last merge, other listeners have not seen the epoch's end yet: onEpochEnd saves.
+  if (!due_ || event.trainer.model().epoch() > event.epoch) return;
   const TrainingState state = event.trainer.trainingState();
-  if (epoch == event.epoch && state.empty()) return;  // training cannot be resumed from here
-  save(event.trainer, state, {epoch, epoch > event.epoch ? 0 : event.iteration});
+  if (state.empty()) return;  // training cannot be resumed from here
+  save(event.trainer, state, {event.epoch, event.iteration});
 }
 
 void CheckpointListener::onEpochEnd(const EpochEvent& event) {
-  const std::int64_t finished = event.epoch + 1;
-  if (due_ || (options_.everyEpochs > 0 && finished % options_.everyEpochs == 0)) {
-    const TrainingState state = event.trainer.trainingState();
-    if (options_.best) saveBest(event, state);
-    save(event.trainer, state, {finished, 0});
-  }
+  const CheckpointPlace place{event.epoch + 1, 0};
+  const auto better = options_.best ? betterValue(event) : std::nullopt;
+  const bool saves =
+      due_ || isKeptForGood(place) || (options_.everyEpochs > 0 && place.epoch % options_.everyEpochs == 0);
   trainedSince_ = false;
+  if (!better && !saves) return;
+  const TrainingState state = event.trainer.trainingState();
+  if (better) saveBest(event.trainer, state, *better);
+  if (saves) save(event.trainer, state, place);
 }
 
 void CheckpointListener::onFitEnd(Trainer& trainer) {
@@ -97,35 +98,27 @@ void CheckpointListener::onFitEnd(Trainer& trainer) {
 void CheckpointListener::save(Trainer& trainer, const TrainingState& state, const CheckpointPlace& place) {
   due_ = trainedSince_ = false;
   last_ = now();
-  finishWriting();
-  if (std::exchange(saved_, place) == place) return;  // the epoch's last merge has saved it
+  finishCheckpoint();
+  if (std::exchange(saved_, place) == place) return;
   inWork_ = checkpointPath(options_.directory, options_.baseName, place);
   Model& model = trainer.model();
   if (options_.save) {
     options_.save(model, inWork_);
     return keep();
   }
-  { const AtomicFile unused(inWork_); }  // throws now if the file cannot be written
-  auto& network = dynamic_cast<Network&>(model);
-  if (snapshot_)
-    snapshot_->take(network, state, options_.notes);
-  else
-    snapshot_ = std::make_shared<ModelSnapshot>(network, state, options_.notes);
-  const auto write = [snapshot = snapshot_, path = inWork_] { snapshot->write(path); };
-  try {
-    written_ = std::async(std::launch::async, write);
-  } catch (const std::system_error&) {  // no thread available: write here
-    write();
-    keep();
-  }
+  writer_.write(dynamic_cast<Network&>(model), state, options_.notes, inWork_);
 }
 
-void CheckpointListener::saveBest(const EpochEvent& event, const TrainingState& state) {
+std::optional<double> CheckpointListener::betterValue(const EpochEvent& event) const {
   const double value = options_.best->value(event);
-  if (!std::isfinite(value) || (bestValue_ && options_.best->gain(value, *bestValue_) <= 0)) return;
+  if (!std::isfinite(value) || (bestValue_ && options_.best->gain(value, *bestValue_) <= 0)) return {};
+  return value;
+}
+
+void CheckpointListener::saveBest(Trainer& trainer, const TrainingState& state, double value) {
   ModelNotes notes = options_.notes;
   notes[kValueNote] = fmt::format("{}", value);
-  ModelSnapshot(dynamic_cast<Network&>(event.trainer.model()), state, notes).write(bestFile());
+  bestWriter_.write(dynamic_cast<Network&>(trainer.model()), state, notes, bestFile());
   bestValue_ = value;
 }
 
@@ -152,13 +145,18 @@ bool CheckpointListener::isKeptForGood(const CheckpointPlace& place) const {
 }
 
 bool CheckpointListener::busy() const {
-  return written_.valid() && written_.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
+  return writer_.busy() || bestWriter_.busy();
+}
+
+void CheckpointListener::finishCheckpoint() {
+  if (!writer_.begun()) return;
+  writer_.finish();
+  keep();
 }
 
 void CheckpointListener::finishWriting() {
-  if (!written_.valid()) return;
-  written_.get();
-  keep();
+  bestWriter_.finish();
+  finishCheckpoint();
 }
 
 void CheckpointListener::keep() {

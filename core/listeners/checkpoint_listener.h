@@ -5,16 +5,15 @@
 #include <deque>
 #include <filesystem>
 #include <functional>
-#include <future>
-#include <memory>
 #include <optional>
 #include <string>
 
 #include "muster/core/io/checkpoint_files.h"
 #include "muster/core/io/model_file.h"
 #include "muster/core/listeners/every.h"
+#include "muster/core/listeners/model_writer.h"
 #include "muster/core/listeners/monitored.h"
-#include "muster/core/nn/listener.h"
+#include "muster/core/nn/state_recorder.h"
 
 namespace muster {
 
@@ -25,10 +24,11 @@ struct CheckpointOptions {
   std::int64_t everyIterations = 0;   ///< at the next merge
   std::chrono::nanoseconds every{0};  ///< likewise, by the clock
   std::int64_t keepLast = 0;          ///< 0: all
-  /// Also keeps the checkpoint at the end of each epoch whose number is a multiple of this, beside the last
-  /// ones; 0: none.
+  /// Also saves and keeps a checkpoint at the end of each epoch whose number is a multiple of this, whatever
+  /// `everyEpochs` is, beside the last ones; 0: none.
   std::int64_t keepEveryEpochs = 0;
-  /// If given, also keeps the best checkpoint at an epoch's end, as `<baseName>-best.safetensors`.
+  /// If given, it is evaluated at the end of every epoch, and the best state is also kept, as
+  /// `<baseName>-best.safetensors`.
   std::optional<Monitored> best = {};
   std::string baseName = "checkpoint";
   /// The directory holds checkpoints of this training, which is resumed: the listener may delete them, too.
@@ -47,11 +47,14 @@ struct CheckpointOptions {
 /// `<baseName>-epoch-0003-iteration-00001234.safetensors`. Keeps the last K, every M-th epoch's and
 /// the best. Deletes only files that it has written itself, after a newer one is complete.
 ///
-/// The training waits until the state is copied; another thread writes the copy. If a checkpoint
-/// within an epoch is due while the last one is still being written, or while the training cannot be
-/// resumed (Trainer::trainingState is empty), it waits for the next merge. `onFitEnd` waits for the
-/// file.
-class CheckpointListener final : public Listener {
+/// The training waits until the state is copied; another thread writes the copy, of the best checkpoint, too.
+/// If a checkpoint within an epoch is due while a file is still being written, or while the training cannot
+/// be resumed (Trainer::trainingState is empty), it waits for the next merge. One that is due at an epoch's
+/// last merge is saved at the epoch's end. `onFitEnd` waits for the files.
+///
+/// It is called after the other listeners (StateRecorder), so that checkpoints hold what they keep of the
+/// same merge or epoch.
+class CheckpointListener final : public StateRecorder {
  public:
   using Clock = std::chrono::steady_clock;
 
@@ -81,9 +84,12 @@ class CheckpointListener final : public Listener {
  private:
   Clock::time_point now() const { return options_.now ? options_.now() : Clock::now(); }
   void save(Trainer& trainer, const TrainingState& state, const CheckpointPlace& place);
-  void saveBest(const EpochEvent& event, const TrainingState& state);
+  /// The monitored value if it is the best so far.
+  std::optional<double> betterValue(const EpochEvent& event) const;
+  void saveBest(Trainer& trainer, const TrainingState& state, double value);
   void readBest();
   bool isKeptForGood(const CheckpointPlace& place) const;
+  void finishCheckpoint();
   void finishWriting();
   /// The file is complete: removes those that are too many.
   void keep();
@@ -98,8 +104,7 @@ class CheckpointListener final : public Listener {
   std::optional<double> bestValue_;
   std::deque<std::filesystem::path> files_;
   std::filesystem::path inWork_;
-  std::shared_ptr<ModelSnapshot> snapshot_;  // the thread reads it while it writes
-  std::future<void> written_;                // last: it waits for the thread
+  ModelWriter writer_, bestWriter_;
 };
 
 }  // namespace muster

@@ -144,7 +144,7 @@ class Listener {
   virtual void onEpochEnd(const EpochEvent&) {}
   virtual void onFitEnd(Trainer&) {}
 };
-/// The listeners of a training, called in this order.
+/// The listeners of a training, called in this order, but a StateRecorder (core/nn/state_recorder.h) last.
 using Listeners = std::vector<std::shared_ptr<Listener>>;
 
 }  // namespace muster

@@ -7,6 +7,7 @@
 #include "muster/core/data/next_batch.h"
 #include "muster/core/data/training_reads.h"
 #include "muster/core/nn/model.h"
+#include "muster/core/nn/state_recorder.h"
 
 namespace muster {
 namespace {
@@ -30,7 +31,7 @@ class Fit final : public Trainer {
       : model_(model),
         users_(data),
         data_(data, model.trainingOptions().accumulate),
-        listeners_(listeners),
+        listeners_(recordersLast(listeners)),
         stop_(stop) {
     times_.device = model.context().device();
   }
@@ -60,11 +61,13 @@ class Fit final : public Trainer {
       failure = std::current_exception();
       failed_ = true;
     }
-    for (const auto& listener : listeners_) try {  // notify all, even if one throws
-        listener->onFitEnd(*this);
+    forEachAtEnd(listeners_, [&](Listener& listener) {
+      try {  // notify all, even if one throws
+        listener.onFitEnd(*this);
       } catch (...) {
         if (!failure) failure = std::current_exception();
       }
+    });
     if (failure) std::rethrow_exception(failure);
   }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "muster/core/base/log.h"
+#include "muster/core/nn/state_recorder.h"
 #include "muster/parallel/exchange/node_transport.h"
 #include "muster/parallel/training/dispatcher.h"
 #include "muster/parallel/training/strategy_state.h"
@@ -104,11 +105,13 @@ void FitCall::tellEnd() {
     }
     setting_.parts->ended = true;
   }
-  for (const auto& listener : setting_.listeners) try {  // call each, even if another one throws
-      tell(*listener, [&](Listener& l) { l.onFitEnd(setting_.trainer); });
+  forEachAtEnd(setting_.listeners, [&](Listener& listener) {
+    try {  // call each, even if another one throws
+      tell(listener, [&](Listener& l) { l.onFitEnd(setting_.trainer); });
     } catch (...) {
       run_.fail(-1, std::current_exception(), [] { return "a listener failed at the end"; });
     }
+  });
 }
 
 void FitCall::train(DataSetIterator& data, std::int64_t epochs, Batch* first) {

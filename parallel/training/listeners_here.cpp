@@ -1,9 +1,11 @@
 #include "muster/parallel/training/listeners_here.h"
 
 #include <chrono>
+#include <utility>
 
 #include "muster/core/base/log.h"
 #include "muster/core/listeners/node_listener.h"
+#include "muster/core/nn/state_recorder.h"
 
 namespace muster {
 namespace {
@@ -31,7 +33,7 @@ Listeners listenersHere(Listeners listeners, bool report, int node) {
     });
   for (const auto& one : listeners)
     if (auto* const everywhere = dynamic_cast<NodeListener*>(one.get())) everywhere->setNode(node);
-  return listeners;
+  return recordersLast(std::move(listeners));
 }
 
 }  // namespace muster

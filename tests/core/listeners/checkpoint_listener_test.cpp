@@ -8,6 +8,7 @@
 #include "muster/core/base/log.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/support/fake_trainer.h"
+#include "tests/support/small_examples.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/thrown.h"
 
@@ -105,6 +106,66 @@ TEST_CASE("keeps the last K, every M-th epoch's and the best, also after a resta
 
   network.save(listener.bestFile());  // by another program
   CHECK_THROWS_AS(CheckpointListener(options).onFitStart({.trainer = trainer}), FileError);
+}
+
+TEST_CASE("the best and every M-th epoch's checkpoint are kept whatever the interval of the others is") {
+  using std::chrono::hours;
+  MultiLayerNetwork network(smallNetwork());
+  network.init();
+  test::FakeTrainer trainer(network);
+  trainer.state = {{"some", Tensor::zeros({3})}};
+  const std::vector<double> values{5, 3, 4, 2, 4};
+  const Monitored monitored{.monitor = Monitor::Own, .mode = MonitorMode::Min, .measure = [&](Trainer& of) {
+                              return values.at(static_cast<std::size_t>(of.model().epoch() - 1));
+                            }};
+  for (const auto& [everyEpochs, others] :
+       std::vector<std::pair<std::int64_t, Names>>{{0, {}}, {3, {"checkpoint-epoch-0003.safetensors"}}}) {
+    CAPTURE(everyEpochs);
+    const test::TemporaryDirectory directory;
+    CheckpointListener listener({.directory = directory.path(),
+                                 .everyEpochs = everyEpochs,
+                                 .everyIterations = 100,
+                                 .every = hours(1000),
+                                 .keepLast = 1,
+                                 .keepEveryEpochs = 2,
+                                 .best = monitored});
+    listener.onFitStart({.trainer = trainer});
+    endEpochs(listener, trainer, 0, 4);
+    listener.onFitEnd(trainer);
+    Names names{"checkpoint-best.safetensors", "checkpoint-epoch-0002.safetensors",
+                "checkpoint-epoch-0004.safetensors"};
+    names.insert(others.begin(), others.end());
+    CHECK(namesIn(directory.path()) == names);
+    REQUIRE(std::filesystem::exists(listener.bestFile()));
+    CHECK(Network::load(listener.bestFile())->epoch() == 4);
+    network.setCounters(0, 0);
+  }
+}
+
+TEST_CASE("a checkpoint holds what other listeners keep of the same epoch, in any order of the listeners") {
+  // Keeps the number of epochs that it has seen.
+  struct Counting final : Listener {
+    void onEpochEnd(const EpochEvent& event) override {
+      auto& all = event.trainer.model().listenerState();
+      if (all.empty()) all.push_back({"epochs", Tensor::zeros({1})});
+      all[0].values.data<float>()[0] += 1;
+    }
+    void onFitEnd(Trainer& trainer) override { trainer.model().listenerState().clear(); }
+  };
+  const test::TemporaryDirectory directory;
+  MultiLayerNetwork network(
+      {.updater = Sgd{.learningRate = 0.1}, .inputShape = {6}, .layers = {Output{.classes = 4}}});
+  network.init();
+  const auto checkpoints = std::make_shared<CheckpointListener>(
+      CheckpointOptions{.directory = directory.path(), .everyIterations = 1});
+  network.setListeners({checkpoints, std::make_shared<Counting>()});
+  test::SmallExamples data(2);
+  network.fit(data, 3);
+  for (const int epoch : {1, 2, 3}) {
+    const auto saved = Network::load(checkpointPath(directory.path(), "checkpoint", {.epoch = epoch}));
+    REQUIRE(saved->listenerState().size() == 1);
+    CHECK(saved->listenerState()[0].values.data<float>()[0] == static_cast<float>(epoch));
+  }
 }
 
 TEST_CASE("bad rules for what is kept are refused by name") {
