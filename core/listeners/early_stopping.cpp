@@ -1,13 +1,64 @@
 #include "muster/core/listeners/early_stopping.h"
 
+#include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <utility>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/log.h"
 #include "muster/core/io/output_path.h"
 
 namespace muster {
 namespace {
+
+/// The numbers in Model::listenerState. Epochs are 0 before the first evaluation.
+enum Number { BestEpoch, BestValue, BestScore, ImprovedEpoch, ImprovedValue, Seconds, kNumbers };
+
+/// Prefixes of the best state in Model::listenerState, after bestName_.
+constexpr std::string_view kBlock = "block ", kStrategy = "strategy ";
+
+/// Note in bestFile, as in `validation accuracy, max: 0.98`.
+const std::string kNote = "earlyStopping.value";
+
+const Monitored& valid(const Monitored& monitored) {
+  monitored.validate("early stopping");
+  return monitored;
+}
+
+/// Two listeners with equal names keep the same numbers.
+std::string nameOf(const Monitored& monitored, const EarlyStoppingOptions& options) {
+  return fmt::format("early stopping ({}, {}, every {}, above {})", monitored.name(), nameOf(*monitored.mode),
+                     options.everyEpochs, options.minImprovement);
+}
+
+std::string notePrefix(const Monitored& monitored) {
+  return fmt::format("{}, {}: ", monitored.name(), nameOf(*monitored.mode));
+}
+
+/// Does not allocate if there are values of this name.
+void put(std::vector<NamedValues>& all, std::string_view name, const Tensor& values) {
+  const auto found = std::ranges::find(all, name, &NamedValues::name);
+  if (found != all.end())
+    found->values = values;
+  else
+    all.push_back({std::string(name), values});
+}
+
+void eraseAll(std::vector<NamedValues>& all, const std::string& prefix) {
+  std::erase_if(all, [&](const NamedValues& one) { return one.name.starts_with(prefix); });
+}
+
+/// Whether the training continues at an epoch's beginning.
+bool beginsEpoch(const TrainingState& state) {
+  const auto position = positionIn(state);
+  return position && position->nextBatch == 0 && position->trainedLater.empty();
+}
+
+/// Listener state may be on the model's device.
+Tensor onCpu(const Tensor& values) {
+  return values.device().isCpu() ? values : copyTo(values, Device::cpu());
+}
 
 std::string epochs(std::int64_t count) {
   return fmt::format("{} epoch{}", count, count == 1 ? "" : "s");
@@ -20,8 +71,9 @@ EarlyStopping::EarlyStopping(EarlyStoppingOptions options)
       monitored_{.validation = options_.validation,
                  .monitor = options_.monitor,
                  .mode = options_.mode,
-                 .measure = options_.measure} {
-  monitored_.validate("early stopping");
+                 .measure = options_.measure},
+      name_(nameOf(valid(monitored_), options_)),
+      bestName_(name_ + ": ") {
   const auto& o = options_;
   require(o.everyEpochs >= 1, "early stopping: everyEpochs must be at least 1, got {}", o.everyEpochs);
   require(o.patience >= 0, "early stopping: patience cannot be negative, got {}", o.patience);
@@ -30,6 +82,7 @@ EarlyStopping::EarlyStopping(EarlyStoppingOptions options)
   require(o.maxTime.count() >= 0, "early stopping: maxTime cannot be negative, got {} ns", o.maxTime.count());
   require(o.patience > 0 || o.maxTime.count() > 0,
           "early stopping: patience and maxTime are both 0, so it would only stop at what is not a number");
+  require(!o.notes.contains(kNote), "early stopping: the note {} is reserved", kNote);
 }
 
 std::string EarlyStopping::describe() const {
@@ -48,13 +101,29 @@ void EarlyStopping::onFitStart(const FitEvent& event) {
   stopped_ = StopReason::None;
   reason_.clear();
   start_ = now();
-  if (options_.bestFile.empty() || !onFirstNode()) return;
-  require(dynamic_cast<Network*>(&event.trainer.model()) != nullptr,
-          "early stopping: bestFile needs a Network, and the model is none");
-  checkOutputFile(options_.bestFile);
+  fileValue_.reset();
+  kept_ = {};
+  numbers_ = Tensor::zeros({kNumbers}, DType::Float64);
+  Model& model = event.trainer.model();
+  const bool resumed = !model.trainingState().empty();
+  if (resumed) resume(model);
+  if (!kept_.whole) eraseAll(model.listenerState(), bestName_);
+  remember(model);
+  if (!options_.bestFile.empty() && onFirstNode()) {
+    require(dynamic_cast<Network*>(&model) != nullptr,
+            "early stopping: bestFile needs a Network, and the model is none");
+    checkOutputFile(options_.bestFile);
+    if (resumed) readBestFile();
+  }
+  if (!resumed) return;
+  // The training may have stopped at the checkpoint.
+  const std::int64_t evaluated = model.epoch() / options_.everyEpochs * options_.everyEpochs;
+  stopIfNoImprovement(event.trainer, evaluated);
+  stopIfTooLate(event.trainer, model.epoch());
 }
 
 void EarlyStopping::onMerge(const MergeEvent& event) {
+  rememberTime();
   stopIfTooLate(event.trainer, event.epoch);
 }
 
@@ -68,61 +137,186 @@ void EarlyStopping::onEpochEnd(const EpochEvent& event) {
         fmt::format(
             "the {} is {}{}", monitored_.name(), now.value,
             options_.monitor == Monitor::Loss ? ", as of predictions that are no probabilities" : ""));
-  if (!best_ || monitored_.gain(now.value, best_->value) > 0) {
-    if (options_.restoreBest) kept_.take(event.trainer.model());
-    if (!options_.bestFile.empty() && onFirstNode()) writeBest(event.trainer);
+  Model& model = event.trainer.model();
+  const bool better = !best_ || monitored_.gain(now.value, best_->value) > 0;
+  if (better) {
+    if (options_.restoreBest && kept_.take(model)) eraseAll(model.listenerState(), bestName_);
     best_ = now;
   }
   if (!lastImprovement_ || monitored_.gain(now.value, lastImprovement_->value) > options_.minImprovement)
     lastImprovement_ = now;
-  const std::int64_t without = finished - lastImprovement_->epoch;
-  if (options_.patience == 0 || without < options_.patience) return stopIfTooLate(event.trainer, finished);
+  remember(model);
+  if (better && !options_.bestFile.empty() && onFirstNode()) writeBest(event.trainer);
+  stopIfNoImprovement(event.trainer, finished);
+  stopIfTooLate(event.trainer, finished);
+}
+
+void EarlyStopping::stopIfNoImprovement(Trainer& trainer, std::int64_t epoch) {
+  if (!lastImprovement_ || options_.patience == 0) return;
+  const std::int64_t without = epoch - lastImprovement_->epoch;
+  if (without < options_.patience) return;
   const auto least =
       options_.minImprovement > 0 ? fmt::format(" by more than {:.6g}", options_.minImprovement) : "";
-  stop(event.trainer, StopReason::NoImprovement, finished,
+  stop(trainer, StopReason::NoImprovement, epoch,
        fmt::format("the {} has not improved{} for {}", monitored_.name(), least, epochs(without)));
 }
 
 void EarlyStopping::onFitEnd(Trainer& trainer) {
   const Kept kept = std::exchange(kept_, {});
-  if (!kept.whole) return;
-  kept.giveBack(trainer.model());
-  if (!onFirstNode()) return;
-  writeLine(options_.sink,
-            fmt::format("early stopping: the model has its best state, that after epoch {}", best_->epoch));
+  ModelWriter writer = std::exchange(writer_, {});
+  if (kept.whole) {
+    Model& model = trainer.model();
+    kept.giveBack(model);
+    eraseAll(model.listenerState(), bestName_);
+    if (onFirstNode())
+      writeLine(
+          options_.sink,
+          fmt::format("early stopping: the model has its best state, that after epoch {}", best_->epoch));
+  }
+  writer.finish();
 }
 
-void EarlyStopping::writeBest(Trainer& trainer) const {
-  ModelSnapshot(dynamic_cast<Network&>(trainer.model()), trainer.trainingState(), options_.notes)
-      .write(options_.bestFile);
+void EarlyStopping::resume(Model& model) {
+  const Tensor* const saved = findValues(model.listenerState(), name_);
+  if (saved == nullptr) return logInfo("{}: the checkpoint does not know it, so it counts from here", name_);
+  const auto refuse = [&] {
+    throw InvalidArgument(fmt::format("{}: the checkpoint's numbers are impossible", name_));
+  };
+  if (saved->dtype() != DType::Float64 || saved->shape() != Shape{kNumbers}) refuse();
+  const Tensor here = onCpu(*saved);
+  const auto numbers = here.span<double>();
+  const auto epochs = static_cast<double>(model.epoch());
+  for (const auto number : {BestEpoch, ImprovedEpoch})
+    if (!(numbers[number] >= 0 && numbers[number] <= epochs)) refuse();  // also NaN
+  if (!std::ranges::all_of(numbers, [](double number) { return std::isfinite(number); }) ||
+      (numbers[BestEpoch] < 1) != (numbers[ImprovedEpoch] < 1) || numbers[Seconds] < 0 ||
+      numbers[Seconds] > 1e9)
+    refuse();
+  start_ -= std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(numbers[Seconds]));
+  if (numbers[BestEpoch] < 1) return;
+  best_ = Result{static_cast<std::int64_t>(numbers[BestEpoch]), numbers[BestValue]};
+  lastImprovement_ = Result{static_cast<std::int64_t>(numbers[ImprovedEpoch]), numbers[ImprovedValue]};
+  kept_.score = numbers[BestScore];
+  if (options_.restoreBest) resumeKept(model);
 }
 
-void EarlyStopping::Kept::take(Model& model) {
+void EarlyStopping::resumeKept(Model& model) {
+  const auto& all = model.listenerState();
+  for (const auto* block : model.state()) {
+    if (block->kind == BlockKind::Gradients) continue;
+    const Tensor* const saved = findValues(all, fmt::format("{}{}{}", bestName_, kBlock, block->name));
+    if (saved == nullptr || saved->shape() != block->values.shape() ||
+        saved->dtype() != block->values.dtype()) {
+      kept_ = {};
+      eraseAll(model.listenerState(), bestName_);
+      // The best file holds no copy of itself.
+      if (best_->epoch == model.epoch() && beginsEpoch(model.trainingState()))
+        kept_.take(model);
+      else
+        logWarning(
+            "{}: the checkpoint does not hold the best state, that after epoch {}, so it cannot be restored",
+            name_, best_->epoch);
+      return;
+    }
+    kept_.state.push_back(block->values);
+    kept_.copies.push_back({block->name, onCpu(*saved)});
+  }
+  for (const auto& [name, values] : all)
+    if (const std::string prefix = fmt::format("{}{}", bestName_, kStrategy); name.starts_with(prefix))
+      kept_.strategyState.push_back({name.substr(prefix.size()), onCpu(values)});
+  kept_.whole = true;
+}
+
+void EarlyStopping::remember(Model& model) {
+  const auto numbers = numbers_.span<double>();
+  if (best_) {
+    numbers[BestEpoch] = static_cast<double>(best_->epoch);
+    numbers[BestValue] = best_->value;
+    numbers[BestScore] = kept_.score;
+    numbers[ImprovedEpoch] = static_cast<double>(lastImprovement_->epoch);
+    numbers[ImprovedValue] = lastImprovement_->value;
+  }
+  rememberTime();
+  auto& all = model.listenerState();
+  put(all, name_, numbers_);
+  // The copies' memory is usually the same as before, so their names are not built again.
+  if (!kept_.whole ||
+      std::ranges::any_of(all, [&](const NamedValues& one) { return one.name.starts_with(bestName_); }))
+    return;
+  for (const auto& [name, values] : kept_.copies)
+    put(all, fmt::format("{}{}{}", bestName_, kBlock, name), values);
+  for (const auto& [name, values] : kept_.strategyState)
+    put(all, fmt::format("{}{}{}", bestName_, kStrategy, name), values);
+}
+
+/// The time makes files differ from run to run, so it is kept only where it counts.
+void EarlyStopping::rememberTime() {
+  if (options_.maxTime.count() == 0 || !onFirstNode()) return;
+  numbers_.span<double>()[Seconds] = std::chrono::duration<double>(now() - start_).count();
+}
+
+void EarlyStopping::readBestFile() {
+  if (!std::filesystem::exists(options_.bestFile)) return;
+  const ModelNotes notes = readModelNotes(options_.bestFile);
+  const auto note = notes.find(kNote);
+  const std::string prefix = notePrefix(monitored_);
+  if (note == notes.end() || !note->second.starts_with(prefix)) return;  // it is not of this training
+  const std::string text = note->second.substr(prefix.size());
+  double value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, value);
+  if (error == std::errc() && rest == end && std::isfinite(value)) fileValue_ = value;
+}
+
+void EarlyStopping::writeBest(Trainer& trainer) {
+  if (fileValue_ && monitored_.gain(best_->value, *fileValue_) <= 0) return;
+  ModelNotes notes = options_.notes;
+  notes[kNote] = fmt::format("{}{}", notePrefix(monitored_), best_->value);
+  Model& model = trainer.model();
+  auto all = model.listenerState();
+  eraseAll(model.listenerState(), bestName_);  // the file is the best state
+  writer_.write(dynamic_cast<Network&>(model), trainer.trainingState(), notes, options_.bestFile);
+  model.listenerState() = std::move(all);
+  fileValue_ = best_->value;
+}
+
+bool EarlyStopping::Kept::take(Model& model) {
   whole = false;
   model.context().synchronize();
-  if (copies.empty()) {
-    for (const auto* block : model.state())
-      if (block->kind != BlockKind::Gradients) state.push_back(block->values);
-    copies = copyTo(state, Device::cpu());
+  bool moved = copies.empty();
+  if (moved) {
+    for (const auto* block : model.state()) {
+      if (block->kind == BlockKind::Gradients) continue;
+      state.push_back(block->values);
+      copies.push_back({block->name, {}});
+    }
+    const auto copied = copyTo(state, Device::cpu());
+    for (std::size_t b = 0; b < state.size(); ++b) copies[b].values = copied[b];
   } else {
-    for (std::size_t b = 0; b < state.size(); ++b) copy(state[b], copies[b]);
+    for (std::size_t b = 0; b < state.size(); ++b) copy(state[b], copies[b].values);
   }
   const auto& last = model.strategyState();
+  moved = moved || strategyState.size() != last.size();
   strategyState.resize(last.size());
   for (std::size_t i = 0; i < last.size(); ++i) {
-    strategyState[i].name = last[i].name;
-    strategyState[i].values.resize(last[i].values.shape(), last[i].values.dtype());
-    copy(last[i].values, strategyState[i].values);
+    auto& [name, values] = strategyState[i];
+    const void* const before = values.defined() ? values.raw() : nullptr;
+    moved = moved || name != last[i].name;
+    name = last[i].name;
+    values.resize(last[i].values.shape(), last[i].values.dtype());
+    moved = moved || values.raw() != before;
+    copy(last[i].values, values);
   }
   score = model.score();
   whole = true;
+  return moved;
 }
 
 void EarlyStopping::Kept::giveBack(Model& model) const {
   model.context().synchronize();
   for (std::size_t b = 0; b < state.size(); ++b) {
     Tensor target = state[b];
-    copy(copies[b], target);
+    copy(copies[b].values, target);
   }
   model.strategyState() = strategyState;
   model.setScore(score);

@@ -10,6 +10,7 @@
 
 #include "muster/core/io/model_file.h"
 #include "muster/core/listeners/line_sink.h"
+#include "muster/core/listeners/model_writer.h"
 #include "muster/core/listeners/monitored.h"
 #include "muster/core/listeners/node_listener.h"
 #include "muster/core/nn/model.h"
@@ -26,7 +27,8 @@ struct EarlyStoppingOptions {
   std::int64_t everyEpochs = 1;                  ///< evaluates after each multiple of this many epochs
   std::int64_t patience = 5;  ///< stops after this many epochs without an improvement; 0: no limit
   double minImprovement = 0;  ///< a smaller or equal change does not count as an improvement
-  /// Stops at the first merge after this long; 0: no limit.
+  /// Stops at the first merge after this long; 0: no limit. A resumed training counts the time up to its
+  /// checkpoint, too.
   std::chrono::nanoseconds maxTime{0};
   bool restoreBest = false;  ///< gives the model its best state back when `fit()` ends
   /// Receives the best model so far, a Network's model file, completely or not at all; empty: none.
@@ -46,18 +48,25 @@ enum class StopReason {
 };
 
 /// Ends a training that no longer improves, that takes too long, or whose monitored value is not a number.
-/// Evaluates the merged model every N epochs, with all workers, and calls `stopFit()`. Each `fit()` counts
-/// by itself, without earlier calls and without epochs before a resumption. With several nodes all use the
-/// same value and give their model the best state; `measure` must return the same on all of them. Node 0
-/// reads the clock, and writes lines and `bestFile`.
+/// Evaluates the merged model every N epochs, with all workers, and calls `stopFit()`. Each `fit()` counts by
+/// itself, without earlier calls, unless it resumes a checkpoint of a training with this listener: then it
+/// continues from the values, times and best state that the checkpoint holds (Model::listenerState), ends
+/// with the same bits and files, and stops at once if the training had stopped there. Patience and `maxTime`
+/// may be others; with other values of `monitor`, `mode`, `everyEpochs` or `minImprovement` it counts anew.
+/// With several nodes all use the same value and give their model the best state; `measure` must return the
+/// same on all of them. Node 0 reads the clock, and writes lines and `bestFile`.
 ///
 /// With `restoreBest`, it copies the model's state to CPU memory whenever the value is the best so far (by
 /// however little), and copies the best state back at the end of `fit()`, whether it was stopped, finished
 /// all epochs, or failed (a training that diverges, for example). Then parameters, statistics, updater,
 /// counters, score and the strategy's state are those after the best epoch, and another `fit()` continues
 /// from there. If no epoch was evaluated, the model is left as it is. Needs CPU memory for one model,
-/// allocated at the first copy and freed at the end. Listeners before this one still see the last state in
-/// their `onFitEnd`. `bestFile` is written at ends of epochs, while the training waits.
+/// allocated at the first copy and freed at the end; checkpoints hold this copy, too. Listeners before this
+/// one still see the last state in their `onFitEnd`.
+///
+/// Another thread writes `bestFile`, from a second copy; `onFitEnd` waits for it. A new training replaces the
+/// file at its first evaluation. A resumed one replaces it only by a better model: the file holds the
+/// monitored value, and may be of a later epoch than the checkpoint.
 ///
 /// The validation iterator must not be the training's: a ParallelWrapper already reads the next epoch while
 /// listeners evaluate.
@@ -77,15 +86,17 @@ class EarlyStopping final : public NodeListener {
   explicit EarlyStopping(EarlyStoppingOptions options);
 
   std::string describe() const override;
-  /// @throws InvalidArgument for a bestFile and a model that is not a Network; FileError for one that cannot
-  ///         be written.
+  /// @throws InvalidArgument for a bestFile and a model that is not a Network, or a checkpoint with impossible
+  ///         numbers; FileError for a bestFile that cannot be written or, when resumed, read.
   void onFitStart(const FitEvent& event) override;
   void onMerge(const MergeEvent& event) override;
-  /// @throws FileError if bestFile could not be written; it is then what it was before.
+  /// @throws FileError if bestFile could not be written, this time or the last; it is then what it was
+  /// before.
   void onEpochEnd(const EpochEvent& event) override;
+  /// @throws FileError likewise.
   void onFitEnd(Trainer& trainer) override;
 
-  /// Of the last `fit()`; nothing if no epoch was evaluated.
+  /// Of the last `fit()`, and of what it resumed; nothing if no epoch was evaluated.
   const std::optional<Result>& best() const { return best_; }
   /// Why it stopped the last `fit()`.
   StopReason stopped() const { return stopped_; }
@@ -100,14 +111,24 @@ class EarlyStopping final : public NodeListener {
   Clock::time_point now() const { return options_.now ? options_.now() : Clock::now(); }
   void stop(Trainer& trainer, StopReason stopped, std::int64_t epoch, const std::string& why);
   void stopIfTooLate(Trainer& trainer, std::int64_t epoch);
-  void writeBest(Trainer& trainer) const;
+  void stopIfNoImprovement(Trainer& trainer, std::int64_t epoch);
+  /// Continues from the model's listener state, if it is known there.
+  void resume(Model& model);
+  void resumeKept(Model& model);
+  /// Keeps numbers and best state with the model.
+  void remember(Model& model);
+  void rememberTime();
+  void readBestFile();
+  void writeBest(Trainer& trainer);
 
   /// The best state so far.
   struct Kept {
-    void take(Model& model);
+    /// @return whether the copies are in other memory than before.
+    bool take(Model& model);
     void giveBack(Model& model) const;
 
-    std::vector<Tensor> state, copies;  // the model's blocks without gradients; their copies
+    std::vector<Tensor> state;        // the model's blocks without gradients
+    std::vector<NamedValues> copies;  // of these blocks, by name
     std::vector<NamedValues> strategyState;
     double score = 0;
     bool whole = false;  // no copy has failed halfway
@@ -115,11 +136,15 @@ class EarlyStopping final : public NodeListener {
 
   const EarlyStoppingOptions options_;
   const Monitored monitored_;
+  const std::string name_, bestName_;  // in Model::listenerState: of numbers_; prefix of the best state
   std::optional<Result> best_, lastImprovement_;
+  std::optional<double> fileValue_;  // of bestFile, as far as known
   StopReason stopped_ = StopReason::None;
   std::string reason_;
   Clock::time_point start_;
-  Kept kept_;  // empty but in `fit()`
+  Tensor numbers_;      // float64 on the CPU; see early_stopping.cpp
+  Kept kept_;           // empty but in `fit()`
+  ModelWriter writer_;  // likewise
 };
 
 }  // namespace muster

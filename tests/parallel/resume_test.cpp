@@ -269,7 +269,7 @@ TEST_CASE("with another number of workers the log tells how many trained batches
     REQUIRE_FALSE(lines.empty());
     CHECK(lines.front().find("of 3 workers, these are 2") != std::string::npos);
     const auto text = fmt::format("; {} batches that were trained and not merged are lost", lost);
-    CHECK(lines.front().ends_with(lost > 0 ? text : "of its own anew"));
+    CHECK(lines.front().ends_with(lost > 0 ? text : "resets its own state"));
     told += lost > 0 ? 1 : 0;
   }
   setLogSink(before);

@@ -313,6 +313,7 @@ TEST_CASE("the best model is kept on disk, is whole at every moment, and can be 
                           .bestFile = file,
                           .notes = {{"by", "a test"}}});
   endEpochs(listener, trainer, {4, 2, 3, 3, 3});
+  listener.onFitEnd(trainer);  // waits for the file
   CHECK(Network::load(file)->epoch() == 2);
   CHECK(readModelNotes(file).at("by") == "a test");
   std::filesystem::remove(file);
