@@ -3,8 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <mutex>
-
+#include "muster/core/base/mutex.h"
 #include "muster/core/device/math_mode.h"
 #include "muster/core/nn/known_features.h"
 #include "muster/parallel/inference/call_queue.h"
@@ -97,7 +96,7 @@ struct ParallelInference::Impl {
   const std::shared_ptr<CallQueue> queue_;  // shared with callers in `output`
   FreeReplicas replicas_;
   std::vector<std::unique_ptr<InferenceWorker>> workers_;
-  std::mutex shuttingDown_;
+  Mutex shuttingDown_;
   Tasks serving_;  // last: wait for the threads before the members above are destroyed
 };
 
@@ -159,7 +158,7 @@ Prediction ParallelInference::Impl::output(const Batch& batch, Clock::time_point
 }
 
 void ParallelInference::Impl::shutdown() {
-  const std::scoped_lock lock(shuttingDown_);
+  const Lock lock(shuttingDown_);
   queue_->close();
   serving_.wait();
   replicas_.close();

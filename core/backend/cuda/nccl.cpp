@@ -1,12 +1,12 @@
 #include <nccl.h>
 
 #include <chrono>
-#include <mutex>
 #include <thread>
 
 #include "muster/core/backend/cuda/state.h"
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
+#include "muster/core/base/mutex.h"
 #include "muster/core/tensor/device_copies.h"
 
 // Note [NCCL only copies]
@@ -90,7 +90,7 @@ class NcclCopies final : public DeviceCopies {
   explicit NcclCopies(std::vector<Context*> contexts)
       : contexts_(std::move(contexts)), communicators_(contexts_.size()) {
     try {
-      std::unique_lock lock(mutex_);
+      Lock lock(mutex_);
       connect();
       await(lock, std::chrono::steady_clock::now() + kPatience);
     } catch (...) {
@@ -101,7 +101,7 @@ class NcclCopies final : public DeviceCopies {
 
   ~NcclCopies() override {
     try {
-      std::unique_lock lock(mutex_);
+      Lock lock(mutex_);
       if (aborted_) return;
       inGroup([&] {
         for (auto* const communicator : communicators_)
@@ -117,7 +117,7 @@ class NcclCopies final : public DeviceCopies {
   }
 
   void run(std::span<const Transfer> transfers) override {
-    std::unique_lock lock(mutex_);
+    Lock lock(mutex_);
     requireAlive();
     inGroup([&] {
       for (const auto& [from, to, source, target] : transfers) {
@@ -133,7 +133,7 @@ class NcclCopies final : public DeviceCopies {
 
   void abort() noexcept override {
     try {
-      const std::scoped_lock lock(mutex_);
+      const Lock lock(mutex_);
       if (std::exchange(aborted_, true)) return;
       forEach([](ncclComm_t communicator) { MUSTER_NCCL_CHECK(nccl().ncclCommAbort(communicator)); });
     } catch (const std::exception& error) {
@@ -144,7 +144,7 @@ class NcclCopies final : public DeviceCopies {
  private:
   /// Calls for all communicators, even if one call throws. @throws the first exception.
   template <typename Call>
-  void forEach(Call call) {
+  void forEach(Call call) MUSTER_REQUIRES(mutex_) {
     std::exception_ptr first;
     for (auto* const communicator : communicators_) try {
         if (communicator) call(communicator);
@@ -156,7 +156,7 @@ class NcclCopies final : public DeviceCopies {
 
   static cudaStream_t streamOf(Context& context) { return stateOf(context).stream(); }
 
-  void connect() {
+  void connect() MUSTER_REQUIRES(mutex_) {
     ncclUniqueId id;
     MUSTER_NCCL_CHECK(nccl().ncclGetUniqueId(&id));
     const int ranks = static_cast<int>(contexts_.size());
@@ -172,7 +172,7 @@ class NcclCopies final : public DeviceCopies {
   }
 
   /// Polls until NCCL has accepted the call; meanwhile other threads may abort the communicators.
-  void await(std::unique_lock<std::mutex>& lock, std::chrono::steady_clock::time_point deadline) {
+  void await(Lock& lock, std::chrono::steady_clock::time_point deadline) MUSTER_REQUIRES(mutex_) {
     for (auto* const& communicator : communicators_)
       for (;;) {
         requireAlive();
@@ -182,20 +182,21 @@ class NcclCopies final : public DeviceCopies {
         if (state == ncclSuccess) break;
         if (std::chrono::steady_clock::now() > deadline)
           throw DeviceFailure("NCCL: the GPUs' communicators did not connect");
-        lock.unlock();
+        lock.native().unlock();
         std::this_thread::sleep_for(kNap);
-        lock.lock();
+        lock.native().lock();
       }
   }
 
-  void requireAlive() const {
+  void requireAlive() const MUSTER_REQUIRES(mutex_) {
     if (aborted_) throw DeviceFailure("NCCL: the exchange between GPUs was aborted after a failure");
   }
 
   const std::vector<Context*> contexts_;
-  std::mutex mutex_;
-  std::vector<ncclComm_t> communicators_;  // [rank] guarded by mutex_
-  bool aborted_ = false;                   // guarded by mutex_
+  Mutex mutex_;
+  std::vector<ncclComm_t>
+      communicators_;  // [rank] guarded by mutex_; used in lambdas, which Clang cannot check
+  bool aborted_ MUSTER_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace
