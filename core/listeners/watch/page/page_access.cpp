@@ -10,6 +10,8 @@
 namespace muster {
 namespace {
 
+constexpr int kHttpPort = 80;  // browsers leave it out of Host
+
 /// Compares in constant time, so that timing reveals nothing about the secret.
 bool same(std::string_view one, std::string_view other) {
   if (one.size() != other.size()) return false;
@@ -23,6 +25,12 @@ std::string_view trimmed(std::string_view text) {
   const auto begin = text.find_first_not_of(" \t");
   if (begin == std::string_view::npos) return {};
   return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
+}
+
+bool isThisServer(std::string_view host, int port) {
+  for (const std::string_view name : {"127.0.0.1", "localhost"})
+    if (host == fmt::format("{}:{}", name, port) || (port == kHttpPort && host == name)) return true;
+  return false;
 }
 
 bool hasCookie(std::string_view field, std::string_view name, std::string_view token) {
@@ -55,9 +63,7 @@ std::string newToken() {
 PageVerdict decide(const PageRequest& request, const PageAccess& access) {
   if (request.hosts.size() != 1)
     return request.hosts.empty() ? PageVerdict::Misdirected : PageVerdict::BadRequest;
-  const auto host = request.hosts.front();
-  if (host != fmt::format("127.0.0.1:{}", access.port) && host != fmt::format("localhost:{}", access.port))
-    return PageVerdict::Misdirected;
+  if (!isThisServer(request.hosts.front(), access.port)) return PageVerdict::Misdirected;
   if (request.method != "GET") return PageVerdict::NotAllowed;
   if (!request.target.starts_with('/')) return PageVerdict::BadRequest;
   constexpr std::string_view kWithToken = "/?token=";

@@ -30,9 +30,9 @@ enum class PageVerdict {
   Misdirected,  ///< 421: the host is not this server by number or as localhost
 };
 
-/// The checks, in this order: one Host field that is `127.0.0.1:PORT` or `localhost:PORT` exactly, because a
-/// name of an attacker's may lead to 127.0.0.1 (DNS rebinding); the method GET, because nothing is changed
-/// from here; the token in the address of "/", or the cookie.
+/// The checks, in this order: one Host field that is `127.0.0.1:PORT` or `localhost:PORT` exactly (on port 80
+/// also without the port), because a name of an attacker's may lead to 127.0.0.1 (DNS rebinding); the method
+/// GET, because nothing is changed from here; the token in the address of "/", or the cookie.
 PageVerdict decide(const PageRequest& request, const PageAccess& access);
 
 /// The cookie's name. It has the port in it, because browsers send a host's cookies to all its ports.

@@ -37,6 +37,18 @@ TEST_CASE("only the two names of this machine, with the port, letter by letter")
                kAccess) == PageVerdict::BadRequest);
 }
 
+TEST_CASE("on port 80 browsers leave out the port") {
+  const auto at = [](int port, std::string_view host) {
+    return decide({.method = "GET", .target = "/?token=0123abcd", .hosts = {host}, .cookies = {}},
+                  {.port = port, .token = "0123abcd"});
+  };
+  for (const auto* host : {"127.0.0.1", "localhost", "127.0.0.1:80", "localhost:80"})
+    CHECK_MESSAGE(at(80, host) == PageVerdict::SetCookie, host);
+  for (const auto* host : {"", "127.0.0.1:", "localhost:8080", "evil.example", "localhost.evil.example"})
+    CHECK_MESSAGE(at(80, host) == PageVerdict::Misdirected, host);
+  CHECK(at(8080, "localhost") == PageVerdict::Misdirected);
+}
+
 TEST_CASE("only GET") {
   for (const auto* method : {"POST", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE", "CONNECT", "get", ""})
     CHECK_MESSAGE(of("localhost:8123", "/", {"muster-8123=0123abcd"}, method) == PageVerdict::NotAllowed,
