@@ -161,6 +161,11 @@ installs "${debian}trixie\n" libboost-json1.83-dev 'g++ cmake zlib1g-dev' libboo
 installs "${debian}trixie\n" - 'g++ libgloo-dev' libopenmpi-dev 'trained --workers 1' 'nodes --gloo 2 --workers 1'
 installs "${debian}trixie\n" - 'g++ libgloo-dev' libopenmpi-dev 'trained --store here' 'mnist --store here'
 installs "${debian}trixie\n" - '' libgloo-dev 'nodes: --rate needs --namespaces' 'nodes --rate 100mbit'
+# Installs what draws the pages that a training writes.
+for option in --page '--report r' --report=r '--curves c'; do
+  installs "${debian}trixie\n" - 'g++ libjs-dygraphs' libgloo-dev "trained --epochs 1 $option" "mnist --epochs 1 $option"
+done
+installs "${debian}trixie\n" - g++ libjs-dygraphs 'trained --json page' 'mnist --json page'
 # Installs the packages of optional modules on request.
 script ctest <<<'echo tested'
 script python3 <<<'exit 1'
@@ -178,6 +183,28 @@ script dpkg-query <<'END'
 shift 3
 printf 'installed %s\n' "$@"
 END
+
+# Prints at which input a fuzzer last reached new code.
+mkdir -p "$root/build/fuzz/tests/fuzz"
+for fuzzer in finds finds_nothing; do
+  cat >"$root/build/fuzz/tests/fuzz/fuzz_$fuzzer" <<'END'
+#!/bin/bash
+[[ $1 != --seeds ]] || exit 0
+printf '#2\tINITED cov: 100 ft: 7\n'
+[[ $0 == *nothing ]] || printf '#9\tNEW    cov: 100 ft: 8\n#40\tNEW    cov: 101 ft: 9\n'
+printf '#50\tREDUCE cov: 101 ft: 9\n#64\tpulse  cov: 101 ft: 9\nstat::number_of_executed_units: 70\n'
+END
+  chmod +x "$root/build/fuzz/tests/fuzz/fuzz_$fuzzer"
+done
+"$root/run" fuzz finds finds_nothing >"$sandbox/out" 2>&1 || { cat "$sandbox/out"; failures=$((failures + 1)); }
+for line in 'finds                  70 inputs  cov: 101    last new at 40         passed' \
+  'finds_nothing          70 inputs  cov: 101    last new at -          passed'; do
+  if ! grep -qxF -- "$line" "$sandbox/out"; then
+    printf 'run_test: ./run fuzz did not say "%s", but:\n' "$line"
+    cat "$sandbox/out"
+    failures=$((failures + 1))
+  fi
+done
 
 breaks() { # ninja's message, whether the advice is to build without CUDA, and the verb of ./run
   echo "$1" >"$sandbox/broken"
