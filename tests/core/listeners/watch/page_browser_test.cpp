@@ -29,9 +29,11 @@ std::string wrongWith(const std::string& kind, const std::string& address) {
   const TemporaryDirectory directory;
   const char* const kept = std::getenv("MUSTER_SCREENSHOTS");
   const char* const chosen = std::getenv("MUSTER_SELENIUM_PYTHON");
-  const auto command = fmt::format(
-      "'{}' '{}' {} '{}' '{}' >'{}' 2>&1", chosen != nullptr ? chosen : MUSTER_PYTHON, MUSTER_PAGE_BROWSER,
-      kind, address, kept != nullptr ? kept : directory.path().string(), (directory / "said").string());
+  const std::string own = directory.path().string();
+  // TMPDIR: Chromium leaves directories there.
+  const auto command = fmt::format("TMPDIR='{}' '{}' '{}' {} '{}' '{}' >'{}/said' 2>&1", own,
+                                   chosen != nullptr ? chosen : MUSTER_PYTHON, MUSTER_PAGE_BROWSER, kind,
+                                   address, kept != nullptr ? kept : own, own);
   const int status = std::system(command.c_str());
   const std::string said = readFile(directory / "said");
   if (WIFEXITED(status) && WEXITSTATUS(status) == 77) {
