@@ -3,53 +3,36 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
 #include <filesystem>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "examples/support/command_line.h"
+#include "examples/fine_tune/options.h"
 #include "examples/support/data_sets.h"
+#include "examples/support/keep_network.h"
 #include "examples/support/paths.h"
 #include "examples/support/program.h"
 #include "examples/support/training_json.h"
+#include "muster/core/base/interrupt.h"
 #include "muster/core/data/image_transform.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/io/safetensors.h"
 #include "muster/core/io/weights.h"
+#include "muster/core/listeners/collect_scores_listener.h"
 #include "muster/core/nn/models/resnet18.h"
-#include "muster/datasets/generated_digits.h"
 #include "muster/parallel/parallel_wrapper.h"
 
 using namespace muster;
 
 namespace {
 
-constexpr std::string_view kIntroduction =
-    R"(Gives a ResNet-18 the weights of a file that PyTorch wrote, with torchvision's names, and a new head, trains the head
-with several workers, and writes all as such a file again. To make one in Python:
+using example::EpochResult;
+using Options = example::FineTuneOptions;
 
-  import safetensors.torch, torchvision
-  safetensors.torch.save_file(torchvision.models.resnet18(weights="DEFAULT").state_dict(), "resnet18.safetensors")
-
-  fine_tune --weights resnet18.safetensors --imagenet --data cifar10
-
-Without --weights it makes a file by itself: a small network learns the digits 0 to 4. The new head then learns 5 to 9.
-)";
-
-constexpr std::int64_t kBatch = 32;
-
-struct Options {
-  std::filesystem::path weights = {}, model = "fine-tuned.safetensors", backbone = "backbone.safetensors",
-                        json = {};
-  example::DataChoice data = {.names = example::kAllImages};
-  int workers = 2;
-  std::int64_t epochs = 3, seed = 1, trainedBatch = kBatch;
-  double learningRate = 0.02, backboneRate = 0;
-  bool imagenet = false;
-};
+constexpr std::int64_t kBatch = Options::kBatch;
 
 /// The normalisation of colours with which torchvision's weights were trained: each channel minus its mean,
 /// divided by its standard deviation.
@@ -104,21 +87,64 @@ ComputationGraphConfiguration configurationOf(const ImageSet& images, std::int64
   return configuration;
 }
 
+/// Averages every four iterations. @param scores  receives the scores.
+ParallelWrapper makeWrapper(ComputationGraph& network, const Options& o,
+                            const std::shared_ptr<CollectScoresListener>& scores) {
+  return ParallelWrapper::Builder(network)
+      .workers(o.workers)
+      .averagingFrequency(4)
+      .listeners({scores})
+      .build();
+}
+
+/// Writes the weights unless the training diverged.
+void save(ComputationGraph& network, const CollectScoresListener& scores, DataSetIterator& data,
+          const std::filesystem::path& file, std::int64_t batch) {
+  example::requireFiniteOutputs(network, data);
+  example::requireNoDivergence(scores.merges(), network.outputShapes().back().second.elements());
+  example::writeHereOrElsewhere(file, [&](const std::filesystem::path& path) {
+    saveWeights(network, path, {.layers = resnet18InTorchvision(), .batch = batch});
+  });
+}
+
+/// The learning rate as an option, for the message of a diverged training.
+std::string rateOf(const Options& o) {
+  return fmt::format("--learning-rate {}", o.learningRate);
+}
+
 /// Writes the weights to start from: a small network trained on the digits 0 to 4.
 void writeBackbone(const ImageSet& digits, const Options& o) {
   const auto few = part(digits, 0, 5, 1);
   ComputationGraph network(configurationOf(*few, 8, o));
   network.init();
   ImageSetIterator train(few, kBatch, static_cast<std::uint64_t>(o.seed));
-  ParallelWrapper::Builder(network).workers(o.workers).averagingFrequency(4).build().fit(train, o.epochs);
-  saveWeights(network, o.backbone, {.layers = resnet18InTorchvision(), .batch = kBatch});
+  const auto scores = std::make_shared<CollectScoresListener>();
+  example::trainAndSave([&] { makeWrapper(network, o, scores).fit(train, o.epochs); },
+                        [&](bool failed) {
+                          if (!failed) save(network, *scores, train, o.backbone, kBatch);
+                        },
+                        rateOf(o));
   fmt::print("no --weights: a small network has learnt the digits 0 to 4, loss {:.4f}: {}\n", network.score(),
              o.backbone.string());
 }
 
+/// Trains epoch by epoch. @param epochs  receives the results of each finished epoch.
+void train(ParallelWrapper& wrapper, ComputationGraph& network, DataSetIterator& images,
+           DataSetIterator& others, const Options& o, const std::stop_token& stop,
+           std::vector<EpochResult>& epochs) {
+  for (std::int64_t epoch = 1; epoch <= o.epochs && !stop.stop_requested(); ++epoch) {
+    wrapper.fit(images, 1, stop);
+    if (network.epoch() < epoch) break;  // interrupted within the epoch
+    epochs.push_back(
+        {.epoch = epoch, .loss = network.score(), .testAccuracy = wrapper.evaluate(others).accuracy()});
+    fmt::print("epoch {}/{}: loss {:.4f}, accuracy on other images {:.4f}\n", epoch, o.epochs,
+               epochs.back().loss, *epochs.back().testAccuracy);
+  }
+}
+
 /// Writes the file of `--json`.
 void writeJson(const Options& o, const example::DataSets& data, const std::filesystem::path& weights,
-               std::string_view plan, const std::vector<example::EpochResult>& epochs) {
+               std::string_view plan, const std::vector<EpochResult>& epochs, bool interrupted) {
   const auto putOptions = [&](JsonWriter& json) {
     json.put("weights", std::string_view(weights.string()));
     json.put("workers", std::int64_t{o.workers});
@@ -128,13 +154,30 @@ void writeJson(const Options& o, const example::DataSets& data, const std::files
     json.put("seed", o.seed);
     json.put("imagenet", o.imagenet);
   };
-  example::TrainingJson{
-      .data = data.title, .dataFrom = data.origin, .options = putOptions, .plan = plan, .epochs = epochs}
+  example::TrainingJson{.data = data.title,
+                        .dataFrom = data.origin,
+                        .options = putOptions,
+                        .plan = plan,
+                        .interrupted = interrupted,
+                        .epochs = epochs}
       .write(o.json);
   fmt::print("json: {}\n", o.json.string());
 }
 
+/// Checks all that it can before the data are read, which may take long.
+void checkBeforehand(const Options& o) {
+  example::Paths paths;
+  o.data.addTo(paths);
+  paths.reads("--weights", o.weights, /*replacedBy=*/"--model");
+  paths.writes("--model", o.model);
+  paths.writes("--json", o.json);
+  if (o.weights.empty()) paths.writes("--backbone", o.backbone);
+  paths.check();
+}
+
 int run(const Options& o) {
+  checkBeforehand(o);
+  exitOnInterrupt();  // there is nothing to save yet
   auto data = example::loadData(o.data, kBatch, o.seed);
   if (!data.notice.empty()) fmt::print("{}\n", data.notice);
   const bool own = o.weights.empty();
@@ -143,9 +186,9 @@ int run(const Options& o) {
   const Shape stem = firstConvolution(weights);
 
   const int firstClass = own ? 5 : 0, classes = data.train->set()->classes() - firstClass;
-  const auto images = part(*data.train->set(), firstClass, classes, stem[1]),
-             others = part(*data.test->set(), firstClass, classes, stem[1]);
-  auto configuration = configurationOf(*images, stem[0], o);
+  const auto trainSet = part(*data.train->set(), firstClass, classes, stem[1]),
+             testSet = part(*data.test->set(), firstClass, classes, stem[1]);
+  auto configuration = configurationOf(*trainSet, stem[0], o);
   for (auto& vertex : configuration.vertices)  // all but the head: frozen, or a lower learning rate
     if (vertex.name != "output")
       vertex.layer = o.backboneRate > 0 ? vertex.layer.learningRate(o.backboneRate) : vertex.layer.frozen();
@@ -156,63 +199,37 @@ int run(const Options& o) {
   fmt::print("weights: {}, ResNet-18 of width {} for {} channel{}; a new head for {} classes\n",
              weights.string(), stem[0], stem[1], stem[1] == 1 ? "" : "s", classes);
 
-  ImageSetIterator trainPlain(images, kBatch, static_cast<std::uint64_t>(o.seed)), testPlain(others, kBatch);
+  ImageSetIterator trainPlain(trainSet, kBatch, static_cast<std::uint64_t>(o.seed)),
+      testPlain(testSet, kBatch);
   const std::vector<ImageTransform> colours{ImagenetColours{}};
   TransformingIterator trainColours(trainPlain, colours, 0), testColours(testPlain, colours, 0);
-  DataSetIterator &train = o.imagenet ? static_cast<DataSetIterator&>(trainColours) : trainPlain,
-                  &test = o.imagenet ? static_cast<DataSetIterator&>(testColours) : testPlain;
+  DataSetIterator &images = o.imagenet ? static_cast<DataSetIterator&>(trainColours) : trainPlain,
+                  &others = o.imagenet ? static_cast<DataSetIterator&>(testColours) : testPlain;
 
-  auto wrapper = ParallelWrapper::Builder(network).workers(o.workers).averagingFrequency(4).build();
+  const auto scores = std::make_shared<CollectScoresListener>();
+  auto wrapper = makeWrapper(network, o, scores);
   fmt::print("plan: {}\n", wrapper.plan());
-  std::vector<example::EpochResult> epochs;
-  for (std::int64_t epoch = 1; epoch <= o.epochs; ++epoch) {
-    wrapper.fit(train);
-    epochs.push_back(
-        {.epoch = epoch, .loss = network.score(), .testAccuracy = wrapper.evaluate(test).accuracy()});
-    fmt::print("epoch {}/{}: loss {:.4f}, accuracy on other images {:.4f}\n", epoch, o.epochs,
-               epochs.back().loss, *epochs.back().testAccuracy);
-  }
-  saveWeights(network, o.model, {.layers = resnet18InTorchvision(), .batch = o.trainedBatch});
-  fmt::print("saved: {}, which PyTorch reads: model.load_state_dict(safetensors.torch.load_file(...))\n",
-             o.model.string());
-  if (!o.json.empty()) writeJson(o, data, weights, wrapper.plan(), epochs);
-  return 0;
+  const Interrupt interrupt;
+  std::vector<EpochResult> epochs;
+  const auto saveTrained = [&](bool) {
+    if (network.iteration() == 0) return;
+    save(network, *scores, others, o.model, o.trainedBatch);
+    fmt::print("saved: {}, which PyTorch reads: model.load_state_dict(safetensors.torch.load_file(...))\n",
+               o.model.string());
+  };
+  example::trainAndSave([&] { train(wrapper, network, images, others, o, interrupt.token(), epochs); },
+                        saveTrained, rateOf(o));
+  if (interrupt.requested())
+    fmt::print("interrupted, with {} of {} epochs finished\n", epochs.size(), o.epochs);
+  if (!o.json.empty()) writeJson(o, data, weights, wrapper.plan(), epochs, interrupt.requested());
+  return interrupt.requested() ? kInterruptedExit : 0;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   return example::runProgram("fine_tune", [&] {
-    Options o;
-    o.data.name = "generated";
-    o.data.examples = 3000;
-    example::CommandLine line(kIntroduction);
-    line.group("Options");
-    line.add("weights", o.weights, "FILE", "ResNet-18's state dict in the safetensors format");
-    line.add("trained-batch", o.trainedBatch, "N",
-             "examples a batch of the training of the weights: running variances are converted by it; 0: not",
-             example::atLeast(0));
-    line.flag("imagenet", o.imagenet, "colours as torchvision's weights expect them");
-    line.add("backbone-rate", o.backboneRate, "X",
-             "what the learning rate is multiplied with outside the head; 0: frozen", example::notNegative);
-    line.add("learning-rate", o.learningRate, "X", "of the head", example::positive);
-    line.add("workers", o.workers, "N", "threads, each with a replica", example::between(1, 1024));
-    line.add("epochs", o.epochs, "N", "passes over the data", example::between(1, 1'000'000));
-    line.add("seed", o.seed, "N", "of the first weights and of the order of the images", example::atLeast(0));
-    line.add("model", o.model, "FILE", "where all weights go");
-    line.add("json", o.json, "FILE", "write options, plan and the results of each epoch");
-    line.add("backbone", o.backbone, "FILE", "where the file to begin with goes, without --weights");
-    o.data.describe(line);
-    if (!line.read(argc, argv)) return 0;
-    o.data.check();
-    require(!o.weights.empty() || o.data.name == "generated",
-            "--data {} needs --weights: without them the program learns generated digits", o.data.name);
-    example::Paths paths;
-    paths.reads("--weights", o.weights, "--model");
-    paths.writes("--model", o.model);
-    paths.writes("--json", o.json);
-    if (o.weights.empty()) paths.writes("--backbone", o.backbone);
-    paths.check();
-    return run(o);
+    const auto options = example::readFineTuneOptions(argc, argv);
+    return options ? run(*options) : 0;
   });
 }

@@ -10,6 +10,7 @@
 #include <deque>
 #include <future>
 #include <map>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -22,6 +23,7 @@
 #include "examples/support/program.h"
 #include "examples/support/training_options.h"
 #include "muster/core/base/error.h"
+#include "muster/core/base/interrupt.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/io/safetensors.h"
 #include "muster/core/listeners/collect_scores_listener.h"
@@ -35,7 +37,7 @@ using namespace muster;
 namespace {
 
 using example::LeNet;
-using example::Options;
+using Options = example::LenetOptions;
 
 /// The state of one device: its copy of parameters and gradients, and LeNet planned for each batch size that
 /// has occurred.
@@ -139,24 +141,25 @@ struct EpochResult {
 
 using Scores = std::vector<CollectScoresListener::Score>;  // of all batches
 
-EpochResult trainEpoch(std::int64_t epoch, DataSetIterator& data, Replicas& replicas, const Options& options,
-                       Scores& scores) {
+/// @return nothing if it was interrupted.
+std::optional<EpochResult> trainEpoch(std::int64_t epoch, DataSetIterator& data, Replicas& replicas,
+                                      const Options& options, const Interrupt& interrupt, Scores& scores) {
   const std::int64_t batches = (*data.examples() + options.batch - 1) / options.batch;
   EpochProgress progress(options.epochs);
   progress.begin(epoch + 1, batches);
   data.reset(epoch);
   Batch batch;
   for (std::int64_t done = 1; data.next(batch); ++done) {
+    if (interrupt.requested()) return std::nullopt;
     const double lossSum = trainBatch(batch, replicas, options.learningRate);
     if (!std::isfinite(lossSum))
-      throw NonFiniteScore(fmt::format("epoch {}: the loss became {}; a smaller --lr than {} may help",
-                                       epoch + 1, std::abs(lossSum), options.learningRate));
+      throw NonFiniteScore(fmt::format("epoch {}: the loss became {}", epoch + 1, std::abs(lossSum)));
     progress.advance(done, batch.examples(), lossSum);
     const std::int64_t examples = batch.examples();
     scores.push_back(
         {.epoch = epoch, .examples = examples, .score = lossSum / static_cast<double>(examples)});
   }
-  return {progress.loss(), progress.elapsed().count()};
+  return EpochResult{progress.loss(), progress.elapsed().count()};
 }
 
 /// The accuracy, computed on the first device; all devices have the same parameters.
@@ -204,12 +207,25 @@ void saveAndCheck(Replica& trained, DataSetIterator& images, const std::filesyst
   fmt::print("saved: {}; loaded again, it gives the same outputs, bit for bit\n", path.string());
 }
 
+/// @return the number of finished epochs.
+std::int64_t train(const example::DataSets& data, Replicas& replicas, const Options& options,
+                   const Interrupt& interrupt, Scores& scores) {
+  for (std::int64_t epoch = 0; epoch < options.epochs; ++epoch) {
+    const auto result = trainEpoch(epoch, *data.train, replicas, options, interrupt, scores);
+    if (!result) return epoch;
+    fmt::print("epoch {}/{}: loss {}, {:.2f} s, validation accuracy {:.4f}\n", epoch + 1, options.epochs,
+               scoreDigits(result->loss), result->seconds, validate(*data.test, replicas.front()));
+  }
+  return options.epochs;
+}
+
 int run(const Options& options) {
   example::Paths paths;
   options.data.addTo(paths);
   paths.writes("--model", options.model);
   paths.check();
   example::requireUsable(options.device);
+  exitOnInterrupt();  // there is nothing to save yet
   auto data = example::loadData(options.data, options.batch, options.seed);
   const auto placed = example::placeImages(data, PlacementWish::Auto, options.device.devices, options.devices,
                                            "it is split there");
@@ -223,26 +239,24 @@ int run(const Options& options) {
 
   Replicas replicas = makeReplicas(options);
   Scores scores;
-  for (std::int64_t epoch = 0; epoch < options.epochs; ++epoch) {
-    const EpochResult result = trainEpoch(epoch, *data.train, replicas, options, scores);
-    fmt::print("epoch {}/{}: loss {}, {:.2f} s, validation accuracy {:.4f}\n", epoch + 1, options.epochs,
-               scoreDigits(result.loss), result.seconds, validate(*data.test, replicas.front()));
-  }
-  try {
+  std::int64_t finished = 0;
+  const Interrupt interrupt;
+  const auto saveTrained = [&](bool) {
     example::requireNoDivergence(scores, LeNet::kClasses);
-  } catch (const NonFiniteScore& error) {
-    throw NonFiniteScore(fmt::format("{}; a smaller --lr than {} may help, and nothing was saved",
-                                     error.what(), options.learningRate));
-  }
-  if (!options.model.empty()) saveAndCheck(replicas.front(), *data.test, options.model);
-  return 0;
+    if (!options.model.empty() && !scores.empty()) saveAndCheck(replicas.front(), *data.test, options.model);
+  };
+  example::trainAndSave([&] { finished = train(data, replicas, options, interrupt, scores); }, saveTrained,
+                        fmt::format("--lr {}", options.learningRate));
+  if (!interrupt.requested()) return 0;
+  fmt::print("interrupted, with {} of {} epochs finished\n", finished, options.epochs);
+  return kInterruptedExit;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
   return example::runProgram("lenet_from_scratch", [&] {
-    const auto options = example::readOptions(argc, argv);
+    const auto options = example::readLenetOptions(argc, argv);
     return options ? example::runOn(options->device, [&] { return run(*options); }) : 0;
   });
 }

@@ -34,7 +34,7 @@ using namespace muster;
 namespace {
 
 using example::EpochResult;
-using example::Options;
+using Options = example::Resnet18Options;
 
 /// A table with a row per epoch.
 std::string curveTable(const std::vector<EpochResult>& epochs) {
@@ -243,7 +243,7 @@ int run(const Options& options) {
 
 int main(int argc, char** argv) {
   return example::runProgram("resnet18_fashion", [&] {
-    const auto options = example::readOptions(argc, argv);
+    const auto options = example::readResnet18Options(argc, argv);
     return options ? example::runOn(options->device, [&] { return run(*options); }) : 0;
   });
 }

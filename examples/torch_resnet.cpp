@@ -9,17 +9,24 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <functional>
 #include <memory>
+#include <sstream>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "examples/support/command_line.h"
+#include "examples/support/keep_network.h"
 #include "examples/support/program.h"
+#include "muster/core/base/interrupt.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/interop/torch/torch_model.h"
+#include "muster/core/io/atomic_file.h"
 #include "muster/core/io/output_path.h"
+#include "muster/core/listeners/collect_scores_listener.h"
 #include "muster/datasets/generated_digits.h"
 #include "muster/parallel/parallel_wrapper.h"
 
@@ -31,6 +38,8 @@ namespace {
 constexpr std::string_view kIntroduction =
     R"(Trains a libtorch module, a ResNet-18 as torchvision has it, with several workers on generated digits,
 and in turns with libtorch's own loop on as many threads, and tells how fast both are.
+
+Ctrl-C finishes the step under way, saves the module and exits with 130; a second one quits.
 )";
 
 constexpr double kRate = 0.05, kMomentum = 0.9;
@@ -112,9 +121,9 @@ class Alone {
     at::set_num_threads(threads);
   }
 
-  void train(DataSetIterator& data, std::int64_t epoch) {
+  void train(DataSetIterator& data, std::int64_t epoch, const std::stop_token& stop) {
     net_.train();
-    for (data.reset(epoch); data.next(batch_);) {
+    for (data.reset(epoch); !stop.stop_requested() && data.next(batch_);) {
       optimizer_.zero_grad();
       lossOf(net_, TorchBatch(batch_, true)).backward();
       optimizer_.step();
@@ -143,6 +152,29 @@ struct Options {
   std::string model = "torch-resnet.pt";
 };
 
+/// Times of both trainings.
+struct Speeds {
+  double together = 0, apart = 0;  // seconds, by workers and by libtorch alone
+  std::vector<double> ratios;      // [turn]
+
+  void add(double mine, double theirs) {
+    together += mine;
+    apart += theirs;
+    ratios.push_back(theirs / mine);
+  }
+  /// Images a second.
+  double rate(std::int64_t examples, double time) const {
+    return static_cast<double>(examples) * static_cast<double>(ratios.size()) / time;
+  }
+};
+
+/// Writes the module as torch::save does, but whole or not at all.
+void save(TorchModel& model, const std::filesystem::path& path) {
+  std::ostringstream bytes;
+  torch::save(model.shared<ResNet18>(), bytes);  // as for any libtorch module
+  writeFileAtomically(path, bytes.view());
+}
+
 int run(const Options& options) {
   const auto seed = static_cast<std::uint64_t>(options.seed);
   const GeneratedDigitsIterator digits(kBatch, options.examples, 20, true);
@@ -152,36 +184,49 @@ int run(const Options& options) {
   torch::manual_seed(seed);
   TorchModel model([width = options.width] { return std::make_shared<ResNet18>(width); }, lossOf,
                    {.updater = Nesterovs{.learningRate = kRate, .momentum = kMomentum}});
-  auto wrapper =
-      ParallelWrapper::Builder(model).workers(options.workers).averagingFrequency(options.frequency).build();
+  const auto scores = std::make_shared<CollectScoresListener>();
+  auto wrapper = ParallelWrapper::Builder(model)
+                     .workers(options.workers)
+                     .averagingFrequency(options.frequency)
+                     .listeners({scores})
+                     .build();
   fmt::print("plan: {}\nResNet-18 of width {}: {} parameters\n", wrapper.plan(), options.width,
              model.parameterCount());
   torch::manual_seed(seed);
   Alone alone(options.width, options.workers);
 
-  // Alternate, so that other load on the machine affects both. The first turn is a warm-up.
-  double together = 0, apart = 0;
-  std::vector<double> ratios;
-  for (std::int64_t epoch = 0; epoch < options.epochs; ++epoch) {
-    const double mine = seconds([&] { wrapper.fit(train); });
-    const double theirs = seconds([&] { alone.train(train, epoch); });
-    if (epoch == 0 && options.epochs > 1) continue;
-    together += mine;
-    apart += theirs;
-    ratios.push_back(theirs / mine);
+  Speeds speeds;
+  const Interrupt interrupt;
+  const auto trainBoth = [&] {
+    // Alternate, so that other load on the machine affects both. The first turn is a warm-up.
+    for (std::int64_t epoch = 0; epoch < options.epochs && !interrupt.requested(); ++epoch) {
+      const double mine = seconds([&] { wrapper.fit(train, 1, interrupt.token()); });
+      const double theirs = seconds([&] { alone.train(train, epoch, interrupt.token()); });
+      fmt::print("epoch {}/{}: {:.1f} s, libtorch alone {:.1f} s\n", epoch + 1, options.epochs, mine, theirs);
+      if (epoch == 0 && options.epochs > 1) continue;
+      speeds.add(mine, theirs);
+    }
+  };
+  const auto saveTrained = [&](bool) {
+    if (scores->merges().empty()) return;
+    example::requireNoDivergence(scores->merges(), kClasses);
+    example::writeHereOrElsewhere(options.model,
+                                  [&](const std::filesystem::path& path) { save(model, path); });
+    fmt::print("saved: {}\n", options.model);
+  };
+  example::trainAndSave(trainBoth, saveTrained, fmt::format("the learning rate {}", kRate));
+  if (interrupt.requested()) {
+    fmt::print("interrupted\n");
+    return kInterruptedExit;
   }
-  const auto images = static_cast<double>(options.examples) * static_cast<double>(ratios.size());
-  std::ranges::sort(ratios);
   fmt::print("accuracy on other digits with {} workers: {:.4f}, {:.0f} images a second\n", options.workers,
-             wrapper.evaluate(test).accuracy(), images / together);
+             wrapper.evaluate(test).accuracy(), speeds.rate(options.examples, speeds.together));
   fmt::print("accuracy on other digits with libtorch alone, {} threads: {:.4f}, {:.0f} images a second\n",
-             options.workers, alone.accuracy(test), images / apart);
+             options.workers, alone.accuracy(test), speeds.rate(options.examples, speeds.apart));
+  const auto [least, most] = std::ranges::minmax(speeds.ratios);
   fmt::print(
       "{} workers: {:.2f} times as many images a second as libtorch alone ({:.2f} to {:.2f} in {} turns)\n",
-      options.workers, apart / together, ratios.front(), ratios.back(), ratios.size());
-
-  torch::save(model.shared<ResNet18>(), options.model);  // as for any libtorch module
-  fmt::print("saved: {}\n", options.model);
+      options.workers, speeds.apart / speeds.together, least, most, speeds.ratios.size());
   return 0;
 }
 
@@ -205,6 +250,7 @@ int main(int argc, char** argv) {
     line.add("model", o.model, "FILE", "the trained module, as torch::save writes it", example::fileName);
     if (!line.read(argc, argv)) return 0;
     checkOutputFile(o.model);
+    exitOnInterrupt();  // there is nothing to save yet
     return run(o);
   });
 }

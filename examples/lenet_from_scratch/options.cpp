@@ -13,14 +13,16 @@ trainer is used; examples/lenet_from_scratch.cpp is to be read.
   lenet_from_scratch --devices 2 --data fashion  Fashion-MNIST with two
   lenet_from_scratch --device cuda:0,cuda:1      with two GPUs
 
+Ctrl-C finishes the step under way, saves what was trained and exits with 130; a second one quits.
+
 With more devices the same numbers come out, but for rounding; what changes is the seconds an epoch. On the CPU
 each device is a thread, so more of them than cores gain nothing.
 )";
 
 }  // namespace
 
-std::optional<Options> readOptions(int argc, const char* const* argv) {
-  Options o;
+std::optional<LenetOptions> readLenetOptions(int argc, const char* const* argv) {
+  LenetOptions o;
   DeviceOption device;
   std::optional<int> devices;
   CommandLine line(kIntroduction);
@@ -47,7 +49,7 @@ std::optional<Options> readOptions(int argc, const char* const* argv) {
   return o;
 }
 
-std::vector<muster::Device> Options::replicas() const {
+std::vector<muster::Device> LenetOptions::replicas() const {
   std::vector<muster::Device> all;
   for (int d = 0; d < devices; ++d)
     all.push_back(device.devices[static_cast<std::size_t>(d) % device.devices.size()]);

@@ -11,7 +11,7 @@
 namespace example {
 
 /// Command-line options. Batch size and learning rate are those of MXNet's chapter.
-struct Options {
+struct LenetOptions {
   DeviceChoice device;
   int devices = 1;  ///< number of replicas that share each batch: replica d uses device d mod D of the list
   std::int64_t batch = 256;
@@ -27,6 +27,6 @@ struct Options {
 
 /// Reads the command line. @return nothing if it printed the help.
 /// @throws muster::InvalidArgument naming the option that is unknown or out of range.
-std::optional<Options> readOptions(int argc, const char* const* argv);
+std::optional<LenetOptions> readLenetOptions(int argc, const char* const* argv);
 
 }  // namespace example

@@ -256,6 +256,8 @@ int trainRun(const RunFile& run, Options options) {
         if (classifies(run))
           example::requireNoDivergence(watchers.scores->merges(),
                                        network->outputShapes().back().second.elements());
+        else
+          example::requireNoDivergence(watchers.scores->merges(), *data.train);
         // If early stopping restored the best state, the training state does not belong to the model.
         const bool restored = watchers.stopping && run.listeners.earlyStopping->restoreBest;
         if (!restored && watchers.last->state) network->trainingState() = *watchers.last->state;

@@ -37,7 +37,7 @@ Init parseInit(const std::string& text) {
 }
 
 /// Rejects options that would have no effect.
-void checkCombinations(const Options& o, const CommandLine& line) {
+void checkCombinations(const Resnet18Options& o, const CommandLine& line) {
   between(o.load.empty() ? 1 : 0, 1'000'000)("epochs", o.epochs);
   if (!o.load.empty())
     line.refuse({"init", "width"}, "cannot be combined with --load, which brings its network");
@@ -49,8 +49,8 @@ void checkCombinations(const Options& o, const CommandLine& line) {
 
 }  // namespace
 
-std::optional<Options> readOptions(int argc, const char* const* argv) {
-  Options o;
+std::optional<Resnet18Options> readResnet18Options(int argc, const char* const* argv) {
+  Resnet18Options o;
   std::optional<double> learningRate;
   std::optional<bool> augment;
   CommandLine line(kIntroduction);

@@ -11,8 +11,8 @@ namespace example {
 
 /// Command-line options. Batch, learning rate and first weights are those of the multi-GPU chapter of "Dive
 /// into Deep Learning".
-struct Options : WorkerOptions {
-  Options() {
+struct Resnet18Options : WorkerOptions {
+  Resnet18Options() {
     workers = 1;
     averagingFrequency = 1;
   }
@@ -32,6 +32,6 @@ struct Options : WorkerOptions {
 
 /// Reads the command line. @return nothing if it printed the help.
 /// @throws muster::InvalidArgument naming the option that is unknown or out of range.
-std::optional<Options> readOptions(int argc, const char* const* argv);
+std::optional<Resnet18Options> readResnet18Options(int argc, const char* const* argv);
 
 }  // namespace example

@@ -26,6 +26,46 @@ bool isDivergence(const std::exception_ptr& failure) {
   }
 }
 
+using Scores = std::vector<muster::CollectScoresListener::Score>;
+
+struct Mean {
+  double score = 0;
+  std::int64_t examples = 0;
+};
+
+/// The mean over the last rounds that together have so many examples, or over all.
+Mean last(const Scores& scores, std::int64_t examples) {
+  Mean mean;
+  for (auto score = scores.rbegin(); score != scores.rend() && mean.examples < examples; ++score) {
+    mean.score += score->score * static_cast<double>(score->examples);
+    mean.examples += score->examples;
+  }
+  mean.score /= static_cast<double>(std::max<std::int64_t>(mean.examples, 1));
+  return mean;
+}
+
+Mean meanSquareOfLabels(muster::DataSetIterator& data) {
+  double sum = 0;
+  std::int64_t examples = 0;
+  std::size_t labels = 0;
+  muster::Batch read, batch;
+  for (data.reset(0); data.next(read); examples += batch.examples()) {
+    read.gatherInto(batch);
+    for (const float label : batch.labels.front().value.span<float>()) {
+      sum += static_cast<double>(label) * static_cast<double>(label);
+      ++labels;
+    }
+  }
+  return {.score = sum / static_cast<double>(std::max<std::size_t>(labels, 1)), .examples = examples};
+}
+
+void requireBelowTwice(double limit, double first, double last, double guessing) {
+  if (last > 2 * limit)
+    throw muster::NonFiniteScore(
+        fmt::format("the training diverged: its score went from {:.3g} to {:.3g}, and guessing has {:.3g}",
+                    first, last, guessing));
+}
+
 }  // namespace
 
 void trainAndSave(const std::function<void()>& train, const std::function<void(bool failed)>& save,
@@ -79,22 +119,20 @@ void requireFiniteOutputs(muster::Network& network, muster::DataSetIterator& dat
     throw muster::NonFiniteScore("the training diverged: the network's outputs are not numbers");
 }
 
-void requireNoDivergence(const std::vector<muster::CollectScoresListener::Score>& scores,
-                         std::int64_t classes) {
+void requireNoDivergence(const Scores& scores, std::int64_t classes) {
   if (scores.empty()) return;
-  double sum = 0;
-  std::int64_t examples = 0;
-  for (auto score = scores.rbegin(); score != scores.rend() && examples < 512; ++score) {
-    sum += score->score * static_cast<double>(score->examples);
-    examples += score->examples;
-  }
-  const double first = scores.front().score;
-  const double last = sum / static_cast<double>(examples);
   const double guessing = std::log(static_cast<double>(std::max<std::int64_t>(classes, 2)));
-  if (last > 2 * std::clamp(first, guessing, 10 * guessing))
-    throw muster::NonFiniteScore(
-        fmt::format("the training diverged: its score went from {:.3g} to {:.3g}, and guessing has {:.3g}",
-                    first, last, guessing));
+  const double first = scores.front().score;
+  requireBelowTwice(std::clamp(first, guessing, 10 * guessing), first, last(scores, 512).score, guessing);
+}
+
+void requireNoDivergence(const Scores& scores, muster::DataSetIterator& data) {
+  const Mean labels = meanSquareOfLabels(data);
+  if (scores.empty() || labels.examples == 0) return;
+  const Mean end = last(scores, labels.examples);
+  const double first = scores.front().score;
+  if (end.examples >= labels.examples)
+    requireBelowTwice(std::max(first, labels.score), first, end.score, labels.score);
 }
 
 }  // namespace example

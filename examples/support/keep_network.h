@@ -40,4 +40,11 @@ void requireFiniteOutputs(muster::Network& network, muster::DataSetIterator& dat
 void requireNoDivergence(const std::vector<muster::CollectScoresListener::Score>& scores,
                          std::int64_t classes);
 
+/// The same for a regression: the check averages the scores of the last epoch, and guessing 0 has the mean
+/// square of the labels. Does nothing if fewer examples were trained than `data` has: a few labels may be
+/// much larger than the others.
+/// @param data  to train with; labels are float32.
+void requireNoDivergence(const std::vector<muster::CollectScoresListener::Score>& scores,
+                         muster::DataSetIterator& data);
+
 }  // namespace example

@@ -11,6 +11,7 @@
 #include "examples/support/keep_network.h"
 #include "examples/support/paths.h"
 #include "muster/core/base/error.h"
+#include "muster/core/data/in_memory.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/examples/convnet.h"
 #include "tests/support/child_process.h"
@@ -122,6 +123,24 @@ TEST_CASE("a training that ends far above its first score and above guessing has
         }) == "the training diverged: its score went from 2.4 to 57.1, and guessing has 2.3");
 }
 
+TEST_CASE("a regression has diverged if its last epoch is far above its first score and above guessing 0") {
+  const auto ends = [](std::vector<double> scores) {
+    InMemoryDataSetIterator data(Tensor::zeros({4, 1}), Tensor::of({1, -1, 3, -3}, {4, 1}), 2);
+    std::vector<CollectScoresListener::Score> all;
+    for (const double score : scores) all.push_back({.examples = 2, .score = score});
+    example::requireNoDivergence(all, data);
+  };
+  CHECK_NOTHROW(ends({}));
+  CHECK_NOTHROW(ends({5, 2}));
+  CHECK_NOTHROW(ends({0.01, 0.02, 9, 10}));      // below twice the mean square of the labels, 5
+  CHECK_NOTHROW(ends({100, 100, 150, 240}));     // the first score is larger
+  CHECK_NOTHROW(ends({1000}));                   // less than an epoch
+  CHECK_NOTHROW(ends({0.1, 20, 0.1, 0.1, 19}));  // a label that is much larger than the others
+  CHECK(thrown<NonFiniteScore>([&] {
+          ends({4, 5, 30, 50});
+        }) == "the training diverged: its score went from 4 to 40, and guessing has 5");
+}
+
 TEST_CASE("a file that can no longer be written is written elsewhere, and the error says where") {
   const test::TemporaryDirectory directory, temporary;
   const test::Environment environment("TMPDIR", temporary.path().string());
@@ -167,6 +186,11 @@ TEST_CASE("no program replaces what it reads or writes under another option") {
   refused(MUSTER_LENET_FROM_SCRATCH,
           {"--data-dir", ".", "--model", "train-labels-idx1-ubyte", "--device", "cpu"},
           "--data-dir and --model are the same file, ./train-labels-idx1-ubyte");
+  refused(MUSTER_FINE_TUNE,
+          {"--weights", "w", "--data", "mnist", "--data-dir", ".", "--model", "./train-labels-idx1-ubyte"},
+          "--data-dir and --model are the same file, ./train-labels-idx1-ubyte");
+  refused(MUSTER_FINE_TUNE, {"--weights", "book.txt", "--json", "link"},
+          "--weights and --json are the same file, book.txt");
   CHECK(readFile(convnet.directory / "book.txt") == "a text");
   CHECK(convnet.directory.names() == std::set<std::string>{"book.txt", "link", "train-labels-idx1-ubyte"});
 }
@@ -256,6 +280,17 @@ TEST_CASE("a network that diverged does not replace one that was saved") {
                            convnet.launch({"--text", "text", "--epochs", "1", "--steps", "20", "--units",
                                            "16", "--workers", "2", "--lr", rate, "--model", "m"})),
           "--lr ");
+
+  const test::Sandbox fineTune(MUSTER_FINE_TUNE);
+  test::writeFile(fineTune.directory / "m", "a good one");
+  test::writeFile(fineTune.directory / "backbone.safetensors", "a good one");
+  const auto run =
+      fineTune.run({"--examples", "96", "--epochs", "2", "--learning-rate", "1e9", "--model", "m"});
+  CAPTURE(run.err);
+  CHECK(run.exit == 1);
+  CHECK(contains(run.err, "; this was with --learning-rate 1000000000, and nothing was saved\n"));
+  CHECK(readFile(fineTune.directory / "backbone.safetensors") == "a good one");
+  CHECK(readFile(fineTune.directory / "m") == "a good one");
 }
 
 }  // namespace

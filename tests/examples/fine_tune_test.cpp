@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <boost/json.hpp>
 #include <cmath>
+#include <csignal>
+#include <filesystem>
 #include <string>
 
 #include "muster/core/io/safetensors.h"
@@ -83,6 +85,31 @@ TEST_CASE("a new head is trained on weights that stay as they are") {
       refused.err ==
       "fine_tune: broken.safetensors: does not fit: it lacks: bn1.weight; it has what the network has not: "
       "bn1.scale; it has other tensors: layer1.0.bn1.bias is float32 [9] on cpu, here float32 [8] on cpu\n");
+}
+
+TEST_CASE("an interrupted training saves what it has trained") {
+  const Sandbox program(MUSTER_FINE_TUNE);
+  REQUIRE(program.run({"--examples", "96", "--epochs", "1", "--model", "first"}).exit == 0);
+  const auto first = readSafetensors(program.directory / "backbone.safetensors");
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    test::Program running(MUSTER_FINE_TUNE,
+                          program.launch({"--weights", "backbone.safetensors", "--examples", "96", "--epochs",
+                                          "1000000", "--model", "net", "--json", "part.json"}));
+    REQUIRE(running.awaitText("epoch 1/1000000: "));
+    running.signal(signal);
+    const auto run = running.wait();
+    CAPTURE(run.err);
+    CHECK(run.exit == 130);
+    CHECK(contains(run.out, " of 1000000 epochs finished\n"));
+    CHECK(contains(run.out, "\nsaved: net, "));
+    const auto net = readSafetensors(program.directory / "net");
+    CHECK(apart(*first.find("conv1.weight"), *net.find("conv1.weight")) == 0);
+    CHECK(net.find("fc.weight")->shape() == Shape{10, 64});
+    const auto result = boost::json::parse(test::readFile(program.directory / "part.json")).as_object();
+    CHECK(result.at("interrupted") == true);
+    CHECK(result.at("epochs").as_array().size() >= 1);
+    std::filesystem::remove(program.directory / "net");
+  }
 }
 
 TEST_CASE("options that do not fit are refused") {

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <csignal>
+#include <filesystem>
 
 #include "examples/support/data_sets.h"
 #include "muster/core/eval/evaluation.h"
@@ -71,7 +73,8 @@ TEST_CASE("it trains, says what it does, and saves the parameters") {
   CHECK(run.err.empty());
   CHECK(run.out.starts_with(
       "data: generated digits (not MNIST), 600 images to train with and 600 to validate with, from this "
-      "program\nplan: 2 replicas on cpu, 256 examples a batch over all, SGD with learning rate 0.2\nepoch 1/2: "
+      "program\nplan: 2 replicas on cpu, 256 examples a batch over all, SGD with learning rate 0.2\nepoch "
+      "1/2: "
       "loss "));
   CHECK(contains(run.out, "\nepoch 2/2: loss "));
   CHECK(contains(run.out, " s, validation accuracy 0."));
@@ -165,6 +168,25 @@ TEST_CASE("it learns") {
   CHECK(lastNumber(run.out, "loss ") < 1);
 }
 
+TEST_CASE("an interrupted training saves its parameters") {
+  const LenetFromScratch lenet;
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    test::Program running(
+        MUSTER_LENET_FROM_SCRATCH,
+        lenet.launch({"--data", "generated", "--device", "cpu", "--examples", "60", "--batch", "20",
+                      "--epochs", "1000000", "--devices", "2", "--model", "net"}));
+    REQUIRE(running.awaitText("epoch 1/1000000: loss"));
+    running.signal(signal);
+    const auto run = running.wait();
+    CAPTURE(run.err);
+    CHECK(run.exit == 130);
+    CHECK(contains(run.out, "\nsaved: net; loaded again, it gives the same outputs"));
+    CHECK(contains(run.out, "\ninterrupted, with "));
+    CHECK(readSafetensors(lenet.directory / "net").tensors.size() == 8);
+    std::filesystem::remove(lenet.directory / "net");
+  }
+}
+
 TEST_CASE("help explains every option, and what cannot be is refused with 2") {
   const LenetFromScratch lenet;
   const auto help = lenet.run({"--help"});
@@ -207,7 +229,7 @@ TEST_CASE("failures end it with 1 and a sentence") {
       lenet.train({"--examples", "600", "--batch", "16", "--lr", "1000", "--epochs", "1", "--model", "good"});
   CHECK(large.exit == 1);
   CHECK(contains(large.err, "lenet_from_scratch: the training diverged: its score went from 2."));
-  CHECK(contains(large.err, "; a smaller --lr than 1000 may help, and nothing was saved"));
+  CHECK(contains(large.err, "; this was with --lr 1000, and nothing was saved"));
   CHECK(test::readFile(lenet.directory / "good") == "the one before");
 
   const auto noDevice = lenet.run({"--data", "generated", "--device", "cuda:99"});

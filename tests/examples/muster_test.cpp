@@ -196,6 +196,19 @@ TEST_CASE("a training that diverges tells its learning rate") {
                  "this was with network.updater.learningRate 1e+30, and nothing was saved"));
   const std::string schedule = R"({"type": "cosine", "initial": 1e+30, "final": 0.0, "iterations": 9})";
   CHECK(contains(diverged(schedule), "this was with network.updater.learningRate " + schedule + ", and"));
+
+  // A regression whose scores grow, but stay finite.
+  std::string rows = "a,b,y\n";
+  for (int i = 0; i < 40; ++i) rows += fmt::format("{},{},{}\n", i % 5 - 2, i % 3 - 1, i % 7 - 3);
+  muster.write("rows.csv", rows);
+  muster.write("rows.json", csvRun(1, true));
+  muster.write("model.safetensors", "a good one");
+  const auto grows = muster.run(
+      {"train", "rows.json", "--set", "training.epochs=2", "--set", "network.updater.learningRate=2"});
+  CHECK(grows.exit == 1);
+  CHECK(contains(grows.err, "muster: the training diverged: its score went from "));
+  CHECK(muster.read("model.safetensors") == "a good one");
+  CHECK(muster.run({"train", "rows.json"}).exit == 0);
 }
 
 TEST_CASE("early stopping, validation data, class weights and the best checkpoint by a run file") {

@@ -170,7 +170,7 @@ TEST_CASE("CIFAR-10 is trained in colour, moved and mirrored unless otherwise sa
 
 TEST_CASE("the defaults are the chapter's, and the learning rate goes with the workers") {
   const char* const two[] = {"resnet18_fashion", "--workers", "4"};
-  const auto options = example::readOptions(3, two);
+  const auto options = example::readResnet18Options(3, two);
   REQUIRE(options.has_value());
   CHECK(options->batch == 256);
   CHECK(options->learningRate == doctest::Approx(0.4));
@@ -180,8 +180,8 @@ TEST_CASE("the defaults are the chapter's, and the learning rate goes with the w
   CHECK_FALSE(options->augment);
   const char* const own[] = {"resnet18_fashion", "--workers", "4", "--learning-rate", "0.3",
                              "--data",           "cifar10"};
-  CHECK(example::readOptions(7, own)->learningRate == 0.3);
-  CHECK(example::readOptions(7, own)->augment);
+  CHECK(example::readResnet18Options(7, own)->learningRate == 0.3);
+  CHECK(example::readResnet18Options(7, own)->augment);
 }
 
 TEST_CASE("help explains every option, and what cannot be is refused with 2") {

@@ -1,0 +1,50 @@
+#include "examples/fine_tune/options.h"
+
+#include <string_view>
+
+namespace example {
+namespace {
+
+constexpr std::string_view kIntroduction =
+    R"(Gives a ResNet-18 the weights of a file that PyTorch wrote, with torchvision's names, and a new head, trains the head
+with several workers, and writes all as such a file again. To make one in Python:
+
+  import safetensors.torch, torchvision
+  safetensors.torch.save_file(torchvision.models.resnet18(weights="DEFAULT").state_dict(), "resnet18.safetensors")
+
+  fine_tune --weights resnet18.safetensors --imagenet --data cifar10
+
+Without --weights it makes a file by itself: a small network learns the digits 0 to 4. The new head then learns 5 to 9.
+
+Ctrl-C finishes the step under way, averages, saves what was trained and exits with 130; a second one quits.
+)";
+
+}  // namespace
+
+std::optional<FineTuneOptions> readFineTuneOptions(int argc, const char* const* argv) {
+  FineTuneOptions o;
+  CommandLine line(kIntroduction);
+  line.group("Options");
+  line.add("weights", o.weights, "FILE", "ResNet-18's state dict in the safetensors format");
+  line.add("trained-batch", o.trainedBatch, "N",
+           "examples a batch of the training of the weights: running variances are converted by it; 0: not",
+           atLeast(0));
+  line.flag("imagenet", o.imagenet, "colours as torchvision's weights expect them");
+  line.add("backbone-rate", o.backboneRate, "X",
+           "what the learning rate is multiplied with outside the head; 0: frozen", notNegative);
+  line.add("learning-rate", o.learningRate, "X", "of the head", positive);
+  line.add("workers", o.workers, "N", "threads, each with a replica", between(1, 1024));
+  line.add("epochs", o.epochs, "N", "passes over the data", between(1, 1'000'000));
+  line.add("seed", o.seed, "N", "of the first weights and of the order of the images", atLeast(0));
+  line.add("model", o.model, "FILE", "where all weights go");
+  line.add("json", o.json, "FILE", "write options, plan and the results of each epoch");
+  line.add("backbone", o.backbone, "FILE", "where the file to begin with goes, without --weights");
+  o.data.describe(line);
+  if (!line.read(argc, argv)) return std::nullopt;
+  o.data.check();
+  muster::require(!o.weights.empty() || o.data.name == "generated",
+                  "--data {} needs --weights: without them the program learns generated digits", o.data.name);
+  return o;
+}
+
+}  // namespace example
