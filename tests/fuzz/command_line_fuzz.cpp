@@ -1,15 +1,23 @@
-// Command lines of the examples: the first byte selects the program, the others are its arguments, separated
-// by zeros.
+// Command lines of the programs: the first byte selects the program, the others are its arguments, separated
+// by zeros. Those of muster are values of --set.
 #include <algorithm>
 #include <array>
 
 #include "examples/char_lstm/options.h"
 #include "examples/compare_convergence/options.h"
+#include "examples/fine_tune/options.h"
+#include "examples/lenet_from_scratch/options.h"
 #include "examples/mnist_convnet/options.h"
+#include "examples/muster/run_file.h"
+#include "examples/resnet18_fashion/options.h"
+#include "muster/core/nn/layers.h"
+#include "muster/core/nn/multi_layer_network.h"
 #include "tests/fuzz/input_file.h"
 
 namespace muster::fuzz {
 namespace {
+
+constexpr std::string_view kPrograms = "cmgflru";  // the first letters, and u: muster
 
 std::vector<std::string> argumentsIn(std::string_view text) {
   std::vector<std::string> arguments{"program"};
@@ -26,19 +34,61 @@ void expectSound(const example::WorkerOptions& o) {
          "numbers of workers out of range");
 }
 
+/// A run file with these values of `--set`.
+void readSets(std::span<const std::string> sets) {
+  static const std::string text = [] {
+    program::RunFile run;
+    run.data.type = "generated";
+    run.network =
+        MultiLayerConfiguration{.inputShape = {1, 28, 28}, .layers = {Output{.classes = 10}}}.toJson();
+    return run.toJson();
+  }();
+  const auto run = program::RunFile::parse(text, sets);
+  const auto written = run.toJson();
+  expect(program::RunFile::parse(written).toJson() == written,
+         "a run that was read and written is another one");
+  run.makeStrategy(1);
+}
+
 void readLine(char program, int argc, const char* const* argv) {
-  if (program == 'c') {
-    if (const auto o = example::readCharLstmArguments(argc, argv)) {
-      expectSound(*o);
-      expect(o->batch >= 1 && o->learningRate > 0 && std::isfinite(o->clipNorm), "char_lstm: out of range");
-    }
-  } else if (program == 'g') {
-    if (const auto o = convergence::readOptions(argc, argv))
-      expect(o->epochs >= 1 && o->target > 0 && o->target < 1 && !o->out.empty(), "compare: out of range");
-  } else if (const auto o = example::readOptions(argc, argv)) {
-    expectSound(*o);
-    expect(o->batch >= 1 && o->epochs >= 1 && o->l2 >= 0 && o->seed >= 0, "mnist_convnet: out of range");
-    o->makeUpdater();
+  switch (program) {
+    case 'c':
+      if (const auto o = example::readCharLstmArguments(argc, argv)) {
+        expectSound(*o);
+        expect(o->batch >= 1 && o->learningRate > 0 && std::isfinite(o->clipNorm), "char_lstm: out of range");
+      }
+      return;
+    case 'g':
+      if (const auto o = convergence::readOptions(argc, argv))
+        expect(o->epochs >= 1 && o->target > 0 && o->target < 1 && !o->out.empty(), "compare: out of range");
+      return;
+    case 'f':
+      if (const auto o = example::readFineTuneOptions(argc, argv))
+        expect(o->workers >= 1 && o->epochs >= 1 && o->trainedBatch >= 0 && o->learningRate > 0 &&
+                   o->backboneRate >= 0 && std::isfinite(o->learningRate + o->backboneRate),
+               "fine_tune: out of range");
+      return;
+    case 'l':
+      if (const auto o = example::readLenetOptions(argc, argv))
+        expect(o->replicas().size() == static_cast<std::size_t>(o->devices) && o->devices >= 1 &&
+                   o->batch >= 1 && o->epochs >= 1 && o->learningRate > 0,
+               "lenet_from_scratch: out of range");
+      return;
+    case 'r':
+      if (const auto o = example::readResnet18Options(argc, argv)) {
+        expectSound(*o);
+        expect(o->batch >= 1 && o->epochs >= 0 && o->learningRate > 0 && o->width >= 1 && o->seed >= 0,
+               "resnet18_fashion: out of range");
+      }
+      return;
+    case 'u':
+      return readSets(std::vector<std::string>(argv + 1, argv + argc));
+    default:
+      if (const auto o = example::readOptions(argc, argv)) {
+        expectSound(*o);
+        expect(o->batch >= 1 && o->epochs >= 1 && o->l2 >= 0 && o->seed >= 0, "mnist_convnet: out of range");
+        o->makeUpdater();
+      }
   }
 }
 
@@ -73,7 +123,18 @@ std::vector<Bytes> seeds() {
             "--updater", "adam", "--lr", "1e-3", "--checkpoint-dir", "c", "--checkpoint-minutes", "0.5"}),
       line('g', {"--mode", "averaging,synchronous", "--frequency", "1,5,25", "--workers", "2,4", "--seeds",
                  "1,2", "--updater", "nesterovs:0.02,adam", "--link", "10Gbit,50us", "--target", "97.5"}),
-      line('g', {"--grid", "rules", "--data", "mixtures", "--model", "mlp", "--out", "d"})};
+      line('g', {"--grid", "rules", "--data", "mixtures", "--model", "mlp", "--out", "d"}),
+      line('f', {"--weights", "w", "--imagenet", "--data", "cifar10", "--backbone-rate", "0.1",
+                 "--trained-batch", "256", "--learning-rate", "0.02"}),
+      line('f', {"--examples", "100", "--backbone", "b", "--model", "m", "--json", "j"}),
+      line('l', {"--devices", "2", "--device", "cpu", "--data", "fashion", "--batch", "14", "--lr", "0.2"}),
+      line('r', {"--workers", "2", "--batch", "16", "--init", "normal0.01", "--augment", "true", "--report",
+                 "r", "--data", "cifar10", "--width", "4"}),
+      line('r', {"--load", "m", "--epochs", "0", "--save", "m", "--page", "--page-port", "0", "--curves",
+                 "a.curves.jsonl", "--group", "g"}),
+      line('u', {"training.workers=4", "network.layers[0].classes=3", "data.batch=8"}),
+      line('u', {"training.strategy=diloco", "training.strategy.rate=0.7", "network.updater.learningRate=0.5",
+                 "listeners.checkpoints={\"directory\":\"c\"}"})};
 }
 
 /// Arguments left out, repeated, exchanged, and values at the edges.
@@ -137,6 +198,16 @@ void mutate(Bytes& bytes, Draw& draw) {
                                      "--samples",
                                      "--steps",
                                      "--model",
+                                     "--load",
+                                     "--data-dir",
+                                     "--train-examples",
+                                     "--math-mode",
+                                     "training.devices",
+                                     "data.type",
+                                     "network.layers[1]",
+                                     "network.layers[99999999999999999999]",
+                                     "training.strategy.",
+                                     "listeners.page",
                                      "--help"})
       all.emplace_back(option);
     return all;
@@ -164,10 +235,8 @@ void mutate(Bytes& bytes, Draw& draw) {
         if (!end) *at = std::string(draw.of(kValues));
     }
   }
-  bytes = line(
-      static_cast<char>("cmg"[draw.oneIn(4) ? draw.below(3)
-                                            : std::string_view("cmg").find(static_cast<char>(bytes[0])) % 3]),
-      arguments);
+  const auto before = kPrograms.find(static_cast<char>(bytes[0])) % kPrograms.size();
+  bytes = line(kPrograms[draw.oneIn(4) ? draw.below(kPrograms.size()) : before], arguments);
 }
 
 }  // namespace

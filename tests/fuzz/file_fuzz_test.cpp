@@ -39,4 +39,8 @@ TEST_CASE("tables of numbers as CSV") {
   check(targets::csv, 3000);
 }
 
+TEST_CASE("files of curves") {
+  check(targets::curves, 1000);
+}
+
 }  // namespace muster::fuzz

@@ -1,5 +1,6 @@
 #include "tests/fuzz/json_mutation.h"
 
+#include <algorithm>
 #include <array>
 #include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
@@ -155,6 +156,34 @@ std::string mutateJsonText(std::string_view text, Draw& draw, std::span<const js
   }
   for (std::size_t times = 1 + draw.below(3); times-- > 0;) mutateJson(*value, draw, donors);
   return json::serialize(*value);
+}
+
+std::string mutateJsonLines(std::string_view text, Draw& draw) {
+  std::vector<std::string> lines;
+  for (std::size_t end = 0; !text.empty(); text.remove_prefix(end)) {
+    end = std::min(text.find('\n'), text.size() - 1) + 1;
+    lines.emplace_back(text.substr(0, end));
+  }
+  if (lines.empty()) lines.emplace_back("{}\n");
+  std::string& line = draw.of(lines);
+  switch (draw.below(8)) {
+    case 0:
+      line.clear();
+      break;
+    case 1:
+      line += std::string(line);
+      break;
+    case 2:
+      std::swap(line, draw.of(lines));
+      break;
+    default:
+      const bool ended = line.ends_with('\n');
+      line = mutateJsonText(ended ? std::string_view(line).substr(0, line.size() - 1) : line, draw);
+      if (ended || draw.oneIn(4)) line += '\n';
+  }
+  std::string joined;
+  for (const auto& one : lines) joined += one;
+  return joined;
 }
 
 }  // namespace muster::fuzz

@@ -20,4 +20,7 @@ std::optional<boost::json::value> jsonIn(std::string_view text);
 std::string mutateJsonText(std::string_view text, Draw& draw,
                            std::span<const boost::json::value> donors = {});
 
+/// Mutates one line of a text with a JSON value in each, or leaves out, repeats or exchanges lines.
+std::string mutateJsonLines(std::string_view text, Draw& draw);
+
 }  // namespace muster::fuzz

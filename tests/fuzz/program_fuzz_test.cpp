@@ -1,4 +1,4 @@
-// The fuzzers of checkpoints, command lines and run files without their engine.
+// The fuzzers of checkpoints, command lines, run files and results without their engine.
 #include "tests/fuzz/check.h"
 
 namespace muster::fuzz {
@@ -8,11 +8,15 @@ TEST_CASE("checkpoints") {
 }
 
 TEST_CASE("command lines") {
-  check(targets::command_line, 2000);
+  check(targets::command_line, 4000);
 }
 
 TEST_CASE("run files of the program muster") {
   check(targets::run_file, 500);
+}
+
+TEST_CASE("results of compare_convergence") {
+  check(targets::results, 2000);
 }
 
 }  // namespace muster::fuzz
