@@ -3,6 +3,7 @@
 // temporary file is left; repeating the job without a fault gives the right result.
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <map>
@@ -10,14 +11,20 @@
 #include "muster/core/base/error.h"
 #include "muster/core/io/model_file.h"
 #include "muster/core/io/png.h"
+#include "muster/core/io/weights.h"
 #include "muster/core/listeners/checkpoint_listener.h"
 #include "muster/core/nn/multi_layer_network.h"
+#include "muster/datasets/cifar10.h"
+#include "muster/datasets/csv.h"
 #include "muster/datasets/download.h"
+#include "muster/datasets/file_bytes.h"
 #include "muster/datasets/idx.h"
+#include "muster/datasets/tar.h"
 #include "muster/datasets/text.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "tests/datasets/gzip.h"
 #include "tests/datasets/idx_bytes.h"
+#include "tests/datasets/tar_bytes.h"
 #include "tests/faults/failing_calls.h"
 #include "tests/support/environment.h"
 #include "tests/support/http_server.h"
@@ -25,6 +32,16 @@
 #include "tests/support/log_lines.h"
 #include "tests/support/state_bits.h"
 #include "tests/support/temporary_directory.h"
+#ifdef MUSTER_WITH_EXAMPLES
+#include "examples/compare_convergence/results_file.h"
+#include "examples/muster/run_file.h"
+#endif
+#ifdef MUSTER_WITH_PAGE
+#include "muster/core/listeners/watch/page/curves_file.h"
+#endif
+#ifdef MUSTER_WITH_TENSORBOARD
+#include "muster/core/listeners/watch/tensorboard/event_file.h"
+#endif
 
 using namespace muster;
 using test::FailingCall;
@@ -87,7 +104,8 @@ std::string resultOf(const Job& job, const fs::path& directory, std::string resu
   return job.made ? std::move(result) + test::readFile(directory / job.made) : result;
 }
 
-/// One trial. @return whether a call has failed.
+/// One trial. @return whether a call has failed. Its time has no limit of its own: on a loaded machine it may
+/// wait for a core longer than any limit that would be of use. CTest's time limit ends a case that hangs.
 bool trial(const Job& job, const Kind& kind, long nth, long times, const std::string& expected) {
   CAPTURE(job.name);
   CAPTURE(kind.text());
@@ -215,6 +233,23 @@ TEST_CASE("a model is loaded") {
                 nothing});
 }
 
+TEST_CASE("weights are written and read") {
+  SmallNetwork saved(3);
+  forEachFault({"saveWeights", nothing,
+                [&](const fs::path& at) {
+                  saveWeights(saved.model, at / "weights");
+                  return std::string();
+                },
+                nothing, "weights"});
+  forEachFault({"loadWeights", [&](const fs::path& at) { saveWeights(saved.model, at / "weights"); },
+                [](const fs::path& at) {
+                  SmallNetwork into(4);
+                  loadWeights(into.model, at / "weights");
+                  return bitsOf(into.model);
+                },
+                nothing});
+}
+
 TEST_CASE("the newest checkpoint is looked for") {
   test::LogLines warnings;  // about a file that cannot be read
   SmallNetwork saved(3);
@@ -253,6 +288,24 @@ TEST_CASE("files of data are read") {
       {"text", [&](const fs::path& at) { test::writeFile(at / "text", text + "b"); },
        [](const fs::path& at) { return std::to_string(readCharacterText(at / "text")->indices.size()); },
        nothing});
+  forEachFault({"csv", [&](const fs::path& at) { test::writeFile(at / "rows.csv", "x,y\n1,a\n2,b\n"); },
+                [](const fs::path& at) { return readCsv(at / "rows.csv").features.toString(); }, nothing});
+  std::string images;
+  for (const char label : {'\3', '\7'}) images += label + std::string(3072, label);
+  forEachFault({"CIFAR", [&](const fs::path& at) { test::writeFile(at / "batch.bin", images); },
+                [](const fs::path& at) {
+                  const std::array files{at / "batch.bin"};
+                  return std::to_string(readCifar10(files)->label(1));
+                },
+                nothing});
+  const std::string archive = test::gzip(test::tarEntry("batch.bin", images) + test::tarEnd());
+  forEachFault({"tar", [&](const fs::path& at) { test::writeFile(at / "images.tar.gz", archive); },
+                [](const fs::path& at) {
+                  const auto unpacked = readContents(at / "images.tar.gz");
+                  const auto entries = readTar(unpacked.bytes, unpacked.path);
+                  return fmt::format("{} {}", entries.at(0).name, entries.at(0).bytes.size());
+                },
+                nothing});
   const std::string numbers = test::gzip(test::idx({100}, std::string(100, '\7')));
   forEachFault({"gzip", [&](const fs::path& at) { test::writeFile(at / "numbers.gz", numbers); },
                 [](const fs::path& at) { return readIdx(at / "numbers.gz").toString(); }, nothing});
@@ -281,3 +334,86 @@ TEST_CASE("a picture is written") {
                 },
                 nothing, "picture.png"});
 }
+
+#ifdef MUSTER_WITH_EXAMPLES
+TEST_CASE("a run file is read") {
+  program::RunFile run;
+  run.data.type = "generated";
+  run.network = SmallNetwork(1).model.configuration().toJson();
+  const std::string text = run.toJson();
+  forEachFault(
+      {"run file", [&](const fs::path& at) { test::writeFile(at / "run.json", text); },
+       [](const fs::path& at) { return program::RunFile::read((at / "run.json").string()).toJson(); },
+       nothing});
+}
+
+TEST_CASE("a comparison adds a run to its results") {
+  const convergence::Recipe recipe{{"workers", "2"}};
+  const convergence::RunRecord first{.arm = {}, .seed = 1, .points = {}},
+      second{.arm = {}, .seed = 2, .points = {}};
+  const auto add = [&](const fs::path& at, const convergence::RunRecord& run) {
+    convergence::ResultsFile results(at / "results.jsonl", recipe);
+    if (results.find(run.arm, run.seed) == nullptr) results.add(run);
+  };
+  forEachFault({"results", [&](const fs::path& at) { add(at, first); },
+                [&](const fs::path& at) {
+                  add(at, second);
+                  return std::string();
+                },
+                [&](const fs::path& at) {
+                  const auto runs = convergence::ResultsFile(at / "results.jsonl", recipe).runs().size();
+                  CHECK((runs == 1 || runs == 2));
+                },
+                "results.jsonl"});
+}
+#endif
+
+// A training continues without these files if they cannot be written on, with a warning.
+
+#ifdef MUSTER_WITH_PAGE
+TEST_CASE("curves are written") {
+  test::LogLines warnings;
+  PageStore one;
+  one.point("score/merged", 1, 0.5);
+  const std::string head = curvesHead("arm");
+  forEachFault({"curves", nothing,
+                [&](const fs::path& at) {
+                  CurvesFile file(at / "made" / "a.curves.jsonl", "arm");
+                  PageStore store;
+                  for (int i = 0; i < 3; ++i) {
+                    store.point("score/merged", i, 1.0 / (i + 1));
+                    file.update(store, i == 2);
+                  }
+                  return std::string();
+                },
+                [&](const fs::path& at) {
+                  const auto file = at / "made" / "a.curves.jsonl";
+                  if (fs::exists(file)) CHECK(test::readFile(file).starts_with(head));
+                }});
+  forEachFault({"all curves", nothing,
+                [&](const fs::path& at) {
+                  writeCurves(at / "a.curves.jsonl", "arm", one);
+                  return std::string();
+                },
+                nothing, "a.curves.jsonl"});
+}
+#endif
+
+#ifdef MUSTER_WITH_TENSORBOARD
+TEST_CASE("events for TensorBoard are written") {
+  test::LogLines warnings;
+  constexpr std::uintmax_t kRecord = 8 + 4 + 10 + 4;
+  const auto fileIn = [](const fs::path& directory) { return fs::directory_iterator(directory)->path(); };
+  forEachFault({"events", nothing,
+                [](const fs::path& at) {
+                  fs::remove_all(at / "events");
+                  EventFile file(at / "events");
+                  for (int i = 0; i < 3; ++i) file.append("ten bytes!");
+                  return std::string();
+                },
+                [&](const fs::path& at) {
+                  if (!fs::exists(at / "events") || fs::is_empty(at / "events")) return;
+                  CHECK(fs::file_size(fileIn(at / "events")) % kRecord == 0);  // whole records
+                }});
+}
+#endif

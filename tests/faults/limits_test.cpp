@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <filesystem>
 
+#include "muster/core/io/safetensors.h"
 #include "tests/examples/convnet.h"
 #include "tests/support/child_process.h"
 #include "tests/support/recording_listener.h"
@@ -177,6 +178,33 @@ TEST_CASE("a disk that becomes full, without a directory for temporary files: th
     CHECK_FALSE(contains(outcome.err, "temp_directory_path"));
   }
   CHECK(failed >= 2);
+}
+
+TEST_CASE("a disk that is full at the end of a training: the network is written elsewhere") {
+  const test::Sandbox fineTune(MUSTER_FINE_TUNE), lenet(MUSTER_LENET_FROM_SCRATCH);
+  REQUIRE(fineTune.run({"--examples", "96", "--epochs", "1"}).exit == 0);
+  const auto check = [](const test::Sandbox& program, const char* executable,
+                        std::vector<std::string> arguments) {
+    CAPTURE(executable);
+    const test::TemporaryDirectory elsewhere;
+    arguments.insert(arguments.end(), {"--examples", "96", "--epochs", "1", "--model", "net"});
+    auto launch = program.launch(std::move(arguments));
+    launch.environment["TMPDIR"] = elsewhere.path().string();
+    launch.environment["LD_PRELOAD"] = MUSTER_FAILING_CALLS_LIBRARY;
+    // The first write tests, before the training, whether the file can be written.
+    launch.environment["MUSTER_FAILING_CALLS"] =
+        fmt::format("write,1,{},-1,{}", ENOSPC, program.directory.path().string());
+    const auto run = test::runProgram(executable, launch);
+    CAPTURE(run.err);
+    CHECK(run.exit == 1);
+    REQUIRE(elsewhere.names().size() == 1);
+    const auto saved = elsewhere / *elsewhere.names().begin();
+    CHECK(contains(run.err, "net: could not be written: No space left on device; saved as " + saved.string()));
+    CHECK_NOTHROW(readSafetensors(saved));
+    CHECK_FALSE(std::filesystem::exists(program.directory / "net"));
+  };
+  check(fineTune, MUSTER_FINE_TUNE, {"--weights", "backbone.safetensors"});
+  check(lenet, MUSTER_LENET_FROM_SCRATCH, {"--data", "generated", "--device", "cpu"});
 }
 
 }  // namespace muster

@@ -51,7 +51,9 @@ class Data final : public DataSetIterator {
 
 constexpr long kStride = kThreadSanitizer ? 7 : 1;  // threads start slowly under ThreadSanitizer
 
-/// Calls `trial(nth, lasting)` for increasing nth until it ends without a shortage.
+/// Calls `trial(nth, lasting)` for increasing nth until it ends without a shortage. A trial has no limit on
+/// its time: on a loaded machine it may wait for a core longer than any limit that would be of use. CTest's
+/// time limit ends a case that hangs.
 /// @param trial  @return whether memory ran out.
 template <typename Trial>
 void forEachAllocation(Trial trial) {

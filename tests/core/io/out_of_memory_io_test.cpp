@@ -47,6 +47,9 @@ ListIterator smallData() {
 
 /// For all n, calls `work` with the n-th allocation failing, once alone and once with all later ones; then
 /// `check(failed)`.
+///
+/// Calls have no limit on their time: on a loaded machine a call may wait for a core longer than any limit
+/// that would be of use. CTest's time limit ends a case that hangs.
 template <typename Prepare, typename Work, typename Check>
 void forEachAllocation(Prepare prepare, Work work, Check check) {
   for (const auto lasting : {Lasting::No, Lasting::Yes}) {

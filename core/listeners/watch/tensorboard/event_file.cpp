@@ -71,7 +71,9 @@ EventFile::EventFile(const std::filesystem::path& directory) : path_(directory /
   std::error_code error;
   std::filesystem::create_directories(directory, error);
   if (error) throw FileError(directory, "cannot make this directory: " + error.message());
-  descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
+  do {
+    descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
+  } while (descriptor_ < 0 && errno == EINTR);
   if (descriptor_ < 0) throw FileError(path_, "cannot make this file: " + textOf(errno));
 }
 
