@@ -203,8 +203,8 @@ TEST_CASE("a training that diverges tells its learning rate") {
   muster.write("rows.csv", rows);
   muster.write("rows.json", csvRun(1, true));
   muster.write("model.safetensors", "a good one");
-  const auto grows = muster.run(
-      {"train", "rows.json", "--set", "training.epochs=2", "--set", "network.updater.learningRate=2"});
+  const auto grows = muster.run({"train", "rows.json", "--set", "training.epochs=2", "--set",
+                                 R"(network.updater.learningRate={"type": "fixed", "value": 1})"});
   CHECK(grows.exit == 1);
   CHECK(contains(grows.err, "muster: the training diverged: its score went from "));
   CHECK(muster.read("model.safetensors") == "a good one");

@@ -53,7 +53,7 @@ TEST_CASE("a module that cannot be written does not replace one that was saved")
   launch.fileSizeLimit = 64 << 10;
   const auto run = test::runProgram(MUSTER_TORCH_RESNET, launch);
   CHECK(run.exit == 1);
-  CHECK(contains(run.err, "torch-resnet.pt: cannot be written: File too large"));
+  CHECK(contains(run.err, "torch-resnet.pt: could not be written: File too large"));
   CHECK(test::readFile(program.directory / "torch-resnet.pt") == "a good one");
   CHECK(program.directory.names().size() == 1);
 }
