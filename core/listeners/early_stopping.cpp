@@ -167,6 +167,7 @@ void EarlyStopping::onFitEnd(Trainer& trainer) {
   if (kept.whole) {
     Model& model = trainer.model();
     kept.giveBack(model);
+    model.trainingState().clear();  // it is not of this state
     eraseAll(model.listenerState(), bestName_);
     if (onFirstNode())
       writeLine(

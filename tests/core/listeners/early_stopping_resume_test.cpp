@@ -122,6 +122,8 @@ Outcome train(const Begin& begin) {
     if (block->kind != BlockKind::Gradients)
       outcome.state.insert(outcome.state.end(), bytes.begin(), bytes.end());
   }
+  // What a checkpoint holds in addition does not belong to the best state.
+  if (begin.restoreBest && stopping->best()) CHECK(model.trainingState().empty());
   for (const auto& [name, values] : model.listenerState()) CHECK(name.find(": block") == std::string::npos);
   return outcome;
 }
