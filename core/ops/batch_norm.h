@@ -52,7 +52,7 @@ class BatchNormPlan {
   virtual void normaliseBy(const Tensor& x, const Tensor& mean, const Tensor& variance, const Tensor& gamma,
                            const Tensor& beta, Tensor& y) = 0;
   /// After `normalise`: statistic = (1 - momentum) statistic + momentum (that of the batch), float32 [C]. A
-  /// channel whose batch has a non-finite mean or variance keeps its statistics.
+  /// channel keeps both if one would not be finite in float32: the variance of finite values may overflow it.
   virtual void moveStatistics(double momentum, Tensor& mean, Tensor& variance) = 0;
 
   /// Overwrites `sums`, float64 [2, C]: of g, and of g (x - mean) / sqrt(variance + epsilon), where g is

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 #include "muster/core/backend/cpu/batch_norm_kernels.h"
@@ -132,13 +133,16 @@ class LoopBatchNorm final : public BatchNormPlan {
   void moveStatistics(double momentum, Tensor& mean, Tensor& variance) override {
     expectChannels("mean", mean);
     expectChannels("variance", variance);
-    const auto move = [&](float& statistic, double ofBatch) {
-      statistic = static_cast<float>((1 - momentum) * statistic + momentum * ofBatch);
+    const auto moved = [&](float statistic, double ofBatch) {
+      return (1 - momentum) * statistic + momentum * ofBatch;
     };
+    const auto fits = [](double value) { return std::abs(value) <= std::numeric_limits<float>::max(); };
     for (std::int64_t c = 0; c < channels(); ++c) {
-      if (!std::isfinite(meanOf()[c]) || !std::isfinite(varianceOf()[c])) continue;
-      move(mean.data<float>()[c], meanOf()[c]);
-      move(variance.data<float>()[c], varianceOf()[c]);
+      const double m = moved(mean.data<float>()[c], meanOf()[c]);
+      const double v = moved(variance.data<float>()[c], varianceOf()[c]);
+      if (!fits(m) || !fits(v)) continue;  // also if NaN
+      mean.data<float>()[c] = static_cast<float>(m);
+      variance.data<float>()[c] = static_cast<float>(v);
     }
   }
 

@@ -292,6 +292,26 @@ TEST_CASE_TEMPLATE("statistics move by the momentum, but never to what is not fi
   CHECK(test::maxError(variance, Array({3}, {1, 1.5, 3})) == 0);
 }
 
+TEST_CASE_TEMPLATE("statistics do not take a variance that overflows float32, although every value is finite",
+                   Where, MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  const Place on{Where::device()};
+  Context context(on.device);
+  const BatchNormShape shape{.input = {2, 2, 2, 2}};
+  auto plan = planBatchNorm(shape, Layout::RowMajor, context);
+  // Channel 0 has the mean 5e19 and the variance 2.5e39, channel 1 the mean 2 and the variance 1.
+  const float far = 1e20f;
+  const Tensor x = on(Array({2, 2, 2, 2}, {0, 0, 0, 0, 1, 1, 1, 1, far, far, far, far, 3, 3, 3, 3}));
+  Tensor sums = nanSums(shape, on.device), y = on.nan({2, 2, 2, 2}), none;
+  plan->sums(x, sums);
+  plan->normalise(x, sums, 8, none, none, y);
+  Tensor mean = on(Array({2}, {10, 20})), variance = on(Array({2}, {1, 2}));
+  plan->moveStatistics(0.5, mean, variance);
+  context.synchronize();
+  CHECK(test::maxError(mean, Array({2}, {10, 11})) == 0);
+  CHECK(test::maxError(variance, Array({2}, {1, 1.5})) == 0);
+}
+
 TEST_CASE_TEMPLATE("sums of two halves of a batch give the whole batch's results", Where,
                    MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);

@@ -96,9 +96,11 @@ cudaError_t launchMoveStatistics(const BatchNormCall& call, double momentum, flo
                                  cudaStream_t stream) {
   return forEach(call.shape.channels, stream, [=] __device__(std::int64_t c) {
     const double ofBatch = call.constants.meanOf[c], spread = call.constants.varianceOf[c];
-    if (!isfinite(ofBatch) || !isfinite(spread)) return;
-    mean[c] = static_cast<float>((1 - momentum) * mean[c] + momentum * ofBatch);
-    variance[c] = static_cast<float>((1 - momentum) * variance[c] + momentum * spread);
+    const auto m = static_cast<float>((1 - momentum) * mean[c] + momentum * ofBatch);
+    const auto v = static_cast<float>((1 - momentum) * variance[c] + momentum * spread);
+    if (!isfinite(m) || !isfinite(v)) return;
+    mean[c] = m;
+    variance[c] = v;
   });
 }
 
