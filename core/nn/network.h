@@ -71,7 +71,8 @@ class Network : public Model, public KnownFeatures {
   StepTicket gradient(const Batch& batch) override;
   /// On a GPU the whole step is enqueued: forward, loss, backward and update are recorded once for each form
   /// of batch (element types, shapes, masks) and then launched. The host waits for an updater without
-  /// `settings()`.
+  /// `settings()`. If a step fails or is refused where the host waits, as on the CPU, statistics are
+  /// restored, too.
   StepTicket step(const Batch& batch) override;
   Tensor stepRefused() override;
   bool refusesNonFinite() const override { return true; }

@@ -18,11 +18,12 @@ namespace {
 
 constexpr std::int64_t kExamples = 48, kBatch = 4;
 
+/// The statistics of its second layer are moved before the gradient of the first one is known.
 MultiLayerConfiguration tanhNetwork() {
   return {.seed = 3,
           .updater = Nesterovs{.learningRate = 0.1, .momentum = 0.9},
           .inputShape = {6},
-          .layers = {Dense{.units = 5, .activation = Activation::Tanh}, Output{.classes = 3}}};
+          .layers = {Dense{.units = 5, .activation = Activation::Tanh}, BatchNorm{}, Output{.classes = 3}}};
 }
 
 /// @param bad  index of the example with an infinite feature; `count` or more: none.
@@ -69,7 +70,8 @@ std::vector<float> numbersOf(MultiLayerNetwork& network) {
     const auto values = block.values.span<float>();
     all.insert(all.end(), values.begin(), values.end());
   };
-  add(network.block(BlockKind::Parameters));
+  for (const auto& block : network.blocks())
+    if (block.kind != BlockKind::Gradients) add(block);
   for (const auto& block : network.updaterState()) add(block);
   return all;
 }
@@ -86,6 +88,21 @@ TEST_CASE("fit() ends before such a gradient is applied: the model holds the las
   const auto told = thrown<NonFiniteScore>([&] { model.fit(data); });
   CHECK(told.starts_with("batch 6 of epoch 1: " + std::string(kTold)));
   auto before = examples(20, 20);  // five batches
+  expected.fit(before);
+  CHECK(numbersOf(model) == numbersOf(expected));
+}
+
+TEST_CASE(
+    "fit() of two batches a step ends before such a gradient, with statistics of the last finite step") {
+  auto configuration = tanhNetwork();
+  configuration.accumulate = 2;
+  MultiLayerNetwork model(configuration), expected(configuration);
+  model.init();
+  expected.init();
+  auto data = examples(kExamples, 29);  // in batch 8 of 12, the second of its step
+  const auto told = thrown<NonFiniteScore>([&] { model.fit(data); });
+  CHECK_MESSAGE(told.starts_with("batch 4 of epoch 1: "), told);
+  auto before = examples(24, 24);  // three steps
   expected.fit(before);
   CHECK(numbersOf(model) == numbersOf(expected));
 }

@@ -6,6 +6,7 @@
 #include "muster/core/nn/detail/device_copies.h"
 #include "muster/core/nn/detail/enqueued_steps.h"
 #include "muster/core/nn/detail/gradient_slices.h"
+#include "muster/core/nn/detail/kept_statistics.h"
 #include "muster/core/nn/detail/program_cache.h"
 #include "muster/core/nn/network.h"
 
@@ -33,6 +34,7 @@ struct Network::Impl {
   detail::ProgramCache programs;
   detail::DeviceCopies copies;
   detail::GradientSlices slices;
+  detail::KeptStatistics statistics;
 
   /// The number of `forward`'s use of its program; `backward` reads the activations until the next use.
   std::uint64_t forwardUse = 0;

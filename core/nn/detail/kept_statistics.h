@@ -1,0 +1,23 @@
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "muster/core/optim/state_block.h"
+
+namespace muster::detail {
+
+/// A copy of a network's statistics from before a step. Allocates at the first step only. One thread at a
+/// time.
+class KeptStatistics {
+ public:
+  /// Copies the statistics among the blocks.
+  void keep(std::span<StateBlock> blocks, Context& context);
+  /// Writes the copy back. Logs a failure of the device.
+  void restore(std::span<StateBlock> blocks, Context& context) noexcept;
+
+ private:
+  std::vector<Tensor> kept_;  // [block] undefined for blocks of other kinds
+};
+
+}  // namespace muster::detail
