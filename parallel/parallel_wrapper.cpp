@@ -165,7 +165,7 @@ bool ParallelWrapper::Impl::fitHere(DataSetIterator& data, std::int64_t epochs, 
   if (epochs > 0) try {
       if (auto* const link = options_.nodes.link()) link->requireWhole();
       resumed = resumptionOf(model_, data, options_.strategy, replicas_->place().workers());
-      read = prepareReplicas(data, epochs, resumed, first);
+      read = prepareReplicas(data, epochs, resumed, parts, first);
     } catch (...) {
       if (auto* const link = options_.nodes.link()) link->fail();
       throw;
@@ -218,22 +218,24 @@ Agreement ParallelWrapper::Impl::agreement(const DataSetIterator& data, std::int
 
 /// @return whether `first` holds the first batch to train, which was read to prepare the model.
 bool ParallelWrapper::Impl::prepareReplicas(DataSetIterator& data, std::int64_t epochs,
-                                            const Resumption& resumed, Batch& first) {
-  bool any = false;
+                                            const Resumption& resumed, FitParts* parts, Batch& first) {
+  const bool kept = parts && parts->first && model_.epoch() == 0 && resumed.position.nextBatch == 0;
+  bool any = kept;
+  if (kept) first = *parts->first;
   if (!replicas_->made()) {
-    any = prepareModel(model_, data, caller_, model_.epoch(), resumed.position, first);
+    any = kept || prepareModel(model_, data, caller_, model_.epoch(), resumed.position, first);
     require(any || !model_.blocks().empty(), "fit: the data set has no batches");
     makeReplicas(first, true);
   }
   caller_.set(Activity::Kind::WaitingForWorkers);
   if (auto* const link = options_.nodes.link())
     requireAgreement(*link, agreement(data, epochs, resumed.position.nextBatch, any ? &first : nullptr));
-  any = any && replicas_->place().node == 0;  // on other nodes the first batch to train comes later
   const bool loaded = replicas_->load(resumed);
   if (loaded) replicas_->setTrained(false);  // until the strategy has begun with the model, too
   callStrategy("begin", [&] { strategy_->begin(replicas_->exchange()); });
   if (loaded && !resumed.rounds) replicas_->start(*strategy_);
   replicas_->setTrained(true);
+  if (parts) parts->first.reset();
   return any;
 }
 

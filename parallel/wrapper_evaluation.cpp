@@ -46,8 +46,9 @@ Evaluation ParallelWrapper::Impl::evaluateOverNodes(DataSetIterator& data) {
 
 Evaluation ParallelWrapper::Impl::evaluateOnWorkers(DataSetIterator& data, NodeLink* link, bool* counted) {
   model_.block(BlockKind::Parameters);  // throws if the model is not initialised
-  if (!replicas_->made()) {
-    Batch first;
+  Batch first;
+  const bool read = !replicas_->made();
+  if (read) {
     require(prepareModel(model_, data, caller_, 0, {}, first), "evaluate: the data set has no batches");
     makeReplicas(first, false);
   }
@@ -57,7 +58,7 @@ Evaluation ParallelWrapper::Impl::evaluateOnWorkers(DataSetIterator& data, NodeL
   EvaluationRun evaluation(model(), replicas_->threads(), ahead, link, &replicas_->exchange(),
                            options_.internals ? options_.internals->root.string() : "/");
   if (counted) *counted = true;
-  if (!fit_ || !fit_->atRoundEnd()) return evaluation.evaluate(data, caller_);
+  if (!fit_ || !fit_->atRoundEnd()) return evaluation.evaluate(data, caller_, read ? &first : nullptr);
   const bool done = fit_->runOnWorkers([&](int worker) { evaluation.work(worker); },
                                        [&] {
                                          evaluation.deal(data, caller_);

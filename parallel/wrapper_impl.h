@@ -48,7 +48,8 @@ struct ParallelWrapper::Impl final : Trainer {
   void makeReplicas(const Batch& first, bool training);
   Agreement agreement(const DataSetIterator& data, std::int64_t epochs, std::int64_t nextBatch,
                       const Batch* first);
-  bool prepareReplicas(DataSetIterator& data, std::int64_t epochs, const Resumption& resumed, Batch& first);
+  bool prepareReplicas(DataSetIterator& data, std::int64_t epochs, const Resumption& resumed, FitParts* parts,
+                       Batch& first);
   void beginSession();
   bool fitHere(DataSetIterator& data, std::int64_t epochs, FitParts* parts);
   void fitElastic(DataSetIterator& data, std::int64_t epochs);

@@ -29,12 +29,12 @@ EvaluationRun::EvaluationRun(Model& model, std::span<ReplicaThread* const> threa
     queues_.push_back(std::make_unique<BoundedQueue<Batch*>>(batches_.size()));
 }
 
-Evaluation EvaluationRun::evaluate(DataSetIterator& data, Activity& caller) {
+Evaluation EvaluationRun::evaluate(DataSetIterator& data, Activity& caller, Batch* first) {
   Tasks tasks;
   for (std::size_t r = 0; r < threads_.size(); ++r)
     threads_[r]->addTo(tasks, Activity::Kind::Replicating, [this, r] { work(static_cast<int>(r)); });
   tasks.start();
-  deal(data, caller);
+  deal(data, caller, first);
   tasks.wait();
   return result();
 }
@@ -69,15 +69,19 @@ void EvaluationRun::requireRoomForBatches(const Batch& first, std::int64_t batch
   }
 }
 
-void EvaluationRun::deal(DataSetIterator& iterator, Activity& caller) {
+void EvaluationRun::deal(DataSetIterator& iterator, Activity& caller, Batch* first) {
   WatchedIterator data(iterator, caller);
   BatchStamp stamp;
   const std::int64_t nodes = link_ ? link_->nodes() : 1, node = link_ ? link_->node() : 0;
   try {
-    data.reset(0);
+    if (first)
+      data.resumeAfter(0, 1);
+    else
+      data.reset(0);
     while (failedAt_ == kNever) {
       if (stamp.sequence % nodes != node) {
-        const std::int64_t skipped = data.skipOne(static_cast<int>(node));
+        const std::int64_t skipped =
+            first ? std::exchange(first, nullptr)->examples() : data.skipOne(static_cast<int>(node));
         if (skipped == 0) break;
         stamp.firstExample += skipped;
         ++stamp.sequence;
@@ -85,7 +89,10 @@ void EvaluationRun::deal(DataSetIterator& iterator, Activity& caller) {
       }
       caller.set(Activity::Kind::WaitingForRoom);
       Batch& batch = **free_.pop();
-      if (!data.next(batch)) break;
+      if (first)
+        std::swap(batch, *std::exchange(first, nullptr));
+      else if (!data.next(batch))
+        break;
       batch.stamp = stamp;
       if (stamp.sequence == node) {
         const auto all = iterator.batchesPerEpoch();

@@ -38,15 +38,18 @@ class EvaluationRun {
 
   /// Evaluates while the threads run no other task.
   /// @param caller  shows what the calling thread does.
+  /// @param first  see `deal`.
   /// @throws TrainingError for the failure of the earliest batch, the same in every run; InvalidArgument if
   ///         there were no batches.
-  Evaluation evaluate(DataSetIterator& data, Activity& caller);
+  Evaluation evaluate(DataSetIterator& data, Activity& caller, Batch* first = nullptr);
 
   // For an evaluation inside another task of these threads: each thread calls `work`. The calling thread
   // calls `deal` and, when all threads have returned from `work`, `result`.
 
   /// Reads the data set from its start. A failure of the iterator becomes the run's failure.
-  void deal(DataSetIterator& data, Activity& caller);
+  /// @param first  the first batch, if it was read already; else null. An iterator may not be able to give it
+  ///               again.
+  void deal(DataSetIterator& data, Activity& caller, Batch* first = nullptr);
   /// Gives the replica the model's state, counts until the queue is closed, and gives the replica its own
   /// state back. A failure becomes the run's failure.
   void work(int replica) noexcept;

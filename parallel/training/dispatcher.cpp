@@ -26,7 +26,8 @@ bool dealBatches(FitRun& run, WatchedIterator& data, std::optional<ArrivalOrder>
   while (!run.stopping()) {
     const bool trained = begun.isTrained(stamp.sequence);
     if (const int its = static_cast<int>(dealt % workers); !run.place.isHere(its) && !trained) {
-      const std::int64_t skipped = data.skipOne(run.place.node);
+      const std::int64_t skipped =
+          first ? std::exchange(first, nullptr)->examples() : data.skipOne(run.place.node);
       if (skipped == 0) break;
       stamp.firstExample += skipped;
       ++stamp.sequence;

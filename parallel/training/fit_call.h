@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <optional>
 #include <string_view>
 
 #include "muster/core/data/data_set_iterator.h"
@@ -17,6 +18,9 @@ struct FitParts {
   const std::atomic<bool>& regroup;           // see Rounds::Options
   std::vector<const Listener*> started = {};  // were told of the start
   bool ended = false;                         // whether listeners were told of the end
+  /// The first batch of epoch 0, read to prepare the model; until it is trained, as an iterator may not be
+  /// able to give it again.
+  std::optional<Batch> first = {};
 };
 
 /// Whether another node caused a failure, so that this node can continue without it.

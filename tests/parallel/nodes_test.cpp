@@ -15,12 +15,15 @@
 #include "muster/core/listeners/evaluation_listener.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/parallel/detail/internals.h"
+#include "muster/parallel/elastic/directory_store.h"
+#include "muster/parallel/elastic/elastic_nodes.h"
 #include "muster/parallel/exchange/node_link.h"
 #include "tests/parallel/every_rule.h"
 #include "tests/parallel/on_nodes.h"
 #include "tests/parallel/resumable.h"
 #include "tests/parallel/rule_wrapper.h"
 #include "tests/support/small_examples.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/support/thrown.h"
 
 // Trainings over nodes that are threads of this process. `nodes_mpi_test` uses processes.
@@ -98,6 +101,62 @@ TEST_CASE("each batch is trained once, by the worker that one process would give
     CHECK(steps[i].stamp.firstExample == all[i].stamp.firstExample);
     CHECK(steps[i].before == all[i].before);
   }
+}
+
+namespace {
+
+/// Gives 7 batches once: `reset` does not rewind it.
+class Unrewound final : public DataSetIterator {
+ public:
+  void reset(std::int64_t) override {}
+  bool next(Batch& batch) override {
+    if (given_ == 7) return false;
+    Batch::ensure(batch.features, "features", {1, 1}).data<float>()[0] = static_cast<float>(++given_);
+    return true;
+  }
+
+ private:
+  int given_ = 0;
+};
+
+std::vector<float> sorted(std::vector<float> values) {
+  std::ranges::sort(values);
+  return values;
+}
+
+}  // namespace
+
+TEST_CASE("a stream that reset() does not rewind loses no batch on any node") {
+  VirtualNetwork network(2);
+  std::mutex mutex;
+  std::vector<float> seen;
+  const auto watch = [&](ToyModel& model) {
+    model.control().onStep = [&](const Batch& batch) {
+      const std::scoped_lock lock(mutex);
+      seen.push_back(batch.features[0].value.data<float>()[0]);
+      CHECK(batch.features[0].value.data<float>()[0] == static_cast<float>(batch.stamp.sequence + 1));
+      CHECK(batch.stamp.firstExample == batch.stamp.sequence);
+    };
+  };
+  const auto problems = onNodes(network, 30s, [&](const Nodes& here) {
+    ToyModel own;
+    watch(own);
+    Unrewound stream;
+    builderOf(own, 2, Averaging{.frequency = 2}).nodes(here).build().fit(stream);
+  });
+  CHECK(problems == std::vector<std::string>(2));
+  CHECK(sorted(seen) == std::vector<float>{1, 2, 3, 4, 5, 6, 7});
+
+  seen.clear();
+  const TemporaryDirectory folder;
+  const auto elastic = std::make_shared<ElasticNodes>(
+      std::make_unique<DirectoryStore>(folder / "store"), Membership::Options{.silence = 5s, .patience = 60s},
+      [](NodeStore&, const Generation&) -> std::shared_ptr<NodeLink> { return nullptr; });
+  ToyModel own;
+  watch(own);
+  Unrewound stream;
+  builderOf(own, 2, Averaging{.frequency = 2}).nodes(Nodes(elastic)).build().fit(stream);
+  CHECK(sorted(seen) == std::vector<float>{1, 2, 3, 4, 5, 6, 7});
 }
 
 TEST_CASE("fewer batches than workers, and than nodes") {

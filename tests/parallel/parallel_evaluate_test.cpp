@@ -135,6 +135,47 @@ std::vector<std::string> evaluateOnNodes(int nodes, const std::function<void(con
   return problems;
 }
 
+namespace {
+
+/// A stream: `reset` does not rewind it.
+class Unrewound final : public DataSetIterator {
+ public:
+  explicit Unrewound(int batches) : all_(batches) { all_.reset(0); }
+  void reset(std::int64_t) override {}
+  bool next(Batch& batch) override { return all_.next(batch); }
+
+ private:
+  Labelled all_;
+};
+
+}  // namespace
+
+TEST_CASE("a stream that reset() does not rewind is counted from its first batch, also by a fresh wrapper") {
+  ToyModel model(wide());
+  model.setParameters({0.1f, -0.2f, 0.3f});
+  for (const int batches : {1, 5}) {
+    Labelled all(batches);
+    const Evaluation alone = evaluate(model, all);
+    for (const int workers : {1, 2}) {
+      auto wrapper = toyWrapper(model, workers).build();
+      for (int call = 0; call < 2; ++call) {
+        Unrewound stream(batches);
+        CHECK(wrapper.evaluate(stream) == alone);
+      }
+    }
+    std::vector<std::optional<Evaluation>> counts(2);
+    const auto problems = evaluateOnNodes(2, [&](const Nodes& here) {
+      ToyModel own(wide());
+      own.setParameters({0.1f, -0.2f, 0.3f});
+      Unrewound stream(batches);
+      auto wrapper = ParallelWrapper::Builder(own).workers(2).pinThreads(false).nodes(here).build();
+      counts[static_cast<std::size_t>(here.node())] = wrapper.evaluate(stream);
+    });
+    CHECK(problems == std::vector<std::string>(2));
+    for (const auto& count : counts) CHECK(count == alone);
+  }
+}
+
 TEST_CASE("nodes that evaluate together have the counts of one, whatever share each has") {
   ToyModel model(wide());
   model.setParameters({0.1f, -0.2f, 0.3f});
