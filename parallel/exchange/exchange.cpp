@@ -94,7 +94,8 @@ std::vector<SharedBlock> sharedBlocks(const std::vector<std::vector<StateBlock*>
                        .rule = ruleOf(first, updaterState),
                        .replicas = {},
                        .mergedCopies = {},
-                       .segments = first.segments};
+                       .segments = first.segments,
+                       .whole = Fragment::whole(first.values.elements())};
     for (std::size_t w = 0; w < states.size(); ++w) {
       const StateBlock& block = *states[w][b];
       require(block.name == first.name && block.values.shape() == first.values.shape(),

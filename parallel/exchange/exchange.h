@@ -24,6 +24,7 @@ struct SharedBlock {
   std::vector<Tensor> replicas;      // [worker]
   std::vector<Tensor> mergedCopies;  // [worker] on its replica's device, one a device; empty for gradients
   std::shared_ptr<const SegmentTable> segments;
+  Fragment whole = {};  // all elements
 
   bool hasMergedCopy() const { return !mergedCopies.empty(); }
   const Tensor& mergedCopy() const { return mergedCopies.front(); }
@@ -114,8 +115,15 @@ class Exchange {
   virtual void wait() {}
   /// Whether the merged copies hold the result of complete verbs. Call it after `wait`.
   virtual bool whole() const { return true; }
+  /// From now on `keep` copies, so that a merge that fails can be undone. @param statisticsAlone  see
+  /// MergeBackup.
+  virtual void keepMerges(bool /*statisticsAlone*/) {}
+  /// Before a merge: copies the participant's part of what it may overwrite. Call it while no verb runs.
+  virtual void keep(int /*participant*/) {}
+  /// Copies the parts of all, also without `keepMerges`; then the first call allocates. Only with `onePlace`.
+  virtual void keepAll() {}
   /// After a merge that has failed: restores the merged copies, and the strategy's blocks beside them, to
-  /// their values before it. Call it while no participant works. @return false if that is not possible.
+  /// what was kept before it. Call it while no participant works. @return false if that is not possible.
   virtual bool revert() { return false; }
   /// After a failure: ends waiting for transfers that will not come. Thread-safe.
   virtual void abort() noexcept {}

@@ -4,6 +4,7 @@
 
 #include "muster/core/ops/linear_combination.h"
 #include "muster/parallel/exchange/exchange.h"
+#include "muster/parallel/exchange/merge_backup.h"
 #include "muster/parallel/exchange/row_mixer.h"
 #include "muster/parallel/runtime/peer_sums.h"
 
@@ -43,6 +44,16 @@ class HostExchange final : public Exchange {
   }
   void abort() noexcept override { sums_.abort(); }
   void restart() override { sums_.beginAll(); }
+  void keepMerges(bool statisticsAlone) override { backup_.make(*this, statisticsAlone); }
+  void keep(int participant) override { backup_.keep(participant, participants()); }
+  void keepAll() override {
+    if (!backup_.made()) backup_.make(*this);
+    backup_.keep(0, 1);
+  }
+  bool revert() override {
+    backup_.restore();
+    return backup_.made();
+  }
 
  private:
   /// The participant's part of a slice of a block of `elements` elements.
@@ -55,6 +66,7 @@ class HostExchange final : public Exchange {
   std::vector<std::size_t> all_;          // the workers
   std::vector<std::vector<Term>> terms_;  // [worker] of the current mean; used by its participant
   std::vector<RowMixer> mixers_;          // [worker] used by its participant
+  MergeBackup backup_;                    // empty unless asked for
   PeerSums sums_;
   bool byFirst_ = false;  // the first participant does the parts of all
 };

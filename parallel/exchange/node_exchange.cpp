@@ -101,13 +101,8 @@ Slice NodeExchange::ownSlice(int participant, std::int64_t elements) const {
 void NodeExchange::restart() {
   link_.requireWhole();
   sums_.beginAll();
-  if (!backups_.empty()) return;
-  const auto add = [&](const Tensor& live) { backups_.push_back({live, cloneTensor(live)}); };
-  for (const SharedBlock& block : blocks_)
-    if (block.hasMergedCopy()) add(block.mergedCopy());
-  for (const StrategyState& state : strategyBlocks())
-    if (state.declared.place == StrategyBlock::Place::MergedCopy && !state.declared.inFlight)
-      add(state.values.front());
+  if (backup_.made()) return;
+  backup_.make(*this);
   prepareFlights();
 }
 
@@ -133,11 +128,11 @@ bool NodeExchange::nodesHaveBlocks() const {
   });
 }
 
+void NodeExchange::keep(int participant) {
+  backup_.keep(localOf(participant), local_);
+}
+
 void NodeExchange::begin(int participant) {
-  for (const Backup& backup : backups_) {
-    const Slice own = ownSlice(participant, backup.live.elements());
-    if (own.length() > 0) copyTo(part(backup.saved, own), part(backup.live, own));
-  }
   Part& mine = partAt(participant);
   mine.landing = mine.flight && mine.flight->launched();
   mine.told = flight_ ? flight_->launches() : 0;  // this round launches once all have begun
@@ -145,7 +140,7 @@ void NodeExchange::begin(int participant) {
 
 bool NodeExchange::revert() {
   wait();  // work in flight may read these blocks
-  for (const Backup& backup : backups_) copyTo(backup.live, backup.saved);
+  backup_.restore();
   return true;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "muster/parallel/exchange/exchange.h"
+#include "muster/parallel/exchange/merge_backup.h"
 #include "muster/parallel/exchange/node_flight.h"
 #include "muster/parallel/exchange/node_messages.h"
 #include "muster/parallel/exchange/node_reduction.h"
@@ -45,6 +46,7 @@ class NodeExchange final : public Exchange {
   void abort() noexcept override;
   void restart() override;
   void wait() override;
+  void keep(int participant) override;
   bool revert() override;
 
   void merge(int participant, const SharedBlock& block, std::span<const double> weights, Context& context,
@@ -84,10 +86,6 @@ class NodeExchange final : public Exchange {
   void mergeMoments(int participant, const SharedBlock& block, std::span<const double> weights,
                     Context& context);
 
-  struct Backup {
-    Tensor live, saved;
-  };
-
   /// Tells all nodes which block this node asks for (number from 1; 0: none), and receives what they ask for.
   /// @return whether any node asks.
   bool ask(std::uint8_t block);
@@ -109,7 +107,7 @@ class NodeExchange final : public Exchange {
   std::vector<std::size_t> here_;             // this node's workers
   std::vector<std::unique_ptr<Part>> parts_;  // [local participant]
   std::vector<Tensor> sent_;                  // [worker] for means in flight; empty if there are never any
-  std::vector<Backup> backups_;               // of the values that one merge overwrites on this node
+  MergeBackup backup_;                        // of the values that one merge overwrites on this node
   PeerSums sums_;
   NodeMessages messages_, messagesInFlight_;
   NodeCall gathering_, asking_;

@@ -119,9 +119,9 @@ void Verbs::mergeOthers(std::span<const double> weights) {
 }
 
 void Verbs::mergeCopy(const SharedBlock& block, std::span<const double> weights, double keep) {
-  const auto whole = Fragment::whole(block.mergedCopy().elements());
-  if (block.rule == MergeRule::Average) return mean(block.replicas, weights, block.mergedCopies, whole, keep);
-  if (block.rule == MergeRule::Reset) return combine(block.mergedCopies, {}, whole);
+  if (block.rule == MergeRule::Average)
+    return mean(block.replicas, weights, block.mergedCopies, block.whole, keep);
+  if (block.rule == MergeRule::Reset) return combine(block.mergedCopies, {}, block.whole);
   if (block.rule == MergeRule::Keep) return;
   requireMean(weights, keep);
   named(exchange_, block.mergedCopy(),

@@ -43,6 +43,7 @@ class AdasumStrategy final : public Strategy {
     return blocks;
   }
   UpdaterState updaterState() const override { return options_.updaterState; }
+  bool mayThrow() const override { return false; }
   void begin(const Exchange& exchange) override {
     period_.begin(exchange);
     const SharedBlock& parameters = exchange.block(BlockKind::Parameters);

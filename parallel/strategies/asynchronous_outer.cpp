@@ -29,6 +29,7 @@ class AsynchronousOuterStrategy final : public Strategy {
   std::vector<StrategyBlock> blocks(int workers) const override;
   std::optional<ArrivalPlan> arrivals(int workers) const override;
   UpdaterState updaterState() const override { return options_.updaterState; }
+  bool mayThrow() const override { return false; }
   void begin(const Exchange& exchange) override {
     all_ = Fragment::whole(exchange.block(BlockKind::Parameters).mergedCopy().elements());
     workers_ = exchange.participants();

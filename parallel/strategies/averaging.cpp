@@ -24,6 +24,7 @@ class AveragingStrategy final : public Strategy {
     return blocks;
   }
   UpdaterState updaterState() const override { return options_.updaterState; }
+  bool mayThrow() const override { return false; }
   bool extrapolates() const override { return false; }
   void begin(const Exchange& exchange) override {
     period_.begin(exchange);

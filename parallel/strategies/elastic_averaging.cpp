@@ -37,6 +37,7 @@ class ElasticAveragingStrategy final : public Strategy {
     return blocks;
   }
   UpdaterState updaterState() const override { return options_.updaterState; }
+  bool mayThrow() const override { return false; }
   bool extrapolates() const override { return !sending_.whole(); }
   void begin(const Exchange& exchange) override {
     period_.begin(exchange);

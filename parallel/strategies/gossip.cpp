@@ -53,6 +53,7 @@ class GossipStrategy final : public Strategy {
     return blocks;
   }
   UpdaterState updaterState() const override { return options_.updaterState; }
+  bool mayThrow() const override { return false; }
   bool extrapolates() const override { return !sending_.whole(); }
   void begin(const Exchange& exchange) override {
     period_.begin(exchange);
@@ -91,8 +92,8 @@ class GossipStrategy final : public Strategy {
     else
       complete() ? verbs.mergeState(round.weights) : verbs.mixState(mixing_);
     if (!options_.measureDistance) return;
-    spreads_[static_cast<std::size_t>(verbs.participant())] = verbs.distance(
-        parameters.replicas, parameters.mergedCopies, Fragment::whole(parameters.mergedCopy().elements()));
+    spreads_[static_cast<std::size_t>(verbs.participant())] =
+        verbs.distance(parameters.replicas, parameters.mergedCopies, all_);
   }
 
  private:

@@ -29,6 +29,7 @@ class HierarchicalAveragingStrategy final : public Strategy {
   std::string describe() const override;
   std::vector<StrategyBlock> blocks(int workers) const override;
   UpdaterState updaterState() const override { return options_.updaterState; }
+  bool mayThrow() const override { return false; }
   bool extrapolates() const override { return !sending_.whole(); }
   void begin(const Exchange& exchange) override;
   void start(Verbs& verbs) override {

@@ -41,6 +41,7 @@ class OuterAveragingStrategy final : public Strategy {
     return blocks;
   }
   UpdaterState updaterState() const override { return options_.updaterState; }
+  bool mayThrow() const override { return false; }
   void begin(const Exchange& exchange) override {
     period_.begin(exchange);
     if (options_.followLearningRate) memory_ = exchange.strategyBlock(kRate).values.front();

@@ -44,6 +44,7 @@ class OverlappedAveragingStrategy final : public Strategy {
     return blocks;
   }
   UpdaterState updaterState() const override { return options_.updaterState; }
+  bool mayThrow() const override { return false; }
   void begin(const Exchange& exchange) override {
     period_.begin(exchange);
     all_ = Fragment::whole(exchange.block(BlockKind::Parameters).mergedCopy().elements());

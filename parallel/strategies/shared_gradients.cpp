@@ -35,6 +35,7 @@ class SharedGradientsStrategy final : public Strategy {
   std::string describe() const override;
   std::vector<StrategyBlock> blocks(int workers) const override;
   UpdaterState updaterState() const override { return options_.updaterState; }
+  bool mayThrow() const override { return false; }
   void begin(const Exchange& exchange) override;
   RoundPlan plan(const TrainingProgress&) override { return {}; }
   void contribute(double weight, Verbs& verbs) override;

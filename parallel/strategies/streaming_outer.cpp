@@ -37,6 +37,7 @@ class StreamingOuterStrategy final : public Strategy {
     return blocks;
   }
   UpdaterState updaterState() const override { return options_.updaterState; }
+  bool mayThrow() const override { return false; }
   void begin(const Exchange& exchange) override;
   void start(Verbs& verbs) override {
     if (outer_.ahead() == 0) return;

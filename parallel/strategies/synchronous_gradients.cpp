@@ -10,6 +10,7 @@ class SynchronousGradientsStrategy final : public Strategy {
  public:
   std::string describe() const override { return "averaging gradients every iteration"; }
   LocalWork localWork() const override { return LocalWork::Gradient; }
+  bool mayThrow() const override { return false; }
   bool extrapolates() const override { return false; }
   /// @throws InvalidArgument unless there are gradients for the parameters.
   void begin(const Exchange& exchange) override {

@@ -21,7 +21,7 @@ std::optional<std::int64_t> batchesPerEpoch(const DataSetIterator& data) {
   }
 }
 
-Rounds::Options roundsOf(const FitSetting& setting, std::function<void()> fillModel) {
+Rounds::Options roundsOf(const FitSetting& setting) {
   const auto isMerged = [](const auto& listener) { return listener->scope() == ListenerScope::Merged; };
   const bool joins = std::ranges::any_of(setting.listeners, isMerged);
   const bool onePlace = setting.replicas.made() && setting.replicas.exchange().onePlace();
@@ -34,7 +34,7 @@ Rounds::Options roundsOf(const FitSetting& setting, std::function<void()> fillMo
           .firstEpoch = setting.model.epoch(),
           .resumed = setting.resumed,
           .patience = setting.patience,
-          .keepLastMerge = onePlace ? std::move(fillModel) : nullptr,
+          .onePlace = onePlace,
           .regroup = setting.parts ? &setting.parts->regroup : nullptr,
           .divergenceRead = std::ranges::any_of(
               setting.listeners, [](const auto& listener) { return listener->readsDivergence(); })};
@@ -54,7 +54,7 @@ bool isOfAnotherNode(const std::exception_ptr& cause) {
 
 FitCall::FitCall(const FitSetting& setting)
     : setting_(setting),
-      run_(setting.replicas.place(), setting.batches, roundsOf(setting, [this] { fillModel(); }),
+      run_(setting.replicas.place(), setting.batches, roundsOf(setting),
            setting.replicas.made() ? &setting.replicas.exchange() : nullptr, setting.replicas.link()) {}
 
 Listeners FitCall::listenersOf(ListenerScope scope) const {
@@ -203,7 +203,8 @@ void FitCall::fillModel() {
   if (run_.rounds.mergeFailed())
     for (const auto& worker : setting_.replicas.workers())
       if (run_.rounds.ahead(worker->thread().index())) worker->setAhead();
-  const bool whole = !run_.rounds.mergeFailed() || setting_.replicas.exchange().revert();
+  const bool whole =
+      !run_.rounds.mergeFailed() || (run_.rounds.mergeKept() && setting_.replicas.exchange().revert());
   // If nothing was merged, the model keeps its state.
   const bool filled =
       round.merges == 0 ||
@@ -246,22 +247,26 @@ TrainingState FitCall::trainingState(const DataSetIterator& data) {
   return state;
 }
 
-/// Can fail if a device is lost, since the last merge is lost with it. That loss is usually the run's
-/// failure, too.
+/// Can fail if a device is lost, since the last merge is lost with it; that loss is usually the run's
+/// failure, too. If memory is short, the second attempt leaves out what it is needed for.
 void FitCall::fillAtEnd() {
+  constexpr std::string_view what = "the model could not be filled with what was merged last";
+  const bool failed = static_cast<bool>(run_.failure);
+  if (lent_ || run_.place.nodes > 1) filledRounds_ = 0;  // refill: listeners change it, nodes fill together
   try {
-    if (lent_ || run_.place.nodes > 1) filledRounds_ = 0;  // refill: listeners change it, nodes fill together
+    return fillModel();
+  } catch (...) {
+    setting_.replicas.setTrained(false);
+    run_.fail(-1, std::current_exception(), [&] { return what; });
+  }
+  try {
     fillModel();
   } catch (...) {
-    const auto cause = std::current_exception();
     filled_ = false;
-    setting_.replicas.setTrained(false);  // first, because memory may run out below
-    constexpr std::string_view what = "the model could not be filled with what was merged last";
-    if (run_.failure) try {
-        logWarning("{}, and keeps its earlier state: {}", what, describe(cause));
+    if (failed) try {
+        logWarning("{}, and keeps its earlier state: {}", what, describe(std::current_exception()));
       } catch (...) {  // no memory for the log line: continue without it
       }
-    run_.fail(-1, cause, [&] { return what; });
   }
 }
 

@@ -13,7 +13,7 @@
 namespace muster {
 namespace {
 
-/// What NodeExchange::revert restores.
+/// See MergeBackup.
 constexpr std::string_view kBefore = "merged copy before a merge";
 
 std::string_view nameOf(BlockKind kind) {
@@ -30,6 +30,7 @@ MemoryNeed::MemoryNeed(Model& model, const Strategy& strategy, const NodePlace& 
     : workers_(place.local) {
   std::int64_t parameters = 0;
   DType type = DType::Float32;
+  const bool steps = strategy.localWork() == LocalWork::Step;
   for (const auto* block : model.state()) {
     const auto bytes = static_cast<std::int64_t>(block->values.bytes());
     if (block->kind == BlockKind::Parameters) {
@@ -39,7 +40,8 @@ MemoryNeed::MemoryNeed(Model& model, const Strategy& strategy, const NodePlace& 
     add(std::string(nameOf(block->kind)), bytes, workers_, true);
     if (block->kind == BlockKind::Gradients) continue;
     add("merged copy", bytes, 1, false);
-    if (place.nodes > 1) add(std::string(kBefore), bytes, 1, false);
+    const bool kept = strategy.mayThrow() && (steps || block->kind == BlockKind::Statistics);
+    if (place.nodes > 1 || kept) add(std::string(kBefore), bytes, 1, false);
   }
   addStrategy(strategy, place, groups, parameters, type);
 }
@@ -59,7 +61,7 @@ void MemoryNeed::addStrategy(const Strategy& strategy, const NodePlace& place, i
     const auto name = fmt::format("the strategy's {}", block.name);
     if (block.place == Place::MergedCopy) {
       add(name, bytes, 1, false);
-      if (overNodes && !block.inFlight) add(std::string(kBefore), bytes, 1, false);
+      if ((overNodes || strategy.mayThrow()) && !block.inFlight) add(std::string(kBefore), bytes, 1, false);
       flies = flies || (overNodes && block.inFlight && block.saved);
     } else {
       const std::int64_t count = block.place == Place::Replica ? workers_ : sendersHere;

@@ -1,9 +1,11 @@
 #include "muster/parallel/training/replica_set.h"
 
 #include <algorithm>
+#include <new>
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
+#include "muster/core/optim/finite_gradient.h"
 #include "muster/parallel/exchange/device_exchange.h"
 #include "muster/parallel/exchange/host_exchange.h"
 #include "muster/parallel/exchange/node_exchange.h"
@@ -66,6 +68,18 @@ void requireModelSource(const Exchange& exchange, const Strategy& strategy) {
       strategy.modelSource());
 }
 
+/// Verbs on devices do not check their results, so these are checked before the model takes them.
+void requireFiniteMerge(std::span<const SharedBlock> blocks, std::span<const Tensor> merged) {
+  for (std::size_t b = 0; b < blocks.size(); ++b) {
+    if (!merged[b].defined()) continue;
+    const StateBlock onCpu{.name = blocks[b].name,
+                           .kind = blocks[b].kind,
+                           .values = copyTo(merged[b], Device::cpu()),
+                           .segments = blocks[b].segments};
+    requireFiniteBlock(onCpu, fmt::format("after the last merge the {}", onCpu.name));
+  }
+}
+
 }  // namespace
 
 ReplicaSet::ReplicaSet(Model& model, const std::vector<Placement>& placements, int threadsPerWorker,
@@ -125,6 +139,7 @@ void ReplicaSet::make() {
         {.name = std::string(kOwnUpdates), .place = StrategyBlock::Place::Replica, .numbers = 1});
   exchange->makeStrategyBlocks(blocks);
   requireModelSource(*exchange, strategy_);
+  if (strategy_.mayThrow()) exchange->keepMerges(strategy_.localWork() == LocalWork::Gradient);
   exchange_ = std::move(exchange);
 }
 
@@ -158,6 +173,8 @@ bool ReplicaSet::load(const Resumption& resumed) {
   exchange_->wait();  // a failed fit may have left work in progress
   requireSameBlocks();
   model_.context().synchronize();
+  modelValues_ = sharedValues();
+  merged_.reserve(modelValues_.size());
   const bool unchanged = filled_ && isUnchanged();
   examplesBefore_ = resumed.examples;
   examplesBefore_.resize(static_cast<std::size_t>(place_.workers()));
@@ -232,11 +249,16 @@ bool ReplicaSet::fill(bool afterFailure, bool together) {
     if (block.rule == MergeRule::Keep && trained_ && (together || place_.nodes == 1)) takeMeanOfKept(block);
   const auto merged = mergedValues();
   if (merged.empty()) return false;
-  auto values = sharedValues();
+  if (!exchange_->onePlace() && place_.nodes == 1) requireFiniteMerge(exchange_->blocks(), merged);
   try {
-    prepareSavedState(*exchange_, model_, afterFailure, together);
+    try {
+      prepareSavedState(*exchange_, model_, afterFailure, together);
+    } catch (const std::bad_alloc&) {
+      if (!afterFailure) throw;
+      model_.strategyState().clear();  // the strategy begins anew
+    }
     for (std::size_t b = 0; b < merged.size(); ++b)
-      if (merged[b].defined()) copy(merged[b], values.at(b));
+      if (merged[b].defined()) copy(merged[b], modelValues_.at(b));
     saveStrategyState(*exchange_, model_);
     filled_ = true;
   } catch (...) {
@@ -246,25 +268,25 @@ bool ReplicaSet::fill(bool afterFailure, bool together) {
   return true;
 }
 
-std::vector<Tensor> ReplicaSet::mergedValues() const {
+std::span<const Tensor> ReplicaSet::mergedValues() {
   const auto whole = std::ranges::find_if(workers_, [](const auto& worker) { return worker->whole(); });
   const bool ofReplica = strategy_.localWork() == LocalWork::Gradient;
+  merged_.clear();
   if (ofReplica && whole == workers_.end()) return {};
-  std::vector<Tensor> values;
   for (const auto& block : exchange_->blocks()) {
     // Forward passes change a replica's statistics between merges, so their merged copy is taken.
     const bool updated = block.kind == BlockKind::Parameters || block.kind == BlockKind::UpdaterState;
     const bool source = block.kind == BlockKind::Parameters && !strategy_.modelSource().empty();
-    values.push_back(ofReplica && updated
-                         ? block.replicas[static_cast<std::size_t>((*whole)->thread().index())]
-                     : source ? exchange_->strategyBlock(strategy_.modelSource()).values.front()
-                     : block.hasMergedCopy() ? block.mergedCopy()
-                                             : Tensor());
+    merged_.push_back(ofReplica && updated
+                          ? block.replicas[static_cast<std::size_t>((*whole)->thread().index())]
+                      : source ? exchange_->strategyBlock(strategy_.modelSource()).values.front()
+                      : block.hasMergedCopy() ? block.mergedCopy()
+                                              : Tensor());
   }
-  return values;
+  return merged_;
 }
 
-void ReplicaSet::addOwn(TrainingState& state, bool inFlight) const {
+void ReplicaSet::addOwn(TrainingState& state, bool inFlight) {
   addValues(state, *exchange_, mergedValues(), strategy_.localWork() == LocalWork::Step);
   if (inFlight) addInFlight(state, *exchange_);
 }

@@ -72,7 +72,7 @@ class ReplicaSet {
   /// [worker] Examples trained since `fit()` began, also before it was resumed; of this node's workers.
   std::vector<std::int64_t> examples() const;
   /// Calls `addValues`, and `addInFlight` if `inFlight`. Call it after `fill`.
-  void addOwn(TrainingState& state, bool inFlight) const;
+  void addOwn(TrainingState& state, bool inFlight);
   /// After a training: whether the next one may continue from the replicas' state (else it starts from the
   /// user's model).
   void setTrained(bool trained) { trained_ = trained; }
@@ -80,8 +80,9 @@ class ReplicaSet {
  private:
   /// The user's model's values of the shared blocks, in the exchange's order.
   std::vector<Tensor> sharedValues();
-  /// Where the merged value of each block is, in the exchange's order; empty if no such state exists.
-  std::vector<Tensor> mergedValues() const;
+  /// Where the merged value of each block is, in the exchange's order; empty if no such state exists. Valid
+  /// until the next call.
+  std::span<const Tensor> mergedValues();
   void requireSameBlocks();
   /// Whether the user's model still holds what `fill` wrote.
   bool isUnchanged();
@@ -100,8 +101,11 @@ class ReplicaSet {
   std::unique_ptr<Exchange> exchange_;                   // none until the replicas are made
   std::vector<std::int64_t> examplesBefore_;             // [worker] trained before this `fit()` was resumed
   bool trained_ = false;
-  bool filled_ = false;                  // whether the user's model was filled since the replicas were made
-  std::vector<ReplicaThread*> threads_;  // [local worker]
+  bool filled_ = false;  // whether the user's model was filled since the replicas were made
+  // Made before a training, so that the model can be filled after memory has run out.
+  std::vector<Tensor> modelValues_;               // the user's model's values of the shared blocks
+  std::vector<Tensor> merged_;                    // memory of mergedValues()
+  std::vector<ReplicaThread*> threads_;           // [local worker]
   std::vector<std::unique_ptr<Worker>> workers_;  // last: destroyed before the members that the threads use
 };
 

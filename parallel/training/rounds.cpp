@@ -91,20 +91,17 @@ bool Rounds::gather(const Participant& participant, const Contribution& contribu
   const auto bring = [&] { contributions_[at(participant)] = contribution; };
   gate_ ? gate_->end(participant.worker, bring) : bring();  // a landing worker may be reading them all
   participant.arriveAtExchange();
+  if (!gate_) participant.exchange.keep(participant.worker);  // while this worker waits
   const bool together = gathered_.arrive([&] {
     agree(participant.exchange);
-    plan(/*met=*/true);
+    plan(participant.exchange, /*met=*/true);
   });
   participant.times.own.waitingForWorkers += Clock::now() - arrived;
   return together;
 }
 
-void Rounds::plan(bool met) {
-  // Merges multiply by factors up to about 2^20: numbers below kLarge stay far from overflow.
-  constexpr double kLarge = 0x1p40;
-  if (met && looksAtReplicas() &&
-      std::ranges::max(contributions_, {}, &Contribution::largest).largest > kLarge)
-    options_.keepLastMerge();
+void Rounds::plan(Exchange& exchange, bool met) {
+  keepLastMerge(exchange);
   std::ranges::copy(counts_, previousCounts_.begin());
   previous_ = std::exchange(result_, nextResult(met));
   ++rounds_;
@@ -279,7 +276,7 @@ Verdict Rounds::arrive(const Participant& participant, const Contribution& contr
 std::span<const Arrival> Rounds::land(const Participant& participant) {
   participant.activity.set(Activity::Kind::Merging);
   const auto begin = Clock::now();
-  plan(/*met=*/false);
+  plan(participant.exchange, /*met=*/false);
   const FirstDoesAll first(participant.exchange);
   try {
     participant.exchange.begin(0);

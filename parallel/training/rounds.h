@@ -56,9 +56,7 @@ class Rounds {
     std::int64_t firstIteration = 0, firstEpoch = 0;
     const Resumption& resumed;
     std::chrono::nanoseconds patience{0};  ///< how long a waiting worker spins before it sleeps; see Barrier
-    /// Fills the user's model with the last merge, while all workers wait; null if replicas are on
-    /// devices.
-    std::function<void()> keepLastMerge = {};
+    bool onePlace = false;                 ///< see Exchange
     /// If true, the run pauses at the end of the round on all nodes, to regroup; null: never.
     const std::atomic<bool>* regroup = nullptr;
     bool divergenceRead = false;  ///< by a listener
@@ -76,7 +74,7 @@ class Rounds {
   std::int64_t firstLandings() const;
   LocalWork localWork() const { return strategy_.localWork(); }
   /// Whether workers must report the largest magnitude in their replicas.
-  bool looksAtReplicas() const { return options_.keepLastMerge && strategy_.extrapolates(); }
+  bool looksAtReplicas() const { return options_.onePlace && strategy_.extrapolates(); }
   /// Null for a strategy without arrivals.
   const Arrivals* arrivals() const { return arrivals_ ? &*arrivals_ : nullptr; }
 
@@ -181,6 +179,8 @@ class Rounds {
   /// Whether the strategy failed during a merge: merged copies may hold a part of its result. Call it after
   /// all threads have ended.
   bool mergeFailed() const { return mergeFailed_; }
+  /// Whether Exchange::revert undoes that merge.
+  bool mergeKept() const { return mergeKept_ || place_.nodes > 1; }
   /// Whether the worker's replica is ahead of `committed`: it was updated in a round whose merge has failed.
   bool ahead(int worker) const { return mergeFailed_ && updated_[static_cast<std::size_t>(worker)] != 0; }
 
@@ -199,7 +199,8 @@ class Rounds {
   bool gather(const Participant& participant, const Contribution& contribution);
   void agree(Exchange& exchange);
   void agreeWithNodes(Exchange& exchange);
-  void plan(bool met);
+  void plan(Exchange& exchange, bool met);
+  void keepLastMerge(Exchange& exchange);
   void takeScore(const Participant& participant, const Contribution& contribution);
   RoundResult nextResult(bool met);
   void planNextRound();
@@ -228,6 +229,7 @@ class Rounds {
   const NodePlace place_;
   const Options options_;
   Strategy& strategy_;
+  const bool mayThrow_ = strategy_.mayThrow();
   PeerSums& peers_;
   std::optional<Arrivals> arrivals_;  // this and gate_ are written while a round is planned
   std::optional<ArrivalGate> gate_;   // if workers do not wait at landings
@@ -259,6 +261,7 @@ class Rounds {
   TrainingProgress progress_;
   std::vector<MergeValue> values_;  // of the round that has ended
   bool committed_ = true;           // also in reduced_
+  bool mergeKept_ = false;          // written in gathered_
   bool late_ = false;               // written in gathered_: some worker's last score is read after the merge
   bool measured_ = false;           // likewise: Round::measured
   std::chrono::steady_clock::time_point measuredAt_;

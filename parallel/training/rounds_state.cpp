@@ -1,4 +1,5 @@
-// Parts of Rounds: how a training begins, what nodes send each other, and what a checkpoint holds.
+// Parts of Rounds: how a training begins, what nodes send each other, and what a failure or a
+// checkpoint needs.
 #include <algorithm>
 
 #include "muster/core/base/error.h"
@@ -78,6 +79,16 @@ std::int64_t Rounds::iterations(int worker) const {
 void Rounds::noteArrival(int worker, const Contribution& contribution) {
   if (gate_ || !onWallClock()) return;
   if (contribution.ended || arrivals_->hasArrived(worker, contribution.batches)) landingDue_ = true;
+}
+
+/// Copies the merged copies before a merge that may fail, unless workers have done so.
+void Rounds::keepLastMerge(Exchange& exchange) {
+  // Merges multiply by factors up to about 2^20: numbers below kLarge stay far from overflow.
+  constexpr double kLarge = 0x1p40;
+  const bool mayOverflow =
+      looksAtReplicas() && std::ranges::max(contributions_, {}, &Contribution::largest).largest > kLarge;
+  if (mayThrow_ ? gate_.has_value() : mayOverflow) exchange.keepAll();
+  mergeKept_ = mayThrow_ || mayOverflow;
 }
 
 /// Which batches of the epoch are trained.

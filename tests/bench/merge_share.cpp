@@ -39,6 +39,7 @@ class Timed final : public Strategy {
   std::optional<ArrivalPlan> arrivals(int workers) const override { return strategy_->arrivals(workers); }
   UpdaterState updaterState() const override { return strategy_->updaterState(); }
   bool extrapolates() const override { return strategy_->extrapolates(); }
+  bool mayThrow() const override { return strategy_->mayThrow(); }
   void begin(const Exchange& exchange) override { strategy_->begin(exchange); }
   void start(Verbs& verbs) override { strategy_->start(verbs); }
   int fragments() const override { return strategy_->fragments(); }

@@ -5,6 +5,7 @@
 #include <array>
 #include <limits>
 
+#include "muster/parallel/detail/internals.h"
 #include "tests/parallel/for_every_rule.h"
 #include "tests/support/failure.h"
 #include "tests/support/recording_listener.h"
@@ -178,6 +179,8 @@ TEST_CASE("a merge that would overflow: the model holds the one before") {
       {"overlapped", OverlappedAveraging{.frequency = 2, .delay = 1, .rate = 1e6}},
       {"streaming", StreamingOuter{.frequency = 2, .fragments = 1, .delay = 0, .rate = 1e6}},
       {"own", TwoHalves{.pull = 1e6}},
+      {"asynchronous", AsynchronousOuter{.frequency = 1, .rate = 1e6}},
+      {"asynchronous momentum", AsynchronousOuter{.frequency = 1, .rate = 1e6, .momentum = 0.9}},
   };
   for (const auto& rule : rules) checkLastMerge(rule, batches);
 }
@@ -198,6 +201,50 @@ TEST_CASE("an encoded move that would overflow: the model holds the merge before
        ElasticAveraging{
            .frequency = 4, .centreRate = 1, .elasticity = 0.5, .centreFirst = true, .codec = Bf16Codec{}}},
       batches);
+}
+
+namespace {
+
+/// Averages, and writes an infinite number into the merged copies itself.
+struct WritesInfinity {
+  void validate() const {}
+  std::unique_ptr<Strategy> make() const;
+};
+
+class WritesInfinityStrategy final : public Strategy {
+ public:
+  std::string describe() const override { return "averaging, and infinity"; }
+  RoundPlan plan(const TrainingProgress&) override { return {}; }
+  void land(int, const Round& round, Verbs& verbs) override {
+    verbs.mergeState(round.weights);
+    const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
+    verbs.eachShare(kWidth, [&](const Share& share) {
+      for (const std::size_t w : share.workers)
+        parameters.mergedCopies[w].data<float>()[3] = std::numeric_limits<float>::infinity();
+    });
+  }
+};
+
+std::unique_ptr<Strategy> WritesInfinity::make() const {
+  return std::make_unique<WritesInfinityStrategy>();
+}
+
+}  // namespace
+
+TEST_CASE(
+    "merges on devices, whose verbs are not checked: the model never takes numbers that are not finite") {
+  auto model = toy();
+  const auto before = model.allBits();
+  ToyIterator data(batches(), kWidth);
+  auto builder = ParallelWrapper::Builder(model);
+  builder.workers(2).strategy(WritesInfinity{}).pinThreads(false).internals({.pretendedDevices = 2});
+  auto wrapper = builder.build();
+  const Failure failure = failureOf(wrapper, data);
+  CAPTURE(failure.text);
+  CHECK(contains(failure.text,
+                 "the model could not be filled with what was merged last: after the last merge the "
+                 "parameters of p are not finite: element 3 is inf"));
+  CHECK(model.allBits() == before);
 }
 
 namespace {

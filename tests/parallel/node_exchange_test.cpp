@@ -232,6 +232,7 @@ TEST_CASE("after a merge that failed merged copies and blocks are as before it")
       if (n == 1) network.silence(1);
       problems[static_cast<std::size_t>(n)] = thrown<NodeFailure>([&] {
         Context context;
+        exchange.keep(n);
         exchange.begin(n);
         Verbs verbs(exchange, n, context);
         const auto parameters = verbs.block(BlockKind::Parameters);
