@@ -68,10 +68,9 @@ void checkNodes(const ParallelOptions& o, const Strategy& strategy) {
           o.groups, nodes);
   require(nodes <= kMostWorkers / o.workers, "workers: {} nodes of {} are more than {}", nodes, o.workers,
           kMostWorkers);
-  const std::string_view option = nodes > 1 ? "nodes" : "groups";
   for (const auto& device : o.devices)
-    require(device.isCpu(), "{}: workers on GPUs are not supported yet, and one would be on {}", option,
-            device.toString());
+    require(nodes > 1 || device.isCpu(),
+            "groups: workers on GPUs are not supported yet, and one would be on {}", device.toString());
   if (nodes == 1) return;
   require(!strategy.arrivals(nodes * o.workers),
           "nodes: {} takes workers as they arrive, which is not supported over nodes yet",

@@ -21,7 +21,7 @@ struct SharedBlock {
   std::string name;
   BlockKind kind = BlockKind::Parameters;
   MergeRule rule = MergeRule::Average;
-  std::vector<Tensor> replicas;      // [worker]
+  std::vector<Tensor> replicas;      // [worker] what verbs work on: the replicas' blocks, or their mirrors
   std::vector<Tensor> mergedCopies;  // [worker] on its replica's device, one a device; empty for gradients
   std::shared_ptr<const SegmentTable> segments;
   Fragment whole = {};  // all elements
@@ -76,6 +76,8 @@ class Exchange {
   }
   /// Sends `own` to every node and waits for theirs. @param all  [node] as many bytes each as `own`.
   virtual void gather(std::span<const std::byte> own, std::span<std::byte> all);
+  /// The context that the participant's verbs use. @param own  that of its worker.
+  virtual Context& verbContext(int /*participant*/, Context& own) { return own; }
   /// Fills `into` with the values of all nodes of a block of Place::Node, in node order. Waits until the
   /// other nodes call `gather`, which sends theirs.
   virtual void collect(const StrategyState& /*block*/, const Tensor& /*into*/) {}
@@ -103,7 +105,8 @@ class Exchange {
 
   // Order of work. On the CPU verbs are done when they return, and these functions do nothing.
 
-  /// All work that the participant has enqueued on `context` comes before its contribution.
+  /// All work that the participant has enqueued on `context` comes before its contribution. Called again if
+  /// `Strategy::contribute` may have added work, and after a replica has updated itself.
   virtual void arrive(int /*participant*/, Context& /*context*/) {}
   /// The verbs that follow come after all contributions.
   virtual void begin(int /*participant*/) {}
@@ -127,7 +130,7 @@ class Exchange {
   virtual bool revert() { return false; }
   /// After a failure: ends waiting for transfers that will not come. Thread-safe.
   virtual void abort() noexcept {}
-  /// Makes the exchange usable again after `abort`, once replicas and merged copies are filled again.
+  /// Before a run, also after `abort`: the caller has filled replicas and merged copies.
   virtual void restart() {}
 
   /// With one participant whose work is enqueued: enqueues a copy of its state beside the merged copy, so

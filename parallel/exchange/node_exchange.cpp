@@ -49,16 +49,19 @@ struct NodeExchange::Part {
 };
 
 NodeExchange::NodeExchange(const std::vector<std::vector<StateBlock*>>& states, UpdaterState updaterState,
-                           NodeLink& link)
+                           NodeLink& link, std::optional<HostMirrors::Options> mirroring)
     : link_(link),
       local_(static_cast<int>(states.size())),
-      blocks_(sharedBlocks(states, updaterState, std::vector<int>(states.size()))),
+      mirrors_(mirroring ? std::make_unique<HostMirrors>(states, std::move(*mirroring)) : nullptr),
+      blocks_(sharedBlocks(mirrors_ ? mirrors_->states() : states, updaterState,
+                           std::vector<int>(states.size()))),
       sums_(local_),
       messages_(link, kFirstChannel + 2 * local_),
       messagesInFlight_(link, kFirstChannel + 2 * local_ + 1),
       gathering_(2 * static_cast<std::size_t>(link.nodes())),
       asking_(2 * static_cast<std::size_t>(link.nodes())),
       asked_(static_cast<std::size_t>(link.nodes())) {
+  if (mirrors_) mirrors_->plan(blocks_);
   for (int l = 0; l < local_; ++l) here_.push_back(worker(link.node(), l));
   bool moments = false;
   for (SharedBlock& block : blocks_) {
@@ -83,15 +86,20 @@ NodeExchange::~NodeExchange() {
 }
 
 NodeExchange::Part& NodeExchange::partAt(int participant) {
-  return *parts_[static_cast<std::size_t>(localOf(participant))];
+  return *parts_[indexOf(participant)];
 }
 
 NodeReduction& NodeExchange::reduction(int participant) {
   return partAt(participant).reduction;
 }
 
+std::string NodeExchange::describe(const NodeLink& link, bool mirrored) {
+  return fmt::format("merged over {} nodes by {}{}", link.nodes(), link.transport(),
+                     mirrored ? ", through host memory" : "");
+}
+
 std::string NodeExchange::describe() const {
-  return fmt::format("merged over {} nodes by {}", nodes(), link_.transport());
+  return describe(link_, mirrors_ != nullptr);
 }
 
 Slice NodeExchange::ownSlice(int participant, std::int64_t elements) const {
@@ -101,6 +109,7 @@ Slice NodeExchange::ownSlice(int participant, std::int64_t elements) const {
 void NodeExchange::restart() {
   link_.requireWhole();
   sums_.beginAll();
+  if (mirrors_) mirrors_->load();
   if (backup_.made()) return;
   backup_.make(*this);
   prepareFlights();
@@ -132,14 +141,27 @@ void NodeExchange::keep(int participant) {
   backup_.keep(localOf(participant), local_);
 }
 
+Context& NodeExchange::verbContext(int participant, Context& own) {
+  return mirrors_ ? mirrors_->context(indexOf(participant)) : own;
+}
+
+void NodeExchange::arrive(int participant, Context& context) {
+  if (mirrors_) mirrors_->arrive(indexOf(participant), context);
+}
+
+void NodeExchange::enqueueAfter(int participant, Context& context) {
+  if (mirrors_) mirrors_->enqueueAfter(indexOf(participant), context);
+}
+
 void NodeExchange::begin(int participant) {
+  if (mirrors_) mirrors_->begin(indexOf(participant));
   Part& mine = partAt(participant);
   mine.landing = mine.flight && mine.flight->launched();
   mine.told = flight_ ? flight_->launches() : 0;  // this round launches once all have begun
 }
 
 bool NodeExchange::revert() {
-  wait();  // work in flight may read these blocks
+  waitForFlights();  // they may read these blocks
   backup_.restore();
   return true;
 }
@@ -197,6 +219,11 @@ void NodeExchange::land(int participant) {
 }
 
 void NodeExchange::wait() {
+  waitForFlights();
+  if (mirrors_) mirrors_->look();
+}
+
+void NodeExchange::waitForFlights() {
   for (const auto& mine : parts_)
     if (mine->flight) mine->flight->wait();
   if (flight_) flight_->wait();
@@ -204,7 +231,7 @@ void NodeExchange::wait() {
 
 void NodeExchange::mergeMoments(int participant, const SharedBlock& block, std::span<const double> weights,
                                 Context& context) {
-  Part& mine = *parts_[static_cast<std::size_t>(localOf(participant))];
+  Part& mine = partAt(participant);
   const Tensor& first = block.replicas[here_.front()];
   const std::int64_t half = first.elements() / 2;
   const Slice own = ownSlice(participant, half);

@@ -4,9 +4,11 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "muster/parallel/exchange/exchange.h"
+#include "muster/parallel/exchange/host_mirrors.h"
 #include "muster/parallel/exchange/merge_backup.h"
 #include "muster/parallel/exchange/node_flight.h"
 #include "muster/parallel/exchange/node_messages.h"
@@ -15,7 +17,7 @@
 
 namespace muster {
 
-/// An exchange for replicas on the CPUs of several nodes. Participants are the workers of all nodes: worker l
+/// An exchange for replicas on several nodes. Participants are the workers of all nodes: worker l
 /// of node n is participant l * N + n, and the replicas of other nodes are tensors without memory.
 ///
 /// Each local participant merges its own slice of a block with the participants of the other nodes that have
@@ -26,11 +28,15 @@ namespace muster {
 /// Means that land in a later round (MeansInFlight) are formed from copies while the workers train, if the
 /// strategy has declared a merged copy that is in flight and saved. The first verb of the next round that
 /// merges waits for these means. The same holds for what rules with a codec send (`tellNodes`).
+///
+/// If the replicas are on GPUs, `blocks()` are their mirrors in host memory (HostMirrors), and so are the
+/// merged copies and the strategy's blocks: verbs do what they do for replicas on CPUs.
 class NodeExchange final : public Exchange {
  public:
   /// @param states  [local worker] the blocks of each replica that are reduced or merged.
-  NodeExchange(const std::vector<std::vector<StateBlock*>>& states, UpdaterState updaterState,
-               NodeLink& link);
+  /// @param mirroring  for replicas on GPUs.
+  NodeExchange(const std::vector<std::vector<StateBlock*>>& states, UpdaterState updaterState, NodeLink& link,
+               std::optional<HostMirrors::Options> mirroring = {});
   ~NodeExchange() override;
 
   int participants() const override { return local_ * link_.nodes(); }
@@ -39,10 +45,14 @@ class NodeExchange final : public Exchange {
   int node() const override { return link_.node(); }
   int nodes() const override { return link_.nodes(); }
   std::string describe() const override;
+  static std::string describe(const NodeLink& link, bool mirrored);
   void gather(std::span<const std::byte> own, std::span<std::byte> all) override;
   void collect(const StrategyState& block, const Tensor& into) override;
 
+  Context& verbContext(int participant, Context& own) override;
+  void arrive(int participant, Context& context) override;
   void begin(int participant) override;
+  void enqueueAfter(int participant, Context& context) override;
   void abort() noexcept override;
   void restart() override;
   void wait() override;
@@ -69,6 +79,7 @@ class NodeExchange final : public Exchange {
   enum { kGatherChannel = 1, kAskChannel, kFirstChannel };
 
   int localOf(int participant) const { return participant / link_.nodes(); }
+  std::size_t indexOf(int participant) const { return static_cast<std::size_t>(localOf(participant)); }
   /// Worker l of a node.
   std::size_t worker(int node, int local) const {
     return static_cast<std::size_t>(local * link_.nodes() + node);
@@ -81,6 +92,7 @@ class NodeExchange final : public Exchange {
   bool nodesHaveBlocks() const;
   /// Waits for what was launched in an earlier round.
   void land(int participant);
+  void waitForFlights();
   bool launch(int participant, std::span<const Tensor> tensors, std::span<const double> weights, Slice own,
               const Tensor& into);
   void mergeMoments(int participant, const SharedBlock& block, std::span<const double> weights,
@@ -103,6 +115,7 @@ class NodeExchange final : public Exchange {
 
   NodeLink& link_;
   const int local_;
+  const std::unique_ptr<HostMirrors> mirrors_;  // null: the replicas are in host memory
   std::vector<SharedBlock> blocks_;
   std::vector<std::size_t> here_;             // this node's workers
   std::vector<std::unique_ptr<Part>> parts_;  // [local participant]

@@ -30,7 +30,10 @@ class Verbs {
   };
   /// @param context  the participant's.
   Verbs(Exchange& exchange, int participant, Context& context, Waiting waiting = Waiting::Any)
-      : exchange_(exchange), participant_(participant), context_(context), waiting_(waiting) {}
+      : exchange_(exchange),
+        participant_(participant),
+        context_(exchange.verbContext(participant, context)),
+        waiting_(waiting) {}
 
   int participant() const { return participant_; }
   int participants() const { return exchange_.participants(); }

@@ -112,6 +112,13 @@ class Strategy {
   virtual std::string whyNotOverNodes() const { return {}; }
   /// What a merge of all state does with the updater's state.
   virtual UpdaterState updaterState() const { return UpdaterState::Average; }
+  /// Whether verbs read or write a block of the replicas. Workers on GPUs over nodes copy these blocks to
+  /// host memory and back at the end of each round. Default: all except those of rule Keep, and except the
+  /// gradients if local work is a step.
+  virtual bool uses(const SharedBlock& block) const {
+    return block.rule != MergeRule::Keep &&
+           (block.kind != BlockKind::Gradients || localWork() == LocalWork::Gradient);
+  }
   /// Whether a merge may give numbers larger than those of all replicas, as outer momentum does. Such a merge
   /// may overflow, so if replicas hold very large numbers, the last merge is kept before it.
   /// False only for weighted means and other combinations that stay between the replicas; with a codec true,

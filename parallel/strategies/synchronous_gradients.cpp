@@ -11,6 +11,10 @@ class SynchronousGradientsStrategy final : public Strategy {
   std::string describe() const override { return "averaging gradients every iteration"; }
   LocalWork localWork() const override { return LocalWork::Gradient; }
   bool mayThrow() const override { return false; }
+  bool uses(const SharedBlock& block) const override {
+    return block.kind == BlockKind::Gradients ||
+           (block.kind == BlockKind::Statistics && block.rule != MergeRule::Keep);
+  }
   bool extrapolates() const override { return false; }
   /// @throws InvalidArgument unless there are gradients for the parameters.
   void begin(const Exchange& exchange) override {

@@ -63,7 +63,7 @@ void ReplicaSet::takeMeanOfKept(const SharedBlock& block) {
   if (total == 0) return;
   for (int l = 0; l < place_.local; ++l) {
     const int w = place_.worker(l);
-    exchange_->merge(w, copies, weights, model_.context(), nullptr);
+    exchange_->merge(w, copies, weights, exchange_->verbContext(w, model_.context()), nullptr);
     exchange_->end(w);
   }
   exchange_->wait();

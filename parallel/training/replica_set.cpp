@@ -6,9 +6,6 @@
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
 #include "muster/core/optim/finite_gradient.h"
-#include "muster/parallel/exchange/device_exchange.h"
-#include "muster/parallel/exchange/host_exchange.h"
-#include "muster/parallel/exchange/node_exchange.h"
 #include "muster/parallel/training/strategy_failure.h"
 #include "muster/parallel/training/strategy_state.h"
 
@@ -20,6 +17,10 @@ MergePlan pretendedPlan(std::size_t workers, int devices) {
   std::vector<DeviceGroup> groups(std::min(workers, static_cast<std::size_t>(devices)));
   for (std::size_t w = 0; w < workers; ++w) groups[w % groups.size()].workers.push_back(static_cast<int>(w));
   return {std::move(groups), TransportKind::Peers};
+}
+
+bool onDevices(const std::vector<Placement>& placements, int pretendedDevices) {
+  return pretendedDevices > 0 || !std::ranges::all_of(placements, &Device::isCpu, &Placement::device);
 }
 
 /// The plan of which workers share a device and which transport connects devices; nothing for workers on the
@@ -90,7 +91,8 @@ ReplicaSet::ReplicaSet(Model& model, const std::vector<Placement>& placements, i
       strategy_(strategy),
       replicaMade_(internals.replicaMade),
       failingTransport_(internals.failingTransport),
-      mergePlan_(planMerges(placements, internals.pretendedDevices)) {
+      mirrored_(place_.nodes > 1 && onDevices(placements, internals.pretendedDevices)),
+      mergePlan_(place_.nodes > 1 ? std::nullopt : planMerges(placements, internals.pretendedDevices)) {
   for (std::size_t w = 0; w < placements.size(); ++w)
     workers_.push_back(std::make_unique<Worker>(place_.worker(static_cast<int>(w)), static_cast<int>(w),
                                                 placements[w], threadsPerWorker));
@@ -103,13 +105,6 @@ std::vector<WorkerTimes> ReplicaSet::times() const {
   return times;
 }
 
-std::string ReplicaSet::merging() const {
-  if (exchange_) return exchange_->describe();
-  if (place_.nodes > 1)
-    return fmt::format("merged over {} nodes by {}", place_.nodes, nodes_.link->transport());
-  return mergePlan_ ? mergePlan_->describe() : std::string();
-}
-
 void ReplicaSet::make() {
   runOnAll(threads_, "could not be made", [this](ReplicaThread& thread) {
     thread.makeReplica(model_);
@@ -119,19 +114,15 @@ void ReplicaSet::make() {
   requireCopies(threads_, model_, &Model::state);
   std::vector<std::vector<StateBlock*>> states;
   std::vector<Tensor> refused;
+  memory_.clear();
   for (auto* thread : threads_) {
     if (replicaMade_) replicaMade_(thread->replica());
     states.push_back(sharedState(thread->replica()));
     refused.push_back(thread->replica().stepRefused());
+    auto& memory = memory_.emplace_back();
+    for (const StateBlock* const block : states.back()) memory.push_back(block->values.raw());
   }
-  std::unique_ptr<Exchange> exchange;
-  if (mergePlan_)
-    exchange = std::make_unique<DeviceExchange>(states, strategy_.updaterState(), *mergePlan_,
-                                                std::move(refused), failingTransport_);
-  else if (place_.nodes > 1)
-    exchange = std::make_unique<NodeExchange>(states, strategy_.updaterState(), *nodes_.link);
-  else
-    exchange = std::make_unique<HostExchange>(states, strategy_.updaterState(), nodes_.groups);
+  auto exchange = makeExchange(states, std::move(refused));
   const int workers = place_.workers();
   auto blocks = callStrategy("name its blocks", [&] { return strategy_.blocks(workers); });
   if (callStrategy("tell how workers arrive", [&] { return strategy_.arrivals(workers); }))
@@ -150,9 +141,9 @@ std::vector<Tensor> ReplicaSet::sharedValues() {
 }
 
 void ReplicaSet::requireSameBlocks() {
-  const auto requireSame = [](const Tensor& now, const Tensor& before, const std::string& whose,
+  const auto requireSame = [](const Tensor& now, const void* before, const std::string& whose,
                               std::string_view block) {
-    require(now.raw() == before.raw(),
+    require(now.raw() == before,
             "the block {} of {} is in other memory than before: blocks() must always give the same "
             "memory, as what is trained in other memory is lost",
             block, whose);
@@ -160,12 +151,12 @@ void ReplicaSet::requireSameBlocks() {
   const auto values = sharedValues(), again = sharedValues();
   const auto blocks = exchange_->blocks();
   for (std::size_t b = 0; b < blocks.size(); ++b)
-    requireSame(again[b], values[b], "the model", blocks[b].name);
-  for (auto* thread : threads_) {
-    const auto state = sharedState(thread->replica());
+    requireSame(again[b], values[b].raw(), "the model", blocks[b].name);
+  for (std::size_t l = 0; l < threads_.size(); ++l) {
+    const auto state = sharedState(threads_[l]->replica());
     for (std::size_t b = 0; b < blocks.size(); ++b)
-      requireSame(state[b]->values, blocks[b].replicas[static_cast<std::size_t>(thread->index())],
-                  fmt::format("the replica of {}", thread->name()), blocks[b].name);
+      requireSame(state[b]->values, memory_[l][b], fmt::format("the replica of {}", threads_[l]->name()),
+                  blocks[b].name);
   }
 }
 
@@ -201,6 +192,7 @@ void ReplicaSet::start(Strategy& strategy) {
     callStrategy("start", [&] { strategy.start(verbs); });
     exchange_->end(w);
   }
+  exchange_->restart();  // first: the strategy may have changed mirrors of replicas
   exchange_->wait();
 }
 
@@ -211,10 +203,14 @@ void ReplicaSet::loadReplicas() {
   const auto blocks = exchange_->blocks();
   // Each worker copies on its own thread, so its memory is touched where it is used.
   runOnAll(threads_, "could not take the model's state", [&](ReplicaThread& thread) {
+    thread.context().synchronize();  // a failed fit may have left work
     for (std::size_t b = 0; b < blocks.size(); ++b) {
       if (blocks[b].kind == BlockKind::Gradients) continue;
       Tensor target = blocks[b].replicas[static_cast<std::size_t>(thread.index())];
-      copy(values.at(b), target, thread.context());
+      if (target.device().isCpu())
+        copy(values.at(b), target);  // from any device
+      else
+        copy(values.at(b), target, thread.context());
     }
     thread.replica().setCounters(iteration, epoch);
   });

@@ -83,6 +83,9 @@ class ReplicaSet {
   /// Where the merged value of each block is, in the exchange's order; empty if no such state exists. Valid
   /// until the next call.
   std::span<const Tensor> mergedValues();
+  /// @param states  [local worker] of the replicas.  @param refused  [local worker] Model::stepRefused.
+  std::unique_ptr<Exchange> makeExchange(const std::vector<std::vector<StateBlock*>>& states,
+                                         std::vector<Tensor> refused);
   void requireSameBlocks();
   /// Whether the user's model still holds what `fill` wrote.
   bool isUnchanged();
@@ -97,8 +100,10 @@ class ReplicaSet {
   const Strategy& strategy_;
   const std::function<void(const Model&)> replicaMade_;  // for tests
   const std::optional<TransportKind> failingTransport_;  // for tests
-  const std::optional<MergePlan> mergePlan_;             // of workers on GPUs
+  const bool mirrored_;                                  // workers are on GPUs, and there are other nodes
+  const std::optional<MergePlan> mergePlan_;             // of workers on GPUs of one node
   std::unique_ptr<Exchange> exchange_;                   // none until the replicas are made
+  std::vector<std::vector<const void*>> memory_;         // [local worker][block] of the replicas
   std::vector<std::int64_t> examplesBefore_;             // [worker] trained before this `fit()` was resumed
   bool trained_ = false;
   bool filled_ = false;  // whether the user's model was filled since the replicas were made

@@ -79,6 +79,7 @@ void Rounds::contribute(const Participant& participant, double weight) {
   if (arrivals_) return;
   participant.activity.set(Activity::Kind::Merging);
   const auto begin = Clock::now();
+  participant.arriveAtExchange();
   Verbs verbs(participant.exchange, participant.worker, participant.context, Verbs::Waiting::None);
   strategy_.contribute(weight, verbs);
   contributionTimes_[at(participant)] = Clock::now() - begin;

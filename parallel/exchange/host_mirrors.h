@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "muster/parallel/exchange/exchange.h"
+
+namespace muster {
+
+/// Copies in host memory of replicas on GPUs, for an exchange whose verbs run on the CPU. Verbs, checkpoints
+/// and the start of a training read and write these mirrors instead of the replicas:
+///
+///     arrive: replica -> mirror     enqueueAfter: mirror -> replica     load: mirror -> replica, once a fit
+///
+/// A round copies only the blocks that verbs use. Mirrors of the others, and of those that a replica updates
+/// by itself, are brought up to date by `look`.
+///
+/// Calls for one participant come from one thread at a time; `load` and `look` while no participant works.
+class HostMirrors {
+ public:
+  struct Options {
+    /// Whether verbs read or write a block of the replicas.
+    std::function<bool(const SharedBlock&)> uses;
+    /// Local work is a gradient: a replica updates itself between two calls of `enqueueAfter`. The first
+    /// brings it all blocks except the statistics, which are merged later.
+    bool gradients = false;
+  };
+  /// Allocates the mirrors. @param states  [local worker] the replicas' blocks.
+  HostMirrors(const std::vector<std::vector<StateBlock*>>& states, Options options);
+
+  /// [local worker] the mirrors.
+  std::vector<std::vector<StateBlock*>> states();
+  /// Call it once, before the functions below. @param blocks  of the mirrors, in the order of `states`.
+  void plan(std::span<const SharedBlock> blocks);
+
+  /// A context on the CPU for the verbs of a participant.
+  Context& context(std::size_t local) { return *replicas_[local].onCpu; }
+
+  /// Copies the replica to its mirror and waits, once a round. @throws DeviceFailure.
+  void arrive(std::size_t local, Context& context);
+  /// The verbs that come next write the mirror.
+  void begin(std::size_t local) { replicas_[local].begun = true; }
+  /// Enqueues the copy of the mirror to its replica if `begin` was called in this round.
+  void enqueueAfter(std::size_t local, Context& context);
+
+  /// All replicas take the values of their mirrors, except gradients. Nothing may be enqueued on the
+  /// replicas. Done on return.
+  void load();
+  /// Mirrors of blocks that change without verbs take the values of their replicas. Done on return.
+  void look();
+
+ private:
+  struct Replica {
+    std::vector<Tensor> own;          // [block]
+    std::vector<StateBlock> mirrors;  // [block]
+    std::unique_ptr<Context> onCpu;
+    std::unique_ptr<Event> arrived;  // after the work that changed the replica; null before the first round
+    bool fetched = false;            // the mirror has this round's values
+    bool begun = false;              // verbs write the mirror
+    bool reduced = false;            // with gradients: `enqueueAfter` was called once
+  };
+  /// What happens with a block.
+  struct Use {
+    bool byVerbs = false;
+    bool looked = false;       // it changes without verbs
+    bool afterUpdate = false;  // it is merged while or after replicas update themselves
+    bool isGradients = false;
+  };
+
+  const Options options_;
+  std::vector<Replica> replicas_;  // [local worker]
+  std::vector<Use> uses_;          // [block]
+};
+
+}  // namespace muster

@@ -1,0 +1,31 @@
+// Which exchange merges the replicas of a ReplicaSet.
+#include <utility>
+
+#include "muster/parallel/exchange/device_exchange.h"
+#include "muster/parallel/exchange/host_exchange.h"
+#include "muster/parallel/exchange/node_exchange.h"
+#include "muster/parallel/training/replica_set.h"
+
+namespace muster {
+
+std::string ReplicaSet::merging() const {
+  if (exchange_) return exchange_->describe();
+  if (place_.nodes > 1) return NodeExchange::describe(*nodes_.link, mirrored_);
+  return mergePlan_ ? mergePlan_->describe() : std::string();
+}
+
+std::unique_ptr<Exchange> ReplicaSet::makeExchange(const std::vector<std::vector<StateBlock*>>& states,
+                                                   std::vector<Tensor> refused) {
+  const UpdaterState updaterState = strategy_.updaterState();
+  if (mergePlan_)
+    return std::make_unique<DeviceExchange>(states, updaterState, *mergePlan_, std::move(refused),
+                                            failingTransport_);
+  if (place_.nodes == 1) return std::make_unique<HostExchange>(states, updaterState, nodes_.groups);
+  std::optional<HostMirrors::Options> mirroring;
+  if (mirrored_)
+    mirroring = {.uses = [this](const SharedBlock& block) { return strategy_.uses(block); },
+                 .gradients = strategy_.localWork() == LocalWork::Gradient};
+  return std::make_unique<NodeExchange>(states, updaterState, *nodes_.link, std::move(mirroring));
+}
+
+}  // namespace muster

@@ -1,0 +1,265 @@
+// Trainings over nodes with workers on devices. Devices are simulated on the CPU: a replica and its mirror
+// are in different memory, as on a GPU. A GPU is used if there is one.
+#include <doctest/doctest.h>
+
+#include <array>
+#include <cmath>
+
+#include "muster/core/ops/linear_combination.h"
+#include "muster/parallel/detail/internals.h"
+#include "muster/parallel/exchange/node_link.h"
+#include "tests/parallel/every_rule.h"
+#include "tests/parallel/on_nodes.h"
+#include "tests/parallel/resumable.h"
+#include "tests/parallel/rule_wrapper.h"
+#include "tests/parallel/small_network.h"
+#include "tests/support/devices.h"
+#include "tests/support/thrown.h"
+
+using namespace muster;
+using namespace muster::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+using Bits = std::vector<std::byte>;
+
+/// Workers of a node on so many simulated devices.
+ParallelWrapper::Builder onDevices(Model& model, int workers, const AnyStrategy& strategy, int devices) {
+  auto builder = builderOf(model, workers, strategy);
+  builder.internals({.pretendedDevices = devices});
+  return builder;
+}
+
+void begin(Model& model) {
+  float next = 0;
+  for (float& parameter : model.block(BlockKind::Parameters).values.span<float>()) parameter = next += 0.125F;
+}
+
+/// Every bit of the model after two fits in one process on the CPU.
+Bits trainedInGroups(const AnyStrategy& rule, const Places& places) {
+  const int all = places.nodes * places.workers;
+  auto model = ruleToy();
+  begin(model);
+  ToyIterator data(ruleBatches(all), kRuleWidth);
+  auto wrapper = builderOf(model, all, rule).groups(places.nodes).build();
+  wrapper.fit(data, 3);
+  wrapper.fit(data, 1);
+  return stateBits(model);
+}
+
+void checkOnDevices(const AnyStrategy& rule, const Places& places, int devices = 2) {
+  CAPTURE(rule.make()->describe());
+  const int all = places.nodes * places.workers;
+  const Bits expected = trainedInGroups(rule, places);
+  VirtualNetwork network(places.nodes);
+  const auto problems = onNodes(network, 30s, [&](const Nodes& here) {
+    auto model = ruleToy();
+    begin(model);
+    ToyIterator share(ruleBatches(all), kRuleWidth);
+    auto wrapper = onDevices(model, places.workers, rule, devices).nodes(here).build();
+    wrapper.fit(share, 3);
+    wrapper.fit(share, 1);
+    CHECK(stateBits(model) == expected);
+  });
+  for (const auto& problem : problems) CHECK(problem == "");
+}
+
+/// A rule that merges gradients with a decay, so its verbs read parameters, and that changes the replicas at
+/// the start.
+struct DecayedGradients {
+  struct Rule final : Strategy {
+    std::string describe() const override { return "gradients with decay"; }
+    LocalWork localWork() const override { return LocalWork::Gradient; }
+    void start(Verbs& verbs) override {
+      const auto& own = verbs.block(BlockKind::Parameters).replicas;
+      const auto all = Fragment::whole(verbs.block(BlockKind::Parameters).mergedCopy().elements());
+      verbs.combine(own, {{1, own}, {0.25, own}}, all);
+    }
+    RoundPlan plan(const TrainingProgress&) override { return {}; }
+    void land(int, const Round& round, Verbs& verbs) override {
+      const SharedBlock& gradients = verbs.block(BlockKind::Gradients);
+      const auto all = Fragment::whole(verbs.block(BlockKind::Parameters).mergedCopy().elements());
+      verbs.merge(gradients, round.weights);
+      verbs.combine(gradients.replicas,
+                    {{1, gradients.replicas}, {0.125, verbs.block(BlockKind::Parameters).replicas}}, all);
+    }
+    void afterReduction(const Round& round, Verbs& verbs) override {
+      verbs.merge(verbs.block(BlockKind::Statistics), round.weights);
+    }
+    MergeKind kind() const override { return MergeKind::Gradients; }
+  };
+  void validate() const {}
+  std::unique_ptr<Strategy> make() const { return std::make_unique<Rule>(); }
+};
+
+/// A rule whose workers each prepare what they send, and halve their replicas, before they wait for each
+/// other.
+struct Prepared {
+  struct Rule final : Strategy {
+    std::string describe() const override { return "prepared by each worker"; }
+    std::vector<StrategyBlock> blocks(int) const override {
+      return {{.name = "sent", .place = StrategyBlock::Place::Replica, .saved = false}};
+    }
+    RoundPlan plan(const TrainingProgress&) override { return {.iterations = 2}; }
+    void contribute(double, Verbs& verbs) override {
+      const auto own = static_cast<std::size_t>(verbs.participant());
+      const Tensor& replica = verbs.block(BlockKind::Parameters).replicas[own];
+      const auto scale = [&](double factor, const Tensor& into) {
+        linearCombination(std::array{Term{factor, replica}}, into, 0, replica.elements(), verbs.context());
+      };
+      scale(3, verbs.own("sent")[own]);
+      scale(0.5, replica);
+    }
+    void land(int, const Round& round, Verbs& verbs) override {
+      const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
+      const auto all = Fragment::whole(parameters.mergedCopy().elements());
+      verbs.mean(verbs.own("sent"), round.weights, parameters.mergedCopies, all);
+      verbs.combine(parameters.replicas, {{0.25, parameters.mergedCopies}, {0.5, parameters.replicas}}, all);
+      verbs.mergeOthers(round.weights);
+    }
+  };
+  void validate() const {}
+  std::unique_ptr<Strategy> make() const { return std::make_unique<Rule>(); }
+};
+
+/// What a checkpoint holds at each merge on node 0 of two, and at the end.
+std::vector<Held> heldAtMerges(const AnyStrategy& rule, int devices) {
+  std::vector<Held> held;
+  VirtualNetwork network(2);
+  const auto problems = onNodes(network, 30s, [&](const Nodes& here) {
+    auto model = ruleToy();
+    ToyIterator share(ruleBatches(4), kRuleWidth);
+    const auto holder = std::make_shared<Holder>(&held);
+    onDevices(model, 2, rule, devices).nodes(here).listeners({holder}).build().fit(share, 2);
+    if (here.node() == 0) held.push_back(holder->atEnd());
+  });
+  for (const auto& problem : problems) CHECK(problem == "");
+  return held;
+}
+
+}  // namespace
+
+TEST_CASE("every rule over nodes with workers on devices has the bits of workers on the CPU in groups") {
+  for (const Places places : {Places{2, 2}, Places{2, 3}, Places{3, 1}})
+    for (const auto& rule : everyRule()) {
+      const auto strategy = rule.options.make();
+      if (strategy->arrivals(places.nodes * places.workers) || !strategy->whyNotOverNodes().empty()) continue;
+      checkOnDevices(rule.options, places);
+    }
+}
+
+TEST_CASE("users' rules read and write what they need of replicas on devices over nodes") {
+  for (const Places places : {Places{2, 2}, Places{2, 1}}) {
+    for (const int devices : {0, 2}) {
+      checkOnDevices(DecayedGradients{}, places, devices);
+      checkOnDevices(Prepared{}, places, devices);
+    }
+  }
+}
+
+TEST_CASE("a checkpoint over nodes with workers on devices holds what one with workers on the CPU does") {
+  for (const AnyStrategy& rule :
+       {AnyStrategy(Averaging{.frequency = 3}), AnyStrategy(SynchronousGradients{}),
+        AnyStrategy(Averaging{.frequency = 3, .updaterState = UpdaterState::Keep}),
+        AnyStrategy(OuterAveraging{.frequency = 2, .rate = 0.7, .momentum = 0.5, .codec = E3M0Codec{}}),
+        AnyStrategy(OverlappedAveraging{.frequency = 3, .delay = 1})}) {
+    CAPTURE(rule.make()->describe());
+    const auto expected = heldAtMerges(rule, 0), held = heldAtMerges(rule, 2);
+    REQUIRE(held.size() == expected.size());
+    for (std::size_t m = 0; m < held.size(); ++m) CHECK(held[m].difference(expected[m]) == "");
+    const Held& middle = held[held.size() / 2];
+    if (middle.training.empty()) continue;  // this rule's replicas differ after a merge
+    VirtualNetwork again(2);
+    const auto problems = onNodes(again, 30s, [&](const Nodes& here) {
+      auto model = ruleToy();
+      middle.giveTo(model);
+      ToyIterator share(ruleBatches(4), kRuleWidth);
+      onDevices(model, 2, rule, 2).nodes(here).build().fit(share, 2 - model.epoch());
+      CHECK(stateBits(model) == [&] {
+        auto whole = ruleToy();
+        expected.back().giveTo(whole);
+        return stateBits(whole);
+      }());
+    });
+    for (const auto& problem : problems) CHECK(problem == "");
+  }
+}
+
+TEST_CASE("a node with workers on devices that fails leaves every model at its last merge") {
+  const auto failing = [](const AnyStrategy& rule, int devices) {
+    VirtualNetwork network(2);
+    std::array<Bits, 2> bits;
+    const auto problems = onNodes(network, 30s, [&](const Nodes& here) {
+      auto model = ruleToy();
+      if (here.node() == 1)
+        model.control().onStep = [](const Batch& batch) {
+          if (batch.stamp.iteration == 5) throw std::runtime_error("the disk is full");
+        };
+      ToyIterator share(ruleBatches(4), kRuleWidth);
+      auto wrapper = onDevices(model, 2, rule, devices).nodes(here).build();
+      CHECK_THROWS_AS(wrapper.fit(share, 3), TrainingError);
+      bits[static_cast<std::size_t>(here.node())] = stateBits(model);
+      CHECK(model.iteration() == (rule.make()->localWork() == LocalWork::Gradient ? 5 : 4));
+    });
+    CHECK(bits[0] == bits[1]);
+    return bits[0];
+  };
+  for (const AnyStrategy& rule :
+       {AnyStrategy(Averaging{.frequency = 2}), AnyStrategy(SynchronousGradients{}),
+        AnyStrategy(Averaging{.frequency = 2, .updaterState = UpdaterState::Keep})}) {
+    CAPTURE(rule.make()->describe());
+    CHECK(failing(rule, 2) == failing(rule, 0));
+  }
+}
+
+TEST_CASE("the plan says that nodes merge through host memory, and groups on GPUs are refused by name") {
+  VirtualNetwork network(2);
+  const auto problems = onNodes(network, 30s, [&](const Nodes& here) {
+    auto model = ruleToy();
+    const auto wrapper = onDevices(model, 2, Averaging{}, 1).nodes(here).build();
+    CHECK(contains(wrapper.plan(), "merged over 2 nodes by "));
+    CHECK(contains(wrapper.plan(), ", through host memory"));
+    CHECK_FALSE(contains(builderOf(model, 2, Averaging{}).nodes(here).build().plan(), "host memory"));
+  });
+  for (const auto& problem : problems) CHECK(problem == "");
+  auto model = ruleToy();
+  const auto refused = thrown<InvalidArgument>(
+      [&] { builderOf(model, 2, Averaging{}).groups(2).devices({Device::cuda(0)}).build(); });
+  CHECK(contains(refused, "groups: workers on GPUs are not supported yet"));
+}
+
+TEST_CASE("workers of two nodes on one GPU learn as those on the CPU do, with the same bits in each run") {
+  MUSTER_NEEDS_DEVICE(OnGpu);
+  const auto train = [](const AnyStrategy& rule, Device device) {
+    std::array<std::vector<float>, 2> parameters;
+    VirtualNetwork network(2);
+    const auto problems = onNodes(network, 30s, [&](const Nodes& here) {
+      auto model = smallNetwork();
+      auto data = points(20);
+      builderOf(*model, 2, rule)
+          .nodes(here)
+          .devices({device})
+          .mathMode(MathMode::Float32)
+          .build()
+          .fit(data, 3);
+      const auto values = model->block(BlockKind::Parameters).values.span<float>();
+      parameters[static_cast<std::size_t>(here.node())] = {values.begin(), values.end()};
+    });
+    for (const auto& problem : problems) CHECK(problem == "");
+    CHECK(parameters[0] == parameters[1]);
+    return parameters[0];
+  };
+  for (const AnyStrategy& rule : {AnyStrategy(Averaging{.frequency = 2}), AnyStrategy(SynchronousGradients{}),
+                                  AnyStrategy(OverlappedAveraging{.frequency = 3, .delay = 1})}) {
+    CAPTURE(rule.make()->describe());
+    const auto cpu = train(rule, Device::cpu()), gpu = train(rule, Device::cuda(0));
+    double difference = 0, norm = 0;
+    for (std::size_t i = 0; i < cpu.size(); ++i) {
+      difference += std::pow(gpu[i] - cpu[i], 2);
+      norm += std::pow(cpu[i], 2);
+    }
+    CHECK(std::sqrt(difference / norm) < 1e-3);  // roundings differ
+    CHECK(gpu == train(rule, Device::cuda(0)));
+  }
+}
