@@ -41,10 +41,10 @@ void WorkerOptions::describe(CommandLine& line, bool modes) {
 }
 
 int WorkerOptions::workersOfAll() const {
-  const int nodes = nodeOptions.count();
-  muster::require(nodes <= kMostWorkers / workers,
-                  "--workers: {} nodes of {} workers are more than {} workers", nodes, workers, kMostWorkers);
-  return workers * nodes;
+  const int count = nodeOptions.count();
+  muster::require(count <= kMostWorkers / workers,
+                  "--workers: {} nodes of {} workers are more than {} workers", count, workers, kMostWorkers);
+  return workers * count;
 }
 
 void WorkerOptions::take(const CommandLine& line) {

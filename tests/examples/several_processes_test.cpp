@@ -98,7 +98,7 @@ TEST_CASE("two nodes with different options both end with one line that begins w
   const Convnet a, b;
   const auto as = [&](const char* node, const char* rate) {
     return Convnet::small({"--workers", "1", "--store", store.path().string(), "--interface", "lo", "--nodes",
-                           "2", "--node", node, "--learning-rate", rate});
+                           "2", "--node", node, "--lr", rate});
   };
   Program other(Convnet::kExecutable, b.launch(as("1", "0.02")));
   const Outcome outcomes[] = {a.run(as("0", "0.01")), other.wait()};
