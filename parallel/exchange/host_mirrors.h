@@ -13,7 +13,9 @@ namespace muster {
 /// Copies in host memory of replicas on GPUs, for an exchange whose verbs run on the CPU. Verbs, checkpoints
 /// and the start of a training read and write these mirrors instead of the replicas:
 ///
-///     arrive: replica -> mirror     enqueueAfter: mirror -> replica     load: mirror -> replica, once a fit
+///     arrive        replica -> mirror, before a round's verbs
+///     enqueueAfter  mirror -> replica, after them
+///     load          mirror -> replica, before a fit
 ///
 /// A round copies only the blocks that verbs use. Mirrors of the others, and of those that a replica updates
 /// by itself, are brought up to date by `look`.
