@@ -271,6 +271,7 @@ int main(int argc, char** argv) {
   return example::runProgram("mnist_convnet", [&] {
     auto options = example::readOptions(argc, argv);
     if (options) {
+      exitOnInterrupt();  // there is nothing to save yet
       options->nodes = options->nodeOptions.connect();
       options->quiet = options->quiet || options->nodes.node() > 0;
       options->watch.page = options->watch.page && options->nodes.node() == 0;

@@ -89,10 +89,16 @@ void CheckpointListener::onEpochEnd(const EpochEvent& event) {
 
 void CheckpointListener::onFitEnd(Trainer& trainer) {
   // Save a training that was stopped within an epoch. After a failure there is no state.
-  if (trainedSince_)
-    if (const TrainingState state = trainer.trainingState(); !state.empty())
-      save(trainer, state, {trainer.model().epoch(), trainer.model().iteration()});
+  std::exception_ptr problem;
+  try {
+    if (trainedSince_)
+      if (const TrainingState state = trainer.trainingState(); !state.empty())
+        save(trainer, state, {trainer.model().epoch(), trainer.model().iteration()});
+  } catch (...) {
+    problem = std::current_exception();
+  }
   finishWriting();
+  if (problem) std::rethrow_exception(problem);
 }
 
 void CheckpointListener::save(Trainer& trainer, const TrainingState& state, const CheckpointPlace& place) {
@@ -101,6 +107,7 @@ void CheckpointListener::save(Trainer& trainer, const TrainingState& state, cons
   finishCheckpoint();
   if (std::exchange(saved_, place) == place) return;
   inWork_ = checkpointPath(options_.directory, options_.baseName, place);
+  inWorkForGood_ = isKeptForGood(place);
   Model& model = trainer.model();
   if (options_.save) {
     options_.save(model, inWork_);
@@ -155,13 +162,19 @@ void CheckpointListener::finishCheckpoint() {
 }
 
 void CheckpointListener::finishWriting() {
-  bestWriter_.finish();
+  std::exception_ptr problem;
+  try {
+    bestWriter_.finish();
+  } catch (...) {
+    problem = std::current_exception();
+  }
   finishCheckpoint();
+  if (problem) std::rethrow_exception(problem);
 }
 
 void CheckpointListener::keep() {
   std::erase(files_, inWork_);  // training an epoch again replaces its file
-  if (!saved_ || !isKeptForGood(*saved_)) files_.push_back(inWork_);
+  if (!inWorkForGood_) files_.push_back(inWork_);
   while (options_.keepLast > 0 && static_cast<std::int64_t>(files_.size()) > options_.keepLast)
     forgetOldest();
 }

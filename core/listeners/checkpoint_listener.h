@@ -104,6 +104,7 @@ class CheckpointListener final : public StateRecorder {
   std::optional<double> bestValue_;
   std::deque<std::filesystem::path> files_;
   std::filesystem::path inWork_;
+  bool inWorkForGood_ = false;  // keepEveryEpochs keeps it
   ModelWriter writer_, bestWriter_;
 };
 

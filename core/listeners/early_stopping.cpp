@@ -173,6 +173,10 @@ void EarlyStopping::onFitEnd(Trainer& trainer) {
       writeLine(
           options_.sink,
           fmt::format("early stopping: the model has its best state, that after epoch {}", best_->epoch));
+    if (!options_.bestFile.empty() && onFirstNode()) {
+      // After a resumption, if the file could not be written when the state was new.
+      if (lacksBest()) writer.write(dynamic_cast<Network&>(model), {}, notesOfBest(), options_.bestFile);
+    }
   }
   writer.finish();
 }
@@ -240,10 +244,7 @@ void EarlyStopping::remember(Model& model) {
   rememberTime();
   auto& all = model.listenerState();
   put(all, name_, numbers_);
-  // The copies' memory is usually the same as before, so their names are not built again.
-  if (!kept_.whole ||
-      std::ranges::any_of(all, [&](const NamedValues& one) { return one.name.starts_with(bestName_); }))
-    return;
+  if (!kept_.whole) return;
   for (const auto& [name, values] : kept_.copies)
     put(all, fmt::format("{}{}{}", bestName_, kBlock, name), values);
   for (const auto& [name, values] : kept_.strategyState)
@@ -269,14 +270,22 @@ void EarlyStopping::readBestFile() {
   if (error == std::errc() && rest == end && std::isfinite(value)) fileValue_ = value;
 }
 
-void EarlyStopping::writeBest(Trainer& trainer) {
-  if (fileValue_ && monitored_.gain(best_->value, *fileValue_) <= 0) return;
+bool EarlyStopping::lacksBest() const {
+  return !fileValue_ || monitored_.gain(best_->value, *fileValue_) > 0;
+}
+
+ModelNotes EarlyStopping::notesOfBest() const {
   ModelNotes notes = options_.notes;
   notes[kNote] = fmt::format("{}{}", notePrefix(monitored_), best_->value);
+  return notes;
+}
+
+void EarlyStopping::writeBest(Trainer& trainer) {
+  if (!lacksBest()) return;
   Model& model = trainer.model();
   auto all = model.listenerState();
   eraseAll(model.listenerState(), bestName_);  // the file is the best state
-  writer_.write(dynamic_cast<Network&>(model), trainer.trainingState(), notes, options_.bestFile);
+  writer_.write(dynamic_cast<Network&>(model), trainer.trainingState(), notesOfBest(), options_.bestFile);
   model.listenerState() = std::move(all);
   fileValue_ = best_->value;
 }

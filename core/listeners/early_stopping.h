@@ -86,7 +86,8 @@ class EarlyStopping final : public NodeListener {
   explicit EarlyStopping(EarlyStoppingOptions options);
 
   std::string describe() const override;
-  /// @throws InvalidArgument for a bestFile and a model that is not a Network, or a checkpoint with impossible
+  /// @throws InvalidArgument for a bestFile and a model that is not a Network, or a checkpoint with
+  /// impossible
   ///         numbers; FileError for a bestFile that cannot be written or, when resumed, read.
   void onFitStart(const FitEvent& event) override;
   void onMerge(const MergeEvent& event) override;
@@ -119,6 +120,9 @@ class EarlyStopping final : public NodeListener {
   void remember(Model& model);
   void rememberTime();
   void readBestFile();
+  /// Whether the best file is missing or worse than the best state.
+  bool lacksBest() const;
+  ModelNotes notesOfBest() const;
   void writeBest(Trainer& trainer);
 
   /// The best state so far.

@@ -112,8 +112,8 @@ struct MergeEvent {
   /// average over the contributing workers; 0 with one worker.
   std::int64_t bytes = 0;
   /// Distance of the replicas from their mean before the merge: sqrt(sum_w p_w |x_w - m|^2) / |m| over the
-  /// parameters, p_w each worker's share; 0 if it was not measured (`measureDivergence`, `readsDivergence`). With shared gradients, at a
-  /// resynchronisation: the withheld updates relative to the parameters.
+  /// parameters, p_w each worker's share; 0 if it was not measured (`measureDivergence`, `readsDivergence`).
+  /// With shared gradients, at a resynchronisation: the withheld updates relative to the parameters.
   double divergence = 0;
   /// Further numbers that the strategy reports; its documentation names them. Valid during the call.
   std::span<const MergeValue> values = {};

@@ -26,12 +26,11 @@ void setStrategy(const example::WorkerOptions& options, RunTraining& training) {
 
 RunFile runOf(const example::WorkerOptions& options, const example::DataChoice& choice,
               const example::DataSets& data, const ParallelWrapper& wrapper) {
-  const bool files = data.name != "generated";
   std::string devices;
   for (const auto& device : wrapper.options().devices)
     devices.append(devices.empty() ? "" : ",").append(device.toString());
   RunFile run{.data = {.type = data.name,
-                       .directory = files ? data.origin : "",
+                       .directory = choice.directory.string(),
                        .trainExamples = choice.trainLimit().value_or(0),
                        .testExamples = choice.testLimit().value_or(0)},
               .network = {},

@@ -205,6 +205,7 @@ void writeResults(const std::filesystem::path& path, const RunFile& run, const R
 
 int trainRun(const RunFile& run, Options options) {
   const auto devices = devicesOf(run.training);
+  exitOnInterrupt();  // there is nothing to save yet
   const Nodes nodes = nodesOf(run.training);
   const auto isFirst = [&nodes] { return nodes.node() == 0; };  // node 0 prints and writes files
   bool first = isFirst();  // elastic nodes: read again after the training
@@ -212,7 +213,6 @@ int trainRun(const RunFile& run, Options options) {
   const auto resumed = fileToResume(run);
   if (first) checkPaths(options, run, resumed);
   example::requireUsable(devices);
-  exitOnInterrupt();  // there is nothing to save yet
 
   LoadedData data =
       loadData(run.data, run.training.placement, devices.devices, static_cast<int>(run.training.workers));
@@ -253,13 +253,15 @@ int trainRun(const RunFile& run, Options options) {
           return;
         }
         example::requireFiniteOutputs(*network, data.test ? *data.test : *data.train);
-        if (classifies(run))
+        // If early stopping restored the best state, neither the last scores nor the training state belong to
+        // the model.
+        const bool restored =
+            watchers.stopping && run.listeners.earlyStopping->restoreBest && watchers.stopping->best();
+        if (!restored && classifies(run))
           example::requireNoDivergence(watchers.scores->merges(),
                                        network->outputShapes().back().second.elements());
-        else
+        else if (!restored)
           example::requireNoDivergence(watchers.scores->merges(), *data.train);
-        // If early stopping restored the best state, the training state does not belong to the model.
-        const bool restored = watchers.stopping && run.listeners.earlyStopping->restoreBest;
         if (!restored && watchers.last->state) network->trainingState() = *watchers.last->state;
         example::writeHereOrElsewhere(run.training.model, [&](const std::filesystem::path& path) {
           saveModel(*network, path, notesOf(run));

@@ -1,13 +1,16 @@
 // Early stopping in trainings that are killed and resumed from their checkpoints.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "muster/core/base/error.h"
