@@ -57,8 +57,7 @@ void checkNodes(const ParallelOptions& o, const Strategy& strategy) {
   if (!o.nodesGiven)
     require(launchedProcesses() == "1",
             "nodes: a launcher has started {} processes; give nodes(Nodes::mpi()) or nodes(Nodes::gloo(...)) "
-            "to train one "
-            "model with all of them, or nodes(Nodes()) to let each train a model of its own",
+            "to train one model with all of them, or nodes(Nodes()) to let each train a model of its own",
             launchedProcesses());
   const int nodes = std::max(o.nodes.nodes(), o.nodes.elastic() ? 2 : 1);
   require(o.groups >= 1 && o.workers % o.groups == 0, "groups: {} do not divide {} workers", o.groups,

@@ -209,6 +209,7 @@ Agreement ParallelWrapper::Impl::agreement(const DataSetIterator& data, std::int
           .listeners = options_.listeners,
           .workers = options_.workers,
           .threads = options_.threadsPerWorker,
+          .onGpus = !options_.devices.front().isCpu(),
           .mathMode = options_.mathMode,
           .epochs = epochs,
           .version = internalsOf(options_).version,

@@ -103,7 +103,10 @@ class Exchange {
   /// @throws InvalidArgument if the strategy has declared no block of this name.
   const StrategyState& strategyBlock(std::string_view name) const;
 
-  // Order of work. On the CPU verbs are done when they return, and these functions do nothing.
+  /// Whether verbs throw instead of writing numbers that are not finite.
+  virtual bool checksResults() const { return true; }
+
+  // Order of work. On the CPU verbs are done when they return.
 
   /// All work that the participant has enqueued on `context` comes before its contribution. Called again if
   /// `Strategy::contribute` may have added work, and after a replica has updated itself.

@@ -44,8 +44,13 @@ class HostExchange final : public Exchange {
   }
   void abort() noexcept override { sums_.abort(); }
   void restart() override { sums_.beginAll(); }
-  void keepMerges(bool statisticsAlone) override { backup_.make(*this, statisticsAlone); }
-  void keep(int participant) override { backup_.keep(participant, participants()); }
+  void keepMerges(bool statisticsAlone) override {
+    backup_.make(*this, statisticsAlone);
+    keeps_ = true;
+  }
+  void keep(int participant) override {
+    if (keeps_) backup_.keep(participant, participants());
+  }
   void keepAll() override {
     if (!backup_.made()) backup_.make(*this);
     backup_.keep(0, 1);
@@ -66,7 +71,8 @@ class HostExchange final : public Exchange {
   std::vector<std::size_t> all_;          // the workers
   std::vector<std::vector<Term>> terms_;  // [worker] of the current mean; used by its participant
   std::vector<RowMixer> mixers_;          // [worker] used by its participant
-  MergeBackup backup_;                    // empty unless asked for
+  MergeBackup backup_;
+  bool keeps_ = false;  // in every round                    // empty unless asked for
   PeerSums sums_;
   bool byFirst_ = false;  // the first participant does the parts of all
 };

@@ -55,8 +55,7 @@ class WatchedIterator {
     static std::atomic<bool> warned{false};
     if (node == 0 && data_.readsToSkip() && !warned.exchange(true))
       logWarning(
-          "nodes: the data iterator has no skip() of its own, so each node reads all batches; override "
-          "skip() "
+          "nodes: the data iterator has no skip() of its own, so each node reads all batches; override skip() "
           "to read only its share");
     return examples;
   }

@@ -151,13 +151,16 @@ void addVersion(Items& items, const Agreement& own) {
 void addAll(Items& items, const Agreement& own, bool now) {
   items.add("workers on each node", own.workers);
   items.add("threads of each worker", own.threads);
-  items.add("the math mode", std::string(nameOf(own.mathMode.value_or(MathMode::Float32))));
+  items.add("the kind of devices", std::string(own.onGpus ? "GPUs" : "CPUs"));
+  items.add("the math mode", own.onGpus && !own.mathMode
+                                 ? std::string("the GPUs' default")
+                                 : std::string(nameOf(own.mathMode.value_or(MathMode::Float32))));
   items.add("the strategy", textOf(own.strategy));
   items.add("the training options of the model", textOf(own.model.trainingOptions()));
   items.add("the configuration of the model", own.model.configurationText());
   items.add("epochs to train", own.epochs);
   if (now) items.add("iterations trained before", own.model.iteration());
-  if (now) items.add("the batch to go on with", own.nextBatch);
+  if (now) items.add("the next batch", own.nextBatch);
   items.add("the examples of the data set", own.data.examples().value_or(-1));
   items.add("the examples of a batch", own.data.batchSize().value_or(-1));
   items.add("the listeners that are called on all nodes", onAllNodes(own.listeners));

@@ -18,10 +18,11 @@ struct Agreement {
   Model& model;
   const DataSetIterator& data;
   const AnyStrategy& strategy;
-  const Listeners& listeners;        ///< those that are called on all nodes are compared
-  int workers = 1;                   ///< of a node
-  int threads = 1;                   ///< of a worker
-  std::optional<MathMode> mathMode;  ///< nothing: the default of a CPU
+  const Listeners& listeners;  ///< those that are called on all nodes are compared
+  int workers = 1;             ///< of a node
+  int threads = 1;             ///< of a worker
+  bool onGpus = false;
+  std::optional<MathMode> mathMode;  ///< nothing: the devices' default
   std::int64_t epochs = 0;
   std::string version = {};  ///< of muster; "": this library's
   std::int64_t nextBatch = 0;

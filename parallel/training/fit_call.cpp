@@ -34,7 +34,7 @@ Rounds::Options roundsOf(const FitSetting& setting) {
           .firstEpoch = setting.model.epoch(),
           .resumed = setting.resumed,
           .patience = setting.patience,
-          .onePlace = onePlace,
+          .undoesMerges = onePlace && setting.replicas.exchange().checksResults(),
           .regroup = setting.parts ? &setting.parts->regroup : nullptr,
           .divergenceRead = std::ranges::any_of(
               setting.listeners, [](const auto& listener) { return listener->readsDivergence(); })};

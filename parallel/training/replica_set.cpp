@@ -245,13 +245,15 @@ bool ReplicaSet::fill(bool afterFailure, bool together) {
     if (block.rule == MergeRule::Keep && trained_ && (together || place_.nodes == 1)) takeMeanOfKept(block);
   const auto merged = mergedValues();
   if (merged.empty()) return false;
-  if (!exchange_->onePlace() && place_.nodes == 1) requireFiniteMerge(exchange_->blocks(), merged);
+  if (!exchange_->checksResults()) requireFiniteMerge(exchange_->blocks(), merged);
   try {
     try {
       prepareSavedState(*exchange_, model_, afterFailure, together);
-    } catch (const std::bad_alloc&) {
-      if (!afterFailure) throw;
-      model_.strategyState().clear();  // the strategy begins anew
+    } catch (const std::exception& error) {
+      const bool outOfMemory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr ||
+                               dynamic_cast<const OutOfMemory*>(&error) != nullptr;
+      if (!afterFailure || !outOfMemory) throw;
+      model_.strategyState().clear();  // the strategy's state is reset
     }
     for (std::size_t b = 0; b < merged.size(); ++b)
       if (merged[b].defined()) copy(merged[b], modelValues_.at(b));

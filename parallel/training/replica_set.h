@@ -22,7 +22,7 @@ class NodeLink;
 /// the thread that calls `fit()`, except `times`.
 class ReplicaSet {
  public:
-  /// Other nodes and groups, for workers on CPUs.
+  /// Other nodes, and groups of workers on CPUs.
   struct NodeOptions {
     NodeLink* link = nullptr;  ///< other nodes; null: none
     int groups = 1;            ///< see HostExchange

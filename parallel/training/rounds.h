@@ -56,7 +56,7 @@ class Rounds {
     std::int64_t firstIteration = 0, firstEpoch = 0;
     const Resumption& resumed;
     std::chrono::nanoseconds patience{0};  ///< how long a waiting worker spins before it sleeps; see Barrier
-    bool onePlace = false;                 ///< see Exchange
+    bool undoesMerges = false;             ///< the exchange can undo a merge of numbers that overflow
     /// If true, the run pauses at the end of the round on all nodes, to regroup; null: never.
     const std::atomic<bool>* regroup = nullptr;
     bool divergenceRead = false;  ///< by a listener
@@ -74,7 +74,7 @@ class Rounds {
   std::int64_t firstLandings() const;
   LocalWork localWork() const { return strategy_.localWork(); }
   /// Whether workers must report the largest magnitude in their replicas.
-  bool looksAtReplicas() const { return options_.onePlace && strategy_.extrapolates(); }
+  bool looksAtReplicas() const { return options_.undoesMerges && strategy_.extrapolates(); }
   /// Null for a strategy without arrivals.
   const Arrivals* arrivals() const { return arrivals_ ? &*arrivals_ : nullptr; }
 
@@ -219,7 +219,8 @@ class Rounds {
   bool measuresNow() {
     constexpr std::chrono::milliseconds kEvery{250};
     const auto now = std::chrono::steady_clock::now();
-    if (!options_.divergenceRead || !result_.merging || now - measuredAt_ < kEvery) return false;
+    if (!options_.divergenceRead || place_.nodes > 1 || !result_.merging || now - measuredAt_ < kEvery)
+      return false;
     measuredAt_ = now;
     return true;
   }
