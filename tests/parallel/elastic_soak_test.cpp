@@ -3,6 +3,7 @@
 // MUSTER_DATA_DIR names its directory. MUSTER_TEST_SEED is the seed.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
