@@ -244,7 +244,15 @@ void EarlyStopping::remember(Model& model) {
   rememberTime();
   auto& all = model.listenerState();
   put(all, name_, numbers_);
-  if (!kept_.whole) return;
+  // The copies' memory is usually the same as before, so their names are not built again.
+  const auto isThere = [&](const NamedValues& kept) {
+    return std::ranges::any_of(all, [&](const NamedValues& one) {
+      return one.values.raw() == kept.values.raw() && one.name.starts_with(bestName_);
+    });
+  };
+  if (!kept_.whole ||
+      (std::ranges::all_of(kept_.copies, isThere) && std::ranges::all_of(kept_.strategyState, isThere)))
+    return;
   for (const auto& [name, values] : kept_.copies)
     put(all, fmt::format("{}{}{}", bestName_, kBlock, name), values);
   for (const auto& [name, values] : kept_.strategyState)

@@ -152,9 +152,12 @@ TEST_CASE("threads that the program does not get: it trains, or names them") {
   const test::Sandbox lenet(MUSTER_LENET_FROM_SCRATCH);
   Launch launch = lenet.launch({"--data", "generated", "--examples", "64", "--device", "cpu"});
   launch.environment["LD_PRELOAD"] = MUSTER_FAILING_CALLS_LIBRARY;
-  launch.environment["MUSTER_FAILING_CALLS"] = fmt::format("thread,0,{},-1,/", EAGAIN);
-  CHECK(contains(test::runProgram(MUSTER_LENET_FROM_SCRATCH, launch).err,
-                 "lenet_from_scratch: a thread could not be started: "));
+  const auto problemOf = [&](int nth) {
+    launch.environment["MUSTER_FAILING_CALLS"] = fmt::format("thread,{},{},-1,/", nth, EAGAIN);
+    return test::runProgram(MUSTER_LENET_FROM_SCRATCH, launch).err;
+  };
+  CHECK(contains(problemOf(0), "lenet_from_scratch: the thread of the interrupt could not be started: "));
+  CHECK(contains(problemOf(1), "lenet_from_scratch: a thread could not be started: "));
 }
 
 TEST_CASE("a disk that becomes full, without a directory for temporary files: the file is named") {
@@ -199,7 +202,8 @@ TEST_CASE("a disk that is full at the end of a training: the network is written 
     CHECK(run.exit == 1);
     REQUIRE(elsewhere.names().size() == 1);
     const auto saved = elsewhere / *elsewhere.names().begin();
-    CHECK(contains(run.err, "net: could not be written: No space left on device; saved as " + saved.string()));
+    CHECK(
+        contains(run.err, "net: could not be written: No space left on device; saved as " + saved.string()));
     CHECK_NOTHROW(readSafetensors(saved));
     CHECK_FALSE(std::filesystem::exists(program.directory / "net"));
   };

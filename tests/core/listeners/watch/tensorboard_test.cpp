@@ -32,6 +32,7 @@ struct Watched {
 
   void fit() {
     auto wrapper = toyWrapper(model, 2, 2)
+                       .measureDivergence(true)
                        .listeners({board, board->workers(), scores, steps})
                        .build();
     board->text("plan", wrapper.plan());
