@@ -121,8 +121,8 @@ class Exchange {
   virtual void wait() {}
   /// Whether the merged copies hold the result of complete verbs. Call it after `wait`.
   virtual bool whole() const { return true; }
-  /// From now on `keep` copies, so that a merge that fails can be undone. @param statisticsAlone  see
-  /// MergeBackup.
+  /// From now on `keep` copies what a merge may overwrite (see MergeBackup: all of it or the statistics
+  /// alone), so that a merge that fails can be undone.
   virtual void keepMerges(bool /*statisticsAlone*/) {}
   /// Before a merge: copies the participant's part of what it may overwrite. Call it while no verb runs.
   virtual void keep(int /*participant*/) {}
