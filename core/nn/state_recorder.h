@@ -9,6 +9,7 @@ namespace muster {
 /// before them in `onFitEnd`, where they may change the model.
 class StateRecorder : public Listener {};
 
+/// Whether the listener is a StateRecorder.
 inline bool isRecorder(const Listener& listener) {
   return dynamic_cast<const StateRecorder*>(&listener) != nullptr;
 }

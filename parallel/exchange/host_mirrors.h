@@ -23,6 +23,7 @@ namespace muster {
 /// Calls for one participant come from one thread at a time; `load` and `look` while no participant works.
 class HostMirrors {
  public:
+  /// Which blocks a round copies.
   struct Options {
     /// Whether verbs read or write a block of the replicas.
     std::function<bool(const SharedBlock&)> uses;
