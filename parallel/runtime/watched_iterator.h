@@ -1,11 +1,10 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <string>
 
+#include "muster/core/base/detail/log_scope.h"
 #include "muster/core/base/error.h"
-#include "muster/core/base/log.h"
 #include "muster/core/data/next_batch.h"
 #include "muster/core/nn/training_state.h"
 #include "muster/parallel/runtime/activity.h"
@@ -52,11 +51,13 @@ class WatchedIterator {
     activity_.set(Activity::Kind::InIterator, batch_);
     const std::int64_t examples = data_.skip(1);
     batch_ += examples > 0 ? 1 : 0;
-    static std::atomic<bool> warned{false};
-    if (node == 0 && data_.readsToSkip() && !warned.exchange(true))
-      logWarning(
-          "nodes: the data iterator has no skip() of its own, so each node reads all batches; override skip() "
+    if (node == 0 && !readsToSkip_ && data_.readsToSkip()) {
+      readsToSkip_ = true;
+      detail::warnOnce(
+          "nodes: the data iterator has no skip() of its own, so each node reads all batches; override "
+          "skip() "
           "to read only its share");
+    }
     return examples;
   }
 
@@ -71,7 +72,8 @@ class WatchedIterator {
   DataSetIterator& data_;
   Activity& activity_;
   std::int64_t epoch_ = 0;
-  std::int64_t batch_ = -1;  // the next batch; -1: in reset
+  std::int64_t batch_ = -1;   // the next batch; -1: in reset
+  bool readsToSkip_ = false;  // see skipOne
 };
 
 }  // namespace muster
