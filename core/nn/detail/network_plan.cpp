@@ -50,8 +50,9 @@ std::size_t NetworkLayout::append(NetworkNode node) {
   for (const std::size_t value : node.inputs) node.inputShapes.push_back(plan_.shapeOf(value));
   requireIndices(node);
   try {
+    for (const Shape& input : node.inputShapes) static_cast<void>(input.elements());  // throws if too many
     node.output = node.module->outputShape(node.inputShapes);
-    static_cast<void>(node.output.elements());  // throws if there are too many
+    static_cast<void>(node.output.elements());  // likewise
     requireTensors(node);
   } catch (const InvalidArgument& error) {
     throw InvalidArgument(

@@ -20,7 +20,8 @@ Conv2dShape planShape(const Conv1d& layer, const Shape& input) {
   require(input[2] % layer.groups == 0 && layer.outChannels % layer.groups == 0,
           "conv1d: {} groups do not divide {} features and {} output channels", layer.groups, input[2],
           layer.outChannels);
-  detail::requireExtents("conv1d", {input[1], layer.kernel, layer.stride, layer.dilation, layer.padding});
+  detail::requireExtents("conv1d", {input[1], input[2], layer.outChannels, layer.kernel, layer.stride,
+                                    layer.dilation, layer.padding});
   const std::int64_t steps = input[1] + (layer.causal ? stepsBefore(layer) : 2 * layer.padding);
   require(layer.dilation * (layer.kernel - 1) < steps,
           "conv1d: a kernel of {} with dilation {} does not fit {} steps with padding {}", layer.kernel,

@@ -52,6 +52,9 @@ TEST_CASE("layers refuse sizes with which their geometry overflows") {
     refuses(Conv1d{.outChannels = 2, .kernel = 3, .dilation = n}, steps);
     refuses(Conv1d{.outChannels = 2, .kernel = n, .dilation = n, .causal = true}, steps);
     refuses(Conv1d{.outChannels = 2, .kernel = 3, .padding = n}, steps);
+    refuses(Conv1d{.outChannels = 2, .kernel = 3, .causal = true}, {8, n});
+    refuses(Conv1d{.outChannels = n, .kernel = 3}, steps);
+    refuses(SelfAttention{.heads = 1}, {8, n});
     refuses(MaxPool1d{.kernel = n, .padding = n / 2}, steps);
     refuses(LSTM{.units = n}, steps);
     refuses(GRU{.units = n}, steps);
