@@ -32,6 +32,14 @@ bool Batch::namesRows() const {
   return std::ranges::any_of(features, doesSo) || std::ranges::any_of(labels, doesSo);
 }
 
+void Batch::release() {
+  for (auto* const tensors : {&features, &labels, &masks})
+    for (auto& tensor : *tensors) {
+      tensor.value = {};
+      tensor.source = nullptr;
+    }
+}
+
 void Batch::gatherInto(Batch& into) const {
   const auto gather = [](const std::vector<NamedTensor>& from, std::vector<NamedTensor>& to) {
     to.resize(from.size());

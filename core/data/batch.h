@@ -66,6 +66,8 @@ struct Batch {
   std::int64_t examples() const;
   /// Whether some tensors hold row numbers.
   bool namesRows() const;
+  /// Drops all tensors' memory, and keeps their names for the next ones.
+  void release();
   /// Makes `into` this batch with all rows gathered. `into` keeps its memory from call to call.
   void gatherInto(Batch& into) const;
   /// The mask called "features"; nullptr if there is none.

@@ -127,7 +127,10 @@ Tensor Tensor::slice(std::int64_t offset, const Shape& shape) const {
 
 void Tensor::resize(const Shape& shape, DType dtype) {
   const auto bytes = static_cast<std::size_t>(shape.elements()) * sizeOf(dtype);
-  if (!owner_ || !device_.isCpu() || data_ != owner_->data() || bytes > owner_->bytes()) {
+  // Beyond this tensor's elements there may be those of another one, of which this is rows.
+  const bool fits = owner_ && device_.isCpu() && data_ == owner_->data() && bytes <= owner_->bytes() &&
+                    (bytes <= this->bytes() || owner_.use_count() == 1);
+  if (!fits) {
     *this = owner_ && owner_->isPinned() ? pinned(shape, dtype) : empty(shape, dtype);
     return;
   }

@@ -69,7 +69,8 @@ class Tensor {
   Tensor slice(std::int64_t offset, const Shape& shape) const;
 
   /// Makes this a RowMajor tensor of `shape` on the CPU with undefined elements. Keeps its memory if it owns
-  /// enough, so a recycled tensor allocates once for its largest shape. A `pinned` tensor stays pinned.
+  /// enough, so a recycled tensor allocates once for its largest shape; if other tensors share the memory, it
+  /// keeps it only for a shape that takes no more bytes. A `pinned` tensor stays pinned.
   void resize(const Shape& shape, DType dtype);
 
   /// For example `float32 [128, 1, 28, 28] on cpu`.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <memory>
 #include <set>
 
 #include "muster/core/base/error.h"
@@ -99,6 +100,8 @@ void JoinedBatch::copyRows(std::vector<NamedTensor> Batch::*tensors, std::span<c
 void JoinedBatch::compute(Model& model) {
   outputs_.assign(pieces_.size(), {});
   piece_ = batch_;
+  // A batch whose memory others share could not grow again within it.
+  const std::unique_ptr<Batch, void (*)(Batch*)> released(&piece_, [](Batch* batch) { batch->release(); });
   for (std::size_t p = 0; p < pieces_.size(); ++p) {
     const auto& [begin, end, size] = pieces_[p];
     for (const auto tensors : {&Batch::features, &Batch::masks})

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 
 #include "muster/core/ops/linear_combination.h"
 
@@ -29,6 +30,8 @@ StepScore GradientSlices::gradient(const Batch& batch, std::int64_t count, Tenso
   if (!sums_.defined()) sums_ = Tensor::empty(gradients.shape(), DType::Float64, gradients.device());
   const std::int64_t elements = gradients.elements();
   StepScore all{.score = 0, .weight = 0};
+  // A recycled batch whose memory others share could not grow again within it.
+  const std::unique_ptr<Batch, void (*)(Batch*)> released(&slice_, [](Batch* slice) { slice->release(); });
   for (std::int64_t begin = 0; begin < examples; begin += rows) {
     const std::int64_t end = std::min(begin + rows, examples);
     sliceRows(batch.features, begin, end, slice_.features);

@@ -61,6 +61,13 @@ TEST_CASE("resizing never writes into memory of another owner") {
   CHECK(resized.raw() != whole.rows(1, 3).raw());
 }
 
+TEST_CASE("resizing the first rows of a tensor never writes into the other rows") {
+  const Tensor whole = Tensor::zeros({4, 2});
+  std::vector<NamedTensor> part{{"x", whole.rows(0, 2)}};
+  CHECK(Batch::ensure(part, "x", {1, 2}).raw() == whole.raw());
+  CHECK(Batch::ensure(part, "x", {3, 2}).raw() != whole.raw());
+}
+
 TEST_CASE("a tensor kept by value stays valid when others are added") {
   std::vector<NamedTensor> tensors;
   const Tensor first = Batch::ensure(tensors, "0", {4});

@@ -164,6 +164,25 @@ TEST_CASE("a training step allocates nothing with layers on a device of their ow
   }
 }
 
+TEST_CASE("steps in slices leave a recycled batch its memory, in whatever order its sizes come") {
+  MultiLayerNetwork model({.updater = Sgd{.learningRate = 0.1},
+                           .accumulate = 2,
+                           .inputShape = {6},
+                           .layers = {Dense{.units = 4}, Output{.classes = 3}}});
+  model.init();
+  Batch batch;
+  const auto step = [&](std::int64_t examples) {
+    const auto source = test::classBatch({6}, examples, 3, 5);
+    const long before = test::allocations();
+    copy(source.features[0].value, Batch::ensureOnly(batch.features, "features", {examples, 6}));
+    copy(source.labels[0].value, Batch::ensureOnly(batch.labels, "labels", {examples}, DType::Int64));
+    model.step(batch);
+    return test::allocations() - before;
+  };
+  for (const std::int64_t examples : {8, 3}) step(examples);
+  for (const std::int64_t examples : {8, 3, 8}) CHECK(step(examples) == 0);
+}
+
 TEST_CASE("the count sees an allocation") {
   const long before = test::allocations();
   ::operator delete(::operator new(1));
