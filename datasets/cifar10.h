@@ -39,6 +39,7 @@ class Cifar10DataSetIterator : public ImageSetIterator {
   ///         not available; InvalidArgument for a batch or limit below 1.
   Cifar10DataSetIterator(std::int64_t batch, bool train, std::uint64_t seed = 123,
                          const DataOptions& options = {});
+  const NumberedBatches* numbered() const override { return numberedIf<Cifar10DataSetIterator>(); }
 };
 
 }  // namespace muster

@@ -30,6 +30,7 @@ class GeneratedDigitsIterator : public ImageSetIterator {
   /// Generates all images, 60,000 in about a second.
   /// @throws InvalidArgument if `batch` or `examples` is below 1.
   GeneratedDigitsIterator(std::int64_t batch, std::int64_t examples, std::uint64_t seed, bool train);
+  const NumberedBatches* numbered() const override { return numberedIf<GeneratedDigitsIterator>(); }
 };
 
 }  // namespace muster

@@ -66,10 +66,16 @@ void ImageSetIterator::nameRows(std::span<const std::int64_t> indices, Batch& ba
 bool ImageSetIterator::next(Batch& batch) {
   const auto indices = order_.take(batch_);
   if (indices.empty()) return false;
-  if (resident_) {
-    nameRows(indices, batch);
-    return true;
-  }
+  fill(indices, batch);
+  return true;
+}
+
+void ImageSetIterator::readBatch(std::int64_t number, Batch& batch) const {
+  fill(order_.at(number * batch_, batch_), batch);
+}
+
+void ImageSetIterator::fill(std::span<const std::int64_t> indices, Batch& batch) const {
+  if (resident_) return nameRows(indices, batch);
   const auto count = static_cast<std::int64_t>(indices.size());
   Tensor& features = Batch::ensureOnly(batch.features, "features", set_->imageShape().prepend(count), type_);
   Tensor& labels = Batch::ensureOnly(batch.labels, "labels", {count}, DType::Int64);
@@ -80,7 +86,7 @@ bool ImageSetIterator::next(Batch& batch) {
   if (type_ == DType::UInt8) {
     std::uint8_t* byte = features.data<std::uint8_t>();
     for (const auto index : indices) byte = std::ranges::copy(set_->image(index), byte).out;
-    return true;
+    return;
   }
   float* pixel = features.data<float>();
   for (const auto index : indices) {
@@ -88,7 +94,6 @@ bool ImageSetIterator::next(Batch& batch) {
     for (std::size_t i = 0; i < bytes.size(); ++i) pixel[i] = static_cast<float>(bytes[i]) / 255.0f;
     pixel += bytes.size();
   }
-  return true;
 }
 
 }  // namespace muster

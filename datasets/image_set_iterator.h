@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <typeinfo>
 
 #include "muster/core/data/data_set_iterator.h"
 #include "muster/core/data/epoch_order.h"
@@ -14,7 +15,7 @@ namespace muster {
 
 /// Gives an ImageSet in batches: by default features float32 [B, C, H, W] in [0, 1] (byte / 255) and labels
 /// int64 [B]. The last batch of an epoch may be smaller.
-class ImageSetIterator : public DataSetIterator {
+class ImageSetIterator : public DataSetIterator, protected NumberedBatches {
  public:
   static constexpr std::int64_t kAll = std::numeric_limits<std::int64_t>::max();
 
@@ -30,6 +31,7 @@ class ImageSetIterator : public DataSetIterator {
   std::int64_t skip(std::int64_t batches) override { return order_.skip(batches, batch_); }
   std::optional<std::int64_t> examples() const override { return order_.count(); }
   std::optional<std::int64_t> batchSize() const override { return batch_; }
+  const NumberedBatches* numbered() const override { return numberedIf<ImageSetIterator>(); }
 
   /// The element type of features from the next batch on: Float32, or UInt8, the bytes. Networks read bytes
   /// as byte / 255 with the same bits; they take a quarter of the memory to gather and to send to a GPU.
@@ -42,10 +44,21 @@ class ImageSetIterator : public DataSetIterator {
   /// The images, for another iterator over the same memory.
   const std::shared_ptr<const ImageSet>& set() const { return set_; }
 
+ protected:
+  /// The batches by number, if T is the most derived class; one derived from it may have a `next` of its own.
+  template <typename T>
+  const NumberedBatches* numberedIf() const {
+    return typeid(*this) == typeid(T) ? this : nullptr;
+  }
+
  private:
   /// The set as tensors that can be copied to GPUs.
   struct Resident;
 
+  std::int64_t numberOfBatches() const override { return (order_.count() + batch_ - 1) / batch_; }
+  std::int64_t examplesEach() const override { return batch_; }
+  void readBatch(std::int64_t number, Batch& batch) const override;
+  void fill(std::span<const std::int64_t> indices, Batch& batch) const;
   void nameRows(std::span<const std::int64_t> indices, Batch& batch) const;
 
   std::shared_ptr<const ImageSet> set_;

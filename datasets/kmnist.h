@@ -27,6 +27,7 @@ class KmnistDataSetIterator : public ImageSetIterator {
   /// @throws as MnistDataSetIterator.
   KmnistDataSetIterator(std::int64_t batch, bool train, std::uint64_t seed = 123,
                         const DataOptions& options = {});
+  const NumberedBatches* numbered() const override { return numberedIf<KmnistDataSetIterator>(); }
 };
 
 }  // namespace muster

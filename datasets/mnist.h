@@ -25,6 +25,7 @@ class MnistDataSetIterator : public ImageSetIterator {
   ///         a batch or limit below 1.
   MnistDataSetIterator(std::int64_t batch, bool train, std::uint64_t seed = 123,
                        const DataOptions& options = {});
+  const NumberedBatches* numbered() const override { return numberedIf<MnistDataSetIterator>(); }
 };
 
 /// Fashion-MNIST: images of clothes in the format of MNIST. MUSTER_FASHION_MNIST_URL replaces the published
@@ -41,6 +42,7 @@ class FashionMnistDataSetIterator : public ImageSetIterator {
   /// @throws as MnistDataSetIterator.
   FashionMnistDataSetIterator(std::int64_t batch, bool train, std::uint64_t seed = 123,
                               const DataOptions& options = {});
+  const NumberedBatches* numbered() const override { return numberedIf<FashionMnistDataSetIterator>(); }
 };
 
 }  // namespace muster

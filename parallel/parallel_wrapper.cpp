@@ -23,12 +23,14 @@ namespace muster {
 namespace {
 
 /// About as long as a step of a small network takes on a GPU; workers that share a GPU differ by that much.
+/// Also on the CPU, if no reader needs a worker's core.
 constexpr std::chrono::microseconds kPatience{200};
-/// About as long as a sleep and a wake-up; not longer, because the reader may need a worker's core.
+/// About as long as a sleep and a wake-up; not longer, because the reader may need that core.
 constexpr std::chrono::microseconds kShortPatience{20};
 
-std::chrono::nanoseconds patienceOf(const Placements& placements) {
-  if (placements.coresToSpare) return kPatience;
+/// @param reader  whether a reader thread hands out the batches.
+std::chrono::nanoseconds patienceOf(const Placements& placements, bool reader) {
+  if (placements.coresToSpare || (placements.ownCores && !reader)) return kPatience;
   return placements.ownCores ? kShortPatience : std::chrono::nanoseconds(0);
 }
 
@@ -161,11 +163,13 @@ bool ParallelWrapper::Impl::fitHere(DataSetIterator& data, std::int64_t epochs, 
   for (const auto& worker : replicas_->workers()) worker->resetTimes();
   Resumption resumed;
   Batch first;
+  const NumberedBatches* numbered = nullptr;
   bool read = false;
   if (epochs > 0) try {
       if (auto* const link = options_.nodes.link()) link->requireWhole();
       resumed = resumptionOf(model_, data, options_.strategy, replicas_->place().workers());
       read = prepareReplicas(data, epochs, resumed, parts, first);
+      numbered = numberedFor(data, resumed);
     } catch (...) {
       if (auto* const link = options_.nodes.link()) link->fail();
       throw;
@@ -182,7 +186,8 @@ bool ParallelWrapper::Impl::fitHere(DataSetIterator& data, std::int64_t epochs, 
                .stop = stop_,
                .caller = caller_,
                .reading = reading_,
-               .patience = patienceOf(placements_),
+               .numbered = numbered,
+               .patience = patienceOf(placements_, numbered == nullptr),
                .resumed = resumed,
                .parts = parts});
   fit_ = &fit;
@@ -215,6 +220,15 @@ Agreement ParallelWrapper::Impl::agreement(const DataSetIterator& data, std::int
           .version = internalsOf(options_).version,
           .nextBatch = nextBatch,
           .first = first};
+}
+
+/// @return the batches if the workers should read them themselves, without a reader thread; else nullptr.
+const NumberedBatches* ParallelWrapper::Impl::numberedFor(const DataSetIterator& data,
+                                                          const Resumption& resumed) {
+  if (!placements_.noCoreForReader || !resumed.position.trainedLater.empty()) return nullptr;
+  const bool inTurn = !callStrategy("tell how workers arrive",
+                                    [&] { return strategy_->arrivals(replicas_->place().workers()); });
+  return inTurn ? data.numbered() : nullptr;
 }
 
 /// @return whether `first` holds the first batch to train, which was read to prepare the model.

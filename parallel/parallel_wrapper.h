@@ -157,7 +157,7 @@ class ParallelWrapper::Builder {
   Builder& sharedGradients(SharedGradients options);
 
   /// Batches read ahead, for all workers together. Default 16. 0: a batch is read when a worker needs
-  /// it.
+  /// it. Not used while workers read their own batches (DataSetIterator::numbered).
   Builder& prefetchBuffer(std::int64_t batches);
   /// Logs the mean score and the time of each merge. Default false.
   Builder& reportScoreAfterAveraging(bool report);

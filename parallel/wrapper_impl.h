@@ -48,6 +48,7 @@ struct ParallelWrapper::Impl final : Trainer {
   void makeReplicas(const Batch& first, bool training);
   Agreement agreement(const DataSetIterator& data, std::int64_t epochs, std::int64_t nextBatch,
                       const Batch* first);
+  const NumberedBatches* numberedFor(const DataSetIterator& data, const Resumption& resumed);
   bool prepareReplicas(DataSetIterator& data, std::int64_t epochs, const Resumption& resumed, FitParts* parts,
                        Batch& first);
   void beginSession();

@@ -7,6 +7,19 @@
 
 namespace muster {
 
+/// The batches of the epoch to which an iterator was reset last, by number. Several threads may read at once,
+/// each into its own batch, but not while another thread resets the iterator.
+class NumberedBatches {
+ public:
+  virtual ~NumberedBatches() = default;
+  /// Batches in an epoch.
+  virtual std::int64_t numberOfBatches() const = 0;
+  /// Examples in each batch but the last, which may be smaller.
+  virtual std::int64_t examplesEach() const = 0;
+  /// Fills `batch` as `DataSetIterator::next` does. @param number  from 0, below `numberOfBatches`.
+  virtual void readBatch(std::int64_t number, Batch& batch) const = 0;
+};
+
 /// Gives the batches of an epoch in order. One thread at a time calls an iterator, not always the same
 /// thread: a prefetching reader calls it from its own thread.
 class DataSetIterator {
@@ -36,6 +49,13 @@ class DataSetIterator {
   }
   /// Whether `skip` has read what it skipped, by the default. An iterator around another one asks that one.
   virtual bool readsToSkip() const { return readsToSkip_; }
+
+  /// The batches by number, if they can be read so; else nullptr, the default. The same object for all
+  /// epochs, as long as the iterator lives; it may be asked for before `reset`. A ParallelWrapper that has no
+  /// core left for a reading thread lets each worker read its own batches by it, and calls `next` only for a
+  /// first batch. So a class derived from one of the library's iterators, which may have another `next`, gets
+  /// nullptr unless it overrides this, too.
+  virtual const NumberedBatches* numbered() const { return nullptr; }
 
   /// Examples in an epoch, if known.
   virtual std::optional<std::int64_t> examples() const { return std::nullopt; }

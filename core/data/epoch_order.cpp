@@ -33,9 +33,16 @@ void EpochOrder::reset(std::int64_t epoch) {
 }
 
 std::span<const std::int64_t> EpochOrder::take(std::int64_t most) {
-  const auto taken = std::clamp<std::int64_t>(most, 0, remaining());
-  const auto begin = static_cast<std::size_t>(std::exchange(position_, position_ + taken));
-  return std::span<const std::int64_t>(order_).subspan(begin, static_cast<std::size_t>(taken));
+  const auto taken = at(position_, most);
+  position_ += static_cast<std::int64_t>(taken.size());
+  return taken;
+}
+
+std::span<const std::int64_t> EpochOrder::at(std::int64_t position, std::int64_t most) const {
+  const auto begin = std::clamp<std::int64_t>(position, 0, count());
+  const auto taken = std::clamp<std::int64_t>(most, 0, count() - begin);
+  return std::span<const std::int64_t>(order_).subspan(static_cast<std::size_t>(begin),
+                                                       static_cast<std::size_t>(taken));
 }
 
 std::int64_t EpochOrder::skip(std::int64_t batches, std::int64_t batch) {

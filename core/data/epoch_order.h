@@ -22,6 +22,8 @@ class EpochOrder {
 
   /// The next examples, at most `most`; empty at the end. Valid until `reset`.
   std::span<const std::int64_t> take(std::int64_t most);
+  /// The examples from `position` on, at most `most`, wherever `take` is. Valid until `reset`.
+  std::span<const std::int64_t> at(std::int64_t position, std::int64_t most) const;
   /// Skips batches of `batch` examples each, at least 1, of which the last may be smaller.
   /// @return the number of examples in them, fewer at the end.
   std::int64_t skip(std::int64_t batches, std::int64_t batch);

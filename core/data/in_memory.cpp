@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <cstring>
 #include <initializer_list>
+#include <typeinfo>
 #include <utility>
 
 #include "muster/core/base/error.h"
 
 namespace muster {
 namespace {
+
+constexpr std::size_t kRowsAhead = 4, kBytesAhead = 1024, kCacheLine = 64;  // what gatherRows prefetches
 
 /// Checks that both tensors have rows, equally many. @return their number.
 std::int64_t checkedRows(const Tensor& features, const Tensor& labels) {
@@ -40,10 +43,16 @@ void gatherRows(const Tensor& source, std::span<const std::int64_t> rows, Tensor
       static_cast<std::size_t>(source.shape().dropFirst().elements()) * sizeOf(source.dtype());
   const auto* from = static_cast<const std::byte*>(source.raw());
   auto* to = static_cast<std::byte*>(target.raw());
-  for (const auto row : rows) {
+  for (const auto row : rows)
     if (row < 0 || row >= source.shape()[0]) [[unlikely]]
       throw InvalidArgument(fmt::format("gather: {} has no row {}", source.toString(), row));
-    std::memcpy(to, from + static_cast<std::size_t>(row) * bytes, bytes);
+  const auto place = [&](std::size_t i) { return from + static_cast<std::size_t>(rows[i]) * bytes; };
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    // Shuffled rows are seldom in the cache; the processor itself looks ahead within a long row alone.
+    if (i + kRowsAhead < rows.size())
+      for (std::size_t b = 0; b < std::min(bytes, kBytesAhead); b += kCacheLine)
+        __builtin_prefetch(place(i + kRowsAhead) + b);
+    std::memcpy(to, place(i), bytes);
     to += bytes;
   }
 }
@@ -60,6 +69,19 @@ InMemoryDataSetIterator::InMemoryDataSetIterator(Tensor features, Tensor labels,
 bool InMemoryDataSetIterator::next(Batch& batch) {
   const auto rows = order_.take(batch_);
   if (rows.empty()) return false;
+  fill(rows, batch);
+  return true;
+}
+
+const NumberedBatches* InMemoryDataSetIterator::numbered() const {
+  return typeid(*this) == typeid(InMemoryDataSetIterator) ? this : nullptr;  // else `next` may be another one
+}
+
+void InMemoryDataSetIterator::readBatch(std::int64_t number, Batch& batch) const {
+  fill(order_.at(number * batch_, batch_), batch);
+}
+
+void InMemoryDataSetIterator::fill(std::span<const std::int64_t> rows, Batch& batch) const {
   const auto count = static_cast<std::int64_t>(rows.size());
   const auto gather = [&](const std::shared_ptr<const ResidentTensor>& data, std::vector<NamedTensor>& into,
                           std::string_view name) {
@@ -75,7 +97,6 @@ bool InMemoryDataSetIterator::next(Batch& batch) {
   gather(features_, batch.features, "features");
   gather(labels_, batch.labels, "labels");
   batch.masks.clear();
-  return true;
 }
 
 }  // namespace muster

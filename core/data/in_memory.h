@@ -15,7 +15,7 @@ namespace muster {
 void gatherRows(const Tensor& source, std::span<const std::int64_t> rows, Tensor& target);
 
 /// Gives the rows of two tensors in batches; the last batch of an epoch may be smaller.
-class InMemoryDataSetIterator : public DataSetIterator {
+class InMemoryDataSetIterator : public DataSetIterator, protected NumberedBatches {
  public:
   /// @param features     [N, ...], float32, uint8, or int64 indices; shared, not copied.
   /// @param labels       [N] int64 classes, or [N, F] float32; for sequences [N, T] or [N, T, F]; shared, not
@@ -34,8 +34,14 @@ class InMemoryDataSetIterator : public DataSetIterator {
   std::int64_t skip(std::int64_t batches) override { return order_.skip(batches, batch_); }
   std::optional<std::int64_t> examples() const override { return order_.count(); }
   std::optional<std::int64_t> batchSize() const override { return batch_; }
+  const NumberedBatches* numbered() const override;
 
  private:
+  std::int64_t numberOfBatches() const override { return (order_.count() + batch_ - 1) / batch_; }
+  std::int64_t examplesEach() const override { return batch_; }
+  void readBatch(std::int64_t number, Batch& batch) const override;
+  void fill(std::span<const std::int64_t> rows, Batch& batch) const;
+
   std::shared_ptr<const ResidentTensor> features_;
   std::shared_ptr<const ResidentTensor> labels_;
   MemoryPlacement placement_;

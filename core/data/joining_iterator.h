@@ -19,6 +19,7 @@ class JoiningIterator final : public DataSetIterator {
   bool next(Batch& batch) override;
   std::int64_t skip(std::int64_t batches) override { return data_.skip(batches * count_); }
   bool readsToSkip() const override { return data_.readsToSkip(); }
+  const NumberedBatches* numbered() const override { return count_ == 1 ? data_.numbered() : nullptr; }
   std::optional<std::int64_t> examples() const override { return data_.examples(); }
   std::optional<std::int64_t> batchSize() const override;
 

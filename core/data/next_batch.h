@@ -2,20 +2,45 @@
 
 #include <vector>
 
+#include "muster/core/base/error.h"
 #include "muster/core/data/data_set_iterator.h"
 
 namespace muster {
 
-/// Reads the next batch into one that was used before. It has only the masks that the iterator gives: an
-/// iterator that gives masks with some batches only may leave those of an earlier one. Memory of masks is
-/// kept for an iterator that fills them by `Batch::ensure`.
-/// @return as `DataSetIterator::next`.
-inline bool nextBatch(DataSetIterator& data, Batch& batch) {
+namespace detail {
+
+/// Lets `read` fill a batch that was used before. The batch has only the masks that `read` gives: an iterator
+/// that gives masks with some batches only may leave those of an earlier one. Memory of masks is kept for an
+/// iterator that fills them by `Batch::ensure`. @return what `read` returns; if false, the batch has no use.
+template <typename Read>
+bool readWithItsMasks(Batch& batch, Read read) {
   const Shape unset{0, 0, 0, 0, 0, 0};  // no mask has so many dimensions
   for (auto& mask : batch.masks) mask.value.resize(unset, mask.value.dtype());
-  if (!data.next(batch)) return false;
+  if (!read()) return false;
   std::erase_if(batch.masks, [&](const NamedTensor& mask) { return mask.value.shape() == unset; });
   return true;
+}
+
+}  // namespace detail
+
+/// Reads the next batch into one that was used before, without that one's masks.
+/// @return as `DataSetIterator::next`.
+inline bool nextBatch(DataSetIterator& data, Batch& batch) {
+  return detail::readWithItsMasks(batch, [&] { return data.next(batch); });
+}
+
+/// As `nextBatch`, by number. @throws InvalidArgument if it has not the number of examples that was
+/// announced.
+inline void nextBatch(const NumberedBatches& batches, std::int64_t number, Batch& batch) {
+  detail::readWithItsMasks(batch, [&] {
+    batches.readBatch(number, batch);
+    return true;
+  });
+  const std::int64_t examples = batch.examples(), each = batches.examplesEach();
+  const bool last = number + 1 == batches.numberOfBatches();
+  require(examples > 0 && (last ? examples <= each : examples == each),
+          "the batch has {} examples, but the iterator announced {}{}", examples, each,
+          last ? " at most" : "");
 }
 
 }  // namespace muster

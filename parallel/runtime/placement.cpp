@@ -48,6 +48,8 @@ Placements placeWorkers(int workers, const std::vector<Device>& devices, int thr
     if (placements.workers[i].device.isCpu()) threads += threadsPerWorker;
   }
   placements.coresToSpare = threads == 0 && workers < share.parallelism;
+  placements.noCoreForReader = threads == static_cast<std::size_t>(workers) * threadsPerWorker &&
+                               threads >= share.cores.size();
   if (!pin || threads == 0) return placements;
   if (const auto reason = reasonNotToPin(threads, share); !reason.empty()) {
     placements.pinning += ": " + reason;
@@ -70,7 +72,9 @@ Placements placeAndClaim(int workers, const std::vector<Device>& devices, int th
     CoreClaim claim(share.cores, pinned);
     const bool free = !claim.cores().empty();
     if (free) share.cores = claim.cores();
+    const bool noCoreForReader = placements.noCoreForReader;
     placements = placeWorkers(workers, devices, threadsPerWorker, free, share);
+    placements.noCoreForReader = noCoreForReader;  // `share` has no more cores now than the workers need
     if (!free)
       placements.pinning =
           fmt::format("not pinned: {} thread{}, but other workers are pinned to most of {} core{}", pinned,

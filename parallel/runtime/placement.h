@@ -33,6 +33,9 @@ struct Placements {
   /// All workers are on GPUs, and each worker and the reader has a core: a waiting thread may spin.
   bool coresToSpare = false;
   bool ownCores = false;  ///< all workers are on the CPU, each pinned to cores of its own
+  /// All workers are on the CPU and leave no core for a reader, which would interrupt one of them while the
+  /// others wait for it.
+  bool noCoreForReader = false;
   CoreClaim claim = {};   ///< the cores of all workers, held while this object lives
 };
 

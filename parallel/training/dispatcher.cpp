@@ -1,5 +1,6 @@
 #include "muster/parallel/training/dispatcher.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -64,6 +65,34 @@ bool endEpoch(FitRun& run) {
   return true;
 }
 
+/// Takes all free batches, so that later the free queue holds only those that workers have returned.
+/// @return one for each worker, which it fills itself.
+std::vector<Batch*> takeOwn(FitRun& run) {
+  std::vector<Batch*> own;
+  while (const auto batch = run.queues.free().tryPop()) own.push_back(*batch);
+  own.resize(static_cast<std::size_t>(run.place.local));
+  return own;
+}
+
+/// Lets each worker read its batches of one epoch, and waits until all have. @return false when the run has
+/// been aborted.
+bool letWorkersRead(FitRun& run, const std::vector<Batch*>& own, BatchStamp& stamp, Activity& activity) {
+  activity.set(Activity::Kind::WaitingForWorkers);
+  const std::int64_t batches = std::max<std::int64_t>(0, run.numbered->numberOfBatches() - stamp.sequence),
+                     workers = run.place.workers();
+  for (int w = 0; w < run.place.local; ++w) {
+    Batch* const batch = own[static_cast<std::size_t>(w)];
+    batch->stamp = stamp;
+    batch->stamp.sequence += run.place.worker(w);
+    batch->stamp.firstExample += run.place.worker(w) * run.numbered->examplesEach();
+    if (!run.queues.of(w).push(batch)) return false;
+  }
+  for (int w = 0; w < run.place.local; ++w)
+    if (!run.queues.free().pop()) return false;
+  stamp.iteration += (batches + workers - 1) / workers;
+  return true;
+}
+
 }  // namespace
 
 void dispatch(FitRun& run, DataSetIterator& iterator, std::int64_t epochs, Batch* first, Activity& activity) {
@@ -73,12 +102,17 @@ void dispatch(FitRun& run, DataSetIterator& iterator, std::int64_t epochs, Batch
     std::optional<ArrivalOrder> order;
     const Arrivals* const arrivals = run.rounds.arrivals();
     if (arrivals && !arrivals->onWallClock()) order.emplace(arrivals->newOrder());
+    const std::vector<Batch*> own = run.numbered ? takeOwn(run) : std::vector<Batch*>();
     for (std::int64_t e = 0; e < epochs && !run.stopping(); ++e, ++stamp.epoch) {
       const EpochPosition& begun = e == 0 ? run.rounds.firstPosition() : kEpochStart;
       Batch* const read = std::exchange(first, nullptr);
       stamp.sequence = begun.nextBatch;
       stamp.firstExample = read ? read->stamp.firstExample : data.reset(stamp.epoch, begun);
       if (read) data.resumeAfter(stamp.epoch, begun.nextBatch + 1);
+      if (run.numbered) {
+        if (!letWorkersRead(run, own, stamp, activity)) break;
+        continue;
+      }
       if (order) order->restart(stamp.iteration, stamp.epoch);
       for (std::int64_t l = 0; order && e == 0 && l < run.rounds.firstLandings(); ++l) order->land();
       if (!dealBatches(run, data, order, read, begun, stamp, activity)) break;

@@ -14,6 +14,9 @@ namespace muster {
 /// @param first  the first untrained batch of the first epoch, with its position in the stamp, if it was
 ///               read already; else null.
 ///
+/// If workers read their own batches (FitRun::numbered), it only resets the iterator before each epoch, and
+/// gives each worker the stamp of its first batch.
+///
 /// If a training is resumed within its first epoch, some batches are trained already: the i-th untrained
 /// batch goes to worker i mod W. Batches of workers on other nodes are skipped.
 ///

@@ -55,7 +55,8 @@ bool isOfAnotherNode(const std::exception_ptr& cause) {
 FitCall::FitCall(const FitSetting& setting)
     : setting_(setting),
       run_(setting.replicas.place(), setting.batches, roundsOf(setting),
-           setting.replicas.made() ? &setting.replicas.exchange() : nullptr, setting.replicas.link()) {}
+           setting.replicas.made() ? &setting.replicas.exchange() : nullptr, setting.replicas.link(),
+           setting.numbered) {}
 
 Listeners FitCall::listenersOf(ListenerScope scope) const {
   Listeners some;

@@ -37,8 +37,9 @@ struct FitSetting {
   const Listeners& listeners;
   TaskThread& reader;
   std::atomic<bool>& stop;
-  Activity& caller;   // what the thread that called `fit()` does
-  Activity& reading;  // what the reader does
+  Activity& caller;                 // what the thread that called `fit()` does
+  Activity& reading;                // what the reader does
+  const NumberedBatches* numbered;  // which workers read themselves; null: the reader does
   std::chrono::nanoseconds patience;
   const Resumption& resumed;
   FitParts* parts = nullptr;  // null: the fit has one part

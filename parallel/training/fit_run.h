@@ -3,6 +3,7 @@
 #include <atomic>
 #include <exception>
 
+#include "muster/core/data/data_set_iterator.h"
 #include "muster/parallel/exchange/node_link.h"
 #include "muster/parallel/runtime/peer_sums.h"
 #include "muster/parallel/training/batch_queues.h"
@@ -17,9 +18,12 @@ struct FitRun {
   /// @param batches  circulate between the free queue and the workers' queues.
   /// @param exchange  is aborted by a failure; nullptr: none.
   /// @param link  to the other nodes; nullptr: none.
+  /// @param batchesByNumber  see `numbered`.
   FitRun(const NodePlace& where, std::span<const std::unique_ptr<Batch>> batches,
-         const Rounds::Options& options, Exchange* exchange, const NodeLink* link = nullptr)
+         const Rounds::Options& options, Exchange* exchange, const NodeLink* link = nullptr,
+         const NumberedBatches* batchesByNumber = nullptr)
       : place(where),
+        numbered(batchesByNumber),
         queues(where.local, batches, onWallClock(options.strategy, where.workers())),
         peers(where.local),
         rounds(where, options, peers),
@@ -27,6 +31,8 @@ struct FitRun {
         link_(link) {}
 
   const NodePlace place;
+  /// If not null, each worker reads its own batches, and the reader only begins the epochs.
+  const NumberedBatches* const numbered;
 
   BatchQueues queues;
   /// Adds up sums for layers that need every worker's batch. A worker leaves when it has no more batches in

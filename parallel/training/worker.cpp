@@ -66,6 +66,8 @@ void Worker::train(Tasks& tasks, FitRun& run, std::int64_t epochs, Exchange& exc
                                      : nullptr;
     begun_.reset();  // a failed run may have left a step
     staged_ = false;
+    own_ = nullptr;
+    reading_ = false;
     const Peer peer(*this, run.peers, exchange.participants() == 1, exchange.nodes() > 1);
     try {
       // Workers may keep trained batches only if batches are dealt in turn; see BatchQueues::group.
@@ -78,13 +80,14 @@ void Worker::train(Tasks& tasks, FitRun& run, std::int64_t epochs, Exchange& exc
             hadBatch_ ? "after " + current_.toString() : "before the first batch of " + thread_.name());
       });
     } catch (...) {
-      run.fail(thread_.index(), std::current_exception(), [this] { return failure(); });
+      run.fail(reading_ ? -1 : thread_.index(), std::current_exception(), [this] { return failure(); });
     }
     times_.publish();
   });
 }
 
 std::string Worker::failure() const {
+  if (reading_) return fmt::format("the data iterator failed at {}", ownNext_.toString());
   if (!hadBatch_) return fmt::format("{} failed before its first batch", thread_.name());
   const auto kind = thread_.activity().kind();
   const std::string_view where = kind == Activity::Kind::Computing    ? "in"
@@ -135,7 +138,7 @@ bool Worker::runRound(FitRun& run, const Participant& me, WorkerListeners& liste
       work(**batch, run, me, listeners);
     else
       contribution_.untrained = (*batch)->stamp.sequence;
-    if (!trained_.add(*batch)) return false;
+    if (!run.numbered && !trained_.add(*batch)) return false;
   }
   const bool goesOn = begun_ && !staged_ && !contribution_.ended && !run.stopping();
   if (goesOn && run.rounds.stage(me)) {
@@ -153,29 +156,6 @@ bool Worker::runRound(FitRun& run, const Participant& me, WorkerListeners& liste
     giveBackBatches(run);
   }
   return true;
-}
-
-std::optional<Batch*> Worker::nextBatch(FitRun& run, const Participant& me, WorkerListeners& listeners) {
-  if (staged_) {  // continue only if a batch is already queued
-    const auto batch = run.queues.of(local_).tryPop();
-    if (batch && *batch) return batch;
-    finishBegun(run, me, listeners);
-    if (batch) return batch;
-  }
-  if (const auto batch = run.queues.of(local_).tryPop()) return batch;
-  if (!trained_.giveBack()) return std::nullopt;  // the reader may be waiting for these batches
-  const auto begin = Clock::now();  // before the activity is set: once it is visible, the wait is timed
-  thread_.activity().set(Activity::Kind::WaitingForData);
-  const auto batch = run.queues.of(local_).pop();
-  times_.own.waitingForData += Clock::now() - begin;
-  return batch;
-}
-
-void Worker::giveBackBatches(FitRun& run) {
-  trained_.giveBack();
-  if (run.queues.shared()) return;  // waiting workers have emptied the shared queue
-  while (const auto batch = run.queues.of(local_).tryPop())
-    if (*batch) run.queues.free().push(*batch);
 }
 
 void Worker::work(Batch& batch, FitRun& run, const Participant& me, WorkerListeners& listeners) {

@@ -49,6 +49,9 @@ class Worker {
   bool runRound(FitRun& run, const Participant& me, WorkerListeners& listeners);
   /// @return nothing if the run was aborted.
   std::optional<Batch*> nextBatch(FitRun& run, const Participant& me, WorkerListeners& listeners);
+  /// Reads the worker's next batch by its number (FitRun::numbered); at first waits for the epoch to begin.
+  /// @return null at the end of the epoch; nothing if the run was aborted.
+  std::optional<Batch*> readNext(FitRun& run);
   /// Trains a batch: runs a step, or computes the gradient alone. If the device only enqueues a step, its
   /// score is read while the next step runs, unless a listener needs the replica right after the step.
   void work(Batch& batch, FitRun& run, const Participant& me, WorkerListeners& listeners);
@@ -83,10 +86,13 @@ class Worker {
   };
   std::optional<Step> begun_;  // the step whose score is not read yet
   TrainedBatches trained_;
-  bool staged_ = false;               // whether `begun_` ends a round whose merge was staged
-  double* updates_ = nullptr;         // the worker's own count of updates, with arrivals; see kOwnUpdates
-  double currentScore_ = 0;           // of the last finished step
-  std::int64_t currentExamples_ = 0;  // of that step
+  Batch* own_ = nullptr;       // filled by the worker itself, from the beginning of an epoch to its end
+  BatchStamp ownNext_;         // of the batch that it reads next, or is reading
+  bool reading_ = false;       // whether the worker is in the iterator\'s call
+  bool staged_ = false;        // whether `begun_` ends a round whose merge was staged
+  double* updates_ = nullptr;  // the worker's own count of updates, with arrivals; see kOwnUpdates
+  double currentScore_ = 0;    // of the last finished step
+  std::int64_t currentExamples_ = 0;          // of that step
   std::chrono::nanoseconds waitedInStep_{0};  // for other workers, since the step began
   bool whole_ = true;                         // other threads may use it while no task runs
   TimeSheet times_;

@@ -3,10 +3,12 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 #include <vector>
 
 #include "muster/core/base/error.h"
+#include "muster/datasets/generated_digits.h"
 #include "muster/datasets/image_set_iterator.h"
 #include "tests/datasets/gzip.h"
 #include "tests/datasets/idx_bytes.h"
@@ -163,6 +165,28 @@ TEST_CASE("features may be bytes or row numbers, and mean the same images") {
   CHECK_FALSE(c.namesRows());
   CHECK(std::ranges::equal(c.features[0].value.span<float>(), a.features[0].value.span<float>()));
   CHECK_THROWS_AS(rows.setFeatures(DType::Int64), InvalidArgument);
+}
+
+TEST_CASE("batches by number are those of next()") {
+  GeneratedDigitsIterator digits(8, 30, 5, true);
+  ImageSetIterator bytes(digits.set(), 8, 5), rows(digits.set(), 8, 5), all(digits.set(), 8, 5);
+  bytes.setFeatures(DType::UInt8);
+  rows.setPlacement(MemoryPlacement::Device);
+  for (ImageSetIterator* iterator : {&bytes, &rows, &all, static_cast<ImageSetIterator*>(&digits)}) {
+    iterator->reset(3);
+    const NumberedBatches* const numbered = iterator->numbered();
+    REQUIRE(numbered != nullptr);
+    CHECK(numbered->numberOfBatches() == 4);
+    Batch expected, batch;
+    for (std::int64_t b = 0; iterator->next(expected); ++b) {
+      numbered->readBatch(b, batch);
+      for (const auto list : {&Batch::features, &Batch::labels}) {
+        const Tensor &a = (batch.*list).front().value, &e = (expected.*list).front().value;
+        REQUIRE(a.shape() == e.shape());
+        CHECK(std::memcmp(a.raw(), e.raw(), e.bytes()) == 0);
+      }
+    }
+  }
 }
 
 TEST_CASE("a batch of row numbers outlives its iterator and its set") {

@@ -55,6 +55,20 @@ TEST_CASE("workers on GPUs have cores to spare where there is one for each and o
   CHECK_FALSE(spare(1, Device::cpu(), all({0, 1, 2, 3})));
 }
 
+TEST_CASE("workers on the CPU leave no core for a reader if they are as many as the cores") {
+  const auto none = [](int workers, std::vector<Device> devices, int threads, const CpuShare& share) {
+    return placeWorkers(workers, devices, threads, true, share).noCoreForReader;
+  };
+  CHECK(none(2, {Device::cpu()}, 1, all({0, 1})));
+  CHECK(none(3, {Device::cpu()}, 1, all({0, 1})));
+  CHECK(none(1, {Device::cpu()}, 2, all({0, 1})));
+  CHECK_FALSE(none(1, {Device::cpu()}, 1, all({0, 1})));
+  // With a quota a reader runs on a core that no worker is pinned to.
+  CHECK_FALSE(none(2, {Device::cpu()}, 1, {{0, 1, 2, 3}, 2}));
+  CHECK_FALSE(none(4, {Device::cpu(), Device::cuda(0)}, 1, all({0, 1})));
+  CHECK_FALSE(none(2, {Device::cuda(0)}, 1, all({0, 1})));
+}
+
 TEST_CASE("workers have cores of their own where all of them are pinned") {
   const auto own = [](int workers, std::vector<Device> devices, bool pin, const CpuShare& share) {
     return placeWorkers(workers, devices, 1, pin, share).ownCores;

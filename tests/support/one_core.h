@@ -11,13 +11,16 @@
 namespace muster::test {
 
 /// Limits this process to the first of its cores.
-inline void limitToOneCore() {
+inline void limitToCores(int count) {
   cpu_set_t all, first;
   REQUIRE(sched_getaffinity(0, sizeof all, &all) == 0);
   CPU_ZERO(&first);
-  for (int core = 0; core < CPU_SETSIZE && CPU_COUNT(&first) == 0; ++core)
+  for (int core = 0; core < CPU_SETSIZE && CPU_COUNT(&first) < count; ++core)
     if (CPU_ISSET(core, &all)) CPU_SET(core, &first);
   REQUIRE(sched_setaffinity(0, sizeof first, &first) == 0);
+}
+inline void limitToOneCore() {
+  limitToCores(1);
 }
 
 /// Runs a test case of this program, which is otherwise skipped, in a child process. @return its output.

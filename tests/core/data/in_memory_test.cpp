@@ -177,6 +177,31 @@ TEST_CASE("on the CPU a resident tensor is the tensor itself") {
         }).starts_with("resident data: expected rows"));
 }
 
+TEST_CASE("batches by number are those of next(), wherever next() is") {
+  const Data data(11);
+  for (const auto placement : {MemoryPlacement::Host, MemoryPlacement::Device}) {
+    InMemoryDataSetIterator iterator(data.features, data.labels, 4, 7, placement), other = iterator;
+    for (const std::int64_t epoch : {2, 0}) {
+      iterator.reset(epoch);
+      other.reset(epoch);
+      Batch expected, batch;
+      for (std::int64_t b = 0; other.next(expected); ++b) {
+        iterator.numbered()->readBatch(b, batch);
+        for (const auto list : {&Batch::features, &Batch::labels}) {
+          const Tensor &a = (batch.*list).front().value, &e = (expected.*list).front().value;
+          REQUIRE(a.shape() == e.shape());
+          CHECK(std::memcmp(a.raw(), e.raw(), e.bytes()) == 0);
+          CHECK((batch.*list).front().source == (expected.*list).front().source);
+        }
+      }
+      CHECK(iterator.numbered()->numberOfBatches() == 3);
+      CHECK(iterator.numbered()->examplesEach() == 4);
+      REQUIRE(iterator.next(batch));  // still the first
+      CHECK(batch.examples() == 4);
+    }
+  }
+}
+
 TEST_CASE("gatherRows takes rows in any order, also twice") {
   const Tensor source = Tensor::of({1, 2, 3, 4, 5, 6}, {3, 2});
   Tensor target = Tensor::zeros({4, 2});
