@@ -11,6 +11,7 @@
 #include "muster/core/io/json_fields.h"
 #include "muster/core/listeners/node_listener.h"
 #include "muster/parallel/exchange/node_link.h"
+#include "muster/parallel/exchange/node_transport.h"
 #include "muster/parallel/strategies/named_strategy.h"
 
 namespace muster {
@@ -64,6 +65,7 @@ class Items {
       for (std::size_t n = 1; n < static_cast<std::size_t>(link.nodes()); ++n) {
         if (all[n * own.size() + i] == all[i]) continue;
         const auto& [what, text, hash] = items_[i];
+        awaitAll(link);
         const bool isShort = !text.empty() && text.find('\n') == std::string::npos;
         throw InvalidArgument(fmt::format("nodes: {} and {} differ in {}{}", link.nameOf(0),
                                           link.nameOf(static_cast<int>(n)), what,
@@ -84,6 +86,16 @@ class Items {
   }
 
  private:
+  /// Waits until all nodes have the items. Otherwise the failure of this node could reach a slower one before
+  /// it reads them, and that one would report the failure instead of the difference.
+  static void awaitAll(NodeLink& link) {
+    try {
+      std::vector<std::byte> all(static_cast<std::size_t>(link.nodes()));
+      link.gather(std::as_bytes(std::span("", 1)), all);
+    } catch (const NodeFailure&) {  // all nodes have the items, and some have already ended
+    }
+  }
+
   struct Item {
     std::string_view what;  // a literal
     std::string text;       // empty: only its hash is known
