@@ -55,7 +55,7 @@ class ImageSetIterator : public DataSetIterator, protected NumberedBatches {
   /// The set as tensors that can be copied to GPUs.
   struct Resident;
 
-  std::int64_t numberOfBatches() const override { return (order_.count() + batch_ - 1) / batch_; }
+  std::int64_t numberOfBatches() const override { return batchesPerEpoch().value(); }
   std::int64_t examplesEach() const override { return batch_; }
   void readBatch(std::int64_t number, Batch& batch) const override;
   void fill(std::span<const std::int64_t> indices, Batch& batch) const;

@@ -37,7 +37,7 @@ class InMemoryDataSetIterator : public DataSetIterator, protected NumberedBatche
   const NumberedBatches* numbered() const override;
 
  private:
-  std::int64_t numberOfBatches() const override { return (order_.count() + batch_ - 1) / batch_; }
+  std::int64_t numberOfBatches() const override { return batchesPerEpoch().value(); }
   std::int64_t examplesEach() const override { return batch_; }
   void readBatch(std::int64_t number, Batch& batch) const override;
   void fill(std::span<const std::int64_t> rows, Batch& batch) const;

@@ -11,7 +11,8 @@ namespace detail {
 
 /// Lets `read` fill a batch that was used before. The batch has only the masks that `read` gives: an iterator
 /// that gives masks with some batches only may leave those of an earlier one. Memory of masks is kept for an
-/// iterator that fills them by `Batch::ensure`. @return what `read` returns; if false, the batch has no use.
+/// iterator that fills them by `Batch::ensure`. @return what `read` returns; if false, the batch has no masks
+/// to use.
 template <typename Read>
 bool readWithItsMasks(Batch& batch, Read read) {
   const Shape unset{0, 0, 0, 0, 0, 0};  // no mask has so many dimensions
@@ -29,8 +30,8 @@ inline bool nextBatch(DataSetIterator& data, Batch& batch) {
   return detail::readWithItsMasks(batch, [&] { return data.next(batch); });
 }
 
-/// As `nextBatch`, by number. @throws InvalidArgument if it has not the number of examples that was
-/// announced.
+/// Reads batch `number` into one that was used before, without that one's masks.
+/// @throws InvalidArgument if it has another number of examples than announced.
 inline void nextBatch(const NumberedBatches& batches, std::int64_t number, Batch& batch) {
   detail::readWithItsMasks(batch, [&] {
     batches.readBatch(number, batch);

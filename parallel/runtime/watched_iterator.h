@@ -54,9 +54,8 @@ class WatchedIterator {
     if (node == 0 && !readsToSkip_ && data_.readsToSkip()) {
       readsToSkip_ = true;
       detail::warnOnce(
-          "nodes: the data iterator has no skip() of its own, so each node reads all batches; override "
-          "skip() "
-          "to read only its share");
+          "nodes: the data iterator has no skip() of its own, so each node reads all batches; "
+          "override skip() to read only its share");
     }
     return examples;
   }

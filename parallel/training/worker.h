@@ -88,7 +88,7 @@ class Worker {
   TrainedBatches trained_;
   Batch* own_ = nullptr;       // filled by the worker itself, from the beginning of an epoch to its end
   BatchStamp ownNext_;         // of the batch that it reads next, or is reading
-  bool reading_ = false;       // whether the worker is in the iterator\'s call
+  bool reading_ = false;       // whether the worker is in the iterator's call
   bool staged_ = false;        // whether `begun_` ends a round whose merge was staged
   double* updates_ = nullptr;  // the worker's own count of updates, with arrivals; see kOwnUpdates
   double currentScore_ = 0;    // of the last finished step

@@ -10,7 +10,7 @@
 
 namespace muster::test {
 
-/// Limits this process to the first of its cores.
+/// Limits this thread, and those that it starts, to the first `count` of its cores.
 inline void limitToCores(int count) {
   cpu_set_t all, first;
   REQUIRE(sched_getaffinity(0, sizeof all, &all) == 0);
@@ -19,6 +19,7 @@ inline void limitToCores(int count) {
     if (CPU_ISSET(core, &all)) CPU_SET(core, &first);
   REQUIRE(sched_setaffinity(0, sizeof first, &first) == 0);
 }
+/// As `limitToCores` with one.
 inline void limitToOneCore() {
   limitToCores(1);
 }
