@@ -1,11 +1,24 @@
+#include <boost/json/array.hpp>
+#include <tuple>
+#include <type_traits>
+
 #include "muster/core/base/error.h"
 #include "muster/core/io/detail/layer_json.h"
 #include "muster/core/io/detail/network_json.h"
+#include "muster/core/io/detail/network_schema.h"
+#include "muster/core/io/detail/schema_writer.h"
 #include "muster/core/nn/computation_graph.h"
+#include "muster/core/nn/layers.h"
 #include "muster/core/nn/multi_layer_network.h"
+#include "muster/core/optim/schedules.h"
+#include "muster/core/optim/updaters.h"
 
 namespace muster {
 namespace {
+
+namespace json = boost::json;
+using detail::SchemaFamilies;
+using detail::SchemaWriter;
 
 constexpr std::string_view kChainFormat = "muster.MultiLayerConfiguration";
 constexpr std::string_view kGraphFormat = "muster.ComputationGraphConfiguration";
@@ -44,7 +57,135 @@ void readHead(std::string_view expected, JsonReader& reader) {
   require(version == kVersion, "version: this library reads version {}, found {}", kVersion, version);
 }
 
+/// Visits the settings that every layer has, whatever its type.
+void visitSettings(LayerSettings& settings, std::string& device, Fields& f) {
+  f.field("learningRate", settings.learningRate);
+  f.field("frozen", settings.frozen);
+  f.field("device", device);
+}
+
+using TypeSchemas = std::vector<std::pair<std::string, json::object>>;
+
+template <typename... T>
+std::vector<std::string> typesIn(std::type_identity<std::tuple<T...>>) {
+  return {std::string(T::kType)...};
+}
+
+/// The schema of each type, by the fields that the object visits which the registry makes.
+template <typename Interface>
+TypeSchemas schemasOf(const Registry<Interface>& registry, const std::vector<std::string>& types,
+                      const SchemaFamilies& families) {
+  TypeSchemas all;
+  for (const auto& type : types) {
+    SchemaWriter writer(&families);
+    writer.put("type", {});
+    registry.make(type)->fields(writer);
+    all.emplace_back(type, writer.schema());
+  }
+  return all;
+}
+
+TypeSchemas initialiserSchemas() {
+  TypeSchemas all;
+  for (const auto& [kind, name] : EnumNames<InitKind>::kNames) {
+    SchemaWriter writer;
+    Init{kind}.field("of", writer);
+    all.emplace_back(name, writer.properties().at("of").as_object());
+  }
+  return all;
+}
+
+/// The layers of a chain or, with their names and inputs, the vertices of a graph.
+json::object layerSchema(const SchemaFamilies& families, bool vertices) {
+  TypeSchemas all;
+  for (const auto& type : typesIn(std::type_identity<detail::LibraryLayers>())) {
+    const auto module = Layer::registry().make(type);
+    if (!vertices && !module->takesOneInput()) continue;
+    SchemaWriter writer(&families);
+    writer.put("type", {});
+    if (vertices) {
+      writer.put("vertex", {{"type", "string"}});
+      writer.put("inputs", {{"type", "array"}, {"items", json::object{{"type", "string"}}}});
+    }
+    module->fields(writer);
+    LayerSettings settings;
+    std::string device;
+    visitSettings(settings, device, writer);
+    all.emplace_back(type, writer.schema());
+  }
+  auto schema = detail::schemaOfTypes("type", all);
+  if (vertices) schema["required"] = json::array{"type", "vertex", "inputs"};
+  return schema;
+}
+
+/// The fields of both formats.
+template <typename Configuration>
+void describeHead(SchemaWriter& writer) {
+  writer.put("format", {});
+  writer.put("version", {{"const", kVersion}});
+  Configuration configuration;
+  visitTraining(configuration, writer);
+  writer.field("accumulate", configuration.accumulate);
+}
+
+json::object listOf(json::object items) {
+  return {{"type", "array"}, {"items", std::move(items)}};
+}
+
+json::object chainSchema(const SchemaFamilies& families) {
+  SchemaWriter writer(&families);
+  describeHead<MultiLayerConfiguration>(writer);
+  Shape inputShape;
+  writer.field("inputShape", inputShape);
+  writer.put("layers", listOf({{"$ref", "#/$defs/layer"}}));
+  auto schema = writer.schema();
+  schema["required"] = json::array{"format", "version", "layers"};
+  return schema;
+}
+
+json::object graphSchema(const SchemaFamilies& families) {
+  SchemaWriter input, output, writer(&families);
+  GraphInput anInput;
+  input.put("name", {{"type", "string"}});
+  input.field("shape", anInput.shape);
+  GraphOutput anOutput;
+  output.put("name", {{"type", "string"}});
+  output.field("weight", anOutput.weight);
+  const auto named = [](const SchemaWriter& fields) {
+    auto schema = fields.schema();
+    schema["required"] = json::array{"name"};
+    return schema;
+  };
+  describeHead<ComputationGraphConfiguration>(writer);
+  writer.put("inputs", listOf(named(input)));
+  writer.put("vertices", listOf({{"$ref", "#/$defs/vertex"}}));
+  writer.put("outputs", listOf(named(output)));
+  auto schema = writer.schema();
+  schema["required"] = json::array{"format", "version", "inputs", "vertices", "outputs"};
+  return schema;
+}
+
 }  // namespace
+
+detail::NetworkSchema detail::networkSchema() {
+  const auto schedules = typesIn(std::type_identity<LibrarySchedules>());
+  const auto updaters = typesIn(std::type_identity<LibraryUpdaters>());
+  SchemaFamilies families;
+  for (const auto& type : schedules) families[type] = "schedule";
+  for (const auto& type : updaters) families[type] = "updater";
+  for (const auto& [kind, name] : EnumNames<InitKind>::kNames) families[std::string(name)] = "initialiser";
+  auto network = schemaOfTypes("format", {{std::string(kChainFormat), chainSchema(families)},
+                                          {std::string(kGraphFormat), graphSchema(families)}});
+  network["description"] = "the configuration of a model file: muster summary --json prints one";
+  return {
+      std::move(network),
+      {{"schedule", schemaOfTypes("type", schemasOf(Schedule::registry(), schedules, families))},
+       {"updater", schemaOfTypes("type", schemasOf(Updater::registry(), updaters, families))},
+       {"initialiser", schemaOfTypes("type", initialiserSchemas())},
+       {"layer", layerSchema(families, /*vertices=*/false)},
+       {"vertex", layerSchema(families, /*vertices=*/true)}},
+  };
+}
 
 void detail::writeLayer(const Layer& layer, JsonWriter& writer) {
   const auto module = layer.module().clone();  // `fields` needs a mutable module
@@ -62,10 +203,8 @@ Layer detail::readLayer(JsonReader& reader) {
   std::shared_ptr<Module> module = Layer::registry().make(type);
   module->fields(reader);
   LayerSettings settings;
-  reader.field("learningRate", settings.learningRate);
-  reader.field("frozen", settings.frozen);
   std::string device;
-  reader.field("device", device);
+  visitSettings(settings, device, reader);
   if (!device.empty()) settings.device = Device::parse(device);
   const Layer layer(std::move(module), settings);
   return layer.learningRate(settings.learningRate);  // checks the value

@@ -3,24 +3,20 @@
 #include <cmath>
 #include <numbers>
 #include <string>
+#include <tuple>
 
 #include "muster/core/base/error.h"
+#include "muster/core/optim/schedules.h"
 
 namespace muster {
 namespace {
 
-template <typename Rule>
-void addType(Registry<detail::ScheduleHolder>& registry) {
-  registry.add(Rule::kType, [] { return std::make_unique<detail::ScheduleOf<Rule>>(); });
-}
-
+/// A registry that initially contains the library's schedules.
 struct BuiltInSchedules : Registry<detail::ScheduleHolder> {
-  BuiltInSchedules() : Registry("schedule") {
-    addType<FixedSchedule>(*this);
-    addType<StepSchedule>(*this);
-    addType<ExponentialSchedule>(*this);
-    addType<CosineSchedule>(*this);
-    addType<WarmUpSchedule>(*this);
+  BuiltInSchedules() : Registry("schedule") { addAll(static_cast<LibrarySchedules*>(nullptr)); }
+  template <typename... Rule>
+  void addAll(std::tuple<Rule...>*) {
+    (add(Rule::kType, [] { return std::make_unique<detail::ScheduleOf<Rule>>(); }), ...);
   }
 };
 

@@ -4,39 +4,12 @@
 
 #include "examples/muster/run_fields.h"
 #include "muster/core/io/detail/json_value.h"
+#include "muster/core/io/detail/network_schema.h"
 #include "muster/parallel/strategies/named_strategy.h"
 
 namespace program {
 
 namespace json = boost::json;
-
-void SchemaWriter::field(std::string_view name, muster::Shape&) {
-  properties_[name] = json::object{{"type", "array"}, {"items", json::object{{"type", "integer"}}}};
-}
-
-void SchemaWriter::choice(std::string_view name, std::size_t&, std::span<const std::string_view> names) {
-  json::array words;
-  for (const auto word : names) words.emplace_back(word);
-  properties_[name] = json::object{{"enum", words}};
-}
-
-void SchemaWriter::object(std::string_view name, std::string&, const std::function<void(Fields&)>&) {
-  properties_[name] = json::object{{"type", "object"}, {"required", json::array{"type"}}};
-}
-
-void SchemaWriter::numbers(std::string_view name, std::vector<double>&) {
-  properties_[name] = json::object{{"type", "array"}, {"items", json::object{{"type", "number"}}}};
-}
-
-void SchemaWriter::group(std::string_view name, const std::function<void(SchemaWriter&)>& inside) {
-  SchemaWriter writer;
-  inside(writer);
-  properties_[name] = writer.schema();
-}
-
-json::object SchemaWriter::schema(bool closed) const {
-  return {{"type", "object"}, {"properties", properties_}, {"additionalProperties", !closed}};
-}
 
 namespace {
 
@@ -79,12 +52,14 @@ std::string runFileSchema() {
     of.type = type;
     visitData(data, of);
   }
+  json::array types;
+  for (const auto type : kDataTypes) types.emplace_back(type);
+  data.put("type", {{"enum", types}});  // has no default
   json::object dataSchema = data.schema();
   dataSchema["required"] = json::array{"type"};
   all.put("data", dataSchema);
-  all.put("network", {{"type", "object"},
-                      {"description", "the configuration of a model file: muster summary --json prints one"},
-                      {"required", json::array{"format", "version"}}});
+  const auto network = muster::detail::networkSchema();
+  all.put("network", network.network);
   RunTraining training;
   all.group("training", [&](SchemaWriter& in) { visitTraining(in, training); });
   RunListeners listeners;
@@ -93,6 +68,7 @@ std::string runFileSchema() {
   schema["$schema"] = "https://json-schema.org/draft/2020-12/schema";
   schema["title"] = "muster run file";
   schema["required"] = json::array{"format", "data", "network"};
+  schema["$defs"] = network.definitions;
   return muster::detail::printJson(schema);
 }
 

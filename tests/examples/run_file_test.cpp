@@ -2,13 +2,30 @@
 #include "examples/muster/run_file.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <boost/json.hpp>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "examples/muster/run_fields.h"
 #include "examples/muster/schema.h"
 #include "muster/core/base/error.h"
+#include "muster/core/nn/computation_graph.h"
+#include "muster/core/nn/layers.h"
+#include "muster/core/nn/models/char_lstm.h"
 #include "muster/core/nn/models/convnet.h"
+#include "muster/core/nn/models/lenet.h"
+#include "muster/core/nn/models/mlp.h"
+#include "muster/core/nn/models/resnet18.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "muster/core/optim/schedules.h"
+#include "muster/core/optim/updaters.h"
+#include "tests/support/json_schema.h"
 #include "tests/support/thrown.h"
 
 namespace {
@@ -60,6 +77,34 @@ void eachField(json::value& value, const std::string& path, const auto& visit) {
     visit(inside, key, *object);
     eachField(object->at(key), inside, visit);
   }
+}
+
+/// A run file with this network.
+json::value withNetwork(const auto& configuration) {
+  auto run = whole("generated");
+  run.network = configuration.toJson();
+  return asJson(run);
+}
+
+template <typename... T>
+std::vector<std::string> typesIn(std::type_identity<std::tuple<T...>>) {
+  return {std::string(T::kType)...};
+}
+
+const std::vector<std::string>& layerTypes() {
+  static const auto all = typesIn(std::type_identity<muster::detail::LibraryLayers>());
+  return all;
+}
+
+/// A graph with a vertex of this type.
+ComputationGraphConfiguration graphWith(const std::string& type) {
+  const Layer layer = Layer(std::shared_ptr<const Module>(Layer::registry().make(type)))
+                          .learningRate(0.5)
+                          .frozen()
+                          .on(Device::cpu());
+  return {.inputs = {{.name = "in", .shape = {4}}},
+          .vertices = {{.name = "v", .layer = layer, .inputs = {"in"}}},
+          .outputs = {{.name = "v", .weight = 0.5}}};
 }
 
 /// A value of no type that the field could have.
@@ -253,6 +298,140 @@ TEST_CASE("the schema has the options of each strategy, with the types that run 
       CHECK((*type == "integer") <= value.is_int64());
       CHECK((*type == "number") <= value.is_number());
     }
+  }
+}
+
+TEST_CASE("run files of all data types, models, layers, updaters and schedules are valid by the schema") {
+  const test::JsonSchema schema(json::parse(runFileSchema()));
+  for (const auto type : kDataTypes) {
+    CAPTURE(type);
+    CHECK(schema.problem(asJson(whole(type))) == "");
+  }
+  CHECK(schema.problem(withNetwork(convnet())) == "");
+  CHECK(schema.problem(withNetwork(lenet(10))) == "");
+  CHECK(schema.problem(withNetwork(mlp({8}, 3))) == "");
+  CHECK(schema.problem(withNetwork(charLstm(32))) == "");
+  CHECK(schema.problem(withNetwork(resnet18(10))) == "");
+  for (const auto& type : layerTypes()) {
+    CAPTURE(type);
+    const auto graph = graphWith(type);
+    CHECK(schema.problem(withNetwork(graph)) == "");
+    MultiLayerConfiguration chain;
+    chain.layers = {graph.vertices[0].layer};
+    const bool oneInput = chain.layers[0].module().takesOneInput();
+    CHECK((schema.problem(withNetwork(chain)) == "") == oneInput);
+  }
+  auto network = convnet();
+  const auto takes = [&](const Updater& updater) {
+    network.updater = updater;
+    return schema.problem(withNetwork(network));
+  };
+  for (const auto& type : typesIn(std::type_identity<LibraryUpdaters>()))
+    CHECK_MESSAGE(takes(Updater::named(type, 0.5)) == "", type);
+  for (const Schedule& schedule :
+       {Schedule(StepSchedule{}), Schedule(ExponentialSchedule{}), Schedule(CosineSchedule{}),
+        Schedule(WarmUpSchedule{.then = WarmUpSchedule{.then = CosineSchedule{}}})})
+    CHECK_MESSAGE(takes(Adam{.learningRate = schedule}) == "", std::string(schedule.type()));
+  for (const Init& init : {Init::xavier(), Init::he(), Init::normal(0.1), Init::uniform(0.1), Init::zero(),
+                           Init::constant(0.5)}) {
+    network.layers = {Dense{.units = 3, .init = init}};
+    CHECK_MESSAGE(schema.problem(withNetwork(network)) == "", std::string(nameOf(init.kind)));
+  }
+}
+
+TEST_CASE("the schema has each layer of the library, and of each the fields that files have, no more") {
+  const auto schema = json::parse(runFileSchema());
+  for (const bool vertices : {false, true}) {
+    const auto& layer = schema.at("$defs").at(vertices ? "vertex" : "layer");
+    std::size_t described = 0;
+    for (const auto& type : layerTypes()) {
+      CAPTURE(type);
+      const auto graph = graphWith(type);
+      if (!vertices && !graph.vertices[0].layer.module().takesOneInput()) continue;
+      auto written = json::parse(graph.toJson()).at("vertices").at(0).as_object();
+      if (!vertices)
+        for (const auto* own : {"vertex", "inputs"}) written.erase(own);
+      const json::object* fields = nullptr;
+      for (const auto& rule : layer.at("allOf").as_array())
+        if (rule.at("if").at("properties").at("type").at("const") == json::value(type))
+          fields = &rule.at("then").at("properties").as_object();
+      REQUIRE(fields != nullptr);
+      ++described;
+      CHECK(fields->size() == written.size());
+      for (const auto& [name, value] : written) CHECK_MESSAGE(fields->contains(name), std::string(name));
+    }
+    CHECK(layer.at("properties").at("type").at("enum").as_array().size() == described);
+    CHECK(layer.at("allOf").as_array().size() == described);
+  }
+}
+
+TEST_CASE("a network that is wrong is refused by the schema and by the program") {
+  const test::JsonSchema schema(json::parse(runFileSchema()));
+  int fields = 0;
+  const auto everyField = [&](json::value run) {
+    REQUIRE(problem(run) == "");
+    eachField(run, "", [&](const std::string& path, const std::string& key, json::object& in) {
+      if (!path.starts_with("network.")) return;
+      CAPTURE(path);
+      ++fields;
+      const json::value right = in.at(key);
+      in[key] = wrong(right);
+      CHECK(schema.problem(run) != "");
+      in[key] = right;
+      in[key + "x"] = right;
+      CHECK(schema.problem(run) != "");
+      in.erase(key + "x");
+    });
+  };
+  everyField(withNetwork(convnet()));
+  everyField(withNetwork(resnet18(10)));
+  auto slow = mlp({8}, 3);
+  slow.updater = AdamW{.learningRate = WarmUpSchedule{.then = StepSchedule{}}};
+  everyField(withNetwork(slow));
+  CHECK(fields > 300);
+
+  const auto chain = withNetwork(convnet()), graph = withNetwork(resnet18(10));
+  const auto refused = [&](json::value run, const std::string& pointer, const json::value& value) {
+    CAPTURE(pointer);
+    const auto slash = pointer.rfind('/');
+    json::value* in = &run;
+    for (std::size_t at = 1; at < slash;) {
+      const auto end = pointer.find('/', at);
+      const auto key = pointer.substr(at, end - at);
+      in = in->is_array() ? &in->get_array().at(std::stoul(key)) : &in->get_object().at(key);
+      at = end + 1;
+    }
+    const auto last = pointer.substr(slash + 1);
+    if (in->is_array())
+      in->get_array().at(std::stoul(last)) = value;
+    else
+      in->get_object()[last] = value;
+    CHECK(problem(run) != "");
+    return schema.problem(run);
+  };
+  const std::string first = "/network/layers/0", vertex = "/network/vertices/1";
+  CHECK(refused(chain, first + "/type", "covn2d").starts_with(first + "/type: is none of "));
+  CHECK(refused(chain, first, {{"type", "combine"}}).starts_with(first + "/type: is none of "));
+  CHECK(refused(chain, first, {{"units", 3}}) == first + ": has no \"type\"");
+  CHECK(refused(chain, first + "/kernel", {5}) == first + "/kernel: too short");
+  CHECK(refused(chain, first + "/kernel", {5, 5, 5}) == first + "/kernel: too long");
+  CHECK(refused(chain, first + "/units", 3) == first + ": unknown field units");
+  CHECK(refused(chain, first + "/activation", "rleu").starts_with(first + "/activation: is none of "));
+  CHECK(refused(chain, "/network/updater/type", "adma").starts_with("/network/updater/type: is none of "));
+  CHECK(refused(chain, "/network/updater/beta1", 0.5) == "/network/updater: unknown field beta1");
+  CHECK(refused(chain, "/network/updater/learningRate", 0.1) ==
+        "/network/updater/learningRate: is no \"object\"");
+  CHECK(refused(chain, "/network/seed", -1) == "/network/seed: too small");
+  CHECK(refused(chain, "/network/version", 2) == "/network/version: is not 1");
+  CHECK(refused(chain, "/network/format", "muster.Chain").starts_with("/network/format: is none of "));
+  CHECK(refused(chain, "/network/vertices", json::array()) == "/network: unknown field vertices");
+  CHECK(refused(graph, "/network/inputShape", {1}) == "/network: unknown field inputShape");
+  CHECK(refused(graph, vertex, {{"type", "flatten"}, {"vertex", "a"}}) == vertex + ": has no \"inputs\"");
+  for (const auto* name : {"format", "version", "layers"}) {
+    auto less = chain;
+    less.as_object()["network"].as_object().erase(name);
+    CHECK(problem(less) != "");
+    CHECK(schema.problem(less) == fmt::format("/network: has no \"{}\"", name));
   }
 }
 

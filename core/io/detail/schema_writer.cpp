@@ -1,0 +1,78 @@
+#include "muster/core/io/detail/schema_writer.h"
+
+#include <boost/json/array.hpp>
+
+#include "muster/core/io/detail/json_value.h"
+#include "muster/core/io/json_fields.h"
+
+namespace muster::detail {
+
+namespace json = boost::json;
+
+void SchemaWriter::field(std::string_view name, std::uint64_t& value) {
+  properties_[name] = json::object{{"type", "integer"}, {"minimum", 0}, {"default", value}};
+}
+
+void SchemaWriter::field(std::string_view name, Shape& value) {
+  json::object schema{{"type", "array"}, {"items", json::object{{"type", "integer"}}}};
+  if (!value.empty()) schema["minItems"] = value.rank();
+  schema["maxItems"] = value.empty() ? Shape::kMaxRank : value.rank();
+  schema["default"] = json::array(value.begin(), value.end());
+  properties_[name] = std::move(schema);
+}
+
+void SchemaWriter::choice(std::string_view name, std::size_t& index,
+                          std::span<const std::string_view> names) {
+  json::array words;
+  for (const auto word : names) words.emplace_back(word);
+  properties_[name] = json::object{{"enum", std::move(words)}, {"default", names[index]}};
+}
+
+void SchemaWriter::object(std::string_view name, std::string& type,
+                          const std::function<void(Fields&)>& inside) {
+  if (families_ != nullptr)
+    if (const auto family = families_->find(type); family != families_->end()) {
+      JsonWriter preset;
+      preset.object(name, type, inside);
+      properties_[name] = json::object{{"$ref", "#/$defs/" + family->second},
+                                       {"default", parseJson(preset.line()).as_object().at(name)}};
+      return;
+    }
+  SchemaWriter writer(families_);
+  writer.put("type", {{"const", type}});
+  inside(writer);
+  json::object schema = writer.schema();
+  schema["required"] = json::array{"type"};
+  properties_[name] = std::move(schema);
+}
+
+void SchemaWriter::numbers(std::string_view name, std::vector<double>&) {
+  properties_[name] = json::object{{"type", "array"}, {"items", json::object{{"type", "number"}}}};
+}
+
+void SchemaWriter::group(std::string_view name, const std::function<void(SchemaWriter&)>& inside) {
+  SchemaWriter writer(families_);
+  inside(writer);
+  properties_[name] = writer.schema();
+}
+
+json::object SchemaWriter::schema() const {
+  return {{"type", "object"}, {"properties", properties_}, {"additionalProperties", false}};
+}
+
+json::object schemaOfTypes(std::string_view key,
+                           const std::vector<std::pair<std::string, json::object>>& types) {
+  json::array names, rules;
+  for (const auto& [type, schema] : types) {
+    names.emplace_back(type);
+    const json::object is{{key, json::object{{"const", type}}}};
+    rules.push_back(json::object{{"if", json::object{{"properties", is}, {"required", json::array{key}}}},
+                                 {"then", schema}});
+  }
+  return {{"type", "object"},
+          {"required", json::array{key}},
+          {"properties", json::object{{key, json::object{{"enum", names}}}}},
+          {"allOf", rules}};
+}
+
+}  // namespace muster::detail

@@ -1,0 +1,111 @@
+#pragma once
+
+#include <boost/json.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <initializer_list>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace muster::test {
+
+/// Checks values against a JSON Schema: the keywords of draft 2020-12 that our schemas use. Written anew, so
+/// that tests need no other library.
+class JsonSchema {
+ public:
+  explicit JsonSchema(boost::json::value schema) : root_(std::move(schema)) {}
+
+  /// @return the first problem, as "/network/layers/0: unknown field unit"; "" if the value is valid.
+  /// @throws std::runtime_error for a keyword that this class does not know.
+  std::string problem(const boost::json::value& value) const { return check(root_, value, ""); }
+
+ private:
+  using Value = boost::json::value;
+
+  std::string check(const Value& schema, const Value& value, const std::string& at) const {
+    for (const auto& [keyword, rule] : schema.as_object())
+      if (auto found = apply(schema, keyword, rule, value, at); !found.empty()) return found;
+    return "";
+  }
+
+  std::string apply(const Value& schema, std::string_view keyword, const Value& rule, const Value& value,
+                    const std::string& at) const {
+    const auto isOneOf = [&](std::initializer_list<std::string_view> words) {
+      return std::ranges::find(words, keyword) != words.end();
+    };
+    if (isOneOf({"$schema", "$defs", "title", "description", "default", "then"})) return "";
+    if (keyword == "$ref")
+      return check(root_.at_pointer(std::string_view(rule.as_string()).substr(1)), value, at);
+    if (keyword == "type") return hasType(value, rule.as_string()) ? "" : at + ": is no " + textOf(rule);
+    if (keyword == "const") return value == rule ? "" : at + ": is not " + textOf(rule);
+    if (keyword == "enum") {
+      for (const auto& one : rule.as_array())
+        if (one == value) return "";
+      return at + ": is none of " + textOf(rule);
+    }
+    if (keyword == "allOf") {
+      for (const auto& one : rule.as_array())
+        if (auto found = check(one, value, at); !found.empty()) return found;
+      return "";
+    }
+    if (keyword == "if") return check(rule, value, at).empty() ? check(schema.at("then"), value, at) : "";
+    if (isOneOf({"minimum"}))
+      return !value.is_number() || value.to_number<double>() >= rule.to_number<double>() ? ""
+                                                                                         : at + ": too small";
+    if (isOneOf({"items", "minItems", "maxItems"})) return ofArray(keyword, rule, value, at);
+    if (isOneOf({"properties", "required", "additionalProperties"}))
+      return ofObject(schema, keyword, rule, value, at);
+    throw std::runtime_error("JSON Schema: unknown keyword " + std::string(keyword));
+  }
+
+  std::string ofArray(std::string_view keyword, const Value& rule, const Value& value,
+                      const std::string& at) const {
+    const auto* const array = value.if_array();
+    if (array == nullptr) return "";
+    if (keyword == "minItems")
+      return array->size() >= rule.to_number<std::size_t>() ? "" : at + ": too short";
+    if (keyword == "maxItems") return array->size() <= rule.to_number<std::size_t>() ? "" : at + ": too long";
+    for (std::size_t i = 0; i < array->size(); ++i)
+      if (auto found = check(rule, (*array)[i], at + "/" + std::to_string(i)); !found.empty()) return found;
+    return "";
+  }
+
+  std::string ofObject(const Value& schema, std::string_view keyword, const Value& rule, const Value& value,
+                       const std::string& at) const {
+    const auto* const object = value.if_object();
+    if (object == nullptr) return "";
+    if (keyword == "required") {
+      for (const auto& name : rule.as_array())
+        if (!object->contains(name.as_string())) return at + ": has no " + textOf(name);
+      return "";
+    }
+    const auto& known = schema.at("properties").as_object();
+    for (const auto& [name, inside] : *object) {
+      const auto* const property = known.if_contains(name);
+      if (keyword == "properties" && property != nullptr)
+        if (auto found = check(*property, inside, at + "/" + std::string(name)); !found.empty()) return found;
+      if (keyword == "additionalProperties" && property == nullptr && !rule.as_bool())
+        return at + ": unknown field " + std::string(name);
+    }
+    return "";
+  }
+
+  static bool hasType(const Value& value, std::string_view type) {
+    if (type == "object") return value.is_object();
+    if (type == "array") return value.is_array();
+    if (type == "string") return value.is_string();
+    if (type == "boolean") return value.is_bool();
+    if (type == "number") return value.is_number();
+    if (type == "integer") return value.is_int64() || value.is_uint64();
+    throw std::runtime_error("JSON Schema: unknown type " + std::string(type));
+  }
+
+  static std::string textOf(const Value& value) { return boost::json::serialize(value); }
+
+  Value root_;
+};
+
+}  // namespace muster::test
