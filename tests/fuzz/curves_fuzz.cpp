@@ -1,5 +1,9 @@
 // Files of curves, which `muster page` shows: what is sent to browsers is JSON that cannot end a script, and
-// is the same for a file that grows.
+// is the same for a file that grows. A resumed training reads them, too: it accepts what it wrote from them.
+#include <cmath>
+#include <utility>
+
+#include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
 #include "muster/core/listeners/watch/page/curves_file.h"
 #include "muster/core/listeners/watch/page/page_directory.h"
@@ -39,11 +43,31 @@ class CheckedWarnings {
   LogSink before_;
 };
 
+/// Reads the file as a resumed training does, or refuses it with a readable reason.
+void resume(const std::filesystem::path& file) {
+  SavedCurves saved;
+  try {
+    saved = readCurves(file);
+  } catch (const InvalidArgument& error) {
+    return expectReadable(error.what());
+  }
+  PageStore store;
+  for (auto& [name, curve] : saved.curves) {
+    const double at = curve.at(3);
+    curve.endAt(std::isfinite(at) ? 100 : 3);
+    store.putBefore(name, std::move(curve));
+    store.point(name, 101, 0.5);
+  }
+  const auto written = jsonIn(store.all());
+  expect(written && written->is_object(), "what a resumed training writes is not JSON");
+}
+
 void run(ByteSpan bytes) {
   static RunDirectory directory;
   const CheckedWarnings warnings;
   PageDirectory growing(directory.with(bytes.first(bytes.size() / 2)), std::chrono::milliseconds(0));
   const PageDirectory whole(directory.with(bytes));
+  resume(directory.with(bytes) / ("run" + std::string(kCurvesSuffix)));
   growing.update();
   expect(growing.news() == whole.news(), "a file that has grown shows other curves");
   for (const auto& news : whole.news()) {

@@ -53,6 +53,11 @@ void TrainingReadings::fitStart(const FitEvent& event) {
   workers_.clear();
 }
 
+void TrainingReadings::resume(std::int64_t step, const Places& places) {
+  places_ = places;
+  readPlaces(step);
+}
+
 void TrainingReadings::epochStart() {
   mark_ = now();
 }
@@ -60,7 +65,7 @@ void TrainingReadings::epochStart() {
 void TrainingReadings::countTime() {
   const auto time = now();
   trained_ += time - mark_;
-  trainedInAll_ += time - mark_;
+  places_.trained += time - mark_;
   mark_ = time;
 }
 
@@ -83,8 +88,8 @@ void TrainingReadings::iteration(const IterationEvent& event) {
 void TrainingReadings::merge(const MergeEvent& event) {
   const std::int64_t step = event.iteration;
   merged_.add(event.score, event.examples);
-  samples_ += event.examples;
-  bytes_ += event.bytes;
+  places_.samples += event.examples;
+  places_.bytes += event.bytes;
   countTime();
   if (event.divergence > 0 && (!divergenceAt_ || mark_ - *divergenceAt_ >= options_.scoresEvery)) {
     sink_("merge/divergence", step, event.divergence);
@@ -147,9 +152,9 @@ void TrainingReadings::readShares(const std::string& prefix, const WorkerTimes& 
 
 void TrainingReadings::readPlaces(std::int64_t step) {
   if (!options_.places) return;
-  sink_("at/samples", step, static_cast<double>(samples_));
-  sink_("at/seconds", step, std::chrono::duration<double>(trainedInAll_).count());
-  if (bytes_ > 0) sink_("at/bytes", step, static_cast<double>(bytes_));
+  sink_("at/samples", step, static_cast<double>(places_.samples));
+  sink_("at/seconds", step, std::chrono::duration<double>(places_.trained).count());
+  if (places_.bytes > 0) sink_("at/bytes", step, static_cast<double>(places_.bytes));
 }
 
 void TrainingReadings::readTests() {

@@ -56,7 +56,16 @@ class TrainingReadings {
   /// @throws InvalidArgument for everyIterations < 1 or a negative time.
   TrainingReadings(ReadingOptions options, Sink sink);
 
+  /// How far a training has come on the axes at/...
+  struct Places {
+    std::int64_t samples = 0;
+    std::chrono::nanoseconds trained{0};
+    std::int64_t bytes = 0;
+  };
+
   void fitStart(const FitEvent& event);
+  /// The training continues from here, if another process began it. After `fitStart`.
+  void resume(std::int64_t step, const Places& places);
   void epochStart();
   void iteration(const IterationEvent& event);
   void merge(const MergeEvent& event);
@@ -91,11 +100,10 @@ class TrainingReadings {
   std::map<std::string, std::string, std::less<>> valueNames_;  // [name of a merge's value] "merge/name"
   Mean merged_;
   std::optional<Clock::time_point> divergenceAt_;
-  Clock::time_point mark_;                    // where the time that is not counted yet begins
-  std::chrono::nanoseconds trained_{0};       // since times were read
-  bool timesRead_ = false;                    // in this `fit()`
-  std::int64_t samples_ = 0, bytes_ = 0;      // since the beginning
-  std::chrono::nanoseconds trainedInAll_{0};  // likewise
+  Clock::time_point mark_;               // where the time that is not counted yet begins
+  std::chrono::nanoseconds trained_{0};  // since times were read
+  bool timesRead_ = false;               // in this `fit()`
+  Places places_;                        // since the beginning
   std::vector<WorkerTimes> timesBefore_;
   std::size_t testsRead_ = 0;
 };

@@ -1,10 +1,13 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "muster/core/listeners/watch/page/page_store.h"
 
@@ -12,26 +15,44 @@ namespace muster {
 
 /// The end of such a file's name, by which a directory's are found.
 inline constexpr std::string_view kCurvesSuffix = ".curves.jsonl";
+/// Larger files are not read.
+inline constexpr std::uintmax_t kMostCurvesBytes = 256 << 20;
 
 /// The first line of a run's file: the format, "muster-curves/1", and the group. Each line after it is news
 /// of the run as in `stillPage`.
 std::string curvesHead(std::string_view group);
+
+/// Curves as a file has them, for a training that continues.
+struct SavedCurves {
+  std::string network;                                    ///< JSON on one line; empty: none
+  std::vector<std::pair<std::string, PageCurve>> curves;  ///< with their names
+};
+
+/// Reads a whole file of curves; an incomplete last line is left out.
+/// @throws FileError if it cannot be read; InvalidArgument naming the file, the line and the problem.
+SavedCurves readCurves(const std::filesystem::path& path);
 
 /// Keeps a file of a run's curves up to date, for a page of several runs: appends what is new, and writes it
 /// again when points were thinned. A failure after the constructor is one warning and does not end the
 /// training. One thread at a time.
 class CurvesFile {
  public:
-  /// Replaces what is there; makes the directories above it.
-  /// @throws InvalidArgument unless the name ends in kCurvesSuffix; FileError.
+  /// Makes the directories above it, and the file if it is missing.
+  /// @throws InvalidArgument unless the name ends in kCurvesSuffix; FileError if it cannot be written.
   CurvesFile(std::filesystem::path path, std::string_view group);
 
+  const std::filesystem::path& path() const { return path_; }
+  /// Whether it was there before, with something in it.
+  bool existed() const { return existed_; }
+
+  /// The first call replaces what the file held before.
   /// @param last  the run has ended: histograms are written, too, which otherwise is done every minute.
   void update(const PageStore& store, bool last);
 
  private:
   std::filesystem::path path_;
   std::string head_;
+  bool existed_ = false;
   std::ofstream out_;
   PageStore::Seen seen_;
   std::chrono::steady_clock::time_point histogramsAt_{};

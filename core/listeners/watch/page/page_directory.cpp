@@ -98,7 +98,7 @@ void PageDirectory::follow(const std::string& name, Run& run) {
   if (run.file != now.st_ino || size < run.read)
     run = {.group = {}, .file = now.st_ino, .generation = run.generation + 1, .lines = {}};
   if (size == run.read) return;
-  require(size <= kMostBytes, "it has {} bytes, and at most {} are read", size, kMostBytes);
+  require(size <= kMostCurvesBytes, "it has {} bytes, and at most {} are read", size, kMostCurvesBytes);
   std::ifstream in(path, std::ios::binary);
   in.seekg(static_cast<std::streamoff>(run.read));
   std::string text(size - run.read, '\0');

@@ -17,7 +17,6 @@ namespace muster {
 class PageDirectory final : public PageSource {
  public:
   static constexpr std::size_t kMostRuns = 1000;
-  static constexpr std::uintmax_t kMostBytes = 256 << 20;  // of a file
 
   /// @param findEvery  new files are looked for no oftener, because walking a directory takes longer.
   /// @throws FileError if it is no directory.

@@ -7,9 +7,12 @@
 #include <cmath>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/log.h"
 #include "muster/core/base/mutex.h"
+#include "muster/core/io/detail/json_value.h"
 #include "muster/core/listeners/watch/layer_histograms.h"
 #include "muster/core/listeners/watch/machine_text.h"
 #include "muster/core/listeners/watch/page/curves_file.h"
@@ -55,6 +58,34 @@ bool isDivergence(const std::exception_ptr& failure) {
   }
 }
 
+/// An axis at an iteration; 0 if the file has no such number.
+double placeAt(const PageCurve& axis, std::int64_t iteration) {
+  const double place = axis.at(iteration);
+  return place >= 0 && place < 1e9 ? place : 0;  // false for NaN
+}
+
+std::int64_t countAt(const PageCurve& axis, std::int64_t iteration) {
+  const double place = axis.at(iteration);
+  return place >= 0 && place < 1e18 ? std::llround(place) : 0;
+}
+
+/// The curves that the file had before, if they are of the training that the model resumes; else none, and a
+/// warning.
+std::vector<std::pair<std::string, PageCurve>> earlierCurves(const CurvesFile& file, Model& model) {
+  const auto* const network = dynamic_cast<const Network*>(&model);
+  try {
+    require(file.existed(), "{}: was not there", file.path().string());
+    auto saved = readCurves(file.path());
+    const auto own = network ? detail::printJsonLine(detail::parseJson(network->toJson())) : "";
+    require(saved.network == own, "{}: is of another network", file.path().string());
+    return std::move(saved.curves);
+  } catch (const Error& error) {
+    logWarning("curves of the resumed training: {}; they begin at iteration {}", error.what(),
+               model.iteration());
+    return {};
+  }
+}
+
 /// The page of a running training. Its content comes from the inbox: the server's thread takes it or, without
 /// a server, the listener once a second.
 class LivePage final : public PageSource {
@@ -70,6 +101,10 @@ class LivePage final : public PageSource {
   void begin() {
     const Lock lock(mutex_);
     store_.begins();
+  }
+  void putBefore(std::string_view name, PageCurve curve) {
+    const Lock lock(mutex_);
+    store_.putBefore(name, std::move(curve));
   }
   void fail(std::string why) {
     const Lock lock(mutex_);
@@ -117,11 +152,28 @@ struct PageListener::State {
       workerScores[worker].name = fmt::format("score/worker {}", worker);
   }
 
-  /// Takes the inbox's content, in case no server does, and updates the file.
+  /// Shows the curves that an earlier process wrote to the file, up to the checkpoint that the training
+  /// resumes; the rest of them is trained again.
+  void resume(Model& model) MUSTER_REQUIRES(mutex) {
+    const auto iteration = model.iteration();
+    TrainingReadings::Places places;
+    for (auto& [name, curve] : earlierCurves(*file, model)) {
+      if (name == "at/samples") places.samples = countAt(curve, iteration);
+      if (name == "at/bytes") places.bytes = countAt(curve, iteration);
+      if (name == "at/seconds")
+        places.trained = std::chrono::nanoseconds(static_cast<std::int64_t>(1e9 * placeAt(curve, iteration)));
+      // The axes get a point at the checkpoint itself.
+      curve.endAt(name.starts_with("at/") ? iteration - 1 : iteration);
+      page->putBefore(name, std::move(curve));
+    }
+    readings.resume(iteration, places);
+  }
+
+  /// Takes the inbox's content, in case no server does, and updates the file once a training has begun.
   void keep(bool last = false) MUSTER_REQUIRES(mutex) {
     keptAt = Clock::now();
     page->update();
-    if (!file) return;
+    if (!file || !begun) return;
     CurvesFile& curves = *file;  // clang's thread-safety analysis does not follow the lock into lambdas
     page->with([&](const PageStore& store) { curves.update(store, last); });
   }
@@ -169,6 +221,7 @@ struct PageListener::State {
   Clock::duration histogramsTook MUSTER_GUARDED_BY(mutex) = {};
   std::shared_ptr<LivePage> page = std::make_shared<LivePage>(inbox);
   std::optional<CurvesFile> file MUSTER_GUARDED_BY(mutex);
+  bool begun MUSTER_GUARDED_BY(mutex) = false;  // a fit has begun, so the file is of this training
   std::optional<PageServer> server;
 };
 
@@ -268,6 +321,9 @@ void PageListener::onFitStart(const FitEvent& event) {
   Model& model = event.trainer.model();
   if (const auto* const network = dynamic_cast<const Network*>(&model))
     state_->inbox->network(network->toJson());
+  const bool first = !std::exchange(state_->begun, true);
+  if (first && state_->file && !model.trainingState().empty()) state_->resume(model);
+  state_->keep();
   if (isSmall(model)) state_->layers.before(model);
   state_->lastHistograms = Clock::now();
 }

@@ -34,6 +34,7 @@ void appendExtremes(std::vector<PageCurve::Point>& to, std::span<const PageCurve
 }  // namespace
 
 bool PageCurve::add(Point point) {
+  if (std::exchange(continues_, false)) endAt(point.step - 1);
   group_.push_back(point);
   if (group_.size() < groupSize_) return false;
   if (groupSize_ == 1)
@@ -44,6 +45,22 @@ bool PageCurve::add(Point point) {
   if (points_.size() < kMost) return false;
   thin();
   return true;
+}
+
+void PageCurve::endAt(std::int64_t step) {
+  std::erase_if(points_, [&](const Point& point) { return point.step > step; });
+  std::erase_if(group_, [&](const Point& point) { return point.step > step; });
+}
+
+double PageCurve::at(std::int64_t step) const {
+  if (points_.empty()) return 0;
+  const auto next = std::ranges::find_if(points_, [&](const Point& point) { return point.step >= step; });
+  const auto right =
+      next == points_.end() ? points_.size() - 1 : static_cast<std::size_t>(next - points_.begin());
+  const Point from = right == 0 ? Point{} : points_[right - 1], to = points_[right];
+  if (from.step == to.step) return to.value;
+  const double share = static_cast<double>(step - from.step) / static_cast<double>(to.step - from.step);
+  return from.value + share * (to.value - from.value);
 }
 
 void PageCurve::thin() {
@@ -65,6 +82,13 @@ void PageStore::point(std::string_view name, std::int64_t step, double value) {
   if (curves_[curve(name)].add({step, value})) ++generation_;
 }
 
+void PageStore::putBefore(std::string_view name, PageCurve earlier) {
+  PageCurve& own = curves_[curve(name)];
+  for (const auto& point : own.points()) earlier.add(point);
+  own = std::move(earlier);
+  ++generation_;
+}
+
 void PageStore::begins() {
   if (run_.failed.empty()) return;
   run_.failed.clear();
@@ -78,12 +102,11 @@ void PageStore::failed(std::string why) {
 
 void PageStore::add(const PageInbox::Content& content) {
   ++version_;
-  for (const auto& name : content.newNames) {
-    names_.push_back(name);
-    curves_.emplace_back();
+  for (const auto& name : content.newNames) ofInbox_.push_back(curve(name));
+  for (const auto& point : content.points) {
+    const auto index = ofInbox_[static_cast<std::size_t>(point.series)];
+    if (curves_[index].add({point.step, point.value})) ++generation_;
   }
-  for (const auto& point : content.points)
-    if (curves_[static_cast<std::size_t>(point.series)].add({point.step, point.value})) ++generation_;
   for (const auto& [name, text] : content.texts) {
     texts_[name] = text;
     textsVersion_ = version_;
@@ -119,6 +142,8 @@ std::string PageStore::news(Seen& seen, bool histograms) const {
     if (seen.points[i] == points.size()) continue;
     (parts += separator) += "{\"name\":";
     page_json::append(parts, names_[i]);
+    if (const auto size = curves_[i].groupSize(); size > 1)
+      fmt::format_to(std::back_inserter(parts), ",\"groupSize\":{}", size);
     parts += ",\"points\":[";
     for (std::size_t p = seen.points[i]; p < points.size(); ++p) {
       fmt::format_to(std::back_inserter(parts), "{}[{},", p == seen.points[i] ? "" : ",", points[p].step);

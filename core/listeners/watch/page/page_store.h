@@ -23,15 +23,30 @@ class PageCurve {
     double value = 0;
   };
 
+  PageCurve() = default;
+  /// A curve that continues from points of an earlier one. The first point that is added replaces those at
+  /// its step: an epoch's end may come again after the checkpoint of its last merge.
+  /// @param groupSize  as it was there.
+  PageCurve(std::vector<Point> points, std::size_t groupSize)
+      : points_(std::move(points)), groupSize_(groupSize), continues_(true) {}
+
   /// @return whether points that were there have changed.
   bool add(Point point);
+  /// Drops points after this step.
+  void endAt(std::int64_t step);
   const std::vector<Point>& points() const { return points_; }
+  /// Points given to `add` that become one point, or two if more than one.
+  std::size_t groupSize() const { return groupSize_; }
+  /// The value at a step: linear between points, from (0, 0) to the first, and beyond the last as before it.
+  /// 0 without points.
+  double at(std::int64_t step) const;
 
  private:
   void thin();
   std::vector<Point> points_;
-  std::vector<Point> group_;   // the last points, while there are fewer than groupSize_
-  std::size_t groupSize_ = 1;  // points that become one, or two of more
+  std::vector<Point> group_;  // the last points, while there are fewer than groupSize_
+  std::size_t groupSize_ = 1;
+  bool continues_ = false;  // and no point was added since
 };
 
 /// Names of a run, where a page has several.
@@ -58,6 +73,8 @@ class PageStore {
   /// Adds what has come.
   void add(const PageInbox::Content& content);
   void point(std::string_view name, std::int64_t step, double value);
+  /// Puts a curve of the same training, recorded by an earlier process, before the points of this name.
+  void putBefore(std::string_view name, PageCurve curve);
   /// The run begins, or goes on although it had ended early.
   void begins();
   /// Why the run ended early.
@@ -72,7 +89,8 @@ class PageStore {
   std::size_t curve(std::string_view name);
 
   PageRun run_;
-  std::map<std::string, std::size_t, std::less<>> indices_;  // of points that come by name
+  std::map<std::string, std::size_t, std::less<>> indices_;  // [name] of curves_
+  std::vector<std::size_t> ofInbox_;                         // [series in the inbox] index of curves_
   std::vector<std::string> names_;
   std::vector<PageCurve> curves_;
   std::map<std::string, std::string> texts_;

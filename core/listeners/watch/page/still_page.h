@@ -11,7 +11,8 @@ namespace muster {
 /// @param news  JSON objects. One of a run, as from `PageStore::all()`:
 ///
 ///         {"run": "averaging, seed 1", "group": "averaging", "failed": "why it ended early, or nothing",
-///          "series": [{"name": "test/accuracy", "points": [[iteration, value], ...]}, ...],
+///          "series": [{"name": "test/accuracy", "groupSize": of a thinned curve, as `PageCurve::groupSize`,
+///                      "points": [[iteration, value], ...]}, ...],
 ///          "texts": {"plan": "..."}, "progress": ..., "histograms": ..., "network": a configuration}
 ///
 ///     and, where there is more to say, one of all runs, of whose fields each may be absent:

@@ -57,6 +57,12 @@ std::string version() {
   return bytesOf(event);
 }
 
+std::string restart(std::int64_t step) {
+  wire::Event event = eventAt(step);
+  event.mutable_session_log()->set_status(1);
+  return bytesOf(event);
+}
+
 std::string scalar(std::string_view tag, std::int64_t step, double value) {
   wire::Event event = eventAt(step);
   valueOf(event, tag).set_simple_value(static_cast<float>(value));

@@ -14,6 +14,8 @@ namespace muster::events {
 
 /// A file's first record.
 std::string version();
+/// The training continues here: TensorBoard drops what earlier files of the directory have from `step` on.
+std::string restart(std::int64_t step);
 std::string scalar(std::string_view tag, std::int64_t step, double value);
 std::string histogram(std::string_view tag, std::int64_t step, const Histogram& histogram);
 /// @param markdown  UTF-8; other bytes become "\\xff".

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "muster/core/base/error.h"
 #include "muster/core/base/mutex.h"
 #include "muster/core/listeners/every.h"
@@ -46,6 +48,7 @@ struct TensorBoardListener::State {
   LayerHistograms layers MUSTER_GUARDED_BY(mutex);
   std::int64_t iteration MUSTER_GUARDED_BY(mutex) = 0;  // of the last scalar
   std::int64_t epochs MUSTER_GUARDED_BY(mutex) = 0;     // remaining epochs of this `fit`
+  bool begun MUSTER_GUARDED_BY(mutex) = false;          // a fit has begun
 };
 
 /// The listener of worker scope.
@@ -110,6 +113,8 @@ void TensorBoardListener::onFitStart(const FitEvent& event) {
   state_->epochs = event.epochs;
   state_->readings.fitStart(event);
   Model& model = event.trainer.model();
+  const bool first = !std::exchange(state_->begun, true);
+  if (first && !model.trainingState().empty()) state_->file.append(events::restart(model.iteration() + 1));
   state_->histogramsDue.start(model.iteration());
   if (state_->histograms) state_->layers.before(model);
 }

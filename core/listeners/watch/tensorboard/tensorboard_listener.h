@@ -37,6 +37,9 @@ struct TensorBoardOptions {
 /// names), histograms of each layer's parameters and of what a round changed in them, texts, and a table of
 /// all runs with their options and results. W&B imports the same files.
 ///
+/// If `fit()` resumes a checkpoint, use the same directory: the curves continue from the checkpoint's
+/// iteration, and TensorBoard leaves out what the earlier files have after it.
+///
 /// Watching changes no bit of the training. If the disk is full, a warning is logged, and the training
 /// continues without the file. Each record is written at once, so TensorBoard follows a running training.
 ///

@@ -101,6 +101,58 @@ TEST_CASE("a long curve keeps its extremes and its order, and a reader is sent i
   CHECK(store.news(seen).starts_with(R"({"all":true,)"));
 }
 
+TEST_CASE("a curve read at a step, cut, and continued with the groups that it had") {
+  PageCurve curve;
+  CHECK(curve.at(3) == 0);
+  curve.add({4, 8});
+  CHECK(curve.at(2) == 4);  // from (0, 0)
+  CHECK(curve.at(6) == 12);
+  curve.add({8, 10});
+  CHECK(curve.at(4) == 8);
+  CHECK(curve.at(6) == 9);
+  CHECK(curve.at(10) == 11);
+  curve.endAt(7);
+  CHECK(curve.points().size() == 1);
+
+  PageCurve again({{4, 8}, {8, 10}}, 1);
+  again.add({8, 11});
+  again.add({8, 12});
+  CHECK(again.points().size() == 3);
+  CHECK(again.points()[1].value == 11);
+
+  PageCurve whole, first;
+  constexpr int kHalf = 40'000, kAll = 90'000;
+  const auto value = [](int i) { return std::sin(i * 0.01); };
+  for (int i = 0; i < kAll; ++i) whole.add({i, value(i)});
+  for (int i = 0; i < kHalf; ++i) first.add({i, value(i)});
+  CHECK(first.groupSize() > 1);
+  PageCurve second(first.points(), first.groupSize());
+  for (int i = kHalf; i < kAll; ++i) second.add({i, value(i)});
+  CHECK(second.groupSize() == whole.groupSize());
+  const auto half = [](const PageCurve& of) {
+    return std::ranges::count_if(of.points(), [](const auto& p) { return p.step < kHalf; });
+  };
+  CHECK(std::abs(half(second) - half(whole)) < 10);
+}
+
+TEST_CASE("curves of an earlier process come first, whatever came before them from the inbox") {
+  PageInbox inbox;
+  PageStore store;
+  inbox.point("own", 1, 1);
+  inbox.point("score/merged", 7, 0.5);
+  deliver(inbox, store);
+  PageStore::Seen seen;
+  store.news(seen);
+  store.putBefore("at/samples", PageCurve({{1, 8}}, 1));
+  store.putBefore("score/merged", PageCurve({{1, 0.75}, {2, 0.625}}, 8));
+  inbox.point("at/samples", 9, 72);
+  inbox.point("own", 2, 2);
+  deliver(inbox, store);
+  CHECK(store.news(seen) == R"({"all":true,"lost":0,"series":[{"name":"own","points":[[1,1],[2,2]]},)"
+                            R"({"name":"score/merged","groupSize":8,"points":[[1,0.75],[2,0.625]]},)"
+                            R"({"name":"at/samples","points":[[1,8],[9,72]]}]})");
+}
+
 TEST_CASE("without a server the inbox keeps a fixed number of points, and says how many were lost") {
   PageInbox inbox;
   for (std::size_t i = 0; i < PageInbox::kRoom + 7; ++i) inbox.point("a", static_cast<std::int64_t>(i), 1);

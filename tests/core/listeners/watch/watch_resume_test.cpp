@@ -1,0 +1,282 @@
+// The curves of trainings that are killed and resumed from their checkpoints.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <exception>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "muster/core/io/checkpoint_files.h"
+#include "muster/core/io/model_file.h"
+#include "muster/core/listeners/checkpoint_listener.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "muster/parallel/parallel_wrapper.h"
+#include "tests/support/log_lines.h"
+#include "tests/support/recording_listener.h"
+#include "tests/support/small_examples.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/thrown.h"
+#ifdef MUSTER_WITH_PAGE
+#include "muster/core/listeners/watch/page/curves_file.h"
+#include "muster/core/listeners/watch/page/page_listener.h"
+#endif
+#ifdef MUSTER_WITH_TENSORBOARD
+#include "muster/core/listeners/watch/tensorboard/tensorboard_listener.h"
+#include "tests/core/listeners/watch/event_reader.h"
+#endif
+
+namespace muster::test {
+namespace {
+
+constexpr std::int64_t kEpochs = 4;
+constexpr std::int64_t kIterations = 12;  // 3 an epoch
+
+/// A training in a directory with its checkpoints.
+struct Training {
+  const TemporaryDirectory& directory;
+  std::optional<std::int64_t> killedAt = {};  ///< iteration
+  std::int64_t checkpointEvery = 5;           ///< iterations
+  std::int64_t units = 5;                     ///< of the network's first layer
+  bool fromStart = false;                     ///< not from the newest checkpoint
+  bool alone = false;                         ///< Model::fit
+};
+
+/// Trains from the newest checkpoint, if there is one. A kill is an exception after a merge.
+/// @param watchers  called after the checkpoint was loaded.
+/// @return the bytes of the parameters.
+std::string train(const Training& training, const std::function<Listeners()>& watchers) {
+  MultiLayerNetwork model({.seed = 4,
+                           .updater = Adam{.learningRate = 0.05},
+                           .inputShape = {6},
+                           .layers = {Dense{.units = training.units}, Output{.classes = 4}}});
+  model.init();
+  const auto checkpoints = training.directory / "checkpoints";
+  const auto from = newestCheckpoint(checkpoints);
+  const bool resumes = from && !training.fromStart;
+  if (resumes) loadState(model, *from);
+  Listeners listeners = watchers();
+  listeners.push_back(
+      std::make_shared<CheckpointListener>(CheckpointOptions{.directory = checkpoints,
+                                                             .everyEpochs = 0,
+                                                             .everyIterations = training.checkpointEvery,
+                                                             .resumed = resumes}));
+  listeners.push_back(
+      std::make_shared<RecordingListener>(ListenerScope::Merged, [&](const RecordedCall& call, Trainer&) {
+        if (call.event == "merge" && call.iteration == training.killedAt) throw std::runtime_error("killed");
+      }));
+  SmallExamples data(6);
+  const std::string problem = thrown<std::exception>([&] {
+    if (training.alone) {
+      model.setListeners(listeners);
+      return model.fit(data, kEpochs - model.epoch());
+    }
+    ParallelWrapper::Builder(model).workers(2).pinThreads(false).listeners(listeners).build().fit(
+        data, kEpochs - model.epoch());
+  });
+  CAPTURE(problem);
+  CHECK(problem.empty() != training.killedAt.has_value());
+  const Tensor& parameters = model.block(BlockKind::Parameters).values;
+  return {static_cast<const char*>(parameters.raw()), parameters.bytes()};
+}
+
+std::string trainUnwatched(const Training& training) {
+  return train(training, [] { return Listeners(); });
+}
+
+}  // namespace
+
+#ifdef MUSTER_WITH_PAGE
+namespace {
+
+using Points = std::vector<std::pair<std::int64_t, double>>;
+
+/// A page that is not served, with its file of curves.
+struct Page {
+  std::filesystem::path file;
+  std::shared_ptr<PageListener> listener = {};
+
+  std::string train(const Training& training) {
+    return test::train(training, [&]() -> Listeners {
+      listener = std::make_shared<PageListener>(
+          PageOptions{.serve = false, .curves = file, .readEvery = std::chrono::nanoseconds(0)});
+      return {listener, listener->workers()};
+    });
+  }
+};
+
+std::map<std::string, Points> curvesIn(const std::filesystem::path& file) {
+  std::map<std::string, Points> all;
+  for (const auto& [name, curve] : readCurves(file).curves)
+    for (const auto& [step, value] : curve.points()) all[name].emplace_back(step, value);
+  return all;
+}
+
+double valueAt(const Points& points, std::int64_t step) {
+  for (const auto& [at, value] : points)
+    if (at == step) return value;
+  return std::nan("");
+}
+
+bool rises(const Points& points) {
+  return std::ranges::is_sorted(points, {}, [](const auto& p) { return p.first; }) &&
+         std::ranges::is_sorted(points, {}, [](const auto& p) { return p.second; });
+}
+
+}  // namespace
+
+TEST_CASE("curves of a killed training continue from the checkpoint, as if it had never ended") {
+  for (const bool alone : {false, true})
+    for (const std::int64_t every : {3, 5}) {
+      CAPTURE(every);
+      const TemporaryDirectory one, other, unwatched;
+      Page whole{one / "a.curves.jsonl"}, parts{other / "a.curves.jsonl"};
+      const auto bits = whole.train({.directory = one, .checkpointEvery = every, .alone = alone});
+      const std::int64_t iterations = alone ? 2 * kIterations : kIterations;
+      for (const std::int64_t kill : {iterations / 2 + 2, iterations - 1})
+        parts.train({.directory = other, .killedAt = kill, .checkpointEvery = every, .alone = alone});
+      const LogLines log;
+      CHECK(parts.train({.directory = other, .checkpointEvery = every, .alone = alone}) == bits);
+      CHECK(trainUnwatched({.directory = unwatched, .checkpointEvery = every, .alone = alone}) == bits);
+      for (const auto& line : log.all()) CHECK_MESSAGE(line.find("curves") == std::string::npos, line);
+
+      auto expected = curvesIn(whole.file), found = curvesIn(parts.file);
+      for (const auto* name : {"score/merged", "score/epoch", "score/worker 0", "training/learning rate"})
+        CHECK_MESSAGE(found[name] == expected[name], std::string(name));
+      CHECK(found["score/merged"].size() == static_cast<std::size_t>(iterations));
+      CHECK(rises(found["at/seconds"]));
+      CHECK(rises(found["at/samples"]));
+      // Between readings the axis is interpolated; these batches have 1 to 3 examples.
+      const double end = valueAt(found["at/samples"], iterations);
+      CHECK(std::abs(end - 12.0 * kEpochs) <= (every == 3 ? 0 : 3));
+      const auto page = parts.listener->still();
+      CHECK(page.find("[1,") != std::string::npos);  // the first point
+      CHECK(page.find("killed") == std::string::npos);
+    }
+}
+
+TEST_CASE("a training that resumes no checkpoint replaces the file of curves") {
+  const TemporaryDirectory directory;
+  Page page{directory / "a.curves.jsonl"};
+  page.train({.directory = directory, .killedAt = 8});
+  const LogLines log;
+  page.train({.directory = directory, .killedAt = 2, .fromStart = true});
+  CHECK(curvesIn(page.file)["score/merged"].size() == 2);
+  for (const auto& line : log.all()) CHECK_MESSAGE(line.find("curves") == std::string::npos, line);
+}
+
+TEST_CASE("a resumed training whose file of curves is missing, broken or of another network begins it anew") {
+  const auto warning = [](const auto& change) {
+    const TemporaryDirectory directory;
+    Page page{directory / "a.curves.jsonl"};
+    page.train({.directory = directory, .killedAt = 8});
+    change(page.file);
+    const LogLines log;
+    page.train({.directory = directory});
+    const auto scores = curvesIn(page.file)["score/merged"];
+    REQUIRE(!scores.empty());
+    CHECK(scores.front().first == 6);
+    CHECK(scores.size() == 7);
+    std::string all;
+    for (const auto& line : log.all())
+      if (line.find("curves") != std::string::npos) all += line;
+    const auto name = all.find(page.file.string());
+    REQUIRE(name != std::string::npos);
+    return all.erase(name, page.file.string().size());
+  };
+  const std::string begin = "warning: curves of the resumed training: ", end = "; they begin at iteration 5";
+  CHECK(warning([](const auto& file) { std::filesystem::remove(file); }) == begin + ": was not there" + end);
+  CHECK(warning([](const auto& file) { writeFile(file, ""); }) == begin + ": was not there" + end);
+  CHECK(warning([](const auto& file) { writeFile(file, "{\"format\":\"other\"}\n"); }) ==
+        begin + ", line 1: it is no file of curves, or of another version" + end);
+  CHECK(warning([](const auto& file) {
+          auto text = readFile(file);
+          text.insert(text.find('\n') + 1, "{\"series\":[{\"name\":\"a\",\"points\":[[\"b\",1]]}]}\n");
+          writeFile(file, text);
+        }) == begin + ", line 2: the curve a has a point that is no pair of an iteration and a value" + end);
+  CHECK(warning([](const auto& file) {
+          const TemporaryDirectory directory;
+          Page page{file};
+          page.train({.directory = directory, .units = 7});
+        }) == begin + ": is of another network" + end);
+  // A last line that is not whole was being written when the process was killed.
+  const TemporaryDirectory directory;
+  Page page{directory / "a.curves.jsonl"};
+  page.train({.directory = directory, .killedAt = 8});
+  writeFile(page.file, readFile(page.file) + "{\"series\":[{\"na");
+  page.train({.directory = directory});
+  CHECK(curvesIn(page.file)["score/merged"].size() == kIterations);
+}
+
+TEST_CASE("a fit that fails before it begins leaves the file of curves as it was") {
+  const TemporaryDirectory directory;
+  Page page{directory / "a.curves.jsonl"};
+  page.train({.directory = directory, .killedAt = 8});
+  const auto before = readFile(page.file);
+  PageListener again({.serve = false, .curves = page.file});
+  again.failed(std::make_exception_ptr(std::runtime_error("no data")));
+  CHECK(readFile(page.file) == before);
+}
+#endif
+
+#ifdef MUSTER_WITH_TENSORBOARD
+namespace {
+
+/// What TensorBoard shows of a directory: files in the order of their names, and a session's start removes
+/// all from its step on.
+std::map<std::string, std::vector<Scalar>> shown(const std::filesystem::path& directory,
+                                                 std::vector<std::int64_t>& restarts) {
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(directory)) files.push_back(entry.path());
+  std::ranges::sort(files);
+  std::map<std::string, std::vector<Scalar>> all;
+  for (const auto& file : files)
+    for (const auto& record : recordsOf(file)) {
+      const Message event(record);
+      const auto step = event.number<std::int64_t>(2);
+      if (event.has(7)) {
+        CHECK(event.message(7).number<std::int64_t>(1) == 1);
+        restarts.push_back(step);
+        for (auto& [name, scalars] : all)
+          std::erase_if(scalars, [&](const Scalar& s) { return s.step >= step; });
+      }
+      if (!event.has(5)) continue;
+      const Message value = event.message(5).message(1);
+      if (value.has(2)) all[value.text(1)].push_back({step, value.number<float>(2)});
+    }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("TensorBoard shows the curves of a killed and resumed training as one") {
+  const TemporaryDirectory one, other;
+  const auto watch = [](const TemporaryDirectory& directory) {
+    return [&]() -> Listeners {
+      const auto board = std::make_shared<TensorBoardListener>(directory / "board");
+      return {board, board->workers()};
+    };
+  };
+  const auto bits = train({.directory = one}, watch(one));
+  for (const std::int64_t kill : {8, 11}) train({.directory = other, .killedAt = kill}, watch(other));
+  CHECK(train({.directory = other}, watch(other)) == bits);
+  std::vector<std::int64_t> none, restarts;
+  auto expected = shown(one / "board", none), found = shown(other / "board", restarts);
+  CHECK(none.empty());
+  CHECK(restarts == std::vector<std::int64_t>{6, 11});  // the iterations after those of the checkpoints
+  for (const auto* name : {"score/merged", "score/epoch", "score/worker 1", "result/score"})
+    CHECK_MESSAGE(found[name] == expected[name], std::string(name));
+  CHECK(found["score/merged"].size() == kIterations);
+}
+#endif
+
+}  // namespace muster::test
