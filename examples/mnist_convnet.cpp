@@ -15,6 +15,7 @@
 #include "examples/mnist_convnet/run_file.h"
 #include "examples/support/check_saved.h"
 #include "examples/support/data_sets.h"
+#include "examples/support/epoch_record.h"
 #include "examples/support/keep_network.h"
 #include "examples/support/paths.h"
 #include "examples/support/program.h"
@@ -66,6 +67,7 @@ struct Watchers {
       std::make_shared<PerformanceListener>(PerformanceOptions{.tableAtEnd = false});
   std::shared_ptr<CollectScoresListener> scores = std::make_shared<CollectScoresListener>();
   std::shared_ptr<EvaluationListener> tests;
+  std::shared_ptr<example::EpochRecord> record;
   std::shared_ptr<LastState> last = std::make_shared<LastState>();
   Listeners all{performance, scores, last};
 };
@@ -81,6 +83,8 @@ Watchers makeWatchers(const Options& options, example::DataSets& data, const exa
                           .sink = options.quiet ? LineSink([](std::string_view) {}) : LineSink()});
     watchers.all.push_back(watchers.tests);
   }
+  watchers.record = std::make_shared<example::EpochRecord>(watchers.tests);
+  watchers.all.push_back(watchers.record);
   if (options.checkpointDirectory.empty()) return watchers;
   const auto minutes = std::chrono::duration<double, std::ratio<60>>(options.checkpointMinutes);
   watchers.all.push_back(std::make_shared<CheckpointListener>(
@@ -252,11 +256,10 @@ int run(const Options& options) {
   if (!first) return 0;
   watching.result("accuracy", test.accuracy());
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - started;
-  const auto tests = watchers.tests ? watchers.tests->results() : std::vector<EvaluationListener::Result>{};
   conclude({.test = test,
             .training = watchers.performance->report(),
             .epochs = watchers.scores->epochs(),
-            .tests = tests,
+            .record = *watchers.record,
             .merged = watchers.last->merged,
             .secondsInAll = seconds.count(),
             .epochsFinished = network.epoch(),
@@ -276,6 +279,7 @@ int main(int argc, char** argv) {
       options->quiet = options->quiet || options->nodes.node() > 0;
       options->watch.page = options->watch.page && options->nodes.node() == 0;
       options->watch.still = !options->report.empty() && options->nodes.node() == 0;
+      if (options->watch.still) options->watch.stillCurves = options->report / example::kReportCurves;
     }
     return options ? example::runOn(options->device, [&] { return run(*options); }) : 0;
   });

@@ -57,16 +57,7 @@ void putWorker(JsonWriter& json, const PerformanceReport& report, const WorkerTi
 }
 
 void putTraining(JsonWriter& json, const Results& results) {
-  std::vector<double> scores;
-  for (const auto& epoch : results.epochs) scores.push_back(epoch.score);
-  json.put("firstEpoch", results.epochs.empty() ? 0 : results.epochs.front().epoch + 1);
-  json.put("scoreByEpoch", scores);
-  if (!results.tests.empty())
-    json.list("testAccuracyByEpoch", results.tests.size(), [&](std::size_t i, JsonWriter& test) {
-      test.put("epoch", results.tests[i].epoch);
-      test.put("iteration", results.tests[i].iteration);
-      test.put("testAccuracy", results.tests[i].evaluation.accuracy());
-    });
+  results.record.write(json);
   const auto& report = results.training;
   const auto shares = report.shares();
   json.put("samplesPerSecond", report.samplesPerSecond());

@@ -5,9 +5,9 @@
 
 #include "examples/mnist_convnet/options.h"
 #include "examples/support/data_sets.h"
+#include "examples/support/epoch_record.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/listeners/collect_scores_listener.h"
-#include "muster/core/listeners/evaluation_listener.h"
 #include "muster/core/listeners/performance_report.h"
 #include "muster/core/nn/multi_layer_network.h"
 
@@ -24,7 +24,7 @@ struct Results {
   const muster::Evaluation& test;
   const muster::PerformanceReport& training;
   const std::vector<muster::CollectScoresListener::Score>& epochs;  ///< of this run
-  std::vector<muster::EvaluationListener::Result> tests;            ///< during training
+  const EpochRecord& record;                                        ///< of the whole training
   Merged merged;
   double secondsInAll = 0;          ///< of the whole program
   std::int64_t epochsFinished = 0;  ///< including those of a resumed file

@@ -8,6 +8,7 @@
 #include "examples/muster/commands.h"
 #include "examples/muster/options.h"
 #include "examples/muster/session.h"
+#include "examples/support/epoch_record.h"
 #include "examples/support/keep_network.h"
 #include "examples/support/paths.h"
 #include "examples/support/watching.h"
@@ -78,6 +79,7 @@ struct Watchers {
   std::shared_ptr<LastState> last = std::make_shared<LastState>();
   std::shared_ptr<EarlyStopping> stopping;
   std::shared_ptr<EvaluationListener> tests;
+  std::shared_ptr<example::EpochRecord> record;
   Listeners all{performance, scores, last};
 };
 
@@ -93,6 +95,8 @@ Watchers watch(const RunFile& run, LoadedData& data, const Options& options) {
                                                           EvaluationOptions{.everyEpochs = l.testEvery});
     add(watchers.tests);
   }
+  watchers.record = std::make_shared<example::EpochRecord>(watchers.tests);
+  add(watchers.record);
   if (const auto& c = l.checkpoints) {
     CheckpointOptions policy{.directory = c->directory,
                              .everyEpochs = c->everyEpochs,
@@ -194,9 +198,7 @@ void writeResults(const std::filesystem::path& path, const RunFile& run, const R
     json.put("testLoss", results.test->loss());
     json.put("f1", results.test->f1());
   }
-  std::vector<double> scores;
-  for (const auto& epoch : watchers.scores->epochs()) scores.push_back(epoch.score);
-  json.put("scoreByEpoch", std::span<const double>(scores));
+  watchers.record->write(json);
   const auto& report = watchers.performance->report();
   json.put("seconds", report.seconds);
   json.put("samplesPerSecond", report.samplesPerSecond());

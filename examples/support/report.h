@@ -12,7 +12,9 @@
 
 namespace example {
 
-inline const std::vector<std::string> kReportFiles{"confusion.txt", "report.html"};
+/// The curves of a training that can be resumed: its report then has those of the whole training.
+inline const std::string kReportCurves = "training.curves.jsonl";
+inline const std::vector<std::string> kReportFiles{"confusion.txt", "report.html", kReportCurves};
 
 /// Writes into `directory`, creating it if missing: `confusion.txt` with the scores of each class, and, if
 /// this program was built with the page, `report.html`: the page of the training with the confusion matrix

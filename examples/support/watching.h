@@ -25,6 +25,8 @@ struct WatchOptions {
   std::filesystem::path curves = {};  ///< a file for `muster page`; empty: none
   std::string group = {};             ///< group in that file
   bool still = false;                 ///< whether `Watching::still` will be called
+  /// Without `curves`: where the page's curves are kept for `still`, if this program was built with the page.
+  std::filesystem::path stillCurves = {};
 
   /// Adds these options as a separate group; options for a single training only if `live`.
   void describe(CommandLine& line, bool live = true);

@@ -9,16 +9,16 @@ namespace {
 class PageWatcher final : public Watcher {
  public:
   PageWatcher(const WatchOptions& options, std::shared_ptr<const muster::EvaluationListener> tests)
-      : listener_(
-            std::make_shared<muster::PageListener>(muster::PageOptions{.port = options.pagePort,
-                                                                       .serve = options.page,
-                                                                       .curves = options.curves,
-                                                                       .group = options.group,
-                                                                       .evaluation = std::move(tests),
-                                                                       .sink = [](std::string_view line) {
-                                                                         fmt::print("{}\n", line);
-                                                                         std::fflush(stdout);
-                                                                       }})) {}
+      : listener_(std::make_shared<muster::PageListener>(
+            muster::PageOptions{.port = options.pagePort,
+                                .serve = options.page,
+                                .curves = options.curves.empty() ? options.stillCurves : options.curves,
+                                .group = options.group,
+                                .evaluation = std::move(tests),
+                                .sink = [](std::string_view line) {
+                                  fmt::print("{}\n", line);
+                                  std::fflush(stdout);
+                                }})) {}
 
   muster::Listeners listeners() override { return {listener_, listener_->workers()}; }
   void text(std::string_view name, std::string_view text) override { listener_->text(name, text); }

@@ -6,6 +6,11 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <set>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "examples/support/data_sets.h"
 #include "muster/core/eval/evaluation.h"
@@ -187,7 +192,88 @@ TEST_CASE("a second signal quits at once, and nothing is saved") {
   const auto run = program.wait();
   CHECK(run.exit == 130);
   CHECK_FALSE(contains(run.out, "saved: "));
+#ifdef MUSTER_WITH_PAGE
+  CHECK(convnet.directory.names() == std::set<std::string>{"report"});  // with the curves so far
+#else
   CHECK(convnet.directory.names().empty());
+#endif
+}
+
+/// The points of a curve in a file of curves, as text.
+std::vector<std::string> pointsIn(const std::filesystem::path& file, std::string_view name) {
+  std::vector<std::string> points;
+  std::istringstream lines(readFile(file));
+  for (std::string line; std::getline(lines, line);) {
+    const auto news = boost::json::parse(line).as_object();
+    if (const auto* all = news.if_contains("all"); all && all->as_bool()) points.clear();
+    const auto* const series = news.if_contains("series");
+    if (!series) continue;
+    for (const auto& curve : series->as_array())
+      if (curve.at("name").as_string() == name)
+        for (const auto& point : curve.at("points").as_array())
+          points.push_back(boost::json::serialize(point));
+  }
+  return points;
+}
+
+TEST_CASE("killed and resumed, a training has one file of curves, one report and one list of scores") {
+  const Convnet convnet;
+  const auto arguments = [](const std::string& name) {
+    return Convnet::small({"--batch",
+                           "8",
+                           "--test-every",
+                           "1",
+                           "--epochs",
+                           "12",
+                           "--model",
+                           name,
+                           "--checkpoint-dir",
+                           name + "-c",
+                           "--checkpoint-iterations",
+                           "7",
+                           "--keep",
+                           "2",
+                           "--resume",
+                           name + "-c",
+                           "--json",
+                           name + ".json",
+                           "--report",
+                           name + "-report"});
+  };
+  REQUIRE(convnet.run(arguments("whole")).exit == 0);
+  {
+    test::Program program(Convnet::kExecutable, convnet.launch(arguments("parts")));
+    REQUIRE(program.awaitText("epoch 2: accuracy"));
+    program.signal(SIGKILL);
+    CHECK(program.wait().exit == -SIGKILL);
+  }
+  const auto run = convnet.run(arguments("parts"));
+  CAPTURE(run.err);
+  REQUIRE(run.exit == 0);
+  CHECK(contains(run.out, "resuming: "));
+  CHECK_FALSE(contains(run.err, "curves"));
+  CHECK(readFile(convnet.directory / "parts") == readFile(convnet.directory / "whole"));
+
+  const auto results = [&](const std::string& name) {
+    return boost::json::parse(readFile(convnet.directory / (name + ".json"))).as_object();
+  };
+  const auto whole = results("whole"), parts = results("parts");
+  CHECK(parts.at("firstEpoch") == 1);
+  CHECK(parts.at("scoreByEpoch").as_array().size() == 12);
+  CHECK(parts.at("scoreByEpoch") == whole.at("scoreByEpoch"));
+  CHECK(parts.at("testAccuracyByEpoch") == whole.at("testAccuracyByEpoch"));
+#ifdef MUSTER_WITH_PAGE
+  const auto curves = [&](const std::string& name) {
+    return convnet.directory / (name + "-report") / "training.curves.jsonl";
+  };
+  for (const auto* name : {"score/epoch", "test/accuracy"}) {
+    CAPTURE(name);
+    CHECK(pointsIn(curves("parts"), name).size() == 12);
+    CHECK(pointsIn(curves("parts"), name) == pointsIn(curves("whole"), name));
+  }
+  const auto page = readFile(convnet.directory / "parts-report" / "report.html");
+  CHECK(contains(page, "{\"name\":\"score/epoch\",\"points\":[[38,"));
+#endif
 }
 
 }  // namespace
