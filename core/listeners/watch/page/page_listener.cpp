@@ -32,6 +32,8 @@ constexpr std::int64_t kSmallModel = 4096;  // parameters; a small model gets hi
 constexpr int kHistogramsShare = 2000;      // histograms wait for this multiple of the time they take
 
 constexpr auto kTimesEvery = std::chrono::seconds(1);
+// A checkpoint of an epoch's end often follows it, and a training that resumes it needs the file's curves.
+constexpr auto kKeptEveryAtEpochs = std::chrono::milliseconds(50);
 
 bool isSmall(Model& model) {
   for (const auto& block : model.blocks())
@@ -177,8 +179,8 @@ struct PageListener::State {
     CurvesFile& curves = *file;  // clang's thread-safety analysis does not follow the lock into lambdas
     page->with([&](const PageStore& store) { curves.update(store, last); });
   }
-  void keepIfDue(Clock::time_point now) MUSTER_REQUIRES(mutex) {
-    if ((file || !server) && now - keptAt > kTimesEvery) keep();
+  void keepIfDue(Clock::time_point now, Clock::duration every) MUSTER_REQUIRES(mutex) {
+    if ((file || !server) && now - keptAt > every) keep();
   }
 
   /// Whether the next histograms are due; this depends on the time that earlier ones took.
@@ -350,7 +352,7 @@ void PageListener::onMerge(const MergeEvent& event) {
     state_->layers.before(event.trainer.model());
     state_->histogramsTook = Clock::now() - now;
   }
-  state_->keepIfDue(now);
+  state_->keepIfDue(now, kTimesEvery);
 }
 
 void PageListener::onEpochEnd(const EpochEvent& event) {
@@ -360,7 +362,7 @@ void PageListener::onEpochEnd(const EpochEvent& event) {
   state_->progress.iteration = event.iteration;
   state_->progress.batches = 0;
   state_->inbox->progress(state_->progress);
-  state_->keepIfDue(Clock::now());
+  state_->keepIfDue(Clock::now(), kKeptEveryAtEpochs);
 }
 
 void PageListener::onFitEnd(Trainer&) {

@@ -55,9 +55,9 @@ void PageCurve::endAt(std::int64_t step) {
 double PageCurve::at(std::int64_t step) const {
   if (points_.empty()) return 0;
   const auto next = std::ranges::find_if(points_, [&](const Point& point) { return point.step >= step; });
-  const auto right =
-      next == points_.end() ? points_.size() - 1 : static_cast<std::size_t>(next - points_.begin());
-  const Point from = right == 0 ? Point{} : points_[right - 1], to = points_[right];
+  const bool beyond = next == points_.end();
+  const Point to = beyond ? points_.back() : *next;
+  const Point from = beyond || next == points_.begin() ? Point{} : *(next - 1);
   if (from.step == to.step) return to.value;
   const double share = static_cast<double>(step - from.step) / static_cast<double>(to.step - from.step);
   return from.value + share * (to.value - from.value);

@@ -37,8 +37,8 @@ class PageCurve {
   const std::vector<Point>& points() const { return points_; }
   /// Points given to `add` that become one point, or two if more than one.
   std::size_t groupSize() const { return groupSize_; }
-  /// The value at a step: linear between points, from (0, 0) to the first, and beyond the last as before it.
-  /// 0 without points.
+  /// The value at a step, of a curve that grows from (0, 0): linear between points, and beyond the last in
+  /// proportion to it. 0 without points.
   double at(std::int64_t step) const;
 
  private:
