@@ -177,6 +177,11 @@ def live():
     steps = script("store.run('').series.get('score/merged').steps.length")
     wait(f"store.run('').series.get('score/merged').steps.length > {steps + 5}", "more of a training that is running")
     wait("[...document.getElementById('across').options].some(o => o.value === 'samples')", "another axis")
+    # Two runs are compared by samples, until the reader chooses.
+    script("(store.add({run: 'another', series: [{name: 'at/samples', points: [[1, 8]]}]}), 1)")
+    wait("document.getElementById('across').value === 'samples'", "samples as the axis of two runs")
+    script("(store.runs.delete('another'), store.changed.add('runs'), 1)")
+    wait("document.getElementById('across').value === 'iterations'", "iterations as the axis of one run")
     Select(driver.find_element(By.ID, "across")).select_by_value("samples")
     wait("charts[0].across === 'samples' && charts[0].graph.xAxisExtremes()[1] > 100", "curves by samples")
 

@@ -61,10 +61,11 @@ function showState() {
   byId('progress').value = p.lastEpoch > 0 ? Math.min(1, epochs / p.lastEpoch) : 1;
 }
 
-/** Puts options into a list, {value: text}; hides it where there is nothing to choose. */
+/** Puts options into a list, {value: text}; hides it where there is nothing to choose. Shows `value` until the reader
+ * chooses: more runs may come, which have another one. */
 function fill(id, options, value) {
   const select = byId(id);
-  const before = select.value;
+  const before = select.dataset.chosen ? select.value : undefined;
   if (JSON.stringify([...select.options].map(o => [o.value, o.text])) !== JSON.stringify(options))
     select.replaceChildren(...options.map(([key, text]) => new Option(text, key)));
   if (options.some(([key]) => key === before)) select.value = before;
@@ -215,6 +216,7 @@ function begin() {
   setTheme(chosen === 'dark' || chosen === 'light' ? chosen : dark ? 'dark' : 'light');
   const buttons = {pause: togglePause, reset: resetZoom, log: toggleLog, theme: toggleTheme};
   for (const [id, act] of Object.entries(buttons)) byId(id).addEventListener('click', act);
+  document.addEventListener('change', event => { event.target.dataset.chosen = 'true'; }, true);
   byId('layer').addEventListener('change', showLayers);
   for (const id of ['run', 'across', 'panel'])
     byId(id).addEventListener('change', () => {
