@@ -125,7 +125,8 @@ example::Paths pathsOf(const std::filesystem::path& runFile, const RunFile& run,
     paths.writesInto("listeners.checkpoints.directory", c->directory);
   paths.writesInto("listeners.tensorBoard", run.listeners.tensorBoard);
   if (const std::filesystem::path curves = run.listeners.curves; !curves.empty())
-    paths.writesInto("listeners.curves", curves.parent_path() / ".", {curves.filename().string()});
+    paths.writesInto("listeners.curves", curves.has_parent_path() ? curves.parent_path() : ".",
+                     {curves.filename().string()});
   return paths;
 }
 

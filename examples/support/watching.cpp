@@ -44,7 +44,9 @@ void WatchOptions::addProgress(muster::Listeners& all, std::optional<std::int64_
 
 void WatchOptions::addTo(Paths& paths) const {
   paths.writesInto("--tensorboard", tensorBoard);
-  if (!curves.empty()) paths.writesInto("--curves", curves.parent_path() / ".", {curves.filename().string()});
+  if (!curves.empty())
+    paths.writesInto("--curves", curves.has_parent_path() ? curves.parent_path() : ".",
+                     {curves.filename().string()});
 }
 
 Watching::Watching(const WatchOptions& options, std::shared_ptr<const muster::EvaluationListener> tests) {
