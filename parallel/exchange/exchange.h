@@ -81,6 +81,14 @@ class Exchange {
   /// Fills `into` with the values of all nodes of a block of Place::Node, in node order. Waits until the
   /// other nodes call `gather`, which sends theirs.
   virtual void collect(const StrategyState& /*block*/, const Tensor& /*into*/) {}
+  /// From now on nodes may collect replicas.
+  virtual void allowCollecting() {}
+  /// Fills `into` with the values of all replicas of a block, in worker order. Waits until the other nodes
+  /// call `answer` or `gather`, which send theirs. Call it while no participant works.
+  virtual void collect(const SharedBlock& /*block*/, const Tensor& /*into*/) {}
+  /// If nodes may collect replicas: sends this node's to those that do, and waits until no node collects any
+  /// more. All nodes call it at the end of each round, while no participant works.
+  virtual void answer() {}
   /// How many senders a merge has if each sends once: the nodes over nodes, the groups in groups, otherwise
   /// the participants. Sender s sends for the participants s, s + senders(), s + 2 senders(), and so on.
   virtual int senders() const { return participants(); }

@@ -12,8 +12,6 @@ namespace muster {
 
 namespace {
 
-constexpr std::size_t kMixingBytes = 1 << 18;  // on the stack: fits the L2 cache, and nothing is allocated
-
 void setZero(const Tensor& t, std::int64_t begin, std::int64_t end) {
   const std::size_t size = sizeOf(t.dtype());
   std::memset(static_cast<std::byte*>(t.raw()) + static_cast<std::size_t>(begin) * size, 0,
@@ -106,9 +104,9 @@ void HostExchange::mix(int participant, const SharedBlock& block, const Mixing& 
   if (merged && parts == 1)
     mean(participant, block.replicas, mixing.merged(), 0, {0, block.mergedCopy().elements()},
          block.mergedCopies, context);
-  alignas(64) std::array<std::byte, kMixingBytes> memory;
-  const Tensor scratch = Tensor::view(memory.data(), {kMixingBytes}, DType::UInt8);
-  const std::int64_t step = RowMixer::elementsAtATime(block, kMixingBytes);
+  alignas(64) std::array<std::byte, RowMixer::kScratchBytes> memory;  // nothing is allocated
+  const Tensor scratch = Tensor::view(memory.data(), {RowMixer::kScratchBytes}, DType::UInt8);
+  const std::int64_t step = RowMixer::elementsAtATime(block, RowMixer::kScratchBytes);
   require(step > 0, "mix: {} workers are too many", participants());
   RowMixer& mixer = mixers_[static_cast<std::size_t>(participant)];
   for (std::int64_t at = begin; at < end; at += step) {
@@ -123,9 +121,9 @@ void HostExchange::moments(int participant, const SharedBlock& block, std::span<
                            double keep, Context& context) {
   const std::int64_t elements = block.mergedCopy().elements() / 2;
   const auto [begin, end] = shareOf({0, elements}, elements, participant);
-  alignas(64) std::array<std::byte, kMixingBytes> memory;
-  const Tensor scratch = Tensor::view(memory.data(), {kMixingBytes}, DType::UInt8);
-  const std::int64_t step = RowMixer::elementsAtATime(block, kMixingBytes);
+  alignas(64) std::array<std::byte, RowMixer::kScratchBytes> memory;  // nothing is allocated
+  const Tensor scratch = Tensor::view(memory.data(), {RowMixer::kScratchBytes}, DType::UInt8);
+  const std::int64_t step = RowMixer::elementsAtATime(block, RowMixer::kScratchBytes);
   require(step > 0, "mergeCopy: {} workers are too many", participants());
   RowMixer& mixer = mixers_[static_cast<std::size_t>(participant)];
   for (std::int64_t at = begin; at < end; at += step) {

@@ -8,6 +8,7 @@
 #include "muster/core/ops/merge.h"
 #include "muster/parallel/exchange/means_in_flight.h"
 #include "muster/parallel/exchange/node_flight.h"
+#include "muster/parallel/exchange/node_mixing.h"
 #include "muster/parallel/exchange/tensor_parts.h"
 
 namespace muster {
@@ -39,6 +40,7 @@ struct NodeExchange::Part {
 
   const int channel;
   NodeReduction reduction;
+  std::unique_ptr<NodeMixing> mixing;  // made by the first `mix`
   std::unique_ptr<NodeFlight> flight;  // null if nothing ever flies
   bool landing = false;                // whether this round must land what an earlier round launched
   std::int64_t told = 0;               // likewise: the number of launches of `tellNodes`; 0: none
@@ -269,8 +271,24 @@ void NodeExchange::mergeMoments(int participant, const SharedBlock& block, std::
   }
 }
 
-void NodeExchange::mix(int, const SharedBlock&, const Mixing&, Context&) {
-  throw InvalidArgument("mix: replicas are not mixed over nodes yet");
+void NodeExchange::mix(int participant, const SharedBlock& block, const Mixing& mixing, Context& context) {
+  land(participant);
+  if (block.rule == MergeRule::Keep) return;
+  const bool merged = !mixing.merged().empty() && block.hasMergedCopy();
+  const std::int64_t parts = block.rule == MergeRule::Moments ? 2 : 1;
+  const Slice own = ownSlice(participant, block.replicas.front().elements() / parts);
+  if (block.rule == MergeRule::Reset) {
+    const auto reset = [&](const Tensor& t) { std::memset(part(t, own).raw(), 0, part(t, own).bytes()); };
+    for (const std::size_t w : here_)
+      if (!mixing.row(w).empty()) reset(block.replicas[w]);
+    if (merged) reset(block.mergedCopy());
+    return;
+  }
+  if (merged && parts == 1)
+    reduction(participant).run({block.replicas, mixing.merged(), 0, block.mergedCopy(), {}}, own, context);
+  Part& mine = partAt(participant);
+  if (!mine.mixing) mine.mixing = std::make_unique<NodeMixing>(link_, local_, mine.channel);
+  mine.mixing->run(block, mixing, own, context);
 }
 
 void NodeExchange::sum(int, std::span<double>) {

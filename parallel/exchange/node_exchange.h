@@ -23,7 +23,8 @@ namespace muster {
 /// Each local participant merges its own slice of a block with the participants of the other nodes that have
 /// the same slice (NodeReduction), so participants need not wait for each other. The bits are those of a
 /// HostExchange of all workers with as many groups as there are nodes, and depend neither on the transport
-/// nor on timing. Means and variances are few, so every replica's are sent.
+/// nor on timing. Means and variances are few, so every replica's are sent. `mix` sends replicas to the nodes
+/// whose rows read them (NodeMixing).
 ///
 /// Means that land in a later round (MeansInFlight) are formed from copies while the workers train, if the
 /// strategy has declared a merged copy that is in flight and saved. The first verb of the next round that
@@ -48,6 +49,9 @@ class NodeExchange final : public Exchange {
   static std::string describe(const NodeLink& link, bool mirrored);
   void gather(std::span<const std::byte> own, std::span<std::byte> all) override;
   void collect(const StrategyState& block, const Tensor& into) override;
+  void allowCollecting() override { collecting_ = true; }
+  void collect(const SharedBlock& block, const Tensor& into) override;
+  void answer() override;
 
   Context& verbContext(int participant, Context& own) override;
   void arrive(int participant, Context& context) override;
@@ -63,13 +67,13 @@ class NodeExchange final : public Exchange {
              Spread* spread) override;
   void mean(int participant, std::span<const Tensor> tensors, std::span<const double> weights, double keep,
             Slice slice, std::span<const Tensor> into, Context& context) override;
-  /// @throws InvalidArgument, like `sum`: strategies that need them do not support nodes yet.
   void mix(int participant, const SharedBlock& block, const Mixing& mixing, Context& context) override;
   void eachShare(int participant, std::int64_t elements, Slice slice, Context& context,
                  ShareUse use) override;
   void eachReplica(int participant, std::int64_t elements, Context& context, ShareUse use) override;
   void tellNodes(std::span<std::byte> all, std::span<const double> weights,
                  std::function<void(Context&)> then, Context& context) override;
+  /// @throws InvalidArgument: strategies that need it do not support nodes yet.
   void sum(int participant, std::span<double> values) override;
 
  private:
@@ -98,12 +102,15 @@ class NodeExchange final : public Exchange {
   void mergeMoments(int participant, const SharedBlock& block, std::span<const double> weights,
                     Context& context);
 
-  /// Tells all nodes which block this node asks for (number from 1; 0: none), and receives what they ask for.
-  /// @return whether any node asks.
-  bool ask(std::uint8_t block);
+  /// Tells all nodes which block this node asks for (number from 1: the strategy's blocks, then the replicas'
+  /// blocks; 0: none), and receives what they ask for. @return whether any node asks.
+  bool ask(std::size_t block);
   /// Sends this node's part of the blocks to the nodes that ask for them. @param into  receives the block
   /// that this node has asked for.
   void answer(const Tensor& into);
+  /// Sends this node's parts of one block. @param own  [local] parts of one size.
+  /// @param into  receives the parts of all, [local][node].
+  void answerOne(std::size_t block, std::span<const Tensor> own, const Tensor& into);
 
   /// The arguments of a `tellNodes` call.
   struct Told {
@@ -125,6 +132,7 @@ class NodeExchange final : public Exchange {
   NodeMessages messages_, messagesInFlight_;
   NodeCall gathering_, asking_;
   std::vector<std::uint8_t> asked_;  // [node]
+  bool collecting_ = false;          // whether nodes may collect replicas
   std::deque<Told> told_;            // those of an index below toldCount_ may be in progress
   std::size_t toldCount_ = 0;
   Told now_;                        // for a call that does not fly

@@ -1,7 +1,10 @@
 // Messages of NodeExchange beside the sums: contributions to a round, strategy blocks, encoded values.
 #include <algorithm>
+#include <limits>
 #include <utility>
+#include <vector>
 
+#include "muster/core/base/error.h"
 #include "muster/parallel/exchange/means_in_flight.h"
 #include "muster/parallel/exchange/node_exchange.h"
 
@@ -24,17 +27,28 @@ void NodeExchange::gather(std::span<const std::byte> own, std::span<std::byte> a
   link_.begin(gathering_);
   std::ranges::copy(own, all.subspan(static_cast<std::size_t>(node()) * own.size()).begin());
   // A node that asks for blocks calls `gather` later.
-  while (nodesHaveBlocks() && ask(0)) answer({});
+  while ((collecting_ || nodesHaveBlocks()) && ask(0)) answer({});
   link_.wait(gathering_);
 }
 
 void NodeExchange::collect(const StrategyState& block, const Tensor& into) {
-  ask(static_cast<std::uint8_t>(&block - strategyBlocks().data() + 1));
+  ask(static_cast<std::size_t>(&block - strategyBlocks().data()) + 1);
   answer(into);
 }
 
-bool NodeExchange::ask(std::uint8_t block) {
-  asked_[static_cast<std::size_t>(node())] = block;
+void NodeExchange::collect(const SharedBlock& block, const Tensor& into) {
+  ask(strategyBlocks().size() + static_cast<std::size_t>(&block - blocks_.data()) + 1);
+  answer(into);
+}
+
+void NodeExchange::answer() {
+  while (collecting_ && ask(0)) answer({});
+}
+
+bool NodeExchange::ask(std::size_t block) {
+  require(block <= std::numeric_limits<std::uint8_t>::max(), "nodes: block {} is too many to be collected",
+          block);
+  asked_[static_cast<std::size_t>(node())] = static_cast<std::uint8_t>(block);
   const auto of = [&](int n) {
     return std::as_writable_bytes(std::span(asked_).subspan(static_cast<std::size_t>(n), 1));
   };
@@ -50,15 +64,29 @@ bool NodeExchange::ask(std::uint8_t block) {
 }
 
 void NodeExchange::answer(const Tensor& into) {
-  for (std::size_t b = 0; b < strategyBlocks().size(); ++b) {
-    const auto asks = [&](int n) { return asked_[static_cast<std::size_t>(n)] == b + 1; };
-    if (std::ranges::find(asked_, b + 1) == asked_.end()) continue;
-    const auto own = bytesOf(strategyBlocks()[b].values[static_cast<std::size_t>(node())]);
-    const auto all = asks(node()) ? bytesOf(into) : std::span<std::byte>();
+  const std::size_t ofStrategy = strategyBlocks().size();
+  for (std::size_t b = 0; b < ofStrategy; ++b)
+    answerOne(b + 1, std::span(&strategyBlocks()[b].values[static_cast<std::size_t>(node())], 1), into);
+  const bool replicas = std::ranges::any_of(asked_, [&](std::size_t one) { return one > ofStrategy; });
+  if (!replicas) return;
+  wait();  // mirrors of blocks that no verb uses take the replicas' values
+  for (std::size_t b = 0; b < blocks_.size(); ++b) {
+    std::vector<Tensor> own;
+    for (const std::size_t w : here_) own.push_back(blocks_[b].replicas[w]);
+    answerOne(ofStrategy + b + 1, own, into);
+  }
+}
+
+void NodeExchange::answerOne(std::size_t block, std::span<const Tensor> own, const Tensor& into) {
+  if (std::ranges::find(asked_, block) == asked_.end()) return;
+  const auto asks = [&](int n) { return asked_[static_cast<std::size_t>(n)] == block; };
+  const auto size = own.front().bytes(), ofAll = size * static_cast<std::size_t>(nodes());
+  for (std::size_t l = 0; l < own.size(); ++l) {
+    const auto all = asks(node()) ? bytesOf(into).subspan(l * ofAll, ofAll) : std::span<std::byte>();
     messages_.run(
-        own, all, [](int) { return true; }, asks);
+        bytesOf(own[l]), all, [](int) { return true; }, asks);
     if (!all.empty())
-      std::ranges::copy(own, all.subspan(static_cast<std::size_t>(node()) * own.size()).begin());
+      std::ranges::copy(bytesOf(own[l]), all.subspan(static_cast<std::size_t>(node()) * size).begin());
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <vector>
 
@@ -16,6 +17,9 @@ namespace muster {
 /// variance are those of drawing from replica j with probability a_wj.
 class RowMixer {
  public:
+  /// Bytes of scratch memory for a caller that has it on its stack: they fit the L2 cache.
+  static constexpr std::size_t kScratchBytes = 1 << 18;
+
   explicit RowMixer(std::size_t workers);
 
   /// Scratch memory that is large enough for `elements` elements of such blocks at a time.
@@ -27,7 +31,7 @@ class RowMixer {
   void begin(const SharedBlock& block, Slice slice, const Tensor& scratch, Context& context);
   /// Reads this replica's elements in place.
   void read(std::size_t worker);
-  /// The memory to which the caller copies the elements of a replica on another device, part by part.
+  /// The memory to which the caller copies the elements of a replica on another device or node, part by part.
   /// @param part  1 for variances, else 0.
   Tensor inbox(std::size_t worker, int part);
   /// Forms the rows of these workers and writes them. Call it once all replicas that they read are here.

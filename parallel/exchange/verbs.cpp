@@ -93,6 +93,24 @@ void requireMean(std::span<const double> weights, double keep) {
   require(total > 0, "mean: the weights sum to {}, so there is no mean", total);
 }
 
+/// To how many a participant sends its replica: the other nodes with a row that reads it; on one node the
+/// rows of other workers, where workers that share a row count once.
+std::int64_t readers(const Exchange& exchange, const Mixing& mixing, std::size_t own) {
+  const auto nodes = static_cast<std::size_t>(exchange.nodes());
+  const auto sameReader = [&](std::size_t w, std::size_t other) {
+    return nodes > 1 ? w % nodes == other % nodes : mixing.row(w).data() == mixing.row(other).data();
+  };
+  std::int64_t count = 0;
+  for (std::size_t w = 0; w < mixing.workers(); ++w) {
+    if (w == own || (nodes > 1 && w % nodes == own % nodes) || !mixing.reads(w, own)) continue;
+    bool counted = false;
+    for (std::size_t before = 0; before < w && !counted; ++before)
+      counted = before != own && sameReader(w, before) && mixing.reads(before, own);
+    count += counted ? 0 : 1;
+  }
+  return count;
+}
+
 }  // namespace
 
 void Verbs::requireWaiting(std::string_view verb, bool may) const {
@@ -135,13 +153,8 @@ void Verbs::mix(const SharedBlock& block, const Mixing& mixing) {
   exchange_.mix(participant_, block, mixing, context_);
   if (block.rule == MergeRule::Keep || block.rule == MergeRule::Reset) return;
   const auto own = static_cast<std::size_t>(participant_);
-  const MixingShare* counted = nullptr;  // workers that share a row are adjacent
-  for (std::size_t w = 0; w < mixing.workers(); ++w) {
-    const MixingShare* const row = mixing.row(w).data();
-    if (w == own || row == counted || !mixing.reads(w, own)) continue;
-    counted = row;
-    bytes_ += static_cast<std::int64_t>(block.replicas[own].bytes());
-  }
+  bytes_ += readers(exchange_, mixing, own) * static_cast<std::int64_t>(block.replicas[own].bytes());
+  if (exchange_.nodes() > 1 && !mixing.merged().empty()) bytes_ += bytesToMerge(block, own, mixing.merged());
 }
 
 void Verbs::mixState(const Mixing& mixing) {

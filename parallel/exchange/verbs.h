@@ -135,8 +135,8 @@ class Verbs {
 
   /// Adds to the bytes that this participant would send to the others over a network. `merge` and `mean` add
   /// what the participant contributes, once. `mix` adds its replica once for each row of other workers that
-  /// reads it; a row that workers share counts once. The merged copy of `mix` is only shown to listeners, so
-  /// it does not count.
+  /// reads it, where a row that workers share counts once; over nodes, once for each other node with such a
+  /// row. The merged copy of `mix` is only shown to listeners, so it counts over nodes alone, as in `mean`.
   void countBytes(std::int64_t bytes) { bytes_ += bytes; }
   std::int64_t bytes() const { return bytes_; }
 

@@ -267,6 +267,23 @@ TEST_CASE("mixing allocates nothing, and counts what a worker would send") {
   }
 }
 
+TEST_CASE("a row that workers share counts once, wherever its workers are") {
+  auto replicas = normal(4, 100);
+  const auto exchange = exchangeOf(replicas, 0);
+  Mixing mixing(4, 8);
+  const std::vector<MixingShare> even = {{0, 0.5}, {2, 0.5}}, odd = {{1, 0.5}, {3, 0.5}};
+  mixing.setRow(0, even);
+  mixing.setRow(1, odd);
+  mixing.shareRow(2, 0);
+  mixing.shareRow(3, 1);
+  Context context;
+  for (int p = 0; p < 4; ++p) {
+    Verbs verbs(*exchange, p, context);
+    verbs.mix(exchange->blocks()[Parameters], mixing);
+    CHECK(verbs.bytes() == 800);
+  }
+}
+
 TEST_CASE("rows that cannot be are refused") {
   Mixing mixing(2, 4);
   const auto refusal = [&](std::size_t worker, std::vector<MixingShare> row) {

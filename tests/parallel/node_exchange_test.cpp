@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <random>
@@ -181,6 +182,49 @@ TEST_CASE(
       });
       verbs.mergeOthers(weights);
     });
+}
+
+namespace {
+
+/// Rows of several kinds by turns: a mixture of all, an unchanged replica, a copy, a row that is shared with
+/// the worker before, and a mixture with the next worker.
+Mixing rowsOf(int workers, bool merged) {
+  const auto count = static_cast<std::size_t>(workers);
+  Mixing mixing(count, count * count);
+  for (std::size_t w = 0; w < count; ++w) {
+    std::vector<MixingShare> row;
+    if (w % 5 == 0)
+      for (std::size_t j = 0; j < count; ++j)
+        row.push_back({j, 0.1 + 0.3 * static_cast<double>((3 * w + j) % 4)});
+    if (w % 5 == 2) row.push_back({(w + 1) % count, 1});
+    if (w % 5 == 4) {
+      row = {{w, 0.3}, {(w + 1) % count, 0.7}};
+      std::ranges::sort(row, {}, &MixingShare::worker);
+    }
+    if (!row.empty()) mixing.setRow(w, row);
+    if (w % 5 == 3) mixing.shareRow(w, w - 1);
+  }
+  std::vector<double> weights(count);
+  for (std::size_t w = 0; w < count; ++w) weights[w] = w == 1 ? 0 : 1 + 0.7 * static_cast<double>(w);
+  if (merged) mixing.setMerged(weights);
+  return mixing;
+}
+
+}  // namespace
+
+TEST_CASE("so has mixing, with and without a merged copy, and what follows it") {
+  for (const bool merged : {true, false})
+    for (const auto [nodes, local] : kShapes)
+      for (const auto elements : kSizes)
+        checkSame(nodes, local, elements, [merged](Verbs& verbs) {
+          const Mixing mixing = rowsOf(verbs.participants(), merged);
+          verbs.mixState(mixing);
+          verbs.mix(verbs.block(BlockKind::Gradients), mixing);
+          verbs.mergeOthers(weightsOf(verbs));
+          verbs.mixState(mixing);
+        });
+  // So many replicas of other nodes are read that a piece is shorter.
+  checkSame(4, 5, 150'001, [](Verbs& verbs) { verbs.mixState(rowsOf(verbs.participants(), true)); });
 }
 
 TEST_CASE("groups of one worker and one group of all are sums in worker order, too") {
