@@ -110,6 +110,10 @@ class Strategy {
   virtual std::optional<ArrivalPlan> arrivals(int /*workers*/) const { return {}; }
   /// Why the strategy cannot train over several nodes (Builder::nodes); "" if it can.
   virtual std::string whyNotOverNodes() const { return {}; }
+  /// Whether replicas may differ after a merge, although those of one node may be equal. If so, over several
+  /// nodes a checkpoint collects the replicas of all nodes; every node waits for that at the end of each
+  /// round, until node 0 has called its listeners.
+  virtual bool replicasDiffer() const { return false; }
   /// What a merge of all state does with the updater's state.
   virtual UpdaterState updaterState() const { return UpdaterState::Average; }
   /// Whether verbs read or write a block of the replicas. Workers on GPUs over nodes copy these blocks to

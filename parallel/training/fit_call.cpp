@@ -71,7 +71,10 @@ void FitCall::run(DataSetIterator& data, std::int64_t epochs, Batch* first) {
   if (epochs > 0) endTogether();
   if (run_.failure) setting_.replicas.setTrained(false);  // the replicas' state may be anything
   fillAtEnd();
-  tellEnd();
+  if (epochs > 0 && !run_.failure)
+    tellEndAndAnswer();
+  else
+    tellEnd();
   run_.failure.rethrow();
 }
 
@@ -115,6 +118,18 @@ void FitCall::tellEnd() {
   });
 }
 
+/// All nodes have ended well: they wait for a checkpoint of the end.
+void FitCall::tellEndAndAnswer() {
+  othersAnswer_ = true;
+  tellEnd();
+  othersAnswer_ = false;
+  try {
+    run_.rounds.answerNodes(setting_.replicas.exchange());
+  } catch (...) {
+    run_.fail(-1, std::current_exception(), [] { return "a node failed at the end"; });
+  }
+}
+
 void FitCall::train(DataSetIterator& data, std::int64_t epochs, Batch* first) {
   WorkerListeners workerListeners{setting_.trainer, listenersOf(ListenerScope::Worker), {}};
   Tasks tasks;
@@ -149,15 +164,16 @@ void FitCall::coordinate(std::int64_t epochs) {
   bool more = true;
   setting_.caller.set(Activity::Kind::WaitingForWorkers);
   while (more && run_.rounds.await()) {
-    atRoundEnd_ = true;
+    atRoundEnd_ = othersAnswer_ = true;
     try {
       more = endRound(lastEpoch);
+      run_.rounds.answerNodes(setting_.replicas.exchange());
     } catch (...) {
       run_.fail(-1, std::current_exception(), [&] {
         return fmt::format("a listener failed after iteration {}", run_.rounds.result().iteration);
       });
     }
-    atRoundEnd_ = false;
+    atRoundEnd_ = othersAnswer_ = false;
     run_.rounds.resume();
   }
   run_.queues.close();  // after a stop, the reader may still push batches that no worker takes
@@ -228,14 +244,23 @@ void FitCall::keepPlace(const DataSetIterator& data) {
   addRule(state, ruleText(setting_.options));
 }
 
+/// [worker] Examples trained since `fit()` began, also before it was resumed.
+std::vector<std::int64_t> FitCall::examples() const {
+  if (run_.place.nodes == 1) return setting_.replicas.examples();
+  auto all = run_.rounds.examples();
+  for (std::size_t w = 0; w < setting_.resumed.examples.size(); ++w) all[w] += setting_.resumed.examples[w];
+  return all;
+}
+
 TrainingState FitCall::trainingState(const DataSetIterator& data) {
   if (run_.failure) return {};
   fillModel();
   if (run_.rounds.committedRounds() == 0 || !setting_.model.trainingState().empty())
     return setting_.model.trainingState();
-  // A checkpoint of this node would lack the other nodes' replicas.
-  if (run_.place.nodes > 1 && !setting_.replicas.equal()) return {};
-  if (run_.place.nodes > 1 && atRoundEnd_)  // at the end of the run, all nodes have collected it
+  const bool overNodes = run_.place.nodes > 1;
+  // Without them, a checkpoint would lack the other nodes' replicas.
+  if (overNodes && !(setting_.strategy.replicasDiffer() ? othersAnswer_ : setting_.replicas.equal())) return {};
+  if (overNodes && atRoundEnd_)  // at the end of the run, all nodes have collected it
     collectStrategyState(setting_.replicas.exchange(), setting_.model);
   // On the wall clock the order of arrivals is not known in advance: only a point where all land can be
   // resumed.
@@ -243,7 +268,7 @@ TrainingState FitCall::trainingState(const DataSetIterator& data) {
   if (arrivals && arrivals->onWallClock() && run_.rounds.result().verdict == Verdict::Continue) return {};
   TrainingState state = positionState(setting_.model, data, run_.rounds.position());
   const RoundsState rounds = run_.rounds.state();
-  addRounds(state, rounds, ruleText(setting_.options), setting_.replicas.examples());
+  addRounds(state, rounds, ruleText(setting_.options), examples());
   setting_.replicas.addOwn(state, rounds.anyInFlight());
   return state;
 }

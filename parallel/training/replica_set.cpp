@@ -130,6 +130,7 @@ void ReplicaSet::make() {
         {.name = std::string(kOwnUpdates), .place = StrategyBlock::Place::Replica, .numbers = 1});
   exchange->makeStrategyBlocks(blocks);
   requireModelSource(*exchange, strategy_);
+  if (strategy_.replicasDiffer()) exchange->allowCollecting();
   if (strategy_.mayThrow()) exchange->keepMerges(strategy_.localWork() == LocalWork::Gradient);
   exchange_ = std::move(exchange);
 }
@@ -285,7 +286,8 @@ std::span<const Tensor> ReplicaSet::mergedValues() {
 }
 
 void ReplicaSet::addOwn(TrainingState& state, bool inFlight) {
-  addValues(state, *exchange_, mergedValues(), strategy_.localWork() == LocalWork::Step);
+  addValues(state, *exchange_, mergedValues(), strategy_.localWork() == LocalWork::Step,
+            place_.nodes > 1 && strategy_.replicasDiffer());
   if (inFlight) addInFlight(state, *exchange_);
 }
 

@@ -71,7 +71,8 @@ class ReplicaSet {
   bool equal() const;
   /// [worker] Examples trained since `fit()` began, also before it was resumed; of this node's workers.
   std::vector<std::int64_t> examples() const;
-  /// Calls `addValues`, and `addInFlight` if `inFlight`. Call it after `fill`.
+  /// Calls `addValues`, and `addInFlight` if `inFlight`. Call it after `fill`. Collects the replicas of the
+  /// other nodes if these may differ.
   void addOwn(TrainingState& state, bool inFlight);
   /// After a training: whether the next one may continue from the replicas' state (else it starts from the
   /// user's model).

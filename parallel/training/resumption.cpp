@@ -143,6 +143,17 @@ Tensor together(std::span<const Tensor> replicas) {
   return all;
 }
 
+/// [worker] The replicas of all nodes.
+std::vector<Tensor> collected(const SharedBlock& block, Exchange& exchange) {
+  const auto workers = block.replicas.size();
+  const Tensor& like = block.mergedCopy();
+  const Tensor all = Tensor::empty(like.shape().prepend(static_cast<std::int64_t>(workers)), like.dtype());
+  exchange.collect(block, all);
+  std::vector<Tensor> replicas;
+  for (std::size_t w = 0; w < workers; ++w) replicas.push_back(partOf(all, w, like));
+  return replicas;
+}
+
 }  // namespace
 
 RuleText ruleText(AnyStrategy strategy) {
@@ -213,8 +224,8 @@ void addRule(TrainingState& state, const RuleText& rule) {
   state.push_back({std::string(kOptions), textAs(rule.options)});
 }
 
-void addValues(TrainingState& state, const Exchange& exchange, std::span<const Tensor> ofModel,
-               bool mergedCopiesCount) {
+void addValues(TrainingState& state, Exchange& exchange, std::span<const Tensor> ofModel,
+               bool mergedCopiesCount, bool collect) {
   for (std::size_t b = 0; b < ofModel.size(); ++b) {
     const SharedBlock& block = exchange.blocks()[b];
     if (!ofModel[b].defined()) continue;
@@ -223,8 +234,9 @@ void addValues(TrainingState& state, const Exchange& exchange, std::span<const T
     if (!sameBytes(merged, ofModel[b]))
       state.push_back({nameOf(kMerged, block), cloneTensor(copyTo(merged, Device::cpu()))});
     const auto isMerged = [&](const Tensor& own) { return !own.defined() || sameBytes(own, merged); };
-    if (!std::ranges::all_of(block.replicas, isMerged))
-      state.push_back({nameOf(kReplicas, block), together(block.replicas)});
+    const auto replicas = collect ? collected(block, exchange) : block.replicas;
+    if (!std::ranges::all_of(replicas, isMerged))
+      state.push_back({nameOf(kReplicas, block), together(replicas)});
   }
 }
 

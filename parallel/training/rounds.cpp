@@ -35,6 +35,7 @@ Rounds::Rounds(const NodePlace& place, const Options& options, PeerSums& peers)
       updated_(contributions_.size()),
       counts_(contributions_.size()),
       previousCounts_(contributions_.size()),
+      examples_(contributions_.size()),
       weights_(contributions_.size()),
       own_(static_cast<std::size_t>(place.local) + 1),
       all_(own_.size() * static_cast<std::size_t>(place.nodes)),
@@ -140,8 +141,11 @@ RoundResult Rounds::nextResult(bool met) {
   next.add(contributions_, landing, weights_);
   late_ = std::ranges::any_of(contributions_, &Contribution::late);
   if (!late_) next.addScores(contributions_, landing);
-  for (std::size_t w = 0; w < counts_.size(); ++w)
-    if (!arrivals_ || landing[w].arrives) counts_[w] += contributions_[w].batches;
+  for (std::size_t w = 0; w < counts_.size(); ++w) {
+    if (arrivals_ && !landing[w].arrives) continue;
+    counts_[w] += contributions_[w].batches;
+    examples_[w] += contributions_[w].examples;
+  }
   next.merging = next.trained || (last && (strategy_.pending() || flights_.outstanding()));
   next.merges += next.merging ? 1 : 0;
   return next;
@@ -240,7 +244,10 @@ RoundEnd Rounds::leave(const Participant& participant) {
   // With gradients the replica has been updated, and the coordinator may look at it.
   if (localWork() == LocalWork::Gradient) participant.arriveAtExchange();
   const bool joined = result_.joinedByCoordinator;
-  bool together = (joined ? merged_ : mergedAlone_).arrive([this] { planNextRound(); });
+  bool together = (joined ? merged_ : mergedAlone_).arrive([this, &participant] {
+    planNextRound();
+    if (!result_.joinedByCoordinator) answerNodes(participant.exchange);
+  });
   const RoundEnd end = together ? result_.end() : RoundEnd{};  // now: a landing may change it later
   if (together) participant.enqueueAfterVerbs();
   if (together && joined) together = awaitResume(participant.worker);

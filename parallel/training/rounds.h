@@ -141,6 +141,10 @@ class Rounds {
   bool await() {
     return merged_.arrive([this] { planNextRound(); });
   }
+  /// After the listeners of such a round: Exchange::answer. In other rounds a worker calls it.
+  void answerNodes(Exchange& exchange) const {
+    if (place_.nodes > 1) exchange.answer();
+  }
   /// Lets the workers continue after such a round.
   void resume() { resumed_.arrive(); }
   /// While all workers wait at the end of such a round: makes each worker call `task(worker)`, which must
@@ -154,6 +158,8 @@ class Rounds {
   const RoundResult& result() const { return result_; }
   /// The trained part of the epoch in progress.
   EpochPosition position() const;
+  /// [worker] Examples that were trained and merged in this run.
+  const std::vector<std::int64_t>& examples() const { return examples_; }
   /// Whether the run has paused because some node set `Options::regroup`.
   bool regrouping() const { return regrouping_; }
   /// Valid between `await` and `resume`, or after all threads have ended.
@@ -248,6 +254,7 @@ class Rounds {
   // Written in gathered_, by the worker that arrives last; or at landings, by one worker at a time.
   std::vector<std::int64_t> counts_;          // [worker] batches of this run in the epoch that are merged
   std::vector<std::int64_t> previousCounts_;  // counts_ before the round of `result_`
+  std::vector<std::int64_t> examples_;        // [worker] of this run that are merged
   std::vector<double> weights_;               // [worker]
   // Contributions of this node and of all nodes: for each node one per worker, and one more that has `ended`
   // set if the node stops and `staged` if it regroups.
