@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <span>
 #include <string_view>
 
 #include "muster/core/base/error.h"
@@ -24,10 +25,13 @@ class HierarchicalAveragingStrategy final : public Strategy {
   }
 
   std::string whyNotOverNodes() const override {
-    return "replicas are not mixed over nodes yet; one level of averaging over nodes is Averaging";
+    return sending_.whole() ? ""
+                            : "codec: replicas that groups mix are not sent encoded to other nodes yet; with "
+                              "one level, Averaging takes a codec";
   }
   std::string describe() const override;
   std::vector<StrategyBlock> blocks(int workers) const override;
+  bool replicasDiffer() const override { return levels() > 1; }
   UpdaterState updaterState() const override { return options_.updaterState; }
   bool mayThrow() const override { return false; }
   bool extrapolates() const override { return !sending_.whole(); }
@@ -69,14 +73,25 @@ class HierarchicalAveragingStrategy final : public Strategy {
   std::size_t levelAt(std::int64_t iterations) const;
   bool mergesAll() const { return groups_[level_] == groups_.back(); }
   void landSent(Verbs& verbs) const;
+  void setMembers(std::size_t nodes);
+  /// Whether each group of the level is on one of several nodes, or in one of several groups of the builder.
+  bool withinNodes(std::size_t level) const {
+    return workersOfNode_ > 1 && workersOfNode_ < groups_.back() && workersOfNode_ % groups_[level] == 0;
+  }
+  /// A group's workers, ascending. @param first  the workers of the groups before it.
+  std::span<const std::size_t> groupAt(std::size_t level, std::size_t first) const {
+    return std::span(members_[level]).subspan(first, groups_[level]);
+  }
   void raiseWeights(std::size_t level);
-  void setRows(std::size_t group);
+  void setRows(std::size_t level);
 
   const HierarchicalAveraging options_;
   CodedReplicas sending_;
   std::vector<std::string> bases_;  // [level] names of blocks
   Fragment all_;
-  std::vector<std::size_t> groups_;  // [level] workers in a group
+  std::size_t workersOfNode_ = 1;
+  std::vector<std::size_t> groups_;                // [level] workers in a group
+  std::vector<std::vector<std::size_t>> members_;  // [level] the workers, group after group, each ascending
   // Written between rounds:
   std::vector<Tensor> numbers_;  // [worker] `trained` for each level, then `iterations`
   std::vector<double> weights_;  // [worker] weights in the merge of a level
@@ -135,6 +150,19 @@ void HierarchicalAveragingStrategy::begin(const Exchange& exchange) {
   sending_.begin(exchange, std::span(&all_, 1));
   mixing_ = Mixing(workers, workers);
   row_.reserve(workers);
+  setMembers(static_cast<std::size_t>(exchange.senders()));
+}
+
+/// Divides the workers, counted node by node, into groups. @param nodes  worker w is on node w mod this.
+void HierarchicalAveragingStrategy::setMembers(std::size_t nodes) {
+  workersOfNode_ = groups_.back() / nodes;
+  std::vector<std::size_t> byNode;
+  for (std::size_t n = 0; n < nodes; ++n)
+    for (std::size_t w = n; w < groups_.back(); w += nodes) byNode.push_back(w);
+  members_.assign(levels(), byNode);
+  for (std::size_t l = 0; l < levels(); ++l)
+    for (std::size_t first = 0; first < byNode.size(); first += groups_[l])
+      std::ranges::sort(std::span(members_[l]).subspan(first, groups_[l]));
 }
 
 /// The highest level whose period divides `iterations`.
@@ -156,9 +184,9 @@ void HierarchicalAveragingStrategy::prepare(const Round& round) {
   group_.value = static_cast<double>(groups_[level]);
   groupsWeights_ = weights_;
   if (!mergesAll()) {
-    setRows(groups_[level]);
+    setRows(level);
     for (std::size_t l = level + 1; l <= top; ++l) raiseWeights(l);
-    mixing_.setMerged(weights_);
+    mixing_.setMerged(withinNodes(level) ? std::span<const double>() : std::span<const double>(weights_));
   }
   for (std::size_t w = 0; w < weights_.size(); ++w)
     for (std::size_t l = 0; l <= level; ++l) trained(l, w) = 0;
@@ -198,28 +226,29 @@ void HierarchicalAveragingStrategy::landSent(Verbs& verbs) const {
 /// below gets the weight of what it has trained since this level merged. If none of its workers has trained
 /// since the group was merged, their replicas are equal.
 void HierarchicalAveragingStrategy::raiseWeights(std::size_t level) {
-  const std::size_t group = groups_[level - 1];
-  for (std::size_t first = 0; first < weights_.size(); first += group) {
+  const std::size_t below = level - 1;
+  for (std::size_t first = 0; first < weights_.size(); first += groups_[below]) {
     double before = 0, now = 0;
-    for (std::size_t w = first; w < first + group; ++w) {
+    for (const std::size_t w : groupAt(below, first)) {
       before += weights_[w];
       now += trained(level, w);
     }
-    for (std::size_t w = first; w < first + group; ++w)
-      weights_[w] = before > 0 ? weights_[w] * (now / before) : now / static_cast<double>(group);
+    for (const std::size_t w : groupAt(below, first))
+      weights_[w] = before > 0 ? weights_[w] * (now / before) : now / static_cast<double>(groups_[below]);
   }
 }
 
-void HierarchicalAveragingStrategy::setRows(std::size_t group) {
+void HierarchicalAveragingStrategy::setRows(std::size_t level) {
   mixing_.clear();
-  for (std::size_t first = 0; first < weights_.size(); first += group) {
+  for (std::size_t first = 0; first < weights_.size(); first += groups_[level]) {
+    const auto group = groupAt(level, first);
     double total = 0;
-    for (std::size_t w = first; w < first + group; ++w) total += weights_[w];
+    for (const std::size_t w : group) total += weights_[w];
     if (total == 0) continue;
     row_.clear();
-    for (std::size_t w = first; w < first + group; ++w) row_.push_back({w, weights_[w] / total});
-    mixing_.setRow(first, row_);
-    for (std::size_t w = first + 1; w < first + group; ++w) mixing_.shareRow(w, first);
+    for (const std::size_t w : group) row_.push_back({w, weights_[w] / total});
+    mixing_.setRow(group.front(), row_);
+    for (const std::size_t w : group.subspan(1)) mixing_.shareRow(w, group.front());
   }
 }
 

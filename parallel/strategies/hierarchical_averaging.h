@@ -16,13 +16,19 @@ namespace muster {
 ///
 /// The last level merges after its period, at the end of an epoch, and at a stop. In between, if the periods
 /// of several levels divide the iterations since then, the highest of them merges: workers 0 to group - 1,
-/// the next `group`, and so on, each group by itself, as Averaging does. The user's model is always what
-/// the last level would merge; each group then has the weight of what its workers have trained since the
-/// level above merged. One level is Averaging, bit for bit. Listeners get "group" (MergeEvent::values), the
-/// number of workers that were merged with each other. With a codec a worker sends its change since the last
-/// merge of its level or a higher one. Source: PyTorch's HierarchicalModelAverager, which gives all workers
-/// the same weight.
-struct HierarchicalAveraging {  /// One level: a period and a size of groups.
+/// the next `group`, and so on, each group by itself, as Averaging does.
+///
+/// Over several nodes, and in groups(n), workers are counted node by node: first the workers of node 0, which
+/// are 0, nodes, 2 nodes, ..., then those of node 1, and so on. So if `group` divides the workers of a node,
+/// every group is within one node, and its merges send nothing over the network. They leave the merged copy
+/// alone, since its mean is over all nodes: listeners, and after a failure the caller, get the last merge of
+/// a level whose groups hold several nodes. The user's model is always what the last level would merge; each
+/// group then has the weight of what its workers have trained since the level above merged. One level is
+/// Averaging, bit for bit. Listeners get "group" (MergeEvent::values), the number of workers that were merged
+/// with each other. With a codec a worker sends its change since the last merge of its level or a higher one.
+/// Source: PyTorch's HierarchicalModelAverager, which gives all workers the same weight.
+struct HierarchicalAveraging {
+  /// One level: a period and a size of groups.
   struct Level {
     std::int64_t period = 1;  ///< iterations of each worker between merges; 1 to 2^40
     int group = 0;            ///< workers in a group: divides that of the next level; 0: all

@@ -110,6 +110,36 @@ TEST_CASE("groups of two every iteration, all every second one, worked out by ha
   }
 }
 
+TEST_CASE("in groups of the builder, as over nodes, groups hold workers of one node: by hand") {
+  // p = 0, learning rate 0.5; workers 0 and 2 are in one group, 1 and 3 in the other. Replicas 1, 3, 5, 7
+  // become 3, 5, 3, 5. Then 2.5, 5.5, 6.5, 9.5, and all become 6. Then 4, 6, 8, 10, which become 6, 8, 6, 8,
+  // and all 7 at the epoch's end. Merges within a node do not change the user's model.
+  ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}});
+  std::vector<float> models;
+  const auto looking = std::make_shared<RecordingListener>(ListenerScope::Merged,
+                                                           [&](const RecordedCall& call, Trainer& trainer) {
+                                                             trainer.model();
+                                                             if (call.event == "merge")
+                                                               models.push_back(model.parameters()[0]);
+                                                           });
+  auto data = ToyIterator::ofValues({2, 6, 10, 14, 2, 6, 10, 14, 2, 6, 10, 14});
+  const HierarchicalAveraging options{.levels = {{.period = 1, .group = 2}, {.period = 2}}};
+  ParallelWrapper::Builder(model)
+      .workers(4)
+      .groups(2)
+      .pinThreads(false)
+      .strategy(options)
+      .listeners({looking})
+      .build()
+      .fit(data);
+  CHECK(models == std::vector<float>{0, 6, 6, 7});
+  const auto steps = model.control().steps();
+  const std::vector<float> before = {0, 0, 0, 0, 3, 5, 3, 5, 6, 6, 6, 6};
+  REQUIRE(steps.size() == before.size());
+  for (std::size_t i = 0; i < before.size(); ++i) CHECK(steps[i].before[0] == before[i]);
+  CHECK(model.parameters()[0] == 7);
+}
+
 TEST_CASE("a group counts by all that it has trained since all were merged, not by its last round") {
   // Replicas 1, 3, 5, 7, groups' means 2 and 6. Then worker 0 alone: 2 again. The first group has trained
   // three examples, the second two: (3 * 2 + 2 * 6) / 5.
