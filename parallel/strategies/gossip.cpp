@@ -7,11 +7,14 @@
 #include "muster/core/base/error.h"
 #include "muster/core/ops/linear_combination.h"
 #include "muster/parallel/strategies/named_strategy.h"
+#include "muster/parallel/strategies/option_fields.h"
 
 namespace muster {
 namespace {
 
 constexpr std::string_view kRounds = "gossip rounds", kPublic = "public replicas";
+/// Numbers of block kRounds: the rounds so far, and those since the mean of the replicas was formed.
+enum { kFinished, kSinceMean, kNumbers };
 
 /// The worker that sends to `worker`, a power of two before it.
 std::size_t exponentialPeer(std::size_t worker, std::size_t workers, std::int64_t round) {
@@ -36,22 +39,29 @@ class GossipStrategy final : public Strategy {
   explicit GossipStrategy(const Gossip& options)
       : options_(options), period_(options.frequency), sending_(options.codec) {}
 
-  std::string whyNotOverNodes() const override { return "replicas are not mixed over nodes yet"; }
+  std::string whyNotOverNodes() const override {
+    if (options_.measureDistance) return "measureDistance: replicas on other nodes are not measured yet";
+    if (!sending_.whole() && options_.graph != GossipGraph::Complete)
+      return "codec: what a worker sends to its neighbours on a ring is not sent encoded to other nodes yet; "
+             "the graph complete takes a codec";
+    return "";
+  }
   std::string describe() const override {
     return fmt::format("gossip ({}) {}{}", nameOf(options_.graph), options_.frequency.describe(),
                        muster::describe(options_.codec));
   }
   std::vector<StrategyBlock> blocks(int workers) const override {
     std::vector<StrategyBlock> blocks = {
-        {.name = std::string(kRounds), .place = StrategyBlock::Place::Replica, .numbers = 1}};
-    sending_.declare(blocks);
-    if (!sending_.whole() && workers > 2 && options_.graph != GossipGraph::Complete)
+        {.name = std::string(kRounds), .place = StrategyBlock::Place::Replica, .numbers = kNumbers}};
+    sending_.declare(blocks, /*means=*/averages(static_cast<std::size_t>(workers)));
+    if (!sending_.whole() && !averages(static_cast<std::size_t>(workers)))
       blocks.push_back({.name = std::string(kPublic),
                         .place = StrategyBlock::Place::Replica,
                         .start = StrategyBlock::Start::Parameters});
     period_.declare(blocks);
     return blocks;
   }
+  bool replicasDiffer() const override { return options_.graph != GossipGraph::Complete; }
   UpdaterState updaterState() const override { return options_.updaterState; }
   bool mayThrow() const override { return false; }
   bool extrapolates() const override { return !sending_.whole(); }
@@ -85,9 +95,13 @@ class GossipStrategy final : public Strategy {
     return values_;
   }
   void prepare(const Round& round) override;
+  bool pending() const override { return sinceMean() > 0; }
   void land(int, const Round& round, Verbs& verbs) override {
     const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
-    if (!sending_.whole())
+    if (!trained_) {  // the mean was pending; nothing is sent or mixed
+      verbs.mean(parameters.replicas, alike_, parameters.mergedCopies, all_);
+      verbs.mixOthers(mixing_);
+    } else if (!sending_.whole())
       complete() ? mergeSent(round.weights, parameters, verbs) : mixSent(parameters, verbs);
     else
       complete() ? verbs.mergeState(round.weights) : verbs.mixState(mixing_);
@@ -97,9 +111,15 @@ class GossipStrategy final : public Strategy {
   }
 
  private:
-  bool complete() const { return mixing_.workers() <= 2 || options_.graph == GossipGraph::Complete; }
+  /// Rounds that the merged copy does not hold.
+  std::int64_t sinceMean() const {
+    return rounds_.empty() ? 0 : static_cast<std::int64_t>(rounds_.front().data<double>()[kSinceMean]);
+  }
+  /// Whether all of so many workers are mixed in every round.
+  bool averages(std::size_t workers) const { return workers <= 2 || options_.graph == GossipGraph::Complete; }
+  bool complete() const { return averages(mixing_.workers()); }
 
-  void mergeSent(std::span<const double> weights, const SharedBlock& parameters, Verbs& verbs) const;
+  void mergeSent(std::span<const double> weights, const SharedBlock& parameters, Verbs& verbs);
   void mixSent(const SharedBlock& parameters, Verbs& verbs) const;
 
   const Gossip options_;
@@ -110,7 +130,8 @@ class GossipStrategy final : public Strategy {
   std::vector<double> alike_;  // [worker] 1 for each
   // Written between rounds:
   Mixing mixing_;
-  std::vector<Tensor> rounds_;  // [worker] one number, the same for all
+  bool trained_ = false;        // whether any worker has trained in the round
+  std::vector<Tensor> rounds_;  // [worker] the same numbers for all
   std::vector<double> merged_;  // [worker] weights in the mean
   std::vector<std::size_t> neighbours_;
   std::vector<MixingShare> row_;
@@ -119,8 +140,14 @@ class GossipStrategy final : public Strategy {
 };
 
 void GossipStrategy::prepare(const Round& round) {
-  const auto number = static_cast<std::int64_t>(rounds_.front().data<double>()[0]);
-  for (Tensor& one : rounds_) one.data<double>()[0] = static_cast<double>(number + 1);
+  const auto number = static_cast<std::int64_t>(rounds_.front().data<double>()[kFinished]);
+  const std::int64_t since = sinceMean() + 1;
+  trained_ = std::ranges::any_of(round.weights, [](double weight) { return weight > 0; });
+  const bool formsMean = complete() || round.last || since >= options_.modelEvery;
+  for (Tensor& one : rounds_) {
+    one.data<double>()[kFinished] = static_cast<double>(number + (trained_ ? 1 : 0));
+    one.data<double>()[kSinceMean] = formsMean ? 0 : static_cast<double>(since);
+  }
   if (complete()) return;
   mixing_.clear();
   std::ranges::fill(merged_, 0.0);
@@ -137,13 +164,12 @@ void GossipStrategy::prepare(const Round& round) {
     mixing_.setRow(w, row_);
     for (const auto& [j, factor] : row_) merged_[j] += factor;
   }
-  mixing_.setMerged(merged_);
+  mixing_.setMerged(formsMean ? std::span<const double>(merged_) : std::span<const double>());
 }
 
-void GossipStrategy::mergeSent(std::span<const double> weights, const SharedBlock& parameters,
-                               Verbs& verbs) const {
-  const auto sent = sending_.send(weights, {{1, parameters.mergedCopies}}, /*remember=*/1, all_, verbs);
-  verbs.mean(sent, weights, parameters.mergedCopies, all_);
+void GossipStrategy::mergeSent(std::span<const double> weights, const SharedBlock& parameters, Verbs& verbs) {
+  sending_.mean(weights, {{1, parameters.mergedCopies}}, /*remember=*/1, all_, parameters.mergedCopies,
+                verbs);
   verbs.writeBack(parameters.mergedCopies, parameters.replicas, 0, all_);
   verbs.mergeOthers(weights);
 }
@@ -163,7 +189,7 @@ void GossipStrategy::mixSent(const SharedBlock& parameters, Verbs& verbs) const 
         linearCombination(std::array{Term{1, replicas[w]}, Term{-1, published[w]}, Term{1, sent[w]}},
                           replicas[w], share.slice.begin, share.slice.end, share.context);
   });
-  verbs.mean(replicas, alike_, parameters.mergedCopies, all_);  // for listeners
+  if (!mixing_.merged().empty()) verbs.mean(replicas, alike_, parameters.mergedCopies, all_);
   const std::int64_t toEach = saved + static_cast<std::int64_t>(replicas.front().bytes());
   constexpr int kNeighbours = 2;
   verbs.countBytes(kNeighbours * toEach - (verbs.bytes() - before));
@@ -194,7 +220,11 @@ void Gossip::validate() const {
   require(std::ranges::any_of(EnumNames<GossipGraph>::kNames, [&](auto pair) { return pair.first == graph; }),
           "gossip: there is no graph {}", static_cast<int>(graph));
   frequency.validate("gossip");
+  detail::requireIterations("gossip: modelEvery", modelEvery);
   muster::validate(updaterState);
+  require(!measureDistance || modelEvery == 1,
+          "gossip: measureDistance needs the mean of the replicas in every round, but modelEvery is {}",
+          modelEvery);
   muster::validate(codec, "gossip");
   if (CodedReplicas(codec).whole() || graph == GossipGraph::Complete) return;
   require(graph == GossipGraph::Ring,
@@ -213,6 +243,7 @@ void Gossip::fields(Fields& f) {
   f.field("graph", graph);
   f.field("updaterState", updaterState);
   codecFields(f, codec);
+  f.field("modelEvery", modelEvery);
   f.field("measureDistance", measureDistance);
 }
 

@@ -55,7 +55,10 @@ struct EnumNames<GossipGraph> {
 /// Listeners get "period", and with `measureDistance` "distance to the mean" (MergeEvent::values): after
 /// mixing, sqrt(sum_w |x_w - m|^2 / workers) / |m|.
 ///
-/// The user's model is the mean of the replicas with equal weights. With the complete graph, or two workers,
+/// The user's model is the mean of the replicas with equal weights. Over several nodes this mean costs each
+/// node more bytes than mixing does: with `modelEvery` it is formed seldom, and at the end of an epoch and at
+/// a stop. In between, listeners, and after a failure the caller, get the last one that was formed. Mixing
+/// does not depend on it. With the complete graph, or two workers,
 /// it has the bits of Averaging. Without training, the exponential graph reaches the exact mean after
 /// log2(workers) rounds, if the number of workers is a power of two. Sources: Lian et al. 2017
 /// (D-PSGD); Assran et al. 2019 (stochastic gradient push), whose weights remain from round to round.
@@ -65,7 +68,10 @@ struct Gossip {
   Period frequency = 1;
   /// What mixing does with the updater's state; Average: it is mixed like the parameters.
   UpdaterState updaterState = UpdaterState::Average;
-  Codec codec = {};              ///< on the ring or the complete graph; on the ring not PowerSgdCodec
+  Codec codec = {};  ///< on the ring or the complete graph; on the ring not PowerSgdCodec
+  /// Rounds from one mean of the replicas to the next; 1 to 2^40. Averages on the complete graph, and of two
+  /// workers, are formed in every round anyway.
+  std::int64_t modelEvery = 1;
   bool measureDistance = false;  ///< costs a pass over the replicas, and on GPUs waits for it
 
   /// @throws InvalidArgument naming the option out of range.

@@ -48,6 +48,8 @@ std::vector<std::byte> train(T strategy, int workers, int devices = 0, std::int6
   return stateBits(model);
 }
 
+constexpr double kLargest = 16;  // above all parameters of the toy models
+
 /// Records the last value of each merge.
 struct Values final : Listener {
   explicit Values(std::vector<double>& into) : all(into) {}
@@ -267,6 +269,66 @@ TEST_CASE("rounds worked out by hand: a ring of four, and a round that only two 
   }
 }
 
+TEST_CASE("a mean of the replicas that is formed seldom changes no replica") {
+  for (const Gossip& rule :
+       {Gossip{}, Gossip{.graph = GossipGraph::Ring}, Gossip{.graph = GossipGraph::Pairs},
+        Gossip{.graph = GossipGraph::Ring, .codec = Int8Codec{}}}) {
+    CAPTURE(rule.make()->describe());
+    struct Trained {
+      std::vector<ToyStep> steps;
+      std::vector<float> parameters;
+    };
+    const auto trained = [&](std::int64_t every, int devices, std::int64_t first) {
+      auto model = ruleToy();
+      ToyIterator data(ruleBatches(4), kRuleWidth);
+      Gossip seldom = rule;
+      seldom.modelEvery = every;
+      auto wrapper = wrapperOf(model, 4, seldom, devices);
+      wrapper.fit(data, first);
+      wrapper.fit(data, 3 - first);
+      return Trained{model.control().steps(), model.parameters()};
+    };
+    const Trained always = trained(1, 0, 3);
+    for (const std::int64_t every : {2, 3, 1000})
+      for (const int devices : {0, 2}) {
+        CAPTURE(every);
+        CAPTURE(devices);
+        const Trained seldom = trained(every, devices, devices == 0 ? 1 : 3);
+        REQUIRE(seldom.steps.size() == always.steps.size());
+        bool same = true;
+        for (std::size_t i = 0; i < seldom.steps.size(); ++i)
+          same = same && seldom.steps[i].before == always.steps[i].before;
+        CHECK(same);
+        // The mean of the mixed replicas has one rounding more than that of the replicas before.
+        for (std::size_t i = 0; i < seldom.parameters.size(); ++i)
+          CHECK(std::abs(seldom.parameters[i] - always.parameters[i]) <= roundings(3, kLargest));
+      }
+  }
+}
+
+TEST_CASE("between two means listeners get the last one, and a stop forms one") {
+  // Learning rate 0.5, replicas pulled to 8, 16, 24: their mean is pulled to 16, and mixing does not change
+  // it. From 0: 8, 12, 14, 15, 15.5, ...
+  ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}});
+  std::vector<float> models;
+  const auto looking = std::make_shared<RecordingListener>(ListenerScope::Merged,
+                                                           [&](const RecordedCall& call, Trainer& trainer) {
+                                                             trainer.model();
+                                                             if (call.event != "merge") return;
+                                                             models.push_back(model.parameters()[0]);
+                                                             if (models.size() == 4) trainer.stopFit();
+                                                           });
+  auto data = ToyIterator::ofValues({8, 16, 24, 8, 16, 24, 8, 16, 24, 8, 16, 24, 8, 16, 24, 8, 16, 24});
+  wrapperOf(model, 3, Gossip{.graph = GossipGraph::Ring, .modelEvery = 3}, 0, {looking}).fit(data);
+  REQUIRE(models.size() == 5);
+  CHECK(models[0] == 0);
+  CHECK(models[1] == 0);
+  CHECK(models[2] == 14);
+  CHECK(models[3] == 14);
+  CHECK(model.parameters()[0] == models[4]);
+  CHECK(models[4] >= 15);
+}
+
 TEST_CASE("the complete graph and two workers on any graph have the bits of averaging") {
   for (const auto state : {UpdaterState::Average, UpdaterState::Keep, UpdaterState::Reset})
     for (const std::int64_t frequency : {1, 3})
@@ -319,5 +381,8 @@ TEST_CASE("options out of range are refused by name") {
   };
   CHECK(refusal({.graph = static_cast<GossipGraph>(9)}) == "gossip: there is no graph 9");
   CHECK(refusal({.frequency = 0}) == "gossip: every must be between 1 and 1099511627776, got 0");
+  CHECK(refusal({.modelEvery = 0}) == "gossip: modelEvery must be between 1 and 1099511627776, got 0");
+  CHECK(refusal({.modelEvery = 2, .measureDistance = true}) ==
+        "gossip: measureDistance needs the mean of the replicas in every round, but modelEvery is 2");
   CHECK(Gossip{.frequency = 2}.make()->describe() == "gossip (exponential) every 2 iterations");
 }
