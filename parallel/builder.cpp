@@ -76,6 +76,15 @@ void checkNodes(const ParallelOptions& o, const Strategy& strategy) {
           strategy.describe());
   require(strategy.whyNotOverNodes().empty(), "nodes: {}: {}", strategy.describe(),
           strategy.whyNotOverNodes());
+  if (!o.nodes.elastic()) return;
+  for (const int present : {1, 2, 3}) try {
+      strategy.blocks(present * o.workers);
+    } catch (const InvalidArgument& problem) {
+      throw InvalidArgument(
+          fmt::format("nodes: they come and go, and {} of them, with {} workers each, cannot "
+                      "train by this strategy: {}",
+                      present, o.workers, problem.what()));
+    }
 }
 
 }  // namespace

@@ -211,7 +211,8 @@ TEST_CASE("a process is killed, and the others finish with the bits of their his
     int iteration;
   };
   // With overlapped averaging an epoch's last two merges are after its last iteration.
-  for (const auto& [rule, iteration] : {Case{"averaging", 25}, Case{"diloco", 25}, Case{"overlapped", 30}}) {
+  for (const auto& [rule, iteration] :
+       {Case{"averaging", 25}, Case{"diloco", 25}, Case{"overlapped", 30}, Case{"gossip on a ring", 25}}) {
     CAPTURE(rule);
     const Training training{.rule = rule};
     Cluster cluster(training);
@@ -233,23 +234,26 @@ TEST_CASE("a process is killed, and the others finish with the bits of their his
 }
 
 TEST_CASE("a process that comes later takes part") {
-  const Training training{.rule = "diloco", .epochs = 8, .step = 30};
-  Cluster cluster(training);
-  auto a = cluster.start("a"), b = cluster.start("b");
-  REQUIRE(cluster.says("a", "from iteration 0"));
-  std::this_thread::sleep_for(500ms);
-  auto c = cluster.start("c");
-  CHECK(a.wait(150s) == 0);
-  CHECK(b.wait(150s) == 0);
-  CHECK(c.wait(30s) == 0);
-  const auto history = historyIn(cluster.left("log", "a"));
-  REQUIRE(history.size() == 2);
-  CHECK(history[0].nodes == 2);
-  CHECK(history[1].nodes == 3);
-  CHECK(historyIn(cluster.left("log", "c")) == std::vector{history[1]});
-  CHECK(cluster.left("bits", "a") == replayed(training, history));
-  for (const auto* name : {"b", "c"}) CHECK(cluster.left("bits", name) == cluster.left("bits", "a"));
-  CHECK(cluster.inStore() == std::vector<std::string>{});
+  for (const std::string rule : {"diloco", "gossip on a ring"}) {
+    CAPTURE(rule);
+    const Training training{.rule = rule, .epochs = 8, .step = 30};
+    Cluster cluster(training);
+    auto a = cluster.start("a"), b = cluster.start("b");
+    REQUIRE(cluster.says("a", "from iteration 0"));
+    std::this_thread::sleep_for(500ms);
+    auto c = cluster.start("c");
+    CHECK(a.wait(150s) == 0);
+    CHECK(b.wait(150s) == 0);
+    CHECK(c.wait(30s) == 0);
+    const auto history = historyIn(cluster.left("log", "a"));
+    REQUIRE(history.size() == 2);
+    CHECK(history[0].nodes == 2);
+    CHECK(history[1].nodes == 3);
+    CHECK(historyIn(cluster.left("log", "c")) == std::vector{history[1]});
+    CHECK(cluster.left("bits", "a") == replayed(training, history));
+    for (const auto* name : {"b", "c"}) CHECK(cluster.left("bits", name) == cluster.left("bits", "a"));
+    CHECK(cluster.inStore() == std::vector<std::string>{});
+  }
 }
 
 TEST_CASE(

@@ -32,6 +32,12 @@ struct NamedRule {
     }
     return least;
   }
+  /// Whether the rule can train with so many workers over several nodes.
+  bool overNodes(int workers) const {
+    const auto strategy = options.make();
+    return !strategy->arrivals(workers) && strategy->whyNotOverNodes().empty() &&
+           this->workers(workers) == workers;
+  }
 };
 
 /// A rule that is not in the library: two fragments in turn, launched at the end of a round and landed at the

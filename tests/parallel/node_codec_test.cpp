@@ -46,6 +46,7 @@ void forEveryRule(const Codec& codec, Check check) {
       .frequency = 3, .delay = 2, .landing = OverlappedAveraging::Pull{}, .momentum = 0.5, .codec = codec});
   check(StreamingOuter{.frequency = 3, .fragments = 1, .momentum = 0.5, .nesterov = true, .codec = codec});
   check(ElasticAveraging{.frequency = 2, .codec = codec});
+  check(Gossip{.graph = GossipGraph::Complete, .frequency = 2, .codec = codec});
 }
 
 using Bits = std::vector<std::byte>;

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "muster/parallel/strategies/averaging.h"
+#include "muster/parallel/strategies/gossip.h"
 #include "muster/parallel/strategies/outer_averaging.h"
 #include "muster/parallel/strategies/overlapped_averaging.h"
 #include "muster/parallel/strategies/streaming_outer.h"
@@ -61,6 +62,7 @@ TEST_CASE("a training over nodes takes what it was said to need") {
       OverlappedAveraging{.frequency = 3, .delay = 1},
       OverlappedAveraging{.frequency = 3, .delay = 1, .codec = topK},
       StreamingOuter{.frequency = 3, .fragments = 1, .codec = topK},
+      Gossip{.frequency = 2},
   };
   for (const Places places : {Places{2, 2}, Places{3, 1}})
     for (const auto& rule : rules) {

@@ -36,18 +36,13 @@ namespace {
 
 using Bits = std::vector<std::byte>;
 
-bool runsOverNodes(const AnyStrategy& options, int workers) {
-  const auto strategy = options.make();
-  return !strategy->arrivals(workers) && strategy->whyNotOverNodes().empty();
-}
-
 }  // namespace
 
 TEST_CASE("every rule over nodes has the bits of one process that adds up in as many groups") {
   for (const auto [nodes, workers] : {Places{2, 2}, Places{3, 1}, Places{2, 1}})
     for (const auto& rule : everyRule()) {
       const int all = nodes * workers;
-      if (!runsOverNodes(rule.options, all)) continue;
+      if (!rule.overNodes(all)) continue;
       CAPTURE(rule.name);
       CAPTURE(nodes);
       CAPTURE(workers);
@@ -72,6 +67,70 @@ TEST_CASE("every rule over nodes has the bits of one process that adds up in as 
         CHECK(bits[static_cast<std::size_t>(n)] == stateBits(expected));
       }
     }
+}
+
+namespace {
+
+/// Rules whose replicas differ after a merge, for four and for three workers.
+std::vector<AnyStrategy> mixingRules(int workers) {
+  std::vector<AnyStrategy> rules = {
+      Gossip{}, Gossip{.frequency = 2, .modelEvery = 3},
+      Gossip{.graph = GossipGraph::Ring, .frequency = 2, .updaterState = UpdaterState::Keep},
+      Gossip{.graph = GossipGraph::Pairs, .updaterState = UpdaterState::Reset},
+      Gossip{.graph = GossipGraph::Complete, .frequency = 3, .codec = Int8Codec{}}};
+  const int part = workers % 2 == 0 ? 2 : 1;
+  for (const auto state : {UpdaterState::Average, UpdaterState::Keep})
+    rules.push_back(HierarchicalAveraging{.levels = {{.period = 1, .group = part}, {.period = 3}},
+                                          .updaterState = state});
+  return rules;
+}
+
+}  // namespace
+
+TEST_CASE("rules that mix replicas have, over nodes, the bits of one process in groups at every merge") {
+  for (const auto [nodes, workers] : {Places{2, 2}, Places{3, 1}, Places{4, 1}, Places{2, 4}, Places{3, 2}}) {
+    const int all = nodes * workers;
+    auto rules = mixingRules(all);
+    if (all == 8)  // groups of a part of a node, of a node, and of two nodes
+      rules.push_back(HierarchicalAveraging{
+          .levels = {{.period = 1, .group = 2}, {.period = 2, .group = 4}, {.period = 4}}});
+    if (all == 6)  // one of the groups has workers of two nodes
+      rules.push_back(HierarchicalAveraging{.levels = {{.period = 1, .group = 3}, {.period = 3}}});
+    for (const auto& rule : rules) {
+      CAPTURE(rule.make()->describe());
+      CAPTURE(nodes);
+      CAPTURE(workers);
+      for (const int batches : {7 * all + 1, all - 1, 1}) {
+        CAPTURE(batches);
+        const auto examples = randomBatches(5, batches, 4, kRuleWidth, /*ragged=*/true);
+        std::vector<Held> expected, held;
+        const auto train = [&](ParallelWrapper::Builder builder, Model& model, std::vector<Held>& into) {
+          ToyIterator data(examples, kRuleWidth);
+          const auto holder = std::make_shared<Holder>(&into);
+          auto wrapper = builder.listeners({holder}).build();
+          wrapper.fit(data, 2);
+          wrapper.fit(data, 1);
+          return stateBits(model);
+        };
+        auto together = ruleToy();
+        const auto bits = train(builderOf(together, all, rule).groups(nodes), together, expected);
+        VirtualNetwork network(nodes);
+        const auto problems = onNodes(network, 30s, [&](const Nodes& here) {
+          auto model = ruleToy();
+          CHECK(train(builderOf(model, workers, rule).nodes(here), model, held) == bits);
+        });
+        for (const auto& problem : problems) CHECK(problem == "");
+        REQUIRE(held.size() == expected.size());
+        for (std::size_t m = 0; m < held.size(); ++m) {
+          CAPTURE(m);
+          if (rule.make()->updaterState() == UpdaterState::Keep)  // node 0 alone forms no mean of kept states
+            for (Held* one : {&held[m], &expected[m]})
+              std::erase_if(one->state, [](const NamedValues& v) { return v.name == "velocity"; });
+          CHECK(held[m].difference(expected[m]) == "");
+        }
+      }
+    }
+  }
 }
 
 TEST_CASE("each batch is trained once, by the worker that one process would give it, with the same stamp") {
@@ -308,7 +367,7 @@ TEST_CASE("a long round without one of the nodes ends at the next batch, not at 
 
 TEST_CASE("wherever a node falls silent, it is named, and the model of the other holds a committed merge") {
   for (const auto& rule : everyRule()) {
-    if (!runsOverNodes(rule.options, 2)) continue;
+    if (!rule.overNodes(2)) continue;
     CAPTURE(rule.name);
     // Records every merge of an undisturbed training: parameters by iteration.
     struct Merges final : Listener {
@@ -340,6 +399,43 @@ TEST_CASE("wherever a node falls silent, it is named, and the model of the other
       CHECK(std::ranges::count(merges->all, std::pair(model0.iteration(), model0.parameters())) >= 1);
     }
   }
+}
+
+TEST_CASE("so is a node of a rule that mixes replicas") {
+  struct Merges final : Listener {
+    void onFitStart(const FitEvent& event) override { keep(event.trainer); }
+    void onMerge(const MergeEvent& event) override { keep(event.trainer); }
+    void keep(Trainer& trainer) {
+      auto& model = dynamic_cast<ToyModel&>(trainer.model());
+      all.emplace_back(model.iteration(), model.parameters());
+    }
+    std::vector<std::pair<std::int64_t, std::vector<float>>> all;
+  };
+  for (const auto [nodes, workers] : {Places{3, 1}, Places{2, 2}})
+    for (const auto& rule : mixingRules(nodes * workers)) {
+      CAPTURE(rule.make()->describe());
+      CAPTURE(nodes);
+      const int all = nodes * workers;
+      const auto merges = std::make_shared<Merges>();
+      auto expected = ruleToy();
+      ToyIterator data(ruleBatches(all), kRuleWidth);
+      builderOf(expected, all, rule).groups(nodes).listeners({merges}).build().fit(data, 3);
+      for (const std::int64_t after : {600, 2100, 3500, 5000}) {
+        CAPTURE(after);
+        VirtualNetwork network(nodes);
+        network.silence(1, after);
+        auto first = ruleToy();
+        const auto problems = onNodes(network, 300ms, [&](const Nodes& here) {
+          auto model = ruleToy();
+          ToyIterator share(ruleBatches(all), kRuleWidth);
+          builderOf(here.node() == 0 ? first : model, workers, rule).nodes(here).build().fit(share, 3);
+        });
+        CAPTURE(problems[0]);
+        CHECK(contains(problems[0], "node 1 (virtual1)"));
+        for (const auto& problem : problems) CHECK_FALSE(problem.empty());
+        CHECK(std::ranges::count(merges->all, std::pair(first.iteration(), first.parameters())) >= 1);
+      }
+    }
 }
 
 /// Rules whose only merge within the first 6 iterations is launched after 3 and lands after 5.
@@ -489,6 +585,106 @@ TEST_CASE("a checkpoint of node 0, at any merge, resumes all nodes to the same b
   }
 }
 
+TEST_CASE("so does one of a rule that mixes replicas, also after a stop") {
+  for (const auto [nodes, workers] : {Places{2, 2}, Places{3, 1}})
+    for (const auto& rule : mixingRules(nodes * workers)) {
+      CAPTURE(rule.make()->describe());
+      CAPTURE(nodes);
+      const auto batches = ruleBatches(nodes * workers);
+      std::vector<Held> held;
+      Bits whole;
+      VirtualNetwork network(nodes);
+      const auto train = [&](ToyModel& model, const Nodes& here, const Listeners& listeners,
+                             std::int64_t stop = 0) {
+        ToyIterator share(batches, kRuleWidth);
+        auto wrapper = builderOf(model, workers, rule).nodes(here).listeners(listeners).build();
+        model.control().onStep = [&](const Batch& batch) {
+          if (stop > 0 && here.node() == 1 && batch.stamp.iteration == stop) wrapper.stopFit();
+        };
+        wrapper.fit(share, 2 - model.epoch());
+      };
+      const auto wellOn = [&](const NodeProgram& program) {
+        VirtualNetwork again(nodes);
+        for (const auto& problem : onNodes(again, 30s, program)) CHECK(problem == "");
+      };
+      wellOn([&](const Nodes& here) {
+        auto model = ruleToy();
+        train(model, here, {std::make_shared<Holder>(&held)});
+        if (here.node() == 0) whole = stateBits(model);
+      });
+      REQUIRE(held.size() >= 4);
+      for (const std::size_t m : {std::size_t{0}, std::size_t{1}, held.size() / 2, held.size() - 2}) {
+        CAPTURE(m);
+        REQUIRE_FALSE(held[m].training.empty());
+        wellOn([&](const Nodes& here) {
+          auto model = ruleToy();
+          held[m].giveTo(model);
+          train(model, here, {});
+          CHECK(stateBits(model) == whole);
+        });
+      }
+      // A checkpoint that is made when a stopped fit ends.
+      std::vector<Held> atEnd;
+      wellOn([&](const Nodes& here) {
+        auto model = ruleToy();
+        const auto holder = std::make_shared<Holder>();
+        train(model, here, {holder}, 3);
+        if (here.node() == 0) atEnd.push_back(holder->atEnd());
+      });
+      REQUIRE(atEnd.size() == 1);
+      REQUIRE_FALSE(atEnd[0].training.empty());
+      std::vector<Bits> ends(static_cast<std::size_t>(nodes));
+      wellOn([&](const Nodes& here) {
+        auto model = ruleToy();
+        atEnd[0].giveTo(model);
+        train(model, here, {});
+        ends[static_cast<std::size_t>(here.node())] = stateBits(model);
+        CHECK(model.epoch() == 2);
+      });
+      for (const Bits& end : ends) CHECK(end == ends[0]);
+      // With another number of nodes, training continues, though not to the same bits.
+      auto model = ruleToy();
+      held[0].giveTo(model);
+      ToyIterator data(batches, kRuleWidth);
+      builderOf(model, 2, rule).build().fit(data, 1);
+      CHECK(model.epoch() == 1);
+    }
+}
+
+TEST_CASE("replicas are collected while the other nodes wait in an evaluation") {
+  const auto network = [] {
+    auto model = std::make_unique<MultiLayerNetwork>(
+        MultiLayerConfiguration{.inputShape = {6}, .layers = {Dense{.units = 5}, Output{.classes = 4}}});
+    model->init();
+    return model;
+  };
+  const Gossip rule{.graph = GossipGraph::Ring, .updaterState = UpdaterState::Keep};
+  std::vector<Held> held;
+  std::vector<Bits> whole(3);
+  VirtualNetwork first(3), again(3);
+  const auto problems = onNodes(first, 30s, [&](const Nodes& here) {
+    auto model = network();
+    SmallExamples data(40), validation(16);
+    const EvaluationOptions often{.everyIterations = 1, .sink = [](std::string_view) {}};
+    builderOf(*model, 1, rule)
+        .nodes(here)
+        .listeners({std::make_shared<Holder>(&held), std::make_shared<EvaluationListener>(validation, often)})
+        .build()
+        .fit(data, 2);
+    whole[static_cast<std::size_t>(here.node())] = stateBits(*model);
+  });
+  for (const auto& problem : problems) CHECK(problem == "");
+  REQUIRE(held.size() >= 3);
+  const auto resumed = onNodes(again, 30s, [&](const Nodes& here) {
+    auto model = network();
+    held[1].giveTo(*model);
+    SmallExamples data(40);
+    builderOf(*model, 1, rule).nodes(here).build().fit(data, 2 - model->epoch());
+    CHECK(stateBits(*model) == whole[0]);
+  });
+  for (const auto& problem : resumed) CHECK(problem == "");
+}
+
 namespace {
 
 /// What a node trains with, where one of three differs.
@@ -618,7 +814,16 @@ TEST_CASE("what is not for nodes yet is refused by name") {
     const auto refused = [&](const AnyStrategy& strategy) {
       return thrown<InvalidArgument>([&] { builderOf(model, 2, strategy).nodes(here).build(); });
     };
-    CHECK(contains(refused(Gossip{}), "nodes: gossip"));
+    CHECK(contains(refused(Gossip{.measureDistance = true}),
+                   "nodes: gossip (exponential) every iteration: "
+                   "measureDistance: replicas on other nodes"));
+    CHECK(contains(refused(Gossip{.graph = GossipGraph::Ring, .codec = Int8Codec{}}),
+                   "codec: what a worker sends to its neighbours on a ring"));
+    CHECK(contains(refused(HierarchicalAveraging{.levels = {{.period = 1, .group = 2}, {.period = 2}},
+                                                 .codec = Int8Codec{}}),
+                   "codec: replicas that groups mix"));
+    CHECK(contains(refused(HierarchicalAveraging{.levels = {{.period = 1, .group = 3}, {.period = 2}}}),
+                   "groups of 3 do not divide the 4 workers"));
     CHECK(contains(refused(Adasum{}), "nodes: adaptive summation"));
     CHECK(contains(refused(SharedGradients{}), "not sent to other nodes yet"));
     CHECK(contains(refused(AsynchronousOuter{}), "arrive, which is not supported over nodes"));
@@ -631,6 +836,26 @@ TEST_CASE("what is not for nodes yet is refused by name") {
   auto model = ruleToy();
   CHECK(contains(thrown<InvalidArgument>([&] { builderOf(model, 3, Averaging{}).groups(2).build(); }),
                  "groups: 2 do not divide 3 workers"));
+}
+
+TEST_CASE("where nodes come and go, groups that do not lie within nodes are refused") {
+  const TemporaryDirectory folder;
+  const auto elastic = std::make_shared<ElasticNodes>(
+      std::make_unique<DirectoryStore>(folder / "store"), Membership::Options{.silence = 5s, .patience = 60s},
+      [](NodeStore&, const Generation&) -> std::shared_ptr<NodeLink> { return nullptr; });
+  auto model = ruleToy();
+  const auto build = [&](int workers, const HierarchicalAveraging& rule) {
+    builderOf(model, workers, rule).nodes(Nodes(elastic)).build();
+  };
+  build(4, {.levels = {{.period = 1, .group = 2}, {.period = 2, .group = 4}, {.period = 3}}});
+  CHECK(contains(thrown<InvalidArgument>([&] {
+                   build(2, {.levels = {{.period = 1, .group = 4}, {.period = 2}}});
+                 }),
+                 "nodes: they come and go, and 1 of them, with 2 workers each, cannot train"));
+  CHECK(contains(thrown<InvalidArgument>([&] {
+                   build(4, {.levels = {{.period = 1, .group = 2}, {.period = 2, .group = 4}}});
+                 }),
+                 "the last level must merge all 8 workers, got groups of 4"));
 }
 
 TEST_CASE("a program that a launcher started several times is refused without its network") {
