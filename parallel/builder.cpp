@@ -53,6 +53,17 @@ void checkDevices(const ParallelOptions& o) {
   }
 }
 
+/// Nodes that come and go may be any number.
+void checkAnyNumberOfNodes(const ParallelOptions& o, const Strategy& strategy) {
+  try {
+    for (const int nodes : {1, 2, 3}) strategy.blocks(nodes * o.workers);
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(
+        fmt::format("nodes: {} cannot train over nodes that come and go, because their number changes: {}",
+                    strategy.describe(), error.what()));
+  }
+}
+
 void checkNodes(const ParallelOptions& o, const Strategy& strategy) {
   if (!o.nodesGiven)
     require(launchedProcesses() == "1",
@@ -76,15 +87,7 @@ void checkNodes(const ParallelOptions& o, const Strategy& strategy) {
           strategy.describe());
   require(strategy.whyNotOverNodes().empty(), "nodes: {}: {}", strategy.describe(),
           strategy.whyNotOverNodes());
-  if (!o.nodes.elastic()) return;
-  for (const int present : {1, 2, 3}) try {
-      strategy.blocks(present * o.workers);
-    } catch (const InvalidArgument& problem) {
-      throw InvalidArgument(
-          fmt::format("nodes: they come and go, and {} of them, with {} workers each, cannot "
-                      "train by this strategy: {}",
-                      present, o.workers, problem.what()));
-    }
+  if (o.nodes.elastic()) checkAnyNumberOfNodes(o, strategy);
 }
 
 }  // namespace

@@ -43,7 +43,8 @@ struct ParallelWrapper::Impl final : Trainer {
   class Call;
 
   std::optional<MemoryNeed> memoryNeed() const {
-    return needOnCpu(model_, *strategy_, placements_, replicas_->place(), options_.groups);
+    return needOnHost(model_, *strategy_, placements_, replicas_->place(), options_.groups,
+                      replicas_->mirrored());
   }
   void makeReplicas(const Batch& first, bool training);
   Agreement agreement(const DataSetIterator& data, std::int64_t epochs, std::int64_t nextBatch,

@@ -1,7 +1,9 @@
 #include "muster/core/ops/threshold.h"
 
+#include <bit>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <string_view>
 
 #include "muster/built.h"
@@ -47,6 +49,35 @@ ThresholdMessage::ThresholdMessage(std::int64_t count) : elements(count) {
 void ThresholdMessage::clear() {
   nonZero = 0;
   isMap = false;
+}
+
+void ThresholdMessage::expect(std::int64_t nonZeroElements, float itsThreshold) {
+  require(nonZeroElements >= 0 && nonZeroElements <= elements,
+          "threshold message: {} of {} elements cannot be sent", nonZeroElements, elements);
+  require(nonZeroElements == 0 || (std::isfinite(itsThreshold) && itsThreshold > 0),
+          "threshold message: its threshold must be above 0, got {}", itsThreshold);
+  nonZero = nonZeroElements;
+  threshold = itsThreshold;
+  isMap = nonZero > mapWords(elements);
+}
+
+void ThresholdMessage::check() const {
+  constexpr std::uint32_t kPositive = 0x55555555;
+  const auto valid = std::span(words).first(static_cast<std::size_t>(wordCount()));
+  std::int64_t count = 0;
+  bool possible = true;
+  if (isMap) {
+    for (const std::uint32_t word : valid) {
+      possible = possible && (word & word >> 1 & kPositive) == 0;
+      count += std::popcount(word);
+    }
+    const auto inLast = elements % kElementsPerMapWord;
+    possible = possible && count == nonZero && (inLast == 0 || valid.back() >> (2 * inLast) == 0);
+  } else {
+    for (std::size_t i = 0; i < valid.size(); ++i)
+      possible = possible && valid[i] / 2 < elements && (i == 0 || valid[i - 1] / 2 < valid[i] / 2);
+  }
+  require(possible, "threshold message: its words are not those of {} among {} elements", nonZero, elements);
 }
 
 std::int64_t ThresholdMessage::wordCount() const {

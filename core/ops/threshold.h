@@ -26,6 +26,11 @@ struct ThresholdMessage {
 
   /// Makes the message empty.
   void clear();
+  /// Makes this a message of so many elements that are not 0, whose words come from elsewhere.
+  /// @throws InvalidArgument unless there can be such a message.
+  void expect(std::int64_t nonZeroElements, float itsThreshold);
+  /// Checks words that came from elsewhere. @throws InvalidArgument unless they are of a message as this one.
+  void check() const;
   std::int64_t wordCount() const;
   /// Bytes sent: the words, and 16 bytes for threshold, counts and kind.
   std::int64_t bytes() const { return 16 + 4 * wordCount(); }

@@ -37,6 +37,7 @@ DeviceExchange::DeviceExchange(const std::vector<std::vector<StateBlock*>>& stat
       blocks_(sharedBlocks(states, updaterState, plan_.groupOf())),
       groups_(plan_.groups().begin(), plan_.groups().end()),
       reduction_(plan_, contextsOf(groups_), blocks_, failing),
+      alone_(plan_.groupOf().size()),
       refused_(std::move(refused)) {
   // Not guarded: Reset, which always writes zeros, and merges over devices, whose sums form in several
   // places.
@@ -168,6 +169,18 @@ void DeviceExchange::mix(int participant, const SharedBlock& block, const Mixing
 void DeviceExchange::eachShare(int participant, std::int64_t, Slice slice, Context&, ShareUse use) {
   if (participant != 0) return;
   for (auto& group : groups_) use({*group.context, group.workers, slice});
+}
+
+/// Copies to every device.
+Tensor DeviceExchange::bring(int participant, std::span<const Tensor> tensors, std::size_t from,
+                             std::size_t to, std::span<const Tensor> into, Context&) {
+  if (into[from].raw() == into[to].raw()) return tensors[from];
+  if (participant == 0) {
+    alone_.assign(tensors.size(), 0.0);
+    alone_[from] = 1;
+    reduction_.mean(tensors, alone_, 0, {0, into[to].elements()}, into);
+  }
+  return into[to];
 }
 
 void DeviceExchange::mergeOnOneDevice(const SharedBlock& block, std::span<const double> weights,

@@ -57,6 +57,8 @@ class DeviceExchange final : public Exchange {
   void mix(int participant, const SharedBlock& block, const Mixing& mixing, Context& context) override;
   void eachShare(int participant, std::int64_t elements, Slice slice, Context& context,
                  ShareUse use) override;
+  Tensor bring(int participant, std::span<const Tensor> tensors, std::size_t from, std::size_t to,
+               std::span<const Tensor> into, Context& context) override;
 
  private:
   /// A device, its workers, and the context that merges them.
@@ -80,6 +82,7 @@ class DeviceExchange final : public Exchange {
   std::vector<SharedBlock> blocks_;
   std::vector<Group> groups_;
   DeviceReduction reduction_;
+  std::vector<double> alone_;      // [worker] weights with which one worker counts
   std::vector<Tensor> refused_;    // [worker] empty if merges are not guarded
   std::vector<Tensor> staged_;     // [block] with one participant: a second merged copy, if the block has one
   std::vector<Event> arrivals_;    // [worker] recorded by its worker

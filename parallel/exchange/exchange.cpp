@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <numeric>
 
 #include "muster/core/base/error.h"
+#include "muster/core/ops/linear_combination.h"
 
 namespace muster {
 namespace {
@@ -107,6 +109,18 @@ std::vector<SharedBlock> sharedBlocks(const std::vector<std::vector<StateBlock*>
     blocks.push_back(std::move(shared));
   }
   return blocks;
+}
+
+Spread spreadAbout(const Tensor& mean, std::span<const Tensor> replicas, std::span<const double> weights,
+                   std::span<const std::size_t> workers, Slice slice, Context& context) {
+  const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
+  Spread spread;
+  for (const std::size_t w : workers)
+    if (weights[w] > 0)
+      spread.distance +=
+          weights[w] / total * squaredDistance(replicas[w], mean, slice.begin, slice.end, context);
+  spread.norm = squaredDistance(mean, Tensor(), slice.begin, slice.end, context);
+  return spread;
 }
 
 std::int64_t bytesToMerge(const SharedBlock& block, std::size_t participant,

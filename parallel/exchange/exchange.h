@@ -37,6 +37,20 @@ struct Share {
   Slice slice;
 };
 
+/// Messages of participants to all nodes: a head of one size for all, and a body whose size the head says.
+/// Functions for different participants are called by several threads.
+class Messages {
+ public:
+  virtual ~Messages() = default;
+  /// The participant's head: written before it is sent, or received.
+  virtual std::span<std::byte> head(std::size_t participant) = 0;
+  /// Where its body is, of the size that the head says; also called for a head that was received.
+  /// @throws InvalidArgument if no participant can have sent this head.
+  virtual std::span<std::byte> body(std::size_t participant) = 0;
+  /// Called once the body was received. @throws InvalidArgument as `body`.
+  virtual void arrived(std::size_t /*participant*/) {}
+};
+
 /// A function of a Share, called while its caller waits. Unlike std::function it never allocates.
 class ShareUse {
  public:
@@ -172,7 +186,8 @@ class Exchange {
   virtual void mix(int participant, const SharedBlock& block, const Mixing& mixing, Context& context) = 0;
   /// Calls `use` for each of the participant's shares of a slice of a block of `elements` elements. On the
   /// CPU it has one share, a part of the slice for all workers. On devices the first participant has one
-  /// share a device, the whole slice.
+  /// share a device, the whole slice. Over N nodes it has N shares for this node's workers: those that N
+  /// neighbours have in one process.
   virtual void eachShare(int participant, std::int64_t elements, Slice slice, Context& context,
                          ShareUse use) = 0;
   /// See Verbs::eachReplica.
@@ -184,6 +199,13 @@ class Exchange {
                          std::function<void(Context&)> then, Context& context);
   /// See Verbs::sum.
   virtual void sum(int /*participant*/, std::span<double> /*values*/) {}
+  /// See Verbs::bring.
+  virtual Tensor bring(int /*participant*/, std::span<const Tensor> tensors, std::size_t from,
+                       std::size_t /*to*/, std::span<const Tensor> /*into*/, Context&) {
+    return tensors[from];
+  }
+  /// See Verbs::tellAll.
+  virtual void tellAll(int /*participant*/, Messages&) {}
 
  private:
   std::vector<StrategyState> strategyBlocks_;
@@ -208,6 +230,10 @@ class FirstDoesAll {
 /// @throws InvalidArgument naming blocks that differ in number, name or size, or cannot be merged.
 std::vector<SharedBlock> sharedBlocks(const std::vector<std::vector<StateBlock*>>& states,
                                       UpdaterState updaterState, std::span<const int> groups);
+/// How far replicas are from a mean in memory: the sum of weights[w] |x_w - mean|^2 / sum of all weights over
+/// some of the workers, and |mean|^2. @param weights  of all workers.
+Spread spreadAbout(const Tensor& mean, std::span<const Tensor> replicas, std::span<const double> weights,
+                   std::span<const std::size_t> workers, Slice slice, Context& context);
 /// The bytes that a participant would send in a merge over a network.
 std::int64_t bytesToMerge(const SharedBlock& block, std::size_t participant, std::span<const double> weights);
 

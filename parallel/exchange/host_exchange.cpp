@@ -26,7 +26,7 @@ HostExchange::HostExchange(const std::vector<std::vector<StateBlock*>>& states, 
       blocks_(sharedBlocks(states, updaterState, std::vector<int>(states.size()))),
       all_(states.size()),
       terms_(states.size()),
-      sums_(static_cast<int>(states.size())) {
+      sums_(static_cast<int>(states.size()), groups) {
   std::iota(all_.begin(), all_.end(), std::size_t{0});
   for (auto& terms : terms_) terms.reserve(states.size() + 1);
   for (std::size_t w = 0; w < states.size(); ++w) mixers_.emplace_back(states.size());
@@ -39,7 +39,7 @@ void HostExchange::merge(int participant, const SharedBlock& block, std::span<co
   const Tensor& own = block.replicas[static_cast<std::size_t>(participant)];
   const std::int64_t elements = own.elements() / (moments ? 2 : 1);
   const auto [begin, end] = shareOf({0, elements}, elements, participant);
-  if (spread) *spread = weightedSpread(block.replicas, weights, begin, end, context);
+  if (spread && groups_ == 1) *spread = weightedSpread(block.replicas, weights, begin, end, context);
   if (begin == end) return;
   Tensor mergedCopy = block.hasMergedCopy() ? block.mergedCopy() : Tensor();
   if (block.rule == MergeRule::Reset) {
@@ -52,6 +52,7 @@ void HostExchange::merge(int participant, const SharedBlock& block, std::span<co
   } else {
     const Tensor& into = mergedCopy.defined() ? mergedCopy : block.replicas.front();
     groupedMean(participant, block.replicas, weights, 0, {begin, end}, into, context);
+    if (spread) *spread = spreadAbout(into, block.replicas, weights, all_, {begin, end}, context);
     const Term result{1, into};
     for (const Tensor& replica : block.replicas)
       if (replica.raw() != into.raw()) linearCombination(std::span(&result, 1), replica, begin, end, context);

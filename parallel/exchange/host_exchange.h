@@ -18,8 +18,9 @@ class HostExchange final : public Exchange {
   ///                and sizes.
   /// @param updaterState  what a merge does with the updater's blocks.
   /// @param groups  worker w is in group w mod this: a mean adds up each group by itself, in float64,
-  ///                and then the groups in their order, as that many nodes do. 1: all workers in one
-  ///                sum.
+  ///                and then the groups in their order, as that many nodes do. `sum` adds up as many
+  ///                neighbouring participants first, whose shares over nodes are one participant's. 1: all
+  ///                workers in one sum.
   HostExchange(const std::vector<std::vector<StateBlock*>>& states, UpdaterState updaterState,
                int groups = 1);
 

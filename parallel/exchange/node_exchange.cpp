@@ -31,6 +31,7 @@ struct NodeExchange::Part {
   Part(NodeLink& link, int local, int number, bool moments)
       : channel(kFirstChannel + number),
         reduction(link, local, channel),
+        beside(link, channel),
         all(4 * static_cast<std::size_t>(link.nodes() * local)) {
     if (!moments) return;
     const int workers = link.nodes() * local;
@@ -41,6 +42,7 @@ struct NodeExchange::Part {
   const int channel;
   NodeReduction reduction;
   std::unique_ptr<NodeMixing> mixing;  // made by the first `mix`
+  NodeChannel beside;
   std::unique_ptr<NodeFlight> flight;  // null if nothing ever flies
   bool landing = false;                // whether this round must land what an earlier round launched
   std::int64_t told = 0;               // likewise: the number of launches of `tellNodes`; 0: none
@@ -176,8 +178,6 @@ void NodeExchange::abort() noexcept {
 void NodeExchange::merge(int participant, const SharedBlock& block, std::span<const double> weights,
                          Context& context, Spread* spread) {
   land(participant);
-  require(spread == nullptr,
-          "nodes: the distance of replicas from their mean is not measured over nodes yet");
   if (block.rule == MergeRule::Keep) return;
   if (block.rule == MergeRule::Moments) return mergeMoments(participant, block, weights, context);
   const Tensor& first = block.replicas[here_.front()];
@@ -189,7 +189,12 @@ void NodeExchange::merge(int participant, const SharedBlock& block, std::span<co
     for (const std::size_t w : here_) copyTo(part(block.replicas[w], own), part(into, own));
     return;
   }
-  reduction(participant).run({block.replicas, weights, 0, into, block.replicas}, own, context);
+  if (!spread)
+    return reduction(participant).run({block.replicas, weights, 0, into, block.replicas}, own, context);
+  reduction(participant).run({block.replicas, weights, 0, into, {}}, own, context);
+  *spread = spreadAbout(into, block.replicas, weights, here_, own, context);
+  if (node() > 0) spread->norm = 0;  // the same mean on all nodes
+  for (const std::size_t w : here_) copyTo(part(block.replicas[w], own), part(into, own));
 }
 
 void NodeExchange::mean(int participant, std::span<const Tensor> tensors, std::span<const double> weights,
@@ -291,15 +296,33 @@ void NodeExchange::mix(int participant, const SharedBlock& block, const Mixing& 
   mine.mixing->run(block, mixing, own, context);
 }
 
-void NodeExchange::sum(int, std::span<double>) {
-  throw InvalidArgument("sum: numbers are not added up over nodes yet");
+void NodeExchange::sum(int participant, std::span<double> values) {
+  partAt(participant).beside.sum(values);
+  sums_.sum(localOf(participant), values);
+}
+
+Tensor NodeExchange::bring(int participant, std::span<const Tensor> tensors, std::size_t from, std::size_t to,
+                           std::span<const Tensor> into, Context&) {
+  land(participant);
+  if (nodeOf(from) == nodeOf(to)) return tensors[from];
+  const Slice own = ownSlice(participant, into[to].elements());
+  const Tensor values = isHere(from) ? part(tensors[from], own) : Tensor();
+  partAt(participant).beside.copy(values, nodeOf(from), nodeOf(to), part(into[to], own));
+  return into[to];
+}
+
+void NodeExchange::tellAll(int participant, Messages& messages) {
+  partAt(participant).beside.tellAll(localOf(participant), messages);
+  sums_.sum(localOf(participant), {});  // the node's other participants have received theirs, too
 }
 
 void NodeExchange::eachShare(int participant, std::int64_t elements, Slice slice, Context& context,
                              ShareUse use) {
   land(participant);
-  const Slice own = partOf(slice, elements, localOf(participant), local_);
-  if (own.length() > 0) use({context, here_, own});
+  for (int neighbour = 0; neighbour < nodes(); ++neighbour) {
+    const Slice own = partOf(slice, elements, localOf(participant) * nodes() + neighbour, participants());
+    if (own.length() > 0) use({context, here_, own});
+  }
 }
 
 void NodeExchange::eachReplica(int participant, std::int64_t elements, Context& context, ShareUse use) {

@@ -10,6 +10,7 @@
 #include "muster/parallel/exchange/exchange.h"
 #include "muster/parallel/exchange/host_mirrors.h"
 #include "muster/parallel/exchange/merge_backup.h"
+#include "muster/parallel/exchange/node_channel.h"
 #include "muster/parallel/exchange/node_flight.h"
 #include "muster/parallel/exchange/node_messages.h"
 #include "muster/parallel/exchange/node_reduction.h"
@@ -73,8 +74,10 @@ class NodeExchange final : public Exchange {
   void eachReplica(int participant, std::int64_t elements, Context& context, ShareUse use) override;
   void tellNodes(std::span<std::byte> all, std::span<const double> weights,
                  std::function<void(Context&)> then, Context& context) override;
-  /// @throws InvalidArgument: strategies that need it do not support nodes yet.
   void sum(int participant, std::span<double> values) override;
+  Tensor bring(int participant, std::span<const Tensor> tensors, std::size_t from, std::size_t to,
+               std::span<const Tensor> into, Context& context) override;
+  void tellAll(int participant, Messages& messages) override;
 
  private:
   struct Part;
@@ -89,6 +92,8 @@ class NodeExchange final : public Exchange {
     return static_cast<std::size_t>(local * link_.nodes() + node);
   }
   Slice ownSlice(int participant, std::int64_t elements) const;
+  /// The node of a participant.
+  int nodeOf(std::size_t participant) const { return static_cast<int>(participant) % link_.nodes(); }
   Part& partAt(int participant);
   NodeReduction& reduction(int participant);
   void prepareFlights();

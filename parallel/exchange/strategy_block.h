@@ -51,6 +51,9 @@ struct StrategyBlock {
   /// Whether its values matter only while a fragment is in flight, or between arrivals: a checkpoint made
   /// then holds them, the model does not.
   bool inFlight = false;
+  /// Whether all its values are 0 unless the strategy is pending (Strategy::pending): then a checkpoint over
+  /// nodes needs none of them.
+  bool zeroUnlessPending = false;
 };
 
 /// Such a block in memory.

@@ -122,6 +122,7 @@ void Verbs::merge(const SharedBlock& block, std::span<const double> weights, Spr
   if (spread) *spread = {};
   named(exchange_, block.replicas.front(),
         [&] { exchange_.merge(participant_, block, weights, context_, spread); });
+  if (spread) addOverNodes(*spread);
   bytes_ += bytesToMerge(block, static_cast<std::size_t>(participant_), weights);
 }
 
@@ -235,7 +236,15 @@ Spread Verbs::distance(std::span<const Tensor> values, std::span<const Tensor> a
   };
   for (const Slice slice : fragment.slices)
     exchange_.eachShare(participant_, values.front().elements(), slice, context_, ShareUse(addShare));
+  addOverNodes(spread);
   return spread;
+}
+
+void Verbs::addOverNodes(Spread& spread) {
+  if (exchange_.nodes() == 1) return;
+  std::array sums{spread.distance, spread.norm};
+  sum(sums);
+  spread = participant_ < exchange_.nodes() ? Spread{.distance = sums[0], .norm = sums[1]} : Spread{};
 }
 
 void Verbs::writeBack(std::span<const Tensor> from, std::span<const Tensor> replicas, double keep,

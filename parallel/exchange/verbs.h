@@ -48,7 +48,8 @@ class Verbs {
   /// one pass over the replicas. A merge of one contributor is a copy.
   /// @param weights  [worker], >= 0, not all 0.
   /// @param spread  unless null, receives how far the replicas were from their mean: this participant's share
-  ///                of the sums. For blocks of rule Average; on devices this waits for the result.
+  ///                of the sums (see `distance`). For blocks of rule Average; on devices this waits for the
+  ///                result, and over nodes for all participants.
   void merge(const SharedBlock& block, std::span<const double> weights, Spread* spread = nullptr);
   /// Merges all state: every block except the gradients. @param spread  see `merge`, for the parameters.
   void mergeState(std::span<const double> weights, Spread* spread = nullptr);
@@ -100,8 +101,9 @@ class Verbs {
   }
 
   /// This participant's shares of sum_w |values_w - about_w|^2 and sum_w |about_w|^2; `relativeDistance` of
-  /// the shares of all participants is the distance. It reads both again, and on devices waits for
-  /// the result, so call it only for numbers that listeners get.
+  /// the shares of all participants is the distance, and over nodes that of a node's participants. It reads
+  /// both again, waits for the result on devices and for all participants over nodes, so call it only for
+  /// numbers that listeners get.
   Spread distance(std::span<const Tensor> values, std::span<const Tensor> about, const Fragment& fragment);
   /// For work that needs whole replicas. On the CPU each participant gets its own replica; on devices the
   /// first participant gets all replicas of each device. All participants' earlier calls are done before it,
@@ -124,9 +126,27 @@ class Verbs {
   void tellNodes(std::span<std::byte> all, std::span<const double> weights,
                  std::function<void(Context&)> then, const Tensor& target, Context& context);
 
-  /// Replaces the values by their sums over the participants, in their order: for what each has computed in
-  /// its shares. Waits for all participants. On devices the first participant has all shares, so its values
-  /// do not change, and the others have none.
+  /// Tensor `from` of a block's size where worker `to` can read it: itself, or else `into[to]`, to which its
+  /// values are copied; over nodes, those of this participant's shares. Valid until the next `bring` with
+  /// `into`. Counts no bytes.
+  /// @param into  a block of Place::MergedCopy, of the tensors' type.
+  Tensor bring(std::span<const Tensor> tensors, std::size_t from, std::size_t to,
+               std::span<const Tensor> into) {
+    return exchange_.bring(participant_, tensors, from, to, into, context_);
+  }
+
+  /// Sends this participant's message to all nodes, and returns once this node has those of all participants.
+  /// On one node it does nothing.
+  /// @throws InvalidArgument as `sum`; NodeFailure naming a node whose message cannot be.
+  void tellAll(Messages& messages) {
+    requireWaiting("tellAll", waiting_ == Waiting::Any);
+    exchange_.tellAll(participant_, messages);
+  }
+
+  /// Replaces the values by their sums over the participants, in their order (over nodes and in groups first
+  /// over as many neighbours as there are nodes): for what each has computed in its shares. Waits for all
+  /// participants of all nodes. On devices the first participant has all shares, so its values do not change,
+  /// and the others have none.
   /// @throws InvalidArgument in Strategy::start and Strategy::contribute, and in a strategy with arrivals.
   void sum(std::span<double> values) {
     requireWaiting("sum", waiting_ == Waiting::Any);
@@ -139,6 +159,11 @@ class Verbs {
   /// row. The merged copy of `mix` is only shown to listeners, so it counts over nodes alone, as in `mean`.
   void countBytes(std::int64_t bytes) { bytes_ += bytes; }
   std::int64_t bytes() const { return bytes_; }
+
+  /// Over nodes replaces the spread by the sum over the participants of all nodes for the first participant
+  /// of each node, and by 0 for the others, so `relativeDistance` of a node's spreads is the distance.
+  /// `merge` and `distance` do it.
+  void addOverNodes(Spread& spread);
 
  private:
   void requireWaiting(std::string_view verb, bool may) const;

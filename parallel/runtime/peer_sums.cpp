@@ -5,7 +5,10 @@
 
 namespace muster {
 
-PeerSums::PeerSums(int workers) : slots_(static_cast<std::size_t>(workers)), participants_(workers) {}
+PeerSums::PeerSums(int workers, int together)
+    : together_(static_cast<std::size_t>(together)),
+      slots_(static_cast<std::size_t>(workers)),
+      participants_(workers) {}
 
 void PeerSums::begin(int participants) {
   const Lock lock(mutex_);
@@ -64,10 +67,17 @@ void PeerSums::complete() {
       changed_.notify_all();
       return;
     }
+  const auto add = [](std::span<const double> values, std::vector<double>& to) {
+    for (std::size_t i = 0; i < to.size(); ++i) to[i] += values[i];
+  };
   total_.assign(first->values.size(), 0.0);
-  for (const auto& slot : slots_)
-    if (slot.arrived)
-      for (std::size_t i = 0; i < total_.size(); ++i) total_[i] += slot.values[i];
+  for (std::size_t begin = 0; begin < slots_.size(); begin += together_) {
+    auto& sum = together_ == 1 ? total_ : ofNeighbours_;
+    if (together_ > 1) ofNeighbours_.assign(total_.size(), 0.0);
+    for (const Slot& slot : std::span(slots_).subspan(begin, std::min(together_, slots_.size() - begin)))
+      if (slot.arrived) add(slot.values, sum);
+    if (together_ > 1) add(ofNeighbours_, total_);
+  }
   for (auto& slot : slots_) {
     if (slot.arrived) std::ranges::copy(total_, slot.values.begin());
     slot.arrived = false;

@@ -24,7 +24,8 @@ class PeerFailure : public Error {
 class PeerSums {
  public:
   /// All workers take part.
-  explicit PeerSums(int workers);
+  /// @param together  so many neighbours are added up first, then their sums. 1: all in one sum.
+  explicit PeerSums(int workers, int together = 1);
 
   /// From now on the first `participants` workers take part, also after an abort. Call it while no worker is
   /// in `sum`.
@@ -51,8 +52,9 @@ class PeerSums {
 
   Mutex mutex_;
   std::condition_variable changed_;
+  const std::size_t together_;
   std::vector<Slot> slots_ MUSTER_GUARDED_BY(mutex_);  // [worker]
-  std::vector<double> total_ MUSTER_GUARDED_BY(mutex_);
+  std::vector<double> total_ MUSTER_GUARDED_BY(mutex_), ofNeighbours_ MUSTER_GUARDED_BY(mutex_);
   int participants_ MUSTER_GUARDED_BY(mutex_), arrived_ MUSTER_GUARDED_BY(mutex_) = 0;
   std::uint64_t generation_ MUSTER_GUARDED_BY(mutex_) = 0;
   bool aborted_ MUSTER_GUARDED_BY(mutex_) = false;

@@ -29,7 +29,10 @@ class AdasumStrategy final : public Strategy {
   explicit AdasumStrategy(const Adasum& options)
       : options_(options), period_(options.frequency), sending_(options.codec) {}
 
-  std::string whyNotOverNodes() const override { return "its dot products are not added up over nodes yet"; }
+  std::string whyNotOverNodes() const override {
+    return sending_.whole() ? ""
+                            : "with a codec, sums of pairs, which are sent whole, would hide what it saves";
+  }
   std::string describe() const override {
     return fmt::format("adaptive summation {}{}", options_.frequency.describe(),
                        muster::describe(options_.codec));
@@ -48,14 +51,15 @@ class AdasumStrategy final : public Strategy {
     period_.begin(exchange);
     const SharedBlock& parameters = exchange.block(BlockKind::Parameters);
     workers_ = static_cast<std::size_t>(exchange.participants());
+    nodes_ = static_cast<std::size_t>(exchange.nodes());
     segments_.clear();
     require(parameters.segments != nullptr, "adasum: the model's parameters have no segment table");
     for (const Segment& segment : parameters.segments->segments)
       segments_.push_back({segment.offset, segment.offset + segment.shape.elements()});
     all_ = Fragment::whole(parameters.mergedCopy().elements());
     sending_.begin(exchange, std::span(&all_, 1));
-    only_.assign(workers_, std::vector<double>(workers_));
-    for (std::size_t w = 0; w < workers_; ++w) only_[w][w] = 1;
+    onlyFirst_.assign(workers_, 0.0);
+    onlyFirst_.front() = 1;
     numbers_.assign(workers_, std::vector<double>(3 * segments_.size() * (workers_ / 2)));
     gains_.assign(segments_.size() * workers_, 1.0);
   }
@@ -66,12 +70,16 @@ class AdasumStrategy final : public Strategy {
   void land(int, const Round& round, Verbs& verbs) override {
     const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
     takeSent(round.weights, parameters, verbs);
-    if (verbs.participant() == 0) std::ranges::fill(gains_, 1.0);
-    for (std::size_t distance = 1; distance < workers_; distance *= 2) joinPairs(distance, parameters, verbs);
-    verbs.mean(parameters.replicas, only_[0], parameters.mergedCopies, all_);  // a copy
+    if (isFirstHere(verbs)) std::ranges::fill(gains_, 1.0);
+    for (std::size_t distance = 1; distance < workers_; distance *= 2) {
+      const std::size_t pairs = workers_ / (2 * distance), atOnce = pairsAtOnce(distance);
+      for (std::size_t pair = 0; pair < pairs; pair += atOnce)
+        joinPairs(distance, pair, std::min(atOnce, pairs - pair), parameters, verbs);
+    }
+    verbs.mean(parameters.replicas, onlyFirst_, parameters.mergedCopies, all_);  // a copy
     verbs.writeBack(parameters.mergedCopies, parameters.replicas, 0, all_);
-    if (verbs.participant() > 0)  // each worker sends its sum once; worker 0 sends the result
-      verbs.countBytes(static_cast<std::int64_t>(parameters.replicas.front().bytes()));
+    if (sendsSum(static_cast<std::size_t>(verbs.participant())))
+      verbs.countBytes(static_cast<std::int64_t>(parameters.mergedCopy().bytes()));
     verbs.mergeOthers(round.weights);
   }
   std::span<const MergeValue> values() const override {
@@ -97,52 +105,65 @@ class AdasumStrategy final : public Strategy {
                             share.slice.end, share.context);
     });
   }
-  /// Joins worker 0 with worker `distance`, 2 `distance` with 3 `distance`, ...
-  void joinPairs(std::size_t distance, const SharedBlock& parameters, Verbs& verbs) {
+  /// Each worker sends its sum once; worker 0 sends the result. Over nodes, workers that join a worker of
+  /// their own node send nothing.
+  bool sendsSum(std::size_t worker) const {
+    const std::size_t distance = worker & (~worker + 1);  // to the worker whose sum includes this one's
+    return worker > 0 && (nodes_ == 1 || movesBetweenNodes(distance));
+  }
+  /// Whether workers of this distance are on different nodes. Nodes are a power of two, as workers are.
+  bool movesBetweenNodes(std::size_t distance) const { return distance < nodes_; }
+  bool isFirstHere(const Verbs& verbs) const {
+    return static_cast<std::size_t>(verbs.participant()) < nodes_;
+  }
+  /// All pairs; but over nodes at most one for each node, which has one block for another node's replica.
+  std::size_t pairsAtOnce(std::size_t distance) const {
+    return movesBetweenNodes(distance) ? std::max<std::size_t>(1, nodes_ / (2 * distance))
+                                       : workers_ / (2 * distance);
+  }
+  /// Joins worker 0 with worker `distance`, 2 `distance` with 3 `distance`, ...: `count` pairs from one on.
+  void joinPairs(std::size_t distance, std::size_t from, std::size_t count, const SharedBlock& parameters,
+                 Verbs& verbs) {
     auto& numbers = numbers_[static_cast<std::size_t>(verbs.participant())];
-    const std::size_t pairs = workers_ / (2 * distance);
-    const auto products = std::span(numbers).first(3 * segments_.size() * pairs);
+    const auto products = std::span(numbers).first(3 * segments_.size() * count);
     std::ranges::fill(products, 0.0);
-    for (std::size_t pair = 0; pair < pairs; ++pair) {
+    const auto productsOf = [&](std::size_t pair, std::size_t s) {
+      return &products[3 * ((pair - from) * segments_.size() + s)];
+    };
+    for (std::size_t pair = from; pair < from + count; ++pair) {
       const std::size_t a = 2 * distance * pair;
       const Tensor &x = parameters.replicas[a], &start = parameters.mergedCopies[a];
-      const Tensor y = broughtTo(a, a + distance, parameters, verbs);
+      const Tensor y = verbs.bring(parameters.replicas, a + distance, a, verbs.own(kOther));
       eachPart(a, verbs, [&](std::size_t s, Slice part, Context& context) {
-        double* const at = &products[3 * (pair * segments_.size() + s)];
+        double* const at = productsOf(pair, s);
         at[0] += innerProduct(x, y, start, part.begin, part.end, context);
         at[1] += innerProduct(x, x, start, part.begin, part.end, context);
         at[2] += innerProduct(y, y, start, part.begin, part.end, context);
       });
     }
     verbs.sum(products);
-    for (std::size_t pair = 0; pair < pairs; ++pair) {
+    for (std::size_t pair = from; pair < from + count; ++pair) {
       const std::size_t a = 2 * distance * pair, b = a + distance;
       const auto of = [&](std::size_t s) {
-        const double* const at = &products[3 * (pair * segments_.size() + s)];
+        const double* const at = productsOf(pair, s);
         return Products{.ab = at[0], .aa = at[1], .bb = at[2]};
       };
       const Tensor &x = parameters.replicas[a], &start = parameters.mergedCopies[a];
-      const Tensor y = broughtTo(a, b, parameters, verbs);
+      const Tensor y = movesBetweenNodes(distance)
+                           ? verbs.own(kOther)[a]
+                           : verbs.bring(parameters.replicas, b, a, verbs.own(kOther));
       eachPart(a, verbs, [&](std::size_t s, Slice part, Context& context) {
         // start + f d_x + g d_y with moves d from the start, written so that equal replicas are copied.
         const double f = of(s).factorOfA(), g = of(s).factorOfB();
         linearCombination(std::array{Term{f, x}, Term{g, y}, Term{1 - f - g, start}}, x, part.begin, part.end,
                           context);
       });
-      if (verbs.participant() > 0) continue;
+      if (!isFirstHere(verbs)) continue;
       for (std::size_t s = 0; s < segments_.size(); ++s) {
         double* const gains = &gains_[s * workers_];
         gains[a] = of(s).factorOfA() * gains[a] + of(s).factorOfB() * gains[b];
       }
     }
-  }
-  /// Replica b on worker a's device.
-  Tensor broughtTo(std::size_t a, std::size_t b, const SharedBlock& parameters, Verbs& verbs) const {
-    if (parameters.mergedCopies[a].raw() == parameters.mergedCopies[b].raw()) return parameters.replicas[b];
-    const std::int64_t before = verbs.bytes();
-    verbs.mean(parameters.replicas, only_[b], verbs.own(kOther), all_);  // a copy on every device
-    verbs.countBytes(before - verbs.bytes());                            // counted in `land`
-    return verbs.own(kOther)[a];
   }
   /// Calls `use` for the participant's part of each segment, on worker w's device.
   template <typename Use>
@@ -160,12 +181,12 @@ class AdasumStrategy final : public Strategy {
   const Adasum options_;
   PeriodState period_;
   CodedReplicas sending_;
-  std::size_t workers_ = 0;
+  std::size_t workers_ = 0, nodes_ = 1;
   Fragment all_;
   std::vector<Slice> segments_;
-  std::vector<std::vector<double>> only_;     // [worker] weights with which only this worker counts
+  std::vector<double> onlyFirst_;             // [worker] weights with which only worker 0 counts
   std::vector<std::vector<double>> numbers_;  // [participant][pair][segment] products
-  std::vector<double> gains_;  // [segment][worker] sums of factors; used by the first participant
+  std::vector<double> gains_;  // [segment][worker] sums of factors; used by the first participant here
   mutable std::array<MergeValue, 2> values_{};
 };
 

@@ -27,7 +27,8 @@ struct Adasum {
   Period frequency = 10;  ///< iterations of each worker between merges
   /// What a merge does with the updater's state.
   UpdaterState updaterState = UpdaterState::Average;
-  Codec codec = {};  ///< how workers send their changes; the sums are of what was sent
+  /// How workers send their changes; the sums are of what was sent. Not over several nodes.
+  Codec codec = {};
 
   /// @throws InvalidArgument naming the option out of range.
   void validate() const;

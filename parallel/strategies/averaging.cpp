@@ -13,10 +13,6 @@ class AveragingStrategy final : public Strategy {
  public:
   explicit AveragingStrategy(const Averaging& options) : options_(options), period_(options.frequency) {}
 
-  std::string whyNotOverNodes() const override {
-    return options_.measureDivergence ? "measureDivergence: replicas on other nodes are not measured yet"
-                                      : "";
-  }
   std::string describe() const override { return "averaging " + options_.frequency.describe(); }
   std::vector<StrategyBlock> blocks(int) const override {
     std::vector<StrategyBlock> blocks;
@@ -29,7 +25,7 @@ class AveragingStrategy final : public Strategy {
   void begin(const Exchange& exchange) override {
     period_.begin(exchange);
     if (options_.measureDivergence) exchange.block(BlockKind::Parameters);  // throws if there is none
-    measuresIfRead_ = exchange.nodes() == 1 && !exchange.guardsMerges();
+    measuresIfRead_ = !exchange.guardsMerges();
     spreads_.resize(static_cast<std::size_t>(exchange.participants()));
   }
   RoundPlan plan(const TrainingProgress& progress) override {

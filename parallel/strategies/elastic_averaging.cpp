@@ -19,9 +19,6 @@ class ElasticAveragingStrategy final : public Strategy {
   explicit ElasticAveragingStrategy(const ElasticAveraging& options)
       : options_(options), period_(options.frequency), sending_(options.codec) {}
 
-  std::string whyNotOverNodes() const override {
-    return options_.measureDistance ? "measureDistance: replicas on other nodes are not measured yet" : "";
-  }
   std::string describe() const override {
     return fmt::format("elastic averaging {} (centre rate {}, elasticity {}{}){}",
                        options_.frequency.describe(), options_.centreRate,

@@ -1,6 +1,9 @@
 #include "muster/parallel/strategies/shared_gradients.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <numeric>
+#include <span>
 #include <vector>
 
 #include "muster/core/base/error.h"
@@ -27,11 +30,51 @@ struct Sender {
   double* at;
 };
 
+/// The workers' messages, as nodes send them to each other.
+class WorkersMessages final : public Messages {
+ public:
+  /// What precedes the words of a message.
+  struct Head {
+    float threshold = 0;
+    std::uint16_t trained = 0, sent = 0;  // whether the worker has trained, and whether it sends a message
+    std::int64_t nonZero = 0;
+  };
+
+  bool empty() const { return all_.empty(); }
+  std::size_t size() const { return all_.size(); }
+  ThresholdMessage& operator[](std::size_t w) { return all_[w]; }
+  const Head& headOf(std::size_t w) const { return heads_[w]; }
+  void allocate(std::size_t workers, std::int64_t elements) {
+    all_.assign(workers, ThresholdMessage(elements));
+    heads_.resize(workers);
+  }
+  void writeHead(std::size_t w, bool trained, bool sent) {
+    if (!sent) all_[w].clear();
+    heads_[w] = {.threshold = all_[w].threshold,
+                 .trained = static_cast<std::uint16_t>(trained),
+                 .sent = static_cast<std::uint16_t>(sent),
+                 .nonZero = all_[w].nonZero};
+  }
+
+  std::span<std::byte> head(std::size_t w) override {
+    return std::as_writable_bytes(std::span(heads_).subspan(w, 1));
+  }
+  std::span<std::byte> body(std::size_t w) override {
+    all_[w].expect(heads_[w].nonZero, heads_[w].threshold);
+    return std::as_writable_bytes(
+        std::span(all_[w].words).first(static_cast<std::size_t>(all_[w].wordCount())));
+  }
+  void arrived(std::size_t w) override { all_[w].check(); }
+
+ private:
+  std::vector<ThresholdMessage> all_;  // [worker] written by its worker until all have contributed
+  std::vector<Head> heads_;            // [worker] over nodes
+};
+
 class SharedGradientsStrategy final : public Strategy {
  public:
   explicit SharedGradientsStrategy(const SharedGradients& options) : options_(options) {}
 
-  std::string whyNotOverNodes() const override { return "encoded changes are not sent to other nodes yet"; }
   std::string describe() const override;
   std::vector<StrategyBlock> blocks(int workers) const override;
   UpdaterState updaterState() const override { return options_.updaterState; }
@@ -49,18 +92,31 @@ class SharedGradientsStrategy final : public Strategy {
   double divergence() const override { return relativeDistance(drifts_); }
 
  private:
+  /// Over nodes, sends the participant's message and receives those of the corresponding participants of the
+  /// other nodes. Their numbers are kept here, too, so that each node can save those of all.
+  void tellNodes(const Round& round, Verbs& verbs);
+  /// Calls `use` for the numbers of the participant and of the corresponding ones of the other nodes.
+  template <typename Use>
+  void forEachSender(Verbs& verbs, Use use) const {
+    const std::size_t first = static_cast<std::size_t>(verbs.participant()) / nodes_ * nodes_;
+    for (std::size_t v = first; v < first + nodes_; ++v) use(v, Sender(verbs.own(kSender)[v]));
+  }
   void applyMessages(const Round& round, Verbs& verbs);
+  /// Counts a message that was sent, and adapts the threshold to it.
+  void countSent(const ThresholdMessage& message, Sender sender) const;
   bool resynchronizes(const Round& round) const;
   void resynchronize(Verbs& verbs);
   /// This participant's share of the squares of the mean residual and of the parameters.
   Spread drift(Verbs& verbs) const;
 
   const SharedGradients options_;
-  std::vector<ThresholdMessage> messages_;  // [worker] written by its worker until all have contributed
-  std::vector<Spread> drifts_;              // [worker] for its slice; written while a round ends
-  Fragment all_;                            // of the parameters
-  bool pending_ = false;                    // written by worker 0 while a round ends
-  MergeKind kind_ = MergeKind::Updates;     // like pending_
+  WorkersMessages messages_;
+  std::vector<char> encoded_;   // [worker] whether its last contribution has a message; written by it
+  std::vector<Spread> drifts_;  // [worker] for its slice; written while a round ends
+  Fragment all_;                // of the parameters
+  std::size_t nodes_ = 1;       // of the training
+  bool pending_ = false;        // written by this node's first worker while a round ends
+  MergeKind kind_ = MergeKind::Updates;  // like pending_
 };
 
 std::string SharedGradientsStrategy::describe() const {
@@ -72,7 +128,7 @@ std::string SharedGradientsStrategy::describe() const {
 
 std::vector<StrategyBlock> SharedGradientsStrategy::blocks(int workers) const {
   if (workers == 1) return {};
-  return {{.name = std::string(kResidual), .place = StrategyBlock::Place::Replica},
+  return {{.name = std::string(kResidual), .place = StrategyBlock::Place::Replica, .zeroUnlessPending = true},
           {.name = std::string(kMeanResidual), .dtype = DType::Float64, .saved = false},
           {.name = std::string(kSender), .place = StrategyBlock::Place::Replica, .numbers = 3 + workers}};
 }
@@ -84,8 +140,10 @@ void SharedGradientsStrategy::begin(const Exchange& exchange) {
   require(parameters.dtype() == DType::Float32, "shared gradients: the parameters must be float32, not {}",
           toString(parameters.dtype()));
   const auto workers = static_cast<std::size_t>(exchange.participants());
-  if (messages_.empty()) messages_.assign(workers, ThresholdMessage(parameters.elements()));
+  nodes_ = static_cast<std::size_t>(exchange.nodes());
+  if (messages_.empty()) messages_.allocate(workers, parameters.elements());
   drifts_.assign(workers, {});
+  encoded_.assign(workers, 0);
   all_ = Fragment::whole(parameters.elements());
   for (const Tensor& block : exchange.strategyBlock(kSender).values) {
     Sender sender(block);
@@ -108,33 +166,53 @@ void SharedGradientsStrategy::contribute(double weight, Verbs& verbs) {
   // The merged copy holds the replica's values before its step.
   const auto nonZero = accumulateUpdate(parameters.replicas[w], parameters.mergedCopies[w], threshold,
                                         residual, verbs.context());
+  encoded_[w] = weight > 0;
   if (weight == 0) return message.clear();  // a message would not count: keep all in the residual
   encodeThreshold(residual, threshold, nonZero, message, verbs.context());
-  if (message.elements > 0) rule.adapt(static_cast<double>(nonZero) / static_cast<double>(message.elements));
-  sender.threshold() = rule.threshold();
+  countSent(message, sender);
   if (options_.residualClipping == 0) return;
-  sender.sent() += 1;
   if (static_cast<std::int64_t>(sender.sent()) % options_.residualClippingFrequency == 0)
     clampElements(residual, threshold * static_cast<float>(options_.residualClipping), verbs.context());
+}
+
+void SharedGradientsStrategy::countSent(const ThresholdMessage& message, Sender sender) const {
+  ThresholdRule rule(options_.thresholdAlgorithm);
+  rule.setThreshold(sender.threshold());
+  if (message.elements > 0)
+    rule.adapt(static_cast<double>(message.nonZero) / static_cast<double>(message.elements));
+  sender.threshold() = rule.threshold();
+  if (options_.residualClipping > 0) sender.sent() += 1;
 }
 
 void SharedGradientsStrategy::land(int, const Round& round, Verbs& verbs) {
   if (messages_.empty()) return verbs.mergeState(round.weights);
   const auto w = static_cast<std::size_t>(verbs.participant());
-  Sender sender(verbs.own(kSender)[w]);
-  double total = 0;
-  for (std::size_t v = 0; v < round.weights.size(); ++v) {
-    sender.weight(v) += round.weights[v];
-    total += round.weights[v];
+  const double total = std::accumulate(round.weights.begin(), round.weights.end(), 0.0);
+  forEachSender(verbs, [&](std::size_t, Sender sender) {
+    for (std::size_t v = 0; v < round.weights.size(); ++v) sender.weight(v) += round.weights[v];
+  });
+  if (total > 0) {
+    if (nodes_ > 1) tellNodes(round, verbs);
+    applyMessages(round, verbs);
   }
-  if (total > 0) applyMessages(round, verbs);
   const bool resynchronizing = resynchronizes(round);
-  if (verbs.participant() == 0) {
+  if (w < nodes_) {
     pending_ = !resynchronizing;
     kind_ = resynchronizing ? MergeKind::Resynchronisation : MergeKind::Updates;
   }
   drifts_[w] = {};
   if (resynchronizing) resynchronize(verbs);
+}
+
+void SharedGradientsStrategy::tellNodes(const Round& round, Verbs& verbs) {
+  const auto w = static_cast<std::size_t>(verbs.participant());
+  messages_.writeHead(w, Sender(verbs.own(kSender)[w]).trained() != 0, encoded_[w] && round.weights[w] > 0);
+  verbs.tellAll(messages_);
+  forEachSender(verbs, [&](std::size_t v, Sender sender) {
+    if (v == w) return;
+    if (messages_.headOf(v).trained) sender.trained() = 1;
+    if (messages_.headOf(v).sent) countSent(messages_[v], sender);
+  });
 }
 
 void SharedGradientsStrategy::applyMessages(const Round& round, Verbs& verbs) {
@@ -160,8 +238,7 @@ bool SharedGradientsStrategy::resynchronizes(const Round& round) const {
 
 void SharedGradientsStrategy::resynchronize(Verbs& verbs) {
   const auto w = static_cast<std::size_t>(verbs.participant());
-  Sender sender(verbs.own(kSender)[w]);
-  const auto weights = sender.weights(messages_.size());
+  const auto weights = Sender(verbs.own(kSender)[w]).weights(messages_.size());
   const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
   const auto residual = verbs.own(kResidual), mean = verbs.own(kMeanResidual);
   verbs.mean(residual, weights, mean, all_);
@@ -170,8 +247,10 @@ void SharedGradientsStrategy::resynchronize(Verbs& verbs) {
   verbs.combine(residual, {}, all_);
   verbs.writeBack(parameters.mergedCopies, parameters.replicas, 0, all_);
   verbs.mergeOthers(weights);
-  for (std::size_t v = 0; v < messages_.size(); ++v) sender.weight(v) = 0;
-  sender.trained() = 0;
+  forEachSender(verbs, [&](std::size_t, Sender sender) {
+    for (std::size_t v = 0; v < messages_.size(); ++v) sender.weight(v) = 0;
+    sender.trained() = 0;
+  });
 }
 
 Spread SharedGradientsStrategy::drift(Verbs& verbs) const {
@@ -184,6 +263,7 @@ Spread SharedGradientsStrategy::drift(Verbs& verbs) const {
     spread.distance += squaredDistance(mean, Tensor(), begin, end, share.context);
     spread.norm += squaredDistance(parameters, Tensor(), begin, end, share.context);
   });
+  verbs.addOverNodes(spread);
   return spread;
 }
 

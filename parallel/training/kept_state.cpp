@@ -35,9 +35,11 @@ bool ReplicaSet::equal() const {
              return !own.defined() || sameBytes(own, block.mergedCopy());
            });
   };
-  const auto isShared = [](const StrategyState& state) {
+  const bool pending = strategy_.pending();
+  const auto isShared = [&](const StrategyState& state) {
     return !state.declared.saved || state.declared.place == StrategyBlock::Place::MergedCopy ||
-           state.declared.place == StrategyBlock::Place::Node || state.declared.numbers > 0;
+           state.declared.place == StrategyBlock::Place::Node || state.declared.numbers > 0 ||
+           (state.declared.zeroUnlessPending && !pending);
   };
   return std::ranges::all_of(exchange_->blocks(), isEqual) &&
          std::ranges::all_of(exchange_->strategyBlocks(), isShared);

@@ -26,8 +26,9 @@ std::string_view nameOf(BlockKind kind) {
 
 }  // namespace
 
-MemoryNeed::MemoryNeed(Model& model, const Strategy& strategy, const NodePlace& place, int groups)
-    : workers_(place.local) {
+MemoryNeed::MemoryNeed(Model& model, const Strategy& strategy, const NodePlace& place, int groups,
+                       const Replicas& replicas)
+    : workers_(place.local), onCpu_(replicas.onCpu) {
   std::int64_t parameters = 0;
   DType type = DType::Float32;
   const bool steps = strategy.localWork() == LocalWork::Step;
@@ -37,7 +38,10 @@ MemoryNeed::MemoryNeed(Model& model, const Strategy& strategy, const NodePlace& 
       parameters += bytes;
       type = block->values.dtype();
     }
-    add(std::string(nameOf(block->kind)), bytes, workers_, true);
+    if (onCpu_) add(std::string(nameOf(block->kind)), bytes, workers_, true);
+    const bool touched = block->kind != BlockKind::Gradients || !steps;
+    if (replicas.mirrored && touched && block->kind != BlockKind::Counters)
+      add(fmt::format("mirrors of {}", nameOf(block->kind)), bytes, workers_, true);
     if (block->kind == BlockKind::Gradients) continue;
     add("merged copy", bytes, 1, false);
     const bool kept = strategy.mayThrow() && (steps || block->kind == BlockKind::Statistics);
@@ -91,7 +95,7 @@ void MemoryNeed::addStep(Model& model, const Batch& batch, bool training, const 
   // Measured with glibc 2.36 and oneDNN 2.6: a thread's stack and its part of the allocator; the scratch
   // memory of dnnl_sgemm and its kernels' code, which is less for small layers.
   constexpr std::int64_t kThread = 100'000, kMostScratch = 1'200'000;
-  const auto step = stepBytes(model, batch.examples(), training, context);
+  const auto step = onCpu_ ? stepBytes(model, batch.examples(), training, context) : std::nullopt;
   if (!step) return;
   add("activations", *step, workers_, true);
   add("libraries", kThread + std::min(kMostScratch, bytesOfWorker()), workers_, true);
@@ -112,7 +116,8 @@ std::int64_t MemoryNeed::bytes() const {
 
 std::string MemoryNeed::describe() const {
   constexpr std::int64_t kWorthTelling = 1'000'000;
-  return bytesOfWorker() < kWorthTelling ? "" : fmt::format(", each at least {}", megabytes(bytesOfWorker()));
+  if (bytesOfWorker() < kWorthTelling) return "";
+  return fmt::format(", each at least {}{}", megabytes(bytesOfWorker()), onCpu_ ? "" : " of host memory");
 }
 
 void MemoryNeed::requireRoom(const std::filesystem::path& root) const {
@@ -134,11 +139,11 @@ void MemoryNeed::requireRoom(const std::filesystem::path& root) const {
       megabytes(room->limit), megabytes(std::max<std::int64_t>(0, room->left)), fmt::join(words, ", ")));
 }
 
-std::optional<MemoryNeed> needOnCpu(Model& model, const Strategy& strategy, const Placements& placements,
-                                    const NodePlace& place, int groups) {
+std::optional<MemoryNeed> needOnHost(Model& model, const Strategy& strategy, const Placements& placements,
+                                     const NodePlace& place, int groups, bool mirrored) {
   const bool onCpu = std::ranges::all_of(placements.workers, &Device::isCpu, &Placement::device);
-  if (!onCpu || model.blocks().empty()) return {};
-  return MemoryNeed(model, strategy, place, groups);
+  if ((!onCpu && !mirrored) || model.blocks().empty()) return {};
+  return MemoryNeed(model, strategy, place, groups, {.onCpu = onCpu, .mirrored = mirrored});
 }
 
 std::int64_t bytesOf(const Batch& batch) {

@@ -14,12 +14,20 @@
 
 namespace muster {
 
-/// A lower bound of the memory that workers on the CPU need.
+/// A lower bound of the host memory that workers need.
 class MemoryNeed {
  public:
+  /// What each worker has in host memory.
+  struct Replicas {
+    bool onCpu = true;      ///< the replica and its step
+    bool mirrored = false;  ///< a mirror of it (HostMirrors)
+  };
   /// @param model  must have parameters.
   /// @param groups  see HostExchange.
-  MemoryNeed(Model& model, const Strategy& strategy, const NodePlace& place, int groups = 1);
+  MemoryNeed(Model& model, const Strategy& strategy, const NodePlace& place, int groups,
+             const Replicas& replicas);
+  MemoryNeed(Model& model, const Strategy& strategy, const NodePlace& place, int groups = 1)
+      : MemoryNeed(model, strategy, place, groups, Replicas{}) {}
   /// Adds batches that circulate, as large as this one.
   void addBatches(const Batch& batch, std::int64_t count);
   /// Adds the memory of each worker's step (or output, if not `training`) for batches of this size, if the
@@ -28,7 +36,7 @@ class MemoryNeed {
 
   std::int64_t bytesOfWorker() const;
   std::int64_t bytes() const;
-  /// As in ", each at least 12.3 MB"; "" below a megabyte.
+  /// As in ", each at least 12.3 MB", on GPUs ", each at least 12.3 MB of host memory"; "" below a megabyte.
   std::string describe() const;
   /// Throws if the need exceeds the process's limit on memory, before the kernel kills the process.
   /// @param root  see memoryRoom.
@@ -48,12 +56,13 @@ class MemoryNeed {
                    DType parameterType);
 
   std::int64_t workers_;
+  bool onCpu_;
   std::vector<Part> parts_;
 };
 
-/// The need; nothing if the model has no parameters yet or some worker is on a GPU.
-std::optional<MemoryNeed> needOnCpu(Model& model, const Strategy& strategy, const Placements& placements,
-                                    const NodePlace& place, int groups);
+/// The need; nothing if the model has no parameters yet, or if some worker is on a GPU and has no mirror.
+std::optional<MemoryNeed> needOnHost(Model& model, const Strategy& strategy, const Placements& placements,
+                                     const NodePlace& place, int groups, bool mirrored);
 /// Bytes of the tensors of a batch.
 std::int64_t bytesOf(const Batch& batch);
 

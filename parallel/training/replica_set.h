@@ -42,6 +42,9 @@ class ReplicaSet {
   /// first; "" on the CPUs of one node.
   std::string merging() const;
 
+  /// Whether workers are on GPUs, with mirrors of their replicas in host memory.
+  bool mirrored() const { return mirrored_; }
+
   /// Whether the replicas are made.
   bool made() const { return exchange_ != nullptr; }
   /// Makes the replicas, each on its worker's thread. May be tried again after a failure.

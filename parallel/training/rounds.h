@@ -223,12 +223,14 @@ class Rounds {
   /// Whether the distance of the replicas is measured for listeners, now and then: it takes one more pass
   /// over the parameters.
   bool measuresNow() {
-    constexpr std::chrono::milliseconds kEvery{250};
-    const auto now = std::chrono::steady_clock::now();
-    if (!options_.divergenceRead || place_.nodes > 1 || !result_.merging || now - measuredAt_ < kEvery)
-      return false;
-    measuredAt_ = now;
+    if (place_.nodes == 1) measuring_ = measurementDue();
+    if (!measuring_ || !result_.merging) return false;
+    measuredAt_ = std::chrono::steady_clock::now();
     return true;
+  }
+  bool measurementDue() const {
+    constexpr std::chrono::milliseconds kEvery{250};
+    return options_.divergenceRead && std::chrono::steady_clock::now() - measuredAt_ >= kEvery;
   }
   Round round() const;
   bool isCommitted() const { return committed_ && !refused_ && !mergeFailed_; }
@@ -257,10 +259,11 @@ class Rounds {
   std::vector<std::int64_t> examples_;        // [worker] of this run that are merged
   std::vector<double> weights_;               // [worker]
   // Contributions of this node and of all nodes: for each node one per worker, and one more that has `ended`
-  // set if the node stops and `staged` if it regroups.
+  // set if the node stops, `staged` if it regroups and `late` if a listener there waits for a measurement.
   std::vector<Contribution> own_, all_;
   bool stopping_ = false;          // some node was asked to stop
   bool regrouping_ = false;        // some node was asked to regroup
+  bool measuring_ = false;         // on some node a measurement is due
   std::vector<char> landed_;       // [worker] whether its contribution was merged
   RoundResult result_, previous_;  // addPenalty writes result_, too
   // Written in mergedAlone_ or merged_, by the last thread to arrive.

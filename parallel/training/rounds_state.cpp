@@ -46,13 +46,15 @@ void Rounds::agreeWithNodes(Exchange& exchange) {
   const auto local = static_cast<std::size_t>(place_.local), nodes = static_cast<std::size_t>(place_.nodes);
   for (std::size_t l = 0; l < local; ++l)
     own_[l] = contributions_[static_cast<std::size_t>(place_.worker(static_cast<int>(l)))];
-  own_[local] = {.ended = stopping_, .staged = regrouping_};
+  measuring_ = measurementDue();
+  own_[local] = {.ended = stopping_, .late = measuring_, .staged = regrouping_};
   exchange.gather(std::as_bytes(std::span(own_)), std::as_writable_bytes(std::span(all_)));
   for (std::size_t n = 0; n < nodes; ++n) {
     const auto its = std::span(all_).subspan(n * own_.size(), own_.size());
     for (std::size_t l = 0; l < local; ++l) contributions_[l * nodes + n] = its[l];
     stopping_ = stopping_ || its[local].ended;
     regrouping_ = regrouping_ || its[local].staged;
+    measuring_ = measuring_ || its[local].late;
   }
   if (stopping_) options_.stop = true;
 }

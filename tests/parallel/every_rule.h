@@ -32,13 +32,18 @@ struct NamedRule {
     }
     return least;
   }
-  /// Whether the rule can train with so many workers over several nodes.
-  bool overNodes(int workers) const {
-    const auto strategy = options.make();
-    return !strategy->arrivals(workers) && strategy->whyNotOverNodes().empty() &&
-           this->workers(workers) == workers;
-  }
 };
+
+/// Whether nodes with so many workers in all can train by the rule.
+inline bool runsOverNodes(const AnyStrategy& options, int workers) {
+  const auto strategy = options.make();
+  try {
+    strategy->blocks(workers);
+  } catch (const InvalidArgument&) {
+    return false;
+  }
+  return !strategy->arrivals(workers) && strategy->whyNotOverNodes().empty();
+}
 
 /// A rule that is not in the library: two fragments in turn, launched at the end of a round and landed at the
 /// next one. The user's model gets the centre; each replica has a block of its own.

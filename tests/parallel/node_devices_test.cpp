@@ -143,7 +143,7 @@ std::vector<Held> heldAtMerges(const AnyStrategy& rule, int devices) {
 TEST_CASE("every rule over nodes with workers on devices has the bits of workers on the CPU in groups") {
   for (const Places places : {Places{2, 2}, Places{2, 3}, Places{3, 1}})
     for (const auto& rule : everyRule()) {
-      if (!rule.overNodes(places.nodes * places.workers)) continue;
+      if (!runsOverNodes(rule.options, places.nodes * places.workers)) continue;
       checkOnDevices(rule.options, places);
     }
 }
@@ -162,6 +162,7 @@ TEST_CASE("a checkpoint over nodes with workers on devices holds what one with w
        {AnyStrategy(Averaging{.frequency = 3}), AnyStrategy(SynchronousGradients{}),
         AnyStrategy(Averaging{.frequency = 3, .updaterState = UpdaterState::Keep}),
         AnyStrategy(OuterAveraging{.frequency = 2, .rate = 0.7, .momentum = 0.5, .codec = E3M0Codec{}}),
+        AnyStrategy(SharedGradients{.resynchronizationFrequency = 4}), AnyStrategy(Adasum{.frequency = 3}),
         AnyStrategy(OverlappedAveraging{.frequency = 3, .delay = 1}),
         AnyStrategy(Gossip{.graph = GossipGraph::Ring, .updaterState = UpdaterState::Keep}),
         AnyStrategy(HierarchicalAveraging{.levels = {{.period = 1, .group = 2}, {.period = 3}}})}) {

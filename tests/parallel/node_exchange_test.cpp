@@ -3,10 +3,13 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <functional>
+#include <mutex>
 #include <random>
 #include <semaphore>
+#include <string_view>
 #include <thread>
 
 #include "muster/parallel/exchange/host_exchange.h"
@@ -225,6 +228,111 @@ TEST_CASE("so has mixing, with and without a merged copy, and what follows it") 
         });
   // So many replicas of other nodes are read that a piece is shorter.
   checkSame(4, 5, 150'001, [](Verbs& verbs) { verbs.mixState(rowsOf(verbs.participants(), true)); });
+}
+
+TEST_CASE(
+    "so have sums of what participants compute in their shares, and replicas brought to other workers") {
+  for (const auto [nodes, local] : kShapes)
+    for (const auto elements : kSizes)
+      checkSame(nodes, local, elements, [](Verbs& verbs) {
+        const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
+        const Fragment all = Fragment::whole(parameters.mergedCopy().elements());
+        const auto last = static_cast<std::size_t>(verbs.participants()) - 1;
+        verbs.mergeState(weightsOf(verbs));
+        for (const std::size_t to : {std::size_t{0}, last / 2}) {
+          double sum = 0;
+          const Tensor other =
+              verbs.bring(verbs.block(BlockKind::Gradients).replicas, last, to, verbs.own("centre"));
+          verbs.eachShare(all.elements(), [&](const Share& share) {
+            if (std::ranges::find(share.workers, to) == share.workers.end()) return;
+            for (std::int64_t i = share.slice.begin; i < share.slice.end; ++i)
+              sum += static_cast<double>(other.data<float>()[i]) / 3;
+          });
+          std::array sums{sum, 1.0};
+          verbs.sum(sums);
+          CHECK(sums[1] == verbs.participants());
+          verbs.combine(parameters.replicas, {{sums[0], parameters.replicas}}, all);
+        }
+        verbs.combine(verbs.own("centre"), {}, all);
+      });
+}
+
+TEST_CASE("all nodes get the messages of all participants, of different lengths, also of none") {
+  struct Texts final : Messages {
+    std::span<std::byte> head(std::size_t w) override {
+      return std::as_writable_bytes(std::span(sizes).subspan(w, 1));
+    }
+    std::span<std::byte> body(std::size_t w) override {
+      require(sizes[w] <= all[w].size(), "a message of {} bytes", sizes[w]);
+      return std::as_writable_bytes(std::span(all[w]).first(sizes[w]));
+    }
+    void arrived(std::size_t w) override { require(sizes[w] == 0 || all[w][0] != 13, "thirteen"); }
+    std::vector<std::size_t> sizes;
+    std::vector<std::vector<unsigned char>> all;
+  };
+  const auto lengthOf = [](std::size_t w) { return w * 70'000 % 200'000; };
+  for (const auto [nodes, local] : kShapes)
+    for (const std::size_t wrong :
+         {std::size_t{0}, std::size_t{1}, std::size_t{2}}) {  // 1: its size, 2: its text
+      if (wrong > 0 && nodes == 1) continue;
+      CAPTURE(nodes);
+      CAPTURE(local);
+      CAPTURE(wrong);
+      const auto workers = static_cast<std::size_t>(nodes * local);
+      VirtualNetwork network(nodes);
+      std::vector<std::jthread> threads;
+      std::vector<std::string> problems(static_cast<std::size_t>(nodes));
+      for (int n = 0; n < nodes; ++n)
+        threads.emplace_back([&, n] {
+          std::vector<int> own;
+          for (int l = 0; l < local; ++l) own.push_back(l * nodes + n);
+          Replicas replicas(own, 5);
+          NodeLink link([&network, n] { return network.transport(n); }, 2s);
+          NodeExchange exchange(replicas.states, UpdaterState::Average, link);
+          exchange.restart();
+          Texts texts;
+          texts.sizes.resize(workers);
+          texts.all.assign(workers, std::vector<unsigned char>(200'000));
+          std::mutex mutex;
+          runHere(exchange, [&](Verbs& verbs) {
+            const auto w = static_cast<std::size_t>(verbs.participant());
+            for (int round = 0; round < 3; ++round) {
+              texts.sizes[w] = lengthOf(w);
+              std::ranges::fill(texts.all[w], static_cast<unsigned char>(w + 1));
+              if (w == 1 && wrong == 2) texts.all[w][0] = 13;
+              if (w == 1 && wrong == 1) {
+                texts.all[w].resize(300'000);
+                texts.sizes[w] = 250'000;
+              }
+              try {
+                verbs.tellAll(texts);
+                for (std::size_t v = 0; v < workers && nodes > 1 && wrong == 0; ++v) {
+                  CHECK(texts.sizes[v] == lengthOf(v));
+                  CHECK(std::ranges::all_of(std::span(texts.all[v]).first(lengthOf(v)),
+                                            [&](unsigned char c) { return c == v + 1; }));
+                }
+                std::array<double, 1> together{};
+                verbs.sum(together);  // all have read them
+              } catch (const Error& error) {
+                const std::scoped_lock lock(mutex);
+                auto& problem = problems[static_cast<std::size_t>(n)];
+                if (problem.empty()) problem = error.what();
+                exchange.abort();
+                return;
+              }
+            }
+          });
+        });
+      threads.clear();
+      CAPTURE(problems[0]);
+      const auto says = [&](std::string_view text) {
+        return std::ranges::count(problems,
+                                  fmt::format("node 1 (virtual1) has sent what cannot be: {}", text)) > 0;
+      };
+      if (wrong == 0) CHECK(problems == std::vector<std::string>(problems.size()));
+      if (wrong == 1) CHECK(says("a message of 250000 bytes"));
+      if (wrong == 2) CHECK(says("thirteen"));
+    }
 }
 
 TEST_CASE("groups of one worker and one group of all are sums in worker order, too") {

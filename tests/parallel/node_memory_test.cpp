@@ -5,11 +5,13 @@
 #include <barrier>
 #include <cstdlib>
 #include <memory>
+#include <utility>
 
 #include "muster/parallel/strategies/averaging.h"
 #include "muster/parallel/strategies/gossip.h"
 #include "muster/parallel/strategies/outer_averaging.h"
 #include "muster/parallel/strategies/overlapped_averaging.h"
+#include "muster/parallel/strategies/shared_gradients.h"
 #include "muster/parallel/strategies/streaming_outer.h"
 #include "muster/parallel/training/memory_need.h"
 #include "tests/parallel/on_nodes.h"
@@ -63,11 +65,17 @@ TEST_CASE("a training over nodes takes what it was said to need") {
       OverlappedAveraging{.frequency = 3, .delay = 1, .codec = topK},
       StreamingOuter{.frequency = 3, .fragments = 1, .codec = topK},
       Gossip{.frequency = 2},
+      SharedGradients{},
   };
-  for (const Places places : {Places{2, 2}, Places{3, 1}})
+  struct Setting {
+    Places places;
+    int devices = 0;
+  };
+  for (const auto& [places, devices] : {Setting{{2, 2}}, Setting{{3, 1}}, Setting{{2, 2}, 2}})
     for (const auto& rule : rules) {
       CAPTURE(rule.make()->describe());
       CAPTURE(places.nodes);
+      CAPTURE(devices);
       const int all = places.nodes * places.workers;
       VirtualNetwork network(places.nodes);
       std::barrier together(places.nodes);
@@ -87,13 +95,20 @@ TEST_CASE("a training over nodes takes what it was said to need") {
         share.next(first);
         onFirst(here, [&] { before = inLargeBlocks(); });
         try {
-          auto wrapper = builderOf(model, places.workers, rule).prefetchBuffer(1).nodes(here).build();
+          auto wrapper = builderOf(model, places.workers, rule)
+                             .internals({.pretendedDevices = devices})
+                             .prefetchBuffer(1)
+                             .nodes(here)
+                             .build();
           MemoryNeed need(model, *rule.make(),
-                          {.node = here.node(), .nodes = places.nodes, .local = places.workers});
+                          {.node = here.node(), .nodes = places.nodes, .local = places.workers}, 1,
+                          {.mirrored = devices > 0});
           need.addBatches(first, 1 + places.workers);
           wrapper.fit(share, 1);
           model.control().forgetSteps();
           needed += need.bytes();
+          if (devices > 0)
+            needed += places.workers * kBlock;  // mirrors of the gradients, which nothing touches
           kept += bytesOf(model.strategyState()) + bytesOf(model.listenerState()) +
                   bytesOf(model.trainingState());
           onFirst(here, [&] { after = inLargeBlocks(); });

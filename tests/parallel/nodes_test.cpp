@@ -39,10 +39,10 @@ using Bits = std::vector<std::byte>;
 }  // namespace
 
 TEST_CASE("every rule over nodes has the bits of one process that adds up in as many groups") {
-  for (const auto [nodes, workers] : {Places{2, 2}, Places{3, 1}, Places{2, 1}})
+  for (const auto [nodes, workers] : {Places{2, 2}, Places{3, 1}, Places{2, 1}, Places{4, 1}})
     for (const auto& rule : everyRule()) {
       const int all = nodes * workers;
-      if (!rule.overNodes(all)) continue;
+      if (!runsOverNodes(rule.options, all)) continue;
       CAPTURE(rule.name);
       CAPTURE(nodes);
       CAPTURE(workers);
@@ -369,7 +369,7 @@ TEST_CASE("a long round without one of the nodes ends at the next batch, not at 
 
 TEST_CASE("wherever a node falls silent, it is named, and the model of the other holds a committed merge") {
   for (const auto& rule : everyRule()) {
-    if (!rule.overNodes(2)) continue;
+    if (!runsOverNodes(rule.options, 2)) continue;
     CAPTURE(rule.name);
     // Records every merge of an undisturbed training: parameters by iteration.
     struct Merges final : Listener {
@@ -547,6 +547,7 @@ TEST_CASE("a checkpoint of node 0, at any merge, resumes all nodes to the same b
   for (const AnyStrategy& rule :
        {AnyStrategy(Averaging{.frequency = 3}), AnyStrategy(SynchronousGradients{}),
         AnyStrategy(OuterAveraging{.frequency = 2, .rate = 0.7, .momentum = 0.5}),
+        AnyStrategy(Adasum{.frequency = 3}),
         AnyStrategy(OuterAveraging{.frequency = 2, .rate = 0.7, .momentum = 0.5, .codec = E3M0Codec{}}),
         AnyStrategy(Averaging{.frequency = 3, .codec = Int8Codec{}})}) {
     CAPTURE(rule.make()->describe());
@@ -826,10 +827,8 @@ TEST_CASE("what is not for nodes yet is refused by name") {
                    "codec: replicas that groups mix"));
     CHECK(contains(refused(HierarchicalAveraging{.levels = {{.period = 1, .group = 3}, {.period = 2}}}),
                    "groups of 3 do not divide the 4 workers"));
-    CHECK(contains(refused(Adasum{}), "nodes: adaptive summation"));
-    CHECK(contains(refused(SharedGradients{}), "not sent to other nodes yet"));
+    CHECK(contains(refused(Adasum{.codec = Int8Codec{}}), "sums of pairs, which are sent whole"));
     CHECK(contains(refused(AsynchronousOuter{}), "arrive, which is not supported over nodes"));
-    CHECK(contains(refused(Averaging{.measureDivergence = true}), "measureDivergence"));
     CHECK(contains(
         thrown<InvalidArgument>([&] { builderOf(model, 4, Averaging{}).nodes(here).groups(2).build(); }),
         "each node is a group"));
@@ -853,7 +852,7 @@ TEST_CASE("where nodes come and go, groups that do not lie within nodes are refu
   CHECK(contains(thrown<InvalidArgument>([&] {
                    build(2, {.levels = {{.period = 1, .group = 4}, {.period = 2}}});
                  }),
-                 "nodes: they come and go, and 1 of them, with 2 workers each, cannot train"));
+                 "cannot train over nodes that come and go, because their number changes: "));
   CHECK(contains(thrown<InvalidArgument>([&] {
                    build(4, {.levels = {{.period = 1, .group = 2}, {.period = 2, .group = 4}}});
                  }),

@@ -29,6 +29,16 @@ bool waits(const std::future<std::pair<Values, std::string>>& result) {
 
 }  // namespace
 
+TEST_CASE("neighbours are added up first, then their sums") {
+  PeerSums exchange(5, /*together=*/2);
+  const double own[] = {1e16, 1, -1e16, 1, 2};
+  std::vector<std::future<std::pair<Values, std::string>>> results;
+  for (int worker = 0; worker < 5; ++worker) results.push_back(summed(exchange, worker, {own[worker]}));
+  const double expected = ((1e16 + 1) + (-1e16 + 1)) + 2;
+  CHECK(expected == 2);  // in one sum it would be 3
+  for (auto& result : results) CHECK(result.get().first == Values{expected});
+}
+
 TEST_CASE("every worker gets the sums, added in worker order whatever the order of arrival") {
   // 1e16 + 1 rounds to 1e16 in float64, so another order gives another sum.
   const Values own[] = {{1e16, 1}, {1, 2}, {-1e16, 3}};

@@ -49,6 +49,58 @@ TEST_CASE("a message worked out by hand") {
   CHECK(message.bytes() == 16 + 4);
 }
 
+TEST_CASE("a message from elsewhere is checked before it is used") {
+  Context cpu;
+  for (const float threshold : {0.5f, 3.0f}) {  // a map, a list
+    const Tensor values = randomVector(1001, 1), base = Tensor::zeros({1001});
+    Tensor residual = Tensor::zeros({1001});
+    ThresholdMessage sent(1001), received(1001);
+    const auto count = accumulateUpdate(values, base, threshold, residual, cpu);
+    encodeThreshold(residual, threshold, count, sent, cpu);
+    REQUIRE(sent.isMap == (threshold < 1));
+    REQUIRE(sent.nonZero >= 2);
+    const auto receive = [&](std::int64_t nonZero, const std::vector<std::uint32_t>& words) {
+      received.expect(nonZero, threshold);
+      received.words = words;
+      received.check();
+    };
+    receive(sent.nonZero, sent.words);
+    CHECK(decoded(received) == decoded(sent));
+    const auto refused = [&](std::int64_t nonZero, const std::vector<std::uint32_t>& words) {
+      return thrown<InvalidArgument>([&] { receive(nonZero, words); });
+    };
+    CHECK(refused(1002, sent.words) == "threshold message: 1002 of 1001 elements cannot be sent");
+    CHECK(refused(-1, sent.words) == "threshold message: -1 of 1001 elements cannot be sent");
+    const auto notOf =
+        fmt::format("threshold message: its words are not those of {} among 1001 elements", count);
+    auto words = sent.words;
+    if (sent.isMap) {
+      CHECK_FALSE(refused(sent.nonZero - 1, sent.words).empty());
+      words[62] |= 1u << 18;  // element 1001
+      words[0] &= words[0] - 1;
+      CHECK(refused(count, words) == notOf);
+      words = sent.words;
+      words[0] |= words[0] << 1 | words[0] >> 1;  // positive and negative
+      CHECK(refused(count, words) == notOf);
+    } else {
+      std::swap(words[0], words[1]);
+      CHECK(refused(count, words) == notOf);
+      words = sent.words;
+      words[static_cast<std::size_t>(count) - 1] = 2 * 1001;
+      CHECK(refused(count, words) == notOf);
+      words[1] = words[0];
+      CHECK(refused(count, words) == notOf);
+    }
+  }
+  ThresholdMessage message(4);
+  for (const float threshold : {0.0f, -1.0f, INFINITY, NAN})
+    CHECK(thrown<InvalidArgument>([&] {
+            message.expect(1, threshold);
+          }).starts_with("threshold message: its threshold must be above 0, got "));
+  message.expect(0, 0);
+  message.check();
+}
+
 TEST_CASE("message and residual together are the update, whatever its density; never over a sixteenth") {
   Context cpu;
   for (const std::int64_t n : {1, 15, 16, 17, 1000, 4099})

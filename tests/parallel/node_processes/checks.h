@@ -67,7 +67,7 @@ inline std::string expectedBits(const AnyStrategy& rule, int nodes, int workers,
 /// Checks that the processes get the same bits as one process with as many groups.
 inline void checkEveryRule(const Launcher& launcher, int nodes, int workers) {
   for (const auto& rule : everyRule()) {
-    if (!rule.overNodes(nodes * workers)) continue;
+    if (!runsOverNodes(rule.options, nodes * workers)) continue;
     CAPTURE(rule.name);
     const TemporaryDirectory folder;
     const auto ended = start(launcher, {nodes, rule.name, workers, folder.path().string(), "well"});
