@@ -211,8 +211,8 @@ TEST_CASE("a process is killed, and the others finish with the bits of their his
     int iteration;
   };
   // With overlapped averaging an epoch's last two merges are after its last iteration.
-  for (const auto& [rule, iteration] :
-       {Case{"averaging", 25}, Case{"diloco", 25}, Case{"overlapped", 30}, Case{"gossip on a ring", 25}}) {
+  for (const auto& [rule, iteration] : {Case{"averaging", 25}, Case{"diloco", 25}, Case{"overlapped", 30},
+                                        Case{"gossip on a ring", 25}, Case{"shared gradients", 25}}) {
     CAPTURE(rule);
     const Training training{.rule = rule};
     Cluster cluster(training);
@@ -254,6 +254,15 @@ TEST_CASE("a process that comes later takes part") {
     for (const auto* name : {"b", "c"}) CHECK(cluster.left("bits", name) == cluster.left("bits", "a"));
     CHECK(cluster.inStore() == std::vector<std::string>{});
   }
+}
+
+TEST_CASE("with shared gradients residuals begin anew where one joins, and where one is lost") {
+  const Training training{.rule = "shared gradients", .epochs = 8, .step = 30};
+  Cluster cluster(training);
+  auto a = cluster.start("a"), b = cluster.start("b");
+  REQUIRE(cluster.says("a", " of 2, from iteration 0"));
+  checkJoinAndKill(training, cluster, a, b);
+  CHECK(cluster.inStore() == std::vector<std::string>{});
 }
 
 TEST_CASE(

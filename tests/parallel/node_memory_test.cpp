@@ -24,7 +24,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr std::int64_t kSize = 250'000;  // parameters
+constexpr std::int64_t kSize =
+    600'000;  // parameters: larger than what an arena of the C library may have free
 constexpr std::int64_t kBlock = 4 * kSize;
 
 #if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)

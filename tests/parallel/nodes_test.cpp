@@ -583,7 +583,7 @@ TEST_CASE("a checkpoint of node 0, at any merge, resumes all nodes to the same b
     auto model = ruleToy();
     atMerges[0].giveTo(model);
     ToyIterator data(batches, kRuleWidth);
-    builderOf(model, 3, rule).build().fit(data, 1);
+    builderOf(model, NamedRule{"", rule}.workers(3), rule).build().fit(data, 1);
     CHECK(model.epoch() == 1);
   }
 }
