@@ -277,6 +277,7 @@ int main(int argc, char** argv) {
       exitOnInterrupt();  // there is nothing to save yet
       options->nodes = options->nodeOptions.connect();
       options->quiet = options->quiet || options->nodes.node() > 0;
+      options->watch.shared = options->nodes.nodes() > 1 || options->nodes.elastic();
       options->watch.page = options->watch.page && options->nodes.node() == 0;
       options->watch.still = !options->report.empty() && options->nodes.node() == 0;
       if (options->watch.still) options->watch.stillCurves = options->report / example::kReportCurves;

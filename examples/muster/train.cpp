@@ -132,12 +132,14 @@ bool classifies(const RunFile& run) {
   return !run.data.regression;
 }
 
-/// @param first  whether this is the first node, the only one with a page. @throws InvalidArgument if this
+/// @param first  whether this is the first node, the only one with a page. @param shared  whether there are
+///         others. @throws InvalidArgument if this
 ///         program was built without a requested module.
-example::Watching watchingOf(const RunFile& run, const Watchers& watchers, bool first) {
+example::Watching watchingOf(const RunFile& run, const Watchers& watchers, bool first, bool shared) {
   const auto& l = run.listeners;
   try {
     return example::Watching({.tensorBoard = l.tensorBoard,
+                              .shared = shared,
                               .page = l.page && first,
                               .pagePort = static_cast<int>(l.pagePort),
                               .curves = first ? l.curves : "",
@@ -222,7 +224,7 @@ int trainRun(const RunFile& run, Options options) {
   if (!resumed.empty()) loadState(*network, resumed);
   const std::int64_t begun = network->iteration();
   Watchers watchers = watch(run, data, options);
-  const auto watching = watchingOf(run, watchers, first);
+  const auto watching = watchingOf(run, watchers, first, nodes.nodes() > 1 || nodes.elastic());
   watching.addTo(watchers.all);
   auto wrapper = makeWrapper(run, devices, nodes, *network, watchers.all);
   if (!options.quiet) {

@@ -52,8 +52,7 @@ void WatchOptions::addTo(Paths& paths) const {
 Watching::Watching(const WatchOptions& options, std::shared_ptr<const muster::EvaluationListener> tests) {
   if (options.page || options.still || !options.curves.empty())
     if (auto page = pageWatcher(options, tests)) watchers_.push_back(std::move(page));
-  if (!options.tensorBoard.empty())
-    watchers_.push_back(tensorBoardWatcher(options.tensorBoard, std::move(tests)));
+  if (!options.tensorBoard.empty()) watchers_.push_back(tensorBoardWatcher(options, std::move(tests)));
 }
 
 void Watching::addTo(muster::Listeners& all) const {

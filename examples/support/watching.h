@@ -19,6 +19,7 @@ namespace example {
 /// Options for monitoring a training while it runs.
 struct WatchOptions {
   std::filesystem::path tensorBoard = {};  ///< empty: not used
+  bool shared = false;                     ///< other processes write into `tensorBoard`, too
   bool page = false;
   bool terminal = false;              ///< rows for the workers and a curve below the progress bar
   int pagePort = 0;                   ///< 0: any free port
@@ -54,8 +55,9 @@ class Watcher {
   virtual std::string still(const std::string& document) = 0;
 };
 
+/// The watcher for `options.tensorBoard`.
 /// @throws muster::InvalidArgument if this build has no such module; muster::FileError.
-std::unique_ptr<Watcher> tensorBoardWatcher(const std::filesystem::path& directory,
+std::unique_ptr<Watcher> tensorBoardWatcher(const WatchOptions& options,
                                             std::shared_ptr<const muster::EvaluationListener> tests = {});
 
 /// The watcher for `options.page`, `curves` and `still`. Prints the address. Null if only `still` is set and

@@ -7,10 +7,10 @@ namespace {
 
 class TensorBoardWatcher final : public Watcher {
  public:
-  TensorBoardWatcher(const std::filesystem::path& directory,
-                     std::shared_ptr<const muster::EvaluationListener> tests)
+  TensorBoardWatcher(const WatchOptions& options, std::shared_ptr<const muster::EvaluationListener> tests)
       : listener_(std::make_shared<muster::TensorBoardListener>(
-            directory, muster::TensorBoardOptions{.evaluation = std::move(tests)})) {}
+            options.tensorBoard,
+            muster::TensorBoardOptions{.shared = options.shared, .evaluation = std::move(tests)})) {}
 
   muster::Listeners listeners() override { return {listener_, listener_->workers()}; }
   void text(std::string_view name, std::string_view text) override {
@@ -35,9 +35,9 @@ class TensorBoardWatcher final : public Watcher {
 
 }  // namespace
 
-std::unique_ptr<Watcher> tensorBoardWatcher(const std::filesystem::path& directory,
+std::unique_ptr<Watcher> tensorBoardWatcher(const WatchOptions& options,
                                             std::shared_ptr<const muster::EvaluationListener> tests) {
-  return std::make_unique<TensorBoardWatcher>(directory, std::move(tests));
+  return std::make_unique<TensorBoardWatcher>(options, std::move(tests));
 }
 
 }  // namespace example

@@ -3,7 +3,7 @@
 
 namespace example {
 
-std::unique_ptr<Watcher> tensorBoardWatcher(const std::filesystem::path&,
+std::unique_ptr<Watcher> tensorBoardWatcher(const WatchOptions&,
                                             std::shared_ptr<const muster::EvaluationListener>) {
   throw muster::InvalidArgument(
       "--tensorboard: this program was built without TensorBoard, as protobuf was not found; install "

@@ -18,6 +18,7 @@ namespace muster {
 struct TensorBoardListener::State {
   State(const std::filesystem::path& directory, const TensorBoardOptions& options)
       : histograms(options.histogramsEvery > 0),
+        shared(options.shared),
         histogramsDue(options.histogramsEvery),
         file(directory),
         readings({.everyIterations = options.everyIterations, .evaluation = options.evaluation},
@@ -41,6 +42,7 @@ struct TensorBoardListener::State {
   }
 
   const bool histograms;
+  const bool shared;
   Mutex mutex;
   Every histogramsDue MUSTER_GUARDED_BY(mutex);
   EventFile file MUSTER_GUARDED_BY(mutex);
@@ -114,7 +116,8 @@ void TensorBoardListener::onFitStart(const FitEvent& event) {
   state_->readings.fitStart(event);
   Model& model = event.trainer.model();
   const bool first = !std::exchange(state_->begun, true);
-  if (first && !model.trainingState().empty()) state_->file.append(events::restart(model.iteration() + 1));
+  const bool resumes = !model.trainingState().empty();
+  if (first && !state_->shared) state_->file.append(events::restart(resumes ? model.iteration() + 1 : 1));
   state_->histogramsDue.start(model.iteration());
   if (state_->histograms) state_->layers.before(model);
 }

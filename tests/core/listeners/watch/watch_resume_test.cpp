@@ -271,11 +271,26 @@ TEST_CASE("TensorBoard shows the curves of a killed and resumed training as one"
   CHECK(train({.directory = other}, watch(other)) == bits);
   std::vector<std::int64_t> none, restarts;
   auto expected = shown(one / "board", none), found = shown(other / "board", restarts);
-  CHECK(none.empty());
-  CHECK(restarts == std::vector<std::int64_t>{6, 11});  // the iterations after those of the checkpoints
+  CHECK(none == std::vector<std::int64_t>{1});
+  CHECK(restarts == std::vector<std::int64_t>{1, 6, 11});  // iterations after those of the checkpoints
   for (const auto* name : {"score/merged", "score/epoch", "score/worker 1", "result/score"})
     CHECK_MESSAGE(found[name] == expected[name], std::string(name));
   CHECK(found["score/merged"].size() == kIterations);
+}
+
+TEST_CASE("TensorBoard shows the last training of a directory, if no other process writes there") {
+  const auto trained = [](bool shared) {
+    const TemporaryDirectory directory;
+    for (const std::int64_t kill : {8, 3})
+      train({.directory = directory, .killedAt = kill, .fromStart = true}, [&]() -> Listeners {
+        return {
+            std::make_shared<TensorBoardListener>(directory / "board", TensorBoardOptions{.shared = shared})};
+      });
+    std::vector<std::int64_t> restarts;
+    return shown(directory / "board", restarts)["score/merged"].size();
+  };
+  CHECK(trained(false) == 3);
+  CHECK(trained(true) == 11);
 }
 #endif
 
