@@ -53,7 +53,9 @@ void describeFiles(CommandLine& line, Options& o) {
   line.add("test-iterations", o.testIterations, "N", "test after the first merge of every N iterations, too",
            atLeast(0));
   line.add("report", o.report, "DIR",
-           "write there the confusion matrix and a picture of misclassified digits");
+           "write report.html there (curves, confusion matrix, worst mistakes) and confusion.txt; the curves "
+           "grow in "
+           "a file of their own, which a resumed training continues");
   line.add("json", o.json, "FILE", "write configuration and results for scripts");
   line.flag("quiet", o.quiet, "print the result only");
   o.watch.describe(line);

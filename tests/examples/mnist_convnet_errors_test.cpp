@@ -134,7 +134,13 @@ TEST_CASE("a score that becomes NaN ends it, naming the worker and the batch onc
   CHECK(contains(run.err, "mnist_convnet: worker "));
   CHECK(contains(run.err, " of epoch 1: the score became "));
   CHECK(run.err.find("epoch") == run.err.rfind("epoch"));
+#ifdef MUSTER_WITH_PAGE
+  CHECK(convnet.directory.names() == std::set<std::string>{"report"});
+  CHECK(
+      contains(test::readFile(convnet.directory / "report" / "training.curves.jsonl"), "the score became "));
+#else
   CHECK(convnet.directory.names().empty());
+#endif
 }
 
 TEST_CASE("who asks for MNIST gets MNIST or an error") {
