@@ -132,6 +132,7 @@ RunFile RunFile::parse(std::string_view text, std::span<const std::string> sets)
   for (const auto& set : sets)
     if (!isType(set)) applySet(value.get_object(), set);
   refuseNul(value, "");
+  value.get_object().erase("$schema");  // for editors
 
   muster::JsonReader reader(muster::detail::printJson(value));
   for (const auto* const name : {"format", "data", "network"}) reader.requireField(name);

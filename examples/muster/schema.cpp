@@ -44,6 +44,7 @@ void visitStrategy(SchemaWriter& writer, RunTraining& training) {
 
 std::string runFileSchema() {
   SchemaWriter all;
+  all.put("$schema", {{"type", "string"}, {"description", "where this schema is, for editors"}});
   all.put("format", {{"const", RunFile::kFormat}});
   // The schema allows the fields of all types of data; the program checks which ones a type has.
   SchemaWriter data;

@@ -307,7 +307,11 @@ TEST_CASE("run files of all data types, models, layers, updaters and schedules a
     CAPTURE(type);
     CHECK(schema.problem(asJson(whole(type))) == "");
   }
-  CHECK(schema.problem(withNetwork(convnet())) == "");
+  auto edited = withNetwork(convnet());
+  CHECK(schema.problem(edited) == "");
+  edited.as_object()["$schema"] = "run.schema.json";  // by which an editor finds it
+  CHECK(schema.problem(edited) == "");
+  CHECK(problem(edited) == "");
   CHECK(schema.problem(withNetwork(lenet(10))) == "");
   CHECK(schema.problem(withNetwork(mlp({8}, 3))) == "");
   CHECK(schema.problem(withNetwork(charLstm(32))) == "");
