@@ -206,6 +206,37 @@ for line in 'finds                  70 inputs  cov: 101    last new at 40       
   fi
 done
 
+# ./run soak runs every part, whatever happened to the part before, and tells what became of each.
+soaks() { # status, last lines, status of the kills and of valgrind ('-': not installed), arguments
+  local status=0 program=$root/build/release/tests/examples/kills_test
+  mkdir -p "${program%/*}"
+  printf '#!/bin/bash\necho "$MUSTER_KILLS kills"\nexit %s\n' "$3" >"$program"
+  chmod +x "$program"
+  rm -f "$sandbox/bin/valgrind"
+  if [[ $4 != - ]]; then script valgrind <<<"echo checked; exit $4"; fi
+  (PATH=$sandbox/bin:$tools && "$root/run" soak "${@:5}") >"$sandbox/out" 2>&1 || status=$?
+  if [[ $status != "$1" || $(grep '^\(run: \)\?soak' "$sandbox/out") != "$(printf '%b' "$2")" ]] ||
+    { [[ ${*:5} == *kills* ]] && ! grep -qxF '3 kills' "$sandbox/out"; } ||
+    { [[ $4 != - && ${*:5} == *valgrind* ]] && ! grep -qx checked "$sandbox/out"; }; then
+    printf 'run_test: ./run soak %s ended with %s, not %s; it said:\n' "${*:5}" "$status" "$1"
+    cat "$sandbox/out"
+    failures=$((failures + 1))
+  fi
+}
+# The tools of this machine, without valgrind.
+tools=$sandbox/tools
+mkdir "$tools"
+for tool in $(compgen -c); do
+  [[ $tool == valgrind* || $tool == */* ]] || ! type -P "$tool" >/dev/null || ln -sf "$(type -P "$tool")" "$tools/$tool"
+done
+soaks 0 'soak: passed: kills valgrind' 0 0 kills valgrind --kills 3
+soaks 1 'soak: passed: valgrind\nrun: soak: failed: kills' 1 0 kills valgrind --kills 3
+soaks 1 'soak: passed: kills\nrun: soak: failed: valgrind' 0 9 --kills=3 kills valgrind
+soaks 1 'run: soak: failed: valgrind kills' 3 9 valgrind kills --kills 3
+soaks 0 'soak: passed: kills\nsoak: skipped: valgrind' 0 - kills valgrind --kills 3
+soaks 77 'soak: skipped: valgrind' 0 - valgrind
+soaks 1 'run: soak: there is no option or part kill; ./run help tells what there is' 0 - kill
+
 breaks() { # ninja's message, whether the advice is to build without CUDA, and the verb of ./run
   echo "$1" >"$sandbox/broken"
   local advised=no
