@@ -6,6 +6,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
+#include "muster/core/ops/count_non_finite.h"
 #include "muster/core/ops/merge.h"
 
 namespace muster {
@@ -38,7 +39,8 @@ DeviceExchange::DeviceExchange(const std::vector<std::vector<StateBlock*>>& stat
       groups_(plan_.groups().begin(), plan_.groups().end()),
       reduction_(plan_, contextsOf(groups_), blocks_, failing),
       alone_(plan_.groupOf().size()),
-      refused_(std::move(refused)) {
+      refused_(std::move(refused)),
+      kept_(*groups_.front().context) {
   // Not guarded: Reset, which always writes zeros, and merges over devices, whose sums form in several
   // places.
   const auto unguarded = [](const SharedBlock& block) {
@@ -65,7 +67,8 @@ DeviceExchange::DeviceExchange(const std::vector<std::vector<StateBlock*>>& stat
 void DeviceExchange::restart() {
   if (aborted_) reduction_.connect();
   aborted_ = broken_ = false;
-  whole_ = true;
+  whole_ = keptWhole_ = true;
+  if (checks_) *nonFiniteHere_.data<double>() = 0;
   if (refused_.empty()) return;
   for (Tensor& refused : refused_) muster::setZero(refused, *groups_.front().context);
   groups_.front().context->synchronize();  // the replicas' next steps write these flags
@@ -74,13 +77,13 @@ void DeviceExchange::restart() {
 void DeviceExchange::abort() noexcept {
   // Copies end by themselves, but NCCL's transfers wait for all devices, one of which may be lost.
   if (!reduction_.waitsForAll()) return;
-  try {
-    const auto complete = [](const Group& group) { return group.merged.complete(); };
-    if (!whole_ || !std::ranges::all_of(groups_, complete)) broken_ = true;
-  } catch (...) {  // a device is lost
-    broken_ = true;
-  }
-  aborted_ = true;
+  if (!aborted_.exchange(true)) try {
+      if (!whole_ || !groups_.front().merged.complete()) broken_ = true;
+      keptWhole_ = kept_.complete();
+    } catch (...) {  // the device is lost
+      broken_ = true;
+      keptWhole_ = false;
+    }
   reduction_.abort();
 }
 
@@ -97,6 +100,12 @@ void DeviceExchange::begin(int participant) {
 
 void DeviceExchange::end(int participant) {
   if (participant != 0) return;
+  if (checks_) {
+    Context& context = *groups_.front().context;
+    muster::setZero(nonFinite_, context);
+    for (const auto& copy : backup_.copies()) countNonFinite(*copy.live, nonFinite_, context);
+    copy(nonFinite_, nonFiniteHere_, context);
+  }
   for (auto& group : groups_) group.merged.record(*group.context);
   whole_ = true;
 }
@@ -108,12 +117,63 @@ void DeviceExchange::enqueueAfter(int participant, Context& context) {
 void DeviceExchange::wait() {
   for (const auto& arrival : arrivals_) arrival.wait();
   for (const auto& group : groups_) group.merged.wait();
+  kept_.wait();
   // No event was recorded after the work that a failed merge has enqueued.
   if (!whole_)
     for (const auto& group : groups_) group.context->synchronize();
 }
 
+void DeviceExchange::keepMerges(bool statisticsAlone) {
+  backup_.make(*this, statisticsAlone);
+  statisticsAlone_ = statisticsAlone;
+}
+
+void DeviceExchange::checkMerges() {
+  nonFinite_ = Tensor::zeros({1}, DType::Float64, groups_.front().context->device());
+  nonFiniteHere_ = Tensor::pinned({1}, DType::Float64);
+  *nonFiniteHere_.data<double>() = 0;
+  checks_ = true;
+}
+
+/// Hardly waits: workers call it after they have read the score of a step that came after the merge.
+void DeviceExchange::requireFinite() const {
+  if (!checks_) return;
+  groups_.front().merged.wait();
+  if (!foundNonFinite()) return;
+  std::string name = "state";
+  for (const auto& copy : backup_.copies()) {
+    Context onCpu;
+    Tensor count = Tensor::zeros({1}, DType::Float64);
+    countNonFinite(copyTo(*copy.live, Device::cpu()), count, onCpu);
+    if (*count.data<double>() > 0) {
+      name = copy.name;
+      break;
+    }
+  }
+  throw NonFiniteScore(fmt::format("the last merge has written numbers that are not finite, in {}", name));
+}
+
+void DeviceExchange::keepAll() {
+  requireFinite();
+  Context& context = *groups_.front().context;
+  if (!staged_.empty()) arrivals_.front().waitOn(context);  // `stage` has written what is now the merged copy
+  backup_.keep(context);
+  kept_.record(context);
+}
+
+bool DeviceExchange::revert() {
+  if (!keepsMerges() || (broken_ && (statisticsAlone_ || !keptWhole_))) return false;
+  Context& context = *groups_.front().context;
+  backup_.restore(context);
+  context.synchronize();
+  whole_ = true;
+  broken_ = false;
+  if (checks_) *nonFiniteHere_.data<double>() = 0;
+  return true;
+}
+
 bool DeviceExchange::stage(Context& context) {
+  kept_.waitOn(context);  // its copies may still be read from what this call overwrites
   for (std::size_t b = 0; b < staged_.size(); ++b) {
     if (!staged_[b].defined()) continue;
     Tensor replica = blocks_[b].replicas.front();

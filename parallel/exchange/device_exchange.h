@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "muster/parallel/exchange/device_reduction.h"
+#include "muster/parallel/exchange/merge_backup.h"
 
 namespace muster {
 
@@ -40,6 +41,16 @@ class DeviceExchange final : public Exchange {
   void enqueueAfter(int participant, Context& context) override;
   void wait() override;
   bool whole() const override { return whole_ && !broken_; }
+  bool mayLoseMerges() const override { return reduction_.waitsForAll(); }
+  void keepMerges(bool statisticsAlone) override;
+  bool keepsMerges() const override { return backup_.made(); }
+  void checkMerges() override;
+  bool foundNonFinite() const override { return checks_ && *nonFiniteHere_.data<double>() != 0; }
+  void keep(int participant) override {
+    if (participant == 0 && keepsMerges()) keepAll();
+  }
+  void keepAll() override;
+  bool revert() override;
   std::string describe() const override { return plan_.describe(); }
   void abort() noexcept override;
   void restart() override;
@@ -70,6 +81,7 @@ class DeviceExchange final : public Exchange {
     Tensor distances;  // float64 [workers + 1]
   };
 
+  void requireFinite() const;
   void mergeOnOneDevice(const SharedBlock& block, std::span<const double> weights, Spread* spread);
   void mergeAcrossDevices(const SharedBlock& block, std::span<const double> weights, Spread* spread);
   /// How far the replicas are from their mean. @param mean  [worker] on its device.
@@ -87,7 +99,14 @@ class DeviceExchange final : public Exchange {
   std::vector<Tensor> staged_;     // [block] with one participant: a second merged copy, if the block has one
   std::vector<Event> arrivals_;    // [worker] recorded by its worker
   std::atomic<bool> whole_{true};  // false between `begin` and `end`
-  std::atomic<bool> broken_{false};  // a transfer was aborted
+  std::atomic<bool> broken_{false};  // a transfer to the first device was aborted
+  // What a merge overwrites on the first device, from which the user's model is filled.
+  MergeBackup backup_;
+  Event kept_;                         // recorded when it was copied
+  std::atomic<bool> keptWhole_{true};  // the copies were complete before an abort
+  bool statisticsAlone_ = false;       // in the copies
+  bool checks_ = false;
+  Tensor nonFinite_, nonFiniteHere_;  // float64 [1]: elements of the last merge; the second in host memory
   std::atomic<bool> aborted_{false};
 };
 

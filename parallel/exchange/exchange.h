@@ -143,12 +143,22 @@ class Exchange {
   virtual void wait() {}
   /// Whether the merged copies hold the result of complete verbs. Call it after `wait`.
   virtual bool whole() const { return true; }
+  /// Whether an abort may leave a merge half done whose verbs have all returned.
+  virtual bool mayLoseMerges() const { return false; }
   /// From now on `keep` copies what a merge may overwrite (see MergeBackup: all of it or the statistics
   /// alone), so that a merge that fails can be undone.
   virtual void keepMerges(bool /*statisticsAlone*/) {}
+  /// Whether `keep` does so.
+  virtual bool keepsMerges() const { return false; }
+  /// Unless `checksResults`, and after `keepMerges`: from now on every merge is checked on the devices.
+  virtual void checkMerges() {}
+  /// Whether the last merge is known to have written numbers that are not finite. Call it after `wait`.
+  virtual bool foundNonFinite() const { return false; }
   /// Before a merge: copies the participant's part of what it may overwrite. Call it while no verb runs.
+  /// @throws NonFiniteScore if the merge before was checked and has written numbers that are not finite.
   virtual void keep(int /*participant*/) {}
   /// Copies the parts of all, also without `keepMerges`; then the first call allocates. Only with `onePlace`.
+  /// @throws as `keep`.
   virtual void keepAll() {}
   /// After a merge that has failed: restores the merged copies, and the strategy's blocks beside them, to
   /// what was kept before it. Call it while no participant works. @return false if that is not possible.

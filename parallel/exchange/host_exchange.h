@@ -49,6 +49,7 @@ class HostExchange final : public Exchange {
     backup_.make(*this, statisticsAlone);
     keeps_ = true;
   }
+  bool keepsMerges() const override { return keeps_; }
   void keep(int participant) override {
     if (keeps_) backup_.keep(participant, participants());
   }
@@ -73,7 +74,7 @@ class HostExchange final : public Exchange {
   std::vector<std::vector<Term>> terms_;  // [worker] of the current mean; used by its participant
   std::vector<RowMixer> mixers_;          // [worker] used by its participant
   MergeBackup backup_;
-  bool keeps_ = false;  // in every round                    // empty unless asked for
+  bool keeps_ = false;  // in every round
   PeerSums sums_;
   bool byFirst_ = false;  // the first participant does the parts of all
 };

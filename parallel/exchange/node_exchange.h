@@ -61,6 +61,7 @@ class NodeExchange final : public Exchange {
   void abort() noexcept override;
   void restart() override;
   void wait() override;
+  bool keepsMerges() const override { return true; }
   void keep(int participant) override;
   bool revert() override;
 

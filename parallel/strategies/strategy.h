@@ -124,14 +124,15 @@ class Strategy {
            (block.kind != BlockKind::Gradients || localWork() == LocalWork::Gradient);
   }
   /// Whether a merge may give numbers larger than those of all replicas, as outer momentum does. Such a merge
-  /// may overflow, so if replicas hold very large numbers, the last merge is kept before it.
+  /// may overflow, so if replicas hold very large numbers, the last merge is kept before it; on GPUs it is
+  /// always kept, and the merge is checked there.
   /// False only for weighted means and other combinations that stay between the replicas; with a codec true,
   /// because decoded values include residuals.
   virtual bool extrapolates() const { return true; }
   /// Whether `launch`, `land` or `afterReduction` may throw, other than in the first merge and by a verb
-  /// whose result is not finite. If so, each round on CPUs first copies the merged copies and the strategy's
-  /// blocks beside them (their memory again, and a pass that workers share), from which the user's model gets
-  /// the last merge after an exception. If it is false and they throw, the model keeps what it held when
+  /// whose result is not finite. If so, each round first copies the merged copies and the strategy's blocks
+  /// beside them (their memory again, and a pass that workers share), from which the user's model gets the
+  /// last merge after an exception. If it is false and they throw, the model keeps what it held when
   /// `fit` began or a listener last asked for it. Rules of the library allocate before their first merge, so
   /// they return false.
   virtual bool mayThrow() const { return true; }

@@ -212,7 +212,17 @@ void FitCall::lendModel() {
   fillModel();
 }
 
+/// On devices a merge may be lost after its verbs have returned: its transfers were aborted, or it has
+/// written numbers that are not finite.
+void FitCall::findLostMerge() {
+  if (run_.rounds.mergeFailed() || run_.rounds.committed().merges == 0) return;
+  Exchange& exchange = setting_.replicas.exchange();
+  exchange.wait();
+  if (!exchange.whole() || exchange.foundNonFinite()) run_.rounds.loseMerge();
+}
+
 void FitCall::fillModel() {
+  if (run_.failure && run_.rounds.localWork() == LocalWork::Step) findLostMerge();
   const auto rounds = run_.rounds.committedRounds();
   if (filledRounds_ == rounds) return;
   const RoundResult& round = run_.rounds.committed();

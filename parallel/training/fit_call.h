@@ -91,6 +91,7 @@ class FitCall {
   bool endRound(std::int64_t lastEpoch);
   void tellEndAndAnswer();
   std::vector<std::int64_t> examples() const;
+  void findLostMerge();
   void fillModel();
   void fillAtEnd();
   Listeners listenersOf(ListenerScope scope) const;

@@ -131,7 +131,10 @@ void ReplicaSet::make() {
   exchange->makeStrategyBlocks(blocks);
   requireModelSource(*exchange, strategy_);
   if (strategy_.replicasDiffer()) exchange->allowCollecting();
-  if (strategy_.mayThrow()) exchange->keepMerges(strategy_.localWork() == LocalWork::Gradient);
+  const bool steps = strategy_.localWork() == LocalWork::Step;  // else updates check their own results
+  const bool unchecked = steps && strategy_.extrapolates() && !exchange->checksResults();
+  if (strategy_.mayThrow() || unchecked || (steps && exchange->mayLoseMerges())) exchange->keepMerges(!steps);
+  if (unchecked) exchange->checkMerges();
   exchange_ = std::move(exchange);
 }
 

@@ -186,7 +186,9 @@ class Rounds {
   /// all threads have ended.
   bool mergeFailed() const { return mergeFailed_; }
   /// Whether Exchange::revert undoes that merge.
-  bool mergeKept() const { return mergeKept_ || place_.nodes > 1; }
+  bool mergeKept() const { return mergeKept_; }
+  /// The merge of the last round was lost after its verbs had returned. Call it after all threads have ended.
+  void loseMerge() { mergeFailed_ = true; }
   /// Whether the worker's replica is ahead of `committed`: it was updated in a round whose merge has failed.
   bool ahead(int worker) const { return mergeFailed_ && updated_[static_cast<std::size_t>(worker)] != 0; }
 
@@ -238,7 +240,6 @@ class Rounds {
   const NodePlace place_;
   const Options options_;
   Strategy& strategy_;
-  const bool mayThrow_ = strategy_.mayThrow();
   PeerSums& peers_;
   std::optional<Arrivals> arrivals_;  // this and gate_ are written while a round is planned
   std::optional<ArrivalGate> gate_;   // if workers do not wait at landings

@@ -89,8 +89,8 @@ void Rounds::keepLastMerge(Exchange& exchange) {
   constexpr double kLarge = 0x1p40;
   const bool mayOverflow =
       looksAtReplicas() && std::ranges::max(contributions_, {}, &Contribution::largest).largest > kLarge;
-  if (mayThrow_ ? gate_.has_value() : mayOverflow) exchange.keepAll();
-  mergeKept_ = mayThrow_ || mayOverflow;
+  if (exchange.keepsMerges() ? gate_.has_value() : mayOverflow) exchange.keepAll();
+  mergeKept_ = exchange.keepsMerges() || mayOverflow;
 }
 
 /// Which batches of the epoch are trained.

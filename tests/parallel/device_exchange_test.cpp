@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <thread>
@@ -12,6 +13,7 @@
 #include "muster/parallel/exchange/verbs.h"
 #include "tests/parallel/one_segment.h"
 #include "tests/support/devices.h"
+#include "tests/support/thrown.h"
 
 using namespace muster;
 
@@ -279,6 +281,121 @@ TEST_CASE("whole between merges, not in the middle of one") {
   CHECK_FALSE(exchange.whole());
   exchange.restart();
   CHECK(exchange.whole());
+}
+
+namespace {
+
+/// What a merge overwrites: merged copies, and the strategy's blocks beside them.
+std::vector<std::byte> mergedBits(const Exchange& exchange) {
+  std::vector<std::byte> bits;
+  const auto add = [&](const Tensor& t) {
+    const auto* const begin = static_cast<const std::byte*>(t.raw());
+    bits.insert(bits.end(), begin, begin + t.bytes());
+  };
+  for (const auto& block : exchange.blocks())
+    if (block.hasMergedCopy()) add(block.mergedCopy());
+  for (const auto& state : exchange.strategyBlocks()) add(state.values.front());
+  return bits;
+}
+
+void fillReplicas(Replicas& replicas, float value) {
+  for (auto& blocks : replicas.owned)
+    for (auto& block : blocks) std::ranges::fill(block.values.span<float>(), value);
+}
+
+}  // namespace
+
+TEST_CASE("a merge that fails is undone on the first device, if merges are kept") {
+  for (const int workers : {1, 2, 5})
+    for (const int devices : {1, 2}) {
+      CAPTURE(workers);
+      CAPTURE(devices);
+      Replicas replicas(workers, 34);
+      DeviceExchange exchange(replicas.states, UpdaterState::Average,
+                              planOf(workers, devices, TransportKind::Peers));
+      exchange.makeStrategyBlocks(std::array{StrategyBlock{.name = "momentum"}});
+      Tensor momentum = exchange.strategyBlock("momentum").values.front();
+      CHECK_FALSE(exchange.keepsMerges());
+      CHECK_FALSE(exchange.revert());
+      exchange.keepMerges(/*statisticsAlone=*/false);
+      CHECK(exchange.keepsMerges());
+      std::vector<double> weights = weightsOf(workers);
+      Context context;
+      for (const float value : {1.0f, 2.0f}) {
+        mergeAll(exchange, weights);
+        const auto before = mergedBits(exchange);
+        for (int p = 0; p < workers; ++p) exchange.keep(p);
+        fillReplicas(replicas, value);
+        exchange.begin(0);
+        const auto& parameters = exchange.block(BlockKind::Parameters);
+        for (int p = 0; p < workers; ++p) exchange.merge(p, parameters, weights, context, nullptr);
+        std::ranges::fill(momentum.span<float>(), value);
+        exchange.abort();  // the merge ends here
+        exchange.wait();
+        CHECK_FALSE(exchange.whole());
+        CHECK(mergedBits(exchange) != before);
+        CHECK(exchange.revert());
+        CHECK(exchange.whole());
+        CHECK(mergedBits(exchange) == before);
+        exchange.restart();
+      }
+    }
+}
+
+TEST_CASE("a merge after a staged one is undone to what was staged") {
+  Replicas replicas(1, 34);
+  DeviceExchange exchange(replicas.states, UpdaterState::Average, planOf(1, 1, TransportKind::Host));
+  exchange.keepMerges(/*statisticsAlone=*/false);
+  Context context;
+  for (const float value : {1.0f, 2.0f, 3.0f}) {
+    fillReplicas(replicas, value);
+    exchange.stage(context);
+    exchange.arrive(0, context);
+    exchange.keep(0);
+    exchange.takeStaged();
+  }
+  const auto before = mergedBits(exchange);
+  exchange.arrive(0, context);
+  exchange.keep(0);
+  fillReplicas(replicas, 7);
+  mergeAll(exchange, {1});
+  CHECK(mergedBits(exchange) != before);
+  CHECK(exchange.revert());
+  CHECK(mergedBits(exchange) == before);
+}
+
+TEST_CASE("a merge that writes NaN is found before the next one, which would lose the one before it") {
+  for (const int devices : {1, 2}) {
+    CAPTURE(devices);
+    Replicas replicas(2, 34);
+    DeviceExchange exchange(replicas.states, UpdaterState::Average, planOf(2, devices, TransportKind::Peers));
+    exchange.makeStrategyBlocks(std::array{StrategyBlock{.name = "momentum"}});
+    exchange.keepMerges(/*statisticsAlone=*/false);
+    exchange.checkMerges();
+    mergeAll(exchange, {1, 1});
+    CHECK_FALSE(exchange.foundNonFinite());
+    const auto before = mergedBits(exchange);
+    for (const std::string_view where : {"parameters", "velocity", "momentum"}) {
+      CAPTURE(where);
+      exchange.keep(0);
+      const bool ofStrategy = where == "momentum";
+      Tensor written = ofStrategy
+                           ? exchange.strategyBlock("momentum").values.front()
+                           : std::ranges::find(exchange.blocks(), where, &SharedBlock::name)->mergedCopy();
+      exchange.begin(0);
+      written.data<float>()[5] = std::nanf("");
+      exchange.end(0);
+      exchange.wait();
+      CHECK(exchange.whole());
+      CHECK(exchange.foundNonFinite());
+      CHECK(test::thrown<NonFiniteScore>([&] { exchange.keep(0); }) ==
+            fmt::format("the last merge has written numbers that are not finite, in {}", where));
+      exchange.keep(1);  // the first participant does it
+      CHECK(exchange.revert());
+      CHECK_FALSE(exchange.foundNonFinite());
+      CHECK(mergedBits(exchange) == before);
+    }
+  }
 }
 
 TEST_CASE("a participant says the bytes that it would send, as on the host") {

@@ -38,7 +38,8 @@ struct Rule {
   bool listens = false;
 
   std::string text() const {
-    return fmt::format("{} {}{}{}", name, options, devices > 0 ? ", between devices" : "",
+    return fmt::format("{} {}{}{}", name, options,
+                       devices > 0 ? fmt::format(", on {} devices", devices) : std::string(),
                        listens ? ", with a listener" : "");
   }
 };
@@ -58,8 +59,16 @@ std::vector<Rule> rules() {
       {"hierarchical", "levels=1:2,2:all"},
       {"easgd", "every=2,codec=top-k,codec.share=0.5"},
       {"adasum", "every=2"},
+      {"averaging", "every=2", 1},
       {"averaging", "every=2", 2},
+      {"averaging", "every=2,codec=int8", 2},
+      {"synchronous", "", 2},
+      {"streaming", "every=2,fragments=1,delay=1,codec=e3m0", 1},
+      {"gossip", "graph=ring", 2},
+      {"hierarchical", "levels=1:2,2:all", 2},
+      {"easgd", "every=2,codec=top-k,codec.share=0.5", 2},
       {"overlapped", "every=2,delay=1,codec=int8", 2},
+      {"asynchronous", "every=2,speeds=1,0.5,1,0.7", 1},
       {"asynchronous", "every=2,speeds=1,0.5,1,0.7", 2}};
   const auto count = all.size();
   for (std::size_t r = 0; r < count; ++r) {
@@ -234,8 +243,6 @@ class Grid {
     std::set<long> allowed = {begun - (inMerge ? 1 : 0)};
     // Another thread's failure may come between the reduction of gradients and the updates.
     if (gradient_ && begun > 0) allowed.insert(begun - 1);
-    // Devices have no copy of the last merge: the model is as before the training.
-    if (inMerge && rule_.devices > 0) allowed.insert(0);
     return std::ranges::any_of(allowed, [&](long merges) {
       return after_.at(static_cast<std::size_t>(merges)).contains(mergedOf(model));
     });

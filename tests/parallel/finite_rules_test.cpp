@@ -30,9 +30,12 @@ std::vector<ToyBatch> batches() {
   return randomBatches(5, kBatches, 1, kWidth);
 }
 
-ParallelWrapper wrapperOf(Model& model, const NamedRule& rule, int workers, Listeners listeners = {}) {
+/// @param devices  pretended devices; 0: none.
+ParallelWrapper wrapperOf(Model& model, const NamedRule& rule, int workers, Listeners listeners = {},
+                          int devices = 0) {
   auto builder = ParallelWrapper::Builder(model);
   builder.workers(workers).strategy(rule.options).listeners(std::move(listeners)).pinThreads(false);
+  builder.internals({.pretendedDevices = devices});
   return builder.build();
 }
 
@@ -139,8 +142,9 @@ TEST_CASE("merged gradients whose update would overflow: all replicas refuse it 
 namespace {
 
 /// Trains two replicas until a merge overflows, and checks that the model holds the one before.
-void checkLastMerge(const NamedRule& rule, const std::vector<ToyBatch>& batches) {
+void checkLastMerge(const NamedRule& rule, const std::vector<ToyBatch>& batches, int devices) {
   CAPTURE(rule.name);
+  CAPTURE(devices);
   const auto fresh = [] {
     return ToyModel({.size = kWidth, .training = {.updater = Sgd{.learningRate = 0.5}}});
   };
@@ -154,8 +158,8 @@ void checkLastMerge(const NamedRule& rule, const std::vector<ToyBatch>& batches)
         ++merges;
       });
   ToyIterator first(batches, kWidth), second(batches, kWidth);
-  auto watchedWrapper = wrapperOf(watched, rule, rule.workers(2), {listener}),
-       wrapper = wrapperOf(model, rule, rule.workers(2));
+  auto watchedWrapper = wrapperOf(watched, rule, rule.workers(2), {listener}, devices),
+       wrapper = wrapperOf(model, rule, rule.workers(2), {}, devices);
   CHECK(contains(failureOf(watchedWrapper, first).text, "not"));
   CHECK(merges >= 1);
   const Failure failure = failureOf(wrapper, second);
@@ -182,7 +186,9 @@ TEST_CASE("a merge that would overflow: the model holds the one before") {
       {"asynchronous", AsynchronousOuter{.frequency = 1, .rate = 1e6}},
       {"asynchronous momentum", AsynchronousOuter{.frequency = 1, .rate = 1e6, .momentum = 0.9}},
   };
-  for (const auto& rule : rules) checkLastMerge(rule, batches);
+  // On devices verbs are not checked, but here these are the CPU, whose verbs are.
+  for (const auto& rule : rules)
+    for (const int devices : {0, 1, 2}) checkLastMerge(rule, batches, devices);
 }
 
 TEST_CASE("an encoded move that would overflow: the model holds the merge before") {
@@ -195,56 +201,97 @@ TEST_CASE("an encoded move that would overflow: the model holds the merge before
       values.back() = target;
       batches.push_back({values});
     }
-  checkLastMerge({"elastic", ElasticAveraging{.frequency = 4, .codec = Bf16Codec{}}}, batches);
-  checkLastMerge(
-      {"sma",
-       ElasticAveraging{
-           .frequency = 4, .centreRate = 1, .elasticity = 0.5, .centreFirst = true, .codec = Bf16Codec{}}},
-      batches);
+  for (const int devices : {0, 2}) {
+    checkLastMerge({"elastic", ElasticAveraging{.frequency = 4, .codec = Bf16Codec{}}}, batches, devices);
+    checkLastMerge(
+        {"sma",
+         ElasticAveraging{
+             .frequency = 4, .centreRate = 1, .elasticity = 0.5, .centreFirst = true, .codec = Bf16Codec{}}},
+        batches, devices);
+  }
 }
 
 namespace {
 
-/// Averages, and writes an infinite number into the merged copies itself.
+/// Averages, and after one iteration writes an infinite number into the merged copies itself.
 struct WritesInfinity {
+  std::int64_t iteration = 1;
+  bool mayThrow = true;
+
   void validate() const {}
   std::unique_ptr<Strategy> make() const;
 };
 
 class WritesInfinityStrategy final : public Strategy {
  public:
+  explicit WritesInfinityStrategy(const WritesInfinity& options) : options_(options) {}
   std::string describe() const override { return "averaging, and infinity"; }
+  bool mayThrow() const override { return options_.mayThrow; }
   RoundPlan plan(const TrainingProgress&) override { return {}; }
   void land(int, const Round& round, Verbs& verbs) override {
     verbs.mergeState(round.weights);
+    if (round.iteration != options_.iteration) return;
     const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
     verbs.eachShare(kWidth, [&](const Share& share) {
       for (const std::size_t w : share.workers)
         parameters.mergedCopies[w].data<float>()[3] = std::numeric_limits<float>::infinity();
     });
   }
+
+ private:
+  const WritesInfinity options_;
 };
 
 std::unique_ptr<Strategy> WritesInfinity::make() const {
-  return std::make_unique<WritesInfinityStrategy>();
+  return std::make_unique<WritesInfinityStrategy>(*this);
 }
 
 }  // namespace
 
 TEST_CASE(
     "merges on devices, whose verbs are not checked: the model never takes numbers that are not finite") {
-  auto model = toy();
-  const auto before = model.allBits();
+  // Without the infinite number, the model after each iteration.
+  std::vector<std::vector<std::byte>> after;
+  auto watched = toy();
+  watched.state();
+  after.push_back(watched.allBits());
+  const auto watch = std::make_shared<RecordingListener>(
+      ListenerScope::Merged, [&](const RecordedCall& call, Trainer& trainer) {
+        if (call.event == "merge") after.push_back(dynamic_cast<ToyModel&>(trainer.model()).allBits());
+      });
   ToyIterator data(batches(), kWidth);
-  auto builder = ParallelWrapper::Builder(model);
-  builder.workers(2).strategy(WritesInfinity{}).pinThreads(false).internals({.pretendedDevices = 2});
-  auto wrapper = builder.build();
-  const Failure failure = failureOf(wrapper, data);
-  CAPTURE(failure.text);
-  CHECK(contains(failure.text,
-                 "the model could not be filled with what was merged last: after the last merge the "
-                 "parameters of p are not finite: element 3 is inf"));
-  CHECK(model.allBits() == before);
+  wrapperOf(watched, {"none", WritesInfinity{.iteration = -1}}, 2, {watch}).fit(data);
+  constexpr std::int64_t kLast = (kBatches + 1) / 2;
+  REQUIRE(after.size() == kLast + 1);
+  for (const int devices : {1, 2})
+    for (const bool mayThrow : {true, false})
+      for (const bool listens : {false, true})
+        for (const std::int64_t iteration : {std::int64_t{1}, std::int64_t{3}, kLast}) {
+          CAPTURE(devices);
+          CAPTURE(mayThrow);
+          CAPTURE(listens);
+          CAPTURE(iteration);
+          auto model = toy();
+          model.state();
+          const auto reader = std::make_shared<RecordingListener>(
+              ListenerScope::Merged, [&](const RecordedCall& call, Trainer& trainer) {
+                if (call.event == "merge") trainer.model();
+              });
+          const WritesInfinity rule{.iteration = iteration, .mayThrow = mayThrow};
+          auto wrapper =
+              wrapperOf(model, {"one", rule}, 2, listens ? Listeners{reader} : Listeners{}, devices);
+          const Failure failure = failureOf(wrapper, data);
+          CAPTURE(failure.text);
+          // The listener's call finds it, or else the end of the next round.
+          CHECK(contains(failure.text,
+                         listens ? "after the last merge the parameters of p are not finite: element 3 is inf"
+                                 : "worker 0 on cpu failed at the merge after batch"));
+          if (!listens)
+            CHECK(contains(failure.text,
+                           "the last merge has written numbers that are not finite, in parameters"));
+          CHECK(model.allBits() == after.at(static_cast<std::size_t>(iteration - 1)));
+          CHECK(model.iteration() == iteration - 1);
+        }
 }
 
 namespace {
