@@ -190,6 +190,7 @@ for fuzzer in finds finds_nothing; do
   cat >"$root/build/fuzz/tests/fuzz/fuzz_$fuzzer" <<'END'
 #!/bin/bash
 [[ $1 != --seeds ]] || exit 0
+[[ " $* " != *" -runs=70 "* ]] || echo limited
 printf '#2\tINITED cov: 100 ft: 7\n'
 [[ $0 == *nothing ]] || printf '#9\tNEW    cov: 100 ft: 8\n#40\tNEW    cov: 101 ft: 9\n'
 printf '#50\tREDUCE cov: 101 ft: 9\n#64\tpulse  cov: 101 ft: 9\nstat::number_of_executed_units: 70\n'
@@ -205,6 +206,13 @@ for line in 'finds                  70 inputs  cov: 101    last new at 40       
     failures=$((failures + 1))
   fi
 done
+
+"$root/run" fuzz --inputs 70 finds >"$sandbox/out" 2>&1 || { cat "$sandbox/out"; failures=$((failures + 1)); }
+if ! grep -qx limited "$root/build/fuzz/logs/finds" || ! grep -qF 'until it has tried 70 inputs' "$sandbox/out"; then
+  printf 'run_test: ./run fuzz --inputs 70 did not limit the inputs; it said:\n'
+  cat "$sandbox/out"
+  failures=$((failures + 1))
+fi
 
 # ./run soak runs every part, whatever happened to the part before, and tells what became of each.
 soaks() { # status, last lines, status of the kills and of valgrind ('-': not installed), arguments

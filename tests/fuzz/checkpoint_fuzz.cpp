@@ -1,6 +1,9 @@
 // Checkpoints: a training continues from a checkpoint, or reports why it cannot.
 #include <algorithm>
 #include <boost/json/value.hpp>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "muster/core/base/log.h"
 #include "muster/core/io/model_file.h"
@@ -33,23 +36,39 @@ std::vector<AnyStrategy> rules() {
           SharedGradients{.updaterState = UpdaterState::Keep}};
 }
 
-void train(Network& network, const AnyStrategy& rule, Listeners listeners) {
-  auto wrapper = ParallelWrapper::Builder(network)
+/// A network and its trainer. Used for many inputs, because starting threads takes longer than a training.
+class Training {
+ public:
+  explicit Training(const AnyStrategy& rule, Listeners listeners = {})
+      : rule_(rule.make()->describe()),
+        wrapper_(ParallelWrapper::Builder(network)
                      .workers(kWorkers)
                      .strategy(rule)
                      .pinThreads(false)
                      .prefetchBuffer(0)
                      .listeners(std::move(listeners))
-                     .build();
-  test::SmallExamples data(kBatches);
-  wrapper.fit(data, 1);
-}
+                     .build()) {}
+  /// Whether a file is of this rule, recognised by its text.
+  bool isOf(ByteSpan bytes) const { return textOf(bytes).find(rule_) != std::string_view::npos; }
+  void fit() { wrapper_.fit(data_, 1); }
 
-/// The rule of a file, recognised by its text.
-AnyStrategy ruleOf(ByteSpan bytes) {
-  for (const auto& rule : rules())
-    if (textOf(bytes).find(rule.make()->describe()) != std::string_view::npos) return rule;
-  return rules().front();
+  MultiLayerNetwork network{configuration()};
+
+ private:
+  const std::string rule_;
+  ParallelWrapper wrapper_;
+  test::SmallExamples data_{kBatches};
+};
+
+Training& trainingOf(ByteSpan bytes) {
+  static const auto all = [] {
+    std::vector<std::unique_ptr<Training>> made;
+    for (const auto& rule : rules()) made.push_back(std::make_unique<Training>(rule));
+    return made;
+  }();
+  for (const auto& one : all)
+    if (one->isOf(bytes)) return *one;
+  return *all.front();
 }
 
 void run(ByteSpan bytes) {
@@ -57,10 +76,10 @@ void run(ByteSpan bytes) {
   static_cast<void>(quiet);
   static FuzzedFile file;
   const auto& path = file.of(bytes);
-  MultiLayerNetwork network(configuration());
-  if (!isRead(path, [&] { loadState(network, path); })) return;
+  Training& training = trainingOf(bytes);
+  if (!isRead(path, [&] { loadState(training.network, path); })) return;
   try {
-    train(network, ruleOf(bytes), {});
+    training.fit();
   } catch (const InvalidArgument&) {
   } catch (const TrainingError& error) {
     try {
@@ -90,10 +109,10 @@ class Writer final : public Listener {
 std::vector<Bytes> seeds() {
   std::vector<Bytes> all;
   for (const auto& rule : rules()) {
-    MultiLayerNetwork network(configuration());
-    network.init();
     const auto writer = std::make_shared<Writer>();
-    train(network, rule, {writer});
+    Training training(rule, {writer});
+    training.network.init();
+    training.fit();
     all.push_back(writer->bytes);
   }
   return all;

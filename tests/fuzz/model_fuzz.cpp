@@ -19,9 +19,9 @@ constexpr std::int64_t kSmall = 2048;  // elements of a test network
 void run(ByteSpan bytes) {
   static FuzzedFile file, again;
   const auto& path = file.of(bytes);
-  isRead(path, [&] { readModelNotes(path); });
+  if (!isRead(path, [&] { readModelNotes(path); })) return;  // all others read it first
   isRead(path, [&] { checkModelFile(path); });
-  const auto chain = smallChains().back();
+  static const auto chain = smallChains().back();
   isRead(path, [&] {
     MultiLayerNetwork mine(chain);
     loadState(mine, path);
