@@ -1,6 +1,7 @@
 #include "muster/parallel/exchange/node_mixing.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <span>
 

@@ -4,15 +4,16 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <array>
 #include <barrier>
-#include <cstring>
-#include <functional>
+#include <chrono>
 #include <limits>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "muster/core/ops/non_finite.h"
