@@ -268,16 +268,14 @@ TEST_CASE("mixing allocates nothing, and counts what a worker would send") {
 }
 
 TEST_CASE("a row that workers share counts once, wherever its workers are") {
-  auto replicas = normal(4, 100);
+  auto replicas = normal(6, 100);
   const auto exchange = exchangeOf(replicas, 0);
-  Mixing mixing(4, 8);
-  const std::vector<MixingShare> even = {{0, 0.5}, {2, 0.5}}, odd = {{1, 0.5}, {3, 0.5}};
-  mixing.setRow(0, even);
-  mixing.setRow(1, odd);
-  mixing.shareRow(2, 0);
-  mixing.shareRow(3, 1);
+  Mixing mixing(6, 6);
+  mixing.setRow(0, std::vector<MixingShare>{{0, 0.5}, {2, 0.25}, {4, 0.25}});
+  mixing.setRow(1, std::vector<MixingShare>{{1, 0.5}, {3, 0.25}, {5, 0.25}});
+  for (const std::size_t w : {2, 3, 4, 5}) mixing.shareRow(w, w - 2);
   Context context;
-  for (int p = 0; p < 4; ++p) {
+  for (int p = 0; p < 6; ++p) {
     Verbs verbs(*exchange, p, context);
     verbs.mix(exchange->blocks()[Parameters], mixing);
     CHECK(verbs.bytes() == 800);
