@@ -123,10 +123,16 @@ void FitCall::tellEndAndAnswer() {
   othersAnswer_ = true;
   tellEnd();
   othersAnswer_ = false;
+  answerNodes("at its end");
+}
+
+/// Sends replicas to the nodes that collect them. @param when  ends the message of a failure.
+void FitCall::answerNodes(std::string_view when) {
   try {
     run_.rounds.answerNodes(setting_.replicas.exchange());
   } catch (...) {
-    run_.fail(-1, std::current_exception(), [] { return "a node failed at the end"; });
+    run_.fail(-1, std::current_exception(),
+              [&] { return fmt::format("the training on {} nodes has failed {}", run_.place.nodes, when); });
   }
 }
 
@@ -167,7 +173,7 @@ void FitCall::coordinate(std::int64_t epochs) {
     atRoundEnd_ = othersAnswer_ = true;
     try {
       more = endRound(lastEpoch);
-      run_.rounds.answerNodes(setting_.replicas.exchange());
+      answerNodes(fmt::format("after iteration {}", run_.rounds.result().iteration));
     } catch (...) {
       run_.fail(-1, std::current_exception(), [&] {
         return fmt::format("a listener failed after iteration {}", run_.rounds.result().iteration);
@@ -269,7 +275,8 @@ TrainingState FitCall::trainingState(const DataSetIterator& data) {
     return setting_.model.trainingState();
   const bool overNodes = run_.place.nodes > 1;
   // Without them, a checkpoint would lack the other nodes' replicas.
-  if (overNodes && !(setting_.strategy.replicasDiffer() ? othersAnswer_ : setting_.replicas.equal())) return {};
+  if (overNodes && !(setting_.strategy.replicasDiffer() ? othersAnswer_ : setting_.replicas.equal()))
+    return {};
   if (overNodes && atRoundEnd_)  // at the end of the run, all nodes have collected it
     collectStrategyState(setting_.replicas.exchange(), setting_.model);
   // On the wall clock the order of arrivals is not known in advance: only a point where all land can be

@@ -90,6 +90,7 @@ class FitCall {
   /// @return whether another round follows.
   bool endRound(std::int64_t lastEpoch);
   void tellEndAndAnswer();
+  void answerNodes(std::string_view when);
   std::vector<std::int64_t> examples() const;
   void findLostMerge();
   void fillModel();
@@ -124,7 +125,7 @@ class FitCall {
   FitRun run_;
   const Listener* told_ = nullptr;  // the listener called last
   bool atRoundEnd_ = false;
-  bool othersAnswer_ = false;  // whether the other nodes answer if this one collects replicas
+  bool othersAnswer_ = false;      // whether the other nodes answer if this one collects replicas
   bool lent_ = false;              // whether a listener was lent the user's model
   bool filled_ = true;             // whether the user's model holds the last committed merge, if any
   std::int64_t filledRounds_ = 0;  // rounds that the user's model reflects

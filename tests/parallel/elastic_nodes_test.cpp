@@ -208,13 +208,14 @@ void checkJoinAndKill(const Training& training, const Cluster& cluster, Process&
 TEST_CASE("a process is killed, and the others finish with the bits of their history") {
   struct Case {
     std::string rule;
-    int iteration;
+    int iteration, workers = 1;
   };
   // With overlapped averaging an epoch's last two merges are after its last iteration.
-  for (const auto& [rule, iteration] : {Case{"averaging", 25}, Case{"diloco", 25}, Case{"overlapped", 30},
-                                        Case{"gossip on a ring", 25}, Case{"shared gradients", 25}}) {
+  for (const auto& [rule, iteration, workers] :
+       {Case{"averaging", 25}, Case{"diloco", 25}, Case{"overlapped", 30}, Case{"gossip on a ring", 25},
+        Case{"shared gradients", 25}, Case{"hierarchical averaging", 25, 2}}) {
     CAPTURE(rule);
-    const Training training{.rule = rule};
+    const Training training{.rule = rule, .workers = workers};
     Cluster cluster(training);
     auto a = cluster.start("a"), b = cluster.start("b"), c = cluster.start("c", "kill", iteration);
     CHECK(a.wait(150s) == 0);
