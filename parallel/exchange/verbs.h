@@ -160,13 +160,11 @@ class Verbs {
   void countBytes(std::int64_t bytes) { bytes_ += bytes; }
   std::int64_t bytes() const { return bytes_; }
 
-  /// Over nodes replaces the spread by the sum over the participants of all nodes for the first participant
-  /// of each node, and by 0 for the others, so `relativeDistance` of a node's spreads is the distance.
-  /// `merge` and `distance` do it.
-  void addOverNodes(Spread& spread);
-
  private:
   void requireWaiting(std::string_view verb, bool may) const;
+  /// Over nodes replaces the spread by the sum over the participants of all nodes for the first participant
+  /// of each node, and by 0 for the others, so `relativeDistance` of a node's spreads is the distance.
+  void addOverNodes(Spread& spread);
 
   Exchange& exchange_;
   const int participant_;

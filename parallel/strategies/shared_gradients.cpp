@@ -258,12 +258,11 @@ Spread SharedGradientsStrategy::drift(Verbs& verbs) const {
   const Tensor& mean = verbs.own(kMeanResidual).front();
   Spread spread;
   verbs.eachShare(parameters.elements(), [&](const Share& share) {
-    if (share.workers.front() != 0) return;  // another device, which holds the same values
+    if (share.workers.front() != 0) return;  // another device or node, which holds the same values
     const auto [begin, end] = share.slice;
     spread.distance += squaredDistance(mean, Tensor(), begin, end, share.context);
     spread.norm += squaredDistance(parameters, Tensor(), begin, end, share.context);
   });
-  verbs.addOverNodes(spread);
   return spread;
 }
 

@@ -238,7 +238,7 @@ TEST_CASE(
         const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
         const Fragment all = Fragment::whole(parameters.mergedCopy().elements());
         const auto last = static_cast<std::size_t>(verbs.participants()) - 1;
-        verbs.mergeState(weightsOf(verbs));
+        verbs.mean(parameters.replicas, weightsOf(verbs), verbs.own("mean"), all);
         for (const std::size_t to : {std::size_t{0}, last / 2}) {
           double sum = 0;
           const Tensor other =
@@ -251,7 +251,7 @@ TEST_CASE(
           std::array sums{sum, 1.0};
           verbs.sum(sums);
           CHECK(sums[1] == verbs.participants());
-          verbs.combine(parameters.replicas, {{sums[0], parameters.replicas}}, all);
+          verbs.combine(verbs.own("mean"), {{sums[0], verbs.own("mean")}}, all);  // float64: keeps its bits
         }
         verbs.combine(verbs.own("centre"), {}, all);
       });

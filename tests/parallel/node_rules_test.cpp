@@ -207,6 +207,7 @@ TEST_CASE("a listener of node 0 that reads the distance gets it now and then, an
   const auto measured = [](const Told& one) {
     return std::ranges::count_if(one.divergences, [](double d) { return d > 0; });
   };
+  REQUIRE_FALSE(told->divergences.empty());
   CHECK(measured(*told) >= 2);
   CHECK(measured(*told) < static_cast<std::int64_t>(told->divergences.size()));
   CHECK(told->divergences.front() == doctest::Approx(expected->divergences.front()).epsilon(1e-13));
