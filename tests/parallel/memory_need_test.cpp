@@ -63,6 +63,23 @@ TEST_CASE("a worker needs the model's state; merged copies and the strategy's bl
   CHECK(inGroups.bytes() - plain == doctest::Approx(2 * 3 * kBlock).epsilon(1e-3));
 }
 
+TEST_CASE("over nodes workers on GPUs have mirrors in host memory of what is merged, and nothing else") {
+  auto model = large();
+  const auto needOf = [&](const AnyStrategy& strategy, bool onCpu, bool mirrored) {
+    return MemoryNeed(model, *strategy.make(), {.nodes = 2, .local = 3}, 1,
+                      {.onCpu = onCpu, .mirrored = mirrored});
+  };
+  // Parameters and momentum; merged copies of both, and what they were before a merge.
+  const auto onGpus = needOf(Averaging{}, false, true),
+             gradients = needOf(SynchronousGradients{}, false, true);
+  CHECK(onGpus.bytesOfWorker() == 2 * kBlock);
+  CHECK(onGpus.bytes() == doctest::Approx((3 * 2 + 4) * kBlock).epsilon(1e-3));
+  CHECK(onGpus.describe() == "");  // below a megabyte
+  CHECK(gradients.bytesOfWorker() == 3 * kBlock);
+  CHECK(gradients.describe() == ", each at least 1.2 MB of host memory");
+  CHECK(needOf(Averaging{}, true, true).bytes() - needOf(Averaging{}, true, false).bytes() == 3 * 2 * kBlock);
+}
+
 TEST_CASE("build() refuses what the limit on memory has no room for, and names the largest parts") {
   auto model = large();
   const auto need = needOf(model, Averaging{}, 4);

@@ -173,6 +173,11 @@ TEST_CASE("the distance of replicas over nodes is that of one process, to roundi
       for (std::size_t m = 0; m < elastic->values.size(); ++m)
         CHECK(elastic->values[m].back().value ==
               doctest::Approx(centre->values[m].back().value).epsilon(1e-13));
+      const auto [outer, moved] = ::told(OuterAveraging{.frequency = 2, .momentum = 0.5, .measureStep = true},
+                                         places, false, devices);
+      REQUIRE(moved->values.size() == outer->values.size());
+      for (std::size_t m = 0; m < moved->values.size(); ++m)
+        CHECK(moved->values[m].back().value == doctest::Approx(outer->values[m].back().value).epsilon(1e-13));
       const auto [plain, drifting] =
           ::told(SharedGradients{.resynchronizationFrequency = 4}, places, false, devices);
       REQUIRE(drifting->divergences.size() == plain->divergences.size());
