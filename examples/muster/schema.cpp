@@ -1,6 +1,9 @@
 #include "examples/muster/schema.h"
 
+#include <algorithm>
 #include <boost/json/array.hpp>
+#include <string_view>
+#include <utility>
 
 #include "examples/muster/run_fields.h"
 #include "muster/core/io/detail/json_value.h"
@@ -13,11 +16,26 @@ namespace json = boost::json;
 
 namespace {
 
+/// The words of a kind such as "average, keep or reset"; none of another kind.
+json::array wordsIn(std::string_view kind) {
+  json::array words;
+  const auto last = kind.find(" or ");
+  if (last == kind.npos || kind == "true or false") return words;
+  for (std::size_t at = 0; at < last;) {
+    const auto end = std::min(kind.find(", ", at), last);
+    words.emplace_back(kind.substr(at, end - at));
+    at = end + 2;
+  }
+  words.emplace_back(kind.substr(last + 4));
+  return words;
+}
+
 json::object schemaOf(const muster::StrategyOption& option) {
   json::object schema{{"description", "default: " + option.preset}};
   if (option.kind == "number") schema["type"] = "number";
   if (option.kind == "whole number") schema["type"] = "integer";
   if (option.kind == "true or false") schema["type"] = "boolean";
+  if (auto words = wordsIn(option.kind); !words.empty()) schema["enum"] = std::move(words);
   return schema;
 }
 

@@ -275,6 +275,7 @@ TEST_CASE("what is written is read again, and a result is read for its configura
 
 TEST_CASE("the schema has the options of each strategy, with the types that run files have") {
   const auto schema = json::parse(runFileSchema());
+  const test::JsonSchema checks(schema);
   const auto& strategy = schema.at("properties").at("training").at("properties").at("strategy");
   const auto& rules = strategy.at("allOf").as_array();
   REQUIRE(rules.size() == strategy.at("properties").at("name").at("enum").as_array().size());
@@ -285,6 +286,7 @@ TEST_CASE("the schema has the options of each strategy, with the types that run 
     run.training.workers = 4;
     run.training.strategy = name;
     run.training.strategyOptions = "";
+    CHECK(checks.problem(asJson(run)) == "");
     const auto written = asJson(run).at("training").at("strategy").as_object();
     const auto& options = rule.at("then").at("properties").as_object();
     CHECK(options.size() + 1 == written.size());
@@ -299,6 +301,9 @@ TEST_CASE("the schema has the options of each strategy, with the types that run 
       CHECK((*type == "number") <= value.is_number());
     }
   }
+  auto run = asJson(whole("mnist"));
+  run.at("training").at("strategy").as_object()["updaterState"] = "keeps";
+  CHECK(checks.problem(run) == R"(/training/strategy/updaterState: is none of ["average","keep","reset"])");
 }
 
 TEST_CASE("run files of all data types, models, layers, updaters and schedules are valid by the schema") {
