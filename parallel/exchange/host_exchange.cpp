@@ -28,6 +28,8 @@ HostExchange::HostExchange(const std::vector<std::vector<StateBlock*>>& states, 
       terms_(states.size()),
       sums_(static_cast<int>(states.size()), groups) {
   std::iota(all_.begin(), all_.end(), std::size_t{0});
+  for (std::size_t g = 0; g < groups_; ++g)
+    for (std::size_t w = g; w < all_.size(); w += groups_) byGroup_.push_back(w);
   for (auto& terms : terms_) terms.reserve(states.size() + 1);
   for (std::size_t w = 0; w < states.size(); ++w) mixers_.emplace_back(states.size());
 }
@@ -114,7 +116,7 @@ void HostExchange::mix(int participant, const SharedBlock& block, const Mixing& 
     mixer.begin(block, {at, std::min(end, at + step)}, scratch, context);
     for (const std::size_t w : all_) mixer.read(w);
     if (merged && parts == 2) mixer.merge(mixing.merged());
-    mixer.mix(mixing, all_);
+    mixer.mix(mixing, byGroup_);
   }
 }
 

@@ -70,7 +70,8 @@ class HostExchange final : public Exchange {
 
   const std::size_t groups_;
   std::vector<SharedBlock> blocks_;
-  std::vector<std::size_t> all_;          // the workers
+  std::vector<std::size_t> all_;      // the workers
+  std::vector<std::size_t> byGroup_;  // the workers, group after group: those that share a row are adjacent
   std::vector<std::vector<Term>> terms_;  // [worker] of the current mean; used by its participant
   std::vector<RowMixer> mixers_;          // [worker] used by its participant
   MergeBackup backup_;
