@@ -16,6 +16,12 @@ std::size_t at(int index) {
   return static_cast<std::size_t>(index);
 }
 
+/// Blocks that are not merged may hold other numbers.
+bool isReal(const Tensor& tensor) {
+  return (tensor.dtype() == DType::Float32 || tensor.dtype() == DType::Float64) &&
+         tensor.layout() == Layout::RowMajor;
+}
+
 std::vector<Context*> contextsOf(auto& groups) {
   std::vector<Context*> contexts;
   for (const auto& group : groups) contexts.push_back(group.context.get());
@@ -103,7 +109,8 @@ void DeviceExchange::end(int participant) {
   if (checks_) {
     Context& context = *groups_.front().context;
     muster::setZero(nonFinite_, context);
-    for (const auto& copy : backup_.copies()) countNonFinite(*copy.live, nonFinite_, context);
+    for (const auto& copy : backup_.copies())
+      if (isReal(*copy.live)) countNonFinite(*copy.live, nonFinite_, context);
     copy(nonFinite_, nonFiniteHere_, context);
   }
   for (auto& group : groups_) group.merged.record(*group.context);
@@ -142,6 +149,7 @@ void DeviceExchange::requireFinite() const {
   if (!foundNonFinite()) return;
   std::string name = "state";
   for (const auto& copy : backup_.copies()) {
+    if (!isReal(*copy.live)) continue;
     Context onCpu;
     Tensor count = Tensor::zeros({1}, DType::Float64);
     countNonFinite(copyTo(*copy.live, Device::cpu()), count, onCpu);

@@ -398,6 +398,26 @@ TEST_CASE("a merge that writes NaN is found before the next one, which would los
   }
 }
 
+TEST_CASE("blocks of whole numbers, which are not merged, are kept but not checked") {
+  const auto table = test::oneSegment(6);
+  std::vector<StateBlock> blocks;
+  blocks.push_back(StateBlock::zeros("parameters", BlockKind::Parameters, MergeRule::Average, table));
+  blocks.push_back(StateBlock::zeros("counts", BlockKind::Statistics, MergeRule::Keep, table, DType::Int64));
+  DeviceExchange exchange({{&blocks[0], &blocks[1]}}, UpdaterState::Average,
+                          planOf(1, 1, TransportKind::Host));
+  exchange.keepMerges(/*statisticsAlone=*/false);
+  exchange.checkMerges();
+  exchange.keep(0);
+  mergeAll(exchange, {1});
+  CHECK_FALSE(exchange.foundNonFinite());
+  exchange.block(BlockKind::Parameters).mergedCopy().data<float>()[0] = std::nanf("");
+  exchange.begin(0);
+  exchange.end(0);
+  CHECK(test::thrown<NonFiniteScore>([&] { exchange.keep(0); }) ==
+        "the last merge has written numbers that are not finite, in parameters");
+  CHECK(exchange.revert());
+}
+
 TEST_CASE("a participant says the bytes that it would send, as on the host") {
   Replicas replicas(3, 20), expected(3, 20);
   DeviceExchange exchange(replicas.states, UpdaterState::Keep, planOf(3, 2, TransportKind::Peers));
