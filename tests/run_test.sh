@@ -234,9 +234,8 @@ soaks() { # status, last lines, status of the kills and of valgrind ('-': not in
 # The tools of this machine, without valgrind.
 tools=$sandbox/tools
 mkdir "$tools"
-for tool in $(compgen -c); do
-  [[ $tool == valgrind* || $tool == */* ]] || ! type -P "$tool" >/dev/null || ln -sf "$(type -P "$tool")" "$tools/$tool"
-done
+ln -s /bin/* /usr/bin/* "$tools" 2>/dev/null || true  # each tool once
+rm -f "$tools"/valgrind*
 soaks 0 'soak: passed: kills valgrind' 0 0 kills valgrind --kills 3
 soaks 1 'soak: passed: valgrind\nrun: soak: failed: kills' 1 0 kills valgrind --kills 3
 soaks 1 'soak: passed: kills\nrun: soak: failed: valgrind' 0 9 --kills=3 kills valgrind

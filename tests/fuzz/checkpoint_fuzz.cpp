@@ -71,6 +71,8 @@ Training& trainingOf(ByteSpan bytes) {
   return *all.front();
 }
 
+/// The trainings serve all inputs, since making one takes longer than running it. So an error may need the
+/// inputs before it.
 void run(ByteSpan bytes) {
   static const bool quiet = (setLogSink([](LogLevel, std::string_view) {}), true);
   static_cast<void>(quiet);
