@@ -144,7 +144,8 @@ class Verbs {
   }
 
   /// Replaces the values by their sums over the participants, in their order (over nodes and in groups first
-  /// over as many neighbours as there are nodes): for what each has computed in its shares. Waits for all
+  /// over as many neighbours as there are nodes): for what each has computed in its shares. For the same bits
+  /// over nodes as in groups, compute a number for each share by itself and add these numbers. Waits for all
   /// participants of all nodes. On devices the first participant has all shares, so its values do not change,
   /// and the others have none.
   /// @throws InvalidArgument in Strategy::start and Strategy::contribute, and in a strategy with arrivals.

@@ -30,8 +30,7 @@ class AdasumStrategy final : public Strategy {
       : options_(options), period_(options.frequency), sending_(options.codec) {}
 
   std::string whyNotOverNodes() const override {
-    return sending_.whole() ? ""
-                            : "with a codec, sums of pairs, which are sent whole, would hide what it saves";
+    return sending_.whole() ? "" : "with a codec it would still send the sums of pairs whole";
   }
   std::string describe() const override {
     return fmt::format("adaptive summation {}{}", options_.frequency.describe(),

@@ -245,8 +245,10 @@ TEST_CASE(
               verbs.bring(verbs.block(BlockKind::Gradients).replicas, last, to, verbs.own("centre"));
           verbs.eachShare(all.elements(), [&](const Share& share) {
             if (std::ranges::find(share.workers, to) == share.workers.end()) return;
+            double ofShare = 0;
             for (std::int64_t i = share.slice.begin; i < share.slice.end; ++i)
-              sum += static_cast<double>(other.data<float>()[i]) / 3;
+              ofShare += static_cast<double>(other.data<float>()[i]) / 3;
+            sum += ofShare;
           });
           std::array sums{sum, 1.0};
           verbs.sum(sums);

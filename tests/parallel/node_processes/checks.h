@@ -127,9 +127,10 @@ inline void checkKills(const Launcher& launcher, std::string_view why) {
   const char* const count = std::getenv("MUSTER_NODE_KILLS");
   const char* const seed = std::getenv("MUSTER_TEST_SEED");
   std::mt19937 random(seed ? static_cast<unsigned>(std::atoi(seed)) : 20261122U);
-  const char* const rules[] = {"averaging", "synchronous gradients", "diloco", "overlapped"};
+  const char* const rules[] = {"averaging", "synchronous gradients", "shared gradients", "diloco",
+                               "overlapped"};
   for (int i = 0; i < (count ? std::atoi(count) : 20); ++i)
-    checkSurvivors(launcher, rules[i % 4], fmt::format("kill {}", 1 + random() % 400), why);
+    checkSurvivors(launcher, rules[i % 5], fmt::format("kill {}", 1 + random() % 400), why);
 }
 
 }  // namespace muster::test
