@@ -134,8 +134,8 @@ class Listener {
  public:
   virtual ~Listener() = default;
   virtual ListenerScope scope() const { return ListenerScope::Merged; }
-  /// Whether `onMerge` reads `MergeEvent::divergence`. If so, averaging on the CPU or over nodes measures it at
-  /// most four times a second, also without `measureDivergence(true)`.
+  /// Whether `onMerge` reads `MergeEvent::divergence`. If so, averaging on the CPU or over nodes measures it
+  /// at most four times a second, also without `measureDivergence(true)`.
   virtual bool readsDivergence() const { return false; }
   virtual void onFitStart(const FitEvent&) {}
   virtual void onEpochStart(const EpochEvent&) {}
