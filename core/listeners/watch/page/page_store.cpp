@@ -34,22 +34,22 @@ void appendExtremes(std::vector<PageCurve::Point>& to, std::span<const PageCurve
 }  // namespace
 
 bool PageCurve::add(Point point) {
-  if (std::exchange(continues_, false)) endAt(point.step - 1);
+  const bool dropped = std::exchange(continues_, false) && endAt(point.step - 1);
   group_.push_back(point);
-  if (group_.size() < groupSize_) return false;
+  if (group_.size() < groupSize_) return dropped;
   if (groupSize_ == 1)
     points_.push_back(point);
   else
     appendExtremes(points_, group_);
   group_.clear();
-  if (points_.size() < kMost) return false;
+  if (points_.size() < kMost) return dropped;
   thin();
   return true;
 }
 
-void PageCurve::endAt(std::int64_t step) {
-  std::erase_if(points_, [&](const Point& point) { return point.step > step; });
+bool PageCurve::endAt(std::int64_t step) {
   std::erase_if(group_, [&](const Point& point) { return point.step > step; });
+  return std::erase_if(points_, [&](const Point& point) { return point.step > step; }) > 0;
 }
 
 double PageCurve::at(std::int64_t step) const {

@@ -32,8 +32,8 @@ class PageCurve {
 
   /// @return whether points that were there have changed.
   bool add(Point point);
-  /// Drops points after this step.
-  void endAt(std::int64_t step);
+  /// Drops points after this step. @return whether `points` had any.
+  bool endAt(std::int64_t step);
   const std::vector<Point>& points() const { return points_; }
   /// Points given to `add` that become one point, or two if more than one.
   std::size_t groupSize() const { return groupSize_; }
@@ -79,7 +79,8 @@ class PageStore {
   void begins();
   /// Why the run ended early.
   void failed(std::string why);
-  /// What `seen` lacks, as JSON; "" if nothing. Everything, with "all": true, if points were thinned since.
+  /// What `seen` lacks, as JSON; "" if nothing. Everything, with "all": true, if points were thinned or
+  /// replaced since.
   /// @param histograms  false: these wait for a later call.
   std::string news(Seen& seen, bool histograms = true) const;
   /// All of it.

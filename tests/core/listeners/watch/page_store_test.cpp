@@ -153,6 +153,22 @@ TEST_CASE("curves of an earlier process come first, whatever came before them fr
                             R"({"name":"at/samples","points":[[1,8],[9,72]]}]})");
 }
 
+TEST_CASE("a reader is sent everything anew after the first point of a continued curve has replaced others") {
+  PageInbox inbox;
+  PageStore store;
+  store.putBefore("score/epoch", PageCurve({{3, 0.5}, {6, 0.25}}, 1));
+  PageStore::Seen seen;
+  store.news(seen);
+  inbox.point("score/epoch", 6, 0.125);
+  deliver(inbox, store);
+  CHECK(store.news(seen) ==
+        R"({"all":true,"lost":0,"series":[{"name":"score/epoch","points":[[3,0.5],[6,0.125]]}]})");
+  inbox.point("score/epoch", 9, 0.0625);
+  deliver(inbox, store);
+  CHECK(store.news(seen) ==
+        R"({"all":false,"lost":0,"series":[{"name":"score/epoch","points":[[9,0.0625]]}]})");
+}
+
 TEST_CASE("without a server the inbox keeps a fixed number of points, and says how many were lost") {
   PageInbox inbox;
   for (std::size_t i = 0; i < PageInbox::kRoom + 7; ++i) inbox.point("a", static_cast<std::int64_t>(i), 1);
