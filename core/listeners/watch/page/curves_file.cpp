@@ -151,12 +151,30 @@ CurvesFile::CurvesFile(std::filesystem::path path, std::string_view group)
   prepare(path_);
   std::error_code missing;
   const auto size = std::filesystem::file_size(path_, missing);
-  existed_ = !missing && size > 0;
-  if (existed_)
+  if (!missing && size > 0)
     checkOutputFile(path_);
   else
     writeFileAtomically(path_, head_);
   out_.open(path_, std::ios::app | std::ios::binary);
+}
+
+SavedCurves CurvesFile::read() const {
+  std::error_code problem;
+  const auto size = std::filesystem::file_size(path_, problem);
+  if (size == 0 || problem == std::errc::no_such_file_or_directory) return {};
+  return readCurves(path_);
+}
+
+std::filesystem::path CurvesFile::setAside() {
+  auto old = path_;
+  old += ".old";
+  std::error_code problem;
+  std::filesystem::rename(path_, old, problem);
+  if (!problem) return old;
+  failed_ = true;
+  logWarning("curves: {} cannot be renamed to {}: {}; the training continues without them", path_.string(),
+             old.string(), problem.message());
+  return {};
 }
 
 void CurvesFile::update(const PageStore& store, bool last) {

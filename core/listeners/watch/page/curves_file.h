@@ -26,6 +26,7 @@ std::string curvesHead(std::string_view group);
 struct SavedCurves {
   std::string network;                                    ///< JSON on one line; empty: none
   std::vector<std::pair<std::string, PageCurve>> curves;  ///< with their names
+  bool empty() const { return network.empty() && curves.empty(); }
 };
 
 /// Reads a whole file of curves; an incomplete last line is left out.
@@ -42,8 +43,11 @@ class CurvesFile {
   CurvesFile(std::filesystem::path path, std::string_view group);
 
   const std::filesystem::path& path() const { return path_; }
-  /// Whether it was there before, with something in it.
-  bool existed() const { return existed_; }
+  /// What it holds now; empty if it is missing or has its first line alone. @throws as `readCurves`.
+  SavedCurves read() const;
+  /// Renames the file, so that it stays when `update` writes another one.
+  /// @return its new name, with ".old" at the end; "" after a failure, which ends the updates.
+  std::filesystem::path setAside();
 
   /// The first call replaces what the file held before.
   /// @param last  the run has ended: histograms are written, too, which otherwise is done every minute.
@@ -52,7 +56,6 @@ class CurvesFile {
  private:
   std::filesystem::path path_;
   std::string head_;
-  bool existed_ = false;
   std::ofstream out_;
   PageStore::Seen seen_;
   std::chrono::steady_clock::time_point histogramsAt_{};

@@ -13,6 +13,8 @@
 #include "muster/core/base/log.h"
 #include "muster/core/base/mutex.h"
 #include "muster/core/io/detail/json_value.h"
+#include "muster/core/io/detail/network_json.h"
+#include "muster/core/io/detail/network_parts.h"
 #include "muster/core/listeners/watch/layer_histograms.h"
 #include "muster/core/listeners/watch/machine_text.h"
 #include "muster/core/listeners/watch/page/curves_file.h"
@@ -71,21 +73,38 @@ std::int64_t countAt(const PageCurve& axis, std::int64_t iteration) {
   return place >= 0 && place < 1e18 ? std::llround(place) : 0;
 }
 
-/// The curves that the file had before, if they are of the training that the model resumes; else none, and a
-/// warning.
-std::vector<std::pair<std::string, PageCurve>> earlierCurves(const CurvesFile& file, Model& model) {
+/// Whether a network in JSON has the model's layers and input shapes. Updater, seed and so on may differ.
+bool isOfModel(const std::string& saved, const Model& model) {
   const auto* const network = dynamic_cast<const Network*>(&model);
+  if (network == nullptr || saved.empty()) return network == nullptr && saved.empty();
+  if (saved == detail::printJsonLine(detail::parseJson(network->toJson()))) return true;
   try {
-    require(file.existed(), "{}: was not there", file.path().string());
-    auto saved = readCurves(file.path());
-    const auto own = network ? detail::printJsonLine(detail::parseJson(network->toJson())) : "";
-    require(saved.network == own, "{}: is of another network", file.path().string());
-    return std::move(saved.curves);
-  } catch (const Error& error) {
-    logWarning("curves of the resumed training: {}; they begin at iteration {}", error.what(),
-               model.iteration());
-    return {};
+    const auto was = detail::partsOf(*detail::networkFromJson(saved)), is = detail::partsOf(*network);
+    return was.inputs == is.inputs && was.parts == is.parts;
+  } catch (const InvalidArgument&) {
+    return false;
   }
+}
+
+/// The curves that the file had before, if they are of the training that the model resumes; else none, a
+/// warning, and the old file keeps its curves under another name.
+std::vector<std::pair<std::string, PageCurve>> earlierCurves(CurvesFile& file, Model& model) {
+  const auto path = file.path().string();
+  try {
+    auto saved = file.read();
+    if (!saved.empty()) {
+      require(isOfModel(saved.network, model), "{}: is of another network", path);
+      return std::move(saved.curves);
+    }
+    logWarning("curves of the resumed training: {}: was not there; they begin at iteration {}", path,
+               model.iteration());
+  } catch (const Error& error) {
+    if (const auto old = file.setAside(); !old.empty())
+      logWarning(
+          "curves of the resumed training: {}; they begin at iteration {}, and the old file is kept as {}",
+          error.what(), model.iteration(), old.string());
+  }
+  return {};
 }
 
 /// The page of a running training. Its content comes from the inbox: the server's thread takes it or, without

@@ -47,6 +47,7 @@ struct Training {
   std::optional<std::int64_t> killedAt = {};  ///< iteration
   std::int64_t checkpointEvery = 5;           ///< iterations
   std::int64_t units = 5;                     ///< of the network's first layer
+  double rate = 0.05;                         ///< learning rate
   bool fromStart = false;                     ///< not from the newest checkpoint
   bool alone = false;                         ///< Model::fit
 };
@@ -56,7 +57,7 @@ struct Training {
 /// @return the bytes of the parameters.
 std::string train(const Training& training, const std::function<Listeners()>& watchers) {
   MultiLayerNetwork model({.seed = 4,
-                           .updater = Adam{.learningRate = 0.05},
+                           .updater = Adam{.learningRate = training.rate},
                            .inputShape = {6},
                            .layers = {Dense{.units = training.units}, Output{.classes = 4}}});
   model.init();
@@ -175,11 +176,14 @@ TEST_CASE("a training that resumes no checkpoint replaces the file of curves") {
 }
 
 TEST_CASE("a resumed training whose file of curves is missing, broken or of another network begins it anew") {
-  const auto warning = [](const auto& change) {
+  std::string old;  // what the file held
+  std::optional<std::string> kept;
+  const auto warning = [&](const auto& change) {
     const TemporaryDirectory directory;
     Page page{directory / "a.curves.jsonl"};
     page.train({.directory = directory, .killedAt = 8});
     change(page.file);
+    old = std::filesystem::exists(page.file) ? readFile(page.file).substr(0, 1 << 20) : "";
     const LogLines log;
     page.train({.directory = directory});
     const auto scores = curvesIn(page.file)["score/merged"];
@@ -189,25 +193,43 @@ TEST_CASE("a resumed training whose file of curves is missing, broken or of anot
     std::string all;
     for (const auto& line : log.all())
       if (line.find("curves") != std::string::npos) all += line;
-    const auto name = all.find(page.file.string());
-    REQUIRE(name != std::string::npos);
-    return all.erase(name, page.file.string().size());
+    CHECK(all.find(page.file.string()) != std::string::npos);
+    for (auto at = all.find(page.file.string()); at != std::string::npos; at = all.find(page.file.string()))
+      all.erase(at, page.file.string().size());
+    const auto aside = page.file.string() + ".old";
+    kept.reset();
+    if (std::filesystem::exists(aside)) kept = readFile(aside).substr(0, 1 << 20);
+    return all;
   };
   const std::string begin = "warning: curves of the resumed training: ", end = "; they begin at iteration 5";
   CHECK(warning([](const auto& file) { std::filesystem::remove(file); }) == begin + ": was not there" + end);
+  CHECK(!kept);
   CHECK(warning([](const auto& file) { writeFile(file, ""); }) == begin + ": was not there" + end);
+  CHECK(!kept);
+  // It was made by a process that was killed before its fit began.
+  CHECK(warning([](const auto& file) { writeFile(file, curvesHead("group")); }) ==
+        begin + ": was not there" + end);
+  CHECK(!kept);
+  const std::string endOfOld = end + ", and the old file is kept as .old";
   CHECK(warning([](const auto& file) { writeFile(file, "{\"format\":\"other\"}\n"); }) ==
-        begin + ", line 1: it is no file of curves, or of another version" + end);
+        begin + ", line 1: it is no file of curves, or of another version" + endOfOld);
+  CHECK(kept == old);
   CHECK(warning([](const auto& file) {
           auto text = readFile(file);
           text.insert(text.find('\n') + 1, "{\"series\":[{\"name\":\"a\",\"points\":[[\"b\",1]]}]}\n");
           writeFile(file, text);
-        }) == begin + ", line 2: the curve a has a point that is no pair of an iteration and a value" + end);
+        }) ==
+        begin + ", line 2: the curve a has a point that is no pair of an iteration and a value" + endOfOld);
+  CHECK(kept == old);
+  CHECK(warning([](const auto& file) { std::filesystem::resize_file(file, kMostCurvesBytes + 1); }) ==
+        begin + ": it has 268435457 bytes, and at most 268435456 are read" + endOfOld);
+  CHECK(kept == old);
   CHECK(warning([](const auto& file) {
           const TemporaryDirectory directory;
           Page page{file};
           page.train({.directory = directory, .units = 7});
-        }) == begin + ": is of another network" + end);
+        }) == begin + ": is of another network" + endOfOld);
+  CHECK(kept == old);
   // A last line that is not whole was being written when the process was killed.
   const TemporaryDirectory directory;
   Page page{directory / "a.curves.jsonl"};
@@ -215,6 +237,31 @@ TEST_CASE("a resumed training whose file of curves is missing, broken or of anot
   writeFile(page.file, readFile(page.file) + "{\"series\":[{\"na");
   page.train({.directory = directory});
   CHECK(curvesIn(page.file)["score/merged"].size() == kIterations);
+}
+
+TEST_CASE("curves continue if a training is resumed with another learning rate") {
+  const TemporaryDirectory directory;
+  Page page{directory / "a.curves.jsonl"};
+  page.train({.directory = directory, .killedAt = 8});
+  const auto before = curvesIn(page.file)["score/merged"];
+  const LogLines log;
+  page.train({.directory = directory, .rate = 0.01});
+  for (const auto& line : log.all()) CHECK_MESSAGE(line.find("curves") == std::string::npos, line);
+  const auto scores = curvesIn(page.file)["score/merged"];
+  REQUIRE(scores.size() == kIterations);
+  CHECK(std::equal(before.begin(), before.begin() + 5, scores.begin()));
+}
+
+TEST_CASE("a file of curves that cannot be renamed stays as it is, and the training goes on") {
+  const TemporaryDirectory directory;
+  Page page{directory / "a.curves.jsonl"};
+  page.train({.directory = directory, .killedAt = 8});
+  writeFile(page.file, "{\"format\":\"other\"}\n");
+  std::filesystem::create_directories(page.file.string() + ".old/full");
+  const LogLines log;
+  page.train({.directory = directory});
+  CHECK(readFile(page.file) == "{\"format\":\"other\"}\n");
+  CHECK(log.lineWith({"curves: ", "cannot be renamed to ", "the training continues without them"}) != "");
 }
 
 TEST_CASE("a fit that fails before it begins leaves the file of curves as it was") {
