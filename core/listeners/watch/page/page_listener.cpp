@@ -343,7 +343,7 @@ void PageListener::onFitStart(const FitEvent& event) {
   if (const auto* const network = dynamic_cast<const Network*>(&model))
     state_->inbox->network(network->toJson());
   const bool first = !std::exchange(state_->begun, true);
-  if (first && state_->file && !model.trainingState().empty()) state_->resume(model);
+  if (first && state_->file && model.iteration() > 0) state_->resume(model);
   state_->keep();
   if (isSmall(model)) state_->layers.before(model);
   state_->lastHistograms = Clock::now();

@@ -22,10 +22,10 @@ struct PageOptions {
   int port = 0;       ///< on 127.0.0.1; 0: any that is free
   bool serve = true;  ///< false: for `still()` and `curves` alone
   /// A file for this run's curves, whose name ends in ".curves.jsonl": `muster page DIRECTORY` shows it
-  /// beside others. An existing file is replaced when `fit()` begins. If that resumes a checkpoint, and the
-  /// file is of a network with the same layers, its curves up to the checkpoint stay, and the page shows
-  /// them, too; else a warning says why they begin anew, and the old file is kept with `.old` after its name.
-  /// Empty: none.
+  /// beside others. An existing file is replaced when `fit()` begins. If the model was trained
+  /// before, as one from a checkpoint, and the file is of a network with the same layers, the file's curves
+  /// up to the model's iteration stay, and the page shows them, too; else a warning says why they begin anew,
+  /// and the old file is kept with `.old` after its name. Empty: none.
   std::filesystem::path curves = {};
   std::string group =
       {};  ///< of that file: runs of one group are drawn as their mean, as those of several seeds

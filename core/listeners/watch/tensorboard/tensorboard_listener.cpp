@@ -116,8 +116,7 @@ void TensorBoardListener::onFitStart(const FitEvent& event) {
   state_->readings.fitStart(event);
   Model& model = event.trainer.model();
   const bool first = !std::exchange(state_->begun, true);
-  const bool resumes = !model.trainingState().empty();
-  if (first && !state_->shared) state_->file.append(events::restart(resumes ? model.iteration() + 1 : 1));
+  if (first && !state_->shared) state_->file.append(events::restart(model.iteration() + 1));
   state_->histogramsDue.start(model.iteration());
   if (state_->histograms) state_->layers.before(model);
 }

@@ -49,6 +49,7 @@ struct Training {
   std::int64_t units = 5;                     ///< of the network's first layer
   double rate = 0.05;                         ///< learning rate
   bool fromStart = false;                     ///< not from the newest checkpoint
+  bool stateless = false;                     ///< without the checkpoint's training state
   bool alone = false;                         ///< Model::fit
 };
 
@@ -65,6 +66,7 @@ std::string train(const Training& training, const std::function<Listeners()>& wa
   const auto from = newestCheckpoint(checkpoints);
   const bool resumes = from && !training.fromStart;
   if (resumes) loadState(model, *from);
+  if (training.stateless) model.trainingState().clear();
   Listeners listeners = watchers();
   listeners.push_back(
       std::make_shared<CheckpointListener>(CheckpointOptions{.directory = checkpoints,
@@ -239,6 +241,37 @@ TEST_CASE("a resumed training whose file of curves is missing, broken or of anot
   CHECK(curvesIn(page.file)["score/merged"].size() == kIterations);
 }
 
+TEST_CASE("curves continue from a checkpoint without a training state, too") {
+  const TemporaryDirectory directory;
+  Page page{directory / "a.curves.jsonl"};
+  page.train({.directory = directory, .killedAt = 8});
+  const auto before = curvesIn(page.file)["score/merged"];
+  const LogLines log;
+  page.train({.directory = directory, .stateless = true});
+  for (const auto& line : log.all()) CHECK_MESSAGE(line.find("curves") == std::string::npos, line);
+  const auto scores = curvesIn(page.file)["score/merged"];
+  REQUIRE(scores.size() == 5 + 9);  // three epochs from their beginnings
+  CHECK(std::equal(before.begin(), before.begin() + 5, scores.begin()));
+}
+
+TEST_CASE("a finished training that is started again keeps its curves") {
+  const TemporaryDirectory directory;
+  const auto file = directory / "a.curves.jsonl";
+  MultiLayerNetwork model({.inputShape = {6}, .layers = {Output{.classes = 4}}});
+  model.init();
+  SmallExamples data(6);
+  const auto fit = [&](std::int64_t epochs) {
+    model.setListeners({std::make_shared<PageListener>(
+        PageOptions{.serve = false, .curves = file, .readEvery = std::chrono::nanoseconds(0)})});
+    model.fit(data, epochs);
+    model.setListeners({});
+    return curvesIn(file)["score/merged"];
+  };
+  const auto scores = fit(2);
+  REQUIRE(scores.size() == 12);
+  CHECK(fit(0) == scores);
+}
+
 TEST_CASE("curves continue if a training is resumed with another learning rate") {
   const TemporaryDirectory directory;
   Page page{directory / "a.curves.jsonl"};
@@ -323,6 +356,18 @@ TEST_CASE("TensorBoard shows the curves of a killed and resumed training as one"
   for (const auto* name : {"score/merged", "score/epoch", "score/worker 1", "result/score"})
     CHECK_MESSAGE(found[name] == expected[name], std::string(name));
   CHECK(found["score/merged"].size() == kIterations);
+}
+
+TEST_CASE("TensorBoard's curves continue from a checkpoint without a training state, too") {
+  const TemporaryDirectory directory;
+  const auto watch = [&]() -> Listeners {
+    return {std::make_shared<TensorBoardListener>(directory / "board")};
+  };
+  train({.directory = directory, .killedAt = 8}, watch);
+  train({.directory = directory, .stateless = true}, watch);
+  std::vector<std::int64_t> restarts;
+  CHECK(shown(directory / "board", restarts)["score/merged"].size() == 5 + 9);
+  CHECK(restarts == std::vector<std::int64_t>{1, 6});
 }
 
 TEST_CASE("TensorBoard shows the last training of a directory, if no other process writes there") {
