@@ -1,6 +1,7 @@
 #include "examples/support/epoch_record.h"
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,6 +15,7 @@ namespace {
 
 using namespace muster;
 
+// Of the scores the first number is the epoch of the first score, from 0.
 constexpr std::string_view kScores = "scores by epoch", kTests = "test accuracies";
 
 /// Values under this name; empty if there are none, or others than doubles.
@@ -23,6 +25,11 @@ std::vector<double> numbersNamed(const std::vector<NamedValues>& state, std::str
   const Tensor here = saved->device().isCpu() ? *saved : copyTo(*saved, Device::cpu());
   const auto numbers = here.span<double>();
   return {numbers.begin(), numbers.end()};
+}
+
+/// Whether it is a whole number from 0 to `most`.
+bool isCount(double number, std::int64_t most) {
+  return number >= 0 && number <= static_cast<double>(most) && std::trunc(number) == number;
 }
 
 void keep(Model& model, std::string_view name, const std::vector<double>& numbers) {
@@ -45,19 +52,32 @@ void EpochRecord::onFitStart(const FitEvent& event) {
   Model& model = event.trainer.model();
   if (!scores_.empty() || !tests_.empty()) return;  // a further fit of this process
   firstEpoch_ = model.epoch();
-  if (model.trainingState().empty()) return forget(model);
-  scores_ = numbersNamed(model.listenerState(), kScores);
-  if (static_cast<std::int64_t>(scores_.size()) > model.epoch()) scores_.clear();
-  firstEpoch_ -= static_cast<std::int64_t>(scores_.size());
+  if (model.iteration() == 0) return forget(model);
+  readScores(model);
   const auto tests = numbersNamed(model.listenerState(), kTests);
   for (std::size_t i = 0; i + 2 < tests.size(); i += 3)
-    tests_.push_back(
-        {static_cast<std::int64_t>(tests[i]), static_cast<std::int64_t>(tests[i + 1]), tests[i + 2]});
+    if (isCount(tests[i], model.epoch()) && isCount(tests[i + 1], model.iteration()))
+      tests_.push_back(
+          {static_cast<std::int64_t>(tests[i]), static_cast<std::int64_t>(tests[i + 1]), tests[i + 2]});
+}
+
+/// Scores that do not end at the model's epoch are of another training, or early stopping has restored an
+/// earlier state.
+void EpochRecord::readScores(Model& model) {
+  auto numbers = numbersNamed(model.listenerState(), kScores);
+  if (numbers.empty() || !isCount(numbers.front(), model.epoch())) return;
+  const auto first = static_cast<std::int64_t>(numbers.front());
+  numbers.erase(numbers.begin());
+  if (first + static_cast<std::int64_t>(numbers.size()) != model.epoch()) return;
+  firstEpoch_ = first;
+  scores_ = std::move(numbers);
 }
 
 void EpochRecord::onEpochEnd(const EpochEvent& event) {
   scores_.push_back(event.score);
-  keep(event.trainer.model(), kScores, scores_);
+  std::vector<double> numbers{static_cast<double>(firstEpoch_)};
+  numbers.insert(numbers.end(), scores_.begin(), scores_.end());
+  keep(event.trainer.model(), kScores, numbers);
   readTests(event.trainer.model());
 }
 

@@ -37,6 +37,7 @@ class EpochRecord final : public muster::Listener {
   void onEpochEnd(const muster::EpochEvent& event) override;
 
  private:
+  void readScores(muster::Model& model);
   void readTests(muster::Model& model);
 
   std::shared_ptr<const muster::EvaluationListener> evaluation_;
