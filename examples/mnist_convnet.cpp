@@ -277,10 +277,13 @@ int main(int argc, char** argv) {
       exitOnInterrupt();  // there is nothing to save yet
       options->nodes = options->nodeOptions.connect();
       options->quiet = options->quiet || options->nodes.node() > 0;
+      const bool first = options->nodes.node() == 0;  // of elastic nodes each is, until they train
       options->watch.shared = options->nodes.nodes() > 1 || options->nodes.elastic();
-      options->watch.page = options->watch.page && options->nodes.node() == 0;
-      options->watch.still = !options->report.empty() && options->nodes.node() == 0;
-      if (options->watch.still) options->watch.stillCurves = options->report / example::kReportCurves;
+      options->watch.page = options->watch.page && first;
+      if (!first) options->watch.curves.clear();
+      options->watch.still = !options->report.empty() && first;
+      if (options->watch.still && !options->nodes.elastic())
+        options->watch.stillCurves = options->report / example::kReportCurves;
     }
     return options ? example::runOn(options->device, [&] { return run(*options); }) : 0;
   });

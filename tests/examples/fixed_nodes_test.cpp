@@ -81,6 +81,18 @@ TEST_CASE("a full disk of a node that writes nothing does no harm") {
   CHECK(two.directory(1).names() == std::set<std::string>{});
 }
 
+#ifdef MUSTER_WITH_PAGE
+TEST_CASE("of several nodes the first alone writes a file of curves") {
+  const Terminals two(2);
+  for (const auto& run : two.run({"--epochs", "1", "--quiet", "--curves", "a.curves.jsonl"})) {
+    CAPTURE(run.err);
+    CHECK(run.exit == 0);
+  }
+  CHECK(two.directory(0).names() == std::set<std::string>{"a.curves.jsonl", "mnist-convnet.safetensors"});
+  CHECK(two.directory(1).names() == std::set<std::string>{});
+}
+#endif
+
 TEST_CASE("what two nodes have saved, in the middle of an epoch, three continue") {
   const Terminals two(2), three(3);
   const auto saved = two.run({"--epochs", "2", "--checkpoint-dir", "c", "--checkpoint-iterations", "12"});

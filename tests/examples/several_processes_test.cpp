@@ -41,18 +41,23 @@ void checkFirst(const Convnet& terminal, const Outcome& run) {
 TEST_CASE("two processes that have no numbers train together, and one of them saves and tests") {
   const test::TemporaryDirectory store;
   const Convnet a, b;
-  Program other(Convnet::kExecutable, b.launch(elastic(store, "2", "2")));
-  const Outcome outcomes[] = {a.run(elastic(store, "2", "2")), other.wait()};
+  auto arguments = elastic(store, "2", "2");
+  arguments.insert(arguments.end(), {"--report", "report"});
+  Program other(Convnet::kExecutable, b.launch(arguments));
+  const Outcome outcomes[] = {a.run(arguments), other.wait()};
   int saved = 0;
   for (const auto& [terminal, run] : {std::pair(&a, &outcomes[0]), std::pair(&b, &outcomes[1])}) {
     CAPTURE(run->err);
     CHECK(run->exit == 0);
+    // It is not known beforehand which process would continue it.
+    CHECK(!std::filesystem::exists(terminal->directory / "report" / "training.curves.jsonl"));
     CHECK(contains(run->err, "for at least 2 nodes"));
     CHECK(contains(run->err, " of 2, from iteration 0 "));
     CHECK(std::regex_search(
         run->err, std::regex(R"(muster: node (\d) \([^)\n]+\): membership \d+: this is node \1 of 2)")));
     if (std::filesystem::exists(terminal->directory / "mnist-convnet.safetensors")) {
       ++saved;
+      CHECK(std::filesystem::exists(terminal->directory / "report" / "confusion.txt"));
       checkFirst(*terminal, *run);
     } else {
       CHECK(
