@@ -54,8 +54,7 @@ void describeFiles(CommandLine& line, Options& o) {
            atLeast(0));
   line.add("report", o.report, "DIR",
            "write report.html there (curves, confusion matrix, worst mistakes) and confusion.txt; the curves "
-           "grow in "
-           "a file of their own, which a resumed training continues");
+           "are also in a file of their own, which a resumed training continues");
   line.add("json", o.json, "FILE", "write configuration and results for scripts");
   line.flag("quiet", o.quiet, "print the result only");
   o.watch.describe(line);

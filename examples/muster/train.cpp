@@ -132,9 +132,9 @@ bool classifies(const RunFile& run) {
   return !run.data.regression;
 }
 
-/// @param first  whether this is the first node, the only one with a page. @param shared  whether there are
-///         others. @throws InvalidArgument if this
-///         program was built without a requested module.
+/// @param first  whether this is the first node, the only one with a page.
+/// @param shared  whether there are others.
+/// @throws InvalidArgument if this program was built without a requested module.
 example::Watching watchingOf(const RunFile& run, const Watchers& watchers, bool first, bool shared) {
   const auto& l = run.listeners;
   try {
