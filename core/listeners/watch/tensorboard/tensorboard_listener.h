@@ -19,8 +19,9 @@ struct TensorBoardOptions {
   /// Histograms of parameters and updates, in iterations, at the next merge; 0: none. Each costs a copy of
   /// the merged state and four passes over the parameters.
   std::int64_t histogramsEvery = 100;
-  /// Other processes write into the directory at the same time, as with several nodes. If not, TensorBoard
-  /// leaves out what earlier trainings wrote there.
+  /// Other processes write into the directory at the same time, as with several nodes. If not, the file
+  /// begins with the start of a session, by which TensorBoard with `--load_fast=false` leaves out what
+  /// earlier trainings wrote there from this step on.
   bool shared = false;
   /// Its results are written as `test/accuracy` and `test/loss`. Put it earlier in the list of listeners.
   std::shared_ptr<const EvaluationListener> evaluation = {};
@@ -41,8 +42,9 @@ struct TensorBoardOptions {
 /// all runs with their options and results. W&B imports the same files.
 ///
 /// If `fit()` resumes a checkpoint, use the same directory: the curves continue from the checkpoint's
-/// iteration, and TensorBoard leaves out what the earlier files have after it. Of a training that resumes
-/// nothing it leaves out all that they have.
+/// iteration. For a training that resumes nothing, use a new directory: TensorBoard's data server, which
+/// reads files by default, keeps earlier points whose steps come before a curve's first new point, and curves
+/// that the new training does not have. `--load_fast=false` leaves out all of them but texts.
 ///
 /// Watching changes no bit of the training. If the disk is full, a warning is logged, and the training
 /// continues without the file. Each record is written at once, so TensorBoard follows a running training.

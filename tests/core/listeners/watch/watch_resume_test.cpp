@@ -311,8 +311,8 @@ TEST_CASE("a fit that fails before it begins leaves the file of curves as it was
 #ifdef MUSTER_WITH_TENSORBOARD
 namespace {
 
-/// What TensorBoard shows of a directory: files in the order of their names, and a session's start removes
-/// all from its step on.
+/// What TensorBoard shows of a directory with --load_fast=false: files in the order of their names, and a
+/// session's start removes all from its step on.
 std::map<std::string, std::vector<Scalar>> shown(const std::filesystem::path& directory,
                                                  std::vector<std::int64_t>& restarts) {
   std::vector<std::filesystem::path> files;
