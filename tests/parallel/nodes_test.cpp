@@ -36,13 +36,18 @@ namespace {
 
 using Bits = std::vector<std::byte>;
 
+/// Whether a merge treats workers differently: only then do four nodes do what two or three do not.
+bool joinsWorkersApart(const AnyStrategy& rule) {
+  return rule.as<Adasum>() || rule.as<Gossip>() || rule.as<HierarchicalAveraging>();
+}
+
 }  // namespace
 
 TEST_CASE("every rule over nodes has the bits of one process that adds up in as many groups") {
   for (const auto [nodes, workers] : {Places{2, 2}, Places{3, 1}, Places{2, 1}, Places{4, 1}})
     for (const auto& rule : everyRule()) {
       const int all = nodes * workers;
-      if (!runsOverNodes(rule.options, all)) continue;
+      if (!runsOverNodes(rule.options, all) || (nodes == 4 && !joinsWorkersApart(rule.options))) continue;
       CAPTURE(rule.name);
       CAPTURE(nodes);
       CAPTURE(workers);
@@ -90,6 +95,7 @@ std::vector<AnyStrategy> mixingRules(int workers) {
 TEST_CASE("rules that mix replicas have, over nodes, the bits of one process in groups at every merge") {
   for (const auto [nodes, workers] : {Places{2, 2}, Places{3, 1}, Places{4, 1}, Places{2, 4}, Places{3, 2}}) {
     const int all = nodes * workers;
+    const bool few = (nodes == 2 && workers == 2) || (nodes == 3 && workers == 1);  // also few batches
     auto rules = mixingRules(all);
     if (all == 8)  // groups of a part of a node, of a node, and of two nodes
       rules.push_back(HierarchicalAveraging{
@@ -101,6 +107,7 @@ TEST_CASE("rules that mix replicas have, over nodes, the bits of one process in 
       CAPTURE(nodes);
       CAPTURE(workers);
       for (const int batches : {7 * all + 1, all - 1, 1}) {
+        if (batches < all && !few) continue;
         CAPTURE(batches);
         const auto examples = randomBatches(5, batches, 4, kRuleWidth, /*ragged=*/true);
         std::vector<Held> expected, held;
@@ -367,76 +374,76 @@ TEST_CASE("a long round without one of the nodes ends at the next batch, not at 
   CHECK(steps[0] == 4);
 }
 
+namespace {
+
+/// Records every merge of an undisturbed training: parameters by iteration.
+struct Merges final : Listener {
+  void onFitStart(const FitEvent& event) override { keep(event.trainer); }
+  void onMerge(const MergeEvent& event) override { keep(event.trainer); }
+  void keep(Trainer& trainer) {
+    auto& model = dynamic_cast<ToyModel&>(trainer.model());
+    all.emplace_back(model.iteration(), model.parameters());
+  }
+  std::vector<std::pair<std::int64_t, std::vector<float>>> all;
+};
+
+/// What a training leaves of which node 1 falls silent.
+struct Silenced {
+  std::vector<std::string> problems;                     // [node]
+  std::pair<std::int64_t, std::vector<float>> of0 = {};  // iteration and parameters of node 0
+};
+
+Silenced silenced(const AnyStrategy& rule, const Places& places, std::int64_t after) {
+  VirtualNetwork network(places.nodes);
+  network.silence(1, after);
+  auto first = ruleToy();
+  const int all = places.nodes * places.workers;
+  Silenced left{
+      .problems = onNodes(network, 300ms, [&](const Nodes& here) {
+        auto model = ruleToy();
+        ToyIterator share(ruleBatches(all), kRuleWidth);
+        builderOf(here.node() == 0 ? first : model, places.workers, rule).nodes(here).build().fit(share, 3);
+      })};
+  left.of0 = {first.iteration(), first.parameters()};
+  return left;
+}
+
+/// Checks the training for each of these ends. They run at the same time, because they mostly wait.
+void checkSilenced(const AnyStrategy& rule, const Places& places, const std::vector<std::int64_t>& ends) {
+  const auto merges = std::make_shared<Merges>();
+  auto expected = ruleToy();
+  const int all = places.nodes * places.workers;
+  ToyIterator data(ruleBatches(all), kRuleWidth);
+  builderOf(expected, all, rule).groups(places.nodes).listeners({merges}).build().fit(data, 3);
+  std::vector<std::future<Silenced>> trainings;
+  for (const std::int64_t after : ends)
+    trainings.push_back(std::async(std::launch::async, silenced, rule, places, after));
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    CAPTURE(ends[i]);
+    const auto left = trainings[i].get();
+    CAPTURE(left.problems[0]);
+    CHECK(contains(left.problems[0], "node 1 (virtual1)"));
+    for (const auto& problem : left.problems) CHECK_FALSE(problem.empty());
+    CHECK(std::ranges::count(merges->all, left.of0) >= 1);
+  }
+}
+
+}  // namespace
+
 TEST_CASE("wherever a node falls silent, it is named, and the model of the other holds a committed merge") {
   for (const auto& rule : everyRule()) {
     if (!runsOverNodes(rule.options, 2)) continue;
     CAPTURE(rule.name);
-    // Records every merge of an undisturbed training: parameters by iteration.
-    struct Merges final : Listener {
-      void onFitStart(const FitEvent& event) override { keep(event.trainer); }
-      void onMerge(const MergeEvent& event) override { keep(event.trainer); }
-      void keep(Trainer& trainer) {
-        auto& model = dynamic_cast<ToyModel&>(trainer.model());
-        all.emplace_back(model.iteration(), model.parameters());
-      }
-      std::vector<std::pair<std::int64_t, std::vector<float>>> all;
-    };
-    const auto merges = std::make_shared<Merges>();
-    auto expected = ruleToy();
-    ToyIterator data(ruleBatches(2), kRuleWidth);
-    builderOf(expected, 2, rule.options).groups(2).listeners({merges}).build().fit(data, 3);
-    for (const std::int64_t after : {400, 1900, 2600, 3300}) {
-      CAPTURE(after);
-      VirtualNetwork network(2);
-      network.silence(1, after);
-      auto model0 = ruleToy();
-      const auto problems = onNodes(network, 300ms, [&](const Nodes& here) {
-        auto model1 = ruleToy();
-        ToyIterator share(ruleBatches(2), kRuleWidth);
-        builderOf(here.node() == 0 ? model0 : model1, 1, rule.options).nodes(here).build().fit(share, 3);
-      });
-      CAPTURE(problems[0]);
-      CHECK(contains(problems[0], "node 1 (virtual1)"));
-      CHECK_FALSE(problems[1].empty());
-      CHECK(std::ranges::count(merges->all, std::pair(model0.iteration(), model0.parameters())) >= 1);
-    }
+    checkSilenced(rule.options, {2, 1}, {400, 1900, 2600, 3300});
   }
 }
 
 TEST_CASE("so is a node of a rule that mixes replicas") {
-  struct Merges final : Listener {
-    void onFitStart(const FitEvent& event) override { keep(event.trainer); }
-    void onMerge(const MergeEvent& event) override { keep(event.trainer); }
-    void keep(Trainer& trainer) {
-      auto& model = dynamic_cast<ToyModel&>(trainer.model());
-      all.emplace_back(model.iteration(), model.parameters());
-    }
-    std::vector<std::pair<std::int64_t, std::vector<float>>> all;
-  };
-  for (const auto [nodes, workers] : {Places{3, 1}, Places{2, 2}})
-    for (const auto& rule : mixingRules(nodes * workers)) {
+  for (const auto& places : {Places{3, 1}, Places{2, 2}})
+    for (const auto& rule : mixingRules(places.nodes * places.workers)) {
       CAPTURE(rule.make()->describe());
-      CAPTURE(nodes);
-      const int all = nodes * workers;
-      const auto merges = std::make_shared<Merges>();
-      auto expected = ruleToy();
-      ToyIterator data(ruleBatches(all), kRuleWidth);
-      builderOf(expected, all, rule).groups(nodes).listeners({merges}).build().fit(data, 3);
-      for (const std::int64_t after : {1500, 4000}) {
-        CAPTURE(after);
-        VirtualNetwork network(nodes);
-        network.silence(1, after);
-        auto first = ruleToy();
-        const auto problems = onNodes(network, 300ms, [&](const Nodes& here) {
-          auto model = ruleToy();
-          ToyIterator share(ruleBatches(all), kRuleWidth);
-          builderOf(here.node() == 0 ? first : model, workers, rule).nodes(here).build().fit(share, 3);
-        });
-        CAPTURE(problems[0]);
-        CHECK(contains(problems[0], "node 1 (virtual1)"));
-        for (const auto& problem : problems) CHECK_FALSE(problem.empty());
-        CHECK(std::ranges::count(merges->all, std::pair(first.iteration(), first.parameters())) >= 1);
-      }
+      CAPTURE(places.nodes);
+      checkSilenced(rule, places, {1500, 4000});
     }
 }
 
@@ -590,7 +597,13 @@ TEST_CASE("a checkpoint of node 0, at any merge, resumes all nodes to the same b
 
 TEST_CASE("so does one of a rule that mixes replicas, also after a stop") {
   for (const auto [nodes, workers] : {Places{2, 2}, Places{3, 1}})
-    for (const auto& rule : mixingRules(nodes * workers)) {
+    for (const AnyStrategy& rule :
+         {AnyStrategy(Gossip{.frequency = 2, .modelEvery = 3}),
+          AnyStrategy(Gossip{.graph = GossipGraph::Ring, .frequency = 2, .updaterState = UpdaterState::Keep}),
+          AnyStrategy(Gossip{.graph = GossipGraph::Pairs, .updaterState = UpdaterState::Reset}),
+          AnyStrategy(
+              HierarchicalAveraging{.levels = {{.period = 1, .group = nodes == 2 ? 2 : 1}, {.period = 3}},
+  .updaterState = UpdaterState::Keep})}) {
       CAPTURE(rule.make()->describe());
       CAPTURE(nodes);
       const auto batches = ruleBatches(nodes * workers);
@@ -616,7 +629,7 @@ TEST_CASE("so does one of a rule that mixes replicas, also after a stop") {
         if (here.node() == 0) whole = stateBits(model);
       });
       REQUIRE(held.size() >= 4);
-      for (const std::size_t m : {std::size_t{0}, std::size_t{1}, held.size() / 2, held.size() - 2}) {
+      for (const std::size_t m : {std::size_t{1}, held.size() / 2}) {
         CAPTURE(m);
         REQUIRE_FALSE(held[m].training.empty());
         wellOn([&](const Nodes& here) {
@@ -636,15 +649,18 @@ TEST_CASE("so does one of a rule that mixes replicas, also after a stop") {
       });
       REQUIRE(atEnd.size() == 1);
       REQUIRE_FALSE(atEnd[0].training.empty());
-      std::vector<Bits> ends(static_cast<std::size_t>(nodes));
+      auto together = ruleToy();
+      atEnd[0].giveTo(together);
+      ToyIterator all(batches, kRuleWidth);
+      builderOf(together, nodes * workers, rule).groups(nodes).build().fit(all, 2 - together.epoch());
+      CHECK(together.epoch() == 2);
       wellOn([&](const Nodes& here) {
         auto model = ruleToy();
         atEnd[0].giveTo(model);
         train(model, here, {});
-        ends[static_cast<std::size_t>(here.node())] = stateBits(model);
         CHECK(model.epoch() == 2);
+        CHECK(stateBits(model) == stateBits(together));
       });
-      for (const Bits& end : ends) CHECK(end == ends[0]);
       // With another number of nodes, training continues, though not to the same bits.
       auto model = ruleToy();
       held[0].giveTo(model);
