@@ -72,7 +72,7 @@ DeviceExchange::DeviceExchange(const std::vector<std::vector<StateBlock*>>& stat
 
 void DeviceExchange::restart() {
   if (aborted_) reduction_.connect();
-  aborted_ = broken_ = false;
+  aborted_ = broken_ = keeping_ = false;
   whole_ = keptWhole_ = true;
   if (checks_) *nonFiniteHere_.data<double>() = 0;
   if (refused_.empty()) return;
@@ -85,7 +85,7 @@ void DeviceExchange::abort() noexcept {
   if (!reduction_.waitsForAll()) return;
   if (!aborted_.exchange(true)) try {
       if (!whole_ || !groups_.front().merged.complete()) broken_ = true;
-      keptWhole_ = kept_.complete();
+      keptWhole_ = !keeping_ && kept_.complete();
     } catch (...) {  // the device is lost
       broken_ = true;
       keptWhole_ = false;
@@ -163,10 +163,19 @@ void DeviceExchange::requireFinite() const {
 
 void DeviceExchange::keepAll() {
   requireFinite();
+  // A worker that has no more batches comes here while the merge before is in flight, and another worker's
+  // failure may abort that merge. Then either `abort` sees that copies are being made, or none is made, and
+  // those from before that merge stay.
+  keeping_ = true;
+  if (aborted_) {
+    keeping_ = false;
+    return;
+  }
   Context& context = *groups_.front().context;
   if (!staged_.empty()) arrivals_.front().waitOn(context);  // `stage` has written what is now the merged copy
   backup_.keep(context);
   kept_.record(context);
+  keeping_ = false;
 }
 
 bool DeviceExchange::revert() {

@@ -103,6 +103,7 @@ class DeviceExchange final : public Exchange {
   // What a merge overwrites on the first device, from which the user's model is filled.
   MergeBackup backup_;
   Event kept_;                         // recorded when it was copied
+  std::atomic<bool> keeping_{false};   // from before the copies until after `kept_` is recorded
   std::atomic<bool> keptWhole_{true};  // the copies were complete before an abort
   bool statisticsAlone_ = false;       // in the copies
   bool checks_ = false;
