@@ -46,6 +46,10 @@ ThresholdMessage::ThresholdMessage(std::int64_t count) : elements(count) {
   words.resize(static_cast<std::size_t>(mapWords(count)));
 }
 
+std::int64_t ThresholdMessage::mostBytes(std::int64_t elements) {
+  return mapWords(elements) * static_cast<std::int64_t>(sizeof(std::uint32_t));
+}
+
 void ThresholdMessage::clear() {
   nonZero = 0;
   isMap = false;

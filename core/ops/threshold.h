@@ -17,6 +17,8 @@ namespace muster {
 struct ThresholdMessage {
   /// @param elements  of the vector, 0 to 2^31 - 1. Allocates for the longest message.
   explicit ThresholdMessage(std::int64_t elements);
+  /// Bytes of the words that the constructor allocates.
+  static std::int64_t mostBytes(std::int64_t elements);
 
   std::int64_t elements = 0;
   float threshold = 0;

@@ -77,6 +77,9 @@ class SharedGradientsStrategy final : public Strategy {
 
   std::string describe() const override;
   std::vector<StrategyBlock> blocks(int workers) const override;
+  std::int64_t bytesBesideBlocks(int workers, std::int64_t elements) const override {
+    return workers == 1 ? 0 : workers * ThresholdMessage::mostBytes(elements);  // each node has those of all
+  }
   UpdaterState updaterState() const override { return options_.updaterState; }
   bool mayThrow() const override { return false; }
   void begin(const Exchange& exchange) override;

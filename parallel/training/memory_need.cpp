@@ -72,6 +72,10 @@ void MemoryNeed::addStrategy(const Strategy& strategy, const NodePlace& place, i
       add(name, bytes, count, count == workers_);
     }
   }
+  const auto elements = parameters / static_cast<std::int64_t>(sizeOf(parameterType));
+  const auto beside =
+      callStrategy("tell its memory", [&] { return strategy.bytesBesideBlocks(place.workers(), elements); });
+  add("what the strategy has beside its blocks", beside, 1, false);
   const auto coded = detail::codedMemory(blocks, senders < place.workers());
   if (flies && !coded.any) add("replicas in flight", parameters, workers_, true);
   add("means that are encoded", parameters, coded.ofSender * sendersHere, false);
