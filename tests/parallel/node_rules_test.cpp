@@ -121,6 +121,8 @@ TEST_CASE(
   const Updater adam = Adam{.learningRate = 0.05};
   for (const Places& places : kPlaces) {
     const int all = places.nodes * places.workers;
+    // Few batches and masks, where each node has several workers and where each has one.
+    const bool unusual = places.nodes == places.workers || places.nodes == 3;
     const std::vector<AnyStrategy> rules = {
         SharedGradients{.resynchronizationFrequency = 4},
         SharedGradients{.thresholdAlgorithm = AdaptiveThreshold{.initial = 0.05},
@@ -133,6 +135,7 @@ TEST_CASE(
     for (const auto& rule : rules) {
       if (!runsOverNodes(rule, all)) continue;
       checkBits(rule, places, ruleBatches(all));
+      if (!unusual) continue;
       for (const int count : {1, all - 1, all + 1})
         checkBits(rule, places, randomBatches(3, count, 2, kRuleWidth, /*ragged=*/true));
       auto masked = ruleBatches(all);
