@@ -59,7 +59,12 @@ class AdasumStrategy final : public Strategy {
     sending_.begin(exchange, std::span(&all_, 1));
     onlyFirst_.assign(workers_, 0.0);
     onlyFirst_.front() = 1;
-    numbers_.assign(workers_, std::vector<double>(3 * segments_.size() * (workers_ / 2)));
+    std::size_t most = 0;
+    for (std::size_t distance = 1; distance < workers_; distance *= 2)
+      most = std::max(most, pairsAtOnce(distance));
+    numbers_.assign(workers_, {});
+    for (std::size_t w = 0; w < workers_; ++w)
+      if (exchange.isHere(w)) numbers_[w].resize(3 * segments_.size() * most);
     gains_.assign(segments_.size() * workers_, 1.0);
   }
   RoundPlan plan(const TrainingProgress& progress) override {
@@ -184,7 +189,7 @@ class AdasumStrategy final : public Strategy {
   Fragment all_;
   std::vector<Slice> segments_;
   std::vector<double> onlyFirst_;             // [worker] weights with which only worker 0 counts
-  std::vector<std::vector<double>> numbers_;  // [participant][pair][segment] products
+  std::vector<std::vector<double>> numbers_;  // [participant here][pair][segment] products
   std::vector<double> gains_;  // [segment][worker] sums of factors; used by the first participant here
   mutable std::array<MergeValue, 2> values_{};
 };
