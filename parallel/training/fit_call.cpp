@@ -274,9 +274,12 @@ TrainingState FitCall::trainingState(const DataSetIterator& data) {
   if (run_.rounds.committedRounds() == 0 || !setting_.model.trainingState().empty())
     return setting_.model.trainingState();
   const bool overNodes = run_.place.nodes > 1;
-  // Without them, a checkpoint would lack the other nodes' replicas.
-  if (overNodes && !(setting_.strategy.replicasDiffer() ? othersAnswer_ : setting_.replicas.equal()))
-    return {};
+  // Otherwise a checkpoint would lack the other nodes' replicas, or the strategy's blocks of their workers.
+  const auto hasAll = [&] {
+    return setting_.strategy.replicasDiffer() ? othersAnswer_ && setting_.replicas.blocksShared()
+                                              : setting_.replicas.equal();
+  };
+  if (overNodes && !hasAll()) return {};
   if (overNodes && atRoundEnd_)  // at the end of the run, all nodes have collected it
     collectStrategyState(setting_.replicas.exchange(), setting_.model);
   // On the wall clock the order of arrivals is not known in advance: only a point where all land can be

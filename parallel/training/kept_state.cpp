@@ -35,14 +35,17 @@ bool ReplicaSet::equal() const {
              return !own.defined() || sameBytes(own, block.mergedCopy());
            });
   };
+  return std::ranges::all_of(exchange_->blocks(), isEqual) && blocksShared();
+}
+
+bool ReplicaSet::blocksShared() const {
   const bool pending = strategy_.pending();
-  const auto isShared = [&](const StrategyState& state) {
-    return !state.declared.saved || state.declared.place == StrategyBlock::Place::MergedCopy ||
-           state.declared.place == StrategyBlock::Place::Node || state.declared.numbers > 0 ||
-           (state.declared.zeroUnlessPending && !pending);
-  };
-  return std::ranges::all_of(exchange_->blocks(), isEqual) &&
-         std::ranges::all_of(exchange_->strategyBlocks(), isShared);
+  return std::ranges::all_of(exchange_->strategyBlocks(), [&](const StrategyState& state) {
+    const StrategyBlock& block = state.declared;
+    return !block.saved || block.place == StrategyBlock::Place::MergedCopy ||
+           (block.place == StrategyBlock::Place::Node && !block.inFlight) || block.numbers > 0 ||
+           (block.zeroUnlessPending && !pending);
+  });
 }
 
 void ReplicaSet::takeMeanOfKept(const SharedBlock& block) {

@@ -69,9 +69,11 @@ class ReplicaSet {
   ///         The model does not change then.
   /// @throws DeviceFailure if a device is lost.
   bool fill(bool afterFailure, bool together);
-  /// Whether the replicas of all blocks are equal to the merged copies, so that a checkpoint of this node
-  /// holds the state of all nodes.
+  /// Whether the replicas of all blocks are equal to the merged copies, and `blocksShared()`, so that a
+  /// checkpoint of this node holds the state of all nodes.
   bool equal() const;
+  /// Whether this node has, or can collect, the strategy's saved blocks of all workers.
+  bool blocksShared() const;
   /// [worker] Examples trained since `fit()` began, also before it was resumed; of this node's workers.
   std::vector<std::int64_t> examples() const;
   /// Calls `addValues`, and `addInFlight` if `inFlight`. Call it after `fill`. Collects the replicas of the

@@ -168,6 +168,7 @@ void collectStrategyState(Exchange& exchange, Model& model) {
 void addInFlight(TrainingState& all, const Exchange& exchange) {
   for (const StrategyState& state : exchange.strategyBlocks()) {
     if (!isInFlight(state)) continue;
+    require(!isElsewhere(state), "training state: \"{}\" is partly on other nodes", state.declared.name);
     all.push_back({inFlightName(state), Tensor::zeros(savedShape(state), state.values.front().dtype())});
     save(state, all.back().values);
   }

@@ -48,20 +48,23 @@ inline bool runsOverNodes(const AnyStrategy& options, int workers) {
 /// A rule that is not in the library: two fragments in turn, launched at the end of a round and landed at the
 /// next one. The user's model gets the centre; each replica has a block of its own.
 struct TwoHalves {
-  double pull = 0.5;  ///< how far the centre moves to the mean
+  double pull = 0.5;       ///< how far the centre moves to the mean
+  bool collected = false;  ///< says that the replicas differ, so that a checkpoint over nodes collects them
+  bool inFlight = false;   ///< says that a replica's own block is in flight
   void validate() const {}
   std::unique_ptr<Strategy> make() const;
 };
 
 class TwoHalvesStrategy final : public Strategy {
  public:
-  explicit TwoHalvesStrategy(double pull) : pull_(pull) {}
+  explicit TwoHalvesStrategy(const TwoHalves& options) : options_(options), pull_(options.pull) {}
   std::string describe() const override { return "two halves in turn"; }
   std::vector<StrategyBlock> blocks(int) const override {
     return {{.name = "centre", .start = StrategyBlock::Start::Parameters},
             {.name = "mean", .dtype = DType::Float64, .saved = false},
-            {.name = "sent", .place = StrategyBlock::Place::Replica}};
+            {.name = "sent", .place = StrategyBlock::Place::Replica, .inFlight = options_.inFlight}};
   }
+  bool replicasDiffer() const override { return options_.collected; }
   std::string_view modelSource() const override { return "centre"; }
   void begin(const Exchange& exchange) override {
     const auto elements = exchange.block(BlockKind::Parameters).mergedCopy().elements();
@@ -87,12 +90,13 @@ class TwoHalvesStrategy final : public Strategy {
  private:
   const Fragment& part(int half) const { return halves_[static_cast<std::size_t>(half)]; }
 
+  const TwoHalves options_;
   const double pull_;
   std::vector<Fragment> halves_;
 };
 
 inline std::unique_ptr<Strategy> TwoHalves::make() const {
-  return std::make_unique<TwoHalvesStrategy>(pull);
+  return std::make_unique<TwoHalvesStrategy>(*this);
 }
 
 /// Every averaging rule, with options that merge several times in a short epoch, and a rule of the test. Add

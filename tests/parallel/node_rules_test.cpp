@@ -12,6 +12,7 @@
 #include "muster/parallel/elastic/directory_store.h"
 #include "muster/parallel/elastic/elastic_nodes.h"
 #include "muster/parallel/strategies.h"
+#include "tests/parallel/every_rule.h"
 #include "tests/parallel/on_nodes.h"
 #include "tests/parallel/resumable.h"
 #include "tests/parallel/rule_wrapper.h"
@@ -311,6 +312,25 @@ TEST_CASE("a checkpoint of shared gradients over nodes, at a resynchronisation, 
       builderOf(model, all, rule).groups(places.nodes).build().fit(data, 2 - model.epoch());
       CHECK(stateBits(model) == whole);
     }
+  }
+}
+
+TEST_CASE("a checkpoint over nodes that would lack blocks of other nodes' workers is a model by itself") {
+  for (const bool inFlight : {false, true}) {
+    CAPTURE(inFlight);
+    const AnyStrategy rule = TwoHalves{.collected = true, .inFlight = inFlight};
+    std::vector<Held> atMerges;
+    onAll({2, 2}, [&](const Nodes& here, std::size_t) {
+      auto model = ruleToy();
+      ToyIterator share(ruleBatches(4), kRuleWidth);
+      builderOf(model, 2, rule)
+          .nodes(here)
+          .listeners({std::make_shared<Holder>(&atMerges)})
+          .build()
+          .fit(share, 2);
+    });
+    REQUIRE(atMerges.size() >= 4);
+    for (const Held& held : atMerges) CHECK(held.training.empty());
   }
 }
 
