@@ -113,7 +113,7 @@ void FitCall::tellEnd() {
     try {  // call each, even if another one throws
       tell(listener, [&](Listener& l) { l.onFitEnd(setting_.trainer); });
     } catch (...) {
-      run_.fail(-1, std::current_exception(), [] { return "a listener failed at the end"; });
+      failInListener([] { return "at the end"; });
     }
   });
 }
@@ -123,17 +123,32 @@ void FitCall::tellEndAndAnswer() {
   othersAnswer_ = true;
   tellEnd();
   othersAnswer_ = false;
-  answerNodes("at its end");
+  answerNodes([] { return "at its end"; });
 }
 
-/// Sends replicas to the nodes that collect them. @param when  ends the message of a failure.
-void FitCall::answerNodes(std::string_view when) {
+/// Sends replicas to the nodes that collect them. @param when  returns the end of a failure's message.
+template <typename When>
+void FitCall::answerNodes(When when) {
   try {
     run_.rounds.answerNodes(setting_.replicas.exchange());
   } catch (...) {
-    run_.fail(-1, std::current_exception(),
-              [&] { return fmt::format("the training on {} nodes has failed {}", run_.place.nodes, when); });
+    failOfNodes(std::current_exception(), when);
   }
+}
+
+template <typename When>
+void FitCall::failOfNodes(std::exception_ptr cause, When when) {
+  run_.fail(-1, std::move(cause),
+            [&] { return fmt::format("the training on {} nodes has failed {}", run_.place.nodes, when()); });
+}
+
+/// The exception in progress becomes the run's failure: another node's while a listener made a checkpoint, or
+/// a listener's own.
+template <typename When>
+void FitCall::failInListener(When when) {
+  const auto cause = std::current_exception();
+  if (isOfAnotherNode(cause)) return failOfNodes(cause, when);
+  run_.fail(-1, cause, [&] { return fmt::format("a listener failed {}", when()); });
 }
 
 void FitCall::train(DataSetIterator& data, std::int64_t epochs, Batch* first) {
@@ -159,9 +174,7 @@ void FitCall::endTogether() {
     std::vector<std::byte> all(static_cast<std::size_t>(run_.place.nodes));
     setting_.replicas.exchange().gather(std::as_bytes(std::span("", 1)), all);
   } catch (...) {
-    run_.fail(-1, std::current_exception(), [&] {
-      return fmt::format("the training on {} nodes has failed at its end", run_.place.nodes);
-    });
+    failOfNodes(std::current_exception(), [] { return "at its end"; });
   }
 }
 
@@ -171,13 +184,12 @@ void FitCall::coordinate(std::int64_t epochs) {
   setting_.caller.set(Activity::Kind::WaitingForWorkers);
   while (more && run_.rounds.await()) {
     atRoundEnd_ = othersAnswer_ = true;
+    const auto after = [&] { return fmt::format("after iteration {}", run_.rounds.result().iteration); };
     try {
       more = endRound(lastEpoch);
-      answerNodes(fmt::format("after iteration {}", run_.rounds.result().iteration));
+      answerNodes(after);
     } catch (...) {
-      run_.fail(-1, std::current_exception(), [&] {
-        return fmt::format("a listener failed after iteration {}", run_.rounds.result().iteration);
-      });
+      failInListener(after);
     }
     atRoundEnd_ = othersAnswer_ = false;
     run_.rounds.resume();

@@ -90,7 +90,12 @@ class FitCall {
   /// @return whether another round follows.
   bool endRound(std::int64_t lastEpoch);
   void tellEndAndAnswer();
-  void answerNodes(std::string_view when);
+  template <typename When>
+  void answerNodes(When when);
+  template <typename When>
+  void failOfNodes(std::exception_ptr cause, When when);
+  template <typename When>
+  void failInListener(When when);
   std::vector<std::int64_t> examples() const;
   void findLostMerge();
   void fillModel();

@@ -334,6 +334,31 @@ TEST_CASE("a checkpoint over nodes that would lack blocks of other nodes' worker
   }
 }
 
+TEST_CASE("a node that is lost while node 0 collects replicas is named, and no listener is blamed") {
+  struct Saving final : Listener {
+    explicit Saving(VirtualNetwork& of) : network(of) {}
+    void onMerge(const MergeEvent& event) override {
+      if (event.iteration == 2) network.silence(1);
+      event.trainer.trainingState();
+    }
+    VirtualNetwork& network;
+  };
+  VirtualNetwork network(2);
+  const auto problems = onNodes(network, 300ms, [&](const Nodes& here) {
+    auto model = ruleToy();
+    ToyIterator share(ruleBatches(4), kRuleWidth);
+    builderOf(model, 2, Gossip{.graph = GossipGraph::Ring, .frequency = 2})
+        .nodes(here)
+        .listeners({std::make_shared<Saving>(network)})
+        .build()
+        .fit(share, 2);
+  });
+  CAPTURE(problems[0]);
+  CHECK(contains(problems[0], "the training on 2 nodes has failed after iteration 2: "));
+  CHECK(contains(problems[0], "node 1 (virtual1) "));
+  CHECK_FALSE(problems[1].empty());
+}
+
 TEST_CASE("a node that fails leaves every model at the last merge of shared gradients and of Adasum") {
   for (const AnyStrategy& rule :
        {AnyStrategy(SharedGradients{.resynchronizationFrequency = 4}), AnyStrategy(Adasum{.frequency = 2})}) {
