@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <limits>
+#include <list>
 #include <map>
 #include <regex>
 #include <sstream>
@@ -67,6 +68,19 @@ class Cluster {
  private:
   const Training training_;
   TemporaryDirectory folder_;
+};
+
+/// A training, and its processes "a" and "b" and those that come later.
+struct Processes {
+  explicit Processes(Training its) : training(std::move(its)) {
+    for (const auto* name : {"a", "b"}) start(name);
+  }
+  void start(const std::string& name, const std::string& fate = "well", int number = 0) {
+    all.push_back(cluster.start(name, fate, number));
+  }
+  const Training training;
+  const Cluster cluster{training};
+  std::vector<Process> all = {};
 };
 
 struct Begin {
@@ -211,16 +225,17 @@ TEST_CASE("a process is killed, and the others finish with the bits of their his
     int iteration, workers = 1;
   };
   // With overlapped averaging an epoch's last two merges are after its last iteration.
-  for (const auto& [rule, iteration, workers] :
-       {Case{"averaging", 25}, Case{"diloco", 25}, Case{"overlapped", 30}, Case{"gossip on a ring", 25},
-        Case{"shared gradients", 25}, Case{"hierarchical averaging", 25, 2}}) {
-    CAPTURE(rule);
-    const Training training{.rule = rule, .workers = workers};
-    Cluster cluster(training);
-    auto a = cluster.start("a"), b = cluster.start("b"), c = cluster.start("c", "kill", iteration);
-    CHECK(a.wait(150s) == 0);
-    CHECK(b.wait(150s) == 0);
-    CHECK(c.wait(1s) == -1);
+  const std::vector<Case> cases = {Case{"averaging", 25},        Case{"diloco", 25},
+                                   Case{"overlapped", 30},       Case{"gossip on a ring", 25},
+                                   Case{"shared gradients", 25}, Case{"hierarchical averaging", 25, 2}};
+  std::list<Processes> started;  // all at once, because they mostly wait
+  for (const auto& [rule, iteration, workers] : cases)
+    started.emplace_back(Training{.rule = rule, .workers = workers}).start("c", "kill", iteration);
+  for (auto& [training, cluster, all] : started) {
+    CAPTURE(training.rule);
+    CHECK(all[0].wait(150s) == 0);
+    CHECK(all[1].wait(150s) == 0);
+    CHECK(all[2].wait(1s) == -1);
     CHECK(cluster.left("problem", "a") == "");
     const auto history = historyIn(cluster.left("log", "a"));
     CHECK(history == historyIn(cluster.left("log", "b")));
@@ -235,17 +250,17 @@ TEST_CASE("a process is killed, and the others finish with the bits of their his
 }
 
 TEST_CASE("a process that comes later takes part") {
-  for (const std::string rule : {"diloco", "gossip on a ring"}) {
-    CAPTURE(rule);
-    const Training training{.rule = rule, .epochs = 8, .step = 30};
-    Cluster cluster(training);
-    auto a = cluster.start("a"), b = cluster.start("b");
-    REQUIRE(cluster.says("a", "from iteration 0"));
-    std::this_thread::sleep_for(500ms);
-    auto c = cluster.start("c");
-    CHECK(a.wait(150s) == 0);
-    CHECK(b.wait(150s) == 0);
-    CHECK(c.wait(30s) == 0);
+  std::list<Processes> started;
+  for (const std::string rule : {"diloco", "gossip on a ring"})
+    started.emplace_back(Training{.rule = rule, .epochs = 8, .step = 30});
+  for (const auto& one : started) REQUIRE(one.cluster.says("a", "from iteration 0"));
+  std::this_thread::sleep_for(500ms);
+  for (auto& one : started) one.start("c");
+  for (auto& [training, cluster, all] : started) {
+    CAPTURE(training.rule);
+    CHECK(all[0].wait(150s) == 0);
+    CHECK(all[1].wait(150s) == 0);
+    CHECK(all[2].wait(30s) == 0);
     const auto history = historyIn(cluster.left("log", "a"));
     REQUIRE(history.size() == 2);
     CHECK(history[0].nodes == 2);
