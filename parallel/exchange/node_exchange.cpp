@@ -87,6 +87,7 @@ NodeExchange::NodeExchange(const std::vector<std::vector<StateBlock*>>& states, 
 NodeExchange::~NodeExchange() {
   flight_.reset();
   for (const auto& mine : parts_) mine->flight.reset();  // before the tensors that flights write
+  link_.waitIfFailed();
 }
 
 NodeExchange::Part& NodeExchange::partAt(int participant) {
@@ -165,7 +166,7 @@ void NodeExchange::begin(int participant) {
 }
 
 bool NodeExchange::revert() {
-  waitForFlights();  // they may read these blocks
+  waitForMessages();  // they may read and write these blocks
   backup_.restore();
   return true;
 }
@@ -226,14 +227,16 @@ void NodeExchange::land(int participant) {
 }
 
 void NodeExchange::wait() {
-  waitForFlights();
+  waitForMessages();
   if (mirrors_) mirrors_->look();
 }
 
-void NodeExchange::waitForFlights() {
+/// Waits for what flies, and for calls that an exception has left open.
+void NodeExchange::waitForMessages() {
   for (const auto& mine : parts_)
     if (mine->flight) mine->flight->wait();
   if (flight_) flight_->wait();
+  link_.waitIfFailed();
 }
 
 void NodeExchange::mergeMoments(int participant, const SharedBlock& block, std::span<const double> weights,

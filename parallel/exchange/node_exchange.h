@@ -102,7 +102,7 @@ class NodeExchange final : public Exchange {
   bool nodesHaveBlocks() const;
   /// Waits for what was launched in an earlier round.
   void land(int participant);
-  void waitForFlights();
+  void waitForMessages();
   bool launch(int participant, std::span<const Tensor> tensors, std::span<const double> weights, Slice own,
               const Tensor& into);
   void mergeMoments(int participant, const SharedBlock& block, std::span<const double> weights,

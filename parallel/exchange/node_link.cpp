@@ -86,6 +86,11 @@ void NodeLink::fail() noexcept {
   posted_.notify_all();
 }
 
+void NodeLink::waitIfFailed() const {
+  Lock lock(mutex_);
+  while (failing_ && !stopped_) changed_.wait(lock.native());
+}
+
 bool NodeLink::failed() const {
   const Lock lock(mutex_);
   return failing_ || stopped_;

@@ -84,6 +84,8 @@ class NodeLink {
   bool end();
   /// Tells the other nodes that this one has failed; all calls fail from now on. Does not wait.
   void fail() noexcept;
+  /// After a failure of this or another node: waits until the bytes of no call are read or written any more.
+  void waitIfFailed() const;
   /// @throws NodeFailure after a failure.
   void requireWhole() const;
   bool failed() const;
@@ -136,7 +138,7 @@ class NodeLink {
   std::string transportName_;
 
   mutable Mutex mutex_;
-  std::condition_variable posted_, changed_;
+  mutable std::condition_variable posted_, changed_;
   std::vector<NodeCall*> calls_ MUSTER_GUARDED_BY(mutex_);  // begun, not yet taken by the thread
   bool news_ MUSTER_GUARDED_BY(mutex_) = false;             // the transport has news, not polled yet
   bool started_ MUSTER_GUARDED_BY(mutex_) = false, ending_ MUSTER_GUARDED_BY(mutex_) = false;

@@ -27,7 +27,13 @@ void NodeExchange::gather(std::span<const std::byte> own, std::span<std::byte> a
   link_.begin(gathering_);
   std::ranges::copy(own, all.subspan(static_cast<std::size_t>(node()) * own.size()).begin());
   // A node that asks for blocks calls `gather` later.
-  while ((collecting_ || nodesHaveBlocks()) && ask(0)) answer({});
+  try {
+    while ((collecting_ || nodesHaveBlocks()) && ask(0)) answer({});
+  } catch (...) {  // the link's thread may still write to `all`
+    link_.fail();
+    link_.waitIfFailed();
+    throw;
+  }
   link_.wait(gathering_);
 }
 

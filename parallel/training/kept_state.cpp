@@ -66,10 +66,16 @@ void ReplicaSet::takeMeanOfKept(const SharedBlock& block) {
     total += weights.back();
   }
   if (total == 0) return;
-  for (int l = 0; l < place_.local; ++l) {
-    const int w = place_.worker(l);
-    exchange_->merge(w, copies, weights, exchange_->verbContext(w, model_.context()), nullptr);
-    exchange_->end(w);
+  try {
+    for (int l = 0; l < place_.local; ++l) {
+      const int w = place_.worker(l);
+      exchange_->merge(w, copies, weights, exchange_->verbContext(w, model_.context()), nullptr);
+      exchange_->end(w);
+    }
+  } catch (...) {  // messages may still be sent from the copies
+    if (place_.nodes > 1) exchange_->abort();
+    exchange_->wait();
+    throw;
   }
   exchange_->wait();
 }

@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <barrier>
 #include <cstring>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <random>
 #include <semaphore>
@@ -402,6 +405,51 @@ TEST_CASE("after a merge that failed merged copies and blocks are as before it")
   CHECK(problems[1].find("node 0 (virtual0)") != std::string::npos);
   CHECK(reverted[0]);
   CHECK(reverted[1]);
+}
+
+TEST_CASE("after a failure an exchange waits until the network uses its memory no more") {
+  /// Takes its time to end.
+  class Slow final : public NodeTransport {
+   public:
+    Slow(std::unique_ptr<NodeTransport> inner, std::atomic<bool>& ended)
+        : inner_(std::move(inner)), ended_(ended) {}
+    int node() const override { return inner_->node(); }
+    int nodes() const override { return inner_->nodes(); }
+    std::string host() const override { return inner_->host(); }
+    std::string describe() const override { return inner_->describe(); }
+    void begin(const NodeMessage& message, int ticket) override { inner_->begin(message, ticket); }
+    void poll(std::vector<int>& done) override { inner_->poll(done); }
+    void abandon() noexcept override {
+      std::this_thread::sleep_for(50ms);
+      inner_->abandon();
+      ended_ = true;
+    }
+
+   private:
+    const std::unique_ptr<NodeTransport> inner_;
+    std::atomic<bool>& ended_;
+  };
+  enum class Call { Wait, Revert, Destroy };
+  for (const Call call : {Call::Wait, Call::Revert, Call::Destroy}) {
+    VirtualNetwork network(2);
+    std::array<std::atomic<bool>, 2> ended{};
+    std::barrier whole(2);
+    std::vector<std::jthread> threads;  // last: uses the others
+    for (std::size_t n = 0; n < 2; ++n)
+      threads.emplace_back([&, n] {
+        const int node = static_cast<int>(n);
+        Replicas replicas({node}, 100);
+        NodeLink link([&] { return std::make_unique<Slow>(network.transport(node), ended[n]); }, 30s);
+        auto exchange = std::make_unique<NodeExchange>(replicas.states, UpdaterState::Average, link);
+        exchange->restart();
+        whole.arrive_and_wait();
+        exchange->abort();
+        if (call == Call::Wait) exchange->wait();
+        if (call == Call::Revert) exchange->revert();
+        if (call == Call::Destroy) exchange.reset();
+        CHECK(ended[n]);
+      });
+  }
 }
 
 TEST_CASE("the means of a rule without a codec fly, although it has a block of its own on each node") {
