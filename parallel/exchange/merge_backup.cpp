@@ -17,7 +17,8 @@ void MergeBackup::make(const Exchange& exchange, bool statisticsAlone) {
     if (block.hasMergedCopy() && (!statisticsAlone || block.kind == BlockKind::Statistics))
       add(block.name, block.mergedCopy());
   for (const StrategyState& state : exchange.strategyBlocks())
-    if (state.declared.place == StrategyBlock::Place::MergedCopy && !state.declared.inFlight)
+    if (state.declared.place == StrategyBlock::Place::MergedCopy && state.declared.saved &&
+        !state.declared.inFlight)
       add(state.declared.name, state.values.front());
   copies_ = std::move(copies);
   made_ = true;

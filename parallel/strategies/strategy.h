@@ -102,8 +102,9 @@ class Strategy {
   /// Bytes of host memory that `begin` allocates on each node beside the blocks, if it is much. Also called
   /// at build(), after `blocks`. @param elements  of the parameters.
   virtual std::int64_t bytesBesideBlocks(int /*workers*/, std::int64_t /*elements*/) const { return 0; }
-  /// The name of the block, of `blocks()` with Place::MergedCopy, that fills the parameters of the user's
-  /// model; "": the merged copy. A training that is resumed from a file starts from it.
+  /// The name of the block, of `blocks()` with Place::MergedCopy, saved and not in flight, that fills the
+  /// parameters of the user's model; "": the merged copy. A training that is resumed from a file starts from
+  /// it.
   virtual std::string_view modelSource() const { return {}; }
   /// For a rule whose workers do not wait for each other at the end of rounds: its arrivals. `land` is
   /// then called for each landing, with fragment 0, and one thread may call it for all participants, so it

@@ -65,7 +65,8 @@ void MemoryNeed::addStrategy(const Strategy& strategy, const NodePlace& place, i
     const auto name = fmt::format("the strategy's {}", block.name);
     if (block.place == Place::MergedCopy) {
       add(name, bytes, 1, false);
-      if ((overNodes || strategy.mayThrow()) && !block.inFlight) add(std::string(kBefore), bytes, 1, false);
+      if ((overNodes || strategy.mayThrow()) && block.saved && !block.inFlight)
+        add(std::string(kBefore), bytes, 1, false);
       flies = flies || (overNodes && block.inFlight && block.saved);
     } else {
       const std::int64_t count = block.place == Place::Replica ? workers_ : sendersHere;

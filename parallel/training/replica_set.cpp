@@ -61,12 +61,14 @@ NodePlace placeOf(const NodeLink* link, std::size_t workers) {
 void requireModelSource(const Exchange& exchange, const Strategy& strategy) {
   if (strategy.modelSource().empty()) return;
   const StrategyState& source = exchange.strategyBlock(strategy.modelSource());
-  require(
-      strategy.localWork() == LocalWork::Step && source.declared.place == StrategyBlock::Place::MergedCopy &&
-          source.values.front().dtype() == exchange.block(BlockKind::Parameters).mergedCopy().dtype(),
-      "strategy: the model cannot be filled from block \"{}\": it must be of Place::MergedCopy and of the "
-      "parameters' type, and local work a whole step",
-      strategy.modelSource());
+  require(strategy.localWork() == LocalWork::Step &&
+              source.declared.place == StrategyBlock::Place::MergedCopy && source.declared.saved &&
+              !source.declared.inFlight &&
+              source.values.front().dtype() == exchange.block(BlockKind::Parameters).mergedCopy().dtype(),
+          "strategy: the model cannot be filled from block \"{}\": it must be of Place::MergedCopy, saved, "
+          "not in "
+          "flight and of the parameters' type, and local work a whole step",
+          strategy.modelSource());
 }
 
 /// Verbs on devices do not check their results, so these are checked before the model takes them.
