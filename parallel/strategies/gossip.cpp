@@ -40,7 +40,6 @@ class GossipStrategy final : public Strategy {
       : options_(options), period_(options.frequency), sending_(options.codec) {}
 
   std::string whyNotOverNodes() const override {
-    if (options_.measureDistance) return "measureDistance: replicas on other nodes are not measured yet";
     if (!sending_.whole() && options_.graph != GossipGraph::Complete)
       return "codec: what a worker sends to its neighbours on a ring is not sent encoded to other nodes yet; "
              "the graph complete takes a codec";

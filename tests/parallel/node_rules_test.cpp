@@ -177,6 +177,11 @@ TEST_CASE("the distance of replicas over nodes is that of one process, to roundi
       for (std::size_t m = 0; m < elastic->values.size(); ++m)
         CHECK(elastic->values[m].back().value ==
               doctest::Approx(centre->values[m].back().value).epsilon(1e-13));
+      const auto [ring, mixed] =
+          ::told(Gossip{.graph = GossipGraph::Ring, .measureDistance = true}, places, false, devices);
+      REQUIRE(mixed->values.size() == ring->values.size());
+      for (std::size_t m = 0; m < mixed->values.size(); ++m)
+        CHECK(mixed->values[m].back().value == doctest::Approx(ring->values[m].back().value).epsilon(1e-13));
       const auto [outer, moved] = ::told(OuterAveraging{.frequency = 2, .momentum = 0.5, .measureStep = true},
                                          places, false, devices);
       REQUIRE(moved->values.size() == outer->values.size());

@@ -833,9 +833,6 @@ TEST_CASE("what is not for nodes yet is refused by name") {
     const auto refused = [&](const AnyStrategy& strategy) {
       return thrown<InvalidArgument>([&] { builderOf(model, 2, strategy).nodes(here).build(); });
     };
-    CHECK(contains(refused(Gossip{.measureDistance = true}),
-                   "nodes: gossip (exponential) every iteration: "
-                   "measureDistance: replicas on other nodes"));
     CHECK(contains(refused(Gossip{.graph = GossipGraph::Ring, .codec = Int8Codec{}}),
                    "codec: what a worker sends to its neighbours on a ring"));
     CHECK(contains(refused(HierarchicalAveraging{.levels = {{.period = 1, .group = 2}, {.period = 2}},
