@@ -43,7 +43,7 @@ void NodeChannel::tellAll(int local, Messages& messages) {
     try {
       use();
     } catch (const InvalidArgument& error) {
-      throw NodeFailure(fmt::format("{} has sent what cannot be: {}", link_.nameOf(n), error.what()));
+      throw NodeFailure(fmt::format("{} has sent an invalid message: {}", link_.nameOf(n), error.what()));
     }
   };
   const auto participant = [&](int n) { return static_cast<std::size_t>(local * link_.nodes() + n); };

@@ -108,9 +108,9 @@ class Strategy {
   virtual std::string_view modelSource() const { return {}; }
   /// For a rule whose workers do not wait for each other at the end of rounds: its arrivals. `land` is
   /// then called for each landing, with fragment 0, and one thread may call it for all participants, so it
-  /// must not call Verbs::sum. At the end of an epoch and at a stop it is called once more, with all that the
-  /// workers have trained since their last arrivals. Each worker counts its own updates. `contribute` and
-  /// `stage` are not called.
+  /// must not call Verbs::sum or tellAll. At the end of an epoch and at a stop it is called once more, with
+  /// all that the workers have trained since their last arrivals. Each worker counts its own updates.
+  /// `contribute` and `stage` are not called.
   virtual std::optional<ArrivalPlan> arrivals(int /*workers*/) const { return {}; }
   /// Why the strategy cannot train over several nodes (Builder::nodes); "" if it can.
   virtual std::string whyNotOverNodes() const { return {}; }

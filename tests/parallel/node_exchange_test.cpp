@@ -332,7 +332,7 @@ TEST_CASE("all nodes get the messages of all participants, of different lengths,
       CAPTURE(problems[0]);
       const auto says = [&](std::string_view text) {
         return std::ranges::count(problems,
-                                  fmt::format("node 1 (virtual1) has sent what cannot be: {}", text)) > 0;
+                                  fmt::format("node 1 (virtual1) has sent an invalid message: {}", text)) > 0;
       };
       if (wrong == 0) CHECK(problems == std::vector<std::string>(problems.size()));
       if (wrong == 1) CHECK(says("a message of 250000 bytes"));
