@@ -4,6 +4,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "muster/core/ops/non_finite.h"
 #include "muster/parallel/exchange/tensor_parts.h"
 
 namespace muster {
@@ -19,6 +20,16 @@ std::span<std::byte> bytesOf(const Tensor& t) {
 Slice ownedBy(int node, Slice piece, int nodes) {
   const Slice own = sliceOf(piece.length(), node, nodes);
   return {piece.begin + own.begin, piece.begin + own.end};
+}
+
+/// Sums of elements from `begin` on. A number that is not finite gets its index in the whole tensor.
+template <typename Sums>
+void addFrom(std::int64_t begin, const Sums& sums) {
+  try {
+    sums();
+  } catch (const NonFiniteResult& error) {
+    throw NonFiniteResult("mean over nodes", begin + error.element());
+  }
 }
 
 }  // namespace
@@ -91,7 +102,7 @@ void NodeReduction::scatter(const NodeMean& mean, Lane& lane, Slice piece) {
       views_[static_cast<std::size_t>(l)] = part(mean.tensors[worker(node, l)], its);
     const Tensor sum = lane.sums.slice(to * kPiece, {its.length()});
     const bool asItIs = local_ == 1 && to != node;
-    if (!asItIs) addWorkers(mean, node, views_, sum);
+    if (!asItIs) addFrom(its.begin, [&] { addWorkers(mean, node, views_, sum); });
     if (to != node) lane.there.send(to, channel_, bytesOf(asItIs ? views_.front() : sum));
   }
   link_.begin(lane.there);
@@ -107,14 +118,14 @@ void NodeReduction::addUp(const NodeMean& mean, Lane& lane) {
     for (int n = 0; n < link_.nodes() && local_ == 1; ++n)
       if (n != node && contributes(mean, n)) {
         views_.front() = viewAt(ofNode(lane.received, n), 0, own.length(), typeSent(mean));
-        addWorkers(mean, n, views_, ofNode(lane.sums, n));
+        addFrom(own.begin, [&] { addWorkers(mean, n, views_, ofNode(lane.sums, n)); });
       }
     terms_.clear();
     for (int n = 0; n < link_.nodes(); ++n)
       if (contributes(mean, n))
         terms_.push_back({1, ofNode(local_ == 1 || n == node ? lane.sums : lane.received, n)});
     if (mean.keep > 0) terms_.push_back({mean.keep, result});
-    linearCombination(terms_, result, 0, own.length(), *context_);
+    addFrom(own.begin, [&] { linearCombination(terms_, result, 0, own.length(), *context_); });
   }
   lane.back.clear();
   for (int n = 0; n < link_.nodes(); ++n) {

@@ -120,7 +120,7 @@ void Verbs::requireWaiting(std::string_view verb, bool may) const {
 
 void Verbs::merge(const SharedBlock& block, std::span<const double> weights, Spread* spread) {
   if (spread) *spread = {};
-  named(exchange_, block.replicas.front(),
+  named(exchange_, block.replicas[static_cast<std::size_t>(participant_)],
         [&] { exchange_.merge(participant_, block, weights, context_, spread); });
   if (spread) addOverNodes(*spread);
   bytes_ += bytesToMerge(block, static_cast<std::size_t>(participant_), weights);

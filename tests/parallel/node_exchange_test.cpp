@@ -8,6 +8,7 @@
 #include <barrier>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <random>
@@ -405,6 +406,34 @@ TEST_CASE("after a merge that failed merged copies and blocks are as before it")
   CHECK(problems[1].find("node 0 (virtual0)") != std::string::npos);
   CHECK(reverted[0]);
   CHECK(reverted[1]);
+}
+
+TEST_CASE("a merge that would not be finite is named by its block and element, on every node") {
+  VirtualNetwork network(2);
+  std::array<std::string, 2> problems;
+  std::vector<std::jthread> threads;
+  for (std::size_t n = 0; n < 2; ++n)
+    threads.emplace_back([&, n] {
+      const int node = static_cast<int>(n);
+      Replicas replicas({node}, 100);
+      float* const velocity = replicas.owned[0][2].values.data<float>();
+      velocity[20] = velocity[70] = std::numeric_limits<float>::infinity();
+      NodeLink link([&] { return network.transport(node); }, 30s);
+      NodeExchange exchange(replicas.states, UpdaterState::Average, link);
+      exchange.restart();
+      problems[n] = thrown<NonFiniteScore>([&] {
+        Context context;
+        exchange.begin(node);
+        Verbs verbs(exchange, node, context);
+        verbs.merge(exchange.block(BlockKind::UpdaterState), weightsOf(verbs));
+      });
+    });
+  threads.clear();
+  for (std::size_t n = 0; n < 2; ++n) {
+    CAPTURE(problems[n]);
+    CHECK(problems[n].find(fmt::format("element {} of", n == 0 ? 20 : 70)) != std::string::npos);
+    CHECK(problems[n].find(fmt::format(" of the velocity, where worker {} has inf", n)) != std::string::npos);
+  }
 }
 
 TEST_CASE("after a failure an exchange waits until the network uses its memory no more") {
