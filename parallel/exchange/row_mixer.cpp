@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "muster/core/base/error.h"
+#include "muster/core/ops/non_finite.h"
 #include "muster/parallel/exchange/tensor_parts.h"
 
 namespace muster {
@@ -89,7 +90,11 @@ void RowMixer::form(std::span<const MixingShare> row, const Tensor& to) {
   weights_.clear();
   if (!moments_) {
     for (const auto& [worker, factor] : row) terms_.push_back({factor, source(worker)});
-    return linearCombination(terms_, to, 0, slice_.length(), *context_);
+    try {
+      return linearCombination(terms_, to, 0, slice_.length(), *context_);
+    } catch (const NonFiniteResult& error) {
+      throw NonFiniteResult("mix", slice_.begin + error.element());
+    }
   }
   for (const auto& [worker, factor] : row) addMoments(worker, factor);
   Tensor result = to;

@@ -151,7 +151,8 @@ void Verbs::mergeCopy(const SharedBlock& block, std::span<const double> weights,
 void Verbs::mix(const SharedBlock& block, const Mixing& mixing) {
   require(mixing.workers() == block.replicas.size(), "mix: rows for {} workers were given for {}",
           mixing.workers(), block.replicas.size());
-  exchange_.mix(participant_, block, mixing, context_);
+  named(exchange_, block.replicas[static_cast<std::size_t>(participant_)],
+        [&] { exchange_.mix(participant_, block, mixing, context_); });
   if (block.rule == MergeRule::Keep || block.rule == MergeRule::Reset) return;
   const auto own = static_cast<std::size_t>(participant_);
   bytes_ += readers(exchange_, mixing, own) * static_cast<std::int64_t>(block.replicas[own].bytes());

@@ -255,8 +255,8 @@ TEST_CASE("a row that would overflow is refused on its node, and the other node 
         for (int round = 0; round < 2; ++round) Verbs(exchange, n, context).mix(exchange.blocks()[0], mixing);
       } catch (const NodeFailure& failure) {
         problems[static_cast<std::size_t>(n)] = failure.what();
-      } catch (const NonFiniteScore&) {
-        problems[static_cast<std::size_t>(n)] = "not finite";
+      } catch (const NonFiniteScore& error) {
+        problems[static_cast<std::size_t>(n)] = error.what();
         exchange.abort();
       } catch (const std::exception& error) {
         problems[static_cast<std::size_t>(n)] = std::string("other: ") + error.what();
@@ -269,7 +269,9 @@ TEST_CASE("a row that would overflow is refused on its node, and the other node 
       }
     });
   threads.clear();
-  CHECK(problems[0] == "not finite");
+  CAPTURE(problems[0]);
+  CHECK(problems[0].find("element 77777 of ") != std::string::npos);
+  CHECK(problems[0].find(" of the parameters") != std::string::npos);
   CHECK(problems[1].find("node 0 (virtual0)") != std::string::npos);
 }
 
