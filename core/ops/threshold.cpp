@@ -81,7 +81,7 @@ void ThresholdMessage::check() const {
     for (std::size_t i = 0; i < valid.size(); ++i)
       possible = possible && valid[i] / 2 < elements && (i == 0 || valid[i - 1] / 2 < valid[i] / 2);
   }
-  require(possible, "threshold message: its words are not those of {} among {} elements", nonZero, elements);
+  require(possible, "threshold message: its words do not encode {} of {} elements", nonZero, elements);
 }
 
 std::int64_t ThresholdMessage::wordCount() const {

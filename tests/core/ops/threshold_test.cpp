@@ -71,8 +71,7 @@ TEST_CASE("a message from elsewhere is checked before it is used") {
     };
     CHECK(refused(1002, sent.words) == "threshold message: 1002 of 1001 elements cannot be sent");
     CHECK(refused(-1, sent.words) == "threshold message: -1 of 1001 elements cannot be sent");
-    const auto notOf =
-        fmt::format("threshold message: its words are not those of {} among 1001 elements", count);
+    const auto notOf = fmt::format("threshold message: its words do not encode {} of 1001 elements", count);
     auto words = sent.words;
     if (sent.isMap) {
       CHECK_FALSE(refused(sent.nonZero - 1, sent.words).empty());
