@@ -131,9 +131,12 @@ void requireFits(const Tensor& saved, const Shape& shape, const Tensor& like, st
           toString(like.dtype()), shape.toString());
 }
 
-Tensor together(std::span<const Tensor> replicas) {
+/// The replicas in one tensor, or one of them if all are equal.
+/// @param collected  the tensor that they are views of, if there is one.
+Tensor together(std::span<const Tensor> replicas, const Tensor& collected) {
   const Tensor& first = replicas.front();
   const bool same = std::ranges::all_of(replicas, [&](const Tensor& t) { return sameBytes(t, first); });
+  if (!same && collected.defined()) return collected;
   const std::size_t count = same ? 1 : replicas.size();
   Tensor all = Tensor::empty(first.shape().prepend(static_cast<std::int64_t>(count)), first.dtype());
   for (std::size_t w = 0; w < count; ++w) {
@@ -143,15 +146,13 @@ Tensor together(std::span<const Tensor> replicas) {
   return all;
 }
 
-/// [worker] The replicas of all nodes.
-std::vector<Tensor> collected(const SharedBlock& block, Exchange& exchange) {
-  const auto workers = block.replicas.size();
+/// The replicas of all nodes, in worker order.
+Tensor collectedFrom(const SharedBlock& block, Exchange& exchange) {
+  const auto workers = static_cast<std::int64_t>(block.replicas.size());
   const Tensor& like = block.mergedCopy();
-  const Tensor all = Tensor::empty(like.shape().prepend(static_cast<std::int64_t>(workers)), like.dtype());
+  const Tensor all = Tensor::empty(like.shape().prepend(workers), like.dtype());
   exchange.collect(block, all);
-  std::vector<Tensor> replicas;
-  for (std::size_t w = 0; w < workers; ++w) replicas.push_back(partOf(all, w, like));
-  return replicas;
+  return all;
 }
 
 }  // namespace
@@ -234,9 +235,12 @@ void addValues(TrainingState& state, Exchange& exchange, std::span<const Tensor>
     if (!sameBytes(merged, ofModel[b]))
       state.push_back({nameOf(kMerged, block), cloneTensor(copyTo(merged, Device::cpu()))});
     const auto isMerged = [&](const Tensor& own) { return !own.defined() || sameBytes(own, merged); };
-    const auto replicas = collect ? collected(block, exchange) : block.replicas;
+    const Tensor collected = collect ? collectedFrom(block, exchange) : Tensor();
+    auto replicas = block.replicas;
+    for (std::size_t w = 0; collect && w < replicas.size(); ++w)
+      replicas[w] = partOf(collected, w, block.mergedCopy());
     if (!std::ranges::all_of(replicas, isMerged))
-      state.push_back({nameOf(kReplicas, block), together(replicas)});
+      state.push_back({nameOf(kReplicas, block), together(replicas, collected)});
   }
 }
 
