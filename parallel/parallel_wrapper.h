@@ -176,16 +176,16 @@ class ParallelWrapper::Builder {
   Builder& pinThreads(bool pin);
   /// Listeners of either scope; replaces earlier ones.
   Builder& listeners(Listeners listeners);
-  /// Trains on several nodes at once (see Nodes), with workers on CPUs or GPUs. Merged listeners are called on
-  /// node 0 alone, but a NodeListener on all; worker listeners on the node of their worker. `stopFit` on any node stops all at
-  /// the end of their round. A node that fails, or is silent for too long, ends `fit` on all others with a
-  /// TrainingError that names it; the model then holds the last committed merge, and the connection cannot be
-  /// used again. Each node skips the other nodes' batches (DataSetIterator::skip), so an iterator that cannot
-  /// skip reads them. All nodes call `evaluate` and get the counts of one process; in a listener of node 0
-  /// that node evaluates alone. If each worker keeps its updater's state, or with shared gradients between two
-  /// resynchronisations, a checkpoint is a model only. Kept updater states are averaged into the user's model
-  /// only after `fit`. Default: one node, which is an error if
-  /// a launcher has started several processes: each would train the whole model. `Nodes()` allows that.
+  /// Trains on several nodes at once (see Nodes), with workers on CPUs or GPUs. Merged listeners are called
+  /// on node 0 alone, but a NodeListener on all; worker listeners on the node of their worker. `stopFit` on
+  /// any node stops all at the end of their round. A node that fails, or is silent for too long, ends `fit`
+  /// on all others with a TrainingError that names it; the model then holds the last committed merge, and the
+  /// connection cannot be used again. Each node skips the other nodes' batches (DataSetIterator::skip), so an
+  /// iterator that cannot skip reads them. All nodes call `evaluate` and get the counts of one process; in a
+  /// listener of node 0 that node evaluates alone. If each worker keeps its updater's state, or with shared
+  /// gradients between two resynchronisations, a checkpoint is a model only. Kept updater states are averaged
+  /// into the user's model only after `fit`. Default: one node, which is an error if a launcher has started
+  /// several processes: each would train the whole model. `Nodes()` allows that.
   Builder& nodes(Nodes nodes);
   /// Each mean adds up the workers in this many groups (worker w is in group w mod groups), then the groups,
   /// so one process gives the bits of that many nodes. Must divide `workers`. Default 1. CPU only.
