@@ -98,6 +98,9 @@ void CheckpointListener::onFitEnd(Trainer& trainer) {
     problem = std::current_exception();
   }
   finishWriting();
+  // A process that was killed after its last checkpoint may have left one too many, also if nothing was left
+  // to train. Not at the start: the newest may be broken, and the training resumed from an older one.
+  forgetOld();
   if (problem) std::rethrow_exception(problem);
 }
 
@@ -175,6 +178,10 @@ void CheckpointListener::finishWriting() {
 void CheckpointListener::keep() {
   std::erase(files_, inWork_);  // training an epoch again replaces its file
   if (!inWorkForGood_) files_.push_back(inWork_);
+  forgetOld();
+}
+
+void CheckpointListener::forgetOld() {
   while (options_.keepLast > 0 && static_cast<std::int64_t>(files_.size()) > options_.keepLast)
     forgetOldest();
 }

@@ -93,6 +93,7 @@ class CheckpointListener final : public StateRecorder {
   void finishWriting();
   /// The file is complete: removes those that are too many.
   void keep();
+  void forgetOld();
   void forgetOldest();
 
   CheckpointOptions options_;

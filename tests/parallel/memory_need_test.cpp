@@ -68,12 +68,11 @@ TEST_CASE("with shared gradients each node has room for the longest messages of 
   const auto needOf = [&](const AnyStrategy& strategy, int nodes) {
     return MemoryNeed(model, *strategy.make(), {.nodes = nodes, .local = 4}).bytes();
   };
-  // A residual a worker, a mean residual in float64, and a sixteenth of a replica for each message. Over
-  // nodes the mean residual is also kept before a merge.
+  // A residual a worker, a mean residual in float64, and a sixteenth of a replica for each message.
   const auto alone = needOf(SharedGradients{}, 1) - needOf(Averaging{}, 1);
   CHECK(alone == doctest::Approx((4 + 2 + 4.0 / 16) * kBlock).epsilon(1e-3));
   const auto over8 = needOf(SharedGradients{}, 8) - needOf(Averaging{}, 8);
-  CHECK(over8 == doctest::Approx((4 + 2 + 2 + 32.0 / 16) * kBlock).epsilon(1e-3));
+  CHECK(over8 == doctest::Approx((4 + 2 + 32.0 / 16) * kBlock).epsilon(1e-3));
 }
 
 TEST_CASE("over nodes workers on GPUs have mirrors in host memory of what is merged, and nothing else") {

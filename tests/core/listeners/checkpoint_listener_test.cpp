@@ -343,4 +343,19 @@ TEST_CASE("a resumed training counts the checkpoints before it, and removes what
   CHECK(directory.names() == Names{"checkpoint-epoch-0003.safetensors", "checkpoint-epoch-0004.safetensors"});
 }
 
+TEST_CASE(
+    "a process killed before it removed an old checkpoint leaves it to the next, with nothing to train") {
+  test::TemporaryDirectory directory;
+  MultiLayerNetwork network(smallNetwork());
+  network.init();
+  test::FakeTrainer trainer(network);
+  for (int epoch = 1; epoch <= 3; ++epoch)
+    network.save(checkpointPath(directory.path(), "checkpoint", {.epoch = epoch}));
+  CheckpointListener listener({.directory = directory.path(), .keepLast = 2, .resumed = true});
+  listener.onFitStart({.trainer = trainer});
+  CHECK(directory.names().size() == 3);
+  listener.onFitEnd(trainer);
+  CHECK(directory.names() == Names{"checkpoint-epoch-0002.safetensors", "checkpoint-epoch-0003.safetensors"});
+}
+
 }  // namespace muster
