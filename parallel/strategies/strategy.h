@@ -100,7 +100,7 @@ class Strategy {
   /// the strategy cannot merge.
   virtual std::vector<StrategyBlock> blocks(int /*workers*/) const { return {}; }
   /// Bytes of host memory that `begin` allocates on each node beside the blocks, if it is much. Also called
-  /// at build(), after `blocks`. @param elements  of the parameters.
+  /// at build(), after `blocks`, with the number of workers and of the parameters.
   virtual std::int64_t bytesBesideBlocks(int /*workers*/, std::int64_t /*elements*/) const { return 0; }
   /// The name of the block, of `blocks()` with Place::MergedCopy, saved and not in flight, that fills the
   /// parameters of the user's model; "": the merged copy. A training that is resumed from a file starts from
