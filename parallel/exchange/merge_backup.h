@@ -16,6 +16,7 @@ class Exchange;
 /// that has failed is undone by them.
 class MergeBackup {
  public:
+  /// A block that is kept.
   struct Copy {
     std::string name;
     const Tensor* live;  // a member of the exchange, which may change the tensor
