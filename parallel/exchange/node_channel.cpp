@@ -3,13 +3,10 @@
 #include <algorithm>
 
 #include "muster/core/base/error.h"
+#include "muster/parallel/exchange/tensor_parts.h"
 
 namespace muster {
 namespace {
-
-std::span<std::byte> bytesOf(const Tensor& t) {
-  return {static_cast<std::byte*>(t.raw()), t.bytes()};
-}
 
 bool always(int) {
   return true;

@@ -16,10 +16,6 @@ namespace {
 
 constexpr std::int64_t kMomentsPiece = 512;  // means at a time
 
-std::span<std::byte> bytesOf(const Tensor& t) {
-  return {static_cast<std::byte*>(t.raw()), t.bytes()};
-}
-
 void copyTo(const Tensor& to, const Tensor& from) {
   if (to.raw() != from.raw()) std::memcpy(to.raw(), from.raw(), from.bytes());
 }

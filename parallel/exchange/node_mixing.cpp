@@ -15,10 +15,6 @@ constexpr std::size_t kMessageBytes = 1 << 16;  // as in a reduction
 constexpr std::size_t kLaneBytes = 1 << 19;     // eight replicas at a time in full messages
 constexpr std::int64_t kAlignment = 16;         // elements: two pieces share no cache line
 
-std::span<std::byte> bytesOf(const Tensor& t) {
-  return {static_cast<std::byte*>(t.raw()), t.bytes()};
-}
-
 int partsOf(const SharedBlock& block) {
   return block.rule == MergeRule::Moments ? 2 : 1;
 }

@@ -12,10 +12,6 @@ namespace {
 
 constexpr std::int64_t kPiece = 1 << 13;  // elements that a node reduces at a time: messages of 64 KiB
 
-std::span<std::byte> bytesOf(const Tensor& t) {
-  return {static_cast<std::byte*>(t.raw()), t.bytes()};
-}
-
 /// The part of a piece that a node reduces.
 Slice ownedBy(int node, Slice piece, int nodes) {
   const Slice own = sliceOf(piece.length(), node, nodes);

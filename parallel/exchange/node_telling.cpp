@@ -7,16 +7,9 @@
 #include "muster/core/base/error.h"
 #include "muster/parallel/exchange/means_in_flight.h"
 #include "muster/parallel/exchange/node_exchange.h"
+#include "muster/parallel/exchange/tensor_parts.h"
 
 namespace muster {
-namespace {
-
-std::span<std::byte> bytesOf(const Tensor& t) {
-  return {static_cast<std::byte*>(t.raw()), t.bytes()};
-}
-
-}  // namespace
-
 void NodeExchange::gather(std::span<const std::byte> own, std::span<std::byte> all) {
   gathering_.clear();
   for (int n = 0; n < nodes(); ++n) {

@@ -2,11 +2,17 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "muster/core/tensor/tensor.h"
 #include "muster/parallel/exchange/slice.h"
 
 namespace muster {
+
+/// The memory of a tensor on the host.
+inline std::span<std::byte> bytesOf(const Tensor& t) {
+  return {static_cast<std::byte*>(t.raw()), t.bytes()};
+}
 
 /// A view of elements in a buffer of bytes.
 inline Tensor viewAt(const Tensor& bytes, std::int64_t offset, std::int64_t elements, DType type) {

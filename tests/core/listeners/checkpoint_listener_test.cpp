@@ -328,13 +328,25 @@ TEST_CASE("the newest checkpoint that is whole is found; a broken one is passed 
                        (first.string() + ": cannot be read: Not a directory").c_str(), FileError);
 }
 
-TEST_CASE("a resumed training counts the checkpoints before it, and removes what a killed process has left") {
+namespace {
+
+/// What a process has left that was killed after its third checkpoint, and the trainer that continues it.
+struct KilledTraining {
+  KilledTraining() {
+    network.init();
+    for (int epoch = 1; epoch <= 3; ++epoch)
+      network.save(checkpointPath(directory.path(), "checkpoint", {.epoch = epoch}));
+  }
   test::TemporaryDirectory directory;
-  MultiLayerNetwork network(smallNetwork());
-  network.init();
-  test::FakeTrainer trainer(network);
-  for (int epoch = 1; epoch <= 3; ++epoch)
-    network.save(checkpointPath(directory.path(), "checkpoint", {.epoch = epoch}));
+  MultiLayerNetwork network{smallNetwork()};
+  test::FakeTrainer trainer{network};
+};
+
+}  // namespace
+
+TEST_CASE("a resumed training counts the checkpoints before it, and removes what a killed process has left") {
+  KilledTraining killed;
+  auto& [directory, network, trainer] = killed;
   test::writeFile(directory / ".checkpoint-epoch-0004.safetensors.99.0.tmp", "part");
   CheckpointListener listener({.directory = directory.path(), .keepLast = 2, .resumed = true});
   listener.onFitStart({.trainer = trainer});
@@ -345,12 +357,8 @@ TEST_CASE("a resumed training counts the checkpoints before it, and removes what
 
 TEST_CASE(
     "a process killed before it removed an old checkpoint leaves it to the next, with nothing to train") {
-  test::TemporaryDirectory directory;
-  MultiLayerNetwork network(smallNetwork());
-  network.init();
-  test::FakeTrainer trainer(network);
-  for (int epoch = 1; epoch <= 3; ++epoch)
-    network.save(checkpointPath(directory.path(), "checkpoint", {.epoch = epoch}));
+  KilledTraining killed;
+  auto& [directory, network, trainer] = killed;
   CheckpointListener listener({.directory = directory.path(), .keepLast = 2, .resumed = true});
   listener.onFitStart({.trainer = trainer});
   CHECK(directory.names().size() == 3);
