@@ -10,6 +10,7 @@
 #include "muster/parallel/exchange/tensor_parts.h"
 
 namespace muster {
+
 void NodeExchange::gather(std::span<const std::byte> own, std::span<std::byte> all) {
   gathering_.clear();
   for (int n = 0; n < nodes(); ++n) {
