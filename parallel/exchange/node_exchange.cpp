@@ -5,16 +5,14 @@
 #include <utility>
 
 #include "muster/core/base/error.h"
-#include "muster/core/ops/merge.h"
 #include "muster/parallel/exchange/means_in_flight.h"
 #include "muster/parallel/exchange/node_flight.h"
 #include "muster/parallel/exchange/node_mixing.h"
+#include "muster/parallel/exchange/node_moments.h"
 #include "muster/parallel/exchange/tensor_parts.h"
 
 namespace muster {
 namespace {
-
-constexpr std::int64_t kMomentsPiece = 512;  // means at a time
 
 void copyTo(const Tensor& to, const Tensor& from) {
   if (to.raw() != from.raw()) std::memcpy(to.raw(), from.raw(), from.bytes());
@@ -24,28 +22,19 @@ void copyTo(const Tensor& to, const Tensor& from) {
 
 /// What a local participant uses.
 struct NodeExchange::Part {
-  Part(NodeLink& link, int local, int number, bool moments)
-      : channel(kFirstChannel + number),
-        reduction(link, local, channel),
-        beside(link, channel),
-        all(4 * static_cast<std::size_t>(link.nodes() * local)) {
-    if (!moments) return;
-    const int workers = link.nodes() * local;
-    mirrors = Tensor::empty({workers * 2 * kMomentsPiece}, DType::Float64);
-    replicas.resize(static_cast<std::size_t>(workers));
+  Part(NodeLink& link, int local, int number, bool hasMoments)
+      : channel(kFirstChannel + number), reduction(link, local, channel), beside(link, channel) {
+    if (hasMoments) moments = std::make_unique<NodeMoments>(link, local, channel);
   }
 
   const int channel;
   NodeReduction reduction;
-  std::unique_ptr<NodeMixing> mixing;  // made by the first `mix`
+  std::unique_ptr<NodeMoments> moments;  // null if no block has rule Moments
+  std::unique_ptr<NodeMixing> mixing;    // made by the first `mix`
   NodeChannel beside;
   std::unique_ptr<NodeFlight> flight;  // null if nothing ever flies
   bool landing = false;                // whether this round must land what an earlier round launched
   std::int64_t told = 0;               // likewise: the number of launches of `tellNodes`; 0: none
-  // For means and variances:
-  NodeCall all;
-  Tensor mirrors;                // [worker][2][kMomentsPiece]
-  std::vector<Tensor> replicas;  // [worker] views of mirrors
 };
 
 NodeExchange::NodeExchange(const std::vector<std::vector<StateBlock*>>& states, UpdaterState updaterState,
@@ -176,8 +165,10 @@ void NodeExchange::merge(int participant, const SharedBlock& block, std::span<co
                          Context& context, Spread* spread) {
   land(participant);
   if (block.rule == MergeRule::Keep) return;
-  if (block.rule == MergeRule::Moments) return mergeMoments(participant, block, weights, context);
   const Tensor& first = block.replicas[here_.front()];
+  if (block.rule == MergeRule::Moments)
+    return partAt(participant)
+        .moments->run(block, weights, ownSlice(participant, first.elements() / 2), context);
   const Slice own = ownSlice(participant, first.elements());
   if (own.length() == 0) return;
   const Tensor into = block.hasMergedCopy() ? block.mergedCopy() : first;
@@ -233,46 +224,6 @@ void NodeExchange::waitForMessages() {
     if (mine->flight) mine->flight->wait();
   if (flight_) flight_->wait();
   link_.waitIfFailed();
-}
-
-void NodeExchange::mergeMoments(int participant, const SharedBlock& block, std::span<const double> weights,
-                                Context& context) {
-  Part& mine = partAt(participant);
-  const Tensor& first = block.replicas[here_.front()];
-  const std::int64_t half = first.elements() / 2;
-  const Slice own = ownSlice(participant, half);
-  for (std::int64_t at = own.begin; at < own.end; at += kMomentsPiece) {
-    const Slice piece{at, std::min(own.end, at + kMomentsPiece)};
-    const std::int64_t length = piece.length();
-    mine.all.clear();
-    for (int l = 0; l < local_; ++l)
-      for (int n = 0; n < nodes(); ++n) {
-        const std::size_t w = worker(n, l);
-        mine.replicas[w] =
-            viewAt(mine.mirrors.slice(static_cast<std::int64_t>(w) * 2 * kMomentsPiece, {2 * kMomentsPiece}),
-                   0, 2 * length, first.dtype());
-        for (int p = 0; p < 2; ++p) {
-          const Slice there = inPart({0, length}, p, length);
-          if (n != node()) {
-            mine.all.receive(n, mine.channel, bytesOf(part(mine.replicas[w], there)));
-            continue;
-          }
-          const Tensor values = part(block.replicas[w], inPart(piece, p, half));
-          copyTo(part(mine.replicas[w], there), values);
-          for (int to = 0; to < nodes(); ++to)
-            if (to != node()) mine.all.send(to, mine.channel, bytesOf(values));
-        }
-      }
-    link_.begin(mine.all);
-    link_.wait(mine.all);
-    Tensor none;
-    weightedMoments(mine.replicas, weights, none, 0, length, context);
-    for (int p = 0; p < 2; ++p) {
-      const Tensor result = part(mine.replicas.front(), inPart({0, length}, p, length));
-      for (const std::size_t w : here_) copyTo(part(block.replicas[w], inPart(piece, p, half)), result);
-      if (block.hasMergedCopy()) copyTo(part(block.mergedCopy(), inPart(piece, p, half)), result);
-    }
-  }
 }
 
 void NodeExchange::mix(int participant, const SharedBlock& block, const Mixing& mixing, Context& context) {

@@ -24,8 +24,8 @@ namespace muster {
 /// Each local participant merges its own slice of a block with the participants of the other nodes that have
 /// the same slice (NodeReduction), so participants need not wait for each other. The bits are those of a
 /// HostExchange of all workers with as many groups as there are nodes, and depend neither on the transport
-/// nor on timing. Means and variances are few, so every replica's are sent. `mix` sends replicas to the nodes
-/// whose rows read them (NodeMixing).
+/// nor on timing. Means and variances of all replicas are sent (NodeMoments). `mix` sends replicas to the
+/// nodes whose rows read them (NodeMixing).
 ///
 /// Means that land in a later round (MeansInFlight) are formed from copies while the workers train, if the
 /// strategy has declared a merged copy that is in flight and saved. The first verb of the next round that
@@ -105,9 +105,6 @@ class NodeExchange final : public Exchange {
   void waitForMessages();
   bool launch(int participant, std::span<const Tensor> tensors, std::span<const double> weights, Slice own,
               const Tensor& into);
-  void mergeMoments(int participant, const SharedBlock& block, std::span<const double> weights,
-                    Context& context);
-
   /// Tells all nodes which block this node asks for (number from 1: the strategy's blocks, then the replicas'
   /// blocks; 0: none), and receives what they ask for. @return whether any node asks.
   bool ask(std::size_t block);

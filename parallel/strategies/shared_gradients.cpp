@@ -9,12 +9,9 @@
 #include "muster/core/base/error.h"
 #include "muster/core/ops/linear_combination.h"
 #include "muster/core/ops/threshold.h"
-#include "muster/parallel/strategies/named_strategy.h"
 
 namespace muster {
 namespace {
-
-constexpr double kMostClipping = 1e6;  // in thresholds
 
 constexpr std::string_view kResidual = "residual", kMeanResidual = "mean residual", kSender = "sender";
 
@@ -271,37 +268,8 @@ Spread SharedGradientsStrategy::drift(Verbs& verbs) const {
 
 }  // namespace
 
-void SharedGradients::validate() const {
-  muster::validate(thresholdAlgorithm);
-  muster::validate(updaterState);
-  require(residualClipping == 0 || (residualClipping >= 1 && residualClipping <= kMostClipping),
-          "residualClipping must be 0 (off) or between 1 and {} thresholds, got {}", kMostClipping,
-          residualClipping);
-  require(residualClippingFrequency >= 1, "residualClippingFrequency must be at least 1, got {}",
-          residualClippingFrequency);
-  require(resynchronizationFrequency >= 0, "resynchronizationFrequency cannot be negative, got {}",
-          resynchronizationFrequency);
-}
-
 std::unique_ptr<Strategy> SharedGradients::make() const {
   return std::make_unique<SharedGradientsStrategy>(*this);
-}
-
-std::string SharedGradients::describe() const {
-  return muster::describe(thresholdAlgorithm);
-}
-
-void SharedGradients::fields(Fields& f) {
-  field("threshold", thresholdAlgorithm, f);
-  f.field("residualClipping", residualClipping);
-  f.field("residualClippingFrequency", residualClippingFrequency);
-  f.field("resynchronizationFrequency", resynchronizationFrequency);
-  f.field("updaterState", updaterState);
-}
-
-std::vector<NamedStrategy> SharedGradients::named(int) {
-  return {{"shared", "every iteration each worker sends the large elements of its update", "Strom 2015",
-           SharedGradients{}}};
 }
 
 }  // namespace muster

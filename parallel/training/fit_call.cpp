@@ -2,11 +2,9 @@
 
 #include <algorithm>
 
-#include "muster/core/base/log.h"
 #include "muster/core/nn/state_recorder.h"
 #include "muster/parallel/exchange/node_transport.h"
 #include "muster/parallel/training/dispatcher.h"
-#include "muster/parallel/training/strategy_state.h"
 
 namespace muster {
 namespace {
@@ -223,109 +221,6 @@ bool FitCall::endRound(std::int64_t lastEpoch) {
   // After a stop the workers end one more round, but no epoch begins.
   if (!setting_.stop) tellAll([&](Listener& l) { l.onEpochStart(next); });
   return true;
-}
-
-void FitCall::lendModel() {
-  lent_ = true;
-  fillModel();
-}
-
-/// On devices a merge may be lost after its verbs have returned: its transfers were aborted, or it has
-/// written numbers that are not finite.
-void FitCall::findLostMerge() {
-  if (run_.rounds.mergeFailed() || run_.rounds.committed().merges == 0) return;
-  Exchange& exchange = setting_.replicas.exchange();
-  exchange.wait();
-  if (!exchange.whole() || exchange.foundNonFinite()) run_.rounds.loseMerge();
-}
-
-void FitCall::fillModel() {
-  if (run_.failure && run_.rounds.localWork() == LocalWork::Step) findLostMerge();
-  const auto rounds = run_.rounds.committedRounds();
-  if (filledRounds_ == rounds) return;
-  const RoundResult& round = run_.rounds.committed();
-  const bool failed = static_cast<bool>(run_.failure);
-  if (run_.rounds.mergeFailed())
-    for (const auto& worker : setting_.replicas.workers())
-      if (run_.rounds.ahead(worker->thread().index())) worker->setAhead();
-  const bool whole =
-      !run_.rounds.mergeFailed() || (run_.rounds.mergeKept() && setting_.replicas.exchange().revert());
-  // If nothing was merged, the model keeps its state.
-  const bool filled =
-      round.merges == 0 ||
-      (whole && setting_.replicas.fill(/*afterFailure=*/failed, /*together=*/!failed && !atRoundEnd_));
-  filledRounds_ = rounds;
-  filled_ = filled;
-  if (!filled) return;
-  setting_.model.setCounters(round.iteration, round.epoch + (round.verdict == Verdict::EpochOver ? 1 : 0));
-  if (round.merges > 0) setting_.model.setScore(round.score);
-  // The training is past the point at which it was resumed.
-  if (round.merges > 0 || round.verdict == Verdict::EpochOver) setting_.model.trainingState().clear();
-}
-
-void FitCall::keepPlace(const DataSetIterator& data) {
-  if (run_.rounds.committedRounds() == 0) return;  // the model is as it was when the run began
-  if (!filled_)
-    throw Error("the model could not be filled with the last merge, so other nodes cannot continue");
-  TrainingState& state = setting_.model.trainingState();
-  state = positionState(setting_.model, data, run_.rounds.committedPosition());
-  addRule(state, ruleText(setting_.options));
-}
-
-/// [worker] Examples trained since `fit()` began, also before it was resumed.
-std::vector<std::int64_t> FitCall::examples() const {
-  if (run_.place.nodes == 1) return setting_.replicas.examples();
-  auto all = run_.rounds.examples();
-  for (std::size_t w = 0; w < setting_.resumed.examples.size(); ++w) all[w] += setting_.resumed.examples[w];
-  return all;
-}
-
-TrainingState FitCall::trainingState(const DataSetIterator& data) {
-  if (run_.failure) return {};
-  fillModel();
-  if (run_.rounds.committedRounds() == 0 || !setting_.model.trainingState().empty())
-    return setting_.model.trainingState();
-  const bool overNodes = run_.place.nodes > 1;
-  // Otherwise a checkpoint would lack the other nodes' replicas, or the strategy's blocks of their workers.
-  const auto hasAll = [&] {
-    return setting_.strategy.replicasDiffer() ? othersAnswer_ && setting_.replicas.blocksShared()
-                                              : setting_.replicas.equal();
-  };
-  if (overNodes && !hasAll()) return {};
-  if (overNodes && atRoundEnd_)  // at the end of the run, all nodes have collected it
-    collectStrategyState(setting_.replicas.exchange(), setting_.model);
-  // On the wall clock the order of arrivals is not known in advance: only a point where all land can be
-  // resumed.
-  const Arrivals* const arrivals = run_.rounds.arrivals();
-  if (arrivals && arrivals->onWallClock() && run_.rounds.result().verdict == Verdict::Continue) return {};
-  TrainingState state = positionState(setting_.model, data, run_.rounds.position());
-  const RoundsState rounds = run_.rounds.state();
-  addRounds(state, rounds, ruleText(setting_.options), examples());
-  setting_.replicas.addOwn(state, rounds.anyInFlight());
-  return state;
-}
-
-/// Can fail if a device is lost, since the last merge is lost with it; that loss is usually the run's
-/// failure, too. If memory is short, the second attempt leaves out what it is needed for.
-void FitCall::fillAtEnd() {
-  constexpr std::string_view what = "the model could not be filled with what was merged last";
-  const bool failed = static_cast<bool>(run_.failure);
-  if (lent_ || run_.place.nodes > 1) filledRounds_ = 0;  // refill: listeners change it, nodes fill together
-  try {
-    return fillModel();
-  } catch (...) {
-    setting_.replicas.setTrained(false);
-    run_.fail(-1, std::current_exception(), [&] { return what; });
-  }
-  try {
-    fillModel();
-  } catch (...) {
-    filled_ = false;
-    if (failed) try {
-        logWarning("{}, and keeps its earlier state: {}", what, describe(std::current_exception()));
-      } catch (...) {  // no memory for the log line: continue without it
-      }
-  }
 }
 
 }  // namespace muster
