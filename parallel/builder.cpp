@@ -4,11 +4,11 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/device/math_mode.h"
-#include "muster/parallel/detail/internals.h"
 #include "muster/parallel/exchange/launched_processes.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "muster/parallel/runtime/placement.h"
 #include "muster/parallel/strategies/option_fields.h"
+#include "muster/parallel/training/internals.h"
 
 namespace muster {
 namespace {

@@ -1,20 +1,6 @@
 #pragma once
 
-#include <string_view>
-
-#include "muster/parallel/exchange/strategy_block.h"
-
 namespace muster {
-
-namespace detail {
-inline constexpr std::string_view kCoded = "coded replicas";
-
-/// Whether this is the block of a rule with a codec. Over nodes such a rule sends encoded values
-/// (Verbs::tellNodes), also in flight, instead of forming means.
-inline bool isCoded(const StrategyBlock& block) {
-  return block.name == kCoded && block.place == StrategyBlock::Place::Node;
-}
-}  // namespace detail
 
 /// While an object lives, Verbs::mean on the same thread may return before the mean is formed. A strategy
 /// makes one in `launch` around the mean of a fragment that lands in a later round: over nodes the workers

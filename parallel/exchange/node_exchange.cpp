@@ -105,15 +105,16 @@ void NodeExchange::restart() {
   prepareFlights();
 }
 
-/// A rule with a codec calls `tellNodes`; other rules form means.
+/// A strategy with an encoded block calls `tellNodes`; others form means.
 void NodeExchange::prepareFlights() {
   const bool any = std::ranges::any_of(strategyBlocks(), [](const StrategyState& state) {
     return state.declared.place == StrategyBlock::Place::MergedCopy && state.declared.inFlight &&
            state.declared.saved;
   });
-  const bool coded = std::ranges::any_of(strategyBlocks(), detail::isCoded, &StrategyState::declared);
-  if (any && coded) flight_ = std::make_unique<Flight>();
-  if (!any || coded) return;
+  const bool encoded = std::ranges::any_of(strategyBlocks(),
+                                           [](const StrategyState& state) { return state.declared.encoded; });
+  if (any && encoded) flight_ = std::make_unique<Flight>();
+  if (!any || encoded) return;
   sent_ = block(BlockKind::Parameters).replicas;
   for (const std::size_t w : here_) sent_[w] = Tensor::empty(sent_[w].shape(), sent_[w].dtype());
   for (int l = 0; l < local_; ++l)

@@ -54,6 +54,9 @@ struct StrategyBlock {
   /// Whether all its values are 0 unless the strategy is pending (Strategy::pending): then a checkpoint over
   /// nodes needs none of them.
   bool zeroUnlessPending = false;
+  /// With Place::Node: over nodes the strategy sends encoded values (Verbs::tellNodes), also while a fragment
+  /// is in flight, instead of forming means; this block holds what they are decoded to.
+  bool encoded = false;
 };
 
 /// Such a block in memory.

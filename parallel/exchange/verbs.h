@@ -121,8 +121,8 @@ class Verbs {
   /// @param all  [node] as many bytes for each; this node's are filled. They must stay in place.
   /// @param weights  [node] a node of weight 0 sends nothing.
   /// @param then  called once all bytes have arrived; writes to `target`. Called now, or, while a
-  ///              MeansInFlight lives and the strategy has declared what it needs, on another thread before a
-  ///              verb of the next round.
+  ///              MeansInFlight lives and the strategy has declared an encoded block (StrategyBlock::encoded)
+  ///              and a saved merged copy in flight, on another thread before a verb of the next round.
   void tellNodes(std::span<std::byte> all, std::span<const double> weights,
                  std::function<void(Context&)> then, const Tensor& target, Context& context);
 

@@ -54,7 +54,7 @@ void codecFields(Fields& fields, Codec& codec) {
 void CodedReplicas::declare(std::vector<StrategyBlock>& blocks, bool means) const {
   if (whole()) return;
   const auto place = means ? StrategyBlock::Place::Node : StrategyBlock::Place::Replica;
-  blocks.push_back({.name = std::string(kCoded), .place = place, .saved = false});
+  blocks.push_back({.name = std::string(kCoded), .place = place, .saved = false, .encoded = means});
   blocks.push_back({.name = std::string(kResidual), .place = place});
   if (!std::holds_alternative<PowerSgdCodec>(codec_)) return;
   blocks.push_back({.name = std::string(kFactors), .place = place, .saved = false});

@@ -52,7 +52,7 @@ void addUp(std::span<const Term> terms, const Tensor& into, Slice slice, Context
 }  // namespace
 
 CodedMemory detail::codedMemory(std::span<const StrategyBlock> declared, bool together) {
-  if (!std::ranges::any_of(declared, isCoded)) return {};
+  if (!std::ranges::any_of(declared, &StrategyBlock::encoded)) return {};
   const bool factors = std::ranges::find(declared, kFactors, &StrategyBlock::name) != declared.end();
   return {.any = true, .ofSender = together ? 1 : 0, .ofNode = factors ? 1 : 0, .ofOtherNode = 1};
 }

@@ -9,15 +9,14 @@
 
 #include "muster/core/ops/delta_coding.h"
 #include "muster/core/ops/linear_combination.h"
-#include "muster/parallel/exchange/means_in_flight.h"
 #include "muster/parallel/strategies/codec.h"
 
 // For the sources of CodedReplicas.
 
 namespace muster::detail {
 
-inline constexpr std::string_view kResidual = "coding residual", kFactors = "factors",
-                                  kMeans = "mean factors";
+inline constexpr std::string_view kCoded = "coded replicas", kResidual = "coding residual",
+                                  kFactors = "factors", kMeans = "mean factors";
 
 /// The memory of CodedReplicas beside the blocks that it declares, in blocks of the parameters' size.
 struct CodedMemory {

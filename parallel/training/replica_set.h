@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "muster/parallel/detail/internals.h"
 #include "muster/parallel/exchange/exchange.h"
 #include "muster/parallel/exchange/merge_plan.h"
 #include "muster/parallel/strategies/strategy.h"
+#include "muster/parallel/training/internals.h"
 #include "muster/parallel/training/resumption.h"
 #include "muster/parallel/training/worker.h"
 

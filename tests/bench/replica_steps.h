@@ -4,7 +4,7 @@
 
 #include "muster/core/nn/detail/network_probe.h"
 #include "muster/core/nn/network.h"
-#include "muster/parallel/detail/internals.h"
+#include "muster/parallel/training/internals.h"
 
 namespace muster::bench {
 

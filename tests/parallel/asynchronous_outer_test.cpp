@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "muster/core/nn/multi_layer_network.h"
-#include "muster/parallel/detail/internals.h"
+#include "muster/parallel/training/internals.h"
 #include "tests/parallel/reference.h"
 #include "tests/parallel/rule_wrapper.h"
 #include "tests/support/failure.h"

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "muster/parallel/detail/internals.h"
+#include "muster/parallel/training/internals.h"
 #include "tests/parallel/rule_wrapper.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/reference_model.h"

@@ -2,8 +2,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "muster/parallel/detail/internals.h"
 #include "muster/parallel/exchange/transport.h"
+#include "muster/parallel/training/internals.h"
 #include "tests/parallel/small_network.h"
 #include "tests/support/devices.h"
 #include "tests/support/failure.h"

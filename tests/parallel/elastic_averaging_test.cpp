@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "muster/parallel/detail/internals.h"
 #include "muster/parallel/strategies/outer_averaging.h"
+#include "muster/parallel/training/internals.h"
 #include "tests/parallel/reference.h"
 #include "tests/parallel/rule_wrapper.h"
 #include "tests/support/recording_listener.h"

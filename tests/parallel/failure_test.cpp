@@ -5,7 +5,7 @@
 #include <limits>
 #include <random>
 
-#include "muster/parallel/detail/internals.h"
+#include "muster/parallel/training/internals.h"
 #include "tests/support/log_lines.h"
 #include "tests/support/recording_listener.h"
 

@@ -5,7 +5,7 @@
 #include <array>
 #include <limits>
 
-#include "muster/parallel/detail/internals.h"
+#include "muster/parallel/training/internals.h"
 #include "tests/parallel/for_every_rule.h"
 #include "tests/support/failure.h"
 #include "tests/support/recording_listener.h"

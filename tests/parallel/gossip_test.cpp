@@ -3,8 +3,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "muster/parallel/detail/internals.h"
 #include "muster/parallel/exchange/host_exchange.h"
+#include "muster/parallel/training/internals.h"
 #include "tests/parallel/one_segment.h"
 #include "tests/parallel/reference.h"
 #include "tests/parallel/rule_wrapper.h"

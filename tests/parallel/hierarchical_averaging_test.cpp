@@ -1,7 +1,7 @@
 #include "muster/parallel/strategies/hierarchical_averaging.h"
 
-#include "muster/parallel/detail/internals.h"
 #include "muster/parallel/strategies/named_strategy.h"
+#include "muster/parallel/training/internals.h"
 #include "tests/parallel/reference.h"
 #include "tests/parallel/rule_wrapper.h"
 #include "tests/support/recording_listener.h"

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "muster/core/base/error.h"
-#include "muster/parallel/detail/internals.h"
+#include "muster/parallel/training/internals.h"
 #include "tests/support/failure.h"
 #include "tests/support/recording_listener.h"
 

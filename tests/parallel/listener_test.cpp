@@ -4,7 +4,7 @@
 #include <set>
 
 #include "muster/core/base/error.h"
-#include "muster/parallel/detail/internals.h"
+#include "muster/parallel/training/internals.h"
 #include "tests/support/log_lines.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/thrown.h"

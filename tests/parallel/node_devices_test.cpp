@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "muster/core/ops/linear_combination.h"
-#include "muster/parallel/detail/internals.h"
 #include "muster/parallel/exchange/node_link.h"
+#include "muster/parallel/training/internals.h"
 #include "tests/parallel/every_rule.h"
 #include "tests/parallel/on_nodes.h"
 #include "tests/parallel/resumable.h"

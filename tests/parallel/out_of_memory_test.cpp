@@ -7,8 +7,8 @@
 #include <set>
 
 #include "muster/core/eval/evaluation.h"
-#include "muster/parallel/detail/internals.h"
 #include "muster/parallel/strategies/named_strategy.h"
+#include "muster/parallel/training/internals.h"
 #include "tests/parallel/data_parallel.h"
 #include "tests/parallel/merged_states.h"
 #include "tests/support/allocations.h"

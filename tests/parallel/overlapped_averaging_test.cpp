@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "muster/parallel/detail/internals.h"
+#include "muster/parallel/training/internals.h"
 #include "tests/parallel/reference.h"
 #include "tests/parallel/rule_wrapper.h"
 #include "tests/support/recording_listener.h"

@@ -3,7 +3,7 @@
 #include <array>
 #include <mutex>
 
-#include "muster/parallel/detail/internals.h"
+#include "muster/parallel/training/internals.h"
 #include "tests/support/failure.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/thrown.h"

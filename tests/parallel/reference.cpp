@@ -9,7 +9,7 @@
 #include <sstream>
 #include <vector>
 
-#include "muster/parallel/detail/internals.h"
+#include "muster/parallel/training/internals.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/reference_model.h"
 #include "tests/support/skip.h"

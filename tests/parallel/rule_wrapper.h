@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "muster/parallel/detail/internals.h"
+#include "muster/parallel/training/internals.h"
 #include "tests/support/state_bits.h"
 #include "tests/support/toy_wrapper.h"
 

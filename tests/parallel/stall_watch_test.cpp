@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "muster/core/base/error.h"
-#include "muster/parallel/detail/internals.h"
+#include "muster/parallel/training/internals.h"
 #include "tests/support/log_lines.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/toy_wrapper.h"
