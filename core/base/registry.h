@@ -40,12 +40,23 @@ class Registry {
   std::unique_ptr<Interface> make(std::string_view type) const {
     const Lock lock(mutex_);
     if (const auto found = factories_.find(type); found != factories_.end()) return found->second();
-    std::string known;
-    for (const auto& [name, factory] : factories_) known += (known.empty() ? "" : ", ") + name;
-    throw InvalidArgument(fmt::format("{}: there is no type \"{}\"; there are {}", family_, type, known));
+    throw InvalidArgument(
+        fmt::format("{}: there is no type \"{}\"; there are {}", family_, type, namesUnderLock()));
+  }
+
+  /// The types that exist, in alphabetical order, as in "adam, sgd".
+  std::string names() const {
+    const Lock lock(mutex_);
+    return namesUnderLock();
   }
 
  private:
+  std::string namesUnderLock() const MUSTER_REQUIRES(mutex_) {
+    std::string names;
+    for (const auto& [name, factory] : factories_) names += (names.empty() ? "" : ", ") + name;
+    return names;
+  }
+
   const std::string family_;
   mutable Mutex mutex_;
   std::map<std::string, Factory, std::less<>> factories_ MUSTER_GUARDED_BY(mutex_);

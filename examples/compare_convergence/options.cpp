@@ -8,6 +8,7 @@
 
 #include "examples/compare_convergence/lists.h"
 #include "examples/support/command_line.h"
+#include "muster/core/optim/updater.h"
 #include "muster/parallel/strategies/named_strategy.h"
 
 namespace convergence {
@@ -93,7 +94,8 @@ const std::map<std::string, std::vector<std::pair<const char*, const char*>>> kG
 
 void describeGrid(CommandLine& line, GridLists& lists) {
   constexpr std::int64_t kMost = std::int64_t{1} << 40;
-  const auto list = [&](const char* name, const char* preset, const char* help, auto& values, auto parse) {
+  const auto list = [&](const char* name, const char* preset, const std::string& help, auto& values,
+                        auto parse) {
     line.addParsed(name, preset, "LIST", help,
                    [name, &values, parse](const std::string& text) { values = parse(name, text); });
   };
@@ -119,8 +121,8 @@ void describeGrid(CommandLine& line, GridLists& lists) {
        numbers(1, kMost));
   list("batch", "64", "examples of one worker in an iteration, B", lists.batches, numbers(1, 65536));
   list("updater", "nesterovs:0.01",
-       "NAME or NAME:RATE of sgd, nesterovs, adam, adamw, rmsprop, adagrad and lion; the learning rate is "
-       "0.01, or 0.001 with adam, adamw and rmsprop, 0.0001 with lion",
+       "NAME or NAME:RATE, with a name of " + muster::Updater::registry().names() +
+           "; the learning rate is the updater's own, at most 0.01, unless it is given",
        lists.updaters, parseUpdaters);
   list(
       "lr-scaling", "none",

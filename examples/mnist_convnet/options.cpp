@@ -1,5 +1,7 @@
 #include "examples/mnist_convnet/options.h"
 
+#include "muster/core/optim/updater.h"
+
 namespace example {
 namespace {
 
@@ -22,9 +24,8 @@ void describeTraining(CommandLine& line, Options& o, std::optional<double>& lear
            "average the updater's state (momentum) with the parameters");
   line.add("batch", o.batch, "N", "examples a batch", between(1, 65536));
   line.add("epochs", o.epochs, "N", "passes over the data, those of a resumed file included", atLeast(1));
-  line.add("updater", o.updater, "NAME", "sgd, nesterovs, adam, adamw, rmsprop, adagrad or lion");
-  line.add("lr", learningRate, "X",
-           "learning rate (default 0.01; 0.001 with adam, adamw and rmsprop, 0.0001 with lion)", positive);
+  line.add("updater", o.updater, "NAME", "one of " + muster::Updater::registry().names());
+  line.add("lr", learningRate, "X", "learning rate (default: the updater's own, at most 0.01)", positive);
   line.add("momentum", o.momentum, "X", "of nesterovs", belowOne);
   line.add("l2", o.l2, "X", "L2 regularisation of the weights", notNegative);
   line.add("seed", o.seed, "N", "of the first weights and of the order of the examples", atLeast(0));

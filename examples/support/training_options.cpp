@@ -1,7 +1,9 @@
 #include "examples/support/training_options.h"
 
+#include <algorithm>
 #include <array>
 
+#include "muster/core/optim/updater.h"
 #include "muster/parallel/strategies/named_strategy.h"
 
 namespace example {
@@ -91,8 +93,7 @@ std::vector<muster::HyperParameter> WorkerOptions::hyperParameters() const {
 }
 
 double defaultLearningRate(std::string_view updater) {
-  if (updater == "lion") return 0.0001;
-  return updater == "adam" || updater == "adamw" || updater == "rmsprop" ? 0.001 : 0.01;
+  return std::min(0.01, muster::Updater::registry().make(updater)->learningRate().at(0));
 }
 
 void describePlacement(CommandLine& line, PlacementWish& wish) {

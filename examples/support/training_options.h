@@ -47,7 +47,8 @@ struct WorkerOptions {
   std::vector<muster::HyperParameter> hyperParameters() const;
 };
 
-/// The default learning rate of an updater given by name.
+/// The default learning rate of an updater given by name: its own, at most 0.01.
+/// @throws muster::InvalidArgument for an unknown name.
 double defaultLearningRate(std::string_view updater);
 
 /// Adds `--placement`.
