@@ -28,7 +28,7 @@ std::map<std::string, std::vector<Arm>> table(const std::vector<double>& machine
 
 }  // namespace
 
-TEST_CASE("slower beyond the noise: when every round is slower, at the machine's pace") {
+TEST_CASE("a benchmark is certainly slower only if every round is slower, relative to the machine's pace") {
   const TemporaryDirectory directory;
   const auto file = (directory / "old.json").string();
   writeJson(table({100, 100, 100}, {10, 11, 12}), file);
@@ -53,7 +53,7 @@ TEST_CASE("slower beyond the noise: when every round is slower, at the machine's
   CHECK(old.changes({{"other", table({1}, {1}).at("net")}}).empty());
 }
 
-TEST_CASE("a file that is none of these measurements is named") {
+TEST_CASE("a file that holds no measurements of --json is named in the error") {
   const TemporaryDirectory directory;
   const auto file = (directory / "old.json").string();
   CHECK(thrown<std::runtime_error>([&] { OldMeasurements{file}; }) == "cannot read " + file);

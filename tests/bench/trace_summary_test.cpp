@@ -32,7 +32,7 @@ TEST_CASE("time is that of at least one activity, or a gap inside a launch, or o
   CHECK(summary.rows[2].count == 1);
 }
 
-TEST_CASE("the time around merges is what lies between a merge and the steps before and after it") {
+TEST_CASE("the time around a merge is the gap between it and the steps before and after it") {
   const auto summary =
       summarise({{.name = "conv", .begin = 0, .end = 100, .launch = 1},
                  {.name = "muster::meanKernel<float>", .begin = 130, .end = 150, .launch = 2},
@@ -48,13 +48,13 @@ TEST_CASE("the time around merges is what lies between a merge and the steps bef
   CHECK_MESSAGE(contains(text, "try: shorter ends of rounds"), text);
 }
 
-TEST_CASE("nothing seen is nothing, not a division by zero") {
+TEST_CASE("an empty trace gives an empty summary, not a division by zero") {
   const auto summary = summarise({});
   CHECK(summary.span == 0);
   CHECK(summary.rows.empty());
 }
 
-TEST_CASE("what bounds a step is named: what is computed, or either kind of gap") {
+TEST_CASE("the summary names what bounds a step: computation, or one of the two kinds of gaps") {
   TraceSummary summary{.span = 100e-6,
                        .busy = 90e-6,
                        .withinLaunches = 6e-6,

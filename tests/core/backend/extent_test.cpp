@@ -72,7 +72,7 @@ TEST_CASE("an extent beyond 32 bits divides 64-bit indices, and multiplies in it
   CHECK(Extent(17).as<std::int32_t>() == 17);
 }
 
-TEST_CASE("an extent of nothing can be made") {
+TEST_CASE("an extent of size 0 can be constructed") {
   const Extent extent(0);
   CHECK(std::int32_t{5} * extent == 0);
   CHECK(std::int32_t{5} / extent == 5);

@@ -7,7 +7,9 @@
 namespace muster {
 namespace {
 
-TEST_CASE("an output pixel's weights add up to one, and its inputs' reach contains it") {
+TEST_CASE(
+    "an output pixel's interpolation weights add up to one, and the reach of each of its inputs contains "
+    "it") {
   for (const std::int64_t size : {1, 2, 3, 7})
     for (const std::int64_t factor : {1, 2, 3, 5, 8})
       for (std::int64_t output = 0; output < size * factor; ++output) {

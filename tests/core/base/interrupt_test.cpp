@@ -18,7 +18,7 @@ namespace muster {
 
 using namespace std::chrono_literals;
 
-TEST_CASE("the first signal requests a stop, for each object anew") {
+TEST_CASE("the first signal requests a stop, for each Interrupt object anew") {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGINT}) {
     const Interrupt interrupt("interrupt_test: a signal");
     const auto token = interrupt.token();

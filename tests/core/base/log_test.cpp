@@ -23,7 +23,7 @@ struct Lines {
 
 using Expected = std::vector<std::string>;
 
-TEST_CASE("log lines within a scope begin with its name, those of other threads do not") {
+TEST_CASE("within a scope, log lines of its thread begin with its name, those of other threads do not") {
   Lines lines;
   {
     const detail::LogScope outer("block1");

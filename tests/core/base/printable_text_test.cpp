@@ -4,7 +4,7 @@
 
 namespace muster {
 
-TEST_CASE("what a file says cannot command a terminal") {
+TEST_CASE("text from a file cannot send commands to the terminal") {
   CHECK(printableText("there is no \"d\xC3\xA9j\xC3\xA0\"") == "there is no \"d\xC3\xA9j\xC3\xA0\"");
   CHECK(printableText("\x1B[2Jtwo\nlines\x7F") == "\\x1b[2Jtwo\\x0alines\\x7f");
   CHECK(printableText(std::string_view("a\0b", 3)) == "a\\x00b");
@@ -14,12 +14,12 @@ TEST_CASE("what a file says cannot command a terminal") {
   CHECK(printableText("") == "");
 }
 
-TEST_CASE("a text of several lines keeps them, and its length") {
+TEST_CASE("a text of several lines keeps its lines and its length") {
   CHECK(printableLines("one\n\ttwo\x1B[2J\r\n") == "one\n\ttwo\\x1b[2J\\x0d\n");
   CHECK(printableLines(std::string(100'000, 'n')) == std::string(100'000, 'n'));
 }
 
-TEST_CASE("a long quotation loses its end") {
+TEST_CASE("a long quotation is cut at its end") {
   const std::string text = printableText(std::string(100'000, 'n'));
   CHECK(text.size() < 4100);
   CHECK(text.ends_with("n... (96000 bytes more)"));

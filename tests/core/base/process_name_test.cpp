@@ -4,7 +4,7 @@
 
 using namespace muster;
 
-TEST_CASE("a line begins with the program and the name of the process, if it has one") {
+TEST_CASE("a log line begins with the name of the program and of the process, if it has one") {
   CHECK(lineStart("muster") == "muster: ");
   setProcessName("node 1 (hosta)");
   CHECK(lineStart("muster") == "muster: node 1 (hosta): ");

@@ -27,7 +27,7 @@ using namespace std::chrono_literals;
 constexpr auto kAWhile = 30ms;  // long enough for a thread to reach its wait, nearly always
 
 // Must run first, because threads of an earlier case leave memory to later threads.
-TEST_CASE("items are not lost in a process without memory") {
+TEST_CASE("a queue loses no items when the process is out of memory") {
   if (test::kSanitized) return test::skip("sanitizers need the address space for themselves");
   const std::string outcome = test::inChild([] {
     ::alarm(10);                // ends a child that hangs
@@ -64,7 +64,7 @@ TEST_CASE("a queue keeps the order of its items") {
   CHECK_FALSE(queue.tryPop());
 }
 
-TEST_CASE("a queue needs room for one item at least") {
+TEST_CASE("a queue must have room for at least one item") {
   CHECK_THROWS_AS(BoundedQueue<int>(0), InvalidArgument);
 }
 
@@ -98,7 +98,7 @@ TEST_CASE("pop waits while the queue is empty") {
   CHECK(popped == 7);
 }
 
-TEST_CASE("close wakes every producer that waits") {
+TEST_CASE("close() wakes every producer that waits") {
   BoundedQueue<int> queue(1);
   queue.push(1);
   std::atomic<int> refused{0};
@@ -116,7 +116,7 @@ TEST_CASE("close wakes every producer that waits") {
   CHECK_FALSE(queue.pop());
 }
 
-TEST_CASE("close wakes every consumer that waits") {
+TEST_CASE("close() wakes every consumer that waits") {
   BoundedQueue<int> queue(1);
   std::atomic<int> empty{0};
   {
@@ -131,7 +131,7 @@ TEST_CASE("close wakes every consumer that waits") {
   CHECK(empty == 3);
 }
 
-TEST_CASE("a closed queue accepts nothing, and is drained once") {
+TEST_CASE("a closed queue accepts no items, and its remaining items are popped once") {
   BoundedQueue<int> queue(4);
   queue.push(1);
   queue.push(2);
@@ -147,7 +147,7 @@ TEST_CASE("a closed queue accepts nothing, and is drained once") {
   CHECK_FALSE(queue.push(4));
 }
 
-TEST_CASE("items that can only be moved pass through") {
+TEST_CASE("a queue passes move-only items") {
   BoundedQueue<std::unique_ptr<int>> queue(1);
   queue.push(std::make_unique<int>(5));
   const auto item = queue.pop();
@@ -156,7 +156,8 @@ TEST_CASE("items that can only be moved pass through") {
 }
 
 TEST_CASE(
-    "with many producers and consumers no item is lost or duplicated, and each producer's order is kept") {
+    "with many producers and consumers a queue loses and duplicates no item, and keeps each producer's "
+    "order") {
   constexpr int kProducers = 4, kConsumers = 3, kEach = 3000;
   BoundedQueue<int> queue(5);
   std::vector<std::vector<int>> taken(kConsumers);  // [consumer]
@@ -191,7 +192,7 @@ TEST_CASE(
   CHECK(all == expected);
 }
 
-TEST_CASE("every successful push is popped, also while the queue is being closed") {
+TEST_CASE("every item that was pushed is popped, also while the queue is being closed") {
   for (int round = 0; round < 200; ++round) {
     BoundedQueue<int> queue(2);
     std::atomic<int> accepted{0}, popped{0};
@@ -212,7 +213,7 @@ TEST_CASE("every successful push is popped, also while the queue is being closed
   }
 }
 
-TEST_CASE("a queue that is made never allocates, whichever threads use it") {
+TEST_CASE("a queue allocates nothing after its construction, whichever threads use it") {
   BoundedQueue<int> queue(70);
   constexpr int kThreads = 4, kEach = 2000;
   std::atomic<bool> go{false};
@@ -233,7 +234,7 @@ TEST_CASE("a queue that is made never allocates, whichever threads use it") {
   CHECK_FALSE(none.any());
 }
 
-TEST_CASE("a queue that is refused memory when it is made says so") {
+TEST_CASE("a queue that gets no memory at its construction throws an exception") {
   for (long nth = 0;; ++nth) {
     const test::FailingAllocations one(nth);
     try {

@@ -40,7 +40,7 @@ TEST_CASE("seed, name, epoch and index each change the numbers") {
   CHECK(RandomStream(1, "a", 0).words(1) != base);
 }
 
-TEST_CASE("uniform numbers lie between 0 and 1 and have a uniform's mean and variance") {
+TEST_CASE("uniform numbers are between 0 and 1, with the mean and variance of a uniform distribution") {
   const RandomStream stream(3, "test");
   constexpr int n = 100000;
   double sum = 0, squares = 0;
@@ -71,7 +71,7 @@ TEST_CASE("normal numbers have the moments of a normal distribution") {
   CHECK(std::abs(moments[4] - 3) < unit * std::sqrt(96.0));
 }
 
-TEST_CASE("below is uniform over its numbers") {
+TEST_CASE("below() is uniform over its range") {
   const RandomStream stream(5, "test");
   constexpr std::uint64_t bound = 10, n = 50000;
   std::array<double, bound> counts{};

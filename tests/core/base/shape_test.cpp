@@ -22,7 +22,7 @@ TEST_CASE("a shape knows its rank, sizes and elements") {
   CHECK(shape.toString() == "[2, 3, 4]");
 }
 
-TEST_CASE("a shape of rank 0 is one element, one with a size 0 is none") {
+TEST_CASE("a shape of rank 0 has one element, and a shape with a size of 0 has none") {
   CHECK(Shape().empty());
   CHECK(Shape().elements() == 1);
   CHECK(Shape().toString() == "[]");
@@ -43,14 +43,14 @@ TEST_CASE("dropLast leaves the dimensions before the last") {
   CHECK_THROWS_AS(Shape().dropLast(), InvalidArgument);
 }
 
-TEST_CASE("shapes are equal only with equal rank and sizes") {
+TEST_CASE("shapes are equal only if their ranks and sizes are") {
   CHECK(Shape{2, 3} == Shape{2, 3});
   CHECK(Shape{2, 3} != Shape{3, 2});
   CHECK(Shape{2, 3} != Shape{2, 3, 1});
   CHECK(Shape{2, 3, 4}.dropFirst() != Shape{3, 4, 4});
 }
 
-TEST_CASE("impossible shapes are refused with their numbers") {
+TEST_CASE("impossible shapes are refused, and the error names their sizes") {
   CHECK(thrown<InvalidArgument>([] { Shape{2, -3}; }).find("-3") != std::string::npos);
   CHECK_NOTHROW(Shape{1, 1, 1, 1, 1, 1});
   CHECK(thrown<InvalidArgument>([] { Shape{1, 1, 1, 1, 1, 1, 1}; }).find("7") != std::string::npos);

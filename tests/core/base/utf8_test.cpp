@@ -16,7 +16,7 @@ TEST_CASE("valid and invalid UTF-8 are distinguished") {
   }
 }
 
-TEST_CASE("the valid bytes of a broken character are counted") {
+TEST_CASE("for an incomplete character the number of its valid bytes is returned") {
   const Utf8Character cut = readUtf8("\xE2\x82");
   CHECK_FALSE(cut.valid);
   CHECK(cut.announced == 3);

@@ -30,7 +30,7 @@ TEST_CASE("ensure makes a tensor once and finds it again by its name") {
   CHECK((tensors[1].value.dtype() == DType::Int64));
 }
 
-TEST_CASE("a smaller batch keeps a larger one's memory, and the larger gets it back") {
+TEST_CASE("a smaller batch keeps a larger one's memory, and the larger one reuses it") {
   std::vector<NamedTensor> tensors;
   void* memory = Batch::ensure(tensors, "x", {8, 10}).raw();
   const Tensor& smaller = Batch::ensure(tensors, "x", {3, 10});
@@ -76,7 +76,7 @@ TEST_CASE("a tensor kept by value stays valid when others are added") {
   CHECK(Batch::ensure(tensors, "0", {4}).data<float>()[3] == 7);
 }
 
-TEST_CASE("masks hold weights, and 0 or 1 for time steps") {
+TEST_CASE("masks hold weights for examples, and 0 or 1 for time steps") {
   const float nan = std::numeric_limits<float>::quiet_NaN(),
               infinity = std::numeric_limits<float>::infinity();
   const auto problem = [](const std::string& name, const Tensor& mask) {

@@ -52,7 +52,7 @@ std::vector<float> maskOf(Batch batch, std::vector<float> weights) {
 
 }  // namespace
 
-TEST_CASE("each example has its class's weight, however its label is given") {
+TEST_CASE("each example has the weight of its class, whatever the form of its label") {
   CHECK(maskOf(labelled(classes({2, 0, 1}, {3})), {1, 2, 4}) == std::vector<float>{4, 1, 2});
   CHECK(maskOf(labelled(Tensor::of({0, 1, 0.5f, 0.5f}, {2, 2})), {1, 3}) == std::vector<float>{3, 2});
   Batch masked = labelled(classes({1, 0}, {2}));
@@ -63,7 +63,7 @@ TEST_CASE("each example has its class's weight, however its label is given") {
   CHECK(maskOf(steps, {2, 3}) == std::vector<float>{3, 2, 3, 0});
 }
 
-TEST_CASE("row numbers are looked up, and recycled batches keep one mask") {
+TEST_CASE("class weights work with row numbers, and recycled batches keep one mask") {
   InMemoryDataSetIterator rows(Tensor::zeros({4, 1}), classes({0, 1, 1, 0}, {4}), 3, std::nullopt,
                                MemoryPlacement::Device);
   ClassWeights data(rows, {1, 5});
@@ -115,7 +115,8 @@ TEST_CASE("the loss is the weighted mean of the examples' losses") {
   CHECK(std::abs(static_cast<Model&>(network).score(weighted) - sum / weight) <= roundings(8, largest));
 }
 
-TEST_CASE("workers are merged by their sums of weights: W equal one on the joined batch, bit for bit") {
+TEST_CASE(
+    "workers are weighted by their sums of class weights: W equal one on the joined batch, bit for bit") {
   // All numbers are small multiples of a power of 2, and each batch has weight 4, so there is no rounding.
   const auto configuration = [] {
     return MultiLayerConfiguration{
@@ -137,7 +138,7 @@ TEST_CASE("workers are merged by their sums of weights: W equal one on the joine
   CHECK(train(2, 3) == train(1, 6));
 }
 
-TEST_CASE("wrong weights and labels are refused by name") {
+TEST_CASE("invalid class weights and labels are refused by name") {
   ListIterator none({});
   const auto problem = [&](std::vector<float> weights) {
     return thrown<InvalidArgument>([&] { ClassWeights data(none, std::move(weights)); });

@@ -41,7 +41,7 @@ std::vector<std::int64_t> classesOf(DataSetIterator& iterator, std::int64_t epoc
   return classes;
 }
 
-TEST_CASE("examples are put together in batches") {
+TEST_CASE("a data loader joins examples into batches") {
   const Made data(3, squares);
   DataLoader loader(data, 2);
   Batch batch;
@@ -77,7 +77,7 @@ TEST_CASE("a shuffle depends on the seed and the epoch alone") {
   CHECK(classesOf(other, 1) != epoch1);
 }
 
-TEST_CASE("labels may be targets, features bytes and views of the data set's memory") {
+TEST_CASE("labels may be float targets, features may be bytes and views of the data set's memory") {
   std::array<std::uint8_t, 6> bytes{1, 2, 3, 4, 5, 6};
   const Made data(3, [&](std::int64_t i) {
     return Example{Tensor::view(&bytes[static_cast<std::size_t>(2 * i)], {1, 2}, DType::UInt8),
@@ -92,7 +92,7 @@ TEST_CASE("labels may be targets, features bytes and views of the data set's mem
   CHECK(batch.labels.front().value.data<float>()[2] == 2);
 }
 
-TEST_CASE("an example unlike those before it is refused by its index") {
+TEST_CASE("an example whose shape or type differs from those before it is refused by its index") {
   const auto refusal = [](std::function<Example(std::int64_t)> odd) {
     const Made data(4, [&](std::int64_t i) { return i == 2 ? odd(i) : squares(i); });
     DataLoader loader(data, 4);
@@ -120,7 +120,7 @@ TEST_CASE("an example unlike those before it is refused by its index") {
             "example 2"));
 }
 
-TEST_CASE("a class among targets is refused") {
+TEST_CASE("a class index among float targets is refused") {
   const Made data(2, [](std::int64_t i) {
     return i == 0 ? Example{Tensor::zeros({2}), Tensor::zeros({1})} : squares(i);
   });

@@ -24,7 +24,7 @@ Order orderOf(std::int64_t count, std::uint64_t seed, std::int64_t epoch) {
   return orderOf(order);
 }
 
-TEST_CASE("without a seed every epoch is in order") {
+TEST_CASE("without a seed the examples of every epoch are in their stored order") {
   EpochOrder order(4, std::nullopt);
   CHECK(orderOf(order) == Order{0, 1, 2, 3});
   order.reset(3);
@@ -48,7 +48,7 @@ TEST_CASE("an epoch's order does not depend on the epochs before it") {
   CHECK(orderOf(50, 9, 5) != orderOf(50, 10, 5));
 }
 
-TEST_CASE("a shuffle has every example once") {
+TEST_CASE("a shuffle contains every example once") {
   auto order = orderOf(1001, 1, 2);
   std::ranges::sort(order);
   Order expected(1001);
@@ -66,7 +66,7 @@ TEST_CASE("every permutation is as likely as every other") {
   CHECK(chiSquare < 56);  // 23 degrees of freedom: exceeded less than once in 5,000
 }
 
-TEST_CASE("take gives what is left, then nothing") {
+TEST_CASE("take() returns the remaining examples, then none") {
   EpochOrder order(5, std::nullopt);
   CHECK(order.take(3).size() == 3);
   CHECK(order.remaining() == 2);
@@ -76,7 +76,7 @@ TEST_CASE("take gives what is left, then nothing") {
   CHECK(order.take(std::numeric_limits<std::int64_t>::max()).empty());
 }
 
-TEST_CASE("no example and one example are orders too, and fewer are refused") {
+TEST_CASE("an order of no example or one is valid, a negative number is refused") {
   CHECK(orderOf(0, 1, 1).empty());
   CHECK(orderOf(1, 1, 1) == Order{0});
   CHECK_THROWS_AS(EpochOrder(-1, std::nullopt), InvalidArgument);

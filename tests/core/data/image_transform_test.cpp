@@ -60,7 +60,7 @@ std::vector<Image> epochOf(DataSetIterator& data, std::int64_t epoch) {
   return restOf(data);
 }
 
-TEST_CASE("images equal those of the script beside this test, as bytes and as floats") {
+TEST_CASE("transformed images equal those of the script beside this test, as bytes and as floats") {
   for (const DType dtype : {DType::UInt8, DType::Float32}) {
     CAPTURE(std::string(toString(dtype)));
     auto data = dataOf(4, {1, 3, 4}, dtype, 3);
@@ -78,7 +78,7 @@ TEST_CASE("images equal those of the script beside this test, as bytes and as fl
   }
 }
 
-TEST_CASE("all channels move together, and the rest of a batch does not change") {
+TEST_CASE("all channels of an image are shifted together, and the rest of a batch does not change") {
   auto data = dataOf(6, {3, 4, 5});
   TransformingIterator transformed(data, kBoth, 1);
   for (const Image& image : restOf(transformed))
@@ -96,7 +96,7 @@ TEST_CASE("all channels move together, and the rest of a batch does not change")
   CHECK(batch.labels.front().value.shape() == Shape{4});
 }
 
-TEST_CASE("every shift is as likely as the others, and so is every side") {
+TEST_CASE("all shifts are equally likely, and so are both sides of a flip") {
   constexpr int kCount = 50000;
   auto data = dataOf(kCount, {1, 7, 7}, DType::UInt8, 500);
   TransformingIterator crop(data, {RandomCrop{.padding = 2}}, 1);
@@ -138,7 +138,7 @@ TEST_CASE("random numbers depend only on seed, position in the list and epoch") 
   CHECK(mirrored < 140);
 }
 
-TEST_CASE("an image smaller than the padding may leave nothing but zeros") {
+TEST_CASE("an image smaller than the padding may be shifted out entirely, leaving zeros") {
   auto data = dataOf(300, {1, 2, 1});
   TransformingIterator transformed(data, {RandomCrop{.padding = 9}}, 1);
   std::map<Image, int> seen;
@@ -158,7 +158,7 @@ struct Inverted {
   void validate() const {}
 };
 
-TEST_CASE("a user-defined transform can be in the list") {
+TEST_CASE("the list may contain a user-defined transform") {
   auto data = dataOf(1, {1, 1, 3});
   TransformingIterator transformed(data, {Inverted{}, RandomFlip{.probability = 1}}, 1);
   CHECK(restOf(transformed) == std::vector<Image>{{252, 253, 254}});
@@ -178,7 +178,7 @@ TEST_CASE("after the first batch, transforms allocate nothing") {
   CHECK(allocationsOf(transformed) == allocationsOf(data));
 }
 
-TEST_CASE("invalid transforms and images of another rank are refused") {
+TEST_CASE("invalid transforms and images of an unexpected rank are refused") {
   auto data = dataOf(8, {4, 4});
   const auto refusal = [&](std::vector<ImageTransform> transforms) {
     return thrown<InvalidArgument>([&] { TransformingIterator(data, transforms, 1); });

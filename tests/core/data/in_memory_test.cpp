@@ -45,7 +45,7 @@ std::vector<std::vector<std::int64_t>> epochOf(DataSetIterator& iterator, std::i
   return batches;
 }
 
-TEST_CASE("rows come in order, the last batch with what is left") {
+TEST_CASE("rows come in order, and the last batch holds the remaining ones") {
   const Data data(5);
   InMemoryDataSetIterator iterator(data.features, data.labels, 2);
   const std::vector<std::vector<std::int64_t>> expected{{0, 1}, {2, 3}, {4}};
@@ -55,7 +55,7 @@ TEST_CASE("rows come in order, the last batch with what is left") {
   CHECK(iterator.batchSize() == 2);
 }
 
-TEST_CASE("a batch is untouched at the end of an epoch, its stamp always") {
+TEST_CASE("at the end of an epoch next() does not change the batch, and it never changes the stamp") {
   const Data data(2);
   InMemoryDataSetIterator iterator(data.features, data.labels, 2);
   Batch batch;
@@ -67,7 +67,7 @@ TEST_CASE("a batch is untouched at the end of an epoch, its stamp always") {
   CHECK(batch.examples() == 2);
 }
 
-TEST_CASE("a shuffled epoch has every example once, in an order of seed and epoch") {
+TEST_CASE("a shuffled epoch has every example once, in an order that depends on seed and epoch") {
   const Data data(100);
   InMemoryDataSetIterator one(data.features, data.labels, 32, 5);
   InMemoryDataSetIterator other(data.features, data.labels, 32, 5);
@@ -81,7 +81,7 @@ TEST_CASE("a shuffled epoch has every example once, in an order of seed and epoc
   CHECK(std::ranges::adjacent_find(all) == all.end());
 }
 
-TEST_CASE("uint8 features and float targets pass as they are") {
+TEST_CASE("uint8 features and float targets are not converted") {
   const Tensor features = Tensor::zeros({3, 1, 2, 2}, DType::UInt8);
   std::iota(features.data<std::uint8_t>(), features.data<std::uint8_t>() + 12, std::uint8_t{0});
   InMemoryDataSetIterator iterator(features, Tensor::of({1, 2, 3, 4, 5, 6}, {3, 2}), 2);
@@ -123,7 +123,7 @@ TEST_CASE("tensors that cannot make batches are refused by name") {
   CHECK(has(refusal(data.features, Tensor::zeros({4}, DType::UInt8)), "uint8 [4]"));
 }
 
-TEST_CASE("batches of a resident data set hold row numbers, and mean the same numbers") {
+TEST_CASE("batches of a resident data set hold row numbers that refer to the same examples") {
   const Data data(5);
   InMemoryDataSetIterator here(data.features, data.labels, 2, 3);
   InMemoryDataSetIterator there(data.features, data.labels, 2, 3, MemoryPlacement::Device);
@@ -155,7 +155,7 @@ TEST_CASE("batches of a resident data set hold row numbers, and mean the same nu
   CHECK_FALSE(rows.namesRows());
 }
 
-TEST_CASE("rows are gathered into memory that belongs to nothing else") {
+TEST_CASE("rows are gathered into memory that no other tensor shares") {
   const Data data(3);
   Batch whole, into;
   whole.features.push_back({"features", data.features});
@@ -168,7 +168,7 @@ TEST_CASE("rows are gathered into memory that belongs to nothing else") {
   CHECK(data.features.data<float>()[0] == 0);
 }
 
-TEST_CASE("on the CPU a resident tensor is the tensor itself") {
+TEST_CASE("on the CPU a resident tensor shares the original's memory") {
   const Data data(3);
   const ResidentTensor tensor(data.features);
   CHECK(tensor.on(Device::cpu()).raw() == data.features.raw());
@@ -177,7 +177,7 @@ TEST_CASE("on the CPU a resident tensor is the tensor itself") {
         }).starts_with("resident data: expected rows"));
 }
 
-TEST_CASE("batches by number are those of next(), wherever next() is") {
+TEST_CASE("batches requested by number equal those of next(), wherever next() is") {
   const Data data(11);
   for (const auto placement : {MemoryPlacement::Host, MemoryPlacement::Device}) {
     InMemoryDataSetIterator iterator(data.features, data.labels, 4, 7, placement), other = iterator;
@@ -202,7 +202,7 @@ TEST_CASE("batches by number are those of next(), wherever next() is") {
   }
 }
 
-TEST_CASE("gatherRows takes rows in any order, also twice") {
+TEST_CASE("gatherRows accepts rows in any order, also twice") {
   const Tensor source = Tensor::of({1, 2, 3, 4, 5, 6}, {3, 2});
   Tensor target = Tensor::zeros({4, 2});
   const std::vector<std::int64_t> rows{2, 0, 2, 1};

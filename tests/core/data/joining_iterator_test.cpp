@@ -31,7 +31,7 @@ Batch batchOf(const Shape& features, bool masked) {
 
 }  // namespace
 
-TEST_CASE("joins batches in order; the last of an epoch may be of fewer") {
+TEST_CASE("a joining iterator joins batches in order, and the last of an epoch may be of fewer") {
   for (const auto placement : {MemoryPlacement::Host, MemoryPlacement::Device}) {
     auto data = tenExamples(2, placement);
     JoiningIterator joined(data, 3);
@@ -60,7 +60,7 @@ TEST_CASE("joins batches in order; the last of an epoch may be of fewer") {
   }
 }
 
-TEST_CASE("skips whole joined batches") {
+TEST_CASE("a joining iterator skips whole joined batches") {
   auto data = tenExamples(2);
   JoiningIterator joined(data, 2);
   joined.reset(0);
@@ -71,7 +71,7 @@ TEST_CASE("skips whole joined batches") {
   CHECK(batch.features[0].value.data<float>()[0] == 8);
 }
 
-TEST_CASE("masks are joined; batches that do not fit are refused") {
+TEST_CASE("a joining iterator joins masks, and refuses batches that do not fit") {
   test::ListIterator masked({batchOf({2, 3}, true), batchOf({1, 3}, true)});
   JoiningIterator joined(masked, 2);
   Batch batch;

@@ -106,7 +106,7 @@ void waitFor(const std::atomic<int>& counter, int value) {
   while (counter < value) std::this_thread::sleep_for(1ms);
 }
 
-TEST_CASE("every depth gives the same batches in the same order") {
+TEST_CASE("every prefetch depth gives the same batches in the same order") {
   for (const int depth : {0, 1, 2, 7, 100}) {
     CAPTURE(depth);
     Counting inner(5);
@@ -128,12 +128,12 @@ TEST_CASE("an epoch without batches ends at once") {
   CHECK(restOf(iterator).empty());
 }
 
-TEST_CASE("a negative depth is refused") {
+TEST_CASE("a negative prefetch depth is refused") {
   Counting inner(1);
   CHECK_THROWS_AS(PrefetchingIterator(inner, -1), InvalidArgument);
 }
 
-TEST_CASE("the reader is as many batches ahead as its depth and no more") {
+TEST_CASE("the reader is at most its depth of batches ahead") {
   Counting inner(50);
   PrefetchingIterator iterator(inner, 3);
   iterator.reset(0);
@@ -147,13 +147,13 @@ TEST_CASE("the reader is as many batches ahead as its depth and no more") {
   CHECK(inner.calls == 4);
 }
 
-TEST_CASE("nothing is read before it is asked for") {
+TEST_CASE("nothing is read before the first request") {
   Counting inner(5);
   { const PrefetchingIterator iterator(inner, 2); }
   CHECK(inner.calls == 0);
 }
 
-TEST_CASE("without a reset it continues from the iterator's position") {
+TEST_CASE("without a reset a prefetching iterator continues from the wrapped iterator's position") {
   Counting inner(4);
   Batch batch;
   inner.next(batch);
@@ -177,7 +177,7 @@ TEST_CASE("next() does not change the stamp, and batches are recycled") {
   CHECK(places.size() <= 3);  // two ahead and the caller's
 }
 
-TEST_CASE("reset abandons an epoch wherever the caller stopped") {
+TEST_CASE("reset() abandons an epoch wherever the caller stopped") {
   for (const int depth : {1, 3}) {
     for (const int taken : {0, 1, 2, 10}) {
       CAPTURE(depth);
@@ -195,7 +195,7 @@ TEST_CASE("reset abandons an epoch wherever the caller stopped") {
   }
 }
 
-TEST_CASE("it can be destroyed while the reader waits for room") {
+TEST_CASE("a prefetching iterator can be destroyed while its reader waits for room") {
   Counting inner(1000);
   {
     PrefetchingIterator iterator(inner, 2);
@@ -205,7 +205,8 @@ TEST_CASE("it can be destroyed while the reader waits for room") {
   CHECK(inner.calls == 2);
 }
 
-TEST_CASE("it can be destroyed and reset while the reader is inside the iterator") {
+TEST_CASE(
+    "a prefetching iterator can be destroyed and reset while its reader is inside the wrapped iterator") {
   for (const bool resets : {false, true}) {
     Counting inner(1000);
     inner.stalled = true;
@@ -240,7 +241,7 @@ TEST_CASE("a caller waits for a slow iterator") {
   CHECK(restOf(iterator) == std::vector<float>{0, 1});
 }
 
-TEST_CASE("an exception comes after the batches before it, again and again, until a reset") {
+TEST_CASE("an exception comes after the batches before it, at every call until a reset") {
   for (const int depth : {1, 2, 8}) {
     CAPTURE(depth);
     Counting inner(6);
@@ -312,7 +313,7 @@ TEST_CASE("one node of several takes its batches: each is read at most once, and
       }
 }
 
-TEST_CASE("a caller that takes other batches than before gets them") {
+TEST_CASE("a caller that changes which batches it takes gets the right ones") {
   for (const int depth : {1, 3}) {
     CAPTURE(depth);
     Reads inner(30);
@@ -332,7 +333,7 @@ TEST_CASE("a caller that takes other batches than before gets them") {
   }
 }
 
-TEST_CASE("an exception of a skipped batch is thrown") {
+TEST_CASE("an exception in a skipped batch is thrown") {
   struct Breaks final : Reads {
     using Reads::Reads;
     std::int64_t skip(std::int64_t batches) override {

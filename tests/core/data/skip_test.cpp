@@ -109,7 +109,7 @@ std::vector<std::string> rest(DataSetIterator& data) {
 
 }  // namespace
 
-TEST_CASE("skipping gives the batches that reading would have given, in any epoch and from any place") {
+TEST_CASE("skipping gives the batches that reading would have given, in any epoch and from any position") {
   for (const auto& source : sources()) {
     CAPTURE(source.name);
     for (const std::int64_t epoch : {0, 3}) {
@@ -142,7 +142,7 @@ TEST_CASE("skipping gives the batches that reading would have given, in any epoc
   }
 }
 
-TEST_CASE("numbers of batches that no epoch has skip to its end") {
+TEST_CASE("skipping past an epoch's last batch ends the epoch") {
   for (const auto& source : sources()) {
     CAPTURE(source.name);
     const auto data = source.make();
@@ -155,7 +155,7 @@ TEST_CASE("numbers of batches that no epoch has skip to its end") {
   }
 }
 
-TEST_CASE("a loader reads none of the examples that it skips") {
+TEST_CASE("a data loader does not read the examples that it skips") {
   const Rows rows;
   DataLoader loader(rows, kBatch);
   loader.reset(0);
@@ -163,7 +163,7 @@ TEST_CASE("a loader reads none of the examples that it skips") {
   CHECK(rows.reads == 0);
 }
 
-TEST_CASE("a prefetching iterator without a reset skips from where it is") {
+TEST_CASE("a prefetching iterator without a reset skips from its current position") {
   const auto inner = inMemory(), plain = inMemory();
   const auto all = rest(*plain);
   PrefetchingIterator fresh(*inner, 2);

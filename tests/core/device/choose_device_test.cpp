@@ -21,7 +21,7 @@ MachineGpus machineWith(std::vector<std::string> reasons) {
 
 }  // namespace
 
-TEST_CASE("the first GPU that can be used is chosen, and the reasons of those before it are told") {
+TEST_CASE("the first GPU that can be used is chosen, and the reasons against those before it are reported") {
   CHECK(chooseDevice(machineWith({"", "it is busy"})).device == Device::cuda(0));
   const auto next = chooseDevice(machineWith({"it is busy", ""}));
   CHECK(next.device == Device::cuda(1));
@@ -31,7 +31,7 @@ TEST_CASE("the first GPU that can be used is chosen, and the reasons of those be
   CHECK(none.why == "cpu; cuda:0 cannot be used: it is busy; cuda:1 cannot be used: out of memory");
 }
 
-TEST_CASE("a GPU that cannot be seen is told of if its driver is installed") {
+TEST_CASE("a missing GPU is reported only if its driver is installed") {
   auto machine = machineWith({});
   CHECK(chooseDevice(machine).device == Device::cpu());
   CHECK(chooseDevice(machine).why == "cpu: this build has no CUDA");
@@ -39,14 +39,14 @@ TEST_CASE("a GPU that cannot be seen is told of if its driver is installed") {
   CHECK(chooseDevice(machine).why.empty());
 }
 
-TEST_CASE("this machine's choice can be used") {
+TEST_CASE("the device chosen on this machine can be used") {
   CHECK(whyUnusable(chooseDevice().device).empty());
   CHECK_NOTHROW(requireUsable(std::vector{Device::cpu(), chooseDevice().device}));
   const auto text = test::thrown<DeviceUnavailable>([] { requireUsable(std::vector{Device::cuda(99)}); });
   CHECK_MESSAGE(text.starts_with("cuda:99 cannot be used: "), text);
 }
 
-TEST_CASE("a device's failure is known, also as the cause of a training's") {
+TEST_CASE("a device's failure is recognised, also as the cause of a TrainingError") {
   const auto isDevice = [](const auto& error) {
     const auto bare = std::make_exception_ptr(error);
     const bool known = isDeviceError(bare);
@@ -60,7 +60,7 @@ TEST_CASE("a device's failure is known, also as the cause of a training's") {
   CHECK_FALSE(isDeviceError(std::make_exception_ptr(TrainingError("no cause", 0, nullptr))));
 }
 
-TEST_CASE("devices in a sentence") {
+TEST_CASE("a list of devices is described in a sentence") {
   CHECK(namesOf(std::vector<Device>{}).empty());
   CHECK(namesOf(std::vector{Device::cpu()}) == "cpu");
   CHECK(namesOf(std::vector{Device::cpu(), Device::cuda(0), Device::cuda(1)}) == "cpu, cuda:0 and cuda:1");

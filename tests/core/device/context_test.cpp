@@ -26,7 +26,7 @@ std::vector<int> coresNow() {
   return cores;
 }
 
-TEST_CASE("a context has the threads it was given") {
+TEST_CASE("a context has the number of threads that it was given") {
   Context one;
   CHECK(one.threads() == 1);
   CHECK(one.device().isCpu());
@@ -47,7 +47,7 @@ TEST_CASE("a scope sets the calling thread's OpenMP threads and restores them") 
   CHECK(omp_get_max_threads() == 5);
 }
 
-TEST_CASE("a pinned context is visible in the thread's affinity and undone after it") {
+TEST_CASE("a pinned context sets the thread's affinity and restores it") {
   const auto before = coresNow();
   const int core = before.back();
   {
@@ -88,7 +88,7 @@ TEST_CASE("the threads of a pinned context's loops are pinned too") {
   CHECK(seen[1] == std::vector<int>{before[1]});
 }
 
-TEST_CASE("bad options are refused") {
+TEST_CASE("invalid options of a context are refused") {
   CHECK_THROWS_WITH_AS(Context(Device::cpu(), {.threads = 0}), "context: expected at least 1 thread, got 0",
                        InvalidArgument);
   const auto before = coresNow();

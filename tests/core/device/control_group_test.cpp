@@ -16,7 +16,7 @@ struct Root : test::FakeRoot {
 
 }  // namespace
 
-TEST_CASE("no quota: nothing to read, or the word for none") {
+TEST_CASE("there is no quota if no file can be read or the file says \"max\"") {
   Root root;
   CHECK_FALSE(root.quota());
   root.write("proc/self/cgroup", "broken\n:\n0::\n0::/user/job\n");
@@ -26,7 +26,7 @@ TEST_CASE("no quota: nothing to read, or the word for none") {
   CHECK_FALSE(root.quota());
 }
 
-TEST_CASE("version 2: the least quota of the process's group and those above it") {
+TEST_CASE("cgroup version 2: the quota is the smallest of the process's group and those above it") {
   Root root;
   root.write("proc/self/cgroup", "0::/user/job\n");
   root.write("sys/fs/cgroup/user/job/cpu.max", "250000 100000\n");
@@ -39,7 +39,7 @@ TEST_CASE("version 2: the least quota of the process's group and those above it"
   CHECK(root.quota() == 1.5);
 }
 
-TEST_CASE("a container sees its own group at the top, whatever its path is") {
+TEST_CASE("cgroup version 2: a container sees its own group at the top, whatever its path is") {
   Root root;
   root.write("proc/self/cgroup", "0::/docker/1234\n");
   root.write("sys/fs/cgroup/cpu.max", "50000 100000\n");
@@ -48,7 +48,7 @@ TEST_CASE("a container sees its own group at the top, whatever its path is") {
   CHECK(root.quota() == 0.5);
 }
 
-TEST_CASE("version 1: the controller may share its line with others") {
+TEST_CASE("cgroup version 1: the quota is found if the controller shares its line with others") {
   Root root;
   root.write("proc/self/cgroup", "3:cpuset:/elsewhere\n2:cpu,cpuacct:/docker/1234\n");
   root.write("sys/fs/cgroup/cpu/docker/1234/cpu.cfs_quota_us", "-1\n");
@@ -61,7 +61,7 @@ TEST_CASE("version 1: the controller may share its line with others") {
   CHECK(root.quota() == 3);
 }
 
-TEST_CASE("this process's own can be read") {
+TEST_CASE("this process's own quota can be read") {
   const auto quota = detail::cpuQuota();
   if (quota) CHECK(availableParallelism() <= std::max(1.0, *quota));
 }

@@ -35,7 +35,7 @@ TEST_CASE("an invalid list of devices is refused by name") {
   CHECK(refusal("cuda,cuda:0") == "device: cuda:0 is named twice in \"cuda,cuda:0\"");
 }
 
-TEST_CASE("the CPU comes first, then GPUs; without GPUs there is a reason") {
+TEST_CASE("the CPU comes first, then GPUs; without GPUs a reason is given") {
   const auto devices = availableDevices();
   REQUIRE(!devices.empty());
   CHECK(devices[0].isCpu());

@@ -15,7 +15,7 @@
 namespace muster {
 namespace {
 
-TEST_CASE_TEMPLATE("an event is complete until it is recorded and once it is waited for", Where,
+TEST_CASE_TEMPLATE("an event is complete before it is first recorded and after wait()", Where,
                    MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   CHECK(Event().complete());
@@ -134,7 +134,8 @@ TEST_CASE_TEMPLATE("the side stream waits for earlier work, and work after its s
   check(5, [&] { work(true); });
 }
 
-TEST_CASE_TEMPLATE("work that throws makes no graph, and the context stays usable", Where, test::OnGpu) {
+TEST_CASE_TEMPLATE("work that throws while it is recorded makes no graph, and the context stays usable",
+                   Where, test::OnGpu) {
   MUSTER_NEEDS_DEVICE(Where);
   Context context(Where::device());
   CHECK_THROWS_AS(Graph(context, [] { throw std::runtime_error("boom"); }), std::runtime_error);
@@ -143,8 +144,7 @@ TEST_CASE_TEMPLATE("work that throws makes no graph, and the context stays usabl
   context.synchronize();
 }
 
-TEST_CASE_TEMPLATE("out of memory: the exception names the requested and the free bytes", Where,
-                   test::OnGpu) {
+TEST_CASE_TEMPLATE("an out-of-memory exception names the requested and the free bytes", Where, test::OnGpu) {
   MUSTER_NEEDS_DEVICE(Where);
   const std::size_t bytes = propertiesOf(Where::device()).memoryBytes * 2;
   try {
@@ -170,8 +170,7 @@ TEST_CASE("pinned memory is host memory, and stays pinned when it grows") {
   CHECK(tensor.elements() == 300);
 }
 
-TEST_CASE(
-    "the CPU multiplies in float32, in bf16 where it is told to and can, and refuses other math modes") {
+TEST_CASE("the CPU multiplies in float32, on request in bf16 if it can, and refuses other math modes") {
   CHECK(Context().mathMode() == MathMode::Float32);
   CHECK(Context(Device::cpu(), {.mathMode = MathMode::Float32}).mathMode() == MathMode::Float32);
   CHECK_THROWS_WITH_AS(Context(Device::cpu(), {.mathMode = MathMode::TensorFloat32}),
@@ -187,7 +186,7 @@ TEST_CASE(
 }
 
 /// CMakeLists.txt runs it with such limits, too.
-TEST_CASE("why the CPU has no bf16 names what it lacks") {
+TEST_CASE("the reason why the CPU has no bf16 names the missing instructions") {
   const auto why = whyNoMathMode(Device::cpu(), MathMode::BFloat16);
   const auto limited = [](const char* name) { return std::getenv(name) != nullptr; };
   if (why == "the processor has neither AVX-512 BF16 nor AMX") return test::skip(why);

@@ -24,7 +24,7 @@ struct Root : test::FakeRoot {
 
 }  // namespace
 
-TEST_CASE("no limit: nothing to read, or the word for none") {
+TEST_CASE("there is no memory limit if no file can be read or the file says \"max\"") {
   Root root;
   CHECK_FALSE(root.room());
   root.write("proc/self/cgroup", "0::/user/job\n");
@@ -34,7 +34,8 @@ TEST_CASE("no limit: nothing to read, or the word for none") {
   CHECK_FALSE(root.room());
 }
 
-TEST_CASE("version 2: the tightest of the group and those above it, without what the kernel gives back") {
+TEST_CASE(
+    "cgroup version 2: the tightest limit of all groups counts, without memory that the kernel can reclaim") {
   Root root;
   root.write("proc/self/cgroup", "0::/user/job\n");
   root.write("sys/fs/cgroup/user/job/memory.max", "10000\n");
@@ -59,7 +60,7 @@ TEST_CASE("version 2: the tightest of the group and those above it, without what
   }
 }
 
-TEST_CASE("version 1, and a container, which sees its own group at the top") {
+TEST_CASE("cgroup version 1 is read, also in a container that sees its own group at the top") {
   Root root;
   root.write("proc/self/cgroup", "9:name=systemd:/\n4:memory:/docker/1234\n1:cpu:/\n0::/\n");
   root.write("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
@@ -73,7 +74,7 @@ TEST_CASE("version 1, and a container, which sees its own group at the top") {
   CHECK(root.left() == 100);
 }
 
-TEST_CASE("a group that uses more than its limit has nothing left, and no error") {
+TEST_CASE("a group that uses more than its limit has no memory left, which is no error") {
   Root root;
   root.write("proc/self/cgroup", "0::/\nbroken\n:\n");
   root.write("sys/fs/cgroup/memory.max", "1000");
@@ -81,7 +82,7 @@ TEST_CASE("a group that uses more than its limit has nothing left, and no error"
   CHECK(root.left() == -500);
 }
 
-TEST_CASE("before a refusal, memory that the allocator keeps for later is given back") {
+TEST_CASE("before an allocation is refused, memory that the allocator keeps is returned to the system") {
   if (kSanitized) return skip("sanitizers have memory of their own");
   const auto outcome = inChild([] {
     ::mallopt(M_MMAP_THRESHOLD, 1 << 25);  // all comes from the heap,
@@ -111,7 +112,7 @@ TEST_CASE("before a refusal, memory that the allocator keeps for later is given 
   CHECK(outcome == "there is room");
 }
 
-TEST_CASE("this process's own can be read") {
+TEST_CASE("this process's own memory limit can be read") {
   CHECK_NOTHROW(memoryRoom());
 }
 

@@ -23,7 +23,7 @@ Batch batchOf(std::initializer_list<float> predictions, std::initializer_list<fl
 
 }  // namespace
 
-TEST_CASE("a model is run over all batches, from the start") {
+TEST_CASE("evaluate() runs a model over all batches, from the first one") {
   test::EchoModel model;  // predicts its input
   test::ListIterator data({batchOf({1, 0, 0, 1}, {1, 0, 1, 0}, 2), batchOf({0, 1}, {0, 1}, 1)});
   Batch skipped;
@@ -35,7 +35,7 @@ TEST_CASE("a model is run over all batches, from the start") {
   }
 }
 
-TEST_CASE("masks are respected") {
+TEST_CASE("evaluate() respects masks") {
   test::EchoModel model;
   Batch batch = batchOf({1, 0, 0, 1}, {1, 0, 1, 0}, 2);
   batch.masks.push_back({"mask", Tensor::of({1, 0}, {2})});
@@ -43,8 +43,7 @@ TEST_CASE("masks are respected") {
   CHECK(evaluate(model, data).confusionMatrix() == std::vector<std::int64_t>{1, 0, 0, 0});
 }
 
-TEST_CASE(
-    "predictions over time count each step; padding is told by the sequences' mask or by one of its own") {
+TEST_CASE("each step of a sequence counts; padding is masked by the features' mask or by one of the labels") {
   test::EchoModel model;
   Batch batch;  // two sequences of three steps, two classes
   batch.features.push_back({"features", Tensor::of({1, 0, 0, 1, 1, 0, /**/ 0, 1, 1, 0, 1, 0}, {2, 3, 2})});

@@ -44,7 +44,7 @@ Evaluation example() {
 
 }  // namespace
 
-TEST_CASE("each step of a sequence counts as an example, but those that a mask leaves out") {
+TEST_CASE("each step of a sequence counts as an example unless a mask excludes it") {
   const auto [predictions, labels] = examplesOf(kPairs, 3);
   Evaluation whole(3);
   whole.add(predictions.reshape({2, 5, 3}), labels.reshape({2, 5}));
@@ -68,7 +68,7 @@ TEST_CASE("each step of a sequence counts as an example, but those that a mask l
       "evaluation: expected int64 labels [2, 5] or one-hot float32 labels [2, 5, 3], got int64 [10] on cpu");
 }
 
-TEST_CASE("scores worked out by hand") {
+TEST_CASE("scores equal those worked out by hand") {
   const Evaluation e = example();
   CHECK(e.confusionMatrix() == std::vector<std::int64_t>{2, 1, 0, 0, 1, 1, 1, 1, 3});
   CHECK(e.examples() == 10);
@@ -88,7 +88,7 @@ TEST_CASE("scores worked out by hand") {
   CHECK(e.f1() == doctest::Approx(26.0 / 45));
 }
 
-TEST_CASE("0/0 is 0 and counts in the macro mean") {
+TEST_CASE("a ratio 0/0 is 0 and counts in the macro mean") {
   Evaluation none(2);
   CHECK(none.accuracy() == 0);
   CHECK(none.f1() == 0);
@@ -102,7 +102,7 @@ TEST_CASE("0/0 is 0 and counts in the macro mean") {
   CHECK(none.f1() == 0.5);
 }
 
-TEST_CASE("top-k: ranks, and equal predictions in the order of the classes") {
+TEST_CASE("top-k accuracy counts ranks, and orders equal predictions by class") {
   Evaluation e(4);
   //                        own class third      second               tied, first of two   tied, second of two
   const Tensor predictions =
@@ -140,7 +140,7 @@ TEST_CASE("counts do not depend on the split into batches") {
   CHECK(whole.examples() == kExamples);
 }
 
-TEST_CASE("one-hot labels, masks, and one prediction for two classes") {
+TEST_CASE("an evaluation accepts one-hot labels, masks, and one prediction for two classes") {
   Evaluation oneHot(3);
   const Tensor predictions = Tensor::of({1, 0, 0, 0, 1, 0, 0, 0, 1}, {3, 3});
   oneHot.add(predictions, Tensor::of({1, 0, 0, 0, 0, 1, 0, 0, 1}, {3, 3}));
@@ -160,7 +160,7 @@ TEST_CASE("one-hot labels, masks, and one prediction for two classes") {
   CHECK(column == binary);
 }
 
-TEST_CASE("a bad batch is refused, and nothing of it is counted") {
+TEST_CASE("an invalid batch is refused, and none of its examples is counted") {
   Evaluation e = example();
   const Evaluation before = e;
   const Tensor good = Tensor::of({1, 0, 0, 0, 1, 0}, {2, 3});
@@ -193,7 +193,7 @@ TEST_CASE("a bad batch is refused, and nothing of it is counted") {
   CHECK_THROWS_AS(static_cast<void>(e.count(0, -1)), InvalidArgument);
 }
 
-TEST_CASE("the mean loss is that of the true classes' probabilities") {
+TEST_CASE("the mean loss is computed from the true classes' probabilities") {
   Evaluation e(2);
   CHECK(e.loss() == 0);
   e.add(Tensor::of({0.5f, 0.5f, 0.25f, 0.75f, 0, 1}, {3, 2}), indices({0, 0, 1}));
@@ -212,7 +212,7 @@ TEST_CASE("the mean loss is that of the true classes' probabilities") {
   CHECK(surelyWrong.summary().starts_with("5 examples, 2 classes: accuracy 0.4000\n"));
 }
 
-TEST_CASE("the loss has the same bits in any order, in any batches") {
+TEST_CASE("the loss has the same bits in any order of the examples and any batches") {
   constexpr std::int64_t kExamples = 5000;
   const RandomStream random(1, "losses");
   Tensor predictions = Tensor::empty({kExamples, 2}), labels = Tensor::zeros({kExamples}, DType::Int64);
@@ -240,7 +240,7 @@ TEST_CASE("the loss has the same bits in any order, in any batches") {
   }
 }
 
-TEST_CASE("an evaluation is told in numbers, and made from them again") {
+TEST_CASE("an evaluation is written as numbers, and restored from them") {
   const Evaluation all = example();
   const auto numbers = all.toNumbers();
   CHECK(numbers.size() == 5 + 3 * 3 + 3);

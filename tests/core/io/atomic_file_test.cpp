@@ -22,7 +22,7 @@ using Names = std::set<std::string>;
 
 }  // namespace
 
-TEST_CASE("a file is new or replaced, and nothing is left beside it") {
+TEST_CASE("a file is created or replaced, and no other file is left beside it") {
   TemporaryDirectory directory;
   writeFileAtomically(directory / "a.txt", "first");
   CHECK(readFile(directory / "a.txt") == "first");
@@ -42,7 +42,7 @@ TEST_CASE("a relative path without a directory works") {
   CHECK(readFile(directory / "plain.txt") == "x");
 }
 
-TEST_CASE("until commit the old file stays; without commit nothing changes") {
+TEST_CASE("the old file stays until commit(), and without commit() nothing changes") {
   TemporaryDirectory directory;
   writeFileAtomically(directory / "a.txt", "old");
   {
@@ -55,7 +55,7 @@ TEST_CASE("until commit the old file stays; without commit nothing changes") {
   CHECK(directory.names() == Names{"a.txt"});
 }
 
-TEST_CASE("what a killed process has left is removed by the next writer; files still being written stay") {
+TEST_CASE("the next writer removes files of a killed process, but not files still being written") {
   TemporaryDirectory directory;
   const auto left = directory / ".a.txt.123.0.tmp", other = directory / ".b.txt.123.7.tmp";
   for (const auto& path : {left, other, directory / ".a.txt.notes.tmp", directory / ".a.txt.1.tmp"})
@@ -74,7 +74,7 @@ TEST_CASE("what a killed process has left is removed by the next writer; files s
   removeAbandonedTemporaries(directory / "missing", "b");  // treated like an empty directory
 }
 
-TEST_CASE("two writers of one path do not interfere") {
+TEST_CASE("two writers of one path do not disturb each other") {
   TemporaryDirectory directory;
   AtomicFile one(directory / "a.txt"), two(directory / "a.txt");
   one.write("one");
@@ -85,7 +85,7 @@ TEST_CASE("two writers of one path do not interfere") {
   CHECK(directory.names() == Names{"a.txt"});
 }
 
-TEST_CASE("links are followed and permissions kept") {
+TEST_CASE("symbolic links are followed and permissions kept") {
   TemporaryDirectory directory;
   std::filesystem::create_directory(directory / "there");
   writeFileAtomically(directory / "there/a.txt", "old");
@@ -99,7 +99,7 @@ TEST_CASE("links are followed and permissions kept") {
   CHECK((status.st_mode & 0777) == 0640);
 }
 
-TEST_CASE("places that cannot be written are named with the cause") {
+TEST_CASE("an error about a path that cannot be written names the path and the cause") {
   TemporaryDirectory directory;
   const auto missing = directory / "missing/a.txt";
   CHECK(thrown<FileError>([&] { writeFileAtomically(missing, "x"); }) ==
@@ -119,7 +119,7 @@ TEST_CASE("a name as long as the file system allows can be written") {
   CHECK(directory.names() == Names{name});
 }
 
-TEST_CASE("what a killed process has left beside a long name is removed, too") {
+TEST_CASE("files of a killed process are removed also if their names are long") {
   TemporaryDirectory directory;
   for (const std::size_t length : {220, 221, 240, 255}) {
     CAPTURE(length);
@@ -141,7 +141,7 @@ TEST_CASE("what a killed process has left beside a long name is removed, too") {
   }
 }
 
-TEST_CASE("a full disk leaves the old file and nothing else") {
+TEST_CASE("a full disk leaves the old file and no other file") {
   TemporaryDirectory directory;
   const auto path = directory / "a.txt";
   writeFileAtomically(path, "old");

@@ -50,7 +50,7 @@ std::string with(const std::string& fields, const std::string& layers = "[]") {
 
 }  // namespace
 
-TEST_CASE("a configuration comes back") {
+TEST_CASE("a configuration is written to JSON and read back") {
   const std::string text = everyLayer().toJson();
   const auto read = MultiLayerConfiguration::fromJson(text);
   CHECK(read.toJson() == text);
@@ -85,7 +85,7 @@ TEST_CASE("a configuration written by hand is read") {
   CHECK(read.layers[0].module().outputShape(std::vector<Shape>{{1, 28, 28}}) == Shape{20, 24, 24});
 }
 
-TEST_CASE("mistakes are named with their path") {
+TEST_CASE("mistakes in a configuration are reported with their path") {
   CHECK(problemOf(with("")) == "");
   CHECK(problemOf("{}") == "format: is missing");
   CHECK(problemOf(R"({"format": "muster.MultiLayerConfiguration", "version": 1})") == "layers: is missing");

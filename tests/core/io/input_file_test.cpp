@@ -11,7 +11,7 @@
 
 namespace muster {
 
-TEST_CASE("a regular file is read in pieces, and not beyond its end") {
+TEST_CASE("a regular file is read in pieces, and not past its end") {
   const test::TemporaryDirectory directory;
   const auto path = directory / "file";
   test::writeFile(path, "abcdef");
@@ -25,7 +25,7 @@ TEST_CASE("a regular file is read in pieces, and not beyond its end") {
         path.string() + ": ended while it was read");
 }
 
-TEST_CASE("what is no regular file is refused at once") {
+TEST_CASE("a path that is not a regular file is refused at once") {
   const test::TemporaryDirectory directory;
   const auto refusal = [](const std::filesystem::path& path) {
     return test::thrown<FileError>([&] { InputFile{path}; });

@@ -67,7 +67,7 @@ double throughJson(double value) {
 
 }  // namespace
 
-TEST_CASE("every kind of field comes back") {
+TEST_CASE("every kind of field is written and read back") {
   Options written{.on = true,
                   .count = std::numeric_limits<std::int64_t>::min(),
                   .seed = std::numeric_limits<std::uint64_t>::max(),
@@ -102,7 +102,7 @@ TEST_CASE("missing fields keep their values") {
   CHECK(read.ruleValue == 7);
 }
 
-TEST_CASE("doubles come back bit for bit") {
+TEST_CASE("doubles are written and read back bit for bit") {
   using Limits = std::numeric_limits<double>;
   for (const double value : {0.0, -0.0, 1.0, 0.1, 1.0 / 3, 5e-4, 1e22, 1e23, 9007199254740993.0, 2.5e-324,
                              2.2250738585072011e-308, Limits::max(), Limits::min(), Limits::denorm_min()})
@@ -117,13 +117,13 @@ TEST_CASE("doubles come back bit for bit") {
   CHECK(wrong == 0);
 }
 
-TEST_CASE("a whole number is read as a double, but not the other way round") {
+TEST_CASE("an integer is accepted for a double, but not the other way round") {
   CHECK(readOptions(R"({"rate": 3})").rate == 3);
   CHECK(readOptions(R"({"rate": 18446744073709551615})").rate == 18446744073709551615.0);
   CHECK(problemOf(R"({"count": 3.0})") == "count: expected a whole number, found 3.0");
 }
 
-TEST_CASE("wrong fields are refused with path, expectation and what was found") {
+TEST_CASE("an invalid field is refused with its path, the expected type and the value found") {
   CHECK(problemOf(R"({"on": 1})") == "on: expected true or false, found 1");
   CHECK(problemOf(R"({"count": "x"})") == "count: expected a whole number, found the string \"x\"");
   CHECK(problemOf(R"({"count": 9223372036854775808})") ==
@@ -149,7 +149,7 @@ TEST_CASE("wrong fields are refused with path, expectation and what was found") 
         "fruit, rule");
 }
 
-TEST_CASE("groups, arrays of numbers and raw text are read, and finished") {
+TEST_CASE("groups, arrays of numbers and raw text are read, and unknown fields in them are refused") {
   const auto read = [](std::string_view text) {
     return test::thrown<InvalidArgument>([&] {
       JsonReader reader(text);
@@ -176,7 +176,7 @@ TEST_CASE("groups, arrays of numbers and raw text are read, and finished") {
         "group.weights: expected an array of numbers, found [1, \"2\"]");
 }
 
-TEST_CASE("errors inside lists carry the index, also those of others") {
+TEST_CASE("errors inside lists carry the index, also those that the reader of an element throws") {
   const auto read = [](std::string_view text) {
     return test::thrown<InvalidArgument>([&] {
       JsonReader reader(text);
@@ -208,7 +208,7 @@ TEST_CASE("text that is not JSON is refused with line and column") {
   CHECK(problemOf(std::string(100000, '[')).starts_with("not valid JSON at line 1"));
 }
 
-TEST_CASE("files are laid out for people") {
+TEST_CASE("JSON files are indented to be read by people") {
   JsonWriter writer;
   writer.put("name", "run");
   writer.put("scores", std::vector<double>(30, 0.25));

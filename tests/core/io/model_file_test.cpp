@@ -172,7 +172,7 @@ struct WithFrozen {
 
 }  // namespace
 
-TEST_CASE("a network comes back bit for bit, and trains on as if it had never stopped") {
+TEST_CASE("a network is saved and loaded bit for bit, and trains on as if it had never stopped") {
   TemporaryDirectory directory;
   for (const Updater& updater : {Updater(Nesterovs{}), Updater(Adam{}), Updater(Sgd{})}) {
     const auto network = trained(smallConvnet(4, updater));
@@ -191,7 +191,7 @@ TEST_CASE("a network comes back bit for bit, and trains on as if it had never st
   CHECK(directory.names() == std::set<std::string>{"m.safetensors"});
 }
 
-TEST_CASE("names and shapes are those of PyTorch") {
+TEST_CASE("tensors in a file have PyTorch's names and shapes") {
   TemporaryDirectory directory;
   trained(smallConvnet())->save(directory / "m.safetensors");
   const Safetensors file = readSafetensors(directory / "m.safetensors");
@@ -207,7 +207,7 @@ TEST_CASE("names and shapes are those of PyTorch") {
   CHECK(file.metadata.at("format") == "pt");
 }
 
-TEST_CASE("a program's notes come back, and do not disturb the network") {
+TEST_CASE("a program's notes are saved and loaded, and do not change the network") {
   const TemporaryDirectory directory;
   const auto network = trained(smallConvnet());
   const ModelNotes notes{{"my program.batch", "128"}, {"empty", ""}};
@@ -223,7 +223,7 @@ TEST_CASE("a program's notes come back, and do not disturb the network") {
   CHECK(directory.names() == std::set<std::string>{"noted.safetensors", "plain.safetensors"});
 }
 
-TEST_CASE("Python reads the file with its standard library") {
+TEST_CASE("Python reads the file with its standard library alone") {
 #ifdef MUSTER_PYTHON
   TemporaryDirectory directory;
   const auto network = trained(smallConvnet());
@@ -238,7 +238,7 @@ TEST_CASE("Python reads the file with its standard library") {
 #endif
 }
 
-TEST_CASE("a layer's field must not have a name that files use beside its fields") {
+TEST_CASE("a layer's field must not have a name that the file format reserves") {
   CHECK(thrown<InvalidArgument>([] { Layer::registerType<WithFrozen>(); }) ==
         "layer test-with-frozen: the field name frozen is reserved by model files");
   CHECK(thrown<InvalidArgument>([] {
@@ -246,7 +246,7 @@ TEST_CASE("a layer's field must not have a name that files use beside its fields
         }).find("there is no type") != std::string::npos);
 }
 
-TEST_CASE("an updater from outside the library is saved and loaded once it is registered") {
+TEST_CASE("a user-defined updater is saved, and loaded once it is registered") {
   TemporaryDirectory directory;
   const auto network = trained(smallConvnet(4, HeavyBall{.learningRate = 0.05, .momentum = 0.75}));
   network->save(directory / "m.safetensors");
@@ -279,7 +279,7 @@ TEST_CASE("statistics are saved like parameters") {
   CHECK(sameState(network, *MultiLayerNetwork::load(directory / "m.safetensors")));
 }
 
-TEST_CASE("a file that does not fit is refused, naming the tensor") {
+TEST_CASE("a file that does not fit the network is refused, and the error names the tensor") {
   CHECK(problemAfter([](Safetensors&) {}) == "");
   CHECK(problemAfter([](Safetensors& file) {
           std::erase_if(file.tensors, [](auto& t) { return t.name == "dense1.bias"; });
@@ -305,7 +305,7 @@ TEST_CASE("a file that does not fit is refused, naming the tensor") {
         }).starts_with("its configuration cannot be used: "));
 }
 
-TEST_CASE("a change of any byte of the header is found, or changes nothing") {
+TEST_CASE("any changed byte of the header is detected or has no effect") {
   TemporaryDirectory directory;
   const auto path = directory / "m";
   MultiLayerNetwork network({.inputShape = {2}, .layers = {Output{.classes = 2}}});
@@ -400,7 +400,7 @@ TEST_CASE("a file that describes more than it holds is refused before memory is 
   CHECK(thrown<FileError>([&] { loadState(network, path); }) == problem);
 }
 
-TEST_CASE("counters in a file are not negative, and leave room to count on") {
+TEST_CASE("counters in a file must not be negative or near the largest integer") {
   for (const char* name : {"counters.iteration", "counters.epoch"})
     for (const std::int64_t count : {std::int64_t{-3}, std::numeric_limits<std::int64_t>::max()})
       CHECK(problemAfter([&](Safetensors& file) {
@@ -408,7 +408,7 @@ TEST_CASE("counters in a file are not negative, and leave room to count on") {
             }) == fmt::format("{} is {}, but can only be 0 to 1152921504606846976", name, count));
 }
 
-TEST_CASE("a network that was never initialised, and a place that cannot be written") {
+TEST_CASE("save() refuses a network that was never initialised and a path that cannot be written") {
   TemporaryDirectory directory;
   MultiLayerNetwork network(smallConvnet());
   CHECK_THROWS_AS(network.save(directory / "m.safetensors"), InvalidArgument);
@@ -418,7 +418,7 @@ TEST_CASE("a network that was never initialised, and a place that cannot be writ
   CHECK_THROWS_AS(MultiLayerNetwork::load(directory / "missing.safetensors"), FileError);
 }
 
-TEST_CASE("notes that could not be read again are refused") {
+TEST_CASE("notes that could not be read back are refused") {
   TemporaryDirectory directory;
   MultiLayerNetwork network(smallConvnet());
   network.init();
@@ -434,7 +434,7 @@ TEST_CASE("notes that could not be read again are refused") {
   CHECK(readModelNotes(path).at("author") == "Jörg\n");
 }
 
-TEST_CASE("a disk that is full while the model is saved leaves the old file") {
+TEST_CASE("a full disk during a save leaves the old file") {
   TemporaryDirectory directory;
   const auto path = directory / "m.safetensors";
   MultiLayerNetwork network(smallConvnet());

@@ -14,7 +14,7 @@
 namespace muster {
 namespace {
 
-TEST_CASE("LeNet's outputs are rebuilt in NumPy from its file") {
+TEST_CASE("NumPy computes LeNet's outputs from its file") {
   const test::TemporaryDirectory directory;
   MultiLayerNetwork network(lenet(10));
   network.init();

@@ -76,7 +76,7 @@ void forEachAllocation(Prepare prepare, Work work, Check check) {
 
 }  // namespace
 
-TEST_CASE("a model is saved without memory: the old file or the new one is there, and nothing else") {
+TEST_CASE("a save that runs out of memory leaves the old file or the new one, and no other file") {
   const TemporaryDirectory directory;
   const auto one = network(1), other = network(2);
   other->save(directory / "model");
@@ -90,7 +90,7 @@ TEST_CASE("a model is saved without memory: the old file or the new one is there
                     });
 }
 
-TEST_CASE("a model is loaded without memory: whole, or not at all") {
+TEST_CASE("a load that runs out of memory gives the whole model or none") {
   const TemporaryDirectory directory;
   const auto saved = network(3);
   saved->save(directory / "model");
@@ -106,7 +106,7 @@ TEST_CASE("a model is loaded without memory: whole, or not at all") {
                     [&](bool failed) { CHECK(stateBits(*into) == (failed ? before : stateBits(*saved))); });
 }
 
-TEST_CASE("a training writes checkpoints without memory: each file is whole") {
+TEST_CASE("a training that runs out of memory writes only whole checkpoints") {
   const auto train = [](Network& model, const std::filesystem::path& directory) {
     auto data = smallData();
     model.setListeners({std::make_shared<CheckpointListener>(

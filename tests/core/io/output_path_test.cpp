@@ -14,7 +14,7 @@
 
 namespace muster {
 
-TEST_CASE("a file that cannot be written is refused with its cause, and nothing is made") {
+TEST_CASE("a file that cannot be written is refused with its cause, and nothing is created") {
   const test::TemporaryDirectory directory;
   const auto at = [&](const char* name) { return directory.path() / name; };
   const auto refusal = [](const std::filesystem::path& path) {
@@ -32,7 +32,7 @@ TEST_CASE("a file that cannot be written is refused with its cause, and nothing 
   CHECK(directory.names().empty());
 }
 
-TEST_CASE("a full disk and a read-only file are found out, and what was there stays") {
+TEST_CASE("a full disk and a read-only file are detected, and existing files stay unchanged") {
   const test::TemporaryDirectory directory;
   const auto path = directory / "model";
   test::writeFile(path, "mine");
@@ -53,7 +53,7 @@ TEST_CASE("a full disk and a read-only file are found out, and what was there st
   CHECK(directory.names() == std::set<std::string>{"model"});
 }
 
-TEST_CASE("paths are the same where they lead to one file") {
+TEST_CASE("two paths count as the same if they lead to one file") {
   const test::TemporaryDirectory directory;
   const auto a = directory / "a", b = directory / "b", missing = directory / "missing";
   test::writeFile(a, "text");
@@ -79,7 +79,7 @@ TEST_CASE("paths are the same where they lead to one file") {
   CHECK_FALSE(isInside(directory.path(), a));
 }
 
-TEST_CASE("a directory that cannot be made is refused, and one that can is not made yet") {
+TEST_CASE("a directory that cannot be created is refused, and one that can is not created yet") {
   const test::TemporaryDirectory directory;
   CHECK_NOTHROW(checkOutputDirectory({}));
   CHECK_NOTHROW(checkOutputDirectory(directory.path()));

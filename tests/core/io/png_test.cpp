@@ -31,7 +31,7 @@ Picture readPng(const std::filesystem::path& path) {
 
 }  // namespace
 
-TEST_CASE("grey and coloured pictures come back") {
+TEST_CASE("grey and coloured pictures are written and read back") {
   test::TemporaryDirectory directory;
   const std::vector<std::uint8_t> grey{0, 1, 127, 128, 254, 255};
   writePng(directory / "grey.png", grey, 3, 2);
@@ -51,7 +51,7 @@ TEST_CASE("grey and coloured pictures come back") {
   CHECK(directory.names() == std::set<std::string>{"grey.png", "rgb.png"});
 }
 
-TEST_CASE("sizes that do not fit, and places that cannot be written") {
+TEST_CASE("writePng refuses sizes that do not fit and paths that cannot be written") {
   test::TemporaryDirectory directory;
   const std::vector<std::uint8_t> six(6);
   CHECK(test::thrown<InvalidArgument>([&] { writePng(directory / "a.png", six, 2, 2); }) ==

@@ -319,7 +319,7 @@ std::vector<Recorded> recordedTraining(std::int64_t keepLast) {
 
 }  // namespace
 
-TEST_CASE("when the power goes, the last finished checkpoint is there, or the one in work") {
+TEST_CASE("after a power loss the last finished checkpoint is there, or the one being written") {
   for (const std::int64_t keepLast : {1, 2}) {
     CAPTURE(keepLast);
     const auto calls = recordedTraining(keepLast);

@@ -39,7 +39,7 @@ std::string tensor(const std::string& name, const std::string& rest) {
 
 }  // namespace
 
-TEST_CASE("the bytes of a small file") {
+TEST_CASE("a small file has the expected bytes") {
   // 56 bytes of header: {"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}} has 54, and two spaces.
   const std::string golden = std::string("\x38\0\0\0\0\0\0\0", 8) +
                              R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}}  )" +
@@ -60,7 +60,7 @@ TEST_CASE("the bytes of a small file") {
   CHECK(read.tensors[0].values.data<float>()[1] == -2);
 }
 
-TEST_CASE("all element types, scalars and empty tensors come back; larger elements first") {
+TEST_CASE("all element types, scalars and empty tensors are read back, and larger elements come first") {
   TemporaryDirectory directory;
   Safetensors contents;
   Tensor bytes = Tensor::zeros({3}, DType::UInt8), doubles = Tensor::zeros({2, 2}, DType::Float64),
@@ -91,7 +91,7 @@ TEST_CASE("all element types, scalars and empty tensors come back; larger elemen
   CHECK(read.find("absent") == nullptr);
 }
 
-TEST_CASE("a file without tensors") {
+TEST_CASE("a file without tensors is read back") {
   CHECK(problemOf(fileOf("{}", "")) == "");
   CHECK(problemOf(fileOf("{\"__metadata__\":{\"a\":\"b\"}}   ", "")) == "");
 }
@@ -159,7 +159,7 @@ TEST_CASE("broken files are refused by name") {
                          eight)) == "tensor \"b\": its data begin at byte 2, inside those of another tensor");
 }
 
-TEST_CASE("a missing file and a directory") {
+TEST_CASE("a missing file and a directory are refused by name") {
   TemporaryDirectory directory;
   const auto missing = directory / "missing";
   CHECK(thrown<FileError>([&] { readSafetensors(missing); }) ==
@@ -168,7 +168,7 @@ TEST_CASE("a missing file and a directory") {
         directory.path().string() + ": cannot be read: it is a directory");
 }
 
-TEST_CASE("every truncation and every flipped byte is an error or a file of the same form") {
+TEST_CASE("every truncation and every flipped byte gives an error or a valid file") {
   TemporaryDirectory directory;
   Safetensors contents;
   contents.metadata = {{"k", "v"}};
@@ -190,7 +190,7 @@ TEST_CASE("every truncation and every flipped byte is an error or a file of the 
     }
 }
 
-TEST_CASE("contents that have no place in a file are refused") {
+TEST_CASE("contents that the format cannot hold are refused") {
   TemporaryDirectory directory;
   const auto problem = [&](const Safetensors& contents) {
     return thrown<InvalidArgument>([&] { writeSafetensors(directory / "x", contents); });

@@ -16,7 +16,7 @@
 namespace muster {
 namespace {
 
-TEST_CASE("ResNet-18 computes what torchvision's does with its weights, and torchvision loads them back") {
+TEST_CASE("ResNet-18 computes the same as torchvision's with its weights, and torchvision loads them back") {
   const test::TemporaryDirectory directory;
   const char* const python = std::getenv("MUSTER_TORCH_PYTHON");
   const auto call = [&](const char* act) {

@@ -96,7 +96,7 @@ std::vector<double> outputInTorch(const Safetensors& file, const Tensor& image) 
   return logits;
 }
 
-TEST_CASE("a network with PyTorch's weights computes what PyTorch's modules do") {
+TEST_CASE("a network with PyTorch's weights computes the same as PyTorch's modules") {
   const TemporaryDirectory directory;
   const auto path = directory.path() / "torch.safetensors", back = directory.path() / "back.safetensors";
   const Safetensors file = torchFile();
@@ -118,7 +118,7 @@ TEST_CASE("a network with PyTorch's weights computes what PyTorch's modules do")
   for (const auto& [name, values] : written.tensors) CHECK(same(values, *file.find(name)));
 }
 
-TEST_CASE("running variances are converted for the batches they come from") {
+TEST_CASE("running variances are converted between the biased and the unbiased estimate") {
   const TemporaryDirectory directory;
   const auto path = directory.path() / "torch.safetensors", back = directory.path() / "back.safetensors";
   const Safetensors file = torchFile();
@@ -137,7 +137,7 @@ TEST_CASE("running variances are converted for the batches they come from") {
     CHECK(std::abs(again.data<float>()[c] - there.data<float>()[c]) <= there.data<float>()[c] * 0x1p-23f);
 }
 
-TEST_CASE("a new head stays as it is, and all that does not fit is told") {
+TEST_CASE("a new head keeps its weights, and every tensor that does not fit is reported") {
   const TemporaryDirectory directory;
   const auto path = directory.path() / "torch.safetensors";
   Safetensors file = torchFile();
@@ -196,7 +196,7 @@ TEST_CASE("ResNet-18 has torchvision's tensors") {
   CHECK(shapeOf("fc.bias") == Shape{1000});
 }
 
-TEST_CASE("of a pre-trained network with a new head only the head is trained") {
+TEST_CASE("if a pre-trained network's body is frozen, only its new head is trained") {
   const Resnet18Options options{.imageSize = {32, 32}, .width = 4, .largeImages = true};
   const TemporaryDirectory directory;
   const auto path = directory.path() / "pretrained.safetensors";

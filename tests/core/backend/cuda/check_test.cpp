@@ -40,7 +40,7 @@ TEST_CASE("errors of CUDA become exceptions with call text and location") {
   }
 }
 
-TEST_CASE("errors after which the device is lost say so") {
+TEST_CASE("an error after which the device is lost says so") {
   for (auto error :
        {cudaErrorIllegalAddress, cudaErrorLaunchFailure, cudaErrorMisalignedAddress, cudaErrorAssert,
         cudaErrorECCUncorrectable, cudaErrorIllegalInstruction, cudaErrorContextIsDestroyed}) {
@@ -50,7 +50,7 @@ TEST_CASE("errors after which the device is lost say so") {
   CHECK(meaningOf(cudaErrorInvalidValue) == Meaning::Failed);
 }
 
-TEST_CASE("why there is no GPU tells a machine without one from a driver that is too old") {
+TEST_CASE("the reason for a missing GPU distinguishes no GPU, no driver and a driver that is too old") {
   CHECK(whyNoDevice(cudaSuccess, 13000, 13000) == "this machine has no visible GPU");
   CHECK(whyNoDevice(cudaErrorNoDevice, 13000, 13000) == "this machine has no visible GPU");
   CHECK(whyNoDevice(cudaErrorInsufficientDriver, 0, 13000) == "this machine has no driver for NVIDIA's GPUs");
@@ -62,12 +62,12 @@ TEST_CASE("why there is no GPU tells a machine without one from a driver that is
                  "for CUDA 13.1, this build for 13.0)"));
 }
 
-TEST_CASE("running out of memory names the bytes asked for and those that are free") {
+TEST_CASE("an out-of-memory error names the requested and the free bytes") {
   CHECK(outOfMemoryText("cuda:1", 4096, 512, 1024) ==
         "out of memory on cuda:1: 4096 bytes were asked for, 512 of 1024 are free");
 }
 
-TEST_CASE("the libraries have every function of cuBLASLt and cuDNN that we use") {
+TEST_CASE("the libraries have every function of cuBLASLt and cuDNN that muster uses") {
   // Needs the libraries, but no GPU.
   try {
     const auto& matrices = blas();

@@ -12,7 +12,7 @@ namespace {
 constexpr Conv2dShape kSecond{
     .batch = 128, .inChannels = 20, .height = 12, .width = 12, .outChannels = 50, .kernel = {5, 5}};
 
-TEST_CASE("what was measured holds for its compute capability, mode, channels and kernel alone") {
+TEST_CASE("a measured choice applies only to its compute capability, math mode, channels and kernel") {
   const std::vector<MeasuredConv2d> table{
       {90, MathMode::TensorFloat32, 20, 50, 5, Conv2dChoice::PaddedChannels},
       {90, MathMode::BFloat16, 20, 50, 5, Conv2dChoice::RowMajor}};
@@ -37,7 +37,7 @@ TEST_CASE("what was measured holds for its compute capability, mode, channels an
   CHECK(choice(90, larger, MathMode::TensorFloat32) == Conv2dChoice::PaddedChannels);
 }
 
-TEST_CASE("channels are padded to what tensor cores take") {
+TEST_CASE("channels are padded to a number that tensor cores can process") {
   const auto channels = [](MathMode mode) {
     const Conv2dShape padded = paddedChannels(kSecond, mode);
     CHECK(padded.height == kSecond.height);

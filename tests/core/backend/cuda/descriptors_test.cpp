@@ -49,7 +49,7 @@ std::array<int, 4> outputByCudnn(const Conv2dShape& s, Layout layout, MathMode m
 }
 
 TEST_CASE(
-    "cuDNN, which CUDA needs, takes our convolutions in every type and layout, and has our output shapes") {
+    "cuDNN, which CUDA needs, accepts our convolutions in every type and layout, with our output shapes") {
   try {
     dnn();
   } catch (const DeviceUnavailable& error) {
@@ -82,7 +82,7 @@ TEST_CASE(
           }
 }
 
-TEST_CASE("cuDNN (needed by CUDA) refuses invalid descriptions, with the call's text") {
+TEST_CASE("cuDNN (needed by CUDA) refuses invalid descriptors, and the error contains the call's text") {
   try {
     dnn();
   } catch (const DeviceUnavailable& error) {
@@ -97,7 +97,7 @@ TEST_CASE("cuDNN (needed by CUDA) refuses invalid descriptions, with the call's 
   CHECK_MESSAGE(text.find("cudnnSetTensor4dDescriptor") != std::string::npos, text);
 }
 
-TEST_CASE("cuBLASLt (needed by CUDA) accepts descriptions of products in every mode") {
+TEST_CASE("cuBLASLt (needed by CUDA) accepts descriptors of matrix products in every math mode") {
   try {
     blas();
   } catch (const DeviceUnavailable& error) {

@@ -29,8 +29,7 @@ void makePython(const std::filesystem::path& prefix) {
   std::filesystem::permissions(program, std::filesystem::perms::owner_all);
 }
 
-TEST_CASE(
-    "wheels are looked at in the environment, the user's folder and that of the first python3 in PATH") {
+TEST_CASE("wheels are searched in the environment, the user's folder and that of the first python3 in PATH") {
   const test::TemporaryDirectory folder;
   const auto active = makeWheel(folder / "active", "python3.12/site-packages", "cudnn");
   const auto conda = makeWheel(folder / "conda", "python3.9/site-packages", "cu13");
@@ -51,7 +50,7 @@ TEST_CASE(
   CHECK(usualPlaces(kName) == std::vector{active, conda, user, first});
 }
 
-TEST_CASE("nothing is found in empty places, or without HOME and PATH") {
+TEST_CASE("the search finds nothing in empty folders, or without HOME and PATH") {
   const test::Environment home("HOME", {}), path("PATH", {});
   CHECK(usualPlaces("libmuster_nobody_has_this_either.so").empty());
 }

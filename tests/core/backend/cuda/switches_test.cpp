@@ -20,7 +20,7 @@ Switches read(const std::map<std::string, std::string>& environment) {
   });
 }
 
-TEST_CASE("nothing set changes nothing and says nothing") {
+TEST_CASE("without variables the switches change nothing and log nothing") {
   const test::LogLines lines;
   const Switches switches = read({{"MUSTER_CUDA_MATH", ""}});
   CHECK(switches.sideStream);
@@ -30,7 +30,7 @@ TEST_CASE("nothing set changes nothing and says nothing") {
   CHECK(lines.all().empty());
 }
 
-TEST_CASE("each variable switches one thing, and is told") {
+TEST_CASE("each variable sets one switch, which is logged") {
   const test::LogLines lines;
   CHECK_FALSE(read({{"MUSTER_CUDA_SIDE_STREAM", "0"}}).sideStream);
   CHECK(read({{"MUSTER_CUDA_SIDE_STREAM", "1"}}).sideStream);
@@ -42,7 +42,7 @@ TEST_CASE("each variable switches one thing, and is told") {
                                                 "warning: MUSTER_CUDA_MATH=bf16 is set"});
 }
 
-TEST_CASE("convolutions are chosen by layer, or all the others at once") {
+TEST_CASE("a convolution's choice can be set by layer, or for all other layers at once") {
   const test::LogLines lines;
   const Switches some = read({{"MUSTER_CUDA_CONV2D", "conv1=direct,conv2=padded"}});
   CHECK(some.choiceFor("conv1") == Conv2dChoice::Direct);
@@ -53,7 +53,7 @@ TEST_CASE("convolutions are chosen by layer, or all the others at once") {
   CHECK(all.choiceFor("") == Conv2dChoice::RowMajor);
 }
 
-TEST_CASE("names of layers that no convolution has are told") {
+TEST_CASE("names of layers that match no convolution are reported") {
   const test::LogLines lines;
   const Switches some = read({{"MUSTER_CUDA_CONV2D", "all=padded,conv1=direct,covn2=padded,conv9=padded"}});
   CHECK(unknownLayers(some, {}).empty());
@@ -62,7 +62,7 @@ TEST_CASE("names of layers that no convolution has are told") {
   CHECK(unknownLayers(some, {"conv1", "conv9", "covn2"}).empty());
 }
 
-TEST_CASE("a value that a variable does not take is refused by name") {
+TEST_CASE("a value that a variable does not accept is refused by name") {
   const auto told = [](const char* name, const char* value) {
     return test::thrown<InvalidArgument>([&] { read({{name, value}}); });
   };

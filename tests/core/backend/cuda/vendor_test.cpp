@@ -46,7 +46,7 @@ TEST_CASE("a refused library is skipped, and the reason is reported") {
   CHECK(openLibrary(kThere, "/nowhere", [](void*) { return std::string(); }) != nullptr);
 }
 
-TEST_CASE("a cuDNN without its parts beside it is skipped") {
+TEST_CASE("a cuDNN whose component libraries are missing is skipped") {
   const auto text =
       test::thrown<DeviceUnavailable>([] { openLibrary(kThere, "/nowhere", whyNotForOurCuda); });
   CHECK_MESSAGE(

@@ -59,7 +59,7 @@ std::vector<std::string_view> typesOf(std::type_identity<std::tuple<T...>>) {
   return {T::kType...};
 }
 
-TEST_CASE("every layer of the library has a rule") {
+TEST_CASE("every layer of the library has an export rule") {
   for (const auto type : typesOf(std::type_identity<detail::LibraryLayers>())) {
     CAPTURE(type);
     CHECK_NOTHROW(detail::onnxRule(type));
@@ -114,7 +114,7 @@ void addImageLayers(ComparedModels& models) {
   one("dense_over_image", Dense{.units = 5, .activation = Activation::Softmax});
 }
 
-TEST_CASE("onnxruntime computes what layers on images do") {
+TEST_CASE("onnxruntime computes the same as layers on images") {
   ComparedModels models;
   addImageLayers(models);
   CHECK(models.agree());
@@ -164,7 +164,7 @@ void addRowLayersAndVertices(ComparedModels& models) {
       }));
 }
 
-TEST_CASE("onnxruntime computes what layers on rows and vertices do") {
+TEST_CASE("onnxruntime computes the same as layers on rows and as vertices") {
   ComparedModels models;
   addRowLayersAndVertices(models);
   CHECK(models.agree());
@@ -192,7 +192,7 @@ void addSequenceLayers(ComparedModels& models) {
   one("flattened", {Flatten{}});
 }
 
-TEST_CASE("onnxruntime computes what layers on sequences do, at several lengths") {
+TEST_CASE("onnxruntime computes the same as layers on sequences, at several lengths") {
   ComparedModels models;
   addSequenceLayers(models);
   CHECK(models.agree());
@@ -218,13 +218,13 @@ void addMaskedLayers(ComparedModels& models) {
   }
 }
 
-TEST_CASE("onnxruntime computes what layers that read masks do, with and without lengths") {
+TEST_CASE("onnxruntime computes the same as layers that read masks, with and without lengths") {
   ComparedModels models;
   addMaskedLayers(models);
   CHECK(models.agree());
 }
 
-TEST_CASE("every layer of the library is among those that onnxruntime computes") {
+TEST_CASE("every layer of the library is tested with onnxruntime") {
   ComparedModels models;
   addImageLayers(models);
   addRowLayersAndVertices(models);
@@ -236,7 +236,7 @@ TEST_CASE("every layer of the library is among those that onnxruntime computes")
   }
 }
 
-TEST_CASE("onnxruntime computes what whole networks do") {
+TEST_CASE("onnxruntime computes the same as whole networks") {
   ComparedModels models;
   models.add("lenet", [](std::int64_t) -> std::unique_ptr<Network> {
     auto network = std::make_unique<MultiLayerNetwork>(lenet(10));
@@ -270,7 +270,7 @@ TEST_CASE("onnxruntime computes what whole networks do") {
   CHECK(models.agree());
 }
 
-TEST_CASE("a layer of the program's own is written by its rule, and refused by name without one") {
+TEST_CASE("a user-defined layer is exported by its rule, and refused by name without one") {
   const auto make = chain({Doubled{.factor = 3.5, .name = "twice"}, Output{.classes = 2}}, {6});
   const TemporaryDirectory directory;
   CHECK(thrown<InvalidArgument>([&] { exportOnnx(*make(0), directory / "m.onnx"); }) ==
@@ -291,7 +291,7 @@ TEST_CASE("a layer of the program's own is written by its rule, and refused by n
   CHECK(refused.find("axis") != std::string::npos);
 }
 
-TEST_CASE("batch and length are symbolic; weights have the names of muster's files") {
+TEST_CASE("batch size and length are symbolic, and weights have the names of muster's files") {
   const auto network =
       chain({LSTM{.units = 3, .name = "memory"}, Conv1d{.outChannels = 2, .kernel = 2, .stride = 2},
              Dense{.units = 2, .perStep = true, .name = "rows"}},
@@ -311,7 +311,7 @@ TEST_CASE("batch and length are symbolic; weights have the names of muster's fil
   CHECK(shapeText(fixed.graph().input(0)) == "features: N 6 4");  // a dense layer over the whole sequence
 }
 
-TEST_CASE("what cannot be exported is refused") {
+TEST_CASE("a model that cannot be exported is refused with the reason") {
   const TemporaryDirectory directory;
   const auto refused = [&](const std::vector<Layer>& layers, const Shape& input) {
     return thrown<InvalidArgument>(

@@ -40,7 +40,7 @@ ParallelWrapper::Builder withRule(Model& model, int workers, const AnyStrategy& 
   return builder;
 }
 
-TEST_CASE("one worker has the bits of model.fit() at any frequency") {
+TEST_CASE("one worker trains a libtorch module to the bits of model.fit() at any frequency") {
   auto alone = convModel();
   auto data = imageBatches(7);
   alone->fit(data, 2);
@@ -52,7 +52,7 @@ TEST_CASE("one worker has the bits of model.fit() at any frequency") {
   }
 }
 
-TEST_CASE("each step is that of libtorch's own loop") {
+TEST_CASE("each step computes the same as libtorch's own training loop") {
   auto model = convModel({.updater = Sgd{.learningRate = 0.05}});
   const auto plain = makeConvNet();
   torch::optim::SGD optimizer(plain->parameters(), torch::optim::SGDOptions(0.05));
@@ -119,7 +119,7 @@ ListIterator lineBatches(std::int64_t joined) {
   return ListIterator(std::move(batches));
 }
 
-TEST_CASE("several workers at frequency 1 are one on the joined batches") {
+TEST_CASE("several workers at frequency 1 equal one on the joined batches") {
   const auto trained = [](int workers, std::int64_t joined, const AnyStrategy& rule = Averaging{}) {
     TorchModel model([] { return std::make_shared<Line>(); },
                      [](Line& net, const TorchBatch& batch) {
@@ -140,7 +140,7 @@ TEST_CASE("several workers at frequency 1 are one on the joined batches") {
   CHECK((trained(4, 1) != trained(1, 2)));
 }
 
-TEST_CASE("running statistics of workers merge as moments") {
+TEST_CASE("running statistics of workers are merged as moments") {
   auto model = convModel();
   const auto start = makeConvNet();  // a module as each worker has it at first
   {
@@ -177,7 +177,7 @@ void forEachStrategy(std::type_identity<std::tuple<Strategies...>>, Call call) {
   (call(Strategies{}), ...);
 }
 
-TEST_CASE("every rule trains it, with the same bits each time") {
+TEST_CASE("every rule trains a libtorch module, with the same bits each time") {
   auto data = imageBatches(24);
   const auto untrained = stateBits(*convModel());
   forEachStrategy(std::type_identity<detail::LibraryStrategies>(), [&](const auto& strategy) {
@@ -197,7 +197,7 @@ TEST_CASE("every rule trains it, with the same bits each time") {
   });
 }
 
-TEST_CASE("over nodes it has the bits of one process that adds up in as many groups") {
+TEST_CASE("over nodes a libtorch module has the bits of one process that adds up in as many groups") {
   const auto untrained = stateBits(*convModel());
   for (const AnyStrategy& rule :
        {AnyStrategy(Averaging{.frequency = 3}), AnyStrategy(OuterAveraging{.frequency = 2, .momentum = 0.5}),
@@ -225,7 +225,7 @@ TEST_CASE("over nodes it has the bits of one process that adds up in as many gro
   }
 }
 
-TEST_CASE("on a gpu it learns as on the CPU, or a libtorch without CUDA is named") {
+TEST_CASE("on a gpu a libtorch module learns as on the CPU, or a libtorch without CUDA is named") {
   if (const auto reason = OnGpu::whyNot(); !reason.empty()) return skip(reason);
   auto there = convModel(), here = convModel();
   auto data = imageBatches(8);
@@ -270,7 +270,7 @@ TEST_CASE("blocks have libtorch's names and shapes, and the module's tensors are
         net->conv->weight.data_ptr());
 }
 
-TEST_CASE("a batch is handed over without a copy") {
+TEST_CASE("a batch is passed to the module without a copy") {
   const void *features = nullptr, *labels = nullptr;
   TorchModel model(makeConvNet, [&](ConvNet& net, const TorchBatch& batch) {
     features = batch.features("images").data_ptr();
@@ -284,7 +284,7 @@ TEST_CASE("a batch is handed over without a copy") {
   CHECK(labels == batch.labels.front().value.raw());
 }
 
-TEST_CASE("a loss may bring its own weight") {
+TEST_CASE("a loss function may return its own weight") {
   TorchModel model(makeConvNet, [](ConvNet& net, const TorchBatch& batch) {
     return std::make_pair(crossEntropy(net, batch), 2.5);
   });
@@ -292,7 +292,7 @@ TEST_CASE("a loss may bring its own weight") {
   CHECK(convModel()->gradient(imageBatch(1, 5)).wait().weight == 5);
 }
 
-TEST_CASE("what leaves the blocks is found and named, and can be taken back") {
+TEST_CASE("a parameter that leaves the blocks is found and named, and can be put back") {
   const Batch batch = imageBatch(1);
   const auto refusal = [&](const std::function<void(ConvNet&)>& act) {
     auto model = convModel();
@@ -343,7 +343,7 @@ TEST_CASE("what leaves the blocks is found and named, and can be taken back") {
         std::string::npos);
 }
 
-TEST_CASE("libtorch's errors come as one sentence; losses and predictions are checked") {
+TEST_CASE("libtorch's errors become one sentence, and losses and predictions are checked") {
   const Batch batch = imageBatch(1);
   TorchModel wrong(makeConvNet,
                    [](ConvNet& net, const TorchBatch& b) { return net.forward(b.features().flatten(1)); });
@@ -361,7 +361,7 @@ TEST_CASE("libtorch's errors come as one sentence; losses and predictions are ch
         "torch: the batch has no features called x");
 }
 
-TEST_CASE("predictions and scores are those of evaluation") {
+TEST_CASE("predictions and scores are computed in evaluation mode") {
   auto model = convModel();
   const Batch batch = imageBatch(1);
   model->step(batch);
@@ -383,7 +383,7 @@ TEST_CASE("predictions and scores are those of evaluation") {
   CHECK(twice.data<float>()[3] == 2 * out.data<float>()[3]);
 }
 
-TEST_CASE("frozen parameters do not move, shared ones are one, channels-last ones stay so") {
+TEST_CASE("frozen parameters do not change, shared ones exist once, channels-last ones keep their layout") {
   struct Shared : torch::nn::Module {
     torch::nn::Linear a{4, 4}, frozen{4, 2};
     Shared() {
@@ -443,7 +443,7 @@ TEST_CASE("plan() names modules that draw random numbers") {
   CHECK_NOTHROW(wrapper.fit(data));
 }
 
-TEST_CASE("libtorch uses a worker's threads in it, and the caller's elsewhere") {
+TEST_CASE("libtorch uses a worker's number of threads inside the worker, and the caller's elsewhere") {
   at::set_num_threads(3);
   std::atomic<int> calls = 0, wrong = 0;
   TorchModel model(makeConvNet, [&](ConvNet& net, const TorchBatch& batch) {

@@ -12,7 +12,7 @@
 namespace muster::test {
 namespace {
 
-TEST_CASE("two processes of a libtorch module have the bits of one process") {
+TEST_CASE("two processes train a libtorch module to the bits of one process") {
   constexpr int kNodes = 2, kWorkers = 2;
   const TemporaryDirectory folder;
   const auto command = fmt::format(
