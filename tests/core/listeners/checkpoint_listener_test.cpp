@@ -31,7 +31,7 @@ void endEpochs(CheckpointListener& listener, Trainer& trainer, std::int64_t firs
 
 }  // namespace
 
-TEST_CASE("saves every N epochs, keeps the last K, and deletes no other files") {
+TEST_CASE("a checkpoint listener saves every N epochs, keeps the last K, and deletes no other files") {
   test::TemporaryDirectory directory;
   MultiLayerNetwork network(smallNetwork());
   network.init();
@@ -66,7 +66,7 @@ Names namesIn(const std::filesystem::path& directory) {
 
 }  // namespace
 
-TEST_CASE("keeps the last K, every M-th epoch's and the best, also after a restart") {
+TEST_CASE("a checkpoint listener keeps the last K, every M-th epoch's and the best, also after a restart") {
   test::TemporaryDirectory directory;
   MultiLayerNetwork network(smallNetwork());
   network.init();
@@ -142,7 +142,7 @@ TEST_CASE("the best and every M-th epoch's checkpoint are kept whatever the inte
   }
 }
 
-TEST_CASE("a checkpoint holds what other listeners keep of the same epoch, in any order of the listeners") {
+TEST_CASE("a checkpoint holds other listeners' state of the same epoch, in any order of the listeners") {
   // Keeps the number of epochs that it has seen.
   struct Counting final : Listener {
     void onEpochEnd(const EpochEvent& event) override {
@@ -168,7 +168,7 @@ TEST_CASE("a checkpoint holds what other listeners keep of the same epoch, in an
   }
 }
 
-TEST_CASE("bad rules for what is kept are refused by name") {
+TEST_CASE("invalid rules of which checkpoints to keep are refused by name") {
   const auto problem = [](const CheckpointOptions& options) {
     return test::thrown<InvalidArgument>([&] { CheckpointListener listener(options); });
   };
@@ -182,7 +182,7 @@ TEST_CASE("bad rules for what is kept are refused by name") {
       "better");
 }
 
-TEST_CASE("all are kept by default, in a directory that is created") {
+TEST_CASE("all checkpoints are kept by default, in a directory that the listener creates") {
   test::TemporaryDirectory directory;
   MultiLayerNetwork network(smallNetwork());
   network.init();
@@ -197,7 +197,7 @@ TEST_CASE("all are kept by default, in a directory that is created") {
   CHECK(std::filesystem::exists(listener.files().back()));
 }
 
-TEST_CASE("a checkpoint that cannot be written keeps the older ones") {
+TEST_CASE("if a checkpoint cannot be written, the older ones are kept") {
   test::TemporaryDirectory directory;
   test::EchoModel model;
   test::FakeTrainer trainer(model);
@@ -214,7 +214,7 @@ TEST_CASE("a checkpoint that cannot be written keeps the older ones") {
   CHECK(directory.names() == Names{"checkpoint-epoch-0001.safetensors"});
 }
 
-TEST_CASE("a model that it cannot save is refused before the training") {
+TEST_CASE("a model that cannot be saved is refused before the training") {
   test::TemporaryDirectory directory;
   test::EchoModel model;
   test::FakeTrainer trainer(model);
@@ -243,7 +243,9 @@ void merge(CheckpointListener& listener, Trainer& trainer, std::int64_t first, s
 
 }  // namespace
 
-TEST_CASE("saves within an epoch, by iterations or by the clock, and where a training is stopped") {
+TEST_CASE(
+    "a checkpoint listener saves within an epoch, by iterations or by the clock, and when a training is "
+    "stopped") {
   test::TemporaryDirectory directory;
   MultiLayerNetwork network(smallNetwork());
   network.init();
@@ -286,7 +288,7 @@ TEST_CASE("saves within an epoch, by iterations or by the clock, and where a tra
   CHECK(loaded->trainingState()[0].name == "some");
 }
 
-TEST_CASE("the newest checkpoint that is whole is found; a broken one is passed over, and that is said") {
+TEST_CASE("the newest whole checkpoint is found; a broken one is skipped with a warning") {
   test::TemporaryDirectory directory;
   MultiLayerNetwork network(smallNetwork());
   network.init();
@@ -344,7 +346,7 @@ struct KilledTraining {
 
 }  // namespace
 
-TEST_CASE("a resumed training counts the checkpoints before it, and removes what a killed process has left") {
+TEST_CASE("a resumed training counts the earlier checkpoints, and removes files of a killed process") {
   KilledTraining killed;
   auto& [directory, network, trainer] = killed;
   test::writeFile(directory / ".checkpoint-epoch-0004.safetensors.99.0.tmp", "part");
@@ -356,7 +358,7 @@ TEST_CASE("a resumed training counts the checkpoints before it, and removes what
 }
 
 TEST_CASE(
-    "a process killed before it removed an old checkpoint leaves it to the next, with nothing to train") {
+    "an old checkpoint that a killed process did not remove is removed later, also with nothing to train") {
   KilledTraining killed;
   auto& [directory, network, trainer] = killed;
   CheckpointListener listener({.directory = directory.path(), .keepLast = 2, .resumed = true});

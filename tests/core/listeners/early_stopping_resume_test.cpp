@@ -188,7 +188,7 @@ TEST_CASE("a training that is killed and resumed stops at the same epoch, with t
 }
 
 TEST_CASE(
-    "a resumed training replaces the best file only by a better model, a new one at its first evaluation") {
+    "a resumed training replaces the best file only by a better model, and creates a missing one at once") {
   const Quiet quiet;
   const TemporaryDirectory directory;
   Begin begin{.directory = directory, .restoreBest = false, .killedAt = 5 * 3};
@@ -223,7 +223,7 @@ TEST_CASE(
   CHECK(Network::load(begin.bestFile())->epoch() == 5);
 }
 
-TEST_CASE("the time before a checkpoint counts, by a clock of the test") {
+TEST_CASE("the time limit includes the time before the checkpoint, by a clock of the test") {
   const Quiet quiet;
   const TemporaryDirectory directory, other;
   std::chrono::steady_clock::time_point clock{seconds(100)};
@@ -241,7 +241,7 @@ TEST_CASE("the time before a checkpoint counts, by a clock of the test") {
   CHECK(whole.iteration == 8);
 }
 
-TEST_CASE("numbers of early stopping in a checkpoint that cannot be are refused") {
+TEST_CASE("impossible numbers of early stopping in a checkpoint are refused") {
   const Quiet quiet;
   const TemporaryDirectory directory;
   Begin begin{.directory = directory, .killedAt = 4 * 3};

@@ -65,7 +65,8 @@ void endEpochs(EarlyStopping& listener, Trainer& trainer, const std::vector<doub
 
 }  // namespace
 
-TEST_CASE("stops when the accuracy no longer improves, and gives the best state back if asked") {
+TEST_CASE(
+    "early stopping stops when the accuracy no longer improves, and restores the best state on request") {
   // Class 1 is predicted above 0.5: for the three examples where p is above 0.25, 0.7 and 0.8. So after epoch
   // 1 (p = 0.5) the first and third are right, after epoch 2 (0.75) all, from epoch 3 (0.875) on two again.
   for (const int workers : {0, 1, 2})
@@ -98,7 +99,7 @@ TEST_CASE("stops when the accuracy no longer improves, and gives the best state 
     }
 }
 
-TEST_CASE("stops when the loss no longer improves") {
+TEST_CASE("early stopping stops when the loss no longer improves") {
   // -log p for the first example, -log(1.5 - p) for the second: their means are 0.347, 0.288, 0.302, ...
   for (const int workers : {0, 2}) {
     CAPTURE(workers);
@@ -117,7 +118,7 @@ TEST_CASE("stops when the loss no longer improves") {
   }
 }
 
-TEST_CASE("the whole state is that of the best epoch, and training continues from there") {
+TEST_CASE("the whole state of the best epoch is restored, and training continues from there") {
   for (const int workers : {0, 1, 2}) {
     CAPTURE(workers);
     auto listener = std::make_shared<EarlyStopping>(EarlyStoppingOptions{
@@ -136,7 +137,7 @@ TEST_CASE("the whole state is that of the best epoch, and training continues fro
   }
 }
 
-TEST_CASE("a wrapper continues from the best state in its next fit") {
+TEST_CASE("a wrapper continues from the restored best state in its next fit()") {
   auto listener = std::make_shared<EarlyStopping>(EarlyStoppingOptions{
       .monitor = Monitor::TrainingScore, .mode = MonitorMode::Min, .patience = 1, .restoreBest = true});
   for (const bool average : {true, false}) {
@@ -154,7 +155,7 @@ TEST_CASE("a wrapper continues from the best state in its next fit") {
   }
 }
 
-TEST_CASE("the best state is given back when all epochs are done, and after a failure") {
+TEST_CASE("the best state is restored when all epochs are done, and after a failure") {
   for (const int workers : {0, 2})
     for (const bool failing : {false, true}) {
       CAPTURE(workers);
@@ -174,7 +175,7 @@ TEST_CASE("the best state is given back when all epochs are done, and after a fa
     }
 }
 
-TEST_CASE("an earlier fit's state is not given back to a model") {
+TEST_CASE("the state of an earlier fit() is never restored") {
   auto listener = std::make_shared<EarlyStopping>(
       EarlyStoppingOptions{.monitor = Monitor::TrainingScore, .mode = MonitorMode::Min, .restoreBest = true});
   ToyModel first, second;
@@ -188,7 +189,7 @@ TEST_CASE("an earlier fit's state is not given back to a model") {
   CHECK(second.parameters()[0] == 0.5);
 }
 
-TEST_CASE("patience counts epochs since a change above minImprovement; the best is the best however little") {
+TEST_CASE("patience counts epochs since an improvement above minImprovement; any improvement is the best") {
   EchoModel model;
   FakeTrainer trainer(model);
   EarlyStopping listener({.monitor = Monitor::TrainingScore,
@@ -206,7 +207,7 @@ TEST_CASE("patience counts epochs since a change above minImprovement; the best 
   CHECK(model.iteration() == 40);
 }
 
-TEST_CASE("other epochs than every N-th are not evaluated") {
+TEST_CASE("only every N-th epoch is evaluated") {
   EchoModel model;
   FakeTrainer trainer(model);
   EarlyStopping listener(
@@ -217,7 +218,7 @@ TEST_CASE("other epochs than every N-th are not evaluated") {
         "the training score has not improved for 4 epochs; the best was 5 after epoch 2");
 }
 
-TEST_CASE("the strategy's state belongs to the best state, and only its first copy allocates") {
+TEST_CASE("the best state includes the strategy's state, and only its first copy allocates") {
   EchoModel model;
   model.strategyState().push_back({"momentum", Tensor::of({1, 2}, {2})});
   FakeTrainer trainer(model);
@@ -235,7 +236,7 @@ TEST_CASE("the strategy's state belongs to the best state, and only its first co
   CHECK(model.strategyState()[0].values.data<float>()[1] == 3);
 }
 
-TEST_CASE("a value that is not a number ends the training, with its reason and the best state") {
+TEST_CASE("a NaN value ends the training with its reason and the best state") {
   auto data = validation({2}, {1});  // a probability of 2.5
   auto listener = std::make_shared<EarlyStopping>(
       EarlyStoppingOptions{.validation = &data, .monitor = Monitor::Loss, .mode = MonitorMode::Min});
@@ -255,7 +256,7 @@ TEST_CASE("a value that is not a number ends the training, with its reason and t
   CHECK(echo.epoch() == 1);
 }
 
-TEST_CASE("the mode says what is better, and is never guessed") {
+TEST_CASE("the mode says whether less or more is better, and is never guessed") {
   for (const auto mode : {MonitorMode::Min, MonitorMode::Max}) {
     EchoModel model;
     FakeTrainer trainer(model);
@@ -276,7 +277,7 @@ TEST_CASE("the mode says what is better, and is never guessed") {
   }
 }
 
-TEST_CASE("the most time ends a training at a merge, by a clock of the test") {
+TEST_CASE("the time limit ends a training at a merge, by a clock of the test") {
   using std::chrono::seconds;
   for (const int workers : {0, 2}) {
     CAPTURE(workers);
@@ -300,7 +301,7 @@ TEST_CASE("the most time ends a training at a merge, by a clock of the test") {
   }
 }
 
-TEST_CASE("the best model is kept on disk, is whole at every moment, and can be trained on") {
+TEST_CASE("the best model's file is whole at every moment, and can be trained on") {
   test::TemporaryDirectory directory;
   const auto file = directory / "best.safetensors";
   MultiLayerNetwork network(
@@ -325,7 +326,7 @@ TEST_CASE("the best model is kept on disk, is whole at every moment, and can be 
         "early stopping: bestFile needs a Network, and the model is none");
 }
 
-TEST_CASE("bad options of early stopping are refused by name") {
+TEST_CASE("invalid options of early stopping are refused by name") {
   auto data = validation({0}, {1});
   constexpr auto kMin = MonitorMode::Min, kMax = MonitorMode::Max;
   const auto problem = [](const EarlyStoppingOptions& options) {

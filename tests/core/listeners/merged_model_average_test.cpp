@@ -61,7 +61,7 @@ std::vector<float> averageOfHalves(const MergedModelAverageOptions& options, int
 
 }  // namespace
 
-TEST_CASE("with decay 0 it is the merged model, bit for bit") {
+TEST_CASE("with decay 0 the average is the merged model, bit for bit") {
   const auto check = [](const auto& strategy) {
     auto model = toy();
     const auto average = averageOf({.decay = 0});
@@ -75,7 +75,7 @@ TEST_CASE("with decay 0 it is the merged model, bit for bit") {
   check(Gossip{.graph = GossipGraph::Ring});
 }
 
-TEST_CASE("averages worked out by hand") {
+TEST_CASE("averages equal those worked out by hand") {
   // Models 1/2, 3/4, 7/8. Equal weights: 17/24.
   CHECK(averageOfHalves({.decay = {}}, 3)[0] == static_cast<float>(17.0 / 24));
   // d = 2/11, then 3/12.
@@ -88,7 +88,7 @@ TEST_CASE("averages worked out by hand") {
         static_cast<float>((15.0 / 16 + 63.0 / 64) / 2));
 }
 
-TEST_CASE("between merges the iteration may pass several multiples") {
+TEST_CASE("a merge counts once even if the iteration passed several multiples since the last one") {
   ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}});
   auto data = ToyIterator::ofValues(std::vector<float>(10, 1));
   const auto average = averageOf({.decay = {}, .start = 3, .every = 2});
@@ -112,7 +112,7 @@ TEST_CASE("the average of equal models is that model, bit for bit") {
   }
 }
 
-TEST_CASE("the training computes the same bits as without") {
+TEST_CASE("a training with an average computes the same bits as without") {
   const auto check = [](const auto& strategy) {
     auto with = toy(), without = toy();
     const auto average = averageOf({}), other = averageOf({.decay = {}, .every = 3});
@@ -129,7 +129,8 @@ TEST_CASE("the training computes the same bits as without") {
   check(SynchronousGradients{});
 }
 
-TEST_CASE("what the model holds is continued with the same bits, wherever the listener is in the list") {
+TEST_CASE(
+    "an average resumes from the model's state to the same bits, wherever the listener is in the list") {
   for (const bool last : {false, true})
     for (const std::int64_t every : {1, 3}) {
       CAPTURE(last);
@@ -155,7 +156,7 @@ TEST_CASE("what the model holds is continued with the same bits, wherever the li
     }
 }
 
-TEST_CASE("a model's file holds the average, and a training that is resumed from it continues it") {
+TEST_CASE("a model's file holds the average, and a training resumed from it continues the average") {
   const TemporaryDirectory directory;
   const auto path = directory.path() / "model.safetensors";
   std::vector<Batch> batches;
@@ -189,7 +190,7 @@ TEST_CASE("a model's file holds the average, and a training that is resumed from
   CHECK(resumed->listenerState().empty());
 }
 
-TEST_CASE("a second fit goes on, other options begin anew, and so does a model that was set back") {
+TEST_CASE("a second fit() continues the average; other options or a model that was reset start a new one") {
   auto model = toy();
   const auto average = averageOf({});
   train(model, Averaging{}, {average}, 2);
@@ -208,7 +209,7 @@ TEST_CASE("a second fit goes on, other options begin anew, and so does a model t
   CHECK(average->count() == 4);
 }
 
-TEST_CASE("options out of range are refused by name, and a model before there is one") {
+TEST_CASE("options out of range are refused by name, and so is model() before the first merge") {
   const auto refusal = [](const MergedModelAverageOptions& options) {
     return thrown<InvalidArgument>([&] { MergedModelAverage{options}; });
   };

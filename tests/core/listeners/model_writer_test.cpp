@@ -20,7 +20,7 @@ MultiLayerConfiguration wide(std::int64_t inputs) {
 
 }  // namespace
 
-TEST_CASE("files are written in the order in which they were begun, by whichever writer") {
+TEST_CASE("files are written in the order in which they were begun, by any of the writers") {
   const TemporaryDirectory directory;
   MultiLayerNetwork large(wide(5000)), small(wide(1));
   large.init();
@@ -43,7 +43,7 @@ TEST_CASE("files are written in the order in which they were begun, by whichever
   checkModelFile(directory / "small");
 }
 
-TEST_CASE("a file holds the model as it was when it was begun") {
+TEST_CASE("a file holds the model as it was when its write began") {
   const TemporaryDirectory directory;
   MultiLayerNetwork network(wide(500));
   network.init();
@@ -59,7 +59,7 @@ TEST_CASE("a file holds the model as it was when it was begun") {
   CHECK_FALSE(writer.begun());
 }
 
-TEST_CASE("the best files are written beside the training: a disk that is full is told later") {
+TEST_CASE("the best files are written while the training runs, and a full disk is reported later") {
   const TemporaryDirectory directory;
   const auto told = [&](const std::string& file, auto makeListener) {
     return inChild([&] {

@@ -39,7 +39,7 @@ struct Fixture {
 
 }  // namespace
 
-TEST_CASE("shares add up to one, whatever the wall time says") {
+TEST_CASE("shares of time add up to one, whatever the wall time is") {
   const auto report =
       performanceBetween({}, {times(0, 10, 6s, 1s, 2s, 1s), times(1, 30, 8s, 1s, 0s, 1s)}, 20s);
   CHECK(report.batches() == 40);
@@ -57,7 +57,7 @@ TEST_CASE("shares add up to one, whatever the wall time says") {
   CHECK(PerformanceReport().shares().computing == 0);
 }
 
-TEST_CASE("the table lines up") {
+TEST_CASE("the columns of the table line up") {
   const auto report =
       performanceBetween({}, {times(0, 10, 6s, 1s, 2s, 1s), times(1, 30, 10s, 0s, 0s, 0s)}, 20s);
   CHECK(report.table() ==
@@ -67,7 +67,7 @@ TEST_CASE("the table lines up") {
         "all                      40       4000        200     80.0 %      5.0 %     10.0 %      5.0 %\n");
 }
 
-TEST_CASE_FIXTURE(Fixture, "lines cover the time since the last line") {
+TEST_CASE_FIXTURE(Fixture, "each line covers the time since the last line") {
   options.everyIterations = 10;
   options.tableAtEnd = false;
   PerformanceListener listener(options);
@@ -88,7 +88,7 @@ TEST_CASE_FIXTURE(Fixture, "lines cover the time since the last line") {
                        "0.0 %, merging 0.0 %"});
 }
 
-TEST_CASE_FIXTURE(Fixture, "lines by the clock") {
+TEST_CASE_FIXTURE(Fixture, "a line is printed every given number of seconds") {
   options.every = 5s;
   options.tableAtEnd = false;
   PerformanceListener listener(options);
@@ -104,7 +104,7 @@ TEST_CASE_FIXTURE(Fixture, "lines by the clock") {
   CHECK(lines[1].starts_with("iteration 10: 0 samples/s"));
 }
 
-TEST_CASE_FIXTURE(Fixture, "the report is over the epochs alone, and starts anew with each fit") {
+TEST_CASE_FIXTURE(Fixture, "the report covers the epochs alone, and starts anew with each fit()") {
   PerformanceListener listener(options);
   for (int fit = 0; fit < 2; ++fit) {
     lines.clear();
@@ -126,7 +126,7 @@ TEST_CASE_FIXTURE(Fixture, "the report is over the epochs alone, and starts anew
   }
 }
 
-TEST_CASE_FIXTURE(Fixture, "an epoch that was cut short counts too") {
+TEST_CASE_FIXTURE(Fixture, "the report counts an epoch that was cut short") {
   options.tableAtEnd = false;
   PerformanceListener listener(options);
   listener.onFitStart({trainer});

@@ -54,7 +54,7 @@ const Progress kHalf{.epoch = 1,
 
 }  // namespace
 
-TEST_CASE("the widest bar, and what is left out first in a narrow terminal") {
+TEST_CASE("a narrow terminal gets a shorter bar, and loses the least important part first") {
   CHECK(progressBar(kHalf, 200) ==
         "epoch 1/3  50% [===================>                  ]  50/100  1600 samples/s  score 0.1235  0:04 "
         "left");
@@ -79,7 +79,7 @@ TEST_CASE("the bar is never wider than asked") {
     }
 }
 
-TEST_CASE("the ends of an epoch, and one of unknown length") {
+TEST_CASE("the bar shows the start and the end of an epoch, and an epoch of unknown length") {
   Progress progress = kHalf;
   progress.batches = 100;
   CHECK(progressBar(progress, 59) == "epoch 1/3 100% [========]  100/100  score 0.1235  0:00 left");
@@ -91,7 +91,7 @@ TEST_CASE("the ends of an epoch, and one of unknown length") {
   CHECK(progressLine(progress) == "epoch 1/3: 50 batches, 1600 samples/s, score 0.1235");
 }
 
-TEST_CASE("lines for files; times in minutes and hours") {
+TEST_CASE("without a terminal the progress is written as lines, with times in minutes and hours") {
   CHECK(progressLine(kHalf) ==
         "epoch 1/3: 50 % (50 of 100 batches), 1600 samples/s, score 0.1235, 0:04 left");
   CHECK(epochLine(kHalf) == "epoch 1/3: score 0.1235, 6400 examples in 4.0 s, 1600 samples/s");
@@ -109,7 +109,7 @@ TEST_CASE("lines for files; times in minutes and hours") {
   CHECK(progressLine(slow).ends_with("1:02:03 left"));
 }
 
-TEST_CASE_FIXTURE(Fixture, "on a terminal: ten redraws a second, one line an epoch, no bar at the end") {
+TEST_CASE_FIXTURE(Fixture, "a terminal gets ten redraws a second, one line an epoch, and no bar at the end") {
   ProgressListener listener(options(true));
   listener.onFitStart(fit());
   for (std::int64_t epoch = 0; epoch < 2; ++epoch) {
@@ -136,7 +136,7 @@ TEST_CASE_FIXTURE(Fixture, "on a terminal: ten redraws a second, one line an epo
   CHECK_FALSE(screen.wrapped);
 }
 
-TEST_CASE("a score that diverges has as many digits as any other") {
+TEST_CASE("a score that diverges has as many digits as any other score") {
   Progress progress = kHalf;
   for (const auto& [score, digits] : {std::pair(99999.99994, "99999.9999"),
                                       {1e5, "1.000e+05"},
@@ -174,7 +174,7 @@ TEST_CASE_FIXTURE(Fixture, "log lines appear above the bar, and the previous sin
   setLogSink(before);
 }
 
-TEST_CASE_FIXTURE(Fixture, "elsewhere: a line every ten seconds and one an epoch") {
+TEST_CASE_FIXTURE(Fixture, "without a terminal there is a line every ten seconds and one an epoch") {
   ProgressListener listener(options(false));
   listener.onFitStart(fit(1));
   listener.onEpochStart({trainer});

@@ -19,7 +19,7 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 }  // namespace
 
-TEST_CASE("a score for each column, from the largest to the smallest") {
+TEST_CASE("a curve has one score a column, from the largest to the smallest") {
   CHECK(curveOf({3, 3, 2, 2, 1, 1, 0, 0, 0}).draw(20, 2, false) ==
         "    3.0000 '':..    \n"
         "    0.0000     '':..");
@@ -29,7 +29,7 @@ TEST_CASE("a score for each column, from the largest to the smallest") {
         "    2.0000          ");
 }
 
-TEST_CASE("a score for each dot, where a column has two dots in each of two rows of four") {
+TEST_CASE("a braille curve has one score a dot, with two dots a column in each of two rows of four") {
   std::vector<double> scores(18, 0);
   scores[0] = 7;
   CHECK(curveOf(scores).draw(20, 2, true) ==
@@ -37,19 +37,19 @@ TEST_CASE("a score for each dot, where a column has two dots in each of two rows
         "    0.0000 \u28b8\u28c0\u28c0\u28c0\u28c0\u28c0\u28c0\u28c0\u28c0");
 }
 
-TEST_CASE("scores that are no number are a gap") {
+TEST_CASE("NaN scores leave a gap") {
   CHECK(curveOf({1, 1, 1, kNan, kNan, kNan, 0, 0, 0}).draw(20, 2, false) ==
         "    1.0000 '''      \n"
         "    0.0000       ...");
   CHECK(curveOf({kNan, kNan}).draw(20, 2, false).empty());
 }
 
-TEST_CASE("nothing is drawn of one score, or where there is no room") {
+TEST_CASE("a single score, or a curve without room, is not drawn") {
   CHECK(curveOf({1}).draw(80, 4, false).empty());
   CHECK(curveOf({1, 0}).draw(19, 4, false).empty());
 }
 
-TEST_CASE("more scores than it keeps are joined by their weights") {
+TEST_CASE("more scores than the curve keeps are joined by their weights") {
   ScoreCurve curve;
   curve.add(0, 1);
   curve.add(4, 3);

@@ -27,7 +27,9 @@ struct Fixture {
 
 }  // namespace
 
-TEST_CASE_FIXTURE(Fixture, "a line when a multiple of N is reached or passed, with the mean since the last") {
+TEST_CASE_FIXTURE(
+    Fixture,
+    "a line is printed when a multiple of N is reached or passed, with the mean since the last line") {
   ScoreListener listener(10, sink);
   listener.onEpochStart({trainer});
   listener.onMerge(merge(4, 10, 1));
@@ -41,7 +43,7 @@ TEST_CASE_FIXTURE(Fixture, "a line when a multiple of N is reached or passed, wi
                        "iteration 45, epoch 2: score 7.000000"});
 }
 
-TEST_CASE_FIXTURE(Fixture, "a model that has trained before continues to count") {
+TEST_CASE_FIXTURE(Fixture, "a model that has trained before continues its iteration count") {
   ScoreListener listener(10, sink);
   listener.onEpochStart({.trainer = trainer, .epoch = 3, .iteration = 95});
   listener.onMerge(merge(96, 1, 1, 3));
@@ -51,7 +53,7 @@ TEST_CASE_FIXTURE(Fixture, "a model that has trained before continues to count")
   CHECK_THROWS_AS(ScoreListener(0), InvalidArgument);
 }
 
-TEST_CASE_FIXTURE(Fixture, "collected scores") {
+TEST_CASE_FIXTURE(Fixture, "CollectScoresListener keeps the score of each merge and epoch") {
   CollectScoresListener listener;
   listener.onMerge(merge(3, 128, 0.5));
   listener.onMerge(merge(6, 64, 0.25));

@@ -51,7 +51,7 @@ void draw(TerminalBar& bar, int lines) {
 
 }  // namespace
 
-TEST_CASE("whatever the window's width becomes, no piece of an older drawing stays") {
+TEST_CASE("no part of an older drawing stays, whatever the window's width becomes") {
   test::PseudoTerminal terminal(60, 20);
   const test::Environment kind("TERM", "xterm");
   const StandardError redirected(terminal.descriptor());
@@ -96,7 +96,7 @@ TEST_CASE("whatever the window's width becomes, no piece of an older drawing sta
   CHECK(screen.lines[3].empty());
 }
 
-TEST_CASE("Ctrl-C: its notice appears above the bar, and nothing stays of what the terminal echoes") {
+TEST_CASE("Ctrl-C shows its notice above the bar, and what the terminal echoes is removed") {
   test::PseudoTerminal terminal(60, 20);
   const test::Environment kind("TERM", "xterm");
   const StandardError redirected(terminal.descriptor());
@@ -112,7 +112,7 @@ TEST_CASE("Ctrl-C: its notice appears above the bar, and nothing stays of what t
         std::vector<std::string>{"muster: notice", std::string(59, 'a'), std::string(59, 'b')});
 }
 
-TEST_CASE("nothing is drawn where standard error is no terminal, or one that cannot move its cursor") {
+TEST_CASE("nothing is drawn if standard error is no terminal, or one that cannot move its cursor") {
   test::PseudoTerminal terminal(60, 20);
   const StandardError redirected(terminal.descriptor());
   {

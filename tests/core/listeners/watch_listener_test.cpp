@@ -69,7 +69,8 @@ struct Watched {
 
 }  // namespace
 
-TEST_CASE_FIXTURE(Watched, "the bar, a row for each worker, and the curve of the merged score") {
+TEST_CASE_FIXTURE(Watched,
+                  "the terminal shows the bar, a row for each worker, and the curve of the merged score") {
   WatchListener listener(options());
   const auto workers = listener.workers();
   start(listener);
@@ -116,7 +117,7 @@ TEST_CASE_FIXTURE(Watched, "the bar, a row for each worker, and the curve of the
   CHECK(screen.lines.size() == 2);
 }
 
-TEST_CASE_FIXTURE(Watched, "colours unless NO_COLOR is set") {
+TEST_CASE_FIXTURE(Watched, "the terminal shows colours unless NO_COLOR is set") {
   for (const auto& [value, coloured] :
        {std::pair(std::optional<std::string>(), true), {"", true}, {"1", false}, {"0", false}}) {
     const test::Environment noColour("NO_COLOR", value);
@@ -133,7 +134,7 @@ TEST_CASE_FIXTURE(Watched, "colours unless NO_COLOR is set") {
   }
 }
 
-TEST_CASE_FIXTURE(Watched, "braille in an environment of UTF-8") {
+TEST_CASE_FIXTURE(Watched, "a curve is drawn in braille if the locale is UTF-8") {
   for (const auto& [all, lang, term, braille] : {std::tuple("", "en_GB.UTF-8", "xterm", true),
                                                  {"C", "en_GB.UTF-8", "xterm", false},
                                                  {"C.utf8", "C", "xterm", true},
@@ -154,7 +155,7 @@ TEST_CASE_FIXTURE(Watched, "braille in an environment of UTF-8") {
   }
 }
 
-TEST_CASE_FIXTURE(Watched, "elsewhere the lines of the progress bar") {
+TEST_CASE_FIXTURE(Watched, "without a terminal the lines are those of the progress listener") {
   WatchListener listener(options(false));
   const auto workers = listener.workers();
   start(listener);
@@ -162,7 +163,7 @@ TEST_CASE_FIXTURE(Watched, "elsewhere the lines of the progress bar") {
   CHECK(written == "epoch 1/1: 20 % (20 of 100 batches), 150 samples/s, score 3.0000, 0:40 left\n");
 }
 
-TEST_CASE("more workers than rows") {
+TEST_CASE("workers that do not fit the terminal's rows are only counted") {
   const std::vector<WorkerRow> many(1024, WorkerRow{.score = 1e30});
   CHECK(workerRows(many, 60, 4, false) ==
         "worker    0  score 1.000e+30        0 samples/s  \n"

@@ -84,7 +84,7 @@ std::string problemOf(ComputationGraphConfiguration graph) {
 
 }  // namespace
 
-TEST_CASE("a chain as a graph has the chain's bits, trained and asked") {
+TEST_CASE("a chain written as a graph has the chain's bits, in training and in output()") {
   const std::vector<Layer> layers{conv(4), MaxPool2d{}, Dropout{.rate = 0.3, .name = "drop"},
                                   Dense{.units = 8, .activation = Activation::ReLU}, Output{.classes = 3}};
   MultiLayerNetwork chain(
@@ -111,7 +111,7 @@ TEST_CASE("a chain as a graph has the chain's bits, trained and asked") {
   CHECK(std::ranges::equal(a.span<float>(), b.span<float>()));
 }
 
-TEST_CASE("graphs through the gradient check: residual blocks, several inputs and outputs, shared values") {
+TEST_CASE("graphs pass the gradient check: residual blocks, several inputs and outputs, shared values") {
   ComputationGraph blocks(residual());
   blocks.init();
   const auto result = checkGradients(blocks, test::classBatch(kImage, 6, 3, 4));
@@ -136,7 +136,7 @@ TEST_CASE("the score is the sum of the outputs' losses times their weights") {
   CHECK(scoreWith(2, 0.5) == doctest::Approx(2 * scoreWith(1, 0) + 0.5 * scoreWith(0, 1)).epsilon(1e-6));
 }
 
-TEST_CASE("a step weighs as much as the output with the largest normaliser") {
+TEST_CASE("a step's weight is the largest normaliser of its outputs") {
   ComputationGraph model(twoTasks());
   model.init();
   Batch batch = taskBatch(4, 1);
@@ -151,7 +151,7 @@ TEST_CASE("a step weighs as much as the output with the largest normaliser") {
 }
 
 TEST_CASE(
-    "an evaluation counts the first output against its own labels and mask, in whatever order they come") {
+    "an evaluation counts the first output against its own labels and mask, in any order of the labels") {
   ComputationGraph model(twoTasks());
   model.init();
   Batch batch = taskBatch(9, 2);
@@ -172,7 +172,7 @@ TEST_CASE(
   CHECK(test::thrown<InvalidArgument>(evaluated) == "evaluate: a batch has no labels called digit");
 }
 
-TEST_CASE("the order of the vertices does not matter, a second backward pass gives the same gradient") {
+TEST_CASE("the order of the vertices does not matter, and a second backward pass gives the same gradient") {
   auto graph = residual();
   ComputationGraph straight(graph);
   std::ranges::reverse(graph.vertices);
@@ -270,7 +270,7 @@ TEST_CASE("a saved graph has the same configuration, settings, state and outputs
         }).find("output is there size with weight 0.3") != std::string::npos);
 }
 
-TEST_CASE("input shapes come from the first batch") {
+TEST_CASE("a graph's input shapes come from the first batch") {
   auto graph = twoTasks();
   for (auto& input : graph.inputs) input.shape = {};
   ComputationGraph model(graph);
@@ -282,7 +282,7 @@ TEST_CASE("input shapes come from the first batch") {
   CHECK(test::stateBits(model) == test::stateBits(known));
 }
 
-TEST_CASE("a picture that cannot be drawn says why") {
+TEST_CASE("a graph that cannot be drawn is refused with the reason") {
   const test::TemporaryDirectory directory;
   const auto path = directory / "graph.svg";
   const test::Environment environment("PATH", directory.path().string());
@@ -293,7 +293,7 @@ TEST_CASE("a picture that cannot be drawn says why") {
         "graph picture: Graphviz's program dot cannot be started: Permission denied");
 }
 
-TEST_CASE("the table and the picture show a vertex's inputs and shape") {
+TEST_CASE("the table and the drawing show a vertex's inputs and shape") {
   ComputationGraph model(residual());
   const auto text = model.summary();
   CHECK(text.find("block2.sum") != std::string::npos);

@@ -85,7 +85,7 @@ void checkInAllLayouts(std::string_view name, const T& layer, const Shape& input
 
 }  // namespace
 
-TEST_CASE("convolutions and their relatives agree with values worked out elsewhere") {
+TEST_CASE("convolutions and related layers agree with reference values") {
   checkInAllLayouts("conv2d, groups",
                     Conv2d{.outChannels = 6,
                            .kernel = {3, 2},
@@ -122,7 +122,9 @@ TEST_CASE("convolutions and their relatives agree with values worked out elsewhe
   checkInAllLayouts("zeropad2d", ZeroPad2d{.padding = {1, 0, 2, 3}}, {1, 2, 2, 3});
 }
 
-TEST_CASE("weights of grouped convolutions see one group of the input, and are initialised for it") {
+TEST_CASE(
+    "a grouped convolution's weights cover one group of the input, and their initial values follow from "
+    "that") {
   const Conv2d layer{.outChannels = 12, .kernel = {3, 5}, .groups = 4};
   const auto specs = layer.parameters({8, 9, 9});
   REQUIRE(specs.size() == 2);
@@ -148,7 +150,7 @@ TEST_CASE("weights of grouped convolutions see one group of the input, and are i
   CHECK(along[1].shape == Shape{12});
 }
 
-TEST_CASE("a causal convolution sees no later step") {
+TEST_CASE("a causal convolution does not depend on later steps") {
   Context context;
   const ContextScope scope(context);
   const Conv1d layer{.outChannels = 2, .kernel = 4, .causal = true};
@@ -166,7 +168,7 @@ TEST_CASE("a causal convolution sees no later step") {
   CHECK(y.data<float>()[6] != changed.data<float>()[6]);
 }
 
-TEST_CASE("shapes that do not fit are refused, with the expected ones") {
+TEST_CASE("inputs that do not fit are refused, and the error names the expected shape") {
   CHECK_THROWS_WITH_AS((Conv2d{.outChannels = 12, .groups = 4}.outputShape({6, 9, 9})),
                        "conv2d: 4 groups do not divide 6 input and 12 output channels", InvalidArgument);
   CHECK_THROWS_WITH_AS((ConvTranspose2d{.outChannels = 12, .groups = 4}.outputShape({6, 9, 9})),
@@ -189,7 +191,7 @@ TEST_CASE("shapes that do not fit are refused, with the expected ones") {
                        InvalidArgument);
 }
 
-TEST_CASE("options that make no sense are refused by name") {
+TEST_CASE("invalid options of convolution layers are refused by name") {
   CHECK_THROWS_WITH_AS((Conv2d{.outChannels = 10, .groups = 4}.validate()),
                        "conv2d: groups must be at least 1 and divide outChannels, got 4 and 10",
                        InvalidArgument);
@@ -221,7 +223,7 @@ TEST_CASE("options that make no sense are refused by name") {
                        "zeropad2d: padding cannot be negative, got [0, 0, -1, 0]", InvalidArgument);
 }
 
-TEST_CASE("models with these layers come back from files, and give the same outputs bit for bit") {
+TEST_CASE("models with convolution layers are saved and loaded, and give the same outputs bit for bit") {
   const test::TemporaryDirectory directory;
   const auto comesBack = [&](const Shape& input, const std::vector<Layer>& layers) {
     MultiLayerNetwork model({.seed = 5, .inputShape = input, .layers = layers});

@@ -179,14 +179,16 @@ struct OwnRule {
 
 }  // namespace
 
-TEST_CASE("enqueued steps have the bits of those that are computed at once, with every updater") {
+TEST_CASE("enqueued steps have the bits of steps that are computed at once, with every updater") {
   for (const auto& updater : test::allUpdaters()) {
     CAPTURE(updater.type());
     checkBothWays<MultiLayerNetwork>(images(Updater::named(updater.type(), 0.01)), mixture(24), true);
   }
 }
 
-TEST_CASE("so have those of normalised and masked sequences, and of graphs with several losses") {
+TEST_CASE(
+    "enqueued steps on normalised and masked sequences, and of graphs with several losses, have those bits, "
+    "too") {
   std::vector<Batch> sequences;
   for (std::int64_t i = 0; i < 6; ++i) {
     sequences.push_back(test::sequenceBatch({5, 3}, 4, 3, static_cast<std::uint64_t>(i), i % 2 == 0));
@@ -214,7 +216,7 @@ TEST_CASE("so have those of normalised and masked sequences, and of graphs with 
   checkBothWays<ComputationGraph>(graph, batches, true);
 }
 
-TEST_CASE("a user's layer that does not declare that it can be recorded is run call by call") {
+TEST_CASE("steps with a user-defined layer that does not declare itself recordable are run call by call") {
   auto configuration = images();
   configuration.layers.insert(configuration.layers.begin() + 1, Twice{});
   checkBothWays<MultiLayerNetwork>(configuration, mixture(12), false);
@@ -231,8 +233,9 @@ TEST_CASE("a user's layer that does not declare that it can be recorded is run c
   checkBothWays<MultiLayerNetwork>(onDevice, mixture(12), true);  // the network's own device: as if unsaid
 }
 
-TEST_CASE_TEMPLATE("a layer that allocates ends a recording in its middle: steps go on with the right bits",
-                   Where, test::OnGpu, test::OnGpuInTensorFloat32) {
+TEST_CASE_TEMPLATE(
+    "a layer that allocates during a recording ends it, and the steps continue with the right bits", Where,
+    test::OnGpu, test::OnGpuInTensorFloat32) {
   MUSTER_NEEDS_DEVICE(Where);
   Context context(Where::device(), Where::options());
   auto configuration = images();
@@ -259,11 +262,11 @@ TEST_CASE_TEMPLATE("a layer that allocates ends a recording in its middle: steps
   Allocating::allocates = true;
 }
 
-TEST_CASE("an updater without settings is waited for, and gives the same bits") {
+TEST_CASE("a step waits for an updater without settings, and gives the same bits") {
   checkBothWays<MultiLayerNetwork>(images(OwnRule{.learningRate = 0.05}), mixture(12), true);
 }
 
-TEST_CASE_TEMPLATE("batches of a resident data set are gathered where the network computes", Where,
+TEST_CASE_TEMPLATE("batches of a resident data set are gathered on the network's device", Where,
                    MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   const auto all = asBytes(test::classBatch({1, 8, 8}, 37, 3, 2));
@@ -289,7 +292,7 @@ TEST_CASE_TEMPLATE("batches of a resident data set are gathered where the networ
   CHECK(sameState(*train(MemoryPlacement::Device, false), *expected));
 }
 
-TEST_CASE("a batch that names a row which is not there is refused") {
+TEST_CASE("a batch with a row number out of range is refused") {
   MultiLayerNetwork model(images());
   model.init();
   const auto all = test::classBatch({1, 8, 8}, 4, 3, 2);
@@ -327,7 +330,7 @@ TEST_CASE("enqueued steps allocate nothing, with batches of two sizes and with a
   CHECK(std::isfinite(sum));
 }
 
-TEST_CASE("programs and forms of batches are kept in small numbers; tickets outlive both") {
+TEST_CASE("a network keeps a few programs and batch forms; tickets of steps outlive both") {
   MultiLayerNetwork model(images()), reference(images());
   model.init();
   reference.init();
@@ -358,7 +361,7 @@ TEST_CASE("programs and forms of batches are kept in small numbers; tickets outl
   CHECK(sameState(model, reference));
 }
 
-TEST_CASE("more forms of batches than are kept, in turn: told once, and with the same steps") {
+TEST_CASE("alternating between more batch forms than are kept is logged once, and gives the same steps") {
   MultiLayerNetwork model(images()), reference(images());
   model.init();
   reference.init();
@@ -380,7 +383,7 @@ TEST_CASE("more forms of batches than are kept, in turn: told once, and with the
   CHECK(sameState(model, reference));
 }
 
-TEST_CASE_TEMPLATE("a loss that is not finite reaches neither parameters nor the updater's state", Where,
+TEST_CASE_TEMPLATE("a loss that is not finite changes neither parameters nor the updater's state", Where,
                    MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   Context context(Where::device(), Where::options());
@@ -399,7 +402,7 @@ TEST_CASE_TEMPLATE("a loss that is not finite reaches neither parameters nor the
   CHECK_FALSE(sameState(model, before));
 }
 
-TEST_CASE_TEMPLATE("a gradient that is not finite behind a finite score reaches nothing, and is named", Where,
+TEST_CASE_TEMPLATE("a gradient that is not finite although its score is changes nothing, and is named", Where,
                    MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   Context context(Where::device(), Where::options());
@@ -446,7 +449,7 @@ TEST_CASE("fit() with enqueued steps names the batch whose score is not finite")
   CHECK(test::thrown<NonFiniteScore>([&] { model.fit(data); }).starts_with("batch 2 of epoch 1: the score"));
 }
 
-TEST_CASE_TEMPLATE("a mask that cannot be reaches neither parameters nor the updater's state", Where,
+TEST_CASE_TEMPLATE("an invalid mask changes neither parameters nor the updater's state", Where,
                    MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   Context context(Where::device(), Where::options());
@@ -483,7 +486,7 @@ TEST_CASE_TEMPLATE("a label out of range is reported when the score is read", Wh
         "loss: the label of row 4 is 3, expected 0 to 2");
 }
 
-TEST_CASE_TEMPLATE("training a few steps agrees with the CPU and has the same bits twice", Where,
+TEST_CASE_TEMPLATE("enqueued training agrees with the CPU, and has the same bits twice", Where,
                    MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   Context context(Where::device(), Where::options());
@@ -505,7 +508,7 @@ TEST_CASE_TEMPLATE("training a few steps agrees with the CPU and has the same bi
   CHECK(test::maxError(mine, test::toArray(theirs)) < 1e-3);
 }
 
-TEST_CASE_TEMPLATE("gradients agree with central differences", Where, MUSTER_TEST_DEVICES) {
+TEST_CASE_TEMPLATE("gradients of enqueued steps agree with central differences", Where, MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   Context context(Where::device(), Where::options());
   auto configuration = images();
@@ -518,7 +521,7 @@ TEST_CASE_TEMPLATE("gradients agree with central differences", Where, MUSTER_TES
   CHECK(test::sameBits(copyTo(model.block(BlockKind::Parameters).values, Device::cpu()), before));
 }
 
-TEST_CASE_TEMPLATE("state goes from device to device and through files", Where, MUSTER_TEST_DEVICES) {
+TEST_CASE_TEMPLATE("a network's state moves between devices, and through files", Where, MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   Context context(Where::device(), Where::options());
   MultiLayerNetwork trained(images(), context), there(images(), context), here(images());
@@ -535,8 +538,7 @@ TEST_CASE_TEMPLATE("state goes from device to device and through files", Where, 
   CHECK(sameState(*Network::load(directory / "model.safetensors"), trained));
 }
 
-TEST_CASE_TEMPLATE("forward and backward by hand take and give tensors on the CPU", Where,
-                   MUSTER_TEST_DEVICES) {
+TEST_CASE_TEMPLATE("forward() and backward() take and give tensors on the CPU", Where, MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   Context context(Where::device(), Where::options());
   const MultiLayerConfiguration configuration{

@@ -25,7 +25,7 @@ void refuses(const Layer& layer, const Shape& input) {
   CHECK_THROWS_AS(static_cast<void>(MultiLayerNetwork(configuration).outputShapes()), InvalidArgument);
 }
 
-TEST_CASE("layers refuse sizes with which their geometry overflows") {
+TEST_CASE("layers refuse sizes for which their output sizes overflow") {
   for (const std::int64_t n : kHostile) {
     CAPTURE(n);
     const Shape image{2, 8, 8}, steps{8, 2};
@@ -61,7 +61,7 @@ TEST_CASE("layers refuse sizes with which their geometry overflows") {
   }
 }
 
-TEST_CASE("planned sizes refuse what overflows, naming the operation and the size") {
+TEST_CASE("planned sizes that overflow are refused, naming the operation and the size") {
   const std::int64_t n = std::numeric_limits<std::int64_t>::max();
   const auto refusal = [](auto shape) { return test::thrown<InvalidArgument>([&] { shape.validate(); }); };
   const std::string why = ": a size of 9223372036854775807 is too large, the most is 2147483647";

@@ -123,7 +123,7 @@ MultiLayerConfiguration withOutput(Output output) {
 
 }  // namespace
 
-TEST_CASE("derivatives by input and parameters agree with central differences, whatever layer is the first") {
+TEST_CASE("derivatives by input and parameters agree with central differences, whatever the first layer is") {
   const Conv2d conv{.outChannels = 3, .kernel = {3, 3}, .activation = Activation::Tanh};
   const Dense dense{.units = 4, .activation = Activation::Tanh};
   checkChain({conv, dense}, {1, 6, 7});
@@ -137,7 +137,7 @@ TEST_CASE("derivatives by input and parameters agree with central differences, w
   checkChain({Dropout{.rate = 0.3}, dense, Dropout{.rate = 0.3}}, {6}, /*training=*/false);
 }
 
-TEST_CASE("a step by hand has the bits of gradient()") {
+TEST_CASE("forward(), the loss and backward() by hand have the bits of gradient()") {
   for (const bool classes : {true, false}) {
     MultiLayerNetwork model(withOutput(
         classes ? Output{.classes = 3}
@@ -185,7 +185,7 @@ TEST_CASE("the gradient by the input is computed only on request") {
   CHECK(asked == std::vector<bool>{true});
 }
 
-TEST_CASE("each pass drops other units; an example's are its own, wherever it is computed") {
+TEST_CASE("each pass drops other units, and those of an example do not depend on where it is computed") {
   MultiLayerNetwork model(smoothChain());
   model.init();
   const Tensor input = randomTensor({8, 2, 9, 8}, 1);
@@ -202,7 +202,7 @@ TEST_CASE("each pass drops other units; an example's are its own, wherever it is
     CHECK(part.data<float>()[i] == doctest::Approx(second.rows(4, 8).data<float>()[i]).epsilon(1e-5));
 }
 
-TEST_CASE("in evaluation nothing is dropped: forward is output()") {
+TEST_CASE("in evaluation mode nothing is dropped, and forward() equals output()") {
   MultiLayerNetwork model(smoothChain());
   model.init();
   const Tensor input = randomTensor({5, 2, 9, 8}, 1);
@@ -213,7 +213,8 @@ TEST_CASE("in evaluation nothing is dropped: forward is output()") {
   CHECK_FALSE(sameBits(output, model.output(input)));
 }
 
-TEST_CASE("a chain without an output: no loss, but forward, output, clone and file") {
+TEST_CASE(
+    "a chain without an output layer has no loss, but supports forward(), output(), clone() and save()") {
   MultiLayerNetwork model(smoothChain());
   model.init();
   const auto batch = test::classBatch({2, 9, 8}, 6, 3, 1);
@@ -229,7 +230,7 @@ TEST_CASE("a chain without an output: no loss, but forward, output, clone and fi
   CHECK(sameBits(model.clone()->output(batch.features[0].value), model.output(batch.features[0].value)));
 }
 
-TEST_CASE("backward is refused unless its forward's activations are there") {
+TEST_CASE("backward() is refused unless its forward()'s activations are still there") {
   MultiLayerNetwork model(withOutput({.classes = 3}));
   model.init();
   const auto batch = test::classBatch({2, 9, 8}, 6, 3, 1);
@@ -262,7 +263,7 @@ TEST_CASE("backward is refused unless its forward's activations are there") {
   CHECK(refusal().empty());
 }
 
-TEST_CASE("a user's model may lack forward() and backward(): it says so") {
+TEST_CASE("a user-defined model without forward() and backward() throws a clear exception") {
   test::ToyModel model;
   Tensor output;
   Model& base = model;
@@ -272,7 +273,7 @@ TEST_CASE("a user's model may lack forward() and backward(): it says so") {
         "model: this model has no backward()");
 }
 
-TEST_CASE("forward and backward allocate nothing once the batch size is known") {
+TEST_CASE("forward() and backward() allocate nothing once the batch size is known") {
   MultiLayerNetwork model(smoothChain());
   model.init();
   const Tensor input = randomTensor({16, 2, 9, 8}, 1), gradOutput = randomTensor({16, 3}, 2);

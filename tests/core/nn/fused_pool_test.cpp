@@ -54,7 +54,7 @@ Conv2d convolution(std::int64_t channels, Activation activation) {
   return {.outChannels = channels, .kernel = {5, 5}, .activation = activation};
 }
 
-TEST_CASE("a convolution pools its own output with the bits of layers apart, and in less memory") {
+TEST_CASE("a convolution that pools its own output has the bits of separate layers, and needs less memory") {
   for (const auto activation : {kNone, Activation::ReLU}) {
     MultiLayerNetwork together(layers(
         {convolution(9, activation), MaxPool2d{}, convolution(3, activation), MaxPool2d{.kernel = {1, 2}}}));
@@ -67,14 +67,14 @@ TEST_CASE("a convolution pools its own output with the bits of layers apart, and
   }
 }
 
-TEST_CASE("an activation that pooling does not commute with stays between them") {
+TEST_CASE("an activation that pooling does not commute with is computed between convolution and pooling") {
   MultiLayerNetwork together(layers({convolution(9, Activation::Tanh), MaxPool2d{}}));
   MultiLayerNetwork apart(
       layers({convolution(9, kNone), ActivationLayer{.activation = Activation::Tanh}, MaxPool2d{}}));
   checkSameTraining(together, apart);
 }
 
-TEST_CASE("a convolution whose output has other readers leaves the pooling to its own layer") {
+TEST_CASE("a convolution whose output has other readers does not include the pooling") {
   const auto graph = [](bool apart) {
     ComputationGraphConfiguration all{
         .seed = 5, .updater = Sgd{.learningRate = 0.1}, .inputs = {{.name = "x", .shape = kImage}}};

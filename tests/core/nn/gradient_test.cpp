@@ -64,7 +64,9 @@ struct Wrong {
 
 }  // namespace
 
-TEST_CASE("convolutions: stride, padding, dilation, groups, kernels of all widths, without bias") {
+TEST_CASE(
+    "gradient check: convolutions with stride, padding, dilation, groups, kernels of all widths, without "
+    "bias") {
   checkBetween({Conv2d{.outChannels = 5, .kernel = {3, 3}}});
   checkBetween({Conv2d{.outChannels = 5, .kernel = {3, 2}, .stride = {2, 1}}});
   checkBetween({Conv2d{.outChannels = 4, .kernel = {3, 3}, .padding = {1, 2}}});
@@ -75,7 +77,7 @@ TEST_CASE("convolutions: stride, padding, dilation, groups, kernels of all width
   checkBetween({Conv2d{.outChannels = 2, .kernel = {1, 7}, .padding = {0, 3}, .bias = false}});
 }
 
-TEST_CASE("transposed convolutions, up-sampling and zero padding") {
+TEST_CASE("gradient check: transposed convolutions, up-sampling and zero padding") {
   checkBetween({ConvTranspose2d{.outChannels = 2, .kernel = {3, 3}}});
   checkBetween({ConvTranspose2d{.outChannels = 4,
                                 .kernel = {3, 2},
@@ -90,7 +92,7 @@ TEST_CASE("transposed convolutions, up-sampling and zero padding") {
   checkBetween({ZeroPad2d{.padding = {1, 0, 2, 1}}, Conv2d{.outChannels = 4, .kernel = {3, 3}}});
 }
 
-TEST_CASE("convolutions along sequences") {
+TEST_CASE("gradient check: convolutions along sequences") {
   const Shape input{7, 4};
   for (const auto& layer :
        {Conv1d{.outChannels = 6, .kernel = 3, .stride = 2, .padding = 1},
@@ -101,7 +103,7 @@ TEST_CASE("convolutions along sequences") {
           input, test::classBatch(input, 5, kClasses, 11));
 }
 
-TEST_CASE("pooling: maximum, average, global") {
+TEST_CASE("gradient check: pooling by maximum, average and over the whole image") {
   checkBetween({MaxPool2d{.kernel = {2, 2}}});
   checkBetween({MaxPool2d{.kernel = {3, 3}, .stride = {1, 2}, .padding = {1, 1}}});
   checkBetween({AveragePool2d{.kernel = {2, 2}}});
@@ -110,7 +112,7 @@ TEST_CASE("pooling: maximum, average, global") {
   checkBetween({GlobalPool2d{.kind = PoolKind::Max}});
 }
 
-TEST_CASE("batch normalisation") {
+TEST_CASE("gradient check: batch normalisation") {
   for (const auto activation :
        {Activation::Identity, Activation::ReLU, Activation::Tanh, Activation::Sigmoid, Activation::GELU}) {
     CAPTURE(nameOf(activation));
@@ -123,7 +125,7 @@ TEST_CASE("batch normalisation") {
                 BatchNorm{.epsilon = 0.1}});
 }
 
-TEST_CASE("layer normalisation, of features and of each step of a sequence") {
+TEST_CASE("gradient check: layer normalisation of features and of each step of a sequence") {
   checkBetween({Dense{.units = 6}, LayerNorm{}});
   checkBetween({Dense{.units = 19}, LayerNorm{.epsilon = 0.1, .affine = false}});
   const Shape input{5, 3};
@@ -132,7 +134,7 @@ TEST_CASE("layer normalisation, of features and of each step of a sequence") {
   check(layers, input, test::sequenceBatch(input, 7, 4, 5, true));
 }
 
-TEST_CASE("activations, in layers and as layers") {
+TEST_CASE("gradient check: activations inside layers and as layers") {
   for (const auto activation :
        {Activation::Identity, Activation::ReLU, Activation::LeakyReLU, Activation::Tanh, Activation::Sigmoid,
         Activation::Softmax, Activation::GELU}) {
@@ -144,14 +146,14 @@ TEST_CASE("activations, in layers and as layers") {
   }
 }
 
-TEST_CASE("dense, flatten and dropout") {
+TEST_CASE("gradient check: dense, flatten and dropout") {
   checkBetween({Dense{.units = 5}});
   checkBetween({Flatten{}, Dense{.units = 5, .bias = false}});
   checkBetween({Dropout{.rate = 0.4}});
   checkBetween({Dense{.units = 8}, Dropout{.rate = 0.5}, Dense{.units = 5}});
 }
 
-TEST_CASE("losses: class indices, one-hot rows, targets, masks") {
+TEST_CASE("gradient check: losses of class indices, one-hot rows and targets, with masks") {
   const Shape input{6};
   const std::vector<Layer> front{Dense{.units = 5, .activation = Activation::Tanh}};
   const auto with = [&](Layer output) {
@@ -173,7 +175,7 @@ TEST_CASE("losses: class indices, one-hot rows, targets, masks") {
   check(with(Output{.classes = 4}), input, masked);
 }
 
-TEST_CASE("dense layers over each step of a sequence, with a loss at each") {
+TEST_CASE("gradient check: dense layers over each step of a sequence, with a loss at each") {
   const Shape input{5, 3};  // five steps of three features
   const std::vector<Layer> layers{Dense{.units = 6, .activation = Activation::GELU, .perStep = true},
                                   ActivationLayer{.activation = Activation::Softmax}, Dropout{.rate = 0.2},
@@ -186,7 +188,7 @@ TEST_CASE("dense layers over each step of a sequence, with a loss at each") {
 }
 
 // Layers before a frozen layer learn through it; frozen first layers have no gradient.
-TEST_CASE("frozen layers inside a graph, and batch normalisation that runs as in evaluation") {
+TEST_CASE("gradient check: frozen layers inside a graph, and batch normalisation with fixed statistics") {
   const Shape input{2, 8, 7};
   const auto graphOf = [&](bool frozen) {
     const auto place = [&](const Layer& layer) { return frozen ? layer.frozen() : layer; };
@@ -227,7 +229,7 @@ TEST_CASE("frozen layers inside a graph, and batch normalisation that runs as in
                        "gradient check: the model has no parameters that are not frozen", InvalidArgument);
 }
 
-TEST_CASE("a frozen batch normalisation within a chain") {
+TEST_CASE("gradient check: a frozen batch normalisation within a chain") {
   const Shape input{2, 8, 7};
   for (const auto activation : {Activation::Identity, Activation::Tanh, Activation::GELU}) {
     CAPTURE(nameOf(activation));
@@ -236,7 +238,7 @@ TEST_CASE("a frozen batch normalisation within a chain") {
   }
 }
 
-TEST_CASE("the ready character model") {
+TEST_CASE("gradient check: the ready-made character model") {
   for (const bool masked : {false, true}) {
     Batch batch = test::sequenceBatch({6}, 4, 5, 9, masked);
     Tensor indices = Tensor::empty({4, 6}, DType::Int64);
@@ -254,7 +256,7 @@ TEST_CASE("the ready character model") {
   }
 }
 
-TEST_CASE("layers on a device of their own, with masks") {
+TEST_CASE("gradient check: layers on a device of their own, with masks") {
   Context other;
   const Shape input{6, 3};
   for (const bool masked : {false, true}) {
@@ -268,7 +270,7 @@ TEST_CASE("layers on a device of their own, with masks") {
   }
 }
 
-TEST_CASE("the check finds a gradient that is wrong") {
+TEST_CASE("the gradient check detects a wrong gradient") {
   MultiLayerNetwork model(
       {.seed = 1, .inputShape = {4}, .layers = {Dense{.units = 5}, Wrong{}, Output{.classes = 3}}});
   model.init();

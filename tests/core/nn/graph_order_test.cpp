@@ -74,7 +74,7 @@ TEST_CASE("vertices are computed in the order of passes over the configuration")
   }
 }
 
-TEST_CASE("a chain of 50,000 vertices that is written from its end") {
+TEST_CASE("a chain of 50,000 vertices that are listed from the last to the first is sorted") {
   constexpr std::size_t kVertices = 50'000;
   ComputationGraphConfiguration graph{.inputs = {{.name = "x", .shape = {2}}}};
   for (std::size_t v = 0; v < kVertices; ++v)

@@ -88,7 +88,7 @@ TEST_CASE("a constant initialises to its value, whatever its sign") {
   }
 }
 
-TEST_CASE("element i is number i of the stream that seed and name give") {
+TEST_CASE("element i is number i of the random stream of the seed and the name") {
   const RandomStream random(9, "init layer.weight");
   const Tensor values = initialized(Init::normal(0.5), 100, 3, 4, 9, "layer.weight");
   for (int i = 0; i < 100; ++i) CHECK(values.data<float>()[i] == static_cast<float>(0.5 * random.normal(i)));

@@ -178,7 +178,7 @@ void checkLoss(std::string_view name, const Output& output, const Tensor& labels
 
 }  // namespace
 
-TEST_CASE("convolutions and dense layers against values from a float64 script") {
+TEST_CASE("convolutions and dense layers agree with values from a float64 script") {
   checkImages("conv2d", Conv2d{.outChannels = 3, .kernel = {3, 2}});
   checkImages("conv2d, tanh", Conv2d{.outChannels = 2,
                                      .kernel = {2, 2},
@@ -191,14 +191,14 @@ TEST_CASE("convolutions and dense layers against values from a float64 script") 
         tensorOf({3, 4, 2}, 0));
 }
 
-TEST_CASE("activations as layers against values from a float64 script") {
+TEST_CASE("activations as layers agree with values from a float64 script") {
   for (const auto& [activation, word] : EnumNames<Activation>::kNames)
     checkImages("activation, " + std::string(word), ActivationLayer{.activation = activation}, {2, 3, 2, 1});
   check("activation, softmax over time", ActivationLayer{.activation = Activation::Softmax},
         tensorOf({2, 2, 3}, 0));
 }
 
-TEST_CASE("pooling against values from a float64 script") {
+TEST_CASE("pooling agrees with values from a float64 script") {
   checkImages("maxpool2d", MaxPool2d{});
   checkImages("maxpool2d, padding", MaxPool2d{.kernel = {3, 2}, .stride = {1, 2}, .padding = {1, 1}});
   checkImages("avgpool2d", AveragePool2d{});
@@ -207,7 +207,7 @@ TEST_CASE("pooling against values from a float64 script") {
   checkImages("globalpool2d, average", GlobalPool2d{});
 }
 
-TEST_CASE("pooling along sequences against values from a float64 script, and refused sizes") {
+TEST_CASE("pooling along sequences agrees with values from a float64 script, and refuses invalid sizes") {
   const Tensor x = tensorOf({3, 4, 2}, 0);
   check("maxpool1d", MaxPool1d{}, x);
   check("maxpool1d, padding", MaxPool1d{.kernel = 3, .stride = 1, .padding = 1}, x);
@@ -227,7 +227,7 @@ TEST_CASE("pooling along sequences against values from a float64 script, and ref
         "maxpool1d: padding must be between 0 and half the kernel, got 2 with kernel 2");
 }
 
-TEST_CASE("gradients of pooling along sequences, and their place in files") {
+TEST_CASE("pooling along sequences passes the gradient check, and is saved to files") {
   const MultiLayerConfiguration configuration{
       .seed = 7,
       .inputShape = {9, 3},
@@ -241,7 +241,7 @@ TEST_CASE("gradients of pooling along sequences, and their place in files") {
   CHECK_MESSAGE(result.passed, result.toString());
 }
 
-TEST_CASE("layers over time against values from a float64 script, with masks") {
+TEST_CASE("layers over time agree with values from a float64 script, with masks") {
   Tensor indices = Tensor::empty({3, 4}, DType::Int64);
   for (std::int64_t i = 0; i < 12; ++i) indices.data<std::int64_t>()[i] = (3 * i + i / 4) % 5;
   checkMasked("embedding", Embedding{.vocabulary = 5, .features = 2}, indices);
@@ -257,7 +257,7 @@ TEST_CASE("layers over time against values from a float64 script, with masks") {
   checkMasked("selfattention, causal", SelfAttention{.heads = 2, .causal = true}, wide);
 }
 
-TEST_CASE("the end of a network against values from a float64 script: outputs, losses, gradients") {
+TEST_CASE("output layers agree with values from a float64 script: outputs, losses, gradients") {
   const Tensor classes = classesOf({2, 0, 3}, {3}), overTime = classesOf({1, 3, 0, 2, 2, 1}, {2, 3});
   test::Array soft = values({3, 4}, 4);
   for (std::int64_t n = 0; n < 3; ++n) {

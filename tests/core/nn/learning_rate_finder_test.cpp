@@ -34,7 +34,8 @@ ListIterator line() {
 
 }  // namespace
 
-TEST_CASE("finds a rate at which a quadratic falls, leaves the model alone, and gives the same every time") {
+TEST_CASE(
+    "the finder finds a rate at which a quadratic falls, does not change the model, and repeats its result") {
   MultiLayerNetwork network(regression());
   network.init();
   auto data = line();
@@ -53,7 +54,8 @@ TEST_CASE("finds a rate at which a quadratic falls, leaves the model alone, and 
   CHECK(again.suggestion == curve.suggestion);
 }
 
-TEST_CASE("a range that ends before the divergence is gone through; a loss that rises gives no suggestion") {
+TEST_CASE(
+    "a range that ends before the divergence is searched to its end; a rising loss gives no suggestion") {
   MultiLayerNetwork network(regression());
   network.init();
   auto data = line();
@@ -67,7 +69,7 @@ TEST_CASE("a range that ends before the divergence is gone through; a loss that 
   CHECK_FALSE(high.suggestion);
 }
 
-TEST_CASE("a network without shapes is prepared for the first batch") {
+TEST_CASE("a network without an input shape takes it from the first batch") {
   auto configuration = regression();
   configuration.inputShape = {};
   MultiLayerNetwork network(configuration);
@@ -76,7 +78,7 @@ TEST_CASE("a network without shapes is prepared for the first batch") {
   CHECK(network.initialized());
 }
 
-TEST_CASE("data whose score is no number from the beginning are refused, one batch is used again") {
+TEST_CASE("data whose first score is not finite are refused, and a single batch is used repeatedly") {
   MultiLayerNetwork network(regression());
   auto one = line();
   CHECK(findLearningRate(network, one, {.lowest = 1e-6, .highest = 1e-3, .steps = 100}).rates.size() == 100);

@@ -50,7 +50,7 @@ TEST_CASE("buffers with overlapping lifetimes do not overlap in memory, others s
   CHECK(plan.offsets == std::vector<std::size_t>{0, 128, 0, 128});
 }
 
-TEST_CASE("gaps are filled, nothing takes no memory") {
+TEST_CASE("a plan fills gaps, and an empty buffer takes no memory") {
   const std::vector<MemoryUse> uses{{640, 0, 9}, {320, 0, 2}, {64, 3, 9}, {192, 3, 5}, {0, 0, 9}};
   const auto plan = planMemory(uses);
   checkApart(uses, plan);
@@ -58,7 +58,7 @@ TEST_CASE("gaps are filled, nothing takes no memory") {
   CHECK(planMemory({}).bytes == 0);
 }
 
-TEST_CASE("buffers that share memory are placed as one, as large and as long as any of them needs it") {
+TEST_CASE("buffers that share memory are placed as one, with the largest size and the joined lifetime") {
   Lifetimes lifetimes(3);
   lifetimes.set(0, {.bytes = 100, .begin = 0, .end = 1});
   lifetimes.set(1, {.bytes = 300, .begin = 1, .end = 2});
@@ -76,7 +76,7 @@ TEST_CASE("buffers that share memory are placed as one, as large and as long as 
   CHECK(lifetimes.plan().offsets == std::vector<std::size_t>{0, 0, 0, 0});
 }
 
-TEST_CASE("random lives: always apart, and close to the least that is possible") {
+TEST_CASE("random lifetimes never overlap, and take little more memory than the lower bound") {
   const RandomStream random(3, "lives");
   std::uint64_t draw = 0;
   for (int round = 0; round < 50; ++round) {

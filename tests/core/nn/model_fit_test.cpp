@@ -18,7 +18,7 @@ using namespace muster::test;
 
 // With SGD and learning rate 0.5, a step moves p halfway to the batch's mean.
 
-TEST_CASE("a model trains by itself, counts iterations and epochs, and stamps its batches") {
+TEST_CASE("model.fit() counts iterations and epochs, and stamps its batches") {
   ToyModel model;
   model.setCounters(10, 4);
   ToyIterator data({{{2}}, {{5, 7}}, {{3.5f}}});
@@ -35,7 +35,7 @@ TEST_CASE("a model trains by itself, counts iterations and epochs, and stamps it
   CHECK(steps[5].stamp.firstExample == 3);
 }
 
-TEST_CASE("listeners of both scopes follow it, as a worker that merges after each step") {
+TEST_CASE("model.fit() calls listeners of both scopes, as a worker that merges after each step") {
   ToyModel model;
   auto data = ToyIterator::ofValues({2, 5});
   auto merged = std::make_shared<RecordingListener>();
@@ -68,7 +68,7 @@ TEST_CASE("a model that needs a first batch reports that there is none") {
   CHECK(model.epoch() == 1);
 }
 
-TEST_CASE("stopFit ends it after the step in progress, and leaves the epoch unfinished") {
+TEST_CASE("stopFit() ends model.fit() after the step in progress, and leaves the epoch unfinished") {
   ToyModel model;
   auto data = ToyIterator::ofValues({2, 5, 5, 5});
   model.setListeners({std::make_shared<RecordingListener>(ListenerScope::Merged,
@@ -85,7 +85,8 @@ TEST_CASE("stopFit ends it after the step in progress, and leaves the epoch unfi
   CHECK(model.epoch() == 1);
 }
 
-TEST_CASE("a stop token ends it after the step in progress, and a request that came first before any step") {
+TEST_CASE(
+    "a stop token ends model.fit() after the step in progress, and an earlier request before any step") {
   ToyModel model;
   auto data = ToyIterator::ofValues({2, 5, 5, 5});
   std::stop_source stop;
@@ -102,7 +103,7 @@ TEST_CASE("a stop token ends it after the step in progress, and a request that c
   CHECK(model.epoch() == 1);
 }
 
-TEST_CASE("a score that is not finite is named, and does not reach the parameters") {
+TEST_CASE("a score that is not finite is named, and does not change the parameters") {
   ToyModel model;
   auto data = ToyIterator::ofValues({2, std::nanf("")});
   const auto text = thrown<NonFiniteScore>([&] { model.fit(data); });
@@ -172,7 +173,7 @@ class LateModel final : public Model, PendingScores {
 
 }  // namespace
 
-TEST_CASE("the score of a step that goes on is read while the next one runs") {
+TEST_CASE("a step's score is read while the next step runs") {
   LateModel model;
   auto data = ToyIterator::ofValues({1, 2, 6});
   model.fit(data);

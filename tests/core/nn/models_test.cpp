@@ -59,7 +59,7 @@ Batch textBatch(std::int64_t examples, std::int64_t steps) {
 
 }  // namespace
 
-TEST_CASE("the chosen initialiser reaches every weight of the ready models") {
+TEST_CASE("the chosen initialiser is used for every weight of the ready-made models") {
   const Init init = Init::constant(0.125);
   ComputationGraph residual(resnet18(3, 2, {.imageSize = {8, 8}, .width = 2, .init = init}));
   CHECK(allWeightsAre(residual, 0.125f));
@@ -75,7 +75,9 @@ TEST_CASE("the chosen initialiser reaches every weight of the ready models") {
   CHECK(allWeightsAre(writer, 0.125f));
 }
 
-TEST_CASE("a character model: size, gradients, learning, and a file that gives the same bits") {
+TEST_CASE(
+    "the ready-made character model has its size, gradients and learning, and a file that gives the same "
+    "bits") {
   auto configuration = charLstm(5, {.units = 7, .layers = 2, .embedding = 6});
   configuration.seed = 4;
   configuration.updater = Adam{.learningRate = 0.02};
@@ -124,7 +126,7 @@ TEST_CASE("ready-made models refuse invalid options, also a dropout rate") {
   CHECK(charLstm(5, {.layers = 2}).layers.size() == 4);
 }
 
-TEST_CASE("ResNet-18 has the parameters and shapes that are known for it") {
+TEST_CASE("ResNet-18 has the known number of parameters and shapes") {
   ComputationGraph colour(resnet18(10, 3, {.imageSize = {32, 32}}));
   CHECK(parametersOf(colour) == 11'173'962);  // published for CIFAR-10
   ComputationGraph grey(resnet18(10, 1));
@@ -137,7 +139,8 @@ TEST_CASE("ResNet-18 has the parameters and shapes that are known for it") {
         }).starts_with("resnet18: expected at least one class"));
 }
 
-TEST_CASE("a narrow ResNet-18: gradients, learning, and a file that gives the same bits") {
+TEST_CASE(
+    "a narrow ResNet-18 has correct gradients, learns, and is loaded from its file with the same bits") {
   auto configuration = resnet18(3, 2, {.imageSize = {9, 8}, .width = 4});
   configuration.seed = 4;
   configuration.updater = Sgd{.learningRate = 0.05};
@@ -164,7 +167,7 @@ TEST_CASE("a narrow ResNet-18: gradients, learning, and a file that gives the sa
   CHECK(std::ranges::equal(a.span<float>(), b.span<float>()));
 }
 
-TEST_CASE("LeNet and a perceptron") {
+TEST_CASE("LeNet and the perceptron have the known numbers of parameters") {
   MultiLayerNetwork five(lenet(10));
   CHECK(parametersOf(five) == 61'706);
   CHECK(parametersOf(*std::make_unique<MultiLayerNetwork>(lenet(10, 3, {.imageSize = {32, 32}}))) ==

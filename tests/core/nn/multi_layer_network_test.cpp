@@ -55,7 +55,7 @@ struct FalseDense : Wrong {
 
 }  // namespace
 
-TEST_CASE("a network makes an example of what it reads once it knows it") {
+TEST_CASE("exampleFeatures() gives a batch of the network's input shape once it is known") {
   const auto check = [](Network& network,
                         const std::vector<std::tuple<std::string, Shape, DType>>& expected) {
     network.init();
@@ -82,7 +82,7 @@ TEST_CASE("a network makes an example of what it reads once it knows it") {
   check(both, {{"left", {1, 2}, DType::Float32}, {"right", {1, 3}, DType::Float32}});
 }
 
-TEST_CASE("a layer's type is registered once, and never in the place of another") {
+TEST_CASE("a layer type is registered once, and cannot replace another") {
   Layer::registerType<Wrong>();
   Layer::registerType<Wrong>();
   Layer::registerType<Dense>();
@@ -99,7 +99,7 @@ TEST_CASE("a layer that compiles to nothing is refused by name") {
   CHECK(messageOf([&] { model.step(batch); }) == "layer mine (test-wrong): compile() returned no program");
 }
 
-TEST_CASE("names are text on one line") {
+TEST_CASE("names of layers must be text on one line") {
   const auto problem = [](const std::string& name) {
     return messageOf([&] { MultiLayerNetwork({.layers = {Dense{.units = 2, .name = name}}}); });
   };
@@ -111,7 +111,7 @@ TEST_CASE("names are text on one line") {
           "files");
 }
 
-TEST_CASE("tensors that would have one name in a file are refused when the network is laid out") {
+TEST_CASE("two tensors that would have one name in a file are refused when the network is constructed") {
   const auto problem = [](std::vector<Layer> layers) {
     layers.push_back(Output{.classes = 2});
     return messageOf([&] { MultiLayerNetwork({.inputShape = {3}, .layers = layers}); });
@@ -128,7 +128,7 @@ TEST_CASE("tensors that would have one name in a file are refused when the netwo
   CHECK(problem({ActivationLayer{.name = "counters"}}) == "no InvalidArgument");
 }
 
-TEST_CASE("sizes that no memory holds are refused, and inputs without features") {
+TEST_CASE("sizes that do not fit any memory are refused, and so are inputs without features") {
   const auto problem = [](Shape input, std::vector<Layer> layers) {
     return messageOf([&] { MultiLayerNetwork({.inputShape = input, .layers = layers}); });
   };
@@ -141,7 +141,9 @@ TEST_CASE("sizes that no memory holds are refused, and inputs without features")
         "dense1 (dense) of features [0]: dense: expected an input [F] of at least 1 feature, got [0]");
 }
 
-TEST_CASE("the table before the input's shape is known: names, types, and what will give the rest") {
+TEST_CASE(
+    "the summary before the input's shape is known has names and types, and says that the first batch gives "
+    "the rest") {
   MultiLayerConfiguration configuration = convnet();
   configuration.inputShape = {};
   const std::string text = MultiLayerNetwork(configuration).summary();
@@ -225,7 +227,7 @@ TEST_CASE("the score is the mean loss plus the L2 penalty") {
   CHECK(model.step(batch).wait().score == doctest::Approx(model.score(batch) + 0.25 * squares).epsilon(1e-6));
 }
 
-TEST_CASE("output() gives probabilities, whatever the batch it is asked in") {
+TEST_CASE("output() gives probabilities that do not depend on the batch size") {
   MultiLayerNetwork model(convnet());
   model.init();
   const auto batch = test::classBatch({1, 28, 28}, 40, 10, 4);
@@ -241,7 +243,7 @@ TEST_CASE("output() gives probabilities, whatever the batch it is asked in") {
     CHECK(few.data<float>()[i] == doctest::Approx(all.data<float>()[100 + i]).epsilon(1e-4));
 }
 
-TEST_CASE("many batch sizes: programs come and go, results stay") {
+TEST_CASE("results do not change if many batch sizes replace the cached programs") {
   MultiLayerNetwork model(
       {.seed = 3, .inputShape = {5}, .layers = {Dense{.units = 4}, Output{.classes = 3}}});
   model.init();
@@ -254,7 +256,7 @@ TEST_CASE("many batch sizes: programs come and go, results stay") {
     }
 }
 
-TEST_CASE("bytes are read as value/255") {
+TEST_CASE("byte features are read as value/255") {
   MultiLayerNetwork model({.seed = 3, .inputShape = {3}, .layers = {Output{.classes = 2}}});
   model.init();
   Tensor bytes = Tensor::empty({1, 3}, DType::UInt8);
@@ -265,7 +267,7 @@ TEST_CASE("bytes are read as value/255") {
   CHECK(a.data<float>()[0] == doctest::Approx(b.data<float>()[0]).epsilon(1e-6));
 }
 
-TEST_CASE("a clone is equal and independent; the input shape can come from the first batch") {
+TEST_CASE("a clone is equal and independent, and the input shape may come from the first batch") {
   auto configuration = convnet();
   configuration.inputShape = {};
   MultiLayerNetwork model(configuration);

@@ -115,7 +115,7 @@ using Names = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("statistics are in a block for each merge rule; moments as all means, then all variances") {
+TEST_CASE("statistics have one block a merge rule, and moments are all means, then all variances") {
   MultiLayerNetwork network(twoOfThem());
   network.init();
   CHECK(network.blocks().size() == 6);
@@ -133,7 +133,7 @@ TEST_CASE("statistics are in a block for each merge rule; moments as all means, 
   CHECK(blockOf(network, MergeRule::Average).segment("first.smoothed").data<float>()[0] != 0);
 }
 
-TEST_CASE("a user's layer declares what is frozen, and the learning rates of the rest") {
+TEST_CASE("a user-defined layer declares what is frozen, and the learning rates of the rest") {
   MultiLayerNetwork network(twoOfThem(Sgd{.learningRate = 0.5}));
   network.init();
   const auto& parameters = network.block(BlockKind::Parameters);
@@ -151,7 +151,7 @@ TEST_CASE("a user's layer declares what is frozen, and the learning rates of the
   }
 }
 
-TEST_CASE("in a wrapper a layer's statistics are merged by the rules it asked for") {
+TEST_CASE("a wrapper merges a layer's statistics by the rules that the layer declares") {
   MultiLayerNetwork network(twoOfThem());
   network.init();
   const Batch all = classBatch({3}, 12, 2, 4);
@@ -171,7 +171,7 @@ TEST_CASE("in a wrapper a layer's statistics are merged by the rules it asked fo
   CHECK(*blockOf(network, MergeRule::Reset).segment("first.batches").data<float>() == 0);
 }
 
-TEST_CASE("invalid requests of a user's layer are refused, naming them") {
+TEST_CASE("invalid declarations of a user-defined layer are refused by name") {
   const auto messageFor = [](const Affine& layer) {
     return thrown<InvalidArgument>([&] {
       MultiLayerNetwork network({.inputShape = {3}, .layers = {layer, Output{.classes = 2}}});
@@ -184,7 +184,7 @@ TEST_CASE("invalid requests of a user's layer are refused, naming them") {
         "network: the learning-rate scale of a.gain must be finite and not negative, got -1");
 }
 
-TEST_CASE("parameters that the limit on memory leaves no room for are refused, and the largest is named") {
+TEST_CASE("parameters that exceed the memory limit are refused, and the largest is named") {
   const TemporaryDirectory root;
   std::filesystem::create_directories(root / "proc/self");
   std::filesystem::create_directories(root / "sys/fs/cgroup");

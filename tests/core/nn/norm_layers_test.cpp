@@ -55,7 +55,7 @@ Tensor input(const std::vector<double>& values) {
 
 }  // namespace
 
-TEST_CASE("outputs, running statistics and gradients are the golden ones") {
+TEST_CASE("batch normalisation's outputs, running statistics and gradients agree with reference values") {
   for (const bool relu : {false, true}) {
     CAPTURE(relu);
     auto model = goldenNetwork({.activation = relu ? Activation::ReLU : Activation::Identity});
@@ -96,7 +96,7 @@ TEST_CASE("outputs, running statistics and gradients are the golden ones") {
   }
 }
 
-TEST_CASE("without gamma and beta there are no parameters, and the statistics remain") {
+TEST_CASE("without gamma and beta there are no parameters, but running statistics") {
   auto model = MultiLayerNetwork(
       {.inputShape = {3}, .layers = {Dense{.units = 2}, BatchNorm{.affine = false}, Output{.classes = 2}}});
   model.init();
@@ -105,14 +105,14 @@ TEST_CASE("without gamma and beta there are no parameters, and the statistics re
   CHECK(statistic(model, "batchnorm1.variance").shape() == Shape{2});
 }
 
-TEST_CASE("gamma and beta take no L1, L2 or weight decay") {
+TEST_CASE("gamma and beta get no L1, L2 or weight decay") {
   auto model = goldenNetwork({});
   model.init();
   for (const auto& segment : model.block(BlockKind::Parameters).segments->segments)
     CHECK_FALSE(segment.regularised);
 }
 
-TEST_CASE("one value a channel is refused in training, and no trouble otherwise") {
+TEST_CASE("one value a channel is refused in training, and accepted in evaluation") {
   MultiLayerNetwork features({.inputShape = {3}, .layers = {BatchNorm{.name = "bn"}}});
   MultiLayerNetwork pixels({.inputShape = {3, 1, 1}, .layers = {BatchNorm{.name = "bn"}}});
   features.init();
@@ -135,7 +135,7 @@ TEST_CASE("one value a channel is refused in training, and no trouble otherwise"
   CHECK_NOTHROW(features.forward(Tensor::zeros({2, 3}), output));
 }
 
-TEST_CASE("options out of range and inputs of another rank are refused") {
+TEST_CASE("options out of range and inputs of an unexpected rank are refused") {
   const auto refusal = [](const BatchNorm& options, const Shape& shape = {3}) {
     return test::thrown<InvalidArgument>(
         [&] { MultiLayerNetwork({.inputShape = shape, .layers = {options}}); });
@@ -147,7 +147,7 @@ TEST_CASE("options out of range and inputs of another rank are refused") {
         std::string::npos);
 }
 
-TEST_CASE("a network with batch normalisation comes back from its file with the same outputs") {
+TEST_CASE("a network with batch normalisation is loaded from its file with the same outputs") {
   const test::TemporaryDirectory directory;
   MultiLayerNetwork model({.seed = 4,
                            .inputShape = {2, 6, 6},
@@ -174,7 +174,7 @@ TEST_CASE("a network with batch normalisation comes back from its file with the 
   CHECK(model.configuration().toJson().find("\"synchronised\": true") != std::string::npos);
 }
 
-TEST_CASE("layer normalisation: outputs and gradients are the golden ones, for sequences and for features") {
+TEST_CASE("layer normalisation agrees with reference values, for sequences and for features") {
   for (const Shape& example : {Shape{3, 5}, Shape{5}}) {
     CAPTURE(example.toString());
     const Shape batch = example.prepend(30 / example.elements());
@@ -199,7 +199,7 @@ TEST_CASE("layer normalisation: outputs and gradients are the golden ones, for s
   }
 }
 
-TEST_CASE("layer normalisation: options, JSON and inputs that do not fit") {
+TEST_CASE("layer normalisation is written to JSON, and refuses invalid options and inputs") {
   const auto refusal = [](const LayerNorm& options, const Shape& shape = {3}) {
     return test::thrown<InvalidArgument>(
         [&] { MultiLayerNetwork({.inputShape = shape, .layers = {options}}); });

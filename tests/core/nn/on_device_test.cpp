@@ -104,7 +104,7 @@ TEST_CASE("a layer in another context gives the same bits: outputs, gradients an
   }
 }
 
-TEST_CASE("a layer in another context reaches the network's other workers") {
+TEST_CASE("a layer in another context works in all of the network's workers") {
   CHECK(run(BatchNorm{.synchronised = true}, {3, 4, 4}, true).exchanges == 2);
   CHECK(run(BatchNorm{}, {3, 4, 4}, true).exchanges == 0);
 }
@@ -153,7 +153,7 @@ TEST_CASE("a network with layers in another context trains to the same bits as w
   CHECK(train({lstm, attention, steps}, {6, 3}, false) != train({lstm, attention, steps}, {6, 3}, true));
 }
 
-TEST_CASE("OnDevice is written to files, and on the network's own device changes nothing") {
+TEST_CASE("OnDevice is saved to files, and changes nothing on the network's own device") {
   MultiLayerConfiguration configuration{
       .seed = 3, .inputShape = {6}, .layers = {Dense{.units = 5}, Output{.classes = 3}}};
   MultiLayerNetwork plain(configuration);
@@ -167,7 +167,7 @@ TEST_CASE("OnDevice is written to files, and on the network's own device changes
   CHECK(placed.step(batch).wait().score == plain.step(batch).wait().score);
 }
 
-TEST_CASE("a device that is not there is refused") {
+TEST_CASE("a device that is not available is refused") {
   MultiLayerNetwork model(
       {.inputShape = {6}, .layers = {OnDevice(Dense{.units = 5}, Device::cuda(97)), Output{.classes = 3}}});
   model.init();

@@ -64,7 +64,7 @@ std::vector<float> statisticsOf(Model& model) {
 
 }  // namespace
 
-TEST_CASE("the first layer's statistics are those of all examples, however they are cut into batches") {
+TEST_CASE("the first layer's statistics are those of all examples, whatever the batch size") {
   double mean[kWidth] = {}, square[kWidth] = {};
   for (std::int64_t n = 0; n < kExamples; ++n)
     for (std::int64_t i = 0; i < kWidth; ++i) {
@@ -88,7 +88,7 @@ TEST_CASE("the first layer's statistics are those of all examples, however they 
   }
 }
 
-TEST_CASE("nothing but the statistics changes, and a second pass gives the same bits") {
+TEST_CASE("only the statistics change, and a second pass gives the same bits") {
   auto model = network();
   auto all = data({10, 20});
   model.fit(all, 3);
@@ -104,7 +104,7 @@ TEST_CASE("nothing but the statistics changes, and a second pass gives the same 
   CHECK(stateBits(model) == before);
 }
 
-TEST_CASE("without running statistics the data are not read; a failure leaves them as they were") {
+TEST_CASE("without running statistics no data are read, and a failure leaves the statistics as they were") {
   auto plain = network(false);
   plain.init();
   auto all = data({30});

@@ -75,7 +75,7 @@ std::vector<Layer> everything() {
 
 }  // namespace
 
-TEST_CASE("gradients of recurrent layers, attention, and reductions of sequences, masked or not") {
+TEST_CASE("gradient check: recurrent layers, attention, and reductions of sequences, masked or not") {
   checkOverTime({LSTM{.units = 5}});
   checkOverTime({GRU{.units = 5}});
   checkOverTime({LSTM{.units = 3}, GRU{.units = 4}});
@@ -87,7 +87,7 @@ TEST_CASE("gradients of recurrent layers, attention, and reductions of sequences
   checkToRow({LSTM{.units = 5}, MeanOverTime{}});
 }
 
-TEST_CASE("gradients of an embedding, and of all layers at once") {
+TEST_CASE("gradient check: an embedding, and all sequence layers at once") {
   for (const bool masked : {false, true}) {
     check({Embedding{.vocabulary = kVocabulary, .features = 3}, Output{.classes = kClasses, .perStep = true}},
           {kSteps}, indexBatch(4, masked));
@@ -95,7 +95,7 @@ TEST_CASE("gradients of an embedding, and of all layers at once") {
   }
 }
 
-TEST_CASE("the contents of padding change neither outputs, score nor gradients") {
+TEST_CASE("the values of padding change neither outputs, score nor gradients") {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const std::vector<std::vector<Layer>> fronts{{LSTM{.units = 4}},
                                                {GRU{.units = 4}},
@@ -137,7 +137,7 @@ TEST_CASE("LastStep after an LSTM equals the LSTM that returns no sequences") {
   CHECK(test::maxError(outputs[0].rows(0, 1), test::Array({1, 4})) == 0);  // the sequence is all padding
 }
 
-TEST_CASE("a mean over time and a last step by hand") {
+TEST_CASE("a mean over time and a last step equal those worked out by hand") {
   Batch batch;
   batch.features.push_back({"features", Tensor::of({1, 2, 3, 4, 5, 6, /**/ 7, 8, 9, 10, 0, 0}, {2, 3, 2})});
   batch.masks.push_back({"features", Tensor::of({0, 1, 1, /**/ 1, 0, 0}, {2, 3})});
@@ -153,7 +153,7 @@ TEST_CASE("a mean over time and a last step by hand") {
   CHECK(test::maxError(rowOf(LastStep{}), test::Array({2, 2}, {11, 11, 15, 15})) == 0);
 }
 
-TEST_CASE("an LSTM's forget gate starts at its bias") {
+TEST_CASE("an LSTM's forget gate starts with its bias option") {
   MultiLayerNetwork model(
       {.seed = 1, .inputShape = kInput, .layers = {LSTM{.units = 2, .forgetBias = 1.5, .name = "l"}}});
   model.init();
@@ -161,7 +161,7 @@ TEST_CASE("an LSTM's forget gate starts at its bias") {
   CHECK(test::maxError(bias, test::Array({8}, {0, 0, 1.5, 1.5, 0, 0, 0, 0})) == 0);
 }
 
-TEST_CASE("layers over time come back from JSON and files, with the same outputs bit for bit") {
+TEST_CASE("layers over time are read back from JSON and files, with the same outputs bit for bit") {
   const test::TemporaryDirectory directory;
   auto layers = everything();
   layers.insert(layers.begin() + 1, LSTM{.units = 6, .forgetBias = 0.5, .recurrentInit = Init::uniform(0.1)});
@@ -179,7 +179,7 @@ TEST_CASE("layers over time come back from JSON and files, with the same outputs
   CHECK(test::sameBits(before, after));
 }
 
-TEST_CASE("a step over sequences allocates nothing") {
+TEST_CASE("a training step over sequences allocates nothing") {
   for (const int threads : {1, 2}) {
     Context context(Device::cpu(), {.threads = threads});
     auto layers = everything();
@@ -197,7 +197,7 @@ TEST_CASE("a step over sequences allocates nothing") {
   }
 }
 
-TEST_CASE("a first batch of empty sequences is refused, and the next decides the shape") {
+TEST_CASE("a first batch of empty sequences is refused, and the next one gives the shape") {
   MultiLayerNetwork model({.seed = 3, .layers = {LSTM{.units = 4}, Output{.classes = 2, .perStep = true}}});
   const auto batchOf = [](std::int64_t steps) {
     Batch batch;
@@ -213,7 +213,7 @@ TEST_CASE("a first batch of empty sequences is refused, and the next decides the
   CHECK(model.step(batchOf(5)).wait().weight == 10);
 }
 
-TEST_CASE("attention with and without a mask, one after the other, gives the bits of each alone") {
+TEST_CASE("attention with and without a mask in turn gives the bits of each alone") {
   const auto gradientOf = [](std::initializer_list<bool> masked) {
     MultiLayerNetwork model(
         {.seed = 7,
@@ -229,7 +229,7 @@ TEST_CASE("attention with and without a mask, one after the other, gives the bit
   CHECK_FALSE(test::sameBits(gradientOf({false}), gradientOf({true})));
 }
 
-TEST_CASE("invalid options are refused with names and shapes") {
+TEST_CASE("invalid options of sequence layers are refused with names and shapes") {
   const auto problem = [](std::vector<Layer> layers, const Shape& input) {
     return test::thrown<InvalidArgument>([&] {
       MultiLayerNetwork model({.inputShape = input, .layers = std::move(layers)});

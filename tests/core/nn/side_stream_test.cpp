@@ -65,7 +65,7 @@ TEST_CASE("a gradient that is read on the side stream is unchanged at the end of
   }
 }
 
-TEST_CASE("a first layer computes its weights' gradient on the compute stream") {
+TEST_CASE("the first layer computes its weights' gradient on the compute stream") {
   Context context;
   detail::ProgramGraph graph{.inputs = 1, .values = {{.shape = {2, 3}}}, .outputs = {3}};
   for (std::size_t i = 0; i < 3; ++i) {

@@ -76,8 +76,7 @@ TEST_CASE("a training step allocates nothing in bf16") {
         0);
 }
 
-TEST_CASE(
-    "a training step allocates nothing with transposed convolutions, along sequences, and resized images") {
+TEST_CASE("a training step allocates nothing with transposed and sequence convolutions, and resized images") {
   // No grouped convolution: for some, oneDNN allocates on its own threads, which the count includes.
   const std::vector<Layer> images{
       Conv2d{.outChannels = 6, .kernel = {3, 3}},
@@ -164,7 +163,7 @@ TEST_CASE("a training step allocates nothing with layers on a device of their ow
   }
 }
 
-TEST_CASE("steps in slices leave a recycled batch its memory, in whatever order its sizes come") {
+TEST_CASE("steps in slices keep the memory of a recycled batch, in any order of batch sizes") {
   MultiLayerNetwork model({.updater = Sgd{.learningRate = 0.1},
                            .accumulate = 2,
                            .inputShape = {6},
@@ -183,7 +182,7 @@ TEST_CASE("steps in slices leave a recycled batch its memory, in whatever order 
   for (const std::int64_t examples : {8, 3, 8}) CHECK(step(examples) == 0);
 }
 
-TEST_CASE("the count sees an allocation") {
+TEST_CASE("the test's counter detects an allocation") {
   const long before = test::allocations();
   ::operator delete(::operator new(1));
   CHECK(test::allocations() > before);

@@ -99,7 +99,7 @@ TEST_CASE_TEMPLATE("steps alternate between two staging slots, and each finishes
   CHECK(steps.values == std::vector<double>{2, 8, 18, 50, 32});
 }
 
-TEST_CASE("the first step of each kind of work is run call by call, later ones are launched as graphs") {
+TEST_CASE("the first step of each kind of work is run call by call, and later ones are launched as graphs") {
   Steps steps;
   steps.run(1, 1);
   CHECK(steps.runner.counts().launched == 0);
@@ -130,7 +130,7 @@ TEST_CASE("steps that cannot be recorded are always run call by call, and counte
   CHECK(both.unrecorded == 3);
 }
 
-TEST_CASE("runners that are made anew each time launch nothing, which their counts tell") {
+TEST_CASE("runners that are constructed anew for each step launch no graphs, which their counts show") {
   StepCounts anew;
   for (int i = 0; i < 4; ++i) {
     Steps steps;
@@ -151,7 +151,7 @@ TEST_CASE("runners that are made anew each time launch nothing, which their coun
   CHECK_FALSE(StepCounts{.launched = 99, .unrecorded = 1}.recorded());
 }
 
-TEST_CASE("a recording that becomes illegal in its middle is given up: the same steps, call by call") {
+TEST_CASE("a recording that becomes invalid is given up, and the same steps run call by call") {
   const test::LogLines lines;
   int attempts = 0;
   Steps steps(true, Device::cpu(), [&](Context&, const std::function<void()>& work) -> Graph {
@@ -170,7 +170,7 @@ TEST_CASE("a recording that becomes illegal in its middle is given up: the same 
         std::string::npos);
 }
 
-TEST_CASE("a step in order, inside the caller's own side stream scope, is no rehearsal of a recording") {
+TEST_CASE("a step inside the caller's own side stream scope does not count towards a recording") {
   int attempts = 0;
   Steps steps(true, Device::cpu(), [&](Context& context, std::function<void()> work) {
     ++attempts;
@@ -196,7 +196,7 @@ TEST_CASE("a step in order, inside the caller's own side stream scope, is no reh
   CHECK(steps.values == std::vector<double>{2, 8, 18, 32, 50, 72});
 }
 
-TEST_CASE("a step that fails when it is enqueued leaves the staging slots as they were") {
+TEST_CASE("a step that fails when it is enqueued leaves the staging slots unchanged") {
   Steps steps;
   steps.run(1, 1);
   steps.fail = true;
@@ -224,7 +224,7 @@ TEST_CASE("steps allocate nothing once they are recorded") {
   CHECK(test::allocations() == before);
 }
 
-TEST_CASE("a slot fits batches of its form: names, element types, shapes, and sources of rows") {
+TEST_CASE("a staging slot fits batches with its names, element types, shapes and sources of rows") {
   Context context;
   auto batch = test::classBatch({3}, 2, 2, 1);
   const StagingSlot slot(batch, 1, context);
@@ -244,7 +244,7 @@ TEST_CASE("a slot fits batches of its form: names, element types, shapes, and so
   CHECK_FALSE(slot.fits(batch));
 }
 
-TEST_CASE_TEMPLATE("a slot gathers each tensor by its own rows, and copies the step's numbers", Where,
+TEST_CASE_TEMPLATE("a staging slot gathers each tensor by its own rows, and copies the step's numbers", Where,
                    MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   Context context(Where::device());
@@ -286,7 +286,7 @@ TEST_CASE_TEMPLATE("a slot gathers each tensor by its own rows, and copies the s
   }
 }
 
-TEST_CASE("a slot does not own the source of its rows, and fits no other data set") {
+TEST_CASE("a staging slot does not own the source of its rows, and fits no other data set") {
   Context context;
   const auto makeSource = [] {
     return std::make_shared<const ResidentTensor>(Tensor::zeros({5}, DType::Int64));
@@ -314,7 +314,7 @@ TEST_CASE_TEMPLATE("if a graph does not fit into memory, steps are run call by c
   CHECK(steps.values == std::vector<double>{2, 8, 18});
 }
 
-TEST_CASE("scores are remembered by number, failures too, and forgotten after many others") {
+TEST_CASE("scores and failures are kept by number, and forgotten after many others") {
   ScoreRing ring;
   const auto first = ring.nextNumber(), second = ring.nextNumber();
   CHECK_FALSE(ring.has(first));

@@ -214,7 +214,7 @@ std::string problemOf(const Layer& vertex, const std::vector<Shape>& inputs) {
 
 }  // namespace
 
-TEST_CASE("every vertex of a graph against values from a float64 script") {
+TEST_CASE("every vertex of a graph agrees with values from a float64 script") {
   ComputationGraph model(everyVertex());
   model.init();
   const auto outputs = model.outputs(goldenInputs());
@@ -226,7 +226,8 @@ TEST_CASE("every vertex of a graph against values from a float64 script") {
   }
 }
 
-TEST_CASE("every vertex by itself, in all layouts, and its gradients against values from a float64 script") {
+TEST_CASE(
+    "every vertex by itself, in all layouts, agrees with values from a float64 script, gradients included") {
   const auto graph = everyVertex();
   for (std::size_t v = 0; v < kGolden.size(); ++v)
     for (const auto& [layout, word] : EnumNames<Layout>::kNames) {
@@ -237,7 +238,7 @@ TEST_CASE("every vertex by itself, in all layouts, and its gradients against val
     }
 }
 
-TEST_CASE("every vertex through the gradient check") {
+TEST_CASE("every vertex passes the gradient check") {
   for (const auto& [combination, name] : EnumNames<Combination>::kNames)
     for (const auto activation : {Activation::Identity, Activation::Sigmoid, Activation::GELU})
       checkGradient(Combine{.combination = combination, .activation = activation},
@@ -251,7 +252,7 @@ TEST_CASE("every vertex through the gradient check") {
   checkGradient(Scale{.factor = -0.7}, 1);
 }
 
-TEST_CASE("of equal inputs the first takes the gradient of a maximum, and NaN comes through") {
+TEST_CASE("among equal inputs the first receives a maximum's gradient, and a NaN is passed on") {
   Context context;
   const Tensor a = Tensor::of({1, 2, 3}, {3}), b = Tensor::of({1, 5, std::nanf("")}, {3});
   const Tensor both[] = {a, b};
@@ -290,7 +291,7 @@ TEST_CASE("inputs that do not fit are refused with their shapes") {
         "scale: the factor must be finite, got inf");
 }
 
-TEST_CASE("an output is kept for the backward pass only if the activation reads it") {
+TEST_CASE("an output is kept for the backward pass only if the activation's derivative reads it") {
   Context context;
   const auto keepsOutput = [&](Activation activation) {
     const Layer vertex = Combine{.activation = activation};

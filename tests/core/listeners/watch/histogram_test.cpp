@@ -60,7 +60,7 @@ TEST_CASE("equal numbers are all in the first bin, and the largest range has fin
   CHECK(inBins(histogramOf(std::span<const double>(far))) == 3);
 }
 
-TEST_CASE("a histogram of changes") {
+TEST_CASE("a histogram of changes counts the differences of two tensors") {
   const std::vector<float> before{1, 2, 3}, after{2, 2, 1};
   const auto h = histogramOf(std::span<const float>(after), std::span<const float>(before));
   CHECK(h.min == -2);
@@ -71,7 +71,7 @@ TEST_CASE("a histogram of changes") {
         }).find("2 numbers before and 3 after") != std::string::npos);
 }
 
-TEST_CASE("layers: what changed between two looks at a model") {
+TEST_CASE("changes of layers are those between two snapshots of a model") {
   ToyModel model({.size = 3});
   model.setParameters({3, 4, 0});
   LayerHistograms layers;

@@ -18,7 +18,7 @@ PageVerdict of(std::string_view host, std::string_view target, std::vector<std::
 
 }  // namespace
 
-TEST_CASE("only the two names of this machine, with the port, letter by letter") {
+TEST_CASE("only the exact names localhost and 127.0.0.1 with the right port are accepted as the host") {
   const std::string_view cookie = "muster-8123=0123abcd";
   for (const auto* host : {"127.0.0.1:8123", "localhost:8123"})
     CHECK(of(host, "/", {cookie}) == PageVerdict::Serve);
@@ -37,7 +37,7 @@ TEST_CASE("only the two names of this machine, with the port, letter by letter")
                kAccess) == PageVerdict::BadRequest);
 }
 
-TEST_CASE("on port 80 browsers leave out the port") {
+TEST_CASE("on port 80 a host without a port is accepted, as browsers omit it") {
   const auto at = [](int port, std::string_view host) {
     return decide({.method = "GET", .target = "/?token=0123abcd", .hosts = {host}, .cookies = {}},
                   {.port = port, .token = "0123abcd"});
@@ -49,13 +49,13 @@ TEST_CASE("on port 80 browsers leave out the port") {
   CHECK(at(8080, "localhost") == PageVerdict::Misdirected);
 }
 
-TEST_CASE("only GET") {
+TEST_CASE("only GET requests are accepted") {
   for (const auto* method : {"POST", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE", "CONNECT", "get", ""})
     CHECK_MESSAGE(of("localhost:8123", "/", {"muster-8123=0123abcd"}, method) == PageVerdict::NotAllowed,
                   method);
 }
 
-TEST_CASE("the token in the address gives the cookie, whole and at this place only") {
+TEST_CASE("the whole token in the address gives the cookie, and nowhere else") {
   CHECK(of("localhost:8123", "/?token=0123abcd") == PageVerdict::SetCookie);
   for (const auto* target :
        {"/?token=", "/?token=0123abc", "/?token=0123abcde", "/?token=0123ABCD", "/?token=0123abcd&",
@@ -65,7 +65,7 @@ TEST_CASE("the token in the address gives the cookie, whole and at this place on
     CHECK_MESSAGE(of("localhost:8123", target) == PageVerdict::BadRequest, target);
 }
 
-TEST_CASE("the cookie is this port's, among others in any order") {
+TEST_CASE("the cookie of this port is found among others in any order") {
   CHECK(cookieName(kAccess) == "muster-8123");
   for (const auto* cookies :
        {"muster-8123=0123abcd", "a=b; muster-8123=0123abcd", "muster-8123=0123abcd; a=b",
@@ -79,7 +79,7 @@ TEST_CASE("the cookie is this port's, among others in any order") {
   CHECK(of("localhost:8123", "/page.js", {"a=b", "muster-8123=0123abcd"}) == PageVerdict::Serve);
 }
 
-TEST_CASE("tokens are of 256 bits, and no two are alike") {
+TEST_CASE("tokens have 256 bits, and no two are equal") {
   std::set<std::string> tokens;
   for (int i = 0; i < 100; ++i) tokens.insert(newToken());
   CHECK(tokens.size() == 100);

@@ -67,7 +67,7 @@ const std::vector<std::string> kArms{"<img src=x onerror=hacked=1>", "synchronou
 
 }  // namespace
 
-TEST_CASE("a browser draws it, without a word of complaint, while the training goes on") {
+TEST_CASE("a browser draws the page without an error while the training goes on") {
   MultiLayerNetwork network(
       {.inputShape = {2},
        .layers = {Dense{.units = 4, .name = "<img src=x onerror=hacked=1>"}, Output{.classes = 3}}});
@@ -106,7 +106,7 @@ TEST_CASE("a browser draws it, without a word of complaint, while the training g
   CHECK(wrongWith("live", page->address()) == "");
 }
 
-TEST_CASE("a browser draws the runs of a directory, of which one grows, as means of arms and one by one") {
+TEST_CASE("a browser draws the runs of a directory, one of which grows, as means of arms and one by one") {
   const TemporaryDirectory directory;
   for (const auto& arm : kArms)
     for (const int seed : {1, 2})
@@ -125,7 +125,7 @@ TEST_CASE("a browser draws the runs of a directory, of which one grows, as means
   CHECK(wrongWith("runs", server.address()) == "");
 }
 
-TEST_CASE("a browser draws a page that is a file, and asks nobody for anything") {
+TEST_CASE("a browser draws a page from a file, and makes no request") {
   const TemporaryDirectory directory;
   std::vector<std::string> news;
   for (const auto& arm : kArms)
@@ -142,7 +142,7 @@ TEST_CASE("a browser draws a page that is a file, and asks nobody for anything")
   CHECK(wrongWith("still", "file://" + (directory / "page.html").string()) == "");
 }
 #else
-TEST_CASE("a browser draws it") {
+TEST_CASE("a browser draws the page") {
   test::skip("there is no Python 3 here");
 }
 #endif

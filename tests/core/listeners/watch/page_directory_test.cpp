@@ -25,7 +25,7 @@ std::size_t countOf(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("runs of a directory: what is there, what grows, and what comes later") {
+TEST_CASE("the page shows the runs of a directory, those that grow, and those that are added later") {
   const TemporaryDirectory directory;
   PageStore store;
   store.point("score/merged", 1, 0.5);
@@ -61,7 +61,7 @@ TEST_CASE("runs of a directory: what is there, what grows, and what comes later"
   CHECK(countOf(text, "\n") == 2);
 }
 
-TEST_CASE("a line that is not whole waits, and what is no file of curves is one warning") {
+TEST_CASE("an incomplete line is read later, and a file that holds no curves gives one warning") {
   const TemporaryDirectory directory;
   {
     std::ofstream out(directory / "a.curves.jsonl");
@@ -85,7 +85,7 @@ TEST_CASE("a line that is not whole waits, and what is no file of curves is one 
         std::string::npos);
 }
 
-TEST_CASE("a file of curves that cannot be written is one warning") {
+TEST_CASE("a file of curves that cannot be written gives one warning") {
   const TemporaryDirectory directory;
   PageStore store;
   CurvesFile file(directory / "a.curves.jsonl", "");

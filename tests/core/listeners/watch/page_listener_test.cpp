@@ -85,7 +85,7 @@ void checkSecurity(const std::string& answer) {
 
 }  // namespace
 
-TEST_CASE("it prints an address with a token, and the line for ssh") {
+TEST_CASE("a page listener prints an address with a token, and a command for ssh") {
   const Page page;
   REQUIRE(page.lines.size() == 2);
   CHECK(page.lines[0] == "page: http://" + page.host() + "/?token=" + page.token());
@@ -94,7 +94,7 @@ TEST_CASE("it prints an address with a token, and the line for ssh") {
         std::string::npos);
 }
 
-TEST_CASE("the address gives a cookie, and the cookie the page and its files") {
+TEST_CASE("the address gives a cookie, with which the page and its files are served") {
   const Page page;
   const auto first = page.answer(page.request("/?token=" + page.token()));
   CHECK(statusOf(first) == "HTTP/1.1 303 See Other");
@@ -117,7 +117,7 @@ TEST_CASE("the address gives a cookie, and the cookie the page and its files") {
   CHECK_FALSE(std::regex_search(html, std::regex("\\son[a-z]+ *=")));
 }
 
-TEST_CASE("every refusal, over sockets") {
+TEST_CASE("every kind of request that must be refused is refused over sockets") {
   const Page page;
   const std::string cookie = "Cookie: " + page.cookie() + "\r\n";
   const auto refused = [&](const std::string& bytes, const std::string& status) {
@@ -156,7 +156,7 @@ TEST_CASE("every refusal, over sockets") {
   refused(page.request("/", cookie + "X: " + std::string(20'000, 'x') + "\r\n"), "400 Bad Request");
 }
 
-TEST_CASE("events: all that was told, then what is new; JSON that any parser reads") {
+TEST_CASE("a client receives all earlier events, then the new ones, as JSON that any parser reads") {
   Page page;
   page.listener->text("plan", "<b>two</b> workers");
   page.listener->point("mine/one", 3, 0.5);
@@ -173,13 +173,11 @@ TEST_CASE("events: all that was told, then what is new; JSON that any parser rea
   CHECK(boost::json::serialize(news.at("series")) == R"([{"name":"mine/one","points":[[4,2.5E-1]]}])");
 }
 
-TEST_CASE("a training, as the page is told of it") {
+TEST_CASE("the page receives all readings of a training") {
   Page page;
   ToyModel model({.size = 5});
   ToyIterator data(randomBatches(3, 7, 4, 5, true), 5);
-  auto wrapper = toyWrapper(model, 2, 2)
-                     .listeners({page.listener, page.listener->workers()})
-                     .build();
+  auto wrapper = toyWrapper(model, 2, 2).listeners({page.listener, page.listener->workers()}).build();
   wrapper.fit(data, 2);
   const auto client = page.events();
   const auto text = client->receiveUntil("\"running\":false");
@@ -191,7 +189,7 @@ TEST_CASE("a training, as the page is told of it") {
     CHECK_MESSAGE(text.find(part) != std::string::npos, part);
 }
 
-TEST_CASE("a page that is not served: one file with all of it, and a file of curves that grows") {
+TEST_CASE("a page that is not served is one file with all data, and a file of curves that grows") {
   const TemporaryDirectory directory;
   const auto path = directory / "runs" / "averaging" / "seed-1.curves.jsonl";
   PageListener page({.serve = false, .curves = path, .group = "averaging", .readEvery = 0ms});
@@ -231,7 +229,7 @@ TEST_CASE("a page that is not served: one file with all of it, and a file of cur
         "curves: the name of a run's file ends in .curves.jsonl, by which muster page finds it; got a.json");
 }
 
-TEST_CASE("a client that takes nothing is dropped, and others go on") {
+TEST_CASE("a client that reads nothing is dropped, and others are served") {
   Page page({.writing = 3s, .connections = 2, .sendBuffer = 65536});
   const auto slow = page.events(/*receiveBuffer=*/2048);
   const auto quick = page.events();
@@ -246,7 +244,7 @@ TEST_CASE("a client that takes nothing is dropped, and others go on") {
   CHECK(quick->receiveUntil("after").find("after") != std::string::npos);
 }
 
-TEST_CASE("a request that does not come is given up, and so are too many connections") {
+TEST_CASE("an incomplete request is given up, and so are too many connections") {
   const Page page({.reading = 100ms, .connections = 3});
   const RawClient silent(page.listener->port());
   silent.send("GET / HT");
@@ -257,7 +255,7 @@ TEST_CASE("a request that does not come is given up, and so are too many connect
   CHECK(RawClient(page.listener->port()).receiveAll().empty());
 }
 
-TEST_CASE("the listener ends while clients look") {
+TEST_CASE("a page listener can end while clients are connected") {
   auto page = std::make_unique<Page>();
   const auto client = page->events();
   client->receiveUntil("all");
@@ -265,7 +263,7 @@ TEST_CASE("the listener ends while clients look") {
   client->receiveAll();  // comes back
 }
 
-TEST_CASE("the last news reach a client before the page ends") {
+TEST_CASE("the last events reach a client before the page ends") {
   auto page = std::make_unique<Page>(PageLimits{.tick = 1h});
   const auto client = page->events();
   client->receiveUntil("\r\n\r\n");
@@ -274,7 +272,7 @@ TEST_CASE("the last news reach a client before the page ends") {
   CHECK(client->receiveAll().find("the last") != std::string::npos);
 }
 
-TEST_CASE("an answer on its way reaches its client before the page ends") {
+TEST_CASE("an answer being sent reaches its client before the page ends") {
   auto page = std::make_unique<Page>(PageLimits{.ending = 20s, .sendBuffer = 2048});
   const auto whole = page->get("/dygraph.js").size();
   const RawClient client(page->listener->port(), /*receiveBuffer=*/2048);
@@ -286,7 +284,7 @@ TEST_CASE("an answer on its way reaches its client before the page ends") {
   CHECK(answer.size() == whole);
 }
 
-TEST_CASE("a port in use, or none at all") {
+TEST_CASE("a port that is in use or does not exist is refused") {
   const Page page;
   const auto problem = [](int port) {
     return thrown<InvalidArgument>([&] { PageListener({.port = port}); });

@@ -23,7 +23,7 @@ void deliver(PageInbox& inbox, PageStore& store) {
 
 }  // namespace
 
-TEST_CASE("a reader is sent what it has not seen") {
+TEST_CASE("a reader is sent only what it has not seen") {
   PageInbox inbox;
   PageStore store;
   PageStore::Seen early, late;
@@ -44,7 +44,7 @@ TEST_CASE("a reader is sent what it has not seen") {
   CHECK(store.news(late).find(R"("points":[[1,0.5],[2,0.25],[3,0.125]])") != std::string::npos);
 }
 
-TEST_CASE("why a run ended early is forgotten when it begins again, and all of it is sent anew") {
+TEST_CASE("when a run starts again, its failure is forgotten and all its data are sent again") {
   PageStore store;
   PageStore::Seen seen;
   store.failed("out of coffee");
@@ -55,7 +55,7 @@ TEST_CASE("why a run ended early is forgotten when it begins again, and all of i
   CHECK(store.news(seen).empty());
 }
 
-TEST_CASE("numbers that are none are null, and text cannot leave its script") {
+TEST_CASE("numbers that are not finite become null, and text cannot end its script") {
   PageInbox inbox;
   PageStore store;
   inbox.point("a\"</script><script>alert(1)</script>\n\xff", 1, kNan);
@@ -73,7 +73,7 @@ TEST_CASE("numbers that are none are null, and text cannot leave its script") {
   CHECK(news.find(R"("network":{"name": "\u003cscript>"})") != std::string::npos);
 }
 
-TEST_CASE("a long curve keeps its extremes and its order, and a reader is sent it anew") {
+TEST_CASE("a thinned curve keeps its extremes and its order, and a reader is sent it again") {
   PageCurve curve;
   bool changed = false;
   for (int i = 0; i < 100'000; ++i) {
@@ -101,7 +101,7 @@ TEST_CASE("a long curve keeps its extremes and its order, and a reader is sent i
   CHECK(store.news(seen).starts_with(R"({"all":true,)"));
 }
 
-TEST_CASE("a curve read at a step, cut, and continued with the groups that it had") {
+TEST_CASE("a curve can be read at an iteration, cut, and continued with the same groups") {
   PageCurve curve;
   CHECK(curve.at(3) == 0);
   curve.add({4, 8});
@@ -135,7 +135,7 @@ TEST_CASE("a curve read at a step, cut, and continued with the groups that it ha
   CHECK(std::abs(half(second) - half(whole)) < 10);
 }
 
-TEST_CASE("curves of an earlier process come first, whatever came before them from the inbox") {
+TEST_CASE("points of an earlier process come before those that the inbox has delivered") {
   PageInbox inbox;
   PageStore store;
   inbox.point("own", 1, 1);
@@ -153,7 +153,7 @@ TEST_CASE("curves of an earlier process come first, whatever came before them fr
                             R"({"name":"at/samples","points":[[1,8],[9,72]]}]})");
 }
 
-TEST_CASE("a reader is sent everything anew after the first point of a continued curve has replaced others") {
+TEST_CASE("a reader is sent everything again after a continued curve has replaced points") {
   PageInbox inbox;
   PageStore store;
   store.putBefore("score/epoch", PageCurve({{3, 0.5}, {6, 0.25}}, 1));
@@ -169,7 +169,7 @@ TEST_CASE("a reader is sent everything anew after the first point of a continued
         R"({"all":false,"lost":0,"series":[{"name":"score/epoch","points":[[9,0.0625]]}]})");
 }
 
-TEST_CASE("without a server the inbox keeps a fixed number of points, and says how many were lost") {
+TEST_CASE("without a server the inbox keeps a fixed number of points, and counts those lost") {
   PageInbox inbox;
   for (std::size_t i = 0; i < PageInbox::kRoom + 7; ++i) inbox.point("a", static_cast<std::int64_t>(i), 1);
   PageInbox::Content content;
@@ -183,7 +183,7 @@ TEST_CASE("without a server the inbox keeps a fixed number of points, and says h
   CHECK(content.newNames.empty());
 }
 
-TEST_CASE("progress and histograms, the newest only") {
+TEST_CASE("only the newest progress and histograms are kept") {
   PageInbox inbox;
   PageStore store;
   inbox.progress({.running = true, .workers = 2, .epoch = 1, .lastEpoch = 3, .iteration = 9});

@@ -67,13 +67,13 @@ std::vector<Scalar> workersScores(const RecordingListener& steps, int worker) {
 
 }  // namespace
 
-TEST_CASE("the checksum is CRC32C, masked") {
+TEST_CASE("the checksum is a masked CRC32C") {
   CHECK(crc32c("123456789") == 0xe3069283U);  // the check value of the catalogue of CRCs
   CHECK(maskedCrc32c("123456789") == masked(0xe3069283U));
   CHECK(maskedCrc32c("") == masked(0));
 }
 
-TEST_CASE("the file holds each score of workers and merges, with checksums that are right") {
+TEST_CASE("an event file holds each score of workers and merges, with correct checksums") {
   Watched run;
   run.fit();
   const auto records = recordsOf(run.board->file());
@@ -90,7 +90,7 @@ TEST_CASE("the file holds each score of workers and merges, with checksums that 
   CHECK(run.board->file().filename().string().starts_with("events.out.tfevents."));
 }
 
-TEST_CASE("histograms: parameters after a round, and what the round has changed") {
+TEST_CASE("an event file holds histograms of parameters after a round, and of the round's changes") {
   Watched run({.histogramsEvery = 1});
   run.model.setParameters({1, 2, 3, 4, 5});
   run.fit();
@@ -115,7 +115,7 @@ TEST_CASE("histograms: parameters after a round, and what the round has changed"
   CHECK(scalarsOf(run.board->file()).at("norm/p").size() == run.scores->merges().size());
 }
 
-TEST_CASE("each listener has a file of its own, also in one directory") {
+TEST_CASE("each listener has an event file of its own, also in one directory") {
   const TemporaryDirectory directory;
   std::set<std::filesystem::path> files;
   for (int i = 0; i < 3; ++i) files.insert(TensorBoardListener(directory.path()).file());
@@ -123,7 +123,7 @@ TEST_CASE("each listener has a file of its own, also in one directory") {
   CHECK(directory.names().size() == 3);
 }
 
-TEST_CASE("TensorBoard reads it") {
+TEST_CASE("TensorBoard reads the event file") {
 #ifdef MUSTER_PYTHON
   Watched run({.histogramsEvery = 4});
   run.fit();
@@ -156,8 +156,7 @@ TEST_CASE("TensorBoard reads it") {
 }
 
 TEST_CASE(
-    "a full disk under the event file: one warning, the same training, a file that ends with a whole "
-    "record") {
+    "on a full disk there is one warning, the same training, and a file that ends with a whole record") {
   Watched unlimited;
   unlimited.fit();
   Watched limited;
@@ -178,7 +177,7 @@ TEST_CASE(
   CHECK(recordsOf(file).size() > 5);  // throws for one that is cut off
 }
 
-TEST_CASE("what cannot be: a directory that is a file, options that make no sense") {
+TEST_CASE("a file in place of the directory and invalid options are refused") {
   const TemporaryDirectory directory;
   writeFile(directory / "file", "");
   CHECK(thrown<FileError>([&] { TensorBoardListener(directory / "file"); }).find("cannot make") !=
@@ -190,7 +189,7 @@ TEST_CASE("what cannot be: a directory that is a file, options that make no sens
   CHECK(directory.names() == std::set<std::string>{"file"});
 }
 
-TEST_CASE("tags and texts that are no UTF-8, or hold controls, do not break the file") {
+TEST_CASE("tags and texts that are not UTF-8 or hold control characters do not break the file") {
   const TemporaryDirectory directory;
   TensorBoardListener board(directory.path());
   board.scalar("a\xff\n", 1, 2);

@@ -59,7 +59,7 @@ using Readings = std::vector<Reading>;
 
 }  // namespace
 
-TEST_CASE("each score of a worker and of a merge, at the iterations finished") {
+TEST_CASE("each score of a worker and of a merge is read, with its iteration") {
   Told told;
   told.readings.fitStart({told.trainer});
   told.step(0, 0, 1.5);
@@ -72,7 +72,7 @@ TEST_CASE("each score of a worker and of a merge, at the iterations finished") {
   CHECK(!told.seen.contains("merge/divergence"));
 }
 
-TEST_CASE("every N iterations a reading is the mean over the examples since the last one") {
+TEST_CASE("a reading every N iterations is the mean over the examples since the last one") {
   Told told({.everyIterations = 4});
   told.readings.fitStart({told.trainer});
   for (int i = 0; i < 8; ++i) told.step(0, i, i);
@@ -82,7 +82,7 @@ TEST_CASE("every N iterations a reading is the mean over the examples since the 
   CHECK(told.seen["score/merged"] == Readings{{6, 4}});
 }
 
-TEST_CASE("what a merge tells, and what its strategy adds") {
+TEST_CASE("a merge is read with its numbers and those that its strategy adds") {
   Told told;
   told.readings.fitStart({told.trainer});
   const std::vector<MergeValue> values{{"staleness", 2}};
@@ -104,7 +104,7 @@ TEST_CASE("what a merge tells, and what its strategy adds") {
   CHECK(told.seen["score/merged"].size() == 1);
 }
 
-TEST_CASE("speed and shares of the time that was training, as often as the options say") {
+TEST_CASE("speed and shares of time cover training alone, and are read as often as the options say") {
   Told told({.everyTime = 1s});
   told.readings.fitStart({told.trainer});
   auto& first = told.trainer.times[0];
@@ -133,7 +133,7 @@ TEST_CASE("speed and shares of the time that was training, as often as the optio
   CHECK(told.seen["memory/resident bytes"].back().value > 0);
 }
 
-TEST_CASE("a training that is shorter than that has times at the end of its first epoch") {
+TEST_CASE("a training shorter than the interval has times at the end of its first epoch") {
   Told told({.everyTime = 1h});
   told.readings.fitStart({told.trainer});
   told.trainer.times[0] = {.worker = 0, .examples = 300, .computing = 1s};
@@ -143,7 +143,7 @@ TEST_CASE("a training that is shorter than that has times at the end of its firs
   CHECK(told.seen["training/samples per second"] == Readings{{1, 300}});
 }
 
-TEST_CASE("the learning rate that a network's next iteration has") {
+TEST_CASE("the learning rate is read that the network's next iteration uses") {
   auto configuration = mlp({2}, 2);
   configuration.inputShape = {2};
   configuration.updater = Sgd{.learningRate = CosineSchedule{.initial = 1, .iterations = 4}};
@@ -160,7 +160,7 @@ TEST_CASE("the learning rate that a network's next iteration has") {
   CHECK(seen["training/learning rate"][0].value == doctest::Approx(0.5));  // half of the way: cos(pi/2)
 }
 
-TEST_CASE("scores are read no oftener than they are wanted, as means since they were read") {
+TEST_CASE("scores are read at most once in an interval, as means since the last reading") {
   Told told({.scoresEvery = 50ms});
   told.readings.fitStart({told.trainer, 0, 1, {}});
   told.time += 1s;
@@ -175,7 +175,7 @@ TEST_CASE("scores are read no oftener than they are wanted, as means since they 
   CHECK(told.seen["merge/milliseconds"].size() == 2);
 }
 
-TEST_CASE("places on other axes, and marks, where they are wanted") {
+TEST_CASE("samples, seconds, bytes and marks are read on request") {
   Told told({.everyTime = 0s, .places = true});
   told.trainer.times[0] = {.worker = 0, .examples = 1, .computing = 1s};
   told.readings.fitStart({told.trainer, 0, 1, {}});
@@ -194,7 +194,7 @@ TEST_CASE("places on other axes, and marks, where they are wanted") {
   CHECK(told.seen["mark/resynchronisation"] == Readings{{2, 1}});
 }
 
-TEST_CASE("readings refuse options that make no sense") {
+TEST_CASE("readings refuse invalid options") {
   const auto problem = [](ReadingOptions options) {
     return thrown<InvalidArgument>([&] { TrainingReadings(options, {}); });
   };

@@ -137,7 +137,7 @@ bool rises(const Points& points) {
 
 }  // namespace
 
-TEST_CASE("curves of a killed training continue from the checkpoint, as if it had never ended") {
+TEST_CASE("curves of a killed training continue from its checkpoint, as if it had never ended") {
   for (const bool alone : {false, true})
     for (const std::int64_t every : {3, 5}) {
       CAPTURE(every);
@@ -177,7 +177,9 @@ TEST_CASE("a training that resumes no checkpoint replaces the file of curves") {
   for (const auto& line : log.all()) CHECK_MESSAGE(line.find("curves") == std::string::npos, line);
 }
 
-TEST_CASE("a resumed training whose file of curves is missing, broken or of another network begins it anew") {
+TEST_CASE(
+    "a resumed training starts a new file of curves if the old one is missing, broken or of another "
+    "network") {
   std::string old;  // what the file held
   std::optional<std::string> kept;
   const auto warning = [&](const auto& change) {
@@ -297,7 +299,7 @@ TEST_CASE("a file of curves that cannot be renamed stays as it is, and the train
   CHECK(log.lineWith({"curves: ", "cannot be renamed to ", "the training continues without them"}) != "");
 }
 
-TEST_CASE("a fit that fails before it begins leaves the file of curves as it was") {
+TEST_CASE("a fit() that fails before it begins leaves the file of curves as it was") {
   const TemporaryDirectory directory;
   Page page{directory / "a.curves.jsonl"};
   page.train({.directory = directory, .killedAt = 8});
