@@ -15,7 +15,7 @@ std::filesystem::path cacheWith(const char* own, const char* xdg, const char* ho
   return cacheDirectory();
 }
 
-TEST_CASE("the first of three variables that is set decides the cache directory") {
+TEST_CASE("the first of three environment variables that is set gives the cache directory") {
   CHECK(cacheWith("/own", "/xdg", "/home/me") == "/own");
   CHECK(cacheWith(nullptr, "/xdg", "/home/me") == "/xdg/muster");
   CHECK(cacheWith("", "", "/home/me") == "/home/me/.cache/muster");

@@ -57,7 +57,7 @@ struct Offline {
   }
 };
 
-TEST_CASE("records become images of three planes, with their labels") {
+TEST_CASE("records of CIFAR-10 become images of three planes, with their labels") {
   const test::TemporaryDirectory directory;
   const auto first = directory / "one.bin", second = directory / "two.bin.gz";
   test::writeFile(first, record(3, 0, 100, 200) + record(9, 7, 8, 9));
@@ -77,7 +77,8 @@ TEST_CASE("records become images of three planes, with their labels") {
   CHECK_THROWS_AS(readCifar10({}), InvalidArgument);
 }
 
-TEST_CASE("a file whose length is not a multiple of a record's is refused with both") {
+TEST_CASE(
+    "a file whose length is not a multiple of a record's is refused, and the error names both lengths") {
   const test::TemporaryDirectory directory;
   const auto path = directory / "broken.bin";
   const auto refusal = [&](const std::string& bytes) {
@@ -89,7 +90,7 @@ TEST_CASE("a file whose length is not a multiple of a record's is refused with b
   CHECK(contains(refusal(""), "its 0 bytes"));
 }
 
-TEST_CASE("a label above 9 is refused with its file and record") {
+TEST_CASE("a label above 9 is refused, and the error names its file and record") {
   const test::TemporaryDirectory directory;
   const auto path = directory / "broken.bin";
   test::writeFile(path, record(1, 0, 0, 0) + record(2, 0, 0, 0) + record(10, 0, 0, 0));
@@ -142,7 +143,7 @@ TEST_CASE("training images are shuffled by seed and epoch, within the limit") {
   CHECK(labelsOf(1, 0) != labelsOf(2, 0));
 }
 
-TEST_CASE("a published file of another length, or one that is missing, is refused") {
+TEST_CASE("a published file that has another length or is missing is refused") {
   const Offline offline;
   const auto path = offline.directory / "test_batch.bin";
   writeBatch(path, "", kFileBytes - kRecord);  // whole records, but too few
@@ -163,7 +164,7 @@ std::string zeros(std::int64_t bytes) {
   return std::string(static_cast<std::size_t>(bytes), '\0');
 }
 
-TEST_CASE("the archive's files are read") {
+TEST_CASE("the files inside CIFAR-10's archive are read") {
   const Offline offline;
   const auto path = offline.directory / "cifar-10" / "cifar-10-binary.tar";  // unpacked: it has no known sum
   fs::create_directories(path.parent_path());
@@ -184,7 +185,7 @@ TEST_CASE("the archive's files are read") {
   CHECK(contains(offline.refusal(), "truncated tar archive"));
 }
 
-TEST_CASE("an archive with another sum than the published one is refused, given or fetched") {
+TEST_CASE("an archive whose checksum is not the published one is refused, given or downloaded") {
   Offline offline;
   const auto packed = test::gzip(test::tarEntry("test_batch.bin", "x") + test::tarEnd());
   test::writeFile(offline.directory / "cifar-10-binary.tar.gz", packed);
@@ -201,7 +202,7 @@ TEST_CASE("an archive with another sum than the published one is refused, given 
   CHECK_FALSE(fs::exists(offline.directory / "cache/cifar-10/cifar-10-binary.tar.gz"));
 }
 
-TEST_CASE("without a network the address is named") {
+TEST_CASE("without a network the error names the address") {
   const Offline offline;
   CHECK(contains(thrown<DownloadError>([&] { Cifar10DataSetIterator(10, true, 1, offline.options); }),
                  "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz"));

@@ -34,7 +34,7 @@ using Words = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("the last column is the label, classes are sorted, line ends and the last one are free") {
+TEST_CASE("the last column is the label, classes are sorted, and line ends and blank lines are free") {
   for (const std::string_view text :
        {"a,b,kind\n1,2,cat\n-3.5,+4e-1,ant\n", "a,b,kind\r\n1,2,cat\r\n-3.5,0.4,ant",
         "\xEF\xBB\xBF"
@@ -50,7 +50,7 @@ TEST_CASE("the last column is the label, classes are sorted, line ends and the l
   }
 }
 
-TEST_CASE("a label column by name or number, with and without a header") {
+TEST_CASE("the label column is given by name or number, with and without a header") {
   CHECK(table("kind,a\n7,1\n", {.label = "kind"}).columns == Words{"a"});
   CHECK(table("kind,a\n7,1\n", {.label = "1"}).columns == Words{"a"});
   const auto read = table("10;1.5\n9;2\n10;3\n", {.header = false, .label = "1", .separator = ';'});
@@ -63,21 +63,21 @@ TEST_CASE("a label column by name or number, with and without a header") {
   CHECK(numbers.classes.empty());
 }
 
-TEST_CASE("quoted fields hold separators, quotes and line ends") {
+TEST_CASE("quoted fields may hold separators, quotes and line ends") {
   const auto read = table("\"a,1\",kind\n\"1\",\"big \"\"cat\"\", or\nlion\"\n2,x\n");
   CHECK(read.columns == Words{"a,1"});
   CHECK(read.classes == Words{"big \"cat\", or\nlion", "x"});
   CHECK(problem("a,k\n1,\"x\ny\"\n1,2,3\n").find("line 4: 3 fields") != std::string::npos);
 }
 
-TEST_CASE("another file's classes number these labels") {
+TEST_CASE("labels can be numbered by the classes of another file") {
   const auto read = table("a,k\n1,y\n", {.classes = {"x", "y"}});
   CHECK(classesIn(read) == std::vector<std::int64_t>{1});
   CHECK(problem("a,k\n1,y\n2,z\n", {.classes = {"x", "y"}}) ==
         "f.csv: line 3: there is no class \"z\"; there are x, y");
 }
 
-TEST_CASE("a file that is broken is refused by line") {
+TEST_CASE("an invalid file is refused, and the error names the line") {
   CHECK(problem("a,b\n1,2\n1,2,3\n") == "f.csv: line 3: 3 fields, where the first line has 2");
   CHECK(problem("a,b\n1,2\n\n1\n") == "f.csv: line 4: 1 field, where the first line has 2");
   CHECK(problem("a,b\n1\n") == "f.csv: line 2: 1 field, where the first line has 2");
@@ -110,7 +110,8 @@ TEST_CASE("rows have at most 2^20 columns") {
   CHECK(problem(many + "\n", {.header = false}) == "f.csv: line 1: more than 1048576 columns");
 }
 
-TEST_CASE("a packed table of four bytes a row takes little memory, and one that swells is refused") {
+TEST_CASE(
+    "a compressed table of four bytes a row takes little memory, and one that expands too much is refused") {
   test::TemporaryDirectory directory;
   std::string member;
   for (std::size_t row = 0; row < (std::size_t{1} << 18); ++row) member += "1,1\n";
@@ -130,7 +131,7 @@ TEST_CASE("a packed table of four bytes a row takes little memory, and one that 
                        "file; unpack it first"));
 }
 
-TEST_CASE("files are read, and a missing one is named") {
+TEST_CASE("CSV files are read, and a missing one is named") {
   test::TemporaryDirectory directory;
   test::writeFile(directory / "t.csv", "a,k\n1,x\n");
   CHECK(readCsv(directory / "t.csv").classes == Words{"x"});

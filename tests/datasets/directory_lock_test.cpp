@@ -56,7 +56,7 @@ class Holder {
   pid_t child_ = 0;
 };
 
-TEST_CASE("a lock makes its directory and can be taken again") {
+TEST_CASE("a lock creates its directory, and can be taken again") {
   const test::TemporaryDirectory directory;
   for (int i = 0; i < 2; ++i) DirectoryLock lock(directory / "a/b");
   CHECK(std::filesystem::is_directory(directory / "a/b"));

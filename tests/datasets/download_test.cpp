@@ -65,7 +65,7 @@ TEST_CASE("a file is downloaded, checked and stored") {
   CHECK(server.requests() == 1);
 }
 
-TEST_CASE("an existing file is not downloaded again, a wrong one is replaced") {
+TEST_CASE("an existing file is not downloaded again, and a wrong one is replaced") {
   const Place place;
   HttpServer server([](const std::string&, int) { return HttpReply::whole(kContent); });
   test::writeFile(place.target, kContent);
@@ -77,7 +77,7 @@ TEST_CASE("an existing file is not downloaded again, a wrong one is replaced") {
   CHECK(place.holdsOnlyTheFile());
 }
 
-TEST_CASE("an interrupted transfer is tried again") {
+TEST_CASE("an interrupted transfer is retried") {
   const Place place;
   HttpServer server([](const std::string&, int number) {
     auto reply = HttpReply::whole(kContent);
@@ -100,7 +100,7 @@ TEST_CASE("a transfer that is always interrupted fails and leaves no file") {
   CHECK(place.holdsNothing());
 }
 
-TEST_CASE("a file truncated without a Content-Length fails by its content") {
+TEST_CASE("a file truncated without a Content-Length fails its check") {
   const Place place;
   HttpServer server([](const std::string&, int) { return HttpReply{.body = kContent.substr(1)}; });
   CHECK(contains(place.failure(server.address()), "99999 bytes are wrong"));
@@ -116,7 +116,7 @@ TEST_CASE("wrong content fails and leaves the old file") {
   CHECK(place.directory.names().size() == 2);
 }
 
-TEST_CASE("a missing file is requested once, a busy server again") {
+TEST_CASE("a missing file is requested once, while a busy server is asked again") {
   const Place place;
   HttpServer missing(
       [](const std::string&, int) { return HttpReply{.status = 404, .body = "no such file"}; });
@@ -133,7 +133,7 @@ TEST_CASE("a missing file is requested once, a busy server again") {
   CHECK(busy.requests() == 2);
 }
 
-TEST_CASE("a refused connection is named with its address") {
+TEST_CASE("an error about a refused connection names the address") {
   const Place place;
   const auto address = test::deadAddress();
   const auto text = place.failure(address);
@@ -178,7 +178,7 @@ TEST_CASE("redirections are followed, but not to files of this machine") {
   CHECK(other.holdsNothing());
 }
 
-TEST_CASE("two downloads at a time fetch the file once") {
+TEST_CASE("two simultaneous downloads fetch the file once") {
   const Place place;
   HttpServer server([](const std::string&, int) {
     std::this_thread::sleep_for(50ms);
@@ -210,7 +210,7 @@ TEST_CASE("if the first of two downloads fails, the second one tries") {
   CHECK(place.holdsOnlyTheFile());
 }
 
-TEST_CASE("a path that cannot be written is a FileError") {
+TEST_CASE("a path that cannot be written gives a FileError") {
   const Place place;
   test::writeFile(place.directory / "occupied", "");
   HttpServer server([](const std::string&, int) { return HttpReply::whole(kContent); });

@@ -89,7 +89,7 @@ class TlsServer {
   std::jthread thread_;
 };
 
-TEST_CASE("a server whose certificate is signed by no authority is not believed") {
+TEST_CASE("a server whose certificate no authority has signed is refused") {
   std::signal(SIGPIPE, SIG_IGN);  // the client closes the connection while the server writes
   const test::Environment direct{"no_proxy", "127.0.0.1"};
   const test::TemporaryDirectory directory;

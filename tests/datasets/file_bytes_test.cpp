@@ -33,7 +33,7 @@ std::string refusal(const std::string& packed) {
   return thrown<FileError>([&] { unpackGzip(bytesOf(packed), "some/file.gz"); });
 }
 
-TEST_CASE("readFile gives all bytes, of an empty file none") {
+TEST_CASE("readFile returns all bytes of a file, and none of an empty one") {
   const test::TemporaryDirectory directory;
   test::writeFile(directory / "a", std::string("x\0y\n", 4));
   test::writeFile(directory / "empty", "");
@@ -49,7 +49,7 @@ TEST_CASE("a file that cannot be read is named") {
   CHECK_THROWS_AS(readFile(directory.path()), FileError);
 }
 
-TEST_CASE("gzip is recognised by its bytes and unpacked") {
+TEST_CASE("gzip is recognised by its bytes and decompressed") {
   const auto text = sample();
   CHECK(isGzip(bytesOf(gzip(text))));
   CHECK_FALSE(isGzip(bytesOf(text)));
@@ -59,7 +59,7 @@ TEST_CASE("gzip is recognised by its bytes and unpacked") {
   CHECK(unpackGzip(bytesOf(gzip("one ") + gzip("two")), "f") == bytesOf("one two"));
 }
 
-TEST_CASE("a gzip file cut off anywhere is refused") {
+TEST_CASE("a gzip file truncated anywhere is refused") {
   const auto packed = gzip(sample());
   for (std::size_t size = 0; size < packed.size(); ++size) {
     CAPTURE(size);
@@ -69,7 +69,7 @@ TEST_CASE("a gzip file cut off anywhere is refused") {
   CHECK(contains(refusal(packed.substr(0, packed.size() - 1)), "truncated"));
 }
 
-TEST_CASE("a gzip file with a damaged byte or something after it is refused") {
+TEST_CASE("a gzip file with a damaged byte or with bytes after its end is refused") {
   const auto packed = gzip(sample());
   auto damaged = packed;
   damaged[packed.size() - 6] ^= 1;  // in the checksum
@@ -80,7 +80,7 @@ TEST_CASE("a gzip file with a damaged byte or something after it is refused") {
   CHECK(contains(refusal(packed + "more"), "some/file.gz"));
 }
 
-TEST_CASE("a gzip file that unpacks to more than allowed is refused and named") {
+TEST_CASE("a gzip file that expands to more than allowed is refused and named") {
   const auto packed = bytesOf(gzip(std::string(1000, 'x')));
   CHECK(unpackGzip(packed, "f", 1000).size() == 1000);
   CHECK(thrown<FileError>([&] { unpackGzip(packed, "some/file.gz", 999); }) ==
@@ -88,7 +88,7 @@ TEST_CASE("a gzip file that unpacks to more than allowed is refused and named") 
         "first");
 }
 
-TEST_CASE("a wrong size in the file does not reserve much memory") {
+TEST_CASE("a wrong size in the gzip file does not reserve much memory") {
   auto packed = gzip("abc");
   for (std::size_t i = packed.size() - 4; i < packed.size(); ++i) packed[i] = '\xFF';  // 4 GiB
   std::vector<std::uint8_t> contents;
@@ -99,7 +99,7 @@ TEST_CASE("a wrong size in the file does not reserve much memory") {
   CHECK(contents.capacity() < 1'000'000);
 }
 
-TEST_CASE("readContents unpacks what is packed, whatever its name") {
+TEST_CASE("readContents decompresses by content, whatever the file's name") {
   const test::TemporaryDirectory directory;
   test::writeFile(directory / "plain.gz", "plain");
   test::writeFile(directory / "packed", gzip("packed"));

@@ -23,7 +23,7 @@ std::pair<int, Image> draw(std::uint64_t seed, bool train, std::int64_t index) {
   return {digit, image};
 }
 
-TEST_CASE("an image depends on seed, part and index alone") {
+TEST_CASE("a generated image depends only on seed, part and index") {
   const auto image = draw(1, true, 5);
   CHECK(draw(1, true, 5) == image);
   CHECK(draw(2, true, 5).second != image.second);
@@ -36,7 +36,7 @@ TEST_CASE("an image depends on seed, part and index alone") {
   CHECK(few.set()->label(5) == image.first);
 }
 
-TEST_CASE("images equal those of generated_digits_golden.py") {
+TEST_CASE("generated images equal those of generated_digits_golden.py") {
   struct Golden {
     bool train;
     std::int64_t index;
@@ -58,7 +58,7 @@ TEST_CASE("images equal those of generated_digits_golden.py") {
   }
 }
 
-TEST_CASE("each digit is as likely as every other") {
+TEST_CASE("all ten digits are equally likely") {
   std::array<double, 10> counts{};
   for (int i = 0; i < 5000; ++i) ++counts[static_cast<std::size_t>(draw(3, true, i).first)];
   double chiSquare = 0;
@@ -66,7 +66,7 @@ TEST_CASE("each digit is as likely as every other") {
   CHECK(chiSquare < 33.7);  // 9 degrees of freedom: exceeded once in 10,000
 }
 
-TEST_CASE("an image has ink, paper around it, and its ink in the middle") {
+TEST_CASE("an image has ink in its middle, with paper around it") {
   for (int i = 0; i < 300; ++i) {
     CAPTURE(i);
     const auto image = draw(4, true, i).second;
@@ -86,7 +86,7 @@ TEST_CASE("an image has ink, paper around it, and its ink in the middle") {
   }
 }
 
-TEST_CASE("batches are as those of MNIST, training images shuffled and test images not") {
+TEST_CASE("batches have MNIST's form, with training images shuffled and test images not") {
   GeneratedDigitsIterator train(16, 40, 9, true), test(16, 40, 9, false);
   Batch batch;
   CHECK(train.examples() == 40);
@@ -136,14 +136,14 @@ double linearAccuracy(const ImageSet& train, const ImageSet& test) {
   return static_cast<double>(right) / static_cast<double>(test.size());
 }
 
-TEST_CASE("the digits can be learnt, but not by looking at single pixels") {
+TEST_CASE("the digits can be learnt, but not from single pixels") {
   const GeneratedDigitsIterator train(1, 5000, 1, true), test(1, 1000, 1, false);
   const double accuracy = linearAccuracy(*train.set(), *test.set());
   CHECK(accuracy > 0.6);
   CHECK(accuracy < 0.95);
 }
 
-TEST_CASE("there are strokes for ten digits") {
+TEST_CASE("strokes are defined for ten digits") {
   for (int digit = 0; digit < 10; ++digit) {
     REQUIRE_FALSE(strokesOf(digit).empty());
     CHECK_FALSE(strokesOf(digit).front().optional);
@@ -153,7 +153,7 @@ TEST_CASE("there are strokes for ten digits") {
   CHECK_THROWS_AS(strokesOf(-1), InvalidArgument);
 }
 
-TEST_CASE("impossible sizes are refused") {
+TEST_CASE("invalid numbers of digits are refused") {
   CHECK_THROWS_AS(GeneratedDigitsIterator(1, 0, 1, true), InvalidArgument);
   CHECK_THROWS_AS(GeneratedDigitsIterator(0, 1, 1, true), InvalidArgument);
   std::array<std::uint8_t, 10> small{};

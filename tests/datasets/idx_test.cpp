@@ -36,7 +36,7 @@ std::string refusal(const std::string& bytes) {
   return text;
 }
 
-TEST_CASE("bytes, plain and packed") {
+TEST_CASE("IDX files of bytes are read, plain and compressed") {
   const auto bytes = idx({2, 1, 3}, std::string("\x01\x02\x03\x04\x05\xFF"));
   for (const auto& written : {bytes, test::gzip(bytes)}) {
     const IdxFile file(written);
@@ -46,7 +46,7 @@ TEST_CASE("bytes, plain and packed") {
   }
 }
 
-TEST_CASE("floats and doubles are big-endian") {
+TEST_CASE("floats and doubles in IDX files are big-endian") {
   // IEEE 754: 1.0f is 3f800000, -2.5f is c0200000; 1.0 is 3ff0000000000000.
   const IdxFile floats(idxHead(0x0D, {2}) + std::string("\x3f\x80\0\0\xc0\x20\0\0", 8));
   CHECK(std::ranges::equal(readIdx(floats.path()).span<float>(), std::vector<float>{1.0f, -2.5f}));
@@ -54,12 +54,12 @@ TEST_CASE("floats and doubles are big-endian") {
   CHECK(readIdx(doubles.path()).data<double>()[0] == 1.0);
 }
 
-TEST_CASE("a file without elements is a tensor without elements") {
+TEST_CASE("an IDX file without elements gives a tensor without elements") {
   const IdxFile file(idx({0, 28, 28}, ""));
   CHECK(readIdx(file.path()).shape() == Shape{0, 28, 28});
 }
 
-TEST_CASE("a truncated file is refused with its numbers") {
+TEST_CASE("a truncated file is refused, and the error names both sizes") {
   const auto data = refusal(idx({3, 2}, "12345"));
   CHECK(contains(data, "truncated"));
   CHECK(contains(data, "[3, 2]"));
@@ -71,7 +71,7 @@ TEST_CASE("a truncated file is refused with its numbers") {
   }
 }
 
-TEST_CASE("an over-long file is refused with its numbers") {
+TEST_CASE("a file that is too long is refused, and the error names both sizes") {
   const auto text = refusal(idx({3}, "12345"));
   CHECK(contains(text, "over-long"));
   CHECK(contains(text, "3 bytes, but 5"));
@@ -87,7 +87,7 @@ TEST_CASE("sizes whose product overflows are refused") {
   CHECK(refusal(idx({0, 28, 28}, "")).empty());
 }
 
-TEST_CASE("another magic number, type or rank is refused") {
+TEST_CASE("an unexpected magic number, type or rank is refused") {
   CHECK(contains(refusal("\x89PNG and more"), "0x89504e47"));
   CHECK(contains(refusal(std::string("\0\x01\x08\x01\0\0\0\0", 8)), "0x00010801"));
   CHECK(contains(refusal(idxHead(0x0C, {1}) + "1234"), "0x0c"));

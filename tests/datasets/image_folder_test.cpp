@@ -27,7 +27,7 @@ Bytes imageAt(const ImageFolder& folder, std::int64_t index) {
 
 }  // namespace
 
-TEST_CASE("what writePng wrote, readPng reads; colours are converted") {
+TEST_CASE("readPng reads what writePng wrote, and converts colours") {
   test::TemporaryDirectory directory;
   const auto path = directory / "a.png";
   const Bytes colours{255, 0, 0, 0, 255, 0, 0, 0, 255, 7, 7, 7};
@@ -40,7 +40,7 @@ TEST_CASE("what writePng wrote, readPng reads; colours are converted") {
   CHECK(readPng(path, PngColour::Rgb).pixels == Bytes{1, 1, 1, 2, 2, 2, 3, 3, 3});
 }
 
-TEST_CASE("pictures are read class by class, in the order of their names, channels apart") {
+TEST_CASE("pictures are read class by class, sorted by name, with separate channels") {
   test::TemporaryDirectory directory;
   draw(directory / "dogs/b.png", {1, 2, 3, 4, 5, 6}, 2, 1, PngColour::Rgb);
   draw(directory / "cats/2.png", {9, 9, 9, 8, 8, 8}, 2, 1, PngColour::Rgb);

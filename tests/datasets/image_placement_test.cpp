@@ -51,7 +51,7 @@ TEST_CASE("workers on the CPU get floats, and no line is printed unless a placem
         "images: on the CPU, where the workers are; batches name rows of them");
 }
 
-TEST_CASE("on one GPU the images are there whole, and how to have it otherwise is said") {
+TEST_CASE("on one GPU the images are stored whole unless the option says otherwise") {
   check(choosePlacement(Wish::Auto, kOne, 55'440'000), MemoryPlacement::Device, DType::UInt8,
         "images: whole on cuda:1, 55.4 MB of bytes and labels");
   check(choosePlacement(Wish::Device, kOne, 55'440'000), MemoryPlacement::Device, DType::UInt8,
@@ -60,7 +60,7 @@ TEST_CASE("on one GPU the images are there whole, and how to have it otherwise i
         "images: on the CPU, each batch sent as bytes");
 }
 
-TEST_CASE("each of several GPUs needs the room, and half of what is free is for the training") {
+TEST_CASE("each of several GPUs needs the memory, and half of the free memory is left for the training") {
   check(choosePlacement(Wish::Auto, kTwo, 50 * kMega), MemoryPlacement::Device, DType::UInt8,
         "images: whole on each of cuda:0 and cuda:1, 50 MB of bytes and labels");
   check(choosePlacement(Wish::Auto, kTwo, 50 * kMega + 1), MemoryPlacement::Host, DType::UInt8,
@@ -70,12 +70,12 @@ TEST_CASE("each of several GPUs needs the room, and half of what is free is for 
   CHECK(choosePlacement(Wish::Device, kTwo, 101 * kMega).placement == MemoryPlacement::Device);
 }
 
-TEST_CASE("images that are changed on the CPU stay there") {
+TEST_CASE("images that are augmented on the CPU stay there") {
   check(choosePlacement(Wish::Auto, kOne, kMega, "--augment moves them there"), MemoryPlacement::Host,
         DType::UInt8, "images: on the CPU, each batch sent as bytes, as --augment moves them there");
 }
 
-TEST_CASE("all iterators are told") {
+TEST_CASE("the placement applies to all iterators") {
   Digits data;
   const std::vector<Device> cpu{Device::cpu()};
   CHECK(data.place(Wish::Device, cpu, 2) ==
@@ -90,13 +90,13 @@ TEST_CASE("all iterators are told") {
   }
 }
 
-TEST_CASE("a GPU that no worker uses is not asked for its memory") {
+TEST_CASE("the memory of a GPU that no worker uses is not queried") {
   Digits data;
   CHECK(data.place(Wish::Auto, {Device::cpu(), Device::cuda(99)}, 1).empty());
   CHECK_THROWS_AS(data.place(Wish::Auto, {Device::cuda(99)}, 1), DeviceUnavailable);
 }
 
-TEST_CASE("a few digits fit on a GPU, and go there as bytes") {
+TEST_CASE("a few digits fit on a GPU, and are stored there as bytes") {
   using Where = test::OnGpu;
   MUSTER_NEEDS_DEVICE(Where);
   Digits data;

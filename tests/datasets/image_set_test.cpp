@@ -36,7 +36,7 @@ FileContents file(const std::string& name, const std::string& bytes) {
   return {name, {bytes.begin(), bytes.end()}};
 }
 
-TEST_CASE("two IDX files make a set") {
+TEST_CASE("two IDX files make an image set") {
   const test::TemporaryDirectory directory;
   test::writeFile(directory / "images.gz", test::gzip(idx({2, 2, 3}, "abcdefghijkl")));
   test::writeFile(directory / "labels", idx({2}, "\x03\x01"));
@@ -49,7 +49,7 @@ TEST_CASE("two IDX files make a set") {
   CHECK(set->label(0) == 3);
 }
 
-TEST_CASE("files that do not fit are refused with their names and numbers") {
+TEST_CASE("files that do not fit together are refused, and the error gives their names and numbers") {
   const auto refusal = [](const std::string& images, const std::string& labels) {
     return thrown<FileError>([&] { idxImageSet(file("I", images), file("L", labels), 10); });
   };
@@ -72,12 +72,12 @@ TEST_CASE("a label out of range is refused by its index") {
   CHECK(text == "L: label 10 of example 1 is out of range: there are 10 classes");
 }
 
-TEST_CASE("pixels and labels that do not fit a set are refused") {
+TEST_CASE("pixels and labels that do not fit together are refused") {
   CHECK_THROWS_AS(ImageSet({1, 2, 3}, Shape{1, 1, 2}, {0}, 10, "here"), InvalidArgument);
   CHECK_THROWS_AS(ImageSet({1, 2}, Shape{1, 2}, {0}, 10, "here"), InvalidArgument);
 }
 
-TEST_CASE("a batch holds each byte / 255 and its label") {
+TEST_CASE("a batch holds each byte divided by 255, and its label") {
   ImageSetIterator iterator(someImages(5), 2);
   CHECK(iterator.examples() == 5);
   CHECK(iterator.batchSize() == 2);
@@ -115,7 +115,7 @@ std::vector<std::int64_t> labelsOf(DataSetIterator& iterator, std::int64_t epoch
   return labels;
 }
 
-TEST_CASE("a shuffle follows seed and epoch, and two iterators share one set") {
+TEST_CASE("a shuffle depends on seed and epoch, and two iterators share one set") {
   ImageSetIterator one(someImages(10), 4, 7);
   ImageSetIterator other(one.set(), 3, 7);
   CHECK(other.set().get() == one.set().get());
@@ -134,7 +134,7 @@ TEST_CASE("a limit takes the first examples, shuffled or not") {
   CHECK(ImageSetIterator(someImages(10), 4, 1, 99).examples() == 10);
 }
 
-TEST_CASE("features may be bytes or row numbers, and mean the same images") {
+TEST_CASE("features may be floats, bytes or row numbers of the same images") {
   ImageSetIterator numbers(someImages(10), 4, 1), bytes(numbers.set(), 4, 1), rows(numbers.set(), 4, 1);
   bytes.setFeatures(DType::UInt8);
   rows.setPlacement(MemoryPlacement::Device);
@@ -167,7 +167,7 @@ TEST_CASE("features may be bytes or row numbers, and mean the same images") {
   CHECK_THROWS_AS(rows.setFeatures(DType::Int64), InvalidArgument);
 }
 
-TEST_CASE("batches by number are those of next()") {
+TEST_CASE("batches requested by number equal those of next()") {
   GeneratedDigitsIterator digits(8, 30, 5, true);
   ImageSetIterator bytes(digits.set(), 8, 5), rows(digits.set(), 8, 5), all(digits.set(), 8, 5);
   bytes.setFeatures(DType::UInt8);

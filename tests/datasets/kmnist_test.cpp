@@ -56,7 +56,7 @@ std::string labelsInTurn(std::size_t count) {
   return labels;
 }
 
-TEST_CASE("plain files of the published sizes are read, the test images in the order of the file") {
+TEST_CASE("plain files of the published sizes are read, with the test images in the order of the file") {
   const Sandbox sandbox;
   sandbox.put("t10k", 10000, labelsInTurn(10000));
   KmnistDataSetIterator data(4, false, 1, sandbox.offline);
@@ -71,7 +71,7 @@ TEST_CASE("plain files of the published sizes are read, the test images in the o
   CHECK(std::vector<std::int64_t>(labels.begin(), labels.end()) == std::vector<std::int64_t>{0, 1, 2, 3});
 }
 
-TEST_CASE("the training images are shuffled by seed and epoch") {
+TEST_CASE("KMNIST's training images are shuffled by seed and epoch") {
   const Sandbox sandbox;
   sandbox.put("train", 60000, labelsInTurn(60000));
   KmnistDataSetIterator data(1000, true, 1, sandbox.offline);
@@ -87,7 +87,7 @@ TEST_CASE("the training images are shuffled by seed and epoch") {
   CHECK(labelsOf(0) != labelsOf(1));
 }
 
-TEST_CASE("other counts and labels out of range are refused") {
+TEST_CASE("unexpected counts and labels out of range are refused") {
   const Sandbox sandbox;
   const auto refusal = [&](bool train) {
     return thrown<FileError>([&] { KmnistDataSetIterator(4, train, 1, sandbox.offline); });
@@ -102,7 +102,7 @@ TEST_CASE("other counts and labels out of range are refused") {
   CHECK(contains(refusal(false), "9999 labels"));
 }
 
-TEST_CASE("each packed file is refused if its sum is not the published one") {
+TEST_CASE("each compressed file is refused if its checksum is not the published one") {
   const Sandbox sandbox;
   fs::create_directories(sandbox.folder);
   const auto refusal = [&](bool train, const std::string& name) {
@@ -121,7 +121,7 @@ TEST_CASE("each packed file is refused if its sum is not the published one") {
   CHECK(contains(refusal(false, "t10k-labels-idx1-ubyte.gz"), "7320c461ea6c1c855c0b718fb2a4b134"));
 }
 
-TEST_CASE("a download is asked for at MUSTER_KMNIST_URL, checked and not kept if wrong") {
+TEST_CASE("a download uses MUSTER_KMNIST_URL, is checked, and not kept if it is wrong") {
   const Sandbox sandbox;
   std::vector<std::string> asked;
   HttpServer server([&](const std::string& path, int) {
@@ -135,13 +135,13 @@ TEST_CASE("a download is asked for at MUSTER_KMNIST_URL, checked and not kept if
   CHECK_FALSE(fs::exists(sandbox.cache / "kmnist/t10k-images-idx3-ubyte.gz"));
 }
 
-TEST_CASE("without the files the published address is named") {
+TEST_CASE("without the files the error names the published address") {
   const Sandbox sandbox;
   CHECK(contains(thrown<DownloadError>([&] { KmnistDataSetIterator(4, true, 1, sandbox.offline); }),
                  "https://codh.rois.ac.jp/kmnist/dataset/kmnist/train-images-idx3-ubyte.gz"));
 }
 
-TEST_CASE("the other data sets in the format of MNIST know KMNIST's sums") {
+TEST_CASE("the list of data sets in MNIST's format has KMNIST's checksums") {
   const auto sets = mnistFormatSets();
   const auto kmnist = std::ranges::find(sets, "kmnist", &PublishedSet::name);
   REQUIRE(kmnist != sets.end());
@@ -150,7 +150,7 @@ TEST_CASE("the other data sets in the format of MNIST know KMNIST's sums") {
   CHECK(std::ranges::find(sets, "fashion-mnist", &PublishedSet::name) != sets.end());
 }
 
-TEST_CASE("MNIST's files are not taken for KMNIST") {
+TEST_CASE("MNIST's files are not accepted as KMNIST") {
   const char* directory = test::realDataDir();
   if (!directory) return test::skip("MUSTER_DATA_DIR, the directory of the real MNIST, is not set");
   DataOptions options{.directory = directory, .allowDownload = false};

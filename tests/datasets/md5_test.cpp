@@ -22,13 +22,13 @@ TEST_CASE("MD5 gives the sums of RFC 1321") {
         "57edf4a22be3c955ac49da2e2107b67a");
 }
 
-TEST_CASE("MD5 of a long input, from any address") {
+TEST_CASE("MD5 of a long input is correct, from any address") {
   // Python: hashlib.md5(b'a' * 1000000).
   const std::vector<std::uint8_t> bytes(1000003, 'a');
   CHECK(md5(std::span(bytes).subspan(3)) == "7707d6ae4e027c70eea2a935c2296f21");
 }
 
-TEST_CASE("MD5 on a system that restricts OpenSSL to FIPS 140") {
+TEST_CASE("MD5 works on a system that restricts OpenSSL to FIPS 140") {
   REQUIRE(EVP_default_properties_enable_fips(nullptr, 1) == 1);
   const auto sum = sumOf("abc");
   EVP_default_properties_enable_fips(nullptr, 0);

@@ -34,7 +34,7 @@ Counts countLabels(const ImageSet& set) {
   return counts;
 }
 
-TEST_CASE("the real training images are complete") {
+TEST_CASE("MNIST's training images are complete") {
   if (!test::realDataDir()) return test::skip(kNoData);
   MnistDataSetIterator train(128, true, 1);
   CHECK(train.examples() == 60000);
@@ -63,7 +63,7 @@ TEST_CASE("the real training images are complete") {
   CHECK(std::abs(std::sqrt(squares / (60000.0 * 784) - mean * mean) - 0.3081) < 5e-5);
 }
 
-TEST_CASE("the real test images keep the order of the file") {
+TEST_CASE("MNIST's test images keep the order of the file") {
   if (!test::realDataDir()) return test::skip(kNoData);
   MnistDataSetIterator data(10, false, 1);
   CHECK(data.examples() == 10000);
@@ -78,7 +78,7 @@ TEST_CASE("the real test images keep the order of the file") {
   }
 }
 
-TEST_CASE("training images are shuffled by seed and epoch, within the limit") {
+TEST_CASE("MNIST's training images are shuffled by seed and epoch, within the limit") {
   if (!test::realDataDir()) return test::skip(kNoData);
   const auto labelsOf = [](MnistDataSetIterator& data, std::int64_t epoch) {
     Batch batch;
@@ -97,7 +97,7 @@ TEST_CASE("training images are shuffled by seed and epoch, within the limit") {
   CHECK(sorted == again);
 }
 
-TEST_CASE("the real files come over the network too, once") {
+TEST_CASE("MNIST's files can be downloaded, and are downloaded once") {
   const char* directory = test::realDataDir();
   if (!directory) return test::skip(kNoData);
   const test::TemporaryDirectory cache;
@@ -111,7 +111,7 @@ TEST_CASE("the real files come over the network too, once") {
   CHECK(std::filesystem::exists(cache / "mnist/t10k-labels-idx1-ubyte.gz"));
 }
 
-TEST_CASE("MNIST's files are not taken for Fashion-MNIST") {
+TEST_CASE("MNIST's files are not accepted as Fashion-MNIST") {
   const char* directory = test::realDataDir();
   if (!directory) return test::skip(kNoData);
   const test::TemporaryDirectory cache;
@@ -129,7 +129,7 @@ struct Offline {
   DataOptions options{.allowDownload = false};
 };
 
-TEST_CASE("a file that is not MNIST is refused by its sum") {
+TEST_CASE("a file that is not MNIST is refused by its checksum") {
   const Offline offline;
   test::writeFile(offline.directory / "t10k-images-idx3-ubyte",
                   test::idx({1, 28, 28}, std::string(784, 'x')));
@@ -160,7 +160,7 @@ TEST_CASE("plain Fashion-MNIST is accepted if its headers and labels are right")
   CHECK(data.set()->label(1234) == 1);
 }
 
-TEST_CASE("without a network the address and the cause are named") {
+TEST_CASE("without a network the error names the address and the cause") {
   Offline offline;
   const Environment direct("no_proxy", "127.0.0.1");
   const auto address = test::deadAddress();

@@ -72,7 +72,7 @@ struct Places {
   std::pair<std::string, fs::path> numbers() const { return find(1); }
 };
 
-TEST_CASE("a file is found packed or plain, in the set's folder before the directory itself") {
+TEST_CASE("a file is found compressed or plain, in the set's folder before the directory itself") {
   const Places places;
   Places::put(places.given / "one", kLetters);
   CHECK(places.letters() == std::pair(kLetters, places.given / "one"));
@@ -82,7 +82,7 @@ TEST_CASE("a file is found packed or plain, in the set's folder before the direc
   CHECK(places.letters() == std::pair(kLetters, places.given / "letters/one"));
 }
 
-TEST_CASE("the option comes before MUSTER_DATA_DIR, that before the cache, that before the network") {
+TEST_CASE("the option is tried before MUSTER_DATA_DIR, then the cache, then the network") {
   Places places;
   HttpServer server([](const std::string&, int) { return HttpReply::whole(gzip(kLetters)); });
   places.options.allowDownload = true;
@@ -97,7 +97,7 @@ TEST_CASE("the option comes before MUSTER_DATA_DIR, that before the cache, that 
   CHECK(places.letters().second == places.given / "one");
 }
 
-TEST_CASE("a directory that does not exist is named, with the option or variable") {
+TEST_CASE("a missing directory is named, with the option or variable that gave it") {
   Places places;
   places.options.directory = places.root / "missing";
   const auto option = thrown<FileError>([&] { places.letters(); });
@@ -109,7 +109,7 @@ TEST_CASE("a directory that does not exist is named, with the option or variable
   CHECK(contains(environment, "MUSTER_DATA_DIR"));
 }
 
-TEST_CASE("a file with a wrong sum is an error that names it and both sums") {
+TEST_CASE("a file with a wrong checksum gives an error that names it and both checksums") {
   const Places places;
   Places::put(places.given / "one.gz", gzip("forged"));
   const auto contents = thrown<FileError>([&] { places.letters(); });
@@ -119,7 +119,7 @@ TEST_CASE("a file with a wrong sum is an error that names it and both sums") {
   CHECK(contains(thrown<FileError>([&] { places.numbers(); }), "60db0cdb700fd7140dbd586e325f2d7b"));
 }
 
-TEST_CASE("a truncated gzip file is an error that names it") {
+TEST_CASE("a truncated gzip file gives an error that names it") {
   const Places places;
   Places::put(places.given / "one.gz", kNumbersPacked.substr(0, 30));
   CHECK(contains(thrown<FileError>([&] { places.letters(); }), "truncated"));
@@ -137,7 +137,7 @@ TEST_CASE("a file of another set with the same name is skipped") {
   CHECK(places.numbers().second == places.given / "one.gz");
 }
 
-TEST_CASE("a plain file without a published sum is accepted, with a warning") {
+TEST_CASE("a plain file without a published checksum is accepted, with a warning") {
   const Places places;
   Places::put(places.given / "one", kNumbers);
   std::string warnings;
@@ -150,7 +150,7 @@ TEST_CASE("a plain file without a published sum is accepted, with a warning") {
   CHECK(contains(warnings, (places.given / "one").string()));
 }
 
-TEST_CASE("a broken file in the cache is downloaded again, or an error if downloads are not allowed") {
+TEST_CASE("a broken file in the cache is downloaded again, or refused if downloads are not allowed") {
   Places places;
   const auto cached = places.cache / "letters/one.gz";
   Places::put(cached, gzip(kLetters).substr(0, 12));
@@ -163,7 +163,7 @@ TEST_CASE("a broken file in the cache is downloaded again, or an error if downlo
   CHECK(server.requests() == 1);
 }
 
-TEST_CASE("the variable replaces the published address, the option replaces both") {
+TEST_CASE("the environment variable replaces the published address, and the option replaces both") {
   Places places;
   std::vector<std::string> asked;
   HttpServer server([&](const std::string& path, int) {
@@ -178,7 +178,7 @@ TEST_CASE("the variable replaces the published address, the option replaces both
   CHECK(asked == std::vector<std::string>{"/variable/one.gz", "/option/one.gz"});
 }
 
-TEST_CASE("wrong content from the network is refused with both sums and not kept") {
+TEST_CASE("wrong content from the network is refused with both checksums, and not kept") {
   Places places;
   HttpServer server([](const std::string&, int) { return HttpReply::whole(gzip("forged")); });
   places.options.allowDownload = true;
@@ -195,7 +195,7 @@ TEST_CASE("wrong content from the network is refused with both sums and not kept
   CHECK_FALSE(fs::exists(places.cache / "numbers/one.gz"));
 }
 
-TEST_CASE("a missing file is named with its address if downloads are not allowed") {
+TEST_CASE("if downloads are not allowed, the error about a missing file names its address") {
   const Places places;
   const auto text = thrown<DownloadError>([&] { places.letters(); });
   CHECK(contains(text, "one.gz"));

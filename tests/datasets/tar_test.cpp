@@ -37,7 +37,7 @@ std::string refusal(const std::string& archive) {
   return thrown<FileError>([&] { read(bytesOf(archive)); });
 }
 
-TEST_CASE("an archive gives its regular files in order, packed or not") {
+TEST_CASE("an archive gives its regular files in order, compressed or not") {
   const std::string block(512, 'x'), longer(1300, 'y');
   const auto archive = tarEntry("folder/", "", '5') + tarEntry("folder/a", "first") + tarEntry("empty", "") +
                        tarEntry("link", "", '2') + tarEntry("comment", "28 mtime=1257892407.24235\n", 'x') +
@@ -49,7 +49,7 @@ TEST_CASE("an archive gives its regular files in order, packed or not") {
 }
 
 // `tar --format=gnu` ends the magic with two spaces, and stores times in ustar's field for the name's prefix.
-TEST_CASE("GNU's own header is read") {
+TEST_CASE("GNU tar's own header is read") {
   auto header = tarEntry("b", "12345");
   header.replace(257, 8, std::string("ustar  \0", 8));
   header.replace(345, 11, "14527460100");
@@ -60,7 +60,7 @@ TEST_CASE("GNU's own header is read") {
   CHECK(read(bytesOf(header + tarEnd())) == Files{{"b", "12345"}});  // the times are no part of the name
 }
 
-TEST_CASE("an archive cut off anywhere is refused") {
+TEST_CASE("an archive truncated anywhere is refused") {
   const auto archive = tarEntry("a", std::string(700, 'x')) + tarEntry("b", "second");
   for (std::size_t size = 0; size <= archive.size(); ++size) {
     CAPTURE(size);

@@ -54,7 +54,8 @@ TEST_CASE("UTF-8 of one to four bytes is decoded and encoded again") {
   CHECK_THROWS_WITH_AS(encodeUtf8(surrogate), "utf-8: U+D800 is no character", InvalidArgument);
 }
 
-TEST_CASE("a packed text takes five times its bytes in memory, and one that swells is refused") {
+TEST_CASE(
+    "a compressed text takes five times its bytes in memory, and one that expands too much is refused") {
   const test::TemporaryDirectory directory;
   const std::string member = test::gzip(std::string(std::size_t{1} << 20, 'a'));
   std::string packed;
@@ -71,7 +72,7 @@ TEST_CASE("a packed text takes five times its bytes in memory, and one that swel
                        "file; unpack it first"));
 }
 
-TEST_CASE("invalid UTF-8 is refused with the offset of the byte") {
+TEST_CASE("invalid UTF-8 is refused, and the error names the offset of the byte") {
   const auto problem = [](std::string_view bytes) {
     return test::thrown<FileError>([&] { decodeUtf8(bytes, "book.txt"); });
   };
@@ -92,7 +93,7 @@ TEST_CASE("invalid UTF-8 is refused with the offset of the byte") {
   CHECK(problem("abc\xE2\x82") == at(3, "0xE2", "begins a character that is cut off"));
 }
 
-TEST_CASE("a vocabulary is all characters in the order of their code points") {
+TEST_CASE("a vocabulary holds all characters in the order of their code points") {
   const Vocabulary vocabulary(decodeUtf8("bananenöl", "text"));
   CHECK(encodeUtf8(vocabulary.characters()) == "abelnö");
   CHECK(vocabulary.size() == 6);
@@ -106,7 +107,7 @@ TEST_CASE("a vocabulary is all characters in the order of their code points") {
   CHECK_THROWS_AS(vocabulary.character(6), InvalidArgument);
 }
 
-TEST_CASE("a text comes in windows whose labels are shifted by one") {
+TEST_CASE("a text is read in windows whose labels are shifted by one character") {
   const test::TemporaryDirectory directory;
   CharacterIterator data(write(directory / "text", "abcdéfghijk"), 3, 2);
   CHECK(data.vocabulary().size() == 11);
@@ -134,7 +135,7 @@ TEST_CASE("a text comes in windows whose labels are shifted by one") {
   CHECK(batch.masks.empty());
 }
 
-TEST_CASE("a text that is too short, and invalid sizes, are refused") {
+TEST_CASE("a text that is too short and invalid sizes are refused") {
   const test::TemporaryDirectory directory;
   const auto path = write(directory / "text", "äöü");
   CHECK(test::thrown<FileError>([&] { CharacterIterator(path, 3, 1); }) ==

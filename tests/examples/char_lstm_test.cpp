@@ -63,7 +63,7 @@ std::string samplesIn(const std::string& text) {
   return text.substr(begin, text.rfind("---\n") - begin);
 }
 
-TEST_CASE("it learns, samples as it goes, and writes the same from the saved model") {
+TEST_CASE("char_lstm learns, samples during the training, and writes the same text from the saved model") {
   const CharLstm program;
   const auto run = program.train({"--json", "result.json"});
   CAPTURE(run.out);
@@ -102,7 +102,7 @@ TEST_CASE("it learns, samples as it goes, and writes the same from the saved mod
   CHECK(samplesIn(prompted.out) != samplesIn(run.out));
 }
 
-TEST_CASE("what it writes cannot command a terminal") {
+TEST_CASE("text that char_lstm writes cannot send commands to the terminal") {
   const CharLstm program;
   std::string text;
   for (int i = 0; i < 200; ++i) text += "\x1B[2J";
@@ -116,7 +116,7 @@ TEST_CASE("what it writes cannot command a terminal") {
   }
 }
 
-TEST_CASE("the same command gives the same file, which loads again") {
+TEST_CASE("the same command gives the same file, which can be loaded") {
   const CharLstm program;
   for (const char* name : {"a.safetensors", "b.safetensors"}) {
     const auto run = program.train(
@@ -132,7 +132,7 @@ TEST_CASE("the same command gives the same file, which loads again") {
   CHECK(MultiLayerNetwork::load(path)->output(window).shape() == Shape{2, 20, 29});
 }
 
-TEST_CASE("Ctrl-C saves a model that writes, and exits with 130") {
+TEST_CASE("Ctrl-C saves a model that can write text, and exits with 130") {
   const CharLstm program;
   test::Program running(MUSTER_CHAR_LSTM, program.launch({"--text", "text", "--steps", "20", "--units", "24",
                                                           "--epochs", "100000", "--sample-every", "0"}));
@@ -145,7 +145,7 @@ TEST_CASE("Ctrl-C saves a model that writes, and exits with 130") {
   CHECK(program.run({"--load", "char-lstm.safetensors", "--length", "5"}).exit == 0);
 }
 
-TEST_CASE("a model whose characters are not those of its network is refused") {
+TEST_CASE("a model whose characters do not match its network is refused") {
   const CharLstm program;
   REQUIRE(program.train({"--epochs", "1"}).exit == 0);
   const auto network = MultiLayerNetwork::load(program.directory / "char-lstm.safetensors");
@@ -182,7 +182,7 @@ TEST_CASE("a text that cannot be learned is refused with 1 and a sentence") {
   CHECK(program.run({"--load", "not a model"}).exit == 1);
 }
 
-TEST_CASE("help explains every option, and what cannot be is refused with 2") {
+TEST_CASE("help explains every option, and invalid options exit with 2") {
   const CharLstm program;
   const auto help = program.run({"--help"});
   CHECK(help.exit == 0);

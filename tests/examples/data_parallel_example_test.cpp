@@ -26,7 +26,7 @@ std::vector<double> losses(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("the sizes of PyTorch's tutorial, inside and outside, and a loss that goes down") {
+TEST_CASE("the example shows the sizes of PyTorch's tutorial, inside and outside, and its loss falls") {
   const auto outcome = run({});
   CAPTURE(outcome.err);
   CHECK(outcome.exit == 0);
@@ -46,7 +46,7 @@ TEST_CASE("the sizes of PyTorch's tutorial, inside and outside, and a loss that 
   CHECK(byPass.back() < 0.1 * byPass.front());
 }
 
-TEST_CASE("the number of replicas does not matter to the losses") {
+TEST_CASE("the losses do not depend on the number of replicas") {
   const auto one = losses(run({"--replicas", "1", "--batch", "33"}).out);
   const auto five = losses(run({"--replicas", "5", "--batch", "33"}).out);
   REQUIRE(one.size() == 6);
@@ -54,7 +54,7 @@ TEST_CASE("the number of replicas does not matter to the losses") {
   for (std::size_t i = 0; i < one.size(); ++i) CHECK(five[i] == doctest::Approx(one[i]).epsilon(1e-4));
 }
 
-TEST_CASE("more replicas than examples, and the help") {
+TEST_CASE("more replicas than examples are accepted, and --help explains the options") {
   const auto few = run({"--replicas", "4", "--batch", "2"});
   CHECK(few.exit == 0);
   CHECK(few.out.find("replica 1 on cpu: input [1, 5]") != std::string::npos);
@@ -66,14 +66,14 @@ TEST_CASE("more replicas than examples, and the help") {
     CHECK(help.out.find(option) != std::string::npos);
 }
 
-TEST_CASE("a device that is not there is refused, with those that are") {
+TEST_CASE("a device that is not available is refused, and the error names those that are") {
   const auto outcome = run({"--device", "cuda:99"});
   CHECK(outcome.exit == 1);
   CHECK(outcome.out.empty());
   CHECK(outcome.err.starts_with("data_parallel: --device cuda:99: cuda:99 is not there; there "));
 }
 
-TEST_CASE("replicas on a GPU learn what those on the CPU do") {
+TEST_CASE("replicas on a GPU learn the same as those on the CPU") {
   using Where = OnGpu;
   MUSTER_NEEDS_DEVICE(Where);
   if (!isHere(MUSTER_DATA_PARALLEL)) return skip("the program was not brought along");
@@ -95,7 +95,7 @@ TEST_CASE("a GPU that would get no replica is refused") {
   CHECK(outcome.err == "data_parallel: --replicas 1 leaves some of the 2 that --device names without work\n");
 }
 
-TEST_CASE("options that cannot be are refused with 2 and a sentence") {
+TEST_CASE("invalid options exit with 2 and a sentence") {
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases{
       {{"--replicas", "0"}, "data_parallel: --replicas must be between 1 and 64, got 0\n"},
       {{"--device", "gpu"},

@@ -30,19 +30,19 @@ std::string refusal(const char* list) {
 
 }  // namespace
 
-TEST_CASE("what was asked for, and the CPU, of which nothing is said") {
+TEST_CASE("the given device is used, and choosing the CPU prints no notice") {
   CHECK(choose({"--device", "cpu"}).devices == std::vector{Device::cpu()});
   CHECK(choose({"--device", "cpu"}).notice.empty());
 }
 
-TEST_CASE("without a GPU nothing is said of one") {
+TEST_CASE("without a GPU no notice mentions one") {
   if (availableDevices().size() > 1) return skip("there is a GPU");
   CHECK(choose({}).devices == std::vector{Device::cpu()});
   const auto notice = choose({}).notice;  // about an installed driver, if any
   CHECK_MESSAGE((notice.empty() || notice == "device: cpu: " + whyNoCuda()), notice);
 }
 
-TEST_CASE("the first GPU is used without being asked for, and is named") {
+TEST_CASE("the first GPU is used without being requested, and is named") {
   MUSTER_NEEDS_DEVICE(OnGpu);
   const auto unasked = choose({});
   CHECK(unasked.devices == std::vector{Device::cuda(0)});
@@ -66,7 +66,7 @@ MachineGpus machineWith(std::vector<std::string> reasons) {
   return machine;
 }
 
-TEST_CASE("of a GPU that cannot be seen is told where its driver is there") {
+TEST_CASE("a notice mentions a GPU that cannot be used only if its driver is installed") {
   auto machine = machineWith({});
   CHECK(chooseUnasked(machine).notice == "device: cpu: nobody knows");
   CHECK(chooseUnasked(machine).devices == std::vector{Device::cpu()});
@@ -75,7 +75,7 @@ TEST_CASE("of a GPU that cannot be seen is told where its driver is there") {
   CHECK_FALSE(chooseUnasked(machine).unasked);
 }
 
-TEST_CASE("a GPU that is busy, full or too old leaves the training to the next one, or to the CPU") {
+TEST_CASE("a GPU that is busy, full or too old is skipped in favour of the next one or the CPU") {
   const auto good = chooseUnasked(machineWith({"", "it is busy"}));
   CHECK(good.devices == std::vector{Device::cuda(0)});
   CHECK(good.notice == "device: cuda:0, Toy 0; --device cpu computes on the CPU instead");
@@ -92,7 +92,7 @@ TEST_CASE("a GPU that is busy, full or too old leaves the training to the next o
   CHECK_FALSE(none.unasked);
 }
 
-TEST_CASE("a GPU that was not asked for and that fails tells how to have the CPU") {
+TEST_CASE("if a GPU that was not requested fails, the error says how to use the CPU") {
   const auto unasked = chooseUnasked(machineWith({""}));
   const auto failing = [](const DeviceChoice& choice, const std::exception_ptr& cause) {
     return thrown<Error>(
@@ -112,7 +112,7 @@ TEST_CASE("a GPU that was not asked for and that fails tells how to have the CPU
   CHECK(runOn(unasked, [] { return 7; }) == 7);
 }
 
-TEST_CASE("a GPU that was asked for and cannot be used is named") {
+TEST_CASE("a requested GPU that cannot be used is named") {
   CHECK_NOTHROW(example::requireUsable(DeviceChoice{}));
   const auto text =
       thrown<DeviceUnavailable>([] { example::requireUsable({.devices = {Device::cuda(99)}}); });
@@ -120,7 +120,8 @@ TEST_CASE("a GPU that was asked for and cannot be used is named") {
   CHECK_NOTHROW(example::requireUsable({.devices = {Device::cuda(99)}, .unasked = true}));  // has been tried
 }
 
-TEST_CASE("images on a GPU that the user did not ask for tell how to have them sent") {
+TEST_CASE(
+    "if images are stored on a GPU that was not requested, the notice says how to send batches instead") {
   MUSTER_NEEDS_DEVICE(OnGpu);
   auto data = example::loadData({.name = "generated", .trainExamples = 20, .testExamples = 10}, 8, 1);
   const std::vector gpu{Device::cuda(0)};
@@ -130,7 +131,7 @@ TEST_CASE("images on a GPU that the user did not ask for tell how to have them s
   CHECK(placeImages(data, PlacementWish::Device, gpu, 2).ends_with(" of bytes and labels"));
 }
 
-TEST_CASE("lists that are none, and devices that are not there, are refused by name") {
+TEST_CASE("invalid lists and devices that are not available are refused by name") {
   CHECK(refusal<InvalidArgument>("gpu") == "--device gpu: device: expected cpu, cuda or cuda:N, got \"gpu\"");
   CHECK(refusal<InvalidArgument>("cuda:0,") ==
         "--device cuda:0,: device: expected cpu, cuda or cuda:N, got \"\"");

@@ -42,7 +42,7 @@ void put(Model& model, const std::string& name, const std::vector<double>& numbe
 
 }  // namespace
 
-TEST_CASE("scores by epoch continue from a file without a training state, too") {
+TEST_CASE("scores of epochs continue from a file without a training state, too") {
   const test::TemporaryDirectory directory;
   const auto made = network();
   auto& model = *made;
@@ -60,7 +60,7 @@ TEST_CASE("scores by epoch continue from a file without a training state, too") 
   CHECK(second->scores()[1] == first->scores()[1]);
 }
 
-TEST_CASE("scores by epoch that do not end at the model's epoch are dropped") {
+TEST_CASE("scores of epochs that do not end at the model's epoch are dropped") {
   const auto made = network();
   auto& model = *made;
   record(model, 2);
@@ -92,7 +92,7 @@ TEST_CASE("a new training has no scores or tests of an earlier one") {
   CHECK(anew->tests().empty());
 }
 
-TEST_CASE("numbers in a file that cannot be epochs or iterations are left out") {
+TEST_CASE("numbers in a file that are no valid epochs or iterations are ignored") {
   constexpr double kHuge = 1e300;
   for (const double number : {std::nan(""), -1.0, 0.5, kHuge, -kHuge, double(INFINITY)}) {
     CAPTURE(number);

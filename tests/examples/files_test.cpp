@@ -78,7 +78,7 @@ TEST_CASE("a path that is read or written under two options is refused") {
   CHECK_NOTHROW(paths.check());
 }
 
-TEST_CASE("what was trained is saved before a failure goes on, unless it diverged") {
+TEST_CASE("a trained model is saved before its failure is reported, unless it diverged") {
   int saved = 0;
   bool failed = false;
   const auto save = [&](bool afterFailure) {
@@ -107,7 +107,7 @@ TEST_CASE("what was trained is saved before a failure goes on, unless it diverge
         }) == "diverged; this was with --lr 1, and nothing was saved");
 }
 
-TEST_CASE("a training that ends far above its first score and above guessing has diverged") {
+TEST_CASE("a training has diverged if it ends far above its first score and above guessing") {
   const auto ends = [](std::initializer_list<double> scores, std::int64_t examples = 512) {
     std::vector<CollectScoresListener::Score> all;
     for (const double score : scores) all.push_back({.examples = examples, .score = score});
@@ -123,7 +123,7 @@ TEST_CASE("a training that ends far above its first score and above guessing has
         }) == "the training diverged: its score went from 2.4 to 57.1, and guessing has 2.3");
 }
 
-TEST_CASE("a regression has diverged if its last epoch is far above its first score and above guessing 0") {
+TEST_CASE("a regression has diverged if its last epoch is far above its first score and above predicting 0") {
   const auto ends = [](std::vector<double> scores) {
     InMemoryDataSetIterator data(Tensor::zeros({4, 1}), Tensor::of({1, -1, 3, -3}, {4, 1}), 2);
     std::vector<CollectScoresListener::Score> all;
@@ -141,7 +141,7 @@ TEST_CASE("a regression has diverged if its last epoch is far above its first sc
         }) == "the training diverged: its score went from 4 to 40, and guessing has 5");
 }
 
-TEST_CASE("a file that can no longer be written is written elsewhere, and the error says where") {
+TEST_CASE("if a file can no longer be written, another one is, and the error says where") {
   const test::TemporaryDirectory directory, temporary;
   const test::Environment environment("TMPDIR", temporary.path().string());
   const auto write = [&](const std::filesystem::path& path) {
@@ -195,7 +195,7 @@ TEST_CASE("no program replaces what it reads or writes under another option") {
   CHECK(convnet.directory.names() == std::set<std::string>{"book.txt", "link", "train-labels-idx1-ubyte"});
 }
 
-TEST_CASE("a pipe in the place of a file is refused at once") {
+TEST_CASE("a pipe in place of a file is refused at once") {
   const Convnet convnet;
   REQUIRE(::mkfifo((convnet.directory / "pipe").c_str(), 0600) == 0);
   const auto refused = [&](const char* program, std::vector<std::string> arguments) {
@@ -209,7 +209,7 @@ TEST_CASE("a pipe in the place of a file is refused at once") {
   refused(MUSTER_CHAR_LSTM, {"--text", "pipe"});
 }
 
-TEST_CASE("with closed standard descriptors the files are what they are otherwise") {
+TEST_CASE("closed standard streams do not change the written files") {
   const Convnet convnet;
   const auto usual = inShell(convnet, "\"$@\"", {"--model", "usual"});
   REQUIRE(usual.exit == 0);
@@ -220,7 +220,7 @@ TEST_CASE("with closed standard descriptors the files are what they are otherwis
   }
 }
 
-TEST_CASE("output that nobody reads or that does not fit ends no training, and is told at the end") {
+TEST_CASE("standard output that cannot be written does not stop a training, and is reported at the end") {
   const Convnet convnet;
   const auto full = inShell(convnet, "\"$@\" >/dev/full", {"--model", "full"});
   CHECK(full.exit == 1);
@@ -236,14 +236,14 @@ TEST_CASE("output that nobody reads or that does not fit ends no training, and i
   CHECK_NOTHROW(MultiLayerNetwork::load(convnet.directory / "broken"));
 }
 
-TEST_CASE("help that cannot be written is a failure") {
+TEST_CASE("help that cannot be written gives a failure") {
   const Convnet convnet;
   const auto run = inShell(convnet, "\"$@\" >/dev/full", {"--help"});
   CHECK(run.exit == 1);
   CHECK(contains(run.err, "standard output could not be written"));
 }
 
-TEST_CASE("a checkpoint that cannot be written does not cost the network") {
+TEST_CASE("the network is saved even if a checkpoint cannot be written") {
   const Convnet convnet;
   std::filesystem::create_directories(convnet.directory / "c/checkpoint-epoch-0001.safetensors");
   const auto run = convnet.runSmall({"--epochs", "2", "--quiet", "--checkpoint-dir", "c", "--model", "late"});

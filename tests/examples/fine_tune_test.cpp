@@ -29,7 +29,7 @@ double apart(const Tensor& a, const Tensor& b) {
   return worst;
 }
 
-TEST_CASE("a new head is trained on weights that stay as they are") {
+TEST_CASE("a new head is trained on a frozen body") {
   const Sandbox program(MUSTER_FINE_TUNE);
   const auto run = program.run({"--examples", "1500", "--json", "result.json"});
   CAPTURE(run.out);
@@ -87,7 +87,7 @@ TEST_CASE("a new head is trained on weights that stay as they are") {
       "bn1.scale; it has other tensors: layer1.0.bn1.bias is float32 [9] on cpu, here float32 [8] on cpu\n");
 }
 
-TEST_CASE("an interrupted training saves what it has trained") {
+TEST_CASE("an interrupted training saves its network") {
   const Sandbox program(MUSTER_FINE_TUNE);
   REQUIRE(program.run({"--examples", "96", "--epochs", "1", "--model", "first"}).exit == 0);
   const auto first = readSafetensors(program.directory / "backbone.safetensors");
@@ -112,7 +112,7 @@ TEST_CASE("an interrupted training saves what it has trained") {
   }
 }
 
-TEST_CASE("options that do not fit are refused") {
+TEST_CASE("fine_tune refuses options that do not fit together") {
   const Sandbox program(MUSTER_FINE_TUNE);
   CHECK(program.run({"--data", "mnist"}).err ==
         "fine_tune: --data mnist needs --weights: without them the program learns generated digits\n");

@@ -52,7 +52,7 @@ class Terminals {
 
 }  // namespace
 
-TEST_CASE("a full disk of the node that saves ends all nodes, with one error and no half of a file") {
+TEST_CASE("a full disk of the node that saves ends all nodes, with one error and no partial file") {
   const Terminals three(3);
   const auto runs = three.run(
       {"--epochs", "100000", "--quiet", "--checkpoint-dir", "c", "--checkpoint-iterations", "4"}, 0);
@@ -70,7 +70,7 @@ TEST_CASE("a full disk of the node that saves ends all nodes, with one error and
     CHECK(entry.is_directory());
 }
 
-TEST_CASE("a full disk of a node that writes nothing does no harm") {
+TEST_CASE("a full disk of a node that writes nothing has no effect") {
   const Terminals two(2);
   const auto runs = two.run({"--epochs", "1", "--quiet"}, 1);
   for (const auto& run : runs) {
@@ -82,7 +82,7 @@ TEST_CASE("a full disk of a node that writes nothing does no harm") {
 }
 
 #ifdef MUSTER_WITH_PAGE
-TEST_CASE("of several nodes the first alone writes a file of curves") {
+TEST_CASE("only the first of several nodes writes a file of curves") {
   const Terminals two(2);
   for (const auto& run : two.run({"--epochs", "1", "--quiet", "--curves", "a.curves.jsonl"})) {
     CAPTURE(run.err);
@@ -93,7 +93,7 @@ TEST_CASE("of several nodes the first alone writes a file of curves") {
 }
 #endif
 
-TEST_CASE("what two nodes have saved, in the middle of an epoch, three continue") {
+TEST_CASE("three nodes continue a training that two nodes saved in the middle of an epoch") {
   const Terminals two(2), three(3);
   const auto saved = two.run({"--epochs", "2", "--checkpoint-dir", "c", "--checkpoint-iterations", "12"});
   for (const auto& run : saved) {

@@ -65,7 +65,7 @@ double lastNumber(const std::string& text, const std::string& label) {
   return std::stod(text.substr(at + label.size()));
 }
 
-TEST_CASE("it trains, says what it does, and saves the parameters") {
+TEST_CASE("lenet_from_scratch trains, logs its progress, and saves the parameters") {
   const LenetFromScratch lenet;
   const auto run =
       lenet.train({"--examples", "600", "--epochs", "2", "--devices", "2", "--model", "lenet.safetensors"});
@@ -90,7 +90,7 @@ TEST_CASE("it trains, says what it does, and saves the parameters") {
 
 // The file has the names and shapes of the same network built from the library's layers, so another program
 // can continue with it.
-TEST_CASE("the file holds what was trained: the library's layers read as many digits right with it") {
+TEST_CASE("the library's layers recognise as many digits with the saved parameters") {
   const LenetFromScratch lenet;
   const auto run = lenet.train({"--examples", "600", "--epochs", "2", "--model", "lenet.safetensors"});
   CAPTURE(run.err);
@@ -119,7 +119,7 @@ TEST_CASE("the file holds what was trained: the library's layers read as many di
 // An input of ReLU near 0 may be positive for one split of the batch and negative for another, due to
 // rounding; then its gradient passes in only one of them. This is rare, but no seed avoids it on every
 // processor, so one of three may differ by that much.
-TEST_CASE("one device, two and three take the same steps") {
+TEST_CASE("training takes the same steps on one, two and three devices") {
   const LenetFromScratch lenet;
   for (const int devices : {2, 3}) {
     int same = 0;
@@ -146,7 +146,7 @@ TEST_CASE("the same command gives the same bits") {
 }
 
 // TF32 rounds factors to 10 bits.
-TEST_CASE("on a GPU it takes the steps that it takes on the CPU, and the same bits each time") {
+TEST_CASE("on a GPU lenet_from_scratch takes the CPU's steps, and has the same bits each time") {
   using Where = test::OnGpu;
   MUSTER_NEEDS_DEVICE(Where);
   if (!test::isHere(MUSTER_LENET_FROM_SCRATCH)) return test::skip("the program was not brought along");
@@ -159,7 +159,7 @@ TEST_CASE("on a GPU it takes the steps that it takes on the CPU, and the same bi
   }
 }
 
-TEST_CASE("it learns") {
+TEST_CASE("lenet_from_scratch reaches its accuracy") {
   const LenetFromScratch lenet;
   const auto run = lenet.train({"--examples", "3000", "--batch", "64", "--epochs", "3", "--devices", "2"});
   CAPTURE(run.out);
@@ -187,7 +187,7 @@ TEST_CASE("an interrupted training saves its parameters") {
   }
 }
 
-TEST_CASE("help explains every option, and what cannot be is refused with 2") {
+TEST_CASE("help explains every option, and invalid options exit with 2") {
   const LenetFromScratch lenet;
   const auto help = lenet.run({"--help"});
   CHECK(help.exit == 0);
@@ -214,7 +214,7 @@ TEST_CASE("help explains every option, and what cannot be is refused with 2") {
   }
 }
 
-TEST_CASE("failures end it with 1 and a sentence") {
+TEST_CASE("failures of lenet_from_scratch exit with 1 and a sentence") {
   const LenetFromScratch lenet;
   const auto nowhere = lenet.train({"--examples", "60", "--model", "missing/lenet.safetensors"});
   CHECK(nowhere.exit == 1);

@@ -25,7 +25,7 @@ void checkRefusal(const Outcome& run, int exit, const std::string& problem) {
   CHECK(contains(run.err, problem));
 }
 
-TEST_CASE("options that cannot be are refused with 2 and a sentence") {
+TEST_CASE("invalid options exit with 2 and a sentence") {
   const Convnet convnet;
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases{
       {{"--frobnicate"}, "unrecognised option '--frobnicate'"},
@@ -91,7 +91,7 @@ TEST_CASE("options that cannot be are refused with 2 and a sentence") {
   CHECK(convnet.directory.names().empty());
 }
 
-TEST_CASE("places that cannot be written are found out before the training") {
+TEST_CASE("paths that cannot be written are refused before the training") {
   const Convnet convnet;
   const auto refused = [&](const std::string& option, const std::string& path, const std::string& problem) {
     const auto run = convnet.runSmall({option, path});
@@ -109,14 +109,14 @@ TEST_CASE("places that cannot be written are found out before the training") {
   CHECK(test::readFile(convnet.directory / "file") == "mine");
 }
 
-TEST_CASE("a device that is not available is found out before the data are read") {
+TEST_CASE("a device that is not available is refused before the data are read") {
   const Convnet convnet;
   const auto run = convnet.run({"--data", "generated", "--device", "cuda:99"});
   checkRefusal(run, 1, "--device cuda:99: cuda:99 is not there; there ");
   CHECK(run.out.empty());
 }
 
-TEST_CASE("a full disk ends it with a message, and leaves what was there") {
+TEST_CASE("a full disk ends mnist_convnet with a message, and leaves existing files") {
   const Convnet convnet;
   test::writeFile(convnet.directory / "model.safetensors", "the one before");
   auto launch = convnet.launch(Convnet::small({"--epochs", "1", "--quiet", "--model", "model.safetensors"}));
@@ -127,7 +127,7 @@ TEST_CASE("a full disk ends it with a message, and leaves what was there") {
   CHECK(convnet.directory.names() == std::set<std::string>{"model.safetensors"});
 }
 
-TEST_CASE("a score that becomes NaN ends it, naming the worker and the batch once") {
+TEST_CASE("a NaN score ends mnist_convnet, naming the worker and the batch once") {
   const Convnet convnet;
   const auto run = convnet.runSmall({"--lr", "1e9", "--quiet", "--report", "report"});
   checkRefusal(run, 1, "failed in batch ");
@@ -143,7 +143,7 @@ TEST_CASE("a score that becomes NaN ends it, naming the worker and the batch onc
 #endif
 }
 
-TEST_CASE("who asks for MNIST gets MNIST or an error") {
+TEST_CASE("a user who requests MNIST gets MNIST or an error") {
   const Convnet convnet;
   const auto run = convnet.run({"--data", "mnist", "--examples", "200"});
   CHECK(run.exit == 1);
@@ -155,7 +155,7 @@ TEST_CASE("who asks for MNIST gets MNIST or an error") {
   CHECK(convnet.directory.names().empty());
 }
 
-TEST_CASE("who asks for nothing gets generated digits, and the reason on the first line") {
+TEST_CASE("without a data option the program uses generated digits, and the first line says why") {
   const Convnet convnet;
   auto launch = convnet.launch({"--examples", "200", "--epochs", "1", "--quiet"});
   const std::string notice = "MNIST is not available, so this trains on generated digits (";
@@ -172,7 +172,7 @@ TEST_CASE("who asks for nothing gets generated digits, and the reason on the fir
   CHECK(noCache.out.starts_with(notice + file.string()));
 }
 
-TEST_CASE("a directory without the data is named, and nothing is fetched in their place") {
+TEST_CASE("a directory without the data is named, and no other data are downloaded") {
   const Convnet convnet;
   std::filesystem::create_directory(convnet.directory / "empty");
   const auto run = convnet.run({"--data-dir", "empty"});
@@ -189,7 +189,7 @@ TEST_CASE("a directory without the data is named, and nothing is fetched in thei
                                 (convnet.directory / "empty").string() + " nor in "));
 }
 
-TEST_CASE("data that are there but broken are an error, never replaced by others") {
+TEST_CASE("broken data give an error, and are never replaced by others") {
   const Convnet convnet;
   checkRefusal(convnet.run({"--data-dir", "missing"}), 1, "missing: no such directory, given by --data-dir");
   test::writeFile(convnet.directory / "train-images-idx3-ubyte", "no images at all");
@@ -228,7 +228,7 @@ class SilentServer {
   int port_ = 0;
 };
 
-TEST_CASE("Ctrl-C while the data are fetched ends it at once with 130") {
+TEST_CASE("Ctrl-C during a download exits at once with 130") {
   const Convnet convnet;
   const SilentServer server;
   auto launch = convnet.launch({"--data", "mnist"});

@@ -54,7 +54,7 @@ TEST_CASE("a resumed run ends with the same bits as one that was never interrupt
   CHECK(readFile(convnet.directory / "again") == whole);
 }
 
-TEST_CASE("shared gradients resume to the same bits: adaptive thresholds are in the file") {
+TEST_CASE("shared gradients resume to the same bits, because adaptive thresholds are in the file") {
   const Convnet convnet;
   const auto train = [&](std::vector<std::string> more) {
     more.insert(more.end(), {"--mode", "shared"});
@@ -66,7 +66,7 @@ TEST_CASE("shared gradients resume to the same bits: adaptive thresholds are in 
   CHECK(readFile(convnet.directory / "resumed") == readFile(convnet.directory / "whole"));
 }
 
-TEST_CASE("a strategy by name resumes to the same bits, and not with other options") {
+TEST_CASE("a strategy by name resumes to the same bits, and refuses other options") {
   const Convnet convnet;
   const auto train = [&](std::vector<std::string> more,
                          const std::string& options = "every=3,rate=0.5,updaterState=average") {
@@ -87,7 +87,7 @@ TEST_CASE("a strategy by name resumes to the same bits, and not with other optio
   CHECK(readFile(convnet.directory / "resumed") == readFile(convnet.directory / "whole kept"));
 }
 
-TEST_CASE("a file is not resumed with other options, or where it is from elsewhere") {
+TEST_CASE("a file of another run or with other options is not resumed") {
   const Convnet convnet;
   REQUIRE(convnet.runSmall({"--epochs", "1", "--model", "saved", "--workers", "1"}).exit == 0);
   const auto other =
@@ -154,7 +154,7 @@ TEST_CASE("Ctrl-C saves a model that can be used and resumed, and exits with 130
   }
 }
 
-TEST_CASE("Ctrl-C writes the results and the report that were asked for, marked as those of a part") {
+TEST_CASE("Ctrl-C writes the requested results and report, marked as incomplete") {
   const Convnet convnet;
   test::Program program(Convnet::kExecutable,
                         convnet.launch(Convnet::small({"--epochs", "100000", "--batch", "8", "--json",

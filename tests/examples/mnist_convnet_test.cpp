@@ -42,7 +42,7 @@ void checkTraining(const json::object& results) {
   CHECK(workers[1].at("examples").as_int64() == 512);
 }
 
-TEST_CASE("it trains, says what it does, saves the model and writes the results") {
+TEST_CASE("mnist_convnet trains, logs its progress, saves the model and writes the results") {
   const Convnet convnet;
   const auto run = convnet.runSmall({"--epochs", "2", "--test-every", "1", "--json", "run.json"});
   CHECK(run.exit == 0);
@@ -122,7 +122,7 @@ TEST_CASE("every updater trains, with threads and frequencies of all kinds") {
   }
 }
 
-TEST_CASE("the model has the same bits wherever the images are") {
+TEST_CASE("the model has the same bits wherever the images are stored") {
   const Convnet convnet;
   const auto train = [&](const std::string& placement) {
     const auto run =
@@ -149,7 +149,7 @@ TEST_CASE("the model has the same bits wherever the images are") {
         readFile(convnet.directory.path() / "device-report" / "confusion.txt"));
 }
 
-TEST_CASE("the other modes train, too, and say what they do") {
+TEST_CASE("mnist_convnet trains in the other modes, and names the mode") {
   const Convnet convnet;
   const std::pair<const char*, const char*> modes[] = {
       {"synchronous", "averaging gradients every iteration: 2 batches a round"},
@@ -181,7 +181,7 @@ TEST_CASE("a strategy is chosen by name, with options of its own") {
   CHECK(strategy.at("updaterState") == "keep");
 }
 
-TEST_CASE("--strategy help is a table of all strategies") {
+TEST_CASE("--strategy help prints a table of all strategies") {
   const Convnet convnet;
   const auto help = convnet.run({"--strategy", "help", "--workers", "4"});
   CHECK(help.exit == 0);
@@ -189,7 +189,7 @@ TEST_CASE("--strategy help is a table of all strategies") {
   CHECK(help.out == describeStrategies(4));
 }
 
-TEST_CASE("help explains every option and ends well") {
+TEST_CASE("help explains every option and exits with 0") {
   const Convnet convnet;
   const auto help = convnet.run({"--help"});
   CHECK(help.exit == 0);

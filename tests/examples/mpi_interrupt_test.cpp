@@ -12,7 +12,7 @@ namespace muster {
 using test::contains;
 using test::Convnet;
 
-TEST_CASE("SIGUSR1 to mpirun ends the training merged and saved") {
+TEST_CASE("SIGUSR1 to mpirun ends the training, whose replicas are merged and saved") {
   const Convnet convnet;
   const auto words =
       Convnet::small({"--workers", "1", "--averaging-frequency", "3", "--batch", "32", "--epochs", "100000"});

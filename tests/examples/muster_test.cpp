@@ -82,7 +82,7 @@ std::string csvRun(std::int64_t outputs, bool regression) {
 
 }  // namespace
 
-TEST_CASE("a training by muster train has the bits of the same program in C++") {
+TEST_CASE("muster train has the bits of the same training in C++") {
   const Muster muster;
   const auto run = muster.small("train", {"--json", "result.json"});
   CAPTURE(run.err);
@@ -107,7 +107,7 @@ TEST_CASE("a training by muster train has the bits of the same program in C++") 
   }
 }
 
-TEST_CASE("the configuration that mnist_convnet --json writes is a run file, with the same bits") {
+TEST_CASE("mnist_convnet --json writes a configuration that muster trains to the same bits") {
   const Muster muster;
   for (const std::vector<std::string>& more :
        {std::vector<std::string>{},
@@ -130,7 +130,7 @@ TEST_CASE("the configuration that mnist_convnet --json writes is a run file, wit
   }
 }
 
-TEST_CASE("the configuration that resnet18_fashion --json writes is a run file, with the same bits") {
+TEST_CASE("resnet18_fashion --json writes a configuration that muster trains to the same bits") {
   const Muster muster;
   const auto resnet = test::runProgram(
       MUSTER_RESNET18_FASHION,
@@ -148,7 +148,7 @@ TEST_CASE("the configuration that resnet18_fashion --json writes is a run file, 
   CHECK(muster.bitsOf("again.safetensors") == muster.bitsOf("net.safetensors"));
 }
 
-TEST_CASE("a run is resumed to the same bits, and by no other run") {
+TEST_CASE("a run is resumed to the same bits, and only by the same run file") {
   const Muster muster;
   const std::vector<std::string> to2{"--set", "training.epochs=2"};
   auto straight = to2;
@@ -171,7 +171,7 @@ TEST_CASE("a run is resumed to the same bits, and by no other run") {
   CHECK(contains(other.err, "training.workers 2 (now 3)"));
 }
 
-TEST_CASE("the math mode: planned, part of what is resumed, and refused with the reason") {
+TEST_CASE("the math mode is shown by plan, saved for a resume, and refused with the reason") {
   const Muster muster;
   const std::vector<std::string> fp32{"--set", "training.mathMode=fp32"};
   CHECK(contains(muster.small("plan", fp32).out, "products in fp32"));
@@ -185,7 +185,7 @@ TEST_CASE("the math mode: planned, part of what is resumed, and refused with the
   CHECK(contains(other.err, "it was trained with training.mathMode \"fp32\" (now \"auto\")"));
 }
 
-TEST_CASE("a training that diverges tells its learning rate") {
+TEST_CASE("a training that diverges names its learning rate") {
   const Muster muster;
   const auto diverged = [&](const std::string& rate) {
     const auto run = muster.small("train", {"--set", "network.updater.learningRate=" + rate});
@@ -211,7 +211,7 @@ TEST_CASE("a training that diverges tells its learning rate") {
   CHECK(muster.run({"train", "rows.json"}).exit == 0);
 }
 
-TEST_CASE("early stopping, validation data, class weights and the best checkpoint by a run file") {
+TEST_CASE("a run file sets early stopping, validation data, class weights and the best checkpoint") {
   const Muster muster;
   const auto run = muster.small("train", {"--set",  "training.epochs=4",
                                           "--set",  "data.validationExamples=100",
@@ -237,7 +237,7 @@ TEST_CASE("early stopping, validation data, class weights and the best checkpoin
   CHECK(result.at("configuration").at("network").at("accumulate") == 2);
 }
 
-TEST_CASE("plan says what would run, and writes nothing") {
+TEST_CASE("muster plan describes the run, and writes nothing") {
   const Muster muster;
   const auto run = muster.small("plan", {"--set", "training.workers=3"});
   CAPTURE(run.err);
@@ -251,7 +251,7 @@ TEST_CASE("plan says what would run, and writes nothing") {
   CHECK(muster.directory.names() == std::set<std::string>{"run.json"});
 }
 
-TEST_CASE("evaluate, predict and summary of what was trained") {
+TEST_CASE("muster evaluate, predict and summary work on a trained model") {
   const Muster muster;
   REQUIRE(muster.small("train", {"--json", "result.json"}).exit == 0);
   const auto evaluated = muster.small("evaluate");
@@ -277,7 +277,7 @@ TEST_CASE("evaluate, predict and summary of what was trained") {
   CHECK(network == json::parse(muster.read("result.json")).at("configuration").at("network"));
 }
 
-TEST_CASE("a model is converted: weights there and back, a checkpoint, a graph, a configuration") {
+TEST_CASE("muster convert writes weights there and back, a checkpoint, a graph and a configuration") {
   const Muster muster;
   REQUIRE(muster.small("train").exit == 0);
   const auto convert = [&](std::vector<std::string> arguments) {
@@ -339,7 +339,7 @@ TEST_CASE("a model is converted: weights there and back, a checkpoint, a graph, 
   }
 }
 
-TEST_CASE("a ResNet-18 goes to PyTorch's names and back") {
+TEST_CASE("muster convert translates a ResNet-18 to PyTorch's names and back") {
   const Muster muster;
   ComputationGraph model(resnet18(10, 3, {.imageSize = {32, 32}, .width = 4}));
   model.init();
@@ -358,7 +358,7 @@ TEST_CASE("a ResNet-18 goes to PyTorch's names and back") {
   CHECK(muster.bitsOf("back.safetensors") == muster.bitsOf("r.safetensors"));
 }
 
-TEST_CASE("what cannot be converted is said in one line") {
+TEST_CASE("a model that cannot be converted gives one line with the reason") {
   const Muster muster;
   REQUIRE(muster.small("train").exit == 0);
   const auto problem = [&](std::vector<std::string> arguments, int status = 2) {
@@ -395,7 +395,7 @@ TEST_CASE("what cannot be converted is said in one line") {
   CHECK(muster.run({"convert", "none.safetensors", "--out", "x.onnx"}).exit == 1);
 }
 
-TEST_CASE("--watch draws in a terminal, leaves nothing of it there, and writes lines elsewhere") {
+TEST_CASE("--watch draws in a terminal, removes its drawing at the end, and writes lines elsewhere") {
   const Muster muster;
   {
     test::PseudoTerminal terminal(80, 24);
@@ -423,7 +423,7 @@ TEST_CASE("--watch draws in a terminal, leaves nothing of it there, and writes l
   CHECK(contains(muster.small("train", {"--watch", "--quiet"}).err, "--watch shows what --quiet leaves out"));
 }
 
-TEST_CASE("the version, with its libraries, and what is left out") {
+TEST_CASE("--version prints the version, with its libraries and the optional modules left out") {
   const auto text = Muster().run({"--version"}).out;
   CHECK(text.starts_with("muster 0."));
   for (const char* name : {"\ncompiler: ", "oneDNN ", "Boost ", "fmt ", "OpenSSL ", "zlib "}) {
@@ -437,7 +437,7 @@ TEST_CASE("the version, with its libraries, and what is left out") {
   CHECK(contains(text, "\nGPUs: "));
 }
 
-TEST_CASE("CSV files: classes by name, numbers to predict, and what is wrong with a row") {
+TEST_CASE("CSV files are trained with class names, predicted, and refused with the row that is wrong") {
   const Muster muster;
   std::string rows = "size,speed,kind\n";
   for (int i = 0; i < 20; ++i) rows += i % 2 == 0 ? "1,-1,cat\n" : "-1,1,\"dog, big\"\n";
@@ -463,7 +463,7 @@ TEST_CASE("CSV files: classes by name, numbers to predict, and what is wrong wit
   CHECK(muster.run({"train", "numbers.json", "--set", "network.layers[0].classes=3"}).exit == 2);
 }
 
-TEST_CASE("IDX files and safetensors are read") {
+TEST_CASE("muster reads IDX files and safetensors") {
   const Muster muster;
   Safetensors rows;
   Tensor labels = Tensor::empty({8}, DType::Int64);
@@ -494,7 +494,7 @@ TEST_CASE("IDX files and safetensors are read") {
   CHECK(contains(idx.out, "4 examples to train with"));
 }
 
-TEST_CASE("CIFAR-10's files and a folder of PNGs are trained with, and predicted by class names") {
+TEST_CASE("muster trains with CIFAR-10's files and a folder of PNGs, and predicts class names") {
   const Muster muster;
   auto file = json::parse(csvRun(10, false)).as_object();
   std::filesystem::create_directory(muster.directory / "cifar");
@@ -535,7 +535,7 @@ TEST_CASE("CIFAR-10's files and a folder of PNGs are trained with, and predicted
   CHECK(contains(broken.err, "train/light/4.png"));
 }
 
-TEST_CASE("a newcomer with data of their own: example writes a run file for it, and mistakes get advice") {
+TEST_CASE("muster example writes a run file for a newcomer's data, and mistakes get advice") {
   const Muster muster;
   std::string rows = "size;speed;kind\n";
   for (int i = 0; i < 40; ++i) rows += i % 2 == 0 ? "1000;-1;cat\n" : "2000;1;dog\n";
@@ -585,7 +585,7 @@ TEST_CASE("a newcomer with data of their own: example writes a run file for it, 
                  "network and data do not fit"));
 }
 
-TEST_CASE("runs of a directory are shown side by side, to browsers and as one file") {
+TEST_CASE("muster shows the runs of a directory side by side, to browsers and as one file") {
   const Muster muster;
 #ifdef MUSTER_WITH_PAGE
   for (const char* seed : {"1", "2"}) {
@@ -628,7 +628,7 @@ TEST_CASE("runs of a directory are shown side by side, to browsers and as one fi
 #endif
 }
 
-TEST_CASE("completion for bash: commands, the options of each, files") {
+TEST_CASE("completion for bash knows the commands, the options of each, and files") {
   const Muster muster;
   const auto completed = [&](const std::string& words, int at) {
     auto launch =
@@ -646,7 +646,7 @@ TEST_CASE("completion for bash: commands, the options of each, files") {
   CHECK(completed("muster train ru", 2) == "run.json\n");
 }
 
-TEST_CASE("example writes a run file that trains, whatever number of rows there is") {
+TEST_CASE("muster example writes a run file that trains, whatever the number of rows is") {
   const Muster muster;
   for (const int rows : {2, 3, 5, 9, 33}) {
     CAPTURE(rows);
@@ -665,7 +665,7 @@ TEST_CASE("example writes a run file that trains, whatever number of rows there 
   CHECK(contains(muster.run({"example", "rows.csv", "--regression"}).err, "rows.csv: has one example"));
 }
 
-TEST_CASE("plan refuses names that train refuses, and paths that are too long") {
+TEST_CASE("muster plan refuses names that train refuses, and paths that are too long") {
   const Muster muster;
   const auto same = muster.small("plan", {"--set", "training.model=run.json"});
   CHECK(same.exit == 2);
@@ -675,7 +675,7 @@ TEST_CASE("plan refuses names that train refuses, and paths that are too long") 
     CHECK(contains(muster.small("plan", {"--set", field + ("=" + longName)}).err, "File name too long"));
 }
 
-TEST_CASE("what is wrong is said in one line, with the status of a wrong option") {
+TEST_CASE("mistakes give one line, with the exit status of an invalid option") {
   const Muster muster;
   const auto problem = [&](const std::vector<std::string>& arguments) {
     const auto run = muster.run(arguments);
@@ -703,7 +703,7 @@ TEST_CASE("what is wrong is said in one line, with the status of a wrong option"
   CHECK(muster.run({}).exit == 2);
 }
 
-TEST_CASE("help of every command, and the schema") {
+TEST_CASE("every command has a help text, and muster prints the schema") {
   const Muster muster;
   const auto help = muster.run({"--help"});
   CHECK(help.exit == 0);
@@ -721,7 +721,7 @@ TEST_CASE("help of every command, and the schema") {
   CHECK(json::parse(muster.run({"schema"}).out).at("properties").at("training").is_object());
 }
 
-TEST_CASE("neither a training nor predictions replace what they read") {
+TEST_CASE("neither a training nor predictions replace the files that they read") {
   const Muster muster;
   muster.write("run.json", csvRun(2, false));
   muster.write("rows.csv", "x,y,label\n0,1,0\n1,0,1\n0,2,0\n2,0,1\n");

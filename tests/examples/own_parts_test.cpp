@@ -34,7 +34,7 @@ const std::vector<std::string> kNames{"own_layer", "own_model"};
 const std::vector<std::string> kExecutables{MUSTER_OWN_LAYER, MUSTER_OWN_MODEL};
 const std::vector<std::string> kFiles{"own-layer.safetensors", "own-model.safetensors"};
 
-TEST_CASE("a layer of one's own is checked, learns, is saved and loaded") {
+TEST_CASE("a user-defined layer is checked, learns, is saved and loaded") {
   const Sandbox program(MUSTER_OWN_LAYER);
   const auto run = program.run({});
   CAPTURE(run.err);
@@ -50,7 +50,7 @@ TEST_CASE("a layer of one's own is checked, learns, is saved and loaded") {
   CHECK(file.find("tanhskip2.weight")->shape() == Shape{64, 64});
 }
 
-TEST_CASE("a model of one's own learns with several workers, is saved and loaded") {
+TEST_CASE("a user-defined model learns with several workers, is saved and loaded") {
   const Sandbox program(MUSTER_OWN_MODEL);
   const auto run = program.run({"--workers", "3", "--model", "here.safetensors"});
   CAPTURE(run.err);
@@ -61,7 +61,7 @@ TEST_CASE("a model of one's own learns with several workers, is saved and loaded
   CHECK(readSafetensors(program.directory / "here.safetensors").tensors.size() == 8);
 }
 
-TEST_CASE("a strategy of one's own trains beside averaging, and goes on from its file") {
+TEST_CASE("a user-defined strategy trains beside averaging, and continues from its file") {
   const Sandbox program(MUSTER_OWN_STRATEGY);
   const auto run = program.run({"--epochs", "2"});
   CAPTURE(run.err);
@@ -75,7 +75,7 @@ TEST_CASE("a strategy of one's own trains beside averaging, and goes on from its
   CHECK(withoutPinning(program.run({"--epochs", "2"}).out) == withoutPinning(run.out));
 }
 
-TEST_CASE("the same command gives the same bits, another seed others") {
+TEST_CASE("the same command gives the same bits, and another seed gives others") {
   for (std::size_t i = 0; i < 2; ++i) {
     CAPTURE(kNames[i]);
     const Sandbox program(kExecutables[i]);
@@ -89,7 +89,7 @@ TEST_CASE("the same command gives the same bits, another seed others") {
   }
 }
 
-TEST_CASE("help explains every option, and what cannot be is refused") {
+TEST_CASE("help explains every option, and invalid options are refused") {
   for (std::size_t i = 0; i < 2; ++i) {
     const Sandbox program(kExecutables[i]);
     const auto help = program.run({"--help"});

@@ -36,7 +36,7 @@ class Resnet18Fashion : public test::Sandbox {
   }
 };
 
-TEST_CASE("it trains with two workers, tests each epoch, saves and writes a report") {
+TEST_CASE("resnet18_fashion trains with two workers, tests each epoch, saves and writes a report") {
   const Resnet18Fashion program;
   const auto run =
       program.train(2, {"--save", "net.safetensors", "--json", "result.json", "--report", "report"});
@@ -81,7 +81,7 @@ TEST_CASE("it trains with two workers, tests each epoch, saves and writes a repo
                  fmt::format("test accuracy {:.4f}", network->evaluate(digits).accuracy())));
 }
 
-TEST_CASE("the network has the same bits wherever the images are") {
+TEST_CASE("the network has the same bits wherever the images are stored") {
   const Resnet18Fashion program;
   for (const std::string placement : {"host", "device"}) {
     const auto run = program.train(1, {"--placement", placement, "--augment", "false", "--save", placement});
@@ -125,7 +125,7 @@ TEST_CASE("a saved network is loaded, tested and trained on") {
   CHECK(readFile(program.directory / "both") == readFile(program.directory / "whole"));
 }
 
-TEST_CASE("Ctrl-C saves the network, and says how far it has come") {
+TEST_CASE("Ctrl-C saves the network, and prints how far the training has come") {
   const Resnet18Fashion program;
   test::Program running(
       MUSTER_RESNET18_FASHION,
@@ -143,7 +143,7 @@ TEST_CASE("Ctrl-C saves the network, and says how far it has come") {
   CHECK(contains(readFile(program.directory / "report" / "confusion.txt"), "\ninterrupted after "));
 }
 
-TEST_CASE("CIFAR-10 is trained in colour, moved and mirrored unless otherwise said") {
+TEST_CASE("CIFAR-10 is trained in colour, with shifts and flips by default") {
   const Resnet18Fashion program;
   for (const std::string name :
        {"data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4", "data_batch_5", "test_batch"}) {
@@ -168,7 +168,7 @@ TEST_CASE("CIFAR-10 is trained in colour, moved and mirrored unless otherwise sa
   CHECK(contains(grey.err, "net: is of a network for [3, 32, 32], but the images are [1, 28, 28]"));
 }
 
-TEST_CASE("the defaults are the chapter's, and the learning rate goes with the workers") {
+TEST_CASE("the defaults are those of the guide, and the learning rate is scaled with the workers") {
   const char* const two[] = {"resnet18_fashion", "--workers", "4"};
   const auto options = example::readResnet18Options(3, two);
   REQUIRE(options.has_value());
@@ -184,7 +184,7 @@ TEST_CASE("the defaults are the chapter's, and the learning rate goes with the w
   CHECK(example::readResnet18Options(7, own)->augment);
 }
 
-TEST_CASE("help explains every option, and what cannot be is refused with 2") {
+TEST_CASE("help explains every option, and invalid options exit with 2") {
   const Resnet18Fashion program;
   const auto help = program.run({"--help"});
   CHECK(help.exit == 0);
@@ -243,7 +243,7 @@ TEST_CASE("help explains every option, and what cannot be is refused with 2") {
   }
 }
 
-TEST_CASE("failures end it with 1 and a sentence") {
+TEST_CASE("failures of resnet18_fashion exit with 1 and a sentence") {
   const Resnet18Fashion program;
   for (const auto& [option, path] : std::vector<std::pair<std::string, std::string>>{
            {"--save", "missing/net"}, {"--load", "missing-net"}}) {

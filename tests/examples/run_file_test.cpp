@@ -116,7 +116,7 @@ json::value wrong(const json::value& right) {
 
 }  // namespace
 
-TEST_CASE("every field of a run file, wrong in turn, gives one line that names it") {
+TEST_CASE("an invalid value of any field of a run file gives one line that names the field") {
   int fields = 0;
   for (const auto type : kDataTypes) {
     auto run = asJson(whole(type));
@@ -141,7 +141,7 @@ TEST_CASE("every field of a run file, wrong in turn, gives one line that names i
   CHECK(fields > 9 * 100);
 }
 
-TEST_CASE("no text of a run file holds a NUL byte, where a path would end for the system") {
+TEST_CASE("texts of a run file must not hold a NUL byte, where the system would end a path") {
   for (const auto type : kDataTypes) {
     auto run = asJson(whole(type));
     eachField(run, "", [&](const std::string& path, const std::string& key, json::object& in) {
@@ -159,7 +159,7 @@ TEST_CASE("no text of a run file holds a NUL byte, where a path would end for th
             .starts_with("training.model: expected"));
 }
 
-TEST_CASE("a field that there is not is refused with the nearest that there is") {
+TEST_CASE("an unknown field is refused, and the error names the nearest known one") {
   auto run = asJson(whole("csv"));
   eachField(run, "", [&](const std::string& path, const std::string& key, json::object& in) {
     if (path == "training.strategy.name") return;  // all other fields there are options
@@ -174,7 +174,7 @@ TEST_CASE("a field that there is not is refused with the nearest that there is")
   });
 }
 
-TEST_CASE("values out of range are refused by their path") {
+TEST_CASE("values out of range are refused, and the error names their path") {
   const auto run = asJson(whole("csv"));
   const std::pair<const char*, const char*> cases[] = {
       {"format=muster-run/2", "format: this program reads \"muster-run/1\", found \"muster-run/2\""},
@@ -223,7 +223,7 @@ TEST_CASE("values out of range are refused by their path") {
   }
 }
 
-TEST_CASE("--set changes any field, makes what is missing, and says what is no path") {
+TEST_CASE("--set changes any field, adds a missing one, and refuses an invalid path") {
   const auto text = whole("csv").toJson();
   const auto with = [&](std::vector<std::string> sets) { return RunFile::parse(text, sets); };
   CHECK(with({"training.workers=4"}).training.workers == 4);
@@ -255,7 +255,7 @@ TEST_CASE("--set changes any field, makes what is missing, and says what is no p
   CHECK(problem(bare, {"network.layers[x].bias=1"}).find("expected a path as in") != std::string::npos);
 }
 
-TEST_CASE("what is written is read again, and a result is read for its configuration") {
+TEST_CASE("a run file is written and read back, and a results file gives its configuration") {
   for (const auto type : kDataTypes) {
     const auto run = whole(type);
     const auto again = RunFile::parse(run.toJson());
@@ -273,7 +273,7 @@ TEST_CASE("what is written is read again, and a result is read for its configura
   }
 }
 
-TEST_CASE("the schema has the options of each strategy, with the types that run files have") {
+TEST_CASE("the schema has the options of each strategy, with their types in run files") {
   const auto schema = json::parse(runFileSchema());
   const test::JsonSchema checks(schema);
   const auto& strategy = schema.at("properties").at("training").at("properties").at("strategy");
@@ -306,7 +306,7 @@ TEST_CASE("the schema has the options of each strategy, with the types that run 
   CHECK(checks.problem(run) == R"(/training/strategy/updaterState: is none of ["average","keep","reset"])");
 }
 
-TEST_CASE("run files of all data types, models, layers, updaters and schedules are valid by the schema") {
+TEST_CASE("run files of all data types, models, layers, updaters and schedules satisfy the schema") {
   const test::JsonSchema schema(json::parse(runFileSchema()));
   for (const auto type : kDataTypes) {
     CAPTURE(type);
@@ -348,7 +348,7 @@ TEST_CASE("run files of all data types, models, layers, updaters and schedules a
   }
 }
 
-TEST_CASE("the schema has each layer of the library, and of each the fields that files have, no more") {
+TEST_CASE("the schema has each layer of the library, with exactly the fields that files have") {
   const auto schema = json::parse(runFileSchema());
   for (const bool vertices : {false, true}) {
     const auto& layer = schema.at("$defs").at(vertices ? "vertex" : "layer");
@@ -374,7 +374,7 @@ TEST_CASE("the schema has each layer of the library, and of each the fields that
   }
 }
 
-TEST_CASE("a network that is wrong is refused by the schema and by the program") {
+TEST_CASE("an invalid network is refused by the schema and by the program") {
   const test::JsonSchema schema(json::parse(runFileSchema()));
   int fields = 0;
   const auto everyField = [&](json::value run) {
@@ -444,7 +444,7 @@ TEST_CASE("a network that is wrong is refused by the schema and by the program")
   }
 }
 
-TEST_CASE("the schema has every field") {
+TEST_CASE("the schema has every field of a run file") {
   const auto schema = json::parse(runFileSchema());
   for (const auto type : kDataTypes) {
     auto run = asJson(whole(type));

@@ -38,7 +38,7 @@ void checkFirst(const Convnet& terminal, const Outcome& run) {
 
 }  // namespace
 
-TEST_CASE("two processes that have no numbers train together, and one of them saves and tests") {
+TEST_CASE("two processes without node numbers train together, and one of them saves and tests") {
   const test::TemporaryDirectory store;
   const Convnet a, b;
   auto arguments = elastic(store, "2", "2");
@@ -70,7 +70,7 @@ TEST_CASE("two processes that have no numbers train together, and one of them sa
   CHECK(std::filesystem::is_empty(store.path()));
 }
 
-TEST_CASE("the process that would save is killed, and the other one goes on and saves") {
+TEST_CASE("if the process that would save is killed, the other one continues and saves") {
   const test::TemporaryDirectory store;
   const Convnet a, b;
   auto first = std::make_unique<Program>(Convnet::kExecutable, a.launch(elastic(store, "1", "100000")));
@@ -118,7 +118,7 @@ TEST_CASE("two nodes with different options both end with one line that begins w
   }
 }
 
-TEST_CASE("muster trains over processes that come and go") {
+TEST_CASE("muster trains over processes that join and leave") {
   const test::TemporaryDirectory store;
   const test::Sandbox a(MUSTER_PROGRAM), b(MUSTER_PROGRAM);
   std::vector<std::string> arguments{"train", "run.json"};
@@ -145,7 +145,7 @@ TEST_CASE("muster trains over processes that come and go") {
         std::filesystem::exists(b.directory / "model.safetensors"));
 }
 
-TEST_CASE("options that do not go with processes that come and go are refused") {
+TEST_CASE("options that do not fit processes that join and leave are refused") {
   const Convnet convnet;
   const auto problem = [&](std::vector<std::string> more) { return convnet.runSmall(std::move(more)).err; };
   CHECK(contains(problem({"--min-nodes", "2"}), "--min-nodes needs --store"));

@@ -202,7 +202,7 @@ void nothing(const fs::path&) {}
 
 }  // namespace
 
-TEST_CASE("a model is saved over another one") {
+TEST_CASE("file faults: a model is saved over another one") {
   SmallNetwork one(1), other(2);
   const TemporaryDirectory directory;
   one.model.save(directory / "one");
@@ -219,7 +219,7 @@ TEST_CASE("a model is saved over another one") {
                 }});
 }
 
-TEST_CASE("a model is loaded") {
+TEST_CASE("file faults: a model is loaded") {
   SmallNetwork saved(3);
   const auto prepare = [&](const fs::path& at) { saved.model.save(at / "model"); };
   forEachFault(
@@ -233,7 +233,7 @@ TEST_CASE("a model is loaded") {
                 nothing});
 }
 
-TEST_CASE("weights are written and read") {
+TEST_CASE("file faults: weights are written and read") {
   SmallNetwork saved(3);
   forEachFault({"saveWeights", nothing,
                 [&](const fs::path& at) {
@@ -250,7 +250,7 @@ TEST_CASE("weights are written and read") {
                 nothing});
 }
 
-TEST_CASE("the newest checkpoint is looked for") {
+TEST_CASE("file faults: the newest checkpoint is searched") {
   test::LogLines warnings;  // about a file that cannot be read
   SmallNetwork saved(3);
   const auto prepare = [&](const fs::path& at) {
@@ -260,7 +260,7 @@ TEST_CASE("the newest checkpoint is looked for") {
                 [](const fs::path& at) { return newestCheckpoint(at) ? "one of them" : "none"; }, nothing});
 }
 
-TEST_CASE("a training writes checkpoints") {
+TEST_CASE("file faults: a training writes checkpoints") {
   test::LogLines warnings;  // about an old file that cannot be removed
   forEachFault(
       {"checkpoints", nothing,
@@ -282,7 +282,7 @@ TEST_CASE("a training writes checkpoints") {
        }});
 }
 
-TEST_CASE("files of data are read") {
+TEST_CASE("file faults: files of data are read") {
   const std::string text(3000, 'a');
   forEachFault(
       {"text", [&](const fs::path& at) { test::writeFile(at / "text", text + "b"); },
@@ -311,7 +311,7 @@ TEST_CASE("files of data are read") {
                 [](const fs::path& at) { return readIdx(at / "numbers.gz").toString(); }, nothing});
 }
 
-TEST_CASE("a file is downloaded") {
+TEST_CASE("file faults: a file is downloaded") {
   const std::string content(10000, 'c');
   const test::Environment direct("no_proxy", "127.0.0.1");
   test::HttpServer server([&](const std::string&, int) { return test::HttpReply::whole(content); });
@@ -325,7 +325,7 @@ TEST_CASE("a file is downloaded") {
                 nothing, "cache/file", [&] { server.waitUntilIdle(); }});
 }
 
-TEST_CASE("a picture is written") {
+TEST_CASE("file faults: a picture is written") {
   const std::vector<std::uint8_t> pixels(64, 200);
   forEachFault({"picture", nothing,
                 [&](const fs::path& at) {
@@ -336,7 +336,7 @@ TEST_CASE("a picture is written") {
 }
 
 #ifdef MUSTER_WITH_EXAMPLES
-TEST_CASE("a run file is read") {
+TEST_CASE("file faults: a run file is read") {
   program::RunFile run;
   run.data.type = "generated";
   run.network = SmallNetwork(1).model.configuration().toJson();
@@ -347,7 +347,7 @@ TEST_CASE("a run file is read") {
        nothing});
 }
 
-TEST_CASE("a comparison adds a run to its results") {
+TEST_CASE("file faults: a comparison adds a run to its results") {
   const convergence::Recipe recipe{{"workers", "2"}};
   const convergence::RunRecord first{.arm = {}, .seed = 1, .points = {}},
       second{.arm = {}, .seed = 2, .points = {}};
@@ -371,7 +371,7 @@ TEST_CASE("a comparison adds a run to its results") {
 // A training continues without these files if they cannot be written on, with a warning.
 
 #ifdef MUSTER_WITH_PAGE
-TEST_CASE("curves are written") {
+TEST_CASE("file faults: curves are written") {
   test::LogLines warnings;
   PageStore one;
   one.point("score/merged", 1, 0.5);
@@ -400,7 +400,7 @@ TEST_CASE("curves are written") {
 #endif
 
 #ifdef MUSTER_WITH_TENSORBOARD
-TEST_CASE("events for TensorBoard are written") {
+TEST_CASE("file faults: events for TensorBoard are written") {
   test::LogLines warnings;
   constexpr std::uintmax_t kRecord = 8 + 4 + 10 + 4;
   const auto fileIn = [](const fs::path& directory) { return fs::directory_iterator(directory)->path(); };

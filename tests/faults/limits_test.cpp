@@ -79,7 +79,7 @@ bool trainsOrSays(const std::string& line, const std::string& words, const Envir
 
 }  // namespace
 
-TEST_CASE("without a home, a directory for temporary files or a locale") {
+TEST_CASE("programs run without a home, a directory for temporary files or a locale") {
   checkTrains("exec \"$@\"", {{"HOME", "/proc"}, {"MUSTER_CACHE_DIR", ""}, {"XDG_CACHE_HOME", ""}});
   checkTrains("unset HOME MUSTER_CACHE_DIR XDG_CACHE_HOME; exec \"$@\"");
   checkTrains("exec \"$@\"", {{"TMPDIR", "/nonexistent"}});
@@ -87,14 +87,14 @@ TEST_CASE("without a home, a directory for temporary files or a locale") {
   checkTrains("unset LANG LC_ALL; exec \"$@\"");
 }
 
-TEST_CASE("few descriptors: it trains, or says that there are too many open files") {
+TEST_CASE("with few file descriptors a program trains, or reports too many open files") {
   int trained = 0;
   for (const int files : {6, 7, 8, 10, 14})
     trained += trainsOrSays(fmt::format("ulimit -n {}; exec \"$@\"", files), "oo many open files") ? 1 : 0;
   CHECK(trained > 0);
 }
 
-TEST_CASE("32 threads and processes allowed: two workers train, and 64 are refused") {
+TEST_CASE("with 32 threads and processes allowed, two workers train, and 64 are refused") {
   if (::geteuid() != 0) return;  // needs another user, without other processes
   const auto text = test::inChild([]() -> std::string {
     constexpr uid_t kUser = 54321;
@@ -111,7 +111,7 @@ TEST_CASE("32 threads and processes allowed: two workers train, and 64 are refus
   CHECK_MESSAGE(text.starts_with("3 the thread of worker "), text);
 }
 
-TEST_CASE("cores that are taken away while it trains change nothing") {
+TEST_CASE("cores that are taken away during a training change nothing") {
   const auto train = [](bool taken) {
     cpu_set_t before;
     REQUIRE(::sched_getaffinity(0, sizeof before, &before) == 0);
@@ -135,11 +135,11 @@ TEST_CASE("cores that are taken away while it trains change nothing") {
   CHECK((train(true) == train(false)));
 }
 
-TEST_CASE("a clock that is set back by an hour, again and again") {
+TEST_CASE("a clock that is set back by an hour again and again changes nothing") {
   checkTrains("exec \"$@\"", {{"LD_PRELOAD", MUSTER_FAILING_CALLS_LIBRARY}, {"MUSTER_CLOCK_RUNS_BACK", "1"}});
 }
 
-TEST_CASE("threads that the program does not get: it trains, or names them") {
+TEST_CASE("if a thread cannot be started, a program trains without it or names it") {
   int refused = 0;
   for (const int nth : {0, 1, 3, 4})
     refused += trainsOrSays("exec \"$@\"", "the thread of ",
@@ -160,7 +160,7 @@ TEST_CASE("threads that the program does not get: it trains, or names them") {
   CHECK(contains(problemOf(1), "lenet_from_scratch: a thread could not be started: "));
 }
 
-TEST_CASE("a disk that becomes full, without a directory for temporary files: the file is named") {
+TEST_CASE("on a full disk without a directory for temporary files, the error names the file") {
   int failed = 0;
   for (const int nth : {0, 5, 20}) {
     CAPTURE(nth);
@@ -183,7 +183,7 @@ TEST_CASE("a disk that becomes full, without a directory for temporary files: th
   CHECK(failed >= 2);
 }
 
-TEST_CASE("a disk that is full at the end of a training: the network is written elsewhere") {
+TEST_CASE("if the disk is full at the end of a training, the network is written elsewhere") {
   const test::Sandbox fineTune(MUSTER_FINE_TUNE), lenet(MUSTER_LENET_FROM_SCRATCH);
   REQUIRE(fineTune.run({"--examples", "96", "--epochs", "1"}).exit == 0);
   const auto check = [](const test::Sandbox& program, const char* executable,

@@ -56,7 +56,7 @@ long refuseEach(Call call, const std::string& before) {
 
 }  // namespace
 
-TEST_CASE("a wrapper whose threads are refused: the worker, the reader or the watch is named") {
+TEST_CASE("if a wrapper's thread cannot be started, the error names the worker, the reader or the watch") {
   ToyModel model;
   const long refused = refuseEach([&] { toyWrapper(model, 3).build(); }, "the thread of ");
   CHECK(refused == 2 * 5);
@@ -66,7 +66,7 @@ TEST_CASE("a wrapper whose threads are refused: the worker, the reader or the wa
   checkTrainsAgain(wrapper, model);
 }
 
-TEST_CASE("threads of operations are refused with an error, where the OpenMP library would end the process") {
+TEST_CASE("threads of operations that cannot be started give an error instead of OpenMP's exit") {
   const long refused =
       refuseEach([] { const Context context(Device::cpu(), {.threads = 1}); }, "the thread of an operation");
   CHECK(refused == 0);
@@ -92,7 +92,7 @@ TEST_CASE("threads of operations are refused with an error, where the OpenMP lib
   checkTrainsAgain(wrapper, model);
 }
 
-TEST_CASE("a prefetching iterator, an interrupt and a DataParallel without threads") {
+TEST_CASE("a prefetching iterator, an interrupt and a DataParallel refuse to start without threads") {
   auto data = twosAndSixes();
   CHECK(refuseEach([&] { PrefetchingIterator prefetching(data, 2); },
                    "the thread of the prefetching iterator") == 2);
@@ -107,7 +107,7 @@ TEST_CASE("a prefetching iterator, an interrupt and a DataParallel without threa
   CHECK(refuseEach([&] { DataParallel parallel(model, cpus(2), 0, unpinned()); }, "the thread of ") == 2 * 2);
 }
 
-TEST_CASE("a checkpoint is written by the training itself where no thread can be started") {
+TEST_CASE("the training thread itself writes a checkpoint if no thread can be started") {
   MultiLayerNetwork network({.inputShape = {3}, .layers = {Output{.classes = 2}}});
   network.init();
   std::vector<Batch> batches(4);
@@ -128,7 +128,7 @@ TEST_CASE("a checkpoint is written by the training itself where no thread can be
   for (const auto& file : checkpoints->files()) CHECK_NOTHROW(checkModelFile(file));
 }
 
-TEST_CASE("cores that were taken away: the worker is not pinned, and that is said") {
+TEST_CASE("a worker whose cores were taken away is not pinned, which is logged") {
   ToyModel model;
   auto wrapper = toyWrapper(model, 1).pinThreads(true).build();
   if (!contains(wrapper.plan(), "pinned to core")) return;  // other programs have taken all cores

@@ -3,19 +3,19 @@
 
 namespace muster::fuzz {
 
-TEST_CASE("checkpoints") {
+TEST_CASE("fuzzing: checkpoints") {
   check(targets::checkpoint, 50);
 }
 
-TEST_CASE("command lines") {
+TEST_CASE("fuzzing: command lines") {
   check(targets::command_line, 4000);
 }
 
-TEST_CASE("run files of the program muster") {
+TEST_CASE("fuzzing: run files of the program muster") {
   check(targets::run_file, 500);
 }
 
-TEST_CASE("results of compare_convergence") {
+TEST_CASE("fuzzing: results of compare_convergence") {
   check(targets::results, 2000);
 }
 

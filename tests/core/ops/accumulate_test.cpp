@@ -50,7 +50,8 @@ Tensor notANumber(std::int64_t n) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("sum: over inputs, sizes and threads, always the same bits", T, float, double) {
+TEST_CASE_TEMPLATE("sum has the same bits for any number of threads, over inputs and sizes", T, float,
+                   double) {
   for (const int threads : {1, 2, 3})
     for (const int count : {1, 2, 3, 5, 8})
       for (const std::int64_t n : {0, 1, 7, 256, 1009, 100003}) {
@@ -65,7 +66,7 @@ TEST_CASE_TEMPLATE("sum: over inputs, sizes and threads, always the same bits", 
       }
 }
 
-TEST_CASE_TEMPLATE("sum: the same bits on each device", Where, MUSTER_TEST_DEVICES) {
+TEST_CASE_TEMPLATE("sum has the same bits on each device", Where, MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   Context context(Where::device());
   for (const int count : {1, 2, 5, 8})
@@ -81,7 +82,7 @@ TEST_CASE_TEMPLATE("sum: the same bits on each device", Where, MUSTER_TEST_DEVIC
     }
 }
 
-TEST_CASE("sum: out may be any of the inputs") {
+TEST_CASE("sum may write to any of its inputs") {
   Context context;
   const std::int64_t n = 1009;
   const auto before = randomTensors<float>(3, n);
@@ -94,7 +95,7 @@ TEST_CASE("sum: out may be any of the inputs") {
   }
 }
 
-TEST_CASE("sum of float32 loses nothing between the terms") {
+TEST_CASE("sum of float32 is rounded only once") {
   Context context;
   const Tensor inputs[] = {Tensor::of({16777216.0f, -0.0f}, {2}), Tensor::of({1.0f, -0.0f}, {2}),
                            Tensor::of({-16777216.0f, -0.0f}, {2})};
@@ -105,7 +106,7 @@ TEST_CASE("sum of float32 loses nothing between the terms") {
   CHECK(std::signbit(out.data<float>()[1]));
 }
 
-TEST_CASE("sum: in a layout with padding, which stays zero") {
+TEST_CASE("sum leaves the padding of a layout at zero") {
   Context context;
   Tensor a = Tensor::zeros({3, 5, 2, 2}, DType::Float32, Device::cpu(), Layout::SampleBlocks);
   a.data<float>()[0] = 2;
@@ -116,7 +117,7 @@ TEST_CASE("sum: in a layout with padding, which stays zero") {
   CHECK(test::paddingIsZero(out));
 }
 
-TEST_CASE("sum refuses tensors that cannot be added, naming them") {
+TEST_CASE("sum refuses tensors that cannot be added, and names them") {
   Context context;
   const Tensor memory = Tensor::zeros({12});
   const Tensor good[] = {Tensor::zeros({4}), Tensor::zeros({4})};

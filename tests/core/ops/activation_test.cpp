@@ -72,7 +72,7 @@ TEST_CASE_TEMPLATE("activations agree with the reference over layouts and thread
         }
 }
 
-TEST_CASE("softmax of a sequence is over the features of each step") {
+TEST_CASE("softmax of a sequence is computed over the features of each step") {
   Context context;
   const Tensor x = test::toTensor(test::Array({2, 3, 2}, {1, 2, -1, 4, 0, 0, 3, 1, 2, 2, -5, 5}));
   Tensor y = test::nanTensor({2, 3, 2}), rows = test::nanTensor({6, 2});
@@ -96,7 +96,7 @@ TEST_CASE("softmax of [N, C] agrees with the reference and does not overflow") {
   CHECK(test::maxError(y, Array({2, 3}, {0.5, 0.5, 0, 1, 0, 0})) == 0);
 }
 
-TEST_CASE("known values") {
+TEST_CASE("activations have the known values at selected points") {
   Context context;
   const auto at = [&](Activation kind, float x) {
     Tensor y = test::nanTensor({1});
@@ -143,7 +143,7 @@ TEST_CASE("the derivative at 0 is that of the negative side") {
   CHECK(gradX.data<float>()[0] == 5 * kLeakySlope);
 }
 
-TEST_CASE("tensors that do not fit are refused") {
+TEST_CASE("activations refuse tensors that do not fit") {
   Context context;
   Tensor x = Tensor::zeros({2, 3}), y = Tensor::zeros({3, 2}), counts = Tensor::zeros({2, 3}, DType::Int64);
   CHECK_THROWS_WITH_AS(activationForward(Activation::ReLU, x, y, context),

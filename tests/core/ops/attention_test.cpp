@@ -49,8 +49,8 @@ Tensor maskOn(Device device, const Tensor& mask) {
 }
 
 TEST_CASE_TEMPLATE(
-    "values and gradients are those of the float64 script, masked or not, on any number of threads", Where,
-    MUSTER_TEST_MATH_MODES) {
+    "attention's outputs and gradients agree with a float64 script, masked or not, on any number of threads",
+    Where, MUSTER_TEST_MATH_MODES) {
   MUSTER_NEEDS_DEVICE(Where);
   const Device device = Where::device();
   for (const auto& golden : kAttentionGolden)
@@ -80,8 +80,9 @@ TEST_CASE_TEMPLATE(
 }
 
 TEST_CASE_TEMPLATE(
-    "a padded sequence gives what it gives by itself, and a causal step does not see what follows", Where,
-    MUSTER_TEST_DEVICES) {
+    "a padded sequence gives the results of the sequence alone, and a causal step does not depend on later "
+    "ones",
+    Where, MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   const Device device = Where::device();
   std::mt19937_64 random(test::freshSeed());
@@ -143,7 +144,7 @@ TEST_CASE_TEMPLATE("large products neither overflow nor give NaN, and NaN inputs
   CHECK(std::isnan(test::toArray(y).at(0)));
 }
 
-TEST_CASE("sizes and tensors that do not fit are refused by name") {
+TEST_CASE("attention refuses sizes and tensors that do not fit by name") {
   Context context;
   CHECK_THROWS_WITH_AS(planAttention({.steps = 2, .features = 6, .heads = 4}, true, context),
                        "attention: 4 heads do not divide 6 features", InvalidArgument);

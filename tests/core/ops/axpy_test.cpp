@@ -26,7 +26,8 @@ Tensor randomTensor(std::int64_t n, const char* name) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("axpy: y + a x to one rounding, whatever the size and the threads", T, float, double) {
+TEST_CASE_TEMPLATE("axpy computes y + a x with one rounding, whatever the size and the threads", T, float,
+                   double) {
   for (const int threads : {1, 3})
     for (const std::int64_t n : {0, 1, 7, 1009, 100003}) {
       CAPTURE(threads);
@@ -47,7 +48,7 @@ TEST_CASE_TEMPLATE("axpy: y + a x to one rounding, whatever the size and the thr
     }
 }
 
-TEST_CASE_TEMPLATE("axpy: on each device to one rounding", Where, MUSTER_TEST_DEVICES) {
+TEST_CASE_TEMPLATE("axpy agrees with the CPU to one rounding on each device", Where, MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   Context context(Where::device());
   for (const std::int64_t n : {1, 7, 1009, 100003}) {
@@ -65,7 +66,7 @@ TEST_CASE_TEMPLATE("axpy: on each device to one rounding", Where, MUSTER_TEST_DE
   }
 }
 
-TEST_CASE_TEMPLATE("axpy: x may be y", Where, MUSTER_TEST_DEVICES) {
+TEST_CASE_TEMPLATE("axpy may read and write the same tensor", Where, MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   Context context(Where::device());
   Tensor y = copyTo(Tensor::of({1, -2, 4}, {3}), Where::device());
@@ -74,7 +75,7 @@ TEST_CASE_TEMPLATE("axpy: x may be y", Where, MUSTER_TEST_DEVICES) {
   CHECK(test::sameBits(y, Tensor::of({1.5f, -3, 6}, {3})));
 }
 
-TEST_CASE("axpy: tensors that do not fit are refused") {
+TEST_CASE("axpy refuses tensors that do not fit") {
   Context context;
   Tensor y = Tensor::zeros({3}), bytes = Tensor::zeros({3}, DType::UInt8);
   const auto refusal = [&](const Tensor& x, Tensor& target) {

@@ -172,7 +172,8 @@ TEST_CASE_TEMPLATE(
   }
 }
 
-TEST_CASE_TEMPLATE("it agrees with the reference for given statistics", Where, MUSTER_TEST_DEVICES) {
+TEST_CASE_TEMPLATE("batch normalisation agrees with the reference for given statistics", Where,
+                   MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   const Place on{Where::device()};
   std::mt19937_64 random(test::freshSeed());
@@ -216,7 +217,8 @@ TEST_CASE_TEMPLATE("it agrees with the reference for given statistics", Where, M
   }
 }
 
-TEST_CASE_TEMPLATE("without gamma and beta they are one and zero", Where, MUSTER_TEST_DEVICES) {
+TEST_CASE_TEMPLATE("batch normalisation without gamma and beta uses one and zero", Where,
+                   MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   const Place on{Where::device()};
   std::mt19937_64 random(3);
@@ -238,7 +240,8 @@ TEST_CASE_TEMPLATE("without gamma and beta they are one and zero", Where, MUSTER
   CHECK(test::sameBits(gradX, whole.gradX));
 }
 
-TEST_CASE_TEMPLATE("a mean of 10,000 with a variance of 1 loses no accuracy", Where, MUSTER_TEST_DEVICES) {
+TEST_CASE_TEMPLATE("batch normalisation loses no accuracy at a mean of 10,000 with a variance of 1", Where,
+                   MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   const Place on{Where::device()};
   std::mt19937_64 random(5);
@@ -272,8 +275,8 @@ TEST_CASE_TEMPLATE("a mean of 10,000 with a variance of 1 loses no accuracy", Wh
     }
 }
 
-TEST_CASE_TEMPLATE("statistics move by the momentum, but never to what is not finite", Where,
-                   MUSTER_TEST_DEVICES) {
+TEST_CASE_TEMPLATE("running statistics move by the momentum, but never take a value that is not finite",
+                   Where, MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   const Place on{Where::device()};
   Context context(on.device);
@@ -292,8 +295,9 @@ TEST_CASE_TEMPLATE("statistics move by the momentum, but never to what is not fi
   CHECK(test::maxError(variance, Array({3}, {1, 1.5, 3})) == 0);
 }
 
-TEST_CASE_TEMPLATE("statistics do not take a variance that overflows float32, although every value is finite",
-                   Where, MUSTER_TEST_DEVICES) {
+TEST_CASE_TEMPLATE(
+    "running statistics do not take a variance that overflows float32, even if all inputs are finite", Where,
+    MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   const Place on{Where::device()};
   Context context(on.device);
@@ -312,7 +316,7 @@ TEST_CASE_TEMPLATE("statistics do not take a variance that overflows float32, al
   CHECK(test::maxError(variance, Array({2}, {1, 1.5})) == 0);
 }
 
-TEST_CASE_TEMPLATE("sums of two halves of a batch give the whole batch's results", Where,
+TEST_CASE_TEMPLATE("the sums of two halves of a batch give the whole batch's results", Where,
                    MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   const Place on{Where::device()};
@@ -357,7 +361,7 @@ TEST_CASE_TEMPLATE("sums of two halves of a batch give the whole batch's results
   CHECK(test::maxError(gradX, test::toArray(expected.gradX)) < 1e-6);
 }
 
-TEST_CASE_TEMPLATE("a NaN reaches the output in its whole channel", Where, MUSTER_TEST_DEVICES) {
+TEST_CASE_TEMPLATE("a NaN makes its whole channel NaN", Where, MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   const Place on{Where::device()};
   Context context(on.device);
@@ -379,7 +383,7 @@ TEST_CASE_TEMPLATE("a NaN reaches the output in its whole channel", Where, MUSTE
   }
 }
 
-TEST_CASE("shapes, options and tensors that make no sense are refused") {
+TEST_CASE("batch normalisation refuses invalid shapes, options and tensors") {
   Context context;
   const auto refusal = [&](const BatchNormShape& shape, Layout layout = Layout::RowMajor) {
     return test::thrown<InvalidArgument>([&] { planBatchNorm(shape, layout, context); });

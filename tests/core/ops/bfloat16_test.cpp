@@ -107,7 +107,7 @@ const Conv2dShape kShapes[] = {
      .stride = {2, 2}},
 };
 
-TEST_CASE("a convolution in bf16 multiplies factors rounded to the nearest, and adds in float32") {
+TEST_CASE("a convolution in bf16 rounds its factors to the nearest, and adds in float32") {
   MUSTER_NEEDS_DEVICE(test::OnCpuInBFloat16);
   std::mt19937_64 random(test::freshSeed());
   for (const auto& s : kShapes)
@@ -146,7 +146,7 @@ TEST_CASE("a convolution in bf16 multiplies factors rounded to the nearest, and 
     }
 }
 
-TEST_CASE("a dense layer in bf16 multiplies factors rounded to the nearest, and adds in float32") {
+TEST_CASE("a dense layer in bf16 rounds its factors to the nearest, and adds in float32") {
   MUSTER_NEEDS_DEVICE(test::OnCpuInBFloat16);
   std::mt19937_64 random(test::freshSeed());
   const DenseShape shapes[] = {{1, 1, 1},       {7, 3, 5},      {32, 64, 64},

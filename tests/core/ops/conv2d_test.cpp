@@ -279,7 +279,7 @@ TEST_CASE_TEMPLATE("convolutions agree with the reference over shapes, choices a
 
 /// oneDNN's kernels read more than they should for some shapes, so what the memory around a tensor holds must
 /// not matter: repeated trials move the tensors.
-TEST_CASE("strided convolutions 1x1 with few channels do not depend on neighbouring memory") {
+TEST_CASE("strided 1x1 convolutions of few channels do not read neighbouring memory") {
   std::mt19937_64 random(test::freshSeed());
   for (const std::array<std::int64_t, 2> stride : {std::array<std::int64_t, 2>{2, 2}, {1, 3}, {2, 1}})
     for (const std::int64_t channels : {1, 3, 7, 8, 15}) {
@@ -304,7 +304,7 @@ TEST_CASE("strided convolutions 1x1 with few channels do not depend on neighbour
     }
 }
 
-TEST_CASE("bf16 convolutions use AMX where it is") {
+TEST_CASE("bf16 convolutions use AMX if the CPU has it") {
   MUSTER_NEEDS_DEVICE(test::OnCpuInBFloat16);
   if (!cpu::hasAmx()) return test::skip("this CPU has no AMX, or the system does not permit its use");
   Context context(Device::cpu(), test::OnCpuInBFloat16::options());
@@ -322,7 +322,7 @@ TEST_CASE("bf16 convolutions use AMX where it is") {
 
 /// A GPU splits these sums by shape: several parts of many pixels, few pixels and one, the last part shorter;
 /// one channel, and channels that do not fill a strip.
-TEST_CASE_TEMPLATE("the gradient of the bias is the sum of many values", Where, MUSTER_TEST_MATH_MODES,
+TEST_CASE_TEMPLATE("a bias gradient of many values agrees with the reference", Where, MUSTER_TEST_MATH_MODES,
                    test::OnCpuInBFloat16) {
   MUSTER_NEEDS_DEVICE(Where);
   std::mt19937_64 random(test::freshSeed());
@@ -387,7 +387,7 @@ TEST_CASE("a convolution may have no bias and no bias gradient") {
   }
 }
 
-TEST_CASE("a planned convolution gives the same bits whenever it runs, and so does a second plan") {
+TEST_CASE("a planned convolution gives the same bits at each run and from a second plan") {
   std::mt19937_64 random(test::freshSeed());
   const Conv2dShape shapes[] = {
       {.batch = 17, .inChannels = 20, .height = 8, .width = 8, .outChannels = 50, .kernel = {5, 5}},
@@ -429,7 +429,7 @@ TEST_CASE("a planned convolution gives the same bits whenever it runs, and so do
   }
 }
 
-TEST_CASE("a maximum pooling included in a plan gives the bits of convolution, ReLU and pooling apart") {
+TEST_CASE("a plan that includes max pooling gives the bits of separate convolution, ReLU and pooling") {
   std::mt19937_64 random(test::freshSeed());
   const auto between = [&](std::int64_t least, std::int64_t most) {
     return std::uniform_int_distribution<std::int64_t>(least, most)(random);
@@ -523,7 +523,7 @@ TEST_CASE("a plan refuses to include poolings that it cannot compute") {
   }
 }
 
-TEST_CASE("a choice fixes the layouts") {
+TEST_CASE("the chosen implementation fixes the layouts") {
   Context context;
   const Conv2dShape gray{.batch = 16, .height = 28, .width = 28, .outChannels = 20, .kernel = {5, 5}};
   const Conv2dShape deep{
@@ -540,7 +540,7 @@ TEST_CASE("a choice fixes the layouts") {
   CHECK(layouts(gray, Conv2dChoice::Auto) == layouts(gray, Conv2dChoice::Auto));
 }
 
-TEST_CASE("Auto takes our kernels if channels waste vector lanes, else the library's") {
+TEST_CASE("Auto chooses muster's kernels if channels waste vector lanes, else the library's") {
   Context context;
   if (!cpu::directConv2dSupports({.height = 5, .width = 5, .kernel = {5, 5}}, context))
     return test::skip("our kernels need AVX2");
@@ -563,7 +563,7 @@ TEST_CASE("Auto takes our kernels if channels waste vector lanes, else the libra
   CHECK_FALSE(direct(1, 20, 50));  // fifteen of sixteen samples would be padding
 }
 
-TEST_CASE("a GPU's own kernels take first layers, whose images fit a block's memory") {
+TEST_CASE("a GPU's own kernels are chosen for first layers whose images fit a block's memory") {
   if constexpr (kCudaBuilt) {
     using cuda::directConv2dSupports;
     const Conv2dShape digits{.batch = 128, .height = 28, .width = 28, .outChannels = 20, .kernel = {5, 5}};
@@ -594,7 +594,7 @@ TEST_CASE("a GPU's own kernels take first layers, whose images fit a block's mem
 }
 
 TEST_CASE(
-    "Winograd's algorithm agrees with the reference over fresh sizes, with the same bits on any threads") {
+    "Winograd's algorithm agrees with the reference over random sizes, with the same bits on any threads") {
   std::mt19937_64 random(test::freshSeed());
   const auto one = [&](std::int64_t least, std::int64_t most) {
     return std::uniform_int_distribution<std::int64_t>(least, most)(random);
@@ -658,7 +658,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("Winograd's algorithm is chosen for enough whole tiles") {
+TEST_CASE("Winograd's algorithm is chosen if there are enough whole tiles") {
   Context context;
   const auto square = [](std::int64_t batch, std::int64_t channels, std::int64_t size) {
     return Conv2dShape{.batch = batch,
@@ -708,7 +708,7 @@ TEST_CASE("Winograd's algorithm is chosen for enough whole tiles") {
   CHECK(planConv2d(grouped, context)->inputLayout() == Layout::ChannelsLast);
 }
 
-TEST_CASE("shapes that make no sense are refused by name") {
+TEST_CASE("convolutions of invalid shapes are refused by name") {
   Context context;
   const auto refused = [&](const Conv2dShape& shape) {
     CHECK_THROWS_AS(planConv2d(shape, context), InvalidArgument);

@@ -14,7 +14,7 @@ using test::Array;
 namespace reference = test::reference;
 
 TEST_CASE_TEMPLATE(
-    "transposed convolutions agree with the reference, whatever is offered and with any threads", Where,
+    "transposed convolutions agree with the reference, for every implementation and number of threads", Where,
     MUSTER_TEST_MATH_MODES) {
   MUSTER_NEEDS_DEVICE(Where);
   const Device device = Where::device();
@@ -100,7 +100,8 @@ TEST_CASE_TEMPLATE(
   }
 }
 
-TEST_CASE("a transposed convolution's output has the size from which the convolution gives its input") {
+TEST_CASE(
+    "a transposed convolution's output has the size from which the convolution computes its input's size") {
   const ConvTranspose2dShape shape{.batch = 2,
                                    .inChannels = 4,
                                    .height = 5,
@@ -116,7 +117,7 @@ TEST_CASE("a transposed convolution's output has the size from which the convolu
   CHECK(shape.convolution().weight() == shape.weight());
 }
 
-TEST_CASE("transposed convolutions that make no sense are refused by name") {
+TEST_CASE("invalid transposed convolutions are refused by name") {
   Context context;
   CHECK_THROWS_WITH_AS(planConvTranspose2d({.inChannels = 4, .outChannels = 3, .groups = 2}, context),
                        "conv_transpose2d: 2 groups do not divide 4 input and 3 output channels",

@@ -33,7 +33,7 @@ double counted(const Tensor& onCpu, Device device) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("NaN and infinities are counted, the largest numbers are not", Where,
+TEST_CASE_TEMPLATE("countNonFinite counts NaN and infinities, but not the largest numbers", Where,
                    MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   for (const DType type : {DType::Float32, DType::Float64})
@@ -51,7 +51,7 @@ TEST_CASE_TEMPLATE("NaN and infinities are counted, the largest numbers are not"
   CHECK(counted(Tensor::zeros({0}), Where::device()) == 10);
 }
 
-TEST_CASE("other types, and counts of another shape, are refused") {
+TEST_CASE("countNonFinite refuses other types, and counts of another shape") {
   Context context;
   Tensor count = Tensor::zeros({1}, DType::Float64), two = Tensor::zeros({2}, DType::Float64);
   CHECK(thrown<InvalidArgument>([&] {

@@ -74,7 +74,7 @@ const std::initializer_list<DeltaCoding> kAll = {{.codec = DeltaCodec::Bf16},
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("what was sent and what was not add up, exactly", Where, MUSTER_TEST_DEVICES) {
+TEST_CASE_TEMPLATE("what was sent and the residual add up to the move exactly", Where, MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   for (const DType type : {DType::Float32, DType::Float64})
     for (const auto& coding : kAll)
@@ -94,7 +94,7 @@ TEST_CASE_TEMPLATE("what was sent and what was not add up, exactly", Where, MUST
       }
 }
 
-TEST_CASE_TEMPLATE("moves that a codec can express are sent as they are", Where, MUSTER_TEST_DEVICES) {
+TEST_CASE_TEMPLATE("moves that a codec can represent are sent unchanged", Where, MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   const std::size_t n = 1000;
   std::mt19937_64 random(7);
@@ -120,7 +120,7 @@ TEST_CASE_TEMPLATE("moves that a codec can express are sent as they are", Where,
   check({.codec = DeltaCodec::TopK, .largest = static_cast<std::int64_t>(n)}, exact(4, n));
 }
 
-TEST_CASE_TEMPLATE("each codec takes the nearest value that it has", Where, MUSTER_TEST_DEVICES) {
+TEST_CASE_TEMPLATE("each codec sends the nearest value that it can represent", Where, MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   const std::size_t n = 256;
   std::mt19937_64 random(11);
@@ -148,7 +148,8 @@ TEST_CASE_TEMPLATE("each codec takes the nearest value that it has", Where, MUST
   }
 }
 
-TEST_CASE_TEMPLATE("the largest are sent, of equal ones the first", Where, MUSTER_TEST_DEVICES) {
+TEST_CASE_TEMPLATE("TopK sends the largest elements, and the first among equal ones", Where,
+                   MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   for (const std::size_t n : {1u, 5u, 1024u, 3000u})
     for (const std::size_t k : {std::size_t{0}, std::size_t{1}, n / 3, n - 1, n}) {
@@ -167,7 +168,7 @@ TEST_CASE_TEMPLATE("the largest are sent, of equal ones the first", Where, MUSTE
     }
 }
 
-TEST_CASE_TEMPLATE("only the range is touched, and the residual keeps the part that it should", Where,
+TEST_CASE_TEMPLATE("only the given range is written, and the residual keeps the configured part", Where,
                    MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   const std::size_t n = 900;
@@ -188,7 +189,7 @@ TEST_CASE_TEMPLATE("only the range is touched, and the residual keeps the part t
   }
 }
 
-TEST_CASE("bytes, and what is refused") {
+TEST_CASE("codedBytes counts the bytes sent, and invalid arguments are refused") {
   CHECK(codedBytes({.codec = DeltaCodec::Bf16}, 1000) == 2000);
   CHECK(codedBytes({.codec = DeltaCodec::Int8}, 1000) == 1000 + 4 * 4);
   CHECK(codedBytes({.codec = DeltaCodec::E3M0}, 1000) == 500 + 4);
@@ -211,7 +212,7 @@ TEST_CASE("bytes, and what is refused") {
         "unpackDelta: runs on the CPU only, got " + onGpu.toString());
 }
 
-TEST_CASE("what is packed and unpacked has the bits of what is sent, and the size that is told") {
+TEST_CASE("packing and unpacking gives the bits of codeDelta, and the message has the promised size") {
   Context context;
   for (const DType type : {DType::Float32, DType::Float64})
     for (const DeltaCoding& coding : kAll)
@@ -248,7 +249,7 @@ TEST_CASE("what is packed and unpacked has the bits of what is sent, and the siz
   CHECK(codedBytes({.codec = DeltaCodec::TopK, .largest = 10}, 1000, DType::Float64) == 120);
 }
 
-TEST_CASE("moves that are not finite arrive as such, and impossible messages are refused") {
+TEST_CASE("moves that are not finite arrive as such, and invalid messages are refused") {
   Context context;
   const double inf = std::numeric_limits<double>::infinity();
   for (const double bad : {inf, std::nan("")})

@@ -71,7 +71,7 @@ TEST_CASE_TEMPLATE("dense layers agree with the reference over shapes and thread
       }
 }
 
-TEST_CASE("a dense plan gives the same bits whenever it runs") {
+TEST_CASE("a dense plan gives the same bits at each run") {
   std::mt19937_64 random(test::freshSeed());
   for (int threads : {1, 2, 3}) {
     Context context(Device::cpu(), {.threads = threads});
@@ -94,7 +94,7 @@ TEST_CASE("a dense plan gives the same bits whenever it runs") {
   }
 }
 
-TEST_CASE("sizes and tensors that do not fit are refused by name") {
+TEST_CASE("dense plans refuse sizes and tensors that do not fit by name") {
   Context context;
   CHECK_THROWS_WITH_AS(planDense({0, 2, 3}, context),
                        "dense: expected positive sizes, got batch 0, 2 inputs and 3 outputs",

@@ -60,7 +60,7 @@ TEST_CASE_TEMPLATE("dropout follows its rule over shapes, rates and threads", Wh
       }
 }
 
-TEST_CASE("an example is dropped alike in every batch") {
+TEST_CASE("the dropped elements of an example do not depend on its batch") {
   Context context;
   const RandomStream random(7, "dropout", 1);
   const Tensor x = Tensor::of(std::vector<float>(12 * 9, 1.0f), {12, 9});
@@ -73,7 +73,7 @@ TEST_CASE("an example is dropped alike in every batch") {
   }
 }
 
-TEST_CASE("about `rate` of the elements are dropped, and the mean stays") {
+TEST_CASE("dropout drops about `rate` of the elements, and keeps the mean") {
   Context context;
   const std::int64_t count = 100000;
   const Tensor x = Tensor::of(std::vector<float>(count, 1.0f), {100, count / 100});
@@ -89,7 +89,7 @@ TEST_CASE("about `rate` of the elements are dropped, and the mean stays") {
   CHECK(std::abs(sum / count - 1) < 5 * sigma / 0.7);
 }
 
-TEST_CASE("bad rates and tensors are refused") {
+TEST_CASE("dropout refuses invalid rates and tensors") {
   Context context;
   const RandomStream random(1, "dropout");
   Tensor x = Tensor::zeros({2, 3}), y = Tensor::zeros({2, 4});

@@ -78,8 +78,9 @@ std::vector<Tensor> toTensors(const std::vector<Array>& arrays, Layout layout, D
   return tensors;
 }
 
-TEST_CASE_TEMPLATE("combinations and their derivatives, for few inputs and many, in every layout", Where,
-                   MUSTER_TEST_DEVICES) {
+TEST_CASE_TEMPLATE(
+    "combinations and their derivatives agree with the reference, for few inputs and many, in every layout",
+    Where, MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   std::mt19937_64 random(test::freshSeed());
   Context context(Where::device(), {.threads = 2});
@@ -122,7 +123,7 @@ TEST_CASE_TEMPLATE("combinations and their derivatives, for few inputs and many,
     }
 }
 
-TEST_CASE_TEMPLATE("the output may be the first input's memory, and a maximum keeps NaN", Where,
+TEST_CASE_TEMPLATE("the output may be the first input's memory, and a maximum passes NaN on", Where,
                    MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   const Device device = Where::device();
@@ -250,7 +251,7 @@ TEST_CASE_TEMPLATE("the alignment of tensors changes no bit, and only the result
   }
 }
 
-TEST_CASE_TEMPLATE("runs of any length are copied between rows of any length, from and to anywhere", Where,
+TEST_CASE_TEMPLATE("runs of any length are copied between rows of any length, at any offset", Where,
                    MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   const Device device = Where::device();
@@ -280,7 +281,7 @@ TEST_CASE_TEMPLATE("runs of any length are copied between rows of any length, fr
   }
 }
 
-TEST_CASE("inputs that do not fit are refused by name") {
+TEST_CASE("element-wise operations refuse inputs that do not fit by name") {
   Context context;
   Tensor x = Tensor::zeros({2, 3}), y = Tensor::zeros({3, 2});
   const Tensor inputs[] = {x, x, x}, mixed[] = {x, y};

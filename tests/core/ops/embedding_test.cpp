@@ -21,8 +21,8 @@ Tensor indexTensor(std::vector<std::int64_t> values, const Shape& shape) {
 }
 
 TEST_CASE_TEMPLATE(
-    "rows are gathered, and gradients scattered in the order of the indices, on any number of threads", Where,
-    MUSTER_TEST_DEVICES) {
+    "an embedding gathers rows, and adds up gradients in the order of the indices, on any number of threads",
+    Where, MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   const Device device = Where::device();
   std::mt19937_64 random(test::freshSeed());

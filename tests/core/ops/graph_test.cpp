@@ -89,8 +89,9 @@ void checkGraph(std::string_view name, Context& context, Tensors& tensors,
   }
 }
 
-TEST_CASE_TEMPLATE("images: padding, up-sampling, transposed convolutions and normalisation in a graph",
-                   Where, MUSTER_TEST_MATH_MODES) {
+TEST_CASE_TEMPLATE(
+    "operations on images can be captured in a graph: padding, up-sampling, convolutions, normalisation",
+    Where, MUSTER_TEST_MATH_MODES) {
   MUSTER_NEEDS_DEVICE(Where);
   Context context(Where::device(), Where::options());
   const ContextScope scope(context);
@@ -144,8 +145,9 @@ TEST_CASE_TEMPLATE("images: padding, up-sampling, transposed convolutions and no
   }
 }
 
-TEST_CASE_TEMPLATE("sequences: recurrent layers, attention and related operations in a graph", Where,
-                   MUSTER_TEST_MATH_MODES) {
+TEST_CASE_TEMPLATE(
+    "operations on sequences can be captured in a graph: recurrent layers, attention and others", Where,
+    MUSTER_TEST_MATH_MODES) {
   MUSTER_NEEDS_DEVICE(Where);
   Context context(Where::device(), Where::options());
   const ContextScope scope(context);
@@ -190,7 +192,7 @@ TEST_CASE_TEMPLATE("sequences: recurrent layers, attention and related operation
   }
 }
 
-TEST_CASE_TEMPLATE("embeddings, operations over time and combinations in a graph", Where,
+TEST_CASE_TEMPLATE("embeddings, operations over time and combinations can be captured in a graph", Where,
                    MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   Context context(Where::device());

@@ -22,7 +22,7 @@ void set(const Tensor& x, std::int64_t i, double value) {
 
 }  // namespace
 
-TEST_CASE("the largest of any sign, wherever it is in a range, and only there") {
+TEST_CASE("largestMagnitude finds the largest magnitude of any sign inside a range, and nowhere else") {
   for (const DType type : {DType::Float32, DType::Float64})
     for (const std::int64_t n : {1, 15, 64, 1001})
       for (std::int64_t at = 0; at < n; at += 1 + n / 9) {
@@ -39,7 +39,7 @@ TEST_CASE("the largest of any sign, wherever it is in a range, and only there") 
       }
 }
 
-TEST_CASE("what does not fit is refused") {
+TEST_CASE("largestMagnitude refuses tensors and ranges that do not fit") {
   CHECK(thrown<InvalidArgument>([] { largestMagnitude(Tensor::zeros({3}), 0, 4); }) ==
         "largestMagnitude: [0, 4) does not lie in 3 elements");
   CHECK(thrown<InvalidArgument>([] {

@@ -75,8 +75,9 @@ TEST_CASE_TEMPLATE("layer normalisation agrees with the reference over shapes an
 }
 
 TEST_CASE_TEMPLATE(
-    "without gamma and beta they are one and zero, and gradients that are not wanted are left out", Where,
-    MUSTER_TEST_DEVICES) {
+    "layer normalisation without gamma and beta uses one and zero, and skips gradients that are not "
+    "requested",
+    Where, MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   const Device device = Where::device();
   std::mt19937_64 random(3);
@@ -103,7 +104,8 @@ TEST_CASE_TEMPLATE(
   CHECK(test::sameBits(gradGamma, whole.gradGamma));
 }
 
-TEST_CASE_TEMPLATE("a mean of 10,000 with a variance of 1 loses no accuracy", Where, MUSTER_TEST_DEVICES) {
+TEST_CASE_TEMPLATE("layer normalisation loses no accuracy at a mean of 10,000 with a variance of 1", Where,
+                   MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   std::mt19937_64 random(5);
   Context context(Where::device());
@@ -116,7 +118,7 @@ TEST_CASE_TEMPLATE("a mean of 10,000 with a variance of 1 loses no accuracy", Wh
   CHECK(test::maxError(got.gradX, reference::layerNormBackward(x, gamma, gradY, 1e-5).x) < kTolerance);
 }
 
-TEST_CASE("shapes and tensors that make no sense are refused") {
+TEST_CASE("layer normalisation refuses invalid shapes and tensors") {
   Context context;
   const auto refusal = [&](const LayerNormShape& shape) {
     return test::thrown<InvalidArgument>([&] { planLayerNorm(shape, context); });

@@ -40,7 +40,8 @@ bool sameBits(const Tensor& a, const Tensor& b) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("sums known exactly, over element types, sizes and ranges", Where, MUSTER_TEST_DEVICES) {
+TEST_CASE_TEMPLATE("linear combinations equal exactly known sums, over element types, sizes and ranges",
+                   Where, MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   Context context(Where::device());
   for (const DType out : {DType::Float32, DType::Float64})
@@ -65,7 +66,7 @@ TEST_CASE_TEMPLATE("sums known exactly, over element types, sizes and ranges", W
       }
 }
 
-TEST_CASE_TEMPLATE("one term of factor 1 is a copy, bit for bit; no term leaves zeros", Where,
+TEST_CASE_TEMPLATE("one term of factor 1 is a copy, bit for bit, and no terms give zeros", Where,
                    MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   Context context(Where::device());
@@ -107,7 +108,7 @@ TEST_CASE("a result that is not finite is not written, and is named") {
     }
 }
 
-TEST_CASE("the sum is rounded once") {
+TEST_CASE("a linear combination is rounded once") {
   // 2^24 + 1 is no float32: rounded after each term the sum would stay 2^24.
   Context context;
   const Tensor out = Tensor::zeros({1});
@@ -117,7 +118,7 @@ TEST_CASE("the sum is rounded once") {
   CHECK(out.data<float>()[0] == 16777218);
 }
 
-TEST_CASE_TEMPLATE("squared distances known exactly", Where, MUSTER_TEST_DEVICES) {
+TEST_CASE_TEMPLATE("squared distances equal exactly known values", Where, MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   Context context(Where::device());
   const std::int64_t n = 10100;  // a hundred ramps
@@ -130,7 +131,7 @@ TEST_CASE_TEMPLATE("squared distances known exactly", Where, MUSTER_TEST_DEVICES
   CHECK(squaredDistance(a, Tensor(), 50, 50, context) == 0);
 }
 
-TEST_CASE_TEMPLATE("inner products known exactly", Where, MUSTER_TEST_DEVICES) {
+TEST_CASE_TEMPLATE("inner products equal exactly known values", Where, MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   Context context(Where::device());
   const std::int64_t n = 10100;  // a hundred ramps
@@ -146,7 +147,7 @@ TEST_CASE_TEMPLATE("inner products known exactly", Where, MUSTER_TEST_DEVICES) {
         }).starts_with("innerProduct: expected float32 or float64, row-major, with 10100 elements"));
 }
 
-TEST_CASE("what does not fit is refused") {
+TEST_CASE("linear combinations refuse tensors that do not fit") {
   Context context;
   const Tensor out = Tensor::zeros({4});
   const auto refusal = [&](const Term& term, std::int64_t end = 4) {

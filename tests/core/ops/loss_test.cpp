@@ -91,7 +91,7 @@ TEST_CASE_TEMPLATE("losses and gradients agree with the reference", Where, MUSTE
         }
 }
 
-TEST_CASE("values by hand") {
+TEST_CASE("losses equal values worked out by hand") {
   Context context;
   Tensor none;
   // Two equal logits: ln 2 a row.
@@ -120,7 +120,7 @@ TEST_CASE("large logits neither overflow nor lose the loss") {
   CHECK(test::maxError(gradient, Array({1, 2}, {-0.5, 0.5})) == 0);
 }
 
-TEST_CASE("few classes, sixteen rows at a time, have the bits of a row by itself") {
+TEST_CASE("sixteen rows of few classes at a time have the bits of each row alone") {
   // With additional classes of probability 0, the same rows use the kernel for many classes.
   Context context;
   std::mt19937_64 random(test::freshSeed());
@@ -168,7 +168,7 @@ TEST_CASE("a row of weight 0 does not count, whatever it contains") {
   CHECK(test::maxError(gradient, Array({1, 2})) == 0);
 }
 
-TEST_CASE("over time every step is a row, and the normaliser is the number of unmasked steps") {
+TEST_CASE("in a sequence every step is a row, and the normaliser is the number of unmasked steps") {
   std::mt19937_64 random(test::freshSeed());
   Context context;
   constexpr std::int64_t kExamples = 3, kSteps = 5, kClasses = 4;

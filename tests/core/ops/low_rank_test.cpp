@@ -103,7 +103,7 @@ double send(const LowRankMatrix& m, State& s, Device device) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("a move of that rank is sent to rounding, a move of higher rank in part", Where,
+TEST_CASE_TEMPLATE("a move of the codec's rank is sent to rounding, and a move of higher rank in part", Where,
                    MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   for (const DType type : {DType::Float32, DType::Float64})
@@ -121,7 +121,7 @@ TEST_CASE_TEMPLATE("a move of that rank is sent to rounding, a move of higher ra
       }
 }
 
-TEST_CASE("what is refused") {
+TEST_CASE("low-rank coding refuses tensors and ranks that do not fit") {
   Context context;
   const Tensor x = Tensor::zeros({100}), other = Tensor::zeros({50});
   const auto refusal = [&](const LowRankMatrix& m, const Tensor& last) {

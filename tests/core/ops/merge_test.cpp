@@ -59,7 +59,7 @@ Tensor peculiarNumbers() {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("weightedMean: means known in closed form, over workers and sizes", Where,
+TEST_CASE_TEMPLATE("weightedMean equals means known in closed form, over workers and sizes", Where,
                    MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   Context context(Where::device());
@@ -121,7 +121,7 @@ TEST_CASE("weightedMean is the exact mean, rounded once") {
   CHECK(within);
 }
 
-TEST_CASE("weightedMean of a tie rounds to even") {
+TEST_CASE("weightedMean rounds a tie to even") {
   const float one = 1, next = 1 + 0x1p-23f, afterNext = 1 + 0x1p-22f;
   Context context;
   Tensor mergedCopy;
@@ -149,7 +149,7 @@ TEST_CASE("weightedMean leaves equal replicas unchanged, whatever the weights") 
   }
 }
 
-TEST_CASE("weightedMean: a replica of weight 0 receives and does not contribute") {
+TEST_CASE("weightedMean: a replica of weight 0 receives the mean and does not contribute") {
   Context context;
   const std::int64_t n = 1009;
   const Tensor replicas[] = {filled(n, std::nanf("")), filled(n, 1), filled(n, INFINITY), filled(n, 5),
@@ -209,7 +209,7 @@ TEST_CASE("weightedMean and weightedMoments: a result that is not finite is not 
     }
 }
 
-TEST_CASE("weightedMean: slices by several threads make the whole, and each touches only its own") {
+TEST_CASE("weightedMean: slices by several threads make up the whole, and each writes only its own") {
   const std::int64_t n = 40009;
   const double weights[] = {128, 96, 0, 128};
   const auto before = randomReplicas(4, n);
@@ -245,7 +245,7 @@ TEST_CASE("weightedMean: slices by several threads make the whole, and each touc
   CHECK(sameBits(partShadow.slice(101, {898}), whole[0].slice(101, {898})));
 }
 
-TEST_CASE("weightedMean: a context's threads change no bit") {
+TEST_CASE("weightedMean has the same bits for any number of a context's threads") {
   const std::int64_t n = 100003;
   const double weights[] = {3, 1, 2};
   const auto before = randomReplicas(3, n);
@@ -259,7 +259,7 @@ TEST_CASE("weightedMean: a context's threads change no bit") {
   }
 }
 
-TEST_CASE("weightedMoments: worked out by hand") {
+TEST_CASE("weightedMoments equals values worked out by hand") {
   Context context;
   // Means first, then variances. Shares 1/4 and 3/4:
   // mean 3,   variance (1 (1 + 0) + 3 (5 + 16)) / 4 - 9 = 7
@@ -274,7 +274,7 @@ TEST_CASE("weightedMoments: worked out by hand") {
   CHECK(sameBits(mergedCopy, expected));
 }
 
-TEST_CASE("weightedMoments: a small variance about a large mean is not lost") {
+TEST_CASE("weightedMoments keeps a small variance about a large mean") {
   Context context;
   // Means 4096 -+ 0.25, variances 2^-20: mean 4096, variance 2^-20 + 1/16.
   const Tensor replicas[] = {Tensor::of({4095.75f, 0x1p-20f}, {2}), Tensor::of({4096.25f, 0x1p-20f}, {2})};
@@ -285,7 +285,7 @@ TEST_CASE("weightedMoments: a small variance about a large mean is not lost") {
   CHECK(replicas[1].data<float>()[1] == 0x1p-20f + 0.0625f);
 }
 
-TEST_CASE("weightedMoments: equal replicas, one contributor, a slice") {
+TEST_CASE("weightedMoments accepts equal replicas, one contributor, and a slice") {
   Context context;
   const Tensor numbers = Tensor::of({0.1f, -7.3f, 1e10f, 0.0f, 0.0f, 1e-20f, 3.3f, 0.7f}, {8});
   const double weights[] = {0.1, 127, 3};
@@ -342,7 +342,7 @@ TEST_CASE("float64 replicas are merged in float64, over workers and sizes") {
     }
 }
 
-TEST_CASE("float64: a slice, a contributor alone, moments") {
+TEST_CASE("float64 merges accept a slice, one contributor, and moments") {
   Context context;
   const Tensor replicas[] = {ofDoubles({1, 2, 3}), ofDoubles({0.1, 0.2, 0.3}), ofDoubles({5, 6, 7})};
   const double one[] = {0, 2, 0};
@@ -361,7 +361,7 @@ TEST_CASE("float64: a slice, a contributor alone, moments") {
   CHECK(sameBits(merged, moments[0]));
 }
 
-TEST_CASE("merges refuse what has no mean, naming it") {
+TEST_CASE("merges refuse tensors and weights without a mean, and name them") {
   Context context;
   Tensor mergedCopy;
   const Tensor two[] = {filled(4, 1), filled(4, 2)};
@@ -391,7 +391,7 @@ TEST_CASE("merges refuse what has no mean, naming it") {
   CHECK_THROWS_AS(weightedMoments({&small, 1}, {weights, 1}, mergedCopy, 0, 1, context), InvalidArgument);
 }
 
-TEST_CASE_TEMPLATE("moments and spread are the CPU's on each device", Where, MUSTER_TEST_DEVICES) {
+TEST_CASE_TEMPLATE("moments and spread on each device agree with the CPU's", Where, MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   const Device device = Where::device();
   Context context(device), cpu;
@@ -449,8 +449,9 @@ std::vector<Tensor> mergedAt(std::int64_t offset, const std::vector<Tensor>& rep
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("weightedMean: where the replicas lie in memory changes no bit, over workers and sizes",
-                   Where, MUSTER_TEST_DEVICES) {
+TEST_CASE_TEMPLATE(
+    "weightedMean has the same bits wherever the replicas are in memory, over workers and sizes", Where,
+    MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   Context context(Where::device()), cpu;
   for (const int workers : {2, 3, 5, 8, 11})

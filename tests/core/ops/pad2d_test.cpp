@@ -11,7 +11,7 @@ namespace {
 
 using test::Array;
 
-TEST_CASE_TEMPLATE("zero padding of images, in every layout", Where, MUSTER_TEST_DEVICES) {
+TEST_CASE_TEMPLATE("images are padded with zeros in every layout", Where, MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   std::mt19937_64 random(test::freshSeed());
   for (const std::int64_t channels : {18, 20}) {  // in fours, on a GPU, or not
@@ -39,7 +39,7 @@ TEST_CASE_TEMPLATE("zero padding of images, in every layout", Where, MUSTER_TEST
   }
 }
 
-TEST_CASE("paddings and shapes that make no sense are refused by name") {
+TEST_CASE("invalid paddings and shapes are refused by name") {
   Context context;
   CHECK_THROWS_WITH_AS(padded2d({3, 4}, {}), "pad2d: expected [N, C, H, W], got [3, 4]", InvalidArgument);
   CHECK_THROWS_WITH_AS(padded2d({1, 1, 3, 4}, {0, 0, -1, 0}),

@@ -103,7 +103,7 @@ TEST_CASE_TEMPLATE("pooling agrees with the reference over shapes, layouts and t
     }
 }
 
-TEST_CASE_TEMPLATE("of equal values the first in row-major order gets the gradient", Where,
+TEST_CASE_TEMPLATE("among equal values the first in row-major order gets the gradient", Where,
                    MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   const Device device = Where::device();
@@ -129,7 +129,7 @@ TEST_CASE_TEMPLATE("of equal values the first in row-major order gets the gradie
   }
 }
 
-TEST_CASE_TEMPLATE("padding is never the maximum, minus infinity can be, and NaN always is", Where,
+TEST_CASE_TEMPLATE("padding is never the maximum, while minus infinity can be, and NaN always is", Where,
                    MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   const Device device = Where::device();
@@ -155,7 +155,7 @@ TEST_CASE_TEMPLATE("padding is never the maximum, minus infinity can be, and NaN
   }
 }
 
-TEST_CASE_TEMPLATE("of a 2x2 window the first NaN is the maximum, else the first of the largest", Where,
+TEST_CASE_TEMPLATE("in a 2x2 window the first NaN is the maximum, else the first of the largest", Where,
                    MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   const Device device = Where::device();
@@ -199,7 +199,7 @@ TEST_CASE_TEMPLATE("of a 2x2 window the first NaN is the maximum, else the first
   }
 }
 
-TEST_CASE_TEMPLATE("the alignment of tensors changes no bit of pooling", Where, MUSTER_TEST_DEVICES) {
+TEST_CASE_TEMPLATE("pooling has the same bits for any alignment of the tensors", Where, MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   const Device device = Where::device();
   Context context(device);
@@ -228,7 +228,7 @@ TEST_CASE_TEMPLATE("the alignment of tensors changes no bit of pooling", Where, 
   }
 }
 
-TEST_CASE("the average divides by the whole kernel") {
+TEST_CASE("average pooling divides by the size of the whole kernel") {
   Context context;
   const Pool2dShape shape{.kind = PoolKind::Average,
                           .height = 2,
@@ -242,7 +242,7 @@ TEST_CASE("the average divides by the whole kernel") {
   CHECK(test::maxError(y, Array(shape.output(), {1, 3, 2, 4, 10, 6, 3, 7, 4})) == 0);
 }
 
-TEST_CASE("shapes and tensors that make no sense are refused") {
+TEST_CASE("pooling refuses invalid shapes and tensors") {
   Context context;
   const auto refused = [&](const Pool2dShape& shape) {
     CHECK_THROWS_AS(planPool2d(shape, Layout::RowMajor, context), InvalidArgument);

@@ -141,9 +141,8 @@ double error(const Tensor& tensor, const std::vector<double>& expected) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE(
-    "values and gradients are those of the float64 script, masked or not, on any number of threads", Where,
-    MUSTER_TEST_MATH_MODES) {
+TEST_CASE_TEMPLATE("recurrent layers agree with a float64 script, masked or not, on any number of threads",
+                   Where, MUSTER_TEST_MATH_MODES) {
   MUSTER_NEEDS_DEVICE(Where);
   // A GPU's exp and tanh are two roundings off.
   const double tolerance = (Where::device().isCpu() ? 2e-7 : 1e-6) + 8 * Where::kProductError;
@@ -176,7 +175,7 @@ TEST_CASE_TEMPLATE(
     }
 }
 
-TEST_CASE_TEMPLATE("a padded batch gives the results of its single sequences", Where, MUSTER_TEST_DEVICES) {
+TEST_CASE_TEMPLATE("a padded batch gives the results of each sequence alone", Where, MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   std::mt19937_64 random(test::freshSeed());
   const std::vector<std::int64_t> lengths{9, 1, 5, 0, 9, 7};
@@ -236,8 +235,8 @@ TEST_CASE_TEMPLATE("a padded batch gives the results of its single sequences", W
     }
 }
 
-TEST_CASE_TEMPLATE("the same bits whenever a plan runs, and backward may be called again", Where,
-                   MUSTER_TEST_MATH_MODES) {
+TEST_CASE_TEMPLATE("a recurrent plan gives the same bits at each run, and backward may be called again",
+                   Where, MUSTER_TEST_MATH_MODES) {
   MUSTER_NEEDS_DEVICE(Where);
   std::mt19937_64 random(test::freshSeed());
   for (const auto cell : {RecurrentCell::LSTM, RecurrentCell::GRU})
@@ -290,7 +289,7 @@ TEST_CASE_TEMPLATE("large gates neither overflow nor give NaN, and NaN inputs gi
   }
 }
 
-TEST_CASE("sizes and tensors that do not fit are refused by name") {
+TEST_CASE("recurrent plans refuse sizes and tensors that do not fit by name") {
   Context context;
   CHECK_THROWS_WITH_AS(planRecurrent({RecurrentCell::LSTM, 2, 0, 3, 4}, true, context),
                        "recurrent: expected sequences [N, T, F] of at least one step and at least one unit, "

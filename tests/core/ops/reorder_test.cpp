@@ -19,8 +19,8 @@ const Shape kShapes[] = {{1, 1, 1, 1},   {16, 16, 2, 3}, {17, 20, 5, 4}, {3, 33,
                          {40, 1, 6, 6},  {5, 3, 9, 8},   {2, 70, 9, 9},  {3, 2, 30, 41},
                          {2, 600, 2, 1}, {1, 512, 1, 2}, {1, 31, 11, 3}, {2, 32, 8, 4}};
 
-TEST_CASE_TEMPLATE("reordering moves every element from any layout to any other, padding zero", Where,
-                   MUSTER_TEST_DEVICES) {
+TEST_CASE_TEMPLATE("reordering moves every element from any layout to any other, with zeros as padding",
+                   Where, MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   const Device device = Where::device();
   std::mt19937_64 random(test::freshSeed());
@@ -90,7 +90,7 @@ TEST_CASE_TEMPLATE("features are loaded as float32, bytes as value/255", Where, 
     }
 }
 
-TEST_CASE_TEMPLATE("indices are loaded as they are, or widened from bytes", Where, MUSTER_TEST_DEVICES) {
+TEST_CASE_TEMPLATE("indices are loaded as they are, or converted from bytes", Where, MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   const Device device = Where::device();
   Context context(device);
@@ -109,7 +109,7 @@ TEST_CASE_TEMPLATE("indices are loaded as they are, or widened from bytes", Wher
   CHECK(test::sameBits(copied, whole));
 }
 
-TEST_CASE("features of another rank are loaded in row-major order") {
+TEST_CASE("features of any other rank are loaded in row-major order") {
   Context context;
   Tensor bytes = Tensor::zeros({2, 3}, DType::UInt8), y = test::nanTensor({2, 3});
   std::ranges::fill(bytes.span<std::uint8_t>(), std::uint8_t{51});
@@ -120,7 +120,7 @@ TEST_CASE("features of another rank are loaded in row-major order") {
   CHECK(test::sameBits(x, y));
 }
 
-TEST_CASE("tensors that do not fit are refused by name") {
+TEST_CASE("reordering refuses tensors that do not fit by name") {
   Context context;
   Tensor x = Tensor::zeros({2, 3, 4, 5}), y = Tensor::zeros({2, 3, 5, 4});
   CHECK_THROWS_WITH_AS(reorder(x, y, context),

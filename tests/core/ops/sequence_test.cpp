@@ -23,7 +23,7 @@ const Tensor kX = Tensor::of(
 const Tensor kMask = Tensor::of({0, 1, 1, /**/ 1, 0, 0, /**/ 0, 0, 0}, {3, 3});
 const Tensor kGradY = Tensor::of({1, 2, 3, 4, 5, 6}, {3, 2});
 
-TEST_CASE_TEMPLATE("steps are masked, also in place", Where, MUSTER_TEST_DEVICES) {
+TEST_CASE_TEMPLATE("masked steps become zero, also in place", Where, MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   const Device device = Where::device();
   Context context(device);
@@ -43,7 +43,7 @@ TEST_CASE_TEMPLATE("steps are masked, also in place", Where, MUSTER_TEST_DEVICES
   CHECK(test::sameBits(whole, y));
 }
 
-TEST_CASE_TEMPLATE("steps of any number of features are masked", Where, MUSTER_TEST_DEVICES) {
+TEST_CASE_TEMPLATE("masked steps of any number of features become zero", Where, MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   const Device device = Where::device();
   Context context(device);
@@ -66,8 +66,9 @@ TEST_CASE_TEMPLATE("steps of any number of features are masked", Where, MUSTER_T
   }
 }
 
-TEST_CASE_TEMPLATE("the last real step and the mean of the real ones, with their gradients", Where,
-                   MUSTER_TEST_DEVICES) {
+TEST_CASE_TEMPLATE(
+    "the last unmasked step and the mean of the unmasked ones are computed, with their gradients", Where,
+    MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   const Device device = Where::device();
   const Tensor x = copyTo(kX, device), mask = copyTo(kMask, device), gradY = copyTo(kGradY, device);
@@ -95,7 +96,7 @@ TEST_CASE_TEMPLATE("the last real step and the mean of the real ones, with their
   }
 }
 
-TEST_CASE_TEMPLATE("without a mask all steps are real", Where, MUSTER_TEST_DEVICES) {
+TEST_CASE_TEMPLATE("without a mask all steps count", Where, MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   const Device device = Where::device();
   Context context(device);
@@ -117,7 +118,7 @@ TEST_CASE_TEMPLATE("without a mask all steps are real", Where, MUSTER_TEST_DEVIC
   CHECK(test::maxError(gradX, Array({1, 3, 2}, {1, 2, 1, 2, 1, 2})) == 0);
 }
 
-TEST_CASE("tensors that do not fit are refused by name") {
+TEST_CASE("operations on sequences refuse tensors that do not fit by name") {
   Context context;
   Tensor y = Tensor::zeros({3, 2}), empty = Tensor::zeros({3, 0, 2});
   CHECK_THROWS_WITH_AS(

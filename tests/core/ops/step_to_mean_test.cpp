@@ -71,8 +71,7 @@ void combineOneByOne(State& state, const std::vector<double>& weights, const Ste
 
 }  // namespace
 
-TEST_CASE(
-    "the bits of linear combinations one after the other, over types, workers, sizes, ranges and factors") {
+TEST_CASE("stepToMean has the bits of linear combinations one after the other") {
   for (const DType type : {DType::Float32, DType::Float64})
     for (const std::vector<double>& weights : {std::vector<double>{3}, {1, 2}, {0, 5, 0}, {2, 0, 1, 4}})
       for (const std::int64_t n : {1, 16, 255, 257, 40'000})
@@ -98,7 +97,7 @@ TEST_CASE(
                 }
 }
 
-TEST_CASE("what is not finite, in or out, is named, and nothing of its block is written") {
+TEST_CASE("a value that is not finite is named, and nothing of its block is written") {
   const std::int64_t n = 1000;
   const double most = std::numeric_limits<float>::max();
   Context context;
@@ -126,7 +125,7 @@ TEST_CASE("what is not finite, in or out, is named, and nothing of its block is 
   CHECK(stepFrom(most, {.rate = 1, .decay = 0.9, .ahead = 0.9}, true) == told);  // the replicas
 }
 
-TEST_CASE("what does not fit is refused") {
+TEST_CASE("stepToMean refuses tensors that do not fit") {
   Context context;
   State state(2, 8, DType::Float32);
   const std::vector<double> weights{1, 1};

@@ -33,7 +33,7 @@ std::vector<float> decoded(const ThresholdMessage& message) {
 
 }  // namespace
 
-TEST_CASE("a message worked out by hand") {
+TEST_CASE("a message equals one worked out by hand") {
   Context cpu;
   // values - base: 1, -2, 0.25, 0; with the residual 0.5, 0, 0.25, -1: 1.5, -2, 0.5, -1.
   const Tensor values = Tensor::of({2, 0, 1.25f, 3}, {4}), base = Tensor::of({1, 2, 1, 3}, {4});
@@ -49,7 +49,7 @@ TEST_CASE("a message worked out by hand") {
   CHECK(message.bytes() == 16 + 4);
 }
 
-TEST_CASE("a message from elsewhere is checked before it is used") {
+TEST_CASE("a message from another worker is checked before it is used") {
   Context cpu;
   for (const float threshold : {0.5f, 3.0f}) {  // a map, a list
     const Tensor values = randomVector(1001, 1), base = Tensor::zeros({1001});
@@ -100,7 +100,9 @@ TEST_CASE("a message from elsewhere is checked before it is used") {
   message.check();
 }
 
-TEST_CASE("message and residual together are the update, whatever its density; never over a sixteenth") {
+TEST_CASE(
+    "message and residual add up to the update at any density, and a message has at most a sixteenth of its "
+    "bytes") {
   Context cpu;
   for (const std::int64_t n : {1, 15, 16, 17, 1000, 4099})
     for (const float threshold : {0.001f, 0.5f, 1.5f, 1.9f, 3.0f, 50.0f}) {
@@ -130,7 +132,7 @@ TEST_CASE("message and residual together are the update, whatever its density; n
     }
 }
 
-TEST_CASE("slices together decode what the whole does") {
+TEST_CASE("slices together decode the same as the whole message") {
   Context cpu;
   constexpr std::int64_t kElements = 1000;
   for (const float threshold : {0.1f, 2.5f}) {  // a map and a list
@@ -158,7 +160,7 @@ TEST_CASE("slices together decode what the whole does") {
   }
 }
 
-TEST_CASE("a message is used again: nothing of the one before is left") {
+TEST_CASE("a reused message keeps nothing of its earlier content") {
   Context cpu;
   constexpr std::int64_t kElements = 100;
   const Tensor zero = Tensor::zeros({kElements});
@@ -175,7 +177,7 @@ TEST_CASE("a message is used again: nothing of the one before is left") {
   CHECK(message.bytes() == 16);
 }
 
-TEST_CASE("an update that is not finite is refused, with how much of it") {
+TEST_CASE("an update that is not finite is refused, and the error counts the elements") {
   Context cpu;
   const Tensor zero = Tensor::zeros({100});
   for (const float bad : {std::nanf(""), INFINITY, -INFINITY}) {
@@ -186,7 +188,7 @@ TEST_CASE("an update that is not finite is refused, with how much of it") {
   }
 }
 
-TEST_CASE("clampElements") {
+TEST_CASE("clampElements limits each element to a range") {
   Context cpu;
   Tensor x = Tensor::of({-3, -1, 0, 0.5f, 2}, {5});
   clampElements(x, 1, cpu);
@@ -194,7 +196,7 @@ TEST_CASE("clampElements") {
   for (int i = 0; i < 5; ++i) CHECK(x.data<float>()[i] == expected[i]);
 }
 
-TEST_CASE("what cannot be is refused") {
+TEST_CASE("threshold coding refuses invalid arguments") {
   Context cpu;
   Tensor five = Tensor::zeros({5}), six = Tensor::zeros({6});
   ThresholdMessage message(5);
@@ -214,8 +216,7 @@ TEST_CASE("what cannot be is refused") {
         "clampElements: values must be float32, row-major and of 5 elements on cpu, got " + there.toString());
 }
 
-TEST_CASE_TEMPLATE("messages and residuals are the CPU's, bit for bit, on each device", Where,
-                   MUSTER_TEST_DEVICES) {
+TEST_CASE_TEMPLATE("messages and residuals on each device have the CPU's bits", Where, MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   const Device device = Where::device();
   Context context(device), cpu;

@@ -115,7 +115,7 @@ bool sameBits(const Tensor& a, const Tensor& b) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("every rule agrees with a plain float64 loop, and touches nothing outside its ranges",
+TEST_CASE_TEMPLATE("every rule agrees with a plain float64 loop, and writes nothing outside its ranges",
                    Where, MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   std::int64_t elements = 0;
@@ -168,7 +168,7 @@ TEST_CASE_TEMPLATE("every rule agrees with a plain float64 loop, and touches not
   }
 }
 
-TEST_CASE("the number of threads changes no bit") {
+TEST_CASE("an update has the same bits for any number of threads") {
   const std::int64_t elements = 200077;
   const UpdateRange ranges[] = {
       {.begin = 16, .end = 70001, .learningRate = 0.5f, .l1 = 0.1f, .l2 = 0.2f},
@@ -197,7 +197,7 @@ TEST_CASE("the number of threads changes no bit") {
   }
 }
 
-TEST_CASE_TEMPLATE("a planned update does what the update of its rule does, clipping by norm included", Where,
+TEST_CASE_TEMPLATE("a planned update equals the update of its rule, clipping by norm included", Where,
                    MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   const Device device = Where::device();
@@ -244,7 +244,7 @@ TEST_CASE_TEMPLATE("a planned update does what the update of its rule does, clip
     }
 }
 
-TEST_CASE_TEMPLATE("a plan updates nothing where a loss is not good, with every rule", Where,
+TEST_CASE_TEMPLATE("a plan updates nothing if a loss is not finite, with every rule", Where,
                    MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   const Device device = Where::device();
@@ -287,7 +287,7 @@ TEST_CASE_TEMPLATE("a plan updates nothing where a loss is not good, with every 
   }
 }
 
-TEST_CASE_TEMPLATE("a guarded plan finds the first gradient that is not finite, and then changes nothing",
+TEST_CASE_TEMPLATE("a guarded plan finds the first gradient that is not finite, and then updates nothing",
                    Where, MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   const Device device = Where::device();
@@ -344,7 +344,7 @@ TEST_CASE("a plan's ranges and settings are checked") {
   CHECK_THROWS_AS(writeUpdateNumbers({}, 0.1, 0, 1, numbers), InvalidArgument);
 }
 
-TEST_CASE_TEMPLATE("squaredNorm and the penalty are those of the update, on each device", Where,
+TEST_CASE_TEMPLATE("squaredNorm and the penalty equal those of the update, on each device", Where,
                    MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   Context context(Where::device());
@@ -358,7 +358,7 @@ TEST_CASE_TEMPLATE("squaredNorm and the penalty are those of the update, on each
   CHECK(squaredNorm(copyTo(x, Where::device()), 1, 9999, context) == 9998.0 * 9999 * 19997 / 6);
 }
 
-TEST_CASE_TEMPLATE("blocks of millions: every element once, whatever the threads", Where,
+TEST_CASE_TEMPLATE("blocks of millions of elements are updated once each, for any number of threads", Where,
                    MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   // More chunks than a sum has groups on the CPU, and than a grid has blocks on a GPU.
@@ -382,7 +382,7 @@ TEST_CASE_TEMPLATE("blocks of millions: every element once, whatever the threads
   }
 }
 
-TEST_CASE("an update that would not leave finite numbers changes nothing, with every rule") {
+TEST_CASE("an update whose result would not be finite changes nothing, with every rule") {
   const float infinity = std::numeric_limits<float>::infinity(), most = std::numeric_limits<float>::max();
   std::int64_t elements = 0;
   const auto ranges = awkwardRanges(elements);
@@ -439,7 +439,7 @@ TEST_CASE("an update that would not leave finite numbers changes nothing, with e
         }
 }
 
-TEST_CASE("an update is refused, too, where its state would overflow") {
+TEST_CASE("an update is refused also if its state would overflow") {
   Context context;
   // v + (1 - beta2) g^2 with g = 2^70: 2^140 / 1000 is beyond float32, but the parameter would hardly move.
   const UpdateBlocks blocks{Tensor::of({1, 1}, {2}),
@@ -454,7 +454,7 @@ TEST_CASE("an update is refused, too, where its state would overflow") {
   CHECK(blocks.state[1].data<float>()[0] == doctest::Approx(0.001));
 }
 
-TEST_CASE("weight decay acts on the value from before, and L1 not on zero") {
+TEST_CASE("weight decay uses the parameter before the update, and L1 has no effect at zero") {
   Context context;
   const UpdateBlocks blocks{Tensor::of({2, 0, -2}, {3}), Tensor::of({4, 4, 4}, {3}), {}};
   const UpdateRange range{
@@ -466,7 +466,7 @@ TEST_CASE("weight decay acts on the value from before, and L1 not on zero") {
   CHECK(blocks.parameters.data<float>()[2] == -2.25f);
 }
 
-TEST_CASE("squaredNorm: closed forms, slices, and squares that float32 cannot hold") {
+TEST_CASE("squaredNorm equals closed forms, also over slices and for squares that float32 cannot hold") {
   Context context;
   Tensor x = Tensor::empty({10000});
   for (int i = 0; i < 10000; ++i) x.data<float>()[i] = static_cast<float>(i);
@@ -479,7 +479,7 @@ TEST_CASE("squaredNorm: closed forms, slices, and squares that float32 cannot ho
   CHECK(squaredNorm(Tensor::empty({0}), 0, 0, context) == 0);
 }
 
-TEST_CASE("nothing to update: no ranges, empty ranges") {
+TEST_CASE("an update of no ranges or of empty ranges changes nothing") {
   Context context;
   const UpdateBlocks blocks{Tensor::of({1, 2}, {2}), Tensor::of({1, 1}, {2}), {}};
   const UpdateRange none{.begin = 1, .end = 1, .learningRate = 1, .l2 = 1};
@@ -488,7 +488,7 @@ TEST_CASE("nothing to update: no ranges, empty ranges") {
   CHECK(blocks.parameters.data<float>()[1] == 2);
 }
 
-TEST_CASE("updateSgd of one tensor: the bits of the range update, in any shape") {
+TEST_CASE("updateSgd of one tensor has the bits of the range update, in any shape") {
   Context context;
   const std::int64_t n = 1009;
   Tensor parameters = randomTensor(2 * n, "parameters").reshape({2, n});
@@ -504,7 +504,7 @@ TEST_CASE("updateSgd of one tensor: the bits of the range update, in any shape")
                        InvalidArgument);
 }
 
-TEST_CASE("updates refuse what does not fit, naming it") {
+TEST_CASE("updates refuse tensors that do not fit, and name them") {
   Context context;
   const Tensor three = Tensor::zeros({3}), two = Tensor::zeros({2});
   const UpdateRange whole{.begin = 0, .end = 3, .learningRate = 1};

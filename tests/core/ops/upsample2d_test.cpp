@@ -43,16 +43,15 @@ void checkAgainstReference(std::int64_t channels, std::mt19937_64& random) {
     }
 }
 
-TEST_CASE_TEMPLATE(
-    "images are enlarged as the reference does it, in every layout, and gradients are its derivatives", Where,
-    MUSTER_TEST_DEVICES) {
+TEST_CASE_TEMPLATE("up-sampling agrees with the reference in every layout, and gradients are its derivatives",
+                   Where, MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   std::mt19937_64 random(test::freshSeed());
   checkAgainstReference<Where>(17, random);
   checkAgainstReference<Where>(8, random);  // in fours, on a GPU
 }
 
-TEST_CASE("a row by hand") {
+TEST_CASE("an up-sampled row equals one worked out by hand") {
   Context context;
   const Tensor x = Tensor::of({1, 3}, {1, 1, 1, 2});
   Tensor y = test::nanTensor({1, 1, 1, 4});
@@ -62,7 +61,7 @@ TEST_CASE("a row by hand") {
   CHECK(test::maxError(y, Array({1, 1, 1, 4}, {1, 1, 3, 3})) == 0);
 }
 
-TEST_CASE("sizes that are not multiples are refused by name") {
+TEST_CASE("up-sampling refuses sizes that are not multiples by name") {
   Context context;
   const Tensor x = Tensor::zeros({1, 1, 2, 3});
   Tensor y = Tensor::zeros({1, 1, 5, 6});

@@ -86,7 +86,7 @@ TEST_CASE("weights are regularised, biases are not") {
   CHECK(blocks.holds("bias", 1.5f));
 }
 
-TEST_CASE("AdamW's own decay skips parameters that are not regularised, even if nothing else differs") {
+TEST_CASE("AdamW's decay skips parameters that are not regularised, even if nothing else differs") {
   Blocks blocks({{.name = "weight", .shape = {16}}, {.name = "bias", .shape = {16}, .regularised = false}});
   blocks.fill("weight", 4, 0);
   blocks.fill("bias", 4, 0);
@@ -97,7 +97,7 @@ TEST_CASE("AdamW's own decay skips parameters that are not regularised, even if 
   CHECK(blocks.holds("bias", 4));
 }
 
-TEST_CASE("segments have learning rates of their own") {
+TEST_CASE("segments may have learning rates of their own") {
   Blocks blocks({{.name = "a", .shape = {16}},
                  {.name = "b", .shape = {16}, .learningRateScale = 0.5},
                  {.name = "c", .shape = {20}, .learningRateScale = 0.5},
@@ -115,7 +115,7 @@ TEST_CASE("segments have learning rates of their own") {
   CHECK(blocks.holds("d", 1));
 }
 
-TEST_CASE("frozen segments keep their bits, their state, and stay out of norm and penalty") {
+TEST_CASE("frozen segments keep their bits and their state, and do not count in norm and penalty") {
   for (const auto& updater : allUpdaters()) {
     CAPTURE(updater.type());
     Blocks blocks({{.name = "a", .shape = {4}},
@@ -136,7 +136,7 @@ TEST_CASE("frozen segments keep their bits, their state, and stay out of norm an
   }
 }
 
-TEST_CASE("clipping by norm scales the whole gradient, and only down") {
+TEST_CASE("clipping by norm scales the whole gradient, and only if it is too large") {
   Context context;
   for (const double clipNorm : {5.0, 20.0}) {
     // 16 threes and 9 fours: the squares sum to 144 + 144.
@@ -151,7 +151,7 @@ TEST_CASE("clipping by norm scales the whole gradient, and only down") {
   }
 }
 
-TEST_CASE("padding stays zero, even if the gradient's is not") {
+TEST_CASE("padding stays zero, even if its gradient is not") {
   for (const auto& updater : allUpdaters()) {
     CAPTURE(updater.type());
     Blocks blocks(
@@ -168,7 +168,7 @@ TEST_CASE("padding stays zero, even if the gradient's is not") {
   }
 }
 
-TEST_CASE("a step allocates nothing") {
+TEST_CASE("an optimizer's step allocates nothing") {
   for (const auto& updater : allUpdaters())
     for (const int threads : {1, 2}) {
       CAPTURE(updater.type());
@@ -212,7 +212,9 @@ TEST_CASE("the next step returns the penalty, for any number of threads") {
   }
 }
 
-TEST_CASE("the updater's state is named blocks with the parameters' segments, averaged in a merge") {
+TEST_CASE(
+    "the updater's state consists of named blocks with the parameters' segments, and is averaged in a "
+    "merge") {
   const Blocks blocks({{.name = "a", .shape = {3}}});
   Optimizer optimizer({.updater = Adam{}}, blocks.parameters);
   REQUIRE(optimizer.state().size() == 2);
@@ -227,7 +229,7 @@ TEST_CASE("the updater's state is named blocks with the parameters' segments, av
   CHECK(Optimizer({}, blocks.parameters).state().empty());
 }
 
-TEST_CASE("training options: written and read back, and refused out of range") {
+TEST_CASE("training options are written and read back, and refused out of range") {
   const TrainingOptions options{.updater = Nesterovs{.learningRate = 0.01},
                                 .l1 = 0.5,
                                 .l2 = 5e-4,
@@ -273,7 +275,7 @@ TEST_CASE("an optimizer refuses blocks of another size") {
   CHECK_THROWS_AS(optimizer.apply(large.parameters, large.gradients, 0, 0, context), InvalidArgument);
 }
 
-TEST_CASE("an updater from outside the library is applied, and on a GPU with a line of the log") {
+TEST_CASE("a user-defined updater is applied, and on a GPU logged once") {
   Blocks blocks({{.name = "a", .shape = {4}}, {.name = "b", .shape = {4}, .learningRateScale = 0.5}});
   blocks.fill("a", 1, 3);
   blocks.fill("b", 1, -3);

@@ -22,7 +22,7 @@ TEST_CASE("segments begin at multiples of 64 bytes") {
   CHECK(table.find("weights") == nullptr);
 }
 
-TEST_CASE("a block of zeros, and views of its segments") {
+TEST_CASE("a new block consists of zeros, and has views of its segments") {
   auto table = std::make_shared<SegmentTable>();
   table->add({.name = "a", .shape = {2, 3}});
   table->add({.name = "b", .shape = {4}});

@@ -95,7 +95,7 @@ const std::vector<Updater> kUpdaters{
 
 }  // namespace
 
-TEST_CASE("updaters follow the independent float64 script") {
+TEST_CASE("updaters agree with the independent float64 script") {
   std::map<std::string_view, std::pair<Problem, std::unique_ptr<Optimizer>>> runs;
   Context context;
   for (const auto& golden : kGoldenSteps) {
@@ -139,7 +139,7 @@ TEST_CASE("a written updater names its options") {
   CHECK(tree.objects.at("learningRate").values.at("value") == "0.5");
 }
 
-TEST_CASE("updaters are made by name, with their defaults and a learning rate") {
+TEST_CASE("updaters are created by name, with their defaults and a learning rate") {
   for (const auto& usual : allUpdaters()) {
     CAPTURE(usual.type());
     const Updater updater = Updater::named(usual.type(), 0.0625);

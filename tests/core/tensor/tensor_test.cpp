@@ -8,7 +8,7 @@
 using namespace muster;
 using test::sameBits;
 
-TEST_CASE("copyTo: each copy has its own memory") {
+TEST_CASE("copyTo gives each copy its own memory") {
   const Tensor sources[] = {Tensor::of({1, 2, 3, 4}, {2, 2}), Tensor::zeros({3}, DType::Int64),
                             Tensor::zeros({3, 5, 1, 2}, DType::Float32, Device::cpu(), Layout::SampleBlocks)};
   const auto copies = copyTo(sources, Device::cpu());
@@ -25,14 +25,14 @@ TEST_CASE("copyTo: each copy has its own memory") {
   CHECK(sameBits(copyTo(sources[0].rows(1, 2), Device::cpu()), Tensor::of({3, 4}, {1, 2})));
 }
 
-TEST_CASE("copyTo refuses what it cannot copy") {
+TEST_CASE("copyTo refuses tensors that it cannot copy") {
   const Tensor sources[] = {Tensor::zeros({2}), Tensor()};
   CHECK_THROWS_WITH_AS(copyTo(sources, Device::cpu()), "copyTo: tensor 1 is undefined", InvalidArgument);
   CHECK_THROWS_WITH_AS(copyTo(sources[1], Device::cpu()), "copyTo: the tensor is undefined", InvalidArgument);
   CHECK_THROWS_AS(copyTo(sources[0], Device::cuda(99)), DeviceUnavailable);
 }
 
-TEST_CASE("shareMemory: by bytes, whatever the views") {
+TEST_CASE("shareMemory compares bytes of memory, whatever the views") {
   const Tensor all = Tensor::zeros({8}), other = Tensor::zeros({8});
   CHECK(shareMemory(all, all));
   CHECK(shareMemory(all, all.slice(7, {1})));

@@ -63,7 +63,7 @@ const RunRecord& runOf(const std::vector<RunRecord>& runs, Mode mode, std::int64
   });
 }
 
-TEST_CASE("--tensorboard makes a directory for each arm and seed") {
+TEST_CASE("--tensorboard creates a directory for each arm and seed") {
   const TemporaryDirectory directory;
   const auto outcome = run(directory, {"--data",  "mixtures",      "--model", "mlp",           "--examples",
                                        "100",     "--workers",     "2",       "--frequency",   "4",
@@ -86,7 +86,7 @@ TEST_CASE("--tensorboard makes a directory for each arm and seed") {
   }
 }
 
-TEST_CASE("a grid is trained on equal samples, compared and reported") {
+TEST_CASE("a grid is trained on equal numbers of samples, compared and reported") {
   const TemporaryDirectory directory;
   const auto outcome = run(directory, tiny({"--target", "10", "--link", "1Gbit,1ms"}));
   CAPTURE(outcome.err);
@@ -140,7 +140,7 @@ TEST_CASE("a grid is trained on equal samples, compared and reported") {
 #endif
 }
 
-TEST_CASE("shared gradients, a post-local switch and a scaled learning rate are trained as they are called") {
+TEST_CASE("shared gradients, a post-local switch and a scaled learning rate are trained as their names say") {
   const TemporaryDirectory directory;
   auto arguments = tiny({"--post-local", "0,5", "--lr-scaling", "linear"});
   *std::ranges::find(arguments, "1,4") = "4";
@@ -170,7 +170,7 @@ TEST_CASE("shared gradients, a post-local switch and a scaled learning rate are 
   CHECK(postLocal->points.back().iterations == 10);
 }
 
-TEST_CASE("a comparison that was stopped goes on, and comes to the same") {
+TEST_CASE("an interrupted comparison continues, and ends with the same results") {
   const TemporaryDirectory directory;
   auto whole = tiny();
   *std::ranges::find(whole, "out") = "whole";
@@ -234,7 +234,7 @@ TEST_CASE("a comparison that was stopped goes on, and comes to the same") {
   CHECK(readFile(path) == bytes);
 }
 
-TEST_CASE("a training whose loss is no number is told, and the others go on") {
+TEST_CASE("a training whose loss is not finite is reported, and the others continue") {
   const TemporaryDirectory directory;
   auto arguments = tiny({"--updater", "sgd:1e30"});
   *std::ranges::find(arguments, "1,2") = "1";
@@ -246,7 +246,7 @@ TEST_CASE("a training whose loss is no number is told, and the others go on") {
   for (const auto& record : runsOf(directory.path() / "out" / "results.jsonl")) CHECK(record.failed());
 }
 
-TEST_CASE("options that cannot be are refused with 2 and a sentence, before anything is written") {
+TEST_CASE("invalid options exit with 2 and a sentence, before anything is written") {
   const TemporaryDirectory directory;
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases{
       {{"--frobnicate"}, "unrecognised option '--frobnicate'"},
@@ -295,7 +295,8 @@ TEST_CASE("the README's grid is a preset that options can change") {
   CHECK(options->epochs == 3);
 }
 
-TEST_CASE("ResNet-18's grid is four arms of plain SGD, whose learning rate goes with the joined batch") {
+TEST_CASE(
+    "ResNet-18's grid has four arms of plain SGD, whose learning rate is scaled with the joined batch") {
   const char* const arguments[] = {"compare_convergence", "--grid", "resnet18", "--batch", "4"};
   const auto options = readOptions(5, arguments);
   REQUIRE(options.has_value());
@@ -317,7 +318,7 @@ TEST_CASE("ResNet-18's grid is four arms of plain SGD, whose learning rate goes 
   CHECK(readOptions(5, fewer)->data.testLimit() == 100);
 }
 
-TEST_CASE("ResNet-18 is trained by that grid, gone on from, and told beside the joined batch") {
+TEST_CASE("ResNet-18's grid is trained, continued, and reported beside the joined batch") {
   const TemporaryDirectory directory;
   const std::vector<std::string> arguments{
       "--grid",           "resnet18", "--data",        "generated", "--width",         "4",
@@ -347,7 +348,7 @@ TEST_CASE("ResNet-18 is trained by that grid, gone on from, and told beside the 
   CHECK(contains(run(directory, wider).err, "holds another grid: --width 4 (now 8)"));
 }
 
-TEST_CASE("the grid of rules trains strategies by name, and lays them out by frequency") {
+TEST_CASE("the grid of rules trains strategies by name, and arranges them by frequency") {
   const TemporaryDirectory directory;
   const auto outcome = run(directory, {"--grid",
                                        "rules",
@@ -393,7 +394,7 @@ TEST_CASE("the grid of rules trains strategies by name, and lays them out by fre
   CHECK(contains(help.out, "\ndiloco "));
 }
 
-TEST_CASE("Gaussian mixtures are the same examples for a seed, and other ones to test with") {
+TEST_CASE("a seed gives the same Gaussian mixtures, with other examples for the test") {
   const auto one = example::gaussianMixtures(1, true, 200), again = example::gaussianMixtures(1, true, 100);
   const auto test = example::gaussianMixtures(1, false, 100);
   CHECK(one->size() == 200);
@@ -408,7 +409,7 @@ TEST_CASE("Gaussian mixtures are the same examples for a seed, and other ones to
   CHECK_FALSE(std::ranges::equal(one->image(0), test->image(0)));
 }
 
-TEST_CASE("help explains every option and ends well") {
+TEST_CASE("help explains every option and exits with 0") {
   const TemporaryDirectory directory;
   const auto help = run(directory, {"--help"});
   CHECK(help.exit == 0);

@@ -31,7 +31,7 @@ std::vector<std::string> namesOf(const Grid& grid) {
   return names;
 }
 
-TEST_CASE("lists make every combination once, one worker at B and at W B beside them") {
+TEST_CASE("lists give every combination once, with one worker at B and at W B beside them") {
   const Grid grid = expandGrid(smallLists());
   CHECK(namesOf(grid) == std::vector<std::string>{"one worker, batch 32", "one worker, batch 64",
                                                   "averaging every 1, 2 workers",
@@ -45,7 +45,7 @@ TEST_CASE("lists make every combination once, one worker at B and at W B beside 
   CHECK(panelName(grid.panels[1]) == "4 workers, batch 32 each, nesterovs at learning rate 0.01");
 }
 
-TEST_CASE("arms that are the same experiment on few examples are told") {
+TEST_CASE("arms that become the same experiment on few examples are reported") {
   auto lists = smallLists();
   lists.modes = {Mode::Averaging};
   lists.frequencies = {5, 6};
@@ -80,7 +80,7 @@ TEST_CASE("the learning rate is scaled for W workers and for one at W B, not for
   CHECK(scalingFactor(Scaling::SquareRoot, 2) == std::sqrt(2.0));
 }
 
-TEST_CASE("what trains the same is one arm") {
+TEST_CASE("combinations that train the same are one arm") {
   auto lists = smallLists();
   lists.workers = {2};
   lists.synchronousUntil = {0, 50};
@@ -94,7 +94,7 @@ TEST_CASE("what trains the same is one arm") {
   CHECK(grid.panels[0].arms.size() == 6);
 }
 
-TEST_CASE("names and file names of a large grid are different") {
+TEST_CASE("all arms of a large grid have different names and file names") {
   GridLists lists{.modes = {Mode::Averaging, Mode::Synchronous, Mode::Shared},
                   .workers = {2, 4, 3},
                   .frequencies = {1, 3, 10},
@@ -114,7 +114,7 @@ TEST_CASE("names and file names of a large grid are different") {
   CHECK(files.size() == grid.runs());
 }
 
-TEST_CASE("strategies by name are arms at every frequency, which is their `every`") {
+TEST_CASE("a strategy by name is an arm at every frequency, which sets its option `every`") {
   auto lists = smallLists();
   lists.modes.clear();
   lists.workers = {4};
@@ -147,7 +147,7 @@ TEST_CASE("strategies by name are arms at every frequency, which is their `every
   CHECK(refusal("adasum", 3).starts_with("adasum: workers must be a power of two"));
 }
 
-TEST_CASE("an empty grid is refused, naming the list") {
+TEST_CASE("an empty grid is refused, and the error names the list") {
   const auto refusal = [](auto empty) {
     auto lists = smallLists();
     empty(lists);

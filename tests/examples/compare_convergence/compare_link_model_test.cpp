@@ -33,7 +33,7 @@ TEST_CASE("links are read with their units") {
   CHECK(describe(parseLink("3MB,0s")) == "24 Mbit/s, no latency");
 }
 
-TEST_CASE("a link that cannot be read is refused by its part") {
+TEST_CASE("a link that cannot be read is refused, and the error names the part") {
   const auto refusal = [](const char* text) { return thrown<InvalidArgument>([&] { parseLink(text); }); };
   const std::string form = ": expected a bandwidth and a latency, as in 10Gbit,50us";
   CHECK(refusal("10Gbit") == "--link 10Gbit" + form);
@@ -54,7 +54,7 @@ TEST_CASE("a link that cannot be read is refused by its part") {
   CHECK(refusal("1Gbit,-1us") == "--link 1Gbit,-1us: the latency cannot be negative");
 }
 
-TEST_CASE("an exchange in a ring, by hand") {
+TEST_CASE("the time of an all-reduce in a ring equals one worked out by hand") {
   const Link link{.bytesPerSecond = 1e6, .latencySeconds = 0.001};
   // 2 (W - 1) latency + 2 (W - 1) / W bytes / bandwidth, for 1 MB: 2 x 0.001 + 1, 6 x 0.001 + 1.5
   CHECK(exchangeSeconds(link, Mode::Averaging, 2, 1e6) == Approx(1.002));
@@ -64,7 +64,7 @@ TEST_CASE("an exchange in a ring, by hand") {
   CHECK(exchangeSeconds(link, Mode::Averaging, 1, 1e6) == 0);
 }
 
-TEST_CASE("a projection adds the exchanges that were made to the computing time") {
+TEST_CASE("a projection adds the time of all merges to the computing time") {
   const Link link{.bytesPerSecond = 1e6, .latencySeconds = 0.001};
   const WorkerCost cost{.computeSeconds = 10, .exchanges = 5, .bytes = 5e6};
   const auto four = project(link, Mode::Averaging, cost, 4);
@@ -74,7 +74,8 @@ TEST_CASE("a projection adds the exchanges that were made to the computing time"
   CHECK(project(link, Mode::Averaging, {}, 8).computingShare == 1);
 }
 
-TEST_CASE("a resynchronisation of shared gradients is reduced, their messages are handed on") {
+TEST_CASE(
+    "a projection counts resynchronisations as all-reduces, and messages of shared gradients as passed on") {
   const Link link{.bytesPerSecond = 1e6, .latencySeconds = 0.001};
   const WorkerCost cost{.computeSeconds = 10,
                         .exchanges = 5,
@@ -85,7 +86,7 @@ TEST_CASE("a resynchronisation of shared gradients is reduced, their messages ar
   CHECK(project(link, Mode::Shared, cost, 4).seconds == Approx(10 + 4 * 0.033 + 1.506));
 }
 
-TEST_CASE("projections are for the powers of two up to 1024, and the grid's own workers") {
+TEST_CASE("projections cover the powers of two up to 1024, and the grid's own workers") {
   Grid grid;
   grid.arms = {{.mode = Mode::Single}, {.workers = 2}, {.workers = 3}};
   CHECK(projectedWorkers(grid) == std::vector<std::int64_t>{2, 3, 4, 8, 16, 32, 64, 128, 256, 512, 1024});

@@ -9,7 +9,7 @@ namespace {
 using muster::InvalidArgument;
 using muster::test::thrown;
 
-TEST_CASE("lists of numbers") {
+TEST_CASE("lists of numbers are read") {
   CHECK(parseNumbers("workers", "2,4,16", 2, 64) == std::vector<std::int64_t>{2, 4, 16});
   CHECK(parseNumbers("workers", "", 2, 64).empty());
   const auto refusal = [](const char* text) {
@@ -27,7 +27,7 @@ TEST_CASE("lists of numbers") {
   CHECK(refusal("2,02") == "--workers: 2 is given twice");
 }
 
-TEST_CASE("lists of names") {
+TEST_CASE("lists of names are read") {
   const std::vector<Mode> allowed{Mode::Averaging, Mode::Synchronous};
   CHECK(parseChoices<Mode>("mode", "synchronous,averaging", allowed) ==
         std::vector<Mode>{Mode::Synchronous, Mode::Averaging});
@@ -35,7 +35,7 @@ TEST_CASE("lists of names") {
         "--mode: there is no \"single\"; there are averaging, synchronous");
 }
 
-TEST_CASE("updaters have their learning rate, or the usual one") {
+TEST_CASE("updaters are read with their learning rate, or with the usual one") {
   const auto updaters = parseUpdaters("updater", "nesterovs,adam,adam:0.002,sgd:1e-1");
   CHECK(updaters ==
         std::vector<UpdaterChoice>{{"nesterovs", 0.01}, {"adam", 0.001}, {"adam", 0.002}, {"sgd", 0.1}});

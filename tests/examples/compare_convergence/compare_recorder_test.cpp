@@ -50,7 +50,7 @@ struct Recording {
   std::unique_ptr<Recorder> recorder;
 };
 
-TEST_CASE("it tests where a multiple of the samples is reached, and counts no test's time") {
+TEST_CASE("the recorder tests at each multiple of the samples, and does not count a test's time") {
   Recording r(2);
   r.merge(60, 4.0, 0.1);
   CHECK(r.tests == 0);
@@ -86,7 +86,7 @@ TEST_CASE("it tests where a multiple of the samples is reached, and counts no te
   CHECK(merges[2].bytes == 8);
 }
 
-TEST_CASE("the end is tested, once") {
+TEST_CASE("the end of a training is tested once") {
   Recording r(2, 150);
   r.merge(110, 1);
   r.merge(40, 1);
@@ -98,7 +98,7 @@ TEST_CASE("the end is tested, once") {
   CHECK(exact.tests == 2);
 }
 
-TEST_CASE("a merge without samples at the end is tested in place of the one before") {
+TEST_CASE("a last merge without samples is tested in place of the one before") {
   Recording r(2, 100);
   r.merge(100, 3, 0.5);
   r.merge(0, 0);
@@ -111,7 +111,7 @@ TEST_CASE("a merge without samples at the end is tested in place of the one befo
   CHECK(end.distance == 0.5);
 }
 
-TEST_CASE("what happens between epochs is not counted") {
+TEST_CASE("time between epochs is not counted") {
   Recording r(2);
   r.merge(50, 1);
   r.time += 5s;
@@ -120,7 +120,7 @@ TEST_CASE("what happens between epochs is not counted") {
   CHECK(r.recorder->points().front().seconds == 2);
 }
 
-TEST_CASE("one worker exchanges nothing") {
+TEST_CASE("one worker sends no bytes") {
   Recording r(1);
   r.merge(100, 1);
   CHECK(r.recorder->merges().empty());
@@ -128,14 +128,14 @@ TEST_CASE("one worker exchanges nothing") {
   CHECK(r.recorder->points().front().bytes == 0);
 }
 
-TEST_CASE("where replicas are not apart, what the event says of divergence is no distance") {
+TEST_CASE("if the mode keeps replicas equal, the event's divergence is not recorded as a distance") {
   Recording r(2, 1000, false);
   r.merge(100, 1, 0.5);
   CHECK(r.recorder->points().front().distance == 0);
   CHECK(r.recorder->merges().front().distance == 0);
 }
 
-TEST_CASE("a resynchronisation is one by its kind, with its drift") {
+TEST_CASE("a resynchronisation is recognised by its kind, and recorded with its drift") {
   Recording r(2, 1000, false);
   r.merge(50, 1, 0, 116, muster::MergeKind::Updates);
   r.merge(50, 1, 0.25, 117, muster::MergeKind::Resynchronisation);

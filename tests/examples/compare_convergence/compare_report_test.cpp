@@ -50,7 +50,7 @@ struct Example {
   Comparison comparison{.grid = grid, .runs = runs};
 };
 
-TEST_CASE("what is beside the curves: sentences, tables, panels, options") {
+TEST_CASE("the report holds sentences, tables, panels and options beside the curves") {
   Example example;
   example.comparison.recipe = {"--target 95", "--out <here>"};
   const auto document = boost::json::parse(documentOf(example.comparison)).at("document").as_object();
@@ -72,7 +72,7 @@ TEST_CASE("what is beside the curves: sentences, tables, panels, options") {
             .find("2 (W - 1) latency + 2 (W - 1) / W bytes / bandwidth") != std::string::npos);
 }
 
-TEST_CASE("a run's curves are its tests, with what each merge told where that is known") {
+TEST_CASE("a run's curves are its tests, with the numbers of each merge if they were recorded") {
   const Example example;
   const Arm& averaging = example.grid.arms[example.grid.panels[0].arms[3]];
   REQUIRE(averaging.frequency == 10);
@@ -102,7 +102,7 @@ TEST_CASE("a run's curves are its tests, with what each merge told where that is
   CHECK(curvesOf(run, example.grid).failed == "the score is nan");
 }
 
-TEST_CASE("the report is one file that loads nothing, and no text ends its script") {
+TEST_CASE("the report is one file that loads nothing, and no text can end its script") {
   const Example example;
   const auto html = pageReport(example.comparison);
 #ifdef MUSTER_WITH_PAGE
@@ -127,7 +127,7 @@ TEST_CASE("the report is one file that loads nothing, and no text ends its scrip
 #endif
 }
 
-TEST_CASE("without a link nothing is projected, and a report of no runs can be written") {
+TEST_CASE("without a link there is no projection, and a report of no runs can be written") {
   Example example;
   example.comparison.link.reset();
   CHECK(documentOf(example.comparison).find("Projected") == std::string::npos);
@@ -140,7 +140,7 @@ TEST_CASE("without a link nothing is projected, and a report of no runs can be w
   CHECK(cells[1][1] == "not trained yet");
 }
 
-TEST_CASE("the table tells what was reached, and marks what was oversubscribed") {
+TEST_CASE("the table shows the results, and marks oversubscribed runs") {
   Example example;
   auto cells = summaryCells(example.comparison, Detail::Full);
   REQUIRE(cells.size() == 1 + 9);
@@ -169,7 +169,7 @@ TEST_CASE("the table tells what was reached, and marks what was oversubscribed")
   CHECK(cells[1][3] == "not reached");
 }
 
-TEST_CASE("beside one worker on the joined batch: differences seed by seed, with two standard errors") {
+TEST_CASE("the table compares with one worker on the joined batch, seed by seed, with two standard errors") {
   Example example;
   const Panel& panel = example.grid.panels[0];
   const Arm& joined = example.grid.arms[joinedBatchArm(panel, example.grid)];
@@ -202,7 +202,7 @@ TEST_CASE("beside one worker on the joined batch: differences seed by seed, with
   CHECK(markdown.ends_with("± two of their standard errors.\n"));
 }
 
-TEST_CASE("beside one worker on the joined batch: with the running statistics recomputed") {
+TEST_CASE("the table compares with one worker on the joined batch, with recomputed running statistics") {
   Example example;
   const Panel& panel = example.grid.panels[0];
   const Arm& averaging = example.grid.arms[panel.arms[2]];
@@ -231,7 +231,7 @@ Grid gridOf(Mode mode) {
                      .seeds = {1}});
 }
 
-TEST_CASE("the notes are of what the grid has") {
+TEST_CASE("the notes explain only what the grid contains") {
   const auto notesOf = [](Mode mode) {
     const Grid grid = gridOf(mode);
     const std::vector<RunRecord> runs;
@@ -252,7 +252,7 @@ TEST_CASE("the notes are of what the grid has") {
                 "100 iterations and at the end of each epoch.") == 1);
 }
 
-TEST_CASE("runs that do not tell their resynchronisations are told of beside a projection") {
+TEST_CASE("a note names runs without counts of resynchronisations if a link is projected") {
   const Grid grid = gridOf(Mode::Shared);
   std::vector<RunRecord> runs{Example::runOf(grid.arms.back(), 1)};
   const Comparison comparison{.grid = grid, .runs = runs, .link = Link{1.25e9, 50e-6}};
@@ -262,7 +262,7 @@ TEST_CASE("runs that do not tell their resynchronisations are told of beside a p
   CHECK(last().starts_with("Shared gradients: "));
 }
 
-TEST_CASE("what a link would take, in the table") {
+TEST_CASE("the table shows the time that a link would take") {
   const Example example;
   const auto cells = linkCells(example.comparison, Detail::Brief);
   REQUIRE(cells.size() == 1 + 6);  // of the arms with several workers

@@ -33,7 +33,7 @@ RunRecord runOf(Mode mode, std::int64_t seed) {
 
 const Recipe kRecipe{{"workers", "2"}, {"seeds", "1,2"}};
 
-TEST_CASE("runs are read back as they were") {
+TEST_CASE("runs are written to the results file and read back") {
   const TemporaryDirectory directory;
   const auto path = directory / "results.jsonl";
   {
@@ -59,7 +59,7 @@ TEST_CASE("runs are read back as they were") {
   CHECK(file.find(expected.arm, 2) == nullptr);
 }
 
-TEST_CASE("a file of another grid is refused with what differs, and left alone") {
+TEST_CASE("a results file of another grid is refused with the difference, and not changed") {
   const TemporaryDirectory directory;
   const auto path = directory / "results.jsonl";
   ResultsFile(path, kRecipe).add(runOf(Mode::Averaging, 1));
@@ -72,7 +72,7 @@ TEST_CASE("a file of another grid is refused with what differs, and left alone")
   CHECK(readFile(path) == bytes);
 }
 
-TEST_CASE("a file that is something else is refused with its line") {
+TEST_CASE("a file with other content is refused, and the error names the line") {
   const TemporaryDirectory directory;
   const auto path = directory / "results.jsonl";
   ResultsFile(path, kRecipe).add(runOf(Mode::Averaging, 1));
@@ -98,7 +98,7 @@ TEST_CASE("a file that is something else is refused with its line") {
   CHECK(ResultsFile(path, kRecipe).runs().size() == 1);
 }
 
-TEST_CASE("a pipe in the place of the file is refused") {
+TEST_CASE("a pipe in place of the file is refused") {
   const TemporaryDirectory directory;
   const auto path = directory / "results.jsonl";
   REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
@@ -106,7 +106,7 @@ TEST_CASE("a pipe in the place of the file is refused") {
         path.string() + ": cannot be read: it is not a regular file");
 }
 
-TEST_CASE("files that are not of this program are not replaced") {
+TEST_CASE("files that compare_convergence has not written are not replaced") {
   const TemporaryDirectory directory;
   CHECK_NOTHROW(checkOutput(directory / "new"));
   CHECK_NOTHROW(checkOutput(directory.path()));
@@ -121,7 +121,7 @@ TEST_CASE("files that are not of this program are not replaced") {
   CHECK(thrown<FileError>([&] { checkOutput(directory.path()); }).ends_with("it is a directory"));
 }
 
-TEST_CASE("a run that cannot be written leaves the file as it was") {
+TEST_CASE("a run that cannot be written leaves the results file as it was") {
   const TemporaryDirectory directory;
   ResultsFile file(directory / "missing" / "results.jsonl", kRecipe);
   CHECK_THROWS_AS(file.add(runOf(Mode::Averaging, 1)), FileError);

@@ -10,7 +10,7 @@ namespace {
 
 using doctest::Approx;
 
-TEST_CASE("mean and sample standard deviation, by hand") {
+TEST_CASE("mean and sample standard deviation equal those worked out by hand") {
   const auto spread = example::spreadOf(std::array{2., 4., 9.});
   CHECK(spread.count == 3);
   CHECK(spread.mean == 5);
@@ -46,7 +46,7 @@ RunRecord runOf(const Arm& arm, std::int64_t seed, std::vector<double> accuracie
   return run;
 }
 
-TEST_CASE("an arm over its seeds") {
+TEST_CASE("an arm is summarised over its seeds") {
   const std::vector<RunRecord> runs{runOf(kAveraging, 1, {0.5, 0.9, 0.8}, 1),
                                     runOf(kAveraging, 2, {0.4, 0.7, 0.9}, 2)};
   const auto arm = summarise(gridOf({kAveraging}), runs, 0.9).front();
@@ -77,7 +77,7 @@ TEST_CASE("an arm over its seeds") {
   CHECK(samplesPerSecond(arm, {.workers = 8, .seconds = 2}) == 600);
 }
 
-TEST_CASE("speed-up is against synchronous training with the same workers, where both reach the target") {
+TEST_CASE("speed-up is relative to synchronous training with the same workers, if both reach the target") {
   const Grid grid = gridOf({kSingle, kAveraging, kSynchronous});
   std::vector<RunRecord> runs{runOf(kSingle, 1, {0.9, 0.9}), runOf(kAveraging, 1, {0.1, 0.9}, 1),
                               runOf(kSynchronous, 1, {0.1, 0.1, 0.9}, 2)};
@@ -108,7 +108,7 @@ TEST_CASE("speed-up is against synchronous training with the same workers, where
   CHECK(arms[0].speedUp.count == 0);
 }
 
-TEST_CASE("a run that failed counts as a failure and in no mean") {
+TEST_CASE("a run that failed is counted as a failure, and enters no mean") {
   auto failed = runOf(kAveraging, 2, {0.1});
   failed.failure = "the score is nan";
   const auto arm = summarise(gridOf({kAveraging}), {runOf(kAveraging, 1, {0.5, 0.9}), failed}, 0.9).front();
@@ -120,7 +120,7 @@ TEST_CASE("a run that failed counts as a failure and in no mean") {
   CHECK_FALSE(arm.reachesTarget());  // not with every seed
 }
 
-TEST_CASE("an arm without runs, and one with more workers than cores") {
+TEST_CASE("an arm without runs and one with more workers than cores are summarised") {
   const auto none = summarise(gridOf({kAveraging}), {}, 0.9).front();
   CHECK(none.runs == 0);
   CHECK_FALSE(none.reachesTarget());

@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST_CASE("numbers for people") {
+TEST_CASE("numbers are formatted to be read by people") {
   CHECK(example::shortNumber(0.05) == "0.05");
   CHECK(example::shortNumber(0) == "0");
   CHECK(example::shortNumber(20000) == "20k");
@@ -34,7 +34,7 @@ TEST_CASE("numbers for people") {
   CHECK(example::spreadText({.count = 1, .mean = 0.97123}, 100, 2) == "97.12");
 }
 
-TEST_CASE("a table lines up, whatever its characters") {
+TEST_CASE("the columns of a table line up, whatever its characters") {
   CHECK(example::textTable({{"arm", "accuracy", "s"}, {"one", "1 ± 2", "10"}, {"three", "-", "5 *"}}) ==
         "arm    accuracy    s\n"
         "one       1 ± 2   10\n"
@@ -44,13 +44,13 @@ TEST_CASE("a table lines up, whatever its characters") {
         "| arm | s |\n|---|---|\n| one | 1 ± 2 |\n");
 }
 
-TEST_CASE("sentences are broken between words") {
+TEST_CASE("lines are broken between words") {
   CHECK(example::wrapped("one two three four", 9) == "one two\n  three\n  four\n");
   CHECK(example::wrapped("± ± ±", 5) == "± ± ±\n");
   CHECK(example::wrapped("incomprehensible it is", 6) == "incomprehensible\n  it\n  is\n");
 }
 
-TEST_CASE("the bar never exceeds its columns, and leaves out the name first") {
+TEST_CASE("the bar never exceeds its columns, and omits the name first") {
   const GridState state{
       .run = 5, .runs = 18, .name = "averaging every 10, seed 1", .share = 0.26, .secondsLeft = 200};
   CHECK(gridBar(state, 200) == "run 5/18  26% [=====>              ] averaging every 10, seed 1  3:20 left");
@@ -99,7 +99,7 @@ TEST_CASE("on a terminal a bar is redrawn, with the time left at the rate of thi
   CHECK(shown.take() == "\r\x1b[J");
 }
 
-TEST_CASE("elsewhere there are lines only") {
+TEST_CASE("without a terminal the bar is written as lines") {
   Shown shown(false);
   for (const char* name : {"first", "second", "third"}) {
     shown.progress->begin(name);
