@@ -61,7 +61,9 @@ class Zeroed {
 
 }  // namespace
 
-TEST_CASE("fit: n batches a step are the joined batch, bit for bit, with dropout and a shorter last step") {
+TEST_CASE(
+    "fit() with n batches a step equals the joined batches, bit for bit, with dropout and a shorter last "
+    "step") {
   // 40 examples: 4 batches of 4 per step give steps of 16, 16 and 8 examples; so do 8 batches of 2.
   Zeroed joined(1);
   auto whole = examples(16);
@@ -80,7 +82,7 @@ TEST_CASE("fit: n batches a step are the joined batch, bit for bit, with dropout
                             [](float w) { return w != 0; }));
 }
 
-TEST_CASE("workers: each step of a worker is of n batches; together they are one on all joined") {
+TEST_CASE("workers whose steps have n batches equal one worker on all batches joined") {
   Zeroed joined(1);
   auto whole = examples(16);
   joined->fit(whole);
@@ -97,7 +99,7 @@ TEST_CASE("workers: each step of a worker is of n batches; together they are one
     }
 }
 
-TEST_CASE("a training that accumulates is resumed within an epoch to the same bits") {
+TEST_CASE("a training with several batches a step is resumed within an epoch to the same bits") {
   TemporaryDirectory directory;
   const auto file = directory / "after-two-steps.safetensors";
   Zeroed network(4);
@@ -140,7 +142,7 @@ TEST_CASE("steps of several batches allocate nothing once they are planned") {
   CHECK(allocations() == before);
 }
 
-TEST_CASE("what cannot be accumulated is refused by name") {
+TEST_CASE("models and iterators that cannot accumulate are refused by name") {
   CHECK(thrown<InvalidArgument>([] { MultiLayerNetwork network(linear(0)); }) ==
         "training options: accumulate must be between 1 and 1048576 batches, got 0");
   auto configuration = linear(2);

@@ -7,7 +7,7 @@
 using namespace muster;
 using namespace std::chrono_literals;
 
-TEST_CASE("an activity tells what, which batch and since when") {
+TEST_CASE("an activity describes its kind, its batch and its duration") {
   Activity activity;
   CHECK(activity.describe().empty());
   CHECK_FALSE(activity.busy());
@@ -28,7 +28,7 @@ TEST_CASE("an activity tells what, which batch and since when") {
   CHECK(activity.describe().starts_with("in an exchange with other workers (batch 3) for "));
 }
 
-TEST_CASE("a new activity is never taken for an old one's age") {
+TEST_CASE("the age of an activity is never that of the one before") {
   Activity activity;
   activity.set(Activity::Kind::WaitingForData);
   std::this_thread::sleep_for(50ms);

@@ -51,7 +51,7 @@ std::vector<ToyBatch> different() {
 
 }  // namespace
 
-TEST_CASE("moves that are orthogonal are added up") {
+TEST_CASE("Adasum adds up orthogonal moves") {
   // With learning rate 1 from 0, a move is the batch's value. The values are powers of two, so products are
   // exact.
   for (const int workers : {2, 4, 8})
@@ -72,7 +72,7 @@ TEST_CASE("moves that are orthogonal are added up") {
     }
 }
 
-TEST_CASE("replicas that are equal: averaging, bit for bit") {
+TEST_CASE("Adasum of equal replicas equals averaging, bit for bit") {
   for (const int workers : {2, 4})
     for (const int devices : {0, 1, workers}) {
       CAPTURE(workers);
@@ -85,14 +85,14 @@ TEST_CASE("replicas that are equal: averaging, bit for bit") {
     }
 }
 
-TEST_CASE("one worker is the model alone") {
+TEST_CASE("Adasum with one worker equals the model alone") {
   ToyModel alone({.size = kWidth, .training = halfNesterovs(), .statistics = true});
   ToyIterator data(different(), kWidth);
   alone.fit(data, 2);
   CHECK(train(different(), Adasum{.frequency = 3}, 1) == stateBits(alone));
 }
 
-TEST_CASE("moves along one line give their mean, and one worker that has not trained changes nothing") {
+TEST_CASE("Adasum of parallel moves is their mean, and an untrained worker changes nothing") {
   // From 0 to 2 and 6: (1 - 12 / 8) 2 + (1 - 12 / 72) 6 = 4. Then worker 0 alone moves to 16.
   for (const int devices : {0, 2}) {
     ToyModel model({.training = {.updater = Sgd{.learningRate = 1}}});
@@ -106,7 +106,8 @@ TEST_CASE("moves along one line give their mean, and one worker that has not tra
   }
 }
 
-TEST_CASE("the same bits however the threads are delayed, and others for other pairs") {
+TEST_CASE(
+    "Adasum has the same bits however the threads are delayed, and others if other workers are paired") {
   const auto calm = train(different(), Adasum{.frequency = 2}, 4);
   for (int repetition = 0; repetition < 3; ++repetition)
     CHECK(train(different(), Adasum{.frequency = 2}, 4, 0, /*delayed=*/true) == calm);
@@ -115,7 +116,7 @@ TEST_CASE("the same bits however the threads are delayed, and others for other p
   CHECK(train(swapped, Adasum{.frequency = 2}, 4) != calm);
 }
 
-TEST_CASE("against NumPy: 2, 4 and 8 workers, and what a merge does with the updater") {
+TEST_CASE("against NumPy: 2, 4 and 8 workers, and the updater's state after a merge") {
   if (!numpyFound()) return;
   checkAgainstNumpy("adasum", "frequency=3", Adasum{.frequency = 3});
   checkAgainstNumpy("adasum", "frequency=1 state=keep",
@@ -126,7 +127,7 @@ TEST_CASE("against NumPy: 2, 4 and 8 workers, and what a merge does with the upd
     checkAgainstNumpy("adasum", "frequency=2 codec=" + name, Adasum{.frequency = 2, .codec = codec});
 }
 
-TEST_CASE("what it cannot do is refused by name") {
+TEST_CASE("Adasum refuses options and models that it cannot merge by name") {
   const auto refusal = [](const auto& call) { return thrown<InvalidArgument>(call); };
   CHECK(refusal([] { Adasum{.frequency = 0}.validate(); }) ==
         "adasum: every must be between 1 and 1099511627776, got 0");

@@ -31,7 +31,7 @@ std::vector<Tensor> gradients(int devices, std::int64_t n) {
 
 }  // namespace
 
-TEST_CASE("allReduce: the sum known in closed form, over devices and sizes") {
+TEST_CASE("allReduce gives the sum known in closed form, over devices and sizes") {
   Context context;
   for (const int devices : {1, 2, 3, 4, 8})
     for (const std::int64_t n : {0, 1, 7, 1009, 40009}) {
@@ -60,7 +60,7 @@ TEST_CASE("allReduce writes into the tensors' memory, not into other handles") {
   CHECK(sameBits(blocks[1], Tensor::of({10, 22, 33, 40}, {4})));
 }
 
-TEST_CASE("allReduce: same bits whatever the threads, and run after run") {
+TEST_CASE("allReduce has the same bits for any number of threads, run after run") {
   std::vector<Tensor> expected;
   for (const int threads : {1, 1, 2, 3}) {
     Context context(Device::cpu(), {.threads = threads});
@@ -71,7 +71,7 @@ TEST_CASE("allReduce: same bits whatever the threads, and run after run") {
   }
 }
 
-TEST_CASE("allReduce of float64") {
+TEST_CASE("allReduce adds float64 tensors") {
   Context context;
   std::vector<Tensor> tensors;
   for (const double value : {0.1, 0.2, 0.3}) {
@@ -91,7 +91,7 @@ TEST_CASE("allReduce allocates nothing") {
   CHECK(test::allocations() == before);
 }
 
-TEST_CASE("allReduce refuses handles to one memory, and what cannot be added") {
+TEST_CASE("allReduce refuses tensors that share memory or cannot be added") {
   Context context;
   auto tensors = gradients(3, 6);
   const Tensor before = cloneTensor(tensors[0]);
@@ -110,7 +110,7 @@ TEST_CASE("allReduce refuses handles to one memory, and what cannot be added") {
                        InvalidArgument);
 }
 
-TEST_CASE("allReduce over the CPU and a GPU, and of several tensors on one GPU: the bits of the CPU") {
+TEST_CASE("allReduce over the CPU and a GPU, and of several tensors on one GPU, has the CPU's bits") {
   using test::OnGpu;
   MUSTER_NEEDS_DEVICE(OnGpu);
   Context cpu, gpu(Device::cuda(0));

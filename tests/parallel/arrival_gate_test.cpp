@@ -46,7 +46,7 @@ constexpr Arrival kAway{}, kArrives{.arrives = true}, kBack{.arrives = true, .go
 
 }  // namespace
 
-TEST_CASE("landings come in their order, whoever arrives first") {
+TEST_CASE("arrivals land in their order, whichever worker arrives first") {
   for (const bool firstIsEarly : {true, false}) {
     Course course({{kBack, kAway}, {kAway, kBack}, {kBack, kAway}});
     const int early = firstIsEarly ? 0 : 1;
@@ -60,7 +60,7 @@ TEST_CASE("landings come in their order, whoever arrives first") {
   }
 }
 
-TEST_CASE("a worker that has landed waits until a later landing lets it go on") {
+TEST_CASE("a worker that has landed waits until a later landing releases it") {
   Course course({{kArrives, kAway}, {kGoesOn, kBack}, {kBack, kAway}});
   std::jthread other([&] { CHECK(course.pass(0)); });
   CHECK(course.pass(1));
@@ -68,7 +68,7 @@ TEST_CASE("a worker that has landed waits until a later landing lets it go on") 
   CHECK(course.done == 2);
 }
 
-TEST_CASE("when a worker that should arrive has ended, no worker waits for it") {
+TEST_CASE("no worker waits for an arrival of a worker that has ended") {
   Course course({{kAway, kBack}, {kBack, kAway}, {kBack, kAway}});
   std::jthread other([&] { CHECK(course.pass(0)); });
   course.gate.end(1, [] {});
@@ -90,7 +90,7 @@ TEST_CASE("after an abort no worker waits") {
   CHECK(course.done == 0);
 }
 
-TEST_CASE("a landing that throws is the last: the next worker neither repeats it nor waits") {
+TEST_CASE("after a landing that throws the next worker neither repeats it nor waits") {
   ArrivalGate gate(2);
   const Landing next{kBack, kAway};
   gate.beginEpoch(next);
@@ -107,7 +107,7 @@ TEST_CASE("a landing that throws is the last: the next worker neither repeats it
   CHECK(landings == 1);
 }
 
-TEST_CASE("a worker whose arrival throws does not count as one that has arrived") {
+TEST_CASE("a worker whose arrival throws does not count as arrived") {
   ArrivalGate gate(2);
   const Landing next{kBack, kBack};
   gate.beginEpoch(next);

@@ -59,19 +59,19 @@ TEST_CASE("equal workers get batches in turn and land one after another") {
         Landings{"2.00: 2 2 2 +0 >0", "2.00: 0 0 0 +1 >1", "2.00: 0 0 0 +2 >2", "4.00: 2 2 2 +0 >0"});
 }
 
-TEST_CASE("a worker of half the speed gets half the batches, and arrives half as often") {
+TEST_CASE("a worker of half the speed gets half the batches and arrives half as often") {
   CHECK(deals(planOf({2, 1}, 2), 9) == "010010010");
   CHECK(landings(planOf({2, 1}, 2), 4) ==
         Landings{"1.00: 2 1 +0 >0", "2.00: 2 1 +0 >0", "2.00: 0 0 +1 >1", "3.00: 2 1 +0 >0"});
 }
 
-TEST_CASE("with fewer iterations a slow worker arrives with the fast one") {
+TEST_CASE("a slow worker with fewer iterations arrives with the fast one") {
   auto plan = planOf({2, 1}, 2);
   plan.iterations[1] = 1;
   CHECK(landings(plan, 3) == Landings{"1.00: 2 1 +0 >0", "1.00: 0 0 +1 >1", "2.00: 2 1 +0 >0"});
 }
 
-TEST_CASE("arrivals within the grace land together") {
+TEST_CASE("arrivals within the grace period land together") {
   // The workers arrive at 1, 1.6 and 2.
   CHECK(landings(planOf({2, 1.25, 1}, 2, 0.75), 1) == Landings{"1.75: 2 2 2 +0 >0 +1 >1"});
   // Worker 0 continues at 1.5 and arrives at 2.5, just too late for worker 1, which arrived at 2.
@@ -85,26 +85,25 @@ TEST_CASE("arrivals within the grace land together") {
         Landings{"2.00: 2 2 2 +0 >0 +1 >1 +2 >2", "4.00: 2 2 2 +0 >0 +1 >1 +2 >2"});
 }
 
-TEST_CASE(
-    "with staleness 0 all wait for all, and with 1 a worker is at most one arrival ahead when it goes on") {
+TEST_CASE("with staleness 0 all workers wait for all, and with 1 a worker is at most one arrival ahead") {
   CHECK(landings(planOf({3, 1}, 1, 0, 0), 2) == Landings{"1.00: 1 1 +0 >0 +1 >1", "2.00: 1 1 +0 >0 +1 >1"});
   CHECK(landings(planOf({4, 1}, 1, 0, 1), 3) ==
         Landings{"0.25: 1 1 +0 >0", "1.00: 1 0 +0 >0 +1 >1", "2.00: 1 1 +0 >0 +1 >1"});
 }
 
-TEST_CASE("a worker that has landed may still have to wait for the slowest") {
+TEST_CASE("a worker that has landed may still wait for the slowest one") {
   // At time 1, worker 1 may continue (it has arrived once, worker 2 never); worker 0, which has arrived
   // twice, may not.
   CHECK(landings(planOf({4, 1, 0.5}, 1, 0, 1), 3) ==
         Landings{"0.25: 1 1 1 +0 >0", "1.00: 1 0 0 +0 +1 >1", "2.00: 0 1 0 >0 +1 >1 +2 >2"});
 }
 
-TEST_CASE("a landing is found at once, however many iterations lie before it") {
+TEST_CASE("the next landing is found at once, however many iterations come before it") {
   CHECK(landings(planOf({2, 1}, std::int64_t{1} << 40), 1) ==
         Landings{"549755813888.00: 1099511627776 549755813888 +0 >0"});
 }
 
-TEST_CASE("every epoch is dealt alike") {
+TEST_CASE("every epoch has the same order of batches and arrivals") {
   const auto plan = planOf({0.58, 0.75, 1.51, 3.33}, 3, 0.2, 2);
   ArrivalOrder order(plan);
   std::vector<int> first, second;
@@ -114,7 +113,7 @@ TEST_CASE("every epoch is dealt alike") {
   CHECK(second == first);
 }
 
-TEST_CASE("whatever the speeds: batches and landings fit, and the bound on staleness is kept") {
+TEST_CASE("for any speeds batches and landings match, and the bound on staleness holds") {
   std::mt19937_64 random(1);
   std::uniform_real_distribution<double> speed(0.1, 4), grace(0, 3);
   for (int trial = 0; trial < 50; ++trial) {

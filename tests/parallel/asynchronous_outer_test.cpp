@@ -68,7 +68,7 @@ std::string refusal(const AsynchronousOuter& options) {
 
 }  // namespace
 
-TEST_CASE("arrivals worked out by hand: a worker of double speed, half of each arrival's move") {
+TEST_CASE("arrivals equal those worked out by hand: one worker of double speed, half of each move applied") {
   // p = 0, learning rate 0.5, values 2, 6, 2, 6; worker 0 gets the first, third and fourth.
   //   time 0.5: worker 0 is at 1: W = 0 + (1 - 0) / 2 = 0.5.
   //   time 1: worker 0 is at 1.25: W = 0.5 + 0.75 / 2 = 0.875. Worker 1 is at 3, from 0, and W has changed
@@ -96,7 +96,7 @@ TEST_CASE("arrivals worked out by hand: a worker of double speed, half of each a
     }
 }
 
-TEST_CASE("momentum comes with every second arrival, classical and Nesterov, worked out by hand") {
+TEST_CASE("momentum at every second arrival, classical and Nesterov, equals values worked out by hand") {
   // Two equal workers, rate 0.5, momentum 0.5, so each arrival moves W by a quarter of the worker's move;
   // values 2, 6, 2, 6, learning rate 0.5. From 0 both train to 1 and 3: worker 0 gives W = 0.25 and continues
   // from there; worker 1 gives W = 1, D = 1.
@@ -116,7 +116,8 @@ TEST_CASE("momentum comes with every second arrival, classical and Nesterov, wor
     }
 }
 
-TEST_CASE("all together it has the bits of OuterAveraging: by grace, or by staleness 0") {
+TEST_CASE(
+    "if all workers arrive together, by grace or staleness 0, AsynchronousOuter has OuterAveraging's bits") {
   for (const int workers : {1, 2, 3})
     for (const std::int64_t frequency : {1, 3})
       for (const bool nesterov : {false, true})
@@ -148,7 +149,7 @@ TEST_CASE("all together it has the bits of OuterAveraging: by grace, or by stale
   CHECK(train(AsynchronousOuter{}) != train(OuterAveraging{.updaterState = UpdaterState::Keep}));
 }
 
-TEST_CASE("on several devices it has the bits of OuterAveraging there, if all arrive together") {
+TEST_CASE("on several devices AsynchronousOuter has OuterAveraging's bits if all workers arrive together") {
   for (const int devices : {1, 2, 3}) {
     CAPTURE(devices);
     CHECK(
@@ -160,7 +161,7 @@ TEST_CASE("on several devices it has the bits of OuterAveraging there, if all ar
   }
 }
 
-TEST_CASE("one worker at rate 1 without momentum is the model alone, with Adam, too") {
+TEST_CASE("one worker at rate 1 without momentum equals the model alone, also with Adam") {
   for (const Updater& updater : {Updater(Adam{.learningRate = 0.05}), Updater(halfNesterovs().updater)}) {
     auto alone = toy(updater), model = toy(updater);
     auto data = raggedData(8);
@@ -172,7 +173,7 @@ TEST_CASE("one worker at rate 1 without momentum is the model alone, with Adam, 
   }
 }
 
-TEST_CASE("N arrivals of one move are one step of OuterAveraging, to rounding") {
+TEST_CASE("N arrivals of equal moves equal one step of OuterAveraging, to rounding") {
   // In each of three epochs, all workers start from the same point and train on the same batch.
   for (const int workers : {2, 3, 4}) {
     CAPTURE(workers);
@@ -196,7 +197,7 @@ TEST_CASE("N arrivals of one move are one step of OuterAveraging, to rounding") 
   }
 }
 
-TEST_CASE("with one arrival in a step each is a step with momentum") {
+TEST_CASE("with one arrival a step, each arrival is a step with momentum") {
   // Two equal workers on 2, 6, 2, 6 from 0, with inner steps of rate 1, so x = value.
   ToyModel model({.training = {.updater = Sgd{.learningRate = 1}}});
   auto data = ToyIterator::ofValues({2, 6, 2, 6});
@@ -215,7 +216,7 @@ TEST_CASE("with one arrival in a step each is a step with momentum") {
   CHECK(model.parameters()[0] == w);  // few binary digits: exact
 }
 
-TEST_CASE("statistics of an arrival replace its share of the global ones, as distributions are mixed") {
+TEST_CASE("statistics of an arrival replace its share of the global ones, as a mixture of distributions") {
   // The toy's statistics are the mean and variance of its last batch, initially 0. Worker 0 arrives with mean
   // 2: half of 0 and half of 2 is mean 1, variance 1. Worker 1 arrives with mean 6: mean 3.5, and variance (1
   // + 1) / 2 + 36 / 2 - 3.5^2 = 6.75.
@@ -227,7 +228,7 @@ TEST_CASE("statistics of an arrival replace its share of the global ones, as dis
   }
 }
 
-TEST_CASE("a period is chosen when a worker goes on: by iteration, by epoch, by learning rate") {
+TEST_CASE("a worker's period is chosen when it continues: by iteration, by epoch, by learning rate") {
   // Equal workers on twelve batches, one iteration for each two: up to iteration 2, they arrive after each
   // iteration.
   const auto iterations = [](const Period& period, const Schedule& rate = 0.5) {
@@ -250,7 +251,7 @@ TEST_CASE("a period is chosen when a worker goes on: by iteration, by epoch, by 
   CHECK(iterations(first) == Iterations{5, 10, 12});
 }
 
-TEST_CASE("each worker counts its own updates, over fits too, from what the model had") {
+TEST_CASE("each worker counts its own updates, also over fit() calls, from the model's count") {
   for (const bool trainedBefore : {false, true}) {
     auto model = toy(Adam{.learningRate = 0.05});
     auto data = raggedData(9);
@@ -271,7 +272,7 @@ TEST_CASE("each worker counts its own updates, over fits too, from what the mode
   }
 }
 
-TEST_CASE("a training that is resumed from what the model holds ends with the same bits") {
+TEST_CASE("a training resumed from the model's state ends with the same bits") {
   const AsynchronousOuter options{
       .frequency = 2, .rate = 0.7, .momentum = 0.8, .nesterov = true, .speeds = {1, 0.4}};
   auto data = raggedData(16);
@@ -284,7 +285,7 @@ TEST_CASE("a training that is resumed from what the model holds ends with the sa
   CHECK(stateBits(second) == stateBits(whole));
 }
 
-TEST_CASE("the same bits however the threads are delayed, with and without listeners") {
+TEST_CASE("AsynchronousOuter has the same bits however the threads are delayed, with and without listeners") {
   for (const int workers : {2, 3, 5}) {
     CAPTURE(workers);
     const auto trained = [&](std::optional<std::uint64_t> delays, bool listens) {
@@ -313,7 +314,7 @@ TEST_CASE("the same bits however the threads are delayed, with and without liste
   }
 }
 
-TEST_CASE("a worker does not wait for a slow one, whose arrival comes later") {
+TEST_CASE("a worker does not wait for a slow one that arrives later") {
   ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}});
   auto data = ToyIterator::ofValues({2, 6, 2, 6, 2, 6});
   Gate slow;
@@ -325,7 +326,7 @@ TEST_CASE("a worker does not wait for a slow one, whose arrival comes later") {
   CHECK(model.control().steps().size() == 6);
 }
 
-TEST_CASE("a stop among arrivals merges what was trained") {
+TEST_CASE("a stop between arrivals merges what was trained") {
   for (int trial = 0; trial < 20; ++trial) {
     auto model = toy();
     auto data = raggedData(40);
@@ -348,7 +349,7 @@ TEST_CASE("a stop among arrivals merges what was trained") {
   }
 }
 
-TEST_CASE("hundreds of workers") {
+TEST_CASE("hundreds of workers arrive and finish") {
   ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}});
   const auto data = [] { return ToyIterator::ofValues(std::vector<float>(1000, 2)); };
   std::vector<double> speeds;
@@ -359,7 +360,7 @@ TEST_CASE("hundreds of workers") {
   CHECK(model.parameters()[0] > 1);
 }
 
-TEST_CASE("no batch is lost when a worker has none, or fewer than it should have before it arrives") {
+TEST_CASE("no batch is lost if a worker gets none, or too few to arrive") {
   for (const int batches : {1, 2, 5, 9}) {
     CAPTURE(batches);
     auto model = toy();
@@ -373,7 +374,7 @@ TEST_CASE("no batch is lost when a worker has none, or fewer than it should have
   }
 }
 
-TEST_CASE("synchronised batch normalisation is refused by the first step") {
+TEST_CASE("synchronised batch normalisation is refused at the first step") {
   MultiLayerNetwork model({.updater = Sgd{.learningRate = 0.1},
                            .inputShape = {1},
                            .layers = {BatchNorm{.synchronised = true}, Output{.classes = 2}}});
@@ -387,7 +388,7 @@ TEST_CASE("synchronised batch normalisation is refused by the first step") {
   wrapperOf(model, 1, AsynchronousOuter{}).fit(data);  // a single worker has no peers
 }
 
-TEST_CASE("against NumPy") {
+TEST_CASE("against NumPy: AsynchronousOuter") {
   if (!numpyFound()) return;  // a visible skip
   const auto check = [](const std::string& numpy, const AsynchronousOuter& options) {
     checkAgainstNumpy("asynchronous_outer", numpy + " speeds=1,0.5,2,0.75",

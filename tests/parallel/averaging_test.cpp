@@ -53,7 +53,7 @@ std::string refusal(const Averaging& options) {
 
 }  // namespace
 
-TEST_CASE("a round is always as long as the frequency") {
+TEST_CASE("every round is as long as the frequency") {
   CHECK(roundAt({.frequency = 3}, 0) == 3);
   CHECK(roundAt({.frequency = 3}, 17) == 3);
   CHECK(Averaging{.frequency = 3}.make()->describe() == "averaging every 3 iterations");
@@ -65,7 +65,7 @@ TEST_CASE("each option out of range is refused by name, with its value") {
   CHECK(refusal({.updaterState = static_cast<UpdaterState>(7)}) == "updaterState: there is no choice 7");
 }
 
-TEST_CASE("each block but the gradients is merged, with the weights as they are") {
+TEST_CASE("each block except the gradients is merged with the unchanged weights") {
   const auto strategy = Averaging{}.make();
   RecordingExchange exchange;
   strategy->begin(exchange);
@@ -77,7 +77,7 @@ TEST_CASE("each block but the gradients is merged, with the weights as they are"
   CHECK(verbs.bytes() == 200);
 }
 
-TEST_CASE("the divergence is measured if asked for, over all slices of the parameters") {
+TEST_CASE("the divergence is measured on request, over all slices of the parameters") {
   RecordingExchange exchange;
   Context context;
   const std::vector<double> weights = {1, 0, 2.5};
@@ -94,7 +94,7 @@ TEST_CASE("the divergence is measured if asked for, over all slices of the param
   CHECK(measured(false) == 0);
 }
 
-TEST_CASE("against NumPy: every frequency, and what a merge does with the updater") {
+TEST_CASE("against NumPy: every frequency, and the updater's state after a merge") {
   if (!numpyFound()) return;
   checkAgainstNumpy("averaging", "frequency=1", Averaging{});
   checkAgainstNumpy("averaging", "frequency=3 state=keep",
@@ -103,7 +103,7 @@ TEST_CASE("against NumPy: every frequency, and what a merge does with the update
                     Averaging{.frequency = 5, .updaterState = UpdaterState::Reset});
 }
 
-TEST_CASE("against NumPy: periods") {
+TEST_CASE("against NumPy: averaging with each kind of period") {
   if (!numpyFound()) return;
   checkAgainstNumpy("averaging", "frequency=4 post_local=3", Averaging{.frequency = Period::postLocal(3, 4)});
   // At 0.25, 0.125, 0.0625: 2, 5 and 23 iterations.
@@ -115,7 +115,7 @@ TEST_CASE("against NumPy: periods") {
                     Averaging{.frequency = Period::adaComm(2, {.interval = 2, .shrink = 0.5})});
 }
 
-TEST_CASE("against NumPy: averages of the merged models") {
+TEST_CASE("against NumPy: running averages of the merged models") {
   if (!numpyFound()) return;
   for (const auto& [options, average] :
        {std::pair{"frequency=2 ema=0.4", MergedModelAverageOptions{.decay = 0.4}},

@@ -18,7 +18,7 @@ constexpr std::chrono::nanoseconds kPatiences[] = {std::chrono::nanoseconds(0), 
 
 }  // namespace
 
-TEST_CASE("everyone waits for the last, who runs the action before anybody goes on") {
+TEST_CASE("all threads wait for the last one, which runs the action before any of them continues") {
   constexpr int kParties = 4, kRounds = 500;
   for (const auto patience : kPatiences) {
     Barrier barrier(kParties, patience);
@@ -40,7 +40,7 @@ TEST_CASE("everyone waits for the last, who runs the action before anybody goes 
   }
 }
 
-TEST_CASE("one party never waits") {
+TEST_CASE("a barrier of one thread never waits") {
   Barrier barrier(1);
   int ran = 0;
   CHECK(barrier.arrive([&] { ++ran; }));
@@ -48,7 +48,7 @@ TEST_CASE("one party never waits") {
   CHECK(ran == 2);
 }
 
-TEST_CASE("abort wakes the threads that wait, and none waits any more") {
+TEST_CASE("abort() wakes the threads that wait, and no thread waits afterwards") {
   for (const auto patience : kPatiences) {
     Barrier barrier(3, patience);
     std::atomic<int> refused{0};
@@ -66,7 +66,7 @@ TEST_CASE("abort wakes the threads that wait, and none waits any more") {
   }
 }
 
-TEST_CASE("who was let through before the abort learns so: all of a round pass it, or none") {
+TEST_CASE("an abort lets either all threads of a round pass or none") {
   for (int attempt = 0; attempt < 300; ++attempt) {
     Barrier barrier(3, kPatiences[attempt % 3]);
     std::atomic<int> passed{0};
@@ -79,7 +79,7 @@ TEST_CASE("who was let through before the abort learns so: all of a round pass i
   }
 }
 
-TEST_CASE("an action that throws does so to the last one only; an abort frees the others") {
+TEST_CASE("an exception of the action reaches only the thread that ran it, and an abort frees the others") {
   for (const auto patience : kPatiences) {
     Barrier barrier(2, patience);
     std::atomic<int> threw{0}, refused{0};

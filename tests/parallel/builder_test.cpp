@@ -46,7 +46,7 @@ TEST_CASE("each option out of range is refused by name, with its value") {
   CHECK(refusal([](Builder& b) { b.listeners({nullptr}); }) == "listeners: one of them is null");
 }
 
-TEST_CASE("a listener given twice would be called twice: refused") {
+TEST_CASE("a listener given twice is refused, because it would be called twice") {
   auto listener = std::make_shared<RecordingListener>();
   CHECK(refusal([&](Builder& b) {
           b.listeners({listener, listener});
@@ -62,7 +62,7 @@ TEST_CASE("a device that this build cannot use is refused") {
           "devices: cuda:0 cannot be used; there is cpu, as " + whyNoCuda());
 }
 
-TEST_CASE("workers on the CPU and on GPUs together are refused, whatever there is") {
+TEST_CASE("a mixture of workers on the CPU and on GPUs is refused, whatever devices there are") {
   CHECK(refusal([](Builder& b) {
           b.workers(4).devices({Device::cpu(), Device::cpu(), Device::cuda(1)});
         }) ==
@@ -89,7 +89,7 @@ TEST_CASE("a GPU merges at most 32 replicas") {
         "devices: cuda:0 would have 33 of the 33 workers, and one GPU merges at most 32");
 }
 
-TEST_CASE("the defaults, and what was asked for") {
+TEST_CASE("options have their defaults, and the values that were given") {
   ToyModel model;
   const auto defaults = ParallelWrapper::Builder(model).build();
   CHECK(defaults.options().workers == 1);
@@ -135,7 +135,7 @@ TEST_CASE("a wrapper can be moved, also after it has trained") {
   CHECK(model.parameters()[0] == 3.5f);
 }
 
-TEST_CASE("fit refuses a negative number of epochs, and takes none") {
+TEST_CASE("fit() refuses a negative number of epochs, and accepts 0") {
   ToyModel model;
   auto data = ToyIterator::ofValues({2});
   auto wrapper = toyWrapper(model, 2).build();

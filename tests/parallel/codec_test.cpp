@@ -57,7 +57,7 @@ std::vector<float> floatsOf(const Tensor& values) {
 
 }  // namespace
 
-TEST_CASE("all of the largest elements are as good as no codec, bit for bit") {
+TEST_CASE("TopK with all elements equals no codec, bit for bit") {
   forEveryRule(WholeReplicas{}, [](auto options) {
     auto coded = options;
     coded.codec = TopKCodec{.share = 1};
@@ -71,7 +71,8 @@ TEST_CASE("all of the largest elements are as good as no codec, bit for bit") {
   });
 }
 
-TEST_CASE("on a ring public copies follow the replicas: with all elements they are equal, to rounding") {
+TEST_CASE(
+    "on a ring the public copies follow the replicas, and equal them to rounding if all elements are sent") {
   const auto trained = [](const Codec& codec) {
     auto model = toy();
     ToyIterator data(randomBatches(5, 33, 3, kWidth, /*ragged=*/true), kWidth);
@@ -88,7 +89,7 @@ TEST_CASE("on a ring public copies follow the replicas: with all elements they a
   CHECK(some != whole);
 }
 
-TEST_CASE("the complete graph, two workers, and one level have the bits of averaging with the same codec") {
+TEST_CASE("the complete graph, two workers, and one level have averaging's bits with the same codec") {
   for (const Codec& codec : kLossy) {
     const auto averaging = train(Averaging{.frequency = 2, .codec = codec});
     CHECK(train(Gossip{.graph = GossipGraph::Complete, .frequency = 2, .codec = codec}) == averaging);
@@ -98,7 +99,7 @@ TEST_CASE("the complete graph, two workers, and one level have the bits of avera
   }
 }
 
-TEST_CASE("moves that the codec can express are as good as no codec, bit for bit") {
+TEST_CASE("moves that the codec can represent equal no codec, bit for bit") {
   // Batches of one row and steps of rate 1: worker 0 moves to a, worker 1 to b, then both to the mean.
   const auto trained = [](Averaging options, float scale) {
     auto model = toy(1);
@@ -118,7 +119,7 @@ TEST_CASE("moves that the codec can express are as good as no codec, bit for bit
   CHECK(trained({.codec = Int8Codec{}}, 127.0f / 64) != trained({}, 127.0f / 64));
 }
 
-TEST_CASE("over a training, what was sent and the residual add up to all moves") {
+TEST_CASE("over a training the sent moves and the residual add up to all moves") {
   // One worker on integers, batches of one row, steps of rate 1: each move is the batch minus the merged
   // copy. With rate 1 the merged copy is the sum sent so far; with error feedback, merged copy plus residual
   // is the last batch.
@@ -152,7 +153,7 @@ TEST_CASE("over a training, what was sent and the residual add up to all moves")
   }
 }
 
-TEST_CASE("a codec changes a training a little, and the same way every time") {
+TEST_CASE("a codec changes a training, with the same bits each time") {
   for (const Codec& codec : kLossy)
     forEveryRule(codec, [](auto options) {
       const auto coded = train(options);
@@ -165,7 +166,7 @@ TEST_CASE("a codec changes a training a little, and the same way every time") {
     });
 }
 
-TEST_CASE("a training with residuals is resumed from what the model holds") {
+TEST_CASE("a training with residuals is resumed from the model's state") {
   for (const Codec& codec : kLossy) {
     const OuterAveraging options{
         .frequency = 2, .rate = 0.7, .momentum = 0.8, .nesterov = true, .codec = codec};
@@ -179,9 +180,7 @@ TEST_CASE("a training with residuals is resumed from what the model holds") {
   }
 }
 
-TEST_CASE(
-    "matrices are sent as products: with all of the rank as good as no codec, with less the same every "
-    "time") {
+TEST_CASE("matrices are sent as products, which at full rank equal no codec") {
   struct Bytes final : Listener {
     void onMerge(const MergeEvent& event) override { sent = event.bytes; }
     std::int64_t sent = 0;
@@ -219,7 +218,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("bytes are counted as over a network") {
+TEST_CASE("a merge counts the bytes that a network would transfer") {
   struct Bytes final : Listener {
     void onMerge(const MergeEvent& event) override { sent.push_back(event.bytes); }
     std::vector<std::int64_t> sent;
@@ -252,7 +251,7 @@ TEST_CASE("bytes are counted as over a network") {
 }
 
 TEST_CASE(
-    "PowerSGD with several fragments: the same bits with listeners, buffers, devices, in several calls") {
+    "PowerSGD of several fragments has the same bits with listeners, buffers, devices, in several calls") {
   const auto trained = [](std::int64_t prefetch, bool listens, int devices, std::vector<int> calls) {
     SmallExamples data(31);
     MultiLayerNetwork model(networkOf({.training = {.updater = Sgd{.learningRate = 0.25}}}));
@@ -277,7 +276,7 @@ TEST_CASE(
   CHECK(trained(3, true, 0, {1, 2}) == bits);
 }
 
-TEST_CASE("a codec says what it costs, and options out of range are refused by name") {
+TEST_CASE("a codec reports its bytes, and options out of range are refused by name") {
   auto model = toy();
   CHECK(wrapperOf(model, 2, Averaging{.frequency = 3, .codec = Int8Codec{}}).plan() ==
         "2 workers on cpu (1 thread each, not pinned), outer averaging every 3 iterations (rate 1, momentum "

@@ -27,7 +27,7 @@ Cores unrealCores() {
 
 }  // namespace
 
-TEST_CASE("claims share no core, and give theirs back") {
+TEST_CASE("claims share no core, and release their cores at the end") {
   const Cores all = unrealCores();
   std::optional<CoreClaim> first(std::in_place, all, 2);
   CHECK(first->cores() == Cores{all[0], all[1]});
@@ -37,7 +37,7 @@ TEST_CASE("claims share no core, and give theirs back") {
   CHECK(CoreClaim(all, 3).cores() == Cores{all[0], all[1], all[3]});
 }
 
-TEST_CASE("a claim that cannot have all its cores has none, and holds up no other") {
+TEST_CASE("a claim that cannot have all its cores has none, and does not block others") {
   const Cores all = unrealCores();
   const CoreClaim first(all, 2);
   const CoreClaim tooMany(all, 3);
@@ -45,7 +45,7 @@ TEST_CASE("a claim that cannot have all its cores has none, and holds up no othe
   CHECK(CoreClaim(all, 2).cores() == Cores{all[2], all[3]});
 }
 
-TEST_CASE("a claim that is moved goes on in its new place") {
+TEST_CASE("a claim that is moved stays valid") {
   const Cores all = unrealCores();
   CoreClaim first(all, 4), second;
   second = std::move(first);
@@ -54,7 +54,7 @@ TEST_CASE("a claim that is moved goes on in its new place") {
   CHECK(CoreClaim(all, 4).cores() == all);
 }
 
-TEST_CASE("another process leaves out what this one has claimed, and its own claims end with it") {
+TEST_CASE("another process skips this one's claimed cores, and its own claims end with it") {
   const Cores all = unrealCores();
   std::optional<CoreClaim> held(std::in_place, Cores{all[1]}, 1);
   const auto freeElsewhere = [&] {

@@ -6,7 +6,7 @@
 using namespace muster;
 using namespace muster::test;
 
-TEST_CASE("iterations are rounds dispatched, counted over epochs and fit() calls") {
+TEST_CASE("the iteration counts dispatched rounds, over epochs and fit() calls") {
   // 5 batches over 2 workers: 3 rounds per epoch, the last with one batch.
   ToyModel model;
   auto data = ToyIterator::ofValues({1, 2, 3, 4, 5});
@@ -49,7 +49,7 @@ TEST_CASE("schedules see the iteration, the same in every worker") {
   CHECK(model.iteration() == 9);
 }
 
-TEST_CASE("a fit that was stopped leaves the epoch unfinished and counts its rounds") {
+TEST_CASE("a stopped fit() leaves the epoch unfinished, and counts its rounds") {
   ToyModel model;
   auto data = ToyIterator::ofValues({1, 2, 3, 4, 5, 6, 7, 8});
   auto listener = std::make_shared<RecordingListener>(ListenerScope::Merged,

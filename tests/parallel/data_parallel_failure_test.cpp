@@ -46,7 +46,7 @@ void checkWorks(DataParallel& parallel, SequenceModel<double>& model) {
 
 }  // namespace
 
-TEST_CASE("what cannot be is refused by name") {
+TEST_CASE("DataParallel refuses invalid options and inputs by name") {
   SequenceModel<double> model;
   CHECK(refusal([&] { DataParallel(model, {}); }) == "data parallel: there are no devices");
   CHECK(refusal([&] { DataParallel(model, cpus(2), -1); }) ==
@@ -91,7 +91,7 @@ TEST_CASE("what cannot be is refused by name") {
       "be split along");
 }
 
-TEST_CASE("outputs that cannot be put together are refused") {
+TEST_CASE("outputs that cannot be concatenated are refused") {
   SequenceModel<double> model({.timeMajor = true});
   DataParallel parallel(model, cpus(2), 1, unpinned());
   model.control().outputWithoutDimension = true;
@@ -132,7 +132,7 @@ TEST_CASE("outputs that cannot be put together are refused") {
   CHECK(text.ends_with("they cannot be put together along dimension 0"));
 }
 
-TEST_CASE("replicas of another architecture are refused, and may be made again") {
+TEST_CASE("replicas of another architecture are refused, and can be replaced") {
   const auto text = [](auto makeReplica) {
     SequenceModel<double> model;
     DataParallel parallel(model, cpus(3), 0, unpinned());
@@ -174,7 +174,7 @@ TEST_CASE("replicas of another architecture are refused, and may be made again")
         "boom");
 }
 
-TEST_CASE("a replica that throws is named, the others finish, and the next pass goes well") {
+TEST_CASE("a replica that throws is named, the others finish, and the next pass works") {
   for (const int bad : {0, 1, 2}) {
     SequenceModel<double> model;
     DataParallel parallel(model, cpus(3), 0, unpinned());
@@ -212,7 +212,7 @@ TEST_CASE("a replica that throws is named, the others finish, and the next pass 
   }
 }
 
-TEST_CASE("where several throw, the first in order is named") {
+TEST_CASE("if several replicas throw, the first in order is named") {
   SequenceModel<double> model;
   DataParallel parallel(model, cpus(3), 0, unpinned());
   model.control().onForward = [](const Model*, const ForwardPass& pass) {

@@ -47,7 +47,8 @@ std::string describe(const std::vector<ReplicaShapes>& shapes) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("outputs and gradients are the model's own, along either dimension", T, float, double) {
+TEST_CASE_TEMPLATE("DataParallel's outputs and gradients equal the model's own, along either dimension", T,
+                   float, double) {
   for (const bool timeMajor : {false, true})
     for (int replicas = 1; replicas <= 4; ++replicas) {
       SequenceModel<T> alone({.timeMajor = timeMajor}), model({.timeMajor = timeMajor});
@@ -62,7 +63,7 @@ TEST_CASE_TEMPLATE("outputs and gradients are the model's own, along either dime
     }
 }
 
-TEST_CASE("the same of a convolutional network with dropout, pass after pass") {
+TEST_CASE("DataParallel equals a convolutional network with dropout, pass after pass") {
   for (int replicas = 1; replicas <= 4; ++replicas) {
     auto alone = smoothChain(), model = smoothChain();
     alone.init();
@@ -77,7 +78,7 @@ TEST_CASE("the same of a convolutional network with dropout, pass after pass") {
   }
 }
 
-TEST_CASE("a split of uneven and of too small inputs") {
+TEST_CASE("inputs that do not divide evenly are split, and small ones use fewer replicas") {
   SequenceModel<float> model;
   const auto split = [&](int replicas, std::int64_t n) {
     DataParallel parallel(model, cpus(replicas), 0, unpinned());
@@ -93,7 +94,7 @@ TEST_CASE("a split of uneven and of too small inputs") {
   CHECK(split(4, 2) == "0 cpu [1, 1, 3] [1, 1, 2]; 1 cpu [1, 1, 3] [1, 1, 2]; ");
 }
 
-TEST_CASE("gradients add up over backward calls until they are zeroed") {
+TEST_CASE("gradients add up over backward() calls until they are zeroed") {
   SequenceModel<double> alone, model;
   DataParallel parallel(model, cpus(3), 0, unpinned());
   Tensor output;
@@ -114,7 +115,7 @@ TEST_CASE("gradients add up over backward calls until they are zeroed") {
   CHECK(sameBits(gradients(model), Tensor::zeros(expected.shape(), DType::Float64)));
 }
 
-TEST_CASE_TEMPLATE("updateParameters takes a step on the model, which the next forward sees", T, float,
+TEST_CASE_TEMPLATE("updateParameters() takes a step on the model, which the next forward() uses", T, float,
                    double) {
   SequenceModel<T> model;
   auto table = *model.block(BlockKind::Parameters).segments;
@@ -144,7 +145,7 @@ TEST_CASE_TEMPLATE("updateParameters takes a step on the model, which the next f
   CHECK(distance<T>(parallel.forward(input), expected) < kTolerance<T>);
 }
 
-TEST_CASE("replicas take the parameters when they have changed, or on demand") {
+TEST_CASE("replicas copy the parameters when these have changed, or on request") {
   SequenceModel<double> model;
   DataParallel parallel(model, cpus(3), 0, unpinned());
   parallel.syncParameters();  // nothing to do yet
@@ -168,7 +169,7 @@ TEST_CASE("replicas take the parameters when they have changed, or on demand") {
   CHECK(distance<double>(parallel.forward(input), expected) < 1e-12);
 }
 
-TEST_CASE("evaluate() turns dropout off, training() on; passes of evaluation do not count") {
+TEST_CASE("evaluate() turns dropout off, training() turns it on, and evaluation passes are not counted") {
   auto model = smoothChain(), alone = smoothChain();
   model.init();
   alone.init();
@@ -188,7 +189,7 @@ TEST_CASE("evaluate() turns dropout off, training() on; passes of evaluation do 
 }
 
 TEST_CASE(
-    "a network whose input shape is open takes it from the first input; zeroing before it is no error") {
+    "a network without an input shape takes it from the first input, also if gradients are zeroed before") {
   MultiLayerNetwork model({.layers = {Dense{.units = 3}}});
   DataParallel parallel(model, cpus(2), 0, unpinned());
   parallel.zeroGradients();
@@ -196,7 +197,7 @@ TEST_CASE(
   CHECK(model.configuration().inputShape == Shape{4});
 }
 
-TEST_CASE("statistics are those of replica 0, and reach the others") {
+TEST_CASE("the statistics are those of replica 0, and are copied to the others") {
   SequenceModel<double> model({.statistics = true});
   std::mutex mutex;
   std::set<double> seen;  // seen by replicas before a pass
@@ -218,7 +219,7 @@ TEST_CASE("statistics are those of replica 0, and reach the others") {
   CHECK(statistic() == 200);
 }
 
-TEST_CASE("the same bits on every run, for one to four replicas and two threads a replica") {
+TEST_CASE("DataParallel has the same bits on every run, for one to four replicas and two threads a replica") {
   for (const int replicas : {1, 2, 3, 4})
     for (const int threadsPerReplica : {1, 2}) {
       CAPTURE(replicas);
@@ -240,7 +241,7 @@ TEST_CASE("the same bits on every run, for one to four replicas and two threads 
     }
 }
 
-TEST_CASE("each replica has a thread of its own, in which init runs first") {
+TEST_CASE("each replica has a thread of its own, which runs init first") {
   SequenceModel<float> model;
   std::mutex mutex;
   std::vector<std::thread::id> threadOf(3);
@@ -260,7 +261,7 @@ TEST_CASE("each replica has a thread of its own, in which init runs first") {
   CHECK_FALSE(used.contains(std::this_thread::get_id()));
 }
 
-TEST_CASE("memory and threads are flat over many calls, and given back") {
+TEST_CASE("memory and threads do not grow over many calls, and are freed") {
   auto model = smoothChain();
   model.init();
   std::vector<Tensor> inputs;
@@ -295,7 +296,7 @@ TEST_CASE("memory and threads are flat over many calls, and given back") {
   CHECK(counted.control().alive == 1);
 }
 
-TEST_CASE("outputs stay as they are when the next ones are computed; those given are filled again") {
+TEST_CASE("new outputs do not change earlier ones, while a given output is overwritten") {
   SequenceModel<float> model;
   DataParallel parallel(model, cpus(2), 0, unpinned());
   const Tensor a = randomTensor<float>({4, 2, 3}, 1), b = randomTensor<float>({4, 2, 3}, 2);
@@ -309,7 +310,7 @@ TEST_CASE("outputs stay as they are when the next ones are computed; those given
   CHECK(sameBits(second, first));
 }
 
-TEST_CASE("replicas on a GPU compute what the model alone does on the CPU") {
+TEST_CASE("replicas on a GPU compute the same as the model alone on the CPU") {
   MUSTER_NEEDS_DEVICE(OnGpu);
   auto alone = smoothChain(0);
   auto model = smoothChain(0);
@@ -332,7 +333,7 @@ TEST_CASE("replicas on a GPU compute what the model alone does on the CPU") {
   }
 }
 
-TEST_CASE("replicas on a GPU multiply as they are told") {
+TEST_CASE("replicas on a GPU use the given math mode") {
   using Where = OnGpuInBFloat16;
   MUSTER_NEEDS_DEVICE(Where);
   // Sizes that every library supports in every math mode.

@@ -115,8 +115,7 @@ bool sameBits(const Replicas& a, const Replicas& b) {
 
 }  // namespace
 
-TEST_CASE(
-    "1 to 8 workers on 1 to 4 devices: all replicas and merged copies get the value that the host forms") {
+TEST_CASE("1 to 8 workers on 1 to 4 devices get the host's merge in all replicas and merged copies") {
   for (const TransportKind kind : {TransportKind::Peers, TransportKind::Host})
     for (int workers = 1; workers <= 8; ++workers)
       for (int devices = 1; devices <= 4; ++devices)
@@ -150,7 +149,7 @@ TEST_CASE(
         }
 }
 
-TEST_CASE("the bits depend on neither the transport nor the run") {
+TEST_CASE("the bits of a merge depend on neither the transport nor the run") {
   for (const auto& [workers, devices] : {std::pair{5, 2}, {8, 3}, {4, 4}}) {
     Replicas peers(workers, 1000), host(workers, 1000), again(workers, 1000);
     DeviceExchange byPeers(peers.states, UpdaterState::Average,
@@ -166,7 +165,7 @@ TEST_CASE("the bits depend on neither the transport nor the run") {
   }
 }
 
-TEST_CASE("float64 blocks are merged as they are") {
+TEST_CASE("float64 blocks are merged in float64") {
   Replicas replicas(5, 98, DType::Float64), expected(5, 98, DType::Float64);
   DeviceExchange exchange(replicas.states, UpdaterState::Average, planOf(5, 3, TransportKind::Peers));
   HostExchange host(expected.states, UpdaterState::Average);
@@ -180,7 +179,7 @@ TEST_CASE("float64 blocks are merged as they are") {
   CHECK(close);
 }
 
-TEST_CASE("a device all of whose workers weigh nothing receives the mean of the others") {
+TEST_CASE("a device whose workers have weight 0 receives the mean of the others") {
   // Workers 1 and 3, on device 1, have weight 0 and values that must not reach other workers.
   Replicas replicas(4, 40), expected(4, 40);
   for (const int w : {1, 3})
@@ -195,7 +194,7 @@ TEST_CASE("a device all of whose workers weigh nothing receives the mean of the 
   CHECK(sameBits(replicas, expected));
 }
 
-TEST_CASE("one contributor is copied to all, bit for bit") {
+TEST_CASE("the state of a single contributor is copied to all, bit for bit") {
   Replicas replicas(6, 50);
   const auto before = replicas.owned[4][0].values.span<float>();
   const std::vector<float> wanted(before.begin(), before.end());
@@ -205,7 +204,7 @@ TEST_CASE("one contributor is copied to all, bit for bit") {
     CHECK(std::ranges::equal(replicas.owned[w][0].values.span<float>(), wanted));
 }
 
-TEST_CASE("the spread is that of all replicas from the mean of all, on however many devices they lie") {
+TEST_CASE("the spread is the distance of all replicas from the mean of all, on any number of devices") {
   for (const auto& [workers, devices] : {std::pair{1, 1}, {4, 1}, {3, 3}, {8, 3}, {7, 2}}) {
     CAPTURE(workers);
     CAPTURE(devices);
@@ -221,7 +220,7 @@ TEST_CASE("the spread is that of all replicas from the mean of all, on however m
   }
 }
 
-TEST_CASE("what was staged becomes the merged copy once it is taken, whatever the replica does meanwhile") {
+TEST_CASE("a staged state becomes the merged copy once it is taken, whatever the replica does meanwhile") {
   Replicas replicas(1, 34);
   DeviceExchange exchange(replicas.states, UpdaterState::Average, planOf(1, 1, TransportKind::Host));
   Context context;
@@ -253,7 +252,7 @@ TEST_CASE("what was staged becomes the merged copy once it is taken, whatever th
   CHECK(copiesHold(7));
 }
 
-TEST_CASE("several participants have nothing to stage, nor has the host") {
+TEST_CASE("stage() does nothing for several participants or on the host") {
   Replicas two(2, 10), one(1, 10);
   Context context;
   CHECK_FALSE(
@@ -261,7 +260,7 @@ TEST_CASE("several participants have nothing to stage, nor has the host") {
   CHECK_FALSE(HostExchange(one.states, UpdaterState::Average).stage(context));
 }
 
-TEST_CASE("whole between merges, not in the middle of one") {
+TEST_CASE("an exchange is whole between merges, but not within one") {
   Replicas replicas(2, 10);
   DeviceExchange exchange(replicas.states, UpdaterState::Average, planOf(2, 2, TransportKind::Peers));
   CHECK(exchange.whole());
@@ -305,7 +304,7 @@ void fillReplicas(Replicas& replicas, float value) {
 
 }  // namespace
 
-TEST_CASE("a merge that fails is undone on the first device, if merges are kept") {
+TEST_CASE("a merge that fails is undone on the first device if merges are kept") {
   for (const int workers : {1, 2, 5})
     for (const int devices : {1, 2}) {
       CAPTURE(workers);
@@ -342,7 +341,7 @@ TEST_CASE("a merge that fails is undone on the first device, if merges are kept"
     }
 }
 
-TEST_CASE("a merge after a staged one is undone to what was staged") {
+TEST_CASE("a merge after a staged one is undone to the staged state") {
   Replicas replicas(1, 34);
   DeviceExchange exchange(replicas.states, UpdaterState::Average, planOf(1, 1, TransportKind::Host));
   exchange.keepMerges(/*statisticsAlone=*/false);
@@ -364,7 +363,7 @@ TEST_CASE("a merge after a staged one is undone to what was staged") {
   CHECK(mergedBits(exchange) == before);
 }
 
-TEST_CASE("a merge that writes NaN is found before the next one, which would lose the one before it") {
+TEST_CASE("a merge that writes NaN is detected before the next one, which would overwrite the kept one") {
   for (const int devices : {1, 2}) {
     CAPTURE(devices);
     Replicas replicas(2, 34);
@@ -398,7 +397,7 @@ TEST_CASE("a merge that writes NaN is found before the next one, which would los
   }
 }
 
-TEST_CASE("blocks of whole numbers, which are not merged, are kept but not checked") {
+TEST_CASE("integer blocks, which are not merged, are kept but not checked") {
   const auto table = test::oneSegment(6);
   std::vector<StateBlock> blocks;
   blocks.push_back(StateBlock::zeros("parameters", BlockKind::Parameters, MergeRule::Average, table));
@@ -418,7 +417,7 @@ TEST_CASE("blocks of whole numbers, which are not merged, are kept but not check
   CHECK(exchange.revert());
 }
 
-TEST_CASE("a participant says the bytes that it would send, as on the host") {
+TEST_CASE("a participant on a device counts the bytes that it would send as one on the host does") {
   Replicas replicas(3, 20), expected(3, 20);
   DeviceExchange exchange(replicas.states, UpdaterState::Keep, planOf(3, 2, TransportKind::Peers));
   HostExchange host(expected.states, UpdaterState::Keep);
@@ -432,7 +431,7 @@ TEST_CASE("a participant says the bytes that it would send, as on the host") {
   }
 }
 
-TEST_CASE("replicas on one GPU are merged to what the host forms") {
+TEST_CASE("replicas on one GPU get the host's merge") {
   using test::OnGpu;
   MUSTER_NEEDS_DEVICE(OnGpu);
   for (const int workers : {1, 2, 3, 8, 9, 32}) {

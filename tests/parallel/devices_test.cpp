@@ -61,7 +61,7 @@ bool close(const std::vector<float>& a, const std::vector<float>& b) {
 
 }  // namespace
 
-TEST_CASE("every mode trains on several devices what it trains on one") {
+TEST_CASE("every mode trains on several devices to the bits of one device") {
   for (const auto mode :
        {TrainingMode::Averaging, TrainingMode::SynchronousGradients, TrainingMode::SharedGradients})
     for (const int workers : {1, 2, 3, 5})
@@ -99,8 +99,7 @@ TEST_CASE("replicas on several devices are equal after every merge") {
   }
 }
 
-TEST_CASE(
-    "the plan says how replicas on several devices are merged, by the transport that was found to work") {
+TEST_CASE("the plan says how replicas on several devices are merged, and by which transport") {
   const auto planBy = [](std::string_view kind) {
     return fmt::format(
         "3 workers on cpu (1 thread each, not pinned), averaging every iteration, merged over 2 devices by "
@@ -121,7 +120,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a failure on one of several devices leaves the model as it was merged last") {
+TEST_CASE("a failure on one of several devices leaves the model at the last merge") {
   for (const auto mode : {TrainingMode::Averaging, TrainingMode::SynchronousGradients}) {
     auto control = std::make_shared<ToyControl>();
     ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}}, control);
@@ -141,7 +140,7 @@ TEST_CASE("a failure on one of several devices leaves the model as it was merged
   }
 }
 
-TEST_CASE("listeners look at the model and evaluate it in the middle of a training on several devices") {
+TEST_CASE("listeners read the model and evaluate it during a training on several devices") {
   const auto run = [](int devices) {
     ToyModel model({.size = 3, .training = halfNesterovs()});
     std::vector<float> seen;
@@ -185,7 +184,8 @@ OfNetwork trainNetwork(const std::vector<Device>& devices, int workers, Training
 
 }  // namespace
 
-TEST_CASE("workers on one GPU train what workers on the CPU do, in every mode, the same bits in each run") {
+TEST_CASE(
+    "workers on one GPU train as workers on the CPU do, in every mode, with the same bits in each run") {
   MUSTER_NEEDS_DEVICE(OnGpu);
   for (const auto mode :
        {TrainingMode::Averaging, TrainingMode::SynchronousGradients, TrainingMode::SharedGradients})
@@ -228,7 +228,7 @@ TEST_CASE("one worker on a GPU gives the bits of model.fit() there, at any frequ
   }
 }
 
-TEST_CASE("workers on the CPU train and evaluate a model that lies on a GPU") {
+TEST_CASE("workers on the CPU train and evaluate a model on a GPU") {
   MUSTER_NEEDS_DEVICE(OnGpu);
   const auto train = [](MultiLayerNetwork& network) {
     auto data = points(20);
@@ -243,7 +243,7 @@ TEST_CASE("workers on the CPU train and evaluate a model that lies on a GPU") {
   CHECK(train(*smallNetwork(&gpu)) == train(*smallNetwork()));
 }
 
-TEST_CASE("workers on two GPUs train what workers on one do") {
+TEST_CASE("workers on two GPUs train as workers on one do") {
   if (availableDevices().size() < 3) return skip("this machine has not two GPUs");
   for (const auto mode : {TrainingMode::Averaging, TrainingMode::SynchronousGradients}) {
     const auto one = trainNetwork({Device::cuda(0)}, 2, mode);

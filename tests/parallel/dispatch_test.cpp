@@ -62,7 +62,7 @@ TEST_CASE("batch b of an epoch goes to worker b mod W, with its stamp") {
       }
 }
 
-TEST_CASE("the iterator is reset to each epoch of the model's life") {
+TEST_CASE("the iterator is reset with the model's epoch number") {
   auto data = ToyIterator::ofValues({1, 2, 3});
   ToyModel model;
   model.setCounters(40, 7);
@@ -89,7 +89,7 @@ TEST_CASE("between merges no worker waits for a slower one") {
   CHECK(model.control().steps().size() == 6);
 }
 
-TEST_CASE("the reader keeps prefetchBuffer batches ready, and one for each worker") {
+TEST_CASE("the reader keeps prefetchBuffer batches ready, and one more for each worker") {
   for (const std::int64_t prefetch : {0, 1, 5}) {
     CAPTURE(prefetch);
     ToyModel model;
@@ -125,7 +125,7 @@ TEST_CASE("many epochs without a batch end at once") {
   CHECK(model.iteration() == 0);
 }
 
-TEST_CASE("a stream that reset() does not rewind loses no batch to the wrapper's look at the first one") {
+TEST_CASE("a stream that reset() does not rewind loses no batch when the wrapper reads the first one") {
   class Stream final : public DataSetIterator {
    public:
     void reset(std::int64_t) override {}
@@ -152,7 +152,7 @@ TEST_CASE("a stream that reset() does not rewind loses no batch to the wrapper's
   CHECK(model.iteration() == 3);
 }
 
-TEST_CASE("the iterator of the training cannot be evaluated by a listener, by the trainer or by any model") {
+TEST_CASE("a listener cannot evaluate the training's iterator, with the trainer or with any model") {
   struct Evaluating final : Listener {
     explicit Evaluating(DataSetIterator& training, Model* other = nullptr) : data(training), model(other) {}
     void onMerge(const MergeEvent& event) override {
@@ -180,7 +180,7 @@ TEST_CASE("the iterator of the training cannot be evaluated by a listener, by th
   CHECK(failureOf(again, data).cause == refused);
 }
 
-TEST_CASE("a worker gives trained batches back in groups, and the rest when it is told to") {
+TEST_CASE("a worker returns trained batches in groups, and the rest on request") {
   std::vector<std::unique_ptr<Batch>> batches;
   for (int i = 0; i < 18; ++i) batches.push_back(std::make_unique<Batch>());
   BatchQueues queues(2, batches);

@@ -59,7 +59,7 @@ std::string refusal(const ElasticAveraging& options) {
 
 }  // namespace
 
-TEST_CASE("exchanges worked out by hand, from the old centre and from the new one") {
+TEST_CASE("rounds equal those worked out by hand, from the old centre and from the new one") {
   // With learning rate 1, a step moves to the batch's value. Centre 0, replicas 8 and 24, centre rate 1/2, a
   // pull of 1/4: the mean 16 moves the centre to 8. From the old centre the replicas become 6 and 18, from
   // the new one 8 and 20. Distances are those before the merge: sqrt((8^2 + 24^2) / 2) / 0 is reported as 0;
@@ -88,7 +88,7 @@ TEST_CASE("exchanges worked out by hand, from the old centre and from the new on
     }
 }
 
-TEST_CASE("an exchange conserves the sum of the replicas and the centre") {
+TEST_CASE("a round conserves the sum of the replicas and the centre") {
   // Integers below 2^12 in multiples of 4 before each of two exchanges: all sums are exact.
   ToyModel model({.training = {.updater = Sgd{.learningRate = 1}}});
   const std::vector<float> values = {64, 128, 1024, 256, 512, 960, 16, 32, 0, 0, 0, 0};
@@ -104,7 +104,8 @@ TEST_CASE("an exchange conserves the sum of the replicas and the centre") {
   CHECK(centres[1] == 184);
 }
 
-TEST_CASE("with elasticity 0 the workers train by themselves; with centre rate 0 the centre stays") {
+TEST_CASE(
+    "with elasticity 0 the workers train by themselves, and with centre rate 0 the centre does not move") {
   const int workers = 3;
   for (const int devices : {0, 2}) {
     auto model = toy();
@@ -131,7 +132,9 @@ TEST_CASE("with elasticity 0 the workers train by themselves; with centre rate 0
   CHECK(model.parameters() == before);
 }
 
-TEST_CASE("with the centre first and elasticity 1 it has the bits of averaging, or of its outer form") {
+TEST_CASE(
+    "with the centre first and elasticity 1 elastic averaging has the bits of averaging, or of its outer "
+    "form") {
   for (const int workers : {1, 2, 3})
     for (const int devices : {0, workers}) {
       CAPTURE(workers);
@@ -148,7 +151,7 @@ TEST_CASE("with the centre first and elasticity 1 it has the bits of averaging, 
     }
 }
 
-TEST_CASE("EAMSGD without momentum is EASGD") {
+TEST_CASE("EAMSGD without momentum equals EASGD") {
   const auto parameters = [](const Updater& updater) {
     auto model = toy(updater);
     auto data = batches(3);
@@ -158,7 +161,7 @@ TEST_CASE("EAMSGD without momentum is EASGD") {
   CHECK(parameters(Nesterovs{.learningRate = 0.25, .momentum = 0}) == parameters(Sgd{.learningRate = 0.25}));
 }
 
-TEST_CASE("a second fit goes on: replicas keep their distance to the centre") {
+TEST_CASE("in a second fit() the replicas keep their distance to the centre") {
   const auto trained = [](std::vector<int> calls) {
     auto model = toy();
     auto data = batches(3);
@@ -169,7 +172,7 @@ TEST_CASE("a second fit goes on: replicas keep their distance to the centre") {
   CHECK(trained({1, 2}) == trained({3}));
 }
 
-TEST_CASE("against NumPy: EASGD, EAMSGD (Nesterov momentum), SMA, and the order") {
+TEST_CASE("against NumPy: EASGD, EAMSGD (Nesterov momentum), SMA, and the order of updates") {
   if (!numpyFound()) return;
   checkAgainstNumpy("elastic_averaging", "frequency=3", ElasticAveraging{.frequency = 3});
   checkAgainstNumpy("elastic_averaging", "frequency=2 beta=0.5 alpha=0.3 order=centre state=average",

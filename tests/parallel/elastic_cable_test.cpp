@@ -40,12 +40,12 @@ void checkCut(const std::string& store, const std::string& why) {
 
 }  // namespace
 
-TEST_CASE("a cut cable: the two that reach each other go on, the third ends") {
+TEST_CASE("after a cut cable the two nodes that reach each other continue, and the third ends") {
   if (noNamespaces()) return;
   checkCut("", "the other nodes continue without this one");
 }
 
-TEST_CASE("a cut cable on the way to the store, too") {
+TEST_CASE("after a cut cable that also leads to the store, two nodes continue and the third ends") {
 #ifdef MUSTER_REDIS_SERVER
   if (noNamespaces()) return;
   const Environment server("MUSTER_REDIS_SERVER", MUSTER_REDIS_SERVER);

@@ -219,7 +219,7 @@ void checkJoinAndKill(const Training& training, const Cluster& cluster, Process&
 
 }  // namespace
 
-TEST_CASE("a process is killed, and the others finish with the bits of their history") {
+TEST_CASE("if a process is killed, the others finish with the bits of the same history") {
   struct Case {
     std::string rule;
     int iteration, workers = 1;
@@ -249,7 +249,7 @@ TEST_CASE("a process is killed, and the others finish with the bits of their his
   }
 }
 
-TEST_CASE("a process that comes later takes part") {
+TEST_CASE("a process that joins later takes part") {
   std::list<Processes> started;
   for (const std::string rule : {"diloco", "gossip on a ring"})
     started.emplace_back(Training{.rule = rule, .epochs = 8, .step = 30});
@@ -272,7 +272,7 @@ TEST_CASE("a process that comes later takes part") {
   }
 }
 
-TEST_CASE("with shared gradients residuals begin anew where one joins, and where one is lost") {
+TEST_CASE("with shared gradients, residuals start anew when a process joins or is lost") {
   const Training training{.rule = "shared gradients", .epochs = 8, .step = 30};
   Cluster cluster(training);
   auto a = cluster.start("a"), b = cluster.start("b");
@@ -282,7 +282,7 @@ TEST_CASE("with shared gradients residuals begin anew where one joins, and where
 }
 
 TEST_CASE(
-    "of rules that send while they compute what is in flight lands where one joins, and is lost with one") {
+    "with rules that send during steps, launched merges land when a process joins, and are lost with one") {
   for (const std::string rule : {"overlapped", "streaming"}) {
     CAPTURE(rule);
     const Training training{.rule = rule, .epochs = 8, .step = 30};
@@ -294,7 +294,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a Redis server as the store: it forgets all and comes back, a process joins, one is killed") {
+TEST_CASE("Redis as the store may lose all data and restart, while a process joins and another is killed") {
 #ifdef MUSTER_REDIS_SERVER
   RedisServer server(MUSTER_REDIS_SERVER);
   const Training training{.epochs = 8, .step = 30, .store = server.address()};
@@ -311,7 +311,7 @@ TEST_CASE("a Redis server as the store: it forgets all and comes back, a process
 #endif
 }
 
-TEST_CASE("a process is killed while it gives its model to one that joins, which gets it from another one") {
+TEST_CASE("if a process is killed while it sends its model to one that joins, another one sends it") {
   for (const int piece : {1, 9}) {
     CAPTURE(piece);
     const Training training{.rule = "diloco", .epochs = 8, .step = 30};
@@ -337,8 +337,7 @@ TEST_CASE("a process is killed while it gives its model to one that joins, which
   }
 }
 
-TEST_CASE(
-    "the only process that has the model is killed while it gives it away: the other one trains alone") {
+TEST_CASE("if the only process with the model is killed while it sends it, the other one trains alone") {
   const Training training{.rule = "diloco", .least = 1, .step = 30};
   Cluster cluster(training);
   auto a = cluster.start("a", "serve", 4);
@@ -354,7 +353,7 @@ TEST_CASE(
   CHECK(cluster.left("bits", "b") == replayed(training, history));
 }
 
-TEST_CASE("a process that throws leaves, with its own error, and one that waits takes its place") {
+TEST_CASE("a process that throws leaves with its own error, and a waiting one takes its place") {
   const Training training{.workers = 2, .step = 5};
   Cluster cluster(training);
   auto a = cluster.start("a"), b = cluster.start("b", "throw", 12);
@@ -370,7 +369,7 @@ TEST_CASE("a process that throws leaves, with its own error, and one that waits 
   CHECK(cluster.left("bits", "c") == cluster.left("bits", "a"));
 }
 
-TEST_CASE("a process that was stopped and comes back ends: the others have the lease") {
+TEST_CASE("a process that was suspended and resumes ends, because the others have the lease") {
   Cluster cluster({.step = 10});
   auto a = cluster.start("a"), b = cluster.start("b"), c = cluster.start("c", "stop", 12);
   REQUIRE(cluster.says("a", " of 2, from iteration"));
@@ -382,7 +381,7 @@ TEST_CASE("a process that was stopped and comes back ends: the others have the l
   CHECK(cluster.left("bits", "b") == cluster.left("bits", "a"));
 }
 
-TEST_CASE("a process with another listener is refused before it joins, and the others do not notice") {
+TEST_CASE("a process with another listener is refused before it joins, without effect on the others") {
   const Training training{.epochs = 8, .step = 30};
   Cluster cluster(training);
   auto a = cluster.start("a"), b = cluster.start("b");
@@ -404,7 +403,7 @@ TEST_CASE("a process with another listener is refused before it joins, and the o
   CHECK(cluster.inStore() == std::vector<std::string>{});
 }
 
-TEST_CASE("too few wait, and end with one error") {
+TEST_CASE("too few waiting processes end with one error") {
   Cluster cluster({.least = 2});
   auto a = cluster.start("a", "impatient");
   CHECK(a.wait(60s) == 3);

@@ -89,7 +89,7 @@ class Training {
 
 }  // namespace
 
-TEST_CASE("processes are killed and others join at random, and the training reaches its accuracy") {
+TEST_CASE("a training reaches its accuracy while processes are killed and others join at random") {
   const char* const wanted = std::getenv("MUSTER_ELASTIC_EVENTS");
   const char* const seed = std::getenv("MUSTER_TEST_SEED");
   const char* const directory = wanted ? test::realDataDir() : nullptr;

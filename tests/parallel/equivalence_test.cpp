@@ -51,7 +51,7 @@ TEST_CASE("workers(1) equals model.fit() bit for bit, at any frequency") {
     }
 }
 
-TEST_CASE("averageUpdaters(false) with one worker is model.fit(), too") {
+TEST_CASE("averageUpdaters(false) with one worker equals model.fit(), too") {
   const ToyOptions options{.size = kWidth, .training = {.updater = Adam{.learningRate = 0.05}}};
   ToyIterator data(randomBatches(4, 5, 3, kWidth), kWidth);
   ToyModel alone(options), wrapped(options);
@@ -67,7 +67,7 @@ TEST_CASE("averageUpdaters(false) with one worker is model.fit(), too") {
 // g_w / N, and the last sum is the gradient of the joined batch. Momentum is linear, too. In float32, each of
 // the 36 steps rounds numbers around 1 a few times: 36 * 4 * 6e-8 < 1e-5.
 TEST_CASE(
-    "averageUpdaters(false): after init() no old momentum trains, with the bits of a new wrapper and of "
+    "averageUpdaters(false): after init() momentum starts at zero, with the bits of a new wrapper and of "
     "fit()") {
   const auto make = [] {
     auto model = std::make_unique<MultiLayerNetwork>(MultiLayerConfiguration{

@@ -6,7 +6,7 @@ using namespace muster;
 using namespace muster::test;
 using namespace std::chrono_literals;
 
-TEST_CASE("an iterator that throws in next()") {
+TEST_CASE("an iterator that throws in next() ends fit() with its exception") {
   for (const std::int64_t at : {0, 3, 8})  // 8: instead of reporting the end
     for (const bool trainedBefore : {false, true}) {
       CAPTURE(at);
@@ -31,7 +31,7 @@ TEST_CASE("an iterator that throws in next()") {
     }
 }
 
-TEST_CASE("an iterator that throws in reset()") {
+TEST_CASE("an iterator that throws in reset() ends fit() with its exception") {
   for (const std::int64_t at : {0, 1})
     for (const bool trainedBefore : {false, true}) {
       CAPTURE(at);
@@ -65,7 +65,7 @@ TEST_CASE("a batch without examples is refused") {
   }
 }
 
-TEST_CASE("a failure while the iterator blocks: fit() ends with the iterator's call") {
+TEST_CASE("after a failure fit() ends when the iterator's blocking call returns") {
   ToyModel model;
   Gate gate;
   std::atomic<bool> opened{false};
@@ -90,7 +90,7 @@ TEST_CASE("a failure while the iterator blocks: fit() ends with the iterator's c
   checkTrainsAgain(wrapper, model);
 }
 
-TEST_CASE("an iterator that fails when asked for its size") {
+TEST_CASE("an iterator that throws when its size is requested ends fit() with its exception") {
   struct Sizeless : ToyIterator {
     using ToyIterator::ToyIterator;
     std::optional<std::int64_t> examples() const override { boom(); }

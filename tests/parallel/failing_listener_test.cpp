@@ -5,7 +5,7 @@
 using namespace muster;
 using namespace muster::test;
 
-TEST_CASE("a listener that throws, at each event and in either scope") {
+TEST_CASE("a listener that throws at any event, in either scope, ends fit() with its exception") {
   struct Where {
     ListenerScope scope;
     std::string event;
@@ -47,7 +47,7 @@ TEST_CASE("a listener that throws, at each event and in either scope") {
   }
 }
 
-TEST_CASE("a listener that throws at the second epoch's start: the first epoch is kept") {
+TEST_CASE("if a listener throws at the second epoch's start, the first epoch is kept") {
   ToyModel model;
   auto data = ToyIterator::ofValues({2, 6});
   auto listener =
@@ -60,7 +60,7 @@ TEST_CASE("a listener that throws at the second epoch's start: the first epoch i
   CHECK(model.epoch() == 1);
 }
 
-TEST_CASE("the first failure is the one that is told, whatever the end brings") {
+TEST_CASE("the first failure is thrown, whatever fails afterwards") {
   ToyModel model;
   model.control().onStep = [](const Batch&) { boom(); };
   auto data = twosAndSixes();

@@ -3,7 +3,7 @@
 using namespace muster;
 using namespace muster::test;
 
-TEST_CASE("replicas that cannot be made") {
+TEST_CASE("a replica that cannot be constructed ends fit() with its exception") {
   for (const int number : {0, 1, 2}) {
     ToyModel model;
     model.control().onReplicate = [&](int n) {
@@ -20,7 +20,7 @@ TEST_CASE("replicas that cannot be made") {
   }
 }
 
-TEST_CASE("replicas that are no copies of the model are refused") {
+TEST_CASE("replicas that are not copies of the model are refused") {
   const auto refusalOf = [](auto change) {
     ToyModel model;
     change(model.control());

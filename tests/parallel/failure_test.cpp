@@ -13,7 +13,7 @@ using namespace muster;
 using namespace muster::test;
 using namespace std::chrono_literals;
 
-TEST_CASE("a worker that throws: the error names it, its device and the batch") {
+TEST_CASE("the error of a worker that throws names the worker, its device and the batch") {
   for (const std::int64_t batch : {0, 1, 5, 7}) {
     CAPTURE(batch);
     ToyModel model;
@@ -35,7 +35,7 @@ TEST_CASE("a worker that throws: the error names it, its device and the batch") 
   }
 }
 
-TEST_CASE("a worker that throws something that is no exception") {
+TEST_CASE("a worker may throw a value that is no std::exception") {
   ToyModel model;
   model.control().onStep = [](const Batch&) { throw 42; };
   auto data = twosAndSixes();
@@ -46,7 +46,7 @@ TEST_CASE("a worker that throws something that is no exception") {
   checkTrainsAgain(wrapper, model);
 }
 
-TEST_CASE("all workers failing at once give one error") {
+TEST_CASE("if all workers fail at once, fit() throws one error") {
   for (int attempt = 0; attempt < 20; ++attempt) {
     ToyModel model;
     model.control().onStep = [](const Batch&) { boom(); };
@@ -60,7 +60,7 @@ TEST_CASE("all workers failing at once give one error") {
   }
 }
 
-TEST_CASE("a score that is not finite: nothing of its round is merged") {
+TEST_CASE("after a score that is not finite nothing of its round is merged") {
   for (const double score : {std::nan(""), std::numeric_limits<double>::infinity()}) {
     ToyModel model;
     model.control().reportedScore = [&](const Batch& b, double honest) {
@@ -79,7 +79,7 @@ TEST_CASE("a score that is not finite: nothing of its round is merged") {
   }
 }
 
-TEST_CASE("data that are not finite reach no merge") {
+TEST_CASE("features that are not finite reach no merge") {
   ToyModel model;
   auto data = ToyIterator::ofValues({2, 6, 2, 6, 2, std::nanf("")});
   auto wrapper = toyWrapper(model, 2, 2).build();
@@ -112,7 +112,7 @@ TEST_CASE("a batch of the wrong shape fails in its worker") {
   checkTrainsAgain(wrapper, model);
 }
 
-TEST_CASE("after a failure no worker begins another batch") {
+TEST_CASE("after a failure no worker starts another batch") {
   LogLines log;
   std::atomic<bool> failing{false};
   ToyModel model;
@@ -158,7 +158,7 @@ TEST_CASE("averageUpdaters(false): after a failure the workers' updaters start f
   CHECK(model.parameters()[0] == doctest::Approx(4.625 - 0.5 * (0.625 + 0.5 * v)).epsilon(1e-6));
 }
 
-TEST_CASE("failures at random moments, a hundred times: no hang, and a model that was merged") {
+TEST_CASE("a hundred failures at random moments never hang, and leave a merged model") {
   std::mt19937 random(23);
   for (int attempt = 0; attempt < 100; ++attempt) {
     CAPTURE(attempt);

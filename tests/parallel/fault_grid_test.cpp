@@ -280,15 +280,14 @@ void failOrLastEverywhere(bool listens) {
 
 }  // namespace
 
-TEST_CASE("a call of the user's code fails or lasts, under every rule") {
+TEST_CASE("user code fails or blocks, under every rule") {
   failOrLastEverywhere(/*listens=*/false);
 }
-TEST_CASE(
-    "a call of the user's code fails or lasts, under every rule, with a listener that hears of merges") {
+TEST_CASE("user code fails or blocks, under every rule, with a merged listener") {
   failOrLastEverywhere(/*listens=*/true);
 }
 
-TEST_CASE("a call of the user's code fails while another one lasts") {
+TEST_CASE("user code fails while another call of it blocks") {
   Table table;
   for (const auto& rule : rules()) {
     Grid grid(rule, table);
@@ -310,7 +309,7 @@ TEST_CASE("a call of the user's code fails while another one lasts") {
   }
 }
 
-TEST_CASE("an evaluation fails: by itself, and by a listener in a training") {
+TEST_CASE("an evaluation fails, by itself and in a listener during a training") {
   Table table;
   const std::vector<std::pair<std::string, std::string>> places = {
       {"iterator: reset", "the data iterator failed in reset to epoch 1: boom"},

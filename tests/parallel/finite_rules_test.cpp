@@ -119,7 +119,7 @@ TEST_CASE("every rule: an update that would overflow reaches no merge") {
   });
 }
 
-TEST_CASE("merged gradients whose update would overflow: all replicas refuse it and stay as they are") {
+TEST_CASE("all replicas refuse merged gradients whose update would overflow, and stay as they are") {
   for (const int w : {1, 2, 5}) {
     CAPTURE(w);
     const NamedRule rule{"synchronous gradients", SynchronousGradients{}};
@@ -171,7 +171,7 @@ void checkLastMerge(const NamedRule& rule, const std::vector<ToyBatch>& batches,
 
 }  // namespace
 
-TEST_CASE("a merge that would overflow: the model holds the one before") {
+TEST_CASE("if a merge would overflow, the model holds the one before") {
   // A step moves from 0 halfway to 1e32, and the merge a million times as far; the second merge overflows
   // float32.
   const std::vector<ToyBatch> batches(60, {std::vector<float>(kWidth, 1e32f)});
@@ -191,7 +191,7 @@ TEST_CASE("a merge that would overflow: the model holds the one before") {
     for (const int devices : {0, 1, 2}) checkLastMerge(rule, batches, devices);
 }
 
-TEST_CASE("an encoded move that would overflow: the model holds the merge before") {
+TEST_CASE("if an encoded move would overflow, the model holds the merge before") {
   // In the second round the last element goes from above 2e38 to below -2e38, a move too large for float32.
   // The worker that merges the first elements does not notice.
   std::vector<ToyBatch> batches;
@@ -249,7 +249,7 @@ std::unique_ptr<Strategy> WritesInfinity::make() const {
 }  // namespace
 
 TEST_CASE(
-    "merges on devices, whose verbs are not checked: the model never takes numbers that are not finite") {
+    "merges on devices are not checked at once, but the model never takes numbers that are not finite") {
   // Without the infinite number, the model after each iteration.
   std::vector<std::vector<std::byte>> after;
   auto watched = toy();
@@ -327,7 +327,7 @@ class OwnUpdate final : public Model {
 
 }  // namespace
 
-TEST_CASE("a model that updates itself: what is not finite is found before it is merged") {
+TEST_CASE("a model with its own update is checked for numbers that are not finite before each merge") {
   OwnUpdate model;
   auto wrapper = ParallelWrapper::Builder(model).workers(2).averagingFrequency(2).pinThreads(false).build();
   auto data = ToyIterator::ofValues({1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1});
@@ -341,7 +341,7 @@ TEST_CASE("a model that updates itself: what is not finite is found before it is
   CHECK(model.block(BlockKind::Parameters).values.data<double>()[0] == -4);
 }
 
-TEST_CASE("fit() ends before an update that would overflow: the model holds the last finite step") {
+TEST_CASE("fit() ends before an update that would overflow, and the model holds the last finite step") {
   auto all = batches();
   const std::vector<ToyBatch> before(all.begin(), all.begin() + 6);
   all[6].values[3] = -3e38f;

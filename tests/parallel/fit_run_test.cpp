@@ -22,7 +22,7 @@ class Watching final : public NoExchange {
 
 }  // namespace
 
-TEST_CASE("after a failure workers end their rounds only once these cannot be merged any more") {
+TEST_CASE("after a failure workers end their rounds only once these can no longer be merged") {
   // If workers noticed the failure before the rounds were aborted, they would contribute partial rounds, and
   // if all did, these would be merged.
   std::atomic<bool> stop{false};

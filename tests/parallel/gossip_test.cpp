@@ -98,7 +98,7 @@ struct Mixed {
 
 }  // namespace
 
-TEST_CASE("against NumPy") {
+TEST_CASE("against NumPy: gossip") {
   if (!numpyFound()) return;
   for (const auto graph : kGraphs)
     for (const int frequency : {1, 3})
@@ -143,7 +143,8 @@ TEST_CASE("the graphs' matrices are doubly stochastic, and as sparse as promised
 }
 
 TEST_CASE(
-    "pairs: each two workers meet once in a tournament; the exponential graph has hops of 1, 2, 4, ..") {
+    "with Pairs each two workers mix once in a tournament, and the exponential graph has hops of 1, 2, 4, "
+    "..") {
   for (const std::size_t workers : {2, 3, 4, 5, 8, 9}) {
     CAPTURE(workers);
     const auto rounds = static_cast<std::int64_t>(workers - 1 + workers % 2);
@@ -163,8 +164,7 @@ TEST_CASE(
   CHECK(neighbourhood(GossipGraph::Ring, 0, 4, 7) == Workers{0, 1, 3});
 }
 
-TEST_CASE(
-    "push-sum: the weights' sum is that of what was trained, and so is the weighted sum of the replicas") {
+TEST_CASE("push-sum keeps the sum of the weights and the weighted sum of the replicas") {
   // A replica has weight sum_j p_ij n_j after mixing. p is doubly stochastic, so both sums are unchanged.
   for (const auto graph : kGraphs)
     for (const std::size_t workers : {3, 4, 7}) {
@@ -189,7 +189,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("one peer a round on the exponential graph: the exact mean after log2 workers rounds") {
+TEST_CASE("one peer a round on the exponential graph gives the exact mean after log2(workers) rounds") {
   for (const int workers : {2, 4, 8, 16, 6}) {
     CAPTURE(workers);
     Mixed mixed(GossipGraph::Exponential, workers, 20);
@@ -207,7 +207,7 @@ TEST_CASE("one peer a round on the exponential graph: the exact mean after log2 
   }
 }
 
-TEST_CASE("mixing leaves the mean of the replicas, and the merged copy is that mean") {
+TEST_CASE("mixing keeps the mean of the replicas, which is the merged copy") {
   for (const auto graph : kGraphs)
     for (const int workers : {2, 3, 4, 5, 8}) {
       CAPTURE(nameOf(graph));
@@ -230,7 +230,8 @@ TEST_CASE("mixing leaves the mean of the replicas, and the merged copy is that m
     }
 }
 
-TEST_CASE("rounds worked out by hand: a ring of four, and a round that only two have trained in") {
+TEST_CASE(
+    "rounds equal those worked out by hand: a ring of four, and a round in which only two have trained") {
   // p = 0, learning rate 0.5. Replicas 3, 6, 9, 12; the neighbours of 0 are 1 and 3.
   for (const int devices : {0, 1, 2}) {
     CAPTURE(devices);
@@ -269,7 +270,7 @@ TEST_CASE("rounds worked out by hand: a ring of four, and a round that only two 
   }
 }
 
-TEST_CASE("a mean of the replicas that is formed seldom changes no replica") {
+TEST_CASE("forming the replicas' mean rarely changes no replica") {
   for (const Gossip& rule :
        {Gossip{}, Gossip{.graph = GossipGraph::Ring}, Gossip{.graph = GossipGraph::Pairs},
         Gossip{.graph = GossipGraph::Ring, .codec = Int8Codec{}}}) {
@@ -306,7 +307,7 @@ TEST_CASE("a mean of the replicas that is formed seldom changes no replica") {
   }
 }
 
-TEST_CASE("between two means listeners get the last one, and a stop forms one") {
+TEST_CASE("between two means listeners get the last one, and a stop forms a new one") {
   // Learning rate 0.5, replicas pulled to 8, 16, 24: their mean is pulled to 16, and mixing does not change
   // it. From 0: 8, 12, 14, 15, 15.5, ...
   ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}});
@@ -329,7 +330,7 @@ TEST_CASE("between two means listeners get the last one, and a stop forms one") 
   CHECK(models[4] >= 15);
 }
 
-TEST_CASE("the complete graph and two workers on any graph have the bits of averaging") {
+TEST_CASE("the complete graph and two workers on any graph have averaging's bits") {
   for (const auto state : {UpdaterState::Average, UpdaterState::Keep, UpdaterState::Reset})
     for (const std::int64_t frequency : {1, 3})
       for (const int workers : {1, 2, 3, 5}) {
@@ -346,14 +347,15 @@ TEST_CASE("the complete graph and two workers on any graph have the bits of aver
       }
 }
 
-TEST_CASE("one worker is the model alone") {
+TEST_CASE("gossip with one worker equals the model alone") {
   auto alone = ruleToy();
   ToyIterator data(randomBatches(5, 8, 4, kRuleWidth, /*ragged=*/true), kRuleWidth);
   alone.fit(data, 3);
   CHECK(train(Gossip{.frequency = 2}, 1) == stateBits(alone));
 }
 
-TEST_CASE("the same bits in one fit or two, on devices as on the host, watched or not") {
+TEST_CASE(
+    "gossip has the same bits in one fit() or two, on devices and on the host, with and without listeners") {
   for (const auto graph : kGraphs) {
     const Gossip options{.graph = graph, .frequency = 2};
     const auto whole = train(options, 5);

@@ -147,7 +147,7 @@ Batch paddedBatch(std::int64_t examples, std::uint64_t seed) {
 
 }  // namespace
 
-TEST_CASE("a graph of two inputs and two outputs: W workers are one worker on the joined batches") {
+TEST_CASE("W workers on a graph of two inputs and two outputs equal one worker on the joined batches") {
   for (const int workers : {2, 3, 4}) {
     const auto data = unevenBatches(workers, 10, taskBatch);
     for (const auto& updater :
@@ -177,7 +177,7 @@ TEST_CASE("one worker trains a graph as the graph trains itself, bit for bit, at
   }
 }
 
-TEST_CASE("averaging a graph every three iterations is the mean of two graphs, made by hand") {
+TEST_CASE("averaging a graph every three iterations equals the mean of two graphs, formed by hand") {
   // Batch b goes to worker b mod 2; a round is three batches per worker. The second worker's batches are
   // larger.
   std::vector<Batch> batches;
@@ -208,7 +208,7 @@ TEST_CASE("averaging a graph every three iterations is the mean of two graphs, m
   CHECK(model.iteration() == 6);
 }
 
-TEST_CASE("sequences of different lengths: W workers weigh by the steps that are real") {
+TEST_CASE("workers on sequences of different lengths are weighted by unmasked steps") {
   for (const int workers : {2, 3, 4}) {
     // The first example of each joined batch is only padding, and in every fifth step a worker has no other
     // example.
@@ -274,7 +274,7 @@ TEST_CASE("frozen layers of a graph stay frozen in every mode, with their statis
   }
 }
 
-TEST_CASE("a layer's learning rate holds for every worker") {
+TEST_CASE("a layer's own learning rate is used by every worker") {
   // One step from the same start: the change is proportional to the learning rate.
   const std::vector<Batch> batches{taskBatch(4, 1), taskBatch(2, 2)};
   for (const auto mode : {TrainingMode::Averaging, TrainingMode::SynchronousGradients}) {
@@ -303,7 +303,7 @@ TEST_CASE("a layer's learning rate holds for every worker") {
   }
 }
 
-TEST_CASE("a graph evaluated by one to four workers has one confusion matrix") {
+TEST_CASE("one to four workers that evaluate a graph give one confusion matrix") {
   std::vector<Batch> batches;
   for (std::uint64_t b = 0; b < 23; ++b)
     batches.push_back(taskBatch(1 + static_cast<std::int64_t>(b % 7), b));

@@ -26,7 +26,7 @@ std::vector<std::byte> train(T strategy, int workers, int devices = 0, std::int6
 
 }  // namespace
 
-TEST_CASE("against NumPy") {
+TEST_CASE("against NumPy: hierarchical averaging") {
   if (!numpyFound()) return;
   for (const auto& [first, second, state] : {std::tuple{1, 3, UpdaterState::Average},
                                              {2, 3, UpdaterState::Keep},
@@ -52,7 +52,7 @@ TEST_CASE("against NumPy") {
         });
 }
 
-TEST_CASE("one level, or two of one period, have the bits of averaging, on one or several devices") {
+TEST_CASE("one level, or two of one period, have averaging's bits, on one or several devices") {
   for (const int workers : {1, 2, 4})
     for (const std::int64_t frequency : {1, 3})
       for (const int devices : {0, 1, 2})
@@ -72,7 +72,7 @@ TEST_CASE("one level, or two of one period, have the bits of averaging, on one o
         }
 }
 
-TEST_CASE("groups of two every iteration, all every second one, worked out by hand") {
+TEST_CASE("groups of two merged every iteration, and all every second one, equal values worked out by hand") {
   // p = 0, learning rate 0.5. Replicas 1, 3, 5, 7: the groups' means are 2 and 6, the user's model is 4.
   // Then 2, 4, 8, 10, and all become 6. Then 4, 6, 8, 10, whose groups' means are 5 and 9: the user's model
   // is 7, and so are all replicas at the epoch's end, before which no batch follows.
@@ -110,7 +110,8 @@ TEST_CASE("groups of two every iteration, all every second one, worked out by ha
   }
 }
 
-TEST_CASE("in groups of the builder, as over nodes, groups hold workers of one node: by hand") {
+TEST_CASE(
+    "the builder's groups hold the workers of one node, as over nodes, and equal values worked out by hand") {
   // p = 0, learning rate 0.5; workers 0 and 2 are in one group, 1 and 3 in the other. Replicas 1, 3, 5, 7
   // become 3, 5, 3, 5. Then 2.5, 5.5, 6.5, 9.5, and all become 6. Then 4, 6, 8, 10, which become 6, 8, 6, 8,
   // and all 7 at the epoch's end. Merges within a node do not change the user's model.
@@ -140,7 +141,7 @@ TEST_CASE("in groups of the builder, as over nodes, groups hold workers of one n
   CHECK(model.parameters()[0] == 7);
 }
 
-TEST_CASE("a group counts by all that it has trained since all were merged, not by its last round") {
+TEST_CASE("a group's weight counts all examples since the last merge of all, not only of its last round") {
   // Replicas 1, 3, 5, 7, groups' means 2 and 6. Then worker 0 alone: 2 again. The first group has trained
   // three examples, the second two: (3 * 2 + 2 * 6) / 5.
   ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}});
@@ -150,7 +151,9 @@ TEST_CASE("a group counts by all that it has trained since all were merged, not 
   CHECK(model.parameters()[0] == 3.6f);
 }
 
-TEST_CASE("the same bits in one fit or two, on devices as on the host, watched or not") {
+TEST_CASE(
+    "hierarchical averaging has the same bits in one fit() or two, on devices and on the host, with "
+    "listeners") {
   const HierarchicalAveraging options{
       .levels = {{.period = 1, .group = 2}, {.period = 3, .group = 4}, {.period = 5}}};
   const auto whole = train(options, 8);
@@ -163,7 +166,7 @@ TEST_CASE("the same bits in one fit or two, on devices as on the host, watched o
   CHECK(train(options, 8, 0, 3, {looking}) == whole);
 }
 
-TEST_CASE("options that cannot be are refused by name") {
+TEST_CASE("invalid options of hierarchical averaging are refused by name") {
   using Levels = std::vector<HierarchicalAveraging::Level>;
   const auto refusal = [](Levels levels) {
     return thrown<InvalidArgument>([&] { HierarchicalAveraging{.levels = levels}.validate(); });

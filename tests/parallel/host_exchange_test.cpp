@@ -58,7 +58,7 @@ void mergeAll(HostExchange& exchange, const std::vector<double>& weights) {
 
 }  // namespace
 
-TEST_CASE("every element of every block is merged, by whatever number of participants") {
+TEST_CASE("every element of every block is merged, for any number of participants") {
   for (const int workers : {1, 2, 3, 4, 5, 8})
     for (const std::int64_t elements : {0, 1, 15, 16, 17, 97, 4099}) {
       CAPTURE(workers);
@@ -90,7 +90,7 @@ TEST_CASE("every element of every block is merged, by whatever number of partici
     }
 }
 
-TEST_CASE("averageUpdaters(false) leaves the updater's state to each worker") {
+TEST_CASE("averageUpdaters(false) keeps each worker's updater state") {
   Replicas replicas(3, 20);
   HostExchange exchange(replicas.states, UpdaterState::Keep);
   mergeAll(exchange, {1, 1, 1});
@@ -100,7 +100,7 @@ TEST_CASE("averageUpdaters(false) leaves the updater's state to each worker") {
   }
 }
 
-TEST_CASE("statistics: both halves are merged, whatever the slices") {
+TEST_CASE("means and variances of statistics are both merged, whatever the slices") {
   // Worker w: mean w, variance 2. With weights 1 each and 3 workers: mean 1, variance 2 + (0 + 1 + 4) / 3
   // - 1.
   for (const std::int64_t half : {1, 16, 33, 100}) {
@@ -125,7 +125,7 @@ TEST_CASE("statistics: both halves are merged, whatever the slices") {
   }
 }
 
-TEST_CASE("blocks of float64: averaged and reset, whatever the slices") {
+TEST_CASE("float64 blocks are averaged and reset, whatever the slices") {
   for (const std::int64_t elements : {1, 16, 33, 100}) {
     CAPTURE(elements);
     std::vector<std::vector<StateBlock>> owned(3);
@@ -149,7 +149,7 @@ TEST_CASE("blocks of float64: averaged and reset, whatever the slices") {
   }
 }
 
-TEST_CASE("replicas that are not alike are refused, naming the block") {
+TEST_CASE("replicas with different blocks are refused, naming the block") {
   CHECK(thrown<InvalidArgument>([] { HostExchange({}, UpdaterState::Average); }) ==
         "exchange: there are no replicas");
   Replicas small(1, 4), large(1, 5);
@@ -163,8 +163,7 @@ TEST_CASE("replicas that are not alike are refused, naming the block") {
         }) == "exchange: worker 1 has 4 state blocks, worker 0 has 5");
 }
 
-TEST_CASE(
-    "gradients have no merged copy; bytes are those of a contributor's replica, none where none travel") {
+TEST_CASE("gradients have no merged copy, and only blocks that contributors send are counted in bytes") {
   Replicas replicas(2, 100);
   HostExchange exchange(replicas.states, UpdaterState::Average);
   CHECK_FALSE(exchange.blocks()[4].hasMergedCopy());
@@ -206,7 +205,7 @@ TEST_CASE("the spread of all slices together is the replicas' distance from thei
   CHECK(norm == doctest::Approx(expectedNorm));
 }
 
-TEST_CASE("what cannot be merged is refused before a merge") {
+TEST_CASE("blocks that cannot be merged are refused before a merge") {
   const auto refusal = [](DType type, std::int64_t elements, MergeRule rule) {
     auto block = StateBlock::zeros("counts", BlockKind::Statistics, rule, oneSegment(elements), type);
     return thrown<InvalidArgument>([&] { HostExchange({{&block}}, UpdaterState::Average); });
@@ -221,7 +220,7 @@ TEST_CASE("what cannot be merged is refused before a merge") {
   CHECK(HostExchange({{&kept}}, UpdaterState::Average).blocks().size() == 1);
 }
 
-TEST_CASE("a block of a kind is there once, or that is said") {
+TEST_CASE("a strategy that needs one block of a kind is refused a model without it") {
   Replicas replicas(2, 20);
   const HostExchange exchange(replicas.states, UpdaterState::Average);
   CHECK(exchange.block(BlockKind::Parameters).name == "parameters");
@@ -232,7 +231,7 @@ TEST_CASE("a block of a kind is there once, or that is said") {
         }) == "the strategy needs a model with one block of parameters, this one has 0");
 }
 
-TEST_CASE("a mean keeps the share of the block that it is told to keep, once") {
+TEST_CASE("a mean keeps the given share of the block's old value, once") {
   Replicas replicas(2, 1000);
   HostExchange exchange(replicas.states, UpdaterState::Average);
   exchange.makeStrategyBlocks(std::vector<StrategyBlock>{{.name = "centre"}});
@@ -251,8 +250,7 @@ TEST_CASE("a mean keeps the share of the block that it is told to keep, once") {
   CHECK(good);
 }
 
-TEST_CASE(
-    "sums over participants have their order; a failure ends the waiting, until the exchange restarts") {
+TEST_CASE("sums over participants are in order; a failure ends the waiting until the exchange restarts") {
   Replicas replicas(3, 16);
   HostExchange exchange(replicas.states, UpdaterState::Average);
   // 1e16 + 1 rounds to 1e16, so another order gives another sum.

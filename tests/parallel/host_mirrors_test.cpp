@@ -73,8 +73,7 @@ using Numbers = std::vector<float>;
 
 }  // namespace
 
-TEST_CASE(
-    "verbs write mirrors, and a replica changes after its worker continues, in the blocks that verbs use") {
+TEST_CASE("verbs write mirrors, and a replica takes changed blocks after its worker continues") {
   Mirrored m({.uses = isMerged});
   Context context;
   Mirrored::fill(m.replica(), 1);
@@ -87,7 +86,7 @@ TEST_CASE(
   CHECK(Mirrored::firsts(m.replica()) == Numbers{2, 2, 2, 1, 1});
 }
 
-TEST_CASE("a round copies a replica once, and not back unless verbs have begun") {
+TEST_CASE("a round copies a replica to its mirror once, and back only if verbs have begun") {
   Mirrored m({.uses = isMerged});
   Context context;
   Mirrored::fill(m.replica(), 1);
@@ -102,7 +101,7 @@ TEST_CASE("a round copies a replica once, and not back unless verbs have begun")
   CHECK(Mirrored::firsts(m.mirror()) == Numbers{3, 3, 3, 0, 0});
 }
 
-TEST_CASE("with gradients a replica gets them before its update, and the statistics after it") {
+TEST_CASE("with gradients a replica gets them before its update, and statistics after it") {
   Mirrored m({.uses = isReduced, .gradients = true});
   Context context;
   for (const float round : {10.0F, 20.0F}) {
@@ -122,7 +121,8 @@ TEST_CASE("with gradients a replica gets them before its update, and the statist
   }
 }
 
-TEST_CASE("a look reads what changes without verbs, and a load writes everything except gradients") {
+TEST_CASE(
+    "look() reads the blocks that change without verbs, and load() writes everything except gradients") {
   Mirrored m({.uses = isMerged});
   Mirrored::fill(m.replica(), 1);
   m.mirrors.look();
@@ -132,7 +132,7 @@ TEST_CASE("a look reads what changes without verbs, and a load writes everything
   CHECK(Mirrored::firsts(m.replica()) == Numbers{2, 2, 2, 2, 1});
 }
 
-TEST_CASE("a load forgets the round in progress") {
+TEST_CASE("load() forgets the round in progress") {
   Mirrored m({.uses = isReduced, .gradients = true});
   Context context;
   m.mirrors.arrive(0, context);

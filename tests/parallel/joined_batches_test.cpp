@@ -97,7 +97,8 @@ std::vector<TrainingOptions> everyTreatment() {
 
 }  // namespace
 
-TEST_CASE("synchronous gradients: every updater and treatment, 2 to 4 workers, to 1e-12 after 100 steps") {
+TEST_CASE(
+    "synchronous gradients equal the joined batches: every updater and option, 2 to 4 workers, to 1e-12") {
   double largest = 0;
   for (const auto& updater : everyUpdater())
     for (auto training : everyTreatment())
@@ -117,7 +118,8 @@ TEST_CASE("synchronous gradients: every updater and treatment, 2 to 4 workers, t
   MESSAGE("largest distance: " << largest);
 }
 
-TEST_CASE("averaging every iteration: SGD and Nesterov momentum without clipping, to 1e-12 after 100 steps") {
+TEST_CASE(
+    "averaging every iteration equals the joined batches: SGD and Nesterov without clipping, to 1e-12") {
   double largest = 0;
   for (const Updater& updater : {Updater(Sgd{.learningRate = 0.1}), Updater(Nesterovs{.learningRate = 0.05})})
     for (TrainingOptions training : {TrainingOptions{}, {.l2 = 1e-2}, {.weightDecay = 1e-2}})
@@ -132,14 +134,13 @@ TEST_CASE("averaging every iteration: SGD and Nesterov momentum without clipping
   MESSAGE("largest distance: " << largest);
 }
 
-TEST_CASE(
-    "the bound tells modes apart: averaging is not synchronous for Adam, nor where gradients are clipped") {
+TEST_CASE("averaging differs from synchronous gradients for Adam, and if gradients are clipped") {
   CHECK(distanceOf(TrainingMode::Averaging, 2, {.updater = Adam{.learningRate = 0.02}}) > 1e-3);
   CHECK(distanceOf(TrainingMode::Averaging, 2, {.updater = Sgd{.learningRate = 0.1}, .clipNorm = 0.3}) >
         1e-3);
 }
 
-TEST_CASE("shared gradients are for float32") {
+TEST_CASE("shared gradients accept only float32 models") {
   ReferenceModel model({.inputs = kInputs, .classes = kClasses});
   SizedBatches data({2, 2});
   auto wrapper =

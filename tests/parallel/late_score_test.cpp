@@ -106,7 +106,7 @@ auto aloneOnDevice(LateModel& model, std::int64_t frequency) {
 
 }  // namespace
 
-TEST_CASE("a worker reads a score while the next step runs, and all of them before it merges") {
+TEST_CASE("a worker reads a score while the next step runs, and all scores before it merges") {
   LateModel model;
   auto data = ToyIterator::ofValues({1, 2, 3, 4, 5});
   auto wrapper = toyWrapper(model, 1, 3).build();
@@ -120,7 +120,7 @@ TEST_CASE("a worker reads a score while the next step runs, and all of them befo
   CHECK(model.takeOrder() == "step1 wait1 step2 wait2 step3 wait3 step4 wait4 step5 wait5 ");
 }
 
-TEST_CASE("a late score that is not finite is told with its own batch, and is merged nowhere") {
+TEST_CASE("the error about a late score that is not finite names its batch, and the score is never merged") {
   LateModel model;
   auto data = ToyIterator::ofValues({1, std::nanf(""), 3, 4, 5, 6});
   auto wrapper = toyWrapper(model, 1, 4).build();
@@ -134,7 +134,7 @@ TEST_CASE("a late score that is not finite is told with its own batch, and is me
   CHECK(model.takeOrder() == "step4 step5 wait4 wait5 ");
 }
 
-TEST_CASE("of a bad score and a step behind it that fails the score is told") {
+TEST_CASE("if a score is not finite and a later step fails, the error names the score") {
   LateModel model;
   auto wrapper = toyWrapper(model, 1, 4).build();
   auto both = ToyIterator::ofValues({1, std::nanf(""), LateModel::kRefused, 4});
@@ -145,7 +145,7 @@ TEST_CASE("of a bad score and a step behind it that fails the score is told") {
   CHECK(model.takeOrder() == "step3 step4 wait3 wait4 ");
 }
 
-TEST_CASE("alone on a device, a worker goes on before its round's scores are read") {
+TEST_CASE("a worker alone on a device continues before its round's scores are read") {
   LateModel model;
   auto data = ToyIterator::ofValues({1, 2, 3, 4, 5});
   readAhead(data, model, 5);
@@ -168,7 +168,7 @@ TEST_CASE("alone on a device, a worker goes on before its round's scores are rea
   CHECK(model.takeOrder() == "step1 step2 wait1 wait2 step3 step4 wait3 wait4 step5 wait5 ");
 }
 
-TEST_CASE("a worker that goes on is merged to what it was at its round's end, in every mode") {
+TEST_CASE("a worker that has continued is merged with its state at the end of the round, in every mode") {
   for (const auto mode : {TrainingMode::Averaging, TrainingMode::SharedGradients}) {
     LateModel model;
     auto wrapper = aloneOnDevice(model, 1).trainingMode(mode).build();
@@ -186,7 +186,7 @@ TEST_CASE("a worker that goes on is merged to what it was at its round's end, in
   }
 }
 
-TEST_CASE("a bad score that is read when the worker has gone on is merged nowhere") {
+TEST_CASE("a score that is not finite is never merged, even if it is read after the worker has continued") {
   LateModel model;
   auto wrapper = aloneOnDevice(model, 2).build();
   auto data = ToyIterator::ofValues({1, 2, 3, std::nanf(""), 5, 6});
@@ -203,7 +203,7 @@ TEST_CASE("a bad score that is read when the worker has gone on is merged nowher
   CHECK(model.iteration() == 5);
 }
 
-TEST_CASE("a stop finds a worker that has gone on: all that it has trained is merged") {
+TEST_CASE("a stop merges all that a worker which has continued has trained") {
   const std::pair<float, std::string_view> cases[] = {
       {2, "step1 step2 wait1 wait2 "},
       {3, "step1 step2 wait1 step3 wait2 wait3 "},
@@ -265,7 +265,8 @@ TEST_CASE("several workers on a device are merged before their last scores are r
   CHECK(guarded.score() == waiting.score());
 }
 
-TEST_CASE("a bad score that is read after its merge: replicas and merged copy are as they were") {
+TEST_CASE(
+    "a score that is not finite and is read after its merge leaves replicas and merged copy unchanged") {
   LateModel model;
   auto wrapper = twoOnDevice(model, 2).build();
   for (const bool first : {true, false}) {

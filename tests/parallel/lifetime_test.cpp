@@ -26,7 +26,7 @@ std::vector<std::string> refusals(ParallelWrapper& wrapper) {
 
 }  // namespace
 
-TEST_CASE("a wrapper that was moved from says so, and the one it was moved to works") {
+TEST_CASE("a moved-from wrapper throws a clear exception, and its target works") {
   ToyModel model;
   auto wrapper = toyWrapper(model, 2).build();
   auto other = std::move(wrapper);
@@ -44,7 +44,7 @@ TEST_CASE("a wrapper that was moved from says so, and the one it was moved to wo
   CHECK(model.epoch() == 3);
 }
 
-TEST_CASE("a DataParallel that was moved from says so") {
+TEST_CASE("a moved-from DataParallel throws a clear exception") {
   SequenceModel<double> model;
   DataParallel parallel(model, cpus(2), 0, unpinned());
   const DataParallel other = std::move(parallel);
@@ -78,7 +78,7 @@ TEST_CASE("a wrapper that a listener destroys ends the program with a message") 
   }
 }
 
-TEST_CASE("a child of fork() is refused its parent's wrapper, and may destroy its copy") {
+TEST_CASE("a child of fork() cannot use its parent's wrapper, but may destroy its copy") {
   ToyModel model;
   auto data = ToyIterator::ofValues({1, 2, 3, 4});
   auto wrapper = toyWrapper(model, 2).build();
@@ -96,7 +96,7 @@ TEST_CASE("a child of fork() is refused its parent's wrapper, and may destroy it
   CHECK(model.epoch() == 2);
 }
 
-TEST_CASE("a DataParallel is refused to a child of fork(), too") {
+TEST_CASE("a child of fork() cannot use its parent's DataParallel") {
   SequenceModel<double> model;
   std::optional<DataParallel> parallel(std::in_place, model, cpus(2), 0, unpinned());
   const auto text = inChild([&] {

@@ -24,7 +24,7 @@ std::shared_ptr<RecordingListener> perWorker(RecordingListener::Hook hook = {}) 
 
 }  // namespace
 
-TEST_CASE("a merged listener follows the merges, on the thread that called fit()") {
+TEST_CASE("a merged listener is called after each merge, on the thread that called fit()") {
   // 5 batches, 2 workers, frequency 2: merges after rounds 2 and 3, that is after 4 and 5 batches.
   ToyModel model;
   auto data = ToyIterator::ofValues({1, 2, 3, 4, 5});
@@ -101,7 +101,7 @@ TEST_CASE("a worker listener is called for each step, on its worker's thread, on
   }
 }
 
-TEST_CASE("epoch events stand between the steps of their epochs") {
+TEST_CASE("epoch events come between the steps of their epochs") {
   ToyModel model;
   auto data = ToyIterator::ofValues({1, 2, 3, 4, 5, 6, 7});
   auto listener = perWorker();
@@ -115,7 +115,7 @@ TEST_CASE("epoch events stand between the steps of their epochs") {
   CHECK(epoch == 2);
 }
 
-TEST_CASE("model() inside merged events is the merged model") {
+TEST_CASE("model() in merged events is the merged model") {
   // Frequency 1, {2} and {6}: p = 1 and 3, merged 2. Then {2} and {8}: 2 and 5, merged 3.5.
   ToyModel model;
   auto data = ToyIterator::ofValues({2, 6, 2, 8});
@@ -131,7 +131,7 @@ TEST_CASE("model() inside merged events is the merged model") {
                                          "merge 3.5 at 2, 0", "epochEnd 3.5 at 2, 1", "fitEnd 3.5 at 2, 1"});
 }
 
-TEST_CASE("model() elsewhere is that of the last merge for which a listener asked, whole") {
+TEST_CASE("model() in other events is the whole model of the last merge at which a listener asked") {
   // No listener needs the first merge, so steps of the second round see the user's model as at the start.
   ToyModel model;
   auto data = ToyIterator::ofValues({2, 6, 2, 8, 4, 4});
@@ -151,7 +151,7 @@ TEST_CASE("model() elsewhere is that of the last merge for which a listener aske
   CHECK(seen == std::vector<std::string>{"0 at 0", "0 at 0", "0 at 0", "0 at 0", "3.5 at 2", "3.5 at 2"});
 }
 
-TEST_CASE("workerTimes() at a merge counts the steps that were merged, and starts anew with each fit()") {
+TEST_CASE("workerTimes() at a merge covers the merged steps, and starts anew with each fit()") {
   ToyModel model;
   ToyIterator data({{{1, 1}}, {{1}}, {{1, 1, 1}}});
   std::vector<std::string> seen;
@@ -173,7 +173,7 @@ TEST_CASE("workerTimes() at a merge counts the steps that were merged, and start
   CHECK(wrapper.workerTimes()[0].device == Device::cpu());
 }
 
-TEST_CASE("times: computing, waiting for data and for others are told apart") {
+TEST_CASE("workerTimes() distinguishes computing, waiting for data and waiting for workers") {
   // Worker 1 takes its second batch and computes only kLong after the stall watch has noticed the waiting
   // worker.
   using namespace std::chrono_literals;
@@ -217,7 +217,7 @@ TEST_CASE("several listeners of both scopes each get every call once") {
     CHECK(listener->order() == "fitStart epochStart iteration iteration iteration iteration epochEnd fitEnd");
 }
 
-TEST_CASE("a fit of no epochs begins and ends") {
+TEST_CASE("a fit() of no epochs calls the start and end events") {
   ToyModel model;
   auto data = ToyIterator::ofValues({1});
   auto listener = merged();
@@ -226,7 +226,7 @@ TEST_CASE("a fit of no epochs begins and ends") {
   CHECK(listener->order() == "fitStart fitEnd");
 }
 
-TEST_CASE("an epoch without batches begins and ends, and nothing is merged") {
+TEST_CASE("an epoch without batches calls its start and end events, and nothing is merged") {
   ToyModel model;
   ToyIterator data({});
   auto listener = merged();
@@ -235,7 +235,7 @@ TEST_CASE("an epoch without batches begins and ends, and nothing is merged") {
   CHECK(listener->order() == "fitStart epochStart epochEnd epochStart epochEnd fitEnd");
 }
 
-TEST_CASE("batchesPerEpoch is told where the iterator knows") {
+TEST_CASE("batchesPerEpoch is set if the iterator knows it") {
   struct Asking final : Listener {
     void onFitStart(const FitEvent& e) override {
       batches = e.batchesPerEpoch;
@@ -257,7 +257,7 @@ TEST_CASE("batchesPerEpoch is told where the iterator knows") {
   CHECK(asking->epochs == 2);
 }
 
-TEST_CASE("a listener that calls fit() again ends the training with an error that says so") {
+TEST_CASE("a listener that calls fit() ends the training with an error that says so") {
   for (const auto scope : {ListenerScope::Merged, ListenerScope::Worker}) {
     ToyModel model;
     auto data = ToyIterator::ofValues({1, 2, 3, 4});

@@ -57,7 +57,7 @@ void repeat(const std::string& what, int count, Once once) {
 
 }  // namespace
 
-TEST_CASE("long runs hold no more than short ones: epochs, calls of fit(), evaluations") {
+TEST_CASE("long runs use no more memory than short ones: epochs, fit() calls, evaluations") {
   const auto model = network();
   SmallExamples data(9);
   auto wrapper = wrapperOf(*model);
@@ -68,7 +68,7 @@ TEST_CASE("long runs hold no more than short ones: epochs, calls of fit(), evalu
   repeat("calls of the model's own fit()", whole() ? 100 : 10, [&] { model->fit(data); });
 }
 
-TEST_CASE("long runs hold no more than short ones: wrappers") {
+TEST_CASE("long runs use no more memory than short ones: wrappers") {
   const auto model = network();
   SmallExamples data(9);
   repeat("wrappers that train and evaluate", whole() ? 1'000 : 20, [&] {
@@ -79,7 +79,7 @@ TEST_CASE("long runs hold no more than short ones: wrappers") {
   repeat("wrappers that are never used", whole() ? 1'000 : 20, [&] { wrapperOf(*model); });
 }
 
-TEST_CASE("two wrappers that train at the same time: each has the bits that it has alone") {
+TEST_CASE("two wrappers that train simultaneously have the bits of each alone") {
   const auto alone = [](int workers) {
     const auto model = network();
     SmallExamples data(9);

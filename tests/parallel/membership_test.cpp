@@ -41,7 +41,7 @@ struct Member {
 
 }  // namespace
 
-TEST_CASE("a text is created by one alone, and replaced as a whole") {
+TEST_CASE("only one of several create() calls succeeds, and put() replaces a whole text") {
   const TemporaryDirectory folder;
   DirectoryStore a(folder / "new" / "store"), b(folder / "new" / "store");
   CHECK(a.get("lease") == "");
@@ -66,7 +66,7 @@ TEST_CASE("a text is created by one alone, and replaced as a whole") {
         std::string::npos);
 }
 
-TEST_CASE("of too few, and of those that are left behind, who writes the results") {
+TEST_CASE("if too few processes have come, one of them still writes the results") {
   const TemporaryDirectory folder;
   Member a(folder.path(), 3, 3s), b(folder.path(), 3, 3s);
   auto other = std::async(std::launch::async, [&] { return thrown<NodeFailure>([&] { b.next(); }); });
@@ -75,7 +75,7 @@ TEST_CASE("of too few, and of those that are left behind, who writes the results
   CHECK((a.membership.place() == 0 || b.membership.place() == 0));
 }
 
-TEST_CASE("of those that have lost the store the first of the last generation writes the results") {
+TEST_CASE("if all processes lose the store, the first of the last generation writes the results") {
   const TemporaryDirectory folder;
   Member a(folder / "store", 2), b(folder / "store", 2);
   auto bs = b.comes();
@@ -90,7 +90,7 @@ TEST_CASE("of those that have lost the store the first of the last generation wr
   CHECK(late.membership.place() > 0);  // others may train
 }
 
-TEST_CASE("those that come agree on one list, and keep their places when one leaves and one comes") {
+TEST_CASE("processes that join agree on one list, and keep their places when one leaves and one joins") {
   const TemporaryDirectory folder;
   std::vector<std::unique_ptr<Member>> all;
   for (int i = 0; i < 3; ++i) all.push_back(std::make_unique<Member>(folder.path(), 2));
@@ -119,7 +119,7 @@ TEST_CASE("those that come agree on one list, and keep their places when one lea
   CHECK(std::filesystem::is_empty(folder.path()));
 }
 
-TEST_CASE("of two sides that cannot reach each other one goes on, and the other ends") {
+TEST_CASE("after a network partition one side continues, and the other ends") {
   const TemporaryDirectory folder;
   Member a(folder.path(), 2), b(folder.path(), 2), c(folder.path(), 2), d(folder.path(), 2);
   Member* const all[] = {&a, &b, &c, &d};
@@ -152,7 +152,7 @@ TEST_CASE("of two sides that cannot reach each other one goes on, and the other 
   CHECK(ended == 2);
 }
 
-TEST_CASE("a side that is too few leaves the lease to the others") {
+TEST_CASE("a side with too few processes leaves the lease to the other side") {
   const TemporaryDirectory folder;
   Member a(folder.path(), 2), b(folder.path(), 2), c(folder.path(), 2);
   {
@@ -188,7 +188,7 @@ TEST_CASE("a process with other options is refused, and the others train") {
   CHECK_FALSE(a.membership.knocked());
 }
 
-TEST_CASE("a process that comes later is noticed by node 0") {
+TEST_CASE("node 0 notices a process that joins later") {
   const TemporaryDirectory folder;
   Member a(folder.path(), 1);
   CHECK(a.next().members.size() == 1);
@@ -202,7 +202,7 @@ TEST_CASE("a process that comes later is noticed by node 0") {
   CHECK_FALSE(a.membership.knocked());
 }
 
-TEST_CASE("the members take the newcomer along if the holder of the lease has died") {
+TEST_CASE("the members include a newcomer if the holder of the lease has died") {
   const TemporaryDirectory folder;
   Member a(folder.path(), 2), b(folder.path(), 2);
   auto as = a.comes(), bs = b.comes();
@@ -220,7 +220,7 @@ TEST_CASE("the members take the newcomer along if the holder of the lease has di
   CHECK(cs.get().members == after.members);
 }
 
-TEST_CASE("what dead processes have left misleads no one, and is removed") {
+TEST_CASE("entries of dead processes have no effect, and are removed") {
   const TemporaryDirectory folder;
   writeFile(folder / "member-00000000000000aa", "muster-elastic-1 7 0011223344556677 3 0");
   writeFile(folder / "lease-3", "00000000000000aa");
@@ -242,7 +242,7 @@ TEST_CASE("what dead processes have left misleads no one, and is removed") {
   CHECK(b.next().number == 10);
 }
 
-TEST_CASE("a wait ends when it is stopped, or has lasted too long") {
+TEST_CASE("a wait ends when it is stopped or times out") {
   const TemporaryDirectory folder;
   {
     Member a(folder.path(), 2, 100ms);

@@ -46,7 +46,7 @@ std::int64_t needOf(Model& model, const AnyStrategy& strategy, int workers) {
 
 }  // namespace
 
-TEST_CASE("a worker needs the model's state; merged copies and the strategy's blocks come to it") {
+TEST_CASE("the memory need counts the model's state a worker, merged copies and the strategy's blocks") {
   auto model = large();
   const MemoryNeed need(model, *Averaging{}.make(), {.local = 4});
   // Parameters, gradients, momentum; counters and padding are a few bytes.
@@ -63,7 +63,7 @@ TEST_CASE("a worker needs the model's state; merged copies and the strategy's bl
   CHECK(inGroups.bytes() - plain == doctest::Approx(2 * 3 * kBlock).epsilon(1e-3));
 }
 
-TEST_CASE("with shared gradients each node has room for the longest messages of all workers") {
+TEST_CASE("with shared gradients the memory need of a node counts the longest messages of all workers") {
   auto model = large();
   const auto needOf = [&](const AnyStrategy& strategy, int nodes) {
     return MemoryNeed(model, *strategy.make(), {.nodes = nodes, .local = 4}).bytes();
@@ -75,7 +75,7 @@ TEST_CASE("with shared gradients each node has room for the longest messages of 
   CHECK(over8 == doctest::Approx((4 + 2 + 32.0 / 16) * kBlock).epsilon(1e-3));
 }
 
-TEST_CASE("over nodes workers on GPUs have mirrors in host memory of what is merged, and nothing else") {
+TEST_CASE("over nodes, workers on GPUs have host mirrors of the merged blocks, and of nothing else") {
   auto model = large();
   const auto needOf = [&](const AnyStrategy& strategy, bool onCpu, bool mirrored) {
     return MemoryNeed(model, *strategy.make(), {.nodes = 2, .local = 3}, 1,
@@ -92,7 +92,7 @@ TEST_CASE("over nodes workers on GPUs have mirrors in host memory of what is mer
   CHECK(needOf(Averaging{}, true, true).bytes() - needOf(Averaging{}, true, false).bytes() == 3 * 2 * kBlock);
 }
 
-TEST_CASE("build() refuses what the limit on memory has no room for, and names the largest parts") {
+TEST_CASE("build() refuses a training that exceeds the memory limit, and names the largest parts") {
   auto model = large();
   const auto need = needOf(model, Averaging{}, 4);
   const std::string text = thrown<OutOfMemory>([&] { Limited(need - 1).wrapper(model, 4); });
@@ -108,7 +108,9 @@ TEST_CASE("build() refuses what the limit on memory has no room for, and names t
                  "4 workers on cpu (1 thread each, not pinned, each at least 1.2 MB), averaging"));
 }
 
-TEST_CASE("fit() and evaluate() refuse it once they know a batch, and train when there is room") {
+TEST_CASE(
+    "fit() and evaluate() refuse to exceed the memory limit once a batch is known, and train if there is "
+    "room") {
   auto model = large();
   const auto need = needOf(model, Averaging{}, 2);
   ToyIterator data(randomBatches(1, 6, 10, kSize), kSize);  // 4 MB per batch; 2 + 2 batches circulate
@@ -126,7 +128,8 @@ TEST_CASE("fit() and evaluate() refuse it once they know a batch, and train when
   CHECK(model.iteration() == 3);
 }
 
-TEST_CASE("a network's activations count once a batch is known, those of its output in an evaluation") {
+TEST_CASE(
+    "the memory need includes activations once a batch is known, in evaluation only those of the output") {
   constexpr std::int64_t kInputs = 20, kUnits = 1000, kBatch = 512;
   constexpr std::int64_t kActivations = 4 * kBatch * kUnits;
   MultiLayerNetwork network(
@@ -155,9 +158,7 @@ TEST_CASE("a network's activations count once a batch is known, those of its out
   CHECK(network.epoch() == 1);
 }
 
-TEST_CASE(
-    "an evaluation whose batches or replicas' states have no room is refused, and that is no iterator's "
-    "fault") {
+TEST_CASE("an evaluation that exceeds the memory limit is refused without blaming the iterator") {
   constexpr std::int64_t kInputs = 2000, kBatch = 500;  // 4 MB per batch, 0.16 MB of parameters
   const auto data = [](std::int64_t batches) {
     const std::int64_t rows = batches * kBatch;
@@ -190,7 +191,7 @@ TEST_CASE(
       "hundredth that stays free; fewer workers need less");
 }
 
-TEST_CASE("small models and those of which nothing is known are not spoken of") {
+TEST_CASE("the plan omits the memory need of small or unknown models") {
   ToyModel model;
   CHECK_FALSE(contains(toyWrapper(model, 2).build().plan(), "MB"));
 }

@@ -28,7 +28,7 @@ std::vector<Send> roundOf(const MergePlan& plan, int round, std::int64_t element
 
 }  // namespace
 
-TEST_CASE("workers of one device are a group, in the order of their first workers") {
+TEST_CASE("workers of one device form a group, in the order of their first workers") {
   const auto plan = planOf(5, 2);
   REQUIRE(plan.groups().size() == 2);
   CHECK(plan.groups()[0].device == Device::cuda(0));
@@ -42,7 +42,7 @@ TEST_CASE("workers of one device are a group, in the order of their first worker
   CHECK(reversed[1].workers == std::vector<int>{1});
 }
 
-TEST_CASE("one device: nothing is sent") {
+TEST_CASE("a plan for one device sends nothing") {
   for (int workers = 1; workers <= 8; ++workers) {
     const auto plan = planOf(workers, 1);
     CHECK(plan.rounds() == 0);
@@ -51,7 +51,8 @@ TEST_CASE("one device: nothing is sent") {
   }
 }
 
-TEST_CASE("every group reduces a slice of its own, gets it from all others once, and sends it to all once") {
+TEST_CASE(
+    "every group reduces its slice, receives it from each other group once, and sends it to each once") {
   for (int workers = 1; workers <= 8; ++workers)
     for (int devices = 1; devices <= 4; ++devices)
       for (const std::int64_t elements : {0, 1, 15, 16, 17, 97, 4099}) {
@@ -87,7 +88,7 @@ TEST_CASE("every group reduces a slice of its own, gets it from all others once,
       }
 }
 
-TEST_CASE("no device moves more than a ring would") {
+TEST_CASE("no device transfers more than in a ring") {
   for (int devices = 2; devices <= 4; ++devices) {
     const auto plan = planOf(8, devices);
     constexpr std::int64_t kElements = 48000;
@@ -100,7 +101,7 @@ TEST_CASE("no device moves more than a ring would") {
   }
 }
 
-TEST_CASE("the schedule of three devices, by name") {
+TEST_CASE("the schedule of three devices is the expected one") {
   const auto plan = planOf(3, 3);
   const auto pairs = [&](int round) {
     std::vector<std::pair<int, int>> all;
@@ -112,7 +113,7 @@ TEST_CASE("the schedule of three devices, by name") {
   CHECK(pairs(1) == Pairs{{0, 2}, {1, 0}, {2, 1}});
 }
 
-TEST_CASE("what a plan says of itself") {
+TEST_CASE("a plan describes its devices and transport") {
   CHECK(planOf(4, 1).describe() == "merged on cuda:0");
   CHECK(planOf(4, 2).describe() == "merged over 2 devices by peer copies");
   CHECK(MergePlan(planOf(4, 4).groups(), TransportKind::Nccl).describe() == "merged over 4 devices by NCCL");
@@ -120,14 +121,14 @@ TEST_CASE("what a plan says of itself") {
         "merged over 4 devices by the host");
 }
 
-TEST_CASE("NCCL where it is found, else peer copies between all, else the host") {
+TEST_CASE("the transport is NCCL if it is found, else peer copies if all devices have them, else the host") {
   CHECK(bestTransport({.whyNoNccl = "", .peers = true}) == TransportKind::Nccl);
   CHECK(bestTransport({.whyNoNccl = "", .peers = false}) == TransportKind::Nccl);
   CHECK(bestTransport({.whyNoNccl = "it is not here", .peers = true}) == TransportKind::Peers);
   CHECK(bestTransport({.whyNoNccl = "it is not here", .peers = false}) == TransportKind::Host);
 }
 
-TEST_CASE("a plan that forgets a worker or has one twice is refused") {
+TEST_CASE("a plan that omits a worker or contains one twice is refused") {
   const auto refusal = [](std::vector<DeviceGroup> groups) {
     return thrown<InvalidArgument>([&] { MergePlan(std::move(groups), TransportKind::Host); });
   };

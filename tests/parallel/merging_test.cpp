@@ -95,7 +95,7 @@ TEST_CASE("idle workers do not contribute, and receive the mean") {
   CHECK(model.parameters()[0] == 5);
 }
 
-TEST_CASE("more workers than batches: one contributor's state is copied, bit for bit") {
+TEST_CASE("with more workers than batches, the only contributor's state is copied bit for bit") {
   ToyModel one({.training = halfNesterovs()}), many({.training = halfNesterovs()});
   auto data = ToyIterator::ofValues({0.1f});
   one.fit(data, 3);
@@ -118,7 +118,7 @@ TEST_CASE("the updater's state is averaged with the parameters") {
   CHECK(model.updaterState("velocity")[0] == -2.5f);
 }
 
-TEST_CASE("averageUpdaters(false): each worker keeps its updater's state, over fit() calls too") {
+TEST_CASE("averageUpdaters(false): each worker keeps its updater's state, also over fit() calls") {
   // Round 2: worker 0 continues from its own v = -4: v = -1.5, p = 4.5 - 0.5 (0.5 - 0.75) = 4.625. The user's
   // model: p = 4.625, v by examples (2 * -1.5 + 1 * -8) / 3 = -11/3.
   ToyModel model({.training = halfNesterovs()});
@@ -177,7 +177,7 @@ TEST_CASE("the user's model is not touched before the end, and no replica shares
   CHECK_FALSE(memory.contains(model.block(BlockKind::Parameters).values.data<float>()));
 }
 
-TEST_CASE("all replicas are made before the first step") {
+TEST_CASE("all replicas are constructed before the first step") {
   ToyModel model;
   std::atomic<int> early{0};
   model.control().onStep = [&](const Batch&) { early += model.control().replicated == 4 ? 0 : 1; };
@@ -201,7 +201,7 @@ TEST_CASE("training starts from the user's model as it is when fit() is called")
   CHECK(model.epoch() == 21);
 }
 
-TEST_CASE("synchronousUntil: merges every iteration up to it, then at the frequency") {
+TEST_CASE("synchronousUntil merges every iteration up to it, then at the frequency") {
   struct Merges final : Listener {
     void onMerge(const MergeEvent& event) override { iterations.push_back(event.iteration); }
     std::vector<std::int64_t> iterations;
@@ -214,7 +214,7 @@ TEST_CASE("synchronousUntil: merges every iteration up to it, then at the freque
   CHECK(merges->iterations == std::vector<std::int64_t>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 13, 16});
 }
 
-TEST_CASE("measureDivergence: how far the replicas were from their mean, worked out by hand") {
+TEST_CASE("measureDivergence reports the replicas' distance from their mean, as worked out by hand") {
   struct Divergences final : Listener {
     explicit Divergences(bool reads) : reads_(reads) {}
     bool readsDivergence() const override { return reads_; }

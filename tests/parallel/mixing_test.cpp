@@ -120,7 +120,7 @@ bool sameBits(const float* a, const float* b, std::int64_t elements) {
 
 }  // namespace
 
-TEST_CASE("every replica gets its own combination of the values before, on the host and on devices") {
+TEST_CASE("every replica gets its own combination of the old values, on the host and on devices") {
   for (const TransportKind kind : {TransportKind::Peers, TransportKind::Host})
     for (const int workers : {1, 2, 3, 5, 8})
       for (const int devices : {0, 1, 2, 3})
@@ -155,7 +155,7 @@ TEST_CASE("every replica gets its own combination of the values before, on the h
         }
 }
 
-TEST_CASE("statistics become those of the mixture of distributions; a copy is a copy") {
+TEST_CASE("statistics become those of the mixture of distributions, and a row of one share of 1 is a copy") {
   constexpr std::int64_t kHalf = 50;
   for (const int devices : {0, 1, 2, 4}) {
     CAPTURE(devices);
@@ -184,7 +184,7 @@ TEST_CASE("statistics become those of the mixture of distributions; a copy is a 
   }
 }
 
-TEST_CASE("the merged copy gets the bits that a merge forms, from the values before") {
+TEST_CASE("the merged copy gets the bits of a merge of the old values") {
   const std::vector<double> weights = {1, 0, 2, 3};
   for (const int devices : {0, 1, 2, 4}) {
     CAPTURE(devices);
@@ -207,7 +207,7 @@ TEST_CASE("the merged copy gets the bits that a merge forms, from the values bef
   }
 }
 
-TEST_CASE("rows have the same bits on devices as on the host, by every transport") {
+TEST_CASE("rows have the same bits on devices and on the host, by every transport") {
   for (const int workers : {3, 5}) {
     auto host = normal(workers, 700);
     mixAll(*exchangeOf(host, 0), eighths(workers));
@@ -222,7 +222,7 @@ TEST_CASE("rows have the same bits on devices as on the host, by every transport
   }
 }
 
-TEST_CASE("a replica that no row reads does not count, and workers may share a row") {
+TEST_CASE("a replica that no row reads has no effect, and workers may share a row") {
   for (const int devices : {0, 2}) {
     auto replicas = integers(4, 20);
     const auto before = integers(4, 20);
@@ -240,7 +240,7 @@ TEST_CASE("a replica that no row reads does not count, and workers may share a r
   }
 }
 
-TEST_CASE("mixing allocates nothing, and counts what a worker would send") {
+TEST_CASE("mixing allocates nothing, and counts the bytes that a worker would send") {
   for (const int devices : {0, 2}) {
     auto replicas = normal(4, 100);
     const auto exchange = exchangeOf(replicas, devices);
@@ -282,7 +282,7 @@ TEST_CASE("a row that workers share counts once, wherever its workers are") {
   }
 }
 
-TEST_CASE("rows that cannot be are refused") {
+TEST_CASE("invalid rows are refused") {
   Mixing mixing(2, 4);
   const auto refusal = [&](std::size_t worker, std::vector<MixingShare> row) {
     return thrown<InvalidArgument>([&] { mixing.setRow(worker, row); });

@@ -44,7 +44,8 @@ Outcome train(TrainingMode mode, const std::string& data, MathMode mathMode = Ma
 
 }  // namespace
 
-TEST_CASE("shared gradients: within half a point of synchronous ones, at most a tenth of the bytes") {
+TEST_CASE(
+    "shared gradients reach the accuracy of synchronous ones within half a point, at a tenth of the bytes") {
   if (test::kSanitized) return test::skip("three epochs of MNIST take too long under a sanitizer");
   const char* const data = test::realDataDir();
   if (data == nullptr) return test::skip("the real MNIST is needed; MUSTER_DATA_DIR says where it is");
@@ -58,7 +59,7 @@ TEST_CASE("shared gradients: within half a point of synchronous ones, at most a 
   CHECK(shared.accuracy >= synchronous.accuracy - 0.005);
 }
 
-TEST_CASE("bf16 on the CPU: within half a point of float32") {
+TEST_CASE("bf16 on the CPU reaches the accuracy of float32 within half a point") {
   if (test::kSanitized) return test::skip("an epoch of MNIST takes too long under a sanitizer");
   if (const auto why = whyNoMathMode(Device::cpu(), MathMode::BFloat16); !why.empty())
     return test::skip("bf16: " + why);

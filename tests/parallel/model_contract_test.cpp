@@ -42,7 +42,7 @@ class MaskingIterator final : public DataSetIterator {
   int next_ = 0;
 };
 
-TEST_CASE("masks of an earlier batch are gone where an iterator leaves them") {
+TEST_CASE("masks of an earlier batch are removed if the iterator gives none") {
   const auto parameterAfter = [](bool drops, int workers) {
     MaskingIterator data(drops);
     ToyModel model;
@@ -60,7 +60,7 @@ TEST_CASE("masks of an earlier batch are gone where an iterator leaves them") {
   }
 }
 
-TEST_CASE("an iterator that gives a mask with every batch fills the same memory again") {
+TEST_CASE("an iterator that gives a mask with every batch reuses its memory") {
   ToyIterator data(std::vector<ToyBatch>(4, ToyBatch{.values = {1, 2}, .mask = {0, 1}}));
   Batch batch;
   data.reset(0);
@@ -70,7 +70,7 @@ TEST_CASE("an iterator that gives a mask with every batch fills the same memory 
   CHECK(allocations() == before);
 }
 
-TEST_CASE("a round whose examples are all masked has the score that model.fit gives it: the penalty") {
+TEST_CASE("a round whose examples are all masked has model.fit()'s score: the penalty") {
   const auto make = [] {
     auto model =
         std::make_unique<ToyModel>(ToyOptions{.training = {.updater = Sgd{.learningRate = 0.5}, .l2 = 0.25}});
@@ -115,7 +115,7 @@ class Editor final : public Listener {
   static void edit(Trainer& trainer) { dynamic_cast<ToyModel&>(trainer.model()).setParameters({1000}); }
 };
 
-TEST_CASE("what a listener changes in the trainer's model is not trained, wherever the epoch ends") {
+TEST_CASE("a listener's changes to the trainer's model are not trained, wherever the epoch ends") {
   for (const std::size_t batches : {4, 5, 6})
     for (const std::int64_t frequency : {1, 2}) {
       CAPTURE(batches);
@@ -177,7 +177,7 @@ class OwnUpdate final : public OneParameter {
   std::span<StateBlock> updaterState() override { return {}; }
 };
 
-TEST_CASE("blocks that are in other memory at each call are refused before the training") {
+TEST_CASE("blocks whose memory changes between calls are refused before the training") {
   for (const bool replicas : {false, true}) {
     OneParameter model;
     auto wrapper = toyWrapper(model, 2).build();

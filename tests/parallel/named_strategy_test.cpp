@@ -34,7 +34,7 @@ std::string asText(AnyStrategy strategy) {
 
 }  // namespace
 
-TEST_CASE("a name gives a preset, and options replace its numbers") {
+TEST_CASE("a strategy's name gives a preset, and options replace its numbers") {
   const auto plain = outer("diloco", "");
   CHECK(plain.frequency == OuterAveraging::diloco().frequency);
   CHECK(plain.rate == 0.7);
@@ -50,7 +50,7 @@ TEST_CASE("a name gives a preset, and options replace its numbers") {
         "outer averaging every 100 iterations (rate 0.7, Nesterov momentum 0.9)");
 }
 
-TEST_CASE("every kind of period can be named") {
+TEST_CASE("every kind of period has a name") {
   CHECK(periodOf("every=7") == 7);
   CHECK(periodOf("every=7,period.until=50") == Period::postLocal(50, 7));
   CHECK(periodOf("every=4,period=qsr,period.alpha=0.25,period.power=3") ==
@@ -60,14 +60,14 @@ TEST_CASE("every kind of period can be named") {
   CHECK(periodOf("period=fixed") == 1);
 }
 
-TEST_CASE("options with options of their own") {
+TEST_CASE("options may have options of their own") {
   const auto options =
       *strategyNamed("shared", "threshold=target,threshold.density=0.25", 2).as<SharedGradients>();
   REQUIRE(std::holds_alternative<TargetDensityThreshold>(options.thresholdAlgorithm));
   CHECK(std::get<TargetDensityThreshold>(options.thresholdAlgorithm).density == 0.25);
 }
 
-TEST_CASE("a list of numbers is an option") {
+TEST_CASE("an option may be a list of numbers") {
   const auto speeds = [](std::string_view options) {
     return strategyNamed("asynchronous", options, 2).as<AsynchronousOuter>()->speeds;
   };
@@ -80,7 +80,7 @@ TEST_CASE("a list of numbers is an option") {
               .starts_with("strategy asynchronous: speeds must be equal or numbers as in \"1,0.5\", got "));
 }
 
-TEST_CASE("what is unknown is refused with the nearest that is known") {
+TEST_CASE("an unknown name is refused, and the error suggests the nearest known one") {
   CHECK(refusal("dilocco", "").starts_with("there is no strategy \"dilocco\"; the nearest is diloco, of "));
   CHECK(refusal("lookahead", "rat=1")
             .starts_with(
@@ -96,7 +96,7 @@ TEST_CASE("what is unknown is refused with the nearest that is known") {
             .starts_with("strategy averaging: there is no option \"period.alpha\"; the nearest is period"));
 }
 
-TEST_CASE("values of another kind or out of range are refused") {
+TEST_CASE("values of another type or out of range are refused") {
   CHECK(refusal("diloco", "rate=fast") == "strategy diloco: rate must be a number, got \"fast\"");
   CHECK(refusal("diloco", "rate=0.5x") == "strategy diloco: rate must be a number, got \"0.5x\"");
   CHECK(refusal("diloco", "rate=") == "strategy diloco: rate must be a number, got \"\"");
@@ -116,8 +116,7 @@ TEST_CASE("values of another kind or out of range are refused") {
         "strategy asynchronous: there is no clock \"sun\"; the nearest is wall, of virtual, wall");
 }
 
-TEST_CASE(
-    "each strategy of the library has a name of its own, a source, and defaults that can be read back") {
+TEST_CASE("each strategy of the library has a unique name, a source, and defaults that can be read back") {
   for (const int workers : {1, 4}) {
     const auto all = namedStrategies(workers);
     CHECK(all.size() >= std::tuple_size_v<detail::LibraryStrategies>);
@@ -135,7 +134,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("the same visit writes and reads JSON") {
+TEST_CASE("a strategy is written to JSON and read back") {
   auto strategy = strategyNamed("outer", "every=4,period=qsr,period.alpha=0.25,rate=0.5", 2);
   JsonWriter writer;
   strategy.fields(writer);
@@ -146,7 +145,7 @@ TEST_CASE("the same visit writes and reads JSON") {
   CHECK(asText(read) == asText(strategy));
 }
 
-TEST_CASE("the table names every strategy, its source and its defaults, in lines that fit") {
+TEST_CASE("the table lists every strategy with its source and defaults, in lines that fit") {
   const auto table = describeStrategies(2);
   for (const auto& strategy : namedStrategies(2)) {
     CAPTURE(strategy.name);

@@ -34,12 +34,12 @@ bool waitFor(const std::function<bool()>& condition) {
 
 }  // namespace
 
-TEST_CASE("a link that goes down ends the training on both sides") {
+TEST_CASE("a broken link ends the training on both sides") {
   if (noNamespaces()) return;
   checkSurvivors(inNamespaces("none"), "averaging", "cut", "nothing was heard of node 1 (");
 }
 
-TEST_CASE("a link of 1 Mbit/s only slows: the bits are those of one process") {
+TEST_CASE("a link of 1 Mbit/s slows the training, but keeps the bits of one process") {
   if (noNamespaces()) return;
   const TemporaryDirectory folder;
   const auto ended = start(inNamespaces("1mbit"), {2, "averaging", 1, folder.path().string(), "slow"});
@@ -52,7 +52,7 @@ TEST_CASE("a link of 1 Mbit/s only slows: the bits are those of one process") {
   }
 }
 
-TEST_CASE("a killed script leaves no namespaces, processes and files behind") {
+TEST_CASE("a killed script leaves no namespaces, processes or files") {
   if (noNamespaces()) return;
   const TemporaryDirectory folder;
   const auto at = [&](const char* kind, int node) {

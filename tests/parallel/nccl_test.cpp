@@ -8,7 +8,7 @@
 namespace muster {
 namespace {
 
-TEST_CASE("NCCL has every function that is used, or it is said what is missing") {
+TEST_CASE("NCCL has every function that muster uses, or the missing one is named") {
   // Finding an installed library does not need a GPU.
   if (!cudaBuilt()) return test::skip("this build has no CUDA");
   const auto missing = linksBetween({}).whyNoNccl;
@@ -17,7 +17,7 @@ TEST_CASE("NCCL has every function that is used, or it is said what is missing")
   CHECK_MESSAGE(told, missing);
 }
 
-TEST_CASE("copies between two GPUs, by every transport") {
+TEST_CASE("every transport copies between two GPUs") {
   const std::vector<Device> devices = availableDevices();
   if (devices.size() < 3) return test::skip("this machine has not two GPUs");
   Context first(devices[1]), second(devices[2]);

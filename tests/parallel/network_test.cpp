@@ -108,7 +108,8 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("the same over a hundred steps for a smooth network with dropout and an uneven end, within 1e-5") {
+TEST_CASE(
+    "averaging equals joined batches over a hundred steps with dropout and an uneven end, within 1e-5") {
   // 530 examples: 17 joined batches of 32 per epoch, the last of 18, which two workers get as 16 and 2.
   for (const bool momentum : {false, true}) {
     const Updater updater =
@@ -140,7 +141,7 @@ TEST_CASE("synchronous gradients equal one worker on the joined batches: convnet
 
 // Adam and similar updaters divide a gradient by its own size, which amplifies rounding near 0, so many steps
 // are compared in float64 (joined_batches_test).
-TEST_CASE("synchronous gradients over a hundred steps of a smooth network, uneven end, within 1e-5") {
+TEST_CASE("synchronous gradients equal joined batches over a hundred steps with an uneven end, within 1e-5") {
   const std::vector<Updater> updaters = {Sgd{.learningRate = 0.05}, Nesterovs{.learningRate = 0.02}};
   for (const auto& updater : updaters)
     for (const int workers : {2, 3}) {
@@ -157,7 +158,9 @@ TEST_CASE("synchronous gradients over a hundred steps of a smooth network, uneve
     }
 }
 
-TEST_CASE("the convnet over a hundred steps: ties of ReLU and max pooling amplify rounding, for the record") {
+TEST_CASE(
+    "the convnet's distance over a hundred steps is logged, because ties of ReLU and pooling amplify "
+    "rounding") {
   auto wide = network(convnet(), Nesterovs{.learningRate = 0.02});
   auto summed = network(convnet(), Nesterovs{.learningRate = 0.02});
   auto averaged = network(convnet(), Nesterovs{.learningRate = 0.02});
@@ -172,7 +175,7 @@ TEST_CASE("the convnet over a hundred steps: ties of ReLU and max pooling amplif
   CHECK(std::isfinite(distance(*averaged, *wide)));
 }
 
-TEST_CASE("same bits on every run, for one to four workers and for two threads a worker") {
+TEST_CASE("training has the same bits on every run, for one to four workers and for two threads a worker") {
   for (const int workers : {1, 2, 3, 4})
     for (const int threads : {1, 2}) {
       CAPTURE(workers);
@@ -193,7 +196,7 @@ TEST_CASE("same bits on every run, for one to four workers and for two threads a
     }
 }
 
-TEST_CASE("training learns: four workers read images that they have not seen") {
+TEST_CASE("four workers learn to classify images that they have not seen") {
   auto model = network(convnet(), Nesterovs{.learningRate = 0.05});
   auto data = images(1000, 16);
   ParallelWrapper::Builder(*model).workers(4).averagingFrequency(3).build().fit(data, 4);

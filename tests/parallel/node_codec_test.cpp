@@ -145,7 +145,8 @@ std::unique_ptr<Strategy> PlainInt8::make() const {
 
 }  // namespace
 
-TEST_CASE("a node sends the mean of its workers, encoded with its residual: the bits of plain loops") {
+TEST_CASE(
+    "a node sends the encoded mean of its workers and keeps the residual, with the bits of plain loops") {
   for (const Places places : {Places{2, 2}, Places{3, 1}, Places{3, 2}}) {
     CAPTURE(places.nodes);
     CAPTURE(places.workers);
@@ -192,7 +193,7 @@ TEST_CASE("every codec of every rule over nodes has the bits of one process in g
     });
 }
 
-TEST_CASE("what travels is encoded: bytes of a node, as the network counts them and as listeners are told") {
+TEST_CASE("nodes send encoded bytes, as the network counts them and as listeners are told") {
   constexpr std::int64_t kLong = 1 << 16;
   struct Bytes final : Listener {
     void onMerge(const MergeEvent& event) override {
@@ -230,7 +231,8 @@ TEST_CASE("what travels is encoded: bytes of a node, as the network counts them 
 }
 
 TEST_CASE(
-    "residuals are the model's after a fit, and another wrapper, and another number of nodes, goes on") {
+    "after a fit() the model holds the residuals, and another wrapper or number of nodes continues with "
+    "them") {
   const OuterAveraging rule{
       .frequency = 2, .rate = 0.7, .momentum = 0.5, .nesterov = true, .codec = E3M0Codec{}};
   const auto batches = batchesOf(4);

@@ -154,7 +154,7 @@ TEST_CASE("every rule over nodes with workers on devices has the bits of workers
     checkOnDevices(rule, {2, 3});
 }
 
-TEST_CASE("users' rules read and write what they need of replicas on devices over nodes") {
+TEST_CASE("user-defined rules read and write replicas on devices over nodes") {
   for (const Places places : {Places{2, 2}, Places{2, 1}}) {
     for (const int devices : {0, 2}) {
       checkOnDevices(DecayedGradients{}, places, devices);
@@ -163,7 +163,7 @@ TEST_CASE("users' rules read and write what they need of replicas on devices ove
   }
 }
 
-TEST_CASE("a checkpoint over nodes with workers on devices holds what one with workers on the CPU does") {
+TEST_CASE("a checkpoint over nodes is the same with workers on devices and on the CPU") {
   for (const AnyStrategy& rule :
        {AnyStrategy(Averaging{.frequency = 3}), AnyStrategy(SynchronousGradients{}),
         AnyStrategy(Averaging{.frequency = 3, .updaterState = UpdaterState::Keep}),
@@ -194,7 +194,7 @@ TEST_CASE("a checkpoint over nodes with workers on devices holds what one with w
   }
 }
 
-TEST_CASE("a node with workers on devices that fails leaves every model at its last merge") {
+TEST_CASE("if a node with workers on devices fails, every model is left at its last merge") {
   const auto failing = [](const AnyStrategy& rule, int devices) {
     VirtualNetwork network(2);
     std::array<Bits, 2> bits;

@@ -148,7 +148,7 @@ constexpr std::array<std::int64_t, 5> kSizes{0, 5, 97, 4099, 150'001};
 
 }  // namespace
 
-TEST_CASE("a merge of all state has the bits of one host that adds up in groups") {
+TEST_CASE("a merge of all state over nodes has the bits of one host that adds up in groups") {
   for (const auto [nodes, local] : kShapes)
     for (const auto elements : kSizes)
       checkSame(nodes, local, elements, [](Verbs& verbs) {
@@ -158,7 +158,7 @@ TEST_CASE("a merge of all state has the bits of one host that adds up in groups"
       });
 }
 
-TEST_CASE("so has a merge without some workers, or without a whole node") {
+TEST_CASE("a merge without some workers, or without a whole node, has the bits of one host") {
   for (const auto [nodes, local] : kShapes)
     for (int without = 0; without < nodes * local; ++without)
       checkSame(nodes, local, 1000, [&](Verbs& verbs) {
@@ -170,8 +170,8 @@ TEST_CASE("so has a merge without some workers, or without a whole node") {
 }
 
 TEST_CASE(
-    "so have means into blocks, of parts, with a remainder of the old value, and what is computed with "
-    "them") {
+    "means into blocks, of fragments, with a share of the old value, and later verbs have the bits of one "
+    "host") {
   for (const auto [nodes, local] : kShapes)
     checkSame(nodes, local, 70'001, [](Verbs& verbs) {
       const auto weights = weightsOf(verbs);
@@ -219,7 +219,7 @@ Mixing rowsOf(int workers, bool merged) {
 
 }  // namespace
 
-TEST_CASE("so has mixing, with and without a merged copy, and what follows it") {
+TEST_CASE("mixing with and without a merged copy, and later verbs have the bits of one host") {
   for (const bool merged : {true, false})
     for (const auto [nodes, local] : kShapes)
       for (const auto elements : kSizes)
@@ -235,7 +235,7 @@ TEST_CASE("so has mixing, with and without a merged copy, and what follows it") 
 }
 
 TEST_CASE(
-    "so have sums of what participants compute in their shares, and replicas brought to other workers") {
+    "sums over shares of participants, and replicas brought to other workers have the bits of one host") {
   for (const auto [nodes, local] : kShapes)
     for (const auto elements : kSizes)
       checkSame(nodes, local, elements, [](Verbs& verbs) {
@@ -263,7 +263,7 @@ TEST_CASE(
       });
 }
 
-TEST_CASE("all nodes get the messages of all participants, of different lengths, also of none") {
+TEST_CASE("all nodes get the messages of all participants, of different lengths, also empty ones") {
   struct Texts final : Messages {
     std::span<std::byte> head(std::size_t w) override {
       return std::as_writable_bytes(std::span(sizes).subspan(w, 1));
@@ -341,7 +341,7 @@ TEST_CASE("all nodes get the messages of all participants, of different lengths,
     }
 }
 
-TEST_CASE("groups of one worker and one group of all are sums in worker order, too") {
+TEST_CASE("groups of one worker, and one group of all, give sums in worker order, too") {
   Replicas grouped({0, 1, 2}, 997), plain({0, 1, 2}, 997);
   HostExchange three(grouped.states, UpdaterState::Average, 3), one(plain.states, UpdaterState::Average);
   const Work merge = [](Verbs& verbs) { verbs.mergeState(weightsOf(verbs)); };
@@ -354,7 +354,7 @@ TEST_CASE("groups of one worker and one group of all are sums in worker order, t
   CHECK(near);
 }
 
-TEST_CASE("each node sends two thirds of the parameters twice, as in a ring of three") {
+TEST_CASE("each of three nodes sends two thirds of the parameters twice, as in a ring") {
   VirtualNetwork network(3);
   std::vector<std::jthread> threads;
   for (int n = 0; n < 3; ++n)
@@ -373,7 +373,7 @@ TEST_CASE("each node sends two thirds of the parameters twice, as in a ring of t
   CHECK(network.seconds() < 0.1);
 }
 
-TEST_CASE("after a merge that failed merged copies and blocks are as before it") {
+TEST_CASE("a merge that fails leaves merged copies and blocks unchanged") {
   VirtualNetwork network(2);
   std::vector<std::jthread> threads;
   std::array<std::string, 2> problems;
@@ -408,7 +408,7 @@ TEST_CASE("after a merge that failed merged copies and blocks are as before it")
   CHECK(reverted[1]);
 }
 
-TEST_CASE("a merge that would not be finite is named by its block and element, on every node") {
+TEST_CASE("a merge that would not be finite is named by its block and element on every node") {
   VirtualNetwork network(2);
   std::array<std::string, 2> problems;
   std::vector<std::jthread> threads;
@@ -436,7 +436,7 @@ TEST_CASE("a merge that would not be finite is named by its block and element, o
   }
 }
 
-TEST_CASE("after a failure an exchange waits until the network uses its memory no more") {
+TEST_CASE("after a failure an exchange waits until the network no longer uses its memory") {
   /// Takes its time to end.
   class Slow final : public NodeTransport {
    public:
@@ -481,7 +481,7 @@ TEST_CASE("after a failure an exchange waits until the network uses its memory n
   }
 }
 
-TEST_CASE("the means of a rule without a codec fly, although it has a block of its own on each node") {
+TEST_CASE("a rule without a codec sends its means while workers train, even if it has a block on each node") {
   VirtualNetwork network(2);
   std::binary_semaphore launched(0);
   bool flies = false;
@@ -508,8 +508,7 @@ TEST_CASE("the means of a rule without a codec fly, although it has a block of i
   CHECK(flies);
 }
 
-TEST_CASE(
-    "what nodes tell each other of a round is all that they send for it, unless blocks may be collected") {
+TEST_CASE("nodes send only the gathered messages of a round, unless blocks may be collected") {
   std::vector<std::int64_t> sent;
   for (const auto place : {StrategyBlock::Place::Replica, StrategyBlock::Place::Node}) {
     VirtualNetwork network(3);

@@ -47,7 +47,7 @@ bool contains(const std::string& text, std::string_view part) {
 
 }  // namespace
 
-TEST_CASE("what nodes bring, all get, and nodes know each other by name") {
+TEST_CASE("all nodes get the messages of all, and know each other's names") {
   for (const int nodes : {1, 2, 5}) {
     VirtualNetwork network(nodes);
     const auto problems = onNodes(network, 30s, [&](NodeLink& link) {
@@ -80,7 +80,7 @@ TEST_CASE("messages of a channel keep their order, whatever other threads send")
   for (const auto& problem : problems) CHECK(problem.empty());
 }
 
-TEST_CASE("a node that falls silent ends the waiting of all others, which name it") {
+TEST_CASE("a silent node ends the waiting of all others, which name it") {
   VirtualNetwork network(3);
   const auto problems = onNodes(network, 200ms, [&](NodeLink& link) {
     gatherOnce(link);
@@ -94,7 +94,7 @@ TEST_CASE("a node that falls silent ends the waiting of all others, which name i
   CHECK_FALSE(problems[2].empty());
 }
 
-TEST_CASE("so does a cut between two nodes, for the third, too") {
+TEST_CASE("a broken link between two nodes ends the waiting of all three") {
   VirtualNetwork network(3);
   const auto problems = onNodes(network, 200ms, [&](NodeLink& link) {
     gatherOnce(link);
@@ -104,7 +104,7 @@ TEST_CASE("so does a cut between two nodes, for the third, too") {
   for (const auto& problem : problems) CHECK(contains(problem, "node "));
 }
 
-TEST_CASE("a node that fails tells the others at once, and all calls fail from then on") {
+TEST_CASE("a node that fails tells the others at once, and all later calls fail") {
   VirtualNetwork network(3);
   const auto problems = onNodes(network, 30s, [&](NodeLink& link) {
     gatherOnce(link);
@@ -122,7 +122,7 @@ TEST_CASE("a node that fails tells the others at once, and all calls fail from t
         problems[static_cast<std::size_t>(n)].starts_with("node 1 (virtual1) "));  // says node 1 or the third
 }
 
-TEST_CASE("a node that has ended its program is missed by those that go on") {
+TEST_CASE("a node whose program has ended is reported by those that continue") {
   VirtualNetwork network(2);
   const auto problems = onNodes(network, 30s, [&](NodeLink& link) {
     gatherOnce(link);
@@ -132,7 +132,7 @@ TEST_CASE("a node that has ended its program is missed by those that go on") {
   CHECK(problems[1].empty());
 }
 
-TEST_CASE("a message of another size than expected is refused") {
+TEST_CASE("a message of an unexpected size is refused") {
   VirtualNetwork network(2);
   const auto problems = onNodes(network, 30s, [&](NodeLink& link) {
     std::vector<std::byte> own(link.node() == 0 ? 3 : 4), all(2 * own.size());
@@ -143,7 +143,7 @@ TEST_CASE("a message of another size than expected is refused") {
   CHECK_FALSE(problems[1].empty());
 }
 
-TEST_CASE("a node that never comes is named") {
+TEST_CASE("a node that never connects is named") {
   VirtualNetwork network(2);
   CHECK(contains(thrown<NodeFailure>([&] { NodeLink link([&] { return network.transport(0); }, 150ms); }),
                  "node 1 has not answered for 0.15 s"));

@@ -55,7 +55,7 @@ std::int64_t bytesOf(std::span<const NamedValues> values) {
 
 }  // namespace
 
-TEST_CASE("a training over nodes takes what it was said to need") {
+TEST_CASE("a training over nodes uses the memory that was predicted") {
   if (!countsLargeBlocks()) return skip("this C library does not tell what it has taken");
   const TopKCodec topK{.share = 0.01};
   const std::vector<AnyStrategy> rules = {

@@ -154,7 +154,7 @@ class DirectTransport final : public NodeTransport {
 
 }  // namespace
 
-TEST_CASE("a node sends each replica once to each node that reads it, and that is what verbs count") {
+TEST_CASE("a node sends each replica once to each node that reads it, and verbs count that") {
   constexpr std::int64_t kElements = 50'000, kBytes = 4 * kElements;
   // Worker w is on node w mod 3: all neighbours on the ring are on other nodes.
   for (const Sent& node : mixOnce(3, 2, kElements, ring(6))) {
@@ -173,7 +173,7 @@ TEST_CASE("a node sends each replica once to each node that reads it, and that i
   CHECK(sent[1].counted == 0);
 }
 
-TEST_CASE("rows that read replicas of their own node send nothing") {
+TEST_CASE("rows that read only replicas of their own node send nothing") {
   Mixing mixing(4, 8);
   const std::array even = {MixingShare{0, 0.25}, MixingShare{2, 0.75}},
                    odd = {MixingShare{1, 0.5}, MixingShare{3, 0.5}};
@@ -186,7 +186,7 @@ TEST_CASE("rows that read replicas of their own node send nothing") {
   }
 }
 
-TEST_CASE("the merged copy over nodes is sent, and counts once") {
+TEST_CASE("the merged copy over nodes is sent, and counted once") {
   Mixing mixing = ring(2);
   mixing.setMerged(std::vector<double>{1, 1});
   for (const Sent& node : mixOnce(2, 1, 40'000, mixing)) {
@@ -236,7 +236,7 @@ TEST_CASE("after the first rounds mixing over nodes allocates nothing") {
   CHECK(counted[1] - counted[0] <= 4);
 }
 
-TEST_CASE("a row that would overflow is refused on its node, and the other node learns of it") {
+TEST_CASE("a row that would overflow is refused on its node, and the other node is told") {
   VirtualNetwork network(2);
   std::array<std::string, 2> problems;
   std::vector<std::jthread> threads;
@@ -275,7 +275,7 @@ TEST_CASE("a row that would overflow is refused on its node, and the other node 
   CHECK(problems[1].find("node 0 (virtual0)") != std::string::npos);
 }
 
-TEST_CASE("a node that falls silent while replicas are mixed is named") {
+TEST_CASE("a node that becomes silent while replicas are mixed is named") {
   VirtualNetwork network(2);
   std::array<std::string, 2> problems;
   std::vector<std::jthread> threads;

@@ -118,7 +118,8 @@ std::array<std::shared_ptr<Told>, 2> told(const AnyStrategy& rule, const Places&
 }  // namespace
 
 TEST_CASE(
-    "shared gradients and Adasum over nodes: ragged batches, few batches, batches that are masked whole") {
+    "shared gradients and Adasum over nodes have the bits of one process, with few, uneven and masked "
+    "batches") {
   const Updater adam = Adam{.learningRate = 0.05};
   for (const Places& places : kPlaces) {
     const int all = places.nodes * places.workers;
@@ -149,7 +150,8 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("so have large models, whose messages take several pieces") {
+TEST_CASE(
+    "shared gradients and Adasum of large models, sent in several messages, have the bits of one process") {
   constexpr std::int64_t kLarge = 270'001;
   const auto batches = randomBatches(5, 5, 1, kLarge);
   for (const AnyStrategy& rule :
@@ -158,7 +160,7 @@ TEST_CASE("so have large models, whose messages take several pieces") {
     checkBits(rule, {2, 2}, batches, Sgd{.learningRate = 0.1}, kLarge, /*epochs=*/1);
 }
 
-TEST_CASE("the distance of replicas over nodes is that of one process, to rounding") {
+TEST_CASE("the divergence of replicas over nodes equals that of one process, to rounding") {
   for (const Places& places : kPlaces)
     for (const int devices : {0, 2}) {
       CAPTURE(places.nodes);
@@ -199,7 +201,7 @@ TEST_CASE("the distance of replicas over nodes is that of one process, to roundi
     }
 }
 
-TEST_CASE("in groups it is the distance of one sum, to the rounding of the mean") {
+TEST_CASE("the divergence in groups equals that of one sum, to the rounding of the mean") {
   const auto divergences = [](int groups) {
     const auto told = std::make_shared<Told>();
     auto model = ruleToy();
@@ -216,7 +218,7 @@ TEST_CASE("in groups it is the distance of one sum, to the rounding of the mean"
   for (std::size_t m = 0; m < one.size(); ++m) CHECK(two[m] == doctest::Approx(one[m]).epsilon(1e-5));
 }
 
-TEST_CASE("a listener of node 0 that reads the distance gets it now and then, and the bits stay the same") {
+TEST_CASE("a listener of node 0 may read the divergence at some merges, and the bits stay the same") {
   const auto [expected, told] = ::told(Averaging{.frequency = 1}, {2, 2}, /*reads=*/true);
   const auto measured = [](const Told& one) {
     return std::ranges::count_if(one.divergences, [](double d) { return d > 0; });
@@ -227,7 +229,7 @@ TEST_CASE("a listener of node 0 that reads the distance gets it now and then, an
   CHECK(told->divergences.front() == doctest::Approx(expected->divergences.front()).epsilon(1e-13));
 }
 
-TEST_CASE("bytes of shared gradients and Adasum, as the network counts them and as listeners are told") {
+TEST_CASE("bytes of shared gradients and Adasum are counted by the network as listeners are told") {
   constexpr std::int64_t kLong = 1 << 16;
   const auto train = [&](const Places& places, const AnyStrategy& rule, Told& told) {
     VirtualNetwork network(places.nodes);
@@ -320,7 +322,7 @@ TEST_CASE("a checkpoint of shared gradients over nodes, at a resynchronisation, 
   }
 }
 
-TEST_CASE("a checkpoint over nodes that would lack blocks of other nodes' workers is a model by itself") {
+TEST_CASE("a checkpoint over nodes without the other nodes' blocks is a model file") {
   for (const bool inFlight : {false, true}) {
     CAPTURE(inFlight);
     const AnyStrategy rule = TwoHalves{.collected = true, .inFlight = inFlight};
@@ -364,7 +366,7 @@ TEST_CASE("a node that is lost while node 0 collects replicas is named, and no l
   CHECK_FALSE(problems[1].empty());
 }
 
-TEST_CASE("a node that fails leaves every model at the last merge of shared gradients and of Adasum") {
+TEST_CASE("if a node fails, every model is left at the last merge of shared gradients and of Adasum") {
   for (const AnyStrategy& rule :
        {AnyStrategy(SharedGradients{.resynchronizationFrequency = 4}), AnyStrategy(Adasum{.frequency = 2})}) {
     CAPTURE(rule.make()->describe());
@@ -392,7 +394,7 @@ TEST_CASE("a node that fails leaves every model at the last merge of shared grad
   }
 }
 
-TEST_CASE("rules that cannot merge any number of workers are refused if nodes come and go") {
+TEST_CASE("rules that need a fixed number of workers are refused if nodes join and leave") {
   const TemporaryDirectory folder;
   const auto elastic = std::make_shared<ElasticNodes>(
       std::make_unique<DirectoryStore>(folder / "store"), Membership::Options{.silence = 5s, .patience = 60s},

@@ -36,16 +36,16 @@ TEST_CASE("a process that is killed at a random moment ends the training of the 
   checkKills(byGloo, "is lost: the connection is broken");
 }
 
-TEST_CASE("so does one that is stopped") {
+TEST_CASE("a process that is stopped ends the training of the others") {
   checkSurvivors(byGloo, "averaging", "stop", "nothing was heard of");
 }
 
-TEST_CASE("so does one whose step throws") {
+TEST_CASE("a process whose step throws ends the training of the others") {
   for (const std::string rule : {"averaging", "gossip on a ring"})
     checkSurvivors(byGloo, rule, "throw", "has failed");
 }
 
-TEST_CASE("options that cannot be are refused by name") {
+TEST_CASE("invalid options of Gloo are refused by name") {
   const TemporaryDirectory folder;
   const auto store = folder.path().string();
   const auto refusal = [](const Nodes::Gloo& options) {
@@ -69,7 +69,7 @@ TEST_CASE("one node needs no network") {
   CHECK(nodes.link() == nullptr);
 }
 
-TEST_CASE("a node that does not come is named, and nothing is left behind") {
+TEST_CASE("a node that does not connect is named, and no files are left") {
   const TemporaryDirectory folder;
   const auto store = folder.path().string();
   const auto wait = [&](int node, int nodes) {
@@ -83,7 +83,7 @@ TEST_CASE("a node that does not come is named, and nothing is left behind") {
   CHECK(std::filesystem::is_empty(folder.path()));
 }
 
-TEST_CASE("files that a killed run has left mislead no node") {
+TEST_CASE("files of a killed run have no effect on later nodes") {
   const TemporaryDirectory folder;
   const auto store = folder.path().string();
   const auto wait = [&](int node, int nodes) {

@@ -69,11 +69,11 @@ TEST_CASE("a process that is killed at a random moment ends the training of the 
   checkKills(byMpi, "nothing was heard of");
 }
 
-TEST_CASE("so does one that is stopped") {
+TEST_CASE("a process that is stopped ends the training of the others") {
   checkSurvivors(byMpi, "averaging", "stop", "nothing was heard of");
 }
 
-TEST_CASE("so does one whose step throws") {
+TEST_CASE("a process whose step throws ends the training of the others") {
   for (const std::string rule : {"averaging", "gossip on a ring"})
     checkSurvivors(byMpi, rule, "throw", "has failed");
 }

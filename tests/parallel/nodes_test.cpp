@@ -92,7 +92,7 @@ std::vector<AnyStrategy> mixingRules(int workers) {
 
 }  // namespace
 
-TEST_CASE("rules that mix replicas have, over nodes, the bits of one process in groups at every merge") {
+TEST_CASE("rules that mix replicas over nodes have the bits of one process in groups, at every merge") {
   for (const auto [nodes, workers] : {Places{2, 2}, Places{3, 1}, Places{4, 1}, Places{2, 4}, Places{3, 2}}) {
     const int all = nodes * workers;
     const bool few = (nodes == 2 && workers == 2) || (nodes == 3 && workers == 1);  // also few batches
@@ -227,7 +227,7 @@ TEST_CASE("a stream that reset() does not rewind loses no batch on any node") {
   CHECK(sorted(seen) == std::vector<float>{1, 2, 3, 4, 5, 6, 7});
 }
 
-TEST_CASE("fewer batches than workers, and than nodes") {
+TEST_CASE("nodes may have fewer batches than workers, and than nodes") {
   for (const int count : {1, 2, 3, 5}) {
     CAPTURE(count);
     const auto batches = randomBatches(3, count, 2, kRuleWidth);
@@ -246,7 +246,7 @@ TEST_CASE("fewer batches than workers, and than nodes") {
   }
 }
 
-TEST_CASE("merged listeners are called on node 0 alone, and a stop on one node stops all") {
+TEST_CASE("merged listeners are called on node 0 only, and a stop on one node stops all") {
   VirtualNetwork network(2);
   std::array<int, 2> merges{};
   std::array<std::int64_t, 2> iterations{};
@@ -279,7 +279,7 @@ TEST_CASE("merged listeners are called on node 0 alone, and a stop on one node s
   CHECK(bits[0] == bits[1]);
 }
 
-TEST_CASE("early stopping gives every node the best state, and another fit goes on from there") {
+TEST_CASE("early stopping restores the best state on every node, and another fit() continues from there") {
   const auto stopping = [] {
     return std::make_shared<EarlyStopping>(EarlyStoppingOptions{
         .monitor = Monitor::Own,
@@ -321,7 +321,7 @@ TEST_CASE("early stopping gives every node the best state, and another fit goes 
   }
 }
 
-TEST_CASE("a node that fails ends the training of all, and every model has the same committed merge") {
+TEST_CASE("a node that fails ends the training of all, and all models hold the same committed merge") {
   VirtualNetwork network(3);
   std::array<Bits, 3> bits;
   const auto problems = onNodes(network, 30s, [&](const Nodes& here) {
@@ -347,7 +347,7 @@ TEST_CASE("a node that fails ends the training of all, and every model has the s
   }
 }
 
-TEST_CASE("a long round without one of the nodes ends at the next batch, not at its end") {
+TEST_CASE("if a node fails in a long round, the others end at their next batch, not at the round's end") {
   VirtualNetwork network(2);
   std::array<std::size_t, 2> steps{};
   std::promise<void> inStep;
@@ -430,7 +430,8 @@ void checkSilenced(const AnyStrategy& rule, const Places& places, const std::vec
 
 }  // namespace
 
-TEST_CASE("wherever a node falls silent, it is named, and the model of the other holds a committed merge") {
+TEST_CASE(
+    "a node that becomes silent at any moment is named, and the other's model holds a committed merge") {
   for (const auto& rule : everyRule()) {
     if (!runsOverNodes(rule.options, 2)) continue;
     CAPTURE(rule.name);
@@ -438,7 +439,7 @@ TEST_CASE("wherever a node falls silent, it is named, and the model of the other
   }
 }
 
-TEST_CASE("so is a node of a rule that mixes replicas") {
+TEST_CASE("a silent node is named under every rule that mixes replicas, too") {
   for (const auto& places : {Places{3, 1}, Places{2, 2}})
     for (const auto& rule : mixingRules(places.nodes * places.workers)) {
       CAPTURE(rule.make()->describe());
@@ -463,7 +464,7 @@ std::vector<AnyStrategy> flyingRules() {
                          .codec = Int8Codec{}}};
 }
 
-TEST_CASE("workers train while a launched merge is sent, which has the same bits") {
+TEST_CASE("workers train while a launched merge is sent, and the bits are the same") {
   const auto batches = randomBatches(9, 4 * 6, 3, kRuleWidth);
   for (const auto& rule : flyingRules()) {
     CAPTURE(rule.make()->describe());
@@ -500,7 +501,7 @@ TEST_CASE("workers train while a launched merge is sent, which has the same bits
 }
 
 TEST_CASE(
-    "a network that fails while a merge is in flight ends the training with one error that names the node") {
+    "if the network fails while a merge is in flight, the training ends with one error that names the node") {
   for (const auto& rule : flyingRules()) {
     CAPTURE(rule.make()->describe());
     const auto batches = randomBatches(9, 2 * 6, 3, kRuleWidth);
@@ -523,7 +524,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a stop lands what is in flight, and all nodes have the same model") {
+TEST_CASE("a stop lands all merges in flight, and all nodes have the same model") {
   for (const auto& rule : flyingRules()) {
     CAPTURE(rule.make()->describe());
     const auto batches = randomBatches(9, 4 * 20, 3, kRuleWidth);
@@ -595,7 +596,8 @@ TEST_CASE("a checkpoint of node 0, at any merge, resumes all nodes to the same b
   }
 }
 
-TEST_CASE("so does one of a rule that mixes replicas, also after a stop") {
+TEST_CASE(
+    "a checkpoint of a rule that mixes replicas resumes all nodes to the same bits, also after a stop") {
   for (const auto [nodes, workers] : {Places{2, 2}, Places{3, 1}})
     for (const AnyStrategy& rule :
          {AnyStrategy(Gossip{.frequency = 2, .modelEvery = 3}),
@@ -749,7 +751,8 @@ std::string differ(const std::function<void(OwnSetting&)>& change) {
 
 }  // namespace
 
-TEST_CASE("nodes that differ are refused at the start, on all nodes, with the names of two") {
+TEST_CASE(
+    "nodes with different models or wrappers are refused at the start, on all nodes, naming two of them") {
   const auto frequency = differ([](auto& own) { own.rule.frequency = 3; });
   CHECK(frequency.starts_with("the strategy; here it is \"averaging every 2 iterations (every=2,"));
   const auto state = differ([](auto& own) { own.rule.updaterState = UpdaterState::Keep; });
@@ -766,7 +769,7 @@ TEST_CASE("nodes that differ are refused at the start, on all nodes, with the na
       differ([](auto& own) { own.internals.version = "0.0.1"; }).starts_with("the version of muster; here"));
 }
 
-TEST_CASE("so are nodes with other options of the training") {
+TEST_CASE("nodes with different options of the training are refused") {
   const std::vector<std::function<void(TrainingOptions&)>> changes = {
       [](auto& o) { o.updater = Nesterovs{.learningRate = 0.25, .momentum = 0.5}; },
       [](auto& o) { o.updater = Nesterovs{.learningRate = 0.5, .momentum = 0.25}; },
@@ -784,7 +787,7 @@ TEST_CASE("so are nodes with other options of the training") {
   }
 }
 
-TEST_CASE("so are nodes with other listeners, or other settings of one") {
+TEST_CASE("nodes with different listeners, or different settings of one, are refused") {
   ToyIterator validation(ruleBatches(3), kRuleWidth);
   const std::vector<std::function<void(OwnSetting&)>> changes = {
       [](auto& own) { own.evaluation.everyEpochs = 2; },
@@ -801,7 +804,7 @@ TEST_CASE("so are nodes with other listeners, or other settings of one") {
   }
 }
 
-TEST_CASE("so are nodes whose layers have other settings, and networks with another seed") {
+TEST_CASE("nodes whose layers have different settings, or networks different seeds, are refused") {
   const auto train = [](const MultiLayerConfiguration& one, const MultiLayerConfiguration& other) {
     VirtualNetwork network(2);
     return onNodes(network, 30s, [&](const Nodes& here) {
@@ -826,7 +829,7 @@ TEST_CASE("so are nodes whose layers have other settings, and networks with anot
   for (const auto& problem : train(of(0.5, 1), of(0.5, 1))) CHECK(problem == "");
 }
 
-TEST_CASE("what is not for nodes yet is refused by name") {
+TEST_CASE("options that are not available over nodes are refused by name") {
   VirtualNetwork network(2);
   const auto problems = onNodes(network, 30s, [&](const Nodes& here) {
     auto model = ruleToy();
@@ -852,7 +855,7 @@ TEST_CASE("what is not for nodes yet is refused by name") {
                  "groups: 2 do not divide 3 workers"));
 }
 
-TEST_CASE("where nodes come and go, groups that do not lie within nodes are refused") {
+TEST_CASE("if nodes join and leave, groups that span nodes are refused") {
   const TemporaryDirectory folder;
   const auto elastic = std::make_shared<ElasticNodes>(
       std::make_unique<DirectoryStore>(folder / "store"), Membership::Options{.silence = 5s, .patience = 60s},
@@ -872,7 +875,7 @@ TEST_CASE("where nodes come and go, groups that do not lie within nodes are refu
                  "the last level must merge all 8 workers, got groups of 4"));
 }
 
-TEST_CASE("a program that a launcher started several times is refused without its network") {
+TEST_CASE("a program that a launcher started several times without connecting its nodes is refused") {
   ::setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
   auto model = ruleToy();
   const auto problem = thrown<InvalidArgument>([&] { builderOf(model, 1, Averaging{}).build(); });

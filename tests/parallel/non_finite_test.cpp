@@ -80,7 +80,8 @@ constexpr std::string_view kTold = "the gradient of dense1.weight is not finite:
 
 }  // namespace
 
-TEST_CASE("fit() ends before such a gradient is applied: the model holds the last finite step") {
+TEST_CASE(
+    "fit() ends before a gradient that is not finite is applied, and the model holds the last finite step") {
   MultiLayerNetwork model(tanhNetwork()), expected(tanhNetwork());
   model.init();
   expected.init();
@@ -107,8 +108,7 @@ TEST_CASE(
   CHECK(numbersOf(model) == numbersOf(expected));
 }
 
-TEST_CASE(
-    "an update by a program's own apply() is whole or not at all: the model holds the last finite step") {
+TEST_CASE("a user-defined apply() updates everything or nothing, and the model holds the last finite step") {
   using Way = BadApply::Way;
   const std::vector<std::pair<Way, std::string>> ways{
       {Way::Parameters,
@@ -137,7 +137,9 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("no mode merges such a gradient: the model holds the last merge, and the wrapper goes on") {
+TEST_CASE(
+    "no mode merges a gradient that is not finite: the model holds the last merge, and the wrapper works "
+    "on") {
   for (const auto mode : {TrainingMode::Averaging, TrainingMode::SynchronousGradients}) {
     CAPTURE(static_cast<int>(mode));
     MultiLayerNetwork model(tanhNetwork()), expected(tanhNetwork());
@@ -167,7 +169,9 @@ TEST_CASE("no mode merges such a gradient: the model holds the last merge, and t
   }
 }
 
-TEST_CASE("frozen segments are not looked at, float64 is, and a block without segments") {
+TEST_CASE(
+    "gradients of frozen segments are not checked, those of float64 blocks and of blocks without segments "
+    "are") {
   auto table = std::make_shared<SegmentTable>();
   table->add({.name = "a", .shape = {3}, .frozen = true});
   table->add({.name = "b", .shape = {2}});

@@ -112,7 +112,7 @@ bool inTurn(const ResumableRule& rule, int workers) {
 
 }  // namespace
 
-TEST_CASE("workers that read their own batches have the bits of those with a reader, with every rule") {
+TEST_CASE("workers that read their own batches have the bits of those with a reader, under every rule") {
   for (const auto& rule : resumableRules())
     for (const int more : {0, 1}) {
       const int workers = rule.workers(enoughWorkers() + more);
@@ -142,7 +142,7 @@ TEST_CASE("workers that read their own batches have the bits of those with a rea
     }
 }
 
-TEST_CASE("stamps are those that a reader gives") {
+TEST_CASE("batches that workers read have the stamps that a reader gives") {
   const int workers = enoughWorkers(), batches = 3 * workers + 1;
   const auto stampsOf = [&](bool numbers) {
     NumberedToy data(batches, numbers);
@@ -160,7 +160,7 @@ TEST_CASE("stamps are those that a reader gives") {
   CHECK(stamps == stampsOf(false));
 }
 
-TEST_CASE("a batch that cannot be read ends the training with its number, and the wrapper trains again") {
+TEST_CASE("a batch that cannot be read ends the training with its number, and the wrapper can train again") {
   const int workers = enoughWorkers(), batches = 3 * workers + 1;
   for (const std::int64_t at : {std::int64_t{0}, std::int64_t{1}, std::int64_t{batches - 1}}) {
     CAPTURE(at);
@@ -188,7 +188,7 @@ TEST_CASE("a batch that cannot be read ends the training with its number, and th
   }
 }
 
-TEST_CASE("a stop ends workers that read their own batches, and the next fit has every batch") {
+TEST_CASE("a stop ends workers that read their own batches, and the next fit() has every batch") {
   const int workers = enoughWorkers(), batches = 5 * workers + 2;
   NumberedToy data(batches, true);
   ToyModel model({.size = kWidth});
@@ -240,7 +240,7 @@ TEST_CASE("a batch has only the masks that its iterator gives") {
   CHECK(bits[0] == bits[1]);
 }
 
-TEST_CASE("epochs with fewer batches than workers, and without any example of a worker") {
+TEST_CASE("workers without a batch in an epoch train to the bits of those with a reader") {
   for (const int batches : {1, 2, 3}) {
     CAPTURE(batches);
     std::vector<std::vector<std::byte>> bits;
@@ -283,7 +283,7 @@ TEST_CASE("over nodes each worker reads its own batches, with the bits of a read
   CHECK(bits[0] == bits[1]);
 }
 
-TEST_CASE("workers with a core to spare have a reader") {
+TEST_CASE("a wrapper whose workers leave a core free has a reader") {
   limitToCores(2);
   if (availableParallelism() < 2) return;
   NumberedToy data(6, true);
@@ -294,7 +294,7 @@ TEST_CASE("workers with a core to spare have a reader") {
   CHECK(data.calls == 6);
 }
 
-TEST_CASE("an iterator derived from one in memory gives its batches by its own next()") {
+TEST_CASE("an iterator derived from an in-memory one is read by its own next()") {
   class Counting final : public InMemoryDataSetIterator {
    public:
     using InMemoryDataSetIterator::InMemoryDataSetIterator;

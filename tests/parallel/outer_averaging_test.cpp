@@ -19,7 +19,7 @@ std::string refusal(const OuterAveraging& options) {
 
 }  // namespace
 
-TEST_CASE("rounds worked out by hand, classical and Nesterov") {
+TEST_CASE("rounds with classical and Nesterov momentum equal those worked out by hand") {
   // p = 0, worker 0 on {2}, worker 1 on {6}, learning rate 0.5, rate 0.5, momentum 0.5.
   //   Mean 2: D = 1, W = 1, look-ahead 1.5.
   //   Classical from 1: replicas 1.5 and 3.5, mean 2.5: D = 0.5 + 0.75 = 1.25, W = 2.25.
@@ -37,7 +37,7 @@ TEST_CASE("rounds worked out by hand, classical and Nesterov") {
     }
 }
 
-TEST_CASE("with rate 1 and momentum 0 it has the bits of averaging, on one or several devices") {
+TEST_CASE("with rate 1 and momentum 0 outer averaging has averaging's bits, on one or several devices") {
   for (const int workers : {1, 2, 3})
     for (const std::int64_t frequency : {1, 3}) {
       CAPTURE(workers);
@@ -50,14 +50,14 @@ TEST_CASE("with rate 1 and momentum 0 it has the bits of averaging, on one or se
     }
 }
 
-TEST_CASE("one worker with rate 1 and momentum 0 is the model alone") {
+TEST_CASE("one worker with rate 1 and momentum 0 equals the model alone") {
   auto alone = ruleToy();
   ToyIterator data(randomBatches(5, 8, 4, kRuleWidth, /*ragged=*/true), kRuleWidth);
   alone.fit(data, 3);
   CHECK(trainRule(OuterAveraging{.frequency = 2}, 1) == stateBits(alone));
 }
 
-TEST_CASE("presets are one rule: DiLoCo is BMUF's with its numbers, SlowMo is BMUF at a constant rate") {
+TEST_CASE("presets are one rule: DiLoCo is BMUF with its numbers, SlowMo is BMUF at a constant rate") {
   auto diloco = OuterAveraging::diloco();
   diloco.frequency = 2;
   CHECK(trainRule(diloco) == trainRule(OuterAveraging{.frequency = 2,
@@ -75,7 +75,8 @@ TEST_CASE("presets are one rule: DiLoCo is BMUF's with its numbers, SlowMo is BM
   CHECK(OuterAveraging::lookahead().rate == 0.8);
 }
 
-TEST_CASE("merged every iteration, with inner steps of rate 1, it is momentum on the joined batch") {
+TEST_CASE(
+    "merged every iteration, with inner steps of rate 1, outer averaging is momentum on the joined batch") {
   // A step of rate 1 gives p - g, so the mean is p - (mean g). Source: fairscale's test for SlowMo.
   for (const bool nesterov : {false, true}) {
     CAPTURE(nesterov);
@@ -93,7 +94,7 @@ TEST_CASE("merged every iteration, with inner steps of rate 1, it is momentum on
   }
 }
 
-TEST_CASE("a training that is resumed from what the model holds ends with the same bits") {
+TEST_CASE("a training resumed from the model's state ends with the same bits") {
   for (const bool nesterov : {false, true}) {
     const OuterAveraging options{.frequency = 2, .rate = 0.7, .momentum = 0.8, .nesterov = nesterov};
     ToyIterator data(randomBatches(5, 16, 4, kRuleWidth), kRuleWidth);
@@ -107,7 +108,7 @@ TEST_CASE("a training that is resumed from what the model holds ends with the sa
   }
 }
 
-TEST_CASE("momentum follows the learning rate if asked to") {
+TEST_CASE("momentum is scaled with the learning rate on request") {
   const auto trained = [](bool follow, double decay) {
     const StepSchedule rate{.initial = 0.5, .decay = decay, .every = 1};
     ToyModel model({.training = {.updater = Sgd{.learningRate = rate}}});
@@ -120,7 +121,7 @@ TEST_CASE("momentum follows the learning rate if asked to") {
   CHECK(trained(true, 0.5) != trained(false, 0.5));
 }
 
-TEST_CASE("listeners are told the norm of the outer step if it is measured") {
+TEST_CASE("listeners receive the norm of the outer step if it is measured") {
   // With learning rate 1 the mean is that of the batches. W moves from 0 to 2 (rate 0.5, mean 4); with mean 0
   // the momentum, half of that step, and the new move cancel; with mean 6, W moves to 4.
   for (const int devices : {0, 1, 2}) {
@@ -145,8 +146,8 @@ TEST_CASE("listeners are told the norm of the outer step if it is measured") {
 }
 
 TEST_CASE(
-    "against NumPy: classical, Nesterov, following the learning rate, and what a merge does with the "
-    "updater") {
+    "against NumPy: classical, Nesterov, scaled with the learning rate, and the updater's state after a "
+    "merge") {
   if (!numpyFound()) return;
   OuterAveraging options{.frequency = 3, .rate = 0.7, .momentum = 0.9};
   checkAgainstNumpy("outer_averaging", "frequency=3 rate=0.7 momentum=0.9", options);
@@ -159,7 +160,7 @@ TEST_CASE(
                     options);
 }
 
-TEST_CASE("against NumPy: codecs") {
+TEST_CASE("against NumPy: outer averaging with codecs") {
   if (!numpyFound()) return;
   for (const auto& [name, codec] : codecsInNumpy())
     checkAgainstNumpy(
@@ -167,7 +168,7 @@ TEST_CASE("against NumPy: codecs") {
         OuterAveraging{.frequency = 2, .rate = 0.7, .momentum = 0.5, .nesterov = true, .codec = codec});
 }
 
-TEST_CASE("against NumPy: presets") {
+TEST_CASE("against NumPy: presets of outer averaging") {
   if (!numpyFound()) return;
   const auto check = [](const std::string& options, auto preset) {
     checkAgainstNumpy("outer_averaging", options, [&](ParallelWrapper::Builder& builder, int workers) {

@@ -23,7 +23,7 @@ std::string refusal(const OverlappedAveraging& options) {
 
 }  // namespace
 
-TEST_CASE("landings worked out by hand") {
+TEST_CASE("landings equal those worked out by hand") {
   // p = 0, worker 0 on {2}, worker 1 on {6}, learning rate 0.5; launched after iterations 1 and 3, landed
   // after 2 and 4; the end of the epoch merges the steps since the launch after 3.
   //   Delta: 1, 3, mean 2; 1.5, 4.5 land as 2.5, 3.5. Then 2.25, 4.75, mean 3.5; 2.125, 5.375 land as 3.375,
@@ -47,7 +47,7 @@ TEST_CASE("landings worked out by hand") {
   }
 }
 
-TEST_CASE("without a delay it has the bits of averaging, or of outer averaging") {
+TEST_CASE("without a delay overlapped averaging has the bits of averaging, or of outer averaging") {
   for (const int workers : {1, 2, 3})
     for (const int devices : {0, workers}) {
       CAPTURE(workers);
@@ -68,7 +68,7 @@ TEST_CASE("without a delay it has the bits of averaging, or of outer averaging")
     }
 }
 
-TEST_CASE("a period that is not longer than the delay merges at once") {
+TEST_CASE("a period no longer than the delay merges at once") {
   const auto period = Period::postLocal(5, 4);
   CHECK(trainRule(OverlappedAveraging{.frequency = Period::postLocal(1000, 4)}) == trainRule(Averaging{}));
   CHECK(trainRule(OverlappedAveraging{.frequency = period}) != trainRule(Averaging{.frequency = period}));
@@ -98,7 +98,8 @@ TEST_CASE("without a pull the workers train by themselves") {
   checkTrainedAlone(model, workers, 2);
 }
 
-TEST_CASE("the same bits on one or several devices, watched, and when workers are slow by chance") {
+TEST_CASE(
+    "overlapped averaging has the same bits on one or several devices, with listeners and random delays") {
   for (const auto& landing :
        {decltype(OverlappedAveraging::landing)(OverlappedAveraging::Delta{}), {Pull{}}, {Eager{}}}) {
     const OverlappedAveraging options{
@@ -116,7 +117,7 @@ TEST_CASE("the same bits on one or several devices, watched, and when workers ar
   }
 }
 
-TEST_CASE("a training is resumed after an epoch from what the model holds, and a second fit goes on") {
+TEST_CASE("a training is resumed after an epoch from the model's state, and a second fit() continues") {
   const OverlappedAveraging options{
       .frequency = 4, .delay = 2, .rate = 0.7, .momentum = 0.8, .nesterov = true};
   ToyIterator data(ruleBatches(2), kRuleWidth);

@@ -72,7 +72,8 @@ const std::vector<float> kRounds = {2, 6, 2, 6};
 
 }  // namespace
 
-TEST_CASE("a strategy with momentum of its own, worked out by hand, on one or several devices") {
+TEST_CASE(
+    "a user-defined strategy with momentum equals values worked out by hand, on one or several devices") {
   for (const int devices : {0, 1, 2}) {
     CAPTURE(devices);
     auto model = halving();
@@ -94,7 +95,7 @@ TEST_CASE("a strategy with momentum of its own, worked out by hand, on one or se
   }
 }
 
-TEST_CASE("what a strategy tells of a round reaches the listeners of the merge") {
+TEST_CASE("numbers that a strategy reports of a round reach the listeners of the merge") {
   struct Telling {
     struct Rule final : Strategy {
       std::string describe() const override { return "telling"; }
@@ -122,7 +123,7 @@ TEST_CASE("what a strategy tells of a round reaches the listeners of the merge")
   CHECK(hearing->heard == "period 2, rounds 0, period 2, rounds 1, ");
 }
 
-TEST_CASE("arrivals that cannot be are refused before anything is trained") {
+TEST_CASE("an invalid plan of arrivals is refused before anything is trained") {
   struct Arriving {
     struct Rule final : Strategy {
       explicit Rule(const ArrivalPlan& planned) : plan_(planned) {}
@@ -153,7 +154,7 @@ TEST_CASE("arrivals that cannot be are refused before anything is trained") {
   starts({.iterations = {1, 1}, .speeds = {1, 1}, .staleness = -1}, "staleness must not be negative, got -1");
 }
 
-TEST_CASE("another wrapper goes on from what the model holds; a changed model begins anew") {
+TEST_CASE("another wrapper continues from the model's state, and a changed model starts a new one") {
   auto data = ToyIterator::ofValues(kRounds);
   auto model = halving();
   wrapperOf(model, 2).strategy(BlockMomentum{}).build().fit(data);
@@ -307,7 +308,9 @@ std::unique_ptr<Strategy> MovingAverage::make() const {
 
 }  // namespace
 
-TEST_CASE("the user's model is filled from the block that the strategy names, and training goes on without") {
+TEST_CASE(
+    "the user's model is filled from the block that the strategy names, and training does not use that "
+    "block") {
   // Averaged: 0, 2, 3, 3.5, 3.75; its moving average 1, 2, 2.75, 3.25.
   auto model = halving();
   model.setParameters({0});
@@ -324,7 +327,7 @@ TEST_CASE("the user's model is filled from the block that the strategy names, an
   CHECK(rounds.data<double>()[1] == 4);
 }
 
-TEST_CASE("options that are out of range, or given twice in different words, are refused at build()") {
+TEST_CASE("options that are out of range, or given twice in different ways, are refused at build()") {
   auto model = halving();
   const auto refusal = [](auto builder) { return thrown<InvalidArgument>([&] { builder.build(); }); };
   CHECK(refusal(wrapperOf(model, 2).strategy(BlockMomentum{.momentum = 1})) ==
@@ -341,7 +344,7 @@ TEST_CASE("options that are out of range, or given twice in different words, are
         }) == "the strategy's plan: a round must have at least 1 iteration, got 0");
 }
 
-TEST_CASE("Averaging given as a struct trains as the builder's words do; Reset sets momentum back") {
+TEST_CASE("Averaging as a struct trains as the builder's options do, and Reset sets momentum to zero") {
   const auto train = [](auto configure) {
     ToyModel model({.size = 5, .training = halfNesterovs()});
     ToyIterator data(randomBatches(11, 9, 3, 5), 5);
@@ -369,7 +372,7 @@ TEST_CASE("Averaging given as a struct trains as the builder's words do; Reset s
   CHECK(reset != train([](Builder& b) { b.averagingFrequency(2); }));
 }
 
-TEST_CASE("averageUpdaters(false): a model that was changed trains with its own momentum again") {
+TEST_CASE("averageUpdaters(false): a changed model trains with its own momentum again") {
   const auto trainTwice = [](bool changed) {
     ToyModel model({.training = halfNesterovs()});
     auto data = ToyIterator::ofValues({4, 4, 4});
@@ -392,7 +395,7 @@ TEST_CASE("averageUpdaters(false): a model that was changed trains with its own 
   CHECK(trainTwice(false) == alone.parameters()[0]);
 }
 
-TEST_CASE("a stop that is requested before fit() is not lost") {
+TEST_CASE("a stop requested before fit() is not lost") {
   auto model = halving();
   auto data = ToyIterator::ofValues(kRounds);
   auto wrapper = wrapperOf(model, 2).build();

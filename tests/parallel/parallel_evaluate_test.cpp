@@ -100,7 +100,7 @@ void checkWorksAgain(ParallelWrapper& wrapper, ToyModel& model) {
 
 }  // namespace
 
-TEST_CASE("the counts are those of the model alone, for one to four workers and any number of batches") {
+TEST_CASE("the counts equal those of the model alone, for one to four workers and any number of batches") {
   ToyModel model(wide());
   model.setParameters({0.1f, -0.2f, 0.3f});
   for (const int workers : {1, 2, 3, 4})
@@ -150,7 +150,7 @@ class Unrewound final : public DataSetIterator {
 
 }  // namespace
 
-TEST_CASE("a stream that reset() does not rewind is counted from its first batch, also by a fresh wrapper") {
+TEST_CASE("a stream that reset() does not rewind is evaluated from its first batch, also by a new wrapper") {
   ToyModel model(wide());
   model.setParameters({0.1f, -0.2f, 0.3f});
   for (const int batches : {1, 5}) {
@@ -207,7 +207,7 @@ TEST_CASE("nodes that evaluate together have the counts of one, whatever share e
     }
 }
 
-TEST_CASE("a node that fails in an evaluation is named by the others, and all can go on") {
+TEST_CASE("a node that fails in an evaluation is named by the others, and all can continue") {
   for (const std::int64_t fatal : {4, 5}) {
     const int culprit = static_cast<int>(fatal % 2);
     std::vector<std::string> first(2);
@@ -231,7 +231,9 @@ TEST_CASE("a node that fails in an evaluation is named by the others, and all ca
   }
 }
 
-TEST_CASE("a node that cannot begin an evaluation ends those of the others, and no data is no evaluation") {
+TEST_CASE(
+    "a node that cannot start an evaluation ends that of the others, and an evaluation without data is "
+    "refused") {
   const auto problems = evaluateOnNodes(2, [](const Nodes& here) {
     ToyModel own(wide());
     Labelled data(4);
@@ -314,7 +316,7 @@ TEST_CASE(
   CHECK(batches[1] == std::set<std::int64_t>{1, 3, 5});
 }
 
-TEST_CASE("two workers' counts, worked by hand") {
+TEST_CASE("two workers' counts equal those worked out by hand") {
   ToyModel model({.size = 2});
   model.setParameters({0, 0.5f});  // class 1 unless class 0 leads by 0.5
   Labelled data(0);
@@ -334,7 +336,7 @@ TEST_CASE("two workers' counts, worked by hand") {
   CHECK(e.accuracy() == 0.6);
 }
 
-TEST_CASE("each batch goes to its worker, stamped alike for any number of workers") {
+TEST_CASE("each batch goes to its worker, with the same stamp for any number of workers") {
   ToyModel model(wide());
   std::mutex mutex;
   std::map<std::int64_t, std::thread::id> threads;  // by batch
@@ -359,7 +361,7 @@ TEST_CASE("each batch goes to its worker, stamped alike for any number of worker
   CHECK(std::set{threads[0], threads[1], threads[2], std::this_thread::get_id()}.size() == 4);
 }
 
-TEST_CASE("a network: confusion matrix and top-k, with an uneven last batch") {
+TEST_CASE("workers evaluate a network's confusion matrix and top-k accuracy, with an uneven last batch") {
   MultiLayerNetwork network({.seed = 4,
                              .updater = Nesterovs{.learningRate = 0.05},
                              .inputShape = {6},
@@ -385,7 +387,7 @@ TEST_CASE("a network: confusion matrix and top-k, with an uneven last batch") {
   }
 }
 
-TEST_CASE("a graph with several outputs: the first one's labels and mask, wherever they stand") {
+TEST_CASE("an evaluation of a graph uses the first output's labels and mask, in any order of the labels") {
   ComputationGraphConfiguration graph{.seed = 2, .inputs = {{.name = "x", .shape = {kClasses}}}};
   graph.addOutput(graph.add("first", Output{.classes = kClasses}, {"x"}));
   graph.addOutput(graph.add("second", Output{.classes = kClasses}, {"x"}));
@@ -462,7 +464,7 @@ void checkUndisturbed(const std::function<void(ParallelWrapper::Builder&)>& opti
 
 }  // namespace
 
-TEST_CASE("training computes the same bits with evaluations between fits and in listeners") {
+TEST_CASE("training has the same bits with evaluations between fit() calls and in listeners") {
   SUBCASE("averaging") {
     checkUndisturbed([](auto& builder) { builder.averagingFrequency(2); });
   }
@@ -502,7 +504,7 @@ class Writing final : public Model {
 
 }  // namespace
 
-TEST_CASE("a model whose output() writes its state trains as if nothing was evaluated") {
+TEST_CASE("a model whose output() writes its state trains as if nothing had been evaluated") {
   std::vector<std::vector<std::byte>> bits;
   for (const bool evaluating : {false, true}) {
     Writing model;
@@ -536,7 +538,7 @@ TEST_CASE("an evaluation after fit() copies no worker's state") {
   CHECK(outcome == "32 examples");
 }
 
-TEST_CASE("from a merged listener all workers take part, and training goes on beside random delays") {
+TEST_CASE("all workers take part in a merged listener's evaluation, and the training continues") {
   ToyModel model(wide());
   RandomDelays delays(5, 200us);
   std::mutex mutex;
@@ -566,7 +568,7 @@ TEST_CASE("from a merged listener all workers take part, and training goes on be
   CHECK_FALSE(threads.contains(std::this_thread::get_id()));
 }
 
-TEST_CASE("a worker's failure names worker, device and batch, the earliest of several, in every run") {
+TEST_CASE("a failure names worker, device and batch, the earliest of several, in every run") {
   for (int run = 0; run < 20; ++run) {
     ToyModel model(wide());
     RandomDelays delays(static_cast<std::uint64_t>(run), 300us);
@@ -584,7 +586,7 @@ TEST_CASE("a worker's failure names worker, device and batch, the earliest of se
   }
 }
 
-TEST_CASE("data that cannot be evaluated") {
+TEST_CASE("data that cannot be evaluated are refused") {
   ToyModel model(wide());
   auto wrapper = toyWrapper(model, 2).build();
   SUBCASE("the iterator throws") {
@@ -644,7 +646,7 @@ TEST_CASE("data that cannot be evaluated") {
   checkWorksAgain(wrapper, model);
 }
 
-TEST_CASE("models that cannot be evaluated") {
+TEST_CASE("models that cannot be evaluated are refused") {
   SUBCASE("replicas that cannot be made") {
     ToyModel model(wide());
     model.control().onReplicate = [](int) { boom(); };
@@ -683,7 +685,7 @@ TEST_CASE("models that cannot be evaluated") {
   }
 }
 
-TEST_CASE("while the wrapper is at work only its listeners evaluate") {
+TEST_CASE("during a training only its listeners can evaluate") {
   const std::string refusal =
       "evaluate: the wrapper is at work; while fit() runs only its listeners may evaluate, in calls on the "
       "thread that called fit(), so not in onIteration";
@@ -717,7 +719,7 @@ TEST_CASE("while the wrapper is at work only its listeners evaluate") {
   checkWorksAgain(wrapper, model);
 }
 
-TEST_CASE("an evaluation that fails in a listener ends fit(), or not, as the listener likes") {
+TEST_CASE("an evaluation that fails in a listener ends fit() unless the listener catches the exception") {
   for (const bool caught : {true, false}) {
     ToyModel model(wide());
     Labelled data(9);
@@ -748,7 +750,7 @@ TEST_CASE("an evaluation that fails in a listener ends fit(), or not, as the lis
   }
 }
 
-TEST_CASE("a training that fails during a listener's evaluation: it is finished, and no thread hangs") {
+TEST_CASE("if a training fails during a listener's evaluation, the evaluation finishes and no thread hangs") {
   for (int run = 0; run < 20; ++run) {
     ToyModel model(wide());
     Labelled data(9);

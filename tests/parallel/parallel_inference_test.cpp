@@ -121,7 +121,7 @@ bool sameBits(const Tensor& a, const Tensor& b) {
 
 }  // namespace
 
-TEST_CASE("many callers get what the model alone predicts") {
+TEST_CASE("many callers get the model's own predictions") {
   WholeNumbers whole;
   for (const auto mode : kModes) {
     CAPTURE(nameOf(mode));
@@ -143,7 +143,7 @@ TEST_CASE("many callers get what the model alone predicts") {
   }
 }
 
-TEST_CASE("calls that wait while the worker is busy are joined, and padded to a size") {
+TEST_CASE("calls that wait while the worker is busy are joined, and padded to a compiled size") {
   ToyModel model;
   model.setParameters({10});
   Gate gate(model);
@@ -158,7 +158,7 @@ TEST_CASE("calls that wait while the worker is busy are joined, and padded to a 
   CHECK(gate.sizes == std::vector<std::int64_t>{1, 8});
 }
 
-TEST_CASE("a joined batch is padded by an eighth at most, or computed in two sizes") {
+TEST_CASE("a joined batch is padded by an eighth at most, or computed in two parts") {
   const std::vector<std::pair<std::int64_t, std::vector<std::int64_t>>> expected{
       {32, {32}},    {31, {32}}, {28, {28}}, {25, {28}},  {24, {16, 8}}, {19, {16, 4}}, {17, {16, 1}},
       {13, {12, 1}}, {11, {12}}, {7, {8}},   {5, {4, 1}}, {3, {2, 1}},   {1, {1}},      {70, {32, 32, 4, 2}}};
@@ -200,7 +200,7 @@ TEST_CASE("each caller owns its output") {
   }
 }
 
-TEST_CASE("a batch is not filled beyond its limit, and other shapes are not joined") {
+TEST_CASE("a batch does not exceed its limit, and calls of other shapes are not joined") {
   ToyModel model;
   Gate gate(model);
   ParallelInference inference(model, {.batchLimit = 4, .pinThreads = false});
@@ -231,7 +231,7 @@ TEST_CASE("with a batch time the first call waits for others") {
   CHECK(gate.sizes == std::vector<std::int64_t>{3});
 }
 
-TEST_CASE("a group that is full does not wait for the time of an earlier one") {
+TEST_CASE("a full group does not wait for an earlier one's batch time") {
   for (const int workers : {1, 2}) {
     CAPTURE(workers);
     ToyModel model;
@@ -257,7 +257,7 @@ TEST_CASE("a group that is full does not wait for the time of an earlier one") {
   }
 }
 
-TEST_CASE("calls do not wait for others that cannot enter the queue") {
+TEST_CASE("a call does not wait for others that cannot enter the queue") {
   for (const auto whenFull : {WhenFull::Refuse, WhenFull::Wait}) {
     ToyModel model;
     Gate gate(model);
@@ -283,7 +283,7 @@ TEST_CASE("a batch time that has passed ends the waiting") {
   CHECK(inference.output(row(2)).output.data<float>()[0] == 2);
 }
 
-TEST_CASE("a call with more examples than the limit is computed in pieces") {
+TEST_CASE("a call with more examples than the limit is computed in parts") {
   ToyModel model;
   Gate gate(model);
   gate.openUp();
@@ -294,7 +294,7 @@ TEST_CASE("a call with more examples than the limit is computed in pieces") {
   CHECK(gate.sizes == std::vector<std::int64_t>{4, 4, 3});
 }
 
-TEST_CASE("an example is compiled in each size at the start") {
+TEST_CASE("an example batch is compiled in each size at the start") {
   ToyModel model;
   Gate gate(model);
   gate.openUp();
@@ -304,7 +304,7 @@ TEST_CASE("an example is compiled in each size at the start") {
   CHECK(gate.sizes == std::vector<std::int64_t>{1, 2, 3, 6, 9, 12, 21, 24});
 }
 
-TEST_CASE("a model that knows its features is compiled at the start, unless told otherwise") {
+TEST_CASE("a model that knows its input shape is compiled at the start unless an option says otherwise") {
   Knowing model;
   Gate gate(model.toy);
   gate.openUp();
@@ -315,7 +315,7 @@ TEST_CASE("a model that knows its features is compiled at the start, unless told
   CHECK(gate.sizes.size() == 3);
 }
 
-TEST_CASE("a deadline ends a call that waits, and one that is computed") {
+TEST_CASE("a deadline ends a call that waits or is being computed") {
   for (const auto mode : {InferenceMode::Sequential, InferenceMode::Batched}) {
     ToyModel model;
     Gate gate(model);
@@ -330,7 +330,7 @@ TEST_CASE("a deadline ends a call that waits, and one that is computed") {
   }
 }
 
-TEST_CASE("in place, a deadline ends the waiting for a replica") {
+TEST_CASE("with InPlace a deadline ends the waiting for a replica") {
   ToyModel model;
   Gate gate(model);
   ParallelInference inference(model, {.mode = InferenceMode::InPlace});
@@ -341,7 +341,7 @@ TEST_CASE("in place, a deadline ends the waiting for a replica") {
   CHECK(valueOf(computed) == 1);
 }
 
-TEST_CASE("in place, a caller gets its turn although others come back at once") {
+TEST_CASE("with InPlace a caller gets its turn even if others call again at once") {
   ToyModel model;
   ParallelInference inference(model, {.mode = InferenceMode::InPlace});
   std::atomic<bool> stop{false};
@@ -354,7 +354,7 @@ TEST_CASE("in place, a caller gets its turn although others come back at once") 
   stop = true;
 }
 
-TEST_CASE("a call that leaves its group makes room there, and the last one ends the group") {
+TEST_CASE("a call that leaves its group makes room in it, and the last one ends the group") {
   ToyModel model;
   Gate gate(model);
   ParallelInference inference(model, {.batchLimit = 2, .pinThreads = false});
@@ -417,7 +417,7 @@ TEST_CASE("a caller whose thread is cancelled leaves, and all others are answere
   }
 }
 
-TEST_CASE("alone or in place, the bits are those of the model's output") {
+TEST_CASE("a single call and InPlace have the bits of the model's output") {
   MultiLayerNetwork model(convnet(10));
   model.init();
   Tensor images = Tensor::empty({5, 1, 28, 28});
@@ -434,7 +434,7 @@ TEST_CASE("alone or in place, the bits are those of the model's output") {
   }
 }
 
-TEST_CASE("a full queue refuses, or lets wait") {
+TEST_CASE("a full queue refuses calls, or lets them wait") {
   for (const auto mode : kModes)
     for (const auto whenFull : {WhenFull::Refuse, WhenFull::Wait}) {
       CAPTURE(nameOf(mode));
@@ -461,7 +461,7 @@ TEST_CASE("a full queue refuses, or lets wait") {
     }
 }
 
-TEST_CASE("a model is swapped whole while it serves") {
+TEST_CASE("a model is replaced as a whole while it serves calls") {
   constexpr std::int64_t kSize = 2000;
   for (const auto mode : kModes) {
     CAPTURE(nameOf(mode));
@@ -493,7 +493,7 @@ TEST_CASE("a model is swapped whole while it serves") {
   }
 }
 
-TEST_CASE("a model of other shapes is refused, and the old one is served on") {
+TEST_CASE("a new model of other shapes is refused, and the old one keeps serving") {
   ToyModel model, other({.size = 2});
   model.setParameters({5});
   ParallelInference inference(model, {.pinThreads = false});
@@ -505,7 +505,7 @@ TEST_CASE("a model of other shapes is refused, and the old one is served on") {
   CHECK(version == 1);
 }
 
-TEST_CASE("the user's model may change or end meanwhile") {
+TEST_CASE("the user's model may change or be destroyed meanwhile") {
   auto model = std::make_unique<ToyModel>();
   model->setParameters({5});
   ParallelInference inference(*model, {.pinThreads = false});
@@ -514,7 +514,7 @@ TEST_CASE("the user's model may change or end meanwhile") {
   CHECK(inference.output(row(1)).output.data<float>()[0] == 6);
 }
 
-TEST_CASE("what is wrong with one call's features fails that call alone") {
+TEST_CASE("invalid features of one call fail that call alone") {
   ToyModel model;
   Gate gate(model);
   ParallelInference inference(model, {.batchLimit = 8, .pinThreads = false});
@@ -531,7 +531,7 @@ TEST_CASE("what is wrong with one call's features fails that call alone") {
   CHECK(gate.sizes == std::vector<std::int64_t>{1, 3, 1, 1, 1});
 }
 
-TEST_CASE("bad features are refused in words") {
+TEST_CASE("the error about invalid features describes them") {
   ToyModel model;
   ParallelInference inference(model, {.pinThreads = false});
   CHECK(thrown<InvalidArgument>([&] { inference.output(Batch{}); }) == "output: a batch without features");
@@ -541,7 +541,7 @@ TEST_CASE("bad features are refused in words") {
         "output: \"b\" is float32 [3, 1] on cpu, but the batch has 2 examples");
 }
 
-TEST_CASE("shutdown answers those that wait, and refuses the others") {
+TEST_CASE("shutdown() answers the calls that wait, and refuses later ones") {
   for (const auto mode : kModes) {
     CAPTURE(nameOf(mode));
     ToyModel model;
@@ -570,7 +570,7 @@ TEST_CASE("shutdown answers those that wait, and refuses the others") {
   }
 }
 
-TEST_CASE("a call that waits for room is refused by shutdown") {
+TEST_CASE("shutdown() refuses a call that waits for room in the queue") {
   ToyModel model;
   Gate gate(model);
   ParallelInference inference(model, {.batchLimit = 1, .queueLimit = 1, .pinThreads = false});
@@ -587,7 +587,7 @@ TEST_CASE("a call that waits for room is refused by shutdown") {
   CHECK(refused == 1);  // either of the two may come first
 }
 
-TEST_CASE("a replica that cannot be made is named") {
+TEST_CASE("a replica that cannot be constructed is named") {
   ToyModel model;
   model.control().onReplicate = [](int replica) {
     if (replica == 2) throw std::runtime_error("boom");
@@ -597,7 +597,7 @@ TEST_CASE("a replica that cannot be made is named") {
         }).find("could not be made: boom") != std::string::npos);
 }
 
-TEST_CASE("options that cannot work are refused by name") {
+TEST_CASE("invalid options of ParallelInference are refused by name") {
   ToyModel model;
   const auto refusal = [&](InferenceOptions options) {
     return thrown<InvalidArgument>([&] { ParallelInference(model, std::move(options)); });
@@ -613,7 +613,7 @@ TEST_CASE("options that cannot work are refused by name") {
   CHECK(refusal({.threadsPerWorker = 0}).starts_with("threadsPerWorker"));
 }
 
-TEST_CASE("it can be moved; an object that was moved from says so") {
+TEST_CASE("ParallelInference can be moved, and a moved-from object throws a clear exception") {
   ToyModel model;
   ParallelInference first(model, {.workers = 2, .pinThreads = false});
   ParallelInference second = std::move(first);

@@ -57,7 +57,7 @@ TEST_CASE("every worker gets the sums, added in worker order whatever the order 
   }
 }
 
-TEST_CASE("no worker waits for one that has left, until the next beginning") {
+TEST_CASE("no worker waits for one that has left, until the next begin()") {
   PeerSums exchange(3);
   auto first = summed(exchange, 0, {1}), second = summed(exchange, 2, {4});
   CHECK(waits(first));
@@ -81,7 +81,7 @@ TEST_CASE("no worker waits for one that has left, until the next beginning") {
   CHECK(alone == Values{7});
 }
 
-TEST_CASE("an abort wakes everyone and lasts until the next beginning") {
+TEST_CASE("an abort wakes all workers, and lasts until the next begin()") {
   PeerSums exchange(2);
   auto waiting = summed(exchange, 1, {1});
   CHECK(waits(waiting));
@@ -94,7 +94,7 @@ TEST_CASE("an abort wakes everyone and lasts until the next beginning") {
   CHECK(second.get().first == Values{3});
 }
 
-TEST_CASE("different numbers of values are a failure of all") {
+TEST_CASE("different numbers of values fail for all workers") {
   PeerSums exchange(2);
   auto first = summed(exchange, 0, {1, 2}), second = summed(exchange, 1, {1});
   CHECK(first.get().second == "workers of one step came to exchange 2 and 1 values");

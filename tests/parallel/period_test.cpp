@@ -74,7 +74,7 @@ std::string refusal(const Period& period) {
 
 }  // namespace
 
-TEST_CASE("a number is a period") {
+TEST_CASE("a number is a fixed period") {
   CHECK(iterationsAt(3, {}) == 3);
   CHECK(iterationsAt(Period::fixed(3), {.iteration = 17}) == 3);
   CHECK(Period(3) == Period::fixed(3));
@@ -82,7 +82,7 @@ TEST_CASE("a number is a period") {
   CHECK(Period().describe() == "every iteration");
 }
 
-TEST_CASE("post-local: every iteration until one, then by another period") {
+TEST_CASE("post-local: every iteration up to one, then another period") {
   const auto period = Period::postLocal(100, 8);
   CHECK(iterationsAt(period, {.iteration = 0}) == 1);
   CHECK(iterationsAt(period, {.iteration = 99}) == 1);
@@ -92,7 +92,7 @@ TEST_CASE("post-local: every iteration until one, then by another period") {
   CHECK(mergesOf(Period::postLocal(10, 7)) == Iterations{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 17, 24});
 }
 
-TEST_CASE("the first part may have rounds of its own, and may end with an epoch") {
+TEST_CASE("post-local: the first part may have rounds of its own, and may end with an epoch") {
   Period period = 8;
   period.first = 4;
   period.until = 10;
@@ -104,7 +104,7 @@ TEST_CASE("the first part may have rounds of its own, and may end with an epoch"
   CHECK(period.describe() == "every 4 iterations up to epoch 1, then every 8 iterations");
 }
 
-TEST_CASE("QSR at a constant learning rate is a fixed period: the bits of a training are the same") {
+TEST_CASE("QSR at a constant learning rate is a fixed period, with the same bits of a training") {
   CHECK(bitsOf(Period::qsr(2, {.alpha = 0.9})) == bitsOf(3));  // floor(1.8^2)
   CHECK(bitsOf(Period::qsr(4, {.alpha = 0.9})) == bitsOf(4));
   CHECK(bitsOf(Period::qsr(4, {.alpha = 0})) == bitsOf(4));
@@ -112,7 +112,7 @@ TEST_CASE("QSR at a constant learning rate is a fixed period: the bits of a trai
   CHECK(bitsOf(Period::qsr(2, {.alpha = 0.9})) != bitsOf(2));
 }
 
-TEST_CASE("QSR: by the learning rate, evaluated after each merge") {
+TEST_CASE("QSR computes the period from the learning rate after each merge") {
   const auto at = [](QuadraticSynchronisation rule, double rate) {
     return iterationsAt(Period::qsr(2, rule), {.learningRate = rate});
   };
@@ -137,7 +137,7 @@ TEST_CASE("AdaComm at a constant score that never shrinks is a fixed period") {
   CHECK(period.describe() == "every 3 iterations at first (AdaComm)");
 }
 
-TEST_CASE("AdaComm, rounds worked out by hand") {
+TEST_CASE("AdaComm's rounds equal those worked out by hand") {
   // From iteration 8 on, a quarter of the score: sqrt(1/4) * 4 = 2.
   const Scores quarter = [](std::int64_t iteration) { return iteration < 8 ? 16.0 : 4.0; };
   const auto merges = [&](double shrink) {
@@ -153,7 +153,7 @@ TEST_CASE("AdaComm, rounds worked out by hand") {
         Iterations{2, 4, 6, 8, 10, 12, 16, 20, 24});
 }
 
-TEST_CASE("beside a delay AdaComm sees the scores of both parts of a round") {
+TEST_CASE("with a delay AdaComm uses the scores of both parts of a round") {
   // From iteration 8 on, steps before the launch score 4 and steps before the landing 16: mean 10, as before.
   const Scores apart = [](std::int64_t iteration) {
     return iteration < 8 ? 10.0 : iteration % 4 < 2 ? 4.0 : 16.0;
@@ -167,14 +167,14 @@ TEST_CASE("beside a delay AdaComm sees the scores of both parts of a round") {
   CHECK(all == Iterations{2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24});
 }
 
-TEST_CASE("AdaComm grows as the learning rate decays, by the root of their ratio") {
+TEST_CASE("AdaComm's period grows as the learning rate decays, by the root of the rates' ratio") {
   const Scores constant = [](std::int64_t) { return 2.0; };
   const StepSchedule rate{.initial = 1, .decay = 0.25, .every = 8};
   CHECK(mergesOf(Period::adaComm(2, {.interval = 100}), rate, constant) ==
         Iterations{2, 4, 6, 8, 12, 16, 24});
 }
 
-TEST_CASE("AdaComm does not adapt by scores that are not positive") {
+TEST_CASE("AdaComm ignores scores that are not positive") {
   const auto period = Period::adaComm(6, {.interval = 1});
   for (const double score : {0.0, -1.0})
     CHECK(mergesOf(period, 0.5, [=](std::int64_t) { return score; }) == Iterations{6, 12, 18, 24});
@@ -182,7 +182,7 @@ TEST_CASE("AdaComm does not adapt by scores that are not positive") {
         Iterations{6, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24});
 }
 
-TEST_CASE("what AdaComm remembers is saved and resumed with the model") {
+TEST_CASE("AdaComm's state is saved and resumed with the model") {
   const Scores falling = [](std::int64_t iteration) {
     return std::exp(-0.05 * static_cast<double>(iteration));
   };

@@ -22,7 +22,7 @@ std::vector<Cores> coresOf(const Placements& placements) {
 
 }  // namespace
 
-TEST_CASE("workers on the CPU get cores of their own, as many as their threads") {
+TEST_CASE("workers on the CPU get cores of their own, one for each of their threads") {
   CHECK(coresOf(placeWorkers(2, {Device::cpu()}, 1, true, all({0, 1, 2, 3}))) ==
         std::vector<Cores>{{0}, {1}});
   CHECK(coresOf(placeWorkers(2, {Device::cpu()}, 2, true, all({0, 2, 5, 7}))) ==
@@ -30,12 +30,12 @@ TEST_CASE("workers on the CPU get cores of their own, as many as their threads")
   CHECK(coresOf(placeWorkers(1, {Device::cpu()}, 3, true, all({4, 5, 6}))) == std::vector<Cores>{{4, 5, 6}});
 }
 
-TEST_CASE("if the cores do not suffice, no worker is pinned") {
+TEST_CASE("if there are too few cores, no worker is pinned") {
   CHECK(coresOf(placeWorkers(3, {Device::cpu()}, 1, true, all({0, 1}))) == std::vector<Cores>(3));
   CHECK(coresOf(placeWorkers(2, {Device::cpu()}, 2, true, all({0, 1, 2}))) == std::vector<Cores>(2));
 }
 
-TEST_CASE("if a quota leaves less time than the workers' threads need, no worker is pinned") {
+TEST_CASE("if a quota gives less CPU time than the workers' threads need, no worker is pinned") {
   const CpuShare half{{0, 1, 2, 3}, 2};
   CHECK(coresOf(placeWorkers(2, {Device::cpu()}, 1, true, half)) == std::vector<Cores>{{0}, {1}});
   CHECK(coresOf(placeWorkers(3, {Device::cpu()}, 1, true, half)) == std::vector<Cores>(3));
@@ -44,7 +44,7 @@ TEST_CASE("if a quota leaves less time than the workers' threads need, no worker
         std::vector<Cores>{{0}, {}, {1}, {}});
 }
 
-TEST_CASE("workers on GPUs have cores to spare where there is one for each and one for the reader") {
+TEST_CASE("workers on GPUs leave a core free if there is one for each and one for the reader") {
   const auto spare = [](int workers, Device device, const CpuShare& share) {
     return placeWorkers(workers, {device}, 1, true, share).coresToSpare;
   };
@@ -69,7 +69,7 @@ TEST_CASE("workers on the CPU leave no core for a reader if they are as many as 
   CHECK_FALSE(none(2, {Device::cuda(0)}, 1, all({0, 1})));
 }
 
-TEST_CASE("workers have cores of their own where all of them are pinned") {
+TEST_CASE("workers have cores of their own if all of them are pinned") {
   const auto own = [](int workers, std::vector<Device> devices, bool pin, const CpuShare& share) {
     return placeWorkers(workers, devices, 1, pin, share).ownCores;
   };
@@ -80,7 +80,7 @@ TEST_CASE("workers have cores of their own where all of them are pinned") {
   CHECK_FALSE(own(2, {Device::cpu(), Device::cuda(0)}, true, all({0, 1})));
 }
 
-TEST_CASE("this process's share: its cores, and no more time than they have") {
+TEST_CASE("this process's share has its cores, and no more CPU time than they have") {
   const auto share = CpuShare::ofProcess();
   CHECK(share.cores == availableCores());
   CHECK(share.parallelism >= 1);
@@ -91,7 +91,7 @@ TEST_CASE("pinThreads(false): no worker is pinned") {
   CHECK(coresOf(placeWorkers(2, {Device::cpu()}, 1, false, all({0, 1, 2, 3}))) == std::vector<Cores>(2));
 }
 
-TEST_CASE("worker i runs on device i mod D, and only those on the CPU take cores") {
+TEST_CASE("worker i runs on device i mod D, and only workers on the CPU occupy cores") {
   const auto placements = placeWorkers(5, {Device::cuda(1), Device::cpu()}, 1, true, all({0, 1}));
   for (int i = 0; i < 5; ++i)
     CHECK(placements.workers[static_cast<std::size_t>(i)].device ==
@@ -99,7 +99,7 @@ TEST_CASE("worker i runs on device i mod D, and only those on the CPU take cores
   CHECK(coresOf(placements) == std::vector<Cores>{{}, {0}, {}, {1}, {}});
 }
 
-TEST_CASE("the plan in words") {
+TEST_CASE("the plan of the placement is described in words") {
   CHECK(describe(placeWorkers(2, {Device::cpu()}, 1, true, all({0, 1})), 1) ==
         "2 workers on cpu (1 thread each, pinned to cores 0, 1)");
   CHECK(describe(placeWorkers(1, {Device::cpu()}, 1, true, all({3})), 1) ==

@@ -104,7 +104,7 @@ TEST_CASE("every rule moves the model, and the number of workers matters") {
   }
 }
 
-TEST_CASE("every rule: epochs in one call or in several") {
+TEST_CASE("every rule: the same bits of epochs in one call and in several") {
   forEveryRule({1, 3}, [](const NamedRule& rule, int w) {
     auto together = toy(), apart = toy();
     auto data = batches();
@@ -117,7 +117,7 @@ TEST_CASE("every rule: epochs in one call or in several") {
   });
 }
 
-TEST_CASE("every rule: more workers than batches") {
+TEST_CASE("every rule: training with more workers than batches") {
   forEveryRule({kBatches + 2}, [](const NamedRule& rule, int w) {
     const auto bits = train(rule, w);
     CHECK(bits != toy().allBits());

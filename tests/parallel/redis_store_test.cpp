@@ -70,7 +70,7 @@ std::string problemOf(const std::function<void()>& call) {
 
 }  // namespace
 
-TEST_CASE("the address of a Redis server") {
+TEST_CASE("the address of a Redis server is read") {
   const auto text = [](const char* address) { return RedisAddress::parse(address).text(); };
   CHECK(text("redis://host") == "redis://host:6379/muster");
   CHECK(text("redis://host:7/") == "redis://host:7/muster");
@@ -91,7 +91,7 @@ TEST_CASE("the address of a Redis server") {
                    other));
 }
 
-TEST_CASE("a text is created by one alone, and replaced as a whole") {
+TEST_CASE("only one of several create() calls succeeds, and put() replaces a whole text") {
   if (noServer()) return;
   const RedisServer server(MUSTER_REDIS_SERVER);
   const auto a = openRedisStore(server.address()), b = openRedisStore(server.address());
@@ -124,7 +124,7 @@ TEST_CASE("a text is created by one alone, and replaced as a whole") {
   CHECK(won == 1);
 }
 
-TEST_CASE("a server that was away is found again, and one that is away or stopped is an error") {
+TEST_CASE("a server that restarts is found again, and one that stays away gives an error") {
   if (noServer()) return;
   RedisServer server(MUSTER_REDIS_SERVER);
   const auto store = openRedisStore(server.address(), 30s), brief = openRedisStore(server.address(), 3s);
@@ -150,7 +150,7 @@ TEST_CASE("a server that was away is found again, and one that is away or stoppe
   CHECK(store->get("name") == "late");
 }
 
-TEST_CASE("passwords") {
+TEST_CASE("passwords are sent to the server, and a wrong one gives an error") {
   if (noServer()) return;
   const RedisServer server(MUSTER_REDIS_SERVER, {"--requirepass", "secret"});
   const auto open = [&] { openRedisStore(server.address())->put("name", "text"); };
@@ -179,7 +179,7 @@ TEST_CASE("passwords") {
   }
 }
 
-TEST_CASE("what is no Redis server is an error in its time") {
+TEST_CASE("a server that is not Redis gives an error in time") {
   CHECK(
       contains(problemOf([] { openRedisStore("redis://127.0.0.1:" + std::to_string(FreePort().number())); }),
                "cannot be reached: Connection refused"));
@@ -217,7 +217,7 @@ TEST_CASE("what is no Redis server is an error in its time") {
   CHECK(contains(problemOf([&] { openRedisStore(drips.address(), 300ms); }), "has not answered in 0.3 s"));
 }
 
-TEST_CASE("an answer of another kind is an error") {
+TEST_CASE("an answer of an unexpected type gives an error") {
   const FakeServer server([](int connection) {
     std::string got(4096, '\0');
     while (::recv(connection, got.data(), got.size(), 0) > 0) say(connection, ":0\r\n");
@@ -228,7 +228,7 @@ TEST_CASE("an answer of another kind is an error") {
   CHECK_FALSE(store->create("name", "text"));
 }
 
-TEST_CASE("a server that loads its data, or ends new connections, is asked again") {
+TEST_CASE("a server that loads its data or closes new connections is asked again") {
   int asked = 0;
   const FakeServer server([&](int connection) {
     std::string got(4096, '\0');
@@ -242,7 +242,7 @@ TEST_CASE("a server that loads its data, or ends new connections, is asked again
   CHECK(asked == 5);
 }
 
-TEST_CASE("the answer that is lost with a connection may have been yes") {
+TEST_CASE("create() may have succeeded although its answer was lost with the connection") {
   // A server with one field: it stores the first HSETNX, but closes the connection without an answer.
   std::string kept;
   int lost = 0;
@@ -267,7 +267,7 @@ TEST_CASE("the answer that is lost with a connection may have been yes") {
   CHECK_FALSE(store->create("name", "text"));
 }
 
-TEST_CASE("nodes of Gloo meet at a Redis server") {
+TEST_CASE("nodes of Gloo find each other with a Redis server") {
   if (noServer()) return;
   const RedisServer server(MUSTER_REDIS_SERVER);
   const auto take = [&](int node) {

@@ -55,7 +55,7 @@ std::string hashesOfAllRuns() {
 
 }  // namespace
 
-TEST_CASE("the same bits, run after run, however the threads are delayed") {
+TEST_CASE("training has the same bits, run after run, however the threads are delayed") {
   for (int workers = 1; workers <= 4; ++workers)
     for (const std::int64_t frequency : {1, 3}) {
       CAPTURE(workers);
@@ -70,7 +70,7 @@ TEST_CASE("the same bits, run after run, however the threads are delayed") {
     }
 }
 
-TEST_CASE("another number of workers, another result") {
+TEST_CASE("another number of workers gives another result") {
   // Otherwise the test above would prove nothing.
   const auto one = train(1, 3, Nesterovs{.learningRate = 0.1}, std::nullopt);
   CHECK(train(2, 3, Nesterovs{.learningRate = 0.1}, std::nullopt) != one);
@@ -82,7 +82,7 @@ TEST_CASE("child: on one core" * doctest::skip()) {
   std::printf("hashes: %s\n", hashesOfAllRuns().c_str());
 }
 
-TEST_CASE("the same bits in a process that is limited to one core") {
+TEST_CASE("training has the same bits in a process that is limited to one core") {
   const auto output = outputOfCase("child: on one core");
   CAPTURE(output);
   CHECK(output.find("hashes: " + hashesOfAllRuns()) != std::string::npos);

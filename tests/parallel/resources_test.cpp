@@ -65,7 +65,7 @@ TEST_CASE("the same threads and replicas serve every epoch and every fit()") {
   CHECK(model.control().alive == 1);
 }
 
-TEST_CASE("batches are filled again and again: their memory is the same over fit() calls") {
+TEST_CASE("batches are reused over fit() calls, with the same memory") {
   ToyModel model;
   ToyIterator data(randomBatches(1, 20, 8));
   std::set<const void*> memory;
@@ -79,7 +79,7 @@ TEST_CASE("batches are filled again and again: their memory is the same over fit
   CHECK(memory.size() <= 5);  // prefetch, and one per worker
 }
 
-TEST_CASE("memory is flat over 50 epochs, in one fit() and in fifty") {
+TEST_CASE("memory does not grow over 50 epochs, in one fit() and in fifty") {
   ToyModel model({.size = 1000, .training = halfNesterovs(), .statistics = true});
   ToyIterator data(randomBatches(1, 9, 4, 1000, true), 1000);
   data.resets.reserve(1000);
@@ -95,7 +95,7 @@ TEST_CASE("memory is flat over 50 epochs, in one fit() and in fifty") {
   CHECK(settle(50, 1) == before);
 }
 
-TEST_CASE("steps of workers that exchange statistics allocate nothing") {
+TEST_CASE("steps of workers that sum statistics over all workers allocate nothing") {
   // A fit() and an epoch allocate the same for three rounds as for twelve.
   const auto allocationsOf = [](std::int64_t rounds, TrainingMode mode) {
     MultiLayerNetwork model(
@@ -117,7 +117,7 @@ TEST_CASE("steps of workers that exchange statistics allocate nothing") {
   }
 }
 
-TEST_CASE("a wrapper gives everything back") {
+TEST_CASE("a wrapper frees all its objects") {
   ToyModel model({.size = 100});
   ToyIterator data(randomBatches(1, 9, 4, 100), 100);
   data.resets.reserve(1000);

@@ -70,7 +70,9 @@ std::string train(const ResumableRule& rule, const std::filesystem::path& direct
 
 }  // namespace
 
-TEST_CASE("from every file, with augmentation, other buffers and other pinning, the same file comes out") {
+TEST_CASE(
+    "a training resumed from any checkpoint, with other buffers and pinning, writes the same file at its "
+    "end") {
   auto rules = resumableRules();
   rules.push_back(
       {{"streaming", StreamingOuter{.frequency = 4, .fragments = 2, .delay = 1, .nesterov = true}}});
@@ -90,7 +92,7 @@ TEST_CASE("from every file, with augmentation, other buffers and other pinning, 
   }
 }
 
-TEST_CASE("a checkpoint is a model file: it is loaded as a model, and saved again as it is") {
+TEST_CASE("a checkpoint can be loaded as a model, and saved again unchanged") {
   const TemporaryDirectory directory;
   train(resumableRules().back(), directory / "c");
   const auto files = checkpointsIn(directory / "c", "checkpoint");

@@ -80,9 +80,7 @@ TEST_CASE("resumed at any merge, with any rule, the training ends with the bits 
 }
 
 TEST_CASE(
-    "workers of different speeds are resumed at any arrival: what is not merged, which workers wait, whose "
-    "turn it "
-    "is") {
+    "workers of different speeds are resumed at any arrival with unmerged steps, waiting workers and order") {
   const Updater adam = Adam{.learningRate = 0.05};
   const std::vector<double> speeds = {1, 0.4, 1.7};
   for (const ResumableRule& rule :
@@ -123,7 +121,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("what is in flight is in checkpoints that are made then, and in no model") {
+TEST_CASE("checkpoints hold the merges in flight, and models do not") {
   const ResumableRule rule{{"late", OverlappedAveraging{.frequency = 3, .delay = 2}}};
   std::vector<Held> atMerges;
   const Held end = train(rule, 2, &atMerges);
@@ -139,7 +137,7 @@ TEST_CASE("what is in flight is in checkpoints that are made then, and in no mod
   CHECK(findValues(end.training, "in flight.mean") == nullptr);
 }
 
-TEST_CASE("a stop among arrivals: each batch is trained once, before the stop or after it") {
+TEST_CASE("after a stop between arrivals each batch is trained once, before the stop or after it") {
   for (const auto clock : {ArrivalClock::Virtual, ArrivalClock::Wall})
     for (int trial = 0; trial < 12; ++trial) {
       CAPTURE(trial);
@@ -173,7 +171,7 @@ TEST_CASE("a stop among arrivals: each batch is trained once, before the stop or
     }
 }
 
-TEST_CASE("checkpoints change nothing: nothing lands early for them") {
+TEST_CASE("checkpoints change no bit, and land no merge early") {
   for (const auto& rule : resumableRules()) {
     CAPTURE(rule.name);
     const int workers = rule.workers(2);
@@ -190,7 +188,7 @@ TEST_CASE("checkpoints change nothing: nothing lands early for them") {
   }
 }
 
-TEST_CASE("a checkpoint holds what replicas do not share, and nothing else") {
+TEST_CASE("a checkpoint holds the blocks that replicas do not share, and no others") {
   const auto saves = [](const ResumableRule& rule, std::string_view name) {
     std::vector<Held> atMerges;
     train(rule, 2, &atMerges);
@@ -205,7 +203,7 @@ TEST_CASE("a checkpoint holds what replicas do not share, and nothing else") {
   CHECK(saves(all.back(), "merged.parameters"));  // the user's model is a moving average
 }
 
-TEST_CASE("a model that trains by itself is resumed within an epoch, as is a wrapper with one worker") {
+TEST_CASE("model.fit() is resumed within an epoch, as is a wrapper with one worker") {
   const ResumableRule rule{{"averaging", Averaging{}}, Adam{.learningRate = 0.05}};
   const auto fit = [&](const Held* from, std::vector<Held>* atMerges) {
     auto model = modelOf(rule);
@@ -250,7 +248,7 @@ TEST_CASE("fit(data, epochs) first finishes the interrupted epoch, which counts 
   CHECK(model.iteration() == 14);
 }
 
-TEST_CASE("with another number of workers the log tells how many trained batches are lost") {
+TEST_CASE("with another number of workers the log says how many trained batches are lost") {
   const ResumableRule rule{{"free", AsynchronousOuter{.frequency = 2, .rate = 0.9}}, Sgd{}};
   std::vector<Held> atMerges;
   train(rule, 3, &atMerges);
@@ -276,7 +274,9 @@ TEST_CASE("with another number of workers the log tells how many trained batches
   CHECK(told > 0);
 }
 
-TEST_CASE("each batch is trained once, also if a stop ended the workers at different ones, or with others") {
+TEST_CASE(
+    "each batch is trained once, also if a stop ended the workers at different batches or their number "
+    "changes") {
   const ResumableRule rule{{"averaging", Averaging{.frequency = 100}}};
   for (const int workers : {1, 2, 3, 5}) {
     CAPTURE(workers);
@@ -320,7 +320,8 @@ TEST_CASE("each batch is trained once, also if a stop ended the workers at diffe
 }
 
 TEST_CASE(
-    "with another number of workers, or another rule, each starts from the merged copy, and that is said") {
+    "with another number of workers or another rule, all workers start from the merged copy, which is "
+    "logged") {
   std::vector<std::string> lines;
   const LogSink before = setLogSink([&](LogLevel, std::string_view line) { lines.emplace_back(line); });
   const ResumableRule rule = resumableRules().back();
@@ -371,7 +372,7 @@ TEST_CASE(
             "averaging every iteration: each worker starts from the merged model") != lines.end());
 }
 
-TEST_CASE("a checkpoint is not resumed once the model was changed, nor within an epoch of other data") {
+TEST_CASE("a checkpoint is not resumed if the model was changed, or within an epoch of other data") {
   const ResumableRule rule = resumableRules().front();
   std::vector<Held> atMerges;
   train(rule, 2, &atMerges);
@@ -405,7 +406,7 @@ TEST_CASE("a checkpoint is not resumed once the model was changed, nor within an
   CHECK(text.find("these are other data") != std::string::npos);
 }
 
-TEST_CASE("a failure before the first merge, or a stop, leaves the checkpoint to be resumed again") {
+TEST_CASE("after a failure before the first merge, or a stop, the checkpoint can be resumed again") {
   const ResumableRule rule = resumableRules()[1];
   std::vector<Held> atMerges;
   const Held whole = train(rule, 2, &atMerges);
@@ -425,7 +426,7 @@ TEST_CASE("a failure before the first merge, or a stop, leaves the checkpoint to
   CHECK(whole.difference(holder->atEnd()) == "");
 }
 
-TEST_CASE("an iterator of one's own is asked to skip, and may know how") {
+TEST_CASE("a user-defined iterator is asked to skip, and may do it without reading") {
   struct Counting final : ToyIterator {
     using ToyIterator::ToyIterator;
     bool next(Batch& batch) override {

@@ -44,7 +44,7 @@ ToyIterator twoRounds() {
 
 }  // namespace
 
-TEST_CASE("rounds worked out by hand; the end of an epoch withholds nothing") {
+TEST_CASE("rounds equal those worked out by hand, and at an epoch's end the whole residual is sent") {
   ToyModel model;
   auto exchanges = std::make_shared<Exchanges>();
   auto data = twoRounds();
@@ -62,7 +62,7 @@ TEST_CASE("rounds worked out by hand; the end of an epoch withholds nothing") {
   CHECK(exchanges->drift[2] == doctest::Approx(2 / 1.5));
 }
 
-TEST_CASE("a resynchronisation every N iterations") {
+TEST_CASE("replicas are resynchronised every N iterations") {
   ToyModel model;
   auto options = fixed(1);
   options.resynchronizationFrequency = 1;
@@ -75,7 +75,7 @@ TEST_CASE("a resynchronisation every N iterations") {
   CHECK(exchanges->drift[0] == doctest::Approx(1));  // 1 withheld, relative to 1
 }
 
-TEST_CASE("a clipped residual loses what is beyond") {
+TEST_CASE("residual clipping drops the part beyond its limit") {
   ToyModel model;
   auto options = fixed(1);
   options.residualClipping = 1;
@@ -85,7 +85,7 @@ TEST_CASE("a clipped residual loses what is beyond") {
   CHECK(model.parameters()[0] == 1.5f + (0.5f + 1) / 2);  // 3.5 was clipped to 1
 }
 
-TEST_CASE("workers(1) exchanges nothing and equals model.fit() bit for bit") {
+TEST_CASE("workers(1) sends nothing, and equals model.fit() bit for bit") {
   const ToyOptions options{
       .size = kWidth, .training = {.updater = Adam{.learningRate = 0.05}}, .statistics = true};
   ToyIterator data(randomBatches(3, 8, 5, kWidth, true), kWidth);
@@ -100,14 +100,14 @@ TEST_CASE("workers(1) exchanges nothing and equals model.fit() bit for bit") {
   CHECK(exchanges->bytes == std::vector<std::int64_t>(24, 0));
 }
 
-TEST_CASE("before every step all replicas hold the same parameters, more workers than cores") {
+TEST_CASE("before every step all replicas hold the same parameters, with more workers than cores") {
   ToyModel model({.size = kWidth, .training = {.updater = Adam{.learningRate = 0.05}}});
   ToyIterator data(randomBatches(6, 52, 4, kWidth, true), kWidth);
   shared(model, 8).build().fit(data, 2);
   CHECK(checkReplicasEqual(model.control()) == 104 - 14);
 }
 
-TEST_CASE("the same bits however the threads are delayed") {
+TEST_CASE("shared gradients have the same bits however the threads are delayed") {
   const auto train = [](int workers, std::uint64_t seed) {
     ToyModel model(
         {.size = 301, .training = {.updater = Nesterovs{.learningRate = 0.05}}, .statistics = true});
@@ -125,7 +125,7 @@ TEST_CASE("the same bits however the threads are delayed") {
   }
 }
 
-TEST_CASE("three epochs in one fit() or in three: the same bits") {
+TEST_CASE("three epochs have the same bits in one fit() and in three") {
   const auto train = [](const std::vector<std::int64_t>& fits) {
     ToyModel model({.size = kWidth, .training = {.updater = Nesterovs{.learningRate = 0.05}}});
     ToyIterator data(randomBatches(6, 13, 4, kWidth), kWidth);
@@ -136,7 +136,7 @@ TEST_CASE("three epochs in one fit() or in three: the same bits") {
   CHECK(train({3}) == train({1, 1, 1}));
 }
 
-TEST_CASE("a failure leaves the last exchange, and no residual for the next fit()") {
+TEST_CASE("a failure leaves the model at the last round, and no residual for the next fit()") {
   ToyModel model;
   model.control().onStep = [](const Batch& b) {
     if (b.stamp.sequence == 4) boom();
@@ -154,7 +154,7 @@ TEST_CASE("a failure leaves the last exchange, and no residual for the next fit(
   CHECK(model.parameters()[0] == 3.5f);
 }
 
-TEST_CASE("a stop withholds nothing either") {
+TEST_CASE("a stop sends the whole residual") {
   ToyModel model;
   auto listener =
       std::make_shared<RecordingListener>(ListenerScope::Merged, [](const RecordedCall& call, Trainer& t) {
@@ -166,7 +166,7 @@ TEST_CASE("a stop withholds nothing either") {
   CHECK(model.parameters()[0] == 1);
 }
 
-TEST_CASE("more workers than batches: who has not trained does not count") {
+TEST_CASE("with more workers than batches, workers that have not trained have no weight") {
   ToyModel model({.training = halfNesterovs()});
   auto data = ToyIterator::ofValues({2, 6});
   ToyModel exact({.training = halfNesterovs()});
@@ -176,14 +176,14 @@ TEST_CASE("more workers than batches: who has not trained does not count") {
   CHECK(model.updaterState("velocity") == exact.updaterState("velocity"));
 }
 
-TEST_CASE("residuals weigh by examples: three on 2 move by 1, one on 6 by 3, together by 1.5") {
+TEST_CASE("residuals are weighted by examples, as worked out by hand") {
   ToyIterator data({{{2, 2, 2}}, {{6}}});
   ToyModel model;
   shared(model, 2, fixed(100)).build().fit(data);
   CHECK(model.parameters()[0] == 1.5f);
 }
 
-TEST_CASE("a batch that is masked whole sends nothing and loses nothing") {
+TEST_CASE("a batch whose examples are all masked sends nothing and loses nothing") {
   // Round 1 as above: p = 1, residuals 0 and 2. Round 2: worker 0 stays at 1, worker 1 has weight 0 and keeps
   // its 2. At the end the residuals weigh 2 to 1: p = 1 + 2 / 3.
   ToyIterator data({{{2}}, {{6}}, {{1}, {1}}, {{6}, {0}}});
@@ -192,7 +192,7 @@ TEST_CASE("a batch that is masked whole sends nothing and loses nothing") {
   CHECK(model.parameters()[0] == doctest::Approx(1 + 2.0 / 3));
 }
 
-TEST_CASE("an update that is not finite ends the run before it is exchanged") {
+TEST_CASE("an update that is not finite ends the run before it is sent") {
   ToyModel model({.training = {.updater = Sgd{.learningRate = 1e30}}});
   auto data = ToyIterator::ofValues({0, 0, 0, 1e10f});
   auto wrapper = shared(model, 2).build();
@@ -206,7 +206,7 @@ TEST_CASE("an update that is not finite ends the run before it is exchanged") {
   CHECK(model.iteration() == 1);
 }
 
-TEST_CASE("averageUpdaters(false): resynchronisation leaves each worker its momentum") {
+TEST_CASE("averageUpdaters(false): a resynchronisation keeps each worker's momentum") {
   // Learning rate and momentum 0.5. Epoch 1 on {2} and {6} from 0 gives velocities in the ratio 1 to 3. In
   // epoch 2 the workers' steps differ accordingly, unless the velocities were averaged.
   for (const bool average : {true, false}) {
@@ -231,7 +231,7 @@ TEST_CASE("averageUpdaters(false): resynchronisation leaves each worker its mome
   }
 }
 
-TEST_CASE("it learns a mean with a threshold that adapts, at a tenth of the bytes") {
+TEST_CASE("shared gradients with an adaptive threshold learn a mean at a tenth of the bytes") {
   constexpr std::int64_t kSize = 2000;
   ToyModel model({.size = kSize, .training = {.updater = Sgd{.learningRate = 0.05}}});
   ToyIterator data(randomBatches(6, 60, 4, kSize), kSize);
@@ -253,7 +253,7 @@ TEST_CASE("it learns a mean with a threshold that adapts, at a tenth of the byte
   CHECK(bytes / (15 * 20) < 0.1 * 4 * kSize);
 }
 
-TEST_CASE("options that cannot be, and options of other modes, are refused") {
+TEST_CASE("invalid options of shared gradients, and options of other modes, are refused") {
   ToyModel model;
   const auto refusal = [](ParallelWrapper::Builder builder) {
     return thrown<InvalidArgument>([&] { builder.build(); });

@@ -39,7 +39,7 @@ void trainOverTwoNodes(int prefetch) {
 
 }  // namespace
 
-TEST_CASE("an iterator that reads the batches of other nodes is named, once, by node 0") {
+TEST_CASE("node 0 warns once of an iterator that reads the batches of other nodes") {
   const LogLines log;
   const auto warnings = [&] {
     auto lines = log.all();

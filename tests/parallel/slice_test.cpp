@@ -24,7 +24,7 @@ std::string toText(const Fragment& fragment) {
 
 }  // namespace
 
-TEST_CASE("slices of all participants cover every element once, and begin on cache lines") {
+TEST_CASE("slices of all participants cover every element once, and begin at cache lines") {
   for (const std::int64_t elements : {0, 1, 15, 16, 17, 1000})
     for (const int participants : {1, 2, 3, 7}) {
       std::int64_t end = 0;
@@ -39,7 +39,7 @@ TEST_CASE("slices of all participants cover every element once, and begin on cac
     }
 }
 
-TEST_CASE("who reduces an element depends on the element alone") {
+TEST_CASE("the participant that reduces an element depends on the element alone") {
   for (const Slice slice : {Slice{0, 100}, Slice{16, 80}, Slice{64, 64}, Slice{90, 100}})
     for (const int participants : {1, 2, 3, 7}) {
       std::int64_t end = slice.begin;
@@ -55,7 +55,7 @@ TEST_CASE("who reduces an element depends on the element alone") {
     }
 }
 
-TEST_CASE("fragments hold each segment once, padding included, and are of about equal size") {
+TEST_CASE("fragments hold each segment once, padding included, and have about equal sizes") {
   // Segments begin at 0, 112, 128, 224 (padded to 16 elements); the block ends at 240.
   const auto table = tableOf({100, 10, 90, 16});
   const auto two = fragmentsOf(table, 2);

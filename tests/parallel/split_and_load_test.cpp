@@ -38,7 +38,7 @@ Batch batchOf(std::int64_t examples) {
 
 }  // namespace
 
-TEST_CASE("splitAndLoad: even pieces, in order, in the tensor's own memory") {
+TEST_CASE("splitAndLoad gives even parts, in order, in the tensor's own memory") {
   const Tensor tensor = counted({6, 2});
   const auto pieces = splitAndLoad(tensor, kThree);
   REQUIRE(rowsOf(pieces) == std::vector<std::int64_t>{2, 2, 2});
@@ -49,7 +49,7 @@ TEST_CASE("splitAndLoad: even pieces, in order, in the tensor's own memory") {
   CHECK(splitAndLoad(tensor, kOne)[0].shape() == tensor.shape());
 }
 
-TEST_CASE("splitAndLoad: uneven only where it is allowed, and then the first ones are larger") {
+TEST_CASE("splitAndLoad gives uneven parts only if allowed, with the larger ones first") {
   const Tensor thirty = counted({30, 1}), two = counted({2, 1});
   CHECK_THROWS_WITH_AS(
       splitAndLoad(thirty, kFour),
@@ -63,7 +63,7 @@ TEST_CASE("splitAndLoad: uneven only where it is allowed, and then the first one
   CHECK(rowsOf(splitAndLoad(two, kThree, false)) == std::vector<std::int64_t>{1, 1});
 }
 
-TEST_CASE("splitAndLoad: pieces cover all rows once, over rows and devices") {
+TEST_CASE("splitAndLoad's parts cover all rows once, over rows and devices") {
   for (std::int64_t rows = 1; rows <= 20; ++rows)
     for (std::size_t devices = 1; devices <= 8; ++devices) {
       CAPTURE(rows);
@@ -78,7 +78,7 @@ TEST_CASE("splitAndLoad: pieces cover all rows once, over rows and devices") {
     }
 }
 
-TEST_CASE("splitAndLoad of a batch: features, labels and masks together, the stamp counted on") {
+TEST_CASE("splitAndLoad of a batch splits features, labels and masks, and advances the stamp") {
   const auto pieces = splitAndLoad(batchOf(5), kTwo, false);
   REQUIRE(pieces.size() == 2);
   CHECK(pieces[0].examples() == 3);
@@ -97,7 +97,7 @@ TEST_CASE("splitAndLoad of a batch: features, labels and masks together, the sta
   CHECK(last.stamp.firstExample == 43);
 }
 
-TEST_CASE("splitAndLoad refuses what it cannot split, naming it") {
+TEST_CASE("splitAndLoad refuses tensors that it cannot split by name") {
   CHECK_THROWS_WITH_AS(splitAndLoad(counted({4}), {}), "splitAndLoad: there are no devices", InvalidArgument);
   CHECK_THROWS_WITH_AS(splitAndLoad(counted({0, 2}), kTwo), "splitAndLoad: there are no rows to split",
                        InvalidArgument);
@@ -115,7 +115,7 @@ TEST_CASE("splitAndLoad refuses what it cannot split, naming it") {
   CHECK_THROWS_AS(splitAndLoad(counted({4}), devices), DeviceUnavailable);
 }
 
-TEST_CASE("pieces for a GPU are copies there") {
+TEST_CASE("splitAndLoad copies the parts for a GPU there") {
   using test::OnGpu;
   MUSTER_NEEDS_DEVICE(OnGpu);
   const Tensor whole = counted({4, 2});

@@ -23,7 +23,7 @@ constexpr std::string_view kFit = "warning: fit() makes no progress: ";
 
 }  // namespace
 
-TEST_CASE("an iterator that does not come back is named") {
+TEST_CASE("an iterator whose call does not return is named") {
   LogLines log;
   ToyModel model;
   Gate gate;
@@ -39,7 +39,7 @@ TEST_CASE("an iterator that does not come back is named") {
   gate.open();
 }
 
-TEST_CASE("an evaluation is watched, too") {
+TEST_CASE("an evaluation that stalls is named, too") {
   LogLines log;
   ToyModel model;
   Gate gate;
@@ -54,7 +54,7 @@ TEST_CASE("an evaluation is watched, too") {
   gate.open();
 }
 
-TEST_CASE("the first batch is watched, too") {
+TEST_CASE("a stall in the first batch is named, too") {
   LogLines log;
   ToyModel model;
   Gate gate;
@@ -66,7 +66,7 @@ TEST_CASE("the first batch is watched, too") {
   gate.open();
 }
 
-TEST_CASE("a step that does not come back is named") {
+TEST_CASE("a step that does not return is named") {
   LogLines log;
   ToyModel model;
   Gate gate;
@@ -82,7 +82,7 @@ TEST_CASE("a step that does not come back is named") {
   gate.open();
 }
 
-TEST_CASE("listeners of both scopes that do not come back are named") {
+TEST_CASE("listeners of both scopes that do not return are named") {
   for (const auto scope : {ListenerScope::Merged, ListenerScope::Worker}) {
     LogLines log;
     ToyModel model;
@@ -100,7 +100,7 @@ TEST_CASE("listeners of both scopes that do not come back are named") {
   }
 }
 
-TEST_CASE("a worker that waits for another's listener is not blamed for it") {
+TEST_CASE("a worker that waits for another's listener is not named as the cause") {
   LogLines log;
   ToyModel model;
   Gate gate;
@@ -117,7 +117,7 @@ TEST_CASE("a worker that waits for another's listener is not blamed for it") {
   gate.open();
 }
 
-TEST_CASE("a replica that is not made in time is named") {
+TEST_CASE("a replica that is not constructed in time is named") {
   LogLines log;
   ToyModel model;
   Gate gate;
@@ -129,7 +129,7 @@ TEST_CASE("a replica that is not made in time is named") {
   gate.open();
 }
 
-TEST_CASE("a thread that waits for one that moves on is no stall") {
+TEST_CASE("a thread that waits for one that makes progress is no stall") {
   using Clock = std::chrono::steady_clock;
   LogLines log;
   // By the activities' clock, each step takes three quarters of the patience.
@@ -157,7 +157,7 @@ TEST_CASE("a thread that waits for one that moves on is no stall") {
           .starts_with(kFit));
 }
 
-TEST_CASE("a wrapper at rest is not watched") {
+TEST_CASE("a wrapper between fit() calls is not watched") {
   LogLines log;
   ToyModel model;
   auto data = ToyIterator::ofValues({1, 2, 3});
@@ -168,7 +168,7 @@ TEST_CASE("a wrapper at rest is not watched") {
   CHECK(log.all().size() <= reports + 1);  // one report may have been under way
 }
 
-TEST_CASE("a stall that lasts is reported again, once in each patience") {
+TEST_CASE("a lasting stall is reported again, once in each interval") {
   LogLines log;
   Activity stuck;
   const auto begin = std::chrono::steady_clock::now();
@@ -184,7 +184,7 @@ TEST_CASE("a stall that lasts is reported again, once in each patience") {
   CHECK(log.all().size() <= reports + 1);  // the watch has ended; one report may have been under way
 }
 
-TEST_CASE("of many threads one of each kind is named, with the number of others") {
+TEST_CASE("if many threads stall, one of each kind is named, with the number of others") {
   LogLines log;
   Activity merging, waiting[12];
   merging.set(Activity::Kind::Merging);
@@ -201,6 +201,6 @@ TEST_CASE("of many threads one of each kind is named, with the number of others"
   CHECK(line.find("worker 2") == std::string::npos);
 }
 
-TEST_CASE("the patience of a real training is ten seconds") {
+TEST_CASE("a stall in a real training is reported after ten seconds") {
   CHECK(detail::Internals{}.stallPatience == 10s);
 }

@@ -10,7 +10,7 @@ using namespace muster;
 using namespace muster::test;
 using namespace std::chrono_literals;
 
-TEST_CASE("stopFit from a merged listener stops at that very merge") {
+TEST_CASE("stopFit() from a merged listener stops at that very merge") {
   for (const int workers : {1, 2, 3})
     for (const std::int64_t prefetch : {0, 16}) {
       CAPTURE(workers);
@@ -30,7 +30,7 @@ TEST_CASE("stopFit from a merged listener stops at that very merge") {
     }
 }
 
-TEST_CASE("stopFit at the end of an epoch leaves that epoch finished") {
+TEST_CASE("stopFit() at the end of an epoch leaves that epoch finished") {
   ToyModel model;
   auto data = ToyIterator::ofValues({1, 2, 3, 4, 5});
   auto listener = std::make_shared<RecordingListener>(ListenerScope::Merged,
@@ -45,7 +45,7 @@ TEST_CASE("stopFit at the end of an epoch leaves that epoch finished") {
   CHECK(model.control().steps().size() == 10);
 }
 
-TEST_CASE("stopFit in the first event trains nothing") {
+TEST_CASE("stopFit() in the first event trains nothing") {
   ToyModel model;
   auto data = ToyIterator::ofValues({1, 2, 3});
   auto listener = std::make_shared<RecordingListener>(
@@ -57,7 +57,7 @@ TEST_CASE("stopFit in the first event trains nothing") {
   CHECK(model.control().steps().empty());
 }
 
-TEST_CASE("stopFit from a worker's listener: what was trained is merged") {
+TEST_CASE("stopFit() from a worker's listener merges what was trained") {
   // Worker 0 does {4} and {6}: p = 2, 4. Its listener stops at the second, while worker 1 is still in its
   // first step, {8}: p = 4. Merged by 2 and 1 examples: (2 * 4 + 4) / 3 = 4. Iteration 2: worker 0 has done
   // two.
@@ -83,7 +83,7 @@ TEST_CASE("stopFit from a worker's listener: what was trained is merged") {
   CHECK(model.epoch() == 0);
 }
 
-TEST_CASE("stopFit before fit() has no effect") {
+TEST_CASE("stopFit() before fit() has no effect") {
   ToyModel model;
   auto data = ToyIterator::ofValues({1, 2, 3});
   auto wrapper = toyWrapper(model, 2).build();
@@ -95,7 +95,7 @@ TEST_CASE("stopFit before fit() has no effect") {
   CHECK(model.control().steps().size() == 6);
 }
 
-TEST_CASE("stopFit while the iterator blocks: fit() ends with the iterator's call") {
+TEST_CASE("stopFit() while the iterator blocks ends fit() when the iterator's call returns") {
   ToyModel model;
   Gate gate;
   auto data = ToyIterator::ofValues({2, 6, 100, 100});
@@ -116,7 +116,7 @@ TEST_CASE("stopFit while the iterator blocks: fit() ends with the iterator's cal
   CHECK(model.epoch() == 0);
 }
 
-TEST_CASE("stopFit while a worker starves ends") {
+TEST_CASE("stopFit() ends fit() while a worker waits for data") {
   // Worker 1 waits for batch 1, which the iterator gives only after the stop.
   for (const std::int64_t prefetch : {0, 4}) {
     ToyModel model;
@@ -139,7 +139,7 @@ TEST_CASE("stopFit while a worker starves ends") {
   }
 }
 
-TEST_CASE("stopFit from another thread at random moments, a hundred times") {
+TEST_CASE("stopFit() works from another thread at random moments, a hundred times") {
   // Every batch moves p halfway to 1. After a stop, p = 1 - 0.5^iteration only if the rounds were whole, so
   // check only what always holds.
   std::mt19937 random(17);

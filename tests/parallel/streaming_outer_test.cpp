@@ -37,7 +37,7 @@ std::string refusal(const StreamingOuter& options) {
 
 }  // namespace
 
-TEST_CASE("with one fragment, no delay and no mixing it has the bits of outer averaging") {
+TEST_CASE("with one fragment, no delay and no mixing streaming has the bits of outer averaging") {
   for (const int workers : {1, 2, 3})
     for (const int devices : {0, workers}) {
       CAPTURE(workers);
@@ -55,7 +55,7 @@ TEST_CASE("with one fragment, no delay and no mixing it has the bits of outer av
     }
 }
 
-TEST_CASE("with all of the mixing the workers train by themselves, and the outer parameters move") {
+TEST_CASE("with mixing 1 the workers train by themselves, and the outer parameters still move") {
   const int workers = 3;
   auto model = ruleToy();
   const auto before = model.parameters();
@@ -112,7 +112,7 @@ TEST_CASE("each parameter is merged once in a period, one fragment after the oth
     }
 }
 
-TEST_CASE("the same bits on one or several devices, watched, and when workers are slow by chance") {
+TEST_CASE("streaming has the same bits on one or several devices, with listeners and random delays") {
   const StreamingOuter options{.frequency = 8,
                                .fragments = 4,
                                .delay = 1,
@@ -136,7 +136,7 @@ TEST_CASE("the same bits on one or several devices, watched, and when workers ar
   CHECK(trained(3, true, 4) == trained(3, false, 1));
 }
 
-TEST_CASE("a training without mixing is resumed after an epoch from what the model holds") {
+TEST_CASE("a training without mixing is resumed after an epoch from the model's state") {
   const StreamingOuter options{.frequency = 6, .fragments = 2, .mixing = 0, .rate = 0.7, .momentum = 0.8};
   SmallExamples data(31);
   auto whole = network(), first = network(), second = network();

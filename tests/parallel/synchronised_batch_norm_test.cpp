@@ -166,7 +166,7 @@ struct UnevenExchange {
 
 }  // namespace
 
-TEST_CASE("a merge makes of running statistics the moments of both, by hand") {
+TEST_CASE("a merge gives running statistics the moments of both workers, as worked out by hand") {
   // Worker 0: {1, 3} has mean 2, variance 1; worker 1: {0, 3, 6} has 3 and 6.
   const std::vector<Batch> first{batchOf({1, 3}), batchOf({0, 3, 6})};
   // Momentum 1: the moments of {1, 3, 0, 3, 6}: 13/5, and 55/5 - 2.6^2.
@@ -193,7 +193,7 @@ TEST_CASE("a merge makes of running statistics the moments of both, by hand") {
   CHECK(merged.variance == doctest::Approx(4.12));
 }
 
-TEST_CASE("synchronised: averaging every step with SGD is one worker on the joined batches") {
+TEST_CASE("synchronised: averaging every step with SGD equals one worker on the joined batches") {
   double largest = 0;
   for (const int workers : {2, 3, 4}) {
     CAPTURE(workers);
@@ -205,7 +205,7 @@ TEST_CASE("synchronised: averaging every step with SGD is one worker on the join
   MESSAGE("largest distance: " << largest);
 }
 
-TEST_CASE("synchronised: synchronous gradients are one worker on the joined batches, with any updater") {
+TEST_CASE("synchronised: synchronous gradients equal one worker on the joined batches, with any updater") {
   double largest = 0;
   for (const Updater& updater : {Updater(Sgd{.learningRate = 0.1}), Updater(Nesterovs{.learningRate = 0.05}),
                                  Updater(Adam{.learningRate = 0.01, .epsilon = 1e-3})})
@@ -220,7 +220,7 @@ TEST_CASE("synchronised: synchronous gradients are one worker on the joined batc
   MESSAGE("largest distance: " << largest);
 }
 
-TEST_CASE("without it they are not") {
+TEST_CASE("without synchronised statistics two workers differ from one on the joined batches") {
   // Batches of at least two, because a single example has no variance.
   MultiLayerNetwork many(network(Sgd{.learningRate = 0.1}, false)),
       one(network(Sgd{.learningRate = 0.1}, false));
@@ -233,8 +233,7 @@ TEST_CASE("without it they are not") {
         1000 * kRounding);
 }
 
-TEST_CASE(
-    "synchronised, with a first output whose examples are all masked: one worker on the joined batches") {
+TEST_CASE("synchronised: a graph whose first output is masked equals one worker on the joined batches") {
   const auto graph = [] {
     ComputationGraphConfiguration made{
         .seed = 3, .updater = Sgd{.learningRate = 0.1}, .inputs = {{.name = "image", .shape = kExample}}};
@@ -271,7 +270,7 @@ TEST_CASE(
   CHECK(distance(weights(many), weights(*start)) > 100 * kRounding);
 }
 
-TEST_CASE("workers that come to an exchange with different numbers of values are told so") {
+TEST_CASE("workers that bring different numbers of values to a sum get an error that says so") {
   MultiLayerNetwork model({.inputShape = {3}, .layers = {UnevenExchange{}, Output{.classes = 2}}});
   model.init();
   Batch batch;
@@ -291,7 +290,7 @@ TEST_CASE("workers that come to an exchange with different numbers of values are
   CHECK_FALSE(problem.empty());
 }
 
-TEST_CASE("synchronised: the same bits in every run, and one worker is the model alone") {
+TEST_CASE("synchronised: every run has the same bits, and one worker equals the model alone") {
   const auto bits = [](int workers, std::int64_t frequency) {
     MultiLayerNetwork model(network(Adam{.learningRate = 0.01}));
     model.init();
@@ -316,7 +315,7 @@ TEST_CASE("synchronised: the same bits in every run, and one worker is the model
   }
 }
 
-TEST_CASE("a worker that fails wakes those who wait for it, and the wrapper can be used again") {
+TEST_CASE("a worker that fails wakes those that wait for it, and the wrapper can be used again") {
   for (const std::size_t bad : {0, 1, 4}) {
     CAPTURE(bad);
     MultiLayerNetwork model(network(Sgd{.learningRate = 0.1}));
@@ -373,7 +372,7 @@ TEST_CASE("all workers evaluate in the middle of a synchronised training") {
   CHECK(evaluated == 4 * 7);
 }
 
-TEST_CASE("DataParallel with a synchronised layer is the model alone") {
+TEST_CASE("DataParallel with a synchronised layer equals the model alone") {
   for (const std::size_t replicas : {1, 2, 3}) {
     CAPTURE(replicas);
     MultiLayerNetwork alone(network(Sgd{})), shared(network(Sgd{}));

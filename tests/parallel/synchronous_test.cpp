@@ -89,7 +89,7 @@ TEST_CASE("before every step all replicas hold the same bits") {
   CHECK(checkReplicasEqual(model.control()) == 52 - 14);
 }
 
-TEST_CASE("the same bits however the threads are delayed") {
+TEST_CASE("synchronous gradients have the same bits however the threads are delayed") {
   const auto train = [](int workers, std::uint64_t seed) {
     ToyModel model({.size = 301, .training = {.updater = Adam{.learningRate = 0.05}}, .statistics = true});
     ToyIterator data(randomBatches(11, 13, 6, 301, true), 301);
@@ -110,7 +110,7 @@ TEST_CASE("the same bits however the threads are delayed") {
   CHECK(train(1, 0) != train(2, 0));
 }
 
-TEST_CASE("an idle worker takes part in the update; gradients weigh by examples") {
+TEST_CASE("an idle worker takes part in the update, and gradients are weighted by examples") {
   // Round 1: {0, 0, 6} and {2}: mean of 4 examples 2, p = 1. Round 2: {3} alone: p = 2.
   ToyIterator data({{{0, 0, 6}}, {{2}}, {{3}}});
   ToyModel model;
@@ -121,7 +121,8 @@ TEST_CASE("an idle worker takes part in the update; gradients weigh by examples"
   CHECK(model.parameters()[0] == 2.5);
 }
 
-TEST_CASE("a worker's listener hears of an update when it is done, before the merged one, penalty included") {
+TEST_CASE(
+    "a worker's listener is called after an update, before the merged one, with the penalty in the score") {
   // Weights 3: penalty 0.5 l2 9. Scores of {2} and {6} at p = 3: 0.5 and 4.5.
   ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}, .l2 = 0.25}});
   model.setParameters({3});
@@ -151,7 +152,7 @@ TEST_CASE("a worker's listener hears of an update when it is done, before the me
   CHECK(model.score() == doctest::Approx(second));
 }
 
-TEST_CASE("a merge tells the bytes of a gradient; one worker sends none") {
+TEST_CASE("a merge counts the bytes of a gradient, and one worker sends none") {
   struct Bytes final : Listener {
     void onMerge(const MergeEvent& event) override { last = event.bytes; }
     std::int64_t last = -1;
@@ -165,7 +166,7 @@ TEST_CASE("a merge tells the bytes of a gradient; one worker sends none") {
   }
 }
 
-TEST_CASE("a step that fails: the model holds the last update of all") {
+TEST_CASE("if a step fails, the model holds the last update of all workers") {
   for (const std::int64_t batch : {0, 1, 4, 7}) {
     CAPTURE(batch);
     ToyModel model;
@@ -183,7 +184,7 @@ TEST_CASE("a step that fails: the model holds the last update of all") {
   }
 }
 
-TEST_CASE("an update that fails: the model comes from a replica that has finished it") {
+TEST_CASE("if an update fails, the model comes from a replica that has finished it") {
   for (const int failing : {0, 1}) {
     CAPTURE(failing);
     ToyModel model;
@@ -207,7 +208,7 @@ TEST_CASE("an update that fails: the model comes from a replica that has finishe
   }
 }
 
-TEST_CASE("the only replica fails in its update: the model stays what it was") {
+TEST_CASE("if the only replica fails in its update, the model stays unchanged") {
   ToyModel model;
   model.setParameters({1});
   model.control().onUpdate = [](const Model&, const BatchStamp& stamp) {
@@ -222,7 +223,7 @@ TEST_CASE("the only replica fails in its update: the model stays what it was") {
   checkTrainsAgain(wrapper, model);
 }
 
-TEST_CASE("an iterator that fails while workers meet leaves whole rounds, whatever the moment") {
+TEST_CASE("an iterator that fails while workers merge leaves whole rounds, at any moment") {
   // Round r is on {2 + r} and {6 + r}: its mean is 4 + r, its variance (of two batches of one) 4.
   float after[4] = {0};
   for (int r = 0; r < 3; ++r) after[r + 1] = 0.5f * (after[r] + 4 + static_cast<float>(r));
@@ -248,7 +249,7 @@ TEST_CASE("an iterator that fails while workers meet leaves whole rounds, whatev
   }
 }
 
-TEST_CASE("an idle worker's update that fails names the last batch it had") {
+TEST_CASE("an idle worker whose update fails names the last batch it had") {
   ToyModel model;
   model.control().onUpdate = [](const Model&, const BatchStamp& s) {
     if (s.iteration == 1 && s.sequence == 1) boom();  // worker 1, which has only the second batch
@@ -260,7 +261,7 @@ TEST_CASE("an idle worker's update that fails names the last batch it had") {
   CHECK(model.parameters()[0] == 2);  // worker 0 has finished: {2} leaves its parameter at 2
 }
 
-TEST_CASE("every replica fails in its update: the model stays what it was, and the next fit() counts") {
+TEST_CASE("if every replica fails in its update, the model stays unchanged, and the next fit() counts on") {
   ToyModel model;
   model.setParameters({1});
   model.control().onUpdate = [](const Model&, const BatchStamp&) { boom(); };
@@ -277,7 +278,7 @@ TEST_CASE("every replica fails in its update: the model stays what it was, and t
   checkTrainsAgain(wrapper, model);
 }
 
-TEST_CASE("a round whose examples are all masked") {
+TEST_CASE("a round whose examples are all masked has no gradient") {
   ToyIterator masked({{{2}, {0}}, {{6}, {0}}, {{2}}, {{6}}});
   ToyModel model;
   synchronous(model, 2).build().fit(masked);
@@ -285,7 +286,7 @@ TEST_CASE("a round whose examples are all masked") {
   CHECK(model.iteration() == 2);
 }
 
-TEST_CASE("a stop loses nothing: what was computed is applied") {
+TEST_CASE("a stop applies all computed gradients") {
   ToyModel model;
   ParallelWrapper* running = nullptr;
   model.control().onStep = [&](const Batch& b) {
@@ -302,7 +303,7 @@ TEST_CASE("a stop loses nothing: what was computed is applied") {
   CHECK(model.parameters()[0] == doctest::Approx(4 - 4 * std::pow(0.5, static_cast<double>(rounds))));
 }
 
-TEST_CASE("what makes no sense with synchronous gradients is refused") {
+TEST_CASE("options that do not fit synchronous gradients are refused") {
   ToyModel model;
   const auto refusal = [&](auto set) {
     return thrown<InvalidArgument>([&] {

@@ -11,7 +11,7 @@
 
 using namespace muster;
 
-TEST_CASE("tasks run in order, on one thread, and more of them than the queue holds") {
+TEST_CASE("tasks run in order on one thread, also more of them than the queue holds") {
   std::vector<int> order;
   std::vector<std::thread::id> threads;
   TaskThread thread("a test");
@@ -31,7 +31,7 @@ TEST_CASE("tasks run in order, on one thread, and more of them than the queue ho
   CHECK(threads[0] != std::this_thread::get_id());
 }
 
-TEST_CASE("what a task throws comes out at its end, and the next task runs") {
+TEST_CASE("a task's exception is thrown at its end, and the next task runs") {
   TaskThread thread("a test");
   Tasks tasks;
   tasks.add(thread, [] { throw std::runtime_error("boom"); });
@@ -43,7 +43,7 @@ TEST_CASE("what a task throws comes out at its end, and the next task runs") {
   CHECK(failures[1] == nullptr);
 }
 
-TEST_CASE("at the end, tasks that were started still run, then the last action, on that thread") {
+TEST_CASE("at the end started tasks still run, then the last action, on that thread") {
   std::vector<std::string> done;
   std::thread::id ran, ended;
   Tasks tasks;
@@ -73,7 +73,7 @@ TEST_CASE("tasks that were never started do not run, and no thread waits for the
   CHECK_FALSE(ran);
 }
 
-TEST_CASE("tasks that were started are waited for when an exception passes") {
+TEST_CASE("started tasks are waited for when an exception passes") {
   TaskThread first("a test"), second("a test");
   std::atomic<bool> done{false};
   try {

@@ -11,7 +11,7 @@
 using namespace muster;
 using muster::test::thrown;
 
-TEST_CASE("a fixed threshold stays; an adaptive one moves while the density is out of its range") {
+TEST_CASE("a fixed threshold stays, and an adaptive one moves while the density is out of its range") {
   ThresholdRule fixed(FixedThreshold{.threshold = 0.25});
   for (const double density : {0.0, 0.5, 1.0}) fixed.adapt(density);
   CHECK(fixed.threshold() == 0.25f);
@@ -35,13 +35,13 @@ TEST_CASE("a fixed threshold stays; an adaptive one moves while the density is o
   CHECK(target.threshold() == 1);
 }
 
-TEST_CASE("the default decay halves within 20 messages") {
+TEST_CASE("the default decay halves the threshold within 20 messages") {
   ThresholdRule rule(AdaptiveThreshold{.initial = 1, .minDensity = 0.5, .maxDensity = 0.5});
   for (int i = 0; i < 20; ++i) rule.adapt(0);
   CHECK(rule.threshold() == doctest::Approx(0.5).epsilon(1e-12));
 }
 
-TEST_CASE("a threshold never leaves what float32 can hold") {
+TEST_CASE("a threshold stays within the range of float32") {
   ThresholdRule rule(AdaptiveThreshold{.initial = 1, .minDensity = 0.5, .maxDensity = 0.5, .decay = 1e-20});
   for (int i = 0; i < 10; ++i) rule.adapt(0);
   CHECK(rule.threshold() > 0);

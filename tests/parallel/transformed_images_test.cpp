@@ -62,7 +62,7 @@ Seen imagesSeen(int workers, std::int64_t batch, std::int64_t prefetch) {
 
 }  // namespace
 
-TEST_CASE("workers see the same transformed images, however many they are and whatever is read ahead") {
+TEST_CASE("workers get the same transformed images, for any number of workers and any prefetch") {
   const Seen one = imagesSeen(1, 4, 0);
   CHECK(one.size() == 2 * kExamples);
   for (const int workers : {1, 2, 3, 5})

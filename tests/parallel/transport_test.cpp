@@ -30,7 +30,7 @@ struct Ring {
 
 }  // namespace
 
-TEST_CASE("copies go on side by side, by either transport") {
+TEST_CASE("either transport runs several copies at the same time") {
   for (const TransportKind kind : {TransportKind::Peers, TransportKind::Host}) {
     Ring ring;
     const auto transport = makeTransport(kind, ring.all(), 8);
@@ -51,7 +51,7 @@ TEST_CASE("copies go on side by side, by either transport") {
   }
 }
 
-TEST_CASE("several pieces from one device to another lie side by side on the host") {
+TEST_CASE("several transfers from one device to another use separate parts of the host's memory") {
   Ring ring;
   const auto transport = makeTransport(TransportKind::Host, ring.all(), 8);
   std::vector<Transfer> halves;
@@ -62,7 +62,7 @@ TEST_CASE("several pieces from one device to another lie side by side on the hos
   CHECK(ring.targets[2].data<float>()[1] == 0.0f);
 }
 
-TEST_CASE("more than was planned for is refused, not written behind the end") {
+TEST_CASE("a transfer that is larger than planned is refused, and does not write past the end") {
   Ring ring;
   const auto transport = makeTransport(TransportKind::Host, ring.all(), 4);
   const Transfer both{1, 2, ring.sources[1], ring.targets[2]};
@@ -71,7 +71,7 @@ TEST_CASE("more than was planned for is refused, not written behind the end") {
         }) == "transport: 8 bytes from cpu to cpu are more than the 4 planned for");
 }
 
-TEST_CASE("a transport that does not work gives way to the next, which is the one that is named") {
+TEST_CASE("a transport that does not work is replaced by the next, which is named") {
   Ring ring;
   std::vector<std::string> warnings;
   const auto before = setLogSink([&](LogLevel, std::string_view text) { warnings.emplace_back(text); });
@@ -96,7 +96,7 @@ TEST_CASE("a transport that does not work gives way to the next, which is the on
             "copies fails in this test"});
 }
 
-TEST_CASE("what devices have between them, and NCCL where there is none") {
+TEST_CASE("without NCCL devices report the reason, and its transport is refused") {
   if (!cudaBuilt()) {
     const auto links = linksBetween(std::vector{Device::cuda(0), Device::cuda(1)});
     CHECK(links.whyNoNccl == "this build has no CUDA");

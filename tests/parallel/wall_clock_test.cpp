@@ -49,7 +49,8 @@ std::string textOf(std::span<const Arrival> landing) {
 
 }  // namespace
 
-TEST_CASE("who arrives lands at once; with a bound on staleness, once one of them may go on") {
+TEST_CASE(
+    "an arrival lands at once; with a bound on staleness, once one of the waiting workers may continue") {
   WallClockOrder free(3, ArrivalPlan::kUnbounded);
   free.restart();
   free.arrive(1);
@@ -83,8 +84,7 @@ TEST_CASE("who arrives lands at once; with a bound on staleness, once one of the
   CHECK(textOf(bounded.arrivals()) == ">0 +2 >2 ");
 }
 
-TEST_CASE(
-    "every batch is trained once, and all that was trained is merged, with and without merged listeners") {
+TEST_CASE("every batch is trained and merged once, with and without merged listeners") {
   for (const int workers : {1, 2, 3, 5})
     for (const int devices : {0, 2})
       for (const bool listens : {false, true})
@@ -125,7 +125,8 @@ TEST_CASE(
         }
 }
 
-TEST_CASE("a batch goes to the worker that asks: one alone trains what a slow one leaves") {
+TEST_CASE(
+    "a batch goes to the worker that asks, so that a fast worker trains the batches that a slow one leaves") {
   for (const bool listens : {false, true}) {
     CAPTURE(listens);
     ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}});
@@ -146,7 +147,7 @@ TEST_CASE("a batch goes to the worker that asks: one alone trains what a slow on
   }
 }
 
-TEST_CASE("one worker has the bits of the virtual clock, and with rate 1 of the model alone") {
+TEST_CASE("one worker has the bits of the virtual clock, and at rate 1 those of the model alone") {
   for (const bool listens : {false, true}) {
     AsynchronousOuter options{.frequency = 3, .rate = 0.7, .momentum = 0.5, .nesterov = true};
     const auto virtually = trainRule(options, 1);
@@ -159,7 +160,7 @@ TEST_CASE("one worker has the bits of the virtual clock, and with rate 1 of the 
   }
 }
 
-TEST_CASE("with staleness 0 on equal batches it has the bits of OuterAveraging") {
+TEST_CASE("with staleness 0 on equal batches the wall clock gives the bits of OuterAveraging") {
   for (const int workers : {2, 3})
     for (const bool listens : {false, true}) {
       CAPTURE(workers);
@@ -190,7 +191,7 @@ TEST_CASE("each worker counts its own updates") {
   }
 }
 
-TEST_CASE("a failure ends it, whichever worker waits, and the wrapper trains again") {
+TEST_CASE("a failure ends the training, whichever worker waits, and the wrapper can train again") {
   for (const bool listens : {false, true})
     for (const std::int64_t failing : {0, 3, 11}) {
       CAPTURE(failing);
@@ -214,7 +215,7 @@ TEST_CASE("a failure ends it, whichever worker waits, and the wrapper trains aga
     }
 }
 
-TEST_CASE("a merged listener that fails, or stops the training, ends it") {
+TEST_CASE("a merged listener that throws or stops the training ends it") {
   auto model = ruleToy();
   ToyIterator data(randomBatches(5, 12, 4, kRuleWidth), kRuleWidth);
   int calls = 0;
@@ -230,7 +231,7 @@ TEST_CASE("a merged listener that fails, or stops the training, ends it") {
   CHECK(model.epoch() == epoch);
 }
 
-TEST_CASE("within an epoch it gives no checkpoint, at the end of one it does") {
+TEST_CASE("checkpoints are written at the end of an epoch, but not within one") {
   auto model = ruleToy();
   ToyIterator data(randomBatches(5, 12, 4, kRuleWidth), kRuleWidth);
   std::vector<bool> given;
@@ -252,7 +253,7 @@ TEST_CASE("the plan says that a run cannot be repeated") {
       "a run cannot be repeated"));
 }
 
-TEST_CASE("a rule of one's own whose workers arrive may work on whole replicas, but add up nothing") {
+TEST_CASE("a user-defined rule with arrivals may use whole replicas, but not sums over them") {
   struct Own {
     struct Rule final : Strategy {
       Rule(bool adds, bool inStart) : adds_(adds), inStart_(inStart) {}

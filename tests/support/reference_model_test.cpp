@@ -51,7 +51,7 @@ Array valuesOf(Model& model, BlockKind kind) {
 
 }  // namespace
 
-TEST_CASE("the reference model's loss and gradient are the float32 network's, dropout included") {
+TEST_CASE("the reference model's loss and gradient equal the float32 network's, dropout included") {
   const ReferenceOptions options{.dropout = 0.4, .seed = 17};
   ReferenceModel reference(options);
   MultiLayerNetwork network(networkOf(options));
@@ -89,7 +89,7 @@ TEST_CASE("a batch whose examples are all masked has weight 0 and no gradient") 
 }
 
 TEST_CASE(
-    "the gradients of a batch's parts, weighted, are the gradient of the batch, to float64's rounding") {
+    "the weighted gradients of a batch's parts equal the gradient of the batch, to float64's rounding") {
   const ReferenceOptions options{.dropout = 0.5, .seed = 8};
   ReferenceModel model(options);
   for (auto& batch : everyKindOfBatch(options)) {
@@ -108,7 +108,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("the reference updaters do what the library's do, frozen segments and learning rates included") {
+TEST_CASE("the reference updaters equal the library's, with frozen segments and learning rates") {
   auto table = std::make_shared<SegmentTable>();
   table->add({.name = "weight", .shape = {5, 7}});
   table->add({.name = "frozen", .shape = {11}, .frozen = true});
@@ -159,7 +159,7 @@ TEST_CASE("the reference model has the updater's state in float64, and no Optimi
   for (int i = 0; i < 4; ++i) CHECK((state[i]->values.dtype() == DType::Float64));
 }
 
-TEST_CASE("the reference model in a wrapper: one worker is model.fit(), bit for bit, with every updater") {
+TEST_CASE("one worker with the reference model equals model.fit(), bit for bit, with every updater") {
   std::vector<Batch> batches;
   for (std::uint64_t b = 0; b < 5; ++b) batches.push_back(classBatch({6}, 4, 4, b));
   for (const auto& training : everyUpdater()) {
@@ -175,7 +175,7 @@ TEST_CASE("the reference model in a wrapper: one worker is model.fit(), bit for 
   }
 }
 
-TEST_CASE("the reference model in a wrapper: three workers are one on the joined batches, to 1e-14") {
+TEST_CASE("three workers with the reference model equal one on the joined batches, to 1e-14") {
   const Batch all = classBatch({6}, 60, 4, 9);
   std::vector<Batch> small, large;
   for (std::int64_t i = 0; i < 60; i += 4) small.push_back(partOf(all, i, i + 4));

@@ -21,7 +21,7 @@ struct Random {
   }
 };
 
-TEST_CASE("convolution") {
+TEST_CASE("the reference convolution's gradients agree with central differences") {
   Random random;
   const Conv2dShape shape{.batch = 2,
                           .inChannels = 2,
@@ -46,7 +46,7 @@ TEST_CASE("convolution") {
         kTolerance);
 }
 
-TEST_CASE("transposed convolution") {
+TEST_CASE("the reference transposed convolution's gradients agree with central differences") {
   Random random;
   const ConvTranspose2dShape shape{.batch = 2,
                                    .inChannels = 4,
@@ -70,7 +70,7 @@ TEST_CASE("transposed convolution") {
   CHECK(maxError(gradients.bias, numericGradient(byBias, b, g)) < kTolerance);
 }
 
-TEST_CASE("enlarging") {
+TEST_CASE("the reference up-sampling's gradients agree with central differences") {
   Random random;
   const Array x = random({2, 2, 3, 2}), g = random({2, 2, 6, 8});
   for (const auto mode : {UpsampleMode::Nearest, UpsampleMode::Bilinear}) {
@@ -85,7 +85,7 @@ TEST_CASE("enlarging") {
                  Array({1, 1, 1, 4}, {1, 1, 3, 3})) == 0);
 }
 
-TEST_CASE("a grouped convolution is one of each group") {
+TEST_CASE("a grouped reference convolution equals one convolution a group") {
   Random random;
   const Conv2dShape shape{
       .batch = 2, .inChannels = 4, .height = 4, .width = 5, .outChannels = 6, .kernel = {2, 3}, .groups = 2};
@@ -119,7 +119,7 @@ TEST_CASE("a grouped convolution is one of each group") {
         kTolerance);
 }
 
-TEST_CASE("a convolution by hand") {
+TEST_CASE("the reference convolution equals one worked out by hand") {
   // [1 2 3; 4 5 6; 7 8 9] with [1 0; 0 -1]: each output is a - d of its window, plus 0.5.
   const Conv2dShape shape{.height = 3, .width = 3, .kernel = {2, 2}};
   const Array y = reference::conv2d(shape, Array({1, 1, 3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9}),
@@ -127,7 +127,7 @@ TEST_CASE("a convolution by hand") {
   CHECK(maxError(y, Array({1, 1, 2, 2}, {-3.5, -3.5, -3.5, -3.5})) == 0);
 }
 
-TEST_CASE("batch normalisation") {
+TEST_CASE("the reference batch normalisation's gradients agree with central differences") {
   Random random;
   for (const auto activation : {Activation::Identity, Activation::Tanh})
     for (const Shape& input : {Shape{5, 3}, Shape{3, 2, 2, 3}}) {
@@ -150,7 +150,7 @@ TEST_CASE("batch normalisation") {
     }
 }
 
-TEST_CASE("batch normalisation by hand") {
+TEST_CASE("the reference batch normalisation equals one worked out by hand") {
   // Channel 0: 1, 3 with mean 2 and variance 1; channel 1: 4, 4 with variance 0. Epsilon 3 makes roots 2,
   // ~1.7.
   const BatchNormShape shape{.input = {2, 2}, .epsilon = 3};
@@ -158,7 +158,7 @@ TEST_CASE("batch normalisation by hand") {
   CHECK(maxError(reference::batchNorm(shape, x, gamma, beta), Array({2, 2}, {-0.5, 7, 1.5, 7})) == 0);
 }
 
-TEST_CASE("layer normalisation") {
+TEST_CASE("the reference layer normalisation's gradients agree with central differences") {
   Random random;
   const Array x = random({3, 5}, -2, 3), gamma = random({5}), beta = random({5}), g = random({3, 5});
   const auto byX = [&](const Array& at) { return reference::layerNorm(at, gamma, beta, 0.25); };
@@ -173,7 +173,7 @@ TEST_CASE("layer normalisation") {
                  Array({1, 2}, {-0.5, 9.5})) == 0);
 }
 
-TEST_CASE("pooling") {
+TEST_CASE("the reference pooling's gradients agree with central differences") {
   Random random;
   for (PoolKind kind : {PoolKind::Max, PoolKind::Average}) {
     const Pool2dShape shape{.kind = kind,
@@ -194,7 +194,7 @@ TEST_CASE("pooling") {
   }
 }
 
-TEST_CASE("dense") {
+TEST_CASE("the reference dense layer's gradients agree with central differences") {
   Random random;
   const Array x = random({4, 3}), w = random({5, 3}), b = random({5}), g = random({4, 5});
   const auto [gradWeight, gradBias] = reference::denseBackwardWeights(x, g);
@@ -207,7 +207,7 @@ TEST_CASE("dense") {
                                            g)) < kTolerance);
 }
 
-TEST_CASE("activations") {
+TEST_CASE("the reference activations' gradients agree with central differences") {
   Random random;
   for (const auto& [kind, name] : EnumNames<Activation>::kNames) {
     CAPTURE(name);
@@ -221,7 +221,7 @@ TEST_CASE("activations") {
   }
 }
 
-TEST_CASE("losses") {
+TEST_CASE("the reference losses' gradients agree with central differences") {
   Random random;
   for (const auto& [kind, name] : EnumNames<Loss>::kNames) {
     CAPTURE(name);
@@ -241,7 +241,7 @@ TEST_CASE("losses") {
                 z, ones)) < kTolerance);
 }
 
-TEST_CASE("layouts put every element in a place of its own") {
+TEST_CASE("layouts store every element at a different place") {
   const Shape shape{17, 18, 2, 3};
   for (Layout layout :
        {Layout::RowMajor, Layout::ChannelsLast, Layout::ChannelBlocks, Layout::SampleBlocks}) {

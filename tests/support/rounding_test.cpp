@@ -52,7 +52,7 @@ Largest largestErrors(std::int64_t count, std::int64_t run, bool products, std::
   return largest;
 }
 
-TEST_CASE("errors of sums are below their bound, and not far below the one of their order") {
+TEST_CASE("errors of sums are below their bound, and not far below the bound of the order of summation") {
   std::mt19937_64 random(freshSeed());
   constexpr std::int64_t kRun = 32;
   for (const std::int64_t count : {1, 2, 3, 31, 33, 500, 2077, 9001})
@@ -73,7 +73,7 @@ TEST_CASE("errors of sums are below their bound, and not far below the one of th
     }
 }
 
-TEST_CASE("bounds by hand") {
+TEST_CASE("bounds equal those worked out by hand") {
   // A single term has no additions: only its own rounding and that of the result.
   CHECK(sumError(1, 1) == 16 * kRounding);
   CHECK(sumError(4, 1, 0, 1) == 16 * kRounding);
