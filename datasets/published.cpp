@@ -70,7 +70,8 @@ std::optional<FileContents> readIfRight(const fs::path& path, const PublishedSet
   const auto sum = file.sum(set.sumOf);
   if (sum == published) return file.take();
   if (const auto* owner = ownerOf(file, index, family)) {
-    logInfo("{} is a file of {}: searching further for that of {}", path.string(), owner->name, set.name);
+    logInfo("{} belongs to {}; the search for the file of {} continues", path.string(), owner->name,
+            set.name);
     return std::nullopt;
   }
   if (sum)

@@ -12,7 +12,7 @@ std::vector<Part> split(std::int64_t rows, std::span<const Device> devices, bool
   require(count > 0, "splitAndLoad: there are no devices");
   require(rows > 0, "splitAndLoad: there are no rows to split");
   require(rows % count == 0 || !evenSplit,
-          "splitAndLoad: {} rows do not divide by {} devices; evenSplit = false allows pieces that differ by "
+          "splitAndLoad: {} rows do not divide by {} devices; evenSplit = false allows parts that differ by "
           "one",
           rows, count);
   return splitEvenly(rows, devices.size());

@@ -9,22 +9,22 @@
 
 namespace muster {
 
-/// Splits a tensor by its rows (its first dimension) into one piece for each device and puts each piece on
+/// Splits a tensor by its rows (its first dimension) into one part for each device and puts each part on
 /// its device, for training loops of your own (as `split_and_load` of MXNet).
 ///
-/// Of n rows, each of k devices gets n / k. If k does not divide n, that is an error, unless `evenSplit`
-/// is false: then the first n mod k pieces hold one row more than the others, and if n < k only the first n
-/// devices get a piece.
+/// Each of k devices gets n / k of n rows. If k does not divide n, that is an error, unless `evenSplit`
+/// is false: then the first n mod k parts hold one row more than the others, and if n < k only the first n
+/// devices get a part.
 ///
-/// A piece on the tensor's own device is a view of its rows, without a copy: it is valid while the tensor's
-/// memory exists and is not refilled. On another device a piece is a copy, complete on return.
+/// A part on the tensor's own device is a view of its rows, without a copy: it is valid while the tensor's
+/// memory exists and is not refilled. On another device a part is a copy, complete on return.
 /// @param devices  at least one; the same device may be given several times.
-/// @return [device], no piece empty.
+/// @return [device], no part empty.
 /// @throws InvalidArgument for no devices, no rows, or rows that do not divide, naming the numbers.
 std::vector<Tensor> splitAndLoad(const Tensor& tensor, std::span<const Device> devices,
                                  bool evenSplit = true);
 
-/// Splits a batch likewise, its features, labels and masks together. Each piece has the batch's stamp, with
+/// Splits a batch likewise, its features, labels and masks together. Each part has the batch's stamp, with
 /// the `firstExample` of its own rows, so random numbers (dropout) are the same as for the whole batch.
 /// @throws InvalidArgument as above, and naming a tensor that has not as many rows as the batch has examples.
 std::vector<Batch> splitAndLoad(const Batch& batch, std::span<const Device> devices, bool evenSplit = true);

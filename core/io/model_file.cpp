@@ -287,9 +287,8 @@ void ModelSnapshot::take(Network& network, const TrainingState& training, const 
   for (const auto& [name, values] : training) contents.add(std::string(kTraining) + name, values);
   contents.metadata = {{kFormat, "pt"}, {kVersion, MUSTER_VERSION}, {kConfiguration, network.toJson()}};
   for (const auto& [name, text] : notes) {
-    require(isUtf8(name),
-            "model file: the name of a note is not UTF-8, which the file could not be read with");
-    require(isUtf8(text), "model file: the note \"{}\" is not UTF-8, which the file could not be read with",
+    require(isUtf8(name), "model file: the name of a note is not UTF-8, so the file could not be read back");
+    require(isUtf8(text), "model file: the note \"{}\" is not UTF-8, so the file could not be read back",
             name);
     require(name != kChecksums && name != kChecked && contents.metadata.emplace(name, text).second,
             "model file: a note cannot be named \"{}\"", name);

@@ -183,7 +183,8 @@ void EarlyStopping::onFitEnd(Trainer& trainer) {
 
 void EarlyStopping::resume(Model& model) {
   const Tensor* const saved = findValues(model.listenerState(), name_);
-  if (saved == nullptr) return logInfo("{}: the checkpoint does not know it, so it counts from here", name_);
+  if (saved == nullptr)
+    return logInfo("{}: the checkpoint has no state for this listener, so its counts start here", name_);
   const auto refuse = [&] {
     throw InvalidArgument(fmt::format("{}: the checkpoint's numbers are impossible", name_));
   };
@@ -346,7 +347,7 @@ void EarlyStopping::stopIfTooLate(Trainer& trainer, std::int64_t epoch) {
     return;
   const std::chrono::duration<double> limit = options_.maxTime;
   stop(trainer, StopReason::Time, epoch,
-       fmt::format("it has trained for as long as it may, {:.6g} s", limit.count()));
+       fmt::format("the training has reached its time limit of {:.6g} s", limit.count()));
 }
 
 void EarlyStopping::stop(Trainer& trainer, StopReason stopped, std::int64_t epoch, const std::string& why) {

@@ -86,18 +86,18 @@ class EarlyStopping final : public NodeListener {
   explicit EarlyStopping(EarlyStoppingOptions options);
 
   std::string describe() const override;
-  /// @throws InvalidArgument for a bestFile and a model that is not a Network, or a checkpoint with
-  /// impossible
-  ///         numbers; FileError for a bestFile that cannot be written or, when resumed, read.
+  /// @throws InvalidArgument for a bestFile with a model that is not a Network, or a checkpoint with
+  ///         impossible numbers; FileError for a bestFile that cannot be written or, when resumed, read.
   void onFitStart(const FitEvent& event) override;
   void onMerge(const MergeEvent& event) override;
-  /// @throws FileError if bestFile could not be written, this time or the last; it is then what it was
-  /// before.
+  /// @throws FileError if bestFile could not be written, this time or the last; it then keeps
+  ///         its old content.
   void onEpochEnd(const EpochEvent& event) override;
   /// @throws FileError likewise.
   void onFitEnd(Trainer& trainer) override;
 
-  /// Of the last `fit()`, and of what it resumed; nothing if no epoch was evaluated.
+  /// The best result of the last `fit()` and of the training that it resumed; empty if no epoch was
+  /// evaluated.
   const std::optional<Result>& best() const { return best_; }
   /// Why it stopped the last `fit()`.
   StopReason stopped() const { return stopped_; }

@@ -33,8 +33,8 @@ void Network::forward(const Tensor& input, Tensor& output, const ForwardPass& pa
 void Network::backward(const Tensor& gradOutput, Tensor* gradInput) {
   auto* const program = impl_->programs.heldSince(impl_->forwardUse);
   require(program != nullptr,
-          "network: backward() needs the activations of a forward() before it, and no step, gradient or many "
-          "other batch sizes since");
+          "network: backward() needs the activations of a forward() before it, which a step, a gradient "
+          "or many other batch sizes in between overwrite");
   ContextScope scope(context());
   detail::expectTensor("network", "gradOutput", gradOutput,
                        {.shape = program->outputGradient(0).shape(), .device = gradOutput.device()});

@@ -75,8 +75,8 @@ MUSTER_HOST_DEVICE float e3m0(float x, float largest) {
                               (std::bit_cast<std::uint32_t>(x) & 0x80000000u));
 }
 
-// TopK selects by the bits of the magnitude, from the upper ones down: a digit at a time, by the counts of
-// those that agree in the digits before.
+// TopK finds the smallest magnitude to send by a radix selection: it fixes the bits of the magnitude digit by
+// digit, from the upper bits down. For each digit it counts the elements that agree in all earlier digits.
 inline constexpr int kDigits = 3;
 inline constexpr int kBins = 1 << 11;
 MUSTER_HOST_DEVICE int digitShift(int digit) {
@@ -89,14 +89,15 @@ MUSTER_HOST_DEVICE std::uint32_t digitOf(std::uint32_t m, int digit) {
   return m >> digitShift(digit) & digitMask(digit);
 }
 
-/// What is known of the smallest magnitude that is sent.
+/// The part of the smallest magnitude to send that the selection has fixed so far.
 struct Threshold {
-  std::uint32_t bits = 0, mask = 0;  // its upper digits, and which bits these are
-  std::int64_t left = 0;             // how many to send among those that agree in these digits
+  std::uint32_t bits = 0, mask = 0;  // the fixed upper digits, and the mask of their bits
+  std::int64_t left = 0;             // how many elements to send among those that agree in the fixed digits
 
   MUSTER_HOST_DEVICE bool agrees(std::uint32_t m) const { return (m & mask) == bits; }
   MUSTER_HOST_DEVICE bool above(std::uint32_t m) const { return (m & mask) > bits; }
-  /// Of the digit's counts takes the bin in which the last one to send is.
+  /// Fixes the next digit: the bin of the last element to send.
+  /// @param counts  elements for each value of the digit.
   template <typename Count>
   MUSTER_HOST_DEVICE void take(const Count* counts, int digit) {
     int bin = static_cast<int>(digitMask(digit));

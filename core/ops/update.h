@@ -56,11 +56,15 @@ struct UpdateGuard {
   Tensor refused;
 };
 
-/// An update of one parameter block, planned for one set of ranges: clip, add L1 and L2, apply the rule, then
-/// weight decay with the parameter's value from before; nothing outside the ranges is touched. On a GPU that
-/// is one kernel for the whole block, two with clipping by norm or a guard, which may be recorded in a graph.
-/// Nothing is updated, and the penalty is NaN, if the gradient or what would be written is not finite; on a
-/// GPU the gradient is looked at for a guard only, and what would be written not before it is.
+/// An update of one parameter block, planned for one set of ranges: it clips the gradient, adds L1 and L2,
+/// applies the rule, and applies weight decay to the old value of the parameter. Elements outside the ranges
+/// do not change. On a GPU the whole block takes one kernel, or two with clipping by norm or a guard; a graph
+/// may record them.
+///
+/// On the CPU, a gradient or a new value that is not finite leaves the block unchanged, and the penalty is
+/// NaN. On a GPU, the gradient is checked only if there is a guard, and a new value that is not finite is
+/// written, with a penalty of NaN.
+///
 /// Allocates nothing. It belongs to the context it was planned for; one thread at a time.
 class UpdatePlan {
  public:

@@ -127,7 +127,8 @@ Tensor Tensor::slice(std::int64_t offset, const Shape& shape) const {
 
 void Tensor::resize(const Shape& shape, DType dtype) {
   const auto bytes = static_cast<std::size_t>(shape.elements()) * sizeOf(dtype);
-  // Beyond this tensor's elements there may be those of another one, of which this is rows.
+  // This tensor may be a view of the first rows of a larger one, whose other rows follow in memory: it grows
+  // in place only if no other tensor shares the memory.
   const bool fits = owner_ && device_.isCpu() && data_ == owner_->data() && bytes <= owner_->bytes() &&
                     (bytes <= this->bytes() || owner_.use_count() == 1);
   if (!fits) {

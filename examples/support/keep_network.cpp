@@ -62,7 +62,8 @@ Mean meanSquareOfLabels(muster::DataSetIterator& data) {
 void requireBelowTwice(double limit, double first, double last, double guessing) {
   if (last > 2 * limit)
     throw muster::NonFiniteScore(
-        fmt::format("the training diverged: its score went from {:.3g} to {:.3g}, and guessing has {:.3g}",
+        fmt::format("the training diverged: its score went from {:.3g} to {:.3g}, while a constant "
+                    "prediction scores {:.3g}",
                     first, last, guessing));
 }
 

@@ -31,8 +31,8 @@ void Paths::checkPair(const Entry& one, const Entry& other) const {
   if ((!one.written && !other.written) || one.option == other.option) return;
   if (one.replacedBy == other.option || other.replacedBy == one.option) return;
   require(!muster::isSameFile(one.path, other.path),
-          "{} and {} are the same file, {}: what is written would replace what the other one names",
-          one.option, other.option, one.path.string());
+          "{} and {} are the same file, {}: writing it for one would overwrite the other", one.option,
+          other.option, one.path.string());
 }
 
 void Paths::checkNames() const {

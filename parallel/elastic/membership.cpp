@@ -125,7 +125,8 @@ bool Membership::isAlive(const std::string& process) {
                                  Clock::now() - found->second.changed < options_.silence / 2);
 }
 
-/// Whether the process was not watched for long enough to tell if it is alive.
+/// True while it is unknown whether the process is alive: it has shown no sign of life, but this process has
+/// watched it only for a short time.
 bool Membership::isOpen(const std::string& process) {
   const auto found = seen_.find(process);
   return found != seen_.end() && !found->second.lives &&

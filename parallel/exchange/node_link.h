@@ -55,9 +55,8 @@ inline std::string nodeName(int node, const std::string& host) {
 class NodeLink {
  public:
   /// @param make  makes the transport on the link's thread, which also uses and destroys it.
-  /// @param silence  a node that sends nothing for this long has failed. Every node sends several heartbeats
-  /// in
-  ///                 this time, whatever its other threads do.
+  /// @param silence  a node that sends nothing for this long has failed. Every node sends several
+  ///                 heartbeats in this time, whatever its other threads do.
   /// @throws what `make` throws; NodeFailure if another node does not answer.
   NodeLink(const std::function<std::unique_ptr<NodeTransport>()>& make, std::chrono::milliseconds silence);
   ~NodeLink();

@@ -18,9 +18,9 @@ class NodeMessages {
 
   /// Each node sends the same number of bytes. Waits until all messages are done. All nodes make the same
   /// call.
-  /// @param own  what this node sends.  @param all  [node] receives what each node sends; may be empty if
-  /// this
-  ///             node takes nothing. This node's part is not written.
+  /// @param own  what this node sends.
+  /// @param all  [node] receives what each node sends; may be empty if this node takes nothing. The part of
+  ///             this node is not written.
   /// @param sends, takes  `bool (int node)`: whether that node sends or takes.
   template <typename Sends, typename Takes>
   void run(std::span<const std::byte> own, std::span<std::byte> all, Sends sends, Takes takes) {

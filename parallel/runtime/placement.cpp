@@ -17,7 +17,7 @@ std::string reasonNotToPin(std::size_t threads, const CpuShare& share) {
     return fmt::format("{} threads for {} core{}", threads, share.cores.size(),
                        share.cores.size() == 1 ? "" : "s");
   if (threads > static_cast<std::size_t>(share.parallelism))
-    return fmt::format("{} threads, but the CPU quota is worth {} core{}", threads, share.parallelism,
+    return fmt::format("{} threads, but the CPU quota allows {} core{}", threads, share.parallelism,
                        share.parallelism == 1 ? "" : "s");
   return {};
 }

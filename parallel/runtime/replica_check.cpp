@@ -29,8 +29,8 @@ void requireCopy(std::span<StateBlock* const> replica, std::span<StateBlock* con
             "its block {}, {}, differs from {} {}, {}", mine.name, x.toString(), whose, theirs.name,
             y.toString());
     requireSameSegments(mine, theirs, whose);
-    require(!shareMemory(x, y), "its block {} lies in the memory of {}; replicate() must make a copy",
-            mine.name, whose);
+    require(!shareMemory(x, y), "its block {} shares memory with {}; replicate() must make a copy", mine.name,
+            whose);
   }
 }
 

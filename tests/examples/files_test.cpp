@@ -120,7 +120,8 @@ TEST_CASE("a training has diverged if it ends far above its first score and abov
   CHECK_NOTHROW(ends({2.3, 0.1, 0.1, 6.0}, 200));  // few examples in a round, and a mistake
   CHECK(thrown<NonFiniteScore>([&] {
           ends({2.4, 57.13});
-        }) == "the training diverged: its score went from 2.4 to 57.1, and guessing has 2.3");
+        }) ==
+        "the training diverged: its score went from 2.4 to 57.1, while a constant prediction scores 2.3");
 }
 
 TEST_CASE("a regression has diverged if its last epoch is far above its first score and above predicting 0") {
@@ -138,7 +139,7 @@ TEST_CASE("a regression has diverged if its last epoch is far above its first sc
   CHECK_NOTHROW(ends({0.1, 20, 0.1, 0.1, 19}));  // a label that is much larger than the others
   CHECK(thrown<NonFiniteScore>([&] {
           ends({4, 5, 30, 50});
-        }) == "the training diverged: its score went from 4 to 40, and guessing has 5");
+        }) == "the training diverged: its score went from 4 to 40, while a constant prediction scores 5");
 }
 
 TEST_CASE("if a file can no longer be written, another one is, and the error says where") {

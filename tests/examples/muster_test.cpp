@@ -732,7 +732,7 @@ TEST_CASE("neither a training nor predictions replace the files that they read")
     const auto run = muster.run(arguments);
     CAPTURE(run.err);
     CHECK(run.exit == 2);
-    CHECK(contains(run.err, why + ": what is written would replace what the other one names"));
+    CHECK(contains(run.err, why + ": writing it for one would overwrite the other"));
   };
   refused({"train", "run.json", "--set", "training.model=run.json"},
           "the run file and training.model are the same file, run.json");

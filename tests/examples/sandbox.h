@@ -8,8 +8,8 @@
 
 namespace muster::test {
 
-/// An example program in an empty directory of its own, where no data set is to be had: nothing in the
-/// cache, and no server listens where it would fetch from.
+/// An example program in an empty directory of its own, without data sets: its cache is empty, and no server
+/// listens at the addresses of its downloads.
 class Sandbox {
  public:
   explicit Sandbox(std::string executable) : executable_(std::move(executable)) {}

@@ -169,7 +169,7 @@ TEST_CASE("replicas of another architecture are refused, and can be replaced") {
           auto replica = std::make_unique<Double>(SequenceOptions{}, nullptr, &c);
           replica->block(BlockKind::Parameters).values = parameters(model);
           return replica;
-        }) == "its block parameters lies in the memory of the model's; replicate() must make a copy");
+        }) == "its block parameters shares memory with the model's; replicate() must make a copy");
   CHECK(text([](Double&, Context&) -> std::unique_ptr<Model> { throw std::runtime_error("boom"); }) ==
         "boom");
 }

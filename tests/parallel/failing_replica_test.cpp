@@ -41,7 +41,7 @@ TEST_CASE("replicas that are not copies of the model are refused") {
         "parameters, float32 [16] on cpu");
   // Otherwise all workers would train the same array without an error.
   CHECK(refusalOf([](ToyControl& c) { c.shareMemory = true; }) ==
-        "worker 0 on cpu could not be made: its block parameters lies in the memory of the model's; "
+        "worker 0 on cpu could not be made: its block parameters shares memory with the model's; "
         "replicate() must "
         "make a copy");
 }

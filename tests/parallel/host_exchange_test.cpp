@@ -220,7 +220,7 @@ TEST_CASE("blocks that cannot be merged are refused before a merge") {
   CHECK(HostExchange({{&kept}}, UpdaterState::Average).blocks().size() == 1);
 }
 
-TEST_CASE("a strategy that needs one block of a kind is refused a model without it") {
+TEST_CASE("a model without the block that a strategy needs is refused") {
   Replicas replicas(2, 20);
   const HostExchange exchange(replicas.states, UpdaterState::Average);
   CHECK(exchange.block(BlockKind::Parameters).name == "parameters");

@@ -229,7 +229,7 @@ TEST_CASE("a listener of node 0 may read the divergence at some merges, and the 
   CHECK(told->divergences.front() == doctest::Approx(expected->divergences.front()).epsilon(1e-13));
 }
 
-TEST_CASE("bytes of shared gradients and Adasum are counted by the network as listeners are told") {
+TEST_CASE("listeners get the bytes of shared gradients and Adasum that the network counts") {
   constexpr std::int64_t kLong = 1 << 16;
   const auto train = [&](const Places& places, const AnyStrategy& rule, Told& told) {
     VirtualNetwork network(places.nodes);

@@ -107,7 +107,7 @@ TEST_CASE("the plan of the placement is described in words") {
   CHECK(describe(placeWorkers(3, {Device::cpu()}, 2, true, all({0, 1})), 2) ==
         "3 workers on cpu (2 threads each, not pinned: 6 threads for 2 cores)");
   CHECK(describe(placeWorkers(2, {Device::cpu()}, 1, true, {{0, 1, 2}, 1}), 1) ==
-        "2 workers on cpu (1 thread each, not pinned: 2 threads, but the CPU quota is worth 1 core)");
+        "2 workers on cpu (1 thread each, not pinned: 2 threads, but the CPU quota allows 1 core)");
   CHECK(describe(placeWorkers(2, {Device::cpu(), Device::cuda(0)}, 1, false, all({0})), 1) ==
         "2 workers on cpu, cuda:0 (1 thread each, not pinned)");
   auto rounded = placeWorkers(1, {Device::cpu()}, 1, false, all({0}));

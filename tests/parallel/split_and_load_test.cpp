@@ -53,7 +53,7 @@ TEST_CASE("splitAndLoad gives uneven parts only if allowed, with the larger ones
   const Tensor thirty = counted({30, 1}), two = counted({2, 1});
   CHECK_THROWS_WITH_AS(
       splitAndLoad(thirty, kFour),
-      "splitAndLoad: 30 rows do not divide by 4 devices; evenSplit = false allows pieces that differ by one",
+      "splitAndLoad: 30 rows do not divide by 4 devices; evenSplit = false allows parts that differ by one",
       InvalidArgument);
   const auto pieces = splitAndLoad(thirty, kFour, false);
   CHECK(rowsOf(pieces) == std::vector<std::int64_t>{8, 8, 7, 7});

@@ -74,10 +74,11 @@ BlasLibrary loadBlas() {
 
 constexpr const char* kDnnName = "libcudnn.so.9";
 
-// The parts that we call; each part comes before the parts that need it.
+// The component libraries that muster calls, each before those that depend on it.
 constexpr const char* kDnnParts[] = {"libcudnn_graph.so.9", "libcudnn_ops.so.9", "libcudnn_cnn.so.9"};
 
-// The parts that those open by name for convolutions; some versions lack some of them.
+// The component libraries that cuDNN opens by name for convolutions. Some versions of cuDNN lack some of
+// them.
 constexpr const char* kDnnMore[] = {"libcudnn_heuristic.so.9", "libcudnn_engines_precompiled.so.9",
                                     "libcudnn_engines_runtime_compiled.so.9",
                                     "libcudnn_engines_tensor_ir.so.9", "libcudnn_ext.so.9"};

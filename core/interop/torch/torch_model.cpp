@@ -99,7 +99,7 @@ struct TorchModel::Impl {
   void addBlock(const char* name, BlockKind kind, MergeRule rule,
                 const std::vector<const TorchTensors*>& parts);
   void addGradients();
-  /// @throws InvalidArgument naming a parameter or buffer that no longer lies in its block.
+  /// @throws InvalidArgument naming a parameter or buffer that is no longer in its block.
   void requirePlaces() const;
   void requireGradients() const;
   /// Calls `work`. On a GPU libtorch uses a stream of its own: `work` starts after all work enqueued on our

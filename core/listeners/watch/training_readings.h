@@ -17,22 +17,24 @@ namespace muster {
 
 /// Options of TrainingReadings.
 struct ReadingOptions {
-  /// Scores of workers and merges are read at each multiple of this many iterations, as means since the last.
+  /// Scores of workers and merges are read at each multiple of this many iterations, as means since the last
+  /// reading.
   std::int64_t everyIterations = 1;
-  /// Times, speed and memory are read no oftener than this of training. What listeners do between epochs, as
-  /// evaluate, is no time of training.
+  /// Times, speed and memory are read at most once in this much training time. Training time excludes what
+  /// listeners do between epochs, such as an evaluation.
   std::chrono::nanoseconds everyTime = std::chrono::milliseconds(500);
-  /// Scores of workers and merges are read no oftener than this, either, so that short steps cost no more.
+  /// Scores of workers and merges are also read at most once in this time, so that readings do not slow short
+  /// steps down.
   std::chrono::nanoseconds scoresEvery{0};
-  /// Whether places on other axes than iterations, and marks, are read, too: at/..., mark/...
+  /// Whether to read also the positions on other axes than iterations (at/...) and the marks (mark/...).
   bool places = false;
-  /// Its results are readings, too. It comes earlier in the list of listeners.
+  /// The results of this listener become readings. It must come earlier in the list of listeners.
   std::shared_ptr<const EvaluationListener> evaluation = {};
   /// The clock; empty: the steady clock.
   std::function<std::chrono::steady_clock::time_point()> now = {};
 };
 
-/// Turns what listeners are told into numbers with names, for whatever shows them:
+/// Turns the events of listeners into named numbers, for whatever shows them:
 ///
 ///     score/worker 0                 of a worker's steps
 ///     score/merged, score/epoch      of all workers: since the last reading; of a finished epoch
@@ -45,7 +47,7 @@ struct ReadingOptions {
 ///     memory/resident bytes          of this process
 ///     test/accuracy, test/loss       of an EvaluationListener
 ///     at/samples, at/seconds, at/bytes    trained so far by all workers; of training; sent by a worker
-///     mark/resynchronisation         1 where shared gradients have resynchronised
+///     mark/resynchronisation         1 at each iteration at which shared gradients resynchronised
 ///
 /// Used by one thread at a time.
 class TrainingReadings {

@@ -25,7 +25,8 @@ bool holdsControl(std::string_view name) {
 void requireUsableName(std::string_view what, std::string_view name) {
   require(isUtf8(name), "network: the name of {} is not UTF-8, as names in files are", what);
   require(!holdsControl(name),
-          "network: the name of {} holds a control character, as a newline; names stand in tables and files",
+          "network: the name of {} holds a control character, as a newline; names are written to tables and "
+          "files",
           what);
 }
 

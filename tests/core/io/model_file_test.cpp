@@ -425,10 +425,10 @@ TEST_CASE("notes that could not be read back are refused") {
   const auto path = directory / "m.safetensors";
   CHECK(thrown<InvalidArgument>([&] {
           saveModel(network, path, {{"author", "J\xF6rg"}});
-        }) == "model file: the note \"author\" is not UTF-8, which the file could not be read with");
+        }) == "model file: the note \"author\" is not UTF-8, so the file could not be read back");
   CHECK(thrown<InvalidArgument>([&] {
           saveModel(network, path, {{"\xFF", "x"}});
-        }) == "model file: the name of a note is not UTF-8, which the file could not be read with");
+        }) == "model file: the name of a note is not UTF-8, so the file could not be read back");
   CHECK(directory.names().empty());
   saveModel(network, path, {{"author", "Jörg\n"}});
   CHECK(readModelNotes(path).at("author") == "Jörg\n");

@@ -234,7 +234,7 @@ TEST_CASE("the time limit includes the time before the checkpoint, by a clock of
   clock = std::chrono::steady_clock::time_point{seconds(5000)};
   begin.killedAt.reset();
   const Outcome outcome = train(begin);
-  CHECK(outcome.reason.starts_with("it has trained for as long as it may, 13 s"));
+  CHECK(outcome.reason.starts_with("the training has reached its time limit of 13 s"));
   const Outcome whole = train(
       {.directory = other, .workers = 0, .restoreBest = false, .maxTime = seconds(13), .clock = &clock});
   CHECK(outcome.iteration == 8);

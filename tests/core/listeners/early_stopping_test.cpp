@@ -295,7 +295,7 @@ TEST_CASE("the time limit ends a training at a merge, by a clock of the test") {
     train(model, workers, 20, {clock, listener});
     CHECK(model.iteration() == 3);  // one merge an epoch: 2, 4 and 6 s
     CHECK(listener->stopped() == StopReason::Time);
-    CHECK(listener->reason().starts_with("it has trained for as long as it may, 5 s; the best was"));
+    CHECK(listener->reason().starts_with("the training has reached its time limit of 5 s; the best was"));
     train(model, workers, 1, {clock, listener});  // its time begins anew
     CHECK(listener->stopped() == StopReason::None);
   }

@@ -107,8 +107,8 @@ TEST_CASE("names of layers must be text on one line") {
   CHECK(problem("gr\xF6\xDF") == "network: the name of layer 0 is not UTF-8, as names in files are");
   for (const char* name : {"two\nlines", "a\tb", "\x7F", "\u009B2J"})
     CHECK(problem(name) ==
-          "network: the name of layer 0 holds a control character, as a newline; names stand in tables and "
-          "files");
+          "network: the name of layer 0 holds a control character, as a newline; names are written to "
+          "tables and files");
 }
 
 TEST_CASE("two tensors that would have one name in a file are refused when the network is constructed") {

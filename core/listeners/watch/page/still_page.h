@@ -5,17 +5,17 @@
 
 namespace muster {
 
-/// A page that needs no server and no network: one HTML file with its data, styles and scripts, which loads
-/// nothing. Its policy forbids it to.
+/// Makes a page that needs no server and no network: one HTML file with its data, styles and scripts. Its
+/// content security policy forbids it to load anything else.
 ///
-/// @param news  JSON objects. One of a run, as from `PageStore::all()`:
+/// @param news  JSON objects. Each run has one, as `PageStore::all()` returns it:
 ///
 ///         {"run": "averaging, seed 1", "group": "averaging", "failed": "why it ended early, or nothing",
-///          "series": [{"name": "test/accuracy", "groupSize": of a thinned curve, as `PageCurve::groupSize`,
+///          "series": [{"name": "test/accuracy", "groupSize": `PageCurve::groupSize` of a thinned curve,
 ///                      "points": [[iteration, value], ...]}, ...],
 ///          "texts": {"plan": "..."}, "progress": ..., "histograms": ..., "network": a configuration}
 ///
-///     and, where there is more to say, one of all runs, of whose fields each may be absent:
+///     One more object may describe all runs together. Each of its fields may be absent:
 ///
 ///         {"document": {"title": "...", "paragraphs": ["..."], "warnings": ["..."], "notes": ["..."],
 ///                       "options": ["..."], "target": 0.95,
@@ -25,7 +25,8 @@ namespace muster {
 ///                       "pictures": {"title": "...", "width": 28, "height": 28,
 ///                                    "list": [{"pixels": "00ff...", "caption": "..."}]}}}
 ///
-///     Runs of one group are drawn as their mean with a band. Texts may be any: all of "<" is escaped.
+///     The page draws the runs of one group as their mean with a band. Texts may hold any characters, since
+///     each "<" is escaped.
 std::string stillPage(std::span<const std::string> news);
 
 }  // namespace muster
