@@ -38,10 +38,10 @@ struct AnnealedAveraging {
 
   void validate() const {
     require(frequency >= 1, "annealed averaging: frequency must be at least 1, got {}", frequency);
-    require(firstKeep >= 0 && firstKeep <= 1, "annealed averaging: firstKeep must lie in [0, 1], got {}",
+    require(firstKeep >= 0 && firstKeep <= 1, "annealed averaging: firstKeep must be in [0, 1], got {}",
             firstKeep);
     require(halfLife > 0, "annealed averaging: halfLife must be positive, got {}", halfLife);
-    require(decay >= 0 && decay < 1, "annealed averaging: decay must lie in [0, 1), got {}", decay);
+    require(decay >= 0 && decay < 1, "annealed averaging: decay must be in [0, 1), got {}", decay);
   }
   std::unique_ptr<Strategy> make() const;
 };

@@ -33,7 +33,7 @@ Tensor valuesIn(std::vector<NamedValues>& all, const std::string& name, const Sh
 MergedModelAverage::MergedModelAverage(const MergedModelAverageOptions& options)
     : options_(options), name_(nameOf(options)) {
   require(!options.decay || (*options.decay >= 0 && *options.decay < 1),
-          "merged model average: decay must lie in [0, 1), got {}", options.decay.value_or(0));
+          "merged model average: decay must be in [0, 1), got {}", options.decay.value_or(0));
   require(options.start >= 0, "merged model average: start cannot be negative, got {}", options.start);
   require(options.every >= 1, "merged model average: every must be at least 1, got {}", options.every);
 }

@@ -21,8 +21,8 @@ void check(const Tensor& tensor, const Tensor& like, const Context& context) {
 
 void checkCoding(const DeltaCoding& coding, const Tensor& values, std::int64_t begin, std::int64_t end) {
   require(0 <= begin && begin <= end && end <= values.elements(),
-          "codeDelta: [{}, {}) does not lie in {} elements", begin, end, values.elements());
-  require(coding.remember >= 0 && coding.remember <= 1, "codeDelta: remember must lie in [0, 1], got {}",
+          "codeDelta: [{}, {}) is not within {} elements", begin, end, values.elements());
+  require(coding.remember >= 0 && coding.remember <= 1, "codeDelta: remember must be in [0, 1], got {}",
           coding.remember);
   require(coding.codec != DeltaCodec::TopK || (coding.largest >= 0 && coding.largest <= end - begin),
           "codeDelta: of {} elements {} cannot be the largest", end - begin, coding.largest);

@@ -12,7 +12,7 @@ double largestMagnitude(const Tensor& x, std::int64_t begin, std::int64_t end) {
     throw InvalidArgument(
         fmt::format("largestMagnitude: expected float32 or float64, row-major, got {}", x.toString()));
   require(0 <= begin && begin <= end && end <= x.elements(),
-          "largestMagnitude: [{}, {}) does not lie in {} elements", begin, end, x.elements());
+          "largestMagnitude: [{}, {}) is not within {} elements", begin, end, x.elements());
   return cpu::largestMagnitude(x, begin, end);
 }
 

@@ -20,7 +20,7 @@ void check(const Tensor& values, const Tensor& out, std::string_view op) {
 }
 
 void checkRange(std::int64_t begin, std::int64_t end, const Tensor& out, std::string_view op) {
-  require(0 <= begin && begin <= end && end <= out.elements(), "{}: [{}, {}) does not lie in {} elements", op,
+  require(0 <= begin && begin <= end && end <= out.elements(), "{}: [{}, {}) is not within {} elements", op,
           begin, end, out.elements());
 }
 

@@ -43,7 +43,7 @@ void projectDelta(const LowRankMatrix& matrix, const Tensor& values, const Tenso
 void codeLowRank(const LowRankMatrix& matrix, double remember, const Tensor& values, const Tensor& sent,
                  const Tensor& residual, const Tensor& means, const Tensor& factors, Context& context) {
   check(matrix, {values, sent, residual, means, factors}, context);
-  require(remember >= 0 && remember <= 1, "codeLowRank: remember must lie in [0, 1], got {}", remember);
+  require(remember >= 0 && remember <= 1, "codeLowRank: remember must be in [0, 1], got {}", remember);
   if (context.device().isCpu())
     return cpu::codeLowRank(matrix, remember, values, sent, residual, means, factors, context);
   if constexpr (kCudaBuilt)

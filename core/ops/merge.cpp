@@ -37,7 +37,7 @@ void checkWeights(std::span<const double> weights, std::size_t replicas, std::st
 /// Only collectives merge across devices.
 void checkDevice(const Tensor& block, Device device, std::string_view op) {
   if (block.device() != device)
-    throw InvalidArgument(fmt::format("{}: all must lie on one device, got {} and {}", op, device.toString(),
+    throw InvalidArgument(fmt::format("{}: all must be on one device, got {} and {}", op, device.toString(),
                                       block.device().toString()));
 }
 
@@ -50,8 +50,8 @@ void check(std::span<const Tensor> replicas, std::span<const double> weights, co
   checkWeights(weights, replicas.size(), op);
   const std::int64_t elements = replicas[0].elements();
   require(elements % parts == 0, "{}: {} elements are not means and variances", op, elements);
-  require(0 <= begin && begin <= end && end <= elements / parts, "{}: [{}, {}) does not lie in {} elements",
-          op, begin, end, elements / parts);
+  require(0 <= begin && begin <= end && end <= elements / parts, "{}: [{}, {}) is not within {} elements", op,
+          begin, end, elements / parts);
   const Device device = replicas[0].device();
   for (const auto& replica : replicas) checkDevice(replica, device, op);
   if (mergedCopy.defined()) checkDevice(mergedCopy, device, op);

@@ -40,7 +40,7 @@ void stepToMean(std::span<const Tensor> replicas, std::span<const double> weight
   for (const double factor : {step.rate, step.decay, step.ahead})
     require(std::isfinite(factor), "stepToMean: a factor is {}", factor);
   require(0 <= begin && begin <= end && end <= mergedCopy.elements(),
-          "stepToMean: [{}, {}) does not lie in {} elements", begin, end, mergedCopy.elements());
+          "stepToMean: [{}, {}) is not within {} elements", begin, end, mergedCopy.elements());
   cpu::stepToMean(replicas, weights, mergedCopy, step, begin, end, context);
 }
 

@@ -121,7 +121,7 @@ void addDecoded(const ThresholdMessage& message, float scale, std::int64_t begin
                 Tensor& out, Context& context) {
   checkVector(out, message.elements, "out", "addDecoded", context);
   require(0 <= begin && begin <= end && end <= message.elements,
-          "addDecoded: [{}, {}) does not lie in {} elements", begin, end, message.elements);
+          "addDecoded: [{}, {}) is not within {} elements", begin, end, message.elements);
   if (context.device().isCpu()) return cpu::addDecoded(message, scale, begin, end, out);
   if constexpr (kCudaBuilt) return cuda::addDecoded(message, scale, begin, end, out, context);
   throw DeviceUnavailable("addDecoded: this build has no CUDA");

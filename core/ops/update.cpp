@@ -14,7 +14,7 @@ namespace {
 void requireRanges(std::string_view op, std::span<const UpdateRange> ranges, std::int64_t elements) {
   for (const auto& range : ranges)
     require(range.begin >= 0 && range.begin <= range.end && range.end <= elements,
-            "{}: the range [{}, {}) does not lie in {} elements", op, range.begin, range.end, elements);
+            "{}: the range [{}, {}) is not within {} elements", op, range.begin, range.end, elements);
 }
 
 }  // namespace

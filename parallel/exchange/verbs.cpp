@@ -83,7 +83,7 @@ void named(const Exchange& exchange, const Tensor& target, const Work& work) {
 }
 
 void requireMean(std::span<const double> weights, double keep) {
-  require(keep >= 0 && keep < 1, "mean: keep must lie in [0, 1), got {}", keep);
+  require(keep >= 0 && keep < 1, "mean: keep must be in [0, 1), got {}", keep);
   double total = 0;
   for (const double weight : weights) {
     require(std::isfinite(weight) && weight >= 0, "mean: weights must be finite and not negative, got {}",
@@ -250,7 +250,7 @@ void Verbs::addOverNodes(Spread& spread) {
 
 void Verbs::writeBack(std::span<const Tensor> from, std::span<const Tensor> replicas, double keep,
                       const Fragment& fragment) {
-  require(keep >= 0 && keep <= 1, "writeBack: keep must lie between 0 and 1, got {}", keep);
+  require(keep >= 0 && keep <= 1, "writeBack: keep must be between 0 and 1, got {}", keep);
   if (keep < 1) combine(replicas, {{keep, replicas}, {1 - keep, from}}, fragment);
 }
 

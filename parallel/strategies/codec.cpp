@@ -13,7 +13,7 @@ namespace muster {
 using namespace detail;
 void validate(const Codec& codec, std::string_view rule) {
   if (const auto* topK = std::get_if<TopKCodec>(&codec))
-    require(topK->share > 0 && topK->share <= 1, "{}: codec: share must lie in (0, 1], got {}", rule,
+    require(topK->share > 0 && topK->share <= 1, "{}: codec: share must be in (0, 1], got {}", rule,
             topK->share);
   if (const auto* power = std::get_if<PowerSgdCodec>(&codec))
     require(power->rank >= 1 && power->rank <= LowRankMatrix::kMostRank,

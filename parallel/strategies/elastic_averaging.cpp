@@ -88,10 +88,10 @@ ElasticAveraging ElasticAveraging::sma(double elasticity) {
 
 void ElasticAveraging::validate() const {
   frequency.validate("elastic averaging");
-  require(centreRate >= 0 && centreRate <= 1, "elastic averaging: centreRate must lie in [0, 1], got {}",
+  require(centreRate >= 0 && centreRate <= 1, "elastic averaging: centreRate must be in [0, 1], got {}",
           centreRate);
   require(!elasticity || (*elasticity >= 0 && *elasticity <= 1),
-          "elastic averaging: elasticity must lie in [0, 1], got {}", elasticity.value_or(0));
+          "elastic averaging: elasticity must be in [0, 1], got {}", elasticity.value_or(0));
   muster::validate(updaterState);
   muster::validate(codec, "elastic averaging");
 }

@@ -17,7 +17,7 @@ constexpr double kMostRate = 1e6;  // above this rate one step may overflow, wha
 void OuterStep::validate(std::string_view rule) const {
   require(rate > 0, "{}: rate must be above 0, got {}", rule, rate);
   require(rate <= kMostRate, "{}: rate can be at most {}, got {}", rule, kMostRate, rate);
-  require(momentum >= 0 && momentum < 1, "{}: momentum must lie in [0, 1), got {}", rule, momentum);
+  require(momentum >= 0 && momentum < 1, "{}: momentum must be in [0, 1), got {}", rule, momentum);
 }
 
 std::string OuterStep::describe() const {

@@ -141,7 +141,7 @@ void OverlappedAveraging::validate() const {
   require(delay < frequency.every, "{}: delay must be shorter than the period of {} iterations, got {}",
           kRule, frequency.every, delay);
   if (const auto* pull = std::get_if<Pull>(&landing))
-    require(pull->strength >= 0 && pull->strength <= 1, "{}: strength must lie in [0, 1], got {}", kRule,
+    require(pull->strength >= 0 && pull->strength <= 1, "{}: strength must be in [0, 1], got {}", kRule,
             pull->strength);
   OuterStep::of(*this).validate(kRule);
   muster::validate(updaterState);

@@ -43,7 +43,7 @@ void check(std::string_view rule, const QuadraticSynchronisation& qsr) {
 }
 void check(std::string_view rule, const AdaComm& adaComm) {
   requireIterations(fmt::format("{}: period.interval", rule), adaComm.interval);
-  require(adaComm.shrink > 0 && adaComm.shrink <= 1, "{}: period.shrink must lie in (0, 1], got {}", rule,
+  require(adaComm.shrink > 0 && adaComm.shrink <= 1, "{}: period.shrink must be in (0, 1], got {}", rule,
           adaComm.shrink);
 }
 

@@ -130,7 +130,7 @@ void StreamingOuter::validate() const {
   require(delay < frequency.every / fragments,
           "{}: delay must be shorter than a fragment's turn of {} iterations, got {}", kRule,
           frequency.every / fragments, delay);
-  require(mixing >= 0 && mixing <= 1, "{}: mixing must lie in [0, 1], got {}", kRule, mixing);
+  require(mixing >= 0 && mixing <= 1, "{}: mixing must be in [0, 1], got {}", kRule, mixing);
   OuterStep::of(*this).validate(kRule);
   muster::validate(updaterState);
   muster::validate(codec, kRule);

@@ -22,7 +22,7 @@ Overloaded(Cases...) -> Overloaded<Cases...>;  // Clang 16 does not deduce it
 
 void requireThreshold(double threshold, std::string_view name) {
   require(std::isfinite(threshold) && threshold >= kLeast && threshold <= kMost,
-          "thresholdAlgorithm: {} must lie between {} and {}, got {}", name, kLeast, kMost, threshold);
+          "thresholdAlgorithm: {} must be between {} and {}, got {}", name, kLeast, kMost, threshold);
 }
 
 void requireDensity(double density, std::string_view name) {
@@ -31,7 +31,7 @@ void requireDensity(double density, std::string_view name) {
 }
 
 void requireDecay(double decay) {
-  require(decay > 0 && decay < 1, "thresholdAlgorithm: decay must lie between 0 and 1, got {}", decay);
+  require(decay > 0 && decay < 1, "thresholdAlgorithm: decay must be between 0 and 1, got {}", decay);
 }
 
 void fieldsOf(Fields& f, FixedThreshold& fixed) {

@@ -420,7 +420,7 @@ TEST_CASE("options out of range are refused by name") {
   const std::string rule = "asynchronous outer: ";
   CHECK(refusal({.frequency = 0}) == rule + "every must be between 1 and 1099511627776, got 0");
   CHECK(refusal({.rate = 0}) == rule + "rate must be above 0, got 0");
-  CHECK(refusal({.momentum = 1}) == rule + "momentum must lie in [0, 1), got 1");
+  CHECK(refusal({.momentum = 1}) == rule + "momentum must be in [0, 1), got 1");
   CHECK(refusal({.arrivalsPerStep = -1}) == rule + "arrivalsPerStep cannot be negative, got -1");
   CHECK(refusal({.speeds = {1, 0}}) == rule + "speeds must be between 1e-06 and 1000000, got 0");
   CHECK(refusal({.staleness = -1}) == rule + "staleness cannot be negative, got -1");
@@ -433,7 +433,7 @@ TEST_CASE("options out of range are refused by name") {
         rule + "grace is virtual time, so on the wall clock it must be 0, got 0.5");
   CHECK(refusal({.clock = ArrivalClock::Wall, .speeds = {1, 2}}) ==
         rule + "speeds only count for fewerIterationsIfSlow on the wall clock; give that, too, or no speeds");
-  CHECK(refusal({.codec = TopKCodec{.share = 2}}) == rule + "codec: share must lie in (0, 1], got 2");
+  CHECK(refusal({.codec = TopKCodec{.share = 2}}) == rule + "codec: share must be in (0, 1], got 2");
   auto model = toy();
   CHECK(thrown<InvalidArgument>([&] { wrapperOf(model, 2, AsynchronousOuter{.speeds = {1}}); }) ==
         rule + "speeds must name one for each of 2 workers, got 1");

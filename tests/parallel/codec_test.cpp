@@ -284,9 +284,9 @@ TEST_CASE("a codec reports its bytes, and options out of range are refused by na
         "sent as int8 (which on one machine costs time and saves nothing): 6 batches a round");
   const auto refusal = [](auto options) { return thrown<InvalidArgument>([&] { options.validate(); }); };
   CHECK(refusal(Averaging{.codec = TopKCodec{.share = 0}}) ==
-        "averaging: codec: share must lie in (0, 1], got 0");
+        "averaging: codec: share must be in (0, 1], got 0");
   CHECK(refusal(StreamingOuter{.codec = TopKCodec{.share = std::nan("")}}) ==
-        "streaming outer averaging: codec: share must lie in (0, 1], got nan");
+        "streaming outer averaging: codec: share must be in (0, 1], got nan");
   CHECK(refusal(ElasticAveraging{.codec = PowerSgdCodec{.rank = 33}}) ==
         "elastic averaging: codec: rank must be between 1 and 32, got 33");
   CHECK(refusal(Gossip{.codec = Int8Codec{}}) ==

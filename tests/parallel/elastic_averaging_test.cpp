@@ -192,9 +192,9 @@ TEST_CASE("against NumPy: EASGD, EAMSGD (Nesterov momentum), SMA, and the order 
 
 TEST_CASE("options out of range are refused by name") {
   CHECK(refusal({.frequency = 0}) == "elastic averaging: every must be between 1 and 1099511627776, got 0");
-  CHECK(refusal({.centreRate = 1.5}) == "elastic averaging: centreRate must lie in [0, 1], got 1.5");
-  CHECK(refusal({.centreRate = std::nan("")}) == "elastic averaging: centreRate must lie in [0, 1], got nan");
-  CHECK(refusal({.elasticity = -0.1}) == "elastic averaging: elasticity must lie in [0, 1], got -0.1");
+  CHECK(refusal({.centreRate = 1.5}) == "elastic averaging: centreRate must be in [0, 1], got 1.5");
+  CHECK(refusal({.centreRate = std::nan("")}) == "elastic averaging: centreRate must be in [0, 1], got nan");
+  CHECK(refusal({.elasticity = -0.1}) == "elastic averaging: elasticity must be in [0, 1], got -0.1");
   CHECK(refusal({.updaterState = static_cast<UpdaterState>(9)}) == "updaterState: there is no choice 9");
   CHECK(ElasticAveraging{}.make()->describe() ==
         "elastic averaging every 10 iterations (centre rate 0.9, elasticity 0.9 / workers)");

@@ -189,7 +189,7 @@ TEST_CASE("options out of range are refused by name") {
   CHECK(refusal({.rate = 0}) == "outer averaging: rate must be above 0, got 0");
   CHECK(refusal({.rate = std::nan("")}) == "outer averaging: rate must be above 0, got nan");
   CHECK(refusal({.rate = 1.5e6}) == "outer averaging: rate can be at most 1000000, got 1500000");
-  CHECK(refusal({.momentum = 1}) == "outer averaging: momentum must lie in [0, 1), got 1");
+  CHECK(refusal({.momentum = 1}) == "outer averaging: momentum must be in [0, 1), got 1");
   CHECK(OuterAveraging{.frequency = 2, .momentum = 0.5, .nesterov = true}.make()->describe() ==
         "outer averaging every 2 iterations (rate 1, Nesterov momentum 0.5)");
 }

@@ -159,11 +159,11 @@ TEST_CASE("options out of range are refused by name") {
         "overlapped averaging: delay must be shorter than the period of 3 iterations, got 3");
   CHECK(refusal({.delay = -1}) == "overlapped averaging: delay cannot be negative, got -1");
   CHECK(refusal({.landing = Pull{.strength = 1.5}}) ==
-        "overlapped averaging: strength must lie in [0, 1], got 1.5");
+        "overlapped averaging: strength must be in [0, 1], got 1.5");
   CHECK(refusal({.landing = Pull{.strength = std::nan("")}}) ==
-        "overlapped averaging: strength must lie in [0, 1], got nan");
+        "overlapped averaging: strength must be in [0, 1], got nan");
   CHECK(refusal({.rate = 0}) == "overlapped averaging: rate must be above 0, got 0");
-  CHECK(refusal({.momentum = 1}) == "overlapped averaging: momentum must lie in [0, 1), got 1");
+  CHECK(refusal({.momentum = 1}) == "overlapped averaging: momentum must be in [0, 1), got 1");
   CHECK(OverlappedAveraging::overlapLocalSgd().make()->describe() ==
         "overlapped averaging every 2 iterations, delay 1 (rate 1, momentum 0.7, pull 0.6)");
   OverlappedAveraging::eagerDiloco().validate();

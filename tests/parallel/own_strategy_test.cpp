@@ -21,7 +21,7 @@ struct BlockMomentum {
   std::int64_t frequency = 1;
 
   void validate() const {
-    require(momentum >= 0 && momentum < 1, "blockMomentum: momentum must lie in [0, 1), got {}", momentum);
+    require(momentum >= 0 && momentum < 1, "blockMomentum: momentum must be in [0, 1), got {}", momentum);
   }
   std::unique_ptr<Strategy> make() const;
 };
@@ -331,7 +331,7 @@ TEST_CASE("options that are out of range, or given twice in different ways, are 
   auto model = halving();
   const auto refusal = [](auto builder) { return thrown<InvalidArgument>([&] { builder.build(); }); };
   CHECK(refusal(wrapperOf(model, 2).strategy(BlockMomentum{.momentum = 1})) ==
-        "blockMomentum: momentum must lie in [0, 1), got 1");
+        "blockMomentum: momentum must be in [0, 1), got 1");
   CHECK(refusal(wrapperOf(model, 2).strategy(Averaging{.frequency = 0})) ==
         "averaging: every must be between 1 and 1099511627776, got 0");
   CHECK(refusal(wrapperOf(model, 2).strategy(Averaging{}).averagingFrequency(3)) ==

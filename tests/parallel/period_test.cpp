@@ -211,9 +211,9 @@ TEST_CASE("options out of range are refused by name") {
   CHECK(refusal(Period::qsr(1, {.alpha = 1, .power = 0})) == "gossip: period.power must be above 0, got 0");
   CHECK(refusal(Period::adaComm(1, {.interval = 0})) ==
         "gossip: period.interval must be between 1 and 1099511627776, got 0");
-  CHECK(refusal(Period::adaComm(1, {.shrink = 0})) == "gossip: period.shrink must lie in (0, 1], got 0");
+  CHECK(refusal(Period::adaComm(1, {.shrink = 0})) == "gossip: period.shrink must be in (0, 1], got 0");
   CHECK(refusal(Period::adaComm(1, {.shrink = std::nan("")})) ==
-        "gossip: period.shrink must lie in (0, 1], got nan");
+        "gossip: period.shrink must be in (0, 1], got nan");
   Period period = 3;
   period.first = 0;
   CHECK(refusal(period) == "gossip: period.first must be between 1 and 1099511627776, got 0");

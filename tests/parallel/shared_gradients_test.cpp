@@ -259,7 +259,7 @@ TEST_CASE("invalid options of shared gradients, and options of other modes, are 
     return thrown<InvalidArgument>([&] { builder.build(); });
   };
   CHECK(refusal(shared(model, 2, fixed(-1))) ==
-        "thresholdAlgorithm: threshold must lie between 1e-30 and 1e+30, got -1");
+        "thresholdAlgorithm: threshold must be between 1e-30 and 1e+30, got -1");
   CHECK(refusal(shared(model, 2).averagingFrequency(2)) ==
         "averagingFrequency(2): with shared gradients workers are merged every iteration, so it must be 1");
   CHECK(refusal(toyWrapper(model, 2).sharedGradients({})) ==

@@ -172,7 +172,7 @@ TEST_CASE("options out of range are refused by name") {
         "streaming outer averaging: every must be a multiple of the 2 fragments, got 5");
   CHECK(refusal({.frequency = 6, .delay = 3}) ==
         "streaming outer averaging: delay must be shorter than a fragment's turn of 3 iterations, got 3");
-  CHECK(refusal({.mixing = -0.5}) == "streaming outer averaging: mixing must lie in [0, 1], got -0.5");
+  CHECK(refusal({.mixing = -0.5}) == "streaming outer averaging: mixing must be in [0, 1], got -0.5");
   CHECK(refusal({.rate = std::nan("")}) == "streaming outer averaging: rate must be above 0, got nan");
   auto model = ruleToy();
   ToyIterator data(ruleBatches(2), kRuleWidth);

@@ -54,11 +54,11 @@ TEST_CASE("options out of range are refused by name") {
     return thrown<InvalidArgument>([&] { options.validate(); });
   };
   CHECK(refusal({.thresholdAlgorithm = FixedThreshold{.threshold = -0.5}}) ==
-        "thresholdAlgorithm: threshold must lie between 1e-30 and 1e+30, got -0.5");
+        "thresholdAlgorithm: threshold must be between 1e-30 and 1e+30, got -0.5");
   CHECK(refusal({.thresholdAlgorithm = FixedThreshold{.threshold = std::nan("")}}) ==
-        "thresholdAlgorithm: threshold must lie between 1e-30 and 1e+30, got nan");
+        "thresholdAlgorithm: threshold must be between 1e-30 and 1e+30, got nan");
   CHECK(refusal({.thresholdAlgorithm = AdaptiveThreshold{.initial = 0}}) ==
-        "thresholdAlgorithm: initial must lie between 1e-30 and 1e+30, got 0");
+        "thresholdAlgorithm: initial must be between 1e-30 and 1e+30, got 0");
   CHECK(refusal({.thresholdAlgorithm = AdaptiveThreshold{.minDensity = 0.5, .maxDensity = 0.1}}) ==
         "thresholdAlgorithm: minDensity (0.5) is above maxDensity (0.1)");
   CHECK(refusal({.thresholdAlgorithm = AdaptiveThreshold{.maxDensity = 1.5}}) ==
@@ -66,7 +66,7 @@ TEST_CASE("options out of range are refused by name") {
   CHECK(refusal({.thresholdAlgorithm = TargetDensityThreshold{.density = 0}}) ==
         "thresholdAlgorithm: density must be above 0 and at most 1, got 0");
   CHECK(refusal({.thresholdAlgorithm = TargetDensityThreshold{.decay = 1}}) ==
-        "thresholdAlgorithm: decay must lie between 0 and 1, got 1");
+        "thresholdAlgorithm: decay must be between 0 and 1, got 1");
   CHECK(refusal({.residualClipping = 0.5}) ==
         "residualClipping must be 0 (off) or between 1 and 1000000 thresholds, got 0.5");
   CHECK(refusal({.residualClipping = 1e300}) ==

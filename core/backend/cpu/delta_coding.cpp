@@ -210,7 +210,7 @@ void unpackLargest(const DeltaCoding& coding, const std::byte* packed, T* sent, 
       std::memcpy(&read, position + k * static_cast<std::int64_t>(sizeof read), sizeof read);
       at = read;
     }
-    require(at < end - begin, "unpackDelta: position {} does not lie in {} elements", at, end - begin);
+    require(at < end - begin, "unpackDelta: position {} is not within {} elements", at, end - begin);
     std::memcpy(sent + begin + at, packed, sizeof(T));
   }
 }

@@ -213,8 +213,8 @@ TEST_CASE("options out of range are refused by name, and so is model() before th
   const auto refusal = [](const MergedModelAverageOptions& options) {
     return thrown<InvalidArgument>([&] { MergedModelAverage{options}; });
   };
-  CHECK(refusal({.decay = 1}) == "merged model average: decay must lie in [0, 1), got 1");
-  CHECK(refusal({.decay = std::nan("")}) == "merged model average: decay must lie in [0, 1), got nan");
+  CHECK(refusal({.decay = 1}) == "merged model average: decay must be in [0, 1), got 1");
+  CHECK(refusal({.decay = std::nan("")}) == "merged model average: decay must be in [0, 1), got nan");
   CHECK(refusal({.start = -1}) == "merged model average: start cannot be negative, got -1");
   CHECK(refusal({.every = 0}) == "merged model average: every must be at least 1, got 0");
   CHECK(thrown<InvalidArgument>([] { MergedModelAverage{}.model(); }) ==

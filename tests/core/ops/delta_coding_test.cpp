@@ -200,7 +200,7 @@ TEST_CASE("codedBytes counts the bytes sent, and invalid arguments are refused")
           codeDelta({}, x, x, other, 0, 4, context);
         }).starts_with("codeDelta: expected float32 or float64, row-major, with 4 elements on cpu"));
   CHECK(thrown<InvalidArgument>([&] { codeDelta({}, x, x, x, 0, 5, context); }) ==
-        "codeDelta: [0, 5) does not lie in 4 elements");
+        "codeDelta: [0, 5) is not within 4 elements");
   CHECK(thrown<InvalidArgument>([&] {
           codeDelta({.codec = DeltaCodec::TopK, .largest = 5}, x, x, x, 0, 4, context);
         }) == "codeDelta: of 4 elements 5 cannot be the largest");
@@ -270,7 +270,7 @@ TEST_CASE("moves that are not finite arrive as such, and invalid messages are re
   std::vector<std::byte> packed(8);
   packed[4] = std::byte{4};
   CHECK(thrown<InvalidArgument>([&] { unpackDelta(largest, packed, there, 0, 4, context); }) ==
-        "unpackDelta: position 4 does not lie in 4 elements");
+        "unpackDelta: position 4 is not within 4 elements");
   packed.resize(7);
   CHECK(thrown<InvalidArgument>([&] { unpackDelta(largest, packed, there, 0, 4, context); }) ==
         "packDelta: 4 elements do not take 7 bytes");

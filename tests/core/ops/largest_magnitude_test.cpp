@@ -41,7 +41,7 @@ TEST_CASE("largestMagnitude finds the largest magnitude of any sign inside a ran
 
 TEST_CASE("largestMagnitude refuses tensors and ranges that do not fit") {
   CHECK(thrown<InvalidArgument>([] { largestMagnitude(Tensor::zeros({3}), 0, 4); }) ==
-        "largestMagnitude: [0, 4) does not lie in 3 elements");
+        "largestMagnitude: [0, 4) is not within 3 elements");
   CHECK(thrown<InvalidArgument>([] {
           largestMagnitude(Tensor::zeros({3}, DType::Int64), 0, 3);
         }).starts_with("largestMagnitude: expected float32 or float64"));

@@ -160,5 +160,5 @@ TEST_CASE("linear combinations refuse tensors that do not fit") {
         "linearCombination: expected float32 or float64, row-major, with 4 elements on cpu, got int64 [4] on "
         "cpu");
   CHECK(refusal({std::nan(""), out}) == "linearCombination: a factor is nan");
-  CHECK(refusal({1, out}, 5) == "linearCombination: [0, 5) does not lie in 4 elements");
+  CHECK(refusal({1, out}, 5) == "linearCombination: [0, 5) is not within 4 elements");
 }

@@ -210,7 +210,7 @@ TEST_CASE("threshold coding refuses invalid arguments") {
   CHECK(thrown<InvalidArgument>([&] { encodeThreshold(five, 1, 6, message, cpu); }) ==
         "encodeThreshold: 6 of 5 elements cannot be");
   CHECK(thrown<InvalidArgument>([&] { addDecoded(message, 1, 2, 6, five, cpu); }) ==
-        "addDecoded: [2, 6) does not lie in 5 elements");
+        "addDecoded: [2, 6) is not within 5 elements");
   Tensor there = Tensor::view(five.raw(), {5}, DType::Float32, Device::cuda(0));
   CHECK(thrown<InvalidArgument>([&] { clampElements(there, 1, cpu); }) ==
         "clampElements: values must be float32, row-major and of 5 elements on cpu, got " + there.toString());

@@ -338,7 +338,7 @@ TEST_CASE("a plan's ranges and settings are checked") {
   Context context;
   const UpdateRange range{.begin = 0, .end = 5};
   CHECK_THROWS_WITH_AS(planUpdate({}, 4, {&range, 1}, context),
-                       "planUpdate: the range [0, 5) does not lie in 4 elements", InvalidArgument);
+                       "planUpdate: the range [0, 5) is not within 4 elements", InvalidArgument);
   CHECK_THROWS_AS(planUpdate({.clipNorm = -1}, 5, {&range, 1}, context), InvalidArgument);
   Tensor numbers = Tensor::zeros({kUpdateNumbers}, DType::Float64);
   CHECK_THROWS_AS(writeUpdateNumbers({}, 0.1, 0, 1, numbers), InvalidArgument);
@@ -521,7 +521,7 @@ TEST_CASE("updates refuse tensors that do not fit, and name them") {
                   InvalidArgument);
   CHECK_THROWS_AS(updateOnce({.clipValue = -1}, {three, three, {}}, ranges, context), InvalidArgument);
   CHECK_THROWS_WITH_AS(updateOnce({}, {two, two, {}}, ranges, context),
-                       "planUpdate: the range [0, 3) does not lie in 2 elements", InvalidArgument);
+                       "planUpdate: the range [0, 3) is not within 2 elements", InvalidArgument);
   CHECK_THROWS_AS(squaredNorm(three, 2, 1, context), InvalidArgument);
   CHECK_THROWS_AS(squaredNorm(three, -1, 1, context), InvalidArgument);
   CHECK_THROWS_AS(regularisationPenalty(two, ranges, context), InvalidArgument);
