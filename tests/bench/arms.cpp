@@ -8,6 +8,8 @@
 #include <exception>
 #include <stdexcept>
 
+#include "tests/bench/timing.h"
+
 namespace muster::bench {
 
 namespace json = boost::json;
@@ -53,11 +55,9 @@ std::string rateText(const json::object& result) {
   return json::serialize(result);
 }
 
-/// The median of sorted values: of an even number the mean of the middle two.
-std::optional<double> medianOf(const std::vector<double>& sorted) {
-  if (sorted.empty()) return {};
-  const std::size_t half = sorted.size() / 2;
-  return sorted.size() % 2 != 0 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
+/// Empty without values.
+std::optional<double> medianIfAny(const std::vector<double>& values) {
+  return values.empty() ? std::nullopt : std::optional(medianOf(values));
 }
 
 }  // namespace
@@ -71,7 +71,7 @@ std::vector<double> Arm::sorted(const char* field) const {
 }
 
 std::optional<double> Arm::median(const char* field) const {
-  return medianOf(sorted(field));
+  return medianIfAny(sorted(field));
 }
 
 void measureInTurns(std::vector<Arm>& arms, int rounds, const std::function<void()>& measured,
@@ -105,7 +105,7 @@ std::vector<double> ratios(const Arm& arm, const char* field, const Arm& other, 
 }
 
 std::optional<double> ratio(const Arm& arm, const Arm& baseline) {
-  return medianOf(ratios(arm, "samplesPerSecond", baseline, "samplesPerSecond"));
+  return medianIfAny(ratios(arm, "samplesPerSecond", baseline, "samplesPerSecond"));
 }
 
 const Arm& find(const std::vector<Arm>& arms, std::string_view name) {

@@ -160,7 +160,7 @@ std::optional<double> shareOf(const Arm& arm, const char* field, const std::vect
   const auto& machine = find(arms, two ? "machine, 2 threads" : "machine, 1 thread");
   const auto values = ratios(arm, field, machine, limit);
   if (values.empty()) return {};
-  return factor * values[values.size() / 2];
+  return factor * medianOf(values);
 }
 
 std::string percent(const std::optional<double>& share, int digits) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/bench/libtorch_setup.h"
+#include "tests/bench/timing.h"
 
 namespace {
 
@@ -26,9 +27,8 @@ void report(std::string_view name, F f) {
     f();
     milliseconds.push_back(std::chrono::duration<double, std::milli>(Clock::now() - begin).count());
   }
-  std::sort(milliseconds.begin(), milliseconds.end());
-  fmt::print("{:<14} best {:6.2f} ms, median {:6.2f} ms\n", name, milliseconds.front(),
-             milliseconds[milliseconds.size() / 2]);
+  fmt::print("{:<14} best {:6.2f} ms, median {:6.2f} ms\n", name, std::ranges::min(milliseconds),
+             muster::bench::medianOf(milliseconds));
 }
 
 template <typename Options, typename Layer>

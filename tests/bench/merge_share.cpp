@@ -16,8 +16,10 @@
 #include "muster/parallel/parallel_wrapper.h"
 #include "muster/parallel/strategies/named_strategy.h"
 #include "tests/bench/noise.h"
+#include "tests/bench/timing.h"
 
 using namespace muster;
+using bench::medianOf;
 
 namespace {
 
@@ -112,11 +114,6 @@ std::unique_ptr<Arm> armOf(const std::string& text) {
   return arm;
 }
 
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
-}
-
 }  // namespace
 
 int main(int argc, char** argv) try {
@@ -163,8 +160,8 @@ int main(int argc, char** argv) try {
     std::vector<double> ratios;
     for (std::size_t t = 0; t < arm->shares.size(); ++t)
       ratios.push_back(arm->shares[t] / arms.front()->shares[t]);
-    fmt::print("| {} | {:.2f} | {:.2f} | {:.2f} | {:.2f} |\n", arm->text, median(arm->shares),
-               std::ranges::min(arm->shares), std::ranges::max(arm->shares), median(ratios));
+    fmt::print("| {} | {:.2f} | {:.2f} | {:.2f} | {:.2f} |\n", arm->text, medianOf(arm->shares),
+               std::ranges::min(arm->shares), std::ranges::max(arm->shares), medianOf(ratios));
   }
   return 0;
 } catch (const std::exception& error) {

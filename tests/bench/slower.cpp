@@ -7,6 +7,8 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "tests/bench/timing.h"
+
 namespace muster::bench {
 
 namespace json = boost::json;
@@ -59,7 +61,7 @@ std::vector<OldMeasurements::Change> OldMeasurements::changes(
                      .arm = arm.name,
                      .before = before.median("samplesPerSecond").value(),
                      .after = arm.median("samplesPerSecond").value(),
-                     .factor = is[is.size() / 2] / was[was.size() / 2],
+                     .factor = medianOf(is) / medianOf(was),
                      .certain = is.back() < was.front() || is.front() > was.back()});
     }
   }

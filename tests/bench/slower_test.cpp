@@ -53,6 +53,17 @@ TEST_CASE("a benchmark is certainly slower only if every round is slower, relati
   CHECK(old.changes({{"other", table({1}, {1}).at("net")}}).empty());
 }
 
+TEST_CASE("the median of an even number of rounds is the mean of the middle two") {
+  const TemporaryDirectory directory;
+  const auto file = (directory / "old.json").string();
+  writeJson(table({100, 100, 100, 100}, {1, 8, 10, 20}), file);
+  const auto changes = OldMeasurements(file).changes(table({100, 100}, {5, 10}));
+  REQUIRE(changes.size() == 1);
+  CHECK(changes[0].before == doctest::Approx(9));
+  CHECK(changes[0].after == doctest::Approx(7.5));
+  CHECK(changes[0].factor == doctest::Approx(7.5 / 9));
+}
+
 TEST_CASE("a file that holds no measurements of --json is named in the error") {
   const TemporaryDirectory directory;
   const auto file = (directory / "old.json").string();

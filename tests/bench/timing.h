@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <vector>
 
 namespace muster::bench {
@@ -12,10 +13,11 @@ inline double secondsSince(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-/// Median of at least one value. @param values  in any order
+/// Median of at least one value: of an even number the mean of the middle two. @param values  in any order
 inline double medianOf(std::vector<double> values) {
   std::ranges::sort(values);
-  return values[values.size() / 2];
+  const std::size_t half = values.size() / 2;
+  return values.size() % 2 != 0 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
 }  // namespace muster::bench
