@@ -26,6 +26,7 @@ END
 script cmake <<END
 build=$root/build/release
 [[ "\$*" != *cuda* ]] || build=$root/build/cuda
+[[ "\$*" != *bench* ]] || build=$root/build/bench
 case \$* in
   --build*) if [[ -e $sandbox/broken ]]; then cat "$sandbox/broken"; exit 1; fi
     mkdir -p "\$build/examples"
@@ -213,6 +214,37 @@ if ! grep -qx limited "$root/build/fuzz/logs/finds" || ! grep -qF 'until it has 
   cat "$sandbox/out"
   failures=$((failures + 1))
 fi
+
+# ./run bench gives the options of a part to its programs alone, and those without a part to end_to_end.
+benches() { # status, what the programs are called with, arguments
+  local status=0 program
+  for program in bench/end_to_end bench/inference core/ops/dense_bench; do
+    mkdir -p "$root/build/bench/tests/${program%/*}"
+    cat >"$root/build/bench/tests/$program" <<'END'
+#!/bin/bash
+options=()
+for option in "$@"; do [[ $option == --benchmark_[mr]* ]] || options+=("$option"); done
+echo "${0##*/}" "${options[@]}"
+[[ " $* " != *" --bogus "* ]] || exit 1
+END
+    chmod +x "$root/build/bench/tests/$program"
+  done
+  "$root/run" bench "${@:3}" >"$sandbox/out" 2>"$sandbox/err" || status=$?
+  if [[ $status != "$1" || $(cat "$sandbox/out") != "$(printf '%b' "$2")" ]]; then
+    printf 'run_test: ./run bench %s ended with %s, not %s; it said:\n' "${*:3}" "$status" "$1"
+    cat "$sandbox/out" "$sandbox/err"
+    failures=$((failures + 1))
+  fi
+}
+benches 0 'end_to_end --machine\ndense_bench\nend_to_end'
+benches 0 'end_to_end --machine --json f\ndense_bench\nend_to_end --json f' --json f
+benches 0 'end_to_end --machine --compare f --rounds 2\ndense_bench\nend_to_end --compare f --rounds 2' all --compare f --rounds 2
+benches 1 'end_to_end --machine --bogus' --bogus
+benches 0 'end_to_end --help' --help
+benches 0 'end_to_end --machine\ndense_bench --benchmark_filter=x' kernels --benchmark_filter=x
+benches 0 'end_to_end --json f' end-to-end --json f
+benches 0 'inference --rounds 1' inference --rounds 1
+benches 1 '' none
 
 # ./run soak runs every part, whatever happened to the part before, and tells what became of each.
 soaks() { # status, last lines, status of the kills and of valgrind ('-': not installed), arguments

@@ -36,6 +36,7 @@ struct Options {
   std::int64_t batch = 0, averagingFrequency = 3;
   double seconds = 4;
   int rounds = 5;
+  bool machineAlone = false;
   std::string arm, jsonFile, compareFile;
   MathMode mathMode = MathMode::Float32;
 };
@@ -93,6 +94,24 @@ void measure(const Options& options, int workers, int threads) {
       peakMemoryBytes());
 }
 
+std::string machineName(int threads) {
+  return fmt::format("machine, {} thread{}", threads, threads == 1 ? "" : "s");
+}
+
+void printMachine(std::string_view name, double operationsPerSecond, double copyBytesPerSecond) {
+  fmt::print("{}: {:.0f} GFLOP/s, copies {:.1f} GB/s (read and written)\n", name, 1e-9 * operationsPerSecond,
+             1e-9 * copyBytesPerSecond);
+}
+
+/// Prints the peaks of one and two threads, as far as there are cores.
+void printMachineAlone() {
+  for (int threads = 1; threads <= std::min(2, static_cast<int>(availableCores().size())); ++threads) {
+    const auto machine = measureMachine(threads, 1);
+    printMachine(machineName(threads), machine.operationsPerSecond, machine.copyBytesPerSecond);
+  }
+  std::fflush(stdout);
+}
+
 void measureMachineAlone(int threads, double seconds) {
   const auto machine = measureMachine(threads, seconds);
   fmt::print("{{\"operationsPerSecond\": {:.0f}, \"copyBytesPerSecond\": {:.0f}}}\n",
@@ -119,9 +138,8 @@ std::vector<Arm> makeArms(const Workload& load, const Options& options, std::str
   std::vector<Arm> arms;
   for (const int threads : {1, 2})
     if (threads <= cores)
-      arms.push_back({fmt::format("machine, {} thread{}", threads, threads == 1 ? "" : "s"),
-                      fmt::format("{}'{}' --network machine --arm 1x{} --seconds 1", environment(isa),
-                                  self.string(), threads)});
+      arms.push_back({machineName(threads), fmt::format("{}'{}' --network machine --arm 1x{} --seconds 1",
+                                                        environment(isa), self.string(), threads)});
   struct Shape {
     int workers, threads;
     std::int64_t frequency;
@@ -174,9 +192,8 @@ void print(const Workload& load, const std::vector<Arm>& arms, const Options& op
              options.seconds);
   for (const auto& arm : arms)
     if (arm.name.starts_with("machine"))
-      fmt::print("{}: {:.0f} GFLOP/s, copies {:.1f} GB/s (read and written)\n", arm.name,
-                 1e-9 * arm.median("operationsPerSecond").value(),
-                 1e-9 * arm.median("copyBytesPerSecond").value());
+      printMachine(arm.name, arm.median("operationsPerSecond").value(),
+                   arm.median("copyBytesPerSecond").value());
   fmt::print("\n{:<36} {:>10} {:>9} {:>8} {:>11} {:>8} {:>8} {:>10} {:>10} {:>9}\n", "", "samples/s",
              "us/batch", "of peak", "vs libtorch", "merging", "of copy", "data wait", "peers wait", "memory");
   for (const auto& arm : arms) {
@@ -202,10 +219,8 @@ void print(const Workload& load, const std::vector<Arm>& arms, const Options& op
   std::fflush(stdout);
 }
 
-void compareAll(const Options& options) {
+void compareAll(const Options& options, const std::optional<OldMeasurements>& old) {
   const auto self = std::filesystem::canonical("/proc/self/exe");
-  std::optional<OldMeasurements> old;
-  if (!options.compareFile.empty()) old.emplace(options.compareFile);  // reports an unreadable file early
   std::map<std::string, std::vector<Arm>> tables;
   for (const auto& load : workloads()) {
     if (options.network != "all" && options.network != load.name) continue;
@@ -244,6 +259,8 @@ int main(int argc, char** argv) try {
   add("json", po::value(&options.jsonFile), "write all measurements to this file");
   add("compare", po::value(&options.compareFile),
       "tell what is slower or faster than in this file of --json");
+  add("machine", po::bool_switch(&options.machineAlone),
+      "check the other options, print the machine's peak, and measure nothing else");
   add("arm", po::value(&options.arm), "measure one arm, WORKERSxTHREADS, and print JSON");
   std::string mathMode(nameOf(options.mathMode));
   add("math-mode", po::value(&mathMode), "of an arm: fp32, or bf16 where the CPU has it [fp32]");
@@ -256,7 +273,12 @@ int main(int argc, char** argv) try {
     throw std::invalid_argument("isa: expected native, avx2 or all, got " + options.isa);
   if (options.arm.empty()) {
     if (options.network != "all") workload(options.network);
-    compareAll(options);
+    std::optional<OldMeasurements> old;
+    if (!options.compareFile.empty()) old.emplace(options.compareFile);  // reports an unreadable file early
+    if (options.machineAlone)
+      printMachineAlone();
+    else
+      compareAll(options, old);
     return 0;
   }
   int workers = 1, threads = 1;
