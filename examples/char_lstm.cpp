@@ -145,11 +145,14 @@ int train(const example::CharLstmArguments& a) {
       *data.examples(), a.steps, a.batch);
   const Interrupt interrupt;
   example::trainAndSave([&] { watching.during([&] { wrapper.fit(data, a.epochs, interrupt.token()); }); },
-                        [&](bool failed) {  // network now holds the averaged parameters
+                        [&](bool) {  // network now holds the averaged parameters
                           if (interrupt.requested())
                             fmt::print("interrupted, with {} of {} epochs finished\n", network.epoch(),
                                        a.epochs);
-                          if (!failed || network.iteration() > 0) save(network, *scores, data, a);
+                          if (network.iteration() > 0)
+                            save(network, *scores, data, a);
+                          else
+                            fmt::print("ended before the first step: nothing was saved\n");
                         },
                         fmt::format("--lr {}", a.learningRate));
   if (!a.json.empty()) writeJson(a, data, *scores, wrapper.plan(), interrupt.requested());

@@ -23,6 +23,7 @@
 #include "muster/core/base/interrupt.h"
 #include "muster/core/base/log.h"
 #include "muster/core/io/model_file.h"
+#include "muster/core/io/output_path.h"
 #include "muster/core/listeners/checkpoint_listener.h"
 #include "muster/core/listeners/performance_listener.h"
 #include "muster/core/nn/models/convnet.h"
@@ -93,7 +94,7 @@ Watchers makeWatchers(const Options& options, example::DataSets& data, const exa
                         .everyIterations = options.checkpointIterations,
                         .every = std::chrono::duration_cast<std::chrono::nanoseconds>(minutes),
                         .keepLast = options.keep,
-                        .resumed = options.resume == options.checkpointDirectory,
+                        .resumed = isSameFile(options.resume, options.checkpointDirectory),
                         .notes = example::notesOf(recipe)}));
   return watchers;
 }

@@ -216,7 +216,10 @@ int run(const Options& options) {
             [&] { train(wrapper, *network, images.iterator(), told, options, interrupt.token(), epochs); });
       },
       [&](bool failed) {
-        if (!options.save.empty() && (!failed || network->iteration() != before))
+        if (options.save.empty()) return;
+        if ((failed || interrupt.requested()) && network->iteration() == before)
+          fmt::print("ended before the first step: nothing was saved\n");
+        else
           save(*network, *told.scores, data, options);
       },
       fmt::format("--learning-rate {}", options.learningRate));

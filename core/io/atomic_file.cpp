@@ -22,6 +22,7 @@ namespace {
 
 constexpr mode_t kModeOfNewFiles = 0666;  // restricted by the process's umask
 constexpr int kNamesToTry = 1000;
+constexpr int kMostLinks = 40;             // as Linux
 constexpr std::size_t kLongestStem = 220;  // so that the temporary name stays below 255 bytes
 
 /// What the name of a temporary file begins with.
@@ -29,15 +30,18 @@ std::string temporaryStem(std::string_view targetName) {
   return fmt::format(".{}", targetName.substr(0, kLongestStem));
 }
 
-std::filesystem::path followLinks(const std::filesystem::path& path) {
-  std::error_code ignored;
-  if (!std::filesystem::is_symlink(path, ignored)) return path;
-  const auto target = std::filesystem::weakly_canonical(path, ignored);
-  return ignored ? path : target;
-}
-
 std::filesystem::path directoryOf(const std::filesystem::path& path) {
   return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
+}
+
+/// Whether a link may be followed. Like Linux (fs.protected_symlinks), this refuses links of other users in
+/// directories such as /tmp, where everybody may make one.
+bool isTrusted(const std::filesystem::path& link) {
+  struct stat own {
+  }, directory{};
+  if (::lstat(link.c_str(), &own) != 0 || ::stat(directoryOf(link).c_str(), &directory) != 0) return true;
+  const bool shared = (directory.st_mode & S_ISVTX) != 0 && (directory.st_mode & S_IWOTH) != 0;
+  return !shared || own.st_uid == ::geteuid() || own.st_uid == directory.st_uid;
 }
 
 /// An open directory whose entries can be synced to the disk.
@@ -102,6 +106,20 @@ void removeAbandonedTemporaries(const std::filesystem::path& directory, std::str
   const std::string begin = temporaryStem(prefix);
   for (const auto& name : detail::namesIn(directory, unreadable))
     if (name.starts_with(begin) && endsAsTemporary(name)) removeIfUnlocked(directory / name);
+}
+
+std::filesystem::path followLinks(const std::filesystem::path& path) {
+  std::filesystem::path file = path;
+  std::error_code problem;
+  for (int links = 0; links < kMostLinks && std::filesystem::is_symlink(file, problem); ++links) {
+    if (!isTrusted(file))
+      throw FileError(path, fmt::format("cannot be used: {} is a symbolic link of another user",
+                                        file == path ? "it" : file.string()));
+    const auto target = std::filesystem::read_symlink(file, problem);
+    if (problem) break;
+    file = target.is_absolute() ? target : directoryOf(file) / target;
+  }
+  return file;
 }
 
 AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)), target_(followLinks(path_)) {

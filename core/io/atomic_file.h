@@ -41,6 +41,10 @@ class AtomicFile {
   int descriptor_ = -1;
 };
 
+/// The file that a path leads to through symbolic links, even if that file does not exist.
+/// @throws FileError for a link of another user in a directory where everybody may make one, as /tmp.
+std::filesystem::path followLinks(const std::filesystem::path& path);
+
 /// Removes temporary files of AtomicFile that their processes have left in a directory: those of targets
 /// whose names begin with `prefix`. Files still being written stay. Ignores what cannot be removed.
 void removeAbandonedTemporaries(const std::filesystem::path& directory, std::string_view prefix);

@@ -19,11 +19,12 @@ namespace {
 
 constexpr std::size_t kPage = 4096;
 
-/// The absolute path; links in its existing part are followed.
+/// The absolute path; links are followed, also to a file that does not exist.
 fs::path resolved(const fs::path& path) {
   std::error_code problem;
-  auto found = fs::weakly_canonical(fs::absolute(path, problem), problem);
-  if (problem) found = fs::absolute(path, problem).lexically_normal();
+  const fs::path file = fs::absolute(followLinks(path), problem);
+  auto found = fs::weakly_canonical(file, problem);
+  if (problem) found = file.lexically_normal();
   return found.has_filename() ? found : found.parent_path();  // "a/" is "a"
 }
 

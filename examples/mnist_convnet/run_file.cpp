@@ -9,6 +9,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/io/checkpoint_files.h"
 #include "muster/core/io/model_file.h"
+#include "muster/core/io/output_path.h"
 #include "muster/core/nn/multi_layer_network.h"
 
 namespace example {
@@ -78,7 +79,7 @@ ModelNotes notesOf(const Recipe& recipe) {
 std::filesystem::path fileToResume(const Options& options) {
   const auto& path = options.resume;
   if (path.empty()) return path;
-  const bool directory = path == options.checkpointDirectory || std::filesystem::is_directory(path);
+  const bool directory = isSameFile(path, options.checkpointDirectory) || std::filesystem::is_directory(path);
   const auto file = directory ? newestCheckpoint(path).value_or("") : path;
   if (!file.empty()) notesIn(file);
   return file;

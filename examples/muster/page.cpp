@@ -3,6 +3,7 @@
 #include "examples/muster/commands.h"
 #include "examples/muster/options.h"
 #include "examples/support/pages.h"
+#include "muster/core/base/error.h"
 #include "muster/core/base/interrupt.h"
 #include "muster/core/io/atomic_file.h"
 
@@ -25,6 +26,8 @@ int page(const Call& call) {
   if (!readOptions(line, call)) return 0;
   if (!out.empty()) line.refuse({"port"}, "needs a page that is served, and --out writes a file");
   const auto& directory = fileOf(call, "a directory of runs");
+  muster::require(!muster::followLinks(out).native().ends_with(".curves.jsonl"),
+                  "--out: {} is named like a run, which would be replaced", out.string());
   if (!out.empty()) {
     muster::writeFileAtomically(out, example::stillPageOf(directory));
     return 0;

@@ -8,6 +8,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/io/checkpoint_files.h"
 #include "muster/core/io/detail/network_json.h"
+#include "muster/core/io/output_path.h"
 
 namespace program {
 namespace {
@@ -136,7 +137,7 @@ std::filesystem::path fileToResume(const RunFile& run) {
   std::error_code unreachable;
   const bool directory =
       std::filesystem::is_directory(path, unreachable) ||
-      (run.listeners.checkpoints && path == std::filesystem::path(run.listeners.checkpoints->directory));
+      (run.listeners.checkpoints && muster::isSameFile(path, run.listeners.checkpoints->directory));
   const auto file = directory ? newestCheckpoint(path).value_or("") : path;
   if (file.empty()) return {};
   const auto differing = differences(runIn(file), run);

@@ -17,6 +17,7 @@
 #include "muster/core/io/atomic_file.h"
 #include "muster/core/io/detail/json_value.h"
 #include "muster/core/io/json_fields.h"
+#include "muster/core/io/output_path.h"
 #include "muster/core/listeners/checkpoint_listener.h"
 #include "muster/core/listeners/collect_scores_listener.h"
 #include "muster/core/listeners/early_stopping.h"
@@ -104,7 +105,7 @@ Watchers watch(const RunFile& run, LoadedData& data, const Options& options) {
                              .every = minutes(c->everyMinutes),
                              .keepLast = c->keepLast,
                              .keepEveryEpochs = c->keepEveryEpochs,
-                             .resumed = run.training.resume == c->directory,
+                             .resumed = muster::isSameFile(run.training.resume, c->directory),
                              .notes = notesOf(run)};
     if (c->best) policy.best = monitoredOf(*c->best, data, "listeners.checkpoints.best");
     add(std::make_shared<CheckpointListener>(std::move(policy)));
@@ -271,6 +272,7 @@ int trainRun(const RunFile& run, Options options) {
           saveModel(*network, path, notesOf(run));
         });
         saved = true;
+        if (failed) fmt::print("saved: {}, with what was trained before the failure\n", run.training.model);
       },
       learningRateOf(run));
   first = isFirst();

@@ -90,6 +90,7 @@ TEST_CASE("killed at random moments and resumed, the training ends with the same
       CHECK_FALSE(holdsTemporary(left));
     }
   }
+  if (killed >= 100) CHECK(inWriting > 0);
   MESSAGE("seed ", seed, ": ", killed, " kills, ", inWriting, " of them while a file was being written; ",
           trainings, " trainings ended");
 }

@@ -617,6 +617,8 @@ TEST_CASE("muster shows the runs of a directory side by side, to browsers and as
   CHECK(served.out.starts_with("2 runs in runs; new ones are shown as they come. Ctrl-C ends the page.\n"));
 
   CHECK(contains(muster.run({"page", "missing"}).err, "missing: is no directory"));
+  CHECK(contains(muster.run({"page", "runs", "--out", "runs/a.curves.jsonl"}).err,
+                 "--out: runs/a.curves.jsonl is named like a run, which would be replaced"));
   std::filesystem::create_directory(muster.directory / "empty");
   CHECK(contains(muster.run({"page", "empty", "--out", "x.html"}).err,
                  "empty has no runs: files whose names end in"));

@@ -102,13 +102,14 @@ ToyOptions toy() {
 struct Table {
   ~Table() {
     std::string text;
-    long all = 0;
-    for (const auto& [kind, count] : counts) {
-      text += fmt::format("\n  {:<64} {:>6}", kind, count);
-      all += count;
-    }
-    MESSAGE(fmt::format("{} faults, the longest time to an end {} ms{}", all,
+    for (const auto& [kind, count] : counts) text += fmt::format("\n  {:<64} {:>6}", kind, count);
+    MESSAGE(fmt::format("{} faults, the longest time to an end {} ms{}", total(),
                         std::chrono::duration_cast<std::chrono::milliseconds>(longest).count(), text));
+  }
+  long total() const {
+    long all = 0;
+    for (const auto& [kind, count] : counts) all += count;
+    return all;
   }
   void add(const std::string& kind, Clock::duration took) {
     ++counts[kind];
@@ -276,6 +277,7 @@ void failOrLastEverywhere(bool listens) {
       grid.trial("", 0, place, visits / 2);
     }
   }
+  if (!kThreadSanitizer) CHECK(table.total() >= 1000);
 }
 
 }  // namespace

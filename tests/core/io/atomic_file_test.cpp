@@ -97,6 +97,28 @@ TEST_CASE("symbolic links are followed and permissions kept") {
   struct stat status {};
   REQUIRE(::stat((directory / "there/a.txt").c_str(), &status) == 0);
   CHECK((status.st_mode & 0777) == 0640);
+
+  std::filesystem::create_symlink("there/b.txt", directory / "dangling");
+  writeFileAtomically(directory / "dangling", "made");
+  CHECK(std::filesystem::is_symlink(directory / "dangling"));
+  CHECK(readFile(directory / "there/b.txt") == "made");
+  std::filesystem::create_symlink("nowhere/c.txt", directory / "lost");
+  CHECK_THROWS_AS(writeFileAtomically(directory / "lost", "text"), FileError);
+  CHECK(std::filesystem::is_symlink(directory / "lost"));
+}
+
+TEST_CASE("links of other users in a directory where everybody may make links are refused") {
+  if (::geteuid() != 0) return;  // needs another user's link
+  TemporaryDirectory directory;
+  const auto shared = directory / "shared";
+  std::filesystem::create_directory(shared);
+  ::chmod(shared.c_str(), 01777);
+  writeFileAtomically(directory / "victim", "old");
+  std::filesystem::create_symlink(directory / "victim", shared / "link");
+  CHECK_NOTHROW(writeFileAtomically(shared / "link", "new"));  // our own link
+  REQUIRE(::lchown((shared / "link").c_str(), 54321, 54321) == 0);
+  CHECK_THROWS_AS(writeFileAtomically(shared / "link", "newer"), FileError);
+  CHECK(readFile(directory / "victim") == "new");
 }
 
 TEST_CASE("an error about a path that cannot be written names the path and the cause") {

@@ -68,6 +68,10 @@ TEST_CASE("two paths count as the same if they lead to one file") {
   CHECK(isSameFile(a, directory.path() / "here" / "a"));
   CHECK(isSameFile(missing, directory.path() / "here" / "missing"));
   CHECK(isSameFile(std::filesystem::relative(missing), missing));
+  std::filesystem::create_symlink("missing", directory / "dangling");
+  std::filesystem::create_symlink("dangling", directory / "dangling too");
+  CHECK(isSameFile(missing, directory / "dangling"));
+  CHECK(isSameFile(directory / "dangling too", missing));
   CHECK_FALSE(isSameFile(a, b));
   CHECK_FALSE(isSameFile(a, missing));
   CHECK_FALSE(isSameFile("", ""));
