@@ -140,7 +140,7 @@ int train(const example::CharLstmArguments& a) {
   watching.options(a.hyperParameters(), {});
   if (!a.device.notice.empty()) fmt::print("{}\n", a.device.notice);
   fmt::print(
-      "text: {}, {} characters, {} different ones\n\n{}plan: {}; {} pieces of {} characters, {} a batch\n",
+      "text: {}, {} characters, {} different ones\n\n{}plan: {}; {} sequences of {} characters, {} a batch\n",
       a.text.string(), data.text()->indices.size(), vocabulary.size(), network.summary(), wrapper.plan(),
       *data.examples(), a.steps, a.batch);
   const Interrupt interrupt;
@@ -166,9 +166,9 @@ std::unique_ptr<MultiLayerNetwork> loadNetwork(const std::filesystem::path& path
   auto network = MultiLayerNetwork::load(path);
   const Shape& input = network->configuration().inputShape;
   if (input.rank() != 1 || network->outputShapes().back().second != Shape{input[0], vocabulary.size()})
-    throw FileError(path,
-                    fmt::format("holds {} characters, but its network makes {} of {}", vocabulary.size(),
-                                network->outputShapes().back().second.toString(), input.toString()));
+    throw FileError(
+        path, fmt::format("holds {} characters, but its network outputs {} for inputs {}", vocabulary.size(),
+                          network->outputShapes().back().second.toString(), input.toString()));
   return network;
 }
 

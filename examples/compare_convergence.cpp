@@ -163,7 +163,8 @@ int run(const Options& options) {
              grid.seeds.size() == 1 ? "" : "s", grid.runs(), results.runs().size(), results.path().string());
 
   const muster::Interrupt interrupt(
-      "Interrupted: the run under way is given up, the finished ones are kept. Once more quits at once.");
+      "Interrupted: the current run is discarded, and finished runs are kept. Interrupt again to quit at "
+      "once.");
   const bool complete = trainAll(setting, options.out, comparison, results, interrupt.token());
   summariseInto(comparison);
   if (!results.runs().empty()) {

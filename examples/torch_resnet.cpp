@@ -39,7 +39,7 @@ constexpr std::string_view kIntroduction =
     R"(Trains a libtorch module, a ResNet-18 as torchvision has it, with several workers on generated digits,
 and in turns with libtorch's own loop on as many threads, and tells how fast both are.
 
-Ctrl-C finishes the step under way, saves the module and exits with 130; a second one quits.
+Ctrl-C finishes the current step, saves the module and exits with 130; a second one quits.
 )";
 
 constexpr double kRate = 0.05, kMomentum = 0.9;
@@ -246,7 +246,8 @@ int main(int argc, char** argv) {
              example::between(1, 60'000));
     line.add("width", o.width, "N", "channels of the first stage; 64 is ResNet-18 as published",
              example::between(1, 1024));
-    line.add("seed", o.seed, "N", "of the first weights and of the order of the digits", example::atLeast(0));
+    line.add("seed", o.seed, "N", "seed of the initial weights and of the order of the digits",
+             example::atLeast(0));
     line.add("model", o.model, "FILE", "the trained module, as torch::save writes it", example::fileName);
     if (!line.read(argc, argv)) return 0;
     checkOutputFile(o.model);

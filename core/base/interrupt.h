@@ -18,8 +18,8 @@ void exitOnInterrupt();
 class Interrupt {
  public:
   explicit Interrupt(std::string_view notice =
-                         "Interrupted: the step under way is finished and what was trained is saved. "
-                         "Once more quits at once.");
+                         "Interrupted: the current step is finished, then the trained model is saved. "
+                         "Interrupt again to quit at once.");
   ~Interrupt();
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;

@@ -203,7 +203,7 @@ void requireSameTensors(Network& network, const Safetensors& file, const Tensors
   for (const auto& entry : file.tensors)
     if (!expected.contains(entry.name) && !entry.name.starts_with(kStrategy) &&
         !entry.name.starts_with(kListener) && !entry.name.starts_with(kTraining))
-      throw FileError(path, fmt::format("tensor \"{}\" is none of the network's", entry.name));
+      throw FileError(path, fmt::format("tensor \"{}\" does not belong to the network", entry.name));
 }
 
 void fill(Network& network, const Safetensors& file, const std::filesystem::path& path) {

@@ -47,7 +47,7 @@ PngPicture readPng(const std::filesystem::path& path, PngColour colour) {
   const auto fail = [&] {
     const std::string problem = image.message;
     png_image_free(&image);
-    throw FileError(path, "is no PNG file that can be read: " + problem);
+    throw FileError(path, "is not a PNG file that can be read: " + problem);
   };
   if (png_image_begin_read_from_memory(&image, bytes.data(), bytes.size()) == 0) fail();
   if (std::uint64_t{image.width} * image.height > kMostPixels) {

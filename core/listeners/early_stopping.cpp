@@ -81,7 +81,7 @@ EarlyStopping::EarlyStopping(EarlyStoppingOptions options)
           "early stopping: minImprovement must be finite and not negative, got {}", o.minImprovement);
   require(o.maxTime.count() >= 0, "early stopping: maxTime cannot be negative, got {} ns", o.maxTime.count());
   require(o.patience > 0 || o.maxTime.count() > 0,
-          "early stopping: patience and maxTime are both 0, so it would only stop at what is not a number");
+          "early stopping: patience and maxTime are both 0, so it would only stop at a NaN");
   require(!o.notes.contains(kNote), "early stopping: the note {} is reserved", kNote);
 }
 
@@ -111,7 +111,7 @@ void EarlyStopping::onFitStart(const FitEvent& event) {
   remember(model);
   if (!options_.bestFile.empty() && onFirstNode()) {
     require(dynamic_cast<Network*>(&model) != nullptr,
-            "early stopping: bestFile needs a Network, and the model is none");
+            "early stopping: bestFile needs a model that is a Network");
     checkOutputFile(options_.bestFile);
     if (resumed) readBestFile();
   }
@@ -136,7 +136,7 @@ void EarlyStopping::onEpochEnd(const EpochEvent& event) {
         event.trainer, StopReason::NotANumber, finished,
         fmt::format(
             "the {} is {}{}", monitored_.name(), now.value,
-            options_.monitor == Monitor::Loss ? ", as of predictions that are no probabilities" : ""));
+            options_.monitor == Monitor::Loss ? ", perhaps because predictions are not probabilities" : ""));
   Model& model = event.trainer.model();
   const bool better = !best_ || monitored_.gain(now.value, best_->value) > 0;
   if (better) {
@@ -170,9 +170,9 @@ void EarlyStopping::onFitEnd(Trainer& trainer) {
     model.trainingState().clear();  // it is not of this state
     eraseAll(model.listenerState(), bestName_);
     if (onFirstNode())
-      writeLine(
-          options_.sink,
-          fmt::format("early stopping: the model has its best state, that after epoch {}", best_->epoch));
+      writeLine(options_.sink,
+                fmt::format("early stopping: the model has its best state again, the one after epoch {}",
+                            best_->epoch));
     if (!options_.bestFile.empty() && onFirstNode()) {
       // After a resumption, if the file could not be written when the state was new.
       if (lacksBest()) writer.write(dynamic_cast<Network&>(model), {}, notesOfBest(), options_.bestFile);
@@ -220,7 +220,8 @@ void EarlyStopping::resumeKept(Model& model) {
         kept_.take(model);
       else
         logWarning(
-            "{}: the checkpoint does not hold the best state, that after epoch {}, so it cannot be restored",
+            "{}: the checkpoint does not hold the best state, the one after epoch {}, so it cannot be "
+            "restored",
             name_, best_->epoch);
       return;
     }

@@ -96,7 +96,7 @@ template <typename T>
 std::span<const T> numbersIn(const TrainingState& state, std::string_view name, std::int64_t least) {
   const Tensor* const values = findValues(state, name);
   require(values != nullptr && values->dtype() == kDTypeOf<T> && values->elements() >= least,
-          "training state: \"{}\" is {}, which cannot be", name,
+          "training state: \"{}\" is {}, which is impossible", name,
           values ? values->toString() : std::string("missing"));
   return {values->data<T>(), static_cast<std::size_t>(values->elements())};
 }

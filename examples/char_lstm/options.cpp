@@ -64,7 +64,7 @@ std::optional<CharLstmArguments> readCharLstmArguments(int argc, const char* con
   line.add("load", a.load, "FILE", "write samples with a saved model, and train nothing");
   line.group("Network");
   line.add("steps", a.steps, "N", "characters of a training sequence", between(1, 65536));
-  line.add("units", a.units, "N", "of each LSTM", between(1, 65536));
+  line.add("units", a.units, "N", "units of each LSTM", between(1, 65536));
   line.add("layers", a.layers, "N", "LSTMs, one after the other", between(1, 64));
   line.add("embedding", a.embedding, "N", "size of the vector of a character", between(1, 65536));
   line.add("dropout", a.dropout, "X", "dropout rate after each LSTM", belowOne);
@@ -78,13 +78,14 @@ std::optional<CharLstmArguments> readCharLstmArguments(int argc, const char* con
                      norm);
            });
   a.describe(line, /*modes=*/false);
-  line.add("seed", a.seed, "N", "of the first weights, the order of the text and the samples", atLeast(0));
+  line.add("seed", a.seed, "N", "seed of the initial weights, the order of the text and the samples",
+           atLeast(0));
   line.group("Samples");
-  line.add("samples", a.sample.count, "N", "how many are written at a time", between(1, 1000));
+  line.add("samples", a.sample.count, "N", "samples to write at a time", between(1, 1000));
   line.add("length", a.sample.length, "N", "characters of a sample", between(1, 1'000'000));
   line.add("temperature", a.sample.temperature, "X",
-           "of sampling: below 1 likelier characters, above 1 more random", positive);
-  line.add("prompt", a.sample.prompt, "TEXT", "what a sample begins with");
+           "temperature of sampling: below 1 likelier characters, above 1 more random ones", positive);
+  line.add("prompt", a.sample.prompt, "TEXT", "text that each sample begins with");
   line.add("sample-every", a.sampleEvery, "N", "epochs between samples; 0: at the end only", atLeast(0));
   a.watch.describe(line);
   if (!line.read(argc, argv)) return std::nullopt;

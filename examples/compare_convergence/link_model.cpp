@@ -34,8 +34,8 @@ double quantity(std::string_view text, std::span<const Unit> units, std::string_
   const std::string owned(text);
   char* end = nullptr;
   const double number = std::strtod(owned.c_str(), &end);
-  require(end != owned.c_str() && std::isfinite(number), "--link {}: the {} \"{}\" is no number with a unit",
-          whole, what, text);
+  require(end != owned.c_str() && std::isfinite(number),
+          "--link {}: the {} \"{}\" is not a number with a unit", whole, what, text);
   std::string_view unit = end;
   if (unit == "\u00b5s" || unit == "\u03bcs") unit = "us";  // the micro sign, and the Greek letter
   std::vector<std::string_view> names;
@@ -102,10 +102,10 @@ std::vector<std::int64_t> projectedWorkers(const Grid& grid) {
 
 std::vector<std::string> linkAssumptions() {
   return {
-      "Time = computing time of a worker + rounds x time of one exchange. The rounds, the bytes of one "
-      "exchange and the computing time are those of the run, means over workers and seeds.",
-      "An exchange of parameters or gradients is a ring all-reduce: 2 (W - 1) latency + 2 (W - 1) / W bytes "
-      "/ bandwidth.",
+      "Time = computing time of a worker + rounds x time of one merge. The rounds, the bytes of one merge "
+      "and the computing time are those of the run, means over workers and seeds.",
+      "A merge of parameters or gradients is a ring all-reduce: 2 (W - 1) latency + 2 (W - 1) / W bytes / "
+      "bandwidth.",
       "Messages of shared gradients cannot be added up on their way, so every worker gets each of them "
       "around the ring: (W - 1) (latency + bytes / bandwidth). A round that resynchronises sends what can be "
       "added up: it is a ring all-reduce of all its bytes.",
@@ -115,7 +115,7 @@ std::vector<std::string> linkAssumptions() {
       "they would reach: that was measured with the arm's own workers only.",
       "\"Own, to\" the target: the arm with its own workers, up to the first test that had it; computing "
       "time in proportion to the samples.",
-      "Computing and exchanging do not overlap, all workers are equally fast, every worker has a link of its "
+      "Computing and merging do not overlap, all workers are equally fast, every worker has a link of its "
       "own that sends and receives at once, nothing else uses it, and adding up the numbers takes no time.",
       "The computing time was measured on this machine, where the workers share memory and caches."};
 }

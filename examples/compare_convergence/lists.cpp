@@ -17,7 +17,7 @@ std::vector<std::string> parseWords(std::string_view option, std::string_view te
   for (std::size_t begin = 0; begin <= text.size();) {
     const auto end = std::min(text.find(',', begin), text.size());
     std::string word(text.substr(begin, end - begin));
-    require(!word.empty(), "--{}: \"{}\" is no list as in a,b,c: a word is empty", option, text);
+    require(!word.empty(), "--{}: \"{}\" is not a list as in a,b,c: a word is empty", option, text);
     require(std::ranges::find(words, word) == words.end(), "--{}: {} is given twice", option, word);
     words.push_back(std::move(word));
     begin = end + 1;

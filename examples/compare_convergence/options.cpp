@@ -131,7 +131,7 @@ void describeGrid(CommandLine& line, GridLists& lists) {
   list("post-local", "0",
        "iterations that average every time before the frequency holds (post-local SGD); 0: none",
        lists.synchronousUntil, numbers(0, kMost));
-  list("seeds", "1,2,3", "of the first weights and of the order of the examples, the same in all arms",
+  list("seeds", "1,2,3", "seed of the initial weights and of the order of the examples, the same in all arms",
        lists.seeds, numbers(0, std::numeric_limits<std::int64_t>::max()));
 }
 

@@ -182,7 +182,7 @@ std::vector<std::string> summaryNotes(const Comparison& comparison, Detail detai
     notes.push_back(
         "Distance of the replicas from their mean before a merge, relative to the norm of the mean, averaged "
         "over the run; \"-\" where the replicas are equal. Sent: the payload a worker contributed to all "
-        "exchanges.");
+        "merges.");
   std::int64_t cores = 0, workers = 0;
   for (const auto& run : comparison.runs)
     if (run.oversubscribed()) {

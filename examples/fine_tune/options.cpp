@@ -16,7 +16,7 @@ with several workers, and writes all as such a file again. To make one in Python
 
 Without --weights it makes a file by itself: a small network learns the digits 0 to 4. The new head then learns 5 to 9.
 
-Ctrl-C finishes the step under way, averages, saves what was trained and exits with 130; a second one quits. While it
+Ctrl-C finishes the current step, averages, saves what was trained and exits with 130; a second one quits. While it
 still trains the small network to start from, nothing is saved.
 )";
 
@@ -28,18 +28,19 @@ std::optional<FineTuneOptions> readFineTuneOptions(int argc, const char* const* 
   line.group("Options");
   line.add("weights", o.weights, "FILE", "ResNet-18's state dict in the safetensors format");
   line.add("trained-batch", o.trainedBatch, "N",
-           "examples a batch of the training of the weights: running variances are converted by it; 0: not",
+           "batch size with which the weights were trained, to convert running variances; 0: do not convert",
            atLeast(0));
   line.flag("imagenet", o.imagenet, "colours as torchvision's weights expect them");
-  line.add("backbone-rate", o.backboneRate, "X",
-           "what the learning rate is multiplied with outside the head; 0: frozen", notNegative);
-  line.add("learning-rate", o.learningRate, "X", "of the head", positive);
+  line.add("backbone-rate", o.backboneRate, "X", "factor of the learning rate outside the head; 0: frozen",
+           notNegative);
+  line.add("learning-rate", o.learningRate, "X", "learning rate of the head", positive);
   line.add("workers", o.workers, "N", "threads, each with a replica", between(1, 1024));
   line.add("epochs", o.epochs, "N", "passes over the data", between(1, 1'000'000));
-  line.add("seed", o.seed, "N", "of the first weights and of the order of the images", atLeast(0));
-  line.add("model", o.model, "FILE", "where all weights go");
+  line.add("seed", o.seed, "N", "seed of the initial weights and of the order of the images", atLeast(0));
+  line.add("model", o.model, "FILE", "save all weights there");
   line.add("json", o.json, "FILE", "write options, plan and the results of each epoch");
-  line.add("backbone", o.backbone, "FILE", "where the file to begin with goes, without --weights");
+  line.add("backbone", o.backbone, "FILE",
+           "without --weights: where to save the small network to start from");
   o.data.describe(line);
   if (!line.read(argc, argv)) return std::nullopt;
   o.data.check();

@@ -13,7 +13,7 @@ trainer is used; examples/lenet_from_scratch.cpp is to be read.
   lenet_from_scratch --devices 2 --data fashion  Fashion-MNIST with two
   lenet_from_scratch --device cuda:0,cuda:1      with two GPUs
 
-Ctrl-C finishes the step under way, saves what was trained and exits with 130; a second one quits.
+Ctrl-C finishes the current step, saves what was trained and exits with 130; a second one quits.
 
 With more devices the same numbers come out, but for rounding; what changes is the seconds an epoch. On the CPU
 each device is a thread, so more of them than cores gain nothing.
@@ -36,7 +36,7 @@ std::optional<LenetOptions> readLenetOptions(int argc, const char* const* argv) 
   line.add("batch", o.batch, "N", "examples a batch, over all devices", between(1, 65536));
   line.add("epochs", o.epochs, "N", "passes over the data", between(1, 1'000'000));
   line.add("lr", o.learningRate, "X", "learning rate of plain SGD", positive);
-  line.add("seed", o.seed, "N", "of the first weights and of the order of the examples", atLeast(0));
+  line.add("seed", o.seed, "N", "seed of the initial weights and of the order of the examples", atLeast(0));
   line.add("model", o.model, "FILE", "save the parameters there when done, in the safetensors format");
   o.data.describe(line);
   if (!line.read(argc, argv)) return std::nullopt;

@@ -14,7 +14,7 @@ of the network on batches of its own, and every few iterations the replicas are 
   mnist_convnet                                  3 epochs of MNIST with two workers
   mnist_convnet --workers 4 --averaging-frequency 10 --epochs 10 --report report --json run.json
 
-Ctrl-C finishes the step under way, averages, saves the model and exits with 130; a second one quits.
+Ctrl-C finishes the current step, averages, saves the model and exits with 130; a second one quits.
 )";
 
 void describeTraining(CommandLine& line, Options& o, std::optional<double>& learningRate) {
@@ -28,7 +28,7 @@ void describeTraining(CommandLine& line, Options& o, std::optional<double>& lear
   line.add("lr", learningRate, "X", "learning rate (default: the updater's own, at most 0.01)", positive);
   line.add("momentum", o.momentum, "X", "of nesterovs", belowOne);
   line.add("l2", o.l2, "X", "L2 regularisation of the weights", notNegative);
-  line.add("seed", o.seed, "N", "of the first weights and of the order of the examples", atLeast(0));
+  line.add("seed", o.seed, "N", "seed of the initial weights and of the order of the examples", atLeast(0));
   line.add("prefetch", o.prefetch, "N", "batches read ahead, over all workers", between(0, 1 << 20));
   describePlacement(line, o.placement);
   line.group("Several processes");

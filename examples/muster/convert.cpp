@@ -67,9 +67,10 @@ Format formatOf(const Options& options) {
                          : ending == ".json"        ? "json"
                          : ending == ".safetensors" ? "model"
                                                     : "";
-  require(!to.empty(),
-          "--out {}: its ending says no format, which .onnx, .safetensors and .json do; --to names one",
-          options.out.string());
+  require(
+      !to.empty(),
+      "--out {}: its ending does not give the format, as .onnx, .safetensors and .json do; set it with --to",
+      options.out.string());
   for (const auto& [name, format] : kNames)
     if (name == to) return format;
   throw InvalidArgument(fmt::format("--to must be onnx, weights, model, graph or json, got {}", to));
@@ -178,28 +179,27 @@ int convert(const Call& call) {
   example::CommandLine line(kIntroduction);
   line.group("Options");
   line.add("out", options.out, "FILE", "the file to write");
-  line.add(
-      "to", options.to, "FORMAT",
-      "onnx, weights (PyTorch's state_dict in a safetensors file), model, graph (a model, too) or json (the "
-      "configuration); without it by the ending of --out: .onnx, .safetensors (model), .json");
+  line.add("to", options.to, "FORMAT",
+           "onnx, weights (PyTorch's state_dict in a safetensors file), model, graph (a model, too) or json "
+           "(the configuration); by default the ending of --out decides: .onnx, .safetensors (model), .json");
   line.flag("lengths", options.lengths,
-            "of ONNX: a further input with the length of each sequence, in the place of a mask");
+            "give the ONNX model another input, the length of each sequence, instead of a mask");
   line.group("Weights of PyTorch");
   line.add("network", options.network, "FILE",
-           "whose weights the first argument holds: a run file or result, a configuration or a model file");
+           "the network whose weights the first argument holds: a run file or result, a configuration or a "
+           "model file");
   describeSets(line, options.sets);
   line.list("name", options.names, "HERE=THERE",
-            "a layer that has another name there, or torchvision: those of its ResNet-18. May be given "
-            "several times");
+            "a layer that has another name in the weights' file, or torchvision for the names of its "
+            "ResNet-18. May be given several times");
   line.list("keep", options.keep, "LAYER",
-            "a layer that is left as it is drawn: a new head. Several times likewise");
-  line.list(
-      "ignore", options.ignore, "END",
-      "tensors of the file that are left out: ends of their names, as in fc.weight. Several times likewise");
-  line.add(
-      "batch", options.batch, "N",
-      "examples a batch of the training: running variances are unbiased there and not here; 0: as they are",
-      example::atLeast(0));
+            "a layer that keeps its initial weights, such as a new head. May be given several times");
+  line.list("ignore", options.ignore, "END",
+            "ignore the file's tensors whose names end so, as in fc.weight. May be given several times");
+  line.add("batch", options.batch, "N",
+           "batch size with which the weights were trained, to convert PyTorch's unbiased running variances; "
+           "0: do not convert",
+           example::atLeast(0));
   if (!readOptions(line, call)) return 0;
   const auto& file = fileOf(call, "model.safetensors");
   const Format format = formatOf(options);

@@ -62,7 +62,7 @@ struct Trained {
 void describeTrained(example::CommandLine& line, Options& options) {
   line.group("Options");
   describeSets(line, options.sets);
-  line.add("model", options.model, "FILE", "the trained network; without it that of training.model");
+  line.add("model", options.model, "FILE", "the trained network (default: the file of training.model)");
   line.add("on", options.on, "DATA", "test, validation or train", [](const char*, const std::string& given) {
     require(given == "test" || given == "validation" || given == "train",
             "--on must be test, validation or train, got {}", given);
@@ -152,7 +152,7 @@ int predict(const Call& call) {
       "the most probable class and its probability, or for a regression the predicted number.\n\n"
       "  muster predict run.json --out predictions.csv\n");
   describeTrained(line, options);
-  line.add("out", options.out, "FILE", "where to write; without it to standard output");
+  line.add("out", options.out, "FILE", "the file to write (default: standard output)");
   if (!readOptions(line, call)) return 0;
   const Trained trained(call, options);
   const auto text = predictionsOf(trained, trained.on(options.on));

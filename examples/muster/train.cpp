@@ -37,7 +37,7 @@ constexpr std::string_view kIntroduction =
   muster train run.json --set training.workers=4 --set training.strategy.every=10
   muster train result.json --json again.json     a result that --json wrote is a run file, too
 
-Ctrl-C finishes the step under way, merges, saves the model and exits with 130; a second one quits.
+Ctrl-C finishes the current step, merges, saves the model and exits with 130; a second one quits.
 )";
 
 struct Options {

@@ -19,7 +19,7 @@ tested. A report shows its accuracy by epoch, and what it takes for something el
   resnet18_fashion --data cifar10 --workers 2     in colour, with random crops and mirrored images
   resnet18_fashion --batch 16 --train-examples 6400 --test-examples 2000 --epochs 1     some minutes on two cores
 
-Ctrl-C finishes the step under way, averages, writes what there is and exits with 130; a second one quits.
+Ctrl-C finishes the current step, averages, writes what there is and exits with 130; a second one quits.
 )";
 
 Init parseInit(const std::string& text) {
@@ -57,12 +57,13 @@ std::optional<Resnet18Options> readResnet18Options(int argc, const char* const* 
   line.group("Training");
   o.describe(line);
   line.add("batch", o.batch, "N", "examples a batch, of each worker", between(1, 65536));
-  line.add("learning-rate", learningRate, "X", "of plain SGD (default: 0.1 times the workers)", positive);
+  line.add("learning-rate", learningRate, "X", "learning rate of plain SGD (default: 0.1 times the workers)",
+           positive);
   line.add("epochs", o.epochs, "N", "passes over the data; 0 only with --load, which is tested then");
-  line.add("seed", o.seed, "N", "of the first weights, the order of the examples, crops and mirrored images",
-           atLeast(0));
+  line.add("seed", o.seed, "N",
+           "seed of the initial weights, the order of the examples, crops and mirrored images", atLeast(0));
   line.addParsed("init", "normal0.01", "NAME",
-                 "the first weights: normalX (of standard deviation X, as in normal0.01), xavier or he",
+                 "initial weights: normalX (of standard deviation X, as in normal0.01), xavier or he",
                  [&](const std::string& text) { o.init = parseInit(text); });
   line.add("width", o.width, "N", "channels of the first stage, 64 in the paper; fewer for a small machine",
            between(1, 1024));

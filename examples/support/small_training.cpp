@@ -19,7 +19,7 @@ int runSmallTraining(int argc, const char* const* argv, std::string_view name, s
     line.add("epochs", o.epochs, "N", "passes over the data", between(1, 1'000'000));
     line.add("examples", o.examples, "N", "digits to train with, and as many to test with",
              between(1, 60'000));
-    line.add("seed", o.seed, "N", "of the first weights and of the order of the digits", atLeast(0));
+    line.add("seed", o.seed, "N", "seed of the initial weights and of the order of the digits", atLeast(0));
     line.add("model", o.model, "FILE", "the trained parameters, in the safetensors format", fileName);
     if (!line.read(argc, argv)) return 0;
     muster::checkOutputFile(o.model);

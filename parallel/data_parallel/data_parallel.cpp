@@ -137,7 +137,7 @@ void DataParallel::Impl::requireOnCpu(const Tensor& tensor, std::string_view wha
 }
 
 void DataParallel::Impl::checkGradOutput(const Tensor& gradOutput) const {
-  require(active > 0, "data parallel: backward() needs a forward() that went well before it");
+  require(active > 0, "data parallel: backward() needs a successful forward() before it");
   if (!gradOutput.defined() || gradOutput.layout() != Layout::RowMajor || gradOutput.shape() != outputShape ||
       gradOutput.dtype() != outputType)
     throw InvalidArgument(fmt::format("data parallel: gradOutput is {}, expected {} {} as the output",

@@ -56,10 +56,10 @@ void joinShards(Replicas replicas, int dim, Tensor Replica::*shard, Part Replica
           fmt::format("data parallel: the {} of {} is {}; it must be row-major and have a dimension {}", what,
                       replica->thread.name(), own.toString(), dim));
     if (own.dtype() != first.dtype() || withSize(own.shape(), dim, 0) != withSize(first.shape(), dim, 0))
-      throw InvalidArgument(fmt::format(
-          "data parallel: the {} of {} is {}, that of replica 0 {}; they cannot be put together along "
-          "dimension {}",
-          what, replica->thread.name(), own.toString(), first.toString(), dim));
+      throw InvalidArgument(
+          fmt::format("data parallel: the {} of {} is {}, that of replica 0 {}; they cannot be concatenated "
+                      "along dimension {}",
+                      what, replica->thread.name(), own.toString(), first.toString(), dim));
     (*replica).*part = {size, own.shape()[dim]};
     size += own.shape()[dim];
   }

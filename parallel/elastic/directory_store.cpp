@@ -24,7 +24,7 @@ DirectoryStore::DirectoryStore(std::filesystem::path directory)
   std::error_code problem;
   std::filesystem::create_directories(directory_, problem);
   if (!std::filesystem::is_directory(directory_))
-    throw NodeFailure(fmt::format("the store {} is no directory and cannot be made one: {}",
+    throw NodeFailure(fmt::format("the store {} is not a directory and cannot be created: {}",
                                   directory_.string(), problem.message()));
 }
 

@@ -215,9 +215,9 @@ std::optional<Generation> Membership::next(const std::function<bool()>& stopped)
       bool more = false;
       const auto left = readyProcesses(more);
       place_ = static_cast<int>(std::ranges::find(left, process_) - left.begin());
-      throw NodeFailure(fmt::format("of at least {} nodes {} {} joined {} in {} s", options_.minNodes,
-                                    count(), count() == 1 ? "has" : "have", store_.describe(),
-                                    seconds(options_.patience)));
+      throw NodeFailure(fmt::format("only {1} of at least {0} nodes {2} joined {3} in {4} s",
+                                    options_.minNodes, count(), count() == 1 ? "has" : "have",
+                                    store_.describe(), seconds(options_.patience)));
     }
   }
 }

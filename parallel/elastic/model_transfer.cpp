@@ -80,9 +80,7 @@ class Unpacker {
     return found;
   }
   void finish() const { check(bytes_.empty()); }
-  static void check(bool possible) {
-    require(possible, "nodes: what was received is no state of this model");
-  }
+  static void check(bool possible) { require(possible, "nodes: the received state does not fit this model"); }
 
  private:
   std::span<const std::byte> bytes_;

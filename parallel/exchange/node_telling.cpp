@@ -46,8 +46,8 @@ void NodeExchange::answer() {
 }
 
 bool NodeExchange::ask(std::size_t block) {
-  require(block <= std::numeric_limits<std::uint8_t>::max(), "nodes: block {} is too many to be collected",
-          block);
+  require(block <= std::numeric_limits<std::uint8_t>::max(),
+          "nodes: block {} is beyond the number that can be collected", block);
   asked_[static_cast<std::size_t>(node())] = static_cast<std::uint8_t>(block);
   const auto of = [&](int n) {
     return std::as_writable_bytes(std::span(asked_).subspan(static_cast<std::size_t>(n), 1));

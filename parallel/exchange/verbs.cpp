@@ -114,8 +114,8 @@ std::int64_t readers(const Exchange& exchange, const Mixing& mixing, std::size_t
 }  // namespace
 
 void Verbs::requireWaiting(std::string_view verb, bool may) const {
-  require(may, "{}: participants wait for each other in it, which they cannot {}", verb,
-          waiting_ == Waiting::None ? "before a round ends" : "where workers arrive one by one");
+  require(may, "{}: it makes participants wait for each other, which is not possible {}", verb,
+          waiting_ == Waiting::None ? "before a round ends" : "if workers arrive one by one");
 }
 
 void Verbs::merge(const SharedBlock& block, std::span<const double> weights, Spread* spread) {

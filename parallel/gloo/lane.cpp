@@ -64,7 +64,7 @@ bool Lane::Parcel::wait(gloo::transport::UnboundBuffer& part) const {
 void Lane::Parcel::requireExpected() const {
   const Announcement expected;
   if (announcement.magic != expected.magic || announcement.channel != message.channel)
-    throw NodeFailure(fmt::format("node {} has sent something that is no message of muster", message.node));
+    throw NodeFailure(fmt::format("node {} has sent bytes that are not a message of muster", message.node));
   const auto bytes = static_cast<std::int64_t>(message.bytes.size());
   if (announcement.bytes != bytes)
     throw NodeFailure(fmt::format("node {} has sent {} bytes where {} were expected", message.node,

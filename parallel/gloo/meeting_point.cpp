@@ -68,10 +68,9 @@ std::vector<MeetingPoint::Address> MeetingPoint::meet(std::span<const Address> o
     if (n == node_) continue;
     const Card card = readCard(n);
     if (card.number != session_.numbers[static_cast<std::size_t>(n)])
-      throw NodeFailure(
-          fmt::format("node {} has left {} before all were connected, or another process has come as "
-                      "node {}",
-                      n, store_.describe(), n));
+      throw NodeFailure(fmt::format(
+          "node {} has left {} before all were connected, or another process has joined as node {}", n,
+          store_.describe(), n));
     all[static_cast<std::size_t>(n)] = card.addresses[static_cast<std::size_t>(node_)];
   }
   return all;

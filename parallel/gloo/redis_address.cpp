@@ -12,7 +12,7 @@ RedisAddress RedisAddress::parse(std::string_view address) {
           "store: the address of a Redis server has no user and no password; a password is read from "
           "MUSTER_REDIS_PASSWORD or from the file that MUSTER_REDIS_PASSWORD_FILE names");
   const auto check = [address](bool right) {
-    require(right, "store: {} is no address of a Redis server, as in redis://host:6379/name", address);
+    require(right, "store: {} is not the address of a Redis server, as in redis://host:6379/name", address);
   };
   check(address.starts_with(kScheme));
   check(std::ranges::all_of(address, [](char c) { return c > ' ' && c < '\x7f'; }));

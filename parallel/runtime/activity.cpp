@@ -40,7 +40,7 @@ std::string Activity::describe() const {
                                         "in a listener",
                                         "merging",
                                         "waiting for other workers",
-                                        "in an exchange with other workers"};
+                                        "in a sum over the workers"};
   const Kind kind = kind_;
   if (kind == Kind::Idle) return {};
   auto text = std::string(words[static_cast<int>(kind)]);

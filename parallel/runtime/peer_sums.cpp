@@ -61,8 +61,8 @@ void PeerSums::complete() {
   const auto first = std::ranges::find_if(slots_, &Slot::arrived);
   for (const auto& slot : slots_)
     if (slot.arrived && slot.values.size() != first->values.size()) {
-      problem_ = fmt::format("workers of one step came to exchange {} and {} values", first->values.size(),
-                             slot.values.size());
+      problem_ = fmt::format("workers of one step must sum equally many values, not {} and {} values",
+                             first->values.size(), slot.values.size());
       aborted_ = true;
       changed_.notify_all();
       return;

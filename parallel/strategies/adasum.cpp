@@ -30,15 +30,17 @@ class AdasumStrategy final : public Strategy {
       : options_(options), period_(options.frequency), sending_(options.codec) {}
 
   std::string whyNotOverNodes() const override {
-    return sending_.whole() ? "" : "with a codec it would still send the sums of pairs whole";
+    return sending_.whole() ? "" : "with a codec it would still send the sums of pairs unencoded";
   }
   std::string describe() const override {
     return fmt::format("adaptive summation {}{}", options_.frequency.describe(),
                        muster::describe(options_.codec));
   }
   std::vector<StrategyBlock> blocks(int workers) const override {
-    require(std::has_single_bit(static_cast<unsigned>(workers)),
-            "adasum: workers must be a power of two, which join in pairs, got {}", workers);
+    require(
+        std::has_single_bit(static_cast<unsigned>(workers)),
+        "adasum: the number of workers must be a power of two, because workers are merged in pairs, got {}",
+        workers);
     std::vector<StrategyBlock> blocks = {{.name = std::string(kOther), .saved = false}};
     sending_.declare(blocks);
     period_.declare(blocks);

@@ -67,10 +67,11 @@ void AsynchronousOuter::fields(Fields& f) {
 }
 
 std::vector<NamedStrategy> AsynchronousOuter::named(int) {
-  return {{"asynchronous", "outer steps by arrivals, without rounds, by declared speeds or on the wall clock",
-           "Liu et al. 2024", AsynchronousOuter{.frequency = 10}},
-          {"delayed-nesterov", "the same, with momentum at every N-th arrival; N is arrivalsPerStep",
-           "Liu et al. 2024", delayedNesterov()}};
+  return {
+      {"asynchronous", "outer steps by arrivals, without rounds, by declared speeds or on the wall clock",
+       "Liu et al. 2024", AsynchronousOuter{.frequency = 10}},
+      {"delayed-nesterov", "outer steps by arrivals, with momentum at every N-th one; N is arrivalsPerStep",
+       "Liu et al. 2024", delayedNesterov()}};
 }
 
 }  // namespace muster

@@ -41,8 +41,8 @@ class GossipStrategy final : public Strategy {
 
   std::string whyNotOverNodes() const override {
     if (!sending_.whole() && options_.graph != GossipGraph::Complete)
-      return "codec: what a worker sends to its neighbours on a ring is not sent encoded to other nodes yet; "
-             "the graph complete takes a codec";
+      return "codec: replicas on a ring cannot be sent encoded to other nodes yet; the graph complete "
+             "accepts a codec";
     return "";
   }
   std::string describe() const override {

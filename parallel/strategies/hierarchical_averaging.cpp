@@ -24,8 +24,8 @@ class HierarchicalAveragingStrategy final : public Strategy {
 
   std::string whyNotOverNodes() const override {
     return sending_.whole() ? ""
-                            : "codec: replicas that groups mix are not sent encoded to other nodes yet; with "
-                              "one level, Averaging takes a codec";
+                            : "codec: replicas of groups cannot be sent encoded to other nodes yet; with one "
+                              "level, Averaging accepts a codec";
   }
   std::string describe() const override;
   std::vector<StrategyBlock> blocks(int workers) const override;

@@ -157,7 +157,7 @@ void StreamingOuter::fields(Fields& f) {
 std::vector<NamedStrategy> StreamingOuter::named(int) {
   return {{"streaming", "fragments of the parameters are merged in rotation, and land late",
            "Douillard et al. 2025", StreamingOuter{}},
-          {"streaming-diloco", "the same with DiLoCo's outer optimiser; its workers use AdamW",
+          {"streaming-diloco", "streaming fragments with DiLoCo's outer optimiser; its workers use AdamW",
            "Douillard et al. 2025", diloco()}};
 }
 

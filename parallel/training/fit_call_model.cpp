@@ -88,7 +88,7 @@ TrainingState FitCall::trainingState(const DataSetIterator& data) {
 /// Can fail if a device is lost, since the last merge is lost with it; that loss is usually the run's
 /// failure, too. If memory is short, the second attempt leaves out what it is needed for.
 void FitCall::fillAtEnd() {
-  constexpr std::string_view what = "the model could not be filled with what was merged last";
+  constexpr std::string_view what = "the model could not be filled with the last merge";
   const bool failed = static_cast<bool>(run_.failure);
   if (lent_ || run_.place.nodes > 1) filledRounds_ = 0;  // refill: listeners change it, nodes fill together
   try {

@@ -150,8 +150,8 @@ void ReplicaSet::requireSameBlocks() {
   const auto requireSame = [](const Tensor& now, const void* before, const std::string& whose,
                               std::string_view block) {
     require(now.raw() == before,
-            "the block {} of {} is in other memory than before: blocks() must always give the same "
-            "memory, as what is trained in other memory is lost",
+            "the block {} of {} is in other memory than before: blocks() must always return the same memory, "
+            "because what is trained in other memory would be lost",
             block, whose);
   };
   const auto values = sharedValues(), again = sharedValues();

@@ -73,7 +73,7 @@ std::vector<Contribution> unmergedIn(const TrainingState& state, std::size_t wor
     all.push_back(contributionIn(numbers.subspan(w * kContributionFields, kContributionFields)));
     const Contribution& c = all.back();
     require(c.weight >= 0 && c.batches >= 0 && c.examples >= 0 && c.iteration >= 0,
-            "training state: \"{}\" has numbers that cannot be negative", kUnmerged);
+            "training state: \"{}\" has negative numbers where none may be negative", kUnmerged);
   }
   return all;
 }
@@ -85,7 +85,7 @@ RoundsState roundsIn(const TrainingState& state) {
   require(std::ranges::all_of(weights, canBeCount<double>),
           "training state: weights must be finite and not negative");
   require(canBeCount(numbers[Landings]) && canBeCount(numbers[EpochIteration]),
-          "training state: {} landings after iteration {} cannot be", numbers[Landings],
+          "training state: {} landings after iteration {} are impossible", numbers[Landings],
           numbers[EpochIteration]);
   return {.rounds = numbers[Finished],
           .plan = {.iterations = numbers[Iterations],
@@ -186,8 +186,8 @@ Resumption resumptionOf(Model& model, const DataSetIterator& data, const AnyStra
   const auto examples = numbersIn<std::int64_t>(state, kExamples, 1);
   if (examples.size() != static_cast<std::size_t>(workers)) {
     logInfo(
-        "the checkpoint is of {} workers, these are {}: each starts from the merged model and resets its "
-        "own state{}",
+        "the checkpoint has {} workers, this training has {}: each starts from the merged model and resets "
+        "its own state{}",
         examples.size(), workers, lostWork(state, examples.size()));
     return resumed;
   }

@@ -179,7 +179,7 @@ void takeInFlight(const TrainingState& all, Exchange& exchange) {
     if (!isInFlight(state)) continue;
     const Tensor* const saved = findValues(all, inFlightName(state));
     require(saved && saved->shape() == savedShape(state) && saved->dtype() == state.values.front().dtype(),
-            "training state: \"{}\" is {}, which cannot be", inFlightName(state),
+            "training state: \"{}\" is {}, which is impossible", inFlightName(state),
             saved ? saved->toString() : std::string("missing"));
     load(*saved, state);
   }

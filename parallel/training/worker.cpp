@@ -92,7 +92,7 @@ std::string Worker::failure() const {
   const auto kind = thread_.activity().kind();
   const std::string_view where = kind == Activity::Kind::Computing    ? "in"
                                  : kind == Activity::Kind::InListener ? "in a listener after"
-                                 : kind == Activity::Kind::InExchange ? "in an exchange with other workers in"
+                                 : kind == Activity::Kind::InExchange ? "in a sum over the workers in"
                                                                       : "at the merge after";
   return fmt::format("{} failed {} {}", thread_.name(), where, current_.toString());
 }

@@ -75,6 +75,6 @@ TEST_CASE("folders and pictures that do not fit are refused by name") {
   draw(directory / "b/1.png", {1, 2}, 1, 2);
   CHECK(problem().find("1.png: has 1 x 2 pixels, and the first picture 2 x 1") != std::string::npos);
   test::writeFile(directory / "b/1.png", "not a picture");
-  CHECK(problem().find("b/1.png: is no PNG file that can be read: ") != std::string::npos);
+  CHECK(problem().find("b/1.png: is not a PNG file that can be read: ") != std::string::npos);
   CHECK_THROWS_AS(readImageFolder(directory / "none", PngColour::Grey), FileError);
 }

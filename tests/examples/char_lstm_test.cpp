@@ -153,7 +153,8 @@ TEST_CASE("a model whose characters do not match its network is refused") {
             {{"char_lstm.vocabulary", "abcdefghijklmnopqrstuvwxyzäöüßé"}});
   const auto run = program.run({"--load", "more"});
   CHECK(run.exit == 1);
-  CHECK(run.err == "char_lstm: more: holds 31 characters, but its network makes [20, 29] of [20]\n");
+  CHECK(run.err ==
+        "char_lstm: more: holds 31 characters, but its network outputs [20, 29] for inputs [20]\n");
 }
 
 TEST_CASE("a text that cannot be learned is refused with 1 and a sentence") {

@@ -370,7 +370,7 @@ TEST_CASE("a model that cannot be converted gives one line with the reason") {
   };
   const std::string m = "model.safetensors", w = "w.safetensors";
   CHECK(problem({m}) == "muster: --out is missing: the file to write\n");
-  CHECK(contains(problem({m, "--out", "m.pt"}), "--out m.pt: its ending says no format"));
+  CHECK(contains(problem({m, "--out", "m.pt"}), "--out m.pt: its ending does not give the format"));
   CHECK(contains(problem({m, "--to", "keras", "--out", "m"}),
                  "--to must be onnx, weights, model, graph or json"));
   CHECK(contains(problem({m, "--out", m}), "model.safetensors"));

@@ -25,7 +25,7 @@ TEST_CASE("an activity describes its kind, its batch and its duration") {
   CHECK(activity.describe().starts_with("waiting for data for "));
   activity.set(Activity::Kind::InExchange, 2);
   CHECK_FALSE(activity.busy());
-  CHECK(activity.describe().starts_with("in an exchange with other workers (batch 3) for "));
+  CHECK(activity.describe().starts_with("in a sum over the workers (batch 3) for "));
 }
 
 TEST_CASE("the age of an activity is never that of the one before") {

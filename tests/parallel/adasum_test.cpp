@@ -134,6 +134,8 @@ TEST_CASE("Adasum refuses options and models that it cannot merge by name") {
   ToyModel model;
   for (const int workers : {3, 6})
     CHECK(refusal([&] { wrapperOf(model, workers, Adasum{}); }) ==
-          fmt::format("adasum: workers must be a power of two, which join in pairs, got {}", workers));
+          fmt::format("adasum: the number of workers must be a power of two, because workers are merged in "
+                      "pairs, got {}",
+                      workers));
   CHECK(Adasum{}.make()->describe() == "adaptive summation every 10 iterations");
 }

@@ -60,7 +60,7 @@ TEST_CASE("DataParallel refuses invalid options and inputs by name") {
 
   DataParallel parallel(model, cpus(2), 0, unpinned());
   const Tensor output = Tensor::zeros({4, 2, 2}, DType::Float64);
-  const std::string noForward = "data parallel: backward() needs a forward() that went well before it";
+  const std::string noForward = "data parallel: backward() needs a successful forward() before it";
   CHECK(refusal([&] { parallel.backward(output); }) == noForward);
   CHECK(refusal([&] { parallel.forward(Tensor()); }) ==
         "data parallel: the input is an undefined tensor; it must be row-major and have a dimension 0 to be "
@@ -129,7 +129,7 @@ TEST_CASE("outputs that cannot be concatenated are refused") {
   };
   const auto text = refusal([&] { different.forward(randomTensor<double>({2, 2, 3}, 1)); });
   CHECK(text.starts_with("data parallel: the output of replica 1 on cpu is float32 [1, "));
-  CHECK(text.ends_with("they cannot be put together along dimension 0"));
+  CHECK(text.ends_with("they cannot be concatenated along dimension 0"));
 }
 
 TEST_CASE("replicas of another architecture are refused, and can be replaced") {
@@ -196,7 +196,7 @@ TEST_CASE("a replica that throws is named, the others finish, and the next pass 
     CHECK(finished == 2);
     CHECK(parallel.shapes().empty());
     CHECK(refusal([&] { parallel.backward(gradOutput); }) ==
-          "data parallel: backward() needs a forward() that went well before it");
+          "data parallel: backward() needs a successful forward() before it");
 
     model.control().onForward = {};
     parallel.forward(input);

@@ -247,7 +247,7 @@ TEST_CASE("a wait ends when it is stopped or times out") {
   {
     Member a(folder.path(), 2, 100ms);
     CHECK(thrown<NodeFailure>([&] { a.next(); }) ==
-          fmt::format("of at least 2 nodes 1 has joined {} in 0.1 s", folder.path().string()));
+          fmt::format("only 1 of at least 2 nodes has joined {} in 0.1 s", folder.path().string()));
     CHECK_FALSE(a.membership.next([] { return true; }).has_value());
   }
   CHECK(std::filesystem::is_empty(folder.path()));

@@ -186,7 +186,7 @@ TEST_CASE("blocks whose memory changes between calls are refused before the trai
     const auto refusal = thrown<InvalidArgument>([&] { wrapper.fit(data); });
     CHECK(refusal.starts_with(std::string("the block parameters of ") +
                               (replicas ? "the replica of worker 0" : "the model")));
-    CHECK(refusal.find("in other memory than before: blocks() must always give the same memory") !=
+    CHECK(refusal.find("in other memory than before: blocks() must always return the same memory") !=
           std::string::npos);
   }
 }

@@ -400,10 +400,10 @@ TEST_CASE("rules that need a fixed number of workers are refused if nodes join a
       std::make_unique<DirectoryStore>(folder / "store"), Membership::Options{.silence = 5s, .patience = 60s},
       [](NodeStore&, const Generation&) -> std::shared_ptr<NodeLink> { return nullptr; });
   auto model = ruleToy();
-  CHECK(
-      thrown<InvalidArgument>([&] { builderOf(model, 2, Adasum{}).nodes(Nodes(elastic)).build(); }) ==
-      "nodes: adaptive summation every 10 iterations cannot train over nodes that come and go, because their "
-      "number changes: adasum: workers must be a power of two, which join in pairs, got 6");
+  CHECK(thrown<InvalidArgument>([&] { builderOf(model, 2, Adasum{}).nodes(Nodes(elastic)).build(); }) ==
+        "nodes: adaptive summation every 10 iterations cannot train over nodes that come and go, because "
+        "their number changes: adasum: the number of workers must be a power of two, because workers are "
+        "merged in pairs, got 6");
   ToyIterator data(ruleBatches(2), kRuleWidth);
   builderOf(model, 2, SharedGradients{}).nodes(Nodes(elastic)).build().fit(data, 1);
   CHECK(model.epoch() == 1);

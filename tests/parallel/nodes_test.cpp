@@ -843,7 +843,7 @@ TEST_CASE("options that are not available over nodes are refused by name") {
                    "codec: replicas that groups mix"));
     CHECK(contains(refused(HierarchicalAveraging{.levels = {{.period = 1, .group = 3}, {.period = 2}}}),
                    "groups of 3 do not divide the 4 workers"));
-    CHECK(contains(refused(Adasum{.codec = Int8Codec{}}), "still send the sums of pairs whole"));
+    CHECK(contains(refused(Adasum{.codec = Int8Codec{}}), "still send the sums of pairs unencoded"));
     CHECK(contains(refused(AsynchronousOuter{}), "arrive, which is not supported over nodes"));
     CHECK(contains(
         thrown<InvalidArgument>([&] { builderOf(model, 4, Averaging{}).nodes(here).groups(2).build(); }),

@@ -97,6 +97,6 @@ TEST_CASE("an abort wakes all workers, and lasts until the next begin()") {
 TEST_CASE("different numbers of values fail for all workers") {
   PeerSums exchange(2);
   auto first = summed(exchange, 0, {1, 2}), second = summed(exchange, 1, {1});
-  CHECK(first.get().second == "workers of one step came to exchange 2 and 1 values");
-  CHECK(second.get().second == "workers of one step came to exchange 2 and 1 values");
+  CHECK(first.get().second == "workers of one step must sum equally many values, not 2 and 1 values");
+  CHECK(second.get().second == "workers of one step must sum equally many values, not 2 and 1 values");
 }

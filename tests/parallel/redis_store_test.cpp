@@ -81,7 +81,7 @@ TEST_CASE("the address of a Redis server is read") {
         "redis://host:8o", "redis://[::1", "redis://host/a b"}) {
     CAPTURE(wrong);
     CHECK(contains(thrown<InvalidArgument>([&] { RedisAddress::parse(wrong); }),
-                   std::string(wrong) + " is no address of a Redis server"));
+                   std::string(wrong) + " is not the address of a Redis server"));
   }
   const auto secret = thrown<InvalidArgument>([] { RedisAddress::parse("redis://:secret@host"); });
   CHECK(contains(secret, "MUSTER_REDIS_PASSWORD"));

@@ -265,7 +265,7 @@ TEST_CASE("with another number of workers the log says how many trained batches 
     lines.clear();
     wrapperOf(model, rule, 2).fit(data, 1);
     REQUIRE_FALSE(lines.empty());
-    CHECK(lines.front().find("of 3 workers, these are 2") != std::string::npos);
+    CHECK(lines.front().find("has 3 workers, this training has 2") != std::string::npos);
     const auto text = fmt::format("; {} batches that were trained and not merged are lost", lost);
     CHECK(lines.front().ends_with(lost > 0 ? text : "resets its own state"));
     told += lost > 0 ? 1 : 0;
@@ -345,8 +345,8 @@ TEST_CASE(
   setLogSink(before);
   REQUIRE(lines.size() >= 2);
   CHECK(lines.front() ==
-        "the checkpoint is of 2 workers, these are 3: each starts from the merged model and resets its own "
-        "state; merges that were launched and have not landed are lost");
+        "the checkpoint has 2 workers, this training has 3: each starts from the merged model and resets its "
+        "own state; merges that were launched and have not landed are lost");
   auto third = modelOf(rule);
   const ResumableRule following{{"", OuterAveraging{.frequency = 2, .momentum = 0.5}}};
   std::vector<Held> ofOuter;

@@ -283,8 +283,8 @@ TEST_CASE("workers that bring different numbers of values to a sum get an error 
     wrapper.fit(data);
   } catch (const TrainingError& error) {
     problem = error.what();
-    CHECK(problem == fmt::format("worker {0} on cpu failed in an exchange with other workers in batch {1} of "
-                                 "epoch 1: workers of one step came to exchange 1 and 2 values",
+    CHECK(problem == fmt::format("worker {0} on cpu failed in a sum over the workers in batch {1} of epoch "
+                                 "1: workers of one step must sum equally many values, not 1 and 2 values",
                                  error.worker(), error.worker() + 1));
   }
   CHECK_FALSE(problem.empty());

@@ -293,14 +293,14 @@ TEST_CASE("a user-defined rule with arrivals may use whole replicas, but not sum
     auto model = ruleToy();
     ToyIterator data(ruleBatches(2), kRuleWidth);
     auto wrapper = wrapperOf(model, 2, Own{.adds = true}, 0, listens ? merged() : Listeners{});
-    CHECK(contains(
-        failureOf(wrapper, data).cause,
-        "sum: participants wait for each other in it, which they cannot where workers arrive one by one"));
+    CHECK(contains(failureOf(wrapper, data).cause,
+                   "sum: it makes participants wait for each other, which is not possible if workers arrive "
+                   "one by one"));
   }
   auto model = ruleToy();
   ToyIterator data(ruleBatches(2), kRuleWidth);
   auto wrapper = wrapperOf(model, 2, Own{.inStart = true});
-  CHECK(
-      contains(thrown<Error>([&] { wrapper.fit(data); }),
-               "eachReplica: participants wait for each other in it, which they cannot before a round ends"));
+  CHECK(contains(
+      thrown<Error>([&] { wrapper.fit(data); }),
+      "eachReplica: it makes participants wait for each other, which is not possible before a round ends"));
 }

@@ -287,7 +287,7 @@ TEST_CASE("a file that does not fit the network is refused, and the error names 
   CHECK(problemAfter([](Safetensors& file) { entry(file, "updater.velocity.conv1.bias").name = "other"; }) ==
         "tensor \"updater.velocity.conv1.bias\" is missing");
   CHECK(problemAfter([](Safetensors& file) { file.add("extra", Tensor::zeros({1})); }) ==
-        "tensor \"extra\" is none of the network's");
+        "tensor \"extra\" does not belong to the network");
   CHECK(problemAfter([](Safetensors& file) {
           entry(file, "output.weight").values = Tensor::zeros({4, 3});
         }) == "tensor \"output.weight\" is float32 [4, 3], but the network has float32 [3, 4]");

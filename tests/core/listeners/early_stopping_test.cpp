@@ -94,7 +94,8 @@ TEST_CASE(
       CHECK(model.epoch() == (restore ? 2 : 4));
       CHECK(model.iteration() == (restore ? 2 : 4));
       std::vector<std::string> expected = {"early stopping after epoch 4: " + reason};
-      if (restore) expected.emplace_back("early stopping: the model has its best state, that after epoch 2");
+      if (restore)
+        expected.emplace_back("early stopping: the model has its best state again, the one after epoch 2");
       CHECK(lines == expected);
     }
 }
@@ -244,7 +245,8 @@ TEST_CASE("a NaN value ends the training with its reason and the best state") {
   train(model, 0, 3, {listener});
   CHECK(model.epoch() == 1);
   CHECK(listener->stopped() == StopReason::NotANumber);
-  CHECK(listener->reason() == "the validation loss is nan, as of predictions that are no probabilities");
+  CHECK(listener->reason() ==
+        "the validation loss is nan, perhaps because predictions are not probabilities");
   CHECK_FALSE(listener->best());
 
   EchoModel echo;
@@ -323,7 +325,7 @@ TEST_CASE("the best model's file is whole at every moment, and can be trained on
   EchoModel echo;
   FakeTrainer other(echo);
   CHECK(thrown<InvalidArgument>([&] { listener.onFitStart({.trainer = other}); }) ==
-        "early stopping: bestFile needs a Network, and the model is none");
+        "early stopping: bestFile needs a model that is a Network");
 }
 
 TEST_CASE("invalid options of early stopping are refused by name") {
@@ -344,7 +346,7 @@ TEST_CASE("invalid options of early stopping are refused by name") {
   CHECK(problem({.validation = &data, .mode = kMax, .maxTime = std::chrono::nanoseconds(-1)}) ==
         "early stopping: maxTime cannot be negative, got -1 ns");
   CHECK(problem({.validation = &data, .mode = kMax, .patience = 0}) ==
-        "early stopping: patience and maxTime are both 0, so it would only stop at what is not a number");
+        "early stopping: patience and maxTime are both 0, so it would only stop at a NaN");
   CHECK(
       problem({.validation = &data}) ==
       "early stopping: mode must be given, Min or Max: whether a smaller or a larger validation accuracy is "

@@ -46,9 +46,9 @@ TEST_CASE("a link that cannot be read is refused, and the error names the part")
   CHECK(refusal("10Gbit,50") == "--link 10Gbit,50: the latency \"50\" needs a unit: ns, us, ms, s");
   CHECK(refusal("10Gbit,50m") ==
         "--link 10Gbit,50m: the latency \"50m\" has an unknown unit \"m\"; there are: ns, us, ms, s");
-  CHECK(refusal("fast,50us") == "--link fast,50us: the bandwidth \"fast\" is no number with a unit");
-  CHECK(refusal("inf,50us") == "--link inf,50us: the bandwidth \"inf\" is no number with a unit");
-  CHECK(refusal(",50us") == "--link ,50us: the bandwidth \"\" is no number with a unit");
+  CHECK(refusal("fast,50us") == "--link fast,50us: the bandwidth \"fast\" is not a number with a unit");
+  CHECK(refusal("inf,50us") == "--link inf,50us: the bandwidth \"inf\" is not a number with a unit");
+  CHECK(refusal(",50us") == "--link ,50us: the bandwidth \"\" is not a number with a unit");
   CHECK(refusal("0Gbit,50us") == "--link 0Gbit,50us: the bandwidth must be more than 0");
   CHECK(refusal("-1Gbit,50us") == "--link -1Gbit,50us: the bandwidth must be more than 0");
   CHECK(refusal("1Gbit,-1us") == "--link 1Gbit,-1us: the latency cannot be negative");

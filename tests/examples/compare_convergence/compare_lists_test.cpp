@@ -15,8 +15,8 @@ TEST_CASE("lists of numbers are read") {
   const auto refusal = [](const char* text) {
     return thrown<InvalidArgument>([&] { parseNumbers("workers", text, 2, 64); });
   };
-  CHECK(refusal("2,,4") == "--workers: \"2,,4\" is no list as in a,b,c: a word is empty");
-  CHECK(refusal("2,") == "--workers: \"2,\" is no list as in a,b,c: a word is empty");
+  CHECK(refusal("2,,4") == "--workers: \"2,,4\" is not a list as in a,b,c: a word is empty");
+  CHECK(refusal("2,") == "--workers: \"2,\" is not a list as in a,b,c: a word is empty");
   CHECK(refusal("2,x") == "--workers: \"x\" is no whole number");
   CHECK(refusal("2.5") == "--workers: \"2.5\" is no whole number");
   CHECK(refusal(" 2") == "--workers: \" 2\" is no whole number");

@@ -29,8 +29,8 @@ constexpr std::int64_t kMostInGroup = std::int64_t{1} << 40;
 void prepare(const std::filesystem::path& path) {
   require(path.filename().string().ends_with(kCurvesSuffix) &&
               path.filename().string().size() > kCurvesSuffix.size(),
-          "curves: the name of a run's file ends in {}, by which muster page finds it; got {}", kCurvesSuffix,
-          path.string());
+          "curves: the name of a run's file must end in {}, by which muster page finds it; got {}",
+          kCurvesSuffix, path.string());
   std::error_code problem;
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), problem);
   if (problem) throw FileError(path.parent_path(), fmt::format("cannot be made: {}", problem.message()));
@@ -49,7 +49,7 @@ class CurvesReader {
   static void head(const json::object& line) {
     const auto* const format = line.if_contains("format");
     require(format != nullptr && format->is_string() && format->get_string() == kFormat,
-            "it is no file of curves, or of another version");
+            "it is not a file of curves, or has another version");
   }
 
   void line(const json::object& line) {
@@ -95,7 +95,7 @@ class CurvesReader {
       const auto& pair = elements(point);
       require(pair.size() == 2 && pair[0].is_int64() && pair[0].get_int64() >= 0 &&
                   (pair[1].is_number() || pair[1].is_null()),
-              "the curve {} has a point that is no pair of an iteration and a value", curve.name);
+              "the curve {} has a point that is not a pair of an iteration and a value", curve.name);
       curve.points.push_back(
           {pair[0].get_int64(), pair[1].is_null() ? std::nan("") : pair[1].to_number<double>()});
     }

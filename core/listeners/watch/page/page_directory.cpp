@@ -76,7 +76,7 @@ void PageDirectory::addLine(const std::string& name, Run& run, std::string_view 
   if (run.lines.empty() && run.group.empty()) {
     std::string format;
     json.field("format", format);
-    require(format == "muster-curves/1", "it is no file of curves, or of another version");
+    require(format == "muster-curves/1", "it is not a file of curves, or has another version");
     json.field("group", run.group);
     if (run.group.empty()) run.group = name;
     return;

@@ -96,7 +96,7 @@ std::vector<std::pair<std::string, PageCurve>> earlierCurves(CurvesFile& file, M
       require(isOfModel(saved.network, model), "{}: is of another network", path);
       return std::move(saved.curves);
     }
-    logWarning("curves of the resumed training: {}: was not there; they begin at iteration {}", path,
+    logWarning("curves of the resumed training: {}: was missing; they begin at iteration {}", path,
                model.iteration());
   } catch (const Error& error) {
     if (const auto old = file.setAside(); !old.empty())

@@ -59,11 +59,10 @@ http::response<http::string_body> answerTo(PageVerdict verdict, std::string_view
                                            const PageAccess& access) {
   switch (verdict) {
     case PageVerdict::Misdirected:
-      return plain(
-          http::status::misdirected_request,
-          fmt::format("this page is called 127.0.0.1:{0} or localhost:{0}; a tunnel must have the same "
-                      "port at both ends\n",
-                      access.port));
+      return plain(http::status::misdirected_request,
+                   fmt::format("open this page as 127.0.0.1:{0} or localhost:{0}; a tunnel must have the "
+                               "same port at both ends\n",
+                               access.port));
     case PageVerdict::BadRequest:
       return plain(http::status::bad_request, "this is no request for a page\n");
     case PageVerdict::Forbidden:

@@ -226,7 +226,8 @@ TEST_CASE("a page that is not served is one file with all data, and a file of cu
   CHECK(thrown<InvalidArgument>([&] { page.port(); }) == "page: it is not served, so it has no port");
   const auto name = thrown<InvalidArgument>([] { PageListener({.serve = false, .curves = "a.json"}); });
   CHECK(name ==
-        "curves: the name of a run's file ends in .curves.jsonl, by which muster page finds it; got a.json");
+        "curves: the name of a run's file must end in .curves.jsonl, by which muster page finds it; got "
+        "a.json");
 }
 
 TEST_CASE("a client that reads nothing is dropped, and others are served") {

@@ -206,24 +206,24 @@ TEST_CASE(
     return all;
   };
   const std::string begin = "warning: curves of the resumed training: ", end = "; they begin at iteration 5";
-  CHECK(warning([](const auto& file) { std::filesystem::remove(file); }) == begin + ": was not there" + end);
+  CHECK(warning([](const auto& file) { std::filesystem::remove(file); }) == begin + ": was missing" + end);
   CHECK(!kept);
-  CHECK(warning([](const auto& file) { writeFile(file, ""); }) == begin + ": was not there" + end);
+  CHECK(warning([](const auto& file) { writeFile(file, ""); }) == begin + ": was missing" + end);
   CHECK(!kept);
   // It was made by a process that was killed before its fit began.
   CHECK(warning([](const auto& file) { writeFile(file, curvesHead("group")); }) ==
-        begin + ": was not there" + end);
+        begin + ": was missing" + end);
   CHECK(!kept);
   const std::string endOfOld = end + ", and the old file is kept as .old";
   CHECK(warning([](const auto& file) { writeFile(file, "{\"format\":\"other\"}\n"); }) ==
-        begin + ", line 1: it is no file of curves, or of another version" + endOfOld);
+        begin + ", line 1: it is not a file of curves, or has another version" + endOfOld);
   CHECK(kept == old);
   CHECK(warning([](const auto& file) {
           auto text = readFile(file);
           text.insert(text.find('\n') + 1, "{\"series\":[{\"name\":\"a\",\"points\":[[\"b\",1]]}]}\n");
           writeFile(file, text);
-        }) ==
-        begin + ", line 2: the curve a has a point that is no pair of an iteration and a value" + endOfOld);
+        }) == begin + ", line 2: the curve a has a point that is not a pair of an iteration and a value" +
+                  endOfOld);
   CHECK(kept == old);
   CHECK(warning([](const auto& file) { std::filesystem::resize_file(file, kMostCurvesBytes + 1); }) ==
         begin + ": it has 268435457 bytes, and at most 268435456 are read" + endOfOld);
