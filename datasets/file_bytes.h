@@ -16,7 +16,7 @@ bool isGzip(std::span<const std::uint8_t> bytes);
 
 /// The most bytes that a gzip file may unpack to. A small file can unpack to a thousand times its size.
 inline constexpr std::size_t kMostUnpackedBytes = std::size_t{1} << 30;
-/// The same limit for texts and tables, which take four times their bytes when they are read.
+/// The limit for texts and tables, which take four times their bytes when they are read.
 inline constexpr std::size_t kMostUnpackedText = kMostUnpackedBytes / 4;
 
 /// The unpacked contents of a gzip file, of all members in order.

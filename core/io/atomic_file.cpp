@@ -25,7 +25,7 @@ constexpr int kNamesToTry = 1000;
 constexpr int kMostLinks = 40;             // as Linux
 constexpr std::size_t kLongestStem = 220;  // so that the temporary name stays below 255 bytes
 
-/// What the name of a temporary file begins with.
+/// The beginning of a temporary file's name.
 std::string temporaryStem(std::string_view targetName) {
   return fmt::format(".{}", targetName.substr(0, kLongestStem));
 }

@@ -23,7 +23,7 @@ struct PerformanceReport {
   /// All workers together; 0 if no time has passed.
   double samplesPerSecond() const;
   double samplesPerSecond(const WorkerTimes& worker) const;
-  /// Of the time of all workers together.
+  /// Shares of the time of all workers together.
   Shares shares() const;
   static Shares shares(const WorkerTimes& worker);
 

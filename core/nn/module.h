@@ -26,11 +26,11 @@ struct ParameterSpec {
   /// If given, the initialisers of equal parts of the first dimension, instead of `init`: for a bias whose
   /// gates start differently.
   std::vector<Init> parts = {};
-  // Of parameters; see Segment.
+  // Options of parameters; see Segment.
   bool regularised = true;       ///< takes L1, L2 and weight decay
   double learningRateScale = 1;  ///< at least 0
   bool frozen = false;           ///< never updated
-  // Of statistics.
+  // Options of statistics.
   /// How a merge treats it. Moments come in pairs of one shape: a mean, and directly after it (among the
   /// Moments) the variance.
   MergeRule merge = MergeRule::Average;

@@ -6,14 +6,14 @@
 
 namespace muster {
 
-/// What an op would have written is not finite, though its inputs may be. On the CPU; nothing was written
-/// around that element, but elsewhere it was.
+/// Thrown by an op on the CPU whose result would not be finite, although its inputs may be. Other parts of
+/// the block may have been written, but nothing close to that element.
 class NonFiniteResult : public NonFiniteScore {
  public:
   NonFiniteResult(std::string_view op, std::int64_t element)
       : NonFiniteScore(fmt::format("{}: the result is not finite, at element {}", op, element)),
         element_(element) {}
-  /// Of the whole block.
+  /// The element's index in the whole block.
   std::int64_t element() const { return element_; }
 
  private:

@@ -28,7 +28,7 @@ struct UpdateBlocks {
   std::array<Tensor, 2> state;
 };
 
-/// What an update does at each step alike.
+/// Settings of an update that are the same at each step.
 struct UpdateSettings {
   UpdateRule rule = {};
   double weightDecay = 0;  ///< added to that of the regularised ranges (AdamW)
@@ -97,7 +97,7 @@ class UpdatePlan {
 };
 
 /// @param elements  of the blocks.
-/// @throws InvalidArgument if a range does not lie in the elements, or a setting is negative.
+/// @throws InvalidArgument if a range is not within the elements, or a setting is negative.
 std::unique_ptr<UpdatePlan> planUpdate(const UpdateSettings& settings, std::int64_t elements,
                                        std::span<const UpdateRange> ranges, Context& context);
 
@@ -113,7 +113,7 @@ double updateOnce(const UpdateSettings& settings, const UpdateBlocks& blocks,
 void updateSgd(Tensor& parameters, const Tensor& gradients, float learningRate, Context& context);
 
 // Both wait for the number that they return, and allocate nothing on the CPU.
-// @throws InvalidArgument if a tensor is not float32 and row-major, or a range does not lie in it.
+// @throws InvalidArgument if a tensor is not float32 and row-major, or a range is not within it.
 
 /// Sum of squares over [begin, end), in float64, in an order that does not depend on the number of threads.
 double squaredNorm(const Tensor& x, std::int64_t begin, std::int64_t end, Context& context);

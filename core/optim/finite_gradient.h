@@ -14,13 +14,13 @@ class UpdateRefused : public NonFiniteScore {
   using NonFiniteScore::NonFiniteScore;
 };
 
-/// Checks a gradient block on the CPU right after the backward pass, while it is in the caches: nothing
-/// that is not finite reaches parameters or a merge. Frozen segments are not checked. Allocates nothing
+/// Checks a gradient block on the CPU right after the backward pass, while it is in the caches, so that only
+/// finite gradients reach parameters or a merge. Frozen segments are not checked. Allocates nothing
 /// unless it throws. Does nothing for a block on a GPU, where the update does it (UpdateGuard).
 /// @throws UpdateRefused naming the segment and the element.
 void requireFiniteGradient(const StateBlock& gradients);
 
-/// Likewise any block of float32 or float64. @return the largest magnitude; 0 for a block on a GPU.
+/// Checks any block of float32 or float64 likewise. @return the largest magnitude; 0 for a block on a GPU.
 /// @throws NonFiniteScore naming `what`, the segment and the element.
 double requireFiniteBlock(const StateBlock& block, std::string_view what);
 
@@ -28,7 +28,8 @@ double requireFiniteBlock(const StateBlock& block, std::string_view what);
 /// finite, or else the segment with the largest numbers.
 [[noreturn]] void refuseUpdate(const StateBlock& parameters, const StateBlock& gradients);
 
-/// What the guard of an update on a GPU has found. @param element  of the gradient block.
+/// Throws the error for what the guard of an update on a GPU has found.
+/// @param element  of the gradient block.
 /// @throws UpdateRefused naming the segment and its element.
 [[noreturn]] void throwNonFiniteGradient(const SegmentTable& segments, std::int64_t element);
 

@@ -49,10 +49,10 @@ class Optimizer {
   double apply(StateBlock& parameters, const StateBlock& gradients, std::int64_t iteration,
                std::int64_t epoch, Context& context, std::int64_t updates = 0);
 
-  // The same update in two halves, for steps that do not wait: its numbers are written on the CPU and copied
-  // to the device, where the update reads them.
+  // An update in two halves, for steps that do not wait: the first half writes the update's numbers on the
+  // CPU and copies them to the device, where the second half reads them.
 
-  /// Whether there is such an update: not for an updater with its own `apply`.
+  /// Whether the updater can be applied in two halves. An updater with its own `apply` cannot.
   bool enqueues() const { return settings_.has_value(); }
   /// Plans it for a block on the context's device; later calls for the same context do nothing.
   void plan(const StateBlock& parameters, Context& context);
@@ -85,7 +85,7 @@ class Optimizer {
                   std::int64_t epoch, std::int64_t updates, Context& context);
   double applyUnchecked(const UpdateBlocks& blocks, std::int64_t iteration, std::int64_t epoch,
                         std::int64_t updates, Context& context);
-  /// Of the segments that are updated.
+  /// Whether all segments that are updated are finite.
   bool isFinite(const StateBlock& block, Context& context) const;
   UpdateBlocks blocksOf(const StateBlock& parameters, const StateBlock& gradients) const;
   /// The gradient's factor from clipping by norm.
@@ -100,7 +100,7 @@ class Optimizer {
   std::unique_ptr<UpdatePlan> plan_;
   const Context* plannedFor_ = nullptr;
   std::vector<Tensor> kept_;  // of `applyOwn`: the parameters and the state from before the update
-  // Of `apply`; on the CPU each pair is one tensor. Outcomes are {penalty, bad gradient}.
+  // Tensors of `apply`; on the CPU each pair is one tensor. Outcomes are {penalty, bad gradient}.
   Tensor hostNumbers_, numbers_, hostOutcome_, outcome_, penalty_, badGradient_;
   Tensor refused_;
 };

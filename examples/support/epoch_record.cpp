@@ -15,7 +15,7 @@ namespace {
 
 using namespace muster;
 
-// Of the scores the first number is the epoch of the first score, from 0.
+// The first number of the scores is the epoch of the first score, from 0.
 constexpr std::string_view kScores = "scores by epoch", kTests = "test accuracies";
 
 /// Values under this name; empty if there are none, or others than doubles.

@@ -32,17 +32,17 @@ void writeHereOrElsewhere(const std::filesystem::path& path,
 void requireFiniteOutputs(muster::Network& network, muster::DataSetIterator& data);
 
 /// A diverged training may end with finite but too large scores. Throws if the last score is above twice the
-/// larger of the first round's score and the score of guessing.
+/// larger of the first round's score and the score of a constant prediction.
 /// @param scores  of all rounds in order. The check averages the last rounds that together have 512 examples:
 ///         in a small round, a single mistake gives a high score.
-/// @param classes  number of classes; guessing has the cross-entropy log(classes).
+/// @param classes  number of classes; a constant prediction has the cross-entropy log(classes).
 /// @throws muster::NonFiniteScore.
 void requireNoDivergence(const std::vector<muster::CollectScoresListener::Score>& scores,
                          std::int64_t classes);
 
-/// The same for a regression: the check averages the scores of the last epoch, and guessing 0 has the mean
-/// square of the labels. Does nothing if fewer examples were trained than `data` has: a few labels may be
-/// much larger than the others.
+/// Makes this check for a regression: it averages the scores of the last epoch, and the constant prediction 0
+/// has the mean square of the labels. Does nothing if fewer examples were trained than `data` has: a few
+/// labels may be much larger than the others.
 /// @param data  to train with; labels are float32.
 void requireNoDivergence(const std::vector<muster::CollectScoresListener::Score>& scores,
                          muster::DataSetIterator& data);

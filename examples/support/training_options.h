@@ -35,8 +35,8 @@ struct WorkerOptions {
 
   /// Adds these options; `--mode` only if `modes`.
   void describe(CommandLine& line, bool modes = true);
-  /// Of all nodes, before they are connected; at most 1024. @throws muster::InvalidArgument if there are
-  /// more.
+  /// The number of workers of all nodes, before these are connected.
+  /// @throws muster::InvalidArgument if it is above 1024.
   int workersOfAll() const;
   /// Takes the options after they were read. @throws muster::InvalidArgument naming an option without effect;
   /// muster::DeviceUnavailable.

@@ -16,7 +16,7 @@ class NodeStore {
   /// As in "the directory /shared/meeting".
   virtual std::string describe() const = 0;
   virtual void put(const std::string& name, const std::string& text) = 0;
-  /// Of all calls for one name only one returns true; the others' texts are dropped.
+  /// Stores the text unless the name exists. Only one of all calls for one name returns true.
   virtual bool create(const std::string& name, const std::string& text) = 0;
   /// "" if there is no such text.
   virtual std::string get(const std::string& name) = 0;

@@ -100,7 +100,7 @@ class DeviceExchange final : public Exchange {
   std::vector<Event> arrivals_;    // [worker] recorded by its worker
   std::atomic<bool> whole_{true};  // false between `begin` and `end`
   std::atomic<bool> broken_{false};  // a transfer to the first device was aborted
-  // What a merge overwrites on the first device, from which the user's model is filled.
+  // Copies of what a merge overwrites on the first device, from which the user's model is filled.
   MergeBackup backup_;
   Event kept_;                         // recorded when it was copied
   std::atomic<bool> keeping_{false};   // from before the copies until after `kept_` is recorded

@@ -67,7 +67,7 @@ class DeviceReduction {
   std::size_t stagingBytes_ = 0;  // the most that one device sends another in one call
   std::vector<Member> members_;   // [group of the plan]
   Transport transport_;           // only with several members
-  // Of the work in progress:
+  // State of the work in progress:
   std::vector<Send> sends_;
   std::vector<Transfer> transfers_;
   std::vector<Term> terms_;

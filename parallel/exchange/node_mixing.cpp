@@ -68,7 +68,8 @@ void NodeMixing::findReads(const SharedBlock& block, const Mixing& mixing) {
   }
 }
 
-/// The same on all nodes, since sender and receiver must agree.
+/// The number of elements in a message. All nodes must compute the same, since sender and receiver must
+/// agree.
 std::int64_t NodeMixing::elementsAtATime(const SharedBlock& block) const {
   const std::size_t size = sizeOf(block.replicas.front().dtype());
   const std::size_t inLane =

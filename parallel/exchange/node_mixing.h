@@ -52,7 +52,7 @@ class NodeMixing {
   std::vector<std::size_t> here_;  // this node's workers
   std::array<Lane, 2> lanes_;
   RowMixer mixer_;
-  // Of the current block:
+  // State of the current block:
   std::vector<char> reads_;   // [node][worker] whether the node needs this replica of another node
   std::size_t mostRead_ = 0;  // the most replicas that a node needs
 };

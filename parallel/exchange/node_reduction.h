@@ -56,7 +56,7 @@ class NodeReduction {
   std::array<Lane, 2> lanes_;
   std::vector<Term> terms_;
   std::vector<Tensor> views_;  // [local worker] of a piece
-  // Of the current mean.
+  // State of the current mean.
   double total_ = 0;
   Context* context_ = nullptr;
 };

@@ -30,7 +30,7 @@ struct Sender {
 /// The workers' messages, as nodes send them to each other.
 class WorkersMessages final : public Messages {
  public:
-  /// What precedes the words of a message.
+  /// The header before the words of a message.
   struct Head {
     float threshold = 0;
     std::uint16_t trained = 0, sent = 0;  // whether the worker has trained, and whether it sends a message

@@ -29,7 +29,7 @@ namespace muster::cpu {
   return x < kLowest ? 0.0f : value;
 }
 
-/// The same in float64; 0 below -708. Taylor polynomial up to r^11, with a relative error below 7e-15.
+/// e^x for x <= 0 in float64; 0 below -708. Taylor polynomial up to r^11, with a relative error below 7e-15.
 [[gnu::always_inline]] inline double expOfNegative(double x) {
   constexpr double kLowest = -708;
   constexpr double kRound = 6755399441055744.0;  // 1.5 * 2^52

@@ -41,7 +41,7 @@ class OnnxLayer {
   /// A parameter or statistic on the CPU, by its name in the layer: "weight".
   Tensor values(std::string_view parameter) const;
   bool has(std::string_view parameter) const;
-  /// The same as a constant of the graph, with its name in muster's files.
+  /// That parameter or statistic as a constant of the graph, with its name in muster's files.
   std::string parameter(std::string_view parameter);
   /// A constant of the graph. @param name  within the layer.
   std::string constant(std::string_view name, const Tensor& values);

@@ -25,7 +25,7 @@ struct TorchPlace {
 bool isAt(const at::Tensor& tensor, const at::Tensor& place);
 /// For example "Float [3, 4] on cpu".
 std::string described(const at::Tensor& tensor);
-/// @throws InvalidArgument naming a tensor that cannot lie in a block. @param what  "parameter" or "buffer".
+/// @throws InvalidArgument naming a tensor that cannot be in a block. @param what  "parameter" or "buffer".
 void requireUsable(const std::string& name, const at::Tensor& tensor, std::string_view what);
 Shape shapeOf(const at::Tensor& tensor);
 

@@ -43,7 +43,7 @@ class CurvesFile {
   CurvesFile(std::filesystem::path path, std::string_view group);
 
   const std::filesystem::path& path() const { return path_; }
-  /// What it holds now; empty if it is missing or has its first line alone. @throws as `readCurves`.
+  /// The file's curves; empty if it is missing or has only its first line. @throws as `readCurves`.
   SavedCurves read() const;
   /// Renames the file, so that it stays when `update` writes another one.
   /// @return its new name, with ".old" at the end; "" after a failure, which ends the updates.

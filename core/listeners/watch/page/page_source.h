@@ -5,15 +5,15 @@
 
 namespace muster {
 
-/// What one client of a page has received.
+/// Keeps track of what one client of a page has received.
 class PageReader {
  public:
   virtual ~PageReader() = default;
-  /// What it lacks, as JSON on one line, an object or an array of objects; "" if nothing.
+  /// The data that the client lacks, as JSON on one line: an object or an array of objects; "" if none.
   virtual std::string news() = 0;
 };
 
-/// What a page shows. Used on the server's thread alone.
+/// The data that a page shows. Used on the server's thread alone.
 class PageSource {
  public:
   virtual ~PageSource() = default;
