@@ -27,9 +27,8 @@ void printHelp() {
     fmt::print("  {:<26}  {}\n", fmt::format("{} {}", command.name, command.file), command.does);
   fmt::print(
       "\nmuster COMMAND --help explains a command; muster --version says what this program was built with.\n"
-      "A run file holds a whole training: the data, the network as a model file has it, workers and "
-      "averaging\n"
-      "rule, and what watches. Begin with the file that muster example prints:\n\n"
+      "A run file describes a whole training: data, network, workers, averaging rule and listeners.\n"
+      "Begin with the file that muster example prints:\n\n"
       "  muster example > run.json && muster plan run.json && muster train run.json\n"
       "  muster example rows.csv > run.json     for a table of your own, or a folder of pictures\n");
 }

@@ -129,7 +129,8 @@ void describeGrid(CommandLine& line, GridLists& lists) {
       "none, linear or sqrt: factor of the learning rate for W workers, and for one worker on batches of W B",
       lists.scalings, choices(Scaling::None, Scaling::Linear, Scaling::SquareRoot));
   list("post-local", "0",
-       "iterations that average every time before the frequency holds (post-local SGD); 0: none",
+       "first iterations, after each of which workers are averaged, before the frequency holds (post-local "
+       "SGD); 0: none",
        lists.synchronousUntil, numbers(0, kMost));
   list("seeds", "1,2,3", "seed of the initial weights and of the order of the examples, the same in all arms",
        lists.seeds, numbers(0, std::numeric_limits<std::int64_t>::max()));
@@ -154,7 +155,7 @@ void describeTraining(CommandLine& line, Options& o) {
            });
   line.add("test-every", o.testEvery, "N", "samples between tests (default: a tenth of an epoch)",
            example::atLeast(1));
-  line.add("momentum", o.momentum, "X", "of nesterovs", example::belowOne);
+  line.add("momentum", o.momentum, "X", "momentum of nesterovs", example::belowOne);
   line.add("l2", o.l2, "X", "L2 regularisation of the weights", example::notNegative);
   line.add("pin-threads", o.pinThreads, "BOOL",
            "pin each worker to cores of its own, where there are enough");

@@ -15,8 +15,8 @@ trainer is used; examples/lenet_from_scratch.cpp is to be read.
 
 Ctrl-C finishes the current step, saves what was trained and exits with 130; a second one quits.
 
-With more devices the same numbers come out, but for rounding; what changes is the seconds an epoch. On the CPU
-each device is a thread, so more of them than cores gain nothing.
+More devices give the same numbers, except for rounding; only the time of an epoch changes. On the CPU each device
+is a thread, so more devices than cores gain nothing.
 )";
 
 }  // namespace

@@ -26,7 +26,7 @@ void describeTraining(CommandLine& line, Options& o, std::optional<double>& lear
   line.add("epochs", o.epochs, "N", "passes over the data, those of a resumed file included", atLeast(1));
   line.add("updater", o.updater, "NAME", "one of " + muster::Updater::registry().names());
   line.add("lr", learningRate, "X", "learning rate (default: the updater's own, at most 0.01)", positive);
-  line.add("momentum", o.momentum, "X", "of nesterovs", belowOne);
+  line.add("momentum", o.momentum, "X", "momentum of nesterovs", belowOne);
   line.add("l2", o.l2, "X", "L2 regularisation of the weights", notNegative);
   line.add("seed", o.seed, "N", "seed of the initial weights and of the order of the examples", atLeast(0));
   line.add("prefetch", o.prefetch, "N", "batches read ahead, over all workers", between(0, 1 << 20));
@@ -44,11 +44,12 @@ void describeFiles(CommandLine& line, Options& o) {
       "same bits as an uninterrupted run, except after Ctrl-C, which merges early. In a directory the newest "
       "complete file is used; without one the training starts from the beginning, so that the same command "
       "line starts and restarts it");
-  line.add("checkpoint-dir", o.checkpointDirectory, "DIR", "save checkpoints there as it trains");
+  line.add("checkpoint-dir", o.checkpointDirectory, "DIR", "save checkpoints there during the training");
   line.add("checkpoint-every", o.checkpointEvery, "N", "epochs between checkpoints", atLeast(1));
   line.add("checkpoint-iterations", o.checkpointIterations, "N",
            "iterations between checkpoints within an epoch; 0: none there", atLeast(0));
-  line.add("checkpoint-minutes", o.checkpointMinutes, "X", "the same, by the clock", notNegative);
+  line.add("checkpoint-minutes", o.checkpointMinutes, "X",
+           "minutes between checkpoints within an epoch; 0: none", notNegative);
   line.add("keep", o.keep, "N", "keep only the last N checkpoints; 0: all", atLeast(0));
   line.add("test-every", o.testEvery, "N", "test every N epochs, too; 0: at the end only", atLeast(0));
   line.add("test-iterations", o.testIterations, "N", "test after the first merge of every N iterations, too",
@@ -65,7 +66,7 @@ void describeFiles(CommandLine& line, Options& o) {
 void checkCombinations(const Options& o, const CommandLine& line) {
   if (!o.strategy.empty())
     line.refuse({"average-updaters"},
-                "cannot be combined with --strategy: updaterState=keep in --strategy-options");
+                "cannot be combined with --strategy; set updaterState=keep in --strategy-options");
   require(o.averageUpdaters || o.mode != muster::TrainingMode::SynchronousGradients,
           "--average-updaters false: with --mode synchronous the updaters' states are equal anyway");
   if (o.updater != "nesterovs")

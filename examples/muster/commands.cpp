@@ -90,7 +90,7 @@ int example(const Call& call) {
   line.group("Options, for data of your own");
   bool noHeader = false;
   line.add("label", data.label, "NAME", "the label's column, or its number from 1 (default: the last one)");
-  line.add("separator", data.separator, "C", "between the columns: one character");
+  line.add("separator", data.separator, "C", "the character between the columns");
   line.flag("no-header", noHeader, "the first row has no names");
   line.flag("regression", data.regression, "the labels are numbers to predict, not classes");
   line.flag("grey", data.grey, "the images have one channel");

@@ -17,10 +17,9 @@ void DataChoice::describe(CommandLine& line) {
              muster::require(std::ranges::find(names, given) != names.end(), "--data must be {}, got {}",
                              known, given);
            });
-  line.add(
-      "data-dir", directory, "DIR",
-      "where the data set's files are. Without it they are looked for in MUSTER_DATA_DIR and in the cache, "
-      "then fetched");
+  line.add("data-dir", directory, "DIR",
+           "directory of the data set's files. If it is not given: MUSTER_DATA_DIR, then the cache, then a "
+           "download");
   line.add("examples", examples, "N", "only the first N images to train with, and N to test with",
            atLeast(1));
   line.add("train-examples", trainExamples, "N", "only the first N images to train with", atLeast(1));

@@ -23,22 +23,21 @@ void WorkerOptions::describe(CommandLine& line, bool modes) {
              "averaging (of parameters), synchronous (gradients averaged every iteration) or shared (encoded "
              "updates)");
   line.add("averaging-frequency", averagingFrequency, "N",
-           modes ? "iterations of each worker between averages; of averaging only"
+           modes ? "iterations of each worker between averages; only for averaging"
                  : "iterations of each worker between averages",
            atLeast(1));
   line.add("strategy", strategy, "NAME",
            "the averaging rule, by name, instead of the options above: averaging, outer, diloco, "
            "easgd, ...; help: a table of all with their options, defaults and sources");
   line.add("strategy-options", strategyOptions, "LIST",
-           "of the strategy, as in rate=0.7,momentum=0.9,every=100");
+           "options of the strategy, as in rate=0.7,momentum=0.9,every=100");
   line.topic("strategy", [this] { return muster::describeStrategies(workers); });
   line.add("threads-per-worker", threadsPerWorker, "N", "threads that one worker uses", between(1, 1024));
   line.add("pin-threads", pinThreads, "BOOL", "pin each worker to cores of its own");
-  line.add(
-      "math-mode", mathMode, "NAME",
-      "what factors of matrix products and convolutions are rounded to: fp32 (nothing), tf32 (GPUs) or bf16 "
-      "(GPUs, and CPUs with AVX-512 BF16 or AMX); sums and parameters are fp32. If it is not given: tf32 on "
-      "GPUs that have it, else fp32");
+  line.add("math-mode", mathMode, "NAME",
+           "number type to which factors of matrix products and convolutions are rounded: fp32 (not "
+           "rounded), tf32 (GPUs) or bf16 (GPUs, and CPUs with AVX-512 BF16 or AMX); sums and parameters are "
+           "fp32. If it is not given: tf32 on GPUs that have it, else fp32");
   deviceOption.describe(line);
 }
 
@@ -53,8 +52,8 @@ void WorkerOptions::take(const CommandLine& line) {
   const int all = workersOfAll();
   if (!strategy.empty()) {
     line.refuse({"mode", "averaging-frequency"},
-                "cannot be combined with --strategy, which says when and how workers are merged: every=N in "
-                "--strategy-options");
+                "cannot be combined with --strategy, which says when and how workers are merged; set every=N "
+                "in --strategy-options");
     // Check for the workers of all nodes, which are not connected yet.
     muster::strategyNamed(strategy, strategyOptions, all);
   } else {
@@ -99,8 +98,8 @@ double defaultLearningRate(std::string_view updater) {
 void describePlacement(CommandLine& line, PlacementWish& wish) {
   line.addParsed(
       "placement", "auto", "WHERE",
-      "where the images are: device (whole on each GPU that trains, batches gathered there), host (each "
-      "batch sent from the CPU) or auto (device where they fit). It changes no result",
+      "where the images are stored: device (whole on each GPU that trains, batches gathered there), host "
+      "(each batch sent from the CPU) or auto (device if they fit). The results are the same",
       [&wish](const std::string& word) {
         muster::require(word == "auto" || word == "host" || word == "device",
                         "--placement must be auto, host or device, got {}", word);

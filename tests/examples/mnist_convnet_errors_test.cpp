@@ -52,10 +52,9 @@ TEST_CASE("invalid options exit with 2 and a sentence") {
       {{"--strategy", "diloco", "--mode", "averaging"}, "--mode cannot be combined with --strategy"},
       {{"--strategy", "diloco", "--averaging-frequency", "3"},
        "--averaging-frequency cannot be combined with --strategy, which says when and how workers are "
-       "merged: every=N "
-       "in --strategy-options"},
+       "merged; set every=N in --strategy-options"},
       {{"--strategy", "diloco", "--average-updaters", "false"},
-       "--average-updaters cannot be combined with --strategy: updaterState=keep in --strategy-options"},
+       "--average-updaters cannot be combined with --strategy; set updaterState=keep in --strategy-options"},
       {{"--strategy-options", "rate=1"}, "--strategy-options needs --strategy"},
       {{"--averaging-frequency", "-3"}, "--averaging-frequency must be at least 1, got -3"},
       {{"--batch", "0"}, "--batch must be between 1 and 65536, got 0"},

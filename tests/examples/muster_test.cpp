@@ -99,7 +99,7 @@ TEST_CASE("muster train has the bits of the same training in C++") {
   ParallelWrapper::Builder(network).workers(2).averagingFrequency(3).pinThreads(false).build().fit(train);
   CHECK(muster.bitsOf("model.safetensors") == test::stateBits(network));
 
-  SUBCASE("and what --json wrote is a run file that gives them again") {
+  SUBCASE("and a file that --json wrote is a run file that gives the same results") {
     const auto again = muster.run({"train", "result.json", "--set", "training.model=again.safetensors"});
     CAPTURE(again.err);
     REQUIRE(again.exit == 0);

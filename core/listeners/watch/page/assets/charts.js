@@ -20,7 +20,7 @@ const ACCURACY = {
 
 /** What marks on the time axis mean. */
 const MARKS = {
-  resynchronisation: 'a resynchronisation of shared gradients: what its messages had withheld has come into the model, so ' +
+  resynchronisation: 'a resynchronisation of shared gradients: the model now includes what messages had withheld, so ' +
       'curves may jump there',
 };
 

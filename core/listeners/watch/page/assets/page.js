@@ -182,7 +182,7 @@ function togglePause() {
   if (still) return;
   paused = !paused;
   byId('pause').setAttribute('aria-pressed', String(paused));
-  byId('pause').textContent = paused ? 'Go on' : 'Pause';
+  byId('pause').textContent = paused ? 'Continue' : 'Pause';
   show();
 }
 

@@ -77,7 +77,7 @@ class Store {
       try {
         this.add({...news.news, document: undefined, news: undefined, run: news.run, group: news.group});
       } catch {
-        this.run(news.run).failed = 'its file holds something else than curves';
+        this.run(news.run).failed = 'its file does not hold curves';
       }
       return;
     }
