@@ -12,7 +12,7 @@ bool contains(const std::string& text, std::string_view part) {
 
 }  // namespace
 
-TEST_CASE("time is that of at least one activity, or a gap inside a launch, or one between launches") {
+TEST_CASE("the summary divides time into activities, gaps inside a launch, and gaps between launches") {
   // Launch 1: 0-100, 110-200; launch 2 begins at 250, overlapped by a longer activity of launch 3, followed
   // by a gap. Not in order.
   const auto summary = summarise({{.name = "b", .begin = 110, .end = 200, .launch = 1},

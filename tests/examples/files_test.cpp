@@ -164,7 +164,7 @@ TEST_CASE("if a file can no longer be written, another one is, and the error say
         (directory / "m").string() + ": disk full");
 }
 
-TEST_CASE("no program replaces what it reads or writes under another option") {
+TEST_CASE("no program overwrites a file that it reads or writes under another option") {
   const Convnet convnet;
   test::writeFile(convnet.directory / "book.txt", "a text");
   std::filesystem::create_symlink("book.txt", convnet.directory / "link");

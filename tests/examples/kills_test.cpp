@@ -48,7 +48,8 @@ std::set<std::string> namesIn(const std::filesystem::path& directory) {
 
 }  // namespace
 
-TEST_CASE("killed at random moments and resumed, the training ends with the same bits, and leaves no files") {
+TEST_CASE(
+    "a training that is killed at random moments and resumed ends with the same bits, and leaves no files") {
   const auto kills = numberFrom("MUSTER_KILLS", 20), seed = numberFrom("MUSTER_TEST_SEED", 1);
   std::mt19937_64 random(seed);
   std::uint64_t killed = 0, trainings = 0, inWriting = 0;

@@ -216,7 +216,7 @@ std::vector<std::string> pointsIn(const std::filesystem::path& file, std::string
   return points;
 }
 
-TEST_CASE("killed and resumed, a training has one file of curves, one report and one list of scores") {
+TEST_CASE("a training that is killed and resumed has one file of curves, one report and one list of scores") {
   const Convnet convnet;
   const auto arguments = [](const std::string& name) {
     return Convnet::small({"--batch",

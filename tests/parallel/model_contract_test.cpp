@@ -191,7 +191,7 @@ TEST_CASE("blocks whose memory changes between calls are refused before the trai
   }
 }
 
-TEST_CASE("a float64 model without an update of its own is refused when the wrapper is built") {
+TEST_CASE("a float64 model without its own update() is refused when the wrapper is built") {
   OneParameter model(DType::Float64);
   CHECK(thrown<InvalidArgument>([&] { toyWrapper(model, 2).build(); })
             .ends_with("parameters must be float32, got float64; a model with others implements update() and "

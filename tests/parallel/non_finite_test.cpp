@@ -94,7 +94,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "fit() of two batches a step ends before such a gradient, with statistics of the last finite step") {
+    "fit() of two batches a step ends before a gradient that is not finite, with statistics of the last "
+    "step") {
   auto configuration = tanhNetwork();
   configuration.accumulate = 2;
   MultiLayerNetwork model(configuration), expected(configuration);

@@ -135,16 +135,16 @@ void checkFits(const std::function<void(ParallelWrapper::Builder&)>& options, st
 
 }  // namespace
 
-TEST_CASE("fit() without memory: averaging") {
+TEST_CASE("fit() runs out of memory: averaging") {
   checkFits([](auto& builder) { builder.averagingFrequency(2); });
 }
-TEST_CASE("fit() without memory: averaging of parameters alone") {
+TEST_CASE("fit() runs out of memory: averaging of parameters alone") {
   checkFits([](auto& builder) { builder.averagingFrequency(2).averageUpdaters(false); });
 }
-TEST_CASE("fit() without memory: synchronous gradients") {
+TEST_CASE("fit() runs out of memory: synchronous gradients") {
   checkFits([](auto& builder) { builder.trainingMode(TrainingMode::SynchronousGradients); }, /*round=*/1);
 }
-TEST_CASE("fit() without memory: shared gradients") {
+TEST_CASE("fit() runs out of memory: shared gradients") {
   checkFits(
       [](auto& builder) {
         builder.trainingMode(TrainingMode::SharedGradients)
@@ -153,24 +153,24 @@ TEST_CASE("fit() without memory: shared gradients") {
       },
       /*round=*/1);
 }
-TEST_CASE("fit() without memory: overlapped averaging of int8") {
+TEST_CASE("fit() runs out of memory: overlapped averaging of int8") {
   checkFits(rule("overlapped", "every=2,delay=1,codec=int8"));
 }
-TEST_CASE("fit() without memory: streaming fragments of matrices") {
+TEST_CASE("fit() runs out of memory: streaming fragments of matrices") {
   checkFits(rule("streaming", "every=2,fragments=1,delay=1,codec=power-sgd"));
 }
-TEST_CASE("fit() without memory: asynchronous arrivals") {
+TEST_CASE("fit() runs out of memory: asynchronous arrivals") {
   checkFits(rule("asynchronous", "every=2,speeds=1,0.5"), /*round=*/0);
 }
-TEST_CASE("fit() without memory: gossip and hierarchies") {
+TEST_CASE("fit() runs out of memory: gossip and hierarchies") {
   checkFits(rule("gossip", "graph=ring"), /*round=*/1);
   checkFits(rule("hierarchical", "levels=1:1,2:all"), /*round=*/1);
 }
-TEST_CASE("fit() without memory: elastic averaging and Adasum") {
+TEST_CASE("fit() runs out of memory: elastic averaging and Adasum") {
   checkFits(rule("easgd", "every=2"));
   checkFits(rule("adasum", "every=2"));
 }
-TEST_CASE("fit() without memory: between devices") {
+TEST_CASE("fit() runs out of memory: merges between devices") {
   checkFits(
       [](auto& builder) {
         detail::Internals internals;
@@ -180,7 +180,7 @@ TEST_CASE("fit() without memory: between devices") {
       /*round=*/2, /*exact=*/false);
 }
 
-TEST_CASE("evaluate() without memory: replicas keep the state that is theirs alone") {
+TEST_CASE("evaluate() runs out of memory: replicas keep their own state") {
   ToyModel model(toy()), fresh(toy());
   fresh.state();
   Data data;
@@ -221,7 +221,7 @@ TEST_CASE("evaluate() without memory: replicas keep the state that is theirs alo
   });
 }
 
-TEST_CASE("evaluate() by a listener without memory") {
+TEST_CASE("evaluate() in a listener runs out of memory") {
   struct Evaluating final : Listener {
     explicit Evaluating(DataSetIterator& d) : data(d) {}
     void onEpochEnd(const EpochEvent& event) override {
@@ -266,7 +266,7 @@ TEST_CASE("evaluate() by a listener without memory") {
   });
 }
 
-TEST_CASE("build() without memory") {
+TEST_CASE("build() runs out of memory") {
   ToyModel model(toy());
   Data data;
   forEachAllocation([&](long nth, Lasting lasting) {
@@ -280,7 +280,7 @@ TEST_CASE("build() without memory") {
   CHECK(model.control().alive == 1);
 }
 
-TEST_CASE("a pass of DataParallel without memory") {
+TEST_CASE("a pass of DataParallel runs out of memory") {
   SequenceModel<double> model;
   const Tensor input = randomTensor<double>({7, 2, 3}, 8), gradOutput = randomTensor<double>({7, 2, 2}, 9);
   DataParallel reference(model, cpus(3), 0, unpinned());

@@ -86,7 +86,7 @@ TEST_CASE("one worker trains as the model alone, whatever the delay") {
     }
 }
 
-TEST_CASE("without a pull the workers train by themselves") {
+TEST_CASE("with a pull of strength 0 the workers train by themselves") {
   const int workers = 3;
   auto model = ruleToy();
   ToyIterator data(ruleBatches(workers), kRuleWidth);

@@ -253,8 +253,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "in a training over nodes the evaluation listener's counts are those of one, and node 0 evaluates "
-    "alone") {
+    "in a training over nodes the evaluation listener's counts are those of one node, and node 0 may "
+    "evaluate alone") {
   // Evaluates at each merge, on node 0 alone.
   struct Alone final : Listener {
     void onMerge(const MergeEvent& event) override { all.push_back(event.trainer.evaluate(data)); }
@@ -410,7 +410,7 @@ TEST_CASE("an evaluation of a graph uses the first output's labels and mask, in 
   }
 }
 
-TEST_CASE("the counts are the same under random delays") {
+TEST_CASE("an evaluation has the same counts under random delays") {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     ToyModel model(wide());
     RandomDelays delays(seed, 300us);

@@ -96,7 +96,7 @@ TEST_CASE("a file without tensors is read back") {
   CHECK(problemOf(fileOf("{\"__metadata__\":{\"a\":\"b\"}}   ", "")) == "");
 }
 
-TEST_CASE("broken files are refused by name") {
+TEST_CASE("broken files are refused, and the error says what is wrong") {
   const std::string four(4, 'x'), eight(8, 'x');
   const auto f32 = [](const std::string& shape, const std::string& offsets) {
     return tensor("w", "\"dtype\":\"F32\",\"shape\":" + shape + ",\"data_offsets\":" + offsets);

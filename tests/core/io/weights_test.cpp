@@ -163,7 +163,7 @@ TEST_CASE("a new head keeps its weights, and every tensor that does not fit is r
   CHECK(tuned.network.iteration() == 0);
 }
 
-TEST_CASE("a layer that the network does not have is named") {
+TEST_CASE("an option that names a layer which the network does not have is refused") {
   Small mine;
   CHECK(thrown<InvalidArgument>([&] {
           saveWeights(mine.network, "/nowhere", {.layers = {{"con", "conv1"}}});
@@ -172,7 +172,7 @@ TEST_CASE("a layer that the network does not have is named") {
         "head.flatten, norm");
 }
 
-TEST_CASE("ResNet-18 has torchvision's tensors") {
+TEST_CASE("ResNet-18 has the names and shapes of torchvision's tensors") {
   ComputationGraph small(resnet18(1000, 3, {.imageSize = {64, 64}, .width = 4, .largeImages = true}));
   small.init();
   const TemporaryDirectory directory;
