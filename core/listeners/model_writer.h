@@ -22,7 +22,7 @@ class ModelWriter {
   bool busy() const;
   /// Whether `write` was called since the last `finish`.
   bool begun() const { return written_.valid(); }
-  /// Waits for the file. @throws FileError if it could not be written; it is then what it was before.
+  /// Waits for the file. @throws FileError if it could not be written; it then keeps its old content.
   void finish();
 
  private:

@@ -12,9 +12,9 @@ namespace muster {
 
 /// Limits of the server, for tests to change.
 struct PageLimits {
-  std::chrono::milliseconds tick{500};      ///< between two looks at what is new
+  std::chrono::milliseconds tick{500};      ///< between two calls of PageSource::update
   std::chrono::milliseconds reading{5000};  ///< for a request to arrive
-  std::chrono::milliseconds writing{5000};  ///< for a client to take what is sent; then it is dropped
+  std::chrono::milliseconds writing{5000};  ///< for a client to receive data; then it is dropped
   std::chrono::milliseconds silence{
       15000};                             ///< after which a comment is sent, to find clients that have gone
   std::chrono::milliseconds ending{300};  ///< at the end, for clients to take the last news

@@ -17,7 +17,7 @@ class PageReader {
 class PageSource {
  public:
   virtual ~PageSource() = default;
-  /// Looks at what is new, once a tick.
+  /// Fetches new data. The server calls it once a tick.
   virtual void update() = 0;
   /// For a client that has seen nothing. It lives no longer than the source.
   virtual std::unique_ptr<PageReader> reader() = 0;

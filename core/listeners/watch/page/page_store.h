@@ -75,7 +75,7 @@ class PageStore {
   void point(std::string_view name, std::int64_t step, double value);
   /// Puts a curve of the same training, recorded by an earlier process, before the points of this name.
   void putBefore(std::string_view name, PageCurve curve);
-  /// The run begins, or goes on although it had ended early.
+  /// Marks the run as running, also if it had ended early.
   void begins();
   /// Why the run ended early.
   void failed(std::string why);
