@@ -837,10 +837,10 @@ TEST_CASE("options that are not available over nodes are refused by name") {
       return thrown<InvalidArgument>([&] { builderOf(model, 2, strategy).nodes(here).build(); });
     };
     CHECK(contains(refused(Gossip{.graph = GossipGraph::Ring, .codec = Int8Codec{}}),
-                   "codec: what a worker sends to its neighbours on a ring"));
+                   "codec: replicas on a ring cannot be sent encoded"));
     CHECK(contains(refused(HierarchicalAveraging{.levels = {{.period = 1, .group = 2}, {.period = 2}},
                                                  .codec = Int8Codec{}}),
-                   "codec: replicas that groups mix"));
+                   "codec: replicas of groups cannot be sent encoded"));
     CHECK(contains(refused(HierarchicalAveraging{.levels = {{.period = 1, .group = 3}, {.period = 2}}}),
                    "groups of 3 do not divide the 4 workers"));
     CHECK(contains(refused(Adasum{.codec = Int8Codec{}}), "still send the sums of pairs unencoded"));

@@ -144,7 +144,7 @@ TEST_CASE("a strategy by name is an arm at every frequency, which sets its optio
   };
   CHECK(refusal("dilocco").starts_with("there is no strategy \"dilocco\"; the nearest is diloco"));
   CHECK(refusal("synchronous").starts_with("strategy synchronous: there is no option \"every\""));
-  CHECK(refusal("adasum", 3).starts_with("adasum: workers must be a power of two"));
+  CHECK(refusal("adasum", 3).starts_with("adasum: the number of workers must be a power of two"));
 }
 
 TEST_CASE("an empty grid is refused, and the error names the list") {
