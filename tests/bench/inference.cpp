@@ -1,8 +1,7 @@
-// Measures how many samples per second ParallelInference answers for many callers, and their waiting times,
-// compared with direct calls of `output`. `inference --help` lists the options.
+// Measures `output` on one thread beside libtorch, `evaluate` with workers, and how many samples per second
+// ParallelInference answers for many callers, with their waiting times. `inference --help` lists the options.
 
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <atomic>
 #include <functional>
@@ -16,6 +15,7 @@
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/parallel/inference/parallel_inference.h"
 #include "tests/bench/command_line.h"
+#include "tests/bench/direct_inference.h"
 #include "tests/bench/timing.h"
 
 using namespace muster;
@@ -37,16 +37,6 @@ struct Measured {
   std::vector<double> milliseconds = {};  ///< of each call
 };
 
-/// Processor time of this process, user and system.
-double cpuSeconds() {
-  rusage used{};
-  ::getrusage(RUSAGE_SELF, &used);
-  const auto seconds = [](const timeval& t) {
-    return static_cast<double>(t.tv_sec) + 1e-6 * static_cast<double>(t.tv_usec);
-  };
-  return seconds(used.ru_utime) + seconds(used.ru_stime);
-}
-
 /// Calls `call` from several threads for some seconds.
 /// @param call  takes the number of the thread. @param samples  samples per call
 Measured measure(int threads, std::int64_t samples, double seconds, const std::function<void(int)>& call) {
@@ -56,7 +46,7 @@ Measured measure(int threads, std::int64_t samples, double seconds, const std::f
   Measured all;
   std::vector<std::jthread> callers;
   const auto begin = Clock::now();
-  const double cpuBefore = cpuSeconds();
+  const double cpuBefore = processorSeconds();
   for (int t = 0; t < threads; ++t)
     callers.emplace_back([&, t] {
       std::vector<double> times;
@@ -72,7 +62,7 @@ Measured measure(int threads, std::int64_t samples, double seconds, const std::f
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
   const auto counted = calls.load();
   all.samplesPerSecond = static_cast<double>(counted * samples) / secondsSince(begin);
-  all.cpuMicroseconds = 1e6 * (cpuSeconds() - cpuBefore) / static_cast<double>(counted * samples);
+  all.cpuMicroseconds = 1e6 * (processorSeconds() - cpuBefore) / static_cast<double>(counted * samples);
   stop = true;
   callers.clear();
   std::ranges::sort(all.milliseconds);
@@ -171,16 +161,48 @@ void compare(const std::string& name, const MultiLayerConfiguration& configurati
 int main(int argc, char** argv) try {
   namespace po = boost::program_options;
   Options o;
-  po::options_description options("inference: samples a second and waiting times of many callers");
-  options.add_options()("workers", po::value(&o.workers)->default_value(o.workers), "replicas")(
+  DirectOptions direct;
+  std::string part = "all", arm;
+  std::int64_t batch = 128;
+  po::options_description options("inference: speed of output and evaluate, and what many callers get");
+  options.add_options()("part", po::value(&part)->default_value(part),
+                        "output, evaluate, callers, or all of them")(
+      "workers", po::value(&o.workers)->default_value(o.workers), "replicas that serve callers")(
       "callers", po::value(&o.callers)->default_value(o.callers), "threads that call")(
-      "batch-limit", po::value(&o.limit)->default_value(o.limit), "examples computed at once")(
+      "batch-limit", po::value(&o.limit)->default_value(o.limit), "examples of callers computed at once")(
       "rounds", po::value(&o.rounds)->default_value(o.rounds), "of all arms, in turns")(
       "seconds", po::value(&o.seconds)->default_value(o.seconds), "of each measurement")(
       "network", po::value(&o.network), "networks whose names have this in them, as LeNet or convnet")(
-      "only", po::value(&o.only), "arms whose names have this in them, as batched, for a profiler");
+      "only", po::value(&o.only),
+      "of callers, arms whose names have this in them, as batched, for a profiler")(
+      "json", po::value(&direct.jsonFile), "write the measurements of output and evaluate to this file")(
+      "arm", po::value(&arm), "measure output, evaluate or machine here, and print JSON")(
+      "batch", po::value(&batch)->default_value(batch), "images a call of the arm output, at most 1024");
   po::variables_map given;
   if (!readCommandLine(argc, argv, options, given)) return 0;
+  if (o.workers < 1 || o.rounds < 1 || o.seconds <= 0)
+    throw InvalidArgument("workers, rounds and seconds must be positive");
+  if (!arm.empty()) {
+    if (arm == "output")
+      measureOutput(o.network, batch, o.seconds);
+    else if (arm == "evaluate")
+      measureEvaluate(o.workers, o.seconds);
+    else if (arm == "machine")
+      measurePeak(o.workers, o.seconds);
+    else
+      throw InvalidArgument(fmt::format("arm: expected output, evaluate or machine, got {}", arm));
+    return 0;
+  }
+  const bool all = part == "all";
+  if (!all && part != "output" && part != "evaluate" && part != "callers")
+    throw InvalidArgument(fmt::format("part: expected output, evaluate, callers or all, got {}", part));
+  direct.seconds = o.seconds;
+  direct.rounds = o.rounds;
+  direct.network = o.network;
+  direct.output = all || part == "output";
+  direct.evaluate = all || part == "evaluate";
+  compareDirect(direct);
+  if (!all && part != "callers") return 0;
   compare("LeNet", lenet(10), o);
   compare("The convnet of the MNIST example", convnet(10), o);
   compare("A network that computes hardly anything", hardlyAnything(), o);

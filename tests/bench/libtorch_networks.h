@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string_view>
 
-// The networks of workloads.cpp in libtorch.
+// The networks of workloads.cpp and LeNet in libtorch.
 
 namespace libtorch {
 
@@ -32,6 +32,25 @@ struct ConvNet : Net {
     x = torch::max_pool2d(conv1(x), 2);
     x = torch::max_pool2d(conv2(x), 2);
     return output(torch::relu(dense(x.flatten(1))));
+  }
+};
+
+struct LeNet : Net {
+  nn::Conv2d conv1{nullptr}, conv2{nullptr};
+  nn::Linear dense1{nullptr}, dense2{nullptr}, output{nullptr};
+
+  LeNet() {
+    conv1 = register_module("conv1", nn::Conv2d(nn::Conv2dOptions(1, 6, 5).padding(2)));
+    conv2 = register_module("conv2", nn::Conv2d(nn::Conv2dOptions(6, 16, 5)));
+    dense1 = register_module("dense1", nn::Linear(16 * 5 * 5, 120));
+    dense2 = register_module("dense2", nn::Linear(120, 84));
+    output = register_module("output", nn::Linear(84, 10));
+  }
+
+  torch::Tensor forward(torch::Tensor x) override {
+    x = torch::max_pool2d(conv1(x).relu_(), 2);
+    x = torch::max_pool2d(conv2(x).relu_(), 2);
+    return output(dense2(dense1(x.flatten(1)).relu_()).relu_());
   }
 };
 
@@ -169,9 +188,10 @@ struct Transformer : Net {
   }
 };
 
-/// @param name  as in workloads.cpp
+/// @param name  as in workloads.cpp, or lenet
 inline std::shared_ptr<Net> makeNet(std::string_view name) {
   if (name == "convnet") return std::make_shared<ConvNet>();
+  if (name == "lenet") return std::make_shared<LeNet>();
   if (name == "resnet18") return std::make_shared<ResNet18>();
   if (name == "depthwise") return std::make_shared<Depthwise>();
   if (name == "mlp64") return std::make_shared<Mlp>(64);
@@ -179,6 +199,11 @@ inline std::shared_ptr<Net> makeNet(std::string_view name) {
   if (name == "char-lstm") return std::make_shared<CharLstm>();
   if (name == "transformer") return std::make_shared<Transformer>();
   throw std::invalid_argument("there is no network " + std::string(name));
+}
+
+/// Unlike `contiguous`, `to` also changes the strides of a tensor with one channel, which select kernels.
+inline torch::Tensor channelsLast(const torch::Tensor& tensor) {
+  return tensor.to(tensor.options(), false, false, torch::MemoryFormat::ChannelsLast);
 }
 
 /// `batches` batches of random features, and their labels.
@@ -200,11 +225,6 @@ struct ResidentData {
   }
   torch::Tensor features(std::int64_t step) const { return part(features_, step); }
   torch::Tensor labels(std::int64_t step) const { return part(labels_, step); }
-
-  /// Unlike `contiguous`, `to` also changes the strides of a tensor with one channel, which select kernels.
-  static torch::Tensor channelsLast(const torch::Tensor& tensor) {
-    return tensor.to(tensor.options(), false, false, torch::MemoryFormat::ChannelsLast);
-  }
 
  private:
   torch::Tensor part(const torch::Tensor& all, std::int64_t step) const {

@@ -65,7 +65,7 @@ class Replica {
     torch::manual_seed(123);
     net_ = libtorch::makeNet(options.network);
     for (auto& parameter : net_->parameters())
-      if (parameter.dim() == 4) parameter.set_data(ResidentData::channelsLast(parameter));
+      if (parameter.dim() == 4) parameter.set_data(libtorch::channelsLast(parameter));
     auto sgd = torch::optim::SGDOptions(0.01);
     if (options.network != "convnet") {
       optimizer_ = std::make_unique<torch::optim::SGD>(net_->parameters(), sgd);

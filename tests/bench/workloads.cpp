@@ -13,19 +13,11 @@
 #include "muster/core/nn/models/resnet18.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/bench/networks.h"
+#include "tests/bench/operations.h"
 
 namespace muster::bench {
 
 namespace {
-
-double product(std::int64_t in, std::int64_t out, std::int64_t rows = 1) {
-  return 2.0 * static_cast<double>(in * out * rows);
-}
-
-/// A square convolution to an image of `size` x `size`.
-double convolution(std::int64_t in, std::int64_t out, std::int64_t kernel, std::int64_t size) {
-  return product(in * kernel * kernel, out, size * size);
-}
 
 double convnetOperations() {
   const double first = convolution(1, 20, 5, 24);
