@@ -1,21 +1,23 @@
 // The convolutions of the MNIST network at batch 128 and of ResNet-18 (28x28 images) at batch 64 and 8, by
-// each implementation, on one thread; for ResNet-18, pass by pass.
+// each implementation, on one thread; for ResNet-18, pass by pass. Those of the MNIST network also pass by
+// pass at several batch sizes, as the network runs them.
 #include "muster/core/ops/conv2d.h"
 
 #include <benchmark/benchmark.h>
 
-#include <cmath>
 #include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "muster/core/backend/cpu/winograd_conv2d.h"
-#include "muster/core/base/random.h"
 #include "muster/core/device/math_mode.h"
-#include "muster/core/ops/reorder.h"
+#include "tests/bench/tensors.h"
 
 using namespace muster;
+using bench::differences;
+using bench::inLayout;
+using bench::randomTensor;
 
 namespace {
 
@@ -24,38 +26,81 @@ const Conv2dShape kFirst{
 const Conv2dShape kSecond{
     .batch = 128, .inChannels = 20, .height = 12, .width = 12, .outChannels = 50, .kernel = {5, 5}};
 
-Tensor random(const Shape& shape, Layout layout, std::string_view name) {
-  Tensor tensor = Tensor::zeros(shape, DType::Float32, Device::cpu(), layout);
-  const RandomStream stream(1, name);
-  for (std::uint64_t i = 0; auto& value : tensor.span<float>())
-    value = static_cast<float>(stream.uniform(i++) - 0.5);
-  return tensor;
+enum class Pass { Forward, BackwardData, BackwardWeights };
+constexpr std::pair<const char*, Pass> kPasses[] = {{"/forward/", Pass::Forward},
+                                                    {"/backward data/", Pass::BackwardData},
+                                                    {"/backward weights/", Pass::BackwardWeights}};
+
+/// What the plan includes.
+enum class Fused { Nothing, Pool, ReluAndPool };
+
+Pool2dShape poolAfter(const Conv2dShape& shape) {
+  const Shape out = shape.output();
+  return {.batch = out[0], .channels = out[1], .height = out[2], .width = out[3]};
 }
 
 struct Tensors {
-  Tensors(const Conv2dShape& shape, const Conv2dPlan& plan)
-      : x(random(shape.input(), plan.inputLayout(), "x")),
-        weight(random(shape.weight(), Layout::RowMajor, "weight")),
-        bias(random({shape.outChannels}, Layout::RowMajor, "bias")),
-        gradY(random(shape.output(), plan.outputLayout(), "gradY")),
-        y(Tensor::zeros(shape.output(), DType::Float32, Device::cpu(), plan.outputLayout())),
+  Tensors(const Conv2dShape& shape, const Conv2dPlan& plan, const Shape& output, Context& context)
+      : x(inLayout(randomTensor(shape.input(), "x"), plan.inputLayout(), context)),
+        weight(randomTensor(shape.weight(), "weight")),
+        bias(randomTensor({shape.outChannels}, "bias")),
+        gradY(inLayout(randomTensor(output, "gradY"), plan.outputLayout(), context)),
+        y(Tensor::zeros(output, DType::Float32, Device::cpu(), plan.outputLayout())),
         gradX(Tensor::zeros(shape.input(), DType::Float32, Device::cpu(), plan.inputLayout())),
         gradWeight(Tensor::zeros(shape.weight())),
         gradBias(Tensor::zeros({shape.outChannels})) {}
   Tensor x, weight, bias, gradY, y, gradX, gradWeight, gradBias;
 };
 
-/// Compares with the row-major implementation in the same math mode: a fast wrong result is not reported.
-bool agrees(const Conv2dShape& shape, Context& context, const Tensors& t) {
-  auto reference = planConv2d(shape, context, Conv2dChoice::RowMajor);
-  Tensors r(shape, *reference);
-  reorder(t.x, r.x, context);
-  reference->forward(r.x, t.weight, t.bias, r.y);
-  Tensor rows = Tensor::zeros(shape.output());
-  reorder(t.y, rows, context);
-  for (std::int64_t i = 0; i < rows.elements(); ++i)
-    if (!(std::abs(rows.data<float>()[i] - r.y.data<float>()[i]) < 1e-3f)) return false;
-  return true;
+void run(Conv2dPlan& plan, Pass pass, Tensors& t) {
+  if (pass == Pass::Forward) plan.forward(t.x, t.weight, t.bias, t.y);
+  if (pass == Pass::BackwardData) plan.backwardData(t.gradY, t.weight, t.gradX);
+  if (pass == Pass::BackwardWeights) plan.backwardWeights(t.x, t.gradY, t.gradWeight, t.gradBias);
+}
+
+/// The result of a pass, row-major.
+Tensor resultOf(Pass pass, const Tensors& t, Context& context) {
+  if (pass == Pass::BackwardWeights) return t.gradWeight;
+  return inLayout(pass == Pass::Forward ? t.y : t.gradX, Layout::RowMajor, context);
+}
+
+/// The result of a pass by the row-major implementation in the same math mode, with a ReLU and a pooling
+/// of their own. `gradY` is the gradient of what the ReLU reads, so no pass includes the ReLU's gradient.
+Tensor expected(const Conv2dShape& shape, Fused fused, Pass pass, Context& context) {
+  auto plan = planConv2d(shape, context, Conv2dChoice::RowMajor);
+  Tensors t(shape, *plan, shape.output(), context);
+  plan->forward(t.x, t.weight, t.bias, t.y);
+  if (fused == Fused::ReluAndPool) activationForward(Activation::ReLU, t.y, t.y, context);
+  if (fused != Fused::Nothing) {
+    const Pool2dShape shapeOfPool = poolAfter(shape);
+    auto pool = planPool2d(shapeOfPool, Layout::RowMajor, context);
+    Tensor y = Tensor::zeros(shapeOfPool.output());
+    pool->forward(t.y, y);
+    if (pass == Pass::Forward) return y;
+    pool->backward(randomTensor(y.shape(), "gradY"), t.gradY);
+  }
+  if (pass != Pass::Forward) run(*plan, pass, t);
+  return resultOf(pass, t, context);
+}
+
+/// A fast wrong result is not reported. Of gradients, a twentieth may differ: if two values of a window are
+/// nearly equal, rounding decides which one gets the gradient.
+bool agrees(const Conv2dShape& shape, Fused fused, Pass pass, const Tensors& t, Context& context) {
+  const Tensor reference = expected(shape, fused, pass, context), found = resultOf(pass, t, context);
+  if (pass == Pass::Forward) return differences(reference, found, 1e-3f) == 0;
+  return differences(reference, found, 1e-2f) <= (fused == Fused::Nothing ? 0 : reference.elements() / 20);
+}
+
+double operationsOf(const Conv2dShape& shape) {
+  return 2.0 * static_cast<double>(shape.output().elements()) *
+         static_cast<double>(shape.weight().elements() / shape.outChannels);
+}
+
+void count(benchmark::State& state, const Conv2dShape& shape, double passes, const Conv2dPlan& plan) {
+  state.counters["FLOP/s"] =
+      benchmark::Counter(passes * operationsOf(shape), benchmark::Counter::kIsIterationInvariantRate);
+  state.SetItemsProcessed(state.iterations() * shape.batch);
+  state.SetLabel(plan.implementation());
 }
 
 void convolution(benchmark::State& state, const Conv2dShape& shape, Conv2dChoice choice, MathMode mathMode) {
@@ -64,23 +109,24 @@ void convolution(benchmark::State& state, const Conv2dShape& shape, Conv2dChoice
   Context context(Device::cpu(), {.mathMode = mathMode});
   const ContextScope scope(context);
   auto plan = planConv2d(shape, context, choice);
-  Tensors t(shape, *plan);
-  plan->forward(t.x, t.weight, t.bias, t.y);
-  if (!agrees(shape, context, t)) return state.SkipWithError("the result is wrong");
+  Tensors t(shape, *plan, shape.output(), context);
+  run(*plan, Pass::Forward, t);
+  if (!agrees(shape, Fused::Nothing, Pass::Forward, t, context))
+    return state.SkipWithError("the result is wrong");
   const bool first = shape.inChannels == 1;  // a network's input has no gradient
   for (auto step : state) {
-    plan->forward(t.x, t.weight, t.bias, t.y);
-    plan->backwardWeights(t.x, t.gradY, t.gradWeight, t.gradBias);
-    if (!first) plan->backwardData(t.gradY, t.weight, t.gradX);
+    run(*plan, Pass::Forward, t);
+    run(*plan, Pass::BackwardWeights, t);
+    if (!first) run(*plan, Pass::BackwardData, t);
     benchmark::ClobberMemory();
   }
-  const double passes = first ? 2 : 3;
-  const auto operations = 2.0 * static_cast<double>(shape.output().elements()) *
-                          static_cast<double>(shape.inChannels) *
-                          static_cast<double>(shape.kernel[0] * shape.kernel[1]) * passes;
-  state.counters["FLOP/s"] = benchmark::Counter(operations, benchmark::Counter::kIsIterationInvariantRate);
-  state.SetItemsProcessed(state.iterations() * shape.batch);
-  state.SetLabel(plan->implementation());
+  count(state, shape, first ? 2 : 3, *plan);
+}
+
+std::string nameOf(const Conv2dShape& shape) {
+  return std::to_string(shape.inChannels) + "x" + std::to_string(shape.height) + "x" +
+         std::to_string(shape.width) + " to " + std::to_string(shape.outChannels) + ", " +
+         std::to_string(shape.kernel[0]) + "x" + std::to_string(shape.kernel[1]);
 }
 
 /// ResNet-18's distinct convolutions of 28x28 images.
@@ -96,11 +142,9 @@ std::vector<std::pair<std::string, Conv2dShape>> resnet18(std::int64_t batch) {
                             .kernel = {kernel, kernel},
                             .stride = {stride, stride},
                             .padding = {kernel / 2, kernel / 2}};
-    shapes.emplace_back("resnet18 batch " + std::to_string(batch) + ", " + std::to_string(in) + "x" +
-                            std::to_string(size) + "x" + std::to_string(size) + " to " + std::to_string(out) +
-                            ", " + std::to_string(kernel) + "x" + std::to_string(kernel) +
-                            (stride == 2 ? " stride 2" : ""),
-                        shape);
+    shapes.emplace_back(
+        "resnet18 batch " + std::to_string(batch) + ", " + nameOf(shape) + (stride == 2 ? " stride 2" : ""),
+        shape);
   };
   add(1, 28, 64, 3, 1);
   for (std::int64_t channels = 64, size = 28; channels <= 512; channels *= 2, size = (size + 1) / 2) {
@@ -112,9 +156,20 @@ std::vector<std::pair<std::string, Conv2dShape>> resnet18(std::int64_t batch) {
   return shapes;
 }
 
-enum class Pass { Forward, BackwardData, BackwardWeights };
-
 /// One pass, its weights' reorders included.
+void measure(benchmark::State& state, const Conv2dShape& shape, Conv2dPlan& plan, Pass pass, Fused fused,
+             Context& context) {
+  Tensors t(shape, plan, fused == Fused::Nothing ? shape.output() : poolAfter(shape).output(), context);
+  run(plan, Pass::Forward, t);  // keeps which value of a window was the largest
+  run(plan, pass, t);
+  if (!agrees(shape, fused, pass, t, context)) return state.SkipWithError("the result is wrong");
+  for (auto step : state) {
+    run(plan, pass, t);
+    benchmark::ClobberMemory();
+  }
+  count(state, shape, 1, plan);
+}
+
 void onePass(benchmark::State& state, const Conv2dShape& shape, Conv2dChoice choice, Pass pass,
              MathMode mathMode) {
   if (const auto why = whyNoMathMode(Device::cpu(), mathMode); !why.empty())
@@ -125,20 +180,49 @@ void onePass(benchmark::State& state, const Conv2dShape& shape, Conv2dChoice cho
     return state.SkipWithError("there are no Winograd kernels for this processor");
   // In the network the previous layer's output is in blocks of channels.
   auto plan = planConv2d(shape, context, choice, Layout::ChannelBlocks);
-  Tensors t(shape, *plan);
-  plan->forward(t.x, t.weight, t.bias, t.y);
-  if (!agrees(shape, context, t)) return state.SkipWithError("the result is wrong");
-  for (auto step : state) {
-    if (pass == Pass::Forward) plan->forward(t.x, t.weight, t.bias, t.y);
-    if (pass == Pass::BackwardData) plan->backwardData(t.gradY, t.weight, t.gradX);
-    if (pass == Pass::BackwardWeights) plan->backwardWeights(t.x, t.gradY, t.gradWeight, t.gradBias);
-    benchmark::ClobberMemory();
-  }
-  const auto operations = 2.0 * static_cast<double>(shape.output().elements()) *
-                          static_cast<double>(shape.inChannels) *
-                          static_cast<double>(shape.kernel[0] * shape.kernel[1]);
-  state.counters["FLOP/s"] = benchmark::Counter(operations, benchmark::Counter::kIsIterationInvariantRate);
-  state.SetLabel(plan->implementation());
+  measure(state, shape, *plan, pass, Fused::Nothing, context);
+}
+
+/// A pass of the MNIST network, whose second convolution reads the layout of the first one's output.
+void convnetPass(benchmark::State& state, const Conv2dShape& shape, Pass pass, Fused fused) {
+  Context context;
+  const ContextScope scope(context);
+  Conv2dShape before = kFirst;
+  before.batch = shape.batch;
+  const Layout offered =
+      shape.inChannels == 1 ? Layout::RowMajor : planConv2d(before, context)->outputLayout();
+  auto plan = planConv2d(shape, context, Conv2dChoice::Auto, offered);
+  if ((fused == Fused::ReluAndPool && !plan->fuse(Activation::ReLU)) ||
+      (fused != Fused::Nothing && !plan->fusePool(poolAfter(shape))))
+    return state.SkipWithError("the plan cannot include it");
+  measure(state, shape, *plan, pass, fused, context);
+}
+
+void registerConvnet() {
+  for (Conv2dShape shape : {kFirst, kSecond})
+    for (const std::int64_t batch : {1, 8, 16, 24, 128})
+      for (const auto& [passName, pass] : kPasses) {
+        if (shape.inChannels == 1 && pass == Pass::BackwardData) continue;
+        shape.batch = batch;
+        const auto add = [&](const char* name, Fused fused) {
+          benchmark::RegisterBenchmark(
+              ("convnet batch " + std::to_string(batch) + ", " + nameOf(shape) + passName + name).c_str(),
+              convnetPass, shape, pass, fused);
+        };
+        add("auto", Fused::Nothing);
+        if (batch < 128) continue;
+        add("auto with pooling", Fused::Pool);
+        add("auto with ReLU and pooling", Fused::ReluAndPool);
+      }
+}
+
+/// The one-dimensional convolution of 128 steps of 256 features, as its layer runs it.
+void registerConv1d() {
+  const Conv2dShape shape{
+      .batch = 16, .inChannels = 256, .width = 128, .outChannels = 256, .kernel = {1, 3}, .padding = {0, 1}};
+  for (const auto& [passName, pass] : kPasses)
+    benchmark::RegisterBenchmark(("conv1d batch 16, " + nameOf(shape) + passName + "channels-last").c_str(),
+                                 onePass, shape, Conv2dChoice::ChannelsLast, pass, MathMode::Float32);
 }
 
 void registerResnet18(const std::string& name, Conv2dChoice choice, MathMode mathMode = MathMode::Float32) {
@@ -146,12 +230,9 @@ void registerResnet18(const std::string& name, Conv2dChoice choice, MathMode mat
     if (choice == Conv2dChoice::Winograd && (shape.kernel[0] != 3 || shape.stride[0] != 1)) return false;
     return shape.inChannels > 1 || pass != Pass::BackwardData;  // a network's input has no gradient
   };
-  const std::pair<const char*, Pass> passes[] = {{"/forward/", Pass::Forward},
-                                                 {"/backward data/", Pass::BackwardData},
-                                                 {"/backward weights/", Pass::BackwardWeights}};
   for (const std::int64_t batch : {64, 8})
     for (const auto& [shapeName, shape] : resnet18(batch))
-      for (const auto& [passName, pass] : passes)
+      for (const auto& [passName, pass] : kPasses)
         if (has(shape, pass))
           benchmark::RegisterBenchmark((shapeName + passName + name).c_str(), onePass, shape, choice, pass,
                                        mathMode);
@@ -173,6 +254,8 @@ const bool kRegistered = [] {
     if (choice != Conv2dChoice::RowMajor) registerResnet18(name, choice, mathMode);
   }
   registerResnet18("winograd", Conv2dChoice::Winograd);
+  registerConvnet();
+  registerConv1d();
   return true;
 }();
 
