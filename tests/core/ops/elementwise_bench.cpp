@@ -1,4 +1,4 @@
-// Operations that read and write every element of [128, 500] once or twice.
+// Operations that read and write every element of [128, 500] once or twice, and the loss of [128, 10].
 #include <benchmark/benchmark.h>
 
 #include <random>
@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::int64_t kRows = 128, kFeatures = 500;
 
-Tensor normals() {
-  Tensor tensor = Tensor::empty({kRows, kFeatures});
+Tensor normals(std::int64_t features = kFeatures) {
+  Tensor tensor = Tensor::empty({kRows, features});
   std::mt19937 engine(1);
   std::normal_distribution<float> normal;
   for (auto& element : tensor.span<float>()) element = normal(engine);
@@ -45,12 +45,12 @@ void dropouts(benchmark::State& state) {
   state.SetItemsProcessed(state.iterations() * x.elements());
 }
 
-void losses(benchmark::State& state, bool classes) {
+void losses(benchmark::State& state, bool classes, std::int64_t features) {
   Context context;
-  const Tensor x = normals();
+  const Tensor x = normals(features);
   Tensor labels = classes ? Tensor::zeros({kRows}, DType::Int64) : Tensor::empty(x.shape());
   if (!classes)
-    for (auto& label : labels.span<float>()) label = 1.0f / kFeatures;
+    for (auto& label : labels.span<float>()) label = 1.0f / static_cast<float>(features);
   Tensor gradient = Tensor::empty(x.shape());
   double sum = 0;
   for (auto pass : state)
@@ -80,8 +80,9 @@ BENCHMARK_CAPTURE(activations, GELU backward, Activation::GELU, true);
 BENCHMARK_CAPTURE(activations, softmax, Activation::Softmax, false);
 BENCHMARK_CAPTURE(activations, softmax backward, Activation::Softmax, true);
 BENCHMARK(dropouts);
-BENCHMARK_CAPTURE(losses, classes, true);
-BENCHMARK_CAPTURE(losses, probabilities, false);
+BENCHMARK_CAPTURE(losses, 10 classes, true, 10);
+BENCHMARK_CAPTURE(losses, 500 classes, true, kFeatures);
+BENCHMARK_CAPTURE(losses, 500 probabilities, false, kFeatures);
 BENCHMARK_CAPTURE(layerNorms, forward, false);
 BENCHMARK_CAPTURE(layerNorms, backward, true);
 
