@@ -14,8 +14,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// How long a node that has lost another one waits for node 0, which writes the files, before it ends all.
-constexpr auto kTimeToSave = 10s;
+/// How long a node that has lost another one waits before it ends all: node 0 until the others have heard of
+/// it and their fit() has thrown, the others until node 0 has written its files.
+constexpr auto kTimeToThrow = 2s, kTimeToSave = 10s;
 
 /// MPI can be initialised once in a process, so its connection lasts until the program ends, or finalises MPI
 /// itself. Hence this static owns a thread.
@@ -40,7 +41,7 @@ struct Connection {
     const bool failed = failedBefore || !link->end();
     link.reset();
     if (!failed) return;
-    if (node > 0 && failedBefore) std::this_thread::sleep_for(kTimeToSave);
+    if (failedBefore) std::this_thread::sleep_for(node > 0 ? kTimeToSave : kTimeToThrow);
     abortMpi();
   }
 
