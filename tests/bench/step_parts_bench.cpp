@@ -277,7 +277,7 @@ BENCHMARK(barrierAtOnce)->ArgName("patience")->Arg(0)->Arg(20)->Arg(200)->UseRea
 BENCHMARK(barrierOneLate)
     ->ArgNames({"late", "patience"})
     ->ArgsProduct({{10, 100}, {0, 20, 200}})
-    ->Iterations(2000)
+    ->Iterations(500)
     ->UseManualTime();
 BENCHMARK(productByOneDnn)->ArgNames({"batch", "in", "out"})->Args({32, 64, 64})->Args({32, 64, 10});
 BENCHMARK(productByOurs)->ArgNames({"batch", "in", "out"})->Args({32, 64, 64})->Args({32, 64, 10});
