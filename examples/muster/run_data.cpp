@@ -186,7 +186,9 @@ void addTo(example::Paths& paths, const RunData& d) {
                                    {"data.trainLabels", d.trainLabels},
                                    {"data.testImages", d.testImages},
                                    {"data.testLabels", d.testLabels}})
-    if (std::error_code unreachable; !std::filesystem::is_directory(path, unreachable))
+    if (std::error_code unreachable; std::filesystem::is_directory(path, unreachable))
+      paths.readsPictures(name, path);
+    else
       paths.reads(name, path);
   example::DataChoice{.directory = d.directory}.addTo(paths, "data.directory");
 }

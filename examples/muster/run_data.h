@@ -31,7 +31,7 @@ struct LoadedData {
 LoadedData loadData(const RunData& data, muster::PlacementWish placement,
                     std::span<const muster::Device> devices, int workers);
 
-/// Adds the files that the data are read from; none for a folder of images.
+/// Adds the files and the folders of images that the data are read from.
 void addTo(example::Paths& paths, const RunData& data);
 
 }  // namespace program

@@ -10,9 +10,25 @@ namespace example {
 
 using muster::require;
 
+namespace {
+
+/// Whether the file, or the file that this link leads to, has the name of a picture.
+bool isPicture(const std::filesystem::path& file) {
+  std::error_code unreachable;
+  const auto target = std::filesystem::weakly_canonical(file, unreachable);
+  const auto extension = (unreachable ? file : target).extension();
+  return extension == ".png" || extension == ".PNG";
+}
+
+}  // namespace
+
 void Paths::reads(std::string option, const std::filesystem::path& file, std::string replacedBy) {
   if (!file.empty())
     files_.push_back({.option = std::move(option), .path = file, .replacedBy = std::move(replacedBy)});
+}
+
+void Paths::readsPictures(std::string option, const std::filesystem::path& directory) {
+  if (!directory.empty()) pictures_.push_back({.option = std::move(option), .path = directory});
 }
 
 void Paths::writes(std::string option, const std::filesystem::path& file) {
@@ -44,6 +60,11 @@ void Paths::checkNames() const {
           !file.written || file.option == directory.option || !muster::isInside(directory.path, file.path),
           "{} and {} cannot both be there: {} is to be a file, and {} a directory", file.option,
           directory.option, file.path.string(), directory.path.string());
+  for (const auto& file : files_)
+    for (const auto& read : pictures_)
+      require(!file.written || !isPicture(file.path) || !muster::isInside(file.path, read.path),
+              "{} is {}, a picture in the directory of {}, {}: writing it would change the data", file.option,
+              file.path.string(), read.option, read.path.string());
 }
 
 void Paths::check() const {

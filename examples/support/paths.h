@@ -13,6 +13,8 @@ class Paths {
   /// @param replacedBy  an option that may name the same file, for example to resume a training and save it
   ///         in place.
   void reads(std::string option, const std::filesystem::path& file, std::string replacedBy = {});
+  /// Adds a directory whose pictures, PNG files at any depth, are read.
+  void readsPictures(std::string option, const std::filesystem::path& directory);
   void writes(std::string option, const std::filesystem::path& file);
   /// Adds a directory that the program creates if missing. @param names  the files written there.
   void writesInto(std::string option, const std::filesystem::path& directory,
@@ -37,6 +39,7 @@ class Paths {
   void checkPair(const Entry& one, const Entry& other) const;
 
   std::vector<Entry> files_, directories_;
+  std::vector<Entry> pictures_;  // directories
 };
 
 }  // namespace example

@@ -65,6 +65,15 @@ TEST_CASE("a path that is read or written under two options is refused") {
                    paths.writes("--json", at("report") / "a.png");
                  }),
                  "--report and --json are the same file"));
+  std::filesystem::create_directory(at("pictures"));
+  test::writeFile(at("pictures") / "a.png", "a picture");
+  std::filesystem::create_symlink("pictures/a.png", at("link"));
+  for (const char* picture : {"link", "pictures/a.png", "pictures/new.PNG"})
+    CHECK(contains(refusal([&](example::Paths& paths) {
+                     paths.readsPictures("--train", at("pictures"));
+                     paths.writes("--model", at(picture));
+                   }),
+                   "--model is " + at(picture).string() + ", a picture in the directory of --train, "));
 
   example::Paths paths;
   paths.reads("--text", at("book"));
@@ -73,6 +82,8 @@ TEST_CASE("a path that is read or written under two options is refused") {
   paths.writes("--json", "");
   paths.reads("--load", "");
   paths.writesInto("--report", at("report"), {"a.png"});
+  paths.readsPictures("--train", at("pictures"));
+  paths.writes("--out", at("pictures") / "results.csv");
   CHECK(contains(thrown<InvalidArgument>([&] { paths.check(); }), "--text and --model"));
   std::filesystem::remove(at("book"));
   CHECK_NOTHROW(paths.check());

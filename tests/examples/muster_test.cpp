@@ -529,6 +529,16 @@ TEST_CASE("muster trains with CIFAR-10's files and a folder of PNGs, and predict
   CHECK(png.exit == 0);
   CHECK(contains(png.out, "test: accuracy 1.0000"));
   CHECK(contains(muster.run({"predict", "png.json"}).out, "\n5,light,light,"));
+  const auto picture = muster.read("train/dark/1.png");
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"train", "png.json", "--set", "training.model=train/dark/1.png"},
+        {"train", "png.json", "--json", "train/dark/1.png"},
+        {"predict", "png.json", "--out", "train/dark/1.png"}}) {
+    const auto refused = muster.run(arguments);
+    CHECK(refused.exit == 2);
+    CHECK(contains(refused.err, "train/dark/1.png, a picture in the directory of data.train, train: "));
+  }
+  CHECK(muster.read("train/dark/1.png") == picture);
   muster.write("train/light/4.png", "no picture");
   const auto broken = muster.run({"train", "png.json"});
   CHECK(broken.exit == 1);
