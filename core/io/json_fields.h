@@ -15,7 +15,8 @@ namespace muster {
 
 /// Collects visited fields into a JSON object, in the order of the visit.
 /// Besides visited options it takes plain values with `put`, for result files. Doubles are written exactly;
-/// NaN and infinity, which JSON lacks, as null.
+/// NaN and infinity, which JSON lacks, as null. What is not UTF-8 becomes an escape in words, as in
+/// printableText.
 class JsonWriter final : public Fields {
  public:
   JsonWriter();

@@ -1,9 +1,20 @@
+#include "muster/core/base/printable_text.h"
+#include "muster/core/base/utf8.h"
 #include "muster/core/io/detail/json_value.h"
 #include "muster/core/io/json_fields.h"
 
 namespace muster {
 
 namespace json = boost::json;
+
+namespace {
+
+/// JSON is UTF-8, but a path need not be: other bytes become escapes in words, as on the page.
+json::string textOf(std::string_view text) {
+  return json::string(isUtf8(text) ? std::string(text) : printableText(text));
+}
+
+}  // namespace
 
 struct JsonWriter::Impl {
   json::object object;
@@ -25,7 +36,7 @@ void JsonWriter::put(std::string_view name, double value) {
   impl_->object[name] = value;
 }
 void JsonWriter::put(std::string_view name, std::string_view value) {
-  impl_->object[name] = value;
+  impl_->object[name] = textOf(value);
 }
 
 void JsonWriter::put(std::string_view name, std::span<const double> values) {
@@ -34,7 +45,7 @@ void JsonWriter::put(std::string_view name, std::span<const double> values) {
 
 void JsonWriter::put(std::string_view name, std::span<const std::string> values) {
   json::array array;
-  for (const auto& value : values) array.emplace_back(value);
+  for (const auto& value : values) array.emplace_back(textOf(value));
   impl_->object[name] = std::move(array);
 }
 

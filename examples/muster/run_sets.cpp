@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/utf8.h"
 #include "muster/core/io/detail/json_value.h"
 
 namespace program {
@@ -74,6 +75,7 @@ json::value valueOf(const std::string& text) {
 }
 
 void applySet(json::object& run, const std::string& set) {
+  require(muster::isUtf8(set), "--set {}: expected UTF-8, as in all of a run file", set);
   const auto equals = set.find('=');
   require(equals != set.npos && equals > 0, "--set {}: expected KEY=VALUE, as in training.workers=4", set);
   const auto path = set.substr(0, equals);

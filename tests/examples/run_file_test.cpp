@@ -249,6 +249,8 @@ TEST_CASE("--set changes any field, adds a missing one, and refuses an invalid p
   CHECK(stopped.training.workers == 1);
 
   CHECK(problem(bare, {"workers"}) == "--set workers: expected KEY=VALUE, as in training.workers=4");
+  CHECK(problem(bare, {"training.model=\xff.st"}) ==
+        "--set training.model=\xff.st: expected UTF-8, as in all of a run file");
   CHECK(problem(bare, {"network.layers[99].bias=1"}) ==
         "--set network.layers[99].bias: layers has no element 99");
   CHECK(problem(bare, {"data.type.name=1"}) == "--set data.type.name: type is no object");

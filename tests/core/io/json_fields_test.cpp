@@ -2,9 +2,11 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <string>
 #include <vector>
 
 #include "muster/core/base/error.h"
@@ -91,6 +93,19 @@ TEST_CASE("every kind of field is written and read back") {
   CHECK(read.fruit == Fruit::Pear);
   CHECK(read.ruleType == "step");
   CHECK(read.ruleValue == -2);
+}
+
+TEST_CASE("a text that is not UTF-8 is written as an escape in words") {
+  JsonWriter writer;
+  writer.put("path", "\xFF.safetensors");
+  writer.put("paths", std::array<std::string, 2>{"\xC3\xA9", "\xC3"});
+  CHECK(writer.line() == R"({"path": "\\xff.safetensors", "paths": [")"
+                         "\xC3\xA9"
+                         R"(", "\\xc3"]})");
+  JsonReader reader(writer.text());
+  std::string path;
+  reader.field("path", path);
+  CHECK(path == "\\xff.safetensors");
 }
 
 TEST_CASE("missing fields keep their values") {
