@@ -20,6 +20,13 @@ bool isPicture(const std::filesystem::path& file) {
   return extension == ".png" || extension == ".PNG";
 }
 
+/// Whether the file is in the directory and has a name of checkpoints, which are written and removed there.
+bool isCheckpointIn(const std::filesystem::path& directory, const std::filesystem::path& file) {
+  const auto name = file.filename().string();
+  return (name.starts_with("checkpoint-epoch-") || name == "checkpoint-best.safetensors") &&
+         muster::isSameFile(directory / name, file);
+}
+
 }  // namespace
 
 void Paths::reads(std::string option, const std::filesystem::path& file, std::string replacedBy) {
@@ -40,7 +47,8 @@ void Paths::writesInto(std::string option, const std::filesystem::path& director
   if (directory.empty()) return;
   for (const auto& name : names)
     files_.push_back({.option = option, .path = directory / name, .written = true, .inDirectory = true});
-  directories_.push_back({.option = std::move(option), .path = directory, .written = true});
+  directories_.push_back(
+      {.option = std::move(option), .path = directory, .written = true, .named = !names.empty()});
 }
 
 void Paths::checkPair(const Entry& one, const Entry& other) const {
@@ -60,6 +68,11 @@ void Paths::checkNames() const {
           !file.written || file.option == directory.option || !muster::isInside(directory.path, file.path),
           "{} and {} cannot both be there: {} is to be a file, and {} a directory", file.option,
           directory.option, file.path.string(), directory.path.string());
+  for (const auto& file : files_)
+    for (const auto& directory : directories_)
+      require(!file.written || directory.named || !isCheckpointIn(directory.path, file.path),
+              "{} is {}, a name of checkpoints, in the directory of {}: one would replace the other",
+              file.option, file.path.string(), directory.option);
   for (const auto& file : files_)
     for (const auto& read : pictures_)
       require(!file.written || !isPicture(file.path) || !muster::isInside(file.path, read.path),

@@ -16,7 +16,8 @@ class Paths {
   /// Adds a directory whose pictures, PNG files at any depth, are read.
   void readsPictures(std::string option, const std::filesystem::path& directory);
   void writes(std::string option, const std::filesystem::path& file);
-  /// Adds a directory that the program creates if missing. @param names  the files written there.
+  /// Adds a directory that the program creates if missing. @param names  the files written there. Without
+  ///         them listeners name the files, as checkpoints: no other option may have the name of one.
   void writesInto(std::string option, const std::filesystem::path& directory,
                   const std::vector<std::string>& names = {});
 
@@ -33,6 +34,7 @@ class Paths {
     std::filesystem::path path;
     bool written = false;
     bool inDirectory = false;  // in one of `directories_`, which may not exist yet
+    bool named = false;        // a directory with given names
     std::string replacedBy = {};
   };
 

@@ -65,6 +65,14 @@ TEST_CASE("a path that is read or written under two options is refused") {
                    paths.writes("--json", at("report") / "a.png");
                  }),
                  "--report and --json are the same file"));
+  for (const char* name : {"c/checkpoint-epoch-0001.safetensors", "c/./checkpoint-best.safetensors",
+                           "c/checkpoint-epoch-0001-iteration-00000001.safetensors"})
+    CHECK(contains(refusal([&](example::Paths& paths) {
+                     paths.writes("--json", at(name));
+                     paths.writesInto("--checkpoint-dir", at("c"));
+                   }),
+                   "--json is " + at(name).string() +
+                       ", a name of checkpoints, in the directory of --checkpoint-dir: "));
   std::filesystem::create_directory(at("pictures"));
   test::writeFile(at("pictures") / "a.png", "a picture");
   std::filesystem::create_symlink("pictures/a.png", at("link"));
@@ -84,6 +92,8 @@ TEST_CASE("a path that is read or written under two options is refused") {
   paths.writesInto("--report", at("report"), {"a.png"});
   paths.readsPictures("--train", at("pictures"));
   paths.writes("--out", at("pictures") / "results.csv");
+  paths.writesInto("--checkpoint-dir", directory.path());
+  paths.writes("--best", at("checkpoint.safetensors"));
   CHECK(contains(thrown<InvalidArgument>([&] { paths.check(); }), "--text and --model"));
   std::filesystem::remove(at("book"));
   CHECK_NOTHROW(paths.check());
@@ -192,6 +202,11 @@ TEST_CASE("no program overwrites a file that it reads or writes under another op
           "--text and --model are the same file, book.txt");
   refused(MUSTER_MNIST_CONVNET, {"--data", "generated", "--model", "m", "--json", "./m", "--device", "cpu"},
           "--model and --json are the same file, m");
+  refused(MUSTER_MNIST_CONVNET,
+          {"--data", "generated", "--checkpoint-dir", "c", "--model", "c/checkpoint-epoch-0001.safetensors",
+           "--device", "cpu"},
+          "--model is c/checkpoint-epoch-0001.safetensors, a name of checkpoints, in the directory of "
+          "--checkpoint-dir: one would replace the other");
   refused(MUSTER_RESNET18_FASHION, {"--data", "generated", "--report", "x", "--save", "x", "--device", "cpu"},
           "--save and --report cannot both be there: x is to be a file, and x a directory");
   test::writeFile(convnet.directory / "train-labels-idx1-ubyte", "labels");

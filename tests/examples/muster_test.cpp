@@ -682,6 +682,11 @@ TEST_CASE("muster plan refuses names that train refuses, and paths that are too 
   const auto same = muster.small("plan", {"--set", "training.model=run.json"});
   CHECK(same.exit == 2);
   CHECK(contains(same.err, "the run file and training.model are the same file"));
+  const auto checkpoint = muster.small("plan", {"--set", "listeners.checkpoints.directory=c", "--set",
+                                                "training.model=c/checkpoint-epoch-0001.safetensors"});
+  CHECK(checkpoint.exit == 2);
+  CHECK(contains(checkpoint.err,
+                 "training.model is c/checkpoint-epoch-0001.safetensors, a name of checkpoints"));
   const std::string longName(1000, 'a');
   for (const char* field : {"training.resume", "training.initialModel"})
     CHECK(contains(muster.small("plan", {"--set", field + ("=" + longName)}).err, "File name too long"));
