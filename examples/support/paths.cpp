@@ -1,5 +1,9 @@
 #include "examples/support/paths.h"
 
+#include <fmt/format.h>
+
+#include <fstream>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -25,6 +29,31 @@ bool isCheckpointIn(const std::filesystem::path& directory, const std::filesyste
   const auto name = file.filename().string();
   return (name.starts_with("checkpoint-epoch-") || name == "checkpoint-best.safetensors") &&
          muster::isSameFile(directory / name, file);
+}
+
+/// A text near the beginning of what the programs write under a name that is not the user's choice; "": a
+/// file of another name.
+std::string_view markOf(std::string_view name) {
+  if (name == "report.html") return "<title>muster</title>";
+  if (name == "confusion.txt") return "\nconfusion matrix";
+  return name.ends_with(".curves.jsonl") ? R"({"format":"muster-curves/)" : "";
+}
+
+/// @throws muster::FileError for a file that has such a name, but is not of these programs.
+void checkReplaced(const std::string& option, const std::filesystem::path& file) {
+  constexpr std::streamsize kBeginning = 1 << 16;
+  const auto mark = markOf(file.filename().string());
+  std::error_code missing;
+  if (mark.empty() || !std::filesystem::is_regular_file(file, missing) ||
+      std::filesystem::file_size(file, missing) == 0)
+    return;
+  std::string beginning(kBeginning, '\0');
+  std::ifstream in(file, std::ios::binary);
+  in.read(beginning.data(), kBeginning);
+  beginning.resize(static_cast<std::size_t>(in.gcount()));
+  if (beginning.find(mark) == std::string::npos)
+    throw muster::FileError(
+        file, fmt::format("would be replaced, but this program has not written it; give another {}", option));
 }
 
 }  // namespace
@@ -87,6 +116,7 @@ void Paths::check() const {
     std::error_code unreachable;
     const bool made = file.inDirectory && !std::filesystem::exists(file.path.parent_path(), unreachable);
     if (file.written && !made) muster::checkOutputFile(file.path);
+    if (file.inDirectory) checkReplaced(file.option, file.path);
   }
 }
 

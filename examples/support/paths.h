@@ -23,7 +23,7 @@ class Paths {
 
   /// Paths are equal if they lead to the same file, also through links or other spellings.
   /// @throws muster::InvalidArgument naming two options and their file; muster::FileError for a file or a
-  ///         directory that cannot be written.
+  ///         directory that cannot be written, or a report or curves that are not of these programs.
   void check() const;
   /// Checks only for equal paths; writes nothing.
   void checkNames() const;

@@ -108,6 +108,25 @@ TEST_CASE("paths that cannot be written are refused before the training") {
   CHECK(test::readFile(convnet.directory / "file") == "mine");
 }
 
+TEST_CASE("a report and curves replace only files of this program") {
+  const Convnet convnet;
+  const std::string end = " would be replaced, but this program has not written it; give another ";
+  for (const std::string name : {"report.html", "confusion.txt", "training.curves.jsonl"}) {
+    test::writeFile(convnet.directory / name, "mine");
+    const auto run = convnet.runSmall({"--report", "."});
+    checkRefusal(run, 1, name + ":" + end + "--report");
+    CHECK(run.out.empty());
+    CHECK(test::readFile(convnet.directory / name) == "mine");
+    std::filesystem::remove(convnet.directory / name);
+  }
+  test::writeFile(convnet.directory / "my.curves.jsonl", "mine");
+  checkRefusal(convnet.runSmall({"--curves", "my.curves.jsonl"}), 1, "my.curves.jsonl:" + end + "--curves");
+  CHECK(test::readFile(convnet.directory / "my.curves.jsonl") == "mine");
+  CHECK(convnet.directory.names() == std::set<std::string>{"my.curves.jsonl"});
+  for (int i = 0; i < 2; ++i)
+    CHECK(convnet.runSmall({"--report", ".", "--epochs", "1", "--quiet"}).exit == 0);
+}
+
 TEST_CASE("a device that is not available is refused before the data are read") {
   const Convnet convnet;
   const auto run = convnet.run({"--data", "generated", "--device", "cuda:99"});
