@@ -17,6 +17,12 @@ of the network on batches of its own, and every few iterations the replicas are 
 Ctrl-C finishes the current step, averages, saves the model and exits with 130; a second one quits.
 )";
 
+/// A rule: minutes must fit the clock's 64-bit nanoseconds, as in run files.
+void clockMinutes(const char* option, double value) {
+  constexpr double kMost = 1e8;  // 190 years
+  require(value >= 0 && value <= kMost, "--{} must be between 0 and {}, got {}", option, kMost, value);
+}
+
 void describeTraining(CommandLine& line, Options& o, std::optional<double>& learningRate) {
   line.group("Training");
   o.describe(line);
@@ -49,7 +55,7 @@ void describeFiles(CommandLine& line, Options& o) {
   line.add("checkpoint-iterations", o.checkpointIterations, "N",
            "iterations between checkpoints within an epoch; 0: none there", atLeast(0));
   line.add("checkpoint-minutes", o.checkpointMinutes, "X",
-           "minutes between checkpoints within an epoch; 0: none", notNegative);
+           "minutes between checkpoints within an epoch; 0: none", clockMinutes);
   line.add("keep", o.keep, "N", "keep only the last N checkpoints; 0: all", atLeast(0));
   line.add("test-every", o.testEvery, "N", "test every N epochs, too; 0: at the end only", atLeast(0));
   line.add("test-iterations", o.testIterations, "N", "test after the first merge of every N iterations, too",

@@ -77,6 +77,8 @@ TEST_CASE("invalid options exit with 2 and a sentence") {
       {{"--placement", "gpu"}, "--placement must be auto, host or device, got gpu"},
       {{"--keep", "3"}, "--keep needs --checkpoint-dir"},
       {{"--checkpoint-dir", "c", "--checkpoint-every", "0"}, "--checkpoint-every must be at least 1, got 0"},
+      {{"--checkpoint-dir", "c", "--checkpoint-minutes", "1e300"},
+       "--checkpoint-minutes must be between 0 and 100000000, got 1e+300"},
       {{"--model", ""}, "--model needs the name of a file or directory"},
       {{"--resume", ""}, "--resume needs the name of a file or directory"},
       {{"--checkpoint-dir="}, "--checkpoint-dir"},
