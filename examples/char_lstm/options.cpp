@@ -48,7 +48,9 @@ void checkCombinations(const CommandLine& line) {
                "tensorboard",
                "watch",
                "page",
-               "page-port"},
+               "page-port",
+               "curves",
+               "group"},
               "is for training, and --load trains nothing");
 }
 

@@ -219,6 +219,8 @@ TEST_CASE("help explains every option, and invalid options exit with 2") {
   const std::vector<std::pair<std::vector<std::string>, std::string>> refused{
       {{}, "give the text to learn with --text, or a saved model with --load; --help says more"},
       {{"--load", "m", "--text", "text"}, "--text is for training, and --load trains nothing"},
+      {{"--load", "m", "--curves", "a.curves.jsonl"}, "--curves is for training, and --load trains nothing"},
+      {{"--load", "m", "--group", "a"}, "--group is for training, and --load trains nothing"},
       {{"--text", "text", "--temperature", "0"}, "--temperature must be a positive number, got 0"},
       {{"--text", "text", "--steps", "0"}, "--steps must be between 1 and 65536, got 0"},
       {{"--text", "text", "--prompt", "öl"},
