@@ -4,6 +4,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
+#include "muster/core/io/input_file.h"
 #include "muster/datasets/cache.h"
 #include "muster/datasets/md5.h"
 
@@ -117,7 +118,8 @@ std::string notFound(const PublishedSet& set, std::size_t index, const DataOptio
 }  // namespace
 
 const fs::path& GivenDirectory::existing() const {
-  if (!fs::is_directory(path)) throw FileError(path, fmt::format("no such directory, given by {}", givenBy));
+  if (fileTypeOf(path) != fs::file_type::directory)
+    throw FileError(path, fmt::format("no such directory, given by {}", givenBy));
   return path;
 }
 
@@ -133,7 +135,7 @@ std::optional<FileContents> findPublishedIn(const fs::path& directory, const Pub
   const fs::path packed = set.files[index].name;
   for (const auto& folder : {directory / set.name, directory})
     for (const auto& name : {packed, packed.stem()})
-      if (fs::exists(folder / name))
+      if (fileTypeOf(folder / name) != fs::file_type::not_found)
         if (auto found = readIfRight(folder / name, set, index, family)) return found;
   return std::nullopt;
 }
@@ -141,7 +143,7 @@ std::optional<FileContents> findPublishedIn(const fs::path& directory, const Pub
 FileContents fetchPublished(const PublishedSet& set, std::size_t index, const DataOptions& options) {
   const auto cached = cacheDirectory() / set.name / set.files[index].name;
   const auto address = addressOf(set, index, options);
-  if (fs::exists(cached)) {
+  if (fileTypeOf(cached) != fs::file_type::not_found) {
     try {
       if (auto found = readIfRight(cached, set, index, {})) return *found;
     } catch (const FileError& error) {

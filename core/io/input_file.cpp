@@ -63,4 +63,11 @@ void InputFile::read(void* target, std::uint64_t bytes) {
   }
 }
 
+std::filesystem::file_type fileTypeOf(const std::filesystem::path& path) {
+  std::error_code problem;
+  const auto type = std::filesystem::status(path, problem).type();
+  if (type == std::filesystem::file_type::none) throw FileError(path, cannotBeRead(problem.message()));
+  return type;
+}
+
 }  // namespace muster

@@ -28,4 +28,8 @@ class InputFile {
   std::uint64_t size_ = 0;
 };
 
+/// What a path leads to; `not_found` if there is nothing.
+/// @throws FileError if that cannot be determined, as below a directory that must not be searched.
+std::filesystem::file_type fileTypeOf(const std::filesystem::path& path);
+
 }  // namespace muster

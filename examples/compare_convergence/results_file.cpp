@@ -64,7 +64,7 @@ std::vector<std::string> differences(const std::map<std::string, std::string>& s
 
 /// Reads a file; "" if it does not exist.
 std::string wholeFile(const std::filesystem::path& path) {
-  if (!std::filesystem::exists(path)) return "";
+  if (muster::fileTypeOf(path) == std::filesystem::file_type::not_found) return "";
   muster::InputFile file(path);
   if (file.size() == 0)
     throw FileError(path, "is no results file: it is empty; remove it, or give another --out");

@@ -8,6 +8,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/io/checkpoint_files.h"
+#include "muster/core/io/input_file.h"
 #include "muster/core/io/model_file.h"
 #include "muster/core/io/output_path.h"
 #include "muster/core/nn/multi_layer_network.h"
@@ -79,7 +80,8 @@ ModelNotes notesOf(const Recipe& recipe) {
 std::filesystem::path fileToResume(const Options& options) {
   const auto& path = options.resume;
   if (path.empty()) return path;
-  const bool directory = isSameFile(path, options.checkpointDirectory) || std::filesystem::is_directory(path);
+  const bool directory = isSameFile(path, options.checkpointDirectory) ||
+                         fileTypeOf(path) == std::filesystem::file_type::directory;
   const auto file = directory ? newestCheckpoint(path).value_or("") : path;
   if (!file.empty()) notesIn(file);
   return file;

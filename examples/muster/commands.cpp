@@ -9,6 +9,7 @@
 #include "examples/muster/options.h"
 #include "examples/muster/run_file.h"
 #include "muster/core/base/error.h"
+#include "muster/core/io/input_file.h"
 #include "muster/core/nn/models/convnet.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/datasets/csv.h"
@@ -95,7 +96,8 @@ int example(const Call& call) {
   line.flag("regression", data.regression, "the labels are numbers to predict, not classes");
   line.flag("grey", data.grey, "the images have one channel");
   if (!readOptions(line, call)) return 0;
-  const bool pictures = !call.file.empty() && std::filesystem::is_directory(call.file);
+  const bool pictures =
+      !call.file.empty() && muster::fileTypeOf(call.file) == std::filesystem::file_type::directory;
   if (call.file.empty() || pictures)
     line.refuse({"label", "separator", "no-header", "regression"}, "is for a table");
   if (!pictures) line.refuse({"grey"}, "is for a directory of images");

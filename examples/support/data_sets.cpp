@@ -9,6 +9,7 @@
 
 #include "examples/support/gaussian_mixtures.h"
 #include "muster/core/base/error.h"
+#include "muster/core/io/input_file.h"
 #include "muster/datasets/cache.h"
 #include "muster/datasets/cifar10.h"
 #include "muster/datasets/generated_digits.h"
@@ -152,7 +153,7 @@ void DataChoice::addTo(Paths& paths, const std::string& option) const {
 }
 
 DataSets loadData(const DataChoice& choice, std::int64_t batch, std::int64_t seed) {
-  if (!choice.directory.empty() && !std::filesystem::is_directory(choice.directory))
+  if (!choice.directory.empty() && fileTypeOf(choice.directory) != std::filesystem::file_type::directory)
     throw FileError(choice.directory, "no such directory, given by --data-dir");
   const Request request{choice, batch, static_cast<std::uint64_t>(seed)};
   if (choice.name == "generated") return generated(request);

@@ -110,6 +110,16 @@ TEST_CASE("paths that cannot be written are refused before the training") {
   CHECK(test::readFile(convnet.directory / "file") == "mine");
 }
 
+TEST_CASE("paths that cannot be reached are refused in the program's words") {
+  const Convnet convnet;
+  const std::string name(256, 'x'), problem = name + ": cannot be read: File name too long";
+  checkRefusal(convnet.runSmall({"--resume", name}), 1, problem);
+  checkRefusal(convnet.run({"--data-dir", name}), 1, problem);
+  auto launch = convnet.launch({"--data", "mnist"});
+  launch.environment["MUSTER_DATA_DIR"] = name;
+  checkRefusal(test::runProgram(Convnet::kExecutable, launch), 1, problem);
+}
+
 TEST_CASE("a report and curves replace only files of this program") {
   const Convnet convnet;
   const std::string end = " would be replaced, but this program has not written it; give another ";

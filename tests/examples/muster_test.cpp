@@ -717,6 +717,10 @@ TEST_CASE("mistakes give one line, with the exit status of an invalid option") {
   if (contains(muster.run({"--version"}).out, "nodes (no MPI was found)"))
     CHECK(contains(problem({"train", "run.json", "--set", "training.nodes=mpi"}), "was built without MPI"));
   CHECK(muster.run({"train", "none.json"}).exit == 1);
+  const std::string longName(256, 'x');
+  const auto tooLong = muster.run({"example", longName});
+  CHECK(tooLong.exit == 1);
+  CHECK(tooLong.err == "muster: " + longName + ": cannot be read: File name too long\n");
   CHECK(muster.run({}).exit == 2);
 }
 

@@ -25,6 +25,15 @@ TEST_CASE("a regular file is read in pieces, and not past its end") {
         path.string() + ": ended while it was read");
 }
 
+TEST_CASE("the type of a path that cannot be reached is an error that names it") {
+  const test::TemporaryDirectory directory;
+  CHECK(fileTypeOf(directory.path()) == std::filesystem::file_type::directory);
+  CHECK(fileTypeOf(directory / "missing") == std::filesystem::file_type::not_found);
+  const auto tooLong = directory / std::string(256, 'x');
+  CHECK(test::thrown<FileError>([&] { fileTypeOf(tooLong); }) ==
+        tooLong.string() + ": cannot be read: File name too long");
+}
+
 TEST_CASE("a path that is not a regular file is refused at once") {
   const test::TemporaryDirectory directory;
   const auto refusal = [](const std::filesystem::path& path) {

@@ -10,6 +10,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
+#include "muster/core/io/input_file.h"
 #include "muster/core/io/json_fields.h"
 #include "muster/core/listeners/watch/page/curves_file.h"
 #include "muster/core/listeners/watch/page/page_json.h"
@@ -47,7 +48,8 @@ class PageDirectoryReader final : public PageReader {
 
 PageDirectory::PageDirectory(std::filesystem::path directory, std::chrono::milliseconds findEvery)
     : directory_(std::move(directory)), findEvery_(findEvery) {
-  if (!std::filesystem::is_directory(directory_)) throw FileError(directory_, "is no directory");
+  if (fileTypeOf(directory_) != std::filesystem::file_type::directory)
+    throw FileError(directory_, "is no directory");
   update();
 }
 

@@ -81,6 +81,9 @@ TEST_CASE("an incomplete line is read later, and a file that holds no curves giv
   std::ofstream(directory / "a.curves.jsonl", std::ios::app) << "ies\":[]}\n";
   runs.update();
   CHECK(countOf(reader->news(), "\"news\"") == 1);
+  CHECK(thrown<FileError>([&] {
+          PageDirectory(directory / std::string(256, 'x'));
+        }).ends_with(": cannot be read: File name too long"));
   CHECK(thrown<FileError>([&] { PageDirectory(directory / "missing"); }).find("is no directory") !=
         std::string::npos);
 }
