@@ -2,8 +2,10 @@
 
 #include <fmt/ranges.h>
 
+#include <charconv>
 #include <concepts>
 #include <sstream>
+#include <system_error>
 #include <utility>
 
 namespace example {
@@ -17,15 +19,28 @@ std::string_view kindOf() {
   return std::integral<T> ? "a whole number" : "a number";
 }
 
+/// Why a text is not a value of this type.
+template <typename T>
+std::string problemOf(const std::string& text) {
+  if constexpr (!std::same_as<T, bool>) {
+    T number{};
+    const char* const last = text.data() + text.size();
+    const auto [end, status] = std::from_chars(text.data(), last, number);
+    if (status == std::errc::result_out_of_range && end == last)
+      return fmt::format("the number is too {}", text.starts_with('-') ? "small" : "large");
+  }
+  return fmt::format("{} is wanted", kindOf<T>());
+}
+
 template <typename T>
 void parseAs(const char* name, const std::string& text, T& target) {
   boost::any value;
   try {
     po::validate(value, std::vector{text}, &target, 0);
   } catch (const po::error&) {
-    throw muster::InvalidArgument(fmt::format(
-        "the argument ('{}') for option '--{}' is invalid: {} is wanted; --help lists the options", text,
-        name, kindOf<T>()));
+    throw muster::InvalidArgument(
+        fmt::format("the argument ('{}') for option '--{}' is invalid: {}; --help lists the options", text,
+                    name, problemOf<T>(text)));
   }
   target = boost::any_cast<T>(value);
 }
