@@ -41,7 +41,7 @@ void checkOutputFile(const fs::path& file) {
   std::error_code unreachable;
   if (fs::is_directory(file, unreachable)) throw FileError(file, "cannot be written: it is a directory");
   const fs::path directory = file.has_parent_path() ? file.parent_path() : fs::path(".");
-  if (::access(directory.c_str(), W_OK | X_OK) != 0)
+  if (::access((directory / "").c_str(), W_OK | X_OK) != 0)  // "a/": not a directory if it is a file
     throw FileError(
         file, fmt::format("cannot be written: its directory: {}", std::generic_category().message(errno)));
   writeAPage(file);

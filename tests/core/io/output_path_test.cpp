@@ -26,6 +26,8 @@ TEST_CASE("a file that cannot be written is refused with its cause, and nothing 
   CHECK(refusal(directory.path()) == directory.path().string() + ": cannot be written: it is a directory");
   CHECK(refusal(at("missing") / "model")
             .ends_with(": cannot be written: its directory: No such file or directory"));
+  CHECK(refusal("/dev/null/model")
+            .ends_with("/dev/null/model: cannot be written: its directory: Not a directory"));
   CHECK(refusal("/dev/null") == "/dev/null: cannot be written: it is not a regular file");
   CHECK(refusal(at(std::string(256, 'x').c_str())).ends_with(": cannot be written: File name too long"));
   CHECK_NOTHROW(checkOutputFile(at(std::string(250, 'x').c_str())));
