@@ -93,6 +93,11 @@ void resumeRun(MultiLayerNetwork& network, const std::filesystem::path& file, co
     throw FileError(file, fmt::format("cannot be resumed with these options: it was trained with {}",
                                       fmt::join(differing, ", ")));
   loadState(network, file);
+  try {
+    positionIn(network.trainingState());
+  } catch (const InvalidArgument& error) {
+    throw FileError(file, fmt::format("cannot be resumed: {}", error.what()));
+  }
 }
 
 std::int64_t batchesTrained(MultiLayerNetwork& network) {

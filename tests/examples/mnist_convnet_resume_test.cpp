@@ -116,6 +116,20 @@ TEST_CASE("a file of another run or with other options is not resumed") {
   CHECK_FALSE(std::filesystem::exists(convnet.directory / "new"));
 }
 
+TEST_CASE("a checkpoint with an impossible position is refused by its name") {
+  const Convnet convnet;
+  REQUIRE(convnet.runSmall({"--epochs", "1", "--quiet", "--checkpoint-dir", "c"}).exit == 0);
+  const auto path = convnet.directory / "c" / "checkpoint-epoch-0001.safetensors";
+  const auto network = MultiLayerNetwork::load(path);
+  Tensor position = *findValues(network->trainingState(), "position");
+  position.data<std::int64_t>()[0] = -1;
+  saveModel(*network, path, readModelNotes(path));
+  const auto run = convnet.runSmall({"--epochs", "2", "--quiet", "--resume", path.string()});
+  CHECK(run.exit == 1);
+  CHECK(run.err == "mnist_convnet: " + path.string() +
+                       ": cannot be resumed: training state: its position is impossible\n");
+}
+
 TEST_CASE("Ctrl-C saves a model that can be used and resumed, and exits with 130") {
   const Convnet convnet;
   const auto arguments = [](const std::string& epochs, std::vector<std::string> more = {}) {
