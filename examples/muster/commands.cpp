@@ -8,6 +8,7 @@
 #include "examples/compare_convergence/compare.h"
 #include "examples/muster/options.h"
 #include "examples/muster/run_file.h"
+#include "examples/support/standard_streams.h"
 #include "muster/core/base/error.h"
 #include "muster/core/io/input_file.h"
 #include "muster/core/nn/models/convnet.h"
@@ -105,7 +106,7 @@ int example(const Call& call) {
                   data.separator);
   data.header = !noHeader;
   if (pictures) data.type = "images";
-  fmt::print("{}", (call.file.empty() ? drawnDigits() : ofData(std::move(data))).toJson());
+  example::printResult((call.file.empty() ? drawnDigits() : ofData(std::move(data))).toJson());
   return 0;
 }
 

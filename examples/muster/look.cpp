@@ -7,6 +7,7 @@
 #include "examples/muster/options.h"
 #include "examples/muster/schema.h"
 #include "examples/muster/session.h"
+#include "examples/support/standard_streams.h"
 #include "muster/core/base/byte_text.h"
 #include "muster/core/base/error.h"
 #include "muster/core/base/printable_text.h"
@@ -134,10 +135,11 @@ int evaluate(const Call& call) {
       sum += static_cast<Model&>(*trained.network).score(batch) * static_cast<double>(batch.examples());
       examples += batch.examples();
     }
-    fmt::print("loss {:.6g} on {} examples\n", sum / static_cast<double>(examples), examples);
+    example::printResult(
+        fmt::format("loss {:.6g} on {} examples\n", sum / static_cast<double>(examples), examples));
     return 0;
   }
-  fmt::print("{}", trained.network->evaluate(data).summary());
+  example::printResult(trained.network->evaluate(data).summary());
   if (!trained.data.classes.empty()) fmt::print("\n");
   for (std::size_t c = 0; c < trained.data.classes.size(); ++c)
     fmt::print("{:>10} {}\n", c, printableText(trained.data.classes[c]));
@@ -157,7 +159,7 @@ int predict(const Call& call) {
   const Trained trained(call, options);
   const auto text = predictionsOf(trained, trained.on(options.on));
   if (options.out.empty())
-    fmt::print("{}", printableLines(text));
+    example::printResult(printableLines(text));
   else
     writeFileAtomically(options.out, text);
   return 0;
@@ -182,7 +184,7 @@ int summary(const Call& call) {
   } else {
     network = detail::networkFromJson(RunFile::read(file, options.sets).network);
   }
-  fmt::print("{}", json ? network->toJson() : network->summary());
+  example::printResult(json ? network->toJson() : network->summary());
   return 0;
 }
 
@@ -205,10 +207,11 @@ int plan(const Call& call) {
   const auto wrapper = makeWrapper(run, devices, nodesOf(run.training), *network, {});
   const std::int64_t examples = data.train->examples().value_or(0);
   const std::int64_t batches = data.train->batchesPerEpoch().value_or(0);
-  fmt::print("data: {}, {} examples to train with ({} batch{} of {}), {} to validate and {} to test with\n",
-             data.title, examples, batches, batches == 1 ? "" : "es", run.data.batch,
-             data.validation ? data.validation->examples().value_or(0) : 0,
-             data.test ? data.test->examples().value_or(0) : 0);
+  example::printResult(fmt::format(
+      "data: {}, {} examples to train with ({} batch{} of {}), {} to validate and {} to test with\n",
+      data.title, examples, batches, batches == 1 ? "" : "es", run.data.batch,
+      data.validation ? data.validation->examples().value_or(0) : 0,
+      data.test ? data.test->examples().value_or(0) : 0));
   fmt::print("\n{}\nplan: {}, {} epoch{}\n", network->summary(), wrapper.plan(), run.training.epochs,
              run.training.epochs == 1 ? "" : "s");
   if (!resumed.empty()) fmt::print("resumes: {}\n", resumed.string());
@@ -240,7 +243,7 @@ int strategies(const Call& call) {
   line.group("Options");
   line.add("workers", workers, "N", "some defaults depend on them", example::between(1, 1024));
   if (!readOptions(line, call)) return 0;
-  fmt::print("{}", describeStrategies(static_cast<int>(workers)));
+  example::printResult(describeStrategies(static_cast<int>(workers)));
   return 0;
 }
 
@@ -250,7 +253,7 @@ int schema(const Call& call) {
       "  muster schema > run.schema.json\n");
   line.group("Options");
   if (!readOptions(line, call)) return 0;
-  fmt::print("{}", runFileSchema());
+  example::printResult(runFileSchema());
   return 0;
 }
 

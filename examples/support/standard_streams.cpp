@@ -1,6 +1,7 @@
 #include "examples/support/standard_streams.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -10,6 +11,8 @@
 #include <new>
 #include <system_error>
 
+#include "muster/core/base/error.h"
+
 namespace example {
 namespace {
 
@@ -17,6 +20,7 @@ namespace {
 struct Output {
   int descriptor;
   std::atomic<int> error{0};
+  bool closed = false;  // when the program began
 };
 
 // Globals, because the C library closes the streams after `main`.
@@ -48,11 +52,18 @@ std::FILE* streamTo(Output& output, int buffering) {
 
 void guardStandardStreams() {
   for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; ++descriptor)
-    if (::fcntl(descriptor, F_GETFD) < 0 && errno == EBADF)
+    if (::fcntl(descriptor, F_GETFD) < 0 && errno == EBADF) {
       static_cast<void>(::open("/dev/null", O_RDWR));  // gets the lowest free number: `descriptor`
-  std::signal(SIGPIPE, SIG_IGN);                       // a write to a closed pipe becomes an error
-  stdout = streamTo(standardOutput, _IOLBF);           // line-buffered: in order with the progress on stderr
+      if (descriptor == STDOUT_FILENO) standardOutput.closed = true;
+    }
+  std::signal(SIGPIPE, SIG_IGN);              // a write to a closed pipe becomes an error
+  stdout = streamTo(standardOutput, _IOLBF);  // line-buffered: in order with the progress on stderr
   stderr = streamTo(standardError, _IONBF);
+}
+
+void printResult(std::string_view text) {
+  if (standardOutput.closed) throw muster::Error("standard output could not be written: it is closed");
+  fmt::print("{}", text);
 }
 
 std::string lostOutput() {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace example {
 
@@ -12,6 +13,10 @@ namespace example {
 /// - If a write to standard output or error fails (a full disk, a closed pipe), the rest of the output is
 ///   dropped, and the training continues without an exception.
 void guardStandardStreams();
+
+/// Prints the result of a command that writes nothing else.
+/// @throws muster::Error if standard output was closed when the program began.
+void printResult(std::string_view text);
 
 /// Flushes standard output. @return why output was lost; "" if none was.
 std::string lostOutput();

@@ -724,6 +724,19 @@ TEST_CASE("mistakes give one line, with the exit status of an invalid option") {
   CHECK(muster.run({}).exit == 2);
 }
 
+TEST_CASE("a command that prints its result fails if standard output is closed") {
+  const Muster muster;
+  for (const char* command : {"example", "schema", "strategies", "plan", "summary"}) {
+    CAPTURE(command);
+    std::vector<std::string> arguments{"-c", "\"$@\" >&-", "sh", MUSTER_PROGRAM, command};
+    if (command == std::string("plan") || command == std::string("summary"))
+      arguments.emplace_back("run.json");
+    const auto run = test::runProgram("/bin/sh", muster.launch(arguments));
+    CHECK(run.exit == 1);
+    CHECK(contains(run.err, "muster: standard output could not be written: it is closed\n"));
+  }
+}
+
 TEST_CASE("every command has a help text, and muster prints the schema") {
   const Muster muster;
   const auto help = muster.run({"--help"});
