@@ -62,7 +62,7 @@ TEST_CASE("only one of several create() calls succeeds, and put() replaces a who
   for (auto& one : all) won += one.get() ? 1 : 0;
   CHECK(won == 1);
   writeFile(folder / "file", "x");
-  CHECK(thrown<NodeFailure>([&] { DirectoryStore(folder / "file"); }).find("is no directory") !=
+  CHECK(thrown<NodeFailure>([&] { DirectoryStore(folder / "file"); }).find("is not a directory") !=
         std::string::npos);
 }
 
