@@ -93,6 +93,22 @@ struct Sixteen {
   }
 };
 
+#if defined(__AVX2__) && !defined(__AVX512F__)
+/// Half of sixteen lanes, which AVX2 processes in two columns: GCC compares vectors that are wider than a
+/// register lane by lane, and sixteen registers do not hold the constants and sums of both halves.
+struct Eight {
+  using Value = float __attribute__((vector_size(32)));
+  static constexpr int kLanes = 8;
+  [[gnu::always_inline]] static void load(Value& to, const float* from) { copyIn(to, from); }
+  [[gnu::always_inline]] static void store(const Value& from, float* to) { copyOut(from, to); }
+  template <typename F, typename... Values>
+  [[gnu::always_inline]] static void forEachPart(F f, const Values&... values) {
+    f(0, FourFloats{values[0], values[1], values[2], values[3]}...);
+    f(4, FourFloats{values[4], values[5], values[6], values[7]}...);
+  }
+};
+#endif
+
 struct Four {
   using Value = FourFloats;
   static constexpr int kLanes = 4;
@@ -116,32 +132,43 @@ struct One {
   }
 };
 
-/// Loads channel constants: one for each lane, or in runs the same one for all lanes.
-template <typename Group, bool kRuns, typename V>
-[[gnu::always_inline]] inline void constant(V& to, const float* from) {
-  if constexpr (kRuns)
-    to = V{} + *from;
-  else
-    Group::load(to, from);
-}
-
 /// A column of memory: `positions` groups of lanes, `stride` floats apart, from `offset`. Its constants and
 /// sums begin at `lane`.
 struct Column {
   std::int64_t offset, positions, stride, lane;
 };
 
+/// Loads channel constants: one for each lane, or in runs the same one for all lanes.
+template <typename Group, bool kRuns, typename V>
+[[gnu::always_inline]] inline void constant(V& to, const float* from, const Column& column) {
+  if constexpr (kRuns)
+    to = V{} + *from;
+  else
+    Group::load(to, from + column.lane);
+}
+
+/// Calls f(group, column) for a column of sixteen lanes.
+template <typename F>
+[[gnu::always_inline]] inline void forSixteen(F& f, const Column& c) {
+#if defined(__AVX2__) && !defined(__AVX512F__)
+  f(Eight{}, c);
+  f(Eight{}, Column{c.offset + 8, c.positions, c.stride, c.lane + 8});
+#else
+  f(Sixteen{}, c);
+#endif
+}
+
 /// Calls f(group, column) for columns that cover the unit.
 template <bool kRuns, typename F>
 [[gnu::always_inline]] inline void forEachColumn(const Unit& u, F f) {
   if constexpr (kRuns) {
     const std::int64_t sixteens = u.positions / 16, fours = u.positions % 16 / 4, ones = u.positions % 4;
-    if (sixteens > 0) f(Sixteen{}, Column{0, sixteens, 16, 0});
+    if (sixteens > 0) forSixteen(f, Column{0, sixteens, 16, 0});
     if (fours > 0) f(Four{}, Column{sixteens * 16, fours, 4, 0});
     if (ones > 0) f(One{}, Column{u.positions - ones, ones, 1, 0});
   } else {
     std::int64_t lane = 0;
-    for (; lane + 16 <= u.lanes; lane += 16) f(Sixteen{}, Column{lane, u.positions, u.lanes, lane});
+    for (; lane + 16 <= u.lanes; lane += 16) forSixteen(f, Column{lane, u.positions, u.lanes, lane});
     for (; lane + 4 <= u.lanes; lane += 4) f(Four{}, Column{lane, u.positions, u.lanes, lane});
     for (; lane < u.lanes; ++lane) f(One{}, Column{lane, u.positions, u.lanes, lane});
   }
@@ -249,9 +276,9 @@ void normalise(const Unit& unit, const Affine& affine, const float* x, float* y)
   forEachColumn<kRuns>(
       u, [&]<typename Group>(Group, const Column& c) __attribute__((always_inline)) {
         typename Group::Value mean, scale, shift, value;
-        constant<Group, kRuns>(mean, a.mean + c.lane);
-        constant<Group, kRuns>(scale, a.scale + c.lane);
-        constant<Group, kRuns>(shift, a.shift + c.lane);
+        constant<Group, kRuns>(mean, a.mean, c);
+        constant<Group, kRuns>(scale, a.scale, c);
+        constant<Group, kRuns>(shift, a.shift, c);
         for (std::int64_t p = 0; p < c.positions; ++p) {
           const std::int64_t at = c.offset + p * c.stride;
           Group::load(value, x + at);
@@ -273,9 +300,9 @@ void gradientSums(const Unit& unit, const Affine& affine, const float* x, const 
       u, [&]<typename Group>(Group, const Column& c) __attribute__((always_inline)) {
         using Value = typename Group::Value;
         Value mean, scale, shift;
-        constant<Group, kRuns>(mean, a.mean + c.lane);
-        constant<Group, kRuns>(scale, a.scale + c.lane);
-        constant<Group, kRuns>(shift, a.shift + c.lane);
+        constant<Group, kRuns>(mean, a.mean, c);
+        constant<Group, kRuns>(scale, a.scale, c);
+        constant<Group, kRuns>(shift, a.shift, c);
         for (std::int64_t begin = 0; begin < c.positions; begin += kFew) {
           const std::int64_t n = c.positions - begin < kFew ? c.positions - begin : kFew;
           const std::int64_t from = c.offset + begin * c.stride;
@@ -316,12 +343,12 @@ void gradient(const Unit& unit, const GradientAffine& affine, const float* x, co
       u, [&]<typename Group>(Group, const Column& column) __attribute__((always_inline)) {
         using Value = typename Group::Value;
         Value mean, scale, shift, a, b, c;
-        constant<Group, kRuns>(mean, k.forward.mean + column.lane);
-        constant<Group, kRuns>(scale, k.forward.scale + column.lane);
-        constant<Group, kRuns>(shift, k.forward.shift + column.lane);
-        constant<Group, kRuns>(a, k.a + column.lane);
-        constant<Group, kRuns>(b, k.b + column.lane);
-        constant<Group, kRuns>(c, k.c + column.lane);
+        constant<Group, kRuns>(mean, k.forward.mean, column);
+        constant<Group, kRuns>(scale, k.forward.scale, column);
+        constant<Group, kRuns>(shift, k.forward.shift, column);
+        constant<Group, kRuns>(a, k.a, column);
+        constant<Group, kRuns>(b, k.b, column);
+        constant<Group, kRuns>(c, k.c, column);
         for (std::int64_t p = 0; p < column.positions; ++p) {
           const std::int64_t at = column.offset + p * column.stride;
           Value centred, g;
