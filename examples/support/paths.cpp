@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "muster/core/base/error.h"
+#include "muster/core/io/atomic_file.h"
 #include "muster/core/io/output_path.h"
 
 namespace example {
@@ -18,9 +19,7 @@ namespace {
 
 /// Whether the file, or the file that this link leads to, has the name of a picture.
 bool isPicture(const std::filesystem::path& file) {
-  std::error_code unreachable;
-  const auto target = std::filesystem::weakly_canonical(file, unreachable);
-  const auto extension = (unreachable ? file : target).extension();
+  const auto extension = muster::followLinks(file).extension();
   return extension == ".png" || extension == ".PNG";
 }
 

@@ -12,13 +12,6 @@
 #include "muster/parallel/exchange/tensor_parts.h"
 
 namespace muster {
-namespace {
-
-void copyTo(const Tensor& to, const Tensor& from) {
-  if (to.raw() != from.raw()) std::memcpy(to.raw(), from.raw(), from.bytes());
-}
-
-}  // namespace
 
 /// What a local participant uses.
 struct NodeExchange::Part {
@@ -175,7 +168,7 @@ void NodeExchange::merge(int participant, const SharedBlock& block, std::span<co
   const Tensor into = block.hasMergedCopy() ? block.mergedCopy() : first;
   if (block.rule == MergeRule::Reset) {
     std::memset(part(into, own).raw(), 0, part(into, own).bytes());
-    for (const std::size_t w : here_) copyTo(part(block.replicas[w], own), part(into, own));
+    for (const std::size_t w : here_) copyOnHost(part(block.replicas[w], own), part(into, own));
     return;
   }
   if (!spread)
@@ -183,7 +176,7 @@ void NodeExchange::merge(int participant, const SharedBlock& block, std::span<co
   reduction(participant).run({block.replicas, weights, 0, into, {}}, own, context);
   *spread = spreadAbout(into, block.replicas, weights, here_, own, context);
   if (node() > 0) spread->norm = 0;  // the same mean on all nodes
-  for (const std::size_t w : here_) copyTo(part(block.replicas[w], own), part(into, own));
+  for (const std::size_t w : here_) copyOnHost(part(block.replicas[w], own), part(into, own));
 }
 
 void NodeExchange::mean(int participant, std::span<const Tensor> tensors, std::span<const double> weights,
@@ -203,7 +196,7 @@ bool NodeExchange::launch(int participant, std::span<const Tensor> tensors, std:
   if (sent_.empty() || !std::ranges::all_of(here_, fits)) return false;
   if (own.length() == 0) return true;
   for (const std::size_t w : here_)
-    if (weights[w] > 0) copyTo(part(sent_[w], own), part(tensors[w], own));
+    if (weights[w] > 0) copyOnHost(part(sent_[w], own), part(tensors[w], own));
   partAt(participant).flight->launch({sent_, weights, 0, into, {}}, own);
   return true;
 }

@@ -1,7 +1,6 @@
 #include "muster/parallel/exchange/node_moments.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "muster/core/ops/merge.h"
 #include "muster/parallel/exchange/tensor_parts.h"
@@ -10,10 +9,6 @@ namespace muster {
 namespace {
 
 constexpr std::int64_t kPiece = 512;  // means at a time
-
-void copyTo(const Tensor& to, const Tensor& from) {
-  std::memcpy(to.raw(), from.raw(), from.bytes());
-}
 
 }  // namespace
 
@@ -39,8 +34,8 @@ void NodeMoments::run(const SharedBlock& block, std::span<const double> weights,
     weightedMoments(replicas_, weights, none, 0, length, context);
     for (int p = 0; p < 2; ++p) {
       const Tensor result = part(replicas_.front(), inPart({0, length}, p, length));
-      for (const std::size_t w : here_) copyTo(part(block.replicas[w], inPart(piece, p, half)), result);
-      if (block.hasMergedCopy()) copyTo(part(block.mergedCopy(), inPart(piece, p, half)), result);
+      for (const std::size_t w : here_) copyOnHost(part(block.replicas[w], inPart(piece, p, half)), result);
+      if (block.hasMergedCopy()) copyOnHost(part(block.mergedCopy(), inPart(piece, p, half)), result);
     }
   }
 }
@@ -61,7 +56,7 @@ void NodeMoments::exchange(const SharedBlock& block, Slice piece) {
           continue;
         }
         const Tensor values = part(block.replicas[w], inPart(piece, p, half));
-        copyTo(there, values);
+        copyOnHost(there, values);
         for (int to = 0; to < link_.nodes(); ++to)
           if (to != link_.node()) call_.send(to, channel_, bytesOf(values));
       }

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 
 #include "muster/core/tensor/tensor.h"
@@ -18,6 +19,11 @@ inline std::span<std::byte> bytesOf(const Tensor& t) {
 inline Tensor viewAt(const Tensor& bytes, std::int64_t offset, std::int64_t elements, DType type) {
   auto* const place = static_cast<std::byte*>(bytes.raw()) + offset * static_cast<std::int64_t>(sizeOf(type));
   return Tensor::view(place, {elements}, type, bytes.device());
+}
+
+/// Copies the elements of a tensor on the host to another one of its size, unless both are the same memory.
+inline void copyOnHost(const Tensor& to, const Tensor& from) {
+  if (to.raw() != from.raw()) std::memcpy(to.raw(), from.raw(), from.bytes());
 }
 
 /// The same memory, without ownership: all participants would change one reference count at once.

@@ -9,8 +9,8 @@
 #include "muster/core/backend/cpu/batch_norm_kernels.h"
 
 // The loops of batch normalisation; the file of each instruction set includes them once. Lanes are taken
-// sixteen at a time (one vector), then four, then one. Vectors are passed by reference, because passing them
-// by value differs between instruction sets.
+// sixteen or eight at a time (one vector, see kMany), then four, then one. Vectors are passed by reference,
+// because passing them by value differs between instruction sets.
 //
 // Sums are in float32 over kFew positions, and these partial sums are added in float64. Sums of x use its
 // distance from the first of the kFew, so a large mean costs the variance no digits.
@@ -19,12 +19,16 @@ namespace muster::cpu::norm {
 namespace {
 
 #if defined(__AVX512F__)
-constexpr int kPart = 8;
+constexpr int kPart = 8, kMany = 16;
+#elif defined(__AVX2__)
+// GCC compares vectors that are wider than a register lane by lane, and the registers do not hold the
+// constants and sums of sixteen lanes.
+constexpr int kPart = 4, kMany = 8;
 #else
-constexpr int kPart = 4;
+constexpr int kPart = 4, kMany = 16;
 #endif
 
-using Floats = float __attribute__((vector_size(64)));
+using Floats = float __attribute__((vector_size(4 * kMany)));
 using FourFloats = float __attribute__((vector_size(16)));
 using FourDoubles = double __attribute__((vector_size(32)));
 using PartFloats = float __attribute__((vector_size(4 * kPart)));
@@ -65,10 +69,10 @@ template <typename Wide>
   copyOut(total, sums);
 }
 
-/// Sixteen lanes processed together. Sums are added to float64 sums in parts of one register.
-struct Sixteen {
+/// `kMany` lanes processed together. Sums are added to float64 sums in parts of one register.
+struct Many {
   using Value = Floats;
-  static constexpr int kLanes = 16;
+  static constexpr int kLanes = kMany;
   [[gnu::always_inline]] static void load(Value& to, const float* from) { copyIn(to, from); }
   [[gnu::always_inline]] static void store(const Value& from, float* to) { copyOut(from, to); }
   /// Calls f(first lane, PartFloats or FourFloats of each value) for each part.
@@ -92,22 +96,6 @@ struct Sixteen {
     return part;
   }
 };
-
-#if defined(__AVX2__) && !defined(__AVX512F__)
-/// Half of sixteen lanes, which AVX2 processes in two columns: GCC compares vectors that are wider than a
-/// register lane by lane, and sixteen registers do not hold the constants and sums of both halves.
-struct Eight {
-  using Value = float __attribute__((vector_size(32)));
-  static constexpr int kLanes = 8;
-  [[gnu::always_inline]] static void load(Value& to, const float* from) { copyIn(to, from); }
-  [[gnu::always_inline]] static void store(const Value& from, float* to) { copyOut(from, to); }
-  template <typename F, typename... Values>
-  [[gnu::always_inline]] static void forEachPart(F f, const Values&... values) {
-    f(0, FourFloats{values[0], values[1], values[2], values[3]}...);
-    f(4, FourFloats{values[4], values[5], values[6], values[7]}...);
-  }
-};
-#endif
 
 struct Four {
   using Value = FourFloats;
@@ -147,15 +135,12 @@ template <typename Group, bool kRuns, typename V>
     Group::load(to, from + column.lane);
 }
 
-/// Calls f(group, column) for a column of sixteen lanes.
+/// Calls f(group, column) for the columns of `kMany` lanes in a column of sixteen. Each lane has its own
+/// sums, so the bits do not depend on `kMany`.
 template <typename F>
 [[gnu::always_inline]] inline void forSixteen(F& f, const Column& c) {
-#if defined(__AVX2__) && !defined(__AVX512F__)
-  f(Eight{}, c);
-  f(Eight{}, Column{c.offset + 8, c.positions, c.stride, c.lane + 8});
-#else
-  f(Sixteen{}, c);
-#endif
+  for (int lane = 0; lane < 16; lane += kMany)
+    f(Many{}, Column{c.offset + lane, c.positions, c.stride, c.lane + lane});
 }
 
 /// Calls f(group, column) for columns that cover the unit.
