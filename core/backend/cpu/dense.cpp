@@ -10,6 +10,7 @@
 #include "muster/core/backend/cpu/simd.h"
 #include "muster/core/backend/cpu/small_product.h"
 #include "muster/core/backend/cpu/state.h"
+#include "muster/core/backend/cpu/weight_gradient.h"
 #include "muster/core/ops/detail/expect.h"
 
 namespace muster::cpu {
@@ -40,7 +41,8 @@ class GemmDense final : public DensePlan {
         in_(shape.inFeatures),
         out_(shape.outFeatures),
         small_(isSmall(shape)),
-        context_(context) {
+        context_(context),
+        gradWeight_(batch_, out_, out_, in_, context) {
     if (context.mathMode() == MathMode::BFloat16) rounded_.emplace(shape, context);
     if (small_) stateOf(context).workspace.reserve(smallProductScratch(in_));
   }
@@ -79,8 +81,7 @@ class GemmDense final : public DensePlan {
     if (rounded_)
       rounded_->gradWeight(x, gradY, gradWeight);
     else
-      MUSTER_DNNL_CHECK(dnnl_sgemm('T', 'N', out_, in_, batch_, 1.0f, gradY.data<float>(), out_,
-                                   x.data<float>(), in_, 0.0f, gradWeight.data<float>(), in_));
+      gradWeight_.run(gradY.data<float>(), x.data<float>(), gradWeight.data<float>());
     if (!gradBias.defined()) return;
     expect("gradBias", gradBias, {out_});
     const float* from = gradY.data<float>();
@@ -108,6 +109,7 @@ class GemmDense final : public DensePlan {
   const bool small_;
   std::optional<BFloat16Dense> rounded_;  // none: float32
   Context& context_;
+  WeightGradient gradWeight_;
 };
 
 }  // namespace

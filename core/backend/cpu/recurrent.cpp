@@ -6,6 +6,8 @@
 #include "muster/core/backend/cpu/parallel.h"
 #include "muster/core/backend/cpu/recurrent_loops.h"
 #include "muster/core/backend/cpu/simd.h"
+#include "muster/core/backend/cpu/state.h"
+#include "muster/core/backend/cpu/weight_gradient.h"
 #include "muster/core/base/error.h"
 #include "muster/core/ops/detail/expect.h"
 
@@ -19,6 +21,21 @@ namespace {
   for (std::int64_t n = 0; n < rows; ++n)
     for (std::int64_t f = begin; f < end; ++f) sums[f] += x[n * columns + f];
 }
+
+/// to[u * stride + r] = from[r * units + u] for rows r from `begin` to `end`.
+[[gnu::always_inline]] inline void transposeRows(const float* from, float* to, std::int64_t units,
+                                                 std::int64_t stride, std::int64_t begin, std::int64_t end) {
+  constexpr std::int64_t kColumns = 16;  // whose rows of `to` stay in the first cache
+  for (std::int64_t first = 0; first < units; first += kColumns)
+    for (std::int64_t r = begin; r < end; ++r)
+      for (std::int64_t u = first; u < std::min(units, first + kColumns); ++u)
+        to[u * stride + r] = from[r * units + u];
+}
+
+// Note [Transposed weights]
+// dnnl_sgemm rearranges a transposed factor in every step, which takes up to a third of its time with few
+// rows. So the forward pass transposes the recurrent weights once. Their rows get a distance that is no
+// multiple of 1 KiB, for the reason that weight_gradient.h gives.
 
 // Note [Time first]
 // All internal tensors are [T, N, ...]: the rows of one step are adjacent, and one product computes the
@@ -38,7 +55,11 @@ class RecurrentLoop : public RecurrentPlan {
         x_(Tensor::zeros({steps_, batch_, features_})),
         gates_(Tensor::zeros({steps_, batch_, columns_})),
         states_(Tensor::zeros({steps_ + 1, batch_, units_})),
-        shape_(shape) {
+        shape_(shape),
+        gradInput_(training ? steps_ * batch_ : 0, columns_, columns_, features_, context) {
+    if (transposesWeights())
+      stateOf(context).workspace.reserve(static_cast<std::size_t>(units_ * transposedStride()) *
+                                         sizeof(float));
     if (!training) return;
     gradGates_ = Tensor::zeros({steps_, batch_, columns_});
     gradState_ = Tensor::zeros({batch_, units_});
@@ -54,6 +75,7 @@ class RecurrentLoop : public RecurrentPlan {
     spread(weights.bias);
     gemm(steps_ * batch_, columns_, features_, {x_.data<float>(), features_},
          {weights.input.data<float>(), features_, true}, 1, gates_.data<float>(), columns_);
+    if (transposesWeights()) transpose(weights.recurrent);
     for (std::int64_t t = 0; t < steps_; ++t) forwardStep(t, weights, mask);
     storeOutput(mask, y);
   }
@@ -110,16 +132,27 @@ class RecurrentLoop : public RecurrentPlan {
   float* states(std::int64_t t) const { return states_.data<float>() + t * batch_ * units_; }
   float* gradState() const { return gradState_.data<float>(); }
 
+  /// to [N, columns] = (the state before step t) times the recurrent weights, + keep * to.
+  void multiplyState(std::int64_t t, const RecurrentWeights& weights, float keep, float* to) {
+    const Matrix factor = transposesWeights() ? Matrix{transposed(), transposedStride()}
+                                              : Matrix{weights.recurrent.data<float>(), units_, true};
+    gemm(batch_, columns_, units_, {states(t), units_}, factor, keep, to, columns_);
+  }
+
+  /// For `gradientOverSteps` of `rows` of the gates' gradients, or of others at a distance of `rowStride`.
+  WeightGradient planGradient(std::int64_t rows, std::int64_t rowStride) const {
+    const bool training = gradGates_.defined();
+    return {training ? (steps_ - 1) * batch_ : 0, rows, rowStride, units_, context_};
+  }
+
   /// gradient = gradOutputs^T (the states before the steps), over all steps in one product. Omits the first
   /// step, because the state before it is zero.
-  void gradientOverSteps(const float* gradOutputs, std::int64_t rowStride, std::int64_t rows,
-                         float* gradient) {
-    if (steps_ == 1) {
+  /// @param first  the gradients of the outputs of step 1.
+  void gradientOverSteps(WeightGradient& product, const float* first, std::int64_t rows, float* gradient) {
+    if (steps_ == 1)
       std::fill_n(gradient, rows * units_, 0.0f);
-      return;
-    }
-    gemm(rows, units_, (steps_ - 1) * batch_, {gradOutputs + batch_ * rowStride, rowStride, true},
-         {states(1), units_}, 0, gradient, units_);
+    else
+      product.run(first, states(1), gradient);
   }
 
   void sumSteps(const Tensor& values, std::int64_t columns, float* sums) {
@@ -203,8 +236,7 @@ class RecurrentLoop : public RecurrentPlan {
   }
 
   void gradientsOfInput(RecurrentWeights& gradients) {
-    gemm(columns_, features_, steps_ * batch_, {gradGates_.data<float>(), columns_, true},
-         {x_.data<float>(), features_}, 0, gradients.input.data<float>(), features_);
+    gradInput_.run(gradGates_.data<float>(), x_.data<float>(), gradients.input.data<float>());
     sumSteps(gradGates_, columns_, gradients.bias.data<float>());
   }
 
@@ -219,22 +251,35 @@ class RecurrentLoop : public RecurrentPlan {
     });
   }
 
+  /// See Note [Transposed weights].
+  bool transposesWeights() const { return steps_ >= 8; }
+  std::int64_t transposedStride() const { return columns_ % 256 == 0 ? columns_ + 16 : columns_; }
+  float* transposed() const { return reinterpret_cast<float*>(stateOf(context_).workspace.data()); }
+  void transpose(const Tensor& weight) {
+    const float* from = weight.data<float>();
+    float* to = transposed();
+    parallelFor(context_, columns_, 64, [=, this](std::int64_t begin, std::int64_t end) {
+      dispatch<transposeRows>(from, to, units_, transposedStride(), begin, end);
+    });
+  }
+
   RecurrentShape shape_;
+  WeightGradient gradInput_;
   Tensor gradX_;  // [T, N, F]; training only
 };
 
 class LstmPlan final : public RecurrentLoop {
  public:
   LstmPlan(const RecurrentShape& shape, bool training, Context& context)
-      : RecurrentLoop(shape, training, context), cells_(Tensor::zeros({steps_ + 1, batch_, units_})) {
+      : RecurrentLoop(shape, training, context),
+        gradRecurrent_(planGradient(columns_, columns_)),
+        cells_(Tensor::zeros({steps_ + 1, batch_, units_})) {
     if (training) gradCell_ = Tensor::zeros({batch_, units_});
   }
 
  private:
   void forwardStep(std::int64_t t, const RecurrentWeights& weights, const Tensor& mask) override {
-    if (t > 0)
-      gemm(batch_, columns_, units_, {states(t), units_}, {weights.recurrent.data<float>(), units_, true}, 1,
-           gates(t), columns_);
+    if (t > 0) multiplyState(t, weights, 1, gates(t));
     forEachRow(mask, t, [=, this](std::int64_t n, bool real) {
       const std::int64_t at = n * units_;
       if (real) {
@@ -268,12 +313,13 @@ class LstmPlan final : public RecurrentLoop {
   }
 
   void gradientsOfRecurrence(RecurrentWeights& gradients) override {
-    gradientOverSteps(gradGates(0), columns_, columns_, gradients.recurrent.data<float>());
+    gradientOverSteps(gradRecurrent_, gradGates(1), columns_, gradients.recurrent.data<float>());
   }
 
   /// The cell before step t (after step t - 1).
   float* cells(std::int64_t t) const { return cells_.data<float>() + t * batch_ * units_; }
 
+  WeightGradient gradRecurrent_;
   Tensor cells_;     // [T + 1, N, units], first zero
   Tensor gradCell_;  // [N, units]; training only
 };
@@ -282,6 +328,8 @@ class GruPlan final : public RecurrentLoop {
  public:
   GruPlan(const RecurrentShape& shape, bool training, Context& context)
       : RecurrentLoop(shape, training, context),
+        gradResetUpdate_(planGradient(2 * units_, columns_)),
+        gradCandidate_(planGradient(units_, units_)),
         products_(Tensor::zeros({batch_, columns_})),
         candidates_(Tensor::zeros({steps_, batch_, units_})) {
     if (training) gradCandidates_ = Tensor::zeros({steps_, batch_, units_});
@@ -291,8 +339,7 @@ class GruPlan final : public RecurrentLoop {
   void forwardStep(std::int64_t t, const RecurrentWeights& weights, const Tensor& mask) override {
     float* products = products_.data<float>();
     if (t > 0)
-      gemm(batch_, columns_, units_, {states(t), units_}, {weights.recurrent.data<float>(), units_, true}, 0,
-           products, columns_);
+      multiplyState(t, weights, 0, products);
     else
       std::fill_n(products, batch_ * columns_, 0.0f);
     const float* bias = weights.recurrentBias.data<float>();
@@ -328,8 +375,8 @@ class GruPlan final : public RecurrentLoop {
 
   void gradientsOfRecurrence(RecurrentWeights& gradients) override {
     float* recurrent = gradients.recurrent.data<float>();
-    gradientOverSteps(gradGates(0), columns_, 2 * units_, recurrent);
-    gradientOverSteps(ofStep(gradCandidates_, 0), units_, units_, recurrent + 2 * units_ * units_);
+    gradientOverSteps(gradResetUpdate_, gradGates(1), 2 * units_, recurrent);
+    gradientOverSteps(gradCandidate_, ofStep(gradCandidates_, 1), units_, recurrent + 2 * units_ * units_);
     sumSteps(gradCandidates_, units_, gradients.recurrentBias.data<float>());
   }
 
@@ -337,6 +384,7 @@ class GruPlan final : public RecurrentLoop {
     return tensor.data<float>() + t * batch_ * units_;
   }
 
+  WeightGradient gradResetUpdate_, gradCandidate_;
   Tensor products_;        // [N, columns], of one step
   Tensor candidates_;      // [T, N, units]: Un h + un
   Tensor gradCandidates_;  // [T, N, units]; training only

@@ -1,5 +1,5 @@
-// The dense layers of the MNIST network and of a small one, pass by pass on one thread, each beside oneDNN's
-// matrix product of the same size alone: without the bias, its gradient, and our checks.
+// The dense layers of the MNIST network, of wider ones and of a small one, pass by pass on one thread, each
+// beside oneDNN's matrix product of the same size alone: without the bias, its gradient, and our checks.
 #include "muster/core/ops/dense.h"
 
 #include <benchmark/benchmark.h>
@@ -19,6 +19,8 @@ namespace {
 
 const DenseShape kShapes[] = {{.batch = 128, .inFeatures = 800, .outFeatures = 500},
                               {.batch = 128, .inFeatures = 500, .outFeatures = 10},
+                              {.batch = 128, .inFeatures = 512, .outFeatures = 512},
+                              {.batch = 2048, .inFeatures = 256, .outFeatures = 1024},
                               {.batch = 32, .inFeatures = 64, .outFeatures = 64},
                               {.batch = 32, .inFeatures = 64, .outFeatures = 10}};
 

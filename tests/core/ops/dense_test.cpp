@@ -24,10 +24,11 @@ TEST_CASE_TEMPLATE("dense layers agree with the reference over shapes and thread
   std::mt19937_64 random(test::freshSeed());
   // The last four test the gradient of the bias on a GPU: sums in several parts with a shorter last one, a
   // partial strip of columns, one column, and more strips than a grid has blocks. The small ones test panels
-  // of 16 and 32 columns, full and partial, and remaining rows.
-  const DenseShape shapes[] = {{1, 1, 1},     {7, 3, 5},     {8, 1, 8},     {32, 64, 64},
-                               {43, 29, 77},  {11, 17, 48},  {128, 80, 50}, {33, 500, 10},
-                               {2, 130, 257}, {2077, 2, 37}, {9001, 1, 1},  {2, 1, 32790}};
+  // of 16 and 32 columns, full and partial, and remaining rows. The first one tests rows that are 1 KiB
+  // apart.
+  const DenseShape shapes[] = {{260, 256, 256}, {1, 1, 1},    {7, 3, 5},     {8, 1, 8},     {32, 64, 64},
+                               {43, 29, 77},    {11, 17, 48}, {128, 80, 50}, {33, 500, 10}, {2, 130, 257},
+                               {2077, 2, 37},   {9001, 1, 1}, {2, 1, 32790}};
   for (const auto& s : shapes)
     for (const int threads : test::threadCounts<Where>({1, 2, 3}))
       for (bool withBias : {true, false}) {
