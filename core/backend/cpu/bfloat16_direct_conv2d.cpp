@@ -107,7 +107,7 @@ void BFloat16DirectConv2dPlan::backwardBlock(const float* gradY, float* gradRow,
       pack(first, o + 1 < shape_.outChannels ? first + outPlane() : nullptr, gradRow + o / 2 * rowElements(),
            rowElements());
     }
-    backwardRow(row, gradRow, gradX);
+    backwardRow(block_, row, gradRow, gradX);
   }
 }
 

@@ -32,9 +32,9 @@ OneDnnConv2dPlanner plannerFor(const Conv2dShape& shape, Context& context, Conv2
   }
 }
 
-/// Average ratio of vector length to used lanes for `count` values in vectors of sixteen.
-double waste(std::int64_t count) {
-  const std::int64_t lanes = (count + kLayoutBlock - 1) / kLayoutBlock * kLayoutBlock;
+/// Average ratio of vector length to used lanes for `count` values in vectors of `length`.
+double waste(std::int64_t count, std::int64_t length = 16) {
+  const std::int64_t lanes = (count + length - 1) / length * length;
   return static_cast<double>(lanes) / static_cast<double>(count);
 }
 
@@ -50,7 +50,7 @@ bool directIsFaster(const Conv2dShape& shape, const Context& context) {
   const double forward = waste(shape.outChannels), inputGradient = waste(shape.inChannels);
   const double theirs = isFirstLayer(shape) ? forward : (2 * forward + inputGradient) / 3;
   const double bound = isFirstLayer(shape) || shape.kernel[1] >= 5 ? 1.2 : 1.8;
-  return theirs >= bound * waste(shape.batch);
+  return theirs >= bound * waste(shape.batch, instructionSet() == InstructionSet::Avx2 ? 8 : 16);
 }
 
 bool isDepthwise(const Conv2dShape& shape) {

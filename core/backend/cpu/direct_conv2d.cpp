@@ -81,9 +81,9 @@ class DirectConv2dPlan final : public direct::DirectPlan {
 
   /// The block's input with padding: the input itself, or a copy in thread `t`'s planes.
   const float* paddedInput(const Tensor& x, std::int64_t block, std::int64_t t);
-  void forwardPooled(int outputs, const float* x, const float* packed, const float* bias, float* rows,
-                     std::int64_t at, float* y);
-  void backwardBlock(const float* gradY, float* gradRow, float* gradX);
+  void forwardPooled(BlockShape block, int outputs, const float* x, const float* packed, const float* bias,
+                     float* rows, std::int64_t at, float* y);
+  void backwardBlock(const BlockShape& block, const float* gradY, float* gradRow, float* gradX);
   void backwardPooled(std::int64_t block, const float* gradY, float* gradRows, float* gradX);
   const float* unpooled(int outputs, const float* gradY, std::int64_t at, float* planes);
 
@@ -143,14 +143,13 @@ const float* DirectConv2dPlan::paddedInput(const Tensor& x, std::int64_t block, 
 }
 
 /// Computes output channels; pools each row while it is in the L1 cache. @param at  offset in the winners.
-void DirectConv2dPlan::forwardPooled(int outputs, const float* x, const float* packed, const float* bias,
-                                     float* rows, std::int64_t at, float* y) {
-  BlockShape shape = block_;
-  shape.outHeight = pool_->rows.height;
-  const std::int64_t elements = shape.outHeight * rowElements();
+void DirectConv2dPlan::forwardPooled(BlockShape block, int outputs, const float* x, const float* packed,
+                                     const float* bias, float* rows, std::int64_t at, float* y) {
+  block.outHeight = pool_->rows.height;
+  const std::int64_t elements = block.outHeight * rowElements();
   for (std::int64_t row = 0; row < pool_->whole.outHeight; ++row) {
     const float* from = x + row * pool_->whole.stride[0] * block_.inWidth * kLayoutBlock;
-    kernels_.forward(shape, outputs, from, packed, bias, rows);
+    kernels_.forward(block, outputs, from, packed, bias, rows);
     if (relu_) dispatch<reluLoop>(rows, outputs * elements);
     for (int c = 0; c < outputs; ++c) {
       const std::int64_t to = c * pool_->plane() + row * pool_->row();
@@ -165,6 +164,7 @@ void DirectConv2dPlan::forward(const Tensor& x, const Tensor& weight, const Tens
   const float* b = bias.defined() ? bias.data<float>() : nullptr;
   parallelParts(context_, blocks_, [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
     for (std::int64_t n = begin; n < end; ++n) {
+      const BlockShape block = blockAt(n);
       const float* in = paddedInput(x, n, t);
       float* out = y.data<float>() + n * outputElements();
       for (std::int64_t o = 0; o < shape_.outChannels;) {
@@ -173,26 +173,27 @@ void DirectConv2dPlan::forward(const Tensor& x, const Tensor& weight, const Tens
         const float* groupBias = b ? b + o : nullptr;
         float* to = out + o * yPlane();
         if (pool_) {
-          forwardPooled(static_cast<int>(group), in, packed, groupBias, ofThread(scratch_, t),
+          forwardPooled(block, static_cast<int>(group), in, packed, groupBias, ofThread(scratch_, t),
                         n * outputElements() + o * yPlane(), to);
         } else {
-          kernels_.forward(block_, static_cast<int>(group), in, packed, groupBias, to);
+          kernels_.forward(block, static_cast<int>(group), in, packed, groupBias, to);
           if (relu_) dispatch<reluLoop>(to, group * outPlane());
         }
         o += group;
       }
     }
   });
-  zeroPadding(y);  // lanes without a sample hold the bias
+  zeroPadding(y);  // lanes without a sample hold the bias, or what was there
 }
 
-void DirectConv2dPlan::backwardBlock(const float* gradY, float* gradRow, float* gradX) {
+void DirectConv2dPlan::backwardBlock(const BlockShape& block, const float* gradY, float* gradRow,
+                                     float* gradX) {
   for (std::int64_t row = 0; row < block_.outHeight; ++row) {
     // Planes are often a multiple of 4096 bytes apart and share few cache sets, so copy the row into a pack.
     for (std::int64_t o = 0; o < block_.outChannels; ++o)
       std::memcpy(gradRow + o * rowElements(), gradY + o * outPlane() + row * rowElements(),
                   bytes(rowElements()));
-    backwardRow(row, gradRow, gradX);
+    backwardRow(block, row, gradRow, gradX);
   }
 }
 
@@ -209,7 +210,7 @@ void DirectConv2dPlan::backwardPooled(std::int64_t block, const float* gradY, fl
       pool_->kernels.backward(rows, gradY + from, winners + from, gradRows + o * rowElements());
     }
     for (std::int64_t r = 0; r < rows.height; ++r)
-      backwardRow(row * pool_->whole.stride[0] + r, gradRows + r * packedRow, gradX);
+      backwardRow(blockAt(block), row * pool_->whole.stride[0] + r, gradRows + r * packedRow, gradX);
   }
 }
 
@@ -223,7 +224,7 @@ void DirectConv2dPlan::backwardData(const Tensor& gradY, const Tensor& weight, T
       const std::size_t planeBytes = bytes(shape_.inChannels * inPlane());
       std::memset(planes, 0, planeBytes);
       pool_ ? backwardPooled(n, from, ofThread(scratch_, t), planes)
-            : backwardBlock(from, ofThread(scratch_, t), planes);
+            : backwardBlock(blockAt(n), from, ofThread(scratch_, t), planes);
       if (!padded_) continue;
       for (std::int64_t i = 0; i < shape_.inChannels; ++i)
         forEachRow([&](std::int64_t at, std::int64_t padded) {
@@ -258,6 +259,7 @@ void DirectConv2dPlan::backwardWeights(const Tensor& x, const Tensor& gradY, Ten
     std::fill(gw + begin * perOutput, gw + end * perOutput, 0.0f);
     if (gradBias.defined()) std::fill(gradBias.data<float>() + begin, gradBias.data<float>() + end, 0.0f);
     for (std::int64_t n = 0; n < blocks_; ++n) {
+      const BlockShape block = blockAt(n);
       const float* in = paddedInput(x, n, t);
       const float* grad = gradY.data<float>() + n * outputElements();
       for (std::int64_t o = begin; o < end; o += kernels_.weightGroup) {
@@ -267,11 +269,11 @@ void DirectConv2dPlan::backwardWeights(const Tensor& x, const Tensor& gradY, Ten
           planes = unpooled(outputs, planes, n * outputElements() + o * yPlane(), ofThread(scratch_, t));
         for (std::int64_t i = 0; i < shape_.inChannels; ++i)
           for (std::int64_t ky = 0; ky < height; ++ky)
-            kernels_.backwardWeights(block_, outputs, in + i * inPlane() + ky * block_.inWidth * kLayoutBlock,
+            kernels_.backwardWeights(block, outputs, in + i * inPlane() + ky * block_.inWidth * kLayoutBlock,
                                      planes, gw + o * perOutput + (i * height + ky) * width, perOutput);
         if (!gradBias.defined()) continue;
         for (int c = 0; c < outputs; ++c)
-          gradBias.data<float>()[o + c] += kernels_.planeSum(block_, planes + c * outPlane());
+          gradBias.data<float>()[o + c] += kernels_.planeSum(block, planes + c * outPlane());
       }
     }
   });

@@ -8,11 +8,13 @@
 namespace muster::cpu::direct {
 
 /// Sizes of one block of sixteen samples, whose planes are [channel][row][column][16]. Input planes include
-/// the padding.
+/// the padding. Kernels skip whole vectors of samples from `samples` on: they leave these in y and gradX as
+/// they are, and add nothing of them.
 struct BlockShape {
   std::int64_t inChannels, inHeight, inWidth;
   std::int64_t outChannels, outHeight, outWidth;
   std::int64_t kernelHeight;
+  std::int64_t samples = 16;
 };
 
 /// The kernels of one instruction set for one kernel width. Weights are packed in groups of channels, see

@@ -84,9 +84,16 @@ class DirectPlan : public Conv2dPlan {
     }
   }
 
+  /// Block n of the batch; the last one may have fewer samples.
+  BlockShape blockAt(std::int64_t n) const {
+    BlockShape block = block_;
+    block.samples = std::min(kLayoutBlock, shape_.batch - n * kLayoutBlock);
+    return block;
+  }
+
   /// Adds a row's contributions to all input channels. @param gradYRow  [element of out][column][16].
-  void backwardRow(std::int64_t row, const float* gradYRow, float* gradX) const {
-    BlockShape elements = block_;
+  void backwardRow(const BlockShape& block, std::int64_t row, const float* gradYRow, float* gradX) const {
+    BlockShape elements = block;
     elements.outChannels = outElements_;
     const std::int64_t weightsPerInput = outElements_ * taps();
     for (std::int64_t i = 0; i < shape_.inChannels; i += kernels_.backwardGroup) {

@@ -113,7 +113,7 @@ struct KernelsFor {
 
   template <int Channels>
   static void forwardGroup(const BlockShape& s, const float* x, const float* w, const float* bias, float* y) {
-    for (int half = 0; half < kSamples; half += Lanes)
+    for (std::int64_t half = 0; half < s.samples; half += Lanes)
       for (std::int64_t row = 0; row < s.outHeight; ++row) {
         const float* from = x + row * s.inWidth * kSamples + half;
         float* to = y + row * s.outWidth * kSamples + half;
@@ -160,7 +160,7 @@ struct KernelsFor {
   template <int Channels>
   static void backwardGroup(const BlockShape& s, std::int64_t row, const float* gradY, const float* w,
                             float* gradX) {
-    for (int half = 0; half < kSamples; half += Lanes)
+    for (std::int64_t half = 0; half < s.samples; half += Lanes)
       for (std::int64_t ky = 0; ky < s.kernelHeight; ++ky) {
         const float* weights = w + ky * s.outChannels * Channels * KernelWidth;
         const float* from = gradY + half;
@@ -186,7 +186,7 @@ struct KernelsFor {
                          std::int64_t stride) {
     const std::int64_t outRow = s.outWidth * kSamples, outPlane = s.outHeight * outRow;
     V sum[Channels][KernelWidth] = {};
-    for (int half = 0; half < kSamples; half += Lanes)
+    for (std::int64_t half = 0; half < s.samples; half += Lanes)
       for (std::int64_t row = 0; row < s.outHeight; ++row) {
         const float* in = x + row * s.inWidth * kSamples + half;
         const float* grad = gradY + row * outRow + half;

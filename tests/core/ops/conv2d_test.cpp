@@ -12,6 +12,7 @@
 #include "muster/built.h"
 #include "muster/core/backend/cpu/bfloat16.h"
 #include "muster/core/backend/cpu/direct_conv2d.h"
+#include "muster/core/backend/cpu/simd.h"
 #include "muster/core/backend/cpu/state.h"
 #include "muster/core/backend/cpu/winograd_conv2d.h"
 #include "muster/core/backend/cuda/direct_conv2d.h"
@@ -560,7 +561,10 @@ TEST_CASE("Auto chooses muster's kernels if channels waste vector lanes, else th
   CHECK_FALSE(direct(128, 20, 50, 3));  // narrow kernels reuse little
   CHECK(direct(128, 20, 50));
   CHECK_FALSE(direct(128, 32, 64));
-  CHECK_FALSE(direct(1, 20, 50));  // fifteen of sixteen samples would be padding
+  CHECK_FALSE(direct(1, 20, 50));  // fifteen of sixteen samples would be padding, or seven of eight
+  const bool eights = cpu::instructionSet() == cpu::InstructionSet::Avx2;
+  CHECK(direct(8, 20, 50) == eights);
+  CHECK(direct(24, 20, 50) == eights);
 }
 
 TEST_CASE("a GPU's own kernels are chosen for first layers whose images fit a block's memory") {
