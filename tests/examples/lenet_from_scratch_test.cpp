@@ -70,7 +70,7 @@ TEST_CASE("lenet_from_scratch trains, logs its progress, and saves the parameter
   const auto run =
       lenet.train({"--examples", "600", "--epochs", "2", "--devices", "2", "--model", "lenet.safetensors"});
   CHECK(run.exit == 0);
-  CHECK(run.err.empty());
+  CHECK(run.err == "");
   CHECK(run.out.starts_with(
       "data: generated digits (not MNIST), 600 images to train with and 600 to validate with, from this "
       "program\nplan: 2 replicas on cpu, 256 examples a batch over all, SGD with learning rate 0.2\nepoch "

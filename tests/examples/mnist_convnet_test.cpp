@@ -87,7 +87,7 @@ TEST_CASE("a report shows curves, the confusion matrix and the mistakes") {
   // Hardly trained, so that there are more mistakes than the 80 that are shown.
   const auto run = convnet.runSmall({"--epochs", "1", "--lr", "1e-6", "--report", "new/report", "--quiet"});
   CHECK(run.exit == 0);
-  CHECK(run.err.empty());
+  CHECK(run.err == "");
   CHECK(run.out.starts_with("test: accuracy 0."));
   const auto report = convnet.directory.path() / "new" / "report";
   CHECK(contains(readFile(report / "confusion.txt"), "confusion matrix"));
@@ -118,7 +118,7 @@ TEST_CASE("every updater trains, with threads and frequencies of all kinds") {
                           "--batch", "50", "--quiet"});
     CHECK(run.exit == 0);
     CAPTURE(run.err);
-    CHECK(run.err.empty());
+    CHECK(run.err == "");
   }
 }
 
@@ -185,7 +185,7 @@ TEST_CASE("--strategy help prints a table of all strategies") {
   const Convnet convnet;
   const auto help = convnet.run({"--strategy", "help", "--workers", "4"});
   CHECK(help.exit == 0);
-  CHECK(help.err.empty());
+  CHECK(help.err == "");
   CHECK(help.out == describeStrategies(4));
 }
 
@@ -193,7 +193,7 @@ TEST_CASE("help explains every option and exits with 0") {
   const Convnet convnet;
   const auto help = convnet.run({"--help"});
   CHECK(help.exit == 0);
-  CHECK(help.err.empty());
+  CHECK(help.err == "");
   for (const char* option : {"workers",
                              "mode",
                              "averaging-frequency",

@@ -222,7 +222,7 @@ TEST_CASE("an interrupted comparison continues, and ends with the same results")
   CHECK_FALSE(contains(readFile(directory.path() / "out" / "report.html"), "Projected on a link"));
 #endif
   CHECK(contains(again.out, "not reached"));
-  CHECK(again.err.empty());
+  CHECK(again.err == "");
 
   auto other = tiny({"--epochs", "2"});
   *std::ranges::find(other, "1,4") = "1,4,8";
@@ -413,7 +413,7 @@ TEST_CASE("help explains every option and exits with 0") {
   const TemporaryDirectory directory;
   const auto help = run(directory, {"--help"});
   CHECK(help.exit == 0);
-  CHECK(help.err.empty());
+  CHECK(help.err == "");
   for (const char* option :
        {"model",   "width",     "train-examples", "test-examples", "grid",       "mode",
         "workers", "frequency", "batch",          "updater",       "lr-scaling", "post-local",
