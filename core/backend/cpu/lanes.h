@@ -17,18 +17,26 @@ template <typename F>
   for (int lane = 0; i < n; ++i, ++lane) f(lane, i);
 }
 
-/// The largest of n values, and at least `least`. NaN counts only if it is the only value of its lane.
+/// The largest of n values, and at least `least`. NaN does not count.
 template <typename Number, typename F>
 [[gnu::always_inline]] inline Number largestOf(std::int64_t n, Number least, F value) {
+  // The compiler compares whole vectors only if it does not unroll these loops.
   Number lanes[kLanes];
+  const auto count = [&](int lane, Number v) __attribute__((always_inline)) {
+    lanes[lane] = v > lanes[lane] ? v : lanes[lane];
+  };
   for (Number& lane : lanes) lane = least;
-  overLanes(
-      n, [&](int lane, std::int64_t i) __attribute__((always_inline)) {
-        const Number v = value(i);
-        lanes[lane] = v > lanes[lane] ? v : lanes[lane];
-      });
-  for (const Number lane : lanes) least = lane > least ? lane : least;
-  return least;
+  std::int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+#pragma GCC unroll 1
+    for (int lane = 0; lane < kLanes; ++lane) count(lane, value(i + lane));
+  for (int lane = 0; i < n; ++i, ++lane) count(lane, value(i));
+#pragma GCC unroll 1
+  for (int lane = 0; lane < kLanes / 2; ++lane) count(lane, lanes[lane + kLanes / 2]);
+#pragma GCC unroll 1
+  for (int lane = 0; lane < kLanes / 4; ++lane) count(lane, lanes[lane + kLanes / 4]);
+  for (int lane = 1; lane < kLanes / 4; ++lane) count(0, lanes[lane]);
+  return lanes[0];
 }
 
 /// The sum of n values.

@@ -22,32 +22,84 @@ struct LogSumExp {
 
 constexpr float kLowest = -3.4028235e38f;
 
-[[gnu::always_inline]] inline LogSumExp logSumExpOf(const float* z, std::int64_t features) {
-  const double top = largestOf(
-      features, kLowest, [=](std::int64_t f) __attribute__((always_inline)) { return z[f]; });
-  const auto sum = sumOf<double>(
-      features, [=](std::int64_t f) __attribute__((always_inline)) { return expOfNegative(z[f] - top); });
-  return {top, sum};
-}
-LogSumExp logSumExp(const float* z, std::int64_t features) {
-  return dispatch<logSumExpOf>(z, features);
+constexpr std::int64_t kBlock = 1024;  // classes whose exps are kept between the two passes over a row
+
+/// exps[f] = exp(z[f] - top), with further classes of probability 0 up to a multiple of kLanes.
+[[gnu::always_inline]] inline void expsOf(const float* z, std::int64_t features, double top, double* exps) {
+  double x[kLanes];
+  std::int64_t f = 0;
+  for (; f + kLanes <= features; f += kLanes) {
+    for (int lane = 0; lane < kLanes; ++lane) x[lane] = z[f + lane] - top;
+    sixteenExpsOfNegative(x, exps + f);
+  }
+  if (f == features) return;
+  for (int lane = 0; lane < kLanes; ++lane) x[lane] = -1000;
+  for (int lane = 0; f + lane < features; ++lane) x[lane] = z[f + lane] - top;
+  sixteenExpsOfNegative(x, exps + f);
 }
 
-/// gradient[f] = factor * exp(z[f] - all.top) / all.sum
-[[gnu::always_inline]] inline void softmaxGradient(const float* z, float* gradient, std::int64_t features,
-                                                   LogSumExp all, double factor) {
-  MUSTER_INDEPENDENT_ITERATIONS
-  for (std::int64_t f = 0; f < features; ++f)
-    gradient[f] = static_cast<float>(factor * (expOfNegative(z[f] - all.top) / all.sum));
+/// Calls gradientOf(first class, number of classes, exps, maximum and sum) for each block of a row. In rows
+/// of several blocks exps are computed twice.
+template <typename Gradient>
+[[gnu::always_inline]] inline LogSumExp softmaxRowOf(const float* z, std::int64_t features,
+                                                     Gradient gradientOf) {
+  double exps[kBlock];
+  LogSumExp all{.top = largestOf(
+                    features, kLowest, [=](std::int64_t f) __attribute__((always_inline)) { return z[f]; }),
+                .sum = 0};
+  for (std::int64_t begin = 0; begin < features; begin += kBlock) {
+    const std::int64_t count = std::min(kBlock, features - begin);
+    expsOf(z + begin, count, all.top, exps);
+    all.sum += sumOf<double>(
+        count, [&](std::int64_t f) __attribute__((always_inline)) { return exps[f]; });
+  }
+  for (std::int64_t begin = 0; begin < features; begin += kBlock) {
+    const std::int64_t count = std::min(kBlock, features - begin);
+    if (features > kBlock) expsOf(z + begin, count, all.top, exps);
+    gradientOf(begin, count, exps, all);
+  }
+  return all;
 }
 
-/// gradient[f] = factor * (mass * exp(z[f] - all.top) / all.sum - labels[f])
-[[gnu::always_inline]] inline void softLabelGradient(const float* z, const float* labels, float* gradient,
-                                                     std::int64_t features, LogSumExp all, double factor,
-                                                     double mass) {
-  MUSTER_INDEPENDENT_ITERATIONS
-  for (std::int64_t f = 0; f < features; ++f)
-    gradient[f] = static_cast<float>(factor * (mass * expOfNegative(z[f] - all.top) / all.sum - labels[f]));
+/// gradient[f] = factor * exp(z[f] - top) / sum
+[[gnu::always_inline]] inline LogSumExp classRowOf(const float* z, float* gradient, std::int64_t features,
+                                                   double factor) {
+  return softmaxRowOf(
+      z, features,
+      [=](std::int64_t begin, std::int64_t count, const double* exps, LogSumExp all)
+          __attribute__((always_inline)) {
+            if (!gradient) return;
+            const double scale = factor / all.sum;
+            MUSTER_INDEPENDENT_ITERATIONS
+            for (std::int64_t f = 0; f < count; ++f)
+              gradient[begin + f] = static_cast<float>(exps[f] * scale);
+          });
+}
+
+/// @return the row's loss; gradient[f] = factor * (mass * exp(z[f] - top) / sum - labels[f])
+[[gnu::always_inline]] inline double softLabelRowOf(const float* z, const float* labels, float* gradient,
+                                                    std::int64_t features, double factor) {
+  const auto mass = sumOf<double>(
+      features, [=](std::int64_t f) __attribute__((always_inline)) { return double{labels[f]}; });
+  double value = 0;
+  softmaxRowOf(
+      z, features,
+      [&](std::int64_t begin, std::int64_t count, const double* exps, LogSumExp all)
+          __attribute__((always_inline)) {
+            const float *logits = z + begin, *shares = labels + begin;
+            const double log = all.log(), scale = factor * mass / all.sum;
+            double terms[kBlock];
+            // A class with probability 0 adds nothing, even if its logit is -infinity.
+            for (std::int64_t f = 0; f < count; ++f)
+              terms[f] = shares[f] != 0 ? shares[f] * (log - logits[f]) : 0.0;
+            value += sumOf<double>(
+                count, [&](std::int64_t f) __attribute__((always_inline)) { return terms[f]; });
+            if (!gradient) return;
+            MUSTER_INDEPENDENT_ITERATIONS
+            for (std::int64_t f = 0; f < count; ++f)
+              gradient[begin + f] = static_cast<float>(scale * exps[f] - factor * shares[f]);
+          });
+  return value;
 }
 
 double ofClass(float logit, LogSumExp all) {
@@ -59,12 +111,9 @@ float gradientOfClass(float logit, LogSumExp all, double factor) {
 }
 
 double classRow(const float* z, std::int64_t label, float* gradient, std::int64_t features, double factor) {
-  const LogSumExp all = logSumExp(z, features);
   const float logit = z[label];
-  if (gradient) {
-    dispatch<softmaxGradient>(z, gradient, features, all, factor);
-    gradient[label] = gradientOfClass(logit, all, factor);
-  }
+  const LogSumExp all = dispatch<classRowOf>(z, gradient, features, factor);
+  if (gradient) gradient[label] = gradientOfClass(logit, all, factor);
   return ofClass(logit, all);
 }
 
@@ -86,31 +135,17 @@ struct FewClasses {
       const float logit = logits[f * kLanes + n];
       top[n] = logit > top[n] ? logit : top[n];
     }
-  for (std::int64_t f = 0; f < features; ++f)
-    for (int n = 0; n < kLanes; ++n) {
-      const double e = expOfNegative(logits[f * kLanes + n] - double{top[n]});
-      exps[f * kLanes + n] = e;
-      sums[n] += e;
-    }
+  for (std::int64_t f = 0; f < features; ++f) {
+    double x[kLanes];
+    for (int n = 0; n < kLanes; ++n) x[n] = logits[f * kLanes + n] - double{top[n]};
+    sixteenExpsOfNegative(x, exps + f * kLanes);
+    for (int n = 0; n < kLanes; ++n) sums[n] += exps[f * kLanes + n];
+  }
   for (int n = 0; n < kLanes; ++n) result->rows[n] = {top[n], sums[n]};
   if (!factors) return;
   for (std::int64_t f = 0; f < features; ++f)
     for (int n = 0; n < kLanes; ++n)
-      result->gradient[f * kLanes + n] = static_cast<float>(factors[n] * (exps[f * kLanes + n] / sums[n]));
-}
-
-double softLabelRow(const float* z, const float* labels, float* gradient, std::int64_t features,
-                    double factor) {
-  const LogSumExp all = logSumExp(z, features);
-  const double log = all.log();
-  double value = 0, mass = 0;
-  for (std::int64_t f = 0; f < features; ++f) {
-    // A class with probability 0 adds nothing, even if its logit is -infinity.
-    if (labels[f] != 0) value += labels[f] * (log - z[f]);
-    mass += labels[f];
-  }
-  if (gradient) dispatch<softLabelGradient>(z, labels, gradient, features, all, factor, mass);
-  return value;
+      result->gradient[f * kLanes + n] = static_cast<float>(factors[n] / sums[n] * exps[f * kLanes + n]);
 }
 
 double squaredRow(const float* prediction, const float* labels, float* gradient, std::int64_t features,
@@ -142,7 +177,7 @@ double row(Loss kind, const float* z, const float* labels, float* gradient, std:
            double factor) {
   switch (kind) {
     case Loss::NegativeLogLikelihood:
-      return softLabelRow(z, labels, gradient, features, factor);
+      return dispatch<softLabelRowOf>(z, labels, gradient, features, factor);
     case Loss::MeanSquaredError:
       return squaredRow(z, labels, gradient, features, factor);
     case Loss::BinaryCrossEntropy:
