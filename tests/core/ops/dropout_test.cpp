@@ -26,7 +26,8 @@ TEST_CASE_TEMPLATE("dropout follows its rule over shapes, rates and threads", Wh
   const Device device = Where::device();
   const std::uint64_t seed = test::freshSeed();
   std::mt19937_64 engine(seed);
-  for (const Shape& shape : {Shape{1, 1}, Shape{5, 7}, Shape{33, 2, 3, 3}, Shape{20, 16}, Shape{3, 150}})
+  for (const Shape& shape :
+       {Shape{1, 1}, Shape{5, 7}, Shape{33, 2, 3, 3}, Shape{20, 16}, Shape{3, 150}, Shape{2, 259}})
     for (double rate : {0.0, 0.25, 0.5, 0.99})
       for (const int threads : test::threadCounts<Where>({1, 3})) {
         CAPTURE(shape.toString());
