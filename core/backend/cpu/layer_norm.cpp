@@ -17,18 +17,23 @@ struct RowMoments {
   float mean, inverse, rest;
 };
 
+constexpr int kLanes = 16;
+
+[[gnu::always_inline]] inline double sumOfLanes(double* lanes) {
+  for (int half = kLanes / 2; half > 0; half /= 2)
+    for (int lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
+  return lanes[0];
+}
+
 /// The sum of f(i) over n elements, in float64 and sixteen lanes for any vector width.
 template <typename F>
 [[gnu::always_inline]] inline double laneSumOf(std::int64_t n, F f) {
-  constexpr int kLanes = 16;
   double lanes[kLanes] = {};
   std::int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes)
     for (int lane = 0; lane < kLanes; ++lane) lanes[lane] += f(i + lane);
   for (int lane = 0; i < n; ++i, ++lane) lanes[lane] += f(i);
-  for (int half = kLanes / 2; half > 0; half /= 2)
-    for (int lane = 0; lane < half; ++lane) lanes[lane] += lanes[lane + half];
-  return lanes[0];
+  return sumOfLanes(lanes);
 }
 
 struct Features {
@@ -70,36 +75,56 @@ struct Features {
     const auto normalised = [=](std::int64_t i) __attribute__((always_inline)) {
       return (x[i] - m.mean) * m.inverse + m.rest;
     };
-    const auto mean = static_cast<float>(laneSumOf(
-                                             f.count, [=
-    ](std::int64_t i) __attribute__((always_inline)) { return static_cast<double>(gradY[i] * f.gamma[i]); }) /
-                                         count);
-    const auto along =
-        static_cast<float>(laneSumOf(
-                               f.count,
-                               [=](std::int64_t i) __attribute__((always_inline)) {
-                                 return static_cast<double>(gradY[i] * f.gamma[i]) * normalised(i);
-                               }) /
-                           count);
+    double sums[kLanes] = {}, products[kLanes] = {};
+    const auto add = [&](int lane, std::int64_t i) __attribute__((always_inline)) {
+      const double g = gradY[i] * f.gamma[i];
+      sums[lane] += g;
+      products[lane] += g * normalised(i);
+    };
+    std::int64_t done = 0;
+    for (; done + kLanes <= f.count; done += kLanes)
+      for (int lane = 0; lane < kLanes; ++lane) add(lane, done + lane);
+    for (int lane = 0; done < f.count; ++done, ++lane) add(lane, done);
+    const auto mean = static_cast<float>(sumOfLanes(sums) / count),
+               along = static_cast<float>(sumOfLanes(products) / count);
     MUSTER_INDEPENDENT_ITERATIONS
     for (std::int64_t i = 0; i < f.count; ++i)
       gradX[i] = m.inverse * (gradY[i] * f.gamma[i] - mean - normalised(i) * along);
   }
 }
 
-/// Adds to the float64 gradients of gamma and beta.
+/// Adds `rows` rows, one after another, to the float64 gradients of gamma and beta.
+template <int rows>
+[[gnu::always_inline]] inline void addParameterGradients(std::int64_t count, const float* x,
+                                                         const float* gradY, const RowMoments* moments,
+                                                         double* gradGamma, double* gradBeta) {
+  RowMoments m[rows];
+  for (int r = 0; r < rows; ++r) m[r] = moments[r];
+  MUSTER_INDEPENDENT_ITERATIONS
+  for (std::int64_t i = 0; i < count; ++i) {
+    double gamma = gradGamma[i], beta = gradBeta[i];
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; ++r) {
+      const float normalised = (x[r * count + i] - m[r].mean) * m[r].inverse + m[r].rest;
+      const double g = gradY[r * count + i];
+      gamma += g * normalised;
+      beta += g;
+    }
+    gradGamma[i] = gamma;
+    gradBeta[i] = beta;
+  }
+}
+
 [[gnu::always_inline]] inline void parameterGradients(std::int64_t count, const float* x, const float* gradY,
                                                       const RowMoments* moments, double* gradGamma,
                                                       double* gradBeta, std::int64_t rows) {
-  for (std::int64_t r = 0; r < rows; ++r, x += count, gradY += count) {
-    const RowMoments m = moments[r];
-    MUSTER_INDEPENDENT_ITERATIONS
-    for (std::int64_t i = 0; i < count; ++i) {
-      const float normalised = (x[i] - m.mean) * m.inverse + m.rest;
-      gradGamma[i] += static_cast<double>(gradY[i]) * normalised;
-      gradBeta[i] += gradY[i];
-    }
-  }
+  constexpr int kTogether = 4;  // rows for which the sums stay in registers
+  std::int64_t r = 0;
+  for (; r + kTogether <= rows; r += kTogether)
+    addParameterGradients<kTogether>(count, x + r * count, gradY + r * count, moments + r, gradGamma,
+                                     gradBeta);
+  for (; r < rows; ++r)
+    addParameterGradients<1>(count, x + r * count, gradY + r * count, moments + r, gradGamma, gradBeta);
 }
 
 /// Adjacent rows are summed as a group, and the groups' sums are added in order. The number of groups does
