@@ -24,18 +24,19 @@ constexpr float kLowest = -3.4028235e38f;
 
 constexpr std::int64_t kBlock = 1024;  // classes whose exps are kept between the two passes over a row
 
-/// exps[f] = exp(z[f] - top), with further classes of probability 0 up to a multiple of kLanes.
-[[gnu::always_inline]] inline void expsOf(const float* z, std::int64_t features, double top, double* exps) {
-  double x[kLanes];
+/// exps[f] = exp(x(f)) for n x <= 0, and nearly 0 from there to a multiple of kLanes.
+template <typename F>
+[[gnu::always_inline]] inline void expsOf(std::int64_t n, F x, double* exps) {
+  double lanes[kLanes];
   std::int64_t f = 0;
-  for (; f + kLanes <= features; f += kLanes) {
-    for (int lane = 0; lane < kLanes; ++lane) x[lane] = z[f + lane] - top;
-    sixteenExpsOfNegative(x, exps + f);
+  for (; f + kLanes <= n; f += kLanes) {
+    for (int lane = 0; lane < kLanes; ++lane) lanes[lane] = x(f + lane);
+    sixteenExpsOfNegative(lanes, exps + f);
   }
-  if (f == features) return;
-  for (int lane = 0; lane < kLanes; ++lane) x[lane] = -1000;
-  for (int lane = 0; f + lane < features; ++lane) x[lane] = z[f + lane] - top;
-  sixteenExpsOfNegative(x, exps + f);
+  if (f == n) return;
+  for (double& lane : lanes) lane = -1000;
+  for (int lane = 0; f + lane < n; ++lane) lanes[lane] = x(f + lane);
+  sixteenExpsOfNegative(lanes, exps + f);
 }
 
 /// Calls gradientOf(first class, number of classes, exps, maximum and sum) for each block of a row. In rows
@@ -47,15 +48,21 @@ template <typename Gradient>
   LogSumExp all{.top = largestOf(
                     features, kLowest, [=](std::int64_t f) __attribute__((always_inline)) { return z[f]; }),
                 .sum = 0};
+  const auto expsFrom = [&](std::int64_t begin, std::int64_t count) __attribute__((always_inline)) {
+    const float* from = z + begin;
+    const double top = all.top;
+    expsOf(
+        count, [=](std::int64_t f) __attribute__((always_inline)) { return from[f] - top; }, exps);
+  };
   for (std::int64_t begin = 0; begin < features; begin += kBlock) {
     const std::int64_t count = std::min(kBlock, features - begin);
-    expsOf(z + begin, count, all.top, exps);
+    expsFrom(begin, count);
     all.sum += sumOf<double>(
         count, [&](std::int64_t f) __attribute__((always_inline)) { return exps[f]; });
   }
   for (std::int64_t begin = 0; begin < features; begin += kBlock) {
     const std::int64_t count = std::min(kBlock, features - begin);
-    if (features > kBlock) expsOf(z + begin, count, all.top, exps);
+    if (features > kBlock) expsFrom(begin, count);
     gradientOf(begin, count, exps, all);
   }
   return all;
@@ -148,27 +155,57 @@ struct FewClasses {
       result->gradient[f * kLanes + n] = static_cast<float>(factors[n] / sums[n] * exps[f * kLanes + n]);
 }
 
-double squaredRow(const float* prediction, const float* labels, float* gradient, std::int64_t features,
-                  double factor) {
-  const auto count = static_cast<double>(features);
-  double value = 0;
-  for (std::int64_t f = 0; f < features; ++f) {
-    const double difference = double{prediction[f]} - labels[f];
-    value += difference * difference;
-    if (gradient) gradient[f] = static_cast<float>(factor * 2 * difference / count);
+[[gnu::always_inline]] inline double squaredRowOf(const float* prediction, const float* labels,
+                                                  float* gradient, std::int64_t features, double factor) {
+  const double scale = factor * 2 / static_cast<double>(features);
+  const auto difference = [=](std::int64_t f) __attribute__((always_inline)) {
+    return double{prediction[f]} - labels[f];
+  };
+  const auto value = sumOf<double>(
+      features, [=](std::int64_t f) __attribute__((always_inline)) { return difference(f) * difference(f); });
+  if (gradient) {
+    MUSTER_INDEPENDENT_ITERATIONS
+    for (std::int64_t f = 0; f < features; ++f) gradient[f] = static_cast<float>(scale * difference(f));
   }
-  return value / count;
+  return value / static_cast<double>(features);
 }
 
-double binaryRow(const float* z, const float* labels, float* gradient, std::int64_t features, double factor) {
+/// 1 + grown = (1 + q[0]) (1 + q[1]) ... of n numbers from 0 to 1: the sum of log1p(q[f]) is log1p(grown).
+/// All terms are positive, so small numbers keep their digits.
+[[gnu::always_inline]] inline double grownBy(std::int64_t n, const double* q) {
+  double lanes[kLanes] = {};
+  overLanes(
+      n, [&](int lane, std::int64_t f)
+             __attribute__((always_inline)) { lanes[lane] = lanes[lane] * q[f] + (lanes[lane] + q[f]); });
+  double grown = 0;
+  for (const double lane : lanes) grown = grown * lane + (grown + lane);
+  return grown;
+}
+
+[[gnu::always_inline]] inline double binaryRowOf(const float* z, const float* labels, float* gradient,
+                                                 std::int64_t features, double factor) {
+  constexpr std::int64_t kFew = 512;  // a product of so many numbers up to 2 does not overflow
   const auto count = static_cast<double>(features);
-  double value = 0;
-  for (std::int64_t f = 0; f < features; ++f) {
-    const double logit = z[f];
-    const double small = std::exp(-std::abs(logit));  // cannot overflow
-    value += std::max(logit, 0.0) - logit * labels[f] + std::log1p(small);
-    const double sigmoid = (logit >= 0 ? 1 : small) / (1 + small);
-    if (gradient) gradient[f] = static_cast<float>(factor * (sigmoid - labels[f]) / count);
+  const double scale = factor / count;
+  double value = 0, small[kFew];  // exp(-|logit|), which cannot overflow
+  for (std::int64_t begin = 0; begin < features; begin += kFew) {
+    const std::int64_t n = std::min(kFew, features - begin);
+    const float *logits = z + begin, *shares = labels + begin;
+    expsOf(
+        n, [=](std::int64_t f) __attribute__((always_inline)) { return -double{std::fabs(logits[f])}; },
+        small);
+    value += sumOf<double>(
+        n, [=](std::int64_t f) __attribute__((always_inline)) {
+          const double logit = logits[f];
+          return 0.5 * (logit + std::fabs(logit)) - logit * shares[f];  // max(logit, 0) - logit * share
+        });
+    value += std::log1p(grownBy(n, small));
+    if (!gradient) continue;
+    MUSTER_INDEPENDENT_ITERATIONS
+    for (std::int64_t f = 0; f < n; ++f) {
+      const double sigmoid = (logits[f] >= 0 ? 1 : small[f]) / (1 + small[f]);
+      gradient[begin + f] = static_cast<float>(scale * (sigmoid - shares[f]));
+    }
   }
   return value / count;
 }
@@ -179,9 +216,9 @@ double row(Loss kind, const float* z, const float* labels, float* gradient, std:
     case Loss::NegativeLogLikelihood:
       return dispatch<softLabelRowOf>(z, labels, gradient, features, factor);
     case Loss::MeanSquaredError:
-      return squaredRow(z, labels, gradient, features, factor);
+      return dispatch<squaredRowOf>(z, labels, gradient, features, factor);
     case Loss::BinaryCrossEntropy:
-      return binaryRow(z, labels, gradient, features, factor);
+      return dispatch<binaryRowOf>(z, labels, gradient, features, factor);
   }
   return 0;
 }

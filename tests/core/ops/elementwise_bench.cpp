@@ -48,7 +48,8 @@ void dropouts(benchmark::State& state, std::int64_t rows, std::int64_t features)
   state.SetItemsProcessed(state.iterations() * x.elements());
 }
 
-void losses(benchmark::State& state, bool classes, std::int64_t features) {
+void losses(benchmark::State& state, bool classes, std::int64_t features,
+            Loss kind = Loss::NegativeLogLikelihood) {
   Context context;
   const Tensor x = normals(features);
   Tensor labels = classes ? Tensor::zeros({kRows}, DType::Int64) : Tensor::empty(x.shape());
@@ -56,8 +57,7 @@ void losses(benchmark::State& state, bool classes, std::int64_t features) {
     for (auto& label : labels.span<float>()) label = 1.0f / static_cast<float>(features);
   Tensor gradient = Tensor::empty(x.shape());
   double sum = 0;
-  for (auto pass : state)
-    sum += loss(Loss::NegativeLogLikelihood, x, labels, Tensor(), gradient, 0, context).sum;
+  for (auto pass : state) sum += loss(kind, x, labels, Tensor(), gradient, 0, context).sum;
   benchmark::DoNotOptimize(sum);
   state.SetItemsProcessed(state.iterations() * x.elements());
 }
@@ -95,6 +95,8 @@ BENCHMARK_CAPTURE(dropouts, dropout, kRows, kFeatures);
 BENCHMARK_CAPTURE(losses, 10 classes, true, 10);
 BENCHMARK_CAPTURE(losses, 500 classes, true, kFeatures);
 BENCHMARK_CAPTURE(losses, 500 probabilities, false, kFeatures);
+BENCHMARK_CAPTURE(losses, 500 squares, false, kFeatures, Loss::MeanSquaredError);
+BENCHMARK_CAPTURE(losses, 500 binary, false, kFeatures, Loss::BinaryCrossEntropy);
 BENCHMARK_CAPTURE(layerNorms, forward, false);
 BENCHMARK_CAPTURE(layerNorms, backward, true);
 
