@@ -122,6 +122,18 @@ TEST_CASE("large logits neither overflow nor lose the loss") {
   CHECK(test::maxError(gradient, Array({1, 2}, {-0.5, 0.5})) == 0);
 }
 
+TEST_CASE("the binary cross entropy of certain and right predictions keeps its digits") {
+  Context context;
+  Tensor none, logits = Tensor::empty({1, 700}), labels = Tensor::empty({1, 700});
+  for (std::int64_t f = 0; f < 700; ++f) {
+    labels.data<float>()[f] = static_cast<float>(f % 2);
+    logits.data<float>()[f] = f % 2 == 1 ? 50.0f : -50.0f;
+  }
+  // Compared as a ratio, because doctest's tolerance is absolute below 1.
+  const double value = loss(Loss::BinaryCrossEntropy, logits, labels, {}, none, 0, context).sum;
+  CHECK(value / std::exp(-50.0) == doctest::Approx(1).epsilon(1e-12));
+}
+
 TEST_CASE("sixteen rows of few classes at a time have the bits of each row alone") {
   // With additional classes of probability 0, the same rows use the kernel for many classes.
   Context context;
