@@ -170,7 +170,7 @@ const StrategyState& Exchange::strategyBlock(std::string_view name) const {
 }
 
 void Exchange::tellNodes(std::span<std::byte>, std::span<const double>, std::function<void(Context&)> then,
-                         Context& context) {
+                         bool, Context& context) {
   then(context);
 }
 

@@ -189,6 +189,12 @@ class Exchange {
   /// See Verbs::mean. @param into  [worker] one a device.
   virtual void mean(int participant, std::span<const Tensor> tensors, std::span<const double> weights,
                     double keep, Slice slice, std::span<const Tensor> into, Context& context) = 0;
+  /// Begins a mean that may be formed while the workers train: see Verbs::mean, `later`.
+  /// @return false if this exchange has to form it now, by `mean`; nothing was done then.
+  virtual bool launchMean(int /*participant*/, std::span<const Tensor> /*tensors*/,
+                          std::span<const double> /*weights*/, Slice /*slice*/, const Tensor& /*into*/) {
+    return false;
+  }
   /// See Verbs::mergeCopy, for a block of rule Moments. @throws InvalidArgument if it is not available.
   virtual void moments(int participant, const SharedBlock& block, std::span<const double> weights,
                        double keep, Context& context);
@@ -206,7 +212,7 @@ class Exchange {
   }
   /// See Verbs::tellNodes.
   virtual void tellNodes(std::span<std::byte> all, std::span<const double> weights,
-                         std::function<void(Context&)> then, Context& context);
+                         std::function<void(Context&)> then, bool later, Context& context);
   /// See Verbs::sum.
   virtual void sum(int /*participant*/, std::span<double> /*values*/) {}
   /// See Verbs::bring.

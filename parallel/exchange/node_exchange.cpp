@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "muster/core/base/error.h"
-#include "muster/parallel/exchange/means_in_flight.h"
 #include "muster/parallel/exchange/node_flight.h"
 #include "muster/parallel/exchange/node_mixing.h"
 #include "muster/parallel/exchange/node_moments.h"
@@ -183,17 +182,17 @@ void NodeExchange::mean(int participant, std::span<const Tensor> tensors, std::s
                         double keep, Slice slice, std::span<const Tensor> into, Context& context) {
   land(participant);
   const Slice own = partOf(slice, into.front().elements(), localOf(participant), local_);
-  if (keep == 0 && MeansInFlight::may() && launch(participant, tensors, weights, own, into.front())) return;
   reduction(participant).run({tensors, weights, keep, into.front(), {}}, own, context);
 }
 
-/// @return false if the mean cannot fly.
-bool NodeExchange::launch(int participant, std::span<const Tensor> tensors, std::span<const double> weights,
-                          Slice own, const Tensor& into) {
+bool NodeExchange::launchMean(int participant, std::span<const Tensor> tensors,
+                              std::span<const double> weights, Slice slice, const Tensor& into) {
   const auto fits = [&](std::size_t w) {
     return tensors[w].dtype() == sent_[w].dtype() && tensors[w].elements() == sent_[w].elements();
   };
   if (sent_.empty() || !std::ranges::all_of(here_, fits)) return false;
+  land(participant);
+  const Slice own = partOf(slice, into.elements(), localOf(participant), local_);
   if (own.length() == 0) return true;
   for (const std::size_t w : here_)
     if (weights[w] > 0) copyOnHost(part(sent_[w], own), part(tensors[w], own));

@@ -27,7 +27,7 @@ namespace muster {
 /// nor on timing. Means and variances of all replicas are sent (NodeMoments). `mix` sends replicas to the
 /// nodes whose rows read them (NodeMixing).
 ///
-/// Means that land in a later round (MeansInFlight) are formed from copies while the workers train, if the
+/// Means that land in a later round (`launchMean`) are formed from copies while the workers train, if the
 /// strategy has declared a merged copy that is in flight and saved. The first verb of the next round that
 /// merges waits for these means. The same holds for what rules with a codec send (`tellNodes`).
 ///
@@ -69,12 +69,14 @@ class NodeExchange final : public Exchange {
              Spread* spread) override;
   void mean(int participant, std::span<const Tensor> tensors, std::span<const double> weights, double keep,
             Slice slice, std::span<const Tensor> into, Context& context) override;
+  bool launchMean(int participant, std::span<const Tensor> tensors, std::span<const double> weights,
+                  Slice slice, const Tensor& into) override;
   void mix(int participant, const SharedBlock& block, const Mixing& mixing, Context& context) override;
   void eachShare(int participant, std::int64_t elements, Slice slice, Context& context,
                  ShareUse use) override;
   void eachReplica(int participant, std::int64_t elements, Context& context, ShareUse use) override;
   void tellNodes(std::span<std::byte> all, std::span<const double> weights,
-                 std::function<void(Context&)> then, Context& context) override;
+                 std::function<void(Context&)> then, bool later, Context& context) override;
   void sum(int participant, std::span<double> values) override;
   Tensor bring(int participant, std::span<const Tensor> tensors, std::size_t from, std::size_t to,
                std::span<const Tensor> into, Context& context) override;
@@ -103,8 +105,6 @@ class NodeExchange final : public Exchange {
   /// Waits for what was launched in an earlier round.
   void land(int participant);
   void waitForMessages();
-  bool launch(int participant, std::span<const Tensor> tensors, std::span<const double> weights, Slice own,
-              const Tensor& into);
   /// Tells all nodes which block this node asks for (number from 1: the strategy's blocks, then the replicas'
   /// blocks; 0: none), and receives what they ask for. @return whether any node asks.
   bool ask(std::size_t block);

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "muster/core/base/error.h"
-#include "muster/parallel/exchange/means_in_flight.h"
 #include "muster/parallel/exchange/node_exchange.h"
 #include "muster/parallel/exchange/tensor_parts.h"
 
@@ -91,8 +90,8 @@ void NodeExchange::answerOne(std::size_t block, std::span<const Tensor> own, con
 }
 
 void NodeExchange::tellNodes(std::span<std::byte> all, std::span<const double> weights,
-                             std::function<void(Context&)> then, Context& context) {
-  const bool later = flight_ && MeansInFlight::may();
+                             std::function<void(Context&)> then, bool later, Context& context) {
+  later = later && flight_;
   if (later && flight_->idle()) toldCount_ = 0;
   if (later && toldCount_ == told_.size()) told_.emplace_back();
   Told& next = later ? told_[toldCount_] : now_;

@@ -170,14 +170,16 @@ void Verbs::mixOthers(const Mixing& mixing) {
 }
 
 void Verbs::mean(std::span<const Tensor> tensors, std::span<const double> weights,
-                 std::span<const Tensor> into, const Fragment& fragment, double keep) {
+                 std::span<const Tensor> into, const Fragment& fragment, double keep, bool later) {
   requireOneEach("mean: tensors", tensors.size(), participants());
   requireOneEach("mean: weights", weights.size(), participants());
   requireOneEach("mean: targets", into.size(), participants());
   requireMean(weights, keep);
+  require(!later || keep == 0, "mean: keep must be 0 if the mean is formed later, got {}", keep);
   named(exchange_, into.front(), [&] {
     for (const Slice slice : fragment.slices)
-      exchange_.mean(participant_, tensors, weights, keep, slice, into, context_);
+      if (!later || !exchange_.launchMean(participant_, tensors, weights, slice, into.front()))
+        exchange_.mean(participant_, tensors, weights, keep, slice, into, context_);
   });
   const auto own = static_cast<std::size_t>(participant_);
   if (participants() > 1 && weights[own] > 0)
@@ -185,8 +187,9 @@ void Verbs::mean(std::span<const Tensor> tensors, std::span<const double> weight
 }
 
 void Verbs::tellNodes(std::span<std::byte> all, std::span<const double> weights,
-                      std::function<void(Context&)> then, const Tensor& target, Context& context) {
-  named(exchange_, target, [&] { exchange_.tellNodes(all, weights, std::move(then), context); });
+                      std::function<void(Context&)> then, const Tensor& target, bool later,
+                      Context& context) {
+  named(exchange_, target, [&] { exchange_.tellNodes(all, weights, std::move(then), later, context); });
 }
 
 void Verbs::combine(std::span<const Tensor> target, std::initializer_list<Operand> operands,

@@ -80,9 +80,13 @@ class Verbs {
   /// type, formed in float64 and rounded once.
   /// @param tensors  [worker] of the size of `into`.  @param weights  see `merge`.
   /// @param keep  in [0, 1): the block becomes keep * block + (1 - keep) * mean.
+  /// @param later  for a fragment that lands in a later round, with `keep` 0: the call may return before the
+  ///               mean is formed, which happens over nodes. The workers then train while it is sent and
+  ///               formed. Use the mean in `land`, not earlier; a failure is thrown at the end of that round.
+  ///               The tensors may change once the call has returned.
   /// @throws InvalidArgument as `merge`, and on a GPU with more than 40 replicas (39 with `keep`).
   void mean(std::span<const Tensor> tensors, std::span<const double> weights, std::span<const Tensor> into,
-            const Fragment& fragment, double keep = 0);
+            const Fragment& fragment, double keep = 0, bool later = false);
   /// target = sum of factor * values, element by element: in float64, in the order of the operands, rounded
   /// once. Operands of factor 0 are skipped, and a single operand of factor 1 is copied; without operands the
   /// target becomes 0. Worker w's target is formed from worker w's operands; a merged copy is formed once a
@@ -120,11 +124,12 @@ class Verbs {
   /// participant of each node calls it, within `eachReplica`. On one node it only calls `then`.
   /// @param all  [node] as many bytes for each; this node's are filled. They must stay in place.
   /// @param weights  [node] a node of weight 0 sends nothing.
-  /// @param then  called once all bytes have arrived; writes to `target`. Called now, or, while a
-  ///              MeansInFlight lives and the strategy has declared an encoded block (StrategyBlock::encoded)
-  ///              and a saved merged copy in flight, on another thread before a verb of the next round.
+  /// @param then  called once all bytes have arrived; writes to `target`. Called now, or, if `later` and the
+  ///              strategy has declared an encoded block (StrategyBlock::encoded) and a saved merged copy in
+  ///              flight, on another thread before a verb of the next round.
+  /// @param later  see `mean`.
   void tellNodes(std::span<std::byte> all, std::span<const double> weights,
-                 std::function<void(Context&)> then, const Tensor& target, Context& context);
+                 std::function<void(Context&)> then, const Tensor& target, bool later, Context& context);
 
   /// Tensor `from` of a block's size where worker `to` can read it: itself, or else `into[to]`, to which its
   /// values are copied; over nodes, those of this participant's shares. Valid until the next `bring` with

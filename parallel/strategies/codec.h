@@ -87,7 +87,7 @@ class CodedReplicas {
   /// goes encoded to all other nodes; each decodes it, and adds up the decoded values in the order of the
   /// nodes, in float64, rounded once.
   /// @param weights, base, remember, fragment  see `send`.
-  /// @param later  the fragment lands in a later round: see MeansInFlight.
+  /// @param later  the fragment lands in a later round: see Verbs::mean.
   void mean(std::span<const double> weights, std::initializer_list<Operand> base, double remember,
             const Fragment& fragment, std::span<const Tensor> into, Verbs& verbs, bool later = false);
   /// @return [worker] what the others receive of each replica's parameters, for Verbs::mean: the replicas

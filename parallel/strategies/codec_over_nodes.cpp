@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "muster/core/ops/non_finite.h"
-#include "muster/parallel/exchange/means_in_flight.h"
 #include "muster/parallel/exchange/tensor_parts.h"
 #include "muster/parallel/strategies/coding.h"
 
@@ -60,10 +59,8 @@ CodedMemory detail::codedMemory(std::span<const StrategyBlock> declared, bool to
 void CodedReplicas::mean(std::span<const double> weights, std::initializer_list<Operand> base,
                          double remember, const Fragment& fragment, std::span<const Tensor> into,
                          Verbs& verbs, bool later) {
-  if (whole()) {
-    const MeansInFlight goesOn(later);
-    return verbs.mean(verbs.block(BlockKind::Parameters).replicas, weights, into, fragment);
-  }
+  if (whole())
+    return verbs.mean(verbs.block(BlockKind::Parameters).replicas, weights, into, fragment, 0, later);
   const auto sending = formSenders(weights, fragment, verbs);
   if (!packed_.empty()) return tellNodes(sending, base, remember, fragment, into.front(), verbs, later);
   const auto sent = send(sending, base, remember, fragment, verbs);
@@ -146,10 +143,9 @@ void CodedReplicas::tellNodes(std::span<const double> weights, Base base, double
     for (std::size_t n = 0; n < decoded_.size(); ++n)
       for (const Slice slice : fragment.slices)
         if (n != node_ && packed.weights[n] > 0) setBase(base, node_, decoded_[n], slice, share.context);
-    const MeansInFlight goesOn(later);
     verbs.tellNodes(
         all, packed.weights, [this, &packed](Context& context) { finish(packed, context); }, packed.into,
-        share.context);
+        later, share.context);
   });
   const auto participant = static_cast<std::size_t>(verbs.participant());
   if (participant == node_ && weights[node_] > 0) verbs.countBytes(static_cast<std::int64_t>(size));

@@ -17,7 +17,6 @@
 #include <thread>
 
 #include "muster/parallel/exchange/host_exchange.h"
-#include "muster/parallel/exchange/means_in_flight.h"
 #include "muster/parallel/exchange/verbs.h"
 #include "tests/parallel/one_segment.h"
 #include "tests/support/thrown.h"
@@ -497,9 +496,8 @@ TEST_CASE("a rule without a codec sends its means while workers train, even if i
       exchange.restart();
       runHere(exchange, [&](Verbs& verbs) {
         if (n == 1) flies = launched.try_acquire_for(20s);  // otherwise node 0's mean waits for this node
-        const MeansInFlight goesOn(true);
         verbs.mean(verbs.block(BlockKind::Parameters).replicas, std::vector{0.5, 0.5}, verbs.own("arriving"),
-                   Fragment::whole(100));
+                   Fragment::whole(100), /*keep=*/0, /*later=*/true);
         if (n == 0) launched.release();
       });
       exchange.wait();
