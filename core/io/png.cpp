@@ -5,7 +5,6 @@
 #include <string>
 
 #include "muster/core/base/error.h"
-#include "muster/core/io/atomic_file.h"
 #include "muster/core/io/input_file.h"
 
 namespace muster {
@@ -14,29 +13,6 @@ namespace {
 constexpr std::uint64_t kMostPixels = std::uint64_t{1} << 26;
 
 }  // namespace
-
-void writePng(const std::filesystem::path& path, std::span<const std::uint8_t> pixels, int width, int height,
-              PngColour colour) {
-  const std::size_t channels = colour == PngColour::Rgb ? 3 : 1;
-  require(width > 0 && height > 0, "png: a picture cannot be {} x {} pixels", width, height);
-  const std::size_t expected = channels * static_cast<std::size_t>(width) * static_cast<std::size_t>(height);
-  require(pixels.size() == expected, "png: {} x {} pixels of {} channels are {} bytes, got {}", width, height,
-          channels, expected, pixels.size());
-
-  png_image image{};
-  image.version = PNG_IMAGE_VERSION;
-  image.width = static_cast<png_uint_32>(width);
-  image.height = static_cast<png_uint_32>(height);
-  image.format = colour == PngColour::Rgb ? PNG_FORMAT_RGB : PNG_FORMAT_GRAY;
-  png_alloc_size_t bytes = PNG_IMAGE_PNG_SIZE_MAX(image);
-  std::string file(bytes, '\0');
-  const bool done = png_image_write_to_memory(&image, file.data(), &bytes, 0, pixels.data(), 0, nullptr) != 0;
-  const std::string problem = image.message;
-  png_image_free(&image);
-  if (!done) throw FileError(path, "the picture could not be encoded: " + problem);
-  file.resize(bytes);
-  writeFileAtomically(path, file);
-}
 
 PngPicture readPng(const std::filesystem::path& path, PngColour colour) {
   InputFile file(path);

@@ -1,6 +1,7 @@
 #include "muster/core/nn/step_memory.h"
 
 #include "muster/core/device/detail/buffer_bytes.h"
+#include "muster/core/nn/detail/network_impl.h"
 #include "muster/core/nn/detail/network_probe.h"
 #include "muster/core/nn/detail/network_program.h"
 #include "muster/core/nn/network.h"
@@ -14,7 +15,7 @@ std::optional<std::int64_t> stepBytes(Model& model, std::int64_t examples, bool 
   Context context(Device::cpu(), {.threads = options.threads, .mathMode = options.mathMode});
   ContextScope scope(context);
   const auto before = detail::cpuBytesOfThread();
-  const detail::NetworkProgram program(detail::NetworkProbe::planOf(*network), examples, training, context);
+  const detail::NetworkProgram program(detail::NetworkProbe::of(*network).plan, examples, training, context);
   return detail::cpuBytesOfThread() - before;
 }
 

@@ -67,8 +67,4 @@ std::string armFileName(const Arm& arm) {
                      arm.learningRate, arm.synchronousUntil);
 }
 
-std::string runFileName(const Arm& arm, std::int64_t seed) {
-  return fmt::format("{}-seed{}", armFileName(arm), seed);
-}
-
 }  // namespace convergence

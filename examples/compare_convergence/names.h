@@ -19,7 +19,4 @@ std::string panelName(const Panel& panel);
 /// For a file or directory: `averaging-w2-f10-b64-nesterovs-lr0.01-u0`.
 std::string armFileName(const Arm& arm);
 
-/// The same for one run: `averaging-w2-f10-b64-nesterovs-lr0.01-u0-seed1`.
-std::string runFileName(const Arm& arm, std::int64_t seed);
-
 }  // namespace convergence

@@ -5,23 +5,6 @@
 #include <cmath>
 
 namespace example {
-namespace {
-
-struct Prefix {
-  double factor;
-  const char* name;
-};
-
-constexpr Prefix kPrefixes[] = {{1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}};
-
-}  // namespace
-
-std::string shortNumber(double value) {
-  for (const auto& prefix : kPrefixes)
-    if (std::abs(value) >= prefix.factor * (1 - 1e-9))
-      return fmt::format("{:.4g}{}", value / prefix.factor, prefix.name);
-  return fmt::format("{:.4g}", value);
-}
 
 std::string groupedNumber(double value) {
   const std::string digits = fmt::format("{:.0f}", value);

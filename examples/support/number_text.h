@@ -16,8 +16,6 @@ struct Spread {
 /// Source: the two-pass formula.
 Spread spreadOf(std::span<const double> values);
 
-/// A short form with a suffix for thousands: `0.5`, `20k`, `1.5M`.
-std::string shortNumber(double value);
 /// A whole number in groups of three digits: `60,000`.
 std::string groupedNumber(double value);
 /// For example `0.431`, `43.1` or `4310`.

@@ -14,11 +14,11 @@
 
 #include "muster/core/base/random.h"
 #include "muster/core/nn/computation_graph.h"
-#include "muster/core/nn/detail/network_probe.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "tests/bench/command_line.h"
 #include "tests/bench/networks.h"
 #include "tests/bench/replica_steps.h"
+#include "tests/support/network_probe.h"
 
 namespace {
 
@@ -77,7 +77,7 @@ struct Kind {
 
 std::unique_ptr<Network> made(std::unique_ptr<Network> network) {
   network->init();
-  if (network->context().device().isCpu()) detail::NetworkProbe::setEnqueuedSteps(*network, true);
+  if (network->context().device().isCpu()) test::setEnqueuedSteps(*network, true);
   return network;
 }
 
@@ -132,7 +132,7 @@ void trainTwice(const Kind& kind, MathMode mode, const Options& options) {
       network->step(batch);
     }
     context.synchronize();
-    launched = detail::NetworkProbe::stepCounts(*network).launched;
+    launched = test::stepCounts(*network).launched;
     state = copyOf(*network, false);
   }
   report(fmt::format("{}, {}, {} steps, twice", kind.name, nameOf(mode), options.steps),
@@ -171,8 +171,8 @@ void compareGradients(const Kind& kind, MathMode mode, const Options& options) {
          differing == 0 ? ""
                         : fmt::format("{} of them, first number {}, at most {} bytes", differing, firstAt + 1,
                                       mostBytes));
-  const auto launched = detail::NetworkProbe::stepCounts(*recorded).launched;
-  if ((launched == 0 && !recordingIsOff()) || detail::NetworkProbe::stepCounts(*plain).launched != 0)
+  const auto launched = test::stepCounts(*recorded).launched;
+  if ((launched == 0 && !recordingIsOff()) || test::stepCounts(*plain).launched != 0)
     report(fmt::format("{}, {}: gradients were not recorded as they should", kind.name, nameOf(mode)), false);
 }
 
@@ -215,7 +215,7 @@ bool takeSteps(const Options& options) {
   const auto network = kinds().front().make(context);
   for (std::uint64_t i = 0; i < 4; ++i) network->step(randomBatch(options.batch, i)).wait();
   context.synchronize();
-  const auto launched = detail::NetworkProbe::stepCounts(*network).launched;
+  const auto launched = test::stepCounts(*network).launched;
   fmt::print("{} of 4 steps were launched as graphs\n", launched);
   return launched >= 3 || recordingIsOff();
 }

@@ -17,7 +17,6 @@
 #include <vector>
 
 #include "muster/core/base/log.h"
-#include "muster/core/nn/detail/network_probe.h"
 #include "muster/core/nn/models/resnet18.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "tests/bench/arms.h"
@@ -26,6 +25,7 @@
 #include "tests/bench/networks.h"
 #include "tests/bench/replica_steps.h"
 #include "tests/bench/timing.h"
+#include "tests/support/network_probe.h"
 
 namespace {
 
@@ -133,7 +133,7 @@ Result measureResnet18(const Options& options) {
   const double epochs =
       epochsPerSecond(options.seconds, [&](std::int64_t count) { training.model.fit(training.data, count); });
   return {epochs * static_cast<double>(kResnetBatches * options.batch), training.model.score(),
-          training.context.mathMode(), muster::detail::NetworkProbe::stepCounts(training.model)};
+          training.context.mathMode(), muster::test::stepCounts(training.model)};
 }
 
 Result measureArm(const Options& options) {

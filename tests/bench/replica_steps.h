@@ -2,9 +2,9 @@
 
 #include <vector>
 
-#include "muster/core/nn/detail/network_probe.h"
 #include "muster/core/nn/network.h"
 #include "muster/parallel/training/internals.h"
+#include "tests/support/network_probe.h"
 
 namespace muster::bench {
 
@@ -24,7 +24,7 @@ class ReplicaSteps {
   /// Call it while the wrapper lives and does not train.
   muster::detail::StepCounts counts() const {
     muster::detail::StepCounts counts;
-    for (const Network* replica : replicas_) counts += muster::detail::NetworkProbe::stepCounts(*replica);
+    for (const Network* replica : replicas_) counts += muster::test::stepCounts(*replica);
     return counts;
   }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "muster/core/base/error.h"
+#include "tests/support/png.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/thrown.h"
 
@@ -17,7 +18,7 @@ using Bytes = std::vector<std::uint8_t>;
 void draw(const std::filesystem::path& path, const Bytes& pixels, int width, int height,
           PngColour colour = PngColour::Grey) {
   std::filesystem::create_directories(path.parent_path());
-  writePng(path, pixels, width, height, colour);
+  test::writePng(path, pixels, width, height, colour);
 }
 
 Bytes imageAt(const ImageFolder& folder, std::int64_t index) {

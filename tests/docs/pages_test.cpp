@@ -1,10 +1,10 @@
 // The blocks of the pages are further sources of this program (see page_blocks.cmake).
 #include <fstream>
 
-#include "muster/core/io/png.h"
 #include "muster/core/io/weights.h"
 #include "muster/core/nn/models/resnet18.h"
 #include "tests/docs/fixtures.h"
+#include "tests/support/png.h"
 
 namespace muster_pages {
 
@@ -13,7 +13,8 @@ with_files::with_files() {
       << "petal,sepal,kind\n1.4,0.2,setosa\n4.7,1.4,versicolor\n1.3,0.2,setosa\n4.5,1.5,versicolor\n";
   for (const std::string pet : {"cat", "dog"}) {
     std::filesystem::create_directories("pets/" + pet);
-    writePng("pets/" + pet + "/1.png", std::vector<std::uint8_t>(8 * 8 * 3, 100), 8, 8, PngColour::Rgb);
+    muster::test::writePng("pets/" + pet + "/1.png", std::vector<std::uint8_t>(8 * 8 * 3, 100), 8, 8,
+                           PngColour::Rgb);
   }
 }
 

@@ -9,7 +9,6 @@
 #include "examples/support/data_sets.h"
 #include "muster/core/device/math_mode.h"
 #include "muster/core/eval/evaluation.h"
-#include "muster/core/io/png.h"
 #include "muster/core/io/safetensors.h"
 #include "muster/core/nn/computation_graph.h"
 #include "muster/core/nn/models/convnet.h"
@@ -19,6 +18,7 @@
 #include "muster/parallel/parallel_wrapper.h"
 #include "tests/examples/program.h"
 #include "tests/examples/sandbox.h"
+#include "tests/support/png.h"
 #include "tests/support/pseudo_terminal.h"
 #include "tests/support/state_bits.h"
 
@@ -518,7 +518,7 @@ TEST_CASE("muster trains with CIFAR-10's files and a folder of PNGs, and predict
       for (const std::string number : {"1", "2", "3"}) {
         const auto path = muster.directory / part / name / (number + ".png");
         std::filesystem::create_directories(path.parent_path());
-        writePng(path, std::vector<std::uint8_t>(4 * 6, name == "dark" ? 10 : 240), 6, 4);
+        test::writePng(path, std::vector<std::uint8_t>(4 * 6, name == "dark" ? 10 : 240), 6, 4);
       }
   file["network"] = json::parse(forRows(2, false));
   file["data"] =
@@ -569,7 +569,7 @@ TEST_CASE("muster example writes a run file for a newcomer's data, and mistakes 
   for (const std::string name : {"a", "b"}) {
     const auto path = muster.directory / "pictures" / name / "1.png";
     std::filesystem::create_directories(path.parent_path());
-    writePng(path, std::vector<std::uint8_t>(4 * 6, name == "a" ? 10 : 240), 6, 4);
+    test::writePng(path, std::vector<std::uint8_t>(4 * 6, name == "a" ? 10 : 240), 6, 4);
   }
   muster.write("pictures.json", muster.run({"example", "pictures", "--grey"}).out);
   CHECK(contains(muster.run({"plan", "pictures.json", "--set", "training.devices=cpu"}).out,

@@ -10,7 +10,6 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/io/model_file.h"
-#include "muster/core/io/png.h"
 #include "muster/core/io/weights.h"
 #include "muster/core/listeners/checkpoint_listener.h"
 #include "muster/core/nn/multi_layer_network.h"
@@ -323,16 +322,6 @@ TEST_CASE("file faults: a file is downloaded") {
                   return std::string();
                 },
                 nothing, "cache/file", [&] { server.waitUntilIdle(); }});
-}
-
-TEST_CASE("file faults: a picture is written") {
-  const std::vector<std::uint8_t> pixels(64, 200);
-  forEachFault({"picture", nothing,
-                [&](const fs::path& at) {
-                  writePng(at / "picture.png", pixels, 8, 8, PngColour::Grey);
-                  return std::string();
-                },
-                nothing, "picture.png"});
 }
 
 #ifdef MUSTER_WITH_EXAMPLES

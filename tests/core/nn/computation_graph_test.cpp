@@ -11,12 +11,12 @@
 #include "muster/core/base/error.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/io/model_file.h"
-#include "muster/core/nn/detail/network_probe.h"
 #include "muster/core/nn/gradient_check.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/core/nn/batches.h"
 #include "tests/support/environment.h"
 #include "tests/support/list_iterator.h"
+#include "tests/support/network_probe.h"
 #include "tests/support/state_bits.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/thrown.h"
@@ -203,7 +203,7 @@ TEST_CASE("activations share memory if their lifetimes do not overlap") {
   ComputationGraph model(deep);
   model.init();
   model.output(Tensor::zeros({8, 1000}));
-  CHECK(detail::NetworkProbe::activationBytes(model) <= 2 * 8 * 1000 * sizeof(float));
+  CHECK(test::activationBytes(model) <= 2 * 8 * 1000 * sizeof(float));
 }
 
 TEST_CASE("frozen layers do not change, and learning rates differ by layer") {

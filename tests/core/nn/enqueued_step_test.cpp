@@ -14,7 +14,6 @@
 #include "muster/core/data/in_memory.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/nn/computation_graph.h"
-#include "muster/core/nn/detail/network_probe.h"
 #include "muster/core/nn/gradient_check.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/core/nn/batches.h"
@@ -24,6 +23,7 @@
 #include "tests/support/devices.h"
 #include "tests/support/list_iterator.h"
 #include "tests/support/log_lines.h"
+#include "tests/support/network_probe.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/thrown.h"
 
@@ -102,11 +102,11 @@ void checkBothWays(const Configuration& configuration, const std::vector<Batch>&
   T atOnce(configuration), enqueued(configuration);
   atOnce.init();
   enqueued.init();
-  detail::NetworkProbe::setEnqueuedSteps(enqueued, true);
+  test::setEnqueuedSteps(enqueued, true);
   CHECK(scoresOf(enqueued, batches) == scoresOf(atOnce, batches));
   CHECK(sameState(enqueued, atOnce));
-  CHECK(detail::NetworkProbe::stepCounts(atOnce).launched == 0);
-  CHECK((detail::NetworkProbe::stepCounts(enqueued).launched > 0) == recordable);
+  CHECK(test::stepCounts(atOnce).launched == 0);
+  CHECK((test::stepCounts(enqueued).launched > 0) == recordable);
   enqueued.gradient(batches[0]);
   atOnce.gradient(batches[0]);
   CHECK(sameState(enqueued, atOnce));
@@ -224,7 +224,7 @@ TEST_CASE("steps with a user-defined layer that does not declare itself recordab
   Twice::weight = 0;
   MultiLayerNetwork model(configuration);
   model.init();
-  detail::NetworkProbe::setEnqueuedSteps(model, true);
+  test::setEnqueuedSteps(model, true);
   model.step(test::classBatch({1, 8, 8}, 7, 3, 1));
   CHECK(Twice::weight == 7);
 
@@ -247,7 +247,7 @@ TEST_CASE_TEMPLATE(
     auto model = std::make_unique<MultiLayerNetwork>(configuration, context);
     model->init();
     const auto scores = scoresOf(*model, batches);
-    CHECK((detail::NetworkProbe::stepCounts(*model).launched > 0) == !allocates);
+    CHECK((test::stepCounts(*model).launched > 0) == !allocates);
     return std::pair(std::move(model), scores);
   };
   const test::LogLines lines;
@@ -275,10 +275,10 @@ TEST_CASE_TEMPLATE("batches of a resident data set are gathered on the network's
     auto model = std::make_unique<MultiLayerNetwork>(images());
     MultiLayerNetwork there(images(), context);
     there.init();
-    if (enqueued) detail::NetworkProbe::setEnqueuedSteps(there, true);
+    if (enqueued) test::setEnqueuedSteps(there, true);
     InMemoryDataSetIterator data(all.features[0].value, all.labels[0].value, 8, 5, placement);
     there.fit(data, 3);
-    CHECK((detail::NetworkProbe::stepCounts(there).launched > 0) == enqueued);
+    CHECK((test::stepCounts(there).launched > 0) == enqueued);
     model->init();
     model->copyStateFrom(there);
     const auto accuracy = there.evaluate(data).accuracy();
@@ -301,7 +301,7 @@ TEST_CASE("a batch with a row number out of range is refused") {
   REQUIRE(data.next(batch));
   batch.labels[0].value.data<std::int64_t>()[1] = 4;
   CHECK(test::thrown<InvalidArgument>([&] { model.step(batch); }) == "gather: int64 [4] on cpu has no row 4");
-  detail::NetworkProbe::setEnqueuedSteps(model, true);
+  test::setEnqueuedSteps(model, true);
   CHECK(test::thrown<InvalidArgument>([&] { model.step(batch); }) ==
         "network: the batch's labels name row 4 of int64 [4] on cpu");
   batch.labels[0].value.data<std::int64_t>()[1] = 0;
@@ -311,7 +311,7 @@ TEST_CASE("a batch with a row number out of range is refused") {
 TEST_CASE("enqueued steps allocate nothing, with batches of two sizes and with a mask") {
   MultiLayerNetwork model(images());
   model.init();
-  detail::NetworkProbe::setEnqueuedSteps(model, true);
+  test::setEnqueuedSteps(model, true);
   const auto full = test::classBatch({1, 8, 8}, 16, 3, 1), rest = test::classBatch({1, 8, 8}, 5, 3, 1);
   const auto masked = weighted(test::classBatch({1, 8, 8}, 16, 3, 1));
   InMemoryDataSetIterator data(full.features[0].value, full.labels[0].value, 16, {}, MemoryPlacement::Device);
@@ -334,7 +334,7 @@ TEST_CASE("a network keeps a few programs and batch forms; tickets of steps outl
   MultiLayerNetwork model(images()), reference(images());
   model.init();
   reference.init();
-  detail::NetworkProbe::setEnqueuedSteps(model, true);
+  test::setEnqueuedSteps(model, true);
   std::vector<StepTicket> tickets;
   std::vector<double> expected;
   // Twelve batch sizes, and five forms of one of them: several times more than are kept.
@@ -365,7 +365,7 @@ TEST_CASE("alternating between more batch forms than are kept is logged once, an
   MultiLayerNetwork model(images()), reference(images());
   model.init();
   reference.init();
-  detail::NetworkProbe::setEnqueuedSteps(model, true);
+  test::setEnqueuedSteps(model, true);
   const test::LogLines lines;
   const std::string told =
       "warning: network: batches of more than 4 forms (masks, element types) take turns; steps of the others "
@@ -390,7 +390,7 @@ TEST_CASE_TEMPLATE("a loss that is not finite changes neither parameters nor the
   MultiLayerNetwork model(images(), context), before(images());
   model.init();
   before.init();
-  detail::NetworkProbe::setEnqueuedSteps(model, true);
+  test::setEnqueuedSteps(model, true);
   auto batch = test::classBatch({1, 8, 8}, 16, 3, 1);
   for (int i = 0; i < 4; ++i) model.step(batch);
   before.copyStateFrom(model);
@@ -416,7 +416,7 @@ TEST_CASE_TEMPLATE("a gradient that is not finite although its score is changes 
     MultiLayerNetwork model(configuration, context), before(configuration);
     model.init();
     before.init();
-    detail::NetworkProbe::setEnqueuedSteps(model, true);
+    test::setEnqueuedSteps(model, true);
     auto batch = test::classBatch({6}, 4, 3, 1);
     for (int i = 0; i < 4; ++i) model.step(batch);
     before.copyStateFrom(model);
@@ -441,7 +441,7 @@ TEST_CASE_TEMPLATE("a gradient that is not finite although its score is changes 
 TEST_CASE("fit() with enqueued steps names the batch whose score is not finite") {
   MultiLayerNetwork model(images());
   model.init();
-  detail::NetworkProbe::setEnqueuedSteps(model, true);
+  test::setEnqueuedSteps(model, true);
   std::vector<Batch> batches = mixture(6);
   batches[1].features[0].value = cloneTensor(batches[1].features[0].value);
   batches[1].features[0].value.data<float>()[7] = std::numeric_limits<float>::quiet_NaN();
@@ -458,7 +458,7 @@ TEST_CASE_TEMPLATE("an invalid mask changes neither parameters nor the updater's
     MultiLayerNetwork model(images(), context), before(images());
     model.init();
     before.init();
-    detail::NetworkProbe::setEnqueuedSteps(model, enqueued);
+    test::setEnqueuedSteps(model, enqueued);
     auto batch = test::classBatch({1, 8, 8}, 4, 3, 1);
     Tensor mask = Batch::ensure(batch.masks, "weights", {4});
     std::ranges::fill(mask.span<float>(), 1.0f);
@@ -514,7 +514,7 @@ TEST_CASE_TEMPLATE("gradients of enqueued steps agree with central differences",
   auto configuration = images();
   MultiLayerNetwork model(configuration, context);
   model.init();
-  detail::NetworkProbe::setEnqueuedSteps(model, true);
+  test::setEnqueuedSteps(model, true);
   const Tensor before = copyTo(model.block(BlockKind::Parameters).values, Device::cpu());
   const auto result = checkGradients(model, test::classBatch({1, 8, 8}, 6, 3, 4));
   CHECK_MESSAGE(result.passed, result.toString());
@@ -563,12 +563,12 @@ TEST_CASE_TEMPLATE("a hundred epochs use no more memory than ten", Where, MUSTER
   Context context(Where::device(), Where::options());
   MultiLayerNetwork model(images(), context);
   model.init();
-  detail::NetworkProbe::setEnqueuedSteps(model, true);
+  test::setEnqueuedSteps(model, true);
   test::ListIterator data(mixture(8));
   model.fit(data, 10);
-  const auto bytes = detail::NetworkProbe::activationBytes(model);
+  const auto bytes = test::activationBytes(model);
   const long objects = test::liveObjects();
   model.fit(data, 90);
   CHECK(test::liveObjects() == objects);
-  CHECK(detail::NetworkProbe::activationBytes(model) == bytes);
+  CHECK(test::activationBytes(model) == bytes);
 }

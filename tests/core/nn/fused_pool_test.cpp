@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "muster/core/nn/computation_graph.h"
-#include "muster/core/nn/detail/network_probe.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/core/ops/conv2d.h"
 #include "tests/core/nn/batches.h"
+#include "tests/support/network_probe.h"
 
 namespace muster {
 namespace {
@@ -63,7 +63,7 @@ TEST_CASE("a convolution that pools its own output has the bits of separate laye
                                     between, MaxPool2d{.kernel = {1, 2}}}));
     checkSameTraining(together, apart);
     // All activations and gradients take less than the first convolution's output alone.
-    if (poolsInPlan()) CHECK(detail::NetworkProbe::activationBytes(together) < 4 * 32 * 9 * 12 * 14);
+    if (poolsInPlan()) CHECK(test::activationBytes(together) < 4 * 32 * 9 * 12 * 14);
   }
 }
 

@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "muster/core/base/error.h"
-#include "muster/core/nn/detail/network_probe.h"
 #include "muster/core/nn/gradient_check.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/core/nn/batches.h"
 #include "tests/support/allocations.h"
 #include "tests/support/arrays.h"
+#include "tests/support/network_probe.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/thrown.h"
 
@@ -273,7 +273,7 @@ TEST_CASE("masks, labels and sequence lengths that do not fit are reported by na
     MultiLayerNetwork model(
         {.inputShape = kInput, .layers = {LSTM{.units = 3}, Output{.classes = kClasses, .perStep = true}}});
     model.init();
-    detail::NetworkProbe::setEnqueuedSteps(model, enqueued);
+    test::setEnqueuedSteps(model, enqueued);
     const auto problem = [&](const Batch& batch) {
       return test::thrown<InvalidArgument>([&] { model.step(batch).wait(); });
     };
