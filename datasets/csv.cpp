@@ -13,7 +13,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/nearest_word.h"
-#include "muster/core/io/detail/json_value.h"
+#include "muster/core/io/json_value.h"
 #include "muster/datasets/file_bytes.h"
 
 namespace muster {
@@ -213,7 +213,7 @@ class TableReader {
     if (!value)
       fail(path_, row.line,
            fmt::format("column {} must be a finite number, and is {}", names_[column],
-                       detail::quoteJson(row.fields[column])));
+                       quoteJson(row.fields[column])));
     return static_cast<float>(*value);
   }
 
@@ -221,7 +221,7 @@ class TableReader {
     const auto found = numbers_.find(row.fields[label_]);
     if (found == numbers_.end())
       fail(path_, row.line,
-           fmt::format("there is no class {}; there are {}", detail::quoteJson(row.fields[label_]),
+           fmt::format("there is no class {}; there are {}", quoteJson(row.fields[label_]),
                        fmt::join(classes, ", ")));
     return found->second;
   }

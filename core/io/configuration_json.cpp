@@ -4,9 +4,9 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/io/detail/layer_json.h"
-#include "muster/core/io/detail/network_json.h"
-#include "muster/core/io/detail/network_schema.h"
-#include "muster/core/io/detail/schema_writer.h"
+#include "muster/core/io/network_json.h"
+#include "muster/core/io/network_schema.h"
+#include "muster/core/io/schema_writer.h"
 #include "muster/core/nn/computation_graph.h"
 #include "muster/core/nn/layers.h"
 #include "muster/core/nn/multi_layer_network.h"
@@ -17,8 +17,6 @@ namespace muster {
 namespace {
 
 namespace json = boost::json;
-using detail::SchemaFamilies;
-using detail::SchemaWriter;
 
 constexpr std::string_view kChainFormat = "muster.MultiLayerConfiguration";
 constexpr std::string_view kGraphFormat = "muster.ComputationGraphConfiguration";
@@ -113,7 +111,7 @@ json::object layerSchema(const SchemaFamilies& families, bool vertices) {
     visitSettings(settings, device, writer);
     all.emplace_back(type, writer.schema());
   }
-  auto schema = detail::schemaOfTypes("type", all);
+  auto schema = schemaOfTypes("type", all);
   if (vertices) schema["required"] = json::array{"type", "vertex", "inputs"};
   return schema;
 }
@@ -167,7 +165,7 @@ json::object graphSchema(const SchemaFamilies& families) {
 
 }  // namespace
 
-detail::NetworkSchema detail::networkSchema() {
+NetworkSchema networkSchema() {
   const auto schedules = typesIn(std::type_identity<LibrarySchedules>());
   const auto updaters = typesIn(std::type_identity<LibraryUpdaters>());
   SchemaFamilies families;
@@ -291,7 +289,7 @@ ComputationGraphConfiguration ComputationGraphConfiguration::fromJson(std::strin
   return configuration;
 }
 
-std::unique_ptr<Network> detail::networkFromJson(std::string_view json) {
+std::unique_ptr<Network> networkFromJson(std::string_view json) {
   JsonReader reader(json);
   std::string format;
   reader.field("format", format);

@@ -6,8 +6,8 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/nearest_word.h"
-#include "muster/core/io/detail/json_value.h"
 #include "muster/core/io/json_fields.h"
+#include "muster/core/io/json_value.h"
 
 namespace muster {
 
@@ -91,8 +91,7 @@ struct JsonReader::Impl {
 
   [[noreturn]] static void refuse(const std::string& where, std::string_view expected,
                                   const json::value& found) {
-    throw LocatedError(
-        fmt::format("{}: expected {}, found {}", where, expected, detail::describeJson(found)));
+    throw LocatedError(fmt::format("{}: expected {}, found {}", where, expected, describeJson(found)));
   }
 
   std::unique_ptr<Impl> child(const json::value& value, std::string childPath) const {
@@ -106,9 +105,8 @@ struct JsonReader::Impl {
 };
 
 JsonReader::JsonReader(std::string_view text) : impl_(std::make_unique<Impl>()) {
-  impl_->document = std::make_shared<const json::value>(detail::parseJson(text));
-  require(impl_->document->is_object(), "expected a JSON object, found {}",
-          detail::describeJson(*impl_->document));
+  impl_->document = std::make_shared<const json::value>(parseJson(text));
+  require(impl_->document->is_object(), "expected a JSON object, found {}", describeJson(*impl_->document));
   impl_->object = &impl_->document->get_object();
 }
 
@@ -192,7 +190,7 @@ void JsonReader::numbers(std::string_view name, std::vector<double>& values) {
 std::optional<std::string> JsonReader::json(std::string_view name) {
   const json::value* value = impl_->find(name);
   if (value == nullptr) return std::nullopt;
-  return detail::printJson(*value);
+  return printJson(*value);
 }
 
 void JsonReader::strings(std::string_view name, std::vector<std::string>& values) {

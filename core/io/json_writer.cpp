@@ -1,7 +1,7 @@
 #include "muster/core/base/printable_text.h"
 #include "muster/core/base/utf8.h"
-#include "muster/core/io/detail/json_value.h"
 #include "muster/core/io/json_fields.h"
+#include "muster/core/io/json_value.h"
 
 namespace muster {
 
@@ -50,7 +50,7 @@ void JsonWriter::put(std::string_view name, std::span<const std::string> values)
 }
 
 void JsonWriter::putJson(std::string_view name, std::string_view text) {
-  impl_->object[name] = detail::parseJson(text);
+  impl_->object[name] = parseJson(text);
 }
 
 void JsonWriter::field(std::string_view name, Shape& value) {
@@ -87,11 +87,11 @@ void JsonWriter::list(std::string_view name, std::size_t count,
 }
 
 std::string JsonWriter::text() const {
-  return detail::printJson(impl_->object);
+  return printJson(impl_->object);
 }
 
 std::string JsonWriter::line() const {
-  return detail::printJsonLine(impl_->object);
+  return printJsonLine(impl_->object);
 }
 
 }  // namespace muster

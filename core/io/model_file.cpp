@@ -12,9 +12,9 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/utf8.h"
-#include "muster/core/io/detail/json_value.h"
-#include "muster/core/io/detail/network_json.h"
 #include "muster/core/io/detail/network_parts.h"
+#include "muster/core/io/json_value.h"
+#include "muster/core/io/network_json.h"
 #include "muster/core/io/safetensors.h"
 #include "muster/core/nn/computation_graph.h"
 #include "muster/core/nn/detail/network_probe.h"
@@ -108,9 +108,9 @@ std::optional<boost::json::object> checksumsIn(const Safetensors& file, const st
   const auto found = file.metadata.find(kChecksums);
   if (found == file.metadata.end()) return {};
   try {
-    auto parsed = detail::parseJson(found->second);
+    auto parsed = parseJson(found->second);
     if (auto* const all = parsed.if_object()) return std::move(*all);
-    throw FileError(path, fmt::format("its checksums are {}", detail::describeJson(parsed)));
+    throw FileError(path, fmt::format("its checksums are {}", describeJson(parsed)));
   } catch (const InvalidArgument& error) {
     throw FileError(path, fmt::format("its checksums are {}", error.what()));
   }
@@ -146,7 +146,7 @@ std::unique_ptr<Network> networkIn(const Safetensors& file, const std::filesyste
   if (found == file.metadata.end())
     throw FileError(path, "holds no muster model: its metadata have no \"configuration\"");
   try {
-    return detail::networkFromJson(found->second);
+    return networkFromJson(found->second);
   } catch (const InvalidArgument& error) {
     throw FileError(path, fmt::format("its configuration cannot be used: {}", error.what()));
   }

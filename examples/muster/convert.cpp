@@ -13,9 +13,9 @@
 #include "examples/support/paths.h"
 #include "muster/core/base/error.h"
 #include "muster/core/io/atomic_file.h"
-#include "muster/core/io/detail/json_value.h"
-#include "muster/core/io/detail/network_json.h"
+#include "muster/core/io/json_value.h"
 #include "muster/core/io/model_file.h"
+#include "muster/core/io/network_json.h"
 #include "muster/core/io/weights.h"
 #include "muster/core/nn/computation_graph.h"
 #include "muster/core/nn/models/resnet18.h"
@@ -101,11 +101,11 @@ std::unique_ptr<Network> networkOf(const std::string& path, const std::vector<st
   const auto bytes = readFile(path);
   const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   try {
-    const auto value = detail::parseJson(text);
+    const auto value = parseJson(text);
     const bool plain = value.is_object() && !value.get_object().contains("network") &&
                        !value.get_object().contains("configuration");
     require(!plain || sets.empty(), "--set works on run files only, and this is a network's configuration");
-    return detail::networkFromJson(plain ? text : RunFile::parse(text, sets).network);
+    return networkFromJson(plain ? text : RunFile::parse(text, sets).network);
   } catch (const InvalidArgument& error) {
     throw InvalidArgument(fmt::format("--network {}: {}", path, error.what()));
   }

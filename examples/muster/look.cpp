@@ -13,7 +13,7 @@
 #include "muster/core/base/printable_text.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/io/atomic_file.h"
-#include "muster/core/io/detail/network_json.h"
+#include "muster/core/io/network_json.h"
 #include "muster/core/nn/step_memory.h"
 #include "muster/parallel/strategies/named_strategy.h"
 
@@ -182,7 +182,7 @@ int summary(const Call& call) {
     line.refuse({"set"}, "works on run files only, and this is a model file");
     network = Network::load(file);
   } else {
-    network = detail::networkFromJson(RunFile::read(file, options.sets).network);
+    network = networkFromJson(RunFile::read(file, options.sets).network);
   }
   example::printResult(json ? network->toJson() : network->summary());
   return 0;

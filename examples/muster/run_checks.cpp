@@ -4,7 +4,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/device/device.h"
-#include "muster/core/io/detail/network_json.h"
+#include "muster/core/io/network_json.h"
 
 namespace program {
 namespace {
@@ -12,14 +12,17 @@ namespace {
 using muster::InvalidArgument;
 using muster::require;
 
+constexpr std::int64_t kMost = std::int64_t{1} << 40;  // of what is counted
+
 void requireBetween(std::string_view path, std::int64_t value, std::int64_t least, std::int64_t most) {
   require(value >= least && value <= most, "{} must be between {} and {}, got {}", path, least, most, value);
 }
 
 /// Limits minutes so that they fit the clock's 64-bit nanoseconds.
 void requireMinutes(std::string_view path, double value) {
-  constexpr double kMost = 1e8;  // 190 years
-  require(value >= 0 && value <= kMost, "{} must be between 0 and {}, got {}", path, kMost, value);
+  constexpr double kMostMinutes = 1e8;  // 190 years
+  require(value >= 0 && value <= kMostMinutes, "{} must be between 0 and {}, got {}", path, kMostMinutes,
+          value);
 }
 
 void requireNotNegative(std::string_view path, double value) {
@@ -27,7 +30,6 @@ void requireNotNegative(std::string_view path, double value) {
 }
 
 void checkData(const RunData& d) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 40;
   requireBetween("data.batch", d.batch, 1, 65536);
   requireBetween("data.seed", d.seed, 0, kMost);
   requireBetween("data.trainExamples", d.trainExamples, 0, kMost);
@@ -84,7 +86,6 @@ void checkMonitor(std::string_view path, const RunMonitor& m) {
 }
 
 void checkListeners(const RunListeners& l) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 40;
   requireBetween("listeners.scoreEvery", l.scoreEvery, 0, kMost);
   requireBetween("listeners.testEvery", l.testEvery, 0, kMost);
   requireBetween("listeners.pagePort", l.pagePort, 0, 65535);
@@ -117,7 +118,7 @@ void checkListeners(const RunListeners& l) {
 /// ..." becomes "network.layers[2].bias: ...".
 void checkNetwork(const std::string& network) {
   try {
-    muster::detail::networkFromJson(network);
+    muster::networkFromJson(network);
   } catch (const InvalidArgument& error) {
     const std::string_view what = error.what();
     const auto head = what.substr(0, what.find(": "));

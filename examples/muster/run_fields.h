@@ -8,11 +8,11 @@
 #include <span>
 
 #include "examples/muster/run_file.h"
-#include "muster/core/io/detail/schema_writer.h"
+#include "muster/core/io/schema_writer.h"
 
 namespace program {
 
-using muster::detail::SchemaWriter;
+using muster::SchemaWriter;
 
 /// Visits an object that may be missing.
 template <typename Visitor, typename T, typename Each>

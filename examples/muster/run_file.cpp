@@ -6,7 +6,7 @@
 #include "examples/muster/run_fields.h"
 #include "examples/muster/run_sets.h"
 #include "muster/core/base/error.h"
-#include "muster/core/io/detail/json_value.h"
+#include "muster/core/io/json_value.h"
 #include "muster/datasets/file_bytes.h"
 #include "muster/parallel/strategies/named_strategy.h"
 
@@ -30,7 +30,7 @@ std::string optionText(const std::string& name, const json::value& value) {
     return all;
   }
   throw InvalidArgument(fmt::format("{}{}: expected a number, a word, true or false, found {}", kStrategyPath,
-                                    name, muster::detail::describeJson(value)));
+                                    name, muster::describeJson(value)));
 }
 
 /// Takes `training.strategy` from a run file.
@@ -41,7 +41,7 @@ void readStrategy(const json::object& run, RunTraining& training) {
   if (strategy == nullptr) return;
   require(strategy->is_object(),
           "training.strategy: expected an object as in {{\"name\": \"diloco\"}}, found {}",
-          muster::detail::describeJson(*strategy));
+          muster::describeJson(*strategy));
   for (const auto& [key, value] : strategy->get_object()) {
     const auto option = optionText(std::string(key), value);
     if (key == "name")
@@ -63,7 +63,7 @@ void flatten(const json::value& value, const std::string& path,
     for (std::size_t i = 0; i < array->size(); ++i)
       flatten((*array)[i], fmt::format("{}[{}]", path, i), into);
   else
-    into.emplace_back(path, muster::detail::printJsonLine(value));
+    into.emplace_back(path, muster::printJsonLine(value));
 }
 
 /// Replaces the name in a strategy's error, "strategy averaging: every must be ...", by the path of the
@@ -83,7 +83,7 @@ std::string strategyProblem(std::string_view what, const muster::AnyStrategy& st
 void refuseNul(const json::value& value, const std::string& path) {
   const auto check = [](std::string_view text, const std::string& where) {
     require(text.find('\0') == text.npos, "{}: expected a text without NUL bytes, found {}", where,
-            muster::detail::quoteJson(text));
+            muster::quoteJson(text));
   };
   if (const auto* text = value.if_string()) check(*text, path);
   if (const auto* object = value.if_object())
@@ -121,8 +121,8 @@ void visitStrategy(muster::JsonWriter& writer, RunTraining& training) {
 }
 
 RunFile RunFile::parse(std::string_view text, std::span<const std::string> sets) {
-  json::value value = muster::detail::parseJson(text);
-  require(value.is_object(), "expected a JSON object, found {}", muster::detail::describeJson(value));
+  json::value value = muster::parseJson(text);
+  require(value.is_object(), "expected a JSON object, found {}", muster::describeJson(value));
   if (auto* const result = value.get_object().if_contains("configuration");
       result != nullptr && result->is_object() && !value.get_object().contains("format"))
     value = json::value(*result);
@@ -134,7 +134,7 @@ RunFile RunFile::parse(std::string_view text, std::span<const std::string> sets)
   refuseNul(value, "");
   value.get_object().erase("$schema");  // for editors
 
-  muster::JsonReader reader(muster::detail::printJson(value));
+  muster::JsonReader reader(muster::printJson(value));
   for (const auto* const name : {"format", "data", "network"}) reader.requireField(name);
   std::string format;
   reader.field("format", format);
@@ -201,7 +201,7 @@ std::optional<muster::MathMode> mathModeOf(const RunTraining& training) {
 
 std::vector<std::pair<std::string, std::string>> decisiveFields(const RunFile& run) {
   std::vector<std::pair<std::string, std::string>> all;
-  flatten(muster::detail::parseJson(run.toJson()), "", all);
+  flatten(muster::parseJson(run.toJson()), "", all);
   std::erase_if(all, [](const auto& field) {
     const auto& [path, value] = field;
     if (path.starts_with("data.directory") || path.starts_with("listeners.")) return true;

@@ -9,7 +9,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/utf8.h"
-#include "muster/core/io/detail/json_value.h"
+#include "muster/core/io/json_value.h"
 
 namespace program {
 
@@ -68,7 +68,7 @@ void dropOthers(json::object& data) {
 
 json::value valueOf(const std::string& text) {
   try {
-    return muster::detail::parseJson(text);
+    return muster::parseJson(text);
   } catch (const InvalidArgument&) {
     return json::value(text);
   }

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "examples/muster/run_fields.h"
-#include "muster/core/io/detail/json_value.h"
-#include "muster/core/io/detail/network_schema.h"
+#include "muster/core/io/json_value.h"
+#include "muster/core/io/network_schema.h"
 #include "muster/parallel/strategies/named_strategy.h"
 
 namespace program {
@@ -77,7 +77,7 @@ std::string runFileSchema() {
   json::object dataSchema = data.schema();
   dataSchema["required"] = json::array{"type"};
   all.put("data", dataSchema);
-  const auto network = muster::detail::networkSchema();
+  const auto network = muster::networkSchema();
   all.put("network", network.network);
   RunTraining training;
   all.group("training", [&](SchemaWriter& in) { visitTraining(in, training); });
@@ -88,7 +88,7 @@ std::string runFileSchema() {
   schema["title"] = "muster run file";
   schema["required"] = json::array{"format", "data", "network"};
   schema["$defs"] = network.definitions;
-  return muster::detail::printJson(schema);
+  return muster::printJson(schema);
 }
 
 }  // namespace program

@@ -7,7 +7,7 @@
 #include "examples/support/nodes.h"
 #include "muster/core/base/error.h"
 #include "muster/core/io/checkpoint_files.h"
-#include "muster/core/io/detail/network_json.h"
+#include "muster/core/io/network_json.h"
 #include "muster/core/io/output_path.h"
 
 namespace program {
@@ -64,7 +64,7 @@ Nodes nodesOf(const RunTraining& training) {
 }
 
 std::unique_ptr<Network> makeNetwork(const RunFile& run, LoadedData& data) {
-  auto network = detail::networkFromJson(run.network);
+  auto network = networkFromJson(run.network);
   Batch first;
   data.training().reset(0);
   require(data.training().next(first), "data: there are no examples to train with");

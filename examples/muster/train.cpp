@@ -15,8 +15,8 @@
 #include "muster/core/base/interrupt.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/io/atomic_file.h"
-#include "muster/core/io/detail/json_value.h"
 #include "muster/core/io/json_fields.h"
+#include "muster/core/io/json_value.h"
 #include "muster/core/io/output_path.h"
 #include "muster/core/listeners/checkpoint_listener.h"
 #include "muster/core/listeners/collect_scores_listener.h"
@@ -154,12 +154,12 @@ example::Watching watchingOf(const RunFile& run, const Watchers& watchers, bool 
 /// The learning rate's field and value, for the message of a diverged training.
 std::string learningRateOf(const RunFile& run) {
   constexpr std::string_view kField = "network.updater.learningRate";
-  const auto network = detail::parseJson(run.network);
+  const auto network = parseJson(run.network);
   boost::system::error_code missing;  // a missing field has the default
   const auto* rate = network.find_pointer("/updater/learningRate", missing);
   if (rate == nullptr) return fmt::format("the default of {}", kField);
   const auto* number = rate->find_pointer("/value", missing);
-  return fmt::format("{} {}", kField, detail::printJsonLine(number != nullptr ? *number : *rate));
+  return fmt::format("{} {}", kField, printJsonLine(number != nullptr ? *number : *rate));
 }
 
 /// The options by name, for the page and TensorBoard.

@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "muster/core/base/error.h"
-#include "muster/core/io/detail/network_json.h"
 #include "muster/core/io/detail/network_parts.h"
+#include "muster/core/io/network_json.h"
 #include "muster/core/nn/detail/network_probe.h"
 #include "tests/fuzz/json_mutation.h"
 #include "tests/fuzz/networks.h"
@@ -29,13 +29,12 @@ Batch exampleFor(const Network& network) {
 void run(ByteSpan bytes) {
   std::unique_ptr<Network> network;
   try {
-    network = detail::networkFromJson(textOf(bytes));
+    network = networkFromJson(textOf(bytes));
   } catch (const InvalidArgument&) {
     return;
   }
   const std::string text = network->toJson();
-  expect(detail::networkFromJson(text)->toJson() == text,
-         "a configuration that was read and written is another one");
+  expect(networkFromJson(text)->toJson() == text, "a configuration that was read and written is another one");
   for (const auto& [name, shape] : detail::partsOf(*network).inputs)
     if (shape.empty()) return;  // laid out with the first batch
   if (!isSmall(*network, kSmall)) return;

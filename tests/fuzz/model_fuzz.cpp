@@ -2,8 +2,8 @@
 #include <boost/json/serialize.hpp>
 #include <boost/json/value.hpp>
 
-#include "muster/core/io/detail/network_json.h"
 #include "muster/core/io/model_file.h"
+#include "muster/core/io/network_json.h"
 #include "tests/fuzz/container.h"
 #include "tests/fuzz/input_file.h"
 #include "tests/fuzz/json_mutation.h"
@@ -56,7 +56,7 @@ void mutateConfiguration(Container& file, Draw& draw) {
   configuration = changed;
   if (draw.oneIn(2)) return;
   try {
-    const auto network = detail::networkFromJson(changed);
+    const auto network = networkFromJson(changed);
     if (!isSmall(*network, kSmall)) return;
     network->init();
     if (auto made = Container::in(savedBytes(*network))) file = std::move(*made);

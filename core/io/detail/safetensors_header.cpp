@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "muster/core/base/error.h"
-#include "muster/core/io/detail/json_value.h"
 #include "muster/core/io/detail/safetensors_dtype.h"
+#include "muster/core/io/json_value.h"
 
 namespace muster::detail {
 namespace {

@@ -14,7 +14,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
 #include "muster/core/io/atomic_file.h"
-#include "muster/core/io/detail/json_value.h"
+#include "muster/core/io/json_value.h"
 #include "muster/core/io/output_path.h"
 #include "muster/core/listeners/watch/page/page_json.h"
 
@@ -58,8 +58,7 @@ class CurvesReader {
       curves_.clear();
       indices_.clear();
     }
-    if (const auto* const network = line.if_contains("network"))
-      saved_.network = detail::printJsonLine(*network);
+    if (const auto* const network = line.if_contains("network")) saved_.network = printJsonLine(*network);
     if (const auto* const series = line.if_contains("series"))
       for (const auto& one : elements(*series)) add(one);
   }
@@ -72,23 +71,23 @@ class CurvesReader {
 
  private:
   static std::string text(const json::value& value) {
-    require(value.is_string(), "expected a string, found {}", detail::describeJson(value));
+    require(value.is_string(), "expected a string, found {}", describeJson(value));
     return std::string(value.get_string());
   }
   static const json::array& elements(const json::value& value) {
-    require(value.is_array(), "expected an array, found {}", detail::describeJson(value));
+    require(value.is_array(), "expected an array, found {}", describeJson(value));
     return value.get_array();
   }
 
   void add(const json::value& series) {
-    require(series.is_object(), "expected a curve, found {}", detail::describeJson(series));
+    require(series.is_object(), "expected a curve, found {}", describeJson(series));
     const auto& fields = series.get_object();
     const auto *const name = fields.if_contains("name"), *const points = fields.if_contains("points");
     require(name != nullptr && points != nullptr, "a curve has no name or no points");
     CurveRead& curve = named(text(*name));
     if (const auto* const size = fields.if_contains("groupSize")) {
       require(size->is_int64() && size->get_int64() >= 1 && size->get_int64() <= kMostInGroup,
-              "the curve {} cannot have this groupSize, {}", curve.name, detail::describeJson(*size));
+              "the curve {} cannot have this groupSize, {}", curve.name, describeJson(*size));
       curve.groupSize = static_cast<std::size_t>(size->get_int64());
     }
     for (const auto& point : elements(*points)) {
@@ -126,8 +125,8 @@ SavedCurves readCurves(const std::filesystem::path& path) {
   std::int64_t number = 0;
   while (std::getline(in, line) && !in.eof()) try {
       ++number;
-      const auto value = detail::parseJson(line);
-      require(value.is_object(), "expected an object, found {}", detail::describeJson(value));
+      const auto value = parseJson(line);
+      require(value.is_object(), "expected an object, found {}", describeJson(value));
       if (number == 1)
         CurvesReader::head(value.get_object());
       else

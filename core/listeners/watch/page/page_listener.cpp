@@ -12,9 +12,9 @@
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
 #include "muster/core/base/mutex.h"
-#include "muster/core/io/detail/json_value.h"
-#include "muster/core/io/detail/network_json.h"
 #include "muster/core/io/detail/network_parts.h"
+#include "muster/core/io/json_value.h"
+#include "muster/core/io/network_json.h"
 #include "muster/core/listeners/watch/layer_histograms.h"
 #include "muster/core/listeners/watch/machine_text.h"
 #include "muster/core/listeners/watch/page/curves_file.h"
@@ -77,9 +77,9 @@ std::int64_t countAt(const PageCurve& axis, std::int64_t iteration) {
 bool isOfModel(const std::string& saved, const Model& model) {
   const auto* const network = dynamic_cast<const Network*>(&model);
   if (network == nullptr || saved.empty()) return network == nullptr && saved.empty();
-  if (saved == detail::printJsonLine(detail::parseJson(network->toJson()))) return true;
+  if (saved == printJsonLine(parseJson(network->toJson()))) return true;
   try {
-    const auto was = detail::partsOf(*detail::networkFromJson(saved)), is = detail::partsOf(*network);
+    const auto was = detail::partsOf(*networkFromJson(saved)), is = detail::partsOf(*network);
     return was.inputs == is.inputs && was.parts == is.parts;
   } catch (const InvalidArgument&) {
     return false;

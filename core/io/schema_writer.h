@@ -13,7 +13,7 @@
 
 #include "muster/core/base/fields.h"
 
-namespace muster::detail {
+namespace muster {
 
 /// The family (such as "schedule") of each type that `Fields::object` may visit.
 using SchemaFamilies = std::map<std::string, std::string, std::less<>>;
@@ -60,4 +60,4 @@ class SchemaWriter final : public Fields {
 boost::json::object schemaOfTypes(std::string_view key,
                                   const std::vector<std::pair<std::string, boost::json::object>>& types);
 
-}  // namespace muster::detail
+}  // namespace muster

@@ -2,7 +2,7 @@
 
 #include <boost/json/object.hpp>
 
-namespace muster::detail {
+namespace muster {
 
 /// JSON Schema (draft 2020-12) of the networks that `networkFromJson` reads.
 struct NetworkSchema {
@@ -14,4 +14,4 @@ struct NetworkSchema {
 /// It has all layers, updaters, schedules and initialisers of the library, each with its fields.
 NetworkSchema networkSchema();
 
-}  // namespace muster::detail
+}  // namespace muster

@@ -5,10 +5,10 @@
 
 #include "muster/core/nn/network.h"
 
-namespace muster::detail {
+namespace muster {
 
 /// The network of a configuration, a chain or a graph; not yet initialised.
 /// @throws InvalidArgument naming the field that is unknown, missing or wrong, or the invalid option.
 std::unique_ptr<Network> networkFromJson(std::string_view json);
 
-}  // namespace muster::detail
+}  // namespace muster

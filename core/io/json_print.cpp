@@ -2,9 +2,9 @@
 #include <cmath>
 
 #include "muster/core/base/error.h"
-#include "muster/core/io/detail/json_value.h"
+#include "muster/core/io/json_value.h"
 
-namespace muster::detail {
+namespace muster {
 namespace {
 
 namespace json = boost::json;
@@ -91,4 +91,4 @@ std::string describeJson(const json::value& value) {
   return text;
 }
 
-}  // namespace muster::detail
+}  // namespace muster

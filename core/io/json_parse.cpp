@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "muster/core/base/error.h"
-#include "muster/core/io/detail/json_value.h"
+#include "muster/core/io/json_value.h"
 
-namespace muster::detail {
+namespace muster {
 namespace {
 
 namespace json = boost::json;
@@ -104,4 +104,4 @@ json::value parseJson(std::string_view text) {
   return std::move(builder.document);
 }
 
-}  // namespace muster::detail
+}  // namespace muster

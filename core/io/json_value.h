@@ -4,7 +4,9 @@
 #include <string>
 #include <string_view>
 
-namespace muster::detail {
+// Programs that include this use Boost.JSON; JsonReader and JsonWriter (json_fields.h) do without.
+
+namespace muster {
 
 /// Reads a JSON text. Numbers with a fraction or an exponent become the nearest double; a repeated key in an
 /// object is refused.
@@ -26,4 +28,4 @@ std::string describeJson(const boost::json::value& value);
 /// A string in quotes, escaped.
 std::string quoteJson(std::string_view text);
 
-}  // namespace muster::detail
+}  // namespace muster

@@ -1,11 +1,11 @@
-#include "muster/core/io/detail/schema_writer.h"
+#include "muster/core/io/schema_writer.h"
 
 #include <boost/json/array.hpp>
 
-#include "muster/core/io/detail/json_value.h"
 #include "muster/core/io/json_fields.h"
+#include "muster/core/io/json_value.h"
 
-namespace muster::detail {
+namespace muster {
 
 namespace json = boost::json;
 
@@ -75,4 +75,4 @@ json::object schemaOfTypes(std::string_view key,
           {"allOf", rules}};
 }
 
-}  // namespace muster::detail
+}  // namespace muster
