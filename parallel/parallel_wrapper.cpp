@@ -12,6 +12,7 @@
 #include "muster/core/nn/plan_remark.h"
 #include "muster/parallel/elastic/elastic_nodes.h"
 #include "muster/parallel/exchange/node_link.h"
+#include "muster/parallel/strategies/option_fields.h"
 #include "muster/parallel/training/agreement.h"
 #include "muster/parallel/training/first_batch.h"
 #include "muster/parallel/training/internals.h"
@@ -46,7 +47,7 @@ Placements place(const ParallelOptions& options) {
 /// The length of a round late in a long training.
 std::int64_t iterationsInRound(const ParallelOptions& options) {
   return options.strategy.make()
-      ->plan({.workers = options.workers * options.nodes.nodes(), .iteration = std::int64_t{1} << 40})
+      ->plan({.workers = options.workers * options.nodes.nodes(), .iteration = detail::kMostIterations})
       .iterations;
 }
 

@@ -13,6 +13,7 @@
 
 namespace muster::detail {
 
+/// The longest round, and the longest period of a strategy.
 inline constexpr std::int64_t kMostIterations = std::int64_t{1} << 40;
 
 /// @throws InvalidArgument naming the option unless it is between 1 and 2^40 iterations.

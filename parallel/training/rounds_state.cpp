@@ -3,14 +3,10 @@
 #include <algorithm>
 
 #include "muster/core/base/error.h"
+#include "muster/parallel/strategies/option_fields.h"
 #include "muster/parallel/training/rounds.h"
 
 namespace muster {
-namespace {
-
-constexpr std::int64_t kMostIterations = std::int64_t{1} << 40;
-
-}  // namespace
 
 void Rounds::start() {
   flights_.begin(strategy_.fragments());
@@ -26,8 +22,8 @@ void Rounds::start() {
 void Rounds::requirePlan() const {
   require(plan_.iterations >= 1, "the strategy's plan: a round must have at least 1 iteration, got {}",
           plan_.iterations);
-  require(plan_.iterations <= kMostIterations,
-          "the strategy's plan: a round has at most {} iterations, got {}", kMostIterations,
+  require(plan_.iterations <= detail::kMostIterations,
+          "the strategy's plan: a round has at most {} iterations, got {}", detail::kMostIterations,
           plan_.iterations);
   require(plan_.iterations == 1 || localWork() == LocalWork::Step,
           "the strategy's plan: a round of gradients has 1 iteration, got {}", plan_.iterations);
