@@ -5,6 +5,7 @@
 #include <cstring>
 #include <tuple>
 
+#include "muster/parallel/exchange/byte_hash.h"
 #include "muster/parallel/exchange/node_link.h"
 
 namespace muster {
@@ -106,21 +107,6 @@ struct Offer {
   auto progress() const { return std::tuple(inTraining, epoch, iteration); }
 };
 
-std::uint64_t hashOf(std::span<const std::byte> bytes) {
-  std::uint64_t hash = bytes.size();
-  const auto mix = [&](std::uint64_t word) {
-    hash = (hash ^ word) * 0x9E3779B97F4A7C15U;
-    hash ^= hash >> 29;
-  };
-  for (; bytes.size() >= sizeof(std::uint64_t); bytes = bytes.subspan(sizeof(std::uint64_t))) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, bytes.data(), sizeof word);
-    mix(word);
-  }
-  for (const std::byte byte : bytes) mix(static_cast<std::uint64_t>(byte));
-  return hash;
-}
-
 /// Transfers bytes in pieces, kPiecesUnderWay at a time.
 template <typename Add>
 void inPieces(NodeLink& link, NodeCall& call, std::size_t bytes, Add add) {
@@ -182,11 +168,13 @@ void unpackModel(std::span<const std::byte> bytes, Model& model) {
 
 int shareModel(NodeLink& link, Model& model, bool inTraining) {
   auto own = packModel(model);
+  ByteHash hash;
+  hash.add(own);
   const Offer offer{.inTraining = inTraining ? 1 : 0,
                     .epoch = model.epoch(),
                     .iteration = model.iteration(),
                     .bytes = own.size(),
-                    .hash = hashOf(own)};
+                    .hash = hash.value()};
   std::vector<Offer> all(static_cast<std::size_t>(link.nodes()));
   link.gather(std::as_bytes(std::span(&offer, 1)), std::as_writable_bytes(std::span(all)));
   // The first node of those with the largest progress.

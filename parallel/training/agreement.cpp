@@ -1,7 +1,6 @@
 #include "muster/parallel/training/agreement.h"
 
 #include <algorithm>
-#include <cstring>
 #include <span>
 #include <sstream>
 #include <string_view>
@@ -10,6 +9,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/io/json_fields.h"
 #include "muster/core/listeners/node_listener.h"
+#include "muster/parallel/exchange/byte_hash.h"
 #include "muster/parallel/exchange/node_link.h"
 #include "muster/parallel/exchange/node_transport.h"
 #include "muster/parallel/strategies/named_strategy.h"
@@ -17,43 +17,16 @@
 namespace muster {
 namespace {
 
-/// Hashes eight bytes at a time, by multiplication and shift.
-class Hash {
- public:
-  void add(std::span<const std::byte> bytes) {
-    mix(bytes.size());
-    for (; bytes.size() >= sizeof(std::uint64_t); bytes = bytes.subspan(sizeof(std::uint64_t))) {
-      std::uint64_t word = 0;
-      std::memcpy(&word, bytes.data(), sizeof word);
-      mix(word);
-    }
-    for (const std::byte byte : bytes) mix(static_cast<std::uint64_t>(byte));
-  }
-  void add(std::string_view text) { add(std::as_bytes(std::span(text))); }
-  void add(const Tensor& values) {
-    const Tensor here = values.device().isCpu() ? values : copyTo(values, Device::cpu());
-    add({static_cast<const std::byte*>(here.raw()), here.bytes()});
-  }
-  void mix(std::uint64_t word) {
-    value_ = (value_ ^ word) * 0x9E3779B97F4A7C15U;
-    value_ ^= value_ >> 29;
-  }
-  std::uint64_t value() const { return value_; }
-
- private:
-  std::uint64_t value_ = 0x6D75737465726E6FU;
-};
-
 /// Named values. Nodes compare them by their hashes, processes that want to join by their texts.
 class Items {
  public:
   void add(std::string_view what, std::string text) {
-    Hash hash;
+    ByteHash hash;
     hash.add(text);
     items_.push_back({what, std::move(text), hash.value()});
   }
   void add(std::string_view what, std::int64_t number) { add(what, std::to_string(number)); }
-  void add(std::string_view what, const Hash& hash) { items_.push_back({what, {}, hash.value()}); }
+  void add(std::string_view what, const ByteHash& hash) { items_.push_back({what, {}, hash.value()}); }
 
   /// All nodes have as many items.
   void check(NodeLink& link) const {
@@ -126,8 +99,8 @@ std::string onAllNodes(const Listeners& listeners) {
   return text.empty() ? "none" : text;
 }
 
-Hash shapeOf(Model& model) {
-  Hash hash;
+ByteHash shapeOf(Model& model) {
+  ByteHash hash;
   for (const auto* block : model.state()) {
     if (block->kind == BlockKind::Gradients) continue;
     hash.add(block->name);
@@ -136,15 +109,15 @@ Hash shapeOf(Model& model) {
   return hash;
 }
 
-Hash valuesOf(Model& model) {
-  Hash hash;
+ByteHash valuesOf(Model& model) {
+  ByteHash hash;
   for (const auto* block : model.state())
     if (block->kind != BlockKind::Gradients) hash.add(block->values);
   return hash;
 }
 
-Hash valuesOf(const Batch* batch) {
-  Hash hash;
+ByteHash valuesOf(const Batch* batch) {
+  ByteHash hash;
   if (batch)
     for (const auto* tensors : {&batch->features, &batch->labels})
       for (const NamedTensor& tensor : *tensors) {
