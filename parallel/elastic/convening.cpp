@@ -78,7 +78,7 @@ void Membership::publish(std::int64_t number, const std::vector<std::string>& me
   for (const auto& one : members) text += one + '\n';
   if (!store_.create(kList + std::to_string(number), text + options_.common)) return;
   // Remove the texts of earlier generations, and the cards of dead processes.
-  for (const auto& prefix : {kLease, kList, kMeeting})
+  for (const auto& prefix : {kLease, kList, kRendezvous})
     for (const auto& name : store_.names(prefix))
       if (numberIn(name, prefix) < number) store_.erase(name);
   for (const auto& [process, seen] : seen_)

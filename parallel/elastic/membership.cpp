@@ -32,8 +32,8 @@ double seconds(std::chrono::milliseconds time) {
 
 }  // namespace
 
-std::string Generation::meeting() const {
-  return fmt::format("{}{}-", kMeeting, number);
+std::string Generation::rendezvous() const {
+  return fmt::format("{}{}-", kRendezvous, number);
 }
 
 Membership::Membership(NodeStore& store, Options options)
@@ -52,7 +52,7 @@ Membership::~Membership() {
   try {
     store_.erase(kMember + process_);
     if (!store_.names(kMember).empty()) return;
-    for (const auto& prefix : {kLease, kList, kMeeting})
+    for (const auto& prefix : {kLease, kList, kRendezvous})
       for (const auto& name : store_.names(prefix)) store_.erase(name);
   } catch (const std::exception&) {  // the store is not available: the others detect this process's silence
   }

@@ -25,7 +25,7 @@ struct Generation {
   int node = 0;                      ///< number of this process among them
 
   /// The prefix of the names of all texts that the members write to the store to connect.
-  std::string meeting() const;
+  std::string rendezvous() const;
 };
 
 /// The processes that want to train one model, and how they agree on the members of a generation, through a

@@ -12,7 +12,8 @@
 namespace muster::elastic {
 
 inline const std::string kMagic = "muster-elastic-1";
-inline const std::string kMember = "member-", kLease = "lease-", kList = "members-", kMeeting = "meeting-";
+inline const std::string kMember = "member-", kLease = "lease-", kList = "members-",
+                         kRendezvous = "rendezvous-";
 
 /// The number after the prefix, up to the next '-'; 0 if the name is not one of these.
 inline std::int64_t numberIn(std::string_view name, std::string_view prefix) {

@@ -13,7 +13,7 @@ class NodeStore {
   static constexpr std::size_t kMostBytes = 1 << 20;
 
   virtual ~NodeStore() = default;
-  /// As in "the directory /shared/meeting".
+  /// As in "the directory /shared/rendezvous".
   virtual std::string describe() const = 0;
   virtual void put(const std::string& name, const std::string& text) = 0;
   /// Stores the text unless the name exists. Only one of all calls for one name returns true.

@@ -116,7 +116,7 @@ void NodeLink::run(const std::function<std::unique_ptr<NodeTransport>()>& make) 
   try {
     serve();
   } catch (const NodeLost& loss) {
-    const bool ended = peers_[static_cast<std::size_t>(loss.node())].ended;
+    const bool ended = others_[static_cast<std::size_t>(loss.node())].ended;
     break_(loss.node(), ended ? fmt::format("{} has ended its program", nameOf(loss.node()))
                               : fmt::format("{} is lost: {}", nameOf(loss.node()), loss.what()));
   } catch (const std::exception& error) {
@@ -136,7 +136,7 @@ void NodeLink::start(const std::function<std::unique_ptr<NodeTransport>()>& make
   node_ = transport_->node();
   nodes_ = transport_->nodes();
   transportName_ = transport_->describe();
-  peers_.resize(static_cast<std::size_t>(nodes_));
+  others_.resize(static_cast<std::size_t>(nodes_));
   for (int n = 0; n < nodes_; ++n) names_.push_back(fmt::format("node {}", n));
   names_[static_cast<std::size_t>(node_)] = nodeName(node_, transport_->host());
   try {
@@ -210,8 +210,8 @@ void NodeLink::post(NodeCall* call, const NodeMessage& message) {
   if (call) {
     ++open_;
   } else {
-    Peer& peer = peers_[static_cast<std::size_t>(message.node)];
-    (message.way == NodeMessage::Way::Send ? peer.outTicket : peer.inTicket) = ticket;
+    OtherNode& other = others_[static_cast<std::size_t>(message.node)];
+    (message.way == NodeMessage::Way::Send ? other.outTicket : other.inTicket) = ticket;
   }
   transport_->begin(message, ticket);
 }
@@ -225,8 +225,8 @@ bool NodeLink::poll() {
     const NodeMessage message = slot.message;
     NodeCall* const call = std::exchange(slot.call, nullptr);
     free_.push_back(ticket);
-    Peer& peer = peers_[static_cast<std::size_t>(message.node)];
-    if (message.way == NodeMessage::Way::Receive) peer.heard = Clock::now();
+    OtherNode& other = others_[static_cast<std::size_t>(message.node)];
+    if (message.way == NodeMessage::Way::Receive) other.heard = Clock::now();
     if (call) {
       --open_;
       calls = true;
@@ -235,7 +235,7 @@ bool NodeLink::poll() {
     } else if (message.way == NodeMessage::Way::Receive) {
       hear(message.node);
     } else {
-      peer.outTicket = -1;
+      other.outTicket = -1;
     }
   }
   return calls;

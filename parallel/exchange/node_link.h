@@ -101,7 +101,7 @@ class NodeLink {
 
     std::span<std::byte> bytes() { return std::as_writable_bytes(std::span(this, 1)); }
   };
-  struct Peer {
+  struct OtherNode {
     std::unique_ptr<Control> in = std::make_unique<Control>(), out = std::make_unique<Control>();
     int inTicket = -1, outTicket = -1;
     bool greeted = false, ended = false;
@@ -150,10 +150,10 @@ class NodeLink {
   // Used by the link's thread only.
   std::unique_ptr<NodeTransport> transport_;
   std::vector<NodeCall*> taken_;
-  std::vector<Slot> slots_;       // [ticket]
-  std::vector<int> free_, done_;  // tickets
-  std::vector<Peer> peers_;       // [node]
-  int open_ = 0;                  // messages of calls in progress
+  std::vector<Slot> slots_;        // [ticket]
+  std::vector<int> free_, done_;   // tickets
+  std::vector<OtherNode> others_;  // [node]
+  int open_ = 0;                   // messages of calls in progress
   int culprit_ = 0;
   Clock::time_point lastLook_, lastBeat_;
 

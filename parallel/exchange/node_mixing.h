@@ -29,7 +29,7 @@ class NodeMixing {
 
  private:
   /// A piece in transfer.
-  struct Lane {
+  struct Transfer {
     NodeCall call{0};
     Slice piece = {};
     Tensor received;  // bytes: [replica of another node that is read here][part][element of the piece]
@@ -43,14 +43,14 @@ class NodeMixing {
     return static_cast<int>(worker % static_cast<std::size_t>(link_.nodes()));
   }
   std::int64_t elementsAtATime(const SharedBlock& block) const;
-  void send(const SharedBlock& block, Lane& lane, Slice piece);
-  void form(const SharedBlock& block, const Mixing& mixing, Lane& lane, Context& context);
+  void send(const SharedBlock& block, Transfer& transfer, Slice piece);
+  void form(const SharedBlock& block, const Mixing& mixing, Transfer& transfer, Context& context);
 
   NodeLink& link_;
   const std::size_t workers_;  // of all nodes
   const int channel_;
   std::vector<std::size_t> here_;  // this node's workers
-  std::array<Lane, 2> lanes_;
+  std::array<Transfer, 2> transfers_;
   RowMixer mixer_;
   // State of the current block:
   std::vector<char> reads_;   // [node][worker] whether the node needs this replica of another node

@@ -30,7 +30,7 @@ void addFrom(std::int64_t begin, const Sums& sums) {
 
 }  // namespace
 
-NodeReduction::Lane::Lane(int nodes)
+NodeReduction::Transfer::Transfer(int nodes)
     : there(2 * static_cast<std::size_t>(nodes)),
       back(2 * static_cast<std::size_t>(nodes)),
       sums(Tensor::empty({nodes * kPiece}, DType::Float64)),
@@ -40,7 +40,7 @@ NodeReduction::NodeReduction(NodeLink& link, int local, int channel)
     : link_(link),
       local_(local),
       channel_(channel),
-      lanes_{Lane(link.nodes()), Lane(link.nodes())},
+      transfers_{Transfer(link.nodes()), Transfer(link.nodes())},
       views_(static_cast<std::size_t>(local)) {
   terms_.reserve(static_cast<std::size_t>(std::max(link.nodes(), local)) + 1);
 }
@@ -61,14 +61,14 @@ void NodeReduction::run(const NodeMean& mean, Slice own, Context& context) {
   const std::int64_t step = kPiece * link_.nodes();
   std::size_t pieces = 0;
   for (std::int64_t at = own.begin; at < own.end; at += step, ++pieces) {
-    if (pieces >= 2) finish(mean, lanes_[pieces % 2]);
-    scatter(mean, lanes_[pieces % 2], {at, std::min(own.end, at + step)});
-    if (pieces >= 1) addUp(mean, lanes_[(pieces - 1) % 2]);
+    if (pieces >= 2) finish(mean, transfers_[pieces % 2]);
+    scatter(mean, transfers_[pieces % 2], {at, std::min(own.end, at + step)});
+    if (pieces >= 1) addUp(mean, transfers_[(pieces - 1) % 2]);
   }
   if (pieces == 0) return;
-  if (pieces >= 2) finish(mean, lanes_[pieces % 2]);
-  addUp(mean, lanes_[(pieces - 1) % 2]);
-  finish(mean, lanes_[(pieces - 1) % 2]);
+  if (pieces >= 2) finish(mean, transfers_[pieces % 2]);
+  addUp(mean, transfers_[(pieces - 1) % 2]);
+  finish(mean, transfers_[(pieces - 1) % 2]);
 }
 
 /// The float64 sum of a node's weighted tensors. @param tensors  [local worker] the same elements of each.
@@ -81,62 +81,62 @@ void NodeReduction::addWorkers(const NodeMean& mean, int node, std::span<const T
   linearCombination(terms_, into, 0, into.elements(), *context_);
 }
 
-void NodeReduction::scatter(const NodeMean& mean, Lane& lane, Slice piece) {
+void NodeReduction::scatter(const NodeMean& mean, Transfer& transfer, Slice piece) {
   const int node = link_.node();
-  lane.piece = piece;
-  lane.there.clear();
+  transfer.piece = piece;
+  transfer.there.clear();
   const std::int64_t own = ownedBy(node, piece, link_.nodes()).length();
   for (int from = 0; from < link_.nodes(); ++from)
     if (from != node && contributes(mean, from))
-      lane.there.receive(
+      transfer.there.receive(
           from, channel_,
-          bytesOf(viewAt(lane.received.slice(from * kPiece, {kPiece}), 0, own, typeSent(mean))));
+          bytesOf(viewAt(transfer.received.slice(from * kPiece, {kPiece}), 0, own, typeSent(mean))));
   for (int to = 0; to < link_.nodes() && contributes(mean, node); ++to) {
     const Slice its = ownedBy(to, piece, link_.nodes());
     if (its.length() == 0) continue;
     for (int l = 0; l < local_; ++l)
       views_[static_cast<std::size_t>(l)] = part(mean.tensors[worker(node, l)], its);
-    const Tensor sum = lane.sums.slice(to * kPiece, {its.length()});
+    const Tensor sum = transfer.sums.slice(to * kPiece, {its.length()});
     const bool asItIs = local_ == 1 && to != node;
     if (!asItIs) addFrom(its.begin, [&] { addWorkers(mean, node, views_, sum); });
-    if (to != node) lane.there.send(to, channel_, bytesOf(asItIs ? views_.front() : sum));
+    if (to != node) transfer.there.send(to, channel_, bytesOf(asItIs ? views_.front() : sum));
   }
-  link_.begin(lane.there);
+  link_.begin(transfer.there);
 }
 
-void NodeReduction::addUp(const NodeMean& mean, Lane& lane) {
-  link_.wait(lane.there);
+void NodeReduction::addUp(const NodeMean& mean, Transfer& transfer) {
+  link_.wait(transfer.there);
   const int node = link_.node();
-  const Slice own = ownedBy(node, lane.piece, link_.nodes());
+  const Slice own = ownedBy(node, transfer.piece, link_.nodes());
   const Tensor result = part(mean.into, own);
   const auto ofNode = [&](const Tensor& all, int n) { return all.slice(n * kPiece, {own.length()}); };
   if (own.length() > 0) {
     for (int n = 0; n < link_.nodes() && local_ == 1; ++n)
       if (n != node && contributes(mean, n)) {
-        views_.front() = viewAt(ofNode(lane.received, n), 0, own.length(), typeSent(mean));
-        addFrom(own.begin, [&] { addWorkers(mean, n, views_, ofNode(lane.sums, n)); });
+        views_.front() = viewAt(ofNode(transfer.received, n), 0, own.length(), typeSent(mean));
+        addFrom(own.begin, [&] { addWorkers(mean, n, views_, ofNode(transfer.sums, n)); });
       }
     terms_.clear();
     for (int n = 0; n < link_.nodes(); ++n)
       if (contributes(mean, n))
-        terms_.push_back({1, ofNode(local_ == 1 || n == node ? lane.sums : lane.received, n)});
+        terms_.push_back({1, ofNode(local_ == 1 || n == node ? transfer.sums : transfer.received, n)});
     if (mean.keep > 0) terms_.push_back({mean.keep, result});
     addFrom(own.begin, [&] { linearCombination(terms_, result, 0, own.length(), *context_); });
   }
-  lane.back.clear();
+  transfer.back.clear();
   for (int n = 0; n < link_.nodes(); ++n) {
     if (n == node) continue;
-    lane.back.send(n, channel_, bytesOf(result));
-    lane.back.receive(n, channel_, bytesOf(part(mean.into, ownedBy(n, lane.piece, link_.nodes()))));
+    transfer.back.send(n, channel_, bytesOf(result));
+    transfer.back.receive(n, channel_, bytesOf(part(mean.into, ownedBy(n, transfer.piece, link_.nodes()))));
   }
-  link_.begin(lane.back);
+  link_.begin(transfer.back);
 }
 
-void NodeReduction::finish(const NodeMean& mean, Lane& lane) {
-  link_.wait(lane.back);
-  const Tensor result = part(mean.into, lane.piece);
+void NodeReduction::finish(const NodeMean& mean, Transfer& transfer) {
+  link_.wait(transfer.back);
+  const Tensor result = part(mean.into, transfer.piece);
   for (int l = 0; l < local_ && !mean.copies.empty(); ++l) {
-    const Tensor copy = part(mean.copies[worker(link_.node(), l)], lane.piece);
+    const Tensor copy = part(mean.copies[worker(link_.node(), l)], transfer.piece);
     if (copy.raw() != result.raw()) std::memcpy(copy.raw(), result.raw(), result.bytes());
   }
 }

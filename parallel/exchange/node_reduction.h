@@ -33,17 +33,17 @@ class NodeReduction {
 
  private:
   /// A piece in transfer.
-  struct Lane {
-    explicit Lane(int nodes);
+  struct Transfer {
+    explicit Transfer(int nodes);
     NodeCall there, back;
     Slice piece = {};
     Tensor sums;      // [node][piece] this node's sums for each node
     Tensor received;  // [node][piece] received from each node
   };
 
-  void scatter(const NodeMean& mean, Lane& lane, Slice piece);
-  void addUp(const NodeMean& mean, Lane& lane);
-  void finish(const NodeMean& mean, Lane& lane);
+  void scatter(const NodeMean& mean, Transfer& transfer, Slice piece);
+  void addUp(const NodeMean& mean, Transfer& transfer);
+  void finish(const NodeMean& mean, Transfer& transfer);
   void addWorkers(const NodeMean& mean, int node, std::span<const Tensor> tensors, const Tensor& into);
   bool contributes(const NodeMean& mean, int node) const;
   std::size_t worker(int node, int local) const {
@@ -53,7 +53,7 @@ class NodeReduction {
 
   NodeLink& link_;
   const int local_, channel_;
-  std::array<Lane, 2> lanes_;
+  std::array<Transfer, 2> transfers_;
   std::vector<Term> terms_;
   std::vector<Tensor> views_;  // [local worker] of a piece
   // State of the current mean.

@@ -22,8 +22,8 @@
 
 #include "muster/core/base/start_thread.h"
 #include "muster/parallel/elastic/not_connected.h"
-#include "muster/parallel/gloo/lane.h"
-#include "muster/parallel/gloo/meeting_point.h"
+#include "muster/parallel/gloo/message_queue.h"
+#include "muster/parallel/gloo/rendezvous.h"
 
 namespace muster {
 namespace {
@@ -68,7 +68,7 @@ class GlooTransport final : public NodeTransport {
         interface_(options.interface),
         lost_(static_cast<std::size_t>(options.nodes)),
         heard_(static_cast<std::size_t>(options.nodes)),
-        meeting_(std::make_unique<MeetingPoint>(store, prefix, node_, nodes_)) {
+        rendezvous_(std::make_unique<Rendezvous>(store, prefix, node_, nodes_)) {
     blockSigpipe();
     gloo::transport::tcp::attr attributes;
     attributes.iface = interface_;
@@ -95,10 +95,10 @@ class GlooTransport final : public NodeTransport {
     require(message.bytes.size() <= std::numeric_limits<std::int32_t>::max(), "Gloo: a message of {} bytes",
             message.bytes.size());
     if (lost_[static_cast<std::size_t>(message.node)]) return;  // never done
-    auto& lane = lanes_[{message.node, message.channel, message.way}];
-    if (!lane) lane = std::make_unique<Lane>(context_, outcomes_);
+    auto& queue = queues_[{message.node, message.channel, message.way}];
+    if (!queue) queue = std::make_unique<MessageQueue>(context_, outcomes_);
     try {
-      lane->begin(message, ticket);
+      queue->begin(message, ticket);
     } catch (const std::exception& error) {
       lose(message.node, error.what());
     }
@@ -118,10 +118,10 @@ class GlooTransport final : public NodeTransport {
 
  private:
   void connect(const Nodes::Gloo& options) {
-    std::vector<MeetingPoint::Address> own(static_cast<std::size_t>(nodes_));
+    std::vector<Rendezvous::Address> own(static_cast<std::size_t>(nodes_));
     for (int n = 0; n < nodes_; ++n)
       if (n != node_) own[static_cast<std::size_t>(n)] = context_->createPair(n)->address().bytes();
-    const auto theirs = meeting_->meet(own, options.patience);
+    const auto theirs = rendezvous_->awaitAll(own, options.patience);
     // Connect to all at once: each call waits for the other side, and a silent node would delay the rest.
     std::vector<std::string> problems(static_cast<std::size_t>(nodes_));
     {
@@ -153,9 +153,9 @@ class GlooTransport final : public NodeTransport {
 
   /// A node that sends messages has found all others.
   void hear(int node) {
-    if (!meeting_) return;
+    if (!rendezvous_) return;
     heard_[static_cast<std::size_t>(node)] = 1;
-    if (std::ranges::count(heard_, 1) == nodes_ - 1) meeting_.reset();
+    if (std::ranges::count(heard_, 1) == nodes_ - 1) rendezvous_.reset();
   }
 
   [[noreturn]] void lose(int node, std::string_view why) {
@@ -165,12 +165,12 @@ class GlooTransport final : public NodeTransport {
 
   const int node_, nodes_;
   const std::string interface_;
-  std::vector<char> lost_, heard_;         // [node]
-  std::unique_ptr<MeetingPoint> meeting_;  // until all nodes have sent something
+  std::vector<char> lost_, heard_;          // [node]
+  std::unique_ptr<Rendezvous> rendezvous_;  // until all nodes have sent something
   std::shared_ptr<gloo::transport::Device> device_;
   std::shared_ptr<gloo::transport::Context> context_;
   Outcomes outcomes_;
-  std::map<std::tuple<int, int, NodeMessage::Way>, std::unique_ptr<Lane>> lanes_;
+  std::map<std::tuple<int, int, NodeMessage::Way>, std::unique_ptr<MessageQueue>> queues_;
 };
 
 }  // namespace

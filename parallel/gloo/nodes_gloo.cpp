@@ -39,7 +39,7 @@ Nodes Nodes::elastic(const Elastic& options) {
           options.patience.count());
   if (!options.store.empty()) requireInterface(options.interface);
   auto store = openStore(options.store);
-  const auto connect = [options](NodeStore& meeting,
+  const auto connect = [options](NodeStore& shared,
                                  const Generation& generation) -> std::shared_ptr<NodeLink> {
     setProcessName(nodeName(generation.node, hostName()));
     if (generation.members.size() == 1) return nullptr;
@@ -49,7 +49,7 @@ Nodes Nodes::elastic(const Elastic& options) {
                     .silence = options.silence,
                     .patience = options.silence};
     return std::make_shared<NodeLink>(
-        [gloo, &meeting, prefix = generation.meeting()] { return makeGlooTransport(gloo, meeting, prefix); },
+        [gloo, &shared, prefix = generation.rendezvous()] { return makeGlooTransport(gloo, shared, prefix); },
         options.silence);
   };
   return Nodes(std::make_shared<ElasticNodes>(

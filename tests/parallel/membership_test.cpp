@@ -225,7 +225,7 @@ TEST_CASE("entries of dead processes have no effect, and are removed") {
   writeFile(folder / "member-00000000000000aa", "muster-elastic-1 7 0011223344556677 3 0");
   writeFile(folder / "lease-3", "00000000000000aa");
   writeFile(folder / "members-3", "muster-elastic-1 1\n00000000000000aa\nother options\n");
-  writeFile(folder / "meeting-3-node-0", "x");
+  writeFile(folder / "rendezvous-3-node-0", "x");
   writeFile(folder / "member-garbage", "\x01\x02 garbage");
   {
     Member a(folder.path(), 1);
@@ -234,7 +234,7 @@ TEST_CASE("entries of dead processes have no effect, and are removed") {
     CHECK(generation.members == std::vector{a.membership.process()});
     CHECK_FALSE(std::filesystem::exists(folder / "member-00000000000000aa"));
     CHECK_FALSE(std::filesystem::exists(folder / "members-3"));
-    CHECK_FALSE(std::filesystem::exists(folder / "meeting-3-node-0"));
+    CHECK_FALSE(std::filesystem::exists(folder / "rendezvous-3-node-0"));
   }
   // Nor is it misled by a process that died while it held the lease.
   writeFile(folder / "lease-9", "00000000000000bb");

@@ -108,7 +108,7 @@ TEST_CASE("files of a killed run have no effect on later nodes") {
   CHECK(wait(0, 2) ==
         fmt::format("not all nodes have joined {} in 0.2 s: node 1 has left a file and does not answer",
                     store));
-  writeFile(folder / "session", "muster-meeting-1 00 complete\n0123456789abcdef\n0123456789abcdef\n");
+  writeFile(folder / "session", "muster-rendezvous-1 00 complete\n0123456789abcdef\n0123456789abcdef\n");
   std::vector<int> seen(2);
   {
     std::vector<std::jthread> nodes;

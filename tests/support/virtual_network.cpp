@@ -14,7 +14,7 @@
 namespace muster {
 namespace {
 
-struct Parcel {
+struct Transfer {
   std::vector<std::byte> bytes;
   double arrives = 0;
 };
@@ -37,7 +37,7 @@ struct VirtualNetwork::Hub {
   const Link link;
   mutable Mutex mutex;
   std::vector<Node> nodes MUSTER_GUARDED_BY(mutex);
-  std::map<std::tuple<int, int, int>, std::deque<Parcel>> parcels
+  std::map<std::tuple<int, int, int>, std::deque<Transfer>> transfers
       MUSTER_GUARDED_BY(mutex);  // of (from, to, channel)
   std::set<std::pair<int, int>> cut MUSTER_GUARDED_BY(mutex);
   bool held MUSTER_GUARDED_BY(mutex) = false;
@@ -50,14 +50,14 @@ struct VirtualNetwork::Hub {
     Node& sender = of(from);
     sender.silent = sender.silent || (message.channel > 0 && sender.bytes >= sender.silentAfter);
     if (sender.silent || cut.contains({from, message.node})) return;
-    Parcel parcel{{message.bytes.begin(), message.bytes.end()}, 0};
+    Transfer transfer{{message.bytes.begin(), message.bytes.end()}, 0};
     if (message.channel > 0) {
       sender.senderFree = std::max(sender.now, sender.senderFree) +
-                          static_cast<double>(parcel.bytes.size()) / link.bytesPerSecond;
-      sender.bytes += static_cast<std::int64_t>(parcel.bytes.size());
-      parcel.arrives = sender.senderFree + link.latency;
+                          static_cast<double>(transfer.bytes.size()) / link.bytesPerSecond;
+      sender.bytes += static_cast<std::int64_t>(transfer.bytes.size());
+      transfer.arrives = sender.senderFree + link.latency;
     }
-    parcels[{from, message.node, message.channel}].push_back(std::move(parcel));
+    transfers[{from, message.node, message.channel}].push_back(std::move(transfer));
     ++of(message.node).arrivals;
   }
 
@@ -69,15 +69,15 @@ struct VirtualNetwork::Hub {
   bool receive(int to, const NodeMessage& message) {
     const Lock lock(mutex);
     if (held && message.channel > 2) return false;
-    const auto queue = parcels.find({message.node, to, message.channel});
-    if (queue == parcels.end() || queue->second.empty()) return false;
-    const Parcel parcel = std::move(queue->second.front());
+    const auto queue = transfers.find({message.node, to, message.channel});
+    if (queue == transfers.end() || queue->second.empty()) return false;
+    const Transfer transfer = std::move(queue->second.front());
     queue->second.pop_front();
-    if (parcel.bytes.size() != message.bytes.size())
+    if (transfer.bytes.size() != message.bytes.size())
       throw NodeFailure(fmt::format("node {} has sent {} bytes where {} were expected", message.node,
-                                    parcel.bytes.size(), message.bytes.size()));
-    std::ranges::copy(parcel.bytes, message.bytes.begin());
-    of(to).now = std::max(of(to).now, parcel.arrives);
+                                    transfer.bytes.size(), message.bytes.size()));
+    std::ranges::copy(transfer.bytes, message.bytes.begin());
+    of(to).now = std::max(of(to).now, transfer.arrives);
     return true;
   }
 };

@@ -57,7 +57,7 @@ inline Nodes nodesThatDieServing(const Nodes::Elastic& options, int piece,
                            .silence = options.silence,
                            .patience = options.silence};
     return std::make_shared<NodeLink>(
-        [gloo, &store, prefix = generation.meeting(), piece, mark] {
+        [gloo, &store, prefix = generation.rendezvous(), piece, mark] {
           return std::make_unique<DiesServing>(makeGlooTransport(gloo, store, prefix), piece, mark);
         },
         options.silence);

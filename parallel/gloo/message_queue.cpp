@@ -1,4 +1,4 @@
-#include "muster/parallel/gloo/lane.h"
+#include "muster/parallel/gloo/message_queue.h"
 
 #include <span>
 #include <utility>
@@ -51,17 +51,17 @@ std::vector<Outcomes::Loss> Outcomes::losses() {
   return std::exchange(losses_, {});
 }
 
-Lane::Parcel::Parcel(const NodeMessage& what, int number)
+MessageQueue::Transfer::Transfer(const NodeMessage& what, int number)
     : message(what),
       ticket(number),
       announcement{.channel = what.channel, .bytes = static_cast<std::int64_t>(what.bytes.size())} {}
 
-bool Lane::Parcel::wait(gloo::transport::UnboundBuffer& part) const {
+bool MessageQueue::Transfer::wait(gloo::transport::UnboundBuffer& part) const {
   return message.way == NodeMessage::Way::Send ? part.waitSend(nullptr, kForEver)
                                                : part.waitRecv(nullptr, kForEver);
 }
 
-void Lane::Parcel::requireExpected() const {
+void MessageQueue::Transfer::requireExpected() const {
   const Announcement expected;
   if (announcement.magic != expected.magic || announcement.channel != message.channel)
     throw NodeFailure(fmt::format("node {} has sent bytes that are not a message of muster", message.node));
@@ -71,7 +71,7 @@ void Lane::Parcel::requireExpected() const {
                                   announcement.bytes, bytes));
 }
 
-void Lane::Parcel::giveUp() {
+void MessageQueue::Transfer::giveUp() {
   for (auto* part : {head.get(), body.get()}) {
     if (!part) continue;
     part->abortWaitRecv();
@@ -79,60 +79,60 @@ void Lane::Parcel::giveUp() {
   }
 }
 
-Lane::Lane(std::shared_ptr<gloo::transport::Context> context, Outcomes& outcomes)
+MessageQueue::MessageQueue(std::shared_ptr<gloo::transport::Context> context, Outcomes& outcomes)
     : context_(std::move(context)), outcomes_(outcomes), thread_([this] { run(); }) {}
 
-Lane::~Lane() {
+MessageQueue::~MessageQueue() {
   {
     const Lock lock(mutex_);
     ending_ = true;
-    for (Parcel& parcel : parcels_) parcel.giveUp();
+    for (Transfer& transfer : transfers_) transfer.giveUp();
     changed_.notify_all();
   }
   thread_.join();
 }
 
-void Lane::begin(const NodeMessage& message, int ticket) {
+void MessageQueue::begin(const NodeMessage& message, int ticket) {
   const Lock lock(mutex_);
-  Parcel& parcel = parcels_.emplace_back(message, ticket);
+  Transfer& transfer = transfers_.emplace_back(message, ticket);
   const auto& bytes = message.bytes;
-  parcel.head = context_->createUnboundBuffer(&parcel.announcement, sizeof(Announcement));
-  parcel.body = context_->createUnboundBuffer(bytes.data(), bytes.size());
+  transfer.head = context_->createUnboundBuffer(&transfer.announcement, sizeof(Announcement));
+  transfer.body = context_->createUnboundBuffer(bytes.data(), bytes.size());
   const auto headName = static_cast<std::uint64_t>(message.channel) << 32U,
              bodyName = headName | bytes.size();
   if (message.way == NodeMessage::Way::Send) {
-    parcel.head->send(message.node, headName);
-    parcel.body->send(message.node, bodyName);
+    transfer.head->send(message.node, headName);
+    transfer.body->send(message.node, bodyName);
   } else {
-    parcel.head->recv(message.node, headName);
-    parcel.body->recv(message.node, bodyName);
+    transfer.head->recv(message.node, headName);
+    transfer.body->recv(message.node, bodyName);
   }
   changed_.notify_all();
 }
 
-void Lane::run() {
+void MessageQueue::run() {
   for (;;) {
-    Parcel* parcel = nullptr;
+    Transfer* transfer = nullptr;
     {
       Lock lock(mutex_);
-      while (!ending_ && parcels_.empty()) changed_.wait(lock.native());
+      while (!ending_ && transfers_.empty()) changed_.wait(lock.native());
       if (ending_) return;
-      parcel = &parcels_.front();  // others are added after it, and only this thread removes it
+      transfer = &transfers_.front();  // others are added after it, and only this thread removes it
     }
-    const bool received = parcel->message.way == NodeMessage::Way::Receive;
+    const bool received = transfer->message.way == NodeMessage::Way::Receive;
     try {
-      if (!parcel->wait(*parcel->head)) return;
-      if (received) parcel->requireExpected();
-      if (!parcel->wait(*parcel->body)) return;
+      if (!transfer->wait(*transfer->head)) return;
+      if (received) transfer->requireExpected();
+      if (!transfer->wait(*transfer->body)) return;
     } catch (const NodeFailure&) {
       return outcomes_.failed(std::current_exception());
     } catch (const std::exception& error) {
-      return outcomes_.lost(parcel->message.node, error.what());
+      return outcomes_.lost(transfer->message.node, error.what());
     }
-    const int ticket = parcel->ticket, node = parcel->message.node;
+    const int ticket = transfer->ticket, node = transfer->message.node;
     {
       const Lock lock(mutex_);
-      parcels_.pop_front();
+      transfers_.pop_front();
     }
     outcomes_.done(ticket, node, received);
   }

@@ -13,24 +13,24 @@ namespace muster {
 /// number; node 0 writes a second text with the numbers of all. The training begins when every node has found
 /// its own number there, so texts of earlier runs mislead no node. All are removed once the nodes are
 /// connected.
-class MeetingPoint {
+class Rendezvous {
  public:
   /// The address on which a node listens for another node, in the transport's own format.
   using Address = std::vector<char>;
 
   /// @param prefix  of the texts' names, since several trainings may share a store.
-  MeetingPoint(NodeStore& store, std::string prefix, int node, int nodes);
+  Rendezvous(NodeStore& store, std::string prefix, int node, int nodes);
   /// Removes this node's texts.
-  ~MeetingPoint();
-  MeetingPoint(const MeetingPoint&) = delete;
-  MeetingPoint& operator=(const MeetingPoint&) = delete;
+  ~Rendezvous();
+  Rendezvous(const Rendezvous&) = delete;
+  Rendezvous& operator=(const Rendezvous&) = delete;
 
   /// Waits until all nodes have joined.
   /// @param own  [node] where this node listens for that node. All nodes have addresses of one size.
   /// @return  [node] where that node listens for this one; empty for this node.
   /// @throws NodeFailure naming the nodes that have not joined in this time, and what in their texts does not
   /// fit.
-  std::vector<Address> meet(std::span<const Address> own, std::chrono::milliseconds patience);
+  std::vector<Address> awaitAll(std::span<const Address> own, std::chrono::milliseconds patience);
 
  private:
   struct Card {  // the text of a node

@@ -1,4 +1,4 @@
-#include "muster/parallel/gloo/meeting_point.h"
+#include "muster/parallel/gloo/rendezvous.h"
 
 #include <random>
 #include <sstream>
@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-const std::string kMagic = "muster-meeting-1";
+const std::string kMagic = "muster-rendezvous-1";
 
 std::string drawn() {
   std::random_device device;
@@ -35,10 +35,10 @@ std::vector<char> bytesOf(const std::string& text, std::size_t size) {
 
 }  // namespace
 
-MeetingPoint::MeetingPoint(NodeStore& store, std::string prefix, int node, int nodes)
+Rendezvous::Rendezvous(NodeStore& store, std::string prefix, int node, int nodes)
     : store_(store), prefix_(std::move(prefix)), node_(node), nodes_(nodes) {}
 
-MeetingPoint::~MeetingPoint() {
+Rendezvous::~Rendezvous() {
   try {
     if (card_.number.empty() || readCard(node_).number != card_.number) return;  // not this process's
     store_.erase(cardName(node_));
@@ -47,7 +47,7 @@ MeetingPoint::~MeetingPoint() {
   }
 }
 
-std::vector<MeetingPoint::Address> MeetingPoint::meet(std::span<const Address> own,
+std::vector<Rendezvous::Address> Rendezvous::awaitAll(std::span<const Address> own,
                                                       std::chrono::milliseconds patience) {
   card_ = {.number = drawn(), .session = "-", .nodes = nodes_, .addresses = {own.begin(), own.end()}};
   for (const auto& address : own) addressSize_ = std::max(addressSize_, address.size());
@@ -77,7 +77,7 @@ std::vector<MeetingPoint::Address> MeetingPoint::meet(std::span<const Address> o
 }
 
 /// Node 0 opens a session with the numbers of all nodes, and a new session if a number changes.
-bool MeetingPoint::convene() {
+bool Rendezvous::convene() {
   std::vector<std::string> numbers = {card_.number};
   bool agreed = true;
   for (int n = 1; n < nodes_; ++n) {
@@ -97,7 +97,7 @@ bool MeetingPoint::convene() {
   return true;
 }
 
-bool MeetingPoint::join() {
+bool Rendezvous::join() {
   const Session session = readSession();
   if (session.numbers.size() != static_cast<std::size_t>(nodes_) ||
       session.numbers[static_cast<std::size_t>(node_)] != card_.number)
@@ -111,7 +111,7 @@ bool MeetingPoint::join() {
 }
 
 /// As in "node 2 is missing".
-std::string MeetingPoint::absent() const {
+std::string Rendezvous::absent() const {
   std::string all;
   for (int n = 0; n < nodes_; ++n) {
     if (n == node_) continue;
@@ -128,22 +128,22 @@ std::string MeetingPoint::absent() const {
   return all.empty() ? "all have files there, and one of these may be left from an earlier run" : all;
 }
 
-std::string MeetingPoint::cardName(int node) const {
+std::string Rendezvous::cardName(int node) const {
   return fmt::format("{}node-{}", prefix_, node);
 }
 
-std::string MeetingPoint::sessionName() const {
+std::string Rendezvous::sessionName() const {
   return prefix_ + "session";
 }
 
-void MeetingPoint::writeCard() {
+void Rendezvous::writeCard() {
   std::string text = fmt::format("{} {} {} {}\n", kMagic, card_.number, card_.session, nodes_);
   for (const auto& address : card_.addresses) text += address.empty() ? "-\n" : hexOf(address) + '\n';
   store_.put(cardName(node_), text);
 }
 
 /// The text of a node; without a number if there is none for a training of `nodes_` nodes.
-MeetingPoint::Card MeetingPoint::readCard(int node) const {
+Rendezvous::Card Rendezvous::readCard(int node) const {
   std::istringstream text(store_.get(cardName(node)));
   std::string magic, word;
   Card card;
@@ -158,14 +158,14 @@ MeetingPoint::Card MeetingPoint::readCard(int node) const {
   return card;
 }
 
-void MeetingPoint::writeSession() const {
+void Rendezvous::writeSession() const {
   std::string text =
       fmt::format("{} {} {}\n", kMagic, session_.name, session_.complete ? "complete" : "open");
   for (const auto& number : session_.numbers) text += number + '\n';
   store_.put(sessionName(), text);
 }
 
-MeetingPoint::Session MeetingPoint::readSession() const {
+Rendezvous::Session Rendezvous::readSession() const {
   std::istringstream text(store_.get(sessionName()));
   std::string magic, state, word;
   Session session;

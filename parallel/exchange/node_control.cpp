@@ -20,11 +20,11 @@ void NodeLink::greet() {
   lastLook_ = lastBeat_ = Clock::now();
   for (int n = 0; n < nodes_; ++n) {
     if (n == node_) continue;
-    peers_[static_cast<std::size_t>(n)].heard = lastLook_;
+    others_[static_cast<std::size_t>(n)].heard = lastLook_;
     listenTo(n);
     tell(n, Hello, 0);
   }
-  const auto greeted = [&](int n) { return n == node_ || peers_[static_cast<std::size_t>(n)].greeted; };
+  const auto greeted = [&](int n) { return n == node_ || others_[static_cast<std::size_t>(n)].greeted; };
   for (int n = 0; n < nodes_;) {
     poll();
     if (failing_) {
@@ -44,29 +44,29 @@ void NodeLink::greet() {
 
 void NodeLink::listenTo(int node) {
   post(nullptr,
-       {NodeMessage::Way::Receive, node, kControl, peers_[static_cast<std::size_t>(node)].in->bytes()});
+       {NodeMessage::Way::Receive, node, kControl, others_[static_cast<std::size_t>(node)].in->bytes()});
 }
 
 /// Does nothing if the previous message to the node is still in transfer.
 void NodeLink::tell(int node, int kind, int culprit) {
-  Peer& peer = peers_[static_cast<std::size_t>(node)];
-  if (peer.outTicket >= 0) return;
-  *peer.out = {.magic = kMagic, .kind = kind, .culprit = culprit};
+  OtherNode& other = others_[static_cast<std::size_t>(node)];
+  if (other.outTicket >= 0) return;
+  *other.out = {.magic = kMagic, .kind = kind, .culprit = culprit};
   const std::string host = transport_->host();
-  std::ranges::copy(host.substr(0, peer.out->host.size() - 1), peer.out->host.begin());
-  post(nullptr, {NodeMessage::Way::Send, node, kControl, peer.out->bytes()});
+  std::ranges::copy(host.substr(0, other.out->host.size() - 1), other.out->host.begin());
+  post(nullptr, {NodeMessage::Way::Send, node, kControl, other.out->bytes()});
 }
 
 void NodeLink::hear(int node) {
-  Peer& peer = peers_[static_cast<std::size_t>(node)];
-  const Control said = *peer.in;
+  OtherNode& other = others_[static_cast<std::size_t>(node)];
+  const Control said = *other.in;
   if (said.magic != kMagic)
     return break_(node, fmt::format("{} runs another program, or another version of muster", nameOf(node)));
   switch (said.kind) {
     case Hello: {
       const auto host = std::string(said.host.begin(), std::ranges::find(said.host, '\0'));
       names_[static_cast<std::size_t>(node)] = nodeName(node, host);
-      peer.greeted = true;
+      other.greeted = true;
       break;
     }
     case Failed:
@@ -76,7 +76,7 @@ void NodeLink::hear(int node) {
       return break_(said.culprit,
                     fmt::format("{} is lost, as {} reports", nameOf(said.culprit), nameOf(node)));
     case Goodbye:
-      peer.ended = true;
+      other.ended = true;
       return;  // the node sends nothing more
     default:
       break;
@@ -88,19 +88,19 @@ void NodeLink::beat() {
   const auto now = Clock::now();
   // If this process itself was stopped, it could receive nothing meanwhile.
   if (now - lastLook_ > silence_ / 2)
-    for (Peer& peer : peers_) peer.heard = now;
+    for (OtherNode& other : others_) other.heard = now;
   lastLook_ = now;
   const bool due = now - lastBeat_ > silence_ / 8;
   if (due) lastBeat_ = now;
   for (int n = 0; n < nodes_; ++n) {
-    const Peer& peer = peers_[static_cast<std::size_t>(n)];
+    const OtherNode& other = others_[static_cast<std::size_t>(n)];
     if (n == node_) continue;
     // Messages sent before the goodbye may arrive a moment later.
-    if (peer.ended && now - peer.heard > silence_ / 8 && waitsFor(n))
+    if (other.ended && now - other.heard > silence_ / 8 && waitsFor(n))
       break_(n, fmt::format("{} has ended its program", nameOf(n)));
-    if (peer.ended) continue;
+    if (other.ended) continue;
     if (due) tell(n, Alive, 0);
-    if (now - peer.heard > silence_)
+    if (now - other.heard > silence_)
       break_(n, fmt::format("nothing was heard of {} for {} s: it hangs, was killed, or its network is cut",
                             nameOf(n), std::chrono::duration<double>(silence_).count()));
   }
@@ -123,18 +123,18 @@ void NodeLink::sayFailed() {
   }
   try {
     const auto end = Clock::now() + std::min<std::chrono::milliseconds>(silence_ / 4, 500ms);
-    std::vector<char> told(peers_.size());
+    std::vector<char> told(others_.size());
     const auto finished = [&] {
       for (int n = 0; n < nodes_; ++n)
         if (n != node_ && n != culprit_ &&
-            (!told[static_cast<std::size_t>(n)] || peers_[static_cast<std::size_t>(n)].outTicket >= 0))
+            (!told[static_cast<std::size_t>(n)] || others_[static_cast<std::size_t>(n)].outTicket >= 0))
           return false;
       return true;
     };
     while (!finished() && Clock::now() < end) {
       for (int n = 0; n < nodes_; ++n) {
         auto& done = told[static_cast<std::size_t>(n)];
-        if (n == node_ || n == culprit_ || done || peers_[static_cast<std::size_t>(n)].outTicket >= 0)
+        if (n == node_ || n == culprit_ || done || others_[static_cast<std::size_t>(n)].outTicket >= 0)
           continue;
         tell(n, Failed, culprit_);
         done = 1;
@@ -149,17 +149,17 @@ void NodeLink::sayFailed() {
 
 /// Waits for nodes that are still working, as long as they send heartbeats.
 void NodeLink::sayGoodbye() {
-  std::vector<char> told(peers_.size());
+  std::vector<char> told(others_.size());
   for (;;) {
     bool all = true;
     for (int n = 0; n < nodes_; ++n) {
-      Peer& peer = peers_[static_cast<std::size_t>(n)];
+      OtherNode& other = others_[static_cast<std::size_t>(n)];
       if (n == node_) continue;
-      if (!told[static_cast<std::size_t>(n)] && peer.outTicket < 0) {
+      if (!told[static_cast<std::size_t>(n)] && other.outTicket < 0) {
         tell(n, Goodbye, 0);
         told[static_cast<std::size_t>(n)] = 1;
       }
-      all = all && told[static_cast<std::size_t>(n)] && peer.outTicket < 0 && peer.ended;
+      all = all && told[static_cast<std::size_t>(n)] && other.outTicket < 0 && other.ended;
     }
     if (all) return;
     poll();

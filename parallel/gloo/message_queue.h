@@ -54,13 +54,13 @@ class Outcomes {
 /// The messages of one channel in one direction between this node and another one, and a thread that waits
 /// for them in order. (Only a blocking call of Gloo tells whether a message is done, and a call that waits
 /// too long closes all connections.)
-class Lane {
+class MessageQueue {
  public:
-  Lane(std::shared_ptr<gloo::transport::Context> context, Outcomes& outcomes);
+  MessageQueue(std::shared_ptr<gloo::transport::Context> context, Outcomes& outcomes);
   /// Aborts open messages; their bytes are not used any more.
-  ~Lane();
-  Lane(const Lane&) = delete;
-  Lane& operator=(const Lane&) = delete;
+  ~MessageQueue();
+  MessageQueue(const MessageQueue&) = delete;
+  MessageQueue& operator=(const MessageQueue&) = delete;
 
   /// Does not wait. @throws what Gloo throws if the connection is broken.
   void begin(const NodeMessage& message, int ticket);
@@ -74,8 +74,8 @@ class Lane {
     std::int64_t channel = 0;
     std::int64_t bytes = 0;
   };
-  struct Parcel {
-    Parcel(const NodeMessage& what, int number);
+  struct Transfer {
+    Transfer(const NodeMessage& what, int number);
     bool wait(gloo::transport::UnboundBuffer& part) const;
     void requireExpected() const;
     void giveUp();
@@ -92,7 +92,7 @@ class Lane {
   Outcomes& outcomes_;
   Mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Parcel> parcels_ MUSTER_GUARDED_BY(mutex_);  // the thread waits for the first one
+  std::deque<Transfer> transfers_ MUSTER_GUARDED_BY(mutex_);  // the thread waits for the first one
   bool ending_ MUSTER_GUARDED_BY(mutex_) = false;
   std::thread thread_;  // last: uses the members above
 };
