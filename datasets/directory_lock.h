@@ -1,6 +1,9 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
+
+#include "muster/core/io/detail/lock_file.h"
 
 namespace muster {
 
@@ -10,12 +13,9 @@ class DirectoryLock {
  public:
   /// Creates the directory if it does not exist, and waits for the lock. @throws FileError.
   explicit DirectoryLock(const std::filesystem::path& directory);
-  ~DirectoryLock();
-  DirectoryLock(const DirectoryLock&) = delete;
-  DirectoryLock& operator=(const DirectoryLock&) = delete;
 
  private:
-  int descriptor_ = -1;
+  std::optional<detail::LockFile> file_;
 };
 
 }  // namespace muster

@@ -95,6 +95,7 @@ Watchers makeWatchers(const Options& options, example::DataSets& data, const exa
                         .every = std::chrono::duration_cast<std::chrono::nanoseconds>(minutes),
                         .keepLast = options.keep,
                         .resumed = isSameFile(options.resume, options.checkpointDirectory),
+                        .exclusive = !options.nodes.elastic(),
                         .notes = example::notesOf(recipe)}));
   return watchers;
 }

@@ -50,6 +50,8 @@ void CheckpointListener::onFitStart(const FitEvent& event) {
   std::error_code error;
   std::filesystem::create_directories(options_.directory, error);
   if (error) throw FileError(options_.directory, "cannot be made: " + error.message());
+  lock_.reset();
+  if (options_.exclusive) lock_.emplace(options_.directory, options_.baseName);
   for (const auto* const of : {"-epoch-", "-best."})
     removeAbandonedTemporaries(options_.directory, options_.baseName + of);
   if (options_.resumed && files_.empty())
@@ -89,6 +91,10 @@ void CheckpointListener::onEpochEnd(const EpochEvent& event) {
 
 void CheckpointListener::onFitEnd(Trainer& trainer) {
   // Save a training that was stopped within an epoch. After a failure there is no state.
+  const struct Unlock {
+    std::optional<CheckpointLock>& lock;
+    ~Unlock() { lock.reset(); }
+  } atEnd{lock_};
   std::exception_ptr problem;
   try {
     if (trainedSince_)

@@ -10,6 +10,7 @@
 
 #include "muster/core/io/checkpoint_files.h"
 #include "muster/core/io/model_file.h"
+#include "muster/core/listeners/checkpoint_lock.h"
 #include "muster/core/listeners/every.h"
 #include "muster/core/listeners/model_writer.h"
 #include "muster/core/listeners/monitored.h"
@@ -33,6 +34,9 @@ struct CheckpointOptions {
   std::string baseName = "checkpoint";
   /// The directory holds checkpoints of this training, which is resumed: the listener may delete them, too.
   bool resumed = false;
+  /// From the start of `fit` to its end no other training may write checkpoints of this name into the
+  /// directory. False for nodes that come and go: the next node may begin while the last one ends.
+  bool exclusive = true;
   ModelNotes notes = {};  ///< in each file
   /// Writes a model that is not a Network, on the thread that called `fit()`.
   std::function<void(Model&, const std::filesystem::path&)> save = {};
@@ -65,7 +69,8 @@ class CheckpointListener final : public StateRecorder {
   // Each throws FileError if a file could not be written, also the last one.
 
   /// Removes what a killed process has left of files that it was writing.
-  /// @throws FileError if the directory cannot be created; InvalidArgument for a model that it cannot save.
+  /// @throws FileError if the directory cannot be created, or if another training writes checkpoints of this
+  ///         name into it, of this process or another one; InvalidArgument for a model that it cannot save.
   void onFitStart(const FitEvent& event) override;
   void onMerge(const MergeEvent& event) override;
   void onEpochEnd(const EpochEvent& event) override;
@@ -97,6 +102,7 @@ class CheckpointListener final : public StateRecorder {
   void forgetOldest();
 
   CheckpointOptions options_;
+  std::optional<CheckpointLock> lock_;  // during `fit`
   Every iterations_;
   Clock::time_point last_;
   bool due_ = false;

@@ -106,6 +106,7 @@ Watchers watch(const RunFile& run, LoadedData& data, const Options& options) {
                              .keepLast = c->keepLast,
                              .keepEveryEpochs = c->keepEveryEpochs,
                              .resumed = muster::isSameFile(run.training.resume, c->directory),
+                             .exclusive = run.training.nodes != "elastic",
                              .notes = notesOf(run)};
     if (c->best) policy.best = monitoredOf(*c->best, data, "listeners.checkpoints.best");
     add(std::make_shared<CheckpointListener>(std::move(policy)));

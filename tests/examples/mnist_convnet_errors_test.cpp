@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <thread>
 
 #include "tests/examples/convnet.h"
 
@@ -112,6 +113,29 @@ TEST_CASE("paths that cannot be written are refused before the training") {
   refused("--checkpoint-dir", "file", "cannot be made: ");
   CHECK(convnet.directory.names() == std::set<std::string>{"file"});
   CHECK(test::readFile(convnet.directory / "file") == "mine");
+}
+
+TEST_CASE("a second training that writes checkpoints into one directory is refused and saves nothing") {
+  const Convnet convnet;
+  const auto arguments = [](const std::string& model, const std::string& epochs = "100000") {
+    return Convnet::small({"--epochs", epochs, "--checkpoint-dir", "c", "--checkpoint-iterations", "2",
+                           "--keep", "2", "--resume", "c", "--model", model, "--quiet"});
+  };
+  test::Program first(Convnet::kExecutable, convnet.launch(arguments("first")));
+  const auto wait = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (!std::filesystem::exists(convnet.directory / "c" / ".checkpoint.muster-lock") &&
+         std::chrono::steady_clock::now() < wait)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  test::writeFile(convnet.directory / "second", "earlier");
+  const auto second = convnet.run(arguments("second", "2"));
+  CHECK(second.exit == 1);
+  CHECK_MESSAGE(contains(second.err, "c: process "), second.err);
+  CHECK(contains(second.err, " writes checkpoints into this directory"));
+  CHECK(test::readFile(convnet.directory / "second") == "earlier");
+  first.signal(SIGKILL);
+  first.wait();
+  CHECK(convnet.run(arguments("third", "1")).exit == 0);
+  CHECK(!std::filesystem::exists(convnet.directory / "c" / ".checkpoint.muster-lock"));
 }
 
 TEST_CASE("paths that cannot be reached are refused in the program's words") {

@@ -1,12 +1,16 @@
 #include "muster/core/listeners/checkpoint_listener.h"
 
 #include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <thread>
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
 #include "muster/core/nn/multi_layer_network.h"
+#include "tests/support/child_process.h"
 #include "tests/support/fake_trainer.h"
 #include "tests/support/small_examples.h"
 #include "tests/support/temporary_directory.h"
@@ -64,7 +68,59 @@ Names namesIn(const std::filesystem::path& directory) {
   return names;
 }
 
+bool holds(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
 }  // namespace
+
+TEST_CASE("a second training that writes checkpoints into the directory is refused until the first ends") {
+  test::TemporaryDirectory directory;
+  MultiLayerNetwork network(smallNetwork());
+  network.init();
+  test::FakeTrainer trainer(network);
+  const auto start = [&](CheckpointListener& listener) { listener.onFitStart({.trainer = trainer}); };
+  CheckpointListener first({.directory = directory.path()}), second({.directory = directory.path()});
+  start(first);
+  const auto refused = test::thrown<FileError>([&] { start(second); });
+  CHECK_MESSAGE(holds(refused, directory.path().string() + ": another training of this process writes"),
+                refused);
+  const auto child = test::inChild([&] { return test::thrown<FileError>([&] { start(second); }); });
+  CHECK_MESSAGE(holds(child, fmt::format("{}: process {} writes checkpoints into this directory; ",
+                                         directory.path().string(), ::getpid())),
+                child);
+  CheckpointListener otherName({.directory = directory.path(), .baseName = "other"});
+  start(otherName);
+  otherName.onFitEnd(trainer);
+  start(first);  // again, without an end
+  first.onFitEnd(trainer);
+  start(second);
+  CheckpointListener shared({.directory = directory.path(), .exclusive = false});
+  start(shared);
+  second.onFitEnd(trainer);
+  CHECK(namesIn(directory.path()).empty());
+}
+
+TEST_CASE("a killed training leaves no lock on its directory of checkpoints") {
+  test::TemporaryDirectory directory;
+  MultiLayerNetwork network(smallNetwork());
+  network.init();
+  test::FakeTrainer trainer(network);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    CheckpointListener listener({.directory = directory.path()});
+    listener.onFitStart({.trainer = trainer});
+    ::raise(SIGKILL);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE(WIFSIGNALED(status));
+  CHECK(namesIn(directory.path()) == Names{".checkpoint.muster-lock"});
+  CheckpointListener listener({.directory = directory.path()});
+  listener.onFitStart({.trainer = trainer});
+  listener.onFitEnd(trainer);
+  CHECK(namesIn(directory.path()).empty());
+}
 
 TEST_CASE("a checkpoint listener keeps the last K, every M-th epoch's and the best, also after a restart") {
   test::TemporaryDirectory directory;
@@ -211,7 +267,7 @@ TEST_CASE("if a checkpoint cannot be written, the older ones are kept") {
   endEpochs(listener, trainer, 0, 0);
   full = true;
   CHECK_THROWS_AS(endEpochs(listener, trainer, 1, 1), FileError);
-  CHECK(directory.names() == Names{"checkpoint-epoch-0001.safetensors"});
+  CHECK(directory.names() == Names{".checkpoint.muster-lock", "checkpoint-epoch-0001.safetensors"});
 }
 
 TEST_CASE("a model that cannot be saved is refused before the training") {
@@ -363,7 +419,7 @@ TEST_CASE(
   auto& [directory, network, trainer] = killed;
   CheckpointListener listener({.directory = directory.path(), .keepLast = 2, .resumed = true});
   listener.onFitStart({.trainer = trainer});
-  CHECK(directory.names().size() == 3);
+  CHECK(directory.names().size() == 4);  // one too many, and the lock
   listener.onFitEnd(trainer);
   CHECK(directory.names() == Names{"checkpoint-epoch-0002.safetensors", "checkpoint-epoch-0003.safetensors"});
 }
