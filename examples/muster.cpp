@@ -9,6 +9,7 @@
 
 #include "examples/muster/commands.h"
 #include "examples/support/program.h"
+#include "examples/support/standard_streams.h"
 #include "muster/core/base/error.h"
 #include "muster/core/base/nearest_word.h"
 #include "muster/core/device/choose_device.h"
@@ -19,23 +20,25 @@ namespace {
 using program::Command;
 using program::commands;
 
-void printHelp() {
-  fmt::print(
+std::string helpText() {
+  std::string text =
       "Usage: muster COMMAND [FILE] [options]\n\n"
-      "Trains one neural network with several workers at once, averaging their parameters.\n\n");
+      "Trains one neural network with several workers at once, averaging their parameters.\n\n";
   for (const auto& command : commands())
-    fmt::print("  {:<26}  {}\n", fmt::format("{} {}", command.name, command.file), command.does);
-  fmt::print(
-      "\nmuster COMMAND --help explains a command; muster --version says what this program was built with.\n"
-      "A run file describes a whole training: data, network, workers, averaging rule and listeners.\n"
-      "Begin with the file that muster example prints:\n\n"
-      "  muster example > run.json && muster plan run.json && muster train run.json\n"
-      "  muster example rows.csv > run.json     for a table of your own, or a folder of pictures\n");
+    text += fmt::format("  {:<26}  {}\n", fmt::format("{} {}", command.name, command.file), command.does);
+  return text +
+         "\nmuster COMMAND --help explains a command; muster --version says what this program was built "
+         "with.\n"
+         "A run file describes a whole training: data, network, workers, averaging rule and listeners.\n"
+         "Begin with the file that muster example prints:\n\n"
+         "  muster example > run.json && muster plan run.json && muster train run.json\n"
+         "  muster example rows.csv > run.json     for a table of your own, or a folder of pictures\n";
 }
 
 void printVersion() {
   const auto why = muster::whyNoCuda();
-  fmt::print("muster {}\n\n{}GPUs: {}\n", kVersion, kAbout, why.empty() ? "yes" : "no, as " + why);
+  example::printResult(
+      fmt::format("muster {}\n\n{}GPUs: {}\n", kVersion, kAbout, why.empty() ? "yes" : "no, as " + why));
 }
 
 const Command& commandNamed(const std::string& name) {
@@ -57,7 +60,7 @@ int run(int argc, char** argv) {
     return command.run({.program = fmt::format("muster {}", command.name), .options = {"--help"}});
   }
   if (first == "--help" || first == "-h" || first == "help") {
-    printHelp();
+    example::printResult(helpText());
     return argc > 1 ? 0 : 2;
   }
   if (first == "--version") {

@@ -8,6 +8,8 @@
 #include <system_error>
 #include <utility>
 
+#include "examples/support/standard_streams.h"
+
 namespace example {
 namespace {
 
@@ -96,13 +98,13 @@ bool CommandLine::read(int argc, const char* const* argv) {
     std::ostringstream text;
     if (!usage_.empty()) text << "Usage: " << usage_ << "\n\n";
     text << introduction_ << all;
-    fmt::print("{}", text.str());
+    printResult(text.str());
     return false;
   }
   po::notify(given_);
   for (const auto& [option, text] : topics_)
     if (given_.count(option) > 0 && given_[option].as<std::string>() == "help") {
-      fmt::print("{}", text());
+      printResult(text());
       return false;
     }
   return true;

@@ -99,6 +99,26 @@ TEST_CASE("a path that is read or written under two options is refused") {
   CHECK_NOTHROW(paths.check());
 }
 
+TEST_CASE("a help text that cannot be written is a failure") {
+  for (const char* executable :
+       {MUSTER_CHAR_LSTM, MUSTER_DATA_PARALLEL, MUSTER_FINE_TUNE, MUSTER_MNIST_CONVNET,
+        MUSTER_LENET_FROM_SCRATCH, MUSTER_PROGRAM, MUSTER_OWN_LAYER, MUSTER_OWN_MODEL, MUSTER_OWN_STRATEGY,
+        MUSTER_RESNET18_FASHION}) {
+    if (!test::isHere(executable)) continue;
+    const test::Sandbox sandbox("/bin/sh");
+    for (const char* to : {"&-", "/dev/full"}) {
+      const auto run = sandbox.run({"-c", fmt::format("exec \"$0\" --help >{}", to), executable});
+      CAPTURE(executable);
+      CHECK(run.exit == 1);
+      CHECK(contains(run.err, ": standard output could not be written: "));
+    }
+  }
+  if (!test::isHere(MUSTER_PROGRAM)) return;
+  const test::Sandbox sandbox("/bin/sh");
+  for (const char* arguments : {"--version", "help", "help train", "train --help"})
+    CHECK(sandbox.run({"-c", fmt::format("exec \"$0\" {} >&-", arguments), MUSTER_PROGRAM}).exit == 1);
+}
+
 TEST_CASE("a trained model is saved before its failure is reported, unless it diverged") {
   int saved = 0;
   bool failed = false;
