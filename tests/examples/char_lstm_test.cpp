@@ -13,6 +13,7 @@
 #include "muster/core/io/model_file.h"
 #include "muster/core/io/safetensors.h"
 #include "muster/core/nn/multi_layer_network.h"
+#include "tests/examples/early_interrupt.h"
 #include "tests/examples/sandbox.h"
 #include "tests/support/arrays.h"
 
@@ -143,6 +144,15 @@ TEST_CASE("Ctrl-C saves a model that can write text, and exits with 130") {
   CHECK(contains(outcome.err, "Interrupted: "));
   CHECK(contains(outcome.out, " of 100000 epochs finished\nsaved: char-lstm.safetensors"));
   CHECK(program.run({"--load", "char-lstm.safetensors", "--length", "5"}).exit == 0);
+}
+
+TEST_CASE("Ctrl-C before the first step saves nothing") {
+  const CharLstm program;
+  test::checkInterruptBeforeFirstStep(
+      program, MUSTER_CHAR_LSTM,
+      {"--text", "text", "--steps", "20", "--units", "128", "--epochs", "100000", "--workers", "24",
+       "--pin-threads", "false", "--device", "cpu", "--sample-every", "0", "--model", "earlier"},
+      "plan: ", "earlier");
 }
 
 TEST_CASE("a model whose characters do not match its network is refused") {

@@ -11,6 +11,7 @@
 #include "muster/core/io/model_file.h"
 #include "muster/core/nn/computation_graph.h"
 #include "muster/datasets/generated_digits.h"
+#include "tests/examples/early_interrupt.h"
 #include "tests/examples/sandbox.h"
 
 namespace muster {
@@ -141,6 +142,16 @@ TEST_CASE("Ctrl-C saves the network, and prints how far the training has come") 
   CHECK(contains(outcome.out, "\nsaved: net; loaded again, "));
   CHECK(contains(outcome.out, "\nreport: report: "));
   CHECK(contains(readFile(program.directory / "report" / "confusion.txt"), "\ninterrupted after "));
+}
+
+TEST_CASE("Ctrl-C before the first step saves nothing") {
+  const Resnet18Fashion program;
+  test::checkInterruptBeforeFirstStep(
+      program, MUSTER_RESNET18_FASHION,
+      {"--data",   "generated", "--train-examples", "96",     "--test-examples", "40",    "--batch",  "8",
+       "--width",  "16",        "--workers",        "8",      "--pin-threads",   "false", "--device", "cpu",
+       "--epochs", "100000",    "--save",           "earlier"},
+      "plan: ", "earlier");
 }
 
 TEST_CASE("CIFAR-10 is trained in colour, with shifts and flips by default") {
