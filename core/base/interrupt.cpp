@@ -23,11 +23,13 @@ std::atomic<bool> taken{false};
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
 /// Calls only async-signal-safe functions; `request_stop` is not one.
-void onSignal(int) {
+void onSignal(int signal) {
   const int savedError = errno;
   ++inHandler;
   const int pipe = pipeOfInterrupt;
-  if (pipe < 0 || taken.exchange(true) || ::write(pipe, &kSignal, 1) != 1) ::_exit(kInterruptedExit);
+  const bool repeated = pipe >= 0 && taken.exchange(true);
+  if (pipe < 0 || (repeated && signal != SIGXCPU) || (!repeated && ::write(pipe, &kSignal, 1) != 1))
+    ::_exit(kInterruptedExit);
   --inHandler;
   errno = savedError;
 }
@@ -38,13 +40,13 @@ void exitOnInterrupt() {
   struct sigaction action {};
   action.sa_handler = onSignal;
   action.sa_flags = SA_RESTART;
-  ::sigaction(SIGINT, &action, nullptr);
-  ::sigaction(SIGTERM, &action, nullptr);
-  ::sigaction(SIGUSR1, &action, nullptr);
-  struct sigaction hangUp {};
-  // `nohup` ignores SIGHUP so that the program continues.
-  if (::sigaction(SIGHUP, nullptr, &hangUp) == 0 && hangUp.sa_handler != SIG_IGN)
-    ::sigaction(SIGHUP, &action, nullptr);
+  for (const int signal : {SIGTERM, SIGUSR1}) ::sigaction(signal, &action, nullptr);
+  // `nohup` ignores SIGHUP, and a shell SIGINT for a program in the background, so that it continues.
+  for (const int signal : {SIGINT, SIGHUP, SIGXCPU}) {
+    struct sigaction before {};
+    if (::sigaction(signal, nullptr, &before) == 0 && before.sa_handler != SIG_IGN)
+      ::sigaction(signal, &action, nullptr);
+  }
 }
 
 Interrupt::Interrupt(std::string_view notice) {

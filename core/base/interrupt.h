@@ -9,12 +9,13 @@ namespace muster {
 /// The exit status of an interrupted program.
 inline constexpr int kInterruptedExit = 130;  // 128 + SIGINT, as shells count
 
-/// From now on Ctrl-C (SIGINT), SIGTERM, SIGUSR1 (which mpirun passes on) and, unless it is ignored, SIGHUP
-/// end the program at once with 130, as long as no Interrupt lives.
+/// From now on Ctrl-C (SIGINT), SIGTERM, SIGHUP, SIGUSR1 (which mpirun passes on) and SIGXCPU (the soft limit
+/// of processor time) end the program at once with 130, as long as no Interrupt lives. SIGINT, SIGHUP and
+/// SIGXCPU stay ignored if the parent process has set so, as a shell does for programs in the background.
 void exitOnInterrupt();
 
 /// While it lives, the first of these signals requests a stop and logs a notice; the second ends the program
-/// at once with 130. One at a time.
+/// at once with 130, unless it is SIGXCPU, which the kernel repeats every second. One at a time.
 class Interrupt {
  public:
   explicit Interrupt(std::string_view notice =

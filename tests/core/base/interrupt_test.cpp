@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <thread>
 
 #include "tests/support/child_process.h"
 
@@ -19,7 +20,7 @@ namespace muster {
 using namespace std::chrono_literals;
 
 TEST_CASE("the first signal requests a stop, for each Interrupt object anew") {
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGINT}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGXCPU, SIGINT}) {
     const Interrupt interrupt("interrupt_test: a signal");
     const auto token = interrupt.token();
     CHECK_FALSE(interrupt.requested());
@@ -44,6 +45,38 @@ TEST_CASE("the second signal ends the program at once") {
         text);
     CHECK(WIFEXITED(status));
     CHECK(WEXITSTATUS(status) == kInterruptedExit);
+  }
+}
+
+TEST_CASE("SIGXCPU, which the kernel repeats every second, is no second signal") {
+  std::string text;
+  const int status = test::detail::runChild(
+      [](int) {
+        const Interrupt interrupt("interrupt_test: a signal");
+        for (int i = 0; i < 3; ++i) std::raise(SIGXCPU);
+        while (!interrupt.requested()) std::this_thread::sleep_for(1ms);
+        std::raise(SIGXCPU);
+        ::_exit(7);
+      },
+      text);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 7);
+}
+
+TEST_CASE("signals that the parent has set to be ignored stay ignored") {
+  for (const int ignored : {SIGINT, SIGHUP, SIGXCPU}) {
+    std::string text;
+    const int status = test::detail::runChild(
+        [ignored](int) {
+          std::signal(ignored, SIG_IGN);
+          const Interrupt interrupt("interrupt_test: a signal");
+          std::raise(ignored);
+          std::this_thread::sleep_for(20ms);
+          ::_exit(interrupt.requested() ? 1 : 7);
+        },
+        text);
+    CHECK(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 7);
   }
 }
 
