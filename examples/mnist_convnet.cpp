@@ -135,7 +135,7 @@ std::filesystem::path checkBeforehand(const Options& options) {
   paths.writes("--model", options.model);
   paths.writes("--json", options.json);
   paths.writesInto("--report", options.report, example::kReportFiles);
-  paths.writesInto("--checkpoint-dir", options.checkpointDirectory);
+  paths.writesCheckpoints("--checkpoint-dir", options.checkpointDirectory);
   options.watch.addTo(paths);
   paths.check();
   example::requireUsable(options.device);

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "muster/core/base/error.h"
+#include "muster/core/eval/detail/summary_title.h"
 #include "muster/core/eval/evaluation.h"
 
 namespace muster {
@@ -24,10 +25,10 @@ std::string classTable(const Evaluation& e) {
 
 std::string matrixTable(const Evaluation& e) {
   if (e.classes() > kWidestMatrix)
-    return fmt::format("confusion matrix: not printed for {} classes\n", e.classes());
+    return fmt::format("{}: not printed for {} classes\n", detail::kConfusionTitle, e.classes());
   const auto largest = std::ranges::max(e.confusionMatrix());
   const auto width = std::max(fmt::formatted_size("{}", largest), fmt::formatted_size("{}", e.classes() - 1));
-  std::string text = "confusion matrix (rows: true class, columns: predicted class)\n";
+  auto text = fmt::format("{} (rows: true class, columns: predicted class)\n", detail::kConfusionTitle);
   const auto line = [&](const auto& head, const auto& cell) {
     text += fmt::format("{:>10}", head);
     for (std::int64_t c = 0; c < e.classes(); ++c) text += fmt::format(" {:>{}}", cell(c), width);

@@ -123,7 +123,7 @@ example::Paths pathsOf(const std::filesystem::path& runFile, const RunFile& run,
   if (const auto& e = run.listeners.earlyStopping)
     paths.writes("listeners.earlyStopping.bestFile", e->bestFile);
   if (const auto& c = run.listeners.checkpoints)
-    paths.writesInto("listeners.checkpoints.directory", c->directory);
+    paths.writesCheckpoints("listeners.checkpoints.directory", c->directory);
   paths.writesInto("listeners.tensorBoard", run.listeners.tensorBoard);
   if (const std::filesystem::path curves = run.listeners.curves; !curves.empty())
     paths.writesInto("listeners.curves", curves.has_parent_path() ? curves.parent_path() : ".",

@@ -5,6 +5,7 @@
 #include <map>
 #include <stop_token>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -29,6 +30,11 @@ std::string stillPage(const std::vector<PageCurves>& runs, const std::string& do
 /// A page of the files of curves below a directory. @throws muster::FileError; InvalidArgument if there
 /// are no files or this program was built without the page.
 std::string stillPageOf(const std::filesystem::path& directory);
+
+/// A text near the beginning of each page; "" if this program was built without the page.
+std::string_view pageMark();
+/// A text near the beginning of each file of curves, of any version; likewise.
+std::string_view curvesMark();
 
 /// Writes a file of curves for `servePage`; its name ends in ".curves.jsonl". Does nothing if this program
 /// was built without the page. @throws muster::FileError.

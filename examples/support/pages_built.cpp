@@ -38,6 +38,14 @@ std::string stillPageOf(const std::filesystem::path& directory) {
   return muster::stillPage(runs.news());
 }
 
+std::string_view pageMark() {
+  return muster::pageTitle();
+}
+
+std::string_view curvesMark() {
+  return muster::kCurvesFormat.substr(0, muster::kCurvesFormat.find('/') + 1);
+}
+
 void writeCurves(const std::filesystem::path& path, const PageCurves& curves) {
   muster::writeCurves(path, curves.group, storeOf(curves));
 }

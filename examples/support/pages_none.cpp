@@ -14,6 +14,14 @@ std::string stillPageOf(const std::filesystem::path&) {
   throw muster::InvalidArgument(fmt::format("page: {}", kNoPage));
 }
 
+std::string_view pageMark() {
+  return {};
+}
+
+std::string_view curvesMark() {
+  return {};
+}
+
 void writeCurves(const std::filesystem::path&, const PageCurves&) {}
 
 void servePage(const std::filesystem::path&, int, const std::stop_token&) {

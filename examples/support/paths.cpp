@@ -7,7 +7,9 @@
 #include <system_error>
 #include <utility>
 
+#include "examples/support/pages.h"
 #include "muster/core/base/error.h"
+#include "muster/core/eval/detail/summary_title.h"
 #include "muster/core/io/atomic_file.h"
 #include "muster/core/io/output_path.h"
 
@@ -31,11 +33,11 @@ bool isCheckpointIn(const std::filesystem::path& directory, const std::filesyste
 }
 
 /// A text near the beginning of what the programs write under a name that is not the user's choice; "": a
-/// file of another name.
-std::string_view markOf(std::string_view name) {
-  if (name == "report.html") return "<title>muster</title>";
-  if (name == "confusion.txt") return "\nconfusion matrix";
-  return name.ends_with(".curves.jsonl") ? R"({"format":"muster-curves/)" : "";
+/// file of another name, or one that this program does not write.
+std::string markOf(std::string_view name) {
+  if (name == "report.html") return std::string(pageMark());
+  if (name == "confusion.txt") return fmt::format("\n{}", muster::detail::kConfusionTitle);
+  return name.ends_with(".curves.jsonl") ? std::string(curvesMark()) : "";
 }
 
 /// @throws muster::FileError for a file that has such a name, but is not of these programs.
@@ -75,8 +77,12 @@ void Paths::writesInto(std::string option, const std::filesystem::path& director
   if (directory.empty()) return;
   for (const auto& name : names)
     files_.push_back({.option = option, .path = directory / name, .written = true, .inDirectory = true});
-  directories_.push_back(
-      {.option = std::move(option), .path = directory, .written = true, .named = !names.empty()});
+  directories_.push_back({.option = std::move(option), .path = directory, .written = true});
+}
+
+void Paths::writesCheckpoints(std::string option, const std::filesystem::path& directory) {
+  writesInto(std::move(option), directory);
+  if (!directory.empty()) directories_.back().checkpoints = true;
 }
 
 void Paths::checkPair(const Entry& one, const Entry& other) const {
@@ -98,7 +104,7 @@ void Paths::checkNames() const {
           directory.option, file.path.string(), directory.path.string());
   for (const auto& file : files_)
     for (const auto& directory : directories_)
-      require(!file.written || directory.named || !isCheckpointIn(directory.path, file.path),
+      require(!file.written || !directory.checkpoints || !isCheckpointIn(directory.path, file.path),
               "{} is {}, a name of checkpoints, in the directory of {}: one would replace the other",
               file.option, file.path.string(), directory.option);
   for (const auto& file : files_)

@@ -16,10 +16,12 @@ class Paths {
   /// Adds a directory whose pictures, PNG files at any depth, are read.
   void readsPictures(std::string option, const std::filesystem::path& directory);
   void writes(std::string option, const std::filesystem::path& file);
-  /// Adds a directory that the program creates if missing. @param names  the files written there. Without
-  ///         them listeners name the files, as checkpoints: no other option may have the name of one.
+  /// Adds a directory that the program creates if missing. @param names  the files written there; empty: a
+  ///         listener gives them names that are always new.
   void writesInto(std::string option, const std::filesystem::path& directory,
                   const std::vector<std::string>& names = {});
+  /// Adds a directory of checkpoints, likewise. No other option may have the name of one.
+  void writesCheckpoints(std::string option, const std::filesystem::path& directory);
 
   /// Paths are equal if they lead to the same file, also through links or other spellings.
   /// @throws muster::InvalidArgument naming two options and their file; muster::FileError for a file or a
@@ -34,7 +36,7 @@ class Paths {
     std::filesystem::path path;
     bool written = false;
     bool inDirectory = false;  // in one of `directories_`, which may not exist yet
-    bool named = false;        // a directory with given names
+    bool checkpoints = false;  // a directory of checkpoints
     std::string replacedBy = {};
   };
 

@@ -57,7 +57,7 @@ TEST_CASE("a path that is read or written under two options is refused") {
                  "--model and --json are the same file"));
   CHECK(contains(refusal([&](example::Paths& paths) {
                    paths.writes("--model", at("new"));
-                   paths.writesInto("--checkpoint-dir", at("new"));
+                   paths.writesCheckpoints("--checkpoint-dir", at("new"));
                  }),
                  "--model and --checkpoint-dir cannot both be there"));
   CHECK(contains(refusal([&](example::Paths& paths) {
@@ -69,10 +69,16 @@ TEST_CASE("a path that is read or written under two options is refused") {
                            "c/checkpoint-epoch-0001-iteration-00000001.safetensors"})
     CHECK(contains(refusal([&](example::Paths& paths) {
                      paths.writes("--json", at(name));
-                     paths.writesInto("--checkpoint-dir", at("c"));
+                     paths.writesCheckpoints("--checkpoint-dir", at("c"));
                    }),
                    "--json is " + at(name).string() +
                        ", a name of checkpoints, in the directory of --checkpoint-dir: "));
+  CHECK_NOTHROW([&] {
+    example::Paths paths;
+    paths.writes("--model", at("events") / "checkpoint-epoch-0001.safetensors");
+    paths.writesInto("--tensorboard", at("events"));
+    paths.checkNames();
+  }());
   std::filesystem::create_directory(at("pictures"));
   test::writeFile(at("pictures") / "a.png", "a picture");
   std::filesystem::create_symlink("pictures/a.png", at("link"));
@@ -92,7 +98,7 @@ TEST_CASE("a path that is read or written under two options is refused") {
   paths.writesInto("--report", at("report"), {"a.png"});
   paths.readsPictures("--train", at("pictures"));
   paths.writes("--out", at("pictures") / "results.csv");
-  paths.writesInto("--checkpoint-dir", directory.path());
+  paths.writesCheckpoints("--checkpoint-dir", directory.path());
   paths.writes("--best", at("checkpoint.safetensors"));
   CHECK(contains(thrown<InvalidArgument>([&] { paths.check(); }), "--text and --model"));
   std::filesystem::remove(at("book"));

@@ -23,7 +23,6 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr std::string_view kFormat = "muster-curves/1";
 constexpr std::int64_t kMostInGroup = std::int64_t{1} << 40;
 
 void prepare(const std::filesystem::path& path) {
@@ -48,7 +47,7 @@ class CurvesReader {
  public:
   static void head(const json::object& line) {
     const auto* const format = line.if_contains("format");
-    require(format != nullptr && format->is_string() && format->get_string() == kFormat,
+    require(format != nullptr && format->is_string() && format->get_string() == kCurvesFormat,
             "it is not a file of curves, or has another version");
   }
 
@@ -140,7 +139,7 @@ SavedCurves readCurves(const std::filesystem::path& path) {
 }
 
 std::string curvesHead(std::string_view group) {
-  std::string head = fmt::format("{{\"format\":\"{}\",\"group\":", kFormat);
+  std::string head = fmt::format("{{\"format\":\"{}\",\"group\":", kCurvesFormat);
   page_json::append(head, group);
   return head + "}\n";
 }

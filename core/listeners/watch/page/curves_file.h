@@ -15,10 +15,12 @@ namespace muster {
 
 /// The end of such a file's name, by which a directory's are found.
 inline constexpr std::string_view kCurvesSuffix = ".curves.jsonl";
+/// The format in the first line of such a file: a name, and after the slash its version.
+inline constexpr std::string_view kCurvesFormat = "muster-curves/1";
 /// Larger files are not read.
 inline constexpr std::uintmax_t kMostCurvesBytes = 256 << 20;
 
-/// The first line of a run's file: the format, "muster-curves/1", and the group. Each line after it is news
+/// The first line of a run's file: the format, kCurvesFormat, and the group. Each line after it is news
 /// of the run as in `stillPage`.
 std::string curvesHead(std::string_view group);
 

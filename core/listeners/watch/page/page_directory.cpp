@@ -78,7 +78,7 @@ void PageDirectory::addLine(const std::string& name, Run& run, std::string_view 
   if (run.lines.empty() && run.group.empty()) {
     std::string format;
     json.field("format", format);
-    require(format == "muster-curves/1", "it is not a file of curves, or has another version");
+    require(format == kCurvesFormat, "it is not a file of curves, or has another version");
     json.field("group", run.group);
     if (run.group.empty()) run.group = name;
     return;

@@ -46,4 +46,12 @@ std::string stillPage(std::span<const std::string> news) {
   return html;
 }
 
+std::string_view pageTitle() {
+  constexpr std::string_view kBegin = "<title>", kEnd = "</title>";
+  const auto html = asset("/");
+  const auto begin = html.find(kBegin), end = html.find(kEnd);
+  require(begin < end && end != html.npos, "page: its HTML has no title");
+  return html.substr(begin, end + kEnd.size() - begin);
+}
+
 }  // namespace muster

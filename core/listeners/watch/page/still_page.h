@@ -2,6 +2,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace muster {
 
@@ -28,5 +29,8 @@ namespace muster {
 ///     The page draws the runs of one group as their mean with a band. Texts may hold any characters, since
 ///     each "<" is escaped.
 std::string stillPage(std::span<const std::string> news);
+
+/// The page's element `title`, with its tags, near the beginning of each page. Recognises a page.
+std::string_view pageTitle();
 
 }  // namespace muster
