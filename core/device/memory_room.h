@@ -8,28 +8,45 @@
 
 namespace muster {
 
-/// A limit on the memory of this process and of those beside it, above which the kernel ends one of them.
+/// A limit on the memory of this process.
 struct MemoryRoom {
-  std::int64_t limit = 0;  ///< bytes
-  std::int64_t left =
-      0;  ///< of these; what the kernel can write back or drop (file caches) does not count as used
+  std::int64_t limit = 0;    ///< bytes
+  std::int64_t left = 0;     ///< of these, as much as this process can have at most
+  std::int64_t reserve = 0;  ///< of `left`: stays free for what is too small to check
+  std::string_view name;     ///< what limits it, such as "cgroup"
+
+  /// Bytes that checked parts of a program may take.
+  std::int64_t usable() const { return left - reserve; }
 };
 
-/// The tightest limit of this process's control group (cgroup, version 1 or 2, as a container, a batch system
-/// or systemd sets it) and those above it. Free swap space that it may use is left, too.
+/// The tightest of these limits, by the bytes that are left:
+///
+/// - control groups (cgroup, version 1 or 2, as a container, a batch system or systemd sets them), above
+/// which
+///   the kernel ends a process. What it can write back or drop (file caches) does not count as used; free
+///   swap space that the group may use is left, too. A hundredth of the limit is the reserve.
+/// - the machine's memory and swap space, less what this process has. What other processes use counts as
+///   left: the kernel may swap it out.
+/// - RLIMIT_AS and RLIMIT_DATA (ulimit -v and -d), less what this process has in memory. They limit
+/// addresses,
+///   of which a process may reserve more than it uses, so an allocation can fail earlier.
+///
 /// @param root  of the file system, for tests.
-/// @return nothing if there is no limit, or none can be read.
+/// @return nothing if no limit can be read.
 std::optional<MemoryRoom> memoryRoom(const std::filesystem::path& root = "/");
+
+/// "of the 8.0 GB that this process may use (cgroup) 2.0 GB are left", for errors.
+std::string describe(const MemoryRoom& room);
 
 /// Parts of a program of at least this many bytes are checked.
 inline constexpr double kLargeMemory = 1 << 18;
 
-/// As above; but if there is no room for so many bytes and a hundredth of the limit, memory that was freed,
-/// and that the allocator keeps for later, is given back to the kernel first.
+/// As memoryRoom; but if so many bytes are not usable, memory that was freed, and that the allocator keeps
+/// for later, is given back to the kernel first.
 std::optional<MemoryRoom> memoryRoomFor(double bytes, const std::string& root = "/");
 
-/// Throws if there is no room for so many bytes, before the kernel kills the process. A hundredth of the
-/// limit is left for what is too small to check, that is for less than kLargeMemory.
+/// Throws if there is no room for so many bytes, before the kernel kills the process. The reserve is left for
+/// what is too small to check, that is for less than kLargeMemory.
 /// @param what  as in "network: its parameters take".  @param advice  the end of the error.
 /// @throws OutOfMemory.
 void requireMemoryRoom(double bytes, std::string_view what, std::string_view advice,

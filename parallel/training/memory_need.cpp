@@ -137,11 +137,12 @@ void MemoryNeed::requireRoom(const std::filesystem::path& root) const {
     words.push_back(part.count == 1
                         ? fmt::format("{} {}", part.name, megabytes(part.bytes))
                         : fmt::format("{} {} x {}", part.name, part.count, megabytes(part.bytes)));
-  throw OutOfMemory(fmt::format(
-      "{} worker{} need{} at least {} of memory, but of the {} that this process may use (cgroup) {} "
-      "are left; most of it: {}; take fewer workers, a smaller model or fewer batches",
-      workers_, workers_ == 1 ? "" : "s", workers_ == 1 ? "s" : "", megabytes(bytes()),
-      megabytes(room->limit), megabytes(std::max<std::int64_t>(0, room->left)), fmt::join(words, ", ")));
+  throw OutOfMemory(
+      fmt::format("{} worker{} need{} at least {} of memory, but {}; most of it: {}; take fewer workers, a "
+                  "smaller model or "
+                  "fewer batches",
+                  workers_, workers_ == 1 ? "" : "s", workers_ == 1 ? "s" : "", megabytes(bytes()),
+                  muster::describe(*room), fmt::join(words, ", ")));
 }
 
 std::optional<MemoryNeed> needOnHost(Model& model, const Strategy& strategy, const Placements& placements,

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 #include <malloc.h>
+#include <unistd.h>
 
 #include <memory>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "tests/core/device/fake_root.h"
 #include "tests/support/child_process.h"
 #include "tests/support/skip.h"
+#include "tests/support/thrown.h"
 
 namespace muster {
 
@@ -80,6 +82,59 @@ TEST_CASE("a group that uses more than its limit has no memory left, which is no
   root.write("sys/fs/cgroup/memory.max", "1000");
   root.write("sys/fs/cgroup/memory.current", "1500");
   CHECK(root.left() == -500);
+}
+
+TEST_CASE("the machine's memory and swap space are a limit, less what this process has") {
+  Root root;
+  root.write("proc/meminfo", "MemTotal:  1000 kB\nMemFree: 1 kB\nMemAvailable: 1 kB\nSwapTotal: 24 kB\n");
+  CHECK(root.left() == 1 << 20);
+  CHECK(root.room()->usable() == 1 << 20);  // what other processes use may be swapped out
+  root.write("proc/self/statm", "900 16 4 1 0 20 0\n");
+  const std::int64_t page = ::sysconf(_SC_PAGESIZE);
+  CHECK(root.left() == (1 << 20) - 16 * page);
+  const auto text = thrown<OutOfMemory>(
+      [&] { requireMemoryRoom(2e6, "a test takes", "less is enough", root.path().string()); });
+  CHECK_MESSAGE(
+      text.starts_with("a test takes 2.0 MB, but of the 1.0 MB that this process may use (the machine's "
+                       "memory and swap space) "),
+      text);
+  CHECK(text.ends_with(" MB are left; less is enough"));
+  root.write("proc/self/cgroup", "0::/\n");
+  root.write("sys/fs/cgroup/memory.max", "10000\n");
+  root.write("sys/fs/cgroup/memory.current", "4000\n");
+  CHECK(root.left() == 6000);
+  CHECK(root.room()->name == "cgroup");
+  CHECK(root.room()->usable() == 5900);
+}
+
+TEST_CASE("ulimit -v and -d are limits, less what this process has in memory") {
+  Root root;
+  const std::int64_t page = ::sysconf(_SC_PAGESIZE);
+  const auto write = [&](const char* data, const char* addresses) {
+    root.write("proc/self/limits",
+               fmt::format("Limit                     Soft Limit           Hard Limit           "
+                           "Units     \n"
+                           "Max file size             17                   unlimited            "
+                           "bytes     \n"
+                           "Max data size             {:<20} unlimited            bytes     \n"
+                           "Max address space         {:<20} unlimited            bytes     \n",
+                           data, addresses));
+  };
+  root.write("proc/self/statm", "900 16 4 1 0 20 0\n");
+  write("unlimited", "unlimited");
+  CHECK_FALSE(root.room());
+  write("unlimited", "1000000");
+  CHECK(root.left() == 1'000'000 - 16 * page);
+  CHECK(root.room()->name == "ulimit -v");
+  write("900000", "1000000");
+  CHECK(root.left() == 900'000 - 12 * page);
+  CHECK(root.room()->name == "ulimit -d");
+  write("0", "1000000");
+  CHECK(root.left() == -12 * page);
+  for (const char* broken : {"", "Max data size", "Max data size   \n", "Max data size   -5\n"}) {
+    root.write("proc/self/limits", broken);
+    CHECK_FALSE(root.room());
+  }
 }
 
 TEST_CASE("before an allocation is refused, memory that the allocator keeps is returned to the system") {
