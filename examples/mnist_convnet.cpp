@@ -20,6 +20,7 @@
 #include "examples/support/paths.h"
 #include "examples/support/program.h"
 #include "examples/support/report.h"
+#include "examples/support/resumed.h"
 #include "muster/core/base/interrupt.h"
 #include "muster/core/base/log.h"
 #include "muster/core/io/model_file.h"
@@ -231,8 +232,10 @@ int run(const Options& options) {
   example::trainAndSave(
       [&] {
         watching.during([&] {
-          wrapper.fit(*data.train, std::max<std::int64_t>(options.epochs - start.epoch, 0),
-                      interrupt.token());
+          example::fitFrom(start.file, [&] {
+            wrapper.fit(*data.train, std::max<std::int64_t>(options.epochs - start.epoch, 0),
+                        interrupt.token());
+          });
         });
       },  // network now holds the averaged parameters
       [&](bool failed) {

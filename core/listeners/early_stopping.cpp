@@ -185,19 +185,23 @@ void EarlyStopping::resume(Model& model) {
   const Tensor* const saved = findValues(model.listenerState(), name_);
   if (saved == nullptr)
     return logInfo("{}: the checkpoint has no state for this listener, so its counts start here", name_);
-  const auto refuse = [&] {
-    throw InvalidArgument(fmt::format("{}: the checkpoint's numbers are impossible", name_));
-  };
-  if (saved->dtype() != DType::Float64 || saved->shape() != Shape{kNumbers}) refuse();
+  const auto field = fmt::format("training state: the listener's \"{}\"", name_);
+  require(saved->dtype() == DType::Float64 && saved->shape() == Shape{kNumbers},
+          "{} is {}, which is impossible", field, saved->toString());
   const Tensor here = onCpu(*saved);
   const auto numbers = here.span<double>();
-  const auto epochs = static_cast<double>(model.epoch());
-  for (const auto number : {BestEpoch, ImprovedEpoch})
-    if (!(numbers[number] >= 0 && numbers[number] <= epochs)) refuse();  // also NaN
-  if (!std::ranges::all_of(numbers, [](double number) { return std::isfinite(number); }) ||
-      (numbers[BestEpoch] < 1) != (numbers[ImprovedEpoch] < 1) || numbers[Seconds] < 0 ||
-      numbers[Seconds] > 1e9)
-    refuse();
+  const auto mostEpochs = static_cast<double>(model.epoch());
+  const auto requirePossible = [&](bool possible, std::string_view what, Number number) {
+    require(possible, "{} has {} {}, which is impossible", field, what, numbers[number]);  // also NaN
+  };
+  const auto isEpoch = [&](Number number) { return numbers[number] >= 0 && numbers[number] <= mostEpochs; };
+  requirePossible(isEpoch(BestEpoch), "the best epoch", BestEpoch);
+  requirePossible(isEpoch(ImprovedEpoch) && (numbers[BestEpoch] < 1) == (numbers[ImprovedEpoch] < 1),
+                  "the last improvement in epoch", ImprovedEpoch);
+  requirePossible(std::isfinite(numbers[BestValue]), "the best value", BestValue);
+  requirePossible(std::isfinite(numbers[BestScore]), "the best score", BestScore);
+  requirePossible(std::isfinite(numbers[ImprovedValue]), "the last improvement to", ImprovedValue);
+  requirePossible(numbers[Seconds] >= 0 && numbers[Seconds] <= 1e9, "seconds", Seconds);
   start_ -= std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(numbers[Seconds]));
   if (numbers[BestEpoch] < 1) return;
   best_ = Result{static_cast<std::int64_t>(numbers[BestEpoch]), numbers[BestValue]};

@@ -64,15 +64,22 @@ EpochPosition readPosition(const TrainingState& state) {
                          .scoreSum = scores[0],
                          .weight = scores[1],
                          .score = scores[2]};
+  const auto requireCount = [](std::int64_t number, std::string_view of) {
+    require(number >= 0 && number < kMostCounted, "training state: \"{}\" has {} {}, which is impossible",
+            kPosition, number, of);
+  };
+  requireCount(position.nextBatch, "trained batches");
+  requireCount(position.examples, "trained examples");
   std::int64_t before = position.nextBatch;
-  bool possible = before >= 0 && position.examples >= 0 && position.examples < kMostCounted &&
-                  position.weight >= 0 &&
-                  std::ranges::all_of(scores, [](double s) { return std::isfinite(s); });
   for (const auto batch : position.trainedLater) {
-    possible = possible && batch > before;
+    require(batch > before && batch < kMostCounted,
+            "training state: \"{}\" lists batch {} after batch {}, which is impossible", kPosition, batch,
+            before);
     before = batch;
   }
-  require(possible && before < kMostCounted, "training state: its position is impossible");
+  require(position.weight >= 0 && std::ranges::all_of(scores, [](double s) { return std::isfinite(s); }),
+          "training state: \"{}\" has a sum {}, a weight {} and a score {}, which is impossible", kScores,
+          scores[0], scores[1], scores[2]);
   return position;
 }
 

@@ -11,8 +11,10 @@
 #include "examples/support/epoch_record.h"
 #include "examples/support/keep_network.h"
 #include "examples/support/paths.h"
+#include "examples/support/resumed.h"
 #include "examples/support/watching.h"
 #include "muster/core/base/interrupt.h"
+#include "muster/core/base/log.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/io/atomic_file.h"
 #include "muster/core/io/json_fields.h"
@@ -248,8 +250,10 @@ int trainRun(const RunFile& run, Options options) {
   example::trainAndSave(
       [&] {
         watching.during([&] {
-          wrapper.fit(data.training(), std::max<std::int64_t>(run.training.epochs - network->epoch(), 0),
-                      interrupt.token());
+          example::fitFrom(resumed, [&] {
+            wrapper.fit(data.training(), std::max<std::int64_t>(run.training.epochs - network->epoch(), 0),
+                        interrupt.token());
+          });
         });
       },
       [&](bool failed) {

@@ -81,12 +81,13 @@ std::vector<Contribution> unmergedIn(const TrainingState& state, std::size_t wor
 RoundsState roundsIn(const TrainingState& state) {
   const auto numbers = numbersIn<std::int64_t>(state, kRounds, kRoundsFields);
   const auto weights = numbersIn<double>(state, kWeights, 0);
-  require(canBeCount(numbers[Finished]), "training state: {} rounds are impossible", numbers[Finished]);
+  require(canBeCount(numbers[Finished]), "training state: \"{}\" has {} finished rounds, which is impossible",
+          kRounds, numbers[Finished]);
   require(std::ranges::all_of(weights, canBeCount<double>),
-          "training state: weights must be finite and not negative");
+          "training state: \"{}\" must be finite and not negative", kWeights);
   require(canBeCount(numbers[Landings]) && canBeCount(numbers[EpochIteration]),
-          "training state: {} landings after iteration {} are impossible", numbers[Landings],
-          numbers[EpochIteration]);
+          "training state: \"{}\" has {} landings after iteration {}, which is impossible", kRounds,
+          numbers[Landings], numbers[EpochIteration]);
   return {.rounds = numbers[Finished],
           .plan = {.iterations = numbers[Iterations],
                    .launch = fragmentsIn(numbers[Launch]),
@@ -192,7 +193,7 @@ Resumption resumptionOf(Model& model, const DataSetIterator& data, const AnyStra
     return resumed;
   }
   require(std::ranges::all_of(examples, canBeCount<std::int64_t>),
-          "training state: workers cannot have trained such numbers of examples");
+          "training state: \"{}\" has numbers that workers cannot have trained", kExamples);
   resumed.examples.assign(examples.begin(), examples.end());
   resumed.replicas = true;
   RoundsState rounds = roundsIn(state);

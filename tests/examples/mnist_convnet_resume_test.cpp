@@ -6,6 +6,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <functional>
 #include <set>
 #include <sstream>
 #include <string>
@@ -116,18 +117,31 @@ TEST_CASE("a file of another run or with other options is not resumed") {
   CHECK_FALSE(std::filesystem::exists(convnet.directory / "new"));
 }
 
-TEST_CASE("a checkpoint with an impossible position is refused by its name") {
+TEST_CASE("a checkpoint with impossible numbers is refused by its name and the field") {
   const Convnet convnet;
   REQUIRE(convnet.runSmall({"--epochs", "1", "--quiet", "--checkpoint-dir", "c"}).exit == 0);
   const auto path = convnet.directory / "c" / "checkpoint-epoch-0001.safetensors";
-  const auto network = MultiLayerNetwork::load(path);
-  Tensor position = *findValues(network->trainingState(), "position");
-  position.data<std::int64_t>()[0] = -1;
-  saveModel(*network, path, readModelNotes(path));
-  const auto run = convnet.runSmall({"--epochs", "2", "--quiet", "--resume", path.string()});
-  CHECK(run.exit == 1);
-  CHECK(run.err == "mnist_convnet: " + path.string() +
-                       ": cannot be resumed: training state: its position is impossible\n");
+  const auto whole = test::readFile(path);
+  const auto refusal = [&](const char* field, const std::function<void(Tensor&)>& damage) {
+    test::writeFile(path, whole);
+    const auto network = MultiLayerNetwork::load(path);
+    Tensor values = *findValues(network->trainingState(), field);
+    damage(values);
+    saveModel(*network, path, readModelNotes(path));
+    const auto run = convnet.runSmall({"--epochs", "2", "--quiet", "--resume", path.string()});
+    CHECK(run.exit == 1);
+    const auto begin = "mnist_convnet: " + path.string() + ": cannot be resumed: training state: ";
+    CHECK_MESSAGE(run.err.starts_with(begin), run.err);
+    return run.err.substr(std::min(begin.size(), run.err.size()));
+  };
+  const auto first = [](std::int64_t number) {
+    return [number](Tensor& values) { values.data<std::int64_t>()[0] = number; };
+  };
+  CHECK(refusal("position", first(-1)) == "\"position\" has -1 trained batches, which is impossible\n");
+  CHECK(refusal("rounds", first(-5)) == "\"rounds\" has -5 finished rounds, which is impossible\n");
+  CHECK(refusal("examples", first(-1)) == "\"examples\" has numbers that workers cannot have trained\n");
+  CHECK(refusal("weights", [](Tensor& values) { values.data<double>()[0] = -1; }) ==
+        "\"weights\" must be finite and not negative\n");
 }
 
 TEST_CASE("Ctrl-C saves a model that can be used and resumed, and exits with 130") {

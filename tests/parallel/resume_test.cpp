@@ -462,14 +462,19 @@ TEST_CASE("impossible numbers in a training state are refused") {
     auto data = dataOf();
     return thrown<InvalidArgument>([&] { wrapperOf(model, rule, 2).fit(data); });
   };
-  CHECK(refusal("position", 0, -1) == "training state: its position is impossible");
-  CHECK(refusal("position", 0, std::int64_t{1} << 62) == "training state: its position is impossible");
-  CHECK(refusal("rounds", 0, -5) == "training state: -5 rounds are impossible");
+  CHECK(refusal("position", 0, -1) ==
+        "training state: \"position\" has -1 trained batches, which is impossible");
+  CHECK(refusal("position", 0, std::int64_t{1} << 62) ==
+        "training state: \"position\" has 4611686018427387904 trained batches, which is impossible");
+  CHECK(refusal("rounds", 0, -5) == "training state: \"rounds\" has -5 finished rounds, which is impossible");
   constexpr auto kLast = std::numeric_limits<std::int64_t>::max();
-  CHECK(refusal("position", 1, kLast) == "training state: its position is impossible");
-  CHECK(refusal("rounds", 0, kLast) == "training state: 9223372036854775807 rounds are impossible");
+  CHECK(refusal("position", 1, kLast) ==
+        "training state: \"position\" has 9223372036854775807 trained examples, which is impossible");
+  CHECK(refusal("scores", 1, -1).starts_with("training state: \"scores\" has a sum "));
+  CHECK(refusal("rounds", 0, kLast) ==
+        "training state: \"rounds\" has 9223372036854775807 finished rounds, which is impossible");
   CHECK(refusal("examples", 1, kLast) ==
-        "training state: workers cannot have trained such numbers of examples");
-  CHECK(refusal("weights", 2, kLast) == "training state: weights must be finite and not negative");
+        "training state: \"examples\" has numbers that workers cannot have trained");
+  CHECK(refusal("weights", 2, kLast) == "training state: \"weights\" must be finite and not negative");
   CHECK(refusal("rounds", 1, 0) == "the strategy's plan: a round must have at least 1 iteration, got 0");
 }

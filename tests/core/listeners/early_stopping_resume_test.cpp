@@ -271,9 +271,9 @@ TEST_CASE("impossible numbers of early stopping in a checkpoint are refused") {
                             .sink = [](std::string_view) {}});
     SmallExamples data(5);
     model.setListeners({std::shared_ptr<Listener>(std::shared_ptr<void>(), &stopping)});
-    CHECK(thrown<InvalidArgument>([&] {
-            model.fit(data);
-          }).ends_with("the checkpoint's numbers are impossible"));
+    const auto refusal = thrown<InvalidArgument>([&] { model.fit(data); });
+    CHECK(refusal.starts_with("training state: the listener's \"early stopping ("));
+    CHECK(refusal.ends_with(", which is impossible"));
   }
 }
 
