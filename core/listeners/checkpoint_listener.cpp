@@ -128,6 +128,7 @@ void CheckpointListener::save(Trainer& trainer, const TrainingState& state, cons
 std::optional<double> CheckpointListener::betterValue(const EpochEvent& event) const {
   const double value = options_.best->value(event);
   if (!std::isfinite(value) || (bestValue_ && options_.best->gain(value, *bestValue_) <= 0)) return {};
+  if (options_.acceptBest && !options_.acceptBest(event.trainer)) return {};
   return value;
 }
 

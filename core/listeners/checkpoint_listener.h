@@ -31,6 +31,9 @@ struct CheckpointOptions {
   /// If given, it is evaluated at the end of every epoch, and the best state is also kept, as
   /// `<baseName>-best.safetensors`.
   std::optional<Monitored> best = {};
+  /// Whether a state may replace the best one, asked before it is written; empty: always. For checks beyond
+  /// the monitored value.
+  std::function<bool(Trainer&)> acceptBest = {};
   std::string baseName = "checkpoint";
   /// The directory holds checkpoints of this training, which is resumed: the listener may delete them, too.
   bool resumed = false;

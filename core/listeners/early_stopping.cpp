@@ -175,7 +175,8 @@ void EarlyStopping::onFitEnd(Trainer& trainer) {
                             best_->epoch));
     if (!options_.bestFile.empty() && onFirstNode()) {
       // After a resumption, if the file could not be written when the state was new.
-      if (lacksBest()) writer.write(dynamic_cast<Network&>(model), {}, notesOfBest(), options_.bestFile);
+      if (lacksBest() && accepts(trainer))
+        writer.write(dynamic_cast<Network&>(model), {}, notesOfBest(), options_.bestFile);
     }
   }
   writer.finish();
@@ -294,8 +295,12 @@ ModelNotes EarlyStopping::notesOfBest() const {
   return notes;
 }
 
+bool EarlyStopping::accepts(Trainer& trainer) const {
+  return !options_.acceptBest || options_.acceptBest(trainer);
+}
+
 void EarlyStopping::writeBest(Trainer& trainer) {
-  if (!lacksBest()) return;
+  if (!lacksBest() || !accepts(trainer)) return;
   Model& model = trainer.model();
   auto all = model.listenerState();
   eraseAll(model.listenerState(), bestName_);  // the file is the best state

@@ -33,6 +33,9 @@ struct EarlyStoppingOptions {
   bool restoreBest = false;  ///< gives the model its best state back when `fit()` ends
   /// Receives the best model so far, a Network's model file, completely or not at all; empty: none.
   std::filesystem::path bestFile = {};
+  /// Whether the model may replace that file, asked on node 0 before it is written; empty: always. If not,
+  /// the file stays until a better model may replace it. For checks beyond the monitored value.
+  std::function<bool(Trainer&)> acceptBest = {};
   ModelNotes notes = {};  ///< in that file
   LineSink sink = {};
   /// The clock; empty: the steady clock.
@@ -122,6 +125,7 @@ class EarlyStopping final : public NodeListener {
   void readBestFile();
   /// Whether the best file is missing or worse than the best state.
   bool lacksBest() const;
+  bool accepts(Trainer& trainer) const;
   ModelNotes notesOfBest() const;
   void writeBest(Trainer& trainer);
 

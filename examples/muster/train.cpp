@@ -73,12 +73,28 @@ Monitored monitoredOf(const RunMonitor& m, LoadedData& data, std::string_view wh
   return monitored;
 }
 
+/// Throws muster::NonFiniteScore if the scores up to this iteration show that the training diverged.
+using DivergenceCheck = std::function<void(std::int64_t iteration)>;
+
+/// @param scores  of the training.
+DivergenceCheck divergenceCheck(const RunFile& run, LoadedData& data, const Network& network,
+                                std::shared_ptr<const CollectScoresListener> scores) {
+  if (run.data.regression)
+    return [scores, labels = example::labelScaleOf(*data.train)](std::int64_t iteration) {
+      example::requireNoDivergence(example::scoresUntil(scores->merges(), iteration), labels);
+    };
+  return [scores, classes = network.outputShapes().back().second.elements()](std::int64_t iteration) {
+    example::requireNoDivergence(example::scoresUntil(scores->merges(), iteration), classes);
+  };
+}
+
 /// The listeners. The PerformanceListener comes first, so that it does not measure the others' work between
 /// epochs.
 struct Watchers {
   std::shared_ptr<PerformanceListener> performance =
       std::make_shared<PerformanceListener>(PerformanceOptions{.tableAtEnd = false});
   std::shared_ptr<CollectScoresListener> scores = std::make_shared<CollectScoresListener>();
+  DivergenceCheck requireNoDivergence;
   std::shared_ptr<LastState> last = std::make_shared<LastState>();
   std::shared_ptr<EarlyStopping> stopping;
   std::shared_ptr<EvaluationListener> tests;
@@ -86,9 +102,19 @@ struct Watchers {
   Listeners all{performance, scores, last};
 };
 
-Watchers watch(const RunFile& run, LoadedData& data, const Options& options) {
+Watchers watch(const RunFile& run, LoadedData& data, const Network& network, const Options& options) {
   const auto& l = run.listeners;
   Watchers watchers;
+  watchers.requireNoDivergence = divergenceCheck(run, data, network, watchers.scores);
+  const auto acceptBest = [check = watchers.requireNoDivergence](Trainer& trainer) {
+    try {
+      check(trainer.model().iteration());
+      return true;
+    } catch (const NonFiniteScore& diverged) {
+      logWarning("the file of the best model is not replaced: {}", diverged.what());
+      return false;
+    }
+  };
   const auto add = [&](auto listener) { watchers.all.push_back(std::move(listener)); };
   if ((l.progress || options.watch) && !options.quiet)
     example::WatchOptions{.terminal = options.watch}.addProgress(watchers.all);
@@ -107,6 +133,7 @@ Watchers watch(const RunFile& run, LoadedData& data, const Options& options) {
                              .every = minutes(c->everyMinutes),
                              .keepLast = c->keepLast,
                              .keepEveryEpochs = c->keepEveryEpochs,
+                             .acceptBest = acceptBest,
                              .resumed = muster::isSameFile(run.training.resume, c->directory),
                              .exclusive = run.training.nodes != "elastic",
                              .notes = notesOf(run)};
@@ -125,6 +152,7 @@ Watchers watch(const RunFile& run, LoadedData& data, const Options& options) {
                                                              .maxTime = minutes(e->maxMinutes),
                                                              .restoreBest = e->restoreBest,
                                                              .bestFile = e->bestFile,
+                                                             .acceptBest = acceptBest,
                                                              .notes = notesOf(run)});
     add(watchers.stopping);
   }
@@ -227,7 +255,7 @@ int trainRun(const RunFile& run, Options options) {
   const auto network = makeNetwork(run, data);
   if (!resumed.empty()) loadState(*network, resumed);
   const std::int64_t begun = network->iteration();
-  Watchers watchers = watch(run, data, options);
+  Watchers watchers = watch(run, data, *network, options);
   const auto watching = watchingOf(run, watchers, first, nodes.nodes() > 1 || nodes.elastic());
   watching.addTo(watchers.all);
   auto wrapper = makeWrapper(run, devices, nodes, *network, watchers.all);
@@ -263,15 +291,10 @@ int trainRun(const RunFile& run, Options options) {
           return;
         }
         example::requireFiniteOutputs(*network, data.test ? *data.test : *data.train);
-        // If early stopping restored the best state, neither the last scores nor the training state belong to
-        // the model.
+        watchers.requireNoDivergence(network->iteration());
+        // If early stopping restored the best state, the training state does not belong to the model.
         const bool restored =
             watchers.stopping && run.listeners.earlyStopping->restoreBest && watchers.stopping->best();
-        if (!restored && classifies(run))
-          example::requireNoDivergence(watchers.scores->merges(),
-                                       network->outputShapes().back().second.elements());
-        else if (!restored)
-          example::requireNoDivergence(watchers.scores->merges(), *data.train);
         if (!restored && watchers.last->state) network->trainingState() = *watchers.last->state;
         example::writeHereOrElsewhere(run.training.model, [&](const std::filesystem::path& path) {
           saveModel(*network, path, notesOf(run));

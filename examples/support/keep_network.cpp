@@ -26,15 +26,13 @@ bool isDivergence(const std::exception_ptr& failure) {
   }
 }
 
-using Scores = std::vector<muster::CollectScoresListener::Score>;
-
 struct Mean {
   double score = 0;
   std::int64_t examples = 0;
 };
 
 /// The mean over the last rounds that together have so many examples, or over all.
-Mean last(const Scores& scores, std::int64_t examples) {
+Mean last(Scores scores, std::int64_t examples) {
   Mean mean;
   for (auto score = scores.rbegin(); score != scores.rend() && mean.examples < examples; ++score) {
     mean.score += score->score * static_cast<double>(score->examples);
@@ -42,21 +40,6 @@ Mean last(const Scores& scores, std::int64_t examples) {
   }
   mean.score /= static_cast<double>(std::max<std::int64_t>(mean.examples, 1));
   return mean;
-}
-
-Mean meanSquareOfLabels(muster::DataSetIterator& data) {
-  double sum = 0;
-  std::int64_t examples = 0;
-  std::size_t labels = 0;
-  muster::Batch read, batch;
-  for (data.reset(0); data.next(read); examples += batch.examples()) {
-    read.gatherInto(batch);
-    for (const float label : batch.labels.front().value.span<float>()) {
-      sum += static_cast<double>(label) * static_cast<double>(label);
-      ++labels;
-    }
-  }
-  return {.score = sum / static_cast<double>(std::max<std::size_t>(labels, 1)), .examples = examples};
 }
 
 void requireBelowTwice(double limit, double first, double last, double guessing) {
@@ -120,20 +103,41 @@ void requireFiniteOutputs(muster::Network& network, muster::DataSetIterator& dat
     throw muster::NonFiniteScore("the training diverged: the network's outputs are not numbers");
 }
 
-void requireNoDivergence(const Scores& scores, std::int64_t classes) {
+Scores scoresUntil(Scores scores, std::int64_t iteration) {
+  const auto end =
+      std::ranges::upper_bound(scores, iteration, {}, &muster::CollectScoresListener::Score::iteration);
+  return {scores.begin(), end};
+}
+
+void requireNoDivergence(Scores scores, std::int64_t classes) {
   if (scores.empty()) return;
   const double guessing = std::log(static_cast<double>(std::max<std::int64_t>(classes, 2)));
   const double first = scores.front().score;
   requireBelowTwice(std::clamp(first, guessing, 10 * guessing), first, last(scores, 512).score, guessing);
 }
 
-void requireNoDivergence(const Scores& scores, muster::DataSetIterator& data) {
-  const Mean labels = meanSquareOfLabels(data);
+LabelScale labelScaleOf(muster::DataSetIterator& data) {
+  double sum = 0;
+  LabelScale scale;
+  std::size_t labels = 0;
+  muster::Batch read, batch;
+  for (data.reset(0); data.next(read); scale.examples += batch.examples()) {
+    read.gatherInto(batch);
+    for (const float label : batch.labels.front().value.span<float>()) {
+      sum += static_cast<double>(label) * static_cast<double>(label);
+      ++labels;
+    }
+  }
+  scale.meanSquare = sum / static_cast<double>(std::max<std::size_t>(labels, 1));
+  return scale;
+}
+
+void requireNoDivergence(Scores scores, const LabelScale& labels) {
   if (scores.empty() || labels.examples == 0) return;
   const Mean end = last(scores, labels.examples);
   const double first = scores.front().score;
   if (end.examples >= labels.examples)
-    requireBelowTwice(std::max(first, labels.score), first, end.score, labels.score);
+    requireBelowTwice(std::max(first, labels.meanSquare), first, end.score, labels.meanSquare);
 }
 
 }  // namespace example

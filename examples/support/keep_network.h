@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,20 +32,31 @@ void writeHereOrElsewhere(const std::filesystem::path& path,
 /// @throws muster::NonFiniteScore.
 void requireFiniteOutputs(muster::Network& network, muster::DataSetIterator& data);
 
+using Scores = std::span<const muster::CollectScoresListener::Score>;
+
+/// The scores up to a model's iteration: early stopping may have restored an earlier state.
+/// @param scores  in order.
+Scores scoresUntil(Scores scores, std::int64_t iteration);
+
 /// A diverged training may end with finite but too large scores. Throws if the last score is above twice the
 /// larger of the first round's score and the score of a constant prediction.
 /// @param scores  of all rounds in order. The check averages the last rounds that together have 512 examples:
 ///         in a small round, a single mistake gives a high score.
 /// @param classes  number of classes; a constant prediction has the cross-entropy log(classes).
 /// @throws muster::NonFiniteScore.
-void requireNoDivergence(const std::vector<muster::CollectScoresListener::Score>& scores,
-                         std::int64_t classes);
+void requireNoDivergence(Scores scores, std::int64_t classes);
 
-/// Makes this check for a regression: it averages the scores of the last epoch, and the constant prediction 0
-/// has the mean square of the labels. Does nothing if fewer examples were trained than `data` has: a few
-/// labels may be much larger than the others.
-/// @param data  to train with; labels are float32.
-void requireNoDivergence(const std::vector<muster::CollectScoresListener::Score>& scores,
-                         muster::DataSetIterator& data);
+/// The mean square of a data set's labels, which is the score of the constant prediction 0.
+struct LabelScale {
+  double meanSquare = 0;
+  std::int64_t examples = 0;
+};
+/// Reads all of `data`, whose labels are float32.
+LabelScale labelScaleOf(muster::DataSetIterator& data);
+
+/// Makes this check for a regression: it averages the scores of the last epoch. Does nothing if fewer
+/// examples were trained than `labels` has: a few labels may be much larger than the others.
+/// @param labels  of the data to train with.
+void requireNoDivergence(Scores scores, const LabelScale& labels);
 
 }  // namespace example

@@ -171,12 +171,21 @@ TEST_CASE("a training has diverged if it ends far above its first score and abov
         "the training diverged: its score went from 2.4 to 57.1, while a constant prediction scores 2.3");
 }
 
+TEST_CASE("only the scores of the restored state count") {
+  const std::vector<CollectScoresListener::Score> all{{.iteration = 3, .examples = 512, .score = 2.3},
+                                                      {.iteration = 6, .examples = 512, .score = 0.4},
+                                                      {.iteration = 9, .examples = 512, .score = 90}};
+  CHECK_NOTHROW(example::requireNoDivergence(example::scoresUntil(all, 6), 10));
+  CHECK_NOTHROW(example::requireNoDivergence(example::scoresUntil(all, 0), 10));
+  CHECK_THROWS_AS(example::requireNoDivergence(example::scoresUntil(all, 9), 10), NonFiniteScore);
+}
+
 TEST_CASE("a regression has diverged if its last epoch is far above its first score and above predicting 0") {
   const auto ends = [](std::vector<double> scores) {
     InMemoryDataSetIterator data(Tensor::zeros({4, 1}), Tensor::of({1, -1, 3, -3}, {4, 1}), 2);
     std::vector<CollectScoresListener::Score> all;
     for (const double score : scores) all.push_back({.examples = 2, .score = score});
-    example::requireNoDivergence(all, data);
+    example::requireNoDivergence(all, example::labelScaleOf(data));
   };
   CHECK_NOTHROW(ends({}));
   CHECK_NOTHROW(ends({5, 2}));

@@ -208,6 +208,23 @@ TEST_CASE("a training that diverges names its learning rate") {
   CHECK(grows.exit == 1);
   CHECK(contains(grows.err, "muster: the training diverged: its score went from "));
   CHECK(muster.read("model.safetensors") == "a good one");
+  // Early stopping restores the best state of this training, which diverged in its first epoch.
+  muster.write("best.safetensors", "a good one");
+  const auto restored = muster.run({"train", "rows.json",
+                                    "--set", "training.epochs=2",
+                                    "--set", R"(network.updater.learningRate={"type": "fixed", "value": 4})",
+                                    "--set", "listeners.earlyStopping.monitor=trainingScore",
+                                    "--set", "listeners.earlyStopping.mode=min",
+                                    "--set", "listeners.earlyStopping.restoreBest=true",
+                                    "--set", "listeners.earlyStopping.bestFile=best.safetensors",
+                                    "--set", "listeners.checkpoints.directory=c",
+                                    "--set", "listeners.checkpoints.best.monitor=trainingScore",
+                                    "--set", "listeners.checkpoints.best.mode=min"});
+  CHECK(restored.exit == 1);
+  CHECK_MESSAGE(contains(restored.err, "muster: the training diverged: its score went from "), restored.err);
+  CHECK(muster.read("model.safetensors") == "a good one");
+  CHECK(muster.read("best.safetensors") == "a good one");
+  CHECK_FALSE(std::filesystem::exists(muster.directory / "c" / "checkpoint-best.safetensors"));
   CHECK(muster.run({"train", "rows.json"}).exit == 0);
 }
 
