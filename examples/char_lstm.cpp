@@ -128,6 +128,7 @@ int train(const example::CharLstmArguments& a) {
   configuration.inputShape = {a.steps};
   MultiLayerNetwork network(configuration);
   network.init();
+  example::requireDiskRoom(a.model, example::savedBytes(network));
 
   const auto scores = std::make_shared<CollectScoresListener>();
   Listeners listeners = {scores};

@@ -215,6 +215,9 @@ int run(const Options& options) {
   const auto recipe = example::recipeOf(options, data);
   MultiLayerNetwork network(configurationOf(options));
   network.init();
+  if (options.nodes.node() == 0)  // it writes the files
+    for (const auto& path : {options.model, options.checkpointDirectory})
+      example::requireDiskRoom(path, example::savedBytes(network));
   const Start start = begin(network, resumed, recipe);
 
   auto watchers = makeWatchers(options, data, recipe);

@@ -187,6 +187,7 @@ int run(const Options& options) {
     if (!notice.empty()) fmt::print("{}\n", notice);
   TrainingImages images(*data.train, options);
   const auto network = makeNetwork(options, data);
+  example::requireDiskRoom(options.save, example::savedBytes(*network));
 
   Told told;
   told.tests = std::make_shared<EvaluationListener>(

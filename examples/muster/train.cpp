@@ -253,6 +253,9 @@ int trainRun(const RunFile& run, Options options) {
   LoadedData data =
       loadData(run.data, run.training.placement, devices.devices, static_cast<int>(run.training.workers));
   const auto network = makeNetwork(run, data);
+  if (first) example::requireDiskRoom(run.training.model, example::savedBytes(*network));
+  if (first && run.listeners.checkpoints)
+    example::requireDiskRoom(run.listeners.checkpoints->directory, example::savedBytes(*network));
   if (!resumed.empty()) loadState(*network, resumed);
   const std::int64_t begun = network->iteration();
   Watchers watchers = watch(run, data, *network, options);

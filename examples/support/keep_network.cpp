@@ -1,12 +1,16 @@
 #include "examples/support/keep_network.h"
 
 #include <fmt/format.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <exception>
 #include <string>
+#include <system_error>
+#include <vector>
 
 #include "muster/core/base/error.h"
 
@@ -50,6 +54,38 @@ void requireBelowTwice(double limit, double first, double last, double guessing)
                     first, last, guessing));
 }
 
+/// The directory, or the nearest one above it that exists.
+std::filesystem::path existing(std::filesystem::path directory) {
+  std::error_code problem;
+  directory = std::filesystem::absolute(directory, problem);
+  while (!std::filesystem::exists(directory, problem) && directory.has_relative_path())
+    directory = directory.parent_path();
+  return directory;
+}
+
+/// Where a file may be kept that cannot be written where the user wants it.
+std::vector<std::filesystem::path> otherDirectories() {
+  std::vector<std::filesystem::path> all;
+  std::error_code missing;
+  all.push_back(std::filesystem::temp_directory_path(missing));
+  if (const char* const home = std::getenv("HOME")) all.emplace_back(home);
+  for (const char* directory : {"/var/tmp", "/tmp", "/dev/shm"}) all.emplace_back(directory);
+  std::erase_if(all, [](const auto& directory) { return !directory.is_absolute(); });
+  return all;
+}
+
+bool isWritten(const std::function<void(const std::filesystem::path&)>& write,
+               const std::filesystem::path& file) {
+  std::error_code unreachable;
+  if (std::filesystem::exists(file, unreachable)) return false;
+  try {
+    write(file);
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+
 }  // namespace
 
 void trainAndSave(const std::function<void()>& train, const std::function<void(bool failed)>& save,
@@ -82,15 +118,30 @@ void writeHereOrElsewhere(const std::filesystem::path& path,
     return write(path);
   } catch (const muster::FileError& error) {
     const auto name = fmt::format("{}-{}{}", path.stem().string(), ::getpid(), path.extension().string());
-    std::filesystem::path other;
-    try {
-      other = std::filesystem::temp_directory_path() / name;
-      write(other);
-    } catch (...) {
-      throw error;  // the file that the user named
-    }
-    throw muster::Error(fmt::format("{}; saved as {} instead", error.what(), other.string()));
+    for (const auto& directory : otherDirectories())
+      if (const auto other = directory / name; isWritten(write, other))
+        throw muster::Error(fmt::format("{}; saved as {} instead", error.what(), other.string()));
+    throw;  // names the file that the user named
   }
+}
+
+std::int64_t savedBytes(muster::Network& network) {
+  std::int64_t bytes = 0;
+  for (const auto* block : network.state())
+    if (block->kind != muster::BlockKind::Gradients)
+      bytes += static_cast<std::int64_t>(block->values.bytes());
+  return bytes;
+}
+
+void requireDiskRoom(const std::filesystem::path& path, std::int64_t bytes) {
+  if (path.empty()) return;
+  struct statvfs disk {};
+  // A file system of 0 blocks does not tell its size.
+  if (::statvfs(existing(path).c_str(), &disk) != 0 || disk.f_blocks == 0) return;
+  const double left = static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize);
+  if (static_cast<double>(bytes) <= left) return;
+  throw muster::FileError(path, fmt::format("the network takes {:.1f} MB, and its disk has {:.1f} MB left",
+                                            static_cast<double>(bytes) / 1e6, left / 1e6));
 }
 
 void requireFiniteOutputs(muster::Network& network, muster::DataSetIterator& data) {

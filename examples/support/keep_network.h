@@ -21,8 +21,16 @@ namespace example {
 void trainAndSave(const std::function<void()>& train, const std::function<void(bool failed)>& save,
                   const std::string& setting);
 
-/// Calls `write(path)`. If the file cannot be written, for example on a full disk, calls `write` for a file
-/// in the directory for temporary files and throws an error that names this file.
+/// The bytes of a network's state in a model file.
+std::int64_t savedBytes(muster::Network& network);
+
+/// Before a training: throws if the disk of a file, or of a directory of files, has less room. Does nothing
+/// for an empty path. @throws muster::FileError.
+void requireDiskRoom(const std::filesystem::path& path, std::int64_t bytes);
+
+/// Calls `write(path)`. If the file cannot be written, for example on a full disk, tries a file in other
+/// directories: the one for temporary files (TMPDIR), the home directory, /var/tmp, /tmp and, in memory,
+/// /dev/shm. Throws an error that names the file written there.
 /// @throws muster::Error.
 void writeHereOrElsewhere(const std::filesystem::path& path,
                           const std::function<void(const std::filesystem::path&)>& write);

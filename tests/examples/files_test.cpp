@@ -198,6 +198,17 @@ TEST_CASE("a regression has diverged if its last epoch is far above its first sc
         }) == "the training diverged: its score went from 4 to 40, while a constant prediction scores 5");
 }
 
+TEST_CASE("a disk that has no room for the network is found before the training") {
+  const test::TemporaryDirectory directory;
+  CHECK_NOTHROW(example::requireDiskRoom(directory / "new" / "m", 1));
+  CHECK_NOTHROW(example::requireDiskRoom("", std::int64_t{1} << 60));
+  const auto refused =
+      thrown<FileError>([&] { example::requireDiskRoom(directory / "new" / "m", std::int64_t{1} << 60); });
+  CHECK_MESSAGE(
+      refused.starts_with((directory / "new/m").string() + ": the network takes 1152921504606.8 MB, and "),
+      refused);
+}
+
 TEST_CASE("if a file can no longer be written, another one is, and the error says where") {
   const test::TemporaryDirectory directory, temporary;
   const test::Environment environment("TMPDIR", temporary.path().string());
@@ -215,7 +226,16 @@ TEST_CASE("if a file can no longer be written, another one is, and the error say
   CHECK(thrown<FileError>([&] {
           example::writeHereOrElsewhere("m", [](const auto& path) { throw FileError(path, "disk full"); });
         }) == "m: disk full");
+  const test::TemporaryDirectory home;
+  const test::Environment atHome("HOME", home.path().string());
   const test::Environment nowhere("TMPDIR", "/nonexistent");
+  const auto here = [&](const std::filesystem::path& path) {
+    if (path.parent_path() != home.path()) throw FileError(path, "disk full");
+    test::writeFile(path, "the network");
+  };
+  CHECK(thrown<Error>([&] {
+          example::writeHereOrElsewhere(directory / "m", here);
+        }).starts_with((directory / "m").string() + ": disk full; saved as " + home.path().string() + "/m-"));
   CHECK(thrown<FileError>([&] { example::writeHereOrElsewhere(directory / "m", write); }) ==
         (directory / "m").string() + ": disk full");
 }

@@ -14,6 +14,7 @@
 #include "tests/examples/convnet.h"
 #include "tests/support/child_process.h"
 #include "tests/support/recording_listener.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/thrown.h"
 #include "tests/support/toy_wrapper.h"
 
@@ -160,8 +161,31 @@ TEST_CASE("if a thread cannot be started, a program trains without it or names i
   CHECK(contains(problemOf(1), "lenet_from_scratch: a thread could not be started: "));
 }
 
+TEST_CASE("muster plan refuses a network that cannot fit into memory before it allocates it") {
+  const test::Sandbox sandbox("/bin/sh");
+  const auto refusal = [&](const std::string& limit, const char* units) {
+    const auto run = sandbox.run({"-c",
+                                  fmt::format("\"$0\" example >run.json && {}exec \"$0\" plan run.json --set "
+                                              "'network.layers=[{{\"type\":\"dense\",\"units\":{}}},"
+                                              "{{\"type\":\"output\",\"classes\":10}}]'",
+                                              limit, units),
+                                  MUSTER_PROGRAM});
+    CHECK(run.exit == 1);
+    return run.err;
+  };
+  const std::string begin = "muster: network: its parameters, gradients and updater state take ";
+  const auto all = refusal("", "1000000000");  // 3,136 GB, twice or more
+  CHECK_MESSAGE(all.starts_with(begin), all);
+  CHECK(contains(all, " that this process may use ("));
+  if (test::kSanitized) return;
+  const auto limited = refusal("ulimit -d 400000 && ", "100000");
+  CHECK_MESSAGE(limited.starts_with(begin), limited);
+  CHECK(contains(limited, "but of the 409.6 MB that this process may use (ulimit -d) "));
+}
+
 TEST_CASE("on a full disk without a directory for temporary files, the error names the file") {
   int failed = 0;
+  const test::TemporaryDirectory home;  // where the network is written instead
   for (const int nth : {0, 5, 20}) {
     CAPTURE(nth);
     const Convnet convnet;
@@ -170,7 +194,8 @@ TEST_CASE("on a full disk without a directory for temporary files, the error nam
         runBy(convnet, "exec \"$@\"",
               {{"LD_PRELOAD", MUSTER_FAILING_CALLS_LIBRARY},
                {"MUSTER_FAILING_CALLS", fmt::format("write,{},{},-1,{}", nth, ENOSPC, under)},
-               {"TMPDIR", "/nonexistent"}});
+               {"TMPDIR", "/nonexistent"},
+               {"HOME", home.path().string()}});
     CAPTURE(outcome.err);
     if (outcome.exit == 0) continue;
     ++failed;
