@@ -42,6 +42,8 @@ std::vector<char*> pointersTo(std::vector<std::string>& texts) {
                          const char* directory, const char* out, const char* err, const rlimit* fileSize) {
   constexpr int kFlags = O_CREAT | O_TRUNC | O_WRONLY | O_NOCTTY;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  // A test in the background of a shell ignores SIGINT, and what it starts would, too.
+  for (const int number : {SIGINT, SIGHUP, SIGXCPU}) ::signal(number, SIG_DFL);
   const bool ready = ::dup2(::open(out, kFlags, 0600), STDOUT_FILENO) >= 0 &&
                      ::dup2(::open(err, kFlags, 0600), STDERR_FILENO) >= 0 && ::chdir(directory) == 0 &&
                      (fileSize == nullptr || ::setrlimit(RLIMIT_FSIZE, fileSize) == 0);
