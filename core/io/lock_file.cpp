@@ -38,7 +38,7 @@ int LockFile::lock() const {
 
 bool LockFile::hasName() const {
   struct stat status {};
-  return ::fstat(descriptor_, &status) == 0 && status.st_nlink > 0;
+  return ::fstat(descriptor_, &status) != 0 || status.st_nlink > 0;
 }
 
 }  // namespace muster::detail

@@ -58,8 +58,10 @@ CheckpointLock::CheckpointLock(const std::filesystem::path& directory, const std
       sign(*file_);
       return;
     }
-    file_.reset();  // its last owner has removed it meanwhile, or there are no locks
-    if (reason != 0) return;
+    const bool noLocks = reason != 0;  // else its last owner has removed it meanwhile
+    if (noLocks) ::unlink(path.c_str());
+    file_.reset();
+    if (noLocks) return;
   }
 }
 

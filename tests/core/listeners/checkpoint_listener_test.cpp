@@ -101,6 +101,29 @@ TEST_CASE("a second training that writes checkpoints into the directory is refus
   CHECK(namesIn(directory.path()).empty());
 }
 
+TEST_CASE("the best checkpoint is replaced only by a state that is accepted") {
+  test::TemporaryDirectory directory;
+  MultiLayerNetwork network(smallNetwork());
+  network.init();
+  test::FakeTrainer trainer(network);
+  bool accepts = false;
+  CheckpointListener listener(
+      {.directory = directory.path(),
+       .best = Monitored{.monitor = Monitor::Own,
+                         .mode = MonitorMode::Min,
+                         .measure = [](Trainer& of) { return static_cast<double>(-of.model().epoch()); }},
+       .acceptBest = [&](Trainer&) { return accepts; }});
+  listener.onFitStart({.trainer = trainer});
+  endEpochs(listener, trainer, 0, 0);
+  CHECK_FALSE(listener.bestValue());
+  accepts = true;
+  endEpochs(listener, trainer, 1, 1);
+  accepts = false;
+  endEpochs(listener, trainer, 2, 2);
+  listener.onFitEnd(trainer);
+  CHECK(Network::load(listener.bestFile())->epoch() == 2);
+}
+
 TEST_CASE("a killed training leaves no lock on its directory of checkpoints") {
   test::TemporaryDirectory directory;
   MultiLayerNetwork network(smallNetwork());
