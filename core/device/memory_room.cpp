@@ -101,7 +101,7 @@ std::optional<MemoryRoom> memoryRoom(const std::filesystem::path& root) {
   const std::string& top = root.native();
   std::optional<MemoryRoom> tightest;
   const auto add = [&](const std::optional<MemoryRoom>& room) {
-    if (room && (!tightest || room->left < tightest->left)) tightest = room;
+    if (room && (!tightest || room->usable() < tightest->usable())) tightest = room;
   };
   const auto swap = memoryOf(top, "SwapFree:");
   using Version = detail::ControlGroupVersion;
@@ -113,7 +113,8 @@ std::optional<MemoryRoom> memoryRoom(const std::filesystem::path& root) {
     add(MemoryRoom{.limit = limit, .left = limit - used, .name = name});
   };
   if (const auto memory = memoryOf(top, "MemTotal:"); memory > 0)
-    limitTo(memory + memoryOf(top, "SwapTotal:"), resident.all, "the machine's memory and swap space");
+    limitTo(memory + memoryOf(top, "SwapTotal:"), resident.all - resident.shared,
+            "the machine's memory and swap space");
   const std::string limits = top + "/proc/self/limits";
   if (const auto most = numberAfter(limits, "Max address space")) limitTo(*most, resident.all, "ulimit -v");
   if (const auto most = numberAfter(limits, "Max data size"))

@@ -19,30 +19,30 @@ struct MemoryRoom {
   std::int64_t usable() const { return left - reserve; }
 };
 
-/// The tightest of these limits, by the bytes that are left:
+/// The tightest of three kinds of limits, by the bytes that are usable.
 ///
-/// - control groups (cgroup, version 1 or 2, as a container, a batch system or systemd sets them), above
-/// which
-///   the kernel ends a process. What it can write back or drop (file caches) does not count as used; free
-///   swap space that the group may use is left, too. A hundredth of the limit is the reserve.
-/// - the machine's memory and swap space, less what this process has. What other processes use counts as
-///   left: the kernel may swap it out.
-/// - RLIMIT_AS and RLIMIT_DATA (ulimit -v and -d), less what this process has in memory. They limit
-/// addresses,
-///   of which a process may reserve more than it uses, so an allocation can fail earlier.
+/// Control groups (cgroup, version 1 or 2, as a container, a batch system or systemd sets them): the kernel
+/// ends a process above their limit. What it can write back or drop (file caches) does not count as used;
+/// free swap space that the group may use is left, too. A hundredth of the limit is the reserve.
+///
+/// The machine's memory and swap space, less what this process has that no file backs. What other processes
+/// use counts as left: the kernel may swap it out.
+///
+/// RLIMIT_AS and RLIMIT_DATA (ulimit -v and -d), less what this process has in memory. They limit addresses,
+/// of which a process may reserve more than it uses, so an allocation can fail earlier.
 ///
 /// @param root  of the file system, for tests.
 /// @return nothing if no limit can be read.
 std::optional<MemoryRoom> memoryRoom(const std::filesystem::path& root = "/");
 
-/// "of the 8.0 GB that this process may use (cgroup) 2.0 GB are left", for errors.
+/// "of the 8000.0 MB that this process may use (cgroup) 2000.0 MB are left", for errors.
 std::string describe(const MemoryRoom& room);
 
 /// Parts of a program of at least this many bytes are checked.
 inline constexpr double kLargeMemory = 1 << 18;
 
-/// As memoryRoom; but if so many bytes are not usable, memory that was freed, and that the allocator keeps
-/// for later, is given back to the kernel first.
+/// The limit of `memoryRoom`. If so many bytes are not usable, memory that was freed, and that the allocator
+/// keeps for later, is given back to the kernel first.
 std::optional<MemoryRoom> memoryRoomFor(double bytes, const std::string& root = "/");
 
 /// Throws if there is no room for so many bytes, before the kernel kills the process. The reserve is left for

@@ -15,11 +15,11 @@ namespace muster::detail {
 
 LockFile::LockFile(std::filesystem::path path) : path_(std::move(path)) {
   const auto openFor = [&](int access) {
-    return uninterrupted(
-        [&] { return ::open(path_.c_str(), access | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666); });
+    return uninterrupted([&] { return ::open(path_.c_str(), access | O_NOFOLLOW | O_CLOEXEC, 0666); });
   };
-  descriptor_ = openFor(O_RDWR);
-  // A file that another user's process has left can still be locked.
+  descriptor_ = openFor(O_RDWR | O_CREAT);
+  // A file that another user's process has left can still be locked. Without O_CREAT, which Linux refuses for
+  // other users' files in shared directories such as /tmp.
   if (descriptor_ < 0 && errno == EACCES) descriptor_ = openFor(O_RDONLY);
   if (descriptor_ < 0) throw FileError(path_, "cannot be locked: " + std::generic_category().message(errno));
 }
@@ -37,8 +37,10 @@ int LockFile::lock() const {
 }
 
 bool LockFile::hasName() const {
-  struct stat status {};
-  return ::fstat(descriptor_, &status) != 0 || status.st_nlink > 0;
+  struct stat open {};
+  struct stat named {};
+  if (::fstat(descriptor_, &open) != 0) return true;
+  return ::lstat(path_.c_str(), &named) == 0 && named.st_dev == open.st_dev && named.st_ino == open.st_ino;
 }
 
 }  // namespace muster::detail

@@ -58,11 +58,12 @@ CheckpointLock::CheckpointLock(const std::filesystem::path& directory, const std
       sign(*file_);
       return;
     }
-    const bool noLocks = reason != 0;  // else its last owner has removed it meanwhile
-    if (noLocks) ::unlink(path.c_str());
     file_.reset();
-    if (noLocks) return;
+    if (reason == 0) continue;  // its last owner has removed the file meanwhile
+    if (reason == EOPNOTSUPP || reason == ENOSYS) ::unlink(path.c_str());  // no process can lock it
+    return;
   }
+  throw FileError(directory, fmt::format("{} appears and disappears", path.filename().string()));
 }
 
 CheckpointLock::~CheckpointLock() {

@@ -256,6 +256,8 @@ int trainRun(const RunFile& run, Options options) {
   if (first) example::requireDiskRoom(run.training.model, example::savedBytes(*network));
   if (first && run.listeners.checkpoints)
     example::requireDiskRoom(run.listeners.checkpoints->directory, example::savedBytes(*network));
+  if (first && run.listeners.earlyStopping)
+    example::requireDiskRoom(run.listeners.earlyStopping->bestFile, example::savedBytes(*network));
   if (!resumed.empty()) loadState(*network, resumed);
   const std::int64_t begun = network->iteration();
   Watchers watchers = watch(run, data, *network, options);

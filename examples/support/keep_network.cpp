@@ -134,7 +134,12 @@ std::int64_t savedBytes(muster::Network& network) {
 }
 
 void requireDiskRoom(const std::filesystem::path& path, std::int64_t bytes) {
-  if (path.empty()) return;
+  std::error_code error;
+  const auto type = std::filesystem::status(path, error).type();
+  const bool onDisk = type == std::filesystem::file_type::not_found ||
+                      type == std::filesystem::file_type::regular ||
+                      type == std::filesystem::file_type::directory;
+  if (path.empty() || !onDisk) return;
   struct statvfs disk {};
   // A file system of 0 blocks does not tell its size.
   if (::statvfs(existing(path).c_str(), &disk) != 0 || disk.f_blocks == 0) return;

@@ -72,9 +72,9 @@ void NodeMixing::findReads(const SharedBlock& block, const Mixing& mixing) {
 /// agree.
 std::int64_t NodeMixing::elementsAtATime(const SharedBlock& block) const {
   const std::size_t size = sizeOf(block.replicas.front().dtype());
-  const std::size_t inLane = kTransferBytes / (std::max<std::size_t>(1, mostRead_) *
-                                               static_cast<std::size_t>(partsOf(block)) * size);
-  const auto most = static_cast<std::int64_t>(std::min(kMessageBytes / size, inLane));
+  const std::size_t inTransfer = kTransferBytes / (std::max<std::size_t>(1, mostRead_) *
+                                                   static_cast<std::size_t>(partsOf(block)) * size);
+  const auto most = static_cast<std::int64_t>(std::min(kMessageBytes / size, inTransfer));
   require(most >= kAlignment, "mix: {} workers are too many", workers_);
   return most / kAlignment * kAlignment;
 }

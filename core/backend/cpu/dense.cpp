@@ -42,7 +42,7 @@ class GemmDense final : public DensePlan {
         out_(shape.outFeatures),
         small_(isSmall(shape)),
         context_(context),
-        gradWeight_(batch_, out_, out_, in_, context) {
+        gradWeight_(context.mathMode() == MathMode::BFloat16 ? 0 : batch_, out_, out_, in_, context) {
     if (context.mathMode() == MathMode::BFloat16) rounded_.emplace(shape, context);
     if (small_) stateOf(context).workspace.reserve(smallProductScratch(in_));
   }

@@ -8,8 +8,8 @@
 namespace muster::cpu::direct {
 
 /// Sizes of one block of sixteen samples, whose planes are [channel][row][column][16]. Input planes include
-/// the padding. Kernels skip whole vectors of samples from `samples` on: they leave these in y and gradX as
-/// they are, and add nothing of them.
+/// the padding. Kernels skip whole vectors of samples from `samples` on, and leave these in y and gradX as
+/// they are. In gradY and x they are zero; planeSum adds them.
 struct BlockShape {
   std::int64_t inChannels, inHeight, inWidth;
   std::int64_t outChannels, outHeight, outWidth;

@@ -9,8 +9,9 @@
 namespace muster::cpu {
 namespace {
 
-drop::Rows rowsOf(InstructionSet set) {
+drop::Rows fastestRows() {
 #if defined(__x86_64__)
+  const InstructionSet set = instructionSet();
   if (set == InstructionSet::Avx512) return drop::avx512Rows;
   if (set == InstructionSet::Avx2) return drop::avx2Rows;
 #endif
@@ -30,7 +31,7 @@ void dropout(const Tensor& x, Tensor& y, double rate, const RandomStream& random
                         .steps = {kPhiloxSteps[0], kPhiloxSteps[1]},
                         .threshold = static_cast<std::uint32_t>(std::floor(rate * 0x1p32)),
                         .scale = static_cast<float>(1 / (1 - rate))};
-  const drop::Rows dropRows = rowsOf(instructionSet());
+  const drop::Rows dropRows = fastestRows();
   const float* from = x.data<float>();
   float* to = y.data<float>();
   parallelFor(context, x.shape()[0], 8, [=](std::int64_t begin, std::int64_t end) {

@@ -172,7 +172,7 @@ struct FewClasses {
 
 /// 1 + grown = (1 + q[0]) (1 + q[1]) ... of n numbers from 0 to 1: the sum of log1p(q[f]) is log1p(grown).
 /// All terms are positive, so small numbers keep their digits.
-[[gnu::always_inline]] inline double grownBy(std::int64_t n, const double* q) {
+[[gnu::always_inline]] inline double productMinusOne(std::int64_t n, const double* q) {
   double lanes[kLanes] = {};
   overLanes(
       n, [&](int lane, std::int64_t f)
@@ -184,12 +184,12 @@ struct FewClasses {
 
 [[gnu::always_inline]] inline double binaryRowOf(const float* z, const float* labels, float* gradient,
                                                  std::int64_t features, double factor) {
-  constexpr std::int64_t kFew = 512;  // a product of so many numbers up to 2 does not overflow
+  constexpr std::int64_t kMostFactors = 512;  // a product of so many numbers up to 2 does not overflow
   const auto count = static_cast<double>(features);
   const double scale = factor / count;
-  double value = 0, small[kFew];  // exp(-|logit|), which cannot overflow
-  for (std::int64_t begin = 0; begin < features; begin += kFew) {
-    const std::int64_t n = std::min(kFew, features - begin);
+  double value = 0, small[kMostFactors];  // exp(-|logit|), which cannot overflow
+  for (std::int64_t begin = 0; begin < features; begin += kMostFactors) {
+    const std::int64_t n = std::min(kMostFactors, features - begin);
     const float *logits = z + begin, *shares = labels + begin;
     expsOf(
         n, [=](std::int64_t f) __attribute__((always_inline)) { return -double{std::fabs(logits[f])}; },
@@ -199,7 +199,7 @@ struct FewClasses {
           const double logit = logits[f];
           return 0.5 * (logit + std::fabs(logit)) - logit * shares[f];  // max(logit, 0) - logit * share
         });
-    value += std::log1p(grownBy(n, small));
+    value += std::log1p(productMinusOne(n, small));
     if (!gradient) continue;
     MUSTER_INDEPENDENT_ITERATIONS
     for (std::int64_t f = 0; f < n; ++f) {

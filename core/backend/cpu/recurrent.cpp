@@ -25,7 +25,7 @@ namespace {
 /// to[u * stride + r] = from[r * units + u] for rows r from `begin` to `end`.
 [[gnu::always_inline]] inline void transposeRows(const float* from, float* to, std::int64_t units,
                                                  std::int64_t stride, std::int64_t begin, std::int64_t end) {
-  constexpr std::int64_t kColumns = 16;  // whose rows of `to` stay in the first cache
+  constexpr std::int64_t kColumns = 16;  // whose rows of `to` stay in the L1 cache
   for (std::int64_t first = 0; first < units; first += kColumns)
     for (std::int64_t r = begin; r < end; ++r)
       for (std::int64_t u = first; u < std::min(units, first + kColumns); ++u)
@@ -34,8 +34,8 @@ namespace {
 
 // Note [Transposed weights]
 // dnnl_sgemm rearranges a transposed factor in every step, which takes up to a third of its time with few
-// rows. So the forward pass transposes the recurrent weights once. Their rows get a distance that is no
-// multiple of 1 KiB, for the reason that weight_gradient.h gives.
+// rows. So the forward pass transposes the recurrent weights once if there are steps enough to pay for it.
+// Their rows get a distance that is no multiple of 1 KiB, for the reason that weight_gradient.h gives.
 
 // Note [Time first]
 // All internal tensors are [T, N, ...]: the rows of one step are adjacent, and one product computes the

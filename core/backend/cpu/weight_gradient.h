@@ -9,8 +9,8 @@ namespace muster::cpu {
 /// The gradient of a weight as a sum over rows, gradY^T x, by oneDNN's matrix product.
 ///
 /// `dnnl_sgemm` reads columns of both factors. If the distance of a factor's rows is a multiple of 1 KiB, the
-/// elements of a column share a few places of the first cache, and the product takes up to twice the time. So
-/// such factors are copied, a block of rows at a time, to rows that are 64 bytes further apart.
+/// elements of a column share a few places of the L1 cache, and the product takes up to twice the time. So
+/// such factors are copied, a block of rows at a time, to rows at another distance.
 class WeightGradient {
  public:
   /// Call this when planning: it reserves memory in the context's workspace.

@@ -19,7 +19,7 @@ class LockFile {
   int tryLock() const;
   /// Waits for the lock. @return 0, or an error number.
   int lock() const;
-  /// Whether the file still has a name. If not, locks on it do not exclude those who open it now.
+  /// Whether the path still names the file. If not, other processes that open the path now are not excluded.
   bool hasName() const;
 
   int descriptor() const { return descriptor_; }
