@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <exception>
+#include <string>
 #include <string_view>
 
 #include "muster/core/base/error.h"
@@ -13,14 +14,12 @@ namespace {
 /// How errors about a training state begin.
 constexpr std::string_view kTrainingState = "training state: ";
 
-[[noreturn]] void refuse(const std::filesystem::path& file, std::string_view problem) {
-  throw muster::FileError(file, fmt::format("cannot be resumed: {}", problem));
-}
-
 /// The text of an error about a training state; "" for other failures.
 std::string problemOf(const std::exception_ptr& cause) {
   try {
     if (cause) std::rethrow_exception(cause);
+  } catch (const muster::TrainingError& error) {  // of a worker
+    return problemOf(error.cause());
   } catch (const muster::InvalidArgument& error) {
     if (std::string_view(error.what()).starts_with(kTrainingState)) return error.what();
   } catch (...) {
@@ -34,10 +33,9 @@ void fitFrom(const std::filesystem::path& file, const std::function<void()>& fit
   if (file.empty()) return fit();
   try {
     fit();
-  } catch (const muster::InvalidArgument& error) {
-    refuse(file, error.what());
-  } catch (const muster::TrainingError& error) {
-    if (const auto problem = problemOf(error.cause()); !problem.empty()) refuse(file, problem);
+  } catch (...) {
+    if (const auto problem = problemOf(std::current_exception()); !problem.empty())
+      throw muster::FileError(file, fmt::format("cannot be resumed: {}", problem));
     throw;
   }
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "muster/core/optim/schedule.h"
@@ -212,7 +213,8 @@ class Rounds {
   void takeScore(const Participant& participant, const Contribution& contribution);
   RoundResult nextResult(bool met);
   void planNextRound();
-  void requirePlan() const;
+  /// @param where  "training state: " if the plan was saved, for errors.
+  void requirePlan(std::string_view where = "") const;
   void merge(const Participant& participant);
   bool awaitReduced(const Participant& participant);
   void addPenalty(double penalty);

@@ -4,6 +4,7 @@
 
 #include <boost/json.hpp>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <functional>
@@ -139,6 +140,8 @@ TEST_CASE("a checkpoint with impossible numbers is refused by its name and the f
   };
   CHECK(refusal("position", first(-1)) == "\"position\" has -1 trained batches, which is impossible\n");
   CHECK(refusal("rounds", first(-5)) == "\"rounds\" has -5 finished rounds, which is impossible\n");
+  CHECK(refusal("rounds", [](Tensor& values) { values.data<std::int64_t>()[1] = 0; }) ==
+        "the strategy's plan: a round must have at least 1 iteration, got 0\n");
   CHECK(refusal("examples", first(-1)) == "\"examples\" has numbers that workers cannot have trained\n");
   CHECK(refusal("weights", [](Tensor& values) { values.data<double>()[0] = -1; }) ==
         "\"weights\" must be finite and not negative\n");

@@ -476,5 +476,6 @@ TEST_CASE("impossible numbers in a training state are refused") {
   CHECK(refusal("examples", 1, kLast) ==
         "training state: \"examples\" has numbers that workers cannot have trained");
   CHECK(refusal("weights", 2, kLast) == "training state: \"weights\" must be finite and not negative");
-  CHECK(refusal("rounds", 1, 0) == "the strategy's plan: a round must have at least 1 iteration, got 0");
+  CHECK(refusal("rounds", 1, 0) ==
+        "training state: the strategy's plan: a round must have at least 1 iteration, got 0");
 }
