@@ -106,11 +106,13 @@ std::vector<StallWatch::Subject> ParallelWrapper::Impl::watchedThreads() const {
 
 void ParallelWrapper::Impl::makeReplicas(const Batch& first, bool training) {
   const auto root = internalsOf(options_).root;
-  if (auto need = memoryRoom(root) ? memoryNeed() : std::nullopt) {
+  const auto room = memoryRoom(root);
+  if (auto need = room ? memoryNeed() : std::nullopt) {
     if (first.examples() > 0) {  // else nothing of the epoch is left to train
       need->addBatches(first, options_.prefetchBuffer + options_.workers);
-      need->addStep(model_, first, training,
-                    {.threads = options_.threadsPerWorker, .mathMode = options_.mathMode});
+      if (need->stepsMayExceed(*room))
+        need->addStep(model_, first, training,
+                      {.threads = options_.threadsPerWorker, .mathMode = options_.mathMode});
     }
     need->requireRoom(root);
   }

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "muster/core/base/error.h"
-#include "muster/core/device/memory_room.h"
 #include "muster/core/nn/step_memory.h"
 #include "muster/parallel/strategies/coding.h"
 #include "muster/parallel/training/strategy_failure.h"
@@ -15,6 +14,10 @@ namespace {
 
 /// See MergeBackup.
 constexpr std::string_view kBefore = "merged copy before a merge";
+
+// Measured with glibc 2.36 and oneDNN 2.6: a thread's stack and its part of the allocator; the scratch
+// memory of dnnl_sgemm and its kernels' code, which is less for small layers.
+constexpr std::int64_t kThread = 100'000, kMostScratch = 1'200'000;
 
 std::string_view nameOf(BlockKind kind) {
   return kind == BlockKind::Parameters     ? "parameters"
@@ -97,13 +100,16 @@ void MemoryNeed::addBatches(const Batch& batch, std::int64_t count) {
 }
 
 void MemoryNeed::addStep(Model& model, const Batch& batch, bool training, const ContextOptions& context) {
-  // Measured with glibc 2.36 and oneDNN 2.6: a thread's stack and its part of the allocator; the scratch
-  // memory of dnnl_sgemm and its kernels' code, which is less for small layers.
-  constexpr std::int64_t kThread = 100'000, kMostScratch = 1'200'000;
   const auto step = onCpu_ ? stepBytes(model, batch.examples(), training, context) : std::nullopt;
   if (!step) return;
   add("activations", *step, workers_, true);
   add("libraries", kThread + std::min(kMostScratch, bytesOfWorker()), workers_, true);
+}
+
+bool MemoryNeed::stepsMayExceed(const MemoryRoom& room) const {
+  constexpr double kMost = 64;
+  const auto libraries = static_cast<double>(workers_ * (kThread + kMostScratch));
+  return (1 + kMost) * static_cast<double>(bytes()) + libraries > static_cast<double>(room.usable());
 }
 
 std::int64_t MemoryNeed::bytesOfWorker() const {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "muster/core/data/batch.h"
+#include "muster/core/device/memory_room.h"
 #include "muster/core/nn/model.h"
 #include "muster/parallel/runtime/placement.h"
 #include "muster/parallel/strategies/strategy.h"
@@ -38,6 +39,9 @@ class MemoryNeed {
   std::int64_t bytes() const;
   /// As in ", each at least 12.3 MB", on GPUs ", each at least 12.3 MB of host memory"; "" below a megabyte.
   std::string describe() const;
+  /// Whether the steps, which take long to measure, could exceed the limit. An estimate: they take up to 64
+  /// times as much as what was added, and the libraries' part. Call it after addBatches().
+  bool stepsMayExceed(const MemoryRoom& room) const;
   /// Throws if the need exceeds the process's limit on memory, before the kernel kills the process.
   /// @param root  see memoryRoom.
   /// @throws OutOfMemory naming the largest parts.

@@ -143,6 +143,8 @@ TEST_CASE(
   MemoryNeed need(network, *Averaging{}.make(), {.local = 2});
   need.addBatches(first, 2 + 2);
   const auto before = need.bytes();
+  CHECK(need.stepsMayExceed({.left = 65 * before, .name = "cgroup"}));
+  CHECK_FALSE(need.stepsMayExceed({.left = 66 * before + 10'000'000, .name = "cgroup"}));
   need.addStep(network, first, true, {});
   // Per worker: the hidden activations with their gradients, thread and libraries.
   CHECK(need.bytes() - before > 2 * 2 * kActivations);
