@@ -2,8 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -13,27 +15,41 @@
 
 namespace muster::test {
 
-/// Interrupts a program after `text` in its output, a little later in each trial, until one was interrupted
-/// before its first step, and checks that the file then keeps what it held.
-inline void checkInterruptBeforeFirstStep(const Sandbox& sandbox, const std::string& executable,
-                                          const std::vector<std::string>& arguments, const std::string& text,
-                                          const std::string& file) {
-  constexpr int kTrials = 40;
-  bool before = false;
-  for (int trial = 0; trial < kTrials && !before; ++trial) {
+/// Interrupts a program after it has printed its plan and before its first step, and checks that the file
+/// then keeps what it held. A trial may come too late, or before the program asks for its signals: then there
+/// is another one, with more workers to start, or a little later.
+/// @param argumentsFor  the arguments for so many workers.
+/// @param file  that the program would replace.
+inline void checkInterruptBeforeFirstStep(
+    const Sandbox& sandbox, const std::string& executable,
+    const std::function<std::vector<std::string>(const std::string& workers)>& argumentsFor,
+    const std::string& file) {
+  using std::chrono::milliseconds;
+  constexpr int kTrials = 60, kMostWorkers = 256;
+  int workers = 8;
+  milliseconds delay{0};
+  for (int trial = 0; trial < kTrials; ++trial) {
     writeFile(sandbox.directory / file, "earlier");
-    Program running(executable, sandbox.launch(arguments));
-    REQUIRE(running.awaitText(text));
-    std::this_thread::sleep_for(std::chrono::milliseconds(5 * trial));
+    Program running(executable, sandbox.launch(argumentsFor(std::to_string(workers))));
+    REQUIRE(running.awaitText("plan: "));
+    std::this_thread::sleep_for(delay);
     running.signal(SIGINT);
     const auto outcome = running.wait();
-    CHECK(outcome.exit == 130);
-    before = outcome.out.find("ended before the first step: nothing was saved\n") != std::string::npos;
+    REQUIRE(outcome.exit == 130);
     const bool kept = readFile(sandbox.directory / file) == "earlier";
-    if (before) CHECK(kept);
-    if (!kept) CHECK(Network::load(sandbox.directory / file)->iteration() > 0);
+    if (contains(outcome.out, "ended before the first step: nothing was saved\n")) {
+      CHECK(kept);
+      return;
+    }
+    if (kept) {  // the signal ended the program at once
+      delay += milliseconds(2);
+      continue;
+    }
+    CHECK(Network::load(sandbox.directory / file)->iteration() > 0);
+    workers = std::min(2 * workers, kMostWorkers);
+    delay = milliseconds(0);
   }
-  CHECK(before);
+  FAIL("no signal arrived between the plan and the first step");
 }
 
 }  // namespace muster::test
