@@ -5,9 +5,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
+#include <filesystem>
+#include <string>
 #include <thread>
+#include <vector>
 
+#include "muster/core/io/checkpoint_files.h"
 #include "tests/examples/convnet.h"
 
 namespace muster {
@@ -117,25 +122,32 @@ TEST_CASE("paths that cannot be written are refused before the training") {
 
 TEST_CASE("a second training that writes checkpoints into one directory is refused and saves nothing") {
   const Convnet convnet;
-  const auto arguments = [](const std::string& model, const std::string& epochs = "100000") {
-    return Convnet::small({"--epochs", epochs, "--checkpoint-dir", "c", "--checkpoint-iterations", "2",
-                           "--keep", "2", "--resume", "c", "--model", model, "--quiet"});
+  const auto checkpoints = convnet.directory / "c", lock = checkpoints / ".checkpoint.muster-lock";
+  const auto arguments = [](const std::string& model, std::int64_t epochs) {
+    return Convnet::small({"--epochs", std::to_string(epochs), "--checkpoint-dir", "c",
+                           "--checkpoint-iterations", "2", "--keep", "2", "--resume", "c", "--model", model,
+                           "--quiet"});
   };
-  test::Program first(Convnet::kExecutable, convnet.launch(arguments("first")));
-  const auto wait = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-  while (!std::filesystem::exists(convnet.directory / "c" / ".checkpoint.muster-lock") &&
-         std::chrono::steady_clock::now() < wait)
+  test::Program first(Convnet::kExecutable, convnet.launch(arguments("first", 100000)));
+  // Once it has saved a checkpoint, it has the lock.
+  const auto wait = std::chrono::steady_clock::now() + std::chrono::minutes(2);
+  while (checkpointsIn(checkpoints, "checkpoint").empty() && std::chrono::steady_clock::now() < wait)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  REQUIRE(first.stop());  // else it could delete the checkpoint that the second resumes
+  REQUIRE(std::filesystem::exists(lock));
+  const auto saved = checkpointsIn(checkpoints, "checkpoint");
+  REQUIRE(!saved.empty());
+  const auto more = saved.back().place.epoch + 1;  // epochs: some batches are left to train
   test::writeFile(convnet.directory / "second", "earlier");
-  const auto second = convnet.run(arguments("second", "2"));
+  const auto second = convnet.run(arguments("second", more));
   CHECK(second.exit == 1);
   CHECK_MESSAGE(contains(second.err, "c: process "), second.err);
   CHECK(contains(second.err, " writes checkpoints into this directory"));
   CHECK(test::readFile(convnet.directory / "second") == "earlier");
   first.signal(SIGKILL);
   first.wait();
-  CHECK(convnet.run(arguments("third", "1")).exit == 0);
-  CHECK(!std::filesystem::exists(convnet.directory / "c" / ".checkpoint.muster-lock"));
+  CHECK(convnet.run(arguments("third", more)).exit == 0);
+  CHECK(!std::filesystem::exists(lock));
 }
 
 TEST_CASE("paths that cannot be reached are refused in the program's words") {

@@ -108,15 +108,18 @@ void Program::signal(int number) const {
   if (!status_) ::kill(process_, number);
 }
 
-void Program::signalTogether(std::initializer_list<int> numbers) {
-  if (ended()) return;
+bool Program::stop() {
+  if (ended()) return false;
   signal(SIGSTOP);
   int status = 0;
   ::waitpid(process_, &status, WUNTRACED);
-  if (!WIFSTOPPED(status)) {
-    status_ = status;
-    return;
-  }
+  if (WIFSTOPPED(status)) return true;
+  status_ = status;
+  return false;
+}
+
+void Program::signalTogether(std::initializer_list<int> numbers) {
+  if (!stop()) return;
   for (const int number : numbers) ::syscall(SYS_tgkill, process_, process_, number);
   signal(SIGCONT);
 }

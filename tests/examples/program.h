@@ -40,6 +40,8 @@ class Program {
   /// after two minutes.
   bool awaitText(const std::string& text);
   void signal(int number) const;
+  /// Stops all its threads, until it gets SIGCONT. @return false if it has ended.
+  bool stop();
   /// Waits up to `time` for its end. @return whether it has ended.
   bool endsWithin(std::chrono::duration<double> time);
   /// Sends different signals to its main thread, which handles all of them before it continues.
