@@ -25,7 +25,7 @@ inline void checkInterruptBeforeFirstStep(
     const std::function<std::vector<std::string>(const std::string& workers)>& argumentsFor,
     const std::string& file) {
   using std::chrono::milliseconds;
-  constexpr int kTrials = 60, kMostWorkers = 256;
+  constexpr int kTrials = 60, kMostWorkers = 64;
   int workers = 8;
   milliseconds delay{0};
   for (int trial = 0; trial < kTrials; ++trial) {

@@ -149,11 +149,11 @@ TEST_CASE("Ctrl-C before the first step saves nothing") {
   test::checkInterruptBeforeFirstStep(
       program, MUSTER_RESNET18_FASHION,
       [](const std::string& workers) {
-        return std::vector<std::string>{"--data",          "generated", "--train-examples", "96",
-                                        "--test-examples", "40",        "--batch",          "8",
-                                        "--width",         "16",        "--workers",        workers,
-                                        "--pin-threads",   "false",     "--device",         "cpu",
-                                        "--epochs",        "100000",    "--save",           "earlier"};
+        return std::vector<std::string>{
+            "--data",        "generated", "--train-examples", "96",     "--test-examples", "40",
+            "--batch",       "8",         "--width",          "16",     "--workers",       workers,
+            "--pin-threads", "false",     "--device",         "cpu",    "--learning-rate", "0.01",
+            "--epochs",      "100000",    "--save",           "earlier"};
       },
       "earlier");
 }
