@@ -18,8 +18,6 @@
 namespace muster {
 namespace {
 
-constexpr auto kFindEvery =
-    std::chrono::seconds(2);                  // listing a directory is slower than checking known files
 constexpr std::size_t kMostAtOnce = 1 << 20;  // bytes of an answer; the next answer continues
 
 }  // namespace
