@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "muster/core/backend/cpu/bfloat16_dense.h"
+#include "muster/core/backend/cpu/column_sums.h"
 #include "muster/core/backend/cpu/gemm.h"
 #include "muster/core/backend/cpu/onednn.h"
 #include "muster/core/backend/cpu/parallel.h"
@@ -15,14 +16,6 @@
 
 namespace muster::cpu {
 namespace {
-
-/// sums[f] = the sum over the rows, in order, of columns [begin, end).
-[[gnu::always_inline]] inline void sumRows(const float* x, float* sums, std::int64_t rows,
-                                           std::int64_t features, std::int64_t begin, std::int64_t end) {
-  std::fill(sums + begin, sums + end, 0.0f);
-  for (std::int64_t n = 0; n < rows; ++n)
-    for (std::int64_t f = begin; f < end; ++f) sums[f] += x[n * features + f];
-}
 
 /// Whether our own product is faster; the README has measurements.
 bool isSmall(const DenseShape& s) {
@@ -87,7 +80,7 @@ class GemmDense final : public DensePlan {
     const float* from = gradY.data<float>();
     float* sums = gradBias.data<float>();
     parallelFor(context_, out_, 64, [=, this](std::int64_t begin, std::int64_t end) {
-      dispatch<sumRows>(from, sums, batch_, out_, begin, end);
+      dispatch<sumColumns>(from, sums, batch_, out_, begin, end);
     });
   }
 

@@ -15,6 +15,12 @@ struct Matrix {
   Matrix transpose() const { return {data, rowStride, !transposed}; }
 };
 
+/// A distance of rows of so many columns that is no multiple of 1 KiB: at such distances the elements of a
+/// column share a few places of the L1 cache.
+constexpr std::int64_t spacedStride(std::int64_t columns) {
+  return columns % 256 == 0 ? columns + 16 : columns;
+}
+
 /// c [rows, columns] = a [rows, inner] b [inner, columns] + keep * c, by oneDNN. Shapes are after
 /// transposing.
 inline void gemm(std::int64_t rows, std::int64_t columns, std::int64_t inner, Matrix a, Matrix b, float keep,

@@ -20,11 +20,6 @@ bool paysOff(std::int64_t stride, std::int64_t out, std::int64_t in) {
 
 }  // namespace
 
-std::int64_t WeightGradient::Factor::copyStride() const {
-  const std::int64_t whole = (columns + 15) / 16 * 16;
-  return whole % 256 == 0 ? whole + 16 : whole;
-}
-
 WeightGradient::WeightGradient(std::int64_t rows, std::int64_t out, std::int64_t gradYStride, std::int64_t in,
                                Context& context)
     : context_(context),
@@ -39,6 +34,7 @@ WeightGradient::WeightGradient(std::int64_t rows, std::int64_t out, std::int64_t
 
 void WeightGradient::run(const float* gradY, const float* x, float* gradient) {
   const std::int64_t out = gradY_.columns, in = x_.columns;
+  if (rows_ == 0) std::fill_n(gradient, out * in, 0.0f);
   auto* scratch = reinterpret_cast<float*>(stateOf(context_).workspace.data());
   for (std::int64_t begin = 0; begin < rows_; begin += blockRows_) {
     const std::int64_t end = std::min(rows_, begin + blockRows_);
@@ -52,7 +48,7 @@ void WeightGradient::run(const float* gradY, const float* x, float* gradient) {
 WeightGradient::Block WeightGradient::blockOf(const Factor& factor, const float* data, std::int64_t begin,
                                               std::int64_t end, float* copy) {
   if (!factor.copied) return {data + begin * factor.stride, factor.stride};
-  const std::int64_t to = factor.copyStride();
+  const std::int64_t to = spacedStride(factor.columns);
   parallelFor(context_, end - begin, 16, [=](std::int64_t first, std::int64_t last) {
     for (std::int64_t n = first; n < last; ++n)
       std::copy_n(data + (begin + n) * factor.stride, factor.columns, copy + n * to);

@@ -2,15 +2,16 @@
 
 #include <cstdint>
 
+#include "muster/core/backend/cpu/gemm.h"
 #include "muster/core/device/context.h"
 
 namespace muster::cpu {
 
 /// The gradient of a weight as a sum over rows, gradY^T x, by oneDNN's matrix product.
 ///
-/// `dnnl_sgemm` reads columns of both factors. If the distance of a factor's rows is a multiple of 1 KiB, the
-/// elements of a column share a few places of the L1 cache, and the product takes up to twice the time. So
-/// such factors are copied, a block of rows at a time, to rows at another distance.
+/// `dnnl_sgemm` reads columns of both factors, and takes up to twice the time if the distance of a factor's
+/// rows is a multiple of 1 KiB (see `spacedStride`). Such factors are copied first, a block of rows at a
+/// time.
 class WeightGradient {
  public:
   /// Call this when planning: it reserves memory in the context's workspace.
@@ -22,12 +23,11 @@ class WeightGradient {
   void run(const float* gradY, const float* x, float* gradient);
 
  private:
-  /// A factor's rows, and where the next block's copy goes if the rows are copied.
+  /// A factor's rows, and whether they are copied.
   struct Factor {
     std::int64_t columns, stride;
     bool copied;
-    std::int64_t copyStride() const;
-    std::int64_t floats(std::int64_t rows) const { return copied ? rows * copyStride() : 0; }
+    std::int64_t floats(std::int64_t rows) const { return copied ? rows * spacedStride(columns) : 0; }
   };
   struct Block {
     const float* data;
