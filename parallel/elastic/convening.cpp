@@ -82,7 +82,7 @@ void Membership::publish(std::int64_t number, const std::vector<std::string>& me
     for (const auto& name : store_.names(prefix))
       if (numberIn(name, prefix) < number) store_.erase(name);
   for (const auto& [process, seen] : seen_)
-    if (!isAlive(process) && !isOpen(process)) store_.erase(kMember + process);
+    if (!isAlive(process) && !isOpen(process)) store_.eraseAll(kMember + process);
 }
 
 }  // namespace muster

@@ -11,6 +11,7 @@ namespace {
 
 /// The end of the names of files that are not complete yet.
 constexpr std::string_view kPart = ".part";
+constexpr int kAttempts = 100;
 
 std::string drawn() {
   std::random_device device;
@@ -43,26 +44,30 @@ std::filesystem::path DirectoryStore::writePart(const std::string& name, const s
   fail(directory_ / name, std::make_error_code(std::errc::io_error));
 }
 
-void DirectoryStore::put(const std::string& name, const std::string& text) {
-  const auto path = directory_ / name;
-  const auto part = writePart(name, text);
-  std::error_code problem, ignored;
-  std::filesystem::rename(part, path, problem);
-  if (!problem) return;
-  std::filesystem::remove(part, ignored);
-  fail(path, problem);
+/// A rename replaces the file; a hard link can be created by only one process. Repeated if another process
+/// has erased the incomplete file meanwhile.
+std::error_code DirectoryStore::place(const std::string& name, const std::string& text, bool replace) {
+  for (int attempt = 1;; ++attempt) {
+    const auto part = writePart(name, text);
+    std::error_code problem, ignored;
+    if (replace)
+      std::filesystem::rename(part, directory_ / name, problem);
+    else
+      std::filesystem::create_hard_link(part, directory_ / name, problem);
+    if (problem || !replace) std::filesystem::remove(part, ignored);
+    if (problem != std::errc::no_such_file_or_directory || attempt == kAttempts) return problem;
+  }
 }
 
-/// Creates a hard link to a complete file: only one process can create a given name.
+void DirectoryStore::put(const std::string& name, const std::string& text) {
+  if (const auto problem = place(name, text, true)) fail(directory_ / name, problem);
+}
+
 bool DirectoryStore::create(const std::string& name, const std::string& text) {
-  const auto path = directory_ / name;
-  const auto part = writePart(name, text);
-  std::error_code problem, ignored;
-  std::filesystem::create_hard_link(part, path, problem);
-  std::filesystem::remove(part, ignored);
+  const auto problem = place(name, text, false);
   if (!problem) return true;
   if (problem == std::errc::file_exists) return false;
-  fail(path, problem);
+  fail(directory_ / name, problem);
 }
 
 std::string DirectoryStore::get(const std::string& name) {
@@ -80,17 +85,27 @@ void DirectoryStore::erase(const std::string& name) {
   if (problem) fail(directory_ / name, problem);
 }
 
-std::vector<std::string> DirectoryStore::names(const std::string& prefix) {
+std::vector<std::string> DirectoryStore::files(const std::string& prefix) const {
   std::vector<std::string> found;
   std::error_code problem;
   for (std::filesystem::directory_iterator it(directory_, problem), end; !problem && it != end;
        it.increment(problem))
-    if (auto name = it->path().filename().string(); name.starts_with(prefix) && !name.ends_with(kPart))
+    if (auto name = it->path().filename().string(); name.starts_with(prefix))
       found.push_back(std::move(name));
   if (problem)
     throw NodeFailure(
         fmt::format("the store: {} cannot be read: {}", directory_.string(), problem.message()));
   return found;
+}
+
+std::vector<std::string> DirectoryStore::names(const std::string& prefix) {
+  auto found = files(prefix);
+  std::erase_if(found, [](const std::string& name) { return name.ends_with(kPart); });
+  return found;
+}
+
+void DirectoryStore::eraseAll(const std::string& prefix) {
+  for (const auto& name : files(prefix)) erase(name);
 }
 
 }  // namespace muster

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
+#include <system_error>
 
 #include "muster/parallel/elastic/node_store.h"
 
@@ -19,10 +20,15 @@ class DirectoryStore final : public NodeStore {
   std::string get(const std::string& name) override;
   void erase(const std::string& name) override;
   std::vector<std::string> names(const std::string& prefix) override;
+  void eraseAll(const std::string& prefix) override;
 
  private:
+  /// Creates or replaces a text.
+  std::error_code place(const std::string& name, const std::string& text, bool replace);
   /// Writes a complete file under a name that no other thread or process uses.
   std::filesystem::path writePart(const std::string& name, const std::string& text);
+  /// The names of all files that begin with `prefix`, also incomplete ones.
+  std::vector<std::string> files(const std::string& prefix) const;
   [[noreturn]] static void fail(const std::filesystem::path& path, const std::error_code& problem);
 
   const std::filesystem::path directory_;

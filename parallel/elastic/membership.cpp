@@ -52,8 +52,7 @@ Membership::~Membership() {
   try {
     store_.erase(kMember + process_);
     if (!store_.names(kMember).empty()) return;
-    for (const auto& prefix : {kLease, kList, kRendezvous})
-      for (const auto& name : store_.names(prefix)) store_.erase(name);
+    for (const auto& prefix : {kMember, kLease, kList, kRendezvous}) store_.eraseAll(prefix);
   } catch (const std::exception&) {  // the store is not available: the others detect this process's silence
   }
 }

@@ -23,6 +23,10 @@ class NodeStore {
   virtual void erase(const std::string& name) = 0;
   /// The names that begin with `prefix`, in no order.
   virtual std::vector<std::string> names(const std::string& prefix) = 0;
+  /// Erases all texts whose names begin with `prefix`, and what killed processes left of such texts.
+  virtual void eraseAll(const std::string& prefix) {
+    for (const auto& name : names(prefix)) erase(name);
+  }
 };
 
 }  // namespace muster

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <future>
 #include <memory>
+#include <thread>
 
 #include "muster/parallel/elastic/directory_store.h"
 #include "muster/parallel/elastic/membership.h"
@@ -117,6 +118,35 @@ TEST_CASE("processes that join agree on one list, and keep their places when one
         std::vector{before.members[0], before.members[2], all.front()->membership.process()});
   all.clear();
   CHECK(std::filesystem::is_empty(folder.path()));
+}
+
+TEST_CASE("texts that killed processes left incomplete are erased with the complete ones") {
+  const TemporaryDirectory folder;
+  DirectoryStore store(folder.path());
+  for (const auto* name : {"member-dead.0011-1.part", "lease-1.0011-2.part", "members-1.0011-3.part",
+                           "rendezvous-1-0.0011-4.part", "other"})
+    writeFile(folder / name, "x");
+  {
+    Member only(folder.path(), 1);
+    only.next();
+    CHECK(std::filesystem::exists(folder / "member-dead.0011-1.part"));  // its process may be writing it
+  }
+  CHECK(std::filesystem::exists(folder / "other"));
+  std::filesystem::remove(folder / "other");
+  CHECK(std::filesystem::is_empty(folder.path()));
+}
+
+TEST_CASE("a text is written although another process erases incomplete ones") {
+  const TemporaryDirectory folder;
+  DirectoryStore store(folder.path()), other(folder.path());
+  const std::jthread erases([&](const std::stop_token& stop) {
+    while (!stop.stop_requested()) other.eraseAll("card.");
+  });
+  for (int i = 0; i < 300; ++i) {
+    store.put("card", std::to_string(i));
+    CHECK(store.get("card") == std::to_string(i));
+    CHECK(store.create("card" + std::to_string(i), "x"));
+  }
 }
 
 TEST_CASE("after a network partition one side continues, and the other ends") {
