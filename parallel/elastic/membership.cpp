@@ -110,11 +110,13 @@ void Membership::look() {
   seen_ = std::move(all);
 }
 
+/// Of members, the store may still have the cards from before they were members.
 void Membership::lookForKnocks() {
   if (card_.ready || generation_.number == 0 || generation_.node != 0 || knocked_) return;
   look();
   for (const auto& [process, seen] : seen_)
-    if (seen.card.from == 0 && seen.card.ready && seen.card.common == hash_ && isAlive(process))
+    if (seen.card.from == 0 && seen.card.ready && seen.card.common == hash_ && isAlive(process) &&
+        !contains(generation_.members, process))
       knocked_ = true;
 }
 

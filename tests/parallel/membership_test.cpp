@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <future>
 #include <memory>
+#include <sstream>
 #include <thread>
 
 #include "muster/parallel/elastic/directory_store.h"
@@ -147,6 +148,40 @@ TEST_CASE("a text is written although another process erases incomplete ones") {
     CHECK(store.get("card") == std::to_string(i));
     CHECK(store.create("card" + std::to_string(i), "x"));
   }
+}
+
+TEST_CASE("a member whose card is written late does not join again") {
+  /// Writes cards of members only after this time.
+  struct Late final : NodeStore {
+    explicit Late(const std::filesystem::path& directory) : store(directory) {}
+    std::string describe() const override { return store.describe(); }
+    void put(const std::string& name, const std::string& text) override {
+      std::istringstream words(text);
+      std::string magic, beat, common;
+      std::int64_t from = 0;
+      words >> magic >> beat >> common >> from;
+      if (from > 0) std::this_thread::sleep_for(700ms);
+      store.put(name, text);
+    }
+    bool create(const std::string& name, const std::string& text) override {
+      return store.create(name, text);
+    }
+    std::string get(const std::string& name) override { return store.get(name); }
+    void erase(const std::string& name) override { store.erase(name); }
+    std::vector<std::string> names(const std::string& prefix) override { return store.names(prefix); }
+    DirectoryStore store;
+  };
+  const TemporaryDirectory folder;
+  Member a(folder.path(), 1);
+  a.next();
+  Late late(folder.path());
+  Membership b(late, {.minNodes = 1, .silence = 2s, .patience = 60s, .common = "alike\n"});
+  auto bs = std::async(std::launch::async, [&] { return *b.next(never); });
+  while (!a.membership.knocked()) std::this_thread::sleep_for(5ms);
+  CHECK(a.next().members.size() == 2);
+  // 200 ms between looks.
+  for (int i = 0; i < 120; ++i, std::this_thread::sleep_for(5ms)) REQUIRE_FALSE(a.membership.knocked());
+  CHECK(bs.get().members.size() == 2);
 }
 
 TEST_CASE("after a network partition one side continues, and the other ends") {
