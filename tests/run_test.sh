@@ -236,10 +236,11 @@ END
     failures=$((failures + 1))
   fi
 }
-benches 0 'end_to_end --machine\ndense_bench\nend_to_end'
-benches 0 'end_to_end --machine --json f\ndense_bench\nend_to_end --json f' --json f
-benches 0 'end_to_end --machine --compare f --rounds 2\ndense_bench\nend_to_end --compare f --rounds 2' all --compare f --rounds 2
-benches 1 'end_to_end --machine --bogus' --bogus
+benches 0 'end_to_end --kernels .'
+benches 0 'end_to_end --kernels . --json f' --json f
+benches 0 'end_to_end --kernels . --compare f --rounds 2' all --compare f --rounds 2
+benches 0 'end_to_end --json f --kernels pool' --json f --kernels pool
+benches 1 'end_to_end --kernels . --bogus' --bogus
 benches 0 'end_to_end --help' --help
 benches 0 'end_to_end --machine\ndense_bench --benchmark_filter=x' kernels --benchmark_filter=x
 benches 0 'end_to_end --json f' end-to-end --json f

@@ -24,20 +24,9 @@ std::string ending(int status) {
   return fmt::format("ended with status {}", code);
 }
 
-/// Runs a command and parses its output as JSON. @throws std::runtime_error if it fails.
-json::object run(const std::string& command) {
-  FILE* pipe = popen(command.c_str(), "r");
-  if (!pipe) throw std::runtime_error("cannot run " + command);
-  std::string text;
-  char part[4096];
-  while (const std::size_t n = std::fread(part, 1, sizeof part, pipe)) text.append(part, n);
-  if (const int status = pclose(pipe); status != 0) throw std::runtime_error(ending(status));
-  return json::parse(text).as_object();
-}
-
 void measure(Arm& arm) {
   try {
-    auto result = run(arm.command);
+    auto result = printedJson(arm.command);
     if (const auto* why = result.if_contains("skipped"))
       arm.failure = std::string(why->as_string());
     else
@@ -61,6 +50,16 @@ std::optional<double> medianIfAny(const std::vector<double>& values) {
 }
 
 }  // namespace
+
+json::object printedJson(const std::string& command) {
+  FILE* pipe = popen(command.c_str(), "r");
+  if (!pipe) throw std::runtime_error("cannot run " + command);
+  std::string text;
+  char part[4096];
+  while (const std::size_t n = std::fread(part, 1, sizeof part, pipe)) text.append(part, n);
+  if (const int status = pclose(pipe); status != 0) throw std::runtime_error(ending(status));
+  return json::parse(text).as_object();
+}
 
 std::vector<double> Arm::sorted(const char* field) const {
   std::vector<double> values;

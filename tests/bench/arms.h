@@ -26,6 +26,9 @@ struct Arm {
   std::optional<double> median(const char* field) const;
 };
 
+/// Runs a command and parses its output as JSON. @throws std::runtime_error if it fails.
+boost::json::object printedJson(const std::string& command);
+
 /// Measures each arm `rounds` times. An arm that fails or prints {"skipped": "why"} is not measured again.
 /// @param measured  called after each measurement.
 /// @param goOn  called after each round; returns whether to start another one.

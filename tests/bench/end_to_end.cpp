@@ -9,6 +9,7 @@
 #include <boost/program_options.hpp>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -20,6 +21,7 @@
 #include "muster/parallel/parallel_wrapper.h"
 #include "tests/bench/arms.h"
 #include "tests/bench/command_line.h"
+#include "tests/bench/kernels.h"
 #include "tests/bench/machine.h"
 #include "tests/bench/peak_memory.h"
 #include "tests/bench/slower.h"
@@ -32,7 +34,7 @@ using namespace muster;
 using namespace muster::bench;
 
 struct Options {
-  std::string network = "all", isa = "all";
+  std::string network = "all", isa = "all", kernels;
   std::int64_t batch = 0, averagingFrequency = 3;
   double seconds = 4;
   int rounds = 5;
@@ -219,9 +221,46 @@ void print(const Workload& load, const std::vector<Arm>& arms, const Options& op
   std::fflush(stdout);
 }
 
+/// Command lines of the Google Benchmark programs that have such kernels.
+std::vector<std::string> kernelPrograms(const Options& options, const std::filesystem::path& self) {
+  std::vector<std::string> programs;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(self.parent_path().parent_path())) {
+    if (!entry.is_regular_file() || !entry.path().filename().string().ends_with("_bench")) continue;
+    auto command = fmt::format("{}'{}' --benchmark_filter='{}'", environment(options.isa),
+                               entry.path().string(), options.kernels);
+    if (std::system((command + " --benchmark_list_tests 2>/dev/null | grep -q .").c_str()) == 0)
+      programs.push_back(std::move(command));
+  }
+  std::ranges::sort(programs);
+  if (programs.empty()) throw std::invalid_argument("kernels: no name matches " + options.kernels);
+  return programs;
+}
+
+/// Measures the machine's peak of one thread before each program in each round.
+std::vector<Arm> measureKernels(const Options& options, const std::filesystem::path& self) {
+  const auto programs = kernelPrograms(options, self);
+  const auto machine = fmt::format("{}'{}' --network machine --arm 1x1 --seconds 0.5",
+                                   environment(options.isa), self.string());
+  std::vector<Arm> kernels;
+  for (int round = 0; round < options.rounds; ++round)
+    for (const auto& program : programs) {
+      const auto rates = printedJson(machine);
+      fmt::print(stderr, "round {}/{}  {}\n", round + 1, options.rounds, program);
+      addKernels(kernels,
+                 printedJson(program + " --benchmark_format=json --benchmark_min_time=0.1 "
+                                       "--benchmark_min_warmup_time=0.05"),
+                 rates);
+    }
+  return kernels;
+}
+
 void compareAll(const Options& options, const std::optional<OldMeasurements>& old) {
   const auto self = std::filesystem::canonical("/proc/self/exe");
   std::map<std::string, std::vector<Arm>> tables;
+  if (!options.kernels.empty()) {
+    printKernels(tables["kernels"] = measureKernels(options, self));
+    if (!options.jsonFile.empty()) writeJson(tables, options.jsonFile);
+  }
   for (const auto& load : workloads()) {
     if (options.network != "all" && options.network != load.name) continue;
     for (const std::string isa : {"native", "avx2"}) {
@@ -246,8 +285,12 @@ int main(int argc, char** argv) try {
   std::vector<std::string> names;
   for (const auto& load : workloads()) names.push_back(load.name);
   auto add = description.add_options();
-  const auto networks = fmt::format("{} or all [all]", fmt::join(names, ", "));
+  const auto networks = fmt::format("{}, all or none [all]", fmt::join(names, ", "));
   add("network", po::value(&options.network), networks.c_str());
+  add("kernels", po::value(&options.kernels),
+      "first measure the kernels whose names match this regular expression, each beside the machine's peak "
+      "or "
+      "its copies [none]");
   add("isa", po::value(&options.isa),
       "native, avx2 or all: the widest instructions, everybody held to AVX2, or both for networks that "
       "convolve "
@@ -271,8 +314,10 @@ int main(int argc, char** argv) try {
     throw std::invalid_argument("rounds, seconds, batch and averaging-frequency must be positive");
   if (options.isa != "native" && options.isa != "avx2" && options.isa != "all")
     throw std::invalid_argument("isa: expected native, avx2 or all, got " + options.isa);
+  if (options.kernels.find('\'') != std::string::npos)
+    throw std::invalid_argument("kernels: the expression has a quotation mark");
   if (options.arm.empty()) {
-    if (options.network != "all") workload(options.network);
+    if (options.network != "all" && options.network != "none") workload(options.network);
     std::optional<OldMeasurements> old;
     if (!options.compareFile.empty()) old.emplace(options.compareFile);  // reports an unreadable file early
     if (options.machineAlone)

@@ -35,10 +35,15 @@ std::map<std::string, std::vector<Arm>> read(const std::string& file) {
   return tables;
 }
 
-/// Samples per second by round in increasing order, divided by the machine's speed in that round if measured.
+/// Rates by round in increasing order, divided by the machine's speed in that round if measured.
 std::vector<double> rates(const std::vector<Arm>& arms, const Arm& arm, bool overMachine) {
+  if (arm.median("ofMachine")) return arm.sorted("ofMachine");
   if (!overMachine) return arm.sorted("samplesPerSecond");
   return ratios(arm, "samplesPerSecond", find(arms, "machine, 1 thread"), "operationsPerSecond");
+}
+
+double medianRate(const Arm& arm) {
+  return arm.median("callsPerSecond").value_or(arm.median("samplesPerSecond").value_or(0));
 }
 
 }  // namespace
@@ -59,8 +64,8 @@ std::vector<OldMeasurements::Change> OldMeasurements::changes(
       if (was.empty() || is.empty()) continue;
       all.push_back({.table = table,
                      .arm = arm.name,
-                     .before = before.median("samplesPerSecond").value(),
-                     .after = arm.median("samplesPerSecond").value(),
+                     .before = medianRate(before),
+                     .after = medianRate(arm),
                      .factor = medianOf(is) / medianOf(was),
                      .certain = is.back() < was.front() || is.front() > was.back()});
     }
@@ -75,14 +80,17 @@ void OldMeasurements::print(const std::map<std::string, std::vector<Arm>>& table
     return;
   }
   std::ranges::stable_sort(all, {}, &Change::factor);
+  std::size_t width = 0;
+  for (const auto& change : all) width = std::max(width, change.arm.size());
   fmt::print(
       "\nBeside the earlier measurements, at the machine's pace; * where every round of one is faster than "
       "every "
-      "round of the other\n\n{:<20} {:<36} {:>11} {:>11} {:>9}\n",
-      "", "", "before", "now", "speed");
+      "round of the other\n\n{:<20} {:<{}} {:>11} {:>11} {:>9}\n",
+      "", "", width, "before", "now", "speed");
   for (const auto& change : all)
-    fmt::print("{:<20} {:<36} {:>11.0f} {:>11.0f} {:>+7.1f} %{}\n", change.table, change.arm, change.before,
-               change.after, 100 * (change.factor - 1), change.certain ? " *" : "");
+    if (change.certain || change.table != "kernels")  // there are hundreds of kernels
+      fmt::print("{:<20} {:<{}} {:>11.0f} {:>11.0f} {:>+7.1f} %{}\n", change.table, change.arm, width,
+                 change.before, change.after, 100 * (change.factor - 1), change.certain ? " *" : "");
   const auto slower = std::ranges::count_if(all, [](const Change& c) { return c.certain && c.factor < 1; });
   fmt::print("\n{}\n", slower == 0   ? "Nothing is slower beyond the noise."
                        : slower == 1 ? "One arm is slower beyond the noise."

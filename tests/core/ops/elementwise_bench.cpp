@@ -24,6 +24,14 @@ Tensor normals(std::int64_t features = kFeatures, std::int64_t rows = kRows) {
   return tensor;
 }
 
+/// Tensors larger than the second cache also count the bytes of the `passes` tensors that are read or
+/// written.
+void count(benchmark::State& state, const Tensor& x, int passes) {
+  state.SetItemsProcessed(state.iterations() * x.elements());
+  if (x.bytes() >= std::size_t{1} << 20)
+    state.SetBytesProcessed(state.iterations() * passes * static_cast<std::int64_t>(x.bytes()));
+}
+
 void activations(benchmark::State& state, Activation activation, bool back, std::int64_t rows = kRows,
                  std::int64_t features = kFeatures) {
   Context context;
@@ -36,7 +44,7 @@ void activations(benchmark::State& state, Activation activation, bool back, std:
       activationBackward(activation, ofInput ? x : Tensor(), y, gradY, gradX, context);
     else
       activationForward(activation, x, y, context);
-  state.SetItemsProcessed(state.iterations() * x.elements());
+  count(state, x, back ? 3 : 2);
 }
 
 void dropouts(benchmark::State& state, std::int64_t rows, std::int64_t features) {
@@ -45,7 +53,7 @@ void dropouts(benchmark::State& state, std::int64_t rows, std::int64_t features)
   Tensor y = Tensor::empty(x.shape());
   const RandomStream random(1, "dropout");
   for (auto pass : state) dropout(x, y, 0.5, random, 0, context);
-  state.SetItemsProcessed(state.iterations() * x.elements());
+  count(state, x, 2);
 }
 
 void losses(benchmark::State& state, bool classes, std::int64_t features,
@@ -67,7 +75,7 @@ void sums(benchmark::State& state, std::int64_t rows, std::int64_t features) {
   const Tensor x[] = {normals(features, rows), normals(features, rows)};
   Tensor y = Tensor::empty(x[0].shape());
   for (auto pass : state) combine(Combination::Add, x, y, context);
-  state.SetItemsProcessed(state.iterations() * y.elements());
+  count(state, y, 3);
 }
 
 void layerNorms(benchmark::State& state, bool back, std::int64_t rows = kRows,
@@ -84,7 +92,7 @@ void layerNorms(benchmark::State& state, bool back, std::int64_t rows = kRows,
       plan->backward(x, gamma, gradY, gradX, gradGamma, gradBeta);
     else
       plan->forward(x, gamma, beta, y);
-  state.SetItemsProcessed(state.iterations() * x.elements());
+  count(state, x, back ? 3 : 2);
 }
 
 BENCHMARK_CAPTURE(activations, GELU, Activation::GELU, false);

@@ -37,7 +37,8 @@ void embedding(benchmark::State& state, std::int64_t vocabulary, std::int64_t fe
       embeddingForward(indices, table, Tensor(), y, context);
     benchmark::ClobberMemory();
   }
-  state.SetItemsProcessed(state.iterations() * indices.elements());
+  state.SetBytesProcessed(state.iterations() *
+                          static_cast<std::int64_t>(gradY.bytes() + (back ? gradTable : y).bytes()));
 }
 
 BENCHMARK_CAPTURE(embedding, characters forward, 65, 64, false);

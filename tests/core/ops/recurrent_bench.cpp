@@ -57,7 +57,11 @@ void step(benchmark::State& state, RecurrentCell cell, bool backward) {
     if (backward) plan->backward(weights, {}, gradY, gradients, gradX);
     benchmark::ClobberMemory();
   }
-  state.SetItemsProcessed(state.iterations() * shape.batch * shape.steps);
+  const double products =
+      (cell == RecurrentCell::LSTM ? 4.0 : 3.0) *
+      static_cast<double>(shape.batch * shape.steps * shape.units * (shape.features + shape.units));
+  state.counters["FLOP/s"] =
+      benchmark::Counter((backward ? 3 : 1) * 2 * products, benchmark::Counter::kIsIterationInvariantRate);
 }
 
 BENCHMARK_CAPTURE(step, lstm_forward, RecurrentCell::LSTM, false)->Unit(benchmark::kMillisecond);
