@@ -6,6 +6,7 @@
 #include "muster/core/backend/cpu/direct_conv2d.h"
 #include "muster/core/backend/cpu/onednn_conv2d.h"
 #include "muster/core/backend/cpu/simd.h"
+#include "muster/core/backend/cpu/small_batch_conv2d.h"
 #include "muster/core/backend/cpu/winograd_conv2d.h"
 #include "muster/core/base/error.h"
 
@@ -45,12 +46,13 @@ bool usesAmx(const Context& context) {
 
 /// oneDNN's vectors hold channels, ours samples, so ours are faster for channel counts that waste lanes. The
 /// README has the measurements for the bounds.
-bool directIsFaster(const Conv2dShape& shape, const Context& context) {
+/// @param batch  waste of the vectors of samples.
+bool directIsFaster(const Conv2dShape& shape, const Context& context, double batch) {
   if (usesAmx(context) && !isFirstLayer(shape)) return false;
   const double forward = waste(shape.outChannels), inputGradient = waste(shape.inChannels);
   const double theirs = isFirstLayer(shape) ? forward : (2 * forward + inputGradient) / 3;
   const double bound = isFirstLayer(shape) || shape.kernel[1] >= 5 ? 1.2 : 1.8;
-  return theirs >= bound * waste(shape.batch, instructionSet() == InstructionSet::Avx2 ? 8 : 16);
+  return theirs >= bound * batch;
 }
 
 bool isDepthwise(const Conv2dShape& shape) {
@@ -89,7 +91,8 @@ WinogradPasses winogradIsFaster(const Conv2dShape& shape) {
 
 std::unique_ptr<Conv2dPlan> planAuto(const Conv2dShape& shape, Context& context, Layout offered) {
   const bool direct = directConv2dSupports(shape, context);
-  if (direct && directIsFaster(shape, context)) return planDirectConv2d(shape, context);
+  const double samples = waste(shape.batch, instructionSet() == InstructionSet::Avx2 ? 8 : 16);
+  if (direct && directIsFaster(shape, context, samples)) return planDirectConv2d(shape, context);
   if (winogradConv2dSupports(shape, context) && std::min(shape.inChannels, shape.outChannels) >= 32)
     if (const auto passes = winogradIsFaster(shape); passes != WinogradPasses{false, false, false})
       return planWinogradConv2d(shape, context, passes);
@@ -98,7 +101,10 @@ std::unique_ptr<Conv2dPlan> planAuto(const Conv2dShape& shape, Context& context,
   for (auto choice : {blocks ? Conv2dChoice::ChannelBlocks : Conv2dChoice::ChannelsLast,
                       blocks ? Conv2dChoice::ChannelsLast : Conv2dChoice::ChannelBlocks}) {
     auto planner = plannerFor(shape, context, choice);
-    if (planner.fast(!first)) return planner.plan();
+    if (!planner.fast(!first)) continue;
+    const bool own =
+        direct && directIsFaster(shape, context, 1) && smallBatchGradientsSupport(shape, context);
+    return own ? withSmallBatchGradients(shape, planner.plan(), context) : planner.plan();
   }
   return direct ? planDirectConv2d(shape, context)
                 : plannerFor(shape, context, Conv2dChoice::RowMajor).plan();

@@ -13,6 +13,7 @@
 #include "muster/core/backend/cpu/bfloat16.h"
 #include "muster/core/backend/cpu/direct_conv2d.h"
 #include "muster/core/backend/cpu/simd.h"
+#include "muster/core/backend/cpu/small_batch_conv2d.h"
 #include "muster/core/backend/cpu/state.h"
 #include "muster/core/backend/cpu/winograd_conv2d.h"
 #include "muster/core/backend/cuda/direct_conv2d.h"
@@ -138,12 +139,12 @@ double toleranceOf(std::int64_t terms, const Conv2dPlan& plan, Conv2dChoice choi
 }
 
 /// @param productError  as for `toleranceOf`.
-void checkAgainstReference(const Case& c, Context& context, Conv2dChoice choice, double productError = 0) {
-  auto plan = planConv2d(c.shape, context, choice);
-  CAPTURE(plan->implementation());
-  const Results got(*plan, c, context);
+Results checkPlan(Conv2dPlan& plan, const Case& c, Context& context, Conv2dChoice choice,
+                  double productError = 0) {
+  CAPTURE(plan.implementation());
+  Results got(plan, c, context);
   const auto tolerance = [&](std::int64_t terms) {
-    return toleranceOf(terms, *plan, choice, context, productError);
+    return toleranceOf(terms, plan, choice, context, productError);
   };
   CHECK(test::maxDifference(got.y, c.y) < tolerance(c.forwardTerms()));
   CHECK(test::maxDifference(got.gradX, c.gradX) < tolerance(c.dataTerms()));
@@ -153,6 +154,11 @@ void checkAgainstReference(const Case& c, Context& context, Conv2dChoice choice,
   CHECK(test::maxDifference(got.gradBias, c.gradBias) < test::sumError(c.weightTerms(), test::kUniform));
   CHECK(test::paddingIsZero(got.y));
   CHECK(test::paddingIsZero(got.gradX));
+  return got;
+}
+
+void checkAgainstReference(const Case& c, Context& context, Conv2dChoice choice, double productError = 0) {
+  checkPlan(*planConv2d(c.shape, context, choice), c, context, choice, productError);
 }
 
 std::string describe(const Conv2dShape& s) {
@@ -273,6 +279,42 @@ TEST_CASE_TEMPLATE("convolutions agree with the reference over shapes, choices a
         CAPTURE(threads);
         CAPTURE(static_cast<int>(choice));
         checkAgainstReference(c, context, choice, Where::kProductError);
+      }
+    }
+  }
+}
+
+TEST_CASE(
+    "gradients of small batches agree with the reference, with the same bits for any number of threads") {
+  std::mt19937_64 random(test::freshSeed());
+  const auto draw = [&](std::int64_t least, std::int64_t most) {
+    return std::uniform_int_distribution<std::int64_t>(least, most)(random);
+  };
+  for (int trial = 0; trial < 12; ++trial) {
+    const std::int64_t height = draw(1, 5), width = 3 + 2 * draw(0, 1);
+    const Conv2dShape shape{.batch = draw(1, 3),
+                            .inChannels = draw(1, 60),
+                            .height = height + draw(0, 8),
+                            .width = width + draw(0, 8),
+                            .outChannels = draw(1, 60),
+                            .kernel = {height, width}};
+    Context own;
+    if (!cpu::smallBatchGradientsSupport(shape, own)) return test::skip("our kernels need AVX2, not AVX-512");
+    INFO(describe(shape));
+    const Case c(shape, random);
+    for (const auto choice :
+         {Conv2dChoice::RowMajor, Conv2dChoice::ChannelsLast, Conv2dChoice::ChannelBlocks}) {
+      CAPTURE(static_cast<int>(choice));
+      std::vector<Results> all;
+      for (const int threads : {1, 2, 3}) {
+        Context context(Device::cpu(), {.threads = threads});
+        ContextScope scope(context);
+        auto plan = cpu::withSmallBatchGradients(shape, planConv2d(shape, context, choice), context);
+        all.push_back(checkPlan(*plan, c, context, choice));
+        if (choice == Conv2dChoice::ChannelsLast) CHECK(test::sameBits(all[0].gradX, all.back().gradX));
+        if (choice == Conv2dChoice::ChannelBlocks && shape.inChannels > 3) continue;  // oneDNN's
+        CHECK(test::sameBits(all[0].gradWeight, all.back().gradWeight));
+        CHECK(test::sameBits(all[0].gradBias, all.back().gradBias));
       }
     }
   }
@@ -563,6 +605,9 @@ TEST_CASE("Auto chooses muster's kernels if channels waste vector lanes, else th
   CHECK_FALSE(direct(128, 32, 64));
   CHECK_FALSE(direct(1, 20, 50));  // fifteen of sixteen samples would be padding, or seven of eight
   const bool eights = cpu::instructionSet() == cpu::InstructionSet::Avx2;
+  const Conv2dShape one{
+      .batch = 1, .inChannels = 20, .height = 12, .width = 12, .outChannels = 50, .kernel = {5, 5}};
+  CHECK((planConv2d(one, context)->implementation().find("gradients AVX2") != std::string::npos) == eights);
   CHECK(direct(8, 20, 50) == eights);
   CHECK(direct(24, 20, 50) == eights);
 }
