@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <utility>
+#include <vector>
 
 #include "muster/core/backend/cpu/parallel.h"
 #include "muster/core/backend/cpu/simd.h"
@@ -40,7 +40,10 @@ class SmallBatchPlan final : public Conv2dPlan {
         context_(context),
         out_(shape.output()),
         lanes_((shape.inChannels + kVector - 1) / kVector * kVector) {
-    if (ownWeights()) gradY_ = Tensor::zeros({groups(), shape.batch * outPixels(), kGroup});
+    if (ownWeights()) {
+      gradY_ = Tensor::empty({groups(), shape.batch * outPixels(), kGroup});
+      sums_.resize(static_cast<std::size_t>(shape.outChannels));
+    }
     if (!ownData()) return;
     weight_ = Tensor::zeros({taps(), shape.outChannels, lanes_});
     gradX_ = Tensor::zeros({shape.batch * shape.height, shape.width, lanes_});
@@ -72,37 +75,46 @@ class SmallBatchPlan final : public Conv2dPlan {
   void expect(const char* name, const Tensor& tensor, const Shape& shape, Layout layout) const {
     muster::detail::expectTensor("conv2d", name, tensor, {shape, layout});
   }
+  /// Also fills sums_.
   void packGradY(const Tensor& gradY);
   void packWeight(const Tensor& weight);
   WeightRow rowOf(const Tensor& x, std::int64_t channel, std::int64_t kernelRow) const;
-  void sumBias(Tensor& gradBias) const;
 
   const Conv2dShape shape_;
   const std::unique_ptr<Conv2dPlan> plan_;
   Context& context_;
   const Shape out_;
   const std::int64_t lanes_;  // input channels, rounded up to whole vectors
-  Tensor gradY_;              // [group of output channels][sample][row][column][kGroup]; padding stays zero
+  Tensor gradY_;              // [group of output channels][sample][row][column][kGroup]
+  std::vector<double> sums_;  // [output channel] of gradY
   Tensor weight_;             // [kernel row][kernel column][output channel][lane]; padding stays zero
   Tensor gradX_;              // [sample][row][column][lane]
 };
 
 void SmallBatchPlan::packGradY(const Tensor& gradY) {
   const bool blocks = outputLayout() == Layout::ChannelBlocks, last = outputLayout() == Layout::ChannelsLast;
-  const std::int64_t pixels = outPixels(), channels = shape_.outChannels;
-  const float* from = gradY.data<float>();
+  const std::int64_t channels = shape_.outChannels, height = out_[2], width = out_[3],
+                     pixels = height * width;
+  const std::int64_t pixel = last ? channels : blocks ? kGroup : 1;
   float* to = gradY_.data<float>();
+  std::ranges::fill(sums_, 0.0);
   for (std::int64_t group = 0; group < groups(); ++group)
-    for (std::int64_t n = 0; n < shape_.batch; ++n)
-      for (std::int64_t p = 0; p < pixels; ++p, to += kGroup)
-        if (blocks)
-          std::memcpy(to, from + ((n * groups() + group) * pixels + p) * kGroup, kGroup * sizeof(float));
-        else
-          for (std::int64_t c = 0; c < channelsOf(group); ++c) {
-            const std::int64_t channel = group * kGroup + c;
-            to[c] =
-                from[last ? (n * pixels + p) * channels + channel : (n * channels + channel) * pixels + p];
-          }
+    for (std::int64_t n = 0; n < shape_.batch; ++n) {
+      const float* from = gradY.data<float>() + (last     ? n * pixels * channels + group * kGroup
+                                                 : blocks ? (n * groups() + group) * pixels * kGroup
+                                                          : (n * channels + group * kGroup) * pixels);
+      for (std::int64_t row = 0; row < height; ++row, from += width * pixel, to += width * kGroup) {
+        float sums[kGroup];
+        if (last || blocks) {
+          packPixelsAvx2(width, channelsOf(group), pixel, from, to, sums);
+        } else {
+          for (std::int64_t c = 0; c < channelsOf(group); ++c)
+            for (std::int64_t p = 0; p < width; ++p) to[p * kGroup + c] = from[c * pixels + p];
+          packPixelsAvx2(width, channelsOf(group), kGroup, to, to, sums);
+        }
+        for (std::int64_t c = 0; c < channelsOf(group); ++c) sums_[group * kGroup + c] += sums[c];
+      }
+    }
 }
 
 WeightRow SmallBatchPlan::rowOf(const Tensor& x, std::int64_t channel, std::int64_t kernelRow) const {
@@ -117,17 +129,6 @@ WeightRow SmallBatchPlan::rowOf(const Tensor& x, std::int64_t channel, std::int6
           .row = row,
           .pixel = pixel,
           .gradY = nullptr};
-}
-
-void SmallBatchPlan::sumBias(Tensor& gradBias) const {
-  const std::int64_t pixels = shape_.batch * outPixels();
-  for (std::int64_t group = 0; group < groups(); ++group) {
-    const float* from = gradY_.data<float>() + group * pixels * kGroup;
-    double sums[kGroup] = {};
-    for (std::int64_t p = 0; p < pixels; ++p)
-      for (int c = 0; c < kGroup; ++c) sums[c] += from[p * kGroup + c];
-    std::copy_n(sums, channelsOf(group), gradBias.data<float>() + group * kGroup);
-  }
 }
 
 void SmallBatchPlan::backwardWeights(const Tensor& x, const Tensor& gradY, Tensor& gradWeight,
@@ -155,7 +156,7 @@ void SmallBatchPlan::backwardWeights(const Tensor& x, const Tensor& gradY, Tenso
             for (std::int64_t k = 0; k < width; ++k) to[c * perOutput + k] = sums[k * kGroup + c];
         }
   });
-  if (gradBias.defined()) sumBias(gradBias);
+  if (gradBias.defined()) std::ranges::copy(sums_, gradBias.data<float>());
 }
 
 void SmallBatchPlan::packWeight(const Tensor& weight) {

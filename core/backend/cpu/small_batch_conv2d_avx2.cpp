@@ -5,12 +5,17 @@ namespace {
 
 typedef float V __attribute__((vector_size(32)));
 typedef float Unaligned __attribute__((vector_size(32), aligned(4)));
+typedef int Mask __attribute__((vector_size(32)));
 
 V load(const float* p) {
   return *reinterpret_cast<const Unaligned*>(p);
 }
 void store(float* p, V v) {
   *reinterpret_cast<Unaligned*>(p) = v;
+}
+/// Reads only the elements whose mask is set; the others are 0.
+V maskedLoad(const float* p, Mask mask) {
+  return __builtin_ia32_maskloadps256(reinterpret_cast<const V*>(p), mask);
 }
 V broadcast(float f) {
   return V{f, f, f, f, f, f, f, f};
@@ -84,7 +89,26 @@ void inputRow(std::int64_t pixels, std::int64_t outputs, std::int64_t lanes, con
   for (; p < pixels; ++p) inputTile<1, Vectors>(outputs, lanes, gradY + p * outputs, weights, to + p * lanes);
 }
 
+constexpr int kMask[4 * kVector] = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1};
+
 }  // namespace
+
+void packPixelsAvx2(std::int64_t pixels, std::int64_t channels, std::int64_t stride, const float* from,
+                    float* to, float* sums) {
+  typedef int Unaligned __attribute__((vector_size(32), aligned(4)));
+  V sum[2] = {};
+  Mask mask[2];
+  for (int v = 0; v < 2; ++v)
+    mask[v] = *reinterpret_cast<const Unaligned*>(kMask + kGroup - channels + v * kVector);
+  for (std::int64_t p = 0; p < pixels; ++p, from += stride, to += kGroup)
+#pragma GCC unroll 2
+    for (int v = 0; v < 2; ++v) {
+      const V in = maskedLoad(from + v * kVector, mask[v]);
+      store(to + v * kVector, in);
+      sum[v] += in;
+    }
+  for (int v = 0; v < 2; ++v) store(sums + v * kVector, sum[v]);
+}
 
 void weightRowAvx2(const WeightRow& row, int kernelWidth, int vectors, float* sums) {
   if (kernelWidth == 3) return vectors == 2 ? weightRow<3, 2>(row, sums) : weightRow<3, 1>(row, sums);

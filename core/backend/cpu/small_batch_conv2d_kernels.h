@@ -11,6 +11,11 @@ inline constexpr std::int64_t kVector = 8;     // floats in a vector
 inline constexpr std::int64_t kGroup = 16;     // output channels whose weight gradients are computed together
 inline constexpr std::int64_t kMostWidth = 5;  // of a kernel: its sums stay in registers
 
+/// to[pixel][c] = from[pixel * stride + c] for c < channels and 0 for the others up to kGroup; sums[c] =
+/// their sum over the pixels. `from` may be `to`.
+void packPixelsAvx2(std::int64_t pixels, std::int64_t channels, std::int64_t stride, const float* from,
+                    float* to, float* sums);
+
 /// One input channel under one kernel row. `x` is its first pixel; `gradY` is [batch][height][width][kGroup].
 struct WeightRow {
   std::int64_t batch, height, width;  ///< of gradY
