@@ -200,7 +200,7 @@ void convnetPass(benchmark::State& state, const Conv2dShape& shape, Pass pass, F
 
 void registerConvnet() {
   for (Conv2dShape shape : {kFirst, kSecond})
-    for (const std::int64_t batch : {1, 8, 16, 24, 128})
+    for (const std::int64_t batch : {1, 4, 8, 16, 24, 128})
       for (const auto& [passName, pass] : kPasses) {
         if (shape.inChannels == 1 && pass == Pass::BackwardData) continue;
         shape.batch = batch;
