@@ -116,8 +116,11 @@ void printMachineAlone() {
 
 void measureMachineAlone(int threads, double seconds) {
   const auto machine = measureMachine(threads, seconds);
-  fmt::print("{{\"operationsPerSecond\": {:.0f}, \"copyBytesPerSecond\": {:.0f}}}\n",
-             machine.operationsPerSecond, machine.copyBytesPerSecond);
+  fmt::print(
+      "{{\"operationsPerSecond\": {:.0f}, \"copyBytesPerSecond\": {:.0f}, "
+      "\"operationsPerProcessorSecond\": {:.0f}, \"copyBytesPerProcessorSecond\": {:.0f}}}\n",
+      machine.operationsPerSecond, machine.copyBytesPerSecond, machine.operationsPerProcessorSecond,
+      machine.copyBytesPerProcessorSecond);
 }
 
 /// Environment variables that limit the instruction set of our process and libtorch's; empty: no limit.

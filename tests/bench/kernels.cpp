@@ -37,14 +37,18 @@ json::object resultOf(const json::object& kernel, const json::object& machine) {
   const bool wall = name.ends_with("/real_time") || name.ends_with("/manual_time");
   const double time = kernel.at(wall ? "real_time" : "cpu_time").to_number<double>();
   const double calls = 1e9 / (time * nanosecondsOf(kernel.at("time_unit").as_string()));
-  const double peak = machine.at("operationsPerSecond").to_number<double>();
+  const auto rate = [&](const char* ofWall, const char* ofProcessor) {
+    return machine.at(wall ? ofWall : ofProcessor).to_number<double>();
+  };
+  const double peak = rate("operationsPerSecond", "operationsPerProcessorSecond");
   json::object result{{"callsPerSecond", calls}};
   if (const auto* operations = counter(kernel, {"FLOP/s"})) {
     result["limit"] = "peak";
     result["ofMachine"] = operations->to_number<double>() / peak;
   } else if (const auto* bytes = counter(kernel, {"bytes/s", "bytes_per_second"})) {
     result["limit"] = "copy";
-    result["ofMachine"] = bytes->to_number<double>() / machine.at("copyBytesPerSecond").to_number<double>();
+    result["ofMachine"] =
+        bytes->to_number<double>() / rate("copyBytesPerSecond", "copyBytesPerProcessorSecond");
   } else {
     result["ofMachine"] = calls / peak;
   }

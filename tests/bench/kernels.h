@@ -15,7 +15,8 @@ namespace muster::bench {
 /// @param kernels  gets an arm for each kernel that it has not yet; one that was skipped says why in
 /// `failure`.
 /// @param output   the program's JSON.
-/// @param machine  "operationsPerSecond" and "copyBytesPerSecond", measured just before.
+/// @param machine  the fields of MachineRate, measured just before; kernels that Google Benchmark measures by
+///        processor time are compared with the rates by processor time.
 void addKernels(std::vector<Arm>& kernels, const boost::json::object& output,
                 const boost::json::object& machine);
 

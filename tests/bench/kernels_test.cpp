@@ -41,7 +41,10 @@ boost::json::object output(double scale) {
 }
 
 boost::json::object machine(double pace) {
-  return {{"operationsPerSecond", 100e9 * pace}, {"copyBytesPerSecond", 20e9 * pace}};
+  return {{"operationsPerSecond", 90e9 * pace},
+          {"copyBytesPerSecond", 10e9 * pace},
+          {"operationsPerProcessorSecond", 100e9 * pace},
+          {"copyBytesPerProcessorSecond", 20e9 * pace}};
 }
 
 std::vector<Arm> kernels(const std::vector<double>& scales, double pace) {
@@ -61,6 +64,7 @@ TEST_CASE("kernels are shares of the machine's peak or of its copies, by process
   CHECK(*find(all, "pooling").median("ofMachine") == doctest::Approx(0.25));
   CHECK(*find(all, "pooling").median("callsPerSecond") == doctest::Approx(1e3));
   CHECK(*find(all, "barrier/real_time").median("callsPerSecond") == doctest::Approx(2e6));
+  CHECK(*find(all, "barrier/real_time").median("ofMachine") == doctest::Approx(2e6 / 90e9));
   CHECK(find(all, "bf16").failure == "not here");
   CHECK(find(all, "bf16").results.empty());
 }

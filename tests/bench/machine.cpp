@@ -59,12 +59,16 @@ Loop widest() {
   return {withBaseline, 4};
 }
 
+struct Rate {
+  double perSecond = 0, perProcessorSecond = 0;
+};
+
 /// Runs `work` on all threads until the time is over. @param amount  work per call. @return amount per
 /// second, summed over the threads.
 template <typename Work>
-double rate(const std::vector<int>& cores, double seconds, double amount, const Work& work) {
+Rate rate(const std::vector<int>& cores, double seconds, double amount, const Work& work) {
   std::barrier start(static_cast<std::ptrdiff_t>(cores.size()));
-  std::vector<double> rates(cores.size());
+  std::vector<Rate> rates(cores.size());
   {
     std::vector<std::jthread> threads;
     for (std::size_t t = 0; t < cores.size(); ++t)
@@ -77,16 +81,20 @@ double rate(const std::vector<int>& cores, double seconds, double amount, const 
         once();
         start.arrive_and_wait();
         const auto begin = Clock::now();
+        const double processor = threadSeconds();
         double calls = 0;
         do {
           once();
           ++calls;
         } while (secondsSince(begin) < seconds);
-        rates[t] = calls * amount / secondsSince(begin);
+        rates[t] = {calls * amount / secondsSince(begin), calls * amount / (threadSeconds() - processor)};
       });
   }
-  double all = 0;
-  for (const double one : rates) all += one;
+  Rate all;
+  for (const Rate& one : rates) {
+    all.perSecond += one.perSecond;
+    all.perProcessorSecond += one.perProcessorSecond;
+  }
   return all;
 }
 
@@ -98,11 +106,10 @@ MachineRate measureMachine(int threads, double seconds) {
     throw std::invalid_argument(fmt::format("{} threads, but there are {} cores", threads, cores.size()));
   cores.resize(static_cast<std::size_t>(threads));
   const Loop loop = widest();
-  MachineRate machine;
-  machine.operationsPerSecond =
+  const Rate operations =
       rate(cores, seconds / 2, 2.0 * static_cast<double>(kLoops) * kSums * loop.lanes,
            [&] { return [run = loop.run, value = 1.0f]() mutable { value = run(value); }; });
-  machine.copyBytesPerSecond = rate(cores, seconds / 2, 2.0 * kCopied, [] {
+  const Rate copies = rate(cores, seconds / 2, 2.0 * kCopied, [] {
     // Each thread touches its own memory first.
     auto from = std::make_shared<std::vector<char>>(kCopied, 'x');
     auto to = std::make_shared<std::vector<char>>(kCopied);
@@ -111,7 +118,7 @@ MachineRate measureMachine(int threads, double seconds) {
       asm volatile("" ::"r"(to->data()) : "memory");
     };
   });
-  return machine;
+  return {operations.perSecond, copies.perSecond, operations.perProcessorSecond, copies.perProcessorSecond};
 }
 
 }  // namespace muster::bench

@@ -22,6 +22,13 @@ inline double processorSeconds() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
+/// Processor time of this thread.
+inline double threadSeconds() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
 /// Calls `call` with 0, 1, ... until the time is over, after a quarter of it to warm up.
 /// @return calls per second
 template <typename Call>
