@@ -291,13 +291,11 @@ int main(int argc, char** argv) try {
   const auto networks = fmt::format("{}, all or none [all]", fmt::join(names, ", "));
   add("network", po::value(&options.network), networks.c_str());
   add("kernels", po::value(&options.kernels),
-      "first measure the kernels whose names match this regular expression, each beside the machine's peak "
-      "or "
-      "its copies [none]");
+      "first measure the kernels whose names match this regular expression, beside the machine's peak or its "
+      "copies [none]");
   add("isa", po::value(&options.isa),
       "native, avx2 or all: the widest instructions, everybody held to AVX2, or both for networks that "
-      "convolve "
-      "[all]");
+      "convolve [all]");
   add("seconds", po::value(&options.seconds), "each measurement takes [4]");
   add("rounds", po::value(&options.rounds), "measurements of each arm, in turns [5]");
   add("batch", po::value(&options.batch), "examples a step [each network's own]");

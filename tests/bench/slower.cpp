@@ -84,8 +84,7 @@ void OldMeasurements::print(const std::map<std::string, std::vector<Arm>>& table
   for (const auto& change : all) width = std::max(width, change.arm.size());
   fmt::print(
       "\nBeside the earlier measurements, at the machine's pace; * where every round of one is faster than "
-      "every "
-      "round of the other\n\n{:<20} {:<{}} {:>11} {:>11} {:>9}\n",
+      "every round of the other\n\n{:<20} {:<{}} {:>11} {:>11} {:>9}\n",
       "", "", width, "before", "now", "speed");
   for (const auto& change : all)
     if (change.certain || change.table != "kernels")  // there are hundreds of kernels
