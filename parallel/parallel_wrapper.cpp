@@ -17,7 +17,6 @@
 #include "muster/parallel/training/first_batch.h"
 #include "muster/parallel/training/internals.h"
 #include "muster/parallel/training/listeners_here.h"
-#include "muster/parallel/training/strategy_failure.h"
 #include "muster/parallel/wrapper_impl.h"
 
 namespace muster {
@@ -225,38 +224,6 @@ Agreement ParallelWrapper::Impl::agreement(const DataSetIterator& data, std::int
           .version = internalsOf(options_).version,
           .nextBatch = nextBatch,
           .first = first};
-}
-
-/// @return the batches if the workers should read them themselves, without a reader thread; else nullptr.
-const NumberedBatches* ParallelWrapper::Impl::numberedFor(const DataSetIterator& data,
-                                                          const Resumption& resumed) {
-  if (!placements_.noCoreForReader || !resumed.position.trainedLater.empty()) return nullptr;
-  const bool inTurn = !callStrategy("tell how workers arrive",
-                                    [&] { return strategy_->arrivals(replicas_->place().workers()); });
-  return inTurn ? data.numbered() : nullptr;
-}
-
-/// @return whether `first` holds the first batch to train, which was read to prepare the model.
-bool ParallelWrapper::Impl::prepareReplicas(DataSetIterator& data, std::int64_t epochs,
-                                            const Resumption& resumed, FitParts* parts, Batch& first) {
-  const bool kept = parts && parts->first && model_.epoch() == 0 && resumed.position.nextBatch == 0;
-  bool any = kept;
-  if (kept) first = *parts->first;
-  if (!replicas_->made()) {
-    any = kept || prepareModel(model_, data, caller_, model_.epoch(), resumed.position, first);
-    require(any || !model_.blocks().empty(), "fit: the data set has no batches");
-    makeReplicas(first, true);
-  }
-  caller_.set(Activity::Kind::WaitingForWorkers);
-  if (auto* const link = options_.nodes.link())
-    requireAgreement(*link, agreement(data, epochs, resumed.position.nextBatch, any ? &first : nullptr));
-  const bool loaded = replicas_->load(resumed);
-  if (loaded) replicas_->setTrained(false);  // until the strategy has begun with the model, too
-  callStrategy("begin", [&] { strategy_->begin(replicas_->exchange()); });
-  if (loaded && !resumed.rounds) replicas_->start(*strategy_);
-  replicas_->setTrained(true);
-  if (parts) parts->first.reset();
-  return any;
 }
 
 ParallelWrapper::ParallelWrapper(Model& model, const ParallelOptions& options)
