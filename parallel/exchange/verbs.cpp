@@ -51,9 +51,9 @@ double valueAt(const Tensor& values, std::int64_t i) {
   return values.dtype() == DType::Float64 ? values.data<double>()[i] : values.data<float>()[i];
 }
 
-/// Names the number and the block that a merge could not write, and the replicas that contributed such a
-/// number.
-[[noreturn]] void throwNamed(const Exchange& exchange, const Tensor& target, std::int64_t element) {
+/// Names the number and the block that a merge could not write.
+/// @param all  whether all workers wait, so that the replicas with such a number can be named, too.
+[[noreturn]] void throwNamed(const Exchange& exchange, bool all, const Tensor& target, std::int64_t element) {
   const auto blocks = exchange.blocks();
   const auto own = exchange.strategyBlocks();
   const auto shared = std::ranges::find_if(
@@ -67,18 +67,18 @@ double valueAt(const Tensor& values, std::int64_t i) {
                                  : strategys != own.end() ? "strategy's " + strategys->declared.name
                                                           : "strategy's own numbers");
   for (std::size_t w = 0; w < like.replicas.size(); ++w)
-    if (exchange.isHere(w) && element < like.replicas[w].elements())
+    if (all && exchange.isHere(w) && element < like.replicas[w].elements())
       if (const double value = valueAt(like.replicas[w], element); !std::isfinite(value))
         text += fmt::format(", where worker {} has {}", w, value);
   throw NonFiniteScore(text);
 }
 
 template <typename Work>
-void named(const Exchange& exchange, const Tensor& target, const Work& work) {
+void named(const Exchange& exchange, bool all, const Tensor& target, const Work& work) {
   try {
     work();
   } catch (const NonFiniteResult& error) {
-    throwNamed(exchange, target, error.element());
+    throwNamed(exchange, all, target, error.element());
   }
 }
 
@@ -120,7 +120,7 @@ void Verbs::requireWaiting(std::string_view verb, bool may) const {
 
 void Verbs::merge(const SharedBlock& block, std::span<const double> weights, Spread* spread) {
   if (spread) *spread = {};
-  named(exchange_, block.replicas[static_cast<std::size_t>(participant_)],
+  named(exchange_, allWait(), block.replicas[static_cast<std::size_t>(participant_)],
         [&] { exchange_.merge(participant_, block, weights, context_, spread); });
   if (spread) addOverNodes(*spread);
   bytes_ += bytesToMerge(block, static_cast<std::size_t>(participant_), weights);
@@ -143,7 +143,7 @@ void Verbs::mergeCopy(const SharedBlock& block, std::span<const double> weights,
   if (block.rule == MergeRule::Reset) return combine(block.mergedCopies, {}, block.whole);
   if (block.rule == MergeRule::Keep) return;
   requireMean(weights, keep);
-  named(exchange_, block.mergedCopy(),
+  named(exchange_, allWait(), block.mergedCopy(),
         [&] { exchange_.moments(participant_, block, weights, keep, context_); });
   bytes_ += bytesToMerge(block, static_cast<std::size_t>(participant_), weights);
 }
@@ -151,7 +151,7 @@ void Verbs::mergeCopy(const SharedBlock& block, std::span<const double> weights,
 void Verbs::mix(const SharedBlock& block, const Mixing& mixing) {
   require(mixing.workers() == block.replicas.size(), "mix: rows for {} workers were given for {}",
           mixing.workers(), block.replicas.size());
-  named(exchange_, block.replicas[static_cast<std::size_t>(participant_)],
+  named(exchange_, allWait(), block.replicas[static_cast<std::size_t>(participant_)],
         [&] { exchange_.mix(participant_, block, mixing, context_); });
   if (block.rule == MergeRule::Keep || block.rule == MergeRule::Reset) return;
   const auto own = static_cast<std::size_t>(participant_);
@@ -176,7 +176,7 @@ void Verbs::mean(std::span<const Tensor> tensors, std::span<const double> weight
   requireOneEach("mean: targets", into.size(), participants());
   requireMean(weights, keep);
   require(!later || keep == 0, "mean: keep must be 0 if the mean is formed later, got {}", keep);
-  named(exchange_, into.front(), [&] {
+  named(exchange_, allWait(), into.front(), [&] {
     for (const Slice slice : fragment.slices)
       if (!later || !exchange_.launchMean(participant_, tensors, weights, slice, into.front()))
         exchange_.mean(participant_, tensors, weights, keep, slice, into, context_);
@@ -189,7 +189,8 @@ void Verbs::mean(std::span<const Tensor> tensors, std::span<const double> weight
 void Verbs::tellNodes(std::span<std::byte> all, std::span<const double> weights,
                       std::function<void(Context&)> then, const Tensor& target, bool later,
                       Context& context) {
-  named(exchange_, target, [&] { exchange_.tellNodes(all, weights, std::move(then), later, context); });
+  named(exchange_, allWait(), target,
+        [&] { exchange_.tellNodes(all, weights, std::move(then), later, context); });
 }
 
 void Verbs::combine(std::span<const Tensor> target, std::initializer_list<Operand> operands,
@@ -214,7 +215,7 @@ void Verbs::combine(std::span<const Tensor> target, std::initializer_list<Operan
                         share.context);
     }
   };
-  named(exchange_, target.front(), [&] {
+  named(exchange_, allWait(), target.front(), [&] {
     for (const Slice slice : fragment.slices)
       exchange_.eachShare(participant_, target.front().elements(), slice, context_, ShareUse(combineShare));
   });

@@ -168,6 +168,8 @@ class Verbs {
 
  private:
   void requireWaiting(std::string_view verb, bool may) const;
+  /// Whether no worker trains meanwhile.
+  bool allWait() const { return waiting_ == Waiting::Any; }
   /// Over nodes replaces the spread by the sum over the participants of all nodes for the first participant
   /// of each node, and by 0 for the others, so `relativeDistance` of a node's spreads is the distance.
   void addOverNodes(Spread& spread);
