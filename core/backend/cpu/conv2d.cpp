@@ -5,6 +5,7 @@
 #include "muster/core/backend/cpu/bfloat16.h"
 #include "muster/core/backend/cpu/direct_conv2d.h"
 #include "muster/core/backend/cpu/onednn_conv2d.h"
+#include "muster/core/backend/cpu/pointwise_conv2d.h"
 #include "muster/core/backend/cpu/simd.h"
 #include "muster/core/backend/cpu/small_batch_conv2d.h"
 #include "muster/core/backend/cpu/winograd_conv2d.h"
@@ -102,6 +103,8 @@ std::unique_ptr<Conv2dPlan> planAuto(const Conv2dShape& shape, Context& context,
                       blocks ? Conv2dChoice::ChannelsLast : Conv2dChoice::ChannelBlocks}) {
     auto planner = plannerFor(shape, context, choice);
     if (!planner.fast(!first)) continue;
+    if (choice == Conv2dChoice::ChannelsLast && pointwiseGradientSupports(shape, context))
+      return withPointwiseGradient(shape, planner.plan(), context);
     const bool own =
         direct && directIsFaster(shape, context, 1) && smallBatchGradientsSupport(shape, context);
     return own ? withSmallBatchGradients(shape, planner.plan(), context) : planner.plan();

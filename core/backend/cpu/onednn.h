@@ -20,7 +20,7 @@ template <typename F>
 void runVendor(F f, const char* call, std::source_location where = std::source_location::current()) {
   dnnl_status_t status;
   {
-    detail::VendorCall scope;
+    muster::detail::VendorCall scope;
     status = f();
   }
   check(status, call, where);

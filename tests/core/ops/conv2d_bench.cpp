@@ -158,11 +158,12 @@ std::vector<std::pair<std::string, Conv2dShape>> resnet18(std::int64_t batch) {
 
 /// One pass, its weights' reorders included.
 void measure(benchmark::State& state, const Conv2dShape& shape, Conv2dPlan& plan, Pass pass, Fused fused,
-             Context& context) {
+             Context& context, bool bias = true) {
   Tensors t(shape, plan, fused == Fused::Nothing ? shape.output() : poolAfter(shape).output(), context);
   run(plan, Pass::Forward, t);  // keeps which value of a window was the largest
   run(plan, pass, t);
   if (!agrees(shape, fused, pass, t, context)) return state.SkipWithError("the result is wrong");
+  if (!bias) t.bias = t.gradBias = Tensor();
   for (auto step : state) {
     run(plan, pass, t);
     benchmark::ClobberMemory();
@@ -225,6 +226,30 @@ void registerConv1d() {
                                  onePass, shape, Conv2dChoice::ChannelsLast, pass, MathMode::Float32);
 }
 
+/// A pass of a convolution without bias, as before batch normalisation, between channels-last activations.
+void passWithoutBias(benchmark::State& state, const Conv2dShape& shape, Conv2dChoice choice, Pass pass) {
+  Context context;
+  const ContextScope scope(context);
+  auto plan = planConv2d(shape, context, choice, Layout::ChannelsLast);
+  measure(state, shape, *plan, pass, Fused::Nothing, context, false);
+}
+
+/// The 1x1 convolutions of MobileNet-like blocks, in oneDNN's channels-last and as `Auto` chooses.
+void registerPointwise() {
+  for (const std::int64_t batch : {1, 8, 64})
+    for (const auto& [in, size, out] :
+         {std::tuple{32, 28, 64}, {64, 14, 128}, {128, 14, 128}, {128, 7, 256}, {256, 7, 64}, {16, 28, 24}})
+      for (const auto& [passName, pass] : kPasses)
+        for (const auto& [name, choice] : {std::pair{"channels-last", Conv2dChoice::ChannelsLast},
+                                           std::pair{"auto", Conv2dChoice::Auto}}) {
+          const Conv2dShape shape{
+              .batch = batch, .inChannels = in, .height = size, .width = size, .outChannels = out};
+          benchmark::RegisterBenchmark(
+              ("pointwise batch " + std::to_string(batch) + ", " + nameOf(shape) + passName + name).c_str(),
+              passWithoutBias, shape, choice, pass);
+        }
+}
+
 void registerResnet18(const std::string& name, Conv2dChoice choice, MathMode mathMode = MathMode::Float32) {
   const auto has = [&](const Conv2dShape& shape, Pass pass) {
     if (choice == Conv2dChoice::Winograd && (shape.kernel[0] != 3 || shape.stride[0] != 1)) return false;
@@ -256,6 +281,7 @@ const bool kRegistered = [] {
   registerResnet18("winograd", Conv2dChoice::Winograd);
   registerConvnet();
   registerConv1d();
+  registerPointwise();
   return true;
 }();
 

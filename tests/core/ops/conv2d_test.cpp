@@ -208,6 +208,7 @@ TEST_CASE_TEMPLATE("convolutions agree with the reference over shapes, choices a
        .padding = {2, 2},
        .dilation = {2, 2}},
       {.batch = 1, .inChannels = 1, .height = 1, .width = 1, .outChannels = 1},
+      {.batch = 5, .inChannels = 64, .height = 8, .width = 9, .outChannels = 256},
       {.batch = 300, .height = 6, .width = 10, .outChannels = 2, .kernel = {3, 3}},
       {.batch = 2,
        .inChannels = 3,
@@ -610,6 +611,21 @@ TEST_CASE("Auto chooses muster's kernels if channels waste vector lanes, else th
   CHECK((planConv2d(one, context)->implementation().find("gradients AVX2") != std::string::npos) == eights);
   CHECK(direct(8, 20, 50) == eights);
   CHECK(direct(24, 20, 50) == eights);
+}
+
+TEST_CASE("with AVX2 the weights' gradient of a convolution 1x1 is one matrix product") {
+  Context context;
+  const auto isProduct = [&](const Conv2dShape& shape, Conv2dChoice choice = Conv2dChoice::Auto) {
+    return planConv2d(shape, context, choice)->implementation().find("gradient sgemm") != std::string::npos;
+  };
+  const Conv2dShape pixels{.batch = 8, .inChannels = 32, .height = 14, .width = 14, .outChannels = 64};
+  Conv2dShape strided = pixels, padded = pixels, grouped = pixels;
+  strided.stride = {2, 2};
+  padded.padding = {1, 0};
+  grouped.groups = 2;
+  CHECK(isProduct(pixels) == (cpu::instructionSet() == cpu::InstructionSet::Avx2));
+  CHECK_FALSE(isProduct(pixels, Conv2dChoice::ChannelsLast));
+  for (const auto& other : {strided, padded, grouped}) CHECK_FALSE(isProduct(other));
 }
 
 TEST_CASE("a GPU's own kernels are chosen for first layers whose images fit a block's memory") {
