@@ -12,6 +12,9 @@
 // sixteen or eight at a time (one vector, see kMany), then four, then one. Vectors are passed by reference,
 // because passing them by value differs between instruction sets.
 //
+// A unit with a channel in each lane is visited in the order of its memory, all lanes of a few positions
+// before the next ones, because the processor fetches memory ahead only in order.
+//
 // Sums are in float32 over kFew positions, and these partial sums are added in float64. Sums of x use its
 // distance from the first of the kFew, so a large mean costs the variance no digits.
 
@@ -135,27 +138,51 @@ template <typename Group, bool kRuns, typename V>
     Group::load(to, from + column.lane);
 }
 
-/// Calls f(group, column) for the columns of `kMany` lanes in a column of sixteen. Each lane has its own
-/// sums, so the bits do not depend on `kMany`.
+/// Calls f(group, lane) for groups of lanes that cover [0, count).
 template <typename F>
-[[gnu::always_inline]] inline void forSixteen(F& f, const Column& c) {
-  for (int lane = 0; lane < 16; lane += kMany)
-    f(Many{}, Column{c.offset + lane, c.positions, c.stride, c.lane + lane});
+[[gnu::always_inline]] inline void forEachGroup(std::int64_t count, F f) {
+  std::int64_t lane = 0;
+  for (; lane + 16 <= count; lane += 16)
+    for (int part = 0; part < 16; part += kMany) f(Many{}, lane + part);
+  for (; lane + 4 <= count; lane += 4) f(Four{}, lane);
+  for (; lane < count; ++lane) f(One{}, lane);
+}
+
+/// Calls f(group, column) for columns that cover a run. Each of sixteen lanes has its own sums, so the bits
+/// do not depend on `kMany`.
+template <typename F>
+[[gnu::always_inline]] inline void forEachColumnOfRun(const Unit& u, F f) {
+  const std::int64_t sixteens = u.positions / 16, fours = u.positions % 16 / 4, ones = u.positions % 4;
+  if (sixteens > 0)
+    for (int lane = 0; lane < 16; lane += kMany) f(Many{}, Column{lane, sixteens, 16, lane});
+  if (fours > 0) f(Four{}, Column{sixteens * 16, fours, 4, 0});
+  if (ones > 0) f(One{}, Column{u.positions - ones, ones, 1, 0});
+}
+
+constexpr std::int64_t kFew = 32;
+
+/// Positions whose lanes are visited before the next positions: an even number that divides kFew.
+inline std::int64_t togetherOf(const Unit& u) {
+  constexpr std::int64_t kTile = 256;  // floats
+  std::int64_t positions = 2;
+  while (positions < kFew && 2 * positions * u.lanes <= kTile) positions *= 2;
+  return positions;
 }
 
 /// Calls f(group, column) for columns that cover the unit.
 template <bool kRuns, typename F>
 [[gnu::always_inline]] inline void forEachColumn(const Unit& u, F f) {
   if constexpr (kRuns) {
-    const std::int64_t sixteens = u.positions / 16, fours = u.positions % 16 / 4, ones = u.positions % 4;
-    if (sixteens > 0) forSixteen(f, Column{0, sixteens, 16, 0});
-    if (fours > 0) f(Four{}, Column{sixteens * 16, fours, 4, 0});
-    if (ones > 0) f(One{}, Column{u.positions - ones, ones, 1, 0});
+    forEachColumnOfRun(u, f);
   } else {
-    std::int64_t lane = 0;
-    for (; lane + 16 <= u.lanes; lane += 16) forSixteen(f, Column{lane, u.positions, u.lanes, lane});
-    for (; lane + 4 <= u.lanes; lane += 4) f(Four{}, Column{lane, u.positions, u.lanes, lane});
-    for (; lane < u.lanes; ++lane) f(One{}, Column{lane, u.positions, u.lanes, lane});
+    const std::int64_t together = togetherOf(u);
+    for (std::int64_t p = 0; p < u.positions; p += together) {
+      const std::int64_t n = u.positions - p < together ? u.positions - p : together;
+      forEachGroup(
+          u.lanes, [&]<typename Group>(Group group, std::int64_t lane) __attribute__((always_inline)) {
+            f(group, Column{p * u.lanes + lane, n, u.lanes, lane});
+          });
+    }
   }
 }
 
@@ -191,59 +218,126 @@ struct Target<true> {
   double first[16]{}, second[16]{};
 };
 
-constexpr std::int64_t kFew = 32;
+/// Two float32 sums over a few positions. Two pairs of sums alternate, so that an addition need not wait for
+/// the previous one.
+template <typename Group>
+struct Partial {
+  using Value = typename Group::Value;
+  Value first{}, second{}, otherFirst{}, otherSecond{};
 
-/// Two float32 sums over a few positions: f(i, first, second) adds position i. Two pairs of sums alternate,
-/// so that an addition need not wait for the previous one.
-template <typename Value, typename F>
-[[gnu::always_inline]] inline void sumFew(std::int64_t n, Value& first, Value& second, F f) {
-  Value otherFirst{}, otherSecond{};
-  first = Value{};
-  second = Value{};
-  std::int64_t i = 0;
-  for (; i + 2 <= n; i += 2) {
-    f(i, first, second);
-    f(i + 1, otherFirst, otherSecond);
+  /// Calls f(i, first, second), which adds position i, for i = 0 .. n - 1. Call it with an even n but for the
+  /// last call.
+  template <typename F>
+  [[gnu::always_inline]] void add(std::int64_t n, F f) {
+    std::int64_t i = 0;
+    for (; i + 2 <= n; i += 2) {
+      f(i, first, second);
+      f(i + 1, otherFirst, otherSecond);
+    }
+    if (i < n) f(i, first, second);
   }
-  if (i < n) f(i, first, second);
-  first += otherFirst;
-  second += otherSecond;
+  [[gnu::always_inline]] void join() {
+    first += otherFirst;
+    second += otherSecond;
+  }
+  [[gnu::always_inline]] void load(const float* from) {
+    Group::load(first, from);
+    Group::load(second, from + Group::kLanes);
+    Group::load(otherFirst, from + 2 * Group::kLanes);
+    Group::load(otherSecond, from + 3 * Group::kLanes);
+  }
+  [[gnu::always_inline]] void store(float* to) const {
+    Group::store(first, to);
+    Group::store(second, to + Group::kLanes);
+    Group::store(otherFirst, to + 2 * Group::kLanes);
+    Group::store(otherSecond, to + 3 * Group::kLanes);
+  }
+};
+
+/// Sums over kFew positions at a time: calls terms(column, origin, partial sums), which adds the column's
+/// positions, then finish(column, origin, number of positions, partial sums). `origin` is the offset of the
+/// first of the few positions.
+template <bool kRuns, typename Terms, typename Finish>
+[[gnu::always_inline]] inline void sumFew(const Unit& u, Terms terms, Finish finish) {
+  const auto fewFrom = [&](std::int64_t begin, std::int64_t positions) __attribute__((always_inline)) {
+    return positions - begin < kFew ? positions - begin : kFew;
+  };
+  if constexpr (kRuns) {
+    forEachColumnOfRun(
+        u, [&]<typename Group>(Group, const Column& c) __attribute__((always_inline)) {
+          for (std::int64_t begin = 0; begin < c.positions; begin += kFew) {
+            const std::int64_t n = fewFrom(begin, c.positions), origin = c.offset + begin * c.stride;
+            const Column few{origin, n, c.stride, c.lane};
+            Partial<Group> partial;
+            terms(few, origin, partial);
+            partial.join();
+            finish(few, origin, n, partial);
+          }
+        });
+  } else {
+    constexpr std::int64_t kStrip = 512;  // lanes whose partial sums stay in the first cache
+    const std::int64_t together = togetherOf(u);
+    float kept[4 * kStrip];
+    for (std::int64_t strip = 0; strip < u.lanes; strip += kStrip)
+      for (std::int64_t begin = 0; begin < u.positions; begin += kFew) {
+        const std::int64_t n = fewFrom(begin, u.positions);
+        for (std::int64_t some = 0; some < n; some += together) {
+          const bool last = some + together >= n;
+          const std::int64_t positions = last ? n - some : together;
+          forEachGroup(
+              u.lanes - strip < kStrip ? u.lanes - strip : kStrip,
+              [&]<typename Group>(Group, std::int64_t lane) __attribute__((always_inline)) {
+                const std::int64_t origin = begin * u.lanes + strip + lane;
+                const Column column{origin + some * u.lanes, positions, u.lanes, strip + lane};
+                Partial<Group> partial;
+                if (some > 0) partial.load(kept + 4 * lane);
+                terms(column, origin, partial);
+                if (!last) return partial.store(kept + 4 * lane);
+                partial.join();
+                finish(column, origin, n, partial);
+              });
+        }
+      }
+  }
 }
 
 template <bool kRuns>
 void sums(const Unit& unit, const float* x, double* sum, double* squares) {
   const Unit u = unit;  // a copy, which the compiler knows writes cannot change
   Target<kRuns> target(sum, squares);
-  forEachColumn<kRuns>(
-      u, [&]<typename Group>(Group, const Column& c) __attribute__((always_inline)) {
-        using Value = typename Group::Value;
-        for (std::int64_t begin = 0; begin < c.positions; begin += kFew) {
-          const std::int64_t n = c.positions - begin < kFew ? c.positions - begin : kFew;
-          const float* from = x + c.offset + begin * c.stride;
-          Value origin, first, second;
-          Group::load(origin, from);
-          sumFew(
-              n, first, second, [&](std::int64_t i, Value & s, Value & q) __attribute__((always_inline)) {
-                Value value;
-                Group::load(value, from + i * c.stride);
-                value -= origin;
-                s += value;
-                q += value * value;
-              });
-          // About the origin o: sum x = n o + s and sum x^2 = n o^2 + 2 o s + q.
-          const auto add = [&](int lane, const auto& o, const auto& s, const auto& q)
-              __attribute__((always_inline)) {
-            WideOf<std::remove_cvref_t<decltype(o)>> wideO, wideS, wideQ;
-            widen(wideO, o);
-            widen(wideS, s);
-            widen(wideQ, q);
-            const auto total = wideO * static_cast<double>(n) + wideS;
-            addTo<Group::kLanes == 1>(target.first + c.lane + lane, total);
-            addTo<Group::kLanes == 1>(target.second + c.lane + lane, wideO * (total + wideS) + wideQ);
-          };
-          Group::forEachPart(add, origin, first, second);
-        }
-      });
+  sumFew<kRuns>(
+      u,
+      [&]<typename Group>(const Column& c, std::int64_t origin, Partial<Group>& partial)
+          __attribute__((always_inline)) {
+            using Value = typename Group::Value;
+            Value first;
+            Group::load(first, x + origin);
+            partial.add(
+                c.positions, [&](std::int64_t i, Value & s, Value & q) __attribute__((always_inline)) {
+                  Value value;
+                  Group::load(value, x + c.offset + i * c.stride);
+                  value -= first;
+                  s += value;
+                  q += value * value;
+                });
+          },
+      [&]<typename Group>(const Column& c, std::int64_t origin, std::int64_t n, const Partial<Group>& partial)
+          __attribute__((always_inline)) {
+            typename Group::Value first;
+            Group::load(first, x + origin);
+            // About the origin o: sum x = n o + s and sum x^2 = n o^2 + 2 o s + q.
+            const auto add = [&](int lane, const auto& o, const auto& s, const auto& q)
+                __attribute__((always_inline)) {
+              WideOf<std::remove_cvref_t<decltype(o)>> wideO, wideS, wideQ;
+              widen(wideO, o);
+              widen(wideS, s);
+              widen(wideQ, q);
+              const auto total = wideO * static_cast<double>(n) + wideS;
+              addTo<Group::kLanes == 1>(target.first + c.lane + lane, total);
+              addTo<Group::kLanes == 1>(target.second + c.lane + lane, wideO * (total + wideS) + wideQ);
+            };
+            Group::forEachPart(add, first, partial.first, partial.second);
+          });
   target.finish();
 }
 
@@ -281,41 +375,41 @@ void gradientSums(const Unit& unit, const Affine& affine, const float* x, const 
   const Unit u = unit;
   const Affine a = affine;
   Target<kRuns> target(sum, products);
-  forEachColumn<kRuns>(
-      u, [&]<typename Group>(Group, const Column& c) __attribute__((always_inline)) {
-        using Value = typename Group::Value;
-        Value mean, scale, shift;
-        constant<Group, kRuns>(mean, a.mean, c);
-        constant<Group, kRuns>(scale, a.scale, c);
-        constant<Group, kRuns>(shift, a.shift, c);
-        for (std::int64_t begin = 0; begin < c.positions; begin += kFew) {
-          const std::int64_t n = c.positions - begin < kFew ? c.positions - begin : kFew;
-          const std::int64_t from = c.offset + begin * c.stride;
-          Value first, second;
-          sumFew(
-              n, first, second, [&](std::int64_t i, Value & s, Value & q) __attribute__((always_inline)) {
-                Value centred, g;
-                Group::load(centred, x + from + i * c.stride);
-                Group::load(g, gradY + from + i * c.stride);
-                centred -= mean;
-                if constexpr (kRelu) {
-                  Value value;
-                  normalised(value, centred, scale, shift);
-                  g = value > 0 ? g : Value{};
-                }
-                s += g;
-                q += g * centred;
-              });
-          const auto add = [&](int lane, const auto& s, const auto& q) __attribute__((always_inline)) {
-            WideOf<std::remove_cvref_t<decltype(s)>> wideS, wideQ;
-            widen(wideS, s);
-            widen(wideQ, q);
-            addTo<Group::kLanes == 1>(target.first + c.lane + lane, wideS);
-            addTo<Group::kLanes == 1>(target.second + c.lane + lane, wideQ);
-          };
-          Group::forEachPart(add, first, second);
-        }
-      });
+  sumFew<kRuns>(
+      u,
+      [&]<typename Group>(const Column& c, std::int64_t, Partial<Group>& partial)
+          __attribute__((always_inline)) {
+            using Value = typename Group::Value;
+            Value mean, scale, shift;
+            constant<Group, kRuns>(mean, a.mean, c);
+            constant<Group, kRuns>(scale, a.scale, c);
+            constant<Group, kRuns>(shift, a.shift, c);
+            partial.add(
+                c.positions, [&](std::int64_t i, Value & s, Value & q) __attribute__((always_inline)) {
+                  Value centred, g;
+                  Group::load(centred, x + c.offset + i * c.stride);
+                  Group::load(g, gradY + c.offset + i * c.stride);
+                  centred -= mean;
+                  if constexpr (kRelu) {
+                    Value value;
+                    normalised(value, centred, scale, shift);
+                    g = value > 0 ? g : Value{};
+                  }
+                  s += g;
+                  q += g * centred;
+                });
+          },
+      [&]<typename Group>(const Column& c, std::int64_t, std::int64_t, const Partial<Group>& partial)
+          __attribute__((always_inline)) {
+            const auto add = [&](int lane, const auto& s, const auto& q) __attribute__((always_inline)) {
+              WideOf<std::remove_cvref_t<decltype(s)>> wideS, wideQ;
+              widen(wideS, s);
+              widen(wideQ, q);
+              addTo<Group::kLanes == 1>(target.first + c.lane + lane, wideS);
+              addTo<Group::kLanes == 1>(target.second + c.lane + lane, wideQ);
+            };
+            Group::forEachPart(add, partial.first, partial.second);
+          });
   target.finish();
 }
 
