@@ -87,14 +87,14 @@ void spareKinks(const Array& normalised, double tolerance, Array& gradY) {
 }
 
 /// Shapes with and without whole vectors and whole blocks, with one position, and with several groups of
-/// sums: 65,536 values each on a CPU. A GPU splits sums by shape: several parts of many pixels, few pixels
-/// and one, and more parts than are read at once.
+/// sums: 65,536 values each on a CPU, which sums up to 512 channels at a time. A GPU splits sums by shape:
+/// several parts of many pixels, few pixels and one, and more parts than are read at once.
 template <typename Where>
 std::vector<Shape> shapes() {
   std::vector<Shape> all{{17, 20, 3, 5}, {2, 3, 7, 9}, {3, 33, 4, 4}, {1, 16, 2, 1}, {16, 1, 1, 1},
                          {5, 7, 1, 1},   {21, 23},     {2, 1},        {1, 1, 56, 50}};
   const auto large = Where::device().isCpu()
-                         ? std::vector<Shape>{{9000, 16}, {20, 37, 18, 11}}
+                         ? std::vector<Shape>{{9000, 16}, {20, 37, 18, 11}, {3, 1029, 2, 3}}
                          : std::vector<Shape>{{18000, 16}, {8800, 32},       {40, 37, 18, 11},
                                               {300, 300},  {1, 1, 560, 500}, {2001, 6, 2, 2}};
   all.insert(all.end(), large.begin(), large.end());
