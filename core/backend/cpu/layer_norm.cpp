@@ -160,8 +160,8 @@ class LoopLayerNorm final : public LayerNormPlan {
                 Tensor& gradBeta) override {
     expect("x", x, shape_.input());
     expect("gradY", gradY, shape_.input());
-    if (gradX.defined()) takeGradient(x, gamma, gradY, gradX);
     if (gradGamma.defined()) takeParameterGradients(x, gradY, gradGamma, gradBeta);
+    if (gradX.defined()) takeGradient(x, gamma, gradY, gradX);  // last, because it may be in place of gradY
   }
 
  private:

@@ -96,6 +96,10 @@ Tensor placeGradients(ProgramGraph& graph, Device device) {
   for (std::size_t v = 0; v < values.size(); ++v)
     lifetimes.set(v, use(v, forGood, v < graph.inputs ? forGood : 0));
   for (const std::size_t output : graph.outputs) begins(output, 0);
+  const auto inPlace = [&](const ProgramNode& node, const ProgramInput& input) {
+    return input.writes && node.program->gradientInPlace() && !node.usesSideStream &&
+           values[input.value].layout == values[node.output].layout;
+  };
   std::vector<std::pair<ProgramInput*, std::size_t>> scratches;  // input, index in `lifetimes`
   for (std::size_t i = nodes.size(); i-- > 0;) {
     ProgramNode& node = nodes[i];
@@ -104,7 +108,7 @@ Tensor placeGradients(ProgramGraph& graph, Device device) {
     for (auto& input : node.inputs) {
       if (!hasGradient(input.value)) continue;
       if (input.writes) begins(input.value, now);
-      if (input.handsOver) lifetimes.join(input.value, node.output);
+      if (input.handsOver || inPlace(node, input)) lifetimes.join(input.value, node.output);
       if (!input.writes && !node.passesGradient())
         scratches.emplace_back(&input, lifetimes.add(use(input.value, now, now)));
     }

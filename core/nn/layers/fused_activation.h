@@ -4,8 +4,8 @@
 
 namespace muster {
 
-/// An activation computed in place after another operation. Its backward pass needs only the output; for GELU
-/// it keeps the input in memory planned here.
+/// An activation computed after another operation, in place. Its backward pass needs only the output; for
+/// GELU in training it keeps the input in memory planned here, where the operation writes it.
 class FusedActivation {
  public:
   FusedActivation(Activation activation, const Shape& shape, Layout layout, bool training, Device device)
@@ -27,10 +27,12 @@ class FusedActivation {
   /// Whether `backward` reads the result of `forward`.
   bool readsOutput() const { return activation_ != Activation::Identity && activation_ != Activation::GELU; }
 
+  /// The tensor that the operation writes, for `forward` with the same y.
+  Tensor& before(Tensor& y) { return input_.defined() ? input_ : y; }
+
   void forward(Tensor& y, Context& context) {
     if (activation_ == Activation::Identity || withPlan_) return;
-    if (input_.defined()) copy(y, input_, context);
-    activationForward(activation_, y, y, context);
+    activationForward(activation_, before(y), y, context);
   }
 
   /// Turns d loss / d output into d loss / d input, in place.

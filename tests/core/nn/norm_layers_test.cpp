@@ -1,12 +1,14 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <vector>
 
 #include "muster/core/base/error.h"
 #include "muster/core/nn/layers.h"
 #include "muster/core/nn/multi_layer_network.h"
+#include "muster/core/nn/step_memory.h"
 #include "tests/core/nn/batches.h"
 #include "tests/support/arrays.h"
 #include "tests/support/temporary_directory.h"
@@ -213,4 +215,20 @@ TEST_CASE("layer normalisation is written to JSON, and refuses invalid options a
   const auto again = MultiLayerConfiguration::fromJson(configuration.toJson());
   CHECK(again.toJson() == configuration.toJson());
   CHECK(again.layers[0].module().parameters(std::array{Shape{4}}).empty());
+}
+
+TEST_CASE("on a CPU the gradient of a normalisation's input takes no memory of its own") {
+  constexpr std::int64_t kUnits = 64, kExamples = 8192;
+  const auto bytes = [&](std::vector<Layer> normalisations) {
+    MultiLayerConfiguration network{.inputShape = {2}, .layers = {Dense{.units = kUnits}}};
+    std::ranges::move(normalisations, std::back_inserter(network.layers));
+    network.layers.push_back(Output{.classes = 2});
+    MultiLayerNetwork model(network);
+    model.init();
+    return stepBytes(model, kExamples, true, {}).value();
+  };
+  const std::int64_t none = bytes({}), activation = kExamples * kUnits * 4;
+  CHECK(bytes({BatchNorm{}}) - none < activation * 5 / 4);
+  CHECK(bytes({LayerNorm{}}) - none < activation * 5 / 4);
+  CHECK(bytes({ActivationLayer{Activation::Tanh}}) - none > activation * 7 / 4);  // which has one
 }
