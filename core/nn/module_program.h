@@ -62,8 +62,8 @@ class VertexProgram {
   /// The gradient of each input is the gradient of the output, as `backwardAll` leaves it in `gradY`: the
   /// network passes it on, and `gradX` is empty.
   virtual bool passesGradient() const { return false; }
-  /// Whether `gradX` of its single input may be in the memory of `gradY`, so that a backward pass needs less
-  /// memory.
+  /// Of a program with one input whose output has its layout: whether the backward pass may write `gradX`
+  /// over `gradY`, if that is the same memory.
   virtual bool gradientInPlace() const { return false; }
   virtual BackwardReads backwardReads() const { return {}; }
   /// Whether the backward pass uses `Context::onSideStream`. The network then keeps the inputs and the output

@@ -35,12 +35,15 @@ struct BatchNormShape {
 ///     plan.gradient(x, gradY, sums, count, gradX);               // reads x and gradY, writes gradX
 ///
 /// Sums are float64, in an order that does not depend on the number of threads. x, y, gradY and gradX are
-/// float32 [N, C] or [N, C, H, W] in the plan's layout; y is not x, gradX is neither x nor gradY; gamma and
-/// beta are float32 [C], or undefined: 1 and 0. One thread at a time; running it allocates nothing.
+/// float32 [N, C] or [N, C, H, W] in the plan's layout; y is not x, gradX is not x, and gradY only if the
+/// plan is `gradientInPlace`; gamma and beta are float32 [C], or undefined: 1 and 0. One thread at a time;
+/// running it allocates nothing.
 class BatchNormPlan {
  public:
   virtual ~BatchNormPlan() = default;
   virtual Layout layout() const = 0;
+  /// Whether gradX may be gradY.
+  virtual bool gradientInPlace() const { return false; }
 
   /// Overwrites `sums`, float64 [2, C]: of x, and of x^2.
   virtual void sums(const Tensor& x, Tensor& sums) = 0;

@@ -25,9 +25,11 @@ struct LayerNormShape {
 class LayerNormPlan {
  public:
   virtual ~LayerNormPlan() = default;
+  /// Whether gradX may be gradY.
+  virtual bool gradientInPlace() const { return false; }
   /// Keeps each row's mean and variance for `backward`.
   virtual void forward(const Tensor& x, const Tensor& gamma, const Tensor& beta, Tensor& y) = 0;
-  /// Overwrites gradX, gradGamma and gradBeta, except undefined ones; gradX is not gradY.
+  /// Overwrites gradX, gradGamma and gradBeta, except undefined ones.
   virtual void backward(const Tensor& x, const Tensor& gamma, const Tensor& gradY, Tensor& gradX,
                         Tensor& gradGamma, Tensor& gradBeta) = 0;
 };

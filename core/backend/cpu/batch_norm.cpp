@@ -43,7 +43,7 @@ Units unitsOf(const Shape& input, Layout layout) {
                  .lastPositions = positions};
   };
   const auto rows =
-      [&](std::int64_t count) {  // units small enough to stay in the cache while all lanes are visited
+      [&](std::int64_t count) {  // the size of units decides how sums are grouped
         const std::int64_t some = std::clamp<std::int64_t>(4096 / channels, 1, count);
         return Units{.samples = (count + some - 1) / some,
                      .positions = some,
@@ -98,6 +98,7 @@ class LoopBatchNorm final : public BatchNormPlan {
         statistics_(static_cast<std::size_t>(3 * paddedChannels_)) {}
 
   Layout layout() const override { return layout_; }
+  bool gradientInPlace() const override { return true; }
 
   void sums(const Tensor& x, Tensor& sums) override {
     expectActivation("x", x);

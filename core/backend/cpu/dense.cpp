@@ -80,7 +80,7 @@ class GemmDense final : public DensePlan {
     const float* from = gradY.data<float>();
     float* sums = gradBias.data<float>();
     parallelFor(context_, out_, 64, [=, this](std::int64_t begin, std::int64_t end) {
-      dispatch<sumColumns>(from, sums, batch_, out_, begin, end);
+      dispatch<sumColumns<float>>(from, sums, batch_, out_, begin, end);
     });
   }
 

@@ -144,6 +144,8 @@ class LoopLayerNorm final : public LayerNormPlan {
         moments_(static_cast<std::size_t>(shape.rows)),
         groupSums_(static_cast<std::size_t>(groups_ * 2 * shape.features)) {}
 
+  bool gradientInPlace() const override { return true; }
+
   void forward(const Tensor& x, const Tensor& gamma, const Tensor& beta, Tensor& y) override {
     expect("x", x, shape_.input());
     expect("y", y, shape_.input());
@@ -161,7 +163,7 @@ class LoopLayerNorm final : public LayerNormPlan {
     expect("x", x, shape_.input());
     expect("gradY", gradY, shape_.input());
     if (gradGamma.defined()) takeParameterGradients(x, gradY, gradGamma, gradBeta);
-    if (gradX.defined()) takeGradient(x, gamma, gradY, gradX);  // last, because it may be in place of gradY
+    if (gradX.defined()) takeGradient(x, gamma, gradY, gradX);  // last: it may overwrite gradY
   }
 
  private:

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "muster/core/backend/cpu/column_sums.h"
 #include "muster/core/backend/cpu/parallel.h"
 #include "muster/core/backend/cpu/simd.h"
 #include "muster/core/backend/cpu/weight_gradient.h"
@@ -14,16 +15,7 @@
 namespace muster::cpu {
 namespace {
 
-/// sums[c] = the sum over the rows of x [rows, columns], in order, for columns [begin, end).
-[[gnu::always_inline]] inline void sumInFloat64(const float* x, double* sums, std::int64_t rows,
-                                                std::int64_t columns, std::int64_t begin, std::int64_t end) {
-  std::fill(sums + begin, sums + end, 0.0);
-  for (std::int64_t n = 0; n < rows; ++n) {
-    MUSTER_INDEPENDENT_ITERATIONS
-    for (std::int64_t c = begin; c < end; ++c) sums[c] += x[n * columns + c];
-  }
-}
-
+/// The wrapped plan's own weights' gradient is planned, with its scratch memory, but never runs.
 class PointwisePlan final : public Conv2dPlan {
  public:
   PointwisePlan(const Conv2dShape& shape, std::unique_ptr<Conv2dPlan> plan, Context& context)
@@ -59,7 +51,7 @@ class PointwisePlan final : public Conv2dPlan {
     const float* from = gradY.data<float>();
     double* sums = sums_.data();
     parallelFor(context_, channels, 64, [=, this](std::int64_t begin, std::int64_t end) {
-      dispatch<sumInFloat64>(from, sums, pixels_, channels, begin, end);
+      dispatch<sumColumns<double>>(from, sums, pixels_, channels, begin, end);
     });
     std::ranges::copy(sums_, gradBias.data<float>());
   }

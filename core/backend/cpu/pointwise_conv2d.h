@@ -7,8 +7,8 @@
 
 namespace muster::cpu {
 
-/// Whether `withPointwiseGradient` supports this shape on this processor, and is faster there: float32,
-/// kernel and stride 1, no padding, one group, and AVX2 without AVX-512.
+/// Whether `withPointwiseGradient` supports this shape on this processor, and is mostly faster there:
+/// float32, kernel and stride 1, no padding, one group, and AVX2 without AVX-512.
 bool pointwiseGradientSupports(const Conv2dShape& shape, const Context& context);
 
 /// A convolution 1x1 whose weights' gradient is one matrix product over all pixels.

@@ -97,7 +97,7 @@ void RecurrentLoop::sumSteps(const Tensor& values, std::int64_t columns, float* 
   const float* from = values.data<float>();
   const std::int64_t rows = steps_ * batch_;
   parallelFor(context_, columns, 64, [=](std::int64_t begin, std::int64_t end) {
-    dispatch<sumColumns>(from, sums, rows, columns, begin, end);
+    dispatch<sumColumns<float>>(from, sums, rows, columns, begin, end);
   });
 }
 

@@ -78,8 +78,8 @@ void chooseSideStream(ProgramGraph& graph, Context& context) {
 }
 
 /// A gradient is needed from its first writer (the loss, or the last node that reads the value) to the node
-/// that computes the value, or to the end if that node uses the side stream. The caller reads gradients of
-/// inputs after the pass.
+/// that computes the value, or to the end if that node uses the side stream. A node whose program permits it
+/// writes its input's gradient over its output's. The caller reads gradients of inputs after the pass.
 Tensor placeGradients(ProgramGraph& graph, Device device) {
   auto& values = graph.values;
   auto& nodes = graph.nodes;
@@ -97,8 +97,8 @@ Tensor placeGradients(ProgramGraph& graph, Device device) {
     lifetimes.set(v, use(v, forGood, v < graph.inputs ? forGood : 0));
   for (const std::size_t output : graph.outputs) begins(output, 0);
   const auto inPlace = [&](const ProgramNode& node, const ProgramInput& input) {
-    return input.writes && node.program->gradientInPlace() && !node.usesSideStream &&
-           values[input.value].layout == values[node.output].layout;
+    return input.writes && node.inputs.size() == 1 && node.program->gradientInPlace() &&
+           !node.usesSideStream && values[input.value].layout == values[node.output].layout;
   };
   std::vector<std::pair<ProgramInput*, std::size_t>> scratches;  // input, index in `lifetimes`
   for (std::size_t i = nodes.size(); i-- > 0;) {

@@ -43,8 +43,7 @@ class BatchNormProgram final : public ModuleProgram {
     return {.input = true, .output = activation_.readsOutput()};
   }
 
-  /// On a GPU kernels assume different memory.
-  bool gradientInPlace() const override { return context_.device().isCpu(); }
+  bool gradientInPlace() const override { return plan_->gradientInPlace(); }
 
   /// A synchronised layer reads sums and the loss's weight on the host.
   bool recordable() const override { return !options_.synchronised; }
@@ -60,10 +59,10 @@ class BatchNormProgram final : public ModuleProgram {
             "{}: in training it needs more than one value a channel, and {} has one; another batch "
             "size leaves no single example for the last batch",
             name_, x.shape().toString()));
-      plan_->normalise(x, sums_, count_, gamma_, beta_, activation_.before(y));
+      plan_->normalise(x, sums_, count_, gamma_, beta_, activation_.operationOutput(y));
       plan_->moveStatistics(info.replaceStatistics ? 1 : options_.momentum, mean_, variance_);
     } else {
-      plan_->normaliseBy(x, mean_, variance_, gamma_, beta_, activation_.before(y));
+      plan_->normaliseBy(x, mean_, variance_, gamma_, beta_, activation_.operationOutput(y));
     }
     activation_.forward(y, context_);
   }

@@ -24,7 +24,7 @@ class CombineProgram final : public VertexProgram {
   }
   bool recordable() const override { return true; }
   void forwardAll(std::span<const Tensor> x, Tensor& y, const StepInfo&) override {
-    combine(combination_, x, activation_.before(y), context_);
+    combine(combination_, x, activation_.operationOutput(y), context_);
     activation_.forward(y, context_);
   }
   void backwardAll(std::span<const Tensor> x, const Tensor& y, Tensor& gradY, std::span<Tensor> gradX,

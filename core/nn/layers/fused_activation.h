@@ -4,8 +4,9 @@
 
 namespace muster {
 
-/// An activation computed after another operation, in place. Its backward pass needs only the output; for
-/// GELU in training it keeps the input in memory planned here, where the operation writes it.
+/// An activation after another operation, which writes `operationOutput(y)`; then `forward(y)`. The backward
+/// pass needs only y; for GELU in training the operation's output is kept in memory planned here. Otherwise
+/// the operation writes y, and the activation is computed in place.
 class FusedActivation {
  public:
   FusedActivation(Activation activation, const Shape& shape, Layout layout, bool training, Device device)
@@ -27,12 +28,11 @@ class FusedActivation {
   /// Whether `backward` reads the result of `forward`.
   bool readsOutput() const { return activation_ != Activation::Identity && activation_ != Activation::GELU; }
 
-  /// The tensor that the operation writes, for `forward` with the same y.
-  Tensor& before(Tensor& y) { return input_.defined() ? input_ : y; }
+  Tensor& operationOutput(Tensor& y) { return input_.defined() ? input_ : y; }
 
   void forward(Tensor& y, Context& context) {
     if (activation_ == Activation::Identity || withPlan_) return;
-    activationForward(activation_, before(y), y, context);
+    activationForward(activation_, operationOutput(y), y, context);
   }
 
   /// Turns d loss / d output into d loss / d input, in place.

@@ -11,7 +11,7 @@ namespace {
 class LayerNormProgram final : public ModuleProgram {
  public:
   LayerNormProgram(const LayerNormShape& shape, const ModuleBinding& binding, Context& context)
-      : rows_(shape.input()), onCpu_(context.device().isCpu()), plan_(planLayerNorm(shape, context)) {
+      : rows_(shape.input()), plan_(planLayerNorm(shape, context)) {
     if (binding.parameters.empty()) return;
     gamma_ = binding.parameters[0];
     beta_ = binding.parameters[1];
@@ -20,8 +20,7 @@ class LayerNormProgram final : public ModuleProgram {
     gradBeta_ = binding.gradients[1];
   }
 
-  /// On a GPU kernels assume different memory.
-  bool gradientInPlace() const override { return onCpu_; }
+  bool gradientInPlace() const override { return plan_->gradientInPlace(); }
   BackwardReads backwardReads() const override { return {.input = true, .output = false}; }
   bool recordable() const override { return true; }
 
@@ -37,7 +36,6 @@ class LayerNormProgram final : public ModuleProgram {
 
  private:
   Shape rows_;
-  bool onCpu_;
   std::unique_ptr<LayerNormPlan> plan_;
   Tensor gamma_, beta_, gradGamma_, gradBeta_;
 };

@@ -44,7 +44,7 @@ class LinearProgram : public ModuleProgram {
   bool readsGradientLate() const override { return plan_->gradientsApart(); }
 
   void forward(const Tensor& x, Tensor& y, const StepInfo&) override {
-    plan_->forward(x, weight_, bias_, activation_.before(y));
+    plan_->forward(x, weight_, bias_, activation_.operationOutput(y));
     activation_.forward(y, context_);
   }
 

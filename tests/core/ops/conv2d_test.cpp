@@ -208,7 +208,11 @@ TEST_CASE_TEMPLATE("convolutions agree with the reference over shapes, choices a
        .padding = {2, 2},
        .dilation = {2, 2}},
       {.batch = 1, .inChannels = 1, .height = 1, .width = 1, .outChannels = 1},
-      {.batch = 5, .inChannels = 64, .height = 8, .width = 9, .outChannels = 256},
+      {.batch = 5,  // with AVX2 the rows of the output's gradient are copied, in two blocks
+       .inChannels = 128,
+       .height = 8,
+       .width = 9,
+       .outChannels = 256},
       {.batch = 300, .height = 6, .width = 10, .outChannels = 2, .kernel = {3, 3}},
       {.batch = 2,
        .inChannels = 3,

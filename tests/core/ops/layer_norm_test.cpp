@@ -24,16 +24,18 @@ struct Results {
   Tensor y, gradX, gradGamma, gradBeta;
 };
 
+/// @param inPlace  if the plan can, it writes gradX over gradY.
 Results run(const LayerNormShape& shape, Context& context, const Array& x, const Array& gamma,
-            const Array& beta, const Array& gradY) {
+            const Array& beta, const Array& gradY, bool inPlace = false) {
   auto plan = planLayerNorm(shape, context);
   const Device device = context.device();
   const auto nan = [&](const Shape& s) { return test::nanTensor(s, Layout::RowMajor, device); };
   Results r{nan(shape.input()), nan(shape.input()), nan({shape.features}), nan({shape.features})};
   const auto on = [&](const Array& array) { return test::toTensor(array, Layout::RowMajor, device); };
-  const Tensor input = on(x), weights = on(gamma);
+  const Tensor input = on(x), weights = on(gamma), grad = on(gradY);
+  if (inPlace && plan->gradientInPlace()) r.gradX = grad;
   plan->forward(input, weights, on(beta), r.y);
-  plan->backward(input, weights, on(gradY), r.gradX, r.gradGamma, r.gradBeta);
+  plan->backward(input, weights, grad, r.gradX, r.gradGamma, r.gradBeta);
   context.synchronize();
   return r;
 }
@@ -66,7 +68,7 @@ TEST_CASE_TEMPLATE("layer normalisation agrees with the reference over shapes an
     CHECK(test::maxDifference(got.gradGamma, gradients.gamma) <
           test::sumError(input[0], test::kUniform, 5 * test::kRounding, 1));
     CHECK(test::maxDifference(got.gradBeta, gradients.beta) < test::sumError(input[0], test::kUniform, 0, 1));
-    const auto again = run(shape, three, x, gamma, beta, gradY);
+    const auto again = run(shape, three, x, gamma, beta, gradY, true);
     CHECK(test::sameBits(got.y, again.y));
     CHECK(test::sameBits(got.gradX, again.gradX));
     CHECK(test::sameBits(got.gradGamma, again.gradGamma));
