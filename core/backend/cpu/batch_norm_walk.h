@@ -46,7 +46,7 @@ template <typename F>
   if (ones > 0) f(One{}, Column{u.positions - ones, ones, 1, 0});
 }
 
-constexpr std::int64_t kFew = 32;
+constexpr std::int64_t kFew = 32;  // positions whose sums are in float32
 
 constexpr std::int64_t smaller(std::int64_t a, std::int64_t b) {
   return a < b ? a : b;
