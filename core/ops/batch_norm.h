@@ -36,8 +36,8 @@ struct BatchNormShape {
 ///
 /// Sums are float64, in an order that does not depend on the number of threads. x, y, gradY and gradX are
 /// float32 [N, C] or [N, C, H, W] in the plan's layout; y is not x; gradX is not x, and is gradY only if
-/// the plan is `gradientInPlace`; gamma and beta are float32 [C], or undefined: 1 and 0. One thread at a time;
-/// running it allocates nothing.
+/// the plan is `gradientInPlace`; gamma and beta are float32 [C], or undefined: 1 and 0. One thread at a
+/// time; running it allocates nothing.
 class BatchNormPlan {
  public:
   virtual ~BatchNormPlan() = default;
