@@ -95,11 +95,11 @@ constexpr int kMask[4 * kVector] = {-1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 
 
 void packPixelsAvx2(std::int64_t pixels, std::int64_t channels, std::int64_t stride, const float* from,
                     float* to, float* sums) {
-  typedef int Unaligned __attribute__((vector_size(32), aligned(4)));
+  typedef int UnalignedMask __attribute__((vector_size(32), aligned(4)));
   V sum[2] = {};
   Mask mask[2];
   for (int v = 0; v < 2; ++v)
-    mask[v] = *reinterpret_cast<const Unaligned*>(kMask + kGroup - channels + v * kVector);
+    mask[v] = *reinterpret_cast<const UnalignedMask*>(kMask + kGroup - channels + v * kVector);
   for (std::int64_t p = 0; p < pixels; ++p, from += stride, to += kGroup)
 #pragma GCC unroll 2
     for (int v = 0; v < 2; ++v) {
