@@ -173,6 +173,11 @@ script python3 <<<'exit 1'
 installs "${debian}trixie\n" - 'g++ python3-numpy' 'libonnx-dev chromium libopenmpi-dev libgloo-dev' tested test
 installs "${debian}trixie\n" - 'g++ python3-numpy libonnx-dev libtorch-dev libopenmpi-dev libgloo-dev chromium' '' \
   'pip did not install them' 'test --optional'
+# Ubuntu has Chromium only as a snap.
+installs "${ubuntu}noble\n" - 'libonnx-dev libjs-dygraphs' 'libtorch-dev chromium chromium-driver' \
+  'pip did not install them' 'test --optional'
+installs "${ubuntu}jammy\n" - 'libonnx-dev libgloo-dev' 'libtorch-dev chromium chromium-driver libjs-dygraphs' \
+  'pip did not install them' 'test --optional'
 rm "$sandbox/bin/"{ctest,python3}
 # If CMake fails, names the packages that the release lacks.
 mv "$sandbox/bin/cmake" "$sandbox/cmake"

@@ -40,8 +40,6 @@ class BoundedQueue {
   BoundedQueue(const BoundedQueue&) = delete;
   BoundedQueue& operator=(const BoundedQueue&) = delete;
 
-  std::size_t capacity() const { return capacity_; }
-
   /// Waits for room. @return false, with `item` destroyed, once the queue is closed.
   bool push(T item) {
     while (!slots_.wait()) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <variant>
 
@@ -32,8 +33,16 @@ MUSTER_HOST_DEVICE float regularised(float g, float w, const Terms& t) {
   return g + subgradient + t.l2 * w;
 }
 
+/// Upper bounds of the magnitudes that a rule computes in one step.
+struct Bounds {
+  double states = 0;  ///< after the step
+  double step = 0;    ///< the parameter's change, and each number it is computed from, at a learning rate of 1
+};
+
 // A rule keeps `kStates` states for each parameter, at most two. `step` takes g, the regularised gradient,
 // and lr, the learning rate; it updates the states and returns what is subtracted from the parameter w.
+// `bounds` takes upper bounds of the magnitudes of g and of the states before the step. Without it the CPU
+// computes each update twice, the first time only to see whether all results are finite.
 //
 // Constructors take float64 and round once: 1 - 0.999f has a relative error of 1.3e-5. A rule with numbers
 // that differ from step to step has two more functions: the host writes them with `numbers` (t: steps
@@ -45,6 +54,7 @@ struct SgdRule {
   MUSTER_HOST_DEVICE float step(float g, float learningRate, float&, float&) const {
     return learningRate * g;
   }
+  Bounds bounds(double g, double) const { return {.step = g}; }
 };
 
 /// v = momentum v + g;  w -= lr (g + momentum v). The learning rate is not part of the velocity, as in
@@ -55,6 +65,10 @@ struct NesterovsRule {
   MUSTER_HOST_DEVICE float step(float g, float learningRate, float& velocity, float&) const {
     velocity = momentum * velocity + g;
     return learningRate * (g + momentum * velocity);
+  }
+  Bounds bounds(double g, double velocity) const {
+    const double m = std::abs(static_cast<double>(momentum)), after = m * velocity + g;
+    return {after, g + m * after};
   }
   float momentum;
 };
@@ -82,6 +96,9 @@ struct AdamRule {
     v = beta2 * v + rest2 * g * g;
     return learningRate * correction1 * m / (std::sqrt(v * correction2) + epsilon);
   }
+  Bounds bounds(double g, double states) const {
+    return {states + std::max(g, g * g), correction1 * (states + g) / std::min(1.0f, epsilon)};
+  }
   double betas[2];
   float beta1, rest1, beta2, rest2, epsilon;  // rest: 1 - beta
   float correction1 = 1, correction2 = 1;     // 1 / (1 - beta^t)
@@ -96,6 +113,9 @@ struct RmsPropRule {
     meanSquare = decay * meanSquare + rest * g * g;
     return learningRate * g / (std::sqrt(meanSquare) + epsilon);
   }
+  Bounds bounds(double g, double meanSquare) const {
+    return {meanSquare + g * g, g / std::min(1.0f, epsilon)};
+  }
   float decay, rest, epsilon;
 };
 
@@ -106,6 +126,9 @@ struct AdaGradRule {
   MUSTER_HOST_DEVICE float step(float g, float learningRate, float& sumOfSquares, float&) const {
     sumOfSquares += g * g;
     return learningRate * g / (std::sqrt(sumOfSquares) + epsilon);
+  }
+  Bounds bounds(double g, double sumOfSquares) const {
+    return {sumOfSquares + g * g, g / std::min(1.0f, epsilon)};
   }
   float epsilon;
 };
@@ -125,6 +148,7 @@ struct LionRule {
     const float sign = direction > 0 ? 1.0f : (direction < 0 ? -1.0f : direction);  // keeps 0 and NaN
     return learningRate * sign;
   }
+  Bounds bounds(double g, double m) const { return {m + g, std::max(1.0, m + g)}; }
   float beta1, rest1, beta2, rest2;  // rest: 1 - beta
 };
 

@@ -177,25 +177,21 @@ class LoopUpdatePlan final : public UpdatePlan {
   /// @param gradient  the gradient's largest magnitude, scaled.
   template <typename Rule>
   bool staysFinite(const Rule& rule, const StepNumbers& step, double gradient) const {
-    const double before = 0x1p20 * static_cast<double>(largest_);  // margin for writes by merges and users
-    double correction = 1, divisor = 1;
-    if constexpr (requires { rule.correction1; })
-      correction = std::max(
-          {correction, static_cast<double>(rule.correction1), static_cast<double>(rule.correction2)});
-    if constexpr (requires { rule.epsilon; }) divisor = std::min(divisor, static_cast<double>(rule.epsilon));
-    const double clipped = std::min(gradient, static_cast<double>(clipLimit()));
-    double most = 0;
-    for (const auto& range : ranges_) {
-      const double learningRate = std::abs(step.learningRate * range.learningRate);
-      const double g = clipped + range.l1 + range.l2 * before;
-      const double state = before + g + g * g;
-      const double moved =
-          learningRate * (correction * (2 * g + before) / divisor + range.weightDecay * before);
-      most = std::max({most, gradient, state, before + moved});
+    if constexpr (requires { rule.bounds(gradient, gradient); }) {
+      const double before = 0x1p20 * static_cast<double>(largest_);  // margin for writes by merges and users
+      const double clipped = std::min(gradient, static_cast<double>(clipLimit()));
+      return gradient < kSafe && std::ranges::all_of(ranges_, [&](const UpdateRange& range) {
+               const double g = clipped + range.l1 + range.l2 * before;
+               const auto bounds = rule.bounds(g, before);
+               const double learningRate = std::abs(step.learningRate * range.learningRate);
+               const double moved = learningRate * (bounds.step + range.weightDecay * before);
+               return g < kSafe && bounds.states < kSafe && before + moved < kSafe;  // false for NaN, too
+             });
     }
-    return most < 0x1p126;  // leaves a factor of almost 4 below the largest float32 for rounding errors
+    return false;
   }
 
+  static constexpr double kSafe = 0x1p126;  // almost 4 times below the largest float32, for rounding errors
   static constexpr double kRefused = std::numeric_limits<double>::quiet_NaN();
 
   UpdateSettings settings_;

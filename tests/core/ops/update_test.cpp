@@ -84,6 +84,14 @@ const std::vector<RuleCase> kRules{
        s += g * g;
        return g / (std::sqrt(s) + 0.125);
      }},
+    {"lion",
+     false,
+     {.rule = update::LionRule(0.75, 0.875), .weightDecay = 0.25},
+     [](double g, double& m, double&) {
+       const double direction = 0.75 * m + 0.25 * g;
+       m = 0.875 * m + 0.125 * g;
+       return direction > 0 ? 1.0 : direction < 0 ? -1.0 : 0.0;
+     }},
 };
 
 /// Ranges of awkward lengths with gaps between them, each with its own settings.
@@ -437,6 +445,35 @@ TEST_CASE("an update whose result would not be finite changes nothing, with ever
             if (!updated) CHECK(!changed(blocks.state[1], before.state[1]));
           }
         }
+}
+
+TEST_CASE("no step of a rule exceeds the rule's bounds, for gradients and states of any magnitude") {
+  const RandomStream random(11, "bounds");
+  std::uint64_t drawn = 0;
+  const auto draw = [&](double low, double high) { return low + (high - low) * random.uniform(drawn++); };
+  constexpr double kRounding = 1 + 0x1p-20;  // a step rounds some ten times, each time by at most 2^-24
+  for (const auto& rule : kRules)
+    for (int i = 0; i < 10'000; ++i) {
+      const double most = std::exp2(draw(-30, 30)), mostState = std::exp2(draw(-30, 30));
+      const auto g = static_cast<float>(most * draw(-1, 1));
+      float first = static_cast<float>(mostState * draw(rule.squaresFirst ? 0 : -1, 1));
+      float second = static_cast<float>(mostState * draw(0, 1));
+      update::StepNumbers numbers;
+      Tensor written = Tensor::zeros({kUpdateNumbers}, DType::Float64);
+      writeUpdateNumbers(rule.settings.rule, 1, 1 + i % 100, 1, written);
+      std::memcpy(&numbers, written.raw(), sizeof(numbers));
+      const auto [step, bounds, states] = std::visit(
+          [&](const auto& chosen) {
+            const auto now = update::atStep(chosen, numbers);
+            return std::tuple(now.step(g, 1, first, second), now.bounds(most, mostState), now.kStates);
+          },
+          rule.settings.rule);
+      CAPTURE(rule.name);
+      CAPTURE(g);
+      CHECK(std::abs(step) <= kRounding * bounds.step);
+      if (states > 0) CHECK(std::abs(first) <= kRounding * bounds.states);
+      if (states > 1) CHECK(std::abs(second) <= kRounding * bounds.states);
+    }
 }
 
 TEST_CASE("an update is refused also if its state would overflow") {
