@@ -12,7 +12,7 @@ using muster::require;
 constexpr std::string_view kIntroduction =
     R"(Trains ResNet-18 with several workers at once, as the multi-GPU chapter of "Dive into Deep Learning" does: plain
 SGD, 256 examples a worker, the learning rate 0.1 times the number of workers. After each epoch the network is
-tested. A report shows its accuracy by epoch, and what it takes for something else.
+tested. A report shows its accuracy by epoch, and which classes it confuses.
 
   resnet18_fashion                                one worker, Fashion-MNIST, 10 epochs
   resnet18_fashion --workers 2 --report two       two workers with 256 examples each and learning rate 0.2
