@@ -1,7 +1,11 @@
 #include "muster/parallel/gloo/message_queue.h"
 
+#include <chrono>
 #include <span>
 #include <utility>
+
+#include <gloo/transport/context.h>
+#include <gloo/transport/unbound_buffer.h>
 
 namespace muster {
 namespace {

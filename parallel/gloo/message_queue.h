@@ -10,11 +10,13 @@
 #include <thread>
 #include <vector>
 
-#include <gloo/transport/context.h>
-#include <gloo/transport/unbound_buffer.h>
-
 #include "muster/core/base/mutex.h"
 #include "muster/parallel/exchange/node_transport.h"
+
+namespace gloo::transport {
+class Context;
+class UnboundBuffer;
+}  // namespace gloo::transport
 
 namespace muster {
 
