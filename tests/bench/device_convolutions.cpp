@@ -54,9 +54,10 @@ std::vector<Layer> layers(std::int64_t batch) {
 }
 
 constexpr std::pair<Conv2dChoice, const char*> kChoices[] = {
-    {Conv2dChoice::RowMajor, "row-major"},    {Conv2dChoice::ChannelsLast, "channels-last"},
-    {Conv2dChoice::PaddedChannels, "padded"}, {Conv2dChoice::ChannelBlocks, "channel blocks"},
-    {Conv2dChoice::Winograd, "Winograd"},     {Conv2dChoice::Direct, "direct"}};
+    {Conv2dChoice::RowMajor, "row-major"},        {Conv2dChoice::ChannelsLast, "channels-last"},
+    {Conv2dChoice::PaddedChannels, "padded"},     {Conv2dChoice::ChannelBlocks, "channel blocks"},
+    {Conv2dChoice::Winograd, "Winograd"},         {Conv2dChoice::Direct, "direct"},
+    {Conv2dChoice::ImplicitGemm, "implicit GEMM"}};
 
 Tensor random(const Shape& shape, Layout layout, std::string_view name, Context& context) {
   Tensor rows = Tensor::empty(shape);
@@ -130,6 +131,8 @@ std::string nameInTable(Conv2dChoice choice) {
       return "ChannelsLast";
     case Conv2dChoice::PaddedChannels:
       return "PaddedChannels";
+    case Conv2dChoice::ImplicitGemm:
+      return "ImplicitGemm";
     default:
       return "Direct";
   }

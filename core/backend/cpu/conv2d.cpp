@@ -119,6 +119,7 @@ std::unique_ptr<Conv2dPlan> planConv2d(const Conv2dShape& shape, Context& contex
                                        Layout offered) {
   if (choice == Conv2dChoice::Auto) return planAuto(shape, context, offered);
   require(choice != Conv2dChoice::PaddedChannels, "conv2d: only GPUs pad channels");
+  require(choice != Conv2dChoice::ImplicitGemm, "conv2d: only GPUs have ImplicitGemm");
   if (choice == Conv2dChoice::Direct) return planDirectConv2d(shape, context);
   if (choice == Conv2dChoice::Winograd) return planWinogradConv2d(shape, context);
   return plannerFor(shape, context, choice).plan();

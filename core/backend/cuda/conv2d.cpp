@@ -3,6 +3,7 @@
 #include "muster/core/backend/cuda/conv2d_table.h"
 #include "muster/core/backend/cuda/direct_conv2d.h"
 #include "muster/core/backend/cuda/dnn_conv2d.h"
+#include "muster/core/backend/cuda/implicit_gemm_conv2d.h"
 #include "muster/core/backend/cuda/kernels/direct_conv2d.h"
 #include "muster/core/backend/cuda/padded_conv2d.h"
 #include "muster/core/backend/cuda/state.h"
@@ -17,7 +18,8 @@ namespace {
 
 /// Tensor cores need channels-last, with multiples of 4 channels for TF32 and of 8 for bfloat16; otherwise
 /// cuDNN reorders internally. In other cases the reorders between layers cost what channels-last gains: on an
-/// H100 the convnet's second convolution takes 127 us with padded channels instead of 152, and its step 1 % less.
+/// H100 the convnet's second convolution takes 127 us with padded channels instead of 152, and its step 1 %
+/// less.
 Layout layoutFor(const Conv2dShape& s, MathMode mode) {
   const std::int64_t group = mode == MathMode::BFloat16 ? 8 : 4;
   const bool full = s.inChannels % group == 0 && s.outChannels % group == 0 && s.groups == 1;
@@ -109,13 +111,21 @@ std::unique_ptr<Conv2dPlan> planLibraryConv2d(const Conv2dShape& shape, Context&
 
 namespace {
 
+bool supports(const Conv2dShape& shape, Context& context, Conv2dChoice choice) {
+  return choice == Conv2dChoice::Direct         ? directConv2dSupports(shape)
+         : choice == Conv2dChoice::ImplicitGemm ? implicitGemmConv2dSupports(shape, context)
+                                                : true;
+}
+
 /// The switch for the layer if it is set, else the measured choice for this kind of GPU, else Auto.
-Conv2dChoice choiceFor(const Conv2dShape& shape, const State& state) {
+Conv2dChoice choiceFor(const Conv2dShape& shape, Context& context) {
   const auto layer = muster::detail::LogScope::innermost();
   notePlanned(layer);
   const Conv2dChoice asked = switches().choiceFor(layer);
   if (asked != Conv2dChoice::Auto) return asked;
-  return measuredChoice(kMeasuredConv2d, state.capability(), shape, state.mathMode());
+  const State& state = stateOf(context);
+  const Conv2dChoice measured = measuredChoice(kMeasuredConv2d, state.capability(), shape, state.mathMode());
+  return supports(shape, context, measured) ? measured : Conv2dChoice::Auto;
 }
 
 std::unique_ptr<Conv2dPlan> planAs(const Conv2dShape& shape, Context& context, Conv2dChoice choice) {
@@ -138,19 +148,28 @@ std::unique_ptr<Conv2dPlan> planAs(const Conv2dShape& shape, Context& context, C
               "weights that fit {} bytes together, not an input {} and weights {}",
               kMostDirectTaps, kMostSharedBytes, shape.input().toString(), shape.weight().toString());
       return planDirectConv2d(shape, context);
+    case Conv2dChoice::ImplicitGemm:
+      require(
+          implicitGemmConv2dSupports(shape, context),
+          "conv2d: a GPU's implicit GEMM takes TF32 or bf16, one group, stride 1, at most 64 output "
+          "channels, and "
+          "images that fit a block's shared memory with their gradients and the weights, not an input {} and "
+          "weights {} in {}",
+          shape.input().toString(), shape.weight().toString(), nameOf(context.mathMode()));
+      return planImplicitGemmConv2d(shape, context);
     case Conv2dChoice::ChannelBlocks:
     case Conv2dChoice::Winograd:
       break;
   }
   throw InvalidArgument(
-      "conv2d: a GPU's choices are Auto, RowMajor, ChannelsLast, PaddedChannels and Direct");
+      "conv2d: a GPU's choices are Auto, RowMajor, ChannelsLast, PaddedChannels, Direct and ImplicitGemm");
 }
 
 }  // namespace
 
 std::unique_ptr<Conv2dPlan> planConv2d(const Conv2dShape& shape, Context& context, Conv2dChoice choice,
                                        Layout) {
-  if (choice == Conv2dChoice::Auto) choice = choiceFor(shape, stateOf(context));
+  if (choice == Conv2dChoice::Auto) choice = choiceFor(shape, context);
   auto plan = planAs(shape, context, choice);
   log(LogLevel::Debug, "planned: " + plan->implementation());
   return plan;

@@ -13,29 +13,6 @@ namespace {
 /// Maximum number of separately summed parts of a batch; a larger batch has several samples per part.
 constexpr std::int64_t kMostParts = 256;
 
-DirectCall callOf(const Conv2dShape& s) {
-  const auto number = [](std::int64_t size) { return static_cast<int>(size); };
-  const Shape output = s.output();
-  DirectCall call{.samples = number(s.batch),
-                  .inChannels = number(s.inChannels),
-                  .height = number(s.height),
-                  .width = number(s.width),
-                  .outChannels = number(s.outChannels),
-                  .outHeight = number(output[2]),
-                  .outWidth = number(output[3]),
-                  .kernel = {},
-                  .stride = {},
-                  .padding = {},
-                  .dilation = {}};
-  for (std::size_t i = 0; i < 2; ++i) {
-    call.kernel[i] = number(s.kernel[i]);
-    call.stride[i] = number(s.stride[i]);
-    call.padding[i] = number(s.padding[i]);
-    call.dilation[i] = number(s.dilation[i]);
-  }
-  return call;
-}
-
 int partsOf(const DirectCall& call) {
   const auto room = static_cast<std::int64_t>(kScratchBytes / sizeof(float)) / directPartFloats(call);
   return static_cast<int>(std::min({room, kMostParts, std::int64_t{call.samples}}));
@@ -44,7 +21,7 @@ int partsOf(const DirectCall& call) {
 class DirectConv2d final : public Conv2dPlan {
  public:
   DirectConv2d(const Conv2dShape& shape, Context& context)
-      : shape_(shape), context_(context), call_(callOf(shape)) {}
+      : shape_(shape), context_(context), call_(directCallOf(shape)) {}
 
   Layout inputLayout() const override { return Layout::RowMajor; }
   Layout outputLayout() const override { return Layout::RowMajor; }
@@ -101,6 +78,29 @@ class DirectConv2d final : public Conv2dPlan {
 
 }  // namespace
 
+DirectCall directCallOf(const Conv2dShape& s) {
+  const auto number = [](std::int64_t size) { return static_cast<int>(size); };
+  const Shape output = s.output();
+  DirectCall call{.samples = number(s.batch),
+                  .inChannels = number(s.inChannels),
+                  .height = number(s.height),
+                  .width = number(s.width),
+                  .outChannels = number(s.outChannels),
+                  .outHeight = number(output[2]),
+                  .outWidth = number(output[3]),
+                  .kernel = {},
+                  .stride = {},
+                  .padding = {},
+                  .dilation = {}};
+  for (std::size_t i = 0; i < 2; ++i) {
+    call.kernel[i] = number(s.kernel[i]);
+    call.stride[i] = number(s.stride[i]);
+    call.padding[i] = number(s.padding[i]);
+    call.dilation[i] = number(s.dilation[i]);
+  }
+  return call;
+}
+
 bool directConv2dSupports(const Conv2dShape& shape) {
   constexpr auto kMost = std::numeric_limits<int>::max();
   const std::int64_t taps = shape.inChannels * shape.kernel[0] * shape.kernel[1];
@@ -110,7 +110,7 @@ bool directConv2dSupports(const Conv2dShape& shape) {
   if (shape.groups != 1 || taps > kMostDirectTaps || padded > kMostSharedBytes ||
       shape.input().elements() > kMost || shape.output().elements() > kMost)
     return false;
-  const DirectCall call = callOf(shape);
+  const DirectCall call = directCallOf(shape);
   return directForwardBytes(call) <= kMostSharedBytes && directWeightsBytes(call) <= kMostSharedBytes &&
          partsOf(call) >= 1;
 }

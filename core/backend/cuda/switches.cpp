@@ -14,12 +14,13 @@
 namespace muster::cuda {
 namespace {
 
-constexpr std::array<std::pair<Conv2dChoice, std::string_view>, 5> kChoices{{
+constexpr std::array<std::pair<Conv2dChoice, std::string_view>, 6> kChoices{{
     {Conv2dChoice::Auto, "auto"},
     {Conv2dChoice::RowMajor, "row-major"},
     {Conv2dChoice::ChannelsLast, "channels-last"},
     {Conv2dChoice::PaddedChannels, "padded"},
     {Conv2dChoice::Direct, "direct"},
+    {Conv2dChoice::ImplicitGemm, "implicit-gemm"},
 }};
 
 [[noreturn]] void refuse(std::string_view name, std::string_view wants, std::string_view got) {
@@ -43,7 +44,8 @@ Conv2dChoice readChoice(const char* name, std::string_view one) {
   if (equals != 0 && equals != std::string_view::npos)
     for (const auto& [choice, word] : kChoices)
       if (word == one.substr(equals + 1)) return choice;
-  refuse(name, "layer=choice, with choices auto, row-major, channels-last, padded and direct", one);
+  refuse(name, "layer=choice, with choices auto, row-major, channels-last, padded, direct and implicit-gemm",
+         one);
 }
 
 }  // namespace

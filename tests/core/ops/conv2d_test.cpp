@@ -17,6 +17,7 @@
 #include "muster/core/backend/cpu/state.h"
 #include "muster/core/backend/cpu/winograd_conv2d.h"
 #include "muster/core/backend/cuda/direct_conv2d.h"
+#include "muster/core/backend/cuda/implicit_gemm_conv2d.h"
 #include "muster/core/base/error.h"
 #include "tests/support/cpu_bfloat16.h"
 #include "tests/support/devices.h"
@@ -35,8 +36,10 @@ std::vector<Conv2dChoice> choicesFor(const Conv2dShape& shape, Context& context)
   if (!context.device().isCpu()) {
     std::vector<Conv2dChoice> choices{Conv2dChoice::Auto, Conv2dChoice::RowMajor, Conv2dChoice::ChannelsLast};
     if (shape.groups == 1) choices.push_back(Conv2dChoice::PaddedChannels);
-    if constexpr (kCudaBuilt)
+    if constexpr (kCudaBuilt) {
       if (cuda::directConv2dSupports(shape)) choices.push_back(Conv2dChoice::Direct);
+      if (cuda::implicitGemmConv2dSupports(shape, context)) choices.push_back(Conv2dChoice::ImplicitGemm);
+    }
     return choices;
   }
   std::vector<Conv2dChoice> choices{Conv2dChoice::Auto, Conv2dChoice::RowMajor, Conv2dChoice::ChannelsLast,
@@ -126,8 +129,10 @@ struct Results {
 /// direction, where a plain sum of three times as many products has 3. Errors therefore grow by 24.5 / 9; 4
 /// includes those of the transformations. For the gradient of the weights the factor is smaller, 26.2 / 16.
 double amplification(const Conv2dPlan& plan, Conv2dChoice choice, Context& context) {
-  const bool winograd = context.device().isCpu() ? plan.implementation().find("Winograd") != std::string::npos
-                                                 : choice != Conv2dChoice::Direct;  // cuDNN may use it
+  const bool winograd =
+      context.device().isCpu()
+          ? plan.implementation().find("Winograd") != std::string::npos
+          : choice != Conv2dChoice::Direct && choice != Conv2dChoice::ImplicitGemm;  // cuDNN may use it
   return winograd ? (context.device().isCpu() ? 4 : 12) : 1;
 }
 
@@ -401,8 +406,10 @@ TEST_CASE_TEMPLATE("a plan with a fused ReLU applies it and keeps NaN, or refuse
   Context context(Where::device(), Where::options());
   Case c({.batch = 2, .inChannels = 8, .height = 6, .width = 6, .outChannels = 16, .kernel = {3, 3}}, random);
   std::vector<Conv2dChoice> choices{Conv2dChoice::RowMajor, Conv2dChoice::ChannelsLast};
-  if (!Where::device().isCpu())
+  if (!Where::device().isCpu()) {
     for (const auto choice : {Conv2dChoice::PaddedChannels, Conv2dChoice::Direct}) choices.push_back(choice);
+    if (context.mathMode() != MathMode::Float32) choices.push_back(Conv2dChoice::ImplicitGemm);
+  }
   for (auto choice : choices) {
     CAPTURE(static_cast<int>(choice));
     auto plan = planConv2d(c.shape, context, choice);
@@ -755,6 +762,7 @@ TEST_CASE("Winograd's algorithm is chosen if there are enough whole tiles") {
   CHECK_FALSE(winograd(strided));
   CHECK_THROWS_AS(planConv2d(strided, context, Conv2dChoice::Winograd), InvalidArgument);
   CHECK_THROWS_AS(planConv2d(strided, context, Conv2dChoice::PaddedChannels), InvalidArgument);
+  CHECK_THROWS_AS(planConv2d(strided, context, Conv2dChoice::ImplicitGemm), InvalidArgument);
 
   // Convolutions after one in blocks of channels stay in blocks, if oneDNN has fast kernels for blocks of
   // sixteen: those for AVX2 have blocks of eight.

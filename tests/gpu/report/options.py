@@ -26,7 +26,8 @@ times: each call continues where the last one stopped, also in the middle of a p
 Any program of muster takes these switches from its environment, for one call, to attribute time:
   MUSTER_CUDA_SIDE_STREAM=0              gradients of weights are computed in order with the others
   MUSTER_CUDA_GRAPHS=0                   steps are not recorded, but run call by call, which does not count as a failure
-  MUSTER_CUDA_CONV2D=conv1=direct,...    the implementation by layer, or of all: auto, row-major, channels-last, padded, direct
+  MUSTER_CUDA_CONV2D=conv1=direct,...    the implementation by layer, or of all: auto, row-major, channels-last,
+                                         padded, direct, implicit-gemm
   MUSTER_CUDA_MATH=fp32                  the math mode if the program sets none: fp32, tf32 or bf16
 
 Exit status: 0 if the report is complete and nothing in it failed, 1 if something failed, 2 if the call was wrong, 3 if no

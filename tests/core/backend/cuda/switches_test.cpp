@@ -44,10 +44,11 @@ TEST_CASE("each variable sets one switch, which is logged") {
 
 TEST_CASE("a convolution's choice can be set by layer, or for all other layers at once") {
   const test::LogLines lines;
-  const Switches some = read({{"MUSTER_CUDA_CONV2D", "conv1=direct,conv2=padded"}});
+  const Switches some = read({{"MUSTER_CUDA_CONV2D", "conv1=direct,conv2=padded,conv3=implicit-gemm"}});
   CHECK(some.choiceFor("conv1") == Conv2dChoice::Direct);
   CHECK(some.choiceFor("conv2") == Conv2dChoice::PaddedChannels);
-  CHECK(some.choiceFor("conv3") == Conv2dChoice::Auto);
+  CHECK(some.choiceFor("conv3") == Conv2dChoice::ImplicitGemm);
+  CHECK(some.choiceFor("conv4") == Conv2dChoice::Auto);
   const Switches all = read({{"MUSTER_CUDA_CONV2D", "all=row-major,conv1=auto"}});
   CHECK(all.choiceFor("conv1") == Conv2dChoice::Auto);
   CHECK(all.choiceFor("") == Conv2dChoice::RowMajor);
