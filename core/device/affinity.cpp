@@ -30,6 +30,13 @@ bool pinAll(const std::vector<int>& cores, int threads) {
 
 }  // namespace
 
+void startOpenMp() {
+  cpu_set_t set;
+  const bool known = sched_getaffinity(0, sizeof set, &set) == 0;
+  omp_get_max_threads();
+  if (known) sched_setaffinity(0, sizeof set, &set);
+}
+
 ThreadPin::ThreadPin(const std::vector<int>& cores, int threads)
     : threads_(threads), thread_(std::this_thread::get_id()) {
   if (cores.empty()) return;

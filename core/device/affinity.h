@@ -5,6 +5,10 @@
 
 namespace muster {
 
+/// Makes the thread's first call of the OpenMP library. LLVM's opens files then, and hangs if it cannot; it
+/// also gives the thread all cores of the process, so the thread's own cores are set again.
+void startOpenMp();
+
 /// Pins the calling thread, and the threads of its parallel loops, to some cores. The destructor restores the
 /// calling thread's cores, if it runs on the same thread.
 class ThreadPin {

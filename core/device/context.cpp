@@ -47,9 +47,7 @@ void requireThreads(int threads) {
 
 ContextOptions checked(Device device, ContextOptions options) {
   require(options.threads >= 1, "context: expected at least 1 thread, got {}", options.threads);
-  // LLVM's OpenMP library opens files at its first call and hangs if it cannot. Call it now: in the middle of
-  // a training more files are open.
-  omp_get_max_threads();
+  startOpenMp();  // now, because in the middle of a training more files are open
   if (device.isCpu() && options.threads > 1) requireThreads(options.threads);
   return options;
 }
