@@ -75,7 +75,7 @@ bool ParallelWrapper::Impl::trainTogether(DataSetIterator& data, std::int64_t la
     inTraining = true;
     const auto position = positionIn(model_.trainingState());
     logInfo(
-        "membership {}: this is node {} of {}, from iteration {} (epoch {}, of which {} batches are trained)",
+        "generation {}: this is node {} of {}, from iteration {} (epoch {}, of which {} batches are trained)",
         nodes.generation().number, nodes.node(), nodes.nodes(), model_.iteration(), model_.epoch() + 1,
         position ? position->nextBatch : 0);
     beginSession();
@@ -87,7 +87,7 @@ bool ParallelWrapper::Impl::trainTogether(DataSetIterator& data, std::int64_t la
     problem = failure.what();
   }
   if (NodeLink* const link = nodes.link().get()) link->fail();
-  logWarning("membership {} has ended: {}", nodes.generation().number, problem);
+  logWarning("generation {} has ended: {}", nodes.generation().number, problem);
   return true;
 }
 

@@ -35,7 +35,7 @@ inline bool isOneOf(std::string_view type, std::initializer_list<std::string_vie
 
 template <typename Visitor>
 void visitSource(Visitor& v, RunData& d) {
-  const bool published = isOneOf(d.type, {"mnist", "fashion", "kmnist", "cifar10"});
+  const bool published = std::ranges::find(example::kPublishedData, d.type) != example::kPublishedData.end();
   if (published) v.field("directory", d.directory);
   if (published || d.type == "generated") {
     v.field("trainExamples", d.trainExamples);

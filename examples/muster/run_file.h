@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -7,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "examples/support/published_data.h"
 #include "muster/core/device/context.h"
 #include "muster/core/io/json_fields.h"
 #include "muster/core/listeners/monitored.h"
@@ -19,7 +22,7 @@ namespace program {
 /// working directory; "" is none.
 struct RunData {
   std::string type = {};  ///< one of kDataTypes
-  // mnist, fashion, kmnist, cifar10
+  // the published ones (example::kPublishedData)
   std::string directory = {};  ///< of the files; "": MUSTER_DATA_DIR, the cache, or a download
   // these and generated; 0: all
   std::int64_t trainExamples = 0, testExamples = 0;
@@ -45,8 +48,12 @@ struct RunData {
 
 inline constexpr std::string_view kMathModes[] = {"auto", "fp32", "tf32", "bf16"};
 
-inline constexpr std::string_view kDataTypes[] = {"mnist", "fashion", "kmnist", "cifar10",    "generated",
-                                                  "idx",   "csv",     "images", "safetensors"};
+inline constexpr auto kDataTypes = [] {
+  constexpr std::array<std::string_view, 5> others{"generated", "idx", "csv", "images", "safetensors"};
+  std::array<std::string_view, example::kPublishedData.size() + others.size()> all{};
+  std::ranges::copy(others, std::ranges::copy(example::kPublishedData, all.begin()).out);
+  return all;
+}();
 
 struct RunTraining {
   std::int64_t workers = 1;

@@ -156,13 +156,13 @@ DataSets loadData(const DataChoice& choice, std::int64_t batch, std::int64_t see
   if (!choice.directory.empty() && fileTypeOf(choice.directory) != std::filesystem::file_type::directory)
     throw FileError(choice.directory, "no such directory, given by --data-dir");
   const Request request{choice, batch, static_cast<std::uint64_t>(seed)};
-  if (choice.name == "generated") return generated(request);
-  if (choice.name == "mixtures") return mixtures(request);
-  if (choice.name == "fashion") return fashion(request);
-  if (choice.name == "cifar10") return cifar10(request);
-  if (choice.name == "kmnist") return kmnist(request);
-  if (choice.name == "mnist" || !choice.directory.empty()) return mnist(request);
-  return mnistOrGenerated(request);
+  using Load = DataSets (*)(const Request&);
+  constexpr std::pair<std::string_view, Load> kRows[] = {{"mnist", mnist},         {"fashion", fashion},
+                                                         {"kmnist", kmnist},       {"cifar10", cifar10},
+                                                         {"generated", generated}, {"mixtures", mixtures}};
+  for (const auto& [name, load] : kRows)
+    if (choice.name == name) return load(request);
+  return choice.directory.empty() ? mnistOrGenerated(request) : mnist(request);
 }
 
 }  // namespace example

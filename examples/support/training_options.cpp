@@ -21,7 +21,7 @@ void WorkerOptions::describe(CommandLine& line, bool modes) {
   if (modes)
     line.add("mode", mode, "NAME",
              "averaging (of parameters), synchronous (gradients averaged every iteration) or shared (encoded "
-             "updates)");
+             "gradients)");
   line.add("averaging-frequency", averagingFrequency, "N",
            modes ? "iterations of each worker between averages; only for averaging"
                  : "iterations of each worker between averages",

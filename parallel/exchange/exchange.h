@@ -157,7 +157,7 @@ class Exchange {
   /// Before a merge: copies the participant's part of what it may overwrite. Call it while no verb runs.
   /// @throws NonFiniteScore if the merge before was checked and has written numbers that are not finite.
   virtual void keep(int /*participant*/) {}
-  /// Copies the parts of all, also without `keepMerges`; then the first call allocates. Only with `onePlace`.
+  /// Copies every participant's part. Requires `onePlace`. Without `keepMerges` the first call allocates.
   /// @throws as `keep`.
   virtual void keepAll() {}
   /// After a merge that has failed: restores the merged copies, and the strategy's blocks beside them, to

@@ -18,7 +18,7 @@ namespace muster {
 enum class TransportKind {
   Nccl,   ///< by NCCL, over any links between the GPUs
   Peers,  ///< by copies from GPU to GPU
-  Host    ///< through page-locked memory of the CPU
+  Host    ///< through pinned memory of the CPU
 };
 
 template <>

@@ -62,7 +62,7 @@ struct Round {
   bool last = false;           ///< of its epoch, or the run stops after it
   std::int64_t launched = 0;   ///< the iteration of the fragment's launch
   bool landsAtOnce = false;    ///< in `launch`: the fragment lands at the end of this round
-  bool measured = false;       ///< a listener reads `divergence`: measure it, and do nothing else by this
+  bool measured = false;       ///< a listener reads `divergence`: measure it; nothing else depends on this
   /// [worker] of a strategy with arrivals: which workers are merged, and which continue; else empty. In the
   /// last round all continue, and those with a weight are merged.
   std::span<const Arrival> arrivals = {};
