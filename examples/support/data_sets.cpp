@@ -46,8 +46,12 @@ DataSets published(std::string name, std::string title, const Request& request, 
   return data;
 }
 
-DataSets mnist(const Request& request, const DataOptions& from = {}) {
+DataSets mnistFrom(const Request& request, const DataOptions& from) {
   return published<MnistDataSetIterator>("mnist", "MNIST", request, from);
+}
+
+DataSets mnist(const Request& request) {
+  return mnistFrom(request, {});
 }
 
 DataSets fashion(const Request& request) {
@@ -101,7 +105,7 @@ DataSets mnistOrGenerated(const Request& request) {
   from.download.connectTimeout = 5000ms;
   std::string reason;
   try {
-    return mnist(request, from);
+    return mnistFrom(request, from);
   } catch (const DownloadError& error) {
     reason = error.what();
   } catch (const InvalidArgument& error) {  // no directory for downloads is available
