@@ -50,7 +50,7 @@ enum class Conv2dChoice {
   /// Our own kernels, for one group. On the CPU for stride and dilation 1, with activations in blocks of 16
   /// samples; on a GPU for few input channels, row-major, always in float32.
   Direct,
-  /// Our own on a GPU's tensor cores, row-major: small images, one group, stride 1, at most 64 output
+  /// Our own kernels on a GPU's tensor cores, row-major: small images, one group, stride 1, at most 64 output
   /// channels; factors are rounded to TF32, also in bf16 mode. Not for float32 mode.
   ImplicitGemm,
 };

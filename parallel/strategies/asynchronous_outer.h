@@ -40,10 +40,10 @@ struct EnumNames<ArrivalClock> {
 /// each, and their d is formed from their mean x, weighted by the loss normaliser.
 ///
 /// The epoch ends when a worker has no batch left before its next arrival: all workers arrive together and
-/// complete an outer step, as they do at a stop. An iteration is one batch for each worker. Each worker keeps its updater's
-/// state, and Adam counts each worker's own updates. The statistics (BatchNorm) of n arrivals get the weight
-/// n / workers in a mixture with the global ones. Layers that need all workers' batches in each step (BatchNorm
-/// with `synchronised`) are an error in the first step.
+/// complete an outer step, as they do at a stop. An iteration is one batch for each worker. Each worker keeps
+/// its updater's state, and Adam counts each worker's own updates. The statistics (BatchNorm) of n arrivals
+/// get the weight n / workers in a mixture with the global ones. Layers that need all workers' batches in
+/// each step (BatchNorm with `synchronised`) are an error in the first step.
 ///
 /// Time is virtual, given by `speeds`: the same bits in every run. A worker that arrives waits until the
 /// arrivals before its own have landed; with merged listeners, or on several devices, all workers wait for

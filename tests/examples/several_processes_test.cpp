@@ -54,7 +54,7 @@ TEST_CASE("two processes without node numbers train together, and one of them sa
     CHECK(contains(run->err, "for at least 2 nodes"));
     CHECK(contains(run->err, " of 2, from iteration 0 "));
     CHECK(std::regex_search(
-        run->err, std::regex(R"(muster: node (\d) \([^)\n]+\): membership \d+: this is node \1 of 2)")));
+        run->err, std::regex(R"(muster: node (\d) \([^)\n]+\): generation \d+: this is node \1 of 2)")));
     if (std::filesystem::exists(terminal->directory / "mnist-convnet.safetensors")) {
       ++saved;
       CHECK(std::filesystem::exists(terminal->directory / "report" / "confusion.txt"));
@@ -90,7 +90,7 @@ TEST_CASE("if the process that would save is killed, the other one continues and
   CAPTURE(run.err);
   CHECK(run.exit == 130);
   CHECK(std::regex_search(run.err,
-                          std::regex(R"(muster: node 0 \([^)\n]+\): membership \d+: this is node 0 of 1)")));
+                          std::regex(R"(muster: node 0 \([^)\n]+\): generation \d+: this is node 0 of 1)")));
   CHECK(contains(run.out, "test: accuracy 0."));
   CHECK(contains(run.out, "saved: mnist-convnet.safetensors, and --resume continues from there"));
   CHECK(std::filesystem::exists(left.directory / "mnist-convnet.safetensors"));

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes and packs a directory for a machine with a GPU that cannot build: the test programs with cases for GPUs and the
-# benchmarks, stripped, their shared libraries except the C library, and the report. Called by `./run gpu pack`;
+# benchmarks, stripped, their shared libraries except the C library, and the report; not what needs libtorch. Called by `./run gpu pack`;
 # arguments: the build directory, or --check to validate the call only, and the directory to make.
 set -euo pipefail
 
@@ -13,8 +13,8 @@ usage() {
                     build. There, call python3 gpu_report in DIR, or ./run gpu --build with either.
                     --arch N: for GPUs of compute capability N alone (90: H100 and H200), which takes less room.
 
-It ends with 0 where both were made, 1 where building or packing failed, 2 where it was called wrongly. A packed file of
-more than 64 MiB is told of, as some machines that are lent take no more.
+It ends with 0 where both were made, 1 where building or packing failed, 2 where it was called wrongly. Tests of libtorch
+are left out. A packed file of more than 64 MiB is told of, as some machines that are lent take no more.
 END
 }
 fail() { echo "pack: $*" >&2; exit 2; }

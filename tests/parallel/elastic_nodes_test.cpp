@@ -84,16 +84,16 @@ struct Processes {
 };
 
 struct Begin {
-  std::int64_t membership = 0;
+  std::int64_t generation = 0;
   int nodes = 0;
   std::int64_t iteration = 0, batches = 0;  // finished iterations; batches trained in the epoch
   bool operator==(const Begin&) const = default;
 };
 
-/// The history of membership in a log.
+/// The history of generations in a log.
 std::vector<Begin> historyIn(const std::string& log) {
   static const std::regex kLine(
-      R"(membership (\d+): this is node \d+ of (\d+), from iteration (\d+) \(epoch \d+, of which (\d+) batches)");
+      R"(generation (\d+): this is node \d+ of (\d+), from iteration (\d+) \(epoch \d+, of which (\d+) batches)");
   std::vector<Begin> history;
   for (std::sregex_iterator it(log.begin(), log.end(), kLine), end; it != end; ++it)
     history.push_back(
@@ -105,17 +105,17 @@ std::vector<Begin> historyIn(const std::string& log) {
 std::map<std::pair<std::int64_t, std::int64_t>, int> trainedIn(const std::vector<Begin>& history,
                                                                const std::vector<std::string>& logs) {
   static const std::regex kLine(
-      R"(membership (\d+): this is node|begins batch (\d+) of epoch (\d+) in iteration (\d+))");
+      R"(generation (\d+): this is node|begins batch (\d+) of epoch (\d+) in iteration (\d+))");
   std::map<std::pair<std::int64_t, std::int64_t>, int> trained;
   for (const auto& log : logs) {
-    std::int64_t end = 0;  // last iteration of the current membership
+    std::int64_t end = 0;  // last iteration of the current generation
     for (std::sregex_iterator it(log.begin(), log.end(), kLine), last; it != last; ++it) {
       const auto& line = *it;
       if (!line[1].matched) {
         if (std::stoll(line[4]) < end) ++trained[{std::stoll(line[3]), std::stoll(line[2])}];
         continue;
       }
-      const auto here = std::ranges::find(history, std::stoll(line[1]), &Begin::membership);
+      const auto here = std::ranges::find(history, std::stoll(line[1]), &Begin::generation);
       end = here == history.end()       ? 0  // it had no round
             : here + 1 == history.end() ? std::numeric_limits<std::int64_t>::max()
                                         : (here + 1)->iteration;
@@ -124,7 +124,7 @@ std::map<std::pair<std::int64_t, std::int64_t>, int> trainedIn(const std::vector
   return trained;
 }
 
-/// Whether a process counts all batches that it has trained, also those before membership changes.
+/// Whether a process counts all batches that it has trained, also those in earlier generations.
 bool countsAll(const std::string& log) {
   static const std::regex kLine("begins batch");
   const auto steps = std::distance(std::sregex_iterator(log.begin(), log.end(), kLine), {});

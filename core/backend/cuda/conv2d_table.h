@@ -7,8 +7,8 @@
 
 namespace muster::cuda {
 
-/// Which implementation was the fastest for a convolution, forward and both gradients together, on GPUs of
-/// one compute capability.
+/// Which implementation was the fastest for a convolution, forward and its gradients together (in a network's
+/// first layer without that of the input), on GPUs of one compute capability.
 struct MeasuredConv2d {
   int capability;  ///< 90 for 9.0
   MathMode mode;

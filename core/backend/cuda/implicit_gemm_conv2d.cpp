@@ -1,5 +1,6 @@
 #include "muster/core/backend/cuda/implicit_gemm_conv2d.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "muster/core/backend/cuda/channel_shape.h"
@@ -84,7 +85,8 @@ std::int64_t mostSharedBytes(Device device) {
 
 bool implicitGemmConv2dSupports(const Conv2dShape& s, Context& context) {
   constexpr int kFirstWithTensorFloat32 = 80;  // compute capability
-  constexpr std::int64_t kMost = std::numeric_limits<int>::max(), kMostInBlock = 1 << 16;
+  constexpr std::int64_t kMost = std::numeric_limits<int>::max(), kMostInBlock = 1 << 16,
+                         kMostPadded = 1 << 20;
   if (s.groups != 1 || context.mathMode() == MathMode::Float32 ||
       stateOf(context).capability() < kFirstWithTensorFloat32 || s.input().elements() > kMost ||
       s.output().elements() > kMost || s.weight().elements() > kMostInBlock)
@@ -93,7 +95,10 @@ bool implicitGemmConv2dSupports(const Conv2dShape& s, Context& context) {
   const auto padded = [&](std::size_t axis, std::int64_t size) {
     return size + 2 * s.padding[axis] + (s.kernel[axis] - 1) * s.dilation[axis];
   };
-  if (std::max(s.inChannels, s.outChannels) * padded(0, s.height) * padded(1, s.width) > kMost) return false;
+  const std::int64_t height = padded(0, s.height), width = padded(1, s.width);
+  const std::int64_t channels = std::max(s.inChannels, s.outChannels);
+  if (std::max({height, width, channels}) > kMostInBlock || channels * height * width > kMostPadded)
+    return false;
   const DirectCall call = directCallOf(s);
   const std::int64_t most = mostSharedBytes(context.device());
   return implicitGemmSuits(call) && implicitForwardBytes(call) <= most && implicitDataBytes(call) <= most &&

@@ -394,6 +394,9 @@ TEST_CASE_TEMPLATE("a bias gradient of many values agrees with the reference", W
       auto plan = planConv2d(shape, context, choice);
       const Results got(*plan, c, context), again(*plan, c, context);
       CHECK(test::maxDifference(got.gradBias, c.gradBias) < test::sumError(c.weightTerms(), test::kUniform));
+      CHECK(test::sameBits(got.y, again.y));
+      CHECK(test::sameBits(got.gradX, again.gradX));
+      CHECK(test::sameBits(got.gradWeight, again.gradWeight));
       CHECK(test::sameBits(got.gradBias, again.gradBias));
     }
   }

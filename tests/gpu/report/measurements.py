@@ -12,6 +12,7 @@ SWITCHES = {
     "side stream off": {"MUSTER_CUDA_SIDE_STREAM": "0"},
     "no recording": {"MUSTER_CUDA_GRAPHS": "0"},
     "conv2 by implicit GEMM": {"MUSTER_CUDA_CONV2D": "conv2=implicit-gemm"},
+    "conv2 channels-last": {"MUSTER_CUDA_CONV2D": "conv2=channels-last"},
     "conv2 padded": {"MUSTER_CUDA_CONV2D": "conv2=padded"},
     "conv2 row-major": {"MUSTER_CUDA_CONV2D": "conv2=row-major"},
     "fp32": {"MUSTER_CUDA_MATH": "fp32"},

@@ -8,7 +8,7 @@ PARTS = ("machine", "contention", "convolutions", "arms", "tests", "bits", "comp
 USAGE = """./run gpu [options]             in the sources: builds first, unless --build is given
        python3 gpu_report [options]    in a packed build or a build directory"""
 EPILOG = """
-The parts, the most informative per second first, with the time that each may take on an H100 (estimates, not measured).
+The parts, the most informative per second first, with the time that each may take on an H100 (estimates).
 Each can be called by itself, by name or number. If a command may take only ten minutes, call `--minutes 9` about eight
 times: each call continues where the last one stopped, also in the middle of a part.
    1 machine        10 s     the machine, its libraries and their versions

@@ -10,7 +10,7 @@
 // added does not matter, so here they are the neighbours 2 (l % 4) and 2 (l % 4) + 1, which one access reads.
 //
 // Places past the end of a sum are zero in both factors, because zero times infinity is NaN. Rows and columns
-// past the end may hold anything: they only affect results that nobody reads.
+// past the end may hold anything: they only affect results that are not stored.
 
 namespace muster::cuda {
 namespace {
@@ -51,7 +51,7 @@ struct Product {
   __host__ __device__ int paddedDepth() const { return roundedUp(depth(), kTileDepth); }
   __host__ __device__ int pixels() const { return outHeight * outWidth; }
   __host__ __device__ int imageFloats() const { return planes * paddedHeight * paddedWidth; }
-  /// Where the image's number for place k of the sum lies, from the first number of a patch on.
+  /// Where the image's number for place k of the sum is, from the first number of a patch on.
   __device__ int place(int k) const {
     const int plane = k / window(), tap = k % window();
     int row = tap / kernel[1], column = tap % kernel[1];
@@ -162,6 +162,8 @@ __device__ void multiply(float (&sums)[4], const float (&a)[4], float2 b) {
       : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
       : "r"(__float_as_uint(a[0])), "r"(__float_as_uint(a[1])), "r"(__float_as_uint(a[2])),
         "r"(__float_as_uint(a[3])), "r"(__float_as_uint(b.x)), "r"(__float_as_uint(b.y)));
+#else
+  __trap();  // built for an older GPU: without tensor cores for TF32
 #endif
 }
 
@@ -189,7 +191,7 @@ __global__ void __launch_bounds__(kThreads)
   auto* const input = reinterpret_cast<float*>(shared);
   const Room room = roomOf(p, d);
   float* const weights = input + room.weights;
-  auto* const places = reinterpret_cast<std::uint32_t*>(input + room.places);
+  auto* const places = reinterpret_cast<ushort2*>(input + room.places);
   auto* const weightPlaces = reinterpret_cast<int*>(places + p.paddedDepth() / 2);
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int group = lane / 4, pair = lane % 4;
@@ -197,7 +199,7 @@ __global__ void __launch_bounds__(kThreads)
 
   fillZero(input, p.imageFloats());
   for (int k = static_cast<int>(threadIdx.x); k < padded; k += kThreads) {
-    reinterpret_cast<std::uint16_t*>(places)[k] = static_cast<std::uint16_t>(k < depth ? p.place(k) : 0);
+    reinterpret_cast<unsigned short*>(places)[k] = static_cast<unsigned short>(k < depth ? p.place(k) : 0);
     weightPlaces[k] = k < depth ? p.weightPlace(k) : -1;
   }
   __syncthreads();
@@ -227,8 +229,8 @@ __global__ void __launch_bounds__(kThreads)
       }
     const float* const mine = weights + (firstColumn + group) * distance + 2 * pair;
     const auto step = [&](int s, bool whole) {
-      const std::uint32_t two = places[s * (kTileDepth / 2) + pair];
-      const int first = static_cast<int>(two & 0xffffu), second = static_cast<int>(two >> 16);
+      const ushort2 two = places[s * (kTileDepth / 2) + pair];
+      const int first = two.x, second = two.y;
       const int k = s * kTileDepth + 2 * pair;
       float2 b[kColumnTiles];
 #pragma unroll
@@ -252,7 +254,7 @@ __global__ void __launch_bounds__(kThreads)
     for (int s = begin; s < min(end, whole); ++s) step(s, true);
     if (whole >= begin && whole < end) step(whole, false);
   }
-  __syncthreads();  // everybody has read the image and the weights: the parts replace them
+  __syncthreads();  // all threads have read the image and the weights: the parts replace them
 
   const int channelDistance = d.channelDistance();
   if (works)
@@ -354,7 +356,7 @@ __global__ void __launch_bounds__(kThreads)
   auto* const input = reinterpret_cast<float*>(shared);
   const WeightsRoom room = weightsRoomOf(p);
   float* const gradients = input + room.gradients;
-  auto* const places = reinterpret_cast<std::uint32_t*>(input + room.places);
+  auto* const places = reinterpret_cast<ushort2*>(input + room.places);
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   const int row = lane / 4, pair = lane % 4;
   const int pixels = p.pixels(), padded = roundedUp(pixels, kTileDepth), distance = rowDistance(padded);
@@ -362,8 +364,8 @@ __global__ void __launch_bounds__(kThreads)
 
   fillZero(input, room.places);  // image and gradients
   for (int i = static_cast<int>(threadIdx.x); i < padded; i += kThreads)
-    reinterpret_cast<std::uint16_t*>(places)[i] =
-        static_cast<std::uint16_t>(i < pixels ? i / p.outWidth * p.paddedWidth + i % p.outWidth : 0);
+    reinterpret_cast<unsigned short*>(places)[i] =
+        static_cast<unsigned short>(i < pixels ? i / p.outWidth * p.paddedWidth + i % p.outWidth : 0);
 
   const int columnWarp = warp % d.columnWarps, part = warp / d.columnWarps;
   const int firstTile = (static_cast<int>(blockIdx.x) * d.columnWarps + columnWarp) * kWeightColumnTiles;
@@ -387,8 +389,8 @@ __global__ void __launch_bounds__(kThreads)
     __syncthreads();
     if (part >= d.parts) continue;
     const auto step = [&](int s, bool whole) {
-      const std::uint32_t two = places[s * (kTileDepth / 2) + pair];
-      const int first = static_cast<int>(two & 0xffffu), second = static_cast<int>(two >> 16);
+      const ushort2 two = places[s * (kTileDepth / 2) + pair];
+      const int first = two.x, second = two.y;
       const int k = s * kTileDepth + 2 * pair;
       float2 b[kWeightColumnTiles];
 #pragma unroll
