@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 
 #include "muster/core/base/error.h"
@@ -37,6 +38,14 @@ void requireConvolution(std::string_view name, const Sizes& s) {
           s.inChannels, s.height, s.width, s.outChannels);
   requireExtents(name, {s.batch, s.inChannels, s.outChannels, s.height, s.width});
   requireWindow(name, s);
+  // Libraries add these in 32 bits.
+  for (std::size_t i = 0; i < 2; ++i) {
+    const std::int64_t size = i == 0 ? s.height : s.width;
+    require(
+        size + 2 * s.padding[i] + s.stride[i] <= kMostExtent,
+        "{}: an input of {} pixels, padding {} on each side and stride {} are too large, together at most {}",
+        name, size, s.padding[i], s.stride[i], kMostExtent);
+  }
   require(s.groups >= 1 && s.inChannels % s.groups == 0 && s.outChannels % s.groups == 0,
           "{}: {} groups do not divide {} input and {} output channels", name, s.groups, s.inChannels,
           s.outChannels);

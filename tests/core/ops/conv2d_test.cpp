@@ -800,6 +800,15 @@ TEST_CASE("convolutions of invalid shapes are refused by name") {
   refused({.padding = {-1, 0}});
   refused({.dilation = {0, 1}});
   refused({.groups = 0});
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  CHECK_THROWS_WITH_AS(
+      planConv2d({.height = 6, .width = 6, .stride = {kMost, 1}, .padding = {1, 0}}, context),
+      "conv2d: an input of 6 pixels, padding 1 on each side and stride 2147483647 are too large, together at "
+      "most "
+      "2147483647",
+      InvalidArgument);
+  CHECK(planConv2d({.height = 6, .width = 6, .stride = {kMost - 8, 1}, .padding = {1, 0}}, context) !=
+        nullptr);
   CHECK_THROWS_WITH_AS(planConv2d({.inChannels = 6, .outChannels = 8, .groups = 4}, context),
                        "conv2d: 4 groups do not divide 6 input and 8 output channels", InvalidArgument);
   CHECK_THROWS_WITH_AS(
