@@ -1,5 +1,8 @@
 // The results.jsonl of compare_convergence: a run that is read is written back identically.
 #include "examples/compare_convergence/results_file.h"
+
+#include <fmt/format.h>
+
 #include "tests/fuzz/input_file.h"
 #include "tests/fuzz/json_mutation.h"
 
@@ -33,8 +36,8 @@ std::vector<Bytes> seeds() {
                          .seed = 2,
                          .points = {},
                          .failure = "the score became nan"};
-  const std::string header = std::string(kHeader) + "\n";
-  return {bytesOf(header), bytesOf(header + toJson(first) + "\n" + toJson(second) + "\n")};
+  return {bytesOf(fmt::format("{}\n", kHeader)),
+          bytesOf(fmt::format("{}\n{}\n{}\n", kHeader, toJson(first), toJson(second)))};
 }
 
 void mutate(Bytes& bytes, Draw& draw) {

@@ -37,6 +37,14 @@ template <typename Value, typename T>
   std::memcpy(to, &from, sizeof from);
 }
 
+/// Fetches the memory 1 KiB after `at`. With AVX2 the processor alone does so too late for rows of many
+/// channels; with AVX-512 this was not measured.
+[[gnu::always_inline]] inline void prefetch([[maybe_unused]] const float* at) {
+#if !defined(__AVX512F__)
+  __builtin_prefetch(at + 256);
+#endif
+}
+
 /// The vector with as many doubles as `Value` has floats.
 template <typename Value>
 using WideOf = std::conditional_t<sizeof(Value) == sizeof(FourFloats), FourDoubles, PartDoubles>;

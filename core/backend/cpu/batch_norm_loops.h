@@ -27,7 +27,9 @@ void sums(const Unit& unit, const float* x, double* sum, double* squares) {
             partial.add(
                 c.positions, [&](std::int64_t i, Value & s, Value & q) __attribute__((always_inline)) {
                   Value value;
-                  Group::load(value, x + c.offset + i * c.stride);
+                  const std::int64_t at = c.offset + i * c.stride;
+                  prefetch(x + at);
+                  Group::load(value, x + at);
                   value -= first;
                   s += value;
                   q += value * value;
@@ -72,6 +74,8 @@ void normalise(const Unit& unit, const Affine& affine, const float* x, float* y)
         constant<Group, kRuns>(shift, a.shift, c);
         for (std::int64_t p = 0; p < c.positions; ++p) {
           const std::int64_t at = c.offset + p * c.stride;
+          prefetch(x + at);
+          prefetch(y + at);
           Group::load(value, x + at);
           value -= mean;
           normalised(value, value, scale, shift);
@@ -99,8 +103,11 @@ void gradientSums(const Unit& unit, const Affine& affine, const float* x, const 
             partial.add(
                 c.positions, [&](std::int64_t i, Value & s, Value & q) __attribute__((always_inline)) {
                   Value centred, g;
-                  Group::load(centred, x + c.offset + i * c.stride);
-                  Group::load(g, gradY + c.offset + i * c.stride);
+                  const std::int64_t at = c.offset + i * c.stride;
+                  prefetch(x + at);
+                  prefetch(gradY + at);
+                  Group::load(centred, x + at);
+                  Group::load(g, gradY + at);
                   centred -= mean;
                   if constexpr (kRelu) {
                     Value value;
@@ -143,6 +150,8 @@ void gradient(const Unit& unit, const GradientAffine& affine, const float* x, co
         for (std::int64_t p = 0; p < column.positions; ++p) {
           const std::int64_t at = column.offset + p * column.stride;
           Value centred, g;
+          prefetch(x + at);
+          prefetch(gradY + at);
           Group::load(centred, x + at);
           Group::load(g, gradY + at);
           centred -= mean;
