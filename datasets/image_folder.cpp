@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "muster/core/base/error.h"
+#include "muster/core/io/detail/directory_names.h"
 
 namespace muster {
 namespace {
@@ -16,24 +17,21 @@ constexpr std::size_t kMostClasses = 256;  // a label is a byte
 /// The names in a directory that `wanted` takes, sorted.
 template <typename Wanted>
 std::vector<std::string> namesIn(const std::filesystem::path& directory, const Wanted& wanted) {
-  std::vector<std::string> names;
   std::error_code error;
-  for (std::filesystem::directory_iterator at(directory, error), end; !error && at != end;
-       at.increment(error))
-    if (const auto name = at->path().filename().string(); !name.starts_with('.') && wanted(*at))
-      names.push_back(name);
+  auto names = detail::namesIn(directory, error);
   if (error) throw FileError(directory, "cannot be read: " + error.message());
+  std::erase_if(names, [&](const auto& name) { return name.starts_with('.') || !wanted(directory / name); });
   std::ranges::sort(names);
   return names;
 }
 
-bool isDirectory(const std::filesystem::directory_entry& entry) {
+bool isDirectory(const std::filesystem::path& path) {
   std::error_code ignored;
-  return entry.is_directory(ignored);
+  return std::filesystem::is_directory(path, ignored);
 }
 
-bool isPng(const std::filesystem::directory_entry& entry) {
-  const auto extension = entry.path().extension();
+bool isPng(const std::filesystem::path& path) {
+  const auto extension = path.extension();
   return extension == ".png" || extension == ".PNG";
 }
 

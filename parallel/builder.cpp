@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <new>
 #include <string_view>
 
 #include "muster/core/base/error.h"
@@ -16,6 +17,9 @@ namespace {
 constexpr int kMostWorkers = 1024;
 constexpr int kMostWorkersOnGpu = 32;  // the most that one kernel merges
 constexpr std::int64_t kMostPrefetched = 1 << 20;
+
+/// Made beforehand: throwing a copy allocates nothing with operator new.
+const OutOfMemory kShortage("build: memory has run out");
 
 /// As in "cpu, cuda:0".
 std::string namesOf(const std::vector<Device>& devices) {
@@ -231,7 +235,7 @@ void Builder::refuseAveragingOptions(std::string_view reason) const {
           "measureDivergence(true): {}, and their parameters stay equal, bit for bit", reason);
 }
 
-ParallelWrapper Builder::build() {
+ParallelWrapper Builder::build() try {
   const auto& o = options_;
   require(o.workers >= 1 && o.workers <= kMostWorkers, "workers must be between 1 and {}, got {}",
           kMostWorkers, o.workers);
@@ -251,6 +255,8 @@ ParallelWrapper Builder::build() {
               "listeners: number {} is number {} again; each is called once", i, j);
   }
   return ParallelWrapper(model_, options_);
+} catch (const std::bad_alloc&) {
+  throw kShortage;
 }
 
 }  // namespace muster

@@ -28,6 +28,10 @@ constexpr std::chrono::microseconds kPatience{200};
 /// About as long as a sleep and a wake-up; not longer, because the reader may need that core.
 constexpr std::chrono::microseconds kShortPatience{20};
 
+// Made beforehand: throwing a copy allocates nothing with operator new.
+const OutOfMemory kShortageInFit("fit: memory has run out");
+const OutOfMemory kShortageInEvaluate("evaluate: memory has run out");
+
 /// @param reader  whether a reader thread hands out the batches.
 std::chrono::nanoseconds patienceOf(const Placements& placements, bool reader) {
   if (placements.coresToSpare || (placements.ownCores && !reader)) return kPatience;
@@ -148,12 +152,16 @@ void ParallelWrapper::Impl::fit(DataSetIterator& users, std::int64_t epochs, con
   require(!running_.exchange(true),
           "fit: it is already running; a listener or another thread called it again");
   const Call call(*this);
+  FailingLink failing(options_.nodes.link());
   const TrainingReads reads(users);
   JoiningIterator data(users, model_.trainingOptions().accumulate);
   stop_ = false;
   const std::stop_callback stopWhenAsked(stop, [this] { stop_ = true; });
   usersData_ = &users;
-  if (options_.nodes.elastic() && epochs > 0) return fitElastic(data, epochs);
+  if (options_.nodes.elastic() && epochs > 0) {
+    failing.dismiss();  // nodes that come and go have other links later
+    return fitElastic(data, epochs);
+  }
   {
     const Lock lock(timesMutex_);
     timesBefore_.clear();
@@ -163,21 +171,20 @@ void ParallelWrapper::Impl::fit(DataSetIterator& users, std::int64_t epochs, con
 
 /// Trains with the current nodes. @return whether it has paused at the end of a round, to regroup.
 bool ParallelWrapper::Impl::fitHere(DataSetIterator& data, std::int64_t epochs, FitParts* parts) {
+  auto* const link = options_.nodes.link();
+  FailingLink failing(link);
   const StallWatch::Shift shift(*watch_, "fit()");
   for (const auto& worker : replicas_->workers()) worker->resetTimes();
   Resumption resumed;
   Batch first;
   const NumberedBatches* numbered = nullptr;
   bool read = false;
-  if (epochs > 0) try {
-      if (auto* const link = options_.nodes.link()) link->requireWhole();
-      resumed = resumptionOf(model_, data, options_.strategy, replicas_->place().workers());
-      read = prepareReplicas(data, epochs, resumed, parts, first);
-      numbered = numberedFor(data, resumed);
-    } catch (...) {
-      if (auto* const link = options_.nodes.link()) link->fail();
-      throw;
-    }
+  if (epochs > 0) {
+    if (link) link->requireWhole();
+    resumed = resumptionOf(model_, data, options_.strategy, replicas_->place().workers());
+    read = prepareReplicas(data, epochs, resumed, parts, first);
+    numbered = numberedFor(data, resumed);
+  }
   if (resumed.any) model_.setScore(resumed.position.score);
   FitCall fit({.trainer = *this,
                .model = model_,
@@ -200,6 +207,7 @@ bool ParallelWrapper::Impl::fitHere(DataSetIterator& data, std::int64_t epochs, 
     FitCall*& fit;
     ~NoFit() { fit = nullptr; }
   } noFit{fit_};
+  failing.dismiss();
   try {
     fit.run(data, epochs, read ? &first : nullptr);
   } catch (...) {
@@ -244,13 +252,17 @@ ParallelWrapper& ParallelWrapper::operator=(ParallelWrapper&& other) noexcept {
 }
 
 void ParallelWrapper::fit(DataSetIterator& data, std::int64_t epochs) {
-  usable(impl_, "fit").fit(data, epochs, {});
+  fit(data, epochs, {});
 }
-void ParallelWrapper::fit(DataSetIterator& data, std::int64_t epochs, const std::stop_token& stop) {
+void ParallelWrapper::fit(DataSetIterator& data, std::int64_t epochs, const std::stop_token& stop) try {
   usable(impl_, "fit").fit(data, epochs, stop);
+} catch (const std::bad_alloc&) {
+  throw kShortageInFit;
 }
-Evaluation ParallelWrapper::evaluate(DataSetIterator& data) {
+Evaluation ParallelWrapper::evaluate(DataSetIterator& data) try {
   return usable(impl_, "evaluate").evaluate(data);
+} catch (const std::bad_alloc&) {
+  throw kShortageInEvaluate;
 }
 void ParallelWrapper::stopFit() noexcept {
   if (impl_) impl_->stopFit();

@@ -2,6 +2,7 @@
 #include "muster/core/base/error.h"
 #include "muster/parallel/training/agreement.h"
 #include "muster/parallel/training/first_batch.h"
+#include "muster/parallel/training/iterator_failure.h"
 #include "muster/parallel/training/strategy_failure.h"
 #include "muster/parallel/wrapper_impl.h"
 
@@ -13,7 +14,7 @@ const NumberedBatches* ParallelWrapper::Impl::numberedFor(const DataSetIterator&
   if (!placements_.noCoreForReader || !resumed.position.trainedLater.empty()) return nullptr;
   const bool inTurn = !callStrategy("tell how workers arrive",
                                     [&] { return strategy_->arrivals(replicas_->place().workers()); });
-  return inTurn ? data.numbered() : nullptr;
+  return inTurn ? callIterator("tell its numbered batches", [&] { return data.numbered(); }) : nullptr;
 }
 
 /// @return whether `first` holds the first batch to train, which was read to prepare the model.

@@ -40,7 +40,7 @@ class DownloadError : public Error {
   using Error::Error;
 };
 
-/// A device ran out of memory. Names the bytes requested.
+/// A device ran out of memory, with the bytes requested, or this process in the call that is named.
 class OutOfMemory : public Error {
  public:
   using Error::Error;

@@ -1,5 +1,7 @@
 #include "muster/core/data/joining_iterator.h"
 
+#include <algorithm>
+#include <limits>
 #include <span>
 
 #include "muster/core/base/error.h"
@@ -54,6 +56,11 @@ JoiningIterator::JoiningIterator(DataSetIterator& data, std::int64_t count) : da
 void JoiningIterator::reset(std::int64_t epoch) {
   ended_ = false;
   data_.reset(epoch);
+}
+
+std::int64_t JoiningIterator::skip(std::int64_t batches) {
+  // Clamp first: a number read from a file may overflow the product.
+  return data_.skip(std::min(batches, std::numeric_limits<std::int64_t>::max() / count_) * count_);
 }
 
 bool JoiningIterator::next(Batch& batch) {

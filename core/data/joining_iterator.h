@@ -17,7 +17,7 @@ class JoiningIterator final : public DataSetIterator {
   /// @throws InvalidArgument if batches that are joined have tensors of other names, types or shapes of an
   ///         example, or rows of other data sets.
   bool next(Batch& batch) override;
-  std::int64_t skip(std::int64_t batches) override { return data_.skip(batches * count_); }
+  std::int64_t skip(std::int64_t batches) override;
   bool readsToSkip() const override { return data_.readsToSkip(); }
   const NumberedBatches* numbered() const override { return count_ == 1 ? data_.numbered() : nullptr; }
   std::optional<std::int64_t> examples() const override { return data_.examples(); }

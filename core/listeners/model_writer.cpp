@@ -13,12 +13,7 @@ namespace {
 /// A file's place in the order of the process.
 class Turn {
  public:
-  Turn() {
-    static Mutex mutex;
-    static std::shared_future<void> last;
-    const Lock lock(mutex);
-    before_ = std::exchange(last, over_.get_future().share());
-  }
+  Turn() : before_(enqueue(over_.get_future().share())) {}
   ~Turn() { end(); }
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
@@ -35,6 +30,13 @@ class Turn {
   }
 
  private:
+  /// Makes `turn` the last one in the order. @return the one before it, if any.
+  static std::shared_future<void> enqueue(std::shared_future<void> turn) {
+    static Mutex mutex;
+    static std::shared_future<void> last MUSTER_GUARDED_BY(mutex);
+    const Lock lock(mutex);
+    return std::exchange(last, std::move(turn));
+  }
   void end() {
     if (!std::exchange(ended_, true)) over_.set_value();
   }

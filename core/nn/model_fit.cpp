@@ -1,5 +1,6 @@
 #include <array>
 #include <chrono>
+#include <new>
 #include <optional>
 
 #include "muster/core/base/error.h"
@@ -13,6 +14,9 @@ namespace muster {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+/// Made beforehand: throwing a copy allocates nothing with operator new.
+const OutOfMemory kShortage("fit: memory has run out");
 
 /// Returns the result of `call`; the error for a non-finite score names the batch.
 template <typename Call>
@@ -197,13 +201,15 @@ void Model::fit(DataSetIterator& data, std::int64_t epochs) {
   fit(data, epochs, {});
 }
 
-void Model::fit(DataSetIterator& data, std::int64_t epochs, const std::stop_token& stop) {
+void Model::fit(DataSetIterator& data, std::int64_t epochs, const std::stop_token& stop) try {
   require(epochs >= 0, "fit: epochs cannot be negative, got {}", epochs);
   stopRequested_ = false;
   const std::stop_callback stopWhenAsked(stop, [this] { stopRequested_ = true; });
   const TrainingReads reads(data);
   strategyState_.clear();
   Fit(*this, data, listeners_, stopRequested_).run(epochs);
+} catch (const std::bad_alloc&) {
+  throw kShortage;
 }
 
 }  // namespace muster

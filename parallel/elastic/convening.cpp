@@ -13,9 +13,10 @@ using namespace elastic;
 
 /// The number of processes that could take part, with this one.
 std::size_t Membership::count() {
-  return 1 + static_cast<std::size_t>(std::ranges::count_if(seen_, [this](const auto& one) {
-           return one.second.card.common == hash_ && one.second.card.ready && isAlive(one.first);
-         }));
+  return 1 + static_cast<std::size_t>(
+                 std::ranges::count_if(seen_, [this](const auto& one) MUSTER_REQUIRES(mutex_) {
+                   return one.second.card.common == hash_ && one.second.card.ready && isAlive(one.first);
+                 }));
 }
 
 /// The processes that are ready: those of the last generation in order, then the others, newcomers last.
@@ -43,13 +44,14 @@ std::vector<std::string> Membership::readyProcesses(bool& more) {
 void Membership::convene(std::int64_t number) {
   bool more = false, cut = false;
   const auto ready = readyProcesses(more);
-  const auto lostOf = [this](const std::string& process) -> const std::set<std::string>& {
+  const auto lostOf = [this](const std::string& process)
+                          MUSTER_REQUIRES(mutex_) -> const std::set<std::string>& {
     return process == process_ ? card_.lost : seen_.at(process).card.lost;
   };
   std::vector<std::string> chosen{process_};
   for (const auto& one : ready) {
     if (one == process_) continue;
-    const bool apart = std::ranges::any_of(chosen, [&](const std::string& other) {
+    const bool apart = std::ranges::any_of(chosen, [&](const std::string& other) MUSTER_REQUIRES(mutex_) {
       return lostOf(one).contains(other) && lostOf(other).contains(one);
     });
     cut = cut || apart;

@@ -170,7 +170,7 @@ void Membership::requireCommon(const List& list) const {
 
 /// Takes a lease. A newcomer leaves it to processes that train.
 bool Membership::openLease(std::int64_t number) {
-  const auto trains = [this](const auto& one) {
+  const auto trains = [this](const auto& one) MUSTER_REQUIRES(mutex_) {
     return one.second.card.from > 0 && one.second.card.common == hash_ &&
            (isAlive(one.first) || isOpen(one.first));
   };
@@ -179,10 +179,12 @@ bool Membership::openLease(std::int64_t number) {
 }
 
 std::optional<Generation> Membership::next(const std::function<bool()>& stopped) {
-  place_ = generation_.number > 0 ? generation_.node : 1;  // reported if the store is lost
   const auto end = Clock::now() + options_.patience;
   const auto rest = std::clamp<std::chrono::milliseconds>(options_.silence / 50, 1ms, 50ms);
+  const auto isAliveOne = [this](const auto& one) MUSTER_REQUIRES(mutex_) { return isAlive(one); };
+  const auto isOpenOne = [this](const auto& one) MUSTER_REQUIRES(mutex_) { return isOpen(one); };
   Lock lock(mutex_);
+  place_ = generation_.number > 0 ? generation_.node : 1;  // reported if the store is lost
   card_.ready = true;
   writeCard();
   for (;; changed_.wait_for(lock, rest)) {
@@ -207,9 +209,9 @@ std::optional<Generation> Membership::next(const std::function<bool()>& stopped)
           fmt::format("the other nodes continue without this one: they lost the connection to it, or it was "
                       "silent for {} s",
                       seconds(options_.silence / 2)));
-    } else if (std::ranges::any_of(list->members, [this](const auto& one) { return isAlive(one); })) {
+    } else if (std::ranges::any_of(list->members, isAliveOne)) {
       requireCommon(*list);
-    } else if (std::ranges::none_of(list->members, [this](const auto& one) { return isOpen(one); })) {
+    } else if (std::ranges::none_of(list->members, isOpenOne)) {
       openLease(latest + 1);  // all processes on the list have died
     }
     if (Clock::now() > end) {

@@ -95,32 +95,31 @@ class Membership {
     std::vector<std::string> ready;
   };
 
-  void writeCard();
-  void look();
+  void writeCard() MUSTER_REQUIRES(mutex_);
+  void look() MUSTER_REQUIRES(mutex_);
   void beat(const std::stop_token& stop);
-  void lookForKnocks();
-  bool isAlive(const std::string& process);
-  bool isOpen(const std::string& process);
+  void lookForKnocks() MUSTER_REQUIRES(mutex_);
+  bool isAlive(const std::string& process) MUSTER_REQUIRES(mutex_);
+  bool isOpen(const std::string& process) MUSTER_REQUIRES(mutex_);
   std::int64_t latestLease();
   std::optional<List> listOf(std::int64_t number);
   void requireCommon(const List& list) const;
-  bool openLease(std::int64_t number);
-  void convene(std::int64_t number);
-  std::vector<std::string> readyProcesses(bool& more);
-  void publish(std::int64_t number, const std::vector<std::string>& members);
-  std::optional<Generation> accept(std::int64_t number, const List& list);
-  std::size_t count();
+  bool openLease(std::int64_t number) MUSTER_REQUIRES(mutex_);
+  void convene(std::int64_t number) MUSTER_REQUIRES(mutex_);
+  std::vector<std::string> readyProcesses(bool& more) MUSTER_REQUIRES(mutex_);
+  void publish(std::int64_t number, const std::vector<std::string>& members) MUSTER_REQUIRES(mutex_);
+  std::optional<Generation> accept(std::int64_t number, const List& list) MUSTER_REQUIRES(mutex_);
+  std::size_t count() MUSTER_REQUIRES(mutex_);
 
   NodeStore& store_;
   const Options options_;
   const std::string process_, hash_;
 
-  // Both threads hold it, except in their pauses; it guards the members up to `changed_`.
-  Mutex mutex_;
-  Card card_;
-  std::int64_t beats_ = 0;
-  std::map<std::string, Seen> seen_;  // [process] except this one
-  Generation generation_;             // the last generation of this process
+  Mutex mutex_;  // both threads hold it, except in their pauses
+  Card card_ MUSTER_GUARDED_BY(mutex_);
+  std::int64_t beats_ MUSTER_GUARDED_BY(mutex_) = 0;
+  std::map<std::string, Seen> seen_ MUSTER_GUARDED_BY(mutex_);  // [process] except this one
+  Generation generation_ MUSTER_GUARDED_BY(mutex_);             // the last generation of this process
   std::condition_variable_any changed_;
 
   int place_ = 0;

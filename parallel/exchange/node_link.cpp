@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "muster/core/base/start_thread.h"
 #include "muster/parallel/runtime/task_thread.h"
 
 namespace muster {
@@ -14,6 +15,8 @@ using namespace std::chrono_literals;
 
 constexpr int kGather =
     1;  // a channel; 0 is for messages between links, channels from 2 on belong to the exchange
+/// Texts of problems up to this length can be recorded when memory has run out.
+constexpr std::size_t kProblemLength = 64;
 constexpr int kSpins = 200;  // polls before the thread sleeps between polls
 
 }  // namespace
@@ -24,7 +27,11 @@ NodeLink::NodeLink(const std::function<std::unique_ptr<NodeTransport>()>& make,
   require(silence >= 100ms, "nodes: silence must be at least 100 ms, got {}", silence.count());
   calls_.reserve(256);
   taken_.reserve(256);
-  thread_ = std::thread([this, make] { run(make); });
+  {
+    const Lock lock(mutex_);
+    problem_.reserve(kProblemLength);
+  }
+  thread_ = startThread("the network", [this, make] { run(make); });
   Lock lock(mutex_);
   while (!started_ && !notStarted_) changed_.wait(lock.native());
   if (!notStarted_) {
@@ -102,6 +109,16 @@ void NodeLink::requireWhole() const {
   if (failing_) throw NodeFailure("this node has failed before, and the others have been told");
 }
 
+/// As `break_`, also if no memory is left for the text.
+template <typename Text>
+void NodeLink::breakBy(int culprit, Text text) noexcept {
+  try {
+    break_(culprit, text());
+  } catch (const std::exception&) {
+    break_(culprit, "memory has run out in the network of this node");
+  }
+}
+
 void NodeLink::run(const std::function<std::unique_ptr<NodeTransport>()>& make) {
   try {
     start(make);
@@ -116,11 +133,14 @@ void NodeLink::run(const std::function<std::unique_ptr<NodeTransport>()>& make) 
   try {
     serve();
   } catch (const NodeLost& loss) {
-    const bool ended = others_[static_cast<std::size_t>(loss.node())].ended;
-    break_(loss.node(), ended ? fmt::format("{} has ended its program", nameOf(loss.node()))
-                              : fmt::format("{} is lost: {}", nameOf(loss.node()), loss.what()));
+    breakBy(loss.node(), [&] {
+      const bool ended = others_[static_cast<std::size_t>(loss.node())].ended;
+      return ended ? fmt::format("{} has ended its program", nameOf(loss.node()))
+                   : fmt::format("{} is lost: {}", nameOf(loss.node()), loss.what());
+    });
   } catch (const std::exception& error) {
-    break_(node_, fmt::format("the network of {} has failed: {}", nameOf(node_), error.what()));
+    breakBy(node_,
+            [&] { return fmt::format("the network of {} has failed: {}", nameOf(node_), error.what()); });
   }
   if (failing_) sayFailed();
   transport_->tell({});  // its threads end while the mutex is held
@@ -199,9 +219,10 @@ bool NodeLink::takeCalls() {
 }
 
 void NodeLink::post(NodeCall* call, const NodeMessage& message) {
-  if (free_.empty()) {
-    free_.push_back(static_cast<int>(slots_.size()));
+  if (free_.empty()) {  // if memory runs out here, no ticket is without its slot
+    free_.reserve(slots_.size() + 1);
     slots_.emplace_back();
+    free_.push_back(static_cast<int>(slots_.size()) - 1);
   }
   const int ticket = free_.back();
   free_.pop_back();
@@ -242,7 +263,7 @@ bool NodeLink::poll() {
 }
 
 /// Records the problem, unless there was one before.
-void NodeLink::break_(int culprit, const std::string& problem) {
+void NodeLink::break_(int culprit, std::string_view problem) {
   const Lock lock(mutex_);
   if (!problem_.empty()) return;
   problem_ = problem;

@@ -5,10 +5,12 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -127,7 +129,9 @@ class NodeLink {
   void hear(int node);
   void beat();
   bool waitsFor(int node) const;
-  void break_(int culprit, const std::string& problem);
+  void break_(int culprit, std::string_view problem);
+  template <typename Text>
+  void breakBy(int culprit, Text text) noexcept;
   void sayFailed();
   void sayGoodbye();
 
@@ -160,7 +164,25 @@ class NodeLink {
   Mutex gathering_;
   NodeCall gatherCall_ MUSTER_GUARDED_BY(gathering_){0};
 
-  std::thread thread_;  // last: uses the members above
+  std::jthread thread_;  // last: uses the members above
+};
+
+/// If an exception leaves its scope, the link fails, so that the other nodes do not wait for this one.
+class FailingLink {
+ public:
+  /// @param link  null: nothing to fail.
+  explicit FailingLink(NodeLink* link) : link_(link) {}
+  ~FailingLink() {
+    if (link_ && std::uncaught_exceptions() > before_) link_->fail();
+  }
+  FailingLink(const FailingLink&) = delete;
+  FailingLink& operator=(const FailingLink&) = delete;
+  /// From now on exceptions are somebody else's.
+  void dismiss() { link_ = nullptr; }
+
+ private:
+  NodeLink* link_;
+  int before_ = std::uncaught_exceptions();
 };
 
 }  // namespace muster

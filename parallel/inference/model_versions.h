@@ -29,7 +29,7 @@ class ModelVersions {
     std::int64_t number;
     Context context;
     std::unique_ptr<Model> model;
-    Mutex mutex = {};  ///< held while its state is copied
+    Mutex mutex = {};  ///< held while the state is copied; guards no member, `model` is set once
   };
 
   std::shared_ptr<Version> current() const;

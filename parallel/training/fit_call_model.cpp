@@ -1,6 +1,9 @@
 // How FitCall fills the user's model with the last merge, and tells the state of the training.
+#include <utility>
+
 #include "muster/core/base/log.h"
 #include "muster/parallel/training/fit_call.h"
+#include "muster/parallel/training/iterator_failure.h"
 #include "muster/parallel/training/strategy_state.h"
 
 namespace muster {
@@ -48,7 +51,8 @@ void FitCall::keepPlace(const DataSetIterator& data) {
   if (!filled_)
     throw Error("the model could not be filled with the last merge, so other nodes cannot continue");
   TrainingState& state = setting_.model.trainingState();
-  state = positionState(setting_.model, data, run_.rounds.committedPosition());
+  state = callIterator("tell its size",
+                       [&] { return positionState(setting_.model, data, run_.rounds.committedPosition()); });
   addRule(state, ruleText(setting_.options));
 }
 
@@ -58,6 +62,23 @@ std::vector<std::int64_t> FitCall::examples() const {
   auto all = run_.rounds.examples();
   for (std::size_t w = 0; w < setting_.resumed.examples.size(); ++w) all[w] += setting_.resumed.examples[w];
   return all;
+}
+
+/// Says once for each of the two cases that a checkpoint lacks what workers of other nodes hold.
+void FitCall::tellLacking() {
+  const RoundResult& round = run_.rounds.result();
+  if (round.verdict == Verdict::Continue) {
+    if (!std::exchange(toldNoCheckpoint_, true))
+      logWarning(
+          "no checkpoint is saved after iteration {}: workers of other nodes hold state of their own, which "
+          "it would lack; the next chance is when all workers agree, or the end of the epoch",
+          round.iteration);
+  } else if (!std::exchange(toldMergedOnly_, true)) {
+    logWarning(
+        "the checkpoint after iteration {} lacks state that workers of other nodes hold: a training that is "
+        "resumed from it starts each worker from the merged model",
+        round.iteration);
+  }
 }
 
 TrainingState FitCall::trainingState(const DataSetIterator& data) {
@@ -71,14 +92,18 @@ TrainingState FitCall::trainingState(const DataSetIterator& data) {
     return setting_.strategy.replicasDiffer() ? othersAnswer_ && setting_.replicas.blocksShared()
                                               : setting_.replicas.equal();
   };
-  if (overNodes && !hasAll()) return {};
+  if (overNodes && !hasAll()) {
+    tellLacking();
+    return {};
+  }
   if (overNodes && atRoundEnd_)  // at the end of the run, all nodes have collected it
     collectStrategyState(setting_.replicas.exchange(), setting_.model);
   // On the wall clock the order of arrivals is not known in advance: only a point where all land can be
   // resumed.
   const Arrivals* const arrivals = run_.rounds.arrivals();
   if (arrivals && arrivals->onWallClock() && run_.rounds.result().verdict == Verdict::Continue) return {};
-  TrainingState state = positionState(setting_.model, data, run_.rounds.position());
+  TrainingState state = callIterator(
+      "tell its size", [&] { return positionState(setting_.model, data, run_.rounds.position()); });
   const RoundsState rounds = run_.rounds.state();
   addRounds(state, rounds, ruleText(setting_.options), examples());
   setting_.replicas.addOwn(state, rounds.anyInFlight());

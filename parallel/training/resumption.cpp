@@ -7,6 +7,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
 #include "muster/parallel/strategies/named_strategy.h"
+#include "muster/parallel/training/iterator_failure.h"
 #include "muster/parallel/training/strategy_state.h"
 
 namespace muster {
@@ -168,7 +169,7 @@ RuleText ruleText(AnyStrategy strategy) {
 }
 
 Resumption resumptionOf(Model& model, const DataSetIterator& data, const AnyStrategy& strategy, int workers) {
-  const auto position = resumePosition(model, data);
+  const auto position = callIterator("tell its size", [&] { return resumePosition(model, data); });
   if (!position) return {};
   Resumption resumed{.position = *position, .any = true};
   const TrainingState& state = model.trainingState();
@@ -187,8 +188,9 @@ Resumption resumptionOf(Model& model, const DataSetIterator& data, const AnyStra
   const auto examples = numbersIn<std::int64_t>(state, kExamples, 1);
   if (examples.size() != static_cast<std::size_t>(workers)) {
     logInfo(
-        "the checkpoint has {} workers, this training has {}: each starts from the merged model and resets "
-        "its own state{}",
+        "the checkpoint has {} workers, this training has {}: each starts from the merged model, with the "
+        "mean "
+        "of updater states that workers kept; other state of their own is reset{}",
         examples.size(), workers, lostWork(state, examples.size()));
     return resumed;
   }

@@ -1,6 +1,7 @@
 #include "muster/datasets/image_folder.h"
 
 #include <doctest/doctest.h>
+#include <zlib.h>
 
 #include <algorithm>
 
@@ -15,10 +16,38 @@ namespace {
 
 using Bytes = std::vector<std::uint8_t>;
 
+constexpr char kGrey = 0, kRgb = 2;  // colour types of PNG files
+
 void draw(const std::filesystem::path& path, const Bytes& pixels, int width, int height,
           PngColour colour = PngColour::Grey) {
   std::filesystem::create_directories(path.parent_path());
   test::writePng(path, pixels, width, height, colour);
+}
+
+std::string bigEndian(std::uint32_t number) {
+  std::string bytes;
+  for (const int shift : {24, 16, 8, 0}) bytes += static_cast<char>(number >> shift & 0xFF);
+  return bytes;
+}
+
+std::string chunk(const std::string& type, const std::string& data) {
+  const std::string body = type + data;
+  const auto sum = ::crc32(0, reinterpret_cast<const Bytef*>(body.data()), static_cast<uInt>(body.size()));
+  return bigEndian(static_cast<std::uint32_t>(data.size())) + body +
+         bigEndian(static_cast<std::uint32_t>(sum));
+}
+
+/// A PNG file. @param form  bit depth, colour type, compression, filter, interlacing.
+/// @param zeros  bytes of all rows with their filters' numbers, each 0.
+std::string pngOfZeros(std::uint32_t width, std::uint32_t height, const std::string& form,
+                       std::size_t zeros) {
+  const Bytes rows(zeros);
+  auto size = ::compressBound(zeros);
+  std::string packed(size, '\0');
+  REQUIRE(::compress2(reinterpret_cast<Bytef*>(packed.data()), &size, rows.data(), zeros, 9) == Z_OK);
+  packed.resize(size);
+  return "\x89PNG\r\n\x1A\n" + chunk("IHDR", bigEndian(width) + bigEndian(height) + form) +
+         chunk("IDAT", packed) + chunk("IEND", "");
 }
 
 Bytes imageAt(const ImageFolder& folder, std::int64_t index) {
@@ -39,6 +68,37 @@ TEST_CASE("readPng reads what writePng wrote, and converts colours") {
   CHECK(read.pixels == colours);
   draw(path, {1, 2, 3}, 3, 1);
   CHECK(readPng(path, PngColour::Rgb).pixels == Bytes{1, 1, 1, 2, 2, 2, 3, 3, 3});
+}
+
+TEST_CASE(
+    "a PNG file that is too short for the pixels that it declares is refused before they are allocated") {
+  test::TemporaryDirectory directory;
+  const auto path = directory / "a.png";
+  const auto file = pngOfZeros(8192, 8192, {8, kRgb, 0, 0, 0}, 10);
+  test::writeFile(path, file);
+  CHECK(test::thrown<FileError>([&] { readPng(path, PngColour::Rgb); }) ==
+        fmt::format("{}: is too short for 8192 x 8192 pixels: it has {} bytes", path.string(), file.size()));
+}
+
+TEST_CASE("PNG files that are packed as well as possible are read") {
+  constexpr std::uint32_t kSide = 4096;
+  test::TemporaryDirectory directory;
+  const auto path = directory / "a.png";
+  const auto check = [&](std::uint32_t width, std::uint32_t height, const std::string& form,
+                         std::size_t zeros) {
+    test::writeFile(path, pngOfZeros(width, height, form, zeros));
+    const auto picture = readPng(path, PngColour::Grey);
+    CHECK(picture.width == static_cast<int>(width));
+    CHECK(picture.height == static_cast<int>(height));
+    CHECK(std::ranges::count(picture.pixels, 0) == std::int64_t{width} * height);
+  };
+  check(kSide, kSide, {1, kGrey, 0, 0, 0}, kSide * (kSide / 8 + 1));
+  check(1, 1000000, {1, kGrey, 0, 0, 0}, 2000000);
+  check(kSide, kSide / 4, {8, kRgb, 0, 0, 0}, kSide / 4 * (3 * kSide + 1));
+  std::size_t interlaced = 0;
+  for (const auto& [columns, rows] : {std::pair{8, 8}, {8, 8}, {4, 8}, {4, 4}, {2, 4}, {2, 2}, {1, 2}})
+    interlaced += kSide / rows * (kSide / columns / 8 + 1);
+  check(kSide, kSide, {1, kGrey, 0, 0, 1}, interlaced);
 }
 
 TEST_CASE("pictures are read class by class, sorted by name, with separate channels") {

@@ -144,6 +144,44 @@ ssize_t write(int descriptor, const void* bytes, size_t size) {
   return armed.error != 0 ? -1 : call(descriptor, bytes, std::max<size_t>(1, size / 2));
 }
 
+#define MUSTER_PREAD(function)                                                                     \
+  ssize_t function(int descriptor, void* bytes, size_t size, off_t offset) {                       \
+    static const auto call = real<ssize_t (*)(int, void*, size_t, off_t)>(#function);              \
+    if (!fails("read", descriptor)) return call(descriptor, bytes, size, offset);                  \
+    return armed.error != 0 ? -1 : call(descriptor, bytes, std::max<size_t>(1, size / 2), offset); \
+  }
+MUSTER_PREAD(pread)
+MUSTER_PREAD(pread64)
+
+#define MUSTER_PWRITE(function)                                                                    \
+  ssize_t function(int descriptor, const void* bytes, size_t size, off_t offset) {                 \
+    static const auto call = real<ssize_t (*)(int, const void*, size_t, off_t)>(#function);        \
+    if (!fails("write", descriptor)) return call(descriptor, bytes, size, offset);                 \
+    return armed.error != 0 ? -1 : call(descriptor, bytes, std::max<size_t>(1, size / 2), offset); \
+  }
+MUSTER_PWRITE(pwrite)
+MUSTER_PWRITE(pwrite64)
+
+/// A short call writes half of the first part that has bytes.
+ssize_t writev(int descriptor, const struct iovec* parts, int count) {
+  static const auto call = real<ssize_t (*)(int, const struct iovec*, int)>("writev");
+  if (!fails("write", descriptor)) return call(descriptor, parts, count);
+  if (armed.error != 0) return -1;
+  const auto* const end = parts + count;
+  const auto* const part = std::find_if(parts, end, [](const iovec& one) { return one.iov_len > 0; });
+  if (part == end) return 0;
+  const iovec half{part->iov_base, std::max<size_t>(1, part->iov_len / 2)};
+  return call(descriptor, &half, 1);
+}
+
+#define MUSTER_FTRUNCATE(function)                                       \
+  int function(int descriptor, off_t size) noexcept {                    \
+    static const auto call = real<int (*)(int, off_t)>(#function);       \
+    return fails("ftruncate", descriptor) ? -1 : call(descriptor, size); \
+  }
+MUSTER_FTRUNCATE(ftruncate)
+MUSTER_FTRUNCATE(ftruncate64)
+
 int fsync(int descriptor) {
   static const auto call = real<int (*)(int)>("fsync");
   return fails("fsync", descriptor) ? -1 : call(descriptor);

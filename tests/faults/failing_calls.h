@@ -6,9 +6,10 @@ namespace muster::test {
 /// with this library uses this object; a program started with it in LD_PRELOAD reads MUSTER_FAILING_CALLS:
 /// "<name>,<nth>,<error>,<times>,<under>".
 ///
-/// Names: open, read, write, fsync, close, rename, mkdir, opendir, flock, fchmod, unlink, fstat, thread
-/// (pthread_create), affinity (sched_setaffinity). An error of 0 makes read and write short: half of the
-/// bytes, at least one. Files outside of `under` do not count, nor do standard input, output and error.
+/// Names: open, read (also pread), write (also pwrite and writev), ftruncate, fsync, close, rename, mkdir,
+/// opendir, flock, fchmod, unlink, fstat, thread (pthread_create), affinity (sched_setaffinity). An error of
+/// 0 makes read and write short: half of the bytes, at least one. Files outside of `under` do not count, nor
+/// do standard input, output and error.
 struct FailingCall {
   const char* name;
   long nth = 0;    ///< counted from 0

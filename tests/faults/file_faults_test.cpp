@@ -18,8 +18,10 @@
 #include "muster/datasets/download.h"
 #include "muster/datasets/file_bytes.h"
 #include "muster/datasets/idx.h"
+#include "muster/datasets/image_folder.h"
 #include "muster/datasets/tar.h"
 #include "muster/datasets/text.h"
+#include "muster/parallel/elastic/directory_store.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "tests/datasets/gzip.h"
 #include "tests/datasets/idx_bytes.h"
@@ -29,6 +31,7 @@
 #include "tests/support/http_server.h"
 #include "tests/support/list_iterator.h"
 #include "tests/support/log_lines.h"
+#include "tests/support/png.h"
 #include "tests/support/state_bits.h"
 #include "tests/support/temporary_directory.h"
 #ifdef MUSTER_WITH_EXAMPLES
@@ -68,7 +71,8 @@ const Kind kKinds[] = {
     {"fsync", EIO},         {"fsync", ENOSPC},     {"fsync", EINTR, true}, {"close", EIO},
     {"close", EINTR, true}, {"rename", EIO},       {"rename", ENOSPC},     {"mkdir", ENOSPC},
     {"mkdir", EIO},         {"opendir", EMFILE},   {"opendir", EIO},       {"flock", EIO},
-    {"flock", EINTR, true}, {"fchmod", EIO, true}, {"unlink", EIO},        {"fstat", EIO}};
+    {"flock", EINTR, true}, {"fchmod", EIO, true}, {"unlink", EIO},        {"fstat", EIO},
+    {"ftruncate", EIO}};
 
 /// An operation on the files of a directory.
 struct Job {
@@ -309,6 +313,40 @@ TEST_CASE("file faults: files of data are read") {
   const std::string numbers = test::gzip(test::idx({100}, std::string(100, '\7')));
   forEachFault({"gzip", [&](const fs::path& at) { test::writeFile(at / "numbers.gz", numbers); },
                 [](const fs::path& at) { return readIdx(at / "numbers.gz").toString(); }, nothing});
+}
+
+TEST_CASE("file faults: a folder of pictures is read") {
+  const std::array<std::uint8_t, 4> pixels{1, 2, 3, 4};
+  forEachFault({"pictures",
+                [&](const fs::path& at) {
+                  for (const auto* name : {"cats", "dogs"}) {
+                    fs::create_directories(at / "all" / name);
+                    test::writePng(at / "all" / name / "1.png", pixels, 2, 2);
+                  }
+                },
+                [](const fs::path& at) {
+                  const auto folder = readImageFolder(at / "all", PngColour::Grey);
+                  return fmt::format("{} {}", folder.classes.at(1), folder.images->image(1)[3]);
+                },
+                nothing});
+}
+
+TEST_CASE("file faults: nodes write and read texts in a directory") {
+  const auto withoutPart = [](const fs::path& at) {
+    if (!fs::exists(at / "store")) return;
+    for (const auto& entry : fs::directory_iterator(at / "store")) CHECK(entry.path().extension() != ".part");
+  };
+  forEachFault({"texts", nothing,
+                [](const fs::path& at) {
+                  DirectoryStore store(at / "store");
+                  store.eraseAll("");
+                  store.put("card", "old");
+                  store.put("card", "new");
+                  const bool first = store.create("lease", "a"), second = store.create("lease", "b");
+                  return fmt::format("{} {} {} {} '{}' {}", first, second, store.get("card"),
+                                     store.get("lease"), store.get("none"), store.names("").size());
+                },
+                withoutPart});
 }
 
 TEST_CASE("file faults: a file is downloaded") {

@@ -10,6 +10,7 @@
 #include "muster/core/listeners/checkpoint_listener.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/parallel/data_parallel/data_parallel.h"
+#include "muster/parallel/exchange/node_link.h"
 #include "tests/faults/failing_calls.h"
 #include "tests/parallel/data_parallel.h"
 #include "tests/support/at_rest.h"
@@ -18,6 +19,7 @@
 #include "tests/support/log_lines.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/thrown.h"
+#include "tests/support/virtual_network.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -64,6 +66,12 @@ TEST_CASE("if a wrapper's thread cannot be started, the error names the worker, 
   MESSAGE(refused << " threads of a wrapper refused");
   auto wrapper = toyWrapper(model, 3).build();
   checkTrainsAgain(wrapper, model);
+}
+
+TEST_CASE("if the thread of a node's network cannot be started, the error says so") {
+  VirtualNetwork network(1);
+  CHECK(refuseEach([&] { NodeLink link([&] { return network.transport(0); }, std::chrono::seconds(1)); },
+                   "the thread of the network") == 2);
 }
 
 TEST_CASE("threads of operations that cannot be started give an error instead of OpenMP's exit") {

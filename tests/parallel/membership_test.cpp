@@ -68,6 +68,21 @@ TEST_CASE("only one of several create() calls succeeds, and put() replaces a who
         std::string::npos);
 }
 
+TEST_CASE("a text that cannot be read is an error with its path and cause, not a text that is missing") {
+  const TemporaryDirectory folder;
+  DirectoryStore store(folder.path());
+  CHECK(store.get("none") == "");
+  std::filesystem::create_directory(folder / "card");
+  CHECK(thrown<NodeFailure>([&] { store.get("card"); }) ==
+        fmt::format("the store: {} cannot be read: Is a directory", (folder / "card").string()));
+  CHECK(thrown<NodeFailure>([&] { store.put("card", "x"); }) ==
+        fmt::format("the store: {} cannot be written: Is a directory", (folder / "card").string()));
+  CHECK(thrown<NodeFailure>([&] { store.put("none/card", "x"); }).ends_with(": No such file or directory"));
+  writeFile(folder / "long", std::string(NodeStore::kMostBytes, 'x'));
+  CHECK(store.get("long") == "");
+  CHECK(store.names("").size() == 2);
+}
+
 TEST_CASE("if too few processes have come, one of them still writes the results") {
   const TemporaryDirectory folder;
   Member a(folder.path(), 3, 3s), b(folder.path(), 3, 3s);

@@ -16,6 +16,7 @@
 #include "tests/parallel/on_nodes.h"
 #include "tests/parallel/resumable.h"
 #include "tests/parallel/rule_wrapper.h"
+#include "tests/support/log_lines.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/thrown.h"
 
@@ -322,11 +323,12 @@ TEST_CASE("a checkpoint of shared gradients over nodes, at a resynchronisation, 
   }
 }
 
-TEST_CASE("a checkpoint over nodes without the other nodes' blocks is a model file") {
+TEST_CASE("a checkpoint over nodes without the other nodes' blocks is a model file, which is said once") {
   for (const bool inFlight : {false, true}) {
     CAPTURE(inFlight);
     const AnyStrategy rule = TwoHalves{.collected = true, .inFlight = inFlight};
     std::vector<Held> atMerges;
+    LogLines log;
     onAll({2, 2}, [&](const Nodes& here, std::size_t) {
       auto model = ruleToy();
       ToyIterator share(ruleBatches(4), kRuleWidth);
@@ -338,6 +340,11 @@ TEST_CASE("a checkpoint over nodes without the other nodes' blocks is a model fi
     });
     REQUIRE(atMerges.size() >= 4);
     for (const Held& held : atMerges) CHECK(held.training.empty());
+    const auto times = [lines = log.all()](std::string_view text) {
+      return std::ranges::count_if(lines, [&](const std::string& line) { return contains(line, text); });
+    };
+    CHECK(times("warning: no checkpoint is saved after iteration ") == 1);
+    CHECK(times("starts each worker from the merged model") == 1);
   }
 }
 

@@ -3,20 +3,25 @@
 
 #include <fmt/ranges.h>
 
+#include <array>
+#include <barrier>
 #include <optional>
 #include <set>
 
 #include "muster/core/eval/evaluation.h"
 #include "muster/parallel/strategies/named_strategy.h"
+#include "muster/parallel/strategies/outer_averaging.h"
 #include "muster/parallel/training/internals.h"
 #include "tests/parallel/data_parallel.h"
 #include "tests/parallel/merged_states.h"
+#include "tests/parallel/on_nodes.h"
 #include "tests/support/allocations.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/toy_wrapper.h"
 
 using namespace muster;
 using namespace muster::test;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -56,11 +61,11 @@ constexpr long kStride = kThreadSanitizer ? 7 : 1;  // threads start slowly unde
 /// time limit ends a case that hangs.
 /// @param trial  @return whether memory ran out.
 template <typename Trial>
-void forEachAllocation(Trial trial) {
+void forEachAllocation(Trial trial, long stride = kStride) {
   for (const auto lasting : {Lasting::No, Lasting::Yes}) {
     long nth = 0;
     while (trial(nth, lasting)) {
-      nth += kStride;
+      nth += stride;
       REQUIRE(nth < 20'000);
     }
     MESSAGE(nth << " allocations");
@@ -82,6 +87,19 @@ bool fails(Call call) {
   } catch (const std::exception&) {
     return true;
   }
+}
+
+/// As `fails`, for calls whose errors always name them.
+template <typename Call>
+bool failsByName(Call call) {
+  return fails([&] {
+    try {
+      call();
+    } catch (const std::bad_alloc&) {
+      CHECK(false);
+      throw;
+    }
+  });
 }
 
 /// @param round  the longest round, in iterations; 0: workers land one by one, so rounds are not known.
@@ -115,7 +133,7 @@ void checkFits(const std::function<void(ParallelWrapper::Builder&)>& options, st
     bool failed = false, any = false;
     {
       const FailingAllocations shortage(nth, lasting);
-      failed = fails([&] { wrapper.fit(data, 2); });
+      failed = failsByName([&] { wrapper.fit(data, 2); });
       any = shortage.any();
     }
     if (!failed) CHECK(bitsOf(model) == expected);
@@ -180,6 +198,41 @@ TEST_CASE("fit() runs out of memory: merges between devices") {
       /*round=*/2, /*exact=*/false);
 }
 
+TEST_CASE("fit() runs out of memory: two nodes, whose links have allocations of their own") {
+  constexpr long kApart = 13;  // a prime: links allocate at other times in each run
+  Bits expected;
+  const auto trial = [&](long nth, Lasting lasting) {
+    CAPTURE(nth);
+    bool any = false;
+    std::optional<FailingAllocations> shortage;
+    std::barrier begin(2, [&]() noexcept { shortage.emplace(nth, lasting); });
+    std::barrier end(2, [&]() noexcept {
+      any = shortage->any();
+      shortage.reset();
+    });
+    VirtualNetwork network(2);
+    std::array<Bits, 2> reached;
+    const auto problems = onNodes(network, 1s, [&](const Nodes& here) {
+      ToyModel model(toy());
+      Data data;
+      auto wrapper = builderOf(model, 1, OuterAveraging{.frequency = 2}).nodes(here).build();
+      begin.arrive_and_wait();
+      const bool failed = failsByName([&] { wrapper.fit(data); });
+      end.arrive_and_wait();
+      if (!failed) reached[static_cast<std::size_t>(here.node())] = bitsOf(model);
+    });
+    CHECK(problems == std::vector<std::string>(2));
+    for (const Bits& bits : reached) {
+      if (expected.empty()) expected = bits;
+      if (!bits.empty()) CHECK(bits == expected);
+    }
+    return any;
+  };
+  REQUIRE_FALSE(trial(1'000'000, Lasting::No));
+  REQUIRE_FALSE(expected.empty());
+  forEachAllocation(trial, kApart * kStride);
+}
+
 TEST_CASE("evaluate() runs out of memory: replicas keep their own state") {
   ToyModel model(toy()), fresh(toy());
   fresh.state();
@@ -210,7 +263,7 @@ TEST_CASE("evaluate() runs out of memory: replicas keep their own state") {
       bool failed = false;
       {
         const FailingAllocations shortage(nth, lasting);
-        failed = fails([&] { evaluation = wrapper.evaluate(data); });
+        failed = failsByName([&] { evaluation = wrapper.evaluate(data); });
         any = shortage.any();
       }
       if (!failed) CHECK(*evaluation == expected);
@@ -254,10 +307,10 @@ TEST_CASE("evaluate() in a listener runs out of memory") {
       const auto bits = train();
       CHECK(bits == expected);
     } catch (const std::exception& error) {
-      // The shortage may hit the reader, which reads ahead; without memory for a message, the error is
-      // bad_alloc.
+      // The shortage may hit the reader, which reads ahead.
       const std::string text = error.what();
-      CHECK_MESSAGE((text == "std::bad_alloc" || text.starts_with("the data iterator failed")), text);
+      CHECK_MESSAGE((text == "fit: memory has run out" || text.starts_with("the data iterator failed")),
+                    text);
       listener->nth = -1;
       CHECK(train() == expected);
       return true;
@@ -273,7 +326,9 @@ TEST_CASE("build() runs out of memory") {
     CAPTURE(nth);
     std::optional<ParallelWrapper> wrapper;
     const FailingAllocations shortage(nth, lasting);
-    const bool failed = fails([&] { wrapper.emplace(toyWrapper(model, 2).build()); });
+    std::optional<ParallelWrapper::Builder> builder;
+    const bool failed = fails([&] { builder.emplace(toyWrapper(model, 2)); }) ||
+                        failsByName([&] { wrapper.emplace(builder->build()); });
     CHECK(failed == !wrapper.has_value());
     return shortage.any();
   });

@@ -3,7 +3,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <mutex>
 #include <numeric>
+#include <span>
+#include <stdexcept>
 #include <string>
 
 #include "muster/core/base/log.h"
@@ -267,7 +270,7 @@ TEST_CASE("with another number of workers the log says how many trained batches 
     REQUIRE_FALSE(lines.empty());
     CHECK(lines.front().find("has 3 workers, this training has 2") != std::string::npos);
     const auto text = fmt::format("; {} batches that were trained and not merged are lost", lost);
-    CHECK(lines.front().ends_with(lost > 0 ? text : "resets its own state"));
+    CHECK(lines.front().ends_with(lost > 0 ? text : "other state of their own is reset"));
     told += lost > 0 ? 1 : 0;
   }
   setLogSink(before);
@@ -345,8 +348,10 @@ TEST_CASE(
   setLogSink(before);
   REQUIRE(lines.size() >= 2);
   CHECK(lines.front() ==
-        "the checkpoint has 2 workers, this training has 3: each starts from the merged model and resets its "
-        "own state; merges that were launched and have not landed are lost");
+        "the checkpoint has 2 workers, this training has 3: each starts from the merged model, with the mean "
+        "of "
+        "updater states that workers kept; other state of their own is reset; merges that were launched and "
+        "have not landed are lost");
   auto third = modelOf(rule);
   const ResumableRule following{{"", OuterAveraging{.frequency = 2, .momentum = 0.5}}};
   std::vector<Held> ofOuter;
@@ -370,6 +375,57 @@ TEST_CASE(
             lines,
             "the checkpoint is of a training with a rule with fragments in flight, this one has "
             "averaging every iteration: each worker starts from the merged model") != lines.end());
+}
+
+TEST_CASE("an iterator that cannot tell its size to a resumed training is named") {
+  struct Sizeless : ToyIterator {
+    using ToyIterator::ToyIterator;
+    std::optional<std::int64_t> examples() const override { throw std::runtime_error("boom"); }
+  };
+  const ResumableRule rule = resumableRules().front();
+  std::vector<Held> atMerges;
+  train(rule, 2, &atMerges);
+  auto model = modelOf(rule);
+  atMerges[2].giveTo(model);
+  Sizeless data(randomBatches(7, kBatches, 5, kWidth, true), kWidth);
+  CHECK(thrown<TrainingError>([&] { wrapperOf(model, rule, 2).fit(data); }) ==
+        "the data iterator failed to tell its size: boom");
+}
+
+TEST_CASE(
+    "with another number of workers each starts from the mean of the updater states that workers kept") {
+  const ResumableRule rule{{"keep", Averaging{.frequency = 2, .updaterState = UpdaterState::Keep}},
+                           Nesterovs{.learningRate = 0.1}};
+  std::vector<Held> atMerges;
+  train(rule, 2, &atMerges);
+  const Held& held = atMerges[1];
+  const auto momentumOf = [](Model& model) {
+    for (const StateBlock* const block : model.state())
+      if (block->kind == BlockKind::UpdaterState)
+        return std::vector<float>(block->values.data<float>(),
+                                  block->values.data<float>() + block->values.elements());
+    return std::vector<float>();
+  };
+  const Tensor* const kept = findValues(held.training, "replicas.velocity");
+  REQUIRE(kept != nullptr);
+  REQUIRE(kept->shape()[0] == 2);
+  auto model = modelOf(rule);
+  held.giveTo(model);
+  const auto mean = momentumOf(model);
+  CHECK_FALSE(mean.empty());
+  const auto own = std::span(kept->data<float>(), mean.size());
+  CHECK_FALSE(std::ranges::equal(own, mean));
+  std::mutex mutex;
+  std::vector<std::vector<float>> begun;
+  const std::int64_t start = model.iteration();
+  model.control().onUpdate = [&](const Model& replica, const BatchStamp& stamp) {
+    const std::lock_guard lock(mutex);
+    if (stamp.iteration == start) begun.push_back(momentumOf(const_cast<Model&>(replica)));
+  };
+  auto data = dataOf();
+  wrapperOf(model, rule, 3).fit(data, 1);
+  REQUIRE(begun.size() == 3);
+  for (const auto& momentum : begun) CHECK(momentum == mean);
 }
 
 TEST_CASE("a checkpoint is not resumed if the model was changed, or within an epoch of other data") {

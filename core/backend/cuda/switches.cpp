@@ -4,12 +4,12 @@
 
 #include <array>
 #include <cstdlib>
-#include <mutex>
 #include <utility>
 
 #include "muster/core/base/detail/log_scope.h"
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
+#include "muster/core/base/mutex.h"
 
 namespace muster::cuda {
 namespace {
@@ -93,21 +93,25 @@ std::string unknownLayers(const Switches& switches, const std::set<std::string, 
 }
 
 namespace {
-std::mutex plannedMutex;
-auto& planned = *new std::set<std::string, std::less<>>;  // guarded by plannedMutex; contexts may be static
+struct Planned {
+  Mutex mutex;
+  std::set<std::string, std::less<>> layers MUSTER_GUARDED_BY(mutex);
+};
+auto& planned = *new Planned;  // never destroyed, because contexts may be static
 }  // namespace
 
 void notePlanned(std::string_view layer) {
   if (layer.empty() || switches().conv2d.empty()) return;
-  const std::scoped_lock lock(plannedMutex);
-  planned.emplace(layer);
+  const Lock lock(planned.mutex);
+  planned.layers.emplace(layer);
 }
 
 void warnOfUnknownLayers() noexcept {
   try {
-    const std::scoped_lock lock(plannedMutex);
-    if (planned.empty()) return;
-    if (const auto text = unknownLayers(switches(), planned); !text.empty()) muster::detail::warnOnce(text);
+    const Lock lock(planned.mutex);
+    if (planned.layers.empty()) return;
+    if (const auto text = unknownLayers(switches(), planned.layers); !text.empty())
+      muster::detail::warnOnce(text);
   } catch (...) {  // only a warning is lost
   }
 }

@@ -96,3 +96,12 @@ TEST_CASE("a joining iterator joins masks, and refuses batches that do not fit")
   CHECK(test::thrown<InvalidArgument>([&] { JoiningIterator none(masked, 0); }) ==
         "accumulate: a step takes at least 1 batch, got 0");
 }
+
+TEST_CASE("a joining iterator skips all batches if a number from a file would overflow") {
+  test::ListIterator list({batchOf({2, 3}, false), batchOf({1, 3}, false), batchOf({2, 3}, false)});
+  JoiningIterator joined(list, 32);
+  joined.reset(0);
+  CHECK(joined.skip((std::int64_t{1} << 59) + 1) == 5);
+  Batch batch;
+  CHECK_FALSE(joined.next(batch));
+}

@@ -10,6 +10,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
+#include "muster/core/io/detail/directory_names.h"
 #include "muster/core/io/input_file.h"
 #include "muster/core/io/json_fields.h"
 #include "muster/core/listeners/watch/page/curves_file.h"
@@ -19,6 +20,27 @@ namespace muster {
 namespace {
 
 constexpr std::size_t kMostAtOnce = 1 << 20;  // bytes of an answer; the next answer continues
+
+/// The paths of the files of curves below a directory, relative to it. Follows no links to directories, and
+/// leaves out directories that cannot be read.
+std::vector<std::filesystem::path> curvesBelow(const std::filesystem::path& directory) {
+  std::vector<std::filesystem::path> found, unread{{}};
+  while (!unread.empty()) {
+    const auto below = std::move(unread.back());
+    unread.pop_back();
+    std::error_code ignored;
+    for (const auto& name : detail::namesIn(directory / below, ignored)) {
+      if (name == "." || name == "..") continue;
+      auto path = below / name;
+      const auto file = directory / path;
+      if (std::filesystem::symlink_status(file, ignored).type() == std::filesystem::file_type::directory)
+        unread.push_back(std::move(path));
+      else if (name.ends_with(kCurvesSuffix) && std::filesystem::is_regular_file(file, ignored))
+        found.push_back(std::move(path));
+    }
+  }
+  return found;
+}
 
 }  // namespace
 
@@ -55,12 +77,8 @@ void PageDirectory::find() {
   const auto now = std::chrono::steady_clock::now();
   if (found_ != std::chrono::steady_clock::time_point{} && now - found_ < findEvery_) return;
   found_ = now;
-  std::error_code problem;
-  using Walk = std::filesystem::recursive_directory_iterator;
-  for (Walk at(directory_, std::filesystem::directory_options::skip_permission_denied, problem), end;
-       !problem && at != end; at.increment(problem)) {
-    auto name = at->path().lexically_relative(directory_).generic_string();
-    if (!name.ends_with(kCurvesSuffix) || !at->is_regular_file(problem)) continue;
+  for (const auto& path : curvesBelow(directory_)) {
+    auto name = path.generic_string();
     name.resize(name.size() - kCurvesSuffix.size());
     if (runs_.contains(name) || bad_.contains(name)) continue;
     if (runs_.size() == kMostRuns) {
