@@ -212,7 +212,7 @@ TEST_CASE("fit() runs out of memory: two nodes, whose links have allocations of 
     });
     VirtualNetwork network(2);
     std::array<Bits, 2> reached;
-    const auto problems = onNodes(network, 1s, [&](const Nodes& here) {
+    const auto problems = onNodes(network, 5s, [&](const Nodes& here) {
       ToyModel model(toy());
       Data data;
       auto wrapper = builderOf(model, 1, OuterAveraging{.frequency = 2}).nodes(here).build();
