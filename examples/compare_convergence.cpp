@@ -113,9 +113,9 @@ bool trainAll(const Setting& setting, const std::filesystem::path& out, Comparis
       auto run = runArm(
           arm, seed, setting, [&](std::int64_t samples) { progress.advance(samples); }, stop);
       if (!run.finished) return false;
+      results.add(run.record);  // first: if curves cannot be written, the run is not lost
       writeRun(out, run.record, grid, run.merges);
       const auto line = lineOf(run.record, name);
-      results.add(std::move(run.record));
       summariseInto(comparison);
       writeComparison(out, comparison);
       progress.finish(line);

@@ -6,6 +6,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/device/math_mode.h"
 #include "muster/core/ops/axpy.h"
+#include "muster/core/optim/finite_gradient.h"
 #include "muster/parallel/data_parallel/gradient_sum.h"
 #include "muster/parallel/data_parallel/replica.h"
 #include "muster/parallel/runtime/owner.h"
@@ -248,6 +249,7 @@ void DataParallel::updateParameters(double learningRate) {
   auto& parameters = model.block(BlockKind::Parameters);
   const auto& gradients = model.block(BlockKind::Gradients);
   const ContextScope scope(model.context());
+  requireFiniteGradient(gradients);
   for (const auto& segment : parameters.segments->segments) {
     if (segment.frozen) continue;
     Tensor values = parameters.segment(segment);

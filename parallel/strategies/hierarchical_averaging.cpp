@@ -163,10 +163,10 @@ void HierarchicalAveragingStrategy::setMembers(std::size_t nodes) {
       std::ranges::sort(std::span(members_[l]).subspan(first, groups_[l]));
 }
 
-/// The highest level whose period divides `iterations`.
+/// The highest level whose period divides `iterations`; the lowest if none does, as a damaged file may have it.
 std::size_t HierarchicalAveragingStrategy::levelAt(std::int64_t iterations) const {
   std::size_t level = levels() - 1;
-  while (iterations % options_.levels[level].period != 0) --level;
+  while (level > 0 && iterations % options_.levels[level].period != 0) --level;
   return level;
 }
 

@@ -1,9 +1,11 @@
 #include "tests/parallel/data_parallel.h"
 
+#include <limits>
 #include <set>
 #include <thread>
 
 #include "muster/core/nn/multi_layer_network.h"
+#include "muster/core/optim/finite_gradient.h"
 #include "tests/support/at_rest.h"
 #include "tests/support/devices.h"
 
@@ -113,6 +115,18 @@ TEST_CASE("gradients add up over backward() calls until they are zeroed") {
   CHECK(distance<double>(gradients(model), expected) < 1e-12);
   parallel.zeroGradients();
   CHECK(sameBits(gradients(model), Tensor::zeros(expected.shape(), DType::Float64)));
+}
+
+TEST_CASE("updateParameters() refuses a gradient that is not finite, and the parameters stay") {
+  SequenceModel<double> model;
+  DataParallel parallel(model, cpus(2), 0, unpinned());
+  parallel.forward(randomTensor<double>({4, 2, 3}, 8));
+  parallel.zeroGradients();
+  Tensor& gradients = model.block(BlockKind::Gradients).values;
+  const Tensor before = cloneTensor(model.block(BlockKind::Parameters).values);
+  gradients.data<double>()[0] = std::numeric_limits<double>::infinity();
+  CHECK_THROWS_AS(parallel.updateParameters(0.1), UpdateRefused);
+  CHECK(sameBits(model.block(BlockKind::Parameters).values, before));
 }
 
 TEST_CASE_TEMPLATE("updateParameters() takes a step on the model, which the next forward() uses", T, float,
