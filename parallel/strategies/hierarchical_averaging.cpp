@@ -163,7 +163,7 @@ void HierarchicalAveragingStrategy::setMembers(std::size_t nodes) {
       std::ranges::sort(std::span(members_[l]).subspan(first, groups_[l]));
 }
 
-/// The highest level whose period divides `iterations`; the lowest if none does, as a damaged file may have it.
+/// The highest level whose period divides `iterations`; the lowest if none does, as in a damaged file.
 std::size_t HierarchicalAveragingStrategy::levelAt(std::int64_t iterations) const {
   std::size_t level = levels() - 1;
   while (level > 0 && iterations % options_.levels[level].period != 0) --level;
