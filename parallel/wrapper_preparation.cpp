@@ -2,8 +2,7 @@
 #include "muster/core/base/error.h"
 #include "muster/parallel/training/agreement.h"
 #include "muster/parallel/training/first_batch.h"
-#include "muster/parallel/training/iterator_failure.h"
-#include "muster/parallel/training/strategy_failure.h"
+#include "muster/parallel/training/named_call.h"
 #include "muster/parallel/wrapper_impl.h"
 
 namespace muster {

@@ -177,7 +177,7 @@ class FailingLink {
   }
   FailingLink(const FailingLink&) = delete;
   FailingLink& operator=(const FailingLink&) = delete;
-  /// From now on exceptions are somebody else's.
+  /// From now on an exception does not fail the link.
   void dismiss() { link_ = nullptr; }
 
  private:

@@ -131,11 +131,12 @@ class FitCall {
   FitRun run_;
   const Listener* told_ = nullptr;  // the listener called last
   bool atRoundEnd_ = false;
-  bool othersAnswer_ = false;  // whether the other nodes answer if this one collects replicas
-  bool toldNoCheckpoint_ = false, toldMergedOnly_ = false;  // see tellLacking
-  bool lent_ = false;                                       // whether a listener was lent the user's model
+  bool othersAnswer_ = false;      // whether the other nodes answer if this one collects replicas
+  bool lent_ = false;              // whether a listener was lent the user's model
   bool filled_ = true;             // whether the user's model holds the last committed merge, if any
   std::int64_t filledRounds_ = 0;  // rounds that the user's model reflects
+
+  bool toldNoCheckpoint_ = false, toldMergedOnly_ = false;  // whether tellLacking has warned
 };
 
 }  // namespace muster

@@ -3,7 +3,7 @@
 
 #include "muster/core/base/log.h"
 #include "muster/parallel/training/fit_call.h"
-#include "muster/parallel/training/iterator_failure.h"
+#include "muster/parallel/training/named_call.h"
 #include "muster/parallel/training/strategy_state.h"
 
 namespace muster {

@@ -8,8 +8,8 @@
 #include "muster/parallel/runtime/peer_sums.h"
 #include "muster/parallel/training/batch_queues.h"
 #include "muster/parallel/training/first_failure.h"
+#include "muster/parallel/training/named_call.h"
 #include "muster/parallel/training/rounds.h"
-#include "muster/parallel/training/strategy_failure.h"
 
 namespace muster {
 

@@ -7,7 +7,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/nn/step_memory.h"
 #include "muster/parallel/strategies/coding.h"
-#include "muster/parallel/training/strategy_failure.h"
+#include "muster/parallel/training/named_call.h"
 
 namespace muster {
 namespace {

@@ -6,7 +6,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
 #include "muster/core/optim/finite_gradient.h"
-#include "muster/parallel/training/strategy_failure.h"
+#include "muster/parallel/training/named_call.h"
 #include "muster/parallel/training/strategy_state.h"
 
 namespace muster {

@@ -7,7 +7,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
 #include "muster/parallel/strategies/named_strategy.h"
-#include "muster/parallel/training/iterator_failure.h"
+#include "muster/parallel/training/named_call.h"
 #include "muster/parallel/training/strategy_state.h"
 
 namespace muster {
@@ -189,8 +189,7 @@ Resumption resumptionOf(Model& model, const DataSetIterator& data, const AnyStra
   if (examples.size() != static_cast<std::size_t>(workers)) {
     logInfo(
         "the checkpoint has {} workers, this training has {}: each starts from the merged model, with the "
-        "mean "
-        "of updater states that workers kept; other state of their own is reset{}",
+        "mean of updater states that workers kept; other state of their own is reset{}",
         examples.size(), workers, lostWork(state, examples.size()));
     return resumed;
   }

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "muster/core/base/error.h"
-#include "muster/parallel/training/strategy_failure.h"
+#include "muster/parallel/training/named_call.h"
 
 namespace muster {
 
