@@ -16,14 +16,14 @@ bool ParallelWrapper::Impl::inListener() const {
 Evaluation ParallelWrapper::Impl::evaluate(DataSetIterator& data) {
   if (!running_.exchange(true)) {
     const Call call(*this);
-    requireNotRead(data);
+    requireNotRead(data, "evaluate");
     const StallWatch::Shift shift(*watch_, "evaluate()");
     return evaluateOverNodes(data);
   }
   require(inListener(),
           "evaluate: the wrapper is at work; while fit() runs only its listeners may evaluate, in calls on "
           "the thread that called fit(), so not in onIteration");
-  requireNotRead(data);
+  requireNotRead(data, "evaluate");
   struct BackInListener {
     Activity& caller;
     ~BackInListener() { caller.set(Activity::Kind::InListener); }

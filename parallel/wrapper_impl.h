@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "muster/core/base/mutex.h"
+#include "muster/core/base/owner_process.h"
 #include "muster/parallel/parallel_wrapper.h"
-#include "muster/parallel/runtime/owner.h"
 #include "muster/parallel/runtime/stall_watch.h"
 #include "muster/parallel/training/agreement.h"
 #include "muster/parallel/training/fit_call.h"

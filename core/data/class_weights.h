@@ -26,6 +26,7 @@ class ClassWeights final : public DataSetIterator {
   bool next(Batch& batch) override;
   std::int64_t skip(std::int64_t batches) override { return data_.skip(batches); }
   bool readsToSkip() const override { return data_.readsToSkip(); }
+  const DataSetIterator* inner() const override { return &data_; }
   std::optional<std::int64_t> examples() const override { return data_.examples(); }
   std::optional<std::int64_t> batchSize() const override { return data_.batchSize(); }
 

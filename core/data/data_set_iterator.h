@@ -57,6 +57,10 @@ class DataSetIterator {
   /// nullptr unless it overrides this, too.
   virtual const NumberedBatches* numbered() const { return nullptr; }
 
+  /// The iterator that this one reads; nullptr, the default: none. With it, an evaluation of either is
+  /// refused while a training reads the other, which would end the training's epoch early.
+  virtual const DataSetIterator* inner() const { return nullptr; }
+
   /// Examples in an epoch, if known.
   virtual std::optional<std::int64_t> examples() const { return std::nullopt; }
   /// Examples in a full batch, if known.

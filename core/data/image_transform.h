@@ -117,6 +117,7 @@ class TransformingIterator : public DataSetIterator {
   bool next(Batch& batch) override;
   std::int64_t skip(std::int64_t batches) override;
   bool readsToSkip() const override { return inner_.readsToSkip(); }
+  const DataSetIterator* inner() const override { return &inner_; }
   std::optional<std::int64_t> examples() const override { return inner_.examples(); }
   std::optional<std::int64_t> batchSize() const override { return inner_.batchSize(); }
 

@@ -20,6 +20,7 @@ class JoiningIterator final : public DataSetIterator {
   std::int64_t skip(std::int64_t batches) override;
   bool readsToSkip() const override { return data_.readsToSkip(); }
   const NumberedBatches* numbered() const override { return count_ == 1 ? data_.numbered() : nullptr; }
+  const DataSetIterator* inner() const override { return &data_; }
   std::optional<std::int64_t> examples() const override { return data_.examples(); }
   std::optional<std::int64_t> batchSize() const override;
 

@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "muster/core/base/owner_process.h"
 #include "muster/core/base/queue.h"
 #include "muster/core/base/start_thread.h"
 #include "muster/core/data/next_batch.h"
@@ -23,6 +24,8 @@ namespace muster {
 /// thread skips the same ones, also in later epochs, so that it reads ahead the batches of this node alone.
 class PrefetchingIterator::Reader {
  public:
+  const OwnerProcess owner;
+
   Reader(DataSetIterator& inner, std::size_t depth)
       : inner_(inner), requests_(1), used_(depth), full_(4 * depth + 1) {
     for (std::size_t i = 0; i < depth; ++i) used_.push(Batch{});
@@ -301,14 +304,16 @@ PrefetchingIterator::PrefetchingIterator(DataSetIterator& inner, int depth)
   if (depth > 0) reader_ = std::make_unique<Reader>(inner, static_cast<std::size_t>(depth));
 }
 
-PrefetchingIterator::~PrefetchingIterator() = default;
+PrefetchingIterator::~PrefetchingIterator() {
+  abandonInChild(reader_);
+}
 
 void PrefetchingIterator::reset(std::int64_t epoch) {
-  reader_ ? reader_->begin(epoch) : inner_.reset(epoch);
+  reader_ ? usable(reader_, "prefetch").begin(epoch) : inner_.reset(epoch);
 }
 
 std::int64_t PrefetchingIterator::skip(std::int64_t batches) {
-  return reader_ ? reader_->skip(batches) : inner_.skip(batches);
+  return reader_ ? usable(reader_, "prefetch").skip(batches) : inner_.skip(batches);
 }
 
 bool PrefetchingIterator::readsToSkip() const {
@@ -316,7 +321,7 @@ bool PrefetchingIterator::readsToSkip() const {
 }
 
 bool PrefetchingIterator::next(Batch& batch) {
-  return reader_ ? reader_->next(batch) : inner_.next(batch);
+  return reader_ ? usable(reader_, "prefetch").next(batch) : inner_.next(batch);
 }
 
 }  // namespace muster

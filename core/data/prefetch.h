@@ -11,6 +11,9 @@ namespace muster {
 ///
 /// Batches are recycled: `next` exchanges the caller's used batch for a ready one, and the reader refills the
 /// used one later. A caller that always passes the same batch causes no allocation.
+///
+/// A child of fork() does not have the thread: `reset`, `next` and `skip` throw InvalidArgument there, if
+/// `depth` is not 0.
 class PrefetchingIterator : public DataSetIterator {
  public:
   /// @param inner  must outlive this object and must not be used otherwise meanwhile.
@@ -34,6 +37,7 @@ class PrefetchingIterator : public DataSetIterator {
   std::int64_t skip(std::int64_t batches) override;
   bool readsToSkip() const override;
 
+  const DataSetIterator* inner() const override { return &inner_; }
   std::optional<std::int64_t> examples() const override { return examples_; }
   std::optional<std::int64_t> batchSize() const override { return batchSize_; }
 

@@ -13,6 +13,14 @@ struct Read {
   std::multiset<const DataSetIterator*> iterators MUSTER_GUARDED_BY(mutex);
 };
 
+/// Whether `a` or an iterator that it reads is `b` or one that `b` reads.
+bool shareOne(const DataSetIterator* a, const DataSetIterator* b) {
+  for (; a != nullptr; a = a->inner())
+    for (const DataSetIterator* other = b; other != nullptr; other = other->inner())
+      if (a == other) return true;
+  return false;
+}
+
 Read& read() {
   static Read all;
   return all;
@@ -32,11 +40,12 @@ TrainingReads::~TrainingReads() {
   all.iterators.erase(all.iterators.find(&data_));
 }
 
-void requireNotRead(const DataSetIterator& data) {
+void requireNotRead(const DataSetIterator& data, std::string_view who) {
   Read& all = read();
   const Lock lock(all.mutex);
-  require(!all.iterators.contains(&data),
-          "evaluate: the training reads this iterator and would miss batches; evaluate another one");
+  for (const DataSetIterator* const read : all.iterators)
+    require(!shareOne(read, &data), "{}: the training reads this {} and would miss batches; pass another one",
+            who, read == &data ? "iterator" : "iterator, or one that it reads,");
 }
 
 }  // namespace muster

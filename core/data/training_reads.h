@@ -1,11 +1,13 @@
 #pragma once
 
+#include <string_view>
+
 #include "muster/core/data/data_set_iterator.h"
 
 namespace muster {
 
-/// While it lives, a training reads this iterator: an evaluation would advance it, and the training would
-/// miss batches without an error. Thread-safe.
+/// While it lives, a training reads this iterator, and those that it reads (DataSetIterator::inner). Another
+/// reader would advance them, and the training would miss batches without an error. Thread-safe.
 class TrainingReads {
  public:
   /// @throws std::bad_alloc
@@ -18,8 +20,8 @@ class TrainingReads {
   const DataSetIterator& data_;
 };
 
-/// Called by every evaluation. @throws InvalidArgument if a training of this process reads the
-/// iterator.
-void requireNotRead(const DataSetIterator& data);
+/// Called by whatever reads a data set on its own. @param who  begins the error, as in "evaluate".
+/// @throws InvalidArgument if a training of this process reads the iterator, or both read the same one.
+void requireNotRead(const DataSetIterator& data, std::string_view who);
 
 }  // namespace muster

@@ -7,6 +7,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
+#include "muster/core/device/detail/loop_threads.h"
 #include "muster/core/device/device.h"
 
 namespace muster {
@@ -21,7 +22,7 @@ bool pinAll(const std::vector<int>& cores, int threads) {
     CPU_SET(core, &set);
   }
   if (sched_setaffinity(0, sizeof set, &set) != 0) return false;
-  if (threads > 1) {
+  if (threads > 1 && canRunLoops()) {
 #pragma omp parallel num_threads(threads)
     sched_setaffinity(0, sizeof set, &set);
   }

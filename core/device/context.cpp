@@ -14,6 +14,7 @@
 #include "muster/core/device/detail/backend.h"
 #include "muster/core/device/detail/cpu.h"
 #include "muster/core/device/detail/cuda.h"
+#include "muster/core/device/detail/loop_threads.h"
 #include "muster/core/device/detail/side_stream.h"
 #include "muster/core/device/math_mode.h"
 
@@ -47,6 +48,7 @@ void requireThreads(int threads) {
 
 ContextOptions checked(Device device, ContextOptions options) {
   require(options.threads >= 1, "context: expected at least 1 thread, got {}", options.threads);
+  if (device.isCpu()) requireOwnLoopThreads(options.threads);
   startOpenMp();  // now, because in the middle of a training more files are open
   if (device.isCpu() && options.threads > 1) requireThreads(options.threads);
   return options;
@@ -79,6 +81,7 @@ Context::Context(Device device, ContextOptions options)
     : device_(device),
       options_(checked(device, std::move(options))),
       pin_(options_.cores, options_.threads),
+      claim_(CoreClaim::ofFree(options_.cores)),
       backend_(makeState(device, options_)) {}
 
 Context::~Context() = default;
@@ -88,6 +91,7 @@ void Context::synchronize() {
 }
 
 ContextScope::ContextScope(Context& context) : threadsBefore_(omp_get_max_threads()) {
+  if (context.device().isCpu()) requireOwnLoopThreads(context.threads());
   omp_set_num_threads(context.threads());
 }
 

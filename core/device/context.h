@@ -10,6 +10,7 @@
 
 #include "muster/core/base/fields.h"
 #include "muster/core/device/affinity.h"
+#include "muster/core/device/core_claim.h"
 #include "muster/core/device/device.h"
 #include "muster/core/device/peers.h"
 
@@ -63,7 +64,7 @@ struct ContextOptions {
   /// Threads that one operation uses on the CPU; at least 1.
   int threads = 1;
   /// The constructing thread, and the threads its operations start, are pinned to these cores while the
-  /// context lives; empty: not pinned.
+  /// context lives; empty: not pinned. Workers that are pinned later avoid them, in other processes, too.
   std::vector<int> cores = {};
   /// Empty: TensorFloat32 on a GPU that has it, else Float32.
   std::optional<MathMode> mathMode = {};
@@ -83,7 +84,9 @@ class Context {
  public:
   /// @throws InvalidArgument if threads < 1, if the calling thread may not use one of the cores, or if
   ///         `device` does not have the math mode; DeviceUnavailable if this build or this machine does not
-  ///         have `device`; Error if the system refuses one of the threads.
+  ///         have `device`; Error if the system refuses one of the threads; InvalidArgument with several
+  ///         threads in a child of fork(), if the thread that called fork() had used several: the child does
+  ///         not have them.
   explicit Context(Device device = Device::cpu(), ContextOptions options = {});
   ~Context();
   Context(const Context&) = delete;
@@ -130,6 +133,7 @@ class Context {
   Device device_;
   ContextOptions options_;
   ThreadPin pin_;
+  CoreClaim claim_;  // of the cores that nobody has claimed: a worker's are claimed by its wrapper
   std::unique_ptr<detail::BackendState> backend_;
   Peers* peers_ = nullptr;
   int sideStreamScopes_ = 0;
@@ -140,6 +144,7 @@ class Context {
 /// thread). Models open one around each step; a program that calls ops directly opens one too.
 class ContextScope {
  public:
+  /// @throws InvalidArgument as Context does, in a child of fork().
   explicit ContextScope(Context& context);
   ~ContextScope();
   ContextScope(const ContextScope&) = delete;

@@ -23,7 +23,7 @@ void evaluateBatch(Model& model, const Batch& batch, std::optional<Evaluation>& 
 }
 
 Evaluation evaluate(Model& model, DataSetIterator& data) {
-  requireNotRead(data);
+  requireNotRead(data, "evaluate");
   std::optional<Evaluation> evaluation;
   Batch batch;
   BatchStamp stamp;

@@ -2,11 +2,13 @@
 
 #include <cstring>
 
+#include "muster/core/data/training_reads.h"
 #include "muster/core/nn/model.h"
 
 namespace muster {
 
 bool sameOutputs(Model& one, Model& other, DataSetIterator& data) {
+  requireNotRead(data, "same outputs");
   Batch batch;
   Tensor a, b;
   for (data.reset(0); data.next(batch);) {

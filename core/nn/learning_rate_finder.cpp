@@ -7,6 +7,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/data/joining_iterator.h"
 #include "muster/core/data/next_batch.h"
+#include "muster/core/data/training_reads.h"
 
 namespace muster {
 namespace {
@@ -74,6 +75,7 @@ std::optional<double> steepest(const LearningRateCurve& curve) {
 
 LearningRateCurve findLearningRate(Model& model, DataSetIterator& data, const LearningRateRange& range) {
   check(range);
+  requireNotRead(data, "learning rate finder");
   JoiningIterator joined(data, model.trainingOptions().accumulate);
   Epochs batches(joined);
   Batch batch;

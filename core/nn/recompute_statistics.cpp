@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "muster/core/base/error.h"
+#include "muster/core/data/training_reads.h"
 #include "muster/core/ops/merge.h"
 
 namespace muster {
@@ -50,6 +51,7 @@ class Moments {
 }  // namespace
 
 void recomputeStatistics(Model& model, DataSetIterator& data) {
+  requireNotRead(data, "recompute statistics");
   std::vector<Moments> moments;
   model.context().synchronize();
   for (const auto& block : model.blocks())

@@ -4,12 +4,12 @@
 #include <cmath>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/owner_process.h"
 #include "muster/core/device/math_mode.h"
 #include "muster/core/ops/axpy.h"
 #include "muster/core/optim/finite_gradient.h"
 #include "muster/parallel/data_parallel/gradient_sum.h"
 #include "muster/parallel/data_parallel/replica.h"
-#include "muster/parallel/runtime/owner.h"
 
 namespace muster {
 namespace {

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "muster/core/base/mutex.h"
+#include "muster/core/base/owner_process.h"
 #include "muster/core/device/math_mode.h"
 #include "muster/core/nn/known_features.h"
 #include "muster/parallel/inference/call_queue.h"
@@ -11,7 +12,6 @@
 #include "muster/parallel/inference/inference_worker.h"
 #include "muster/parallel/inference/joined_batch.h"
 #include "muster/parallel/inference/model_versions.h"
-#include "muster/parallel/runtime/owner.h"
 
 namespace muster {
 namespace {

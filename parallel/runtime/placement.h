@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "muster/core/device/context.h"
+#include "muster/core/device/core_claim.h"
 #include "muster/core/device/device.h"
-#include "muster/parallel/runtime/core_claim.h"
 
 namespace muster {
 
@@ -36,7 +36,7 @@ struct Placements {
   /// All workers are on the CPU and leave no core for a reader, which would interrupt one of them while the
   /// others wait for it.
   bool noCoreForReader = false;
-  CoreClaim claim = {};   ///< the cores of all workers, held while this object lives
+  CoreClaim claim = {};  ///< the cores of all workers, held while this object lives
 };
 
 /// Worker i runs on device i mod D. If there are enough cores for the workers on the CPU, each is pinned to

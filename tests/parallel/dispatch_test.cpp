@@ -1,10 +1,16 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <mutex>
 
+#include "muster/core/data/joining_iterator.h"
+#include "muster/core/data/prefetch.h"
 #include "muster/core/eval/evaluation.h"
+#include "muster/core/eval/same_outputs.h"
+#include "muster/core/nn/learning_rate_finder.h"
+#include "muster/core/nn/recompute_statistics.h"
 #include "muster/parallel/training/batch_queues.h"
 #include "tests/support/failure.h"
 #include "tests/support/recording_listener.h"
@@ -167,7 +173,7 @@ TEST_CASE("a listener cannot evaluate the training's iterator, with the trainer 
   ToyModel model;
   auto data = ToyIterator::ofValues({1, 2, 3, 4});
   const std::string refused =
-      "evaluate: the training reads this iterator and would miss batches; evaluate another one";
+      "evaluate: the training reads this iterator and would miss batches; pass another one";
   auto wrapper = toyWrapper(model, 2).listeners({std::make_shared<Evaluating>(data)}).build();
   CHECK(failureOf(wrapper, data).cause == refused);
   model.setListeners({std::make_shared<Evaluating>(data)});
@@ -178,6 +184,36 @@ TEST_CASE("a listener cannot evaluate the training's iterator, with the trainer 
   CHECK(thrown<InvalidArgument>([&] { model.fit(data); }) == refused);
   auto again = toyWrapper(model, 2).listeners({std::make_shared<Evaluating>(data, &other)}).build();
   CHECK(failureOf(again, data).cause == refused);
+}
+
+TEST_CASE("a listener cannot read the iterator that the training's iterator reads, or one that reads it") {
+  using Call = std::function<void(Model&, DataSetIterator&)>;
+  struct Reading final : Listener {
+    Reading(DataSetIterator& read, Call how) : data(read), call(std::move(how)) {}
+    void onMerge(const MergeEvent&) override { call(other, data); }
+    ToyModel other;
+    DataSetIterator& data;
+    const Call call;
+  };
+  const auto refusalOf = [](DataSetIterator& training, DataSetIterator& read, const Call& call) {
+    ToyModel model;
+    model.setListeners({std::make_shared<Reading>(read, call)});
+    return thrown<InvalidArgument>([&] { model.fit(training); });
+  };
+  const Call evaluating = [](Model& model, DataSetIterator& read) { evaluate(model, read); };
+  auto data = ToyIterator::ofValues({1, 2, 3, 4});
+  JoiningIterator joined(data, 1);
+  PrefetchingIterator ahead(joined, 2);
+  const std::string refused =
+      "the training reads this iterator, or one that it reads, and would miss batches; pass another one";
+  CHECK(refusalOf(ahead, data, evaluating) == "evaluate: " + refused);
+  CHECK(refusalOf(data, joined, evaluating) == "evaluate: " + refused);
+  CHECK(refusalOf(ahead, data, recomputeStatistics) == "recompute statistics: " + refused);
+  CHECK(refusalOf(ahead, data, [](Model& model, DataSetIterator& read) { findLearningRate(model, read); }) ==
+        "learning rate finder: " + refused);
+  CHECK(refusalOf(ahead, data, [](Model& model, DataSetIterator& read) {
+          sameOutputs(model, model, read);
+        }) == "same outputs: " + refused);
 }
 
 TEST_CASE("a worker returns trained batches in groups, and the rest on request") {

@@ -1,16 +1,20 @@
 #include "muster/core/data/prefetch.h"
 
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <thread>
 #include <vector>
 
 #include "muster/core/base/error.h"
+#include "tests/support/child_process.h"
+#include "tests/support/thrown.h"
 
 namespace muster {
 namespace {
@@ -350,6 +354,27 @@ TEST_CASE("an exception in a skipped batch is thrown") {
   CHECK_THROWS_WITH(iterator.skip(1), "broken example");
   iterator.reset(1);
   CHECK(iterator.next(batch));
+}
+
+TEST_CASE("a child of fork() cannot read ahead by its parent's thread, but may destroy its copy") {
+  Counting inner(4);
+  std::optional<PrefetchingIterator> ahead(std::in_place, inner, 2);
+  ahead->reset(0);
+  Batch batch;
+  REQUIRE(ahead->next(batch));
+  const auto refusals = test::inChild([&] {
+    ::alarm(20);  // ends a child that hangs
+    std::string all;
+    const auto add = [&](auto call) { all += test::thrown<InvalidArgument>(call) + "\n"; };
+    add([&] { ahead->reset(1); });
+    add([&] { ahead->next(batch); });
+    add([&] { ahead->skip(1); });
+    ahead.reset();
+    return all;
+  });
+  CHECK(refusals.starts_with("prefetch: this process is a child of the one that made the object"));
+  CHECK(std::ranges::count(refusals, '\n') == 3);
+  CHECK(ahead->next(batch));
 }
 
 TEST_CASE("next() throws the exception of reset()") {

@@ -3,14 +3,20 @@
 #include <doctest/doctest.h>
 #include <omp.h>
 #include <sched.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "muster/core/backend/cpu/parallel.h"
 #include "muster/core/base/error.h"
+#include "tests/support/child_process.h"
 #include "tests/support/skip.h"
+#include "tests/support/thrown.h"
 
 namespace muster {
 namespace {
@@ -86,6 +92,39 @@ TEST_CASE("the threads of a pinned context's loops are pinned too") {
   });
   CHECK(seen[0] == std::vector<int>{before[1]});
   CHECK(seen[1] == std::vector<int>{before[1]});
+}
+
+TEST_CASE("a child of fork() cannot compute with its parent's threads, but with one, or on a new thread") {
+  Context two(Device::cpu(), {.threads = 2});
+  const auto said = test::inChild([&] {
+    ::alarm(20);  // ends a child that hangs
+    std::string all;
+    const auto add = [&](auto call) { all += test::thrown<InvalidArgument>(call) + "\n"; };
+    add([&] { const ContextScope scope(two); });
+    add([&] { const Context another(Device::cpu(), {.threads = 2}); });
+    Context one;
+    const ContextScope scope(one);
+    std::thread([&] {
+      Context again(Device::cpu(), {.threads = 2});
+      std::atomic<int> runs{0};
+      cpu::parallelFor(again, 2, 1, [&](std::int64_t, std::int64_t) { ++runs; });
+      all += std::to_string(runs);
+    }).join();
+    return all;
+  });
+  CHECK(said.starts_with("context: this process is a child of the one in which this thread computed"));
+  CHECK(std::ranges::count(said, '\n') == 2);
+  CHECK(said.ends_with("\n2"));
+}
+
+TEST_CASE("a pinned context of a child of fork() can be destroyed there") {
+  std::optional<Context> two(std::in_place, Device::cpu(),
+                             ContextOptions{.threads = 2, .cores = {coresNow()[0]}});
+  CHECK(test::inChild([&] {
+          ::alarm(20);
+          two.reset();
+          return std::string("destroyed");
+        }) == "destroyed");
 }
 
 TEST_CASE("invalid options of a context are refused") {

@@ -15,6 +15,8 @@ class CoreClaim {
   /// Takes the first `count` of `cores` that no other claim holds; takes none if there are fewer.
   /// Thread-safe.
   CoreClaim(std::span<const int> cores, std::size_t count);
+  /// Takes those of `cores` that no other claim holds. Thread-safe.
+  static CoreClaim ofFree(std::span<const int> cores);
   /// Gives the cores back.
   ~CoreClaim();
   CoreClaim(CoreClaim&& other) noexcept;

@@ -1,4 +1,4 @@
-#include "muster/parallel/runtime/core_claim.h"
+#include "muster/core/device/core_claim.h"
 
 #include <doctest/doctest.h>
 #include <unistd.h>
@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "muster/core/device/context.h"
 #include "muster/parallel/runtime/placement.h"
 #include "tests/support/child_process.h"
 #include "tests/support/skip.h"
@@ -108,4 +109,27 @@ TEST_CASE("workers of two wrappers are pinned to different cores, or not pinned"
           std::string::npos);
   // Not enough cores are left to pin all workers.
   CHECK(build(static_cast<int>(cores.size())).plan().find("not pinned: ") != std::string::npos);
+}
+
+TEST_CASE("a claim of what is free takes no core twice") {
+  const Cores all = unrealCores();
+  const CoreClaim first(Cores{all[1]}, 1);
+  const CoreClaim second = CoreClaim::ofFree(all);
+  CHECK(second.cores() == Cores{all[0], all[2], all[3]});
+  CHECK(CoreClaim::ofFree(all).cores().empty());
+}
+
+TEST_CASE("a context that the program has pinned claims its cores") {
+  const Cores core = {CpuShare::ofProcess().cores.front()};
+  const auto isFree = [&] { return !CoreClaim(core, 1).cores().empty(); };
+  // Workers of another process may be pinned to this core now and then.
+  bool wasFree = false, claimed = false;
+  for (int i = 0; i < 100 && !claimed; ++i) {
+    if (!isFree()) continue;
+    wasFree = true;
+    const Context pinned(Device::cpu(), {.cores = core});
+    claimed = !isFree();
+  }
+  if (!wasFree) return skip("another process has pinned its workers here");
+  CHECK(claimed);
 }

@@ -1,4 +1,4 @@
-#include "muster/parallel/runtime/core_claim.h"
+#include "muster/core/device/core_claim.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -77,6 +77,16 @@ CoreClaim::CoreClaim(std::span<const int> cores, std::size_t count) {
       if (taken.cores_.size() < count && claims().take(core)) taken.cores_.push_back(core);
   }
   if (taken.cores_.size() == count) cores_ = std::exchange(taken.cores_, {});
+}
+
+CoreClaim CoreClaim::ofFree(std::span<const int> cores) {
+  CoreClaim taken;
+  if (cores.empty()) return taken;
+  taken.cores_.reserve(cores.size());
+  const Lock lock(claims().mutex);
+  for (const int core : cores)
+    if (claims().take(core)) taken.cores_.push_back(core);
+  return taken;
 }
 
 CoreClaim::~CoreClaim() {
