@@ -17,7 +17,8 @@ constexpr int kGather =
     1;  // a channel; 0 is for messages between links, channels from 2 on belong to the exchange
 /// Texts of problems up to this length can be recorded when memory has run out.
 constexpr std::size_t kProblemLength = 64;
-constexpr int kSpins = 200;  // polls before the thread sleeps between polls
+constexpr std::size_t kOpen = 256;  // messages that may be open at a time without an allocation
+constexpr int kSpins = 200;         // polls before the thread sleeps between polls
 
 }  // namespace
 
@@ -25,8 +26,11 @@ NodeLink::NodeLink(const std::function<std::unique_ptr<NodeTransport>()>& make,
                    std::chrono::milliseconds silence)
     : silence_(silence) {
   require(silence >= 100ms, "nodes: silence must be at least 100 ms, got {}", silence.count());
-  calls_.reserve(256);
-  taken_.reserve(256);
+  calls_.reserve(kOpen);
+  taken_.reserve(kOpen);
+  slots_.reserve(kOpen);
+  free_.reserve(kOpen);
+  done_.reserve(kOpen);
   {
     const Lock lock(mutex_);
     problem_.reserve(kProblemLength);
@@ -220,7 +224,7 @@ bool NodeLink::takeCalls() {
 
 void NodeLink::post(NodeCall* call, const NodeMessage& message) {
   if (free_.empty()) {  // if memory runs out here, no ticket is without its slot
-    free_.reserve(slots_.size() + 1);
+    if (free_.capacity() == slots_.size()) free_.reserve(2 * slots_.size());
     slots_.emplace_back();
     free_.push_back(static_cast<int>(slots_.size()) - 1);
   }

@@ -72,7 +72,7 @@ class NodeLink {
   /// As in "MPI".
   const std::string& transport() const { return transportName_; }
 
-  /// Begins the messages of a call. Allocates only for more messages at a time than before. The call and its
+  /// Begins the messages of a call. Allocates only for more than 256 messages at a time. The call and its
   /// bytes must stay in place until `wait` has returned or thrown.
   void begin(NodeCall& call);
   /// Waits until the call's messages are done. @throws NodeFailure naming the node that has failed.
