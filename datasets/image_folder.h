@@ -20,7 +20,8 @@ struct ImageFolder {
 /// files are ignored.
 /// @param classes  the classes of another folder of the same data, in order; empty: the directories, sorted.
 /// @throws FileError for fewer than two classes or more than 256, a class without images, a directory that
-///         is not a class, or an image that is broken or of another size than the first.
+///         is not a class, or an image that is broken or of another size than the first; OutOfMemory naming
+///         the directory if there is no room for all images, before more than the first one is read.
 ImageFolder readImageFolder(const std::filesystem::path& directory, PngColour colour,
                             std::vector<std::string> classes = {});
 

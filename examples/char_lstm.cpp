@@ -18,6 +18,7 @@
 #include "examples/support/training_json.h"
 #include "muster/core/base/interrupt.h"
 #include "muster/core/base/printable_text.h"
+#include "muster/core/device/memory_room.h"
 #include "muster/core/io/model_file.h"
 #include "muster/core/listeners/collect_scores_listener.h"
 #include "muster/core/nn/models/char_lstm.h"
@@ -170,7 +171,19 @@ std::unique_ptr<MultiLayerNetwork> loadNetwork(const std::filesystem::path& path
     throw FileError(
         path, fmt::format("holds {} characters, but its network outputs {} for inputs {}", vocabulary.size(),
                           network->outputShapes().back().second.toString(), input.toString()));
+  if (input[0] > example::CharLstmArguments::kMostSteps)
+    throw FileError(path, fmt::format("declares inputs {}, but char_lstm takes windows of at most {} "
+                                      "characters",
+                                      input.toString(), example::CharLstmArguments::kMostSteps));
   return network;
+}
+
+/// Before memory is allocated for it: throws if there is no room for a batch and its predictions.
+void requireRoomForSamples(const Shape& input, const Vocabulary& vocabulary, std::int64_t samples) {
+  const auto characters = static_cast<double>(samples) * static_cast<double>(input[0]);
+  const auto bytesOfOne = sizeof(std::int64_t) + sizeof(float) * static_cast<double>(1 + vocabulary.size());
+  requireMemoryRoom(characters * bytesOfOne, "a batch and its predictions take",
+                    "--samples 1 needs the least");
 }
 
 int load(const example::CharLstmArguments& a) {
@@ -179,8 +192,15 @@ int load(const example::CharLstmArguments& a) {
   if (found == notes.end()) throw FileError(a.load, "holds no characters; it was not saved by char_lstm");
   const Vocabulary vocabulary(decodeUtf8(found->second, a.load));
   const auto network = loadNetwork(a.load, vocabulary);
-  const example::Sampler sampler(vocabulary, network->configuration().inputShape[0], a.sample);
-  print(sampler.draw(*network, a.seed), "sample");
+  const Shape& input = network->configuration().inputShape;
+  const example::Sampler sampler(vocabulary, input[0], a.sample);
+  try {
+    requireRoomForSamples(input, vocabulary, a.sample.count);
+    print(sampler.draw(*network, a.seed), "sample");
+  } catch (const OutOfMemory& error) {
+    throw FileError(a.load,
+                    fmt::format("declares inputs {}, which need memory: {}", input.toString(), error.what()));
+  }
   return 0;
 }
 

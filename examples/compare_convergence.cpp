@@ -144,10 +144,10 @@ void printTables(const Comparison& comparison) {
 
 int run(const Options& options) {
   const Grid grid = expandGrid(options.lists);
-  checkOutput(options.out);
   example::Paths paths;
+  options.data.addTo(paths);
   options.watch.addTo(paths);
-  paths.check();
+  checkOutput(options.out, grid, paths);
   const auto data = example::loadData(options.data, 1, 0);
   if (!data.notice.empty()) fmt::print("{}\n", data.notice);
   const muster::DirectoryLock lock(options.out);

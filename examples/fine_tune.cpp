@@ -113,19 +113,34 @@ std::string rateOf(const Options& o) {
 }
 
 /// Writes the weights to start from: a small network trained on the digits 0 to 4.
-void writeBackbone(const ImageSet& digits, const Options& o) {
+/// @return false if it was interrupted; what was trained is then saved.
+bool writeBackbone(const ImageSet& digits, const Options& o) {
   const auto few = part(digits, 0, 5, 1);
   ComputationGraph network(configurationOf(*few, 8, o));
   network.init();
   ImageSetIterator train(few, kBatch, static_cast<std::uint64_t>(o.seed));
   const auto scores = std::make_shared<CollectScoresListener>();
-  example::trainAndSave([&] { makeWrapper(network, o, scores).fit(train, o.epochs); },
-                        [&](bool failed) {
-                          if (!failed) save(network, *scores, train, o.backbone, kBatch);
-                        },
-                        rateOf(o));
-  fmt::print("no --weights: a small network has learnt the digits 0 to 4, loss {:.4f}: {}\n", network.score(),
-             o.backbone.string());
+  auto wrapper = makeWrapper(network, o, scores);
+  example::requireDiskRoom(o.backbone, example::savedBytes(network));
+  fmt::print("no --weights: a small network learns the digits 0 to 4 first\n");
+  const Interrupt interrupt;
+  const auto fit = [&] {
+    for (std::int64_t epoch = 1; epoch <= o.epochs && !interrupt.requested(); ++epoch) {
+      wrapper.fit(train, 1, interrupt.token());
+      if (network.epoch() == epoch)
+        fmt::print("small network, epoch {}/{}: loss {:.4f}\n", epoch, o.epochs, network.score());
+    }
+  };
+  const auto saveTrained = [&](bool) {
+    if (network.iteration() == 0) return fmt::print("ended before the first step: nothing was saved\n");
+    save(network, *scores, train, o.backbone, kBatch);
+    fmt::print("saved: {}\n", o.backbone.string());
+  };
+  example::trainAndSave(fit, saveTrained, rateOf(o));
+  if (interrupt.requested())
+    fmt::print("interrupted, with {} of {} epochs of the small network finished; the head was not trained\n",
+               network.epoch(), o.epochs);
+  return !interrupt.requested();
 }
 
 /// Trains epoch by epoch. @param epochs  receives the results of each finished epoch.
@@ -181,7 +196,7 @@ int run(const Options& o) {
   auto data = example::loadData(o.data, kBatch, o.seed);
   if (!data.notice.empty()) fmt::print("{}\n", data.notice);
   const bool own = o.weights.empty();
-  if (own) writeBackbone(*data.train->set(), o);
+  if (own && !writeBackbone(*data.train->set(), o)) return kInterruptedExit;
   const auto& weights = own ? o.backbone : o.weights;
   const Shape stem = firstConvolution(weights);
 
@@ -208,6 +223,7 @@ int run(const Options& o) {
 
   const auto scores = std::make_shared<CollectScoresListener>();
   auto wrapper = makeWrapper(network, o, scores);
+  example::requireDiskRoom(o.model, example::savedBytes(network));
   fmt::print("plan: {}\n", wrapper.plan());
   const Interrupt interrupt;
   std::vector<EpochResult> epochs;

@@ -6,11 +6,13 @@
 
 #include <filesystem>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "examples/support/small_training.h"
+#include "muster/core/base/interrupt.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/eval/same_outputs.h"
 #include "muster/core/nn/gradient_check.h"
@@ -149,13 +151,17 @@ int run(const example::SmallTraining& options) {
   network.init();
   fmt::print("\n{}", network.summary());
   auto wrapper = ParallelWrapper::Builder(network).workers(options.workers).averagingFrequency(1).build();
-  for (std::int64_t epoch = 1; epoch <= options.epochs; ++epoch) {
-    wrapper.fit(train);
-    fmt::print("epoch {}/{}: loss {:.4f}, accuracy on other digits {:.4f}\n", epoch, options.epochs,
-               network.score(), wrapper.evaluate(test).accuracy());
-  }
+  const auto fit = [&](const std::stop_token& stop) {
+    for (std::int64_t epoch = 1; epoch <= options.epochs; ++epoch) {
+      wrapper.fit(train, 1, stop);
+      if (stop.stop_requested()) return;
+      fmt::print("epoch {}/{}: loss {:.4f}, accuracy on other digits {:.4f}\n", epoch, options.epochs,
+                 network.score(), wrapper.evaluate(test).accuracy());
+    }
+  };
+  if (!example::trainAndSave(options, network, fit, [&](const auto& file) { network.save(file); }))
+    return kInterruptedExit;
 
-  network.save(options.model);
   Layer::registerType<TanhSkip>();  // so that it can be loaded from files
   const auto loaded = MultiLayerNetwork::load(options.model);
   const bool same = sameOutputs(network, *loaded, test);

@@ -6,12 +6,14 @@
 
 #include <map>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "examples/lenet_from_scratch/lenet.h"
 #include "examples/support/small_training.h"
+#include "muster/core/base/interrupt.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/eval/same_outputs.h"
 #include "muster/core/io/safetensors.h"
@@ -113,13 +115,17 @@ int run(const example::SmallTraining& options) {
   OwnModel model(training, seed);
   auto wrapper = ParallelWrapper::Builder(model).workers(options.workers).averagingFrequency(3).build();
   fmt::print("plan: {}\n", wrapper.plan());
-  for (std::int64_t epoch = 1; epoch <= options.epochs; ++epoch) {
-    wrapper.fit(train);
-    fmt::print("epoch {}/{}: loss {:.4f}, accuracy on other digits {:.4f}\n", epoch, options.epochs,
-               model.score(), wrapper.evaluate(test).accuracy());
-  }
+  const auto fit = [&](const std::stop_token& stop) {
+    for (std::int64_t epoch = 1; epoch <= options.epochs; ++epoch) {
+      wrapper.fit(train, 1, stop);
+      if (stop.stop_requested()) return;
+      fmt::print("epoch {}/{}: loss {:.4f}, accuracy on other digits {:.4f}\n", epoch, options.epochs,
+                 model.score(), wrapper.evaluate(test).accuracy());
+    }
+  };
+  if (!example::trainAndSave(options, model, fit, [&](const auto& file) { model.save(file); }))
+    return kInterruptedExit;
 
-  model.save(options.model);
   OwnModel loaded(training, seed + 1);  // has other initial parameters
   loaded.load(options.model);
   const bool same = sameOutputs(model, loaded, test);

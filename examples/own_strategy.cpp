@@ -1,18 +1,20 @@
 // An averaging rule of your own, which the library does not have: replicas move only a part of the way to
 // their mean, a larger part as training continues, and the user's model is a moving average of those means.
-// The program compares it with plain averaging, saves its state, and continues from the file with a second
+// The program saves its state, compares it with plain averaging, and continues from the file with a second
 // wrapper. `own_strategy --help` lists the options.
 
 #include <fmt/format.h>
 
 #include <cmath>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "examples/support/small_training.h"
 #include "muster/core/base/error.h"
+#include "muster/core/base/interrupt.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/datasets/generated_digits.h"
@@ -99,22 +101,25 @@ int run(const example::SmallTraining& options) {
   ImageSetIterator train(digits.set(), 32, static_cast<std::uint64_t>(options.seed));
   GeneratedDigitsIterator test(32, options.examples, kDrawing, false);
 
-  const auto trained = [&](auto strategy) {
-    auto model = std::make_unique<MultiLayerNetwork>(network(options.seed));
-    model->init();
-    auto wrapper = ParallelWrapper::Builder(*model).workers(options.workers).strategy(strategy).build();
+  const auto fit = [&](MultiLayerNetwork& model, auto strategy, const std::stop_token& stop) {
+    auto wrapper = ParallelWrapper::Builder(model).workers(options.workers).strategy(strategy).build();
     fmt::print("{}\n", wrapper.plan());
     for (std::int64_t epoch = 1; epoch <= options.epochs; ++epoch) {
-      wrapper.fit(train);
+      wrapper.fit(train, 1, stop);
+      if (stop.stop_requested()) return;
       fmt::print("  epoch {}/{}: loss {:.4f}, accuracy on other digits {:.4f}\n", epoch, options.epochs,
-                 model->score(), wrapper.evaluate(test).accuracy());
+                 model.score(), wrapper.evaluate(test).accuracy());
     }
-    return model;
   };
-  trained(Averaging{.frequency = 3});
-  const auto own = trained(AnnealedAveraging{});
+  MultiLayerNetwork own(network(options.seed)), plain(network(options.seed));
+  own.init();
+  if (!example::trainAndSave(
+          options, own, [&](const auto& stop) { fit(own, AnnealedAveraging{}, stop); },
+          [&](const auto& file) { own.save(file); }))
+    return kInterruptedExit;
+  plain.init();
+  fit(plain, Averaging{.frequency = 3}, {});
 
-  own->save(options.model);
   const auto loaded = MultiLayerNetwork::load(options.model);
   auto wrapper =
       ParallelWrapper::Builder(*loaded).workers(options.workers).strategy(AnnealedAveraging{}).build();

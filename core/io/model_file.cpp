@@ -12,6 +12,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/utf8.h"
+#include "muster/core/io/detail/file_shortage.h"
 #include "muster/core/io/detail/network_parts.h"
 #include "muster/core/io/json_value.h"
 #include "muster/core/io/network_json.h"
@@ -252,6 +253,32 @@ void requireSameParts(const Network& mine, const Network& theirs, const std::fil
           path, fmt::format("{} is there {}, but here {}", here[i].first, there[i].second, here[i].second));
 }
 
+/// The network in a file.
+std::unique_ptr<Network> loadNetwork(const std::filesystem::path& path) {
+  const Safetensors file = readModelFile(path);
+  auto network = networkIn(file, path);
+  try {
+    requireDescribedTensors(*network, file, path);
+    network->init();
+  } catch (const InvalidArgument& error) {
+    throw FileError(path, fmt::format("its configuration cannot be used: {}", error.what()));
+  } catch (const OutOfMemory& error) {
+    throw FileError(path, fmt::format("its network cannot be made: {}", error.what()));
+  }
+  fill(*network, file, path);
+  return network;
+}
+
+/// A batch with the shapes that the network takes, for `Network::prepare`, which reads shapes alone. There is
+/// no memory for its values: a few bytes of a file can describe more than the machine has.
+Batch shapesOf(const Network& saved) {
+  static std::byte unread;
+  Batch batch;
+  for (const auto& [name, shape] : detail::partsOf(saved).inputs)
+    batch.features.push_back({name, Tensor::view(&unread, shape.prepend(1))});
+  return batch;
+}
+
 template <typename T>
 std::unique_ptr<T> loadAs(const std::filesystem::path& path, std::string_view otherwise) {
   auto network = Network::load(path);
@@ -296,37 +323,32 @@ void ModelSnapshot::take(Network& network, const TrainingState& training, const 
 }
 
 void ModelSnapshot::write(const std::filesystem::path& path) const {
-  Safetensors file = contents;  // copies handles, not data
-  file.metadata[kChecked] = "header, tensors";
-  file.metadata[kChecksums] = checksumsOf(file);
-  writeSafetensors(path, file);
+  detail::onFile("save", path, [&] {
+    Safetensors file = contents;  // copies handles, not data
+    file.metadata[kChecked] = "header, tensors";
+    file.metadata[kChecksums] = checksumsOf(file);
+    writeSafetensors(path, file);
+  });
 }
 
 void saveModel(Network& network, const std::filesystem::path& path, const ModelNotes& notes) {
-  ModelSnapshot(network, network.trainingState(), notes).write(path);
+  detail::onFile("save", path, [&] { ModelSnapshot(network, network.trainingState(), notes).write(path); });
 }
 
 void checkModelFile(const std::filesystem::path& path) {
-  requireChecksums(readModelFile(path), path);
+  detail::onFile("checkModelFile", path, [&] { requireChecksums(readModelFile(path), path); });
 }
 
 ModelNotes readModelNotes(const std::filesystem::path& path) {
-  ModelNotes notes = readModelFile(path).metadata;
-  for (const char* ours : {kFormat, kVersion, kConfiguration, kChecksums, kChecked}) notes.erase(ours);
-  return notes;
+  return detail::onFile("readModelNotes", path, [&] {
+    ModelNotes notes = readModelFile(path).metadata;
+    for (const char* ours : {kFormat, kVersion, kConfiguration, kChecksums, kChecked}) notes.erase(ours);
+    return notes;
+  });
 }
 
 std::unique_ptr<Network> Network::load(const std::filesystem::path& path) {
-  const Safetensors file = readModelFile(path);
-  auto network = networkIn(file, path);
-  try {
-    requireDescribedTensors(*network, file, path);
-    network->init();
-  } catch (const InvalidArgument& error) {
-    throw FileError(path, fmt::format("its configuration cannot be used: {}", error.what()));
-  }
-  fill(*network, file, path);
-  return network;
+  return detail::onFile("load", path, [&] { return loadNetwork(path); });
 }
 
 std::unique_ptr<MultiLayerNetwork> MultiLayerNetwork::load(const std::filesystem::path& path) {
@@ -338,15 +360,14 @@ std::unique_ptr<ComputationGraph> ComputationGraph::load(const std::filesystem::
 }
 
 void loadState(Network& network, const std::filesystem::path& path) {
-  const Safetensors file = readModelFile(path);
-  const auto saved = networkIn(file, path);
-  requireSameParts(network, *saved, path);
-  requireDescribedTensors(*saved, file, path);
-  Batch example;  // has the saved network's shapes; `network` may have open shapes
-  for (const auto& [name, shape] : detail::partsOf(*saved).inputs)
-    Batch::ensure(example.features, name, shape.prepend(1));
-  network.prepare(example);
-  fill(network, file, path);
+  detail::onFile("loadState", path, [&] {
+    const Safetensors file = readModelFile(path);
+    const auto saved = networkIn(file, path);
+    requireSameParts(network, *saved, path);
+    requireDescribedTensors(*saved, file, path);
+    network.prepare(shapesOf(*saved));  // `network` may have open shapes
+    fill(network, file, path);
+  });
 }
 
 }  // namespace muster

@@ -12,6 +12,8 @@ namespace muster {
 /// A program's own data in a model file: texts by name.
 using ModelNotes = std::map<std::string, std::string>;
 
+// If memory runs out in one of these calls, OutOfMemory names the call and the file.
+
 /// A copy of what a model file holds, which may be written later, and by another thread.
 struct ModelSnapshot {
   Safetensors contents;

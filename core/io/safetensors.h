@@ -29,13 +29,14 @@ struct Safetensors {  /// A tensor of the file.
 ///
 /// Strict: the header must be JSON of the right form, and the tensors must fill the file without gaps or
 /// overlaps. Element types are F32, F64, U8 and I64.
-/// @throws FileError naming the path and what is wrong.
+/// @throws FileError naming the path and what is wrong; OutOfMemory naming the path.
 Safetensors readSafetensors(const std::filesystem::path& path);
 
 /// Writes a file, completely or not at all (see AtomicFile). Tensors with larger elements come first,
 /// otherwise in the given order, so that each is aligned to its element size.
 /// @throws InvalidArgument for a repeated tensor name, the name `__metadata__`, or a tensor that is
-///         undefined, not RowMajor or not on the CPU; FileError if the file cannot be written.
+///         undefined, not RowMajor or not on the CPU; FileError if the file cannot be written; OutOfMemory
+///         naming the path.
 void writeSafetensors(const std::filesystem::path& path, const Safetensors& contents);
 
 }  // namespace muster

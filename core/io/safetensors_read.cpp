@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "muster/core/base/error.h"
+#include "muster/core/io/detail/file_shortage.h"
 #include "muster/core/io/detail/safetensors_header.h"
 #include "muster/core/io/input_file.h"
 #include "muster/core/io/safetensors.h"
@@ -66,17 +67,19 @@ const Tensor* Safetensors::find(std::string_view name) const {
 }
 
 Safetensors readSafetensors(const std::filesystem::path& path) {
-  InputFile file(path);
-  const std::string text = readHeader(file);
-  auto header = detail::parseSafetensorsHeader(text, file.size() - kLengthBytes - text.size(), path);
-  Safetensors contents;
-  contents.metadata = std::move(header.metadata);
-  for (auto& entry : header.tensors) {
-    Tensor tensor = Tensor::empty(entry.shape, entry.dtype);
-    file.read(tensor.raw(), entry.end - entry.begin);
-    contents.add(std::move(entry.name), std::move(tensor));
-  }
-  return contents;
+  return detail::onFile("readSafetensors", path, [&] {
+    InputFile file(path);
+    const std::string text = readHeader(file);
+    auto header = detail::parseSafetensorsHeader(text, file.size() - kLengthBytes - text.size(), path);
+    Safetensors contents;
+    contents.metadata = std::move(header.metadata);
+    for (auto& entry : header.tensors) {
+      Tensor tensor = Tensor::empty(entry.shape, entry.dtype);
+      file.read(tensor.raw(), entry.end - entry.begin);
+      contents.add(std::move(entry.name), std::move(tensor));
+    }
+    return contents;
+  });
 }
 
 }  // namespace muster

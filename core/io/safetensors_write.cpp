@@ -5,6 +5,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/io/atomic_file.h"
+#include "muster/core/io/detail/file_shortage.h"
 #include "muster/core/io/detail/safetensors_dtype.h"
 #include "muster/core/io/safetensors.h"
 
@@ -49,16 +50,18 @@ std::string makeHeader(const std::vector<const Safetensors::Entry*>& entries,
 }  // namespace
 
 void writeSafetensors(const std::filesystem::path& path, const Safetensors& contents) {
-  requireWritable(contents.tensors);
-  std::vector<const Safetensors::Entry*> entries;
-  for (const auto& entry : contents.tensors) entries.push_back(&entry);
-  std::ranges::stable_sort(entries, std::ranges::greater{},
-                           [](const auto* entry) { return sizeOf(entry->values.dtype()); });
-  AtomicFile file(path);
-  file.write(makeHeader(entries, contents.metadata));
-  for (const auto* entry : entries)
-    file.write({static_cast<const std::byte*>(entry->values.raw()), entry->values.bytes()});
-  file.commit();
+  detail::onFile("writeSafetensors", path, [&] {
+    requireWritable(contents.tensors);
+    std::vector<const Safetensors::Entry*> entries;
+    for (const auto& entry : contents.tensors) entries.push_back(&entry);
+    std::ranges::stable_sort(entries, std::ranges::greater{},
+                             [](const auto* entry) { return sizeOf(entry->values.dtype()); });
+    AtomicFile file(path);
+    file.write(makeHeader(entries, contents.metadata));
+    for (const auto* entry : entries)
+      file.write({static_cast<const std::byte*>(entry->values.raw()), entry->values.bytes()});
+    file.commit();
+  });
 }
 
 }  // namespace muster

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "muster/core/base/error.h"
+#include "muster/core/io/detail/file_shortage.h"
 #include "muster/core/io/safetensors.h"
 
 namespace muster {
@@ -118,31 +119,35 @@ void requireFits(const std::vector<Weight>& weights, const Safetensors& file, co
 }  // namespace
 
 void loadWeights(Network& network, const std::filesystem::path& path, const WeightOptions& options) {
-  const auto weights = weightsOf(network, options);
-  const Safetensors file = readSafetensors(path);
-  requireFits(weights, file, options, path);
-  std::vector<Tensor> values;
-  for (const auto& weight : weights)
-    values.push_back(isKept(weight, options)
-                         ? copyTo(weight.values, Device::cpu())
-                         : multiplied(*file.find(weight.there), biasOf(network, weight, options.batch)));
-  network.init();
-  network.context().synchronize();
-  for (std::size_t i = 0; i < weights.size(); ++i) {
-    Tensor into = weights[i].values;
-    copy(values[i], into);
-  }
+  detail::onFile("loadWeights", path, [&] {
+    const auto weights = weightsOf(network, options);
+    const Safetensors file = readSafetensors(path);
+    requireFits(weights, file, options, path);
+    std::vector<Tensor> values;
+    for (const auto& weight : weights)
+      values.push_back(isKept(weight, options)
+                           ? copyTo(weight.values, Device::cpu())
+                           : multiplied(*file.find(weight.there), biasOf(network, weight, options.batch)));
+    network.init();
+    network.context().synchronize();
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      Tensor into = weights[i].values;
+      copy(values[i], into);
+    }
+  });
 }
 
 void saveWeights(Network& network, const std::filesystem::path& path, const WeightOptions& options) {
-  const auto weights = weightsOf(network, options);
-  network.context().synchronize();
-  Safetensors file;
-  file.metadata = {{"format", "pt"}};
-  for (const auto& weight : weights)
-    file.add(weight.there,
-             multiplied(copyTo(weight.values, Device::cpu()), 1 / biasOf(network, weight, options.batch)));
-  writeSafetensors(path, file);
+  detail::onFile("saveWeights", path, [&] {
+    const auto weights = weightsOf(network, options);
+    network.context().synchronize();
+    Safetensors file;
+    file.metadata = {{"format", "pt"}};
+    for (const auto& weight : weights)
+      file.add(weight.there,
+               multiplied(copyTo(weight.values, Device::cpu()), 1 / biasOf(network, weight, options.batch)));
+    writeSafetensors(path, file);
+  });
 }
 
 }  // namespace muster

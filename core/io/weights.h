@@ -34,13 +34,14 @@ struct WeightOptions {
 /// Reads parameters and statistics into an initialised network; updater's state and counters become those of
 /// `init`. Nothing changes unless all fits.
 /// @throws InvalidArgument before `init()`, or for a layer in the options that the network does not have;
-///         FileError with all tensors that are missing, unexpected, or of another shape or type.
+///         FileError with all tensors that are missing, unexpected, or of another shape or type; OutOfMemory
+///         naming the file.
 void loadWeights(Network& network, const std::filesystem::path& path, const WeightOptions& options = {});
 
 /// Writes parameters and statistics in the same way:
 /// `model.load_state_dict(safetensors.torch.load_file(path))` reads them. Atomic. `keep` and `ignore` are not
 /// read.
-/// @throws InvalidArgument as above; FileError.
+/// @throws InvalidArgument as above; FileError; OutOfMemory naming the file.
 void saveWeights(Network& network, const std::filesystem::path& path, const WeightOptions& options = {});
 
 }  // namespace muster

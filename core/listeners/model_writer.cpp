@@ -6,6 +6,7 @@
 
 #include "muster/core/base/mutex.h"
 #include "muster/core/io/atomic_file.h"
+#include "muster/core/io/detail/file_shortage.h"
 
 namespace muster {
 namespace {
@@ -51,21 +52,23 @@ class Turn {
 void ModelWriter::write(Network& network, const TrainingState& training, const ModelNotes& notes,
                         const std::filesystem::path& path) {
   finish();
-  { const AtomicFile unused(path); }  // throws now if the file cannot be written
-  if (snapshot_)
-    snapshot_->take(network, training, notes);
-  else
-    snapshot_ = std::make_shared<ModelSnapshot>(network, training, notes);
-  const auto write = [snapshot = snapshot_, path, turn = std::make_shared<Turn>()] {
-    turn->take([&] { snapshot->write(path); });
-  };
-  try {
-    written_ = std::async(std::launch::async, write);
-  } catch (const std::system_error&) {  // no thread available: write here
-    std::packaged_task<void()> task(write);
-    written_ = task.get_future();
-    task();
-  }
+  detail::onFile("save", path, [&] {
+    { const AtomicFile unused(path); }  // throws now if the file cannot be written
+    if (snapshot_)
+      snapshot_->take(network, training, notes);
+    else
+      snapshot_ = std::make_shared<ModelSnapshot>(network, training, notes);
+    const auto write = [snapshot = snapshot_, path, turn = std::make_shared<Turn>()] {
+      turn->take([&] { snapshot->write(path); });
+    };
+    try {
+      written_ = std::async(std::launch::async, write);
+    } catch (const std::system_error&) {  // no thread available: write here
+      std::packaged_task<void()> task(write);
+      written_ = task.get_future();
+      task();
+    }
+  });
 }
 
 bool ModelWriter::busy() const {

@@ -15,14 +15,15 @@ class ModelWriter {
  public:
   /// Waits for this writer's last file, copies the network's state, and begins to write the copy.
   /// @throws FileError if the last file could not be written, or if this one cannot be opened;
-  ///         InvalidArgument as saveModel.
+  ///         InvalidArgument as saveModel; OutOfMemory naming the file.
   void write(Network& network, const TrainingState& training, const ModelNotes& notes,
              const std::filesystem::path& path);
   /// Whether a file is being written.
   bool busy() const;
   /// Whether `write` was called since the last `finish`.
   bool begun() const { return written_.valid(); }
-  /// Waits for the file. @throws FileError if it could not be written; it then keeps its old content.
+  /// Waits for the file. @throws FileError or OutOfMemory if it could not be written; it then keeps its old
+  /// content.
   void finish();
 
  private:

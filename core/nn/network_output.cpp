@@ -1,3 +1,6 @@
+#include <fmt/format.h>
+
+#include "muster/core/device/memory_room.h"
 #include "muster/core/nn/detail/network_batch.h"
 #include "muster/core/nn/detail/network_impl.h"
 #include "muster/core/nn/detail/network_loss.h"
@@ -37,9 +40,13 @@ std::string_view Network::outputName() const {
 
 Batch Network::exampleFeatures() const {
   Batch batch;
-  for (const auto& [name, shape, indices] : impl_->plan.inputs)
-    batch.features.push_back(
-        {name, Tensor::zeros(shape.prepend(1), indices ? DType::Int64 : DType::Float32)});
+  for (const auto& [name, shape, indices] : impl_->plan.inputs) {
+    const DType type = indices ? DType::Int64 : DType::Float32;
+    requireMemoryRoom(static_cast<double>(shape.elements()) * static_cast<double>(sizeOf(type)),
+                      "network: an example takes",
+                      fmt::format("the shape of its {} is {}", name, shape.toString()));
+    batch.features.push_back({name, Tensor::zeros(shape.prepend(1), type)});
+  }
   return batch;
 }
 

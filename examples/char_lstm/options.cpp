@@ -65,7 +65,8 @@ std::optional<CharLstmArguments> readCharLstmArguments(int argc, const char* con
   line.add("json", a.json, "FILE", "write options, plan and the results of each epoch");
   line.add("load", a.load, "FILE", "write samples with a saved model, and train nothing");
   line.group("Network");
-  line.add("steps", a.steps, "N", "characters of a training sequence", between(1, 65536));
+  line.add("steps", a.steps, "N", "characters of a training sequence",
+           between(1, CharLstmArguments::kMostSteps));
   line.add("units", a.units, "N", "units of each LSTM", between(1, 65536));
   line.add("layers", a.layers, "N", "LSTMs, one after the other", between(1, 64));
   line.add("embedding", a.embedding, "N", "size of the vector of a character", between(1, 65536));

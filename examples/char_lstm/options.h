@@ -19,6 +19,8 @@ struct SampleOptions {
 
 /// Command-line options.
 struct CharLstmArguments : WorkerOptions {
+  static constexpr std::int64_t kMostSteps = 65536;
+
   std::filesystem::path text;
   std::filesystem::path load;  ///< sample from this file instead of training
 

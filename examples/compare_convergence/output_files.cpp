@@ -3,19 +3,38 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <system_error>
 
 #include "examples/compare_convergence/joined_batch.h"
 #include "examples/compare_convergence/names.h"
 #include "examples/compare_convergence/page_report.h"
 #include "muster/core/base/error.h"
 #include "muster/core/io/atomic_file.h"
-#include "muster/core/io/output_path.h"
 
 namespace convergence {
 namespace {
 
 void add(example::PageCurves& curves, const char* name, std::int64_t iteration, double value) {
   curves.series[name].emplace_back(iteration, value);
+}
+
+constexpr const char *kResults = "results.jsonl", *kTable = "table.md", *kReport = "report.html",
+                     *kLock = ".lock";  // of muster::DirectoryLock
+
+/// The directory of the curves of an arm's runs.
+std::filesystem::path directoryOf(const std::filesystem::path& directory, const Arm& arm) {
+  return directory / "runs" / armFileName(arm);
+}
+
+std::string curvesName(std::int64_t seed) {
+  return fmt::format("seed-{}.curves.jsonl", seed);
+}
+
+/// The names of an arm's files there. [seed]
+std::vector<std::string> curvesNames(const Grid& grid) {
+  std::vector<std::string> names;
+  for (const auto seed : grid.seeds) names.push_back(curvesName(seed));
+  return names;
 }
 
 }  // namespace
@@ -66,32 +85,35 @@ example::PageCurves curvesOf(const RunRecord& run, const Grid& grid, const std::
   return curves;
 }
 
-void checkOutput(const std::filesystem::path& directory) {
-  muster::checkOutputDirectory(directory);
-  if (!std::filesystem::exists(directory)) return;
-  const bool ours = std::filesystem::exists(directory / "results.jsonl");
-  for (const char* name : {"table.md", "report.html"}) {
-    if (!ours && std::filesystem::exists(directory / name))
-      throw muster::FileError(
-          directory / name,
-          "would be replaced, but there is no results.jsonl beside it, as this program has "
-          "it; give another --out");
-    muster::checkOutputFile(directory / name);
-  }
-  muster::checkOutputFile(directory / "results.jsonl");
+void checkOutput(const std::filesystem::path& directory, const Grid& grid, example::Paths paths) {
+  std::error_code unreachable;  // is found by `check`
+  const bool ours = std::filesystem::exists(directory / kResults, unreachable);
+  const auto add = [&](const std::filesystem::path& below, const std::vector<std::string>& names) {
+    for (const auto& name : names)
+      if (!ours && std::filesystem::exists(below / name, unreachable))
+        throw muster::FileError(
+            below / name, fmt::format("would be replaced, but there is no {}, as this program has it; give "
+                                      "another --out",
+                                      (directory / kResults).string()));
+    paths.writesInto("--out", below, names);
+  };
+  add(directory, {kResults, kTable, kReport});
+  paths.writesInto("--out", directory, {kLock});
+  if (!example::curvesMark().empty())
+    for (const auto& arm : grid.arms) add(directoryOf(directory, arm), curvesNames(grid));
+  paths.check();
 }
 
 bool writeComparison(const std::filesystem::path& directory, const Comparison& comparison) {
-  muster::writeFileAtomically(directory / "table.md", joinedBatchMarkdown(comparison));
+  muster::writeFileAtomically(directory / kTable, joinedBatchMarkdown(comparison));
   const auto page = pageReport(comparison);
-  if (!page.empty()) muster::writeFileAtomically(directory / "report.html", page);
+  if (!page.empty()) muster::writeFileAtomically(directory / kReport, page);
   return !page.empty();
 }
 
 void writeRun(const std::filesystem::path& directory, const RunRecord& run, const Grid& grid,
               const std::vector<Merge>& merges) {
-  const auto name = fmt::format("{}/seed-{}.curves.jsonl", armFileName(run.arm), run.seed);
-  example::writeCurves(directory / "runs" / name, curvesOf(run, grid, merges));
+  example::writeCurves(directoryOf(directory, run.arm) / curvesName(run.seed), curvesOf(run, grid, merges));
 }
 
 }  // namespace convergence

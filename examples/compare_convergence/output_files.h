@@ -6,6 +6,7 @@
 #include "examples/compare_convergence/comparison.h"
 #include "examples/compare_convergence/recorder.h"
 #include "examples/support/pages.h"
+#include "examples/support/paths.h"
 
 namespace convergence {
 
@@ -14,10 +15,11 @@ example::PageCurves curvesOf(const RunRecord& run, const Grid& grid);
 /// The same, with the values of each merge if there are merges.
 example::PageCurves curvesOf(const RunRecord& run, const Grid& grid, const std::vector<Merge>& merges);
 
-/// Checks that results can be written into `directory` and would replace no foreign files: files with the
-/// names below in a directory without results.jsonl.
-/// @throws muster::FileError.
-void checkOutput(const std::filesystem::path& directory);
+/// Checks that all files of a comparison can be written into `directory` and replace no foreign files: files
+/// of their names in a directory without results.jsonl, or reports and curves that are not of these programs.
+/// @param paths  the files of other options, which may not be among them.
+/// @throws muster::FileError; InvalidArgument as Paths::check.
+void checkOutput(const std::filesystem::path& directory, const Grid& grid, example::Paths paths = {});
 
 /// Writes table.md and report.html, each atomically. @return false if this program was built without the
 /// page, so there is no report. @throws muster::FileError.

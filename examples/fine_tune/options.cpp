@@ -17,7 +17,7 @@ with several workers, and writes all as such a file again. To make one in Python
 Without --weights it makes a file by itself: a small network learns the digits 0 to 4. The new head then learns 5 to 9.
 
 Ctrl-C finishes the current step, averages, saves what was trained and exits with 130; a second one quits. While it
-still trains the small network to start from, nothing is saved.
+still trains the small network to start from, that one is saved in --backbone, and --model and --json are not written.
 )";
 
 }  // namespace

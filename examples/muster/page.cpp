@@ -3,6 +3,7 @@
 #include "examples/muster/commands.h"
 #include "examples/muster/options.h"
 #include "examples/support/pages.h"
+#include "examples/support/paths.h"
 #include "muster/core/base/error.h"
 #include "muster/core/base/interrupt.h"
 #include "muster/core/io/atomic_file.h"
@@ -29,6 +30,11 @@ int page(const Call& call) {
   muster::require(!muster::followLinks(out).native().ends_with(".curves.jsonl"),
                   "--out: {} is named like a run, which would be replaced", out.string());
   if (!out.empty()) {
+    example::Paths paths;
+    for (const auto& file : example::curvesBelow(directory))
+      paths.reads(fmt::format("the run {}", file.string()), file);
+    paths.writes("--out", out);
+    paths.check();
     muster::writeFileAtomically(out, example::stillPageOf(directory));
     return 0;
   }

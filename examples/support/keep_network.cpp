@@ -125,9 +125,9 @@ void writeHereOrElsewhere(const std::filesystem::path& path,
   }
 }
 
-std::int64_t savedBytes(muster::Network& network) {
+std::int64_t savedBytes(muster::Model& model) {
   std::int64_t bytes = 0;
-  for (const auto* block : network.state())
+  for (const auto* block : model.state())
     if (block->kind != muster::BlockKind::Gradients)
       bytes += static_cast<std::int64_t>(block->values.bytes());
   return bytes;

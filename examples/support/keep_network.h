@@ -21,8 +21,8 @@ namespace example {
 void trainAndSave(const std::function<void()>& train, const std::function<void(bool failed)>& save,
                   const std::string& setting);
 
-/// The bytes of a network's state in a model file.
-std::int64_t savedBytes(muster::Network& network);
+/// The bytes of a model's state in a file.
+std::int64_t savedBytes(muster::Model& model);
 
 /// Before a training: throws if the disk of a file, or of a directory of files, has less room. Does nothing
 /// for an empty path. @throws muster::FileError.

@@ -31,6 +31,9 @@ std::string stillPage(const std::vector<PageCurves>& runs, const std::string& do
 /// are no files or this program was built without the page.
 std::string stillPageOf(const std::filesystem::path& directory);
 
+/// The files of curves below a directory; none if this program was built without the page.
+std::vector<std::filesystem::path> curvesBelow(const std::filesystem::path& directory);
+
 /// A text near the beginning of each page; "" if this program was built without the page.
 std::string_view pageMark();
 /// A text near the beginning of each file of curves, of any version; likewise.

@@ -38,6 +38,10 @@ std::string stillPageOf(const std::filesystem::path& directory) {
   return muster::stillPage(runs.news());
 }
 
+std::vector<std::filesystem::path> curvesBelow(const std::filesystem::path& directory) {
+  return muster::curvesBelow(directory);
+}
+
 std::string_view pageMark() {
   return muster::pageTitle();
 }

@@ -14,6 +14,10 @@ std::string stillPageOf(const std::filesystem::path&) {
   throw muster::InvalidArgument(fmt::format("page: {}", kNoPage));
 }
 
+std::vector<std::filesystem::path> curvesBelow(const std::filesystem::path&) {
+  return {};
+}
+
 std::string_view pageMark() {
   return {};
 }

@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "examples/support/command_line.h"
+#include "examples/support/keep_network.h"
 #include "examples/support/program.h"
+#include "muster/core/base/interrupt.h"
 #include "muster/core/io/output_path.h"
 
 namespace example {
@@ -13,7 +15,12 @@ int runSmallTraining(int argc, const char* const* argv, std::string_view name, s
   return runProgram(name, [&] {
     SmallTraining o{.model = fmt::format("{}.safetensors", name)};
     std::ranges::replace(o.model, '_', '-');
-    CommandLine line(introduction);
+    const auto text = fmt::format(
+        "{}\nCtrl-C finishes the current step, averages, saves what was trained and exits with 130; a second "
+        "one "
+        "quits.\n",
+        introduction);
+    CommandLine line(text);
     line.group("Options");
     line.add("workers", o.workers, "N", "threads, each with a replica", between(1, 1024));
     line.add("epochs", o.epochs, "N", "passes over the data", between(1, 1'000'000));
@@ -23,8 +30,25 @@ int runSmallTraining(int argc, const char* const* argv, std::string_view name, s
     line.add("model", o.model, "FILE", "the trained parameters, in the safetensors format", fileName);
     if (!line.read(argc, argv)) return 0;
     muster::checkOutputFile(o.model);
+    muster::exitOnInterrupt();  // there is nothing to save yet
     return run(o);
   });
+}
+
+bool trainAndSave(const SmallTraining& options, muster::Model& model,
+                  const std::function<void(const std::stop_token&)>& train,
+                  const std::function<void(const std::filesystem::path&)>& save) {
+  requireDiskRoom(options.model, savedBytes(model));
+  const muster::Interrupt interrupt;
+  const auto saveTrained = [&](bool failed) {
+    if (interrupt.requested())
+      fmt::print("interrupted, with {} of {} epochs finished\n", model.epoch(), options.epochs);
+    if (model.iteration() == 0) return fmt::print("ended before the first step: nothing was saved\n");
+    writeHereOrElsewhere(options.model, save);
+    if (failed || interrupt.requested()) fmt::print("saved: {}\n", options.model);
+  };
+  trainAndSave([&] { train(interrupt.token()); }, saveTrained, fmt::format("--seed {}", options.seed));
+  return !interrupt.requested();
 }
 
 }  // namespace example

@@ -1,9 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
+#include <stop_token>
 #include <string>
 #include <string_view>
+
+#include "muster/core/nn/model.h"
 
 namespace example {
 
@@ -22,5 +26,13 @@ struct SmallTraining {
 /// @param introduction  the help begins with it.
 int runSmallTraining(int argc, const char* const* argv, std::string_view name, std::string_view introduction,
                      const std::function<int(const SmallTraining&)>& run);
+
+/// Trains, then saves, also after Ctrl-C or a failure: see trainAndSave and writeHereOrElsewhere in
+/// keep_network.h. Saves nothing if no step was finished.
+/// @param train  gets a token for `fit`.  @param save  writes the model into a file.
+/// @return false after Ctrl-C: the program should end with muster::kInterruptedExit.
+bool trainAndSave(const SmallTraining& options, muster::Model& model,
+                  const std::function<void(const std::stop_token&)>& train,
+                  const std::function<void(const std::filesystem::path&)>& save);
 
 }  // namespace example

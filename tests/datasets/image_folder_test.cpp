@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "muster/core/base/error.h"
+#include "tests/support/child_process.h"
 #include "tests/support/png.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/thrown.h"
@@ -121,6 +122,28 @@ TEST_CASE("pictures are read class by class, sorted by name, with separate chann
     readImageFolder(directory.path(), PngColour::Rgb, {"birds", "cats"});
   });
   CHECK(problem.find("dogs: is no class; there are birds, cats") != std::string::npos);
+}
+
+TEST_CASE("pictures that need too much memory together are refused after the first one") {
+  constexpr std::uint32_t kSide = 1024;
+  test::TemporaryDirectory directory;
+  const auto picture = pngOfZeros(kSide, kSide, {8, kRgb, 0, 0, 0}, kSide * (3 * kSide + 1));
+  for (const char* name : {"a", "b"}) {
+    std::filesystem::create_directory(directory / name);
+    for (int i = 0; i < 20; ++i) test::writeFile(directory / name / fmt::format("{}.png", i), picture);
+  }
+  test::writeFile(directory / "b/9.png", "not a picture");  // is not read
+  const auto problem = test::inChild([&] {
+    test::allowMemory(std::size_t{64} << 20);
+    return test::thrown<Error>([&] { readImageFolder(directory.path(), PngColour::Rgb); });
+  });
+  const auto expected = test::kSanitized
+                            ? fmt::format("{}: is not a PNG file", (directory / "b/9.png").string())
+                            : fmt::format(
+                                  "readImageFolder: {}: its 40 pictures of 1024 x 1024 pixels take 125.8 MB, "
+                                  "but of the ",
+                                  directory.path().string());
+  CHECK_MESSAGE(problem.starts_with(expected), problem);
 }
 
 TEST_CASE("folders and pictures that do not fit are refused by name") {

@@ -6,13 +6,17 @@
 #include <csignal>
 #include <fstream>
 #include <map>
+#include <numeric>
 #include <string>
 #include <vector>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/utf8.h"
 #include "muster/core/io/model_file.h"
 #include "muster/core/io/safetensors.h"
+#include "muster/core/nn/models/char_lstm.h"
 #include "muster/core/nn/multi_layer_network.h"
+#include "muster/datasets/text.h"
 #include "tests/examples/early_interrupt.h"
 #include "tests/examples/sandbox.h"
 #include "tests/support/arrays.h"
@@ -169,6 +173,30 @@ TEST_CASE("a model whose characters do not match its network is refused") {
   CHECK(run.exit == 1);
   CHECK(run.err ==
         "char_lstm: more: holds 31 characters, but its network outputs [20, 29] for inputs [20]\n");
+}
+
+TEST_CASE("windows that a file declares are refused before memory is allocated for them") {
+  const CharLstm program;
+  const auto loaded = [&](std::int64_t steps, const std::vector<char32_t>& characters) {
+    auto configuration = charLstm(std::ssize(characters), {.units = 2, .layers = 1, .embedding = 2});
+    configuration.inputShape = {steps};
+    MultiLayerNetwork network(configuration);
+    network.init();
+    saveModel(network, program.directory / "m", {{"char_lstm.vocabulary", encodeUtf8(characters)}});
+    const auto run = program.run({"--load", "m", "--samples", "1000"});
+    CHECK(run.exit == 1);
+    CHECK(run.out.empty());
+    return run.err;
+  };
+  CHECK(loaded(1'000'000'000, {U'a', U'b'}) ==
+        "char_lstm: m: declares inputs [1000000000], but char_lstm takes windows of at most 65536 "
+        "characters\n");
+  std::vector<char32_t> many(20'000);
+  std::iota(many.begin(), many.end(), U'\u4E00');
+  const auto error = loaded(65536, many);
+  CHECK_MESSAGE(error.starts_with("char_lstm: m: declares inputs [65536], which need memory: a batch and its "
+                                  "predictions take 5243666.4 MB, but of the "),
+                error);
 }
 
 TEST_CASE("a text that cannot be learned is refused with 1 and a sentence") {

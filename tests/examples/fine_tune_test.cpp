@@ -112,6 +112,24 @@ TEST_CASE("an interrupted training saves its network") {
   }
 }
 
+TEST_CASE("a small network whose training is interrupted is saved, and the head is not trained") {
+  const Sandbox program(MUSTER_FINE_TUNE);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    test::Program running(MUSTER_FINE_TUNE, program.launch({"--examples", "96", "--epochs", "1000000",
+                                                            "--backbone", "small", "--json", "part.json"}));
+    REQUIRE(running.awaitText("small network, epoch 1/1000000: "));
+    running.signal(signal);
+    const auto run = running.wait();
+    CAPTURE(run.err);
+    CHECK(run.exit == 130);
+    CHECK(contains(run.out, "\nsaved: small\ninterrupted, with "));
+    CHECK(run.out.ends_with(" of 1000000 epochs of the small network finished; the head was not trained\n"));
+    CHECK(readSafetensors(program.directory / "small").find("fc.weight")->shape() == Shape{5, 64});
+    CHECK(program.directory.names().size() == 1);
+    std::filesystem::remove(program.directory / "small");
+  }
+}
+
 TEST_CASE("fine_tune refuses options that do not fit together") {
   const Sandbox program(MUSTER_FINE_TUNE);
   CHECK(program.run({"--data", "mnist"}).err ==

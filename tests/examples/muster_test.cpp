@@ -646,6 +646,12 @@ TEST_CASE("muster shows the runs of a directory side by side, to browsers and as
   CHECK(contains(muster.run({"page", "missing"}).err, "missing: is no directory"));
   CHECK(contains(muster.run({"page", "runs", "--out", "runs/a.curves.jsonl"}).err,
                  "--out: runs/a.curves.jsonl is named like a run, which would be replaced"));
+  std::filesystem::rename(muster.directory / "runs/seed-1.curves.jsonl", muster.directory / "elsewhere");
+  std::filesystem::create_symlink("../elsewhere", muster.directory / "runs/linked.curves.jsonl");
+  const auto run = muster.read("elsewhere");
+  CHECK(contains(muster.run({"page", "runs", "--out", "elsewhere"}).err,
+                 "the run runs/linked.curves.jsonl and --out are the same file"));
+  CHECK(muster.read("elsewhere") == run);
   std::filesystem::create_directory(muster.directory / "empty");
   CHECK(contains(muster.run({"page", "empty", "--out", "x.html"}).err,
                  "empty has no runs: files whose names end in"));

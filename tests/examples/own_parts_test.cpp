@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
 
+#include <csignal>
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -86,6 +88,51 @@ TEST_CASE("the same command gives the same bits, and another seed gives others")
     const auto first = trained("1");
     CHECK(first == trained("1"));
     CHECK(first != trained("2"));
+  }
+}
+
+/// Begins a training that has no end by itself, and waits for its first epoch.
+test::Program begun(const std::string& executable, const Sandbox& program) {
+  auto launch = program.launch({"--epochs", "1000000", "--examples", "96", "--model", "d/m"});
+  launch.environment["TMPDIR"] = (program.directory / "other").string();
+  std::filesystem::create_directories(program.directory / "d");
+  std::filesystem::create_directories(program.directory / "other");
+  return test::Program(executable, launch);
+}
+
+TEST_CASE("a training that a signal ends is saved") {
+  for (const char* executable : {MUSTER_OWN_LAYER, MUSTER_OWN_MODEL, MUSTER_OWN_STRATEGY})
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+      CAPTURE(executable);
+      CAPTURE(signal);
+      const Sandbox program(executable);
+      auto running = begun(executable, program);
+      REQUIRE(running.awaitText("epoch 1/1000000: "));
+      running.signal(signal);
+      const auto run = running.wait();
+      CAPTURE(run.err);
+      CHECK(run.exit == 130);
+      CHECK(contains(run.out, "\ninterrupted, with "));
+      CHECK(run.out.ends_with(" of 1000000 epochs finished\nsaved: d/m\n"));
+      CHECK_FALSE(readSafetensors(program.directory / "d" / "m").tensors.empty());
+    }
+}
+
+TEST_CASE("a training whose directory has vanished is saved in another one") {
+  for (const char* executable : {MUSTER_OWN_LAYER, MUSTER_OWN_MODEL, MUSTER_OWN_STRATEGY}) {
+    CAPTURE(executable);
+    const Sandbox program(executable);
+    auto running = begun(executable, program);
+    REQUIRE(running.awaitText("epoch 1/1000000: "));
+    std::filesystem::remove_all(program.directory / "d");
+    running.signal(SIGINT);
+    const auto run = running.wait();
+    CAPTURE(run.err);
+    CHECK(run.exit == 1);
+    const auto other = program.directory / "other";
+    REQUIRE(contains(run.err, "; saved as " + other.string() + "/m-"));
+    for (const auto& file : std::filesystem::directory_iterator(other))
+      CHECK_FALSE(readSafetensors(file.path()).tensors.empty());
   }
 }
 

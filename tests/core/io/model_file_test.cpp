@@ -468,6 +468,17 @@ TEST_CASE("loadState resumes a network of the same architecture") {
   CHECK(sameState(*network, undecided));
 }
 
+TEST_CASE("loadState needs no memory for an input of the shape that a file declares") {
+  const TemporaryDirectory directory;
+  const Shape large{1, 10'000'000, 10'000'000};
+  const std::vector<Layer> layers{GlobalPool2d{}, Output{.classes = 2}};
+  MultiLayerNetwork saved({.inputShape = large, .layers = layers}), open({.layers = layers});
+  saved.init();
+  saved.save(directory / "m");
+  loadState(open, directory / "m");
+  CHECK(open.configuration().inputShape == large);
+}
+
 TEST_CASE("loadState refuses another architecture and leaves the network as it was") {
   TemporaryDirectory directory;
   const auto path = directory / "m.safetensors";

@@ -1,11 +1,16 @@
 // Memory runs out at the k-th allocation, for all k, while a model is saved or loaded, or trains with
 // checkpoints.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
+#include <array>
+#include <cstring>
 #include <optional>
+#include <string>
 
 #include "muster/core/base/error.h"
 #include "muster/core/io/model_file.h"
+#include "muster/core/io/weights.h"
 #include "muster/core/listeners/checkpoint_listener.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/support/allocations.h"
@@ -45,13 +50,19 @@ ListIterator smallData() {
   return ListIterator(std::move(batches));
 }
 
+std::string shortageIn(std::string_view call, const std::filesystem::path& file) {
+  return fmt::format("{}: {}: memory has run out", call, file.string());
+}
+
 /// For all n, calls `work` with the n-th allocation failing, once alone and once with all later ones; then
 /// `check(failed)`.
+///
+/// @param expected  what the errors of failing calls say; "": anything.
 ///
 /// Calls have no limit on their time: on a loaded machine a call may wait for a core longer than any limit
 /// that would be of use. CTest's time limit ends a case that hangs.
 template <typename Prepare, typename Work, typename Check>
-void forEachAllocation(Prepare prepare, Work work, Check check) {
+void forEachAllocation(const std::string& expected, Prepare prepare, Work work, Check check) {
   for (const auto lasting : {Lasting::No, Lasting::Yes}) {
     long nth = 0;
     for (bool any = true; any; ++nth) {
@@ -59,15 +70,18 @@ void forEachAllocation(Prepare prepare, Work work, Check check) {
       CAPTURE(nth);
       prepare();
       bool failed = false;
+      std::array<char, 512> text{};  // no allocation succeeds meanwhile
       {
         const FailingAllocations shortage(nth, lasting);
         try {
           work();
-        } catch (const std::exception&) {
+        } catch (const std::exception& error) {
           failed = true;
+          std::strncpy(text.data(), error.what(), text.size() - 1);
         }
         any = shortage.any();
       }
+      if (failed && !expected.empty()) CHECK(std::string(text.data()) == expected);
       check(failed);
     }
     MESSAGE(nth << " allocations");
@@ -78,32 +92,56 @@ void forEachAllocation(Prepare prepare, Work work, Check check) {
 
 TEST_CASE("a save that runs out of memory leaves the old file or the new one, and no other file") {
   const TemporaryDirectory directory;
+  const auto file = directory / "model";
   const auto one = network(1), other = network(2);
-  other->save(directory / "model");
-  const std::string now = readFile(directory / "model");
-  one->save(directory / "model");
-  const std::string old = readFile(directory / "model");
-  forEachAllocation([&] { writeFile(directory / "model", old); }, [&] { other->save(directory / "model"); },
-                    [&](bool failed) {
-                      CHECK((readFile(directory / "model") == (failed ? old : now)));
-                      CHECK(directory.names() == std::set<std::string>{"model"});
-                    });
+  other->save(file);
+  const std::string now = readFile(file);
+  one->save(file);
+  const std::string old = readFile(file);
+  forEachAllocation(
+      shortageIn("save", file), [&] { writeFile(file, old); }, [&] { other->save(file); },
+      [&](bool failed) {
+        CHECK((readFile(file) == (failed ? old : now)));
+        CHECK(directory.names() == std::set<std::string>{"model"});
+      });
 }
 
 TEST_CASE("a load that runs out of memory gives the whole model or none") {
   const TemporaryDirectory directory;
+  const auto file = directory / "model";
   const auto saved = network(3);
-  saved->save(directory / "model");
+  saved->save(file);
   std::unique_ptr<Network> loaded;
-  forEachAllocation([&] { loaded.reset(); }, [&] { loaded = Network::load(directory / "model"); },
-                    [&](bool failed) {
-                      CHECK(failed == (loaded == nullptr));
-                      if (loaded) CHECK(stateBits(*loaded) == stateBits(*saved));
-                    });
+  forEachAllocation(
+      shortageIn("load", file), [&] { loaded.reset(); }, [&] { loaded = Network::load(file); },
+      [&](bool failed) {
+        CHECK(failed == (loaded == nullptr));
+        if (loaded) CHECK(stateBits(*loaded) == stateBits(*saved));
+      });
   auto into = network(4);
   const auto before = stateBits(*into);
-  forEachAllocation([&] { into = network(4); }, [&] { loadState(*into, directory / "model"); },
-                    [&](bool failed) { CHECK(stateBits(*into) == (failed ? before : stateBits(*saved))); });
+  forEachAllocation(
+      shortageIn("loadState", file), [&] { into = network(4); }, [&] { loadState(*into, file); },
+      [&](bool failed) { CHECK(stateBits(*into) == (failed ? before : stateBits(*saved))); });
+}
+
+TEST_CASE("other calls that read or write model files and weights name the file when memory runs out") {
+  const TemporaryDirectory directory;
+  const auto model = directory / "model", weights = directory / "weights";
+  const auto saved = network(3), into = network(4);
+  saved->save(model);
+  saveWeights(*saved, weights);
+  const auto check = [](const std::string& text, const auto& work) {
+    forEachAllocation(
+        text, [] {}, work, [](bool) {});
+  };
+  check(shortageIn("readModelNotes", model), [&] { readModelNotes(model); });
+  check(shortageIn("checkModelFile", model), [&] { checkModelFile(model); });
+  check(shortageIn("readSafetensors", model), [&] { readSafetensors(model); });
+  check(shortageIn("loadWeights", weights), [&] { loadWeights(*into, weights); });
+  check(shortageIn("saveWeights", weights), [&] { saveWeights(*saved, weights); });
+  const auto contents = readSafetensors(weights);
+  check(shortageIn("writeSafetensors", weights), [&] { writeSafetensors(weights, contents); });
 }
 
 TEST_CASE("a training that runs out of memory writes only whole checkpoints") {
@@ -123,6 +161,7 @@ TEST_CASE("a training that runs out of memory writes only whole checkpoints") {
   std::optional<TemporaryDirectory> directory;
   std::unique_ptr<MultiLayerNetwork> model;
   forEachAllocation(
+      "",
       [&] {
         directory.emplace();
         model = network(5);

@@ -10,6 +10,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/nn/computation_graph.h"
 #include "tests/core/nn/batches.h"
+#include "tests/support/thrown.h"
 
 using namespace muster;
 
@@ -73,6 +74,11 @@ TEST_CASE("exampleFeatures() gives a batch of the network's input shape once it 
   CHECK(open.exampleFeatures().features.empty());
   MultiLayerNetwork images({.inputShape = {1, 4, 4}, .layers = {Dense{.units = 2}}});
   check(images, {{"features", {1, 1, 4, 4}, DType::Float32}});
+  MultiLayerNetwork large({.inputShape = {1, 10'000'000, 10'000'000}, .layers = {GlobalPool2d{}}});
+  large.init();
+  const std::string text = test::thrown<OutOfMemory>([&] { large.exampleFeatures(); });
+  CHECK_MESSAGE(text.starts_with("network: an example takes 400000000.0 MB, but of the "), text);
+  CHECK_MESSAGE(text.ends_with("the shape of its features is [1, 10000000, 10000000]"), text);
   MultiLayerNetwork words({.inputShape = {3}, .layers = {Embedding{.vocabulary = 5, .features = 2}}});
   check(words, {{"features", {1, 3}, DType::Int64}});
   ComputationGraphConfiguration graph{

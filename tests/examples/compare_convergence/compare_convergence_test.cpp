@@ -271,6 +271,7 @@ TEST_CASE("invalid options exit with 2 and a sentence, before anything is writte
       {{"--strategy", "dilocco"}, "there is no strategy \"dilocco\"; the nearest is diloco"},
       {{"--lr-schedule", "cosine", "--updater", "adam"},
        "--lr-schedule cosine needs the updater sgd or nesterovs"},
+      {{"--out", "c", "--tensorboard", "c/results.jsonl"}, "--out and --tensorboard cannot both be there"},
       {{"--out", ""}, "--out"}};
   for (const auto& [arguments, problem] : cases) {
     CAPTURE(problem);

@@ -1,9 +1,12 @@
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 
+#include "examples/compare_convergence/names.h"
 #include "examples/compare_convergence/output_files.h"
 #include "examples/compare_convergence/results_file.h"
 #include "muster/core/base/error.h"
+#include "tests/support/skip.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/thrown.h"
 
@@ -29,6 +32,17 @@ RunRecord runOf(Mode mode, std::int64_t seed) {
                      {200, 4, 2, 0.3, 8000, 2, 1.75, 0.5, 0, 1, 6000}},
           .computeSeconds = 0.2,
           .cores = 4};
+}
+
+Grid smallGrid() {
+  return expandGrid({.modes = {Mode::Averaging},
+                     .workers = {2},
+                     .frequencies = {10},
+                     .batches = {32},
+                     .updaters = {{"nesterovs", 0.01}},
+                     .scalings = {Scaling::None},
+                     .synchronousUntil = {0},
+                     .seeds = {1, 2}});
 }
 
 const Recipe kRecipe{{"workers", "2"}, {"seeds", "1,2"}};
@@ -108,17 +122,72 @@ TEST_CASE("a pipe in place of the file is refused") {
 
 TEST_CASE("files that compare_convergence has not written are not replaced") {
   const TemporaryDirectory directory;
-  CHECK_NOTHROW(checkOutput(directory / "new"));
-  CHECK_NOTHROW(checkOutput(directory.path()));
+  const Grid grid = smallGrid();
+  const auto refusal = [&] { return thrown<FileError>([&] { checkOutput(directory.path(), grid); }); };
+  CHECK_NOTHROW(checkOutput(directory / "new", grid));
+  CHECK(refusal() == "");
+  const auto foreign = [&](const std::filesystem::path& file) {
+    return fmt::format(
+        "{}: would be replaced, but there is no {}, as this program has it; give another --out",
+        file.string(), (directory / "results.jsonl").string());
+  };
   writeFile(directory / "report.html", "my report");
-  CHECK(thrown<FileError>([&] {
-          checkOutput(directory.path());
-        }).starts_with((directory / "report.html").string() + ": would be replaced, but there is no "));
+  CHECK(refusal() == foreign(directory / "report.html"));
+  std::filesystem::remove(directory / "report.html");
+  const bool withPage = !example::curvesMark().empty();
+  const auto curves = directory / "runs" / armFileName(grid.arms.back()) / "seed-2.curves.jsonl";
+  std::filesystem::create_directories(curves.parent_path());
+  writeFile(curves, fmt::format("{{\"format\":\"{}1\"}}\n", example::curvesMark()));
+  CHECK(refusal() == (withPage ? foreign(curves) : ""));
+
   ResultsFile(directory / "results.jsonl", kRecipe).add(runOf(Mode::Averaging, 1));
-  CHECK_NOTHROW(checkOutput(directory.path()));
-  CHECK(readFile(directory / "report.html") == "my report");
+  CHECK(refusal() == "");
+  writeFile(curves, "my curves");
+  const std::string notOurs = ": would be replaced, but this program has not written it; give another --out";
+  CHECK(refusal() == (withPage ? curves.string() + notOurs : ""));
+  std::filesystem::remove(curves);
   std::filesystem::create_directory(directory / "table.md");
-  CHECK(thrown<FileError>([&] { checkOutput(directory.path()); }).ends_with("it is a directory"));
+  CHECK(refusal().ends_with("it is a directory"));
+}
+
+TEST_CASE("a file in place of a directory of runs is found before the first run") {
+  if (example::curvesMark().empty())
+    return muster::test::skip("this build has no page, so there are no curves");
+  const TemporaryDirectory directory;
+  const Grid grid = smallGrid();
+  const auto arm = directory / "runs" / armFileName(grid.arms.back());
+  std::filesystem::create_directory(directory / "runs");
+  writeFile(arm, "mine");
+  CHECK(thrown<FileError>([&] { checkOutput(directory.path(), grid); }) ==
+        fmt::format("{0}: cannot be made: {0}: Not a directory", arm.string()));
+  std::filesystem::remove_all(directory / "runs");
+  writeFile(directory / "runs", "mine");
+  CHECK(thrown<FileError>([&] {
+          checkOutput(directory.path(), grid);
+        }).ends_with(fmt::format("cannot be made: {}: Not a directory", (directory / "runs").string())));
+}
+
+TEST_CASE("no other option may name a file of the comparison") {
+  const TemporaryDirectory directory;
+  const Grid grid = smallGrid();
+  std::vector<std::string> names{"results.jsonl", "table.md", "report.html", ".lock"};
+  if (!example::curvesMark().empty())
+    names.push_back("runs/" + armFileName(grid.arms.front()) + "/seed-1.curves.jsonl");
+  for (const auto& name : names) {
+    CAPTURE(name);
+    example::Paths events, data;
+    events.writesInto("--tensorboard", directory / name);
+    CHECK(thrown<muster::InvalidArgument>([&] {
+            checkOutput(directory.path(), grid, events);
+          }).ends_with("is to be a file, and " + (directory / name).string() + " a directory"));
+    data.reads("--data-dir", directory / name);
+    CHECK(thrown<muster::InvalidArgument>([&] {
+            checkOutput(directory.path(), grid, data);
+          }).starts_with("--data-dir and --out are the same file, "));
+  }
+  example::Paths inside;
+  inside.writesInto("--tensorboard", directory / "events");
+  CHECK_NOTHROW(checkOutput(directory.path(), grid, inside));
 }
 
 TEST_CASE("a run that cannot be written leaves the results file as it was") {

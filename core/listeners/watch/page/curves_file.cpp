@@ -167,6 +167,10 @@ std::filesystem::path CurvesFile::setAside() {
   auto old = path_;
   old += ".old";
   std::error_code problem;
+  for (int i = 2; std::filesystem::exists(std::filesystem::symlink_status(old, problem)); ++i) {
+    old = path_;
+    old += fmt::format(".old-{}", i);
+  }
   std::filesystem::rename(path_, old, problem);
   if (!problem) return old;
   failed_ = true;

@@ -48,7 +48,8 @@ class CurvesFile {
   /// The file's curves; empty if it is missing or has only its first line. @throws as `readCurves`.
   SavedCurves read() const;
   /// Renames the file, so that it stays when `update` writes another one.
-  /// @return its new name, with ".old" at the end; "" after a failure, which ends the updates.
+  /// @return its new name, which no other file has: with ".old" at the end, or ".old-2" and so on; "" after a
+  ///         failure, which ends the updates.
   std::filesystem::path setAside();
 
   /// The first call replaces what the file held before.

@@ -21,9 +21,8 @@ namespace {
 
 constexpr std::size_t kMostAtOnce = 1 << 20;  // bytes of an answer; the next answer continues
 
-/// The paths of the files of curves below a directory, relative to it. Follows no links to directories, and
-/// leaves out directories that cannot be read.
-std::vector<std::filesystem::path> curvesBelow(const std::filesystem::path& directory) {
+/// Their paths relative to the directory.
+std::vector<std::filesystem::path> relativeCurvesBelow(const std::filesystem::path& directory) {
   std::vector<std::filesystem::path> found, unread{{}};
   while (!unread.empty()) {
     const auto below = std::move(unread.back());
@@ -43,6 +42,12 @@ std::vector<std::filesystem::path> curvesBelow(const std::filesystem::path& dire
 }
 
 }  // namespace
+
+std::vector<std::filesystem::path> curvesBelow(const std::filesystem::path& directory) {
+  auto paths = relativeCurvesBelow(directory);
+  for (auto& path : paths) path = directory / path;
+  return paths;
+}
 
 /// Tracks how much of each run one client has received.
 class PageDirectoryReader final : public PageReader {
@@ -77,7 +82,7 @@ void PageDirectory::find() {
   const auto now = std::chrono::steady_clock::now();
   if (found_ != std::chrono::steady_clock::time_point{} && now - found_ < findEvery_) return;
   found_ = now;
-  for (const auto& path : curvesBelow(directory_)) {
+  for (const auto& path : relativeCurvesBelow(directory_)) {
     auto name = path.generic_string();
     name.resize(name.size() - kCurvesSuffix.size());
     if (runs_.contains(name) || bad_.contains(name)) continue;

@@ -11,6 +11,10 @@
 
 namespace muster {
 
+/// The files of curves below a directory, in no order; their paths begin with it. Follows no links to
+/// directories, and leaves out directories that cannot be read.
+std::vector<std::filesystem::path> curvesBelow(const std::filesystem::path& directory);
+
 /// The runs below a directory, each a file of curves (`CurvesFile`), which may grow while it is shown, and
 /// new ones may come. A run's name is the file's path without its end. What cannot be read is one warning,
 /// and left out.

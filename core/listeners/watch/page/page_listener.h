@@ -25,7 +25,7 @@ struct PageOptions {
   /// beside others. An existing file is replaced when `fit()` begins. If the model was trained
   /// before, as one from a checkpoint, and the file is of a network with the same layers, the file's curves
   /// up to the model's iteration stay, and the page shows them, too; else a warning says why they begin anew,
-  /// and the old file is kept with `.old` after its name. Empty: none.
+  /// and the old file is kept with `.old` (or `.old-2` and so on) after its name. Empty: none.
   std::filesystem::path curves = {};
   std::string group =
       {};  ///< of that file: runs of one group are drawn as their mean, as those of several seeds

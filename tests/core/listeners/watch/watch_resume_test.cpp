@@ -287,12 +287,26 @@ TEST_CASE("curves continue if a training is resumed with another learning rate")
   CHECK(std::equal(before.begin(), before.begin() + 5, scores.begin()));
 }
 
-TEST_CASE("a file of curves that cannot be renamed stays as it is, and the training goes on") {
+TEST_CASE("an old file of curves gets a name that no other file has") {
   const TemporaryDirectory directory;
   Page page{directory / "a.curves.jsonl"};
   page.train({.directory = directory, .killedAt = 8});
+  const std::string other = "{\"format\":\"other\"}\n", old = page.file.string() + ".old";
+  writeFile(page.file, other);
+  writeFile(old, "mine");
+  std::filesystem::create_symlink("nowhere", old + "-2");
+  page.train({.directory = directory});
+  CHECK(readFile(old) == "mine");
+  CHECK(std::filesystem::is_symlink(old + "-2"));
+  CHECK(readFile(old + "-3") == other);
+}
+
+TEST_CASE("a file of curves that cannot be renamed stays as it is, and the training goes on") {
+  const TemporaryDirectory directory;
+  // Its name is so long that no file can have it with `.old` at the end.
+  Page page{directory / (std::string(239, 'a') + ".curves.jsonl")};
+  page.train({.directory = directory, .killedAt = 8});
   writeFile(page.file, "{\"format\":\"other\"}\n");
-  std::filesystem::create_directories(page.file.string() + ".old/full");
   const LogLines log;
   page.train({.directory = directory});
   CHECK(readFile(page.file) == "{\"format\":\"other\"}\n");
