@@ -53,10 +53,11 @@ class Network : public Model, public KnownFeatures {
   /// Runs the network over a data set and counts the predictions of its first output, with the labels that
   /// `outputName()` names. Source: core/eval.
   Evaluation evaluate(DataSetIterator& data);
-  /// Writes configuration and state; atomic. @throws FileError. Source: core/io.
+  /// Writes configuration and state; atomic. @throws FileError, or OutOfMemory naming the file. Source:
+  /// core/io.
   void save(const std::filesystem::path& path);
   /// Reads any network, a chain or a graph. Source: core/io.
-  /// @throws FileError naming the fault of the file.
+  /// @throws FileError naming the fault of the file, or OutOfMemory naming the file.
   static std::unique_ptr<Network> load(const std::filesystem::path& path);
   /// The configuration as JSON.
   virtual std::string toJson() const = 0;

@@ -16,9 +16,8 @@ int runSmallTraining(int argc, const char* const* argv, std::string_view name, s
     SmallTraining o{.model = fmt::format("{}.safetensors", name)};
     std::ranges::replace(o.model, '_', '-');
     const auto text = fmt::format(
-        "{}\nCtrl-C finishes the current step, averages, saves what was trained and exits with 130; a second "
-        "one "
-        "quits.\n",
+        "{}\nCtrl-C finishes the current step, averages, saves what was trained and exits with 130; a\n"
+        "second one quits.\n",
         introduction);
     CommandLine line(text);
     line.group("Options");
