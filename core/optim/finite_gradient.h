@@ -15,8 +15,9 @@ class UpdateRefused : public NonFiniteScore {
 };
 
 /// Checks a gradient block on the CPU right after the backward pass, while it is in the caches, so that only
-/// finite gradients reach parameters or a merge. Frozen segments are not checked. Allocates nothing
-/// unless it throws. Does nothing for a block on a GPU, where the update does it (UpdateGuard).
+/// finite gradients reach parameters or a merge. Frozen segments are not checked; a block without segments is
+/// checked as a whole, and its own name is the segment's. Allocates nothing unless it throws. Does nothing
+/// for a block on a GPU, where the update does it (UpdateGuard).
 /// @throws UpdateRefused naming the segment and the element.
 void requireFiniteGradient(const StateBlock& gradients);
 

@@ -191,6 +191,15 @@ TEST_CASE(
             requireFiniteGradient(block);
           }).starts_with("the gradient of b is not finite: element 1 is -inf; "));
     block.segments = nullptr;
+    CHECK(thrown<UpdateRefused>([&] {
+            requireFiniteGradient(block);
+          }).starts_with("the gradient of gradients is not finite: element 1 is nan; "));
+    CHECK(thrown<NonFiniteScore>([&] {
+            requireFiniteBlock(block, "the numbers");
+          }).starts_with("the numbers of gradients are not finite: element 1 is nan; "));
+    set(1, 3);
+    set(17, -4);
     requireFiniteGradient(block);
+    CHECK(requireFiniteBlock(block, "the numbers") == 4);
   }
 }
