@@ -78,6 +78,11 @@ double requireFiniteBlock(const StateBlock& block, std::string_view what) {
   return largest;
 }
 
+void requireFiniteStatistics(std::span<const StateBlock> blocks) {
+  for (const auto& block : blocks)
+    if (block.kind == BlockKind::Statistics) requireFiniteBlock(block, "the statistics");
+}
+
 void refuseUpdate(const StateBlock& parameters, const StateBlock& gradients) {
   requireFiniteGradient(gradients);
   std::string name = "the parameters";

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "muster/core/base/error.h"
@@ -24,6 +25,9 @@ void requireFiniteGradient(const StateBlock& gradients);
 /// Checks any block of float32 or float64 likewise. @return the largest magnitude; 0 for a block on a GPU.
 /// @throws NonFiniteScore naming `what`, the segment and the element.
 double requireFiniteBlock(const StateBlock& block, std::string_view what);
+
+/// Checks the statistics among the blocks likewise.
+void requireFiniteStatistics(std::span<const StateBlock> blocks);
 
 /// Throws the reason why an update was refused (`UpdatePlan::run`): an element of the gradient that is not
 /// finite, or else the segment with the largest numbers.
