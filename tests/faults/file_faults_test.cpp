@@ -1,6 +1,6 @@
 // Failing file calls: each call of each kind, once and from there on. Every job ends with one error that
-// names the file and the cause, or succeeds; files are old or new, never partial; no descriptor and no
-// temporary file is left; repeating the job without a fault gives the right result.
+// names the file and the cause, or succeeds; files are old or new, never partial; no descriptor, no thread
+// and no temporary file is left; repeating the job without a fault gives the right result.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -27,7 +27,9 @@
 #include "tests/datasets/idx_bytes.h"
 #include "tests/datasets/tar_bytes.h"
 #include "tests/faults/failing_calls.h"
+#include "tests/support/at_rest.h"
 #include "tests/support/environment.h"
+#include "tests/support/hang_watch.h"
 #include "tests/support/http_server.h"
 #include "tests/support/list_iterator.h"
 #include "tests/support/log_lines.h"
@@ -107,8 +109,7 @@ std::string resultOf(const Job& job, const fs::path& directory, std::string resu
   return job.made ? std::move(result) + test::readFile(directory / job.made) : result;
 }
 
-/// One trial. @return whether a call has failed. Its time has no limit of its own: on a loaded machine it may
-/// wait for a core longer than any limit that would be of use. CTest's time limit ends a case that hangs.
+/// One trial. @return whether a call has failed.
 bool trial(const Job& job, const Kind& kind, long nth, long times, const std::string& expected) {
   CAPTURE(job.name);
   CAPTURE(kind.text());
@@ -119,6 +120,7 @@ bool trial(const Job& job, const Kind& kind, long nth, long times, const std::st
   const std::string under = directory.path().string();
   job.settle();
   const long files = openFiles();
+  const auto threads = test::awaitRest();
   std::string text, result;
   long failed = 0;
   {
@@ -135,6 +137,7 @@ bool trial(const Job& job, const Kind& kind, long nth, long times, const std::st
   }
   job.settle();
   CHECK(openFiles() == files);
+  CHECK(test::awaitRest() == threads);
   if (text.empty()) {
     CHECK((resultOf(job, directory.path(), result) == expected));
   } else {
@@ -162,9 +165,14 @@ void forEachFault(const Job& job) {
   long all = 0;
   for (const Kind& kind : kKinds) {
     long count = 0;
+    test::HangWatch watch(job.name + ", " + kind.text());  // the only limit on a trial's time
     for (const long times : {1L, kind.error == EINTR ? 3L : -1L}) {
       long nth = 0;
-      while (trial(job, kind, nth, times, expected)) ++nth;
+      const auto fails = [&] {
+        watch.begin(nth);
+        return trial(job, kind, nth, times, expected);
+      };
+      while (fails()) ++nth;
       count += nth;
     }
     if (count > 0) table += fmt::format("\n  {:<40} {:>5}", kind.text(), count);
