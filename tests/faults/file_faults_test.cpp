@@ -34,6 +34,7 @@
 #include "tests/support/list_iterator.h"
 #include "tests/support/log_lines.h"
 #include "tests/support/png.h"
+#include "tests/support/recording_listener.h"
 #include "tests/support/state_bits.h"
 #include "tests/support/temporary_directory.h"
 #ifdef MUSTER_WITH_EXAMPLES
@@ -198,8 +199,8 @@ std::string bitsOf(Model& model) {
   return {reinterpret_cast<const char*>(bits.data()), bits.size()};
 }
 
-test::ListIterator smallData() {
-  std::vector<Batch> batches(4);
+test::ListIterator smallData(std::size_t count = 4) {
+  std::vector<Batch> batches(count);
   for (std::size_t b = 0; b < batches.size(); ++b) {
     auto features = Batch::ensure(batches[b].features, "features", {4, 6}).span<float>();
     for (std::size_t i = 0; i < features.size(); ++i) features[i] = static_cast<float>((i * 7 + b) % 11) - 5;
@@ -292,6 +293,40 @@ TEST_CASE("file faults: a training writes checkpoints") {
            if (!isTemporary(entry.path()) && entry.path().extension() != ".muster-lock")
              CHECK_NOTHROW(checkModelFile(entry.path()));
        }});
+}
+
+TEST_CASE("a training goes on while a checkpoint waits for its disk, which then gets the state of before") {
+  constexpr std::int64_t kLast = 8;  // the last of 10 merges that the disk delays
+  SmallNetwork small(5);
+  auto data = smallData(20);
+  const TemporaryDirectory directory;
+  const std::string under = directory.path().string();
+  const auto checkpoints = std::make_shared<CheckpointListener>(
+      CheckpointOptions{.directory = directory.path(), .everyEpochs = 0, .everyIterations = 1});
+  // The writer calls fsync again and again, as it is always interrupted.
+  std::optional<FailingCalls> delay;
+  delay.emplace(FailingCall{.name = "fsync", .error = EINTR, .times = -1, .under = under.c_str()});
+  std::string first;
+  std::vector<std::int64_t> merged;
+  const auto before = std::make_shared<test::RecordingListener>(
+      ListenerScope::Merged, [&](const test::RecordedCall& call, Trainer& trainer) {
+        if (call.event != "merge") return;
+        if (call.iteration == 1) first = bitsOf(trainer.model());
+        if (delay && checkpoints->busy()) merged.push_back(call.iteration);
+        if (call.iteration == kLast) delay.reset();
+      });
+  test::HangWatch watch("a training with a slow disk");
+  watch.begin(0);
+  ParallelWrapper::Builder(small.model)
+      .workers(2)
+      .pinThreads(false)
+      .listeners({before, checkpoints})
+      .build()
+      .fit(data);
+  CHECK((merged == std::vector<std::int64_t>{2, 3, 4, 5, 6, 7, 8}));
+  const auto path = checkpointPath(directory.path(), "checkpoint", {.epoch = 0, .iteration = 1});
+  CHECK(checkpoints->files().front() == path);
+  CHECK((bitsOf(*Network::load(path)) == first));
 }
 
 TEST_CASE("file faults: files of data are read") {
