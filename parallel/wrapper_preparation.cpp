@@ -31,7 +31,6 @@ bool ParallelWrapper::Impl::prepareReplicas(DataSetIterator& data, std::int64_t 
   if (auto* const link = options_.nodes.link())
     requireAgreement(*link, agreement(data, epochs, resumed.position.nextBatch, any ? &first : nullptr));
   const bool loaded = replicas_->load(resumed);
-  if (loaded) replicas_->setTrained(false);  // until the strategy has begun with the model, too
   callStrategy("begin", [&] { strategy_->begin(replicas_->exchange()); });
   if (loaded && !resumed.rounds) replicas_->start(*strategy_);
   replicas_->setTrained(true);

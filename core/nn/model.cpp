@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "muster/core/base/error.h"
+#include "muster/core/nn/detail/kept_statistics.h"
 #include "muster/core/optim/finite_gradient.h"
 
 namespace muster {
@@ -23,6 +24,7 @@ Model::Model(TrainingOptions options, Context* context)
     : options_(std::move(options)),
       ownContext_(context ? nullptr : std::make_unique<Context>()),
       context_(context ? context : ownContext_.get()),
+      statistics_(std::make_unique<detail::KeptStatistics>()),
       counters_(makeCounters()) {
   options_.validate();
 }
@@ -56,15 +58,22 @@ std::span<StateBlock> Model::updaterState() {
 }
 
 StepTicket Model::step(const Batch& batch) {
-  StepScore score = gradient(batch).wait();
-  // Throw before a non-finite loss or gradient changes the parameters; the caller handles it.
-  requireFinite(score);
-  // An optimizer checks the gradient itself.
-  if (!optimizer_)
-    for (const auto& some : blocks())
-      if (some.kind == BlockKind::Gradients) requireFiniteGradient(some);
-  score.score += update(batch.stamp);
-  return StepTicket(score);
+  statistics_->keep(blocks(), *context_);
+  try {
+    StepScore score = gradient(batch).wait();
+    // Throw before a non-finite loss or gradient changes the parameters; the caller handles it.
+    requireFinite(score);
+    // An optimizer checks the gradient itself.
+    if (!optimizer_)
+      for (const auto& some : blocks())
+        if (some.kind == BlockKind::Gradients) requireFiniteGradient(some);
+    requireFiniteStatistics(blocks());
+    score.score += update(batch.stamp);
+    return StepTicket(score);
+  } catch (...) {  // the forward pass may have moved them
+    statistics_->restore(blocks(), *context_);
+    throw;
+  }
 }
 
 void Model::output(const Batch&, Tensor&) {

@@ -17,6 +17,10 @@
 
 namespace muster {
 
+namespace detail {
+class KeptStatistics;
+}
+
 /// How to run a network forward by hand, without a loss.
 struct ForwardPass {
   bool training = true;  ///< dropout is active, statistics change; `backward` may follow in any case
@@ -57,15 +61,16 @@ class Model {
   /// gradient was not finite, else 0. A merge may read it on the device before the host reads the score. The
   /// same memory every time. Default: undefined, steps are not enqueued.
   virtual Tensor stepRefused() { return {}; }
-  /// Whether its updates write finite numbers only, or are refused. If not, workers check parameters and
-  /// updater's state before each merge. Default: false.
+  /// Whether its steps write finite numbers only, or are refused. If not, workers check parameters,
+  /// statistics and the updater's state before each merge. Default: false.
   virtual bool refusesNonFinite() const { return false; }
   /// The state of `update` between steps: blocks of kind UpdaterState, which are merged and copied like the
   /// others. Default: the optimizer's.
   virtual std::span<StateBlock> updaterState();
   /// `gradient` and `update`; the score includes the penalty. If it computes at once (on the CPU), it throws
-  /// NonFiniteScore before the update; if it only enqueues, the caller that reads the score must check it
-  /// (`requireFinite`); a network's parameters do not change then, either.
+  /// NonFiniteScore before the update, also if statistics are not finite; if it only enqueues, the caller
+  /// that reads the score must check it (`requireFinite`); a network's parameters do not change then, either.
+  /// Statistics are restored after an exception.
   virtual StepTicket step(const Batch& batch);
   /// The predictions for the batch's features: `out` is resized, on the CPU.
   /// @throws InvalidArgument if a model does not implement it.
@@ -143,6 +148,7 @@ class Model {
   std::unique_ptr<Context> ownContext_;
   Context* context_;
   std::unique_ptr<Optimizer> optimizer_;  // created at the first call
+  std::unique_ptr<detail::KeptStatistics> statistics_;
   StateBlock counters_;
   std::vector<NamedValues> strategyState_;
   std::vector<NamedValues> listenerState_;

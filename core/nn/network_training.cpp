@@ -56,13 +56,8 @@ StepTicket Network::Impl::gradient(const Batch& batch) {
 
 StepTicket Network::step(const Batch& batch) {
   detail::requireLoss(impl_->plan);
-  if (!impl_->enqueuesSteps || !optimizer().enqueues() || trainingOptions().accumulate > 1) try {
-      impl_->statistics.keep(impl_->blocks, context());
-      return Model::step(batch);
-    } catch (...) {  // the forward pass may have moved them
-      impl_->statistics.restore(impl_->blocks, context());
-      throw;
-    }
+  if (!impl_->enqueuesSteps || !optimizer().enqueues() || trainingOptions().accumulate > 1)
+    return Model::step(batch);
   ContextScope scope(context());
   return impl_->steps.enqueue(batch, StepWork::Update);
 }

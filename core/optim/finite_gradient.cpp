@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
 
@@ -39,46 +38,62 @@ std::pair<double, std::optional<BadElement>> look(const Tensor& values, std::int
           wide ? firstBad(values.data<double>() + begin) : firstBad(values.data<float>() + begin)};
 }
 
-std::span<const Segment> segmentsOf(const StateBlock& block) {
-  if (!block.values.device().isCpu() || !block.segments) return {};
-  return block.segments->segments;
+/// A part of a block that errors name: a segment, or a whole block that has no segments.
+struct Part {
+  std::string_view name;
+  std::int64_t begin, elements;
+  bool frozen;
+};
+
+/// Calls `visit` with each part of a block on the CPU.
+template <typename Visit>
+void forEachPart(const StateBlock& block, Visit visit) {
+  if (!block.values.device().isCpu()) return;
+  if (!block.segments || block.segments->segments.empty())
+    return visit(Part{block.name, 0, block.values.elements(), false});
+  for (const auto& segment : block.segments->segments)
+    visit(Part{segment.name, segment.offset, segment.shape.elements(), segment.frozen});
 }
 
 }  // namespace
 
 void requireFiniteGradient(const StateBlock& gradients) {
-  for (const auto& segment : segmentsOf(gradients)) {
-    if (segment.frozen) continue;
-    if (const auto bad = look(gradients.values, segment.offset, segment.shape.elements()).second)
-      throw UpdateRefused(fmt::format("the gradient of {} is not finite: element {} is {}; {}", segment.name,
+  forEachPart(gradients, [&](const Part& part) {
+    if (part.frozen) return;
+    if (const auto bad = look(gradients.values, part.begin, part.elements).second)
+      throw UpdateRefused(fmt::format("the gradient of {} is not finite: element {} is {}; {}", part.name,
                                       bad->at, bad->value, kAdvice));
-  }
+  });
 }
 
 double requireFiniteBlock(const StateBlock& block, std::string_view what) {
   double largest = 0;
-  for (const auto& segment : segmentsOf(block)) {
-    const auto [magnitude, bad] = look(block.values, segment.offset, segment.shape.elements());
+  forEachPart(block, [&](const Part& part) {
+    const auto [magnitude, bad] = look(block.values, part.begin, part.elements);
     if (bad)
-      throw NonFiniteScore(fmt::format("{} of {} are not finite: element {} is {}; {}", what, segment.name,
+      throw NonFiniteScore(fmt::format("{} of {} are not finite: element {} is {}; {}", what, part.name,
                                        bad->at, bad->value, kAdvice));
     largest = std::max(largest, magnitude);
-  }
+  });
   return largest;
+}
+
+void requireFiniteStatistics(std::span<const StateBlock> blocks) {
+  for (const auto& block : blocks)
+    if (block.kind == BlockKind::Statistics) requireFiniteBlock(block, "the statistics");
 }
 
 void refuseUpdate(const StateBlock& parameters, const StateBlock& gradients) {
   requireFiniteGradient(gradients);
   std::string name = "the parameters";
   double largest = -1;
-  for (const auto& segment : segmentsOf(gradients)) {
-    if (segment.frozen) continue;
-    const double magnitude =
-        std::max(look(gradients.values, segment.offset, segment.shape.elements()).first,
-                 look(parameters.values, segment.offset, segment.shape.elements()).first);
-    if (magnitude > largest) name = segment.name;
+  forEachPart(gradients, [&](const Part& part) {
+    if (part.frozen) return;
+    const double magnitude = std::max(look(gradients.values, part.begin, part.elements).first,
+                                      look(parameters.values, part.begin, part.elements).first);
+    if (magnitude > largest) name = part.name;
     largest = std::max(largest, magnitude);
-  }
+  });
   throw UpdateRefused(
       fmt::format("an update would leave numbers that are not finite; the largest gradient or parameter is "
                   "{:.3g}, in {}; {}",

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "muster/core/base/error.h"
@@ -15,14 +16,18 @@ class UpdateRefused : public NonFiniteScore {
 };
 
 /// Checks a gradient block on the CPU right after the backward pass, while it is in the caches, so that only
-/// finite gradients reach parameters or a merge. Frozen segments are not checked. Allocates nothing
-/// unless it throws. Does nothing for a block on a GPU, where the update does it (UpdateGuard).
+/// finite gradients reach parameters or a merge. Frozen segments are not checked; a block without segments is
+/// checked as a whole, and its own name is the segment's. Allocates nothing unless it throws. Does nothing
+/// for a block on a GPU, where the update does it (UpdateGuard).
 /// @throws UpdateRefused naming the segment and the element.
 void requireFiniteGradient(const StateBlock& gradients);
 
 /// Checks any block of float32 or float64 likewise. @return the largest magnitude; 0 for a block on a GPU.
 /// @throws NonFiniteScore naming `what`, the segment and the element.
 double requireFiniteBlock(const StateBlock& block, std::string_view what);
+
+/// Checks the statistics among the blocks likewise.
+void requireFiniteStatistics(std::span<const StateBlock> blocks);
 
 /// Throws the reason why an update was refused (`UpdatePlan::run`): an element of the gradient that is not
 /// finite, or else the segment with the largest numbers.

@@ -98,6 +98,7 @@ std::vector<StrategyBlock> AsynchronousOuterStrategy::blocks(int workers) const 
       {.name = std::string(kLanding),
        .place = StrategyBlock::Place::Replica,
        .numbers = kNumbers,
+       .counts = true,
        .inFlight = true},
       {.name = std::string(kMean), .dtype = DType::Float64, .saved = false},
       {.name = std::string(kMeanTaken), .dtype = DType::Float64, .saved = false}};

@@ -50,8 +50,10 @@ class GossipStrategy final : public Strategy {
                        muster::describe(options_.codec));
   }
   std::vector<StrategyBlock> blocks(int workers) const override {
-    std::vector<StrategyBlock> blocks = {
-        {.name = std::string(kRounds), .place = StrategyBlock::Place::Replica, .numbers = kNumbers}};
+    std::vector<StrategyBlock> blocks = {{.name = std::string(kRounds),
+                                          .place = StrategyBlock::Place::Replica,
+                                          .numbers = kNumbers,
+                                          .counts = true}};
     sending_.declare(blocks, /*means=*/averages(static_cast<std::size_t>(workers)));
     if (!sending_.whole() && !averages(static_cast<std::size_t>(workers)))
       blocks.push_back({.name = std::string(kPublic),

@@ -9,6 +9,7 @@
 #include "muster/core/ops/linear_combination.h"
 #include "muster/parallel/strategies/option_fields.h"
 #include "muster/parallel/strategies/period.h"
+#include "muster/parallel/strategies/saved_numbers.h"
 
 namespace muster {
 namespace {
@@ -142,6 +143,11 @@ void HierarchicalAveragingStrategy::begin(const Exchange& exchange) {
   groups_ = groupsOf(exchange.participants());
   const std::size_t workers = groups_.back();
   numbers_ = exchange.strategyBlock(kTrained).values;
+  for (const Tensor& numbers : numbers_) {
+    for (const double weight : numbers.span<double>().first(levels()))
+      detail::requireNotNegative(kTrained, weight, "as a weight");
+    detail::requireCount(kTrained, numbers.data<double>()[levels()], "iterations");
+  }
   weights_.assign(workers, 0);
   groupsWeights_.assign(workers, 0);
   all_ = Fragment::whole(exchange.block(BlockKind::Parameters).mergedCopy().elements());

@@ -6,6 +6,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/parallel/strategies/option_fields.h"
+#include "muster/parallel/strategies/saved_numbers.h"
 
 namespace muster {
 namespace {
@@ -170,6 +171,14 @@ void PeriodState::begin(const Exchange& exchange) {
   begun_ = true;
   if (!std::holds_alternative<AdaComm>(period_.adapted)) return;
   memory_ = exchange.strategyBlock(kMemory).values.front();  // only the first worker's block is used
+  Memory memory;
+  std::memcpy(&memory, memory_.raw(), sizeof(memory));
+  detail::requireNotNegative(kMemory, memory.period, "as the period");
+  detail::requireNotNegative(kMemory, memory.firstRate, "as the first learning rate");
+  detail::requireCount(kMemory, memory.seen, "iterations");
+  detail::requireCount(kMemory, memory.rounds, "rounds");
+  detail::requireCount(kMemory, memory.iterations, "iterations of an interval");
+  detail::requireCount(kMemory, memory.passed, "iterations without a merge");
 }
 
 std::int64_t PeriodState::iterations(const TrainingProgress& progress) {

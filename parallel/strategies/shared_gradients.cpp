@@ -9,6 +9,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/ops/linear_combination.h"
 #include "muster/core/ops/threshold.h"
+#include "muster/parallel/strategies/saved_numbers.h"
 
 namespace muster {
 namespace {
@@ -23,6 +24,13 @@ struct Sender {
   double& trained() { return at[2]; }    // not 0 if it has trained since the last resynchronisation
   double& weight(std::size_t w) { return at[3 + w]; }  // of worker w since then; equal in all senders
   std::span<const double> weights(std::size_t count) const { return {at + 3, count}; }
+  /// @throws InvalidArgument for what only a damaged checkpoint can hold.
+  void requirePossible(std::size_t workers) {
+    detail::requirePossible(threshold() == 0 || ThresholdRule::possible(threshold()), kSender, threshold(),
+                            "as a threshold");
+    detail::requireCount(kSender, sent(), "messages");
+    for (const double one : weights(workers)) detail::requireNotNegative(kSender, one, "as a weight");
+  }
 
   double* at;
 };
@@ -147,6 +155,7 @@ void SharedGradientsStrategy::begin(const Exchange& exchange) {
   all_ = Fragment::whole(parameters.elements());
   for (const Tensor& block : exchange.strategyBlock(kSender).values) {
     Sender sender(block);
+    sender.requirePossible(workers);
     if (sender.threshold() == 0) sender.threshold() = ThresholdRule(options_.thresholdAlgorithm).threshold();
     if (sender.trained() != 0) pending_ = true;  // the training was resumed between two resynchronisations
   }

@@ -7,6 +7,7 @@
 #include "muster/core/base/error.h"
 #include "muster/parallel/strategies/named_strategy.h"
 #include "muster/parallel/strategies/outer_step.h"
+#include "muster/parallel/strategies/saved_numbers.h"
 
 namespace muster {
 namespace {
@@ -32,7 +33,8 @@ class StreamingOuterStrategy final : public Strategy {
     std::vector<StrategyBlock> blocks;
     outer_.declare(blocks, /*meanInFlight=*/options_.delay > 0);
     sending_.declare(blocks, /*means=*/true);
-    blocks.push_back({.name = std::string(kTurn), .place = StrategyBlock::Place::Replica, .numbers = 2});
+    blocks.push_back(
+        {.name = std::string(kTurn), .place = StrategyBlock::Place::Replica, .numbers = 2, .counts = true});
     period_.declare(blocks);
     return blocks;
   }
@@ -82,6 +84,8 @@ class StreamingOuterStrategy final : public Strategy {
 void StreamingOuterStrategy::begin(const Exchange& exchange) {
   period_.begin(exchange);
   turn_ = exchange.strategyBlock(kTurn).values.front();
+  const double last = turn_.data<double>()[0];  // maybe of a rule with more fragments
+  detail::requirePossible(last < kMostFragments, kTurn, last, "as the last fragment");
   const SharedBlock& parameters = exchange.block(BlockKind::Parameters);
   if (options_.fragments == 1) {
     fragments_ = {Fragment::whole(parameters.mergedCopy().elements())};

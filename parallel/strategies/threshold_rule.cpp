@@ -21,8 +21,8 @@ template <typename... Cases>
 Overloaded(Cases...) -> Overloaded<Cases...>;  // Clang 16 does not deduce it
 
 void requireThreshold(double threshold, std::string_view name) {
-  require(std::isfinite(threshold) && threshold >= kLeast && threshold <= kMost,
-          "thresholdAlgorithm: {} must be between {} and {}, got {}", name, kLeast, kMost, threshold);
+  require(ThresholdRule::possible(threshold), "thresholdAlgorithm: {} must be between {} and {}, got {}",
+          name, kLeast, kMost, threshold);
 }
 
 void requireDensity(double density, std::string_view name) {
@@ -95,6 +95,10 @@ ThresholdRule::ThresholdRule(const ThresholdAlgorithm& algorithm) {
                           decay_ = t.decay;
                         }},
              algorithm);
+}
+
+bool ThresholdRule::possible(double threshold) {
+  return threshold >= kLeast && threshold <= kMost;  // false for NaN
 }
 
 void ThresholdRule::adapt(double density) {

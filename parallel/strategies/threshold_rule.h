@@ -47,6 +47,8 @@ class ThresholdRule {
   explicit ThresholdRule(const ThresholdAlgorithm& algorithm);
   double threshold() const { return threshold_; }
   void setThreshold(double threshold) { threshold_ = threshold; }
+  /// Whether an algorithm can have come to this threshold.
+  static bool possible(double threshold);
   /// @param density  share of the elements that the last message held.
   void adapt(double density);
 

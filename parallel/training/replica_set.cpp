@@ -128,8 +128,10 @@ void ReplicaSet::make() {
   const int workers = place_.workers();
   auto blocks = callStrategy("name its blocks", [&] { return strategy_.blocks(workers); });
   if (callStrategy("tell how workers arrive", [&] { return strategy_.arrivals(workers); }))
-    blocks.push_back(
-        {.name = std::string(kOwnUpdates), .place = StrategyBlock::Place::Replica, .numbers = 1});
+    blocks.push_back({.name = std::string(kOwnUpdates),
+                      .place = StrategyBlock::Place::Replica,
+                      .numbers = 1,
+                      .counts = true});
   exchange->makeStrategyBlocks(blocks);
   requireModelSource(*exchange, strategy_);
   if (strategy_.replicasDiffer()) exchange->allowCollecting();
@@ -180,6 +182,7 @@ bool ReplicaSet::load(const Resumption& resumed) {
     exchange_->restart();
     return false;
   }
+  trained_ = false;  // until the strategy has begun with the model, too
   loadReplicas();
   for (const auto& worker : workers_) worker->setWhole();
   loadMergedCopies();

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
 #include "muster/core/ops/linear_combination.h"
+#include "muster/parallel/strategies/saved_numbers.h"
 
 namespace muster {
 namespace {
@@ -65,7 +67,21 @@ void save(const StrategyState& state, const Tensor& into) {
   }
 }
 
+/// A damaged file may hold anything.
+template <typename T>
+void requirePossible(const Tensor& saved, const StrategyBlock& declared) {
+  const std::span<const T> values = saved.span<T>();
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const auto value = static_cast<double>(values[i]);
+    require(std::isfinite(value), "strategy state: element {} of \"{}\" is {}, which is impossible", i,
+            declared.name, value);
+    if (declared.counts) detail::requireCount(declared.name, value, "as a count");
+  }
+}
+
 void load(const Tensor& saved, const StrategyState& state) {
+  saved.dtype() == DType::Float64 ? requirePossible<double>(saved, state.declared)
+                                  : requirePossible<float>(saved, state.declared);
   for (std::size_t w = 0; w < state.values.size(); ++w) {
     Tensor values = state.values[w];
     if (values.defined()) copy(savedPart(state, saved, w), values);

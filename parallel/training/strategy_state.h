@@ -12,6 +12,7 @@ bool sameBytes(const Tensor& a, const Tensor& b);
 /// values. Call it while no worker runs, once the merged copies are filled.
 /// @param stale  the model was changed since its blocks were saved: a saved block that equals the strategy's
 ///               is not used.
+/// @throws InvalidArgument for a saved block with numbers that are not finite, or counts that are none.
 void loadStrategyState(Exchange& exchange, Model& model, bool stale);
 
 /// Gives the user's model room for the blocks that are to be saved. May throw; `saveStrategyState` allocates
@@ -26,7 +27,7 @@ void collectStrategyState(Exchange& exchange, Model& model);
 
 /// Adds the blocks that hold what is in flight to a checkpoint. Call it while no worker runs.
 void addInFlight(TrainingState& state, const Exchange& exchange);
-/// Fills these blocks from a checkpoint. @throws InvalidArgument if it lacks one.
+/// Fills these blocks from a checkpoint. @throws InvalidArgument if it lacks one, and as above.
 void takeInFlight(const TrainingState& state, Exchange& exchange);
 
 }  // namespace muster

@@ -194,8 +194,10 @@ void Worker::finishStep(FitRun& run, WorkerListeners& listeners) {
   requireFinite(score);
   require(std::isfinite(score.weight) && score.weight >= 0,
           "a step's weight must be finite and not negative, got {}", score.weight);
-  if (run.rounds.localWork() == LocalWork::Gradient)
+  if (run.rounds.localWork() == LocalWork::Gradient) {
     requireFiniteGradient(thread_.replica().block(BlockKind::Gradients));
+    requireFiniteStatistics(thread_.replica().blocks());
+  }
   times_.own.computing += Clock::now() - begin;
   currentScore_ = score.score;
   currentExamples_ = step.examples;
@@ -237,9 +239,11 @@ void Worker::lookAtReplica(const FitRun& run) {
   for (const auto& block : replica.blocks())
     if (block.kind == BlockKind::Parameters)
       contribution_.largest = requireFiniteBlock(block, "after its steps the parameters");
-  if (unchecked)
+  if (unchecked) {
+    requireFiniteStatistics(replica.blocks());
     for (const auto& block : replica.updaterState())
       requireFiniteBlock(block, "after its steps the updater's numbers");
+  }
   times_.own.merging += Clock::now() - begin;
 }
 

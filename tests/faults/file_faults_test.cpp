@@ -1,6 +1,6 @@
 // Failing file calls: each call of each kind, once and from there on. Every job ends with one error that
-// names the file and the cause, or succeeds; files are old or new, never partial; no descriptor and no
-// temporary file is left; repeating the job without a fault gives the right result.
+// names the file and the cause, or succeeds; files are old or new, never partial; no descriptor, no thread
+// and no temporary file is left; repeating the job without a fault gives the right result.
 #include <doctest/doctest.h>
 
 #include <array>
@@ -27,11 +27,14 @@
 #include "tests/datasets/idx_bytes.h"
 #include "tests/datasets/tar_bytes.h"
 #include "tests/faults/failing_calls.h"
+#include "tests/support/at_rest.h"
 #include "tests/support/environment.h"
+#include "tests/support/hang_watch.h"
 #include "tests/support/http_server.h"
 #include "tests/support/list_iterator.h"
 #include "tests/support/log_lines.h"
 #include "tests/support/png.h"
+#include "tests/support/recording_listener.h"
 #include "tests/support/state_bits.h"
 #include "tests/support/temporary_directory.h"
 #ifdef MUSTER_WITH_EXAMPLES
@@ -107,8 +110,7 @@ std::string resultOf(const Job& job, const fs::path& directory, std::string resu
   return job.made ? std::move(result) + test::readFile(directory / job.made) : result;
 }
 
-/// One trial. @return whether a call has failed. Its time has no limit of its own: on a loaded machine it may
-/// wait for a core longer than any limit that would be of use. CTest's time limit ends a case that hangs.
+/// One trial. @return whether a call has failed.
 bool trial(const Job& job, const Kind& kind, long nth, long times, const std::string& expected) {
   CAPTURE(job.name);
   CAPTURE(kind.text());
@@ -119,6 +121,7 @@ bool trial(const Job& job, const Kind& kind, long nth, long times, const std::st
   const std::string under = directory.path().string();
   job.settle();
   const long files = openFiles();
+  const auto threads = test::awaitRest();
   std::string text, result;
   long failed = 0;
   {
@@ -135,6 +138,7 @@ bool trial(const Job& job, const Kind& kind, long nth, long times, const std::st
   }
   job.settle();
   CHECK(openFiles() == files);
+  CHECK(test::awaitRest() == threads);
   if (text.empty()) {
     CHECK((resultOf(job, directory.path(), result) == expected));
   } else {
@@ -162,9 +166,14 @@ void forEachFault(const Job& job) {
   long all = 0;
   for (const Kind& kind : kKinds) {
     long count = 0;
+    test::HangWatch watch(job.name + ", " + kind.text());  // the only limit on a trial's time
     for (const long times : {1L, kind.error == EINTR ? 3L : -1L}) {
       long nth = 0;
-      while (trial(job, kind, nth, times, expected)) ++nth;
+      const auto fails = [&] {
+        watch.begin(nth);
+        return trial(job, kind, nth, times, expected);
+      };
+      while (fails()) ++nth;
       count += nth;
     }
     if (count > 0) table += fmt::format("\n  {:<40} {:>5}", kind.text(), count);
@@ -190,8 +199,8 @@ std::string bitsOf(Model& model) {
   return {reinterpret_cast<const char*>(bits.data()), bits.size()};
 }
 
-test::ListIterator smallData() {
-  std::vector<Batch> batches(4);
+test::ListIterator smallData(std::size_t count = 4) {
+  std::vector<Batch> batches(count);
   for (std::size_t b = 0; b < batches.size(); ++b) {
     auto features = Batch::ensure(batches[b].features, "features", {4, 6}).span<float>();
     for (std::size_t i = 0; i < features.size(); ++i) features[i] = static_cast<float>((i * 7 + b) % 11) - 5;
@@ -284,6 +293,40 @@ TEST_CASE("file faults: a training writes checkpoints") {
            if (!isTemporary(entry.path()) && entry.path().extension() != ".muster-lock")
              CHECK_NOTHROW(checkModelFile(entry.path()));
        }});
+}
+
+TEST_CASE("a training goes on while a checkpoint waits for its disk, which then gets the state of before") {
+  constexpr std::int64_t kLast = 8;  // the last of 10 merges that the disk delays
+  SmallNetwork small(5);
+  auto data = smallData(20);
+  const TemporaryDirectory directory;
+  const std::string under = directory.path().string();
+  const auto checkpoints = std::make_shared<CheckpointListener>(
+      CheckpointOptions{.directory = directory.path(), .everyEpochs = 0, .everyIterations = 1});
+  // The writer calls fsync again and again, as it is always interrupted.
+  std::optional<FailingCalls> delay;
+  delay.emplace(FailingCall{.name = "fsync", .error = EINTR, .times = -1, .under = under.c_str()});
+  std::string first;
+  std::vector<std::int64_t> merged;
+  const auto before = std::make_shared<test::RecordingListener>(
+      ListenerScope::Merged, [&](const test::RecordedCall& call, Trainer& trainer) {
+        if (call.event != "merge") return;
+        if (call.iteration == 1) first = bitsOf(trainer.model());
+        if (delay && checkpoints->busy()) merged.push_back(call.iteration);
+        if (call.iteration == kLast) delay.reset();
+      });
+  test::HangWatch watch("a training with a slow disk");
+  watch.begin(0);
+  ParallelWrapper::Builder(small.model)
+      .workers(2)
+      .pinThreads(false)
+      .listeners({before, checkpoints})
+      .build()
+      .fit(data);
+  CHECK((merged == std::vector<std::int64_t>{2, 3, 4, 5, 6, 7, 8}));
+  const auto path = checkpointPath(directory.path(), "checkpoint", {.epoch = 0, .iteration = 1});
+  CHECK(checkpoints->files().front() == path);
+  CHECK((bitsOf(*Network::load(path)) == first));
 }
 
 TEST_CASE("file faults: files of data are read") {

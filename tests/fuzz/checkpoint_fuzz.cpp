@@ -10,9 +10,13 @@
 #include "muster/core/nn/layers.h"
 #include "muster/core/optim/updaters.h"
 #include "muster/parallel/parallel_wrapper.h"
+#include "muster/parallel/strategies/asynchronous_outer.h"
 #include "muster/parallel/strategies/averaging.h"
+#include "muster/parallel/strategies/gossip.h"
+#include "muster/parallel/strategies/hierarchical_averaging.h"
 #include "muster/parallel/strategies/overlapped_averaging.h"
 #include "muster/parallel/strategies/shared_gradients.h"
+#include "muster/parallel/strategies/streaming_outer.h"
 #include "tests/fuzz/container.h"
 #include "tests/fuzz/input_file.h"
 #include "tests/fuzz/json_mutation.h"
@@ -33,7 +37,12 @@ MultiLayerConfiguration configuration() {
 std::vector<AnyStrategy> rules() {
   return {Averaging{.frequency = 2, .updaterState = UpdaterState::Keep},
           OverlappedAveraging{.frequency = 2, .delay = 1, .rate = 0.7, .momentum = 0.5},
-          SharedGradients{.updaterState = UpdaterState::Keep}};
+          SharedGradients{.updaterState = UpdaterState::Keep},
+          Averaging{.frequency = Period::adaComm(2, {.interval = 1})},
+          StreamingOuter{.frequency = 2, .fragments = 1, .delay = 1},
+          Gossip{.graph = GossipGraph::Ring},
+          HierarchicalAveraging{.levels = {{.period = 1, .group = 2}, {.period = 2}}},
+          AsynchronousOuter{.momentum = 0.5}};
 }
 
 /// A network and its trainer. Used for many inputs, because starting threads takes longer than a training.
@@ -48,8 +57,10 @@ class Training {
                      .prefetchBuffer(0)
                      .listeners(std::move(listeners))
                      .build()) {}
-  /// Whether a file is of this rule, recognised by its text.
-  bool isOf(ByteSpan bytes) const { return textOf(bytes).find(rule_) != std::string_view::npos; }
+  /// The length of the rule's text if a file contains it, else 0. A rule's text may be part of another's.
+  std::size_t match(ByteSpan bytes) const {
+    return textOf(bytes).find(rule_) != std::string_view::npos ? rule_.size() : 0;
+  }
   void fit() { wrapper_.fit(data_, 1); }
 
   MultiLayerNetwork network{configuration()};
@@ -66,9 +77,7 @@ Training& trainingOf(ByteSpan bytes) {
     for (const auto& rule : rules()) made.push_back(std::make_unique<Training>(rule));
     return made;
   }();
-  for (const auto& one : all)
-    if (one->isOf(bytes)) return *one;
-  return *all.front();
+  return **std::ranges::max_element(all, {}, [&](const auto& one) { return one->match(bytes); });
 }
 
 /// The trainings serve all inputs, since making one takes longer than running it. So an error may need the

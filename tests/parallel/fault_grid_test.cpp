@@ -16,6 +16,7 @@
 #include "tests/support/at_rest.h"
 #include "tests/support/failure.h"
 #include "tests/support/sanitizers.h"
+#include "tests/support/threads_joined.h"
 #include "tests/support/toy_wrapper.h"
 
 using namespace muster;
@@ -369,6 +370,7 @@ TEST_CASE("an evaluation fails, by itself and in a listener during a training") 
         CAPTURE(rule.text());
         CAPTURE(place);
         CAPTURE(at);
+        const ThreadsJoined joined;
         Faults faults;
         ToyModel model(toy()), fresh(toy());
         model.state();

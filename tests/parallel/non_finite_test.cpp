@@ -1,7 +1,9 @@
 // A finite score with a non-finite gradient: tanh hides an infinite feature from the loss.
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <limits>
+#include <stdexcept>
 
 #include "muster/core/base/error.h"
 #include "muster/core/data/in_memory.h"
@@ -10,6 +12,7 @@
 #include "muster/parallel/parallel_wrapper.h"
 #include "tests/support/state_bits.h"
 #include "tests/support/thrown.h"
+#include "tests/support/toy_wrapper.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -73,6 +76,44 @@ std::vector<float> numbersOf(MultiLayerNetwork& network) {
   for (const auto& block : network.blocks())
     if (block.kind != BlockKind::Gradients) add(block);
   for (const auto& block : network.updaterState()) add(block);
+  return all;
+}
+
+/// A model of one parameter with a step of its own that checks nothing: its parameter and its statistic
+/// become the batch's first feature.
+class Unchecked final : public Model {
+ public:
+  explicit Unchecked(Context* context = nullptr) : Model({}, context) {
+    auto table = std::make_shared<SegmentTable>();
+    table->add({.name = "x", .shape = {1}});
+    const auto add = [&](std::string name, BlockKind kind, MergeRule rule) {
+      blocks_.push_back(StateBlock::zeros(std::move(name), kind, rule, table));
+    };
+    add("parameters", BlockKind::Parameters, MergeRule::Average);
+    add("gradients", BlockKind::Gradients, MergeRule::Keep);
+    add("statistics", BlockKind::Statistics, MergeRule::Average);
+  }
+  std::unique_ptr<Model> replicate(Context& context) const override {
+    return std::make_unique<Unchecked>(&context);
+  }
+  StepTicket gradient(const Batch&) override { return StepTicket({.score = 1, .weight = 1}); }
+  StepTicket step(const Batch& batch) override {
+    const float x = batch.features.front().value.data<float>()[0];
+    blocks_[2].values.data<float>()[0] = x;
+    if (std::isfinite(x)) blocks_[0].values.data<float>()[0] = x;
+    return gradient(batch);
+  }
+  std::span<StateBlock> blocks() override { return blocks_; }
+
+ private:
+  std::vector<StateBlock> blocks_;
+};
+
+/// What a ToyModel with statistics has learned.
+std::vector<float> learned(ToyModel& model) {
+  auto all = model.parameters();
+  const auto statistics = model.statistics();
+  all.insert(all.end(), statistics.begin(), statistics.end());
   return all;
 }
 
@@ -170,6 +211,73 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("a refused step of any model leaves its statistics as they were") {
+  auto control = std::make_shared<ToyControl>();
+  control->reportedScore = [](const Batch&, double) { return 1.0; };
+  ToyModel model({.statistics = true}, control);
+  auto good = ToyIterator(std::vector<ToyBatch>{{.values = {2, 4}}});
+  model.fit(good);
+  REQUIRE(learned(model) == std::vector<float>{1.5f, 3, 1});
+  model.setParameters({-3e38f});  // the gradient of the next batch overflows, its statistics do not
+  const auto before = learned(model);
+  auto large = ToyIterator(std::vector<ToyBatch>{{.values = {3e38f, 3e38f}}});
+  CHECK(thrown<NonFiniteScore>([&] {
+          model.fit(large);
+        }).starts_with("batch 1 of epoch 2: the gradient of p is not finite: element 0 is -inf; "));
+  CHECK(learned(model) == before);
+  control->onUpdate = [](const Model&, const BatchStamp&) { throw std::runtime_error("no update"); };
+  auto other = ToyIterator(std::vector<ToyBatch>{{.values = {7, 5}}});
+  CHECK(thrown<std::runtime_error>([&] { model.fit(other); }) == "no update");
+  CHECK(learned(model) == before);
+}
+
+TEST_CASE("fit() of any model refuses a step with statistics that are not finite, in each mode") {
+  // The variance of the third batch overflows; its score and its gradient are finite.
+  const std::vector<ToyBatch> batches{
+      {.values = {2, 4}}, {.values = {6, 8}}, {.values = {1e30f, -1e30f}}, {.values = {1, 3}}};
+  constexpr std::string_view kRefused = "the statistics of variance are not finite: element 0 is inf; ";
+  const auto twoBatches = [&] { return ToyIterator({batches.begin(), batches.begin() + 2}); };
+  {
+    ToyModel model({.statistics = true}), expected({.statistics = true});
+    ToyIterator data(batches);
+    CHECK(thrown<NonFiniteScore>([&] {
+            model.fit(data);
+          }).starts_with("batch 3 of epoch 1: " + std::string(kRefused)));
+    auto before = twoBatches();
+    expected.fit(before);
+    CHECK(learned(model) == learned(expected));
+  }
+  for (const int workers : {1, 2})
+    for (const auto mode : {TrainingMode::Averaging, TrainingMode::SynchronousGradients}) {
+      CAPTURE(workers);
+      CAPTURE(static_cast<int>(mode));
+      ToyModel model({.statistics = true}), expected({.statistics = true});
+      ToyIterator data(batches);
+      auto wrapper = toyWrapper(model, workers).trainingMode(mode).build();
+      const auto told = thrown<TrainingError>([&] { wrapper.fit(data); });
+      CHECK_MESSAGE(
+          told.starts_with("worker 0 on cpu failed in batch 3 of epoch 1: " + std::string(kRefused)), told);
+      auto before = twoBatches();
+      toyWrapper(expected, workers).trainingMode(mode).build().fit(before);
+      CHECK(learned(model) == learned(expected));
+    }
+}
+
+TEST_CASE("statistics that are not finite are not merged, even if the model's own step checks nothing") {
+  for (const int workers : {1, 2}) {
+    CAPTURE(workers);
+    Unchecked model;
+    auto data = ToyIterator::ofValues({1, 2, std::numeric_limits<float>::infinity(), 4});
+    auto wrapper = toyWrapper(model, workers).build();
+    const auto told = thrown<TrainingError>([&] { wrapper.fit(data); });
+    CHECK_MESSAGE(told.find("the statistics of x are not finite: element 0 is inf; ") != std::string::npos,
+                  told);
+    const float merged = workers == 1 ? 2 : 1.5f;
+    for (const auto& block : model.blocks())
+      if (block.kind != BlockKind::Gradients) CHECK(block.values.data<float>()[0] == merged);
+  }
+}
+
 TEST_CASE(
     "gradients of frozen segments are not checked, those of float64 blocks and of blocks without segments "
     "are") {
@@ -191,6 +299,15 @@ TEST_CASE(
             requireFiniteGradient(block);
           }).starts_with("the gradient of b is not finite: element 1 is -inf; "));
     block.segments = nullptr;
+    CHECK(thrown<UpdateRefused>([&] {
+            requireFiniteGradient(block);
+          }).starts_with("the gradient of gradients is not finite: element 1 is nan; "));
+    CHECK(thrown<NonFiniteScore>([&] {
+            requireFiniteBlock(block, "the numbers");
+          }).starts_with("the numbers of gradients are not finite: element 1 is nan; "));
+    set(1, 3);
+    set(17, -4);
     requireFiniteGradient(block);
+    CHECK(requireFiniteBlock(block, "the numbers") == 4);
   }
 }

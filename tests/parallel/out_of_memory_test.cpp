@@ -16,7 +16,9 @@
 #include "tests/parallel/merged_states.h"
 #include "tests/parallel/on_nodes.h"
 #include "tests/support/allocations.h"
+#include "tests/support/hang_watch.h"
 #include "tests/support/sanitizers.h"
+#include "tests/support/threads_joined.h"
 #include "tests/support/toy_wrapper.h"
 
 using namespace muster;
@@ -56,15 +58,19 @@ class Data final : public DataSetIterator {
 
 constexpr long kStride = kThreadSanitizer ? 7 : 1;  // threads start slowly under ThreadSanitizer
 
-/// Calls `trial(nth, lasting)` for increasing nth until it ends without a shortage. A trial has no limit on
-/// its time: on a loaded machine it may wait for a core longer than any limit that would be of use. CTest's
-/// time limit ends a case that hangs.
+/// Calls `trial(nth, lasting)` for increasing nth until it ends without a shortage. A trial has no tight
+/// limit on its time, since on a loaded machine it may wait for a core; one that hangs is named.
 /// @param trial  @return whether memory ran out.
 template <typename Trial>
 void forEachAllocation(Trial trial, long stride = kStride) {
   for (const auto lasting : {Lasting::No, Lasting::Yes}) {
+    HangWatch watch(lasting == Lasting::No ? "one allocation fails" : "all allocations from one on fail");
     long nth = 0;
-    while (trial(nth, lasting)) {
+    const auto ranOut = [&] {
+      watch.begin(nth);
+      return trial(nth, lasting);
+    };
+    while (ranOut()) {
       nth += stride;
       REQUIRE(nth < 20'000);
     }
@@ -124,6 +130,7 @@ void checkFits(const std::function<void(ParallelWrapper::Builder&)>& options, st
     expected = bitsOf(model);
     for (const auto& states : merges->after) merged.insert(states.begin(), states.end());
   }
+  const ThreadsJoined joined;
   forEachAllocation([&](long nth, Lasting lasting) {
     CAPTURE(nth);
     ToyModel model(toy());
@@ -230,6 +237,7 @@ TEST_CASE("fit() runs out of memory: two nodes, whose links have allocations of 
   };
   REQUIRE_FALSE(trial(1'000'000, Lasting::No));
   REQUIRE_FALSE(expected.empty());
+  const ThreadsJoined joined;
   forEachAllocation(trial, kApart * kStride);
 }
 
@@ -322,6 +330,7 @@ TEST_CASE("evaluate() in a listener runs out of memory") {
 TEST_CASE("build() runs out of memory") {
   ToyModel model(toy());
   Data data;
+  const ThreadsJoined joined;
   forEachAllocation([&](long nth, Lasting lasting) {
     CAPTURE(nth);
     std::optional<ParallelWrapper> wrapper;
@@ -340,6 +349,7 @@ TEST_CASE("a pass of DataParallel runs out of memory") {
   const Tensor input = randomTensor<double>({7, 2, 3}, 8), gradOutput = randomTensor<double>({7, 2, 2}, 9);
   DataParallel reference(model, cpus(3), 0, unpinned());
   const Tensor expectedOutput = reference.forward(input), expectedGradInput = reference.backward(gradOutput);
+  const ThreadsJoined joined;
   forEachAllocation([&](long nth, Lasting lasting) {
     CAPTURE(nth);
     bool any = false;

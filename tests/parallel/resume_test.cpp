@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <mutex>
 #include <numeric>
@@ -533,4 +534,104 @@ TEST_CASE("impossible numbers in a training state are refused") {
   CHECK(refusal("weights", 2, kLast) == "training state: \"weights\" must be finite and not negative");
   CHECK(refusal("rounds", 1, 0) ==
         "training state: the strategy's plan: a round must have at least 1 iteration, got 0");
+}
+
+namespace {
+
+/// Sets a number in the block of this name, in the strategy's state or in flight.
+void damage(ToyModel& model, std::string_view block, std::size_t at, double value) {
+  bool found = false;
+  for (auto* const all : {&model.strategyState(), &model.trainingState()})
+    for (const auto& [name, values] : *all) {
+      if (name != block) continue;
+      found = true;
+      if (values.dtype() == DType::Float64)
+        values.data<double>()[at] = value;
+      else
+        values.data<float>()[at] = static_cast<float>(value);
+    }
+  REQUIRE(found);
+}
+
+void forgetTraining(ToyModel& model) {
+  model.strategyState().clear();
+  model.trainingState().clear();
+}
+
+}  // namespace
+
+TEST_CASE("impossible numbers in a strategy's state are refused, and the wrapper can train without them") {
+  const ResumableRule gossip{{"gossip", Gossip{.frequency = 2}}},
+      streaming{{"streaming", StreamingOuter{.frequency = 3, .fragments = 1}}},
+      shared{{"shared gradients", SharedGradients{}}},
+      groups{{"groups", HierarchicalAveraging{.levels = {{.period = 1, .group = 2}, {.period = 3}}}}},
+      adaComm{{"AdaComm", Averaging{.frequency = Period::adaComm(3, {.interval = 2})}}},
+      outer{{"outer averaging", OuterAveraging{.frequency = 2, .momentum = 0.5}}},
+      arrivals{{"arrivals", AsynchronousOuter{.frequency = 2, .rate = 0.9}}};
+  const double nan = std::numeric_limits<double>::quiet_NaN(),
+               infinity = std::numeric_limits<double>::infinity();
+  struct Case {
+    const ResumableRule& rule;
+    std::string block;
+    std::size_t at;
+    double value;
+    std::string told;
+  };
+  const std::vector<Case> cases{
+      {gossip, "gossip rounds", 0, nan, "element 0 of \"gossip rounds\" is nan"},
+      {gossip, "gossip rounds", 0, -1, "\"gossip rounds\" has -1 as a count"},
+      {gossip, "gossip rounds", 1, 0.5, "\"gossip rounds\" has 0.5 as a count"},
+      {gossip, "gossip rounds", 3, 1e30, "\"gossip rounds\" has 1e+30 as a count"},
+      {streaming, "turn", 0, -2, "\"turn\" has -2 as a count"},
+      {streaming, "turn", 0, 64, "\"turn\" has 64 as the last fragment"},
+      {shared, "sender", 0, nan, "element 0 of \"sender\" is nan"},
+      {shared, "sender", 0, -1, "\"sender\" has -1 as a threshold"},
+      {shared, "sender", 5, 1e31, "\"sender\" has 1e+31 as a threshold"},
+      {shared, "sender", 1, -1, "\"sender\" has -1 messages"},
+      {shared, "sender", 4, -1, "\"sender\" has -1 as a weight"},
+      {groups, "trained since merges", 1, -1, "\"trained since merges\" has -1 as a weight"},
+      {groups, "trained since merges", 2, -3, "\"trained since merges\" has -3 iterations"},
+      {adaComm, "AdaComm", 0, -1, "\"AdaComm\" has -1 as the period"},
+      {adaComm, "AdaComm", 2, -1, "\"AdaComm\" has -1 as the first learning rate"},
+      {adaComm, "AdaComm", 4, -1, "\"AdaComm\" has -1 rounds"},
+      {outer, "outer momentum", 5, infinity, "element 5 of \"outer momentum\" is inf"},
+      {arrivals, "updates of each worker", 1, -7, "\"updates of each worker\" has -7 as a count"},
+      {arrivals, "in flight.last landing", 0, -1, "\"last landing\" has -1 as a count"}};
+  for (const auto& [rule, block, at, value, told] : cases) {
+    CAPTURE(told);
+    std::vector<Held> atMerges;
+    train(rule, 2, &atMerges);
+    auto model = modelOf(rule);
+    auto data = dataOf();
+    auto wrapper = wrapperOf(model, rule, 2);
+    wrapper.fit(data);
+    forgetTraining(model);
+    atMerges[1].giveTo(model);
+    damage(model, block, at, value);
+    CHECK(thrown<InvalidArgument>([&] { wrapper.fit(data); }) ==
+          "strategy state: " + told + ", which is impossible");
+
+    auto again = modelOf(rule);
+    atMerges[1].giveTo(again);
+    forgetTraining(again);
+    forgetTraining(model);
+    wrapper.fit(data);
+    wrapperOf(again, rule, 2).fit(data);
+    CHECK(model.allBits() == again.allBits());
+  }
+}
+
+TEST_CASE("hierarchical averaging resumes after a number of iterations that no period divides") {
+  const ResumableRule rule{
+      {"groups", HierarchicalAveraging{.levels = {{.period = 2, .group = 2}, {.period = 4}}}}};
+  std::vector<Held> atMerges;
+  train(rule, 2, &atMerges);
+  auto model = modelOf(rule);
+  atMerges[0].giveTo(model);                    // after 2 of 7 iterations
+  damage(model, "trained since merges", 2, 5);  // the next round ends after 7
+  auto data = dataOf();
+  wrapperOf(model, rule, 2).fit(data);
+  CHECK(model.iteration() == 7);
+  CHECK(model.epoch() == 1);
+  CHECK(std::isfinite(model.score()));
 }

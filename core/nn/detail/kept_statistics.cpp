@@ -5,22 +5,23 @@
 namespace muster::detail {
 
 void KeptStatistics::keep(std::span<StateBlock> blocks, Context& context) {
-  kept_.resize(blocks.size());
   for (std::size_t b = 0; b < blocks.size(); ++b) {
     const Tensor& values = blocks[b].values;
     if (blocks[b].kind != BlockKind::Statistics) continue;
+    if (kept_.empty()) kept_.resize(blocks.size());
     if (!kept_[b].defined()) kept_[b] = Tensor::empty(values.shape(), values.dtype(), values.device());
     copy(values, kept_[b], context);
   }
 }
 
 void KeptStatistics::restore(std::span<StateBlock> blocks, Context& context) noexcept {
+  if (kept_.empty()) return;
   try {
     for (std::size_t b = 0; b < kept_.size(); ++b)
       if (kept_[b].defined()) copy(kept_[b], blocks[b].values, context);
     context.synchronize();
   } catch (const std::exception& error) {
-    logWarning("a network's statistics could not be restored after a step that failed: {}", error.what());
+    logWarning("a model's statistics could not be restored after a step that failed: {}", error.what());
   }
 }
 

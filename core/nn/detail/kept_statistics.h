@@ -7,11 +7,11 @@
 
 namespace muster::detail {
 
-/// A copy of a network's statistics from before a step. Allocates at the first step only. One thread at a
-/// time.
+/// A copy of a model's statistics from before a step. Allocates at the first step only, and nothing for a
+/// model without statistics. One thread at a time.
 class KeptStatistics {
  public:
-  /// Copies the statistics among the blocks.
+  /// Copies the statistics among the model's blocks.
   void keep(std::span<StateBlock> blocks, Context& context);
   /// Writes the copy back. Logs a failure of the device.
   void restore(std::span<StateBlock> blocks, Context& context) noexcept;

@@ -6,7 +6,6 @@
 #include "muster/core/nn/detail/device_copies.h"
 #include "muster/core/nn/detail/enqueued_steps.h"
 #include "muster/core/nn/detail/gradient_slices.h"
-#include "muster/core/nn/detail/kept_statistics.h"
 #include "muster/core/nn/detail/program_cache.h"
 #include "muster/core/nn/network.h"
 
@@ -34,7 +33,6 @@ struct Network::Impl {
   detail::ProgramCache programs;
   detail::DeviceCopies copies;
   detail::GradientSlices slices;
-  detail::KeptStatistics statistics;
 
   /// The number of `forward`'s use of its program; `backward` reads the activations until the next use.
   std::uint64_t forwardUse = 0;

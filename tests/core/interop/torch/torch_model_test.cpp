@@ -140,6 +140,26 @@ TEST_CASE("several workers at frequency 1 equal one on the joined batches") {
   CHECK((trained(4, 1) != trained(1, 2)));
 }
 
+TEST_CASE("a batch whose variance overflows ends fit(), and the module keeps the statistics of before") {
+  // Its loss and its gradients are finite, since the normalisation divides by the deviation.
+  std::vector<Batch> batches{imageBatch(0), imageBatch(1)}, first{imageBatch(0)};
+  batches[1].features.front().value.data<float>()[0] = 1e30f;
+  ListIterator data(batches), before(first);
+  auto expected = convModel();
+  expected->fit(before);
+  expected->setCounters(1, 0);  // the epoch was not finished
+  const auto ends = [](const std::string& told) {
+    return told.find("the statistics of norm.running_var are not finite: element 0 is ") != std::string::npos;
+  };
+  auto alone = convModel();
+  CHECK(ends(thrown<NonFiniteScore>([&] { alone->fit(data); })));
+  CHECK((stateBits(*alone) == stateBits(*expected)));
+  auto model = convModel();
+  auto wrapper = toyWrapper(*model, 1).build();
+  CHECK(ends(thrown<TrainingError>([&] { wrapper.fit(data); })));
+  CHECK((stateBits(*model) == stateBits(*expected)));
+}
+
 TEST_CASE("running statistics of workers are merged as moments") {
   auto model = convModel();
   const auto start = makeConvNet();  // a module as each worker has it at first
