@@ -25,26 +25,25 @@ std::vector<std::int64_t> ReplicaSet::examplesOfAll() const {
   return own;
 }
 
-bool ReplicaSet::equal() const {
-  const bool ofReplica = strategy_.localWork() == LocalWork::Gradient;
-  const auto isEqual = [&](const SharedBlock& block) {
-    // With gradients all replicas are the same, and the merged copy is not used.
-    const bool updated = block.kind == BlockKind::Parameters || block.kind == BlockKind::UpdaterState;
-    return !block.hasMergedCopy() || (ofReplica && updated) ||
-           std::ranges::all_of(block.replicas, [&](const Tensor& own) {
-             return !own.defined() || sameBytes(own, block.mergedCopy());
-           });
-  };
-  return std::ranges::all_of(exchange_->blocks(), isEqual) && blocksShared();
+bool ReplicaSet::isCollected(const SharedBlock& block) const {
+  return place_.nodes > 1 && block.hasMergedCopy() &&
+         (strategy_.replicasDiffer() || block.rule == MergeRule::Keep);
 }
 
-bool ReplicaSet::blocksShared() const {
-  const bool pending = strategy_.pending();
-  return std::ranges::all_of(exchange_->strategyBlocks(), [&](const StrategyState& state) {
-    const StrategyBlock& block = state.declared;
-    return !block.saved || block.place == StrategyBlock::Place::MergedCopy ||
-           (block.place == StrategyBlock::Place::Node && !block.inFlight) || block.numbers > 0 ||
-           (block.zeroUnlessPending && !pending);
+bool ReplicaSet::workersDiffer(const Exchange& exchange) const {
+  const auto isOfReplica = [](const StrategyState& state) {
+    return state.declared.saved && state.declared.place == StrategyBlock::Place::Replica;
+  };
+  return std::ranges::any_of(exchange.blocks(), [this](const auto& block) { return isCollected(block); }) ||
+         std::ranges::any_of(exchange.strategyBlocks(), isOfReplica);
+}
+
+bool ReplicaSet::differUnexpectedly() const {
+  return std::ranges::any_of(exchange_->blocks(), [this](const SharedBlock& block) {
+    if (!block.hasMergedCopy() || isCollected(block)) return false;
+    const Tensor& first = block.replicas[static_cast<std::size_t>(place_.worker(0))];
+    return !std::ranges::all_of(block.replicas,
+                                [&](const Tensor& own) { return !own.defined() || sameBytes(own, first); });
   });
 }
 

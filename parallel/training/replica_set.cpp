@@ -132,7 +132,7 @@ void ReplicaSet::make() {
         {.name = std::string(kOwnUpdates), .place = StrategyBlock::Place::Replica, .numbers = 1});
   exchange->makeStrategyBlocks(blocks);
   requireModelSource(*exchange, strategy_);
-  if (strategy_.replicasDiffer()) exchange->allowCollecting();
+  if (workersDiffer(*exchange)) exchange->allowCollecting();
   const bool steps = strategy_.localWork() == LocalWork::Step;  // else updates check their own results
   const bool unchecked = steps && strategy_.extrapolates() && !exchange->checksResults();
   if (strategy_.mayThrow() || unchecked || (steps && exchange->mayLoseMerges())) exchange->keepMerges(!steps);
@@ -185,6 +185,7 @@ bool ReplicaSet::load(const Resumption& resumed) {
   loadMergedCopies();
   loadStrategyState(*exchange_, model_, /*stale=*/filled_ && !unchanged && !resumed.any);
   takeValues(resumed.values, *exchange_, resumed.replicas);
+  if (resumed.replicas) takeOfWorkers(resumed.values, *exchange_);
   if (resumed.rounds && resumed.rounds->anyInFlight()) takeInFlight(resumed.values, *exchange_);
   exchange_->restart();
   return true;
@@ -263,7 +264,7 @@ bool ReplicaSet::fill(bool afterFailure, bool together) {
     }
     for (std::size_t b = 0; b < merged.size(); ++b)
       if (merged[b].defined()) copy(merged[b], modelValues_.at(b));
-    saveStrategyState(*exchange_, model_);
+    saveStrategyState(*exchange_, model_, together);
     filled_ = true;
   } catch (...) {
     model_.strategyState().clear();
@@ -290,10 +291,11 @@ std::span<const Tensor> ReplicaSet::mergedValues() {
   return merged_;
 }
 
-void ReplicaSet::addOwn(TrainingState& state, bool inFlight) {
-  addValues(state, *exchange_, mergedValues(), strategy_.localWork() == LocalWork::Step,
-            place_.nodes > 1 && strategy_.replicasDiffer());
+void ReplicaSet::addOwn(TrainingState& state, bool inFlight, std::span<const std::int64_t> examples) {
+  addValues(state, *exchange_, mergedValues(), strategy_.localWork() == LocalWork::Step, examples,
+            [this](const SharedBlock& block) { return isCollected(block); });
   if (inFlight) addInFlight(state, *exchange_);
+  if (place_.nodes > 1) addOfWorkers(state, *exchange_, strategy_.pending());
 }
 
 }  // namespace muster

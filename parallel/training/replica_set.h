@@ -69,16 +69,15 @@ class ReplicaSet {
   ///         The model does not change then.
   /// @throws DeviceFailure if a device is lost.
   bool fill(bool afterFailure, bool together);
-  /// Whether the replicas of all blocks are equal to the merged copies, and `blocksShared()`, so that a
-  /// checkpoint of this node holds the state of all nodes.
-  bool equal() const;
-  /// Whether this node has, or can collect, the strategy's saved blocks of all workers.
-  bool blocksShared() const;
+  /// Whether a checkpoint over nodes would be wrong, because it does not collect replicas that differ
+  /// although Strategy::replicasDiffer denies it.
+  bool differUnexpectedly() const;
   /// [worker] Examples trained since `fit()` began, also before it was resumed; of this node's workers.
   std::vector<std::int64_t> examples() const;
-  /// Calls `addValues`, and `addInFlight` if `inFlight`. Call it after `fill`. Collects the replicas of the
-  /// other nodes if these may differ.
-  void addOwn(TrainingState& state, bool inFlight);
+  /// Calls `addValues`, `addInFlight` if `inFlight`, and over nodes `addOfWorkers`. Call it after `fill`.
+  /// Over nodes it collects the state that may differ, for which the other nodes must answer.
+  /// @param examples  [worker] of all nodes.
+  void addOwn(TrainingState& state, bool inFlight, std::span<const std::int64_t> examples);
   /// After a training: whether the next one may continue from the replicas' state (else it starts from the
   /// user's model).
   void setTrained(bool trained) { trained_ = trained; }
@@ -89,6 +88,10 @@ class ReplicaSet {
   /// Where the merged value of each block is, in the exchange's order; empty if no such state exists. Valid
   /// until the next call.
   std::span<const Tensor> mergedValues();
+  /// Whether a checkpoint over nodes collects the block's replicas.
+  bool isCollected(const SharedBlock& block) const;
+  /// Whether workers may hold state after a merge that other nodes lack.
+  bool workersDiffer(const Exchange& exchange) const;
   /// @param states  [local worker] of the replicas.  @param refused  [local worker] Model::stepRefused.
   std::unique_ptr<Exchange> makeExchange(const std::vector<std::vector<StateBlock*>>& states,
                                          std::vector<Tensor> refused);

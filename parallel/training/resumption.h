@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -65,9 +66,12 @@ void addRule(TrainingState& state, const RuleText& rule);
 /// and the replicas' if theirs differ from the merged copy. Call it while no worker runs.
 /// @param ofModel  [block] what the user's model was filled from.
 /// @param mergedCopiesCount  false with LocalWork::Gradient: only the replicas are current.
-/// @param collect  whether to collect the replicas of other nodes (Exchange::collect).
+/// @param examples  [worker] weights of the mean of blocks of rule Keep, which over nodes the model lacks.
+/// @param isCollected  whether to collect a block's replicas of other nodes (Exchange::collect); otherwise
+///                     they are those of this node.
 void addValues(TrainingState& state, Exchange& exchange, std::span<const Tensor> ofModel,
-               bool mergedCopiesCount, bool collect);
+               bool mergedCopiesCount, std::span<const std::int64_t> examples,
+               const std::function<bool(const SharedBlock&)>& isCollected);
 /// Fills merged copies and replicas from `state`, once they hold the user's model. Call it while no worker
 /// runs.
 /// @param replicas  false: replicas take the merged copies.
