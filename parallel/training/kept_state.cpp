@@ -1,10 +1,27 @@
 // State that workers hold beside the merged copies, and how the user's model gets it.
 #include <algorithm>
 
+#include "muster/core/ops/linear_combination.h"
 #include "muster/parallel/training/replica_set.h"
 #include "muster/parallel/training/strategy_state.h"
 
 namespace muster {
+namespace {
+
+/// Leaves `mean` as it is if nothing was trained. @param replicas  in one tensor.
+void formMean(const Tensor& replicas, std::span<const std::int64_t> examples, const Tensor& mean) {
+  double total = 0;
+  for (const std::int64_t count : examples) total += static_cast<double>(count);
+  std::vector<Term> terms;
+  for (std::size_t w = 0; w < examples.size(); ++w)
+    if (examples[w] > 0)
+      terms.push_back({static_cast<double>(examples[w]) / total,
+                       replicas.slice(static_cast<std::int64_t>(w) * mean.elements(), mean.shape())});
+  Context context;
+  if (!terms.empty()) linearCombination(terms, mean, 0, mean.elements(), context);
+}
+
+}  // namespace
 
 std::vector<std::int64_t> ReplicaSet::examples() const {
   auto all = examplesBefore_;
@@ -36,6 +53,21 @@ bool ReplicaSet::workersDiffer(const Exchange& exchange) const {
   };
   return std::ranges::any_of(exchange.blocks(), [this](const auto& block) { return isCollected(block); }) ||
          std::ranges::any_of(exchange.strategyBlocks(), isOfReplica);
+}
+
+std::vector<Tensor> ReplicaSet::collect(std::span<const std::int64_t> examples) {
+  const auto blocks = exchange_->blocks();
+  std::vector<Tensor> collected(blocks.size());
+  for (std::size_t b = 0; b < blocks.size(); ++b) {
+    if (!isCollected(blocks[b])) continue;
+    const Tensor& like = blocks[b].mergedCopy();
+    collected[b] = Tensor::empty(like.shape().prepend(place_.workers()), like.dtype());
+    exchange_->collect(blocks[b], collected[b]);
+    if (blocks[b].rule != MergeRule::Keep || examples.empty()) continue;
+    formMean(collected[b], examples, like);
+    copy(mergedValues()[b], modelValues_.at(b));
+  }
+  return collected;
 }
 
 bool ReplicaSet::differUnexpectedly() const {

@@ -291,9 +291,8 @@ std::span<const Tensor> ReplicaSet::mergedValues() {
   return merged_;
 }
 
-void ReplicaSet::addOwn(TrainingState& state, bool inFlight, std::span<const std::int64_t> examples) {
-  addValues(state, *exchange_, mergedValues(), strategy_.localWork() == LocalWork::Step, examples,
-            [this](const SharedBlock& block) { return isCollected(block); });
+void ReplicaSet::addOwn(TrainingState& state, bool inFlight, std::span<const Tensor> collected) {
+  addValues(state, exchange_->blocks(), mergedValues(), strategy_.localWork() == LocalWork::Step, collected);
   if (inFlight) addInFlight(state, *exchange_);
   if (place_.nodes > 1) addOfWorkers(state, *exchange_, strategy_.pending());
 }

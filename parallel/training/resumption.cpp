@@ -6,7 +6,6 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
-#include "muster/core/ops/linear_combination.h"
 #include "muster/parallel/strategies/named_strategy.h"
 #include "muster/parallel/training/named_call.h"
 #include "muster/parallel/training/strategy_state.h"
@@ -149,30 +148,6 @@ Tensor together(std::span<const Tensor> replicas, const Tensor& collected) {
   return all;
 }
 
-/// The replicas of all nodes, in worker order.
-Tensor collectedFrom(const SharedBlock& block, Exchange& exchange) {
-  const auto workers = static_cast<std::int64_t>(block.replicas.size());
-  const Tensor& like = block.mergedCopy();
-  const Tensor all = Tensor::empty(like.shape().prepend(workers), like.dtype());
-  exchange.collect(block, all);
-  return all;
-}
-
-/// The mean by which workers start if their number is another one; undefined if nothing was trained.
-Tensor meanOf(std::span<const Tensor> replicas, std::span<const std::int64_t> examples) {
-  double total = 0;
-  for (const std::int64_t count : examples) total += static_cast<double>(count);
-  if (total == 0) return {};
-  std::vector<Term> terms;
-  for (std::size_t w = 0; w < replicas.size(); ++w)
-    if (examples[w] > 0) terms.push_back({static_cast<double>(examples[w]) / total, replicas[w]});
-  const Tensor& like = replicas.front();
-  const Tensor mean = Tensor::empty(like.shape(), like.dtype());
-  Context context;
-  linearCombination(terms, mean, 0, mean.elements(), context);
-  return mean;
-}
-
 }  // namespace
 
 RuleText ruleText(AnyStrategy strategy) {
@@ -243,25 +218,21 @@ void addRule(TrainingState& state, const RuleText& rule) {
   state.push_back({std::string(kOptions), textAs(rule.options)});
 }
 
-void addValues(TrainingState& state, Exchange& exchange, std::span<const Tensor> ofModel,
-               bool mergedCopiesCount, std::span<const std::int64_t> examples,
-               const std::function<bool(const SharedBlock&)>& isCollected) {
+void addValues(TrainingState& state, std::span<const SharedBlock> blocks, std::span<const Tensor> ofModel,
+               bool mergedCopiesCount, std::span<const Tensor> collected) {
   for (std::size_t b = 0; b < ofModel.size(); ++b) {
-    const SharedBlock& block = exchange.blocks()[b];
+    const SharedBlock& block = blocks[b];
     if (!ofModel[b].defined()) continue;
-    const bool collects = isCollected(block);
-    const Tensor collected = collects ? collectedFrom(block, exchange) : Tensor();
-    auto replicas = block.replicas;
-    for (std::size_t w = 0; collects && w < replicas.size(); ++w)
-      replicas[w] = partOf(collected, w, block.mergedCopy());
-    std::erase_if(replicas, [](const Tensor& t) { return !t.defined(); });  // those of other nodes
-    Tensor merged = mergedCopiesCount && block.hasMergedCopy() ? block.mergedCopy() : ofModel[b];
-    if (collects && block.rule == MergeRule::Keep)
-      if (const Tensor mean = meanOf(replicas, examples); mean.defined()) merged = mean;
+    const bool counts = mergedCopiesCount && block.hasMergedCopy();
+    const Tensor& merged = counts ? block.mergedCopy() : ofModel[b];
     if (!sameBytes(merged, ofModel[b]))
       state.push_back({nameOf(kMerged, block), cloneTensor(copyTo(merged, Device::cpu()))});
+    auto replicas = block.replicas;
+    for (std::size_t w = 0; collected[b].defined() && w < replicas.size(); ++w)
+      replicas[w] = partOf(collected[b], w, merged);
+    std::erase_if(replicas, [](const Tensor& own) { return !own.defined(); });  // on other nodes
     if (!std::ranges::all_of(replicas, [&](const Tensor& own) { return sameBytes(own, merged); }))
-      state.push_back({nameOf(kReplicas, block), together(replicas, collected)});
+      state.push_back({nameOf(kReplicas, block), together(replicas, collected[b])});
   }
 }
 

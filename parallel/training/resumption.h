@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -66,12 +65,9 @@ void addRule(TrainingState& state, const RuleText& rule);
 /// and the replicas' if theirs differ from the merged copy. Call it while no worker runs.
 /// @param ofModel  [block] what the user's model was filled from.
 /// @param mergedCopiesCount  false with LocalWork::Gradient: only the replicas are current.
-/// @param examples  [worker] weights of the mean of blocks of rule Keep, which over nodes the model lacks.
-/// @param isCollected  whether to collect a block's replicas of other nodes (Exchange::collect); otherwise
-///                     they are those of this node.
-void addValues(TrainingState& state, Exchange& exchange, std::span<const Tensor> ofModel,
-               bool mergedCopiesCount, std::span<const std::int64_t> examples,
-               const std::function<bool(const SharedBlock&)>& isCollected);
+/// @param collected  [block] the replicas of all nodes, in worker order; undefined: those here count.
+void addValues(TrainingState& state, std::span<const SharedBlock> blocks, std::span<const Tensor> ofModel,
+               bool mergedCopiesCount, std::span<const Tensor> collected);
 /// Fills merged copies and replicas from `state`, once they hold the user's model. Call it while no worker
 /// runs.
 /// @param replicas  false: replicas take the merged copies.

@@ -54,7 +54,7 @@ struct TwoHalves {
   std::unique_ptr<Strategy> make() const;
 };
 
-class TwoHalvesStrategy final : public Strategy {
+class TwoHalvesStrategy : public Strategy {
  public:
   explicit TwoHalvesStrategy(const TwoHalves& options) : options_(options), pull_(options.pull) {}
   std::string describe() const override { return "two halves in turn"; }
