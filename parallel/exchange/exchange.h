@@ -92,17 +92,21 @@ class Exchange {
   virtual void gather(std::span<const std::byte> own, std::span<std::byte> all);
   /// The context that the participant's verbs use. @param own  that of its worker.
   virtual Context& verbContext(int /*participant*/, Context& own) { return own; }
-  /// Fills `into` with the values of all nodes of a block of Place::Node, in node order. Waits until the
-  /// other nodes call `gather`, which sends theirs.
+  /// Fills `into` with the values of all nodes of a block of Place::Node, in node order, or of all workers of
+  /// a block of Place::Replica, in worker order. Waits until the other nodes send theirs: those of
+  /// Place::Node by `gather`, the others also by `answer`.
   virtual void collect(const StrategyState& /*block*/, const Tensor& /*into*/) {}
-  /// From now on nodes may collect replicas.
+  /// From now on nodes may collect replicas, and blocks of Place::Replica.
   virtual void allowCollecting() {}
   /// Fills `into` with the values of all replicas of a block, in worker order. Waits until the other nodes
   /// call `answer` or `gather`, which send theirs. Call it while no participant works.
   virtual void collect(const SharedBlock& /*block*/, const Tensor& /*into*/) {}
   /// If nodes may collect replicas: sends this node's to those that do, and waits until no node collects any
-  /// more. All nodes call it at the end of each round, while no participant works.
+  /// more. All nodes call it at the end of a round, while no participant works.
   virtual void answer() {}
+  /// Waits until what was launched is complete, and lands nothing. Call it while no participant works.
+  /// @return false if some of it has failed: its landing will throw.
+  virtual bool awaitLaunched() { return true; }
   /// How many senders a merge has if each sends once: the nodes over nodes, the groups in groups, otherwise
   /// the participants. Sender s sends for the participants s, s + senders(), s + 2 senders(), and so on.
   virtual int senders() const { return participants(); }

@@ -213,10 +213,14 @@ void NodeExchange::wait() {
 
 /// Waits for what flies, and for calls that an exception has left open.
 void NodeExchange::waitForMessages() {
-  for (const auto& mine : parts_)
-    if (mine->flight) mine->flight->wait();
-  if (flight_) flight_->wait();
+  awaitLaunched();
   link_.waitIfFailed();
+}
+
+bool NodeExchange::awaitLaunched() {
+  bool well = !flight_ || flight_->wait();
+  for (const auto& mine : parts_) well = (!mine->flight || mine->flight->wait()) && well;
+  return well;
 }
 
 void NodeExchange::mix(int participant, const SharedBlock& block, const Mixing& mixing, Context& context) {

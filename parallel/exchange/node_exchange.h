@@ -53,6 +53,7 @@ class NodeExchange final : public Exchange {
   void allowCollecting() override { collecting_ = true; }
   void collect(const SharedBlock& block, const Tensor& into) override;
   void answer() override;
+  bool awaitLaunched() override;
 
   Context& verbContext(int participant, Context& own) override;
   void arrive(int participant, Context& context) override;
@@ -108,6 +109,8 @@ class NodeExchange final : public Exchange {
   /// Tells all nodes which block this node asks for (number from 1: the strategy's blocks, then the replicas'
   /// blocks; 0: none), and receives what they ask for. @return whether any node asks.
   bool ask(std::size_t block);
+  /// This node's parts of a strategy's block.
+  std::vector<Tensor> ownParts(const StrategyState& state) const;
   /// Sends this node's part of the blocks to the nodes that ask for them. @param into  receives the block
   /// that this node has asked for.
   void answer(const Tensor& into);

@@ -41,9 +41,10 @@ void Flight::land(std::int64_t launches) {
   if (failure_) std::rethrow_exception(failure_);
 }
 
-void Flight::wait() noexcept {
+bool Flight::wait() noexcept {
   Lock lock(mutex_);
   while (done_ < count_) changed_.wait(lock.native());
+  return failure_ == nullptr;
 }
 
 void Flight::run() {

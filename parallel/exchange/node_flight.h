@@ -33,8 +33,8 @@ class Flight {
   bool idle() const;
   /// Waits for the first `launches` launches. @throws the first failure, at every call.
   void land(std::int64_t launches);
-  /// Waits for all launches, even after a failure.
-  void wait() noexcept;
+  /// Waits for all launches, even after a failure. @return whether none has failed.
+  bool wait() noexcept;
 
  private:
   void run();
@@ -62,8 +62,8 @@ class NodeFlight {
   bool launched() const { return count_ > 0; }
   /// Waits for all launches. @throws the first failure.
   void land();
-  /// Waits like `land`, which then throws the failure.
-  void wait() noexcept { flight_.wait(); }
+  /// Waits like `land`, which then throws the failure. @return whether there is none.
+  bool wait() noexcept { return flight_.wait(); }
 
  private:
   struct Launch {

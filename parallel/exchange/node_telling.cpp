@@ -63,21 +63,33 @@ bool NodeExchange::ask(std::size_t block) {
 }
 
 void NodeExchange::answer(const Tensor& into) {
+  const auto isAsked = [&](std::size_t block) { return std::ranges::find(asked_, block) != asked_.end(); };
   const std::size_t ofStrategy = strategyBlocks().size();
   for (std::size_t b = 0; b < ofStrategy; ++b)
-    answerOne(b + 1, std::span(&strategyBlocks()[b].values[static_cast<std::size_t>(node())], 1), into);
+    if (isAsked(b + 1)) {
+      if (strategyBlocks()[b].declared.inFlight) awaitLaunched();
+      answerOne(b + 1, ownParts(strategyBlocks()[b]), into);
+    }
   const bool replicas = std::ranges::any_of(asked_, [&](std::size_t one) { return one > ofStrategy; });
   if (!replicas) return;
   wait();  // mirrors of blocks that no verb uses take the replicas' values
   for (std::size_t b = 0; b < blocks_.size(); ++b) {
+    if (!isAsked(ofStrategy + b + 1)) continue;
     std::vector<Tensor> own;
     for (const std::size_t w : here_) own.push_back(blocks_[b].replicas[w]);
     answerOne(ofStrategy + b + 1, own, into);
   }
 }
 
+std::vector<Tensor> NodeExchange::ownParts(const StrategyState& state) const {
+  if (state.declared.place == StrategyBlock::Place::Node)
+    return {state.values[static_cast<std::size_t>(node())]};
+  std::vector<Tensor> own;
+  for (const std::size_t w : here_) own.push_back(state.values[w]);
+  return own;
+}
+
 void NodeExchange::answerOne(std::size_t block, std::span<const Tensor> own, const Tensor& into) {
-  if (std::ranges::find(asked_, block) == asked_.end()) return;
   const auto asks = [&](int n) { return asked_[static_cast<std::size_t>(n)] == block; };
   const auto size = own.front().bytes(), ofAll = size * static_cast<std::size_t>(nodes());
   for (std::size_t l = 0; l < own.size(); ++l) {

@@ -46,6 +46,7 @@ class AdasumStrategy final : public Strategy {
     period_.declare(blocks);
     return blocks;
   }
+  bool replicasDiffer() const override { return false; }
   UpdaterState updaterState() const override { return options_.updaterState; }
   bool mayThrow() const override { return false; }
   void begin(const Exchange& exchange) override {

@@ -19,6 +19,7 @@ class AveragingStrategy final : public Strategy {
     period_.declare(blocks);
     return blocks;
   }
+  bool replicasDiffer() const override { return false; }
   UpdaterState updaterState() const override { return options_.updaterState; }
   bool mayThrow() const override { return false; }
   bool extrapolates() const override { return false; }

@@ -40,6 +40,7 @@ class OuterAveragingStrategy final : public Strategy {
     period_.declare(blocks);
     return blocks;
   }
+  bool replicasDiffer() const override { return false; }
   UpdaterState updaterState() const override { return options_.updaterState; }
   bool mayThrow() const override { return false; }
   void begin(const Exchange& exchange) override {

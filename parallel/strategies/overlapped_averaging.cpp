@@ -43,6 +43,7 @@ class OverlappedAveragingStrategy final : public Strategy {
     period_.declare(blocks);
     return blocks;
   }
+  bool replicasDiffer() const override { return options_.delay > 0 || pulls(); }
   UpdaterState updaterState() const override { return options_.updaterState; }
   bool mayThrow() const override { return false; }
   void begin(const Exchange& exchange) override {

@@ -114,10 +114,12 @@ class Strategy {
   virtual std::optional<ArrivalPlan> arrivals(int /*workers*/) const { return {}; }
   /// Why the strategy cannot train over several nodes (Builder::nodes); "" if it can.
   virtual std::string whyNotOverNodes() const { return {}; }
-  /// Whether replicas may differ after a merge, although those of one node may be equal. If so, over several
-  /// nodes a checkpoint collects the replicas of all nodes; every node waits for that at the end of each
-  /// round, until node 0 has called its listeners.
-  virtual bool replicasDiffer() const { return false; }
+  /// Whether replicas may differ from each other after a merge. If so, a checkpoint over several nodes
+  /// collects the replicas of all nodes, for which every node waits at the end of each round, until node 0
+  /// has called its listeners. Return false only if each merge leaves all replicas equal: a checkpoint then
+  /// holds those of its node. (Blocks of rule Keep, and the strategy's blocks of Place::Replica, are always
+  /// collected.)
+  virtual bool replicasDiffer() const { return true; }
   /// What a merge of all state does with the updater's state.
   virtual UpdaterState updaterState() const { return UpdaterState::Average; }
   /// Whether verbs read or write a block of the replicas. Workers on GPUs over nodes copy these blocks to

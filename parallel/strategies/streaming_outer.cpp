@@ -38,6 +38,9 @@ class StreamingOuterStrategy final : public Strategy {
     period_.declare(blocks);
     return blocks;
   }
+  bool replicasDiffer() const override {
+    return options_.fragments > 1 || options_.delay > 0 || options_.mixing > 0;
+  }
   UpdaterState updaterState() const override { return options_.updaterState; }
   bool mayThrow() const override { return false; }
   void begin(const Exchange& exchange) override;

@@ -10,6 +10,7 @@ class SynchronousGradientsStrategy final : public Strategy {
  public:
   std::string describe() const override { return "averaging gradients every iteration"; }
   LocalWork localWork() const override { return LocalWork::Gradient; }
+  bool replicasDiffer() const override { return false; }
   bool mayThrow() const override { return false; }
   bool uses(const SharedBlock& block) const override {
     return block.kind == BlockKind::Gradients ||

@@ -136,7 +136,7 @@ class FitCall {
   bool filled_ = true;             // whether the user's model holds the last committed merge, if any
   std::int64_t filledRounds_ = 0;  // rounds that the user's model reflects
 
-  bool toldNoCheckpoint_ = false, toldMergedOnly_ = false;  // whether tellLacking has warned
+  bool toldLacking_ = false;  // whether tellLacking has warned
 };
 
 }  // namespace muster

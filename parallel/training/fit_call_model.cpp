@@ -64,21 +64,13 @@ std::vector<std::int64_t> FitCall::examples() const {
   return all;
 }
 
-/// Says once for each of the two cases that a checkpoint lacks what workers of other nodes hold.
+/// Says once that a checkpoint over nodes would lack the replicas of other nodes.
 void FitCall::tellLacking() {
-  const RoundResult& round = run_.rounds.result();
-  if (round.verdict == Verdict::Continue) {
-    if (!std::exchange(toldNoCheckpoint_, true))
-      logWarning(
-          "no checkpoint is saved after iteration {}: workers of other nodes hold state of their own, which "
-          "it would lack; the next chance is when all workers agree, or the end of the epoch",
-          round.iteration);
-  } else if (!std::exchange(toldMergedOnly_, true)) {
+  if (!std::exchange(toldLacking_, true))
     logWarning(
-        "the checkpoint after iteration {} lacks state that workers of other nodes hold: a training that is "
-        "resumed from it starts each worker from the merged model",
-        round.iteration);
-  }
+        "there is no checkpoint of the training after iteration {}: the strategy says that all replicas are "
+        "equal (Strategy::replicasDiffer), so those of other nodes are not collected, but they differ",
+        run_.rounds.result().iteration);
 }
 
 TrainingState FitCall::trainingState(const DataSetIterator& data) {
@@ -86,13 +78,10 @@ TrainingState FitCall::trainingState(const DataSetIterator& data) {
   fillModel();
   if (run_.rounds.committedRounds() == 0 || !setting_.model.trainingState().empty())
     return setting_.model.trainingState();
+  if (!setting_.replicas.exchange().awaitLaunched()) return {};  // the training will fail, too
   const bool overNodes = run_.place.nodes > 1;
-  // Otherwise a checkpoint would lack the other nodes' replicas, or the strategy's blocks of their workers.
-  const auto hasAll = [&] {
-    return setting_.strategy.replicasDiffer() ? othersAnswer_ && setting_.replicas.blocksShared()
-                                              : setting_.replicas.equal();
-  };
-  if (overNodes && !hasAll()) {
+  if (overNodes && !othersAnswer_) return {};
+  if (overNodes && setting_.replicas.differUnexpectedly()) {
     tellLacking();
     return {};
   }
@@ -102,11 +91,14 @@ TrainingState FitCall::trainingState(const DataSetIterator& data) {
   // resumed.
   const Arrivals* const arrivals = run_.rounds.arrivals();
   if (arrivals && arrivals->onWallClock() && run_.rounds.result().verdict == Verdict::Continue) return {};
+  const auto trained = examples();
+  const auto collected =
+      setting_.replicas.collect(atRoundEnd_ ? std::span(trained) : std::span<const std::int64_t>());
   TrainingState state = callIterator(
       "tell its size", [&] { return positionState(setting_.model, data, run_.rounds.position()); });
   const RoundsState rounds = run_.rounds.state();
-  addRounds(state, rounds, ruleText(setting_.options), examples());
-  setting_.replicas.addOwn(state, rounds.anyInFlight());
+  addRounds(state, rounds, ruleText(setting_.options), trained);
+  setting_.replicas.addOwn(state, rounds.anyInFlight(), collected);
   return state;
 }
 

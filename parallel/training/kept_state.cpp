@@ -1,10 +1,27 @@
 // State that workers hold beside the merged copies, and how the user's model gets it.
 #include <algorithm>
 
+#include "muster/core/ops/linear_combination.h"
 #include "muster/parallel/training/replica_set.h"
 #include "muster/parallel/training/strategy_state.h"
 
 namespace muster {
+namespace {
+
+/// Leaves `mean` as it is if nothing was trained. @param replicas  in one tensor.
+void formMean(const Tensor& replicas, std::span<const std::int64_t> examples, const Tensor& mean) {
+  double total = 0;
+  for (const std::int64_t count : examples) total += static_cast<double>(count);
+  std::vector<Term> terms;
+  for (std::size_t w = 0; w < examples.size(); ++w)
+    if (examples[w] > 0)
+      terms.push_back({static_cast<double>(examples[w]) / total,
+                       replicas.slice(static_cast<std::int64_t>(w) * mean.elements(), mean.shape())});
+  Context context;
+  if (!terms.empty()) linearCombination(terms, mean, 0, mean.elements(), context);
+}
+
+}  // namespace
 
 std::vector<std::int64_t> ReplicaSet::examples() const {
   auto all = examplesBefore_;
@@ -25,26 +42,40 @@ std::vector<std::int64_t> ReplicaSet::examplesOfAll() const {
   return own;
 }
 
-bool ReplicaSet::equal() const {
-  const bool ofReplica = strategy_.localWork() == LocalWork::Gradient;
-  const auto isEqual = [&](const SharedBlock& block) {
-    // With gradients all replicas are the same, and the merged copy is not used.
-    const bool updated = block.kind == BlockKind::Parameters || block.kind == BlockKind::UpdaterState;
-    return !block.hasMergedCopy() || (ofReplica && updated) ||
-           std::ranges::all_of(block.replicas, [&](const Tensor& own) {
-             return !own.defined() || sameBytes(own, block.mergedCopy());
-           });
-  };
-  return std::ranges::all_of(exchange_->blocks(), isEqual) && blocksShared();
+bool ReplicaSet::isCollected(const SharedBlock& block) const {
+  return place_.nodes > 1 && block.hasMergedCopy() &&
+         (strategy_.replicasDiffer() || block.rule == MergeRule::Keep);
 }
 
-bool ReplicaSet::blocksShared() const {
-  const bool pending = strategy_.pending();
-  return std::ranges::all_of(exchange_->strategyBlocks(), [&](const StrategyState& state) {
-    const StrategyBlock& block = state.declared;
-    return !block.saved || block.place == StrategyBlock::Place::MergedCopy ||
-           (block.place == StrategyBlock::Place::Node && !block.inFlight) || block.numbers > 0 ||
-           (block.zeroUnlessPending && !pending);
+bool ReplicaSet::workersDiffer(const Exchange& exchange) const {
+  const auto isOfReplica = [](const StrategyState& state) {
+    return state.declared.saved && state.declared.place == StrategyBlock::Place::Replica;
+  };
+  return std::ranges::any_of(exchange.blocks(), [this](const auto& block) { return isCollected(block); }) ||
+         std::ranges::any_of(exchange.strategyBlocks(), isOfReplica);
+}
+
+std::vector<Tensor> ReplicaSet::collect(std::span<const std::int64_t> examples) {
+  const auto blocks = exchange_->blocks();
+  std::vector<Tensor> collected(blocks.size());
+  for (std::size_t b = 0; b < blocks.size(); ++b) {
+    if (!isCollected(blocks[b])) continue;
+    const Tensor& like = blocks[b].mergedCopy();
+    collected[b] = Tensor::empty(like.shape().prepend(place_.workers()), like.dtype());
+    exchange_->collect(blocks[b], collected[b]);
+    if (blocks[b].rule != MergeRule::Keep || examples.empty()) continue;
+    formMean(collected[b], examples, like);
+    copy(mergedValues()[b], modelValues_.at(b));
+  }
+  return collected;
+}
+
+bool ReplicaSet::differUnexpectedly() const {
+  return std::ranges::any_of(exchange_->blocks(), [this](const SharedBlock& block) {
+    if (!block.hasMergedCopy() || isCollected(block)) return false;
+    const Tensor& first = block.replicas[static_cast<std::size_t>(place_.worker(0))];
+    return !std::ranges::all_of(block.replicas,
+                                [&](const Tensor& own) { return !own.defined() || sameBytes(own, first); });
   });
 }
 

@@ -134,7 +134,7 @@ void ReplicaSet::make() {
                       .counts = true});
   exchange->makeStrategyBlocks(blocks);
   requireModelSource(*exchange, strategy_);
-  if (strategy_.replicasDiffer()) exchange->allowCollecting();
+  if (workersDiffer(*exchange)) exchange->allowCollecting();
   const bool steps = strategy_.localWork() == LocalWork::Step;  // else updates check their own results
   const bool unchecked = steps && strategy_.extrapolates() && !exchange->checksResults();
   if (strategy_.mayThrow() || unchecked || (steps && exchange->mayLoseMerges())) exchange->keepMerges(!steps);
@@ -188,6 +188,7 @@ bool ReplicaSet::load(const Resumption& resumed) {
   loadMergedCopies();
   loadStrategyState(*exchange_, model_, /*stale=*/filled_ && !unchanged && !resumed.any);
   takeValues(resumed.values, *exchange_, resumed.replicas);
+  if (resumed.replicas) takeOfWorkers(resumed.values, *exchange_);
   if (resumed.rounds && resumed.rounds->anyInFlight()) takeInFlight(resumed.values, *exchange_);
   exchange_->restart();
   return true;
@@ -266,7 +267,7 @@ bool ReplicaSet::fill(bool afterFailure, bool together) {
     }
     for (std::size_t b = 0; b < merged.size(); ++b)
       if (merged[b].defined()) copy(merged[b], modelValues_.at(b));
-    saveStrategyState(*exchange_, model_);
+    saveStrategyState(*exchange_, model_, together);
     filled_ = true;
   } catch (...) {
     model_.strategyState().clear();
@@ -293,10 +294,10 @@ std::span<const Tensor> ReplicaSet::mergedValues() {
   return merged_;
 }
 
-void ReplicaSet::addOwn(TrainingState& state, bool inFlight) {
-  addValues(state, *exchange_, mergedValues(), strategy_.localWork() == LocalWork::Step,
-            place_.nodes > 1 && strategy_.replicasDiffer());
+void ReplicaSet::addOwn(TrainingState& state, bool inFlight, std::span<const Tensor> collected) {
+  addValues(state, exchange_->blocks(), mergedValues(), strategy_.localWork() == LocalWork::Step, collected);
   if (inFlight) addInFlight(state, *exchange_);
+  if (place_.nodes > 1) addOfWorkers(state, *exchange_, strategy_.pending());
 }
 
 }  // namespace muster

@@ -69,16 +69,20 @@ class ReplicaSet {
   ///         The model does not change then.
   /// @throws DeviceFailure if a device is lost.
   bool fill(bool afterFailure, bool together);
-  /// Whether the replicas of all blocks are equal to the merged copies, and `blocksShared()`, so that a
-  /// checkpoint of this node holds the state of all nodes.
-  bool equal() const;
-  /// Whether this node has, or can collect, the strategy's saved blocks of all workers.
-  bool blocksShared() const;
+  /// Whether a checkpoint over nodes would be wrong, because it does not collect replicas that differ
+  /// although Strategy::replicasDiffer denies it.
+  bool differUnexpectedly() const;
   /// [worker] Examples trained since `fit()` began, also before it was resumed; of this node's workers.
   std::vector<std::int64_t> examples() const;
-  /// Calls `addValues`, and `addInFlight` if `inFlight`. Call it after `fill`. Collects the replicas of the
-  /// other nodes if these may differ.
-  void addOwn(TrainingState& state, bool inFlight);
+  /// After `fill`: over nodes collects the replicas of blocks that may differ, for which the others must
+  /// answer.
+  /// @param examples  [worker] if not empty: the model gets the means, with these weights, of the blocks that
+  ///                  each worker keeps for itself, which `fill` forms only with all nodes together.
+  /// @return [block] the replicas of all nodes, in worker order; undefined if they are not collected.
+  std::vector<Tensor> collect(std::span<const std::int64_t> examples);
+  /// Calls `addValues`, `addInFlight` if `inFlight`, and over nodes `addOfWorkers`, for which the other nodes
+  /// must answer. @param collected  by `collect`.
+  void addOwn(TrainingState& state, bool inFlight, std::span<const Tensor> collected);
   /// After a training: whether the next one may continue from the replicas' state (else it starts from the
   /// user's model).
   void setTrained(bool trained) { trained_ = trained; }
@@ -89,6 +93,10 @@ class ReplicaSet {
   /// Where the merged value of each block is, in the exchange's order; empty if no such state exists. Valid
   /// until the next call.
   std::span<const Tensor> mergedValues();
+  /// Whether a checkpoint over nodes collects the block's replicas.
+  bool isCollected(const SharedBlock& block) const;
+  /// Whether workers may hold state after a merge that other nodes lack.
+  bool workersDiffer(const Exchange& exchange) const;
   /// @param states  [local worker] of the replicas.  @param refused  [local worker] Model::stepRefused.
   std::unique_ptr<Exchange> makeExchange(const std::vector<std::vector<StateBlock*>>& states,
                                          std::vector<Tensor> refused);

@@ -148,15 +148,6 @@ Tensor together(std::span<const Tensor> replicas, const Tensor& collected) {
   return all;
 }
 
-/// The replicas of all nodes, in worker order.
-Tensor collectedFrom(const SharedBlock& block, Exchange& exchange) {
-  const auto workers = static_cast<std::int64_t>(block.replicas.size());
-  const Tensor& like = block.mergedCopy();
-  const Tensor all = Tensor::empty(like.shape().prepend(workers), like.dtype());
-  exchange.collect(block, all);
-  return all;
-}
-
 }  // namespace
 
 RuleText ruleText(AnyStrategy strategy) {
@@ -227,22 +218,21 @@ void addRule(TrainingState& state, const RuleText& rule) {
   state.push_back({std::string(kOptions), textAs(rule.options)});
 }
 
-void addValues(TrainingState& state, Exchange& exchange, std::span<const Tensor> ofModel,
-               bool mergedCopiesCount, bool collect) {
+void addValues(TrainingState& state, std::span<const SharedBlock> blocks, std::span<const Tensor> ofModel,
+               bool mergedCopiesCount, std::span<const Tensor> collected) {
   for (std::size_t b = 0; b < ofModel.size(); ++b) {
-    const SharedBlock& block = exchange.blocks()[b];
+    const SharedBlock& block = blocks[b];
     if (!ofModel[b].defined()) continue;
     const bool counts = mergedCopiesCount && block.hasMergedCopy();
     const Tensor& merged = counts ? block.mergedCopy() : ofModel[b];
     if (!sameBytes(merged, ofModel[b]))
       state.push_back({nameOf(kMerged, block), cloneTensor(copyTo(merged, Device::cpu()))});
-    const auto isMerged = [&](const Tensor& own) { return !own.defined() || sameBytes(own, merged); };
-    const Tensor collected = collect ? collectedFrom(block, exchange) : Tensor();
     auto replicas = block.replicas;
-    for (std::size_t w = 0; collect && w < replicas.size(); ++w)
-      replicas[w] = partOf(collected, w, block.mergedCopy());
-    if (!std::ranges::all_of(replicas, isMerged))
-      state.push_back({nameOf(kReplicas, block), together(replicas, collected)});
+    for (std::size_t w = 0; collected[b].defined() && w < replicas.size(); ++w)
+      replicas[w] = partOf(collected[b], w, merged);
+    std::erase_if(replicas, [](const Tensor& own) { return !own.defined(); });  // on other nodes
+    if (!std::ranges::all_of(replicas, [&](const Tensor& own) { return sameBytes(own, merged); }))
+      state.push_back({nameOf(kReplicas, block), together(replicas, collected[b])});
   }
 }
 

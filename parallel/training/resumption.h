@@ -65,9 +65,9 @@ void addRule(TrainingState& state, const RuleText& rule);
 /// and the replicas' if theirs differ from the merged copy. Call it while no worker runs.
 /// @param ofModel  [block] what the user's model was filled from.
 /// @param mergedCopiesCount  false with LocalWork::Gradient: only the replicas are current.
-/// @param collect  whether to collect the replicas of other nodes (Exchange::collect).
-void addValues(TrainingState& state, Exchange& exchange, std::span<const Tensor> ofModel,
-               bool mergedCopiesCount, bool collect);
+/// @param collected  [block] the replicas of all nodes, in worker order; undefined: those here count.
+void addValues(TrainingState& state, std::span<const SharedBlock> blocks, std::span<const Tensor> ofModel,
+               bool mergedCopiesCount, std::span<const Tensor> collected);
 /// Fills merged copies and replicas from `state`, once they hold the user's model. Call it while no worker
 /// runs.
 /// @param replicas  false: replicas take the merged copies.

@@ -142,9 +142,10 @@ class Rounds {
   bool await() {
     return merged_.arrive([this] { planNextRound(); });
   }
-  /// After the listeners of such a round: Exchange::answer. In other rounds a worker calls it.
+  /// After the listeners of such a round: Exchange::answer, unless no node has listeners that it calls now.
+  /// If the coordinator does not join the round, a worker calls it.
   void answerNodes(Exchange& exchange) const {
-    if (place_.nodes > 1) exchange.answer();
+    if (place_.nodes > 1 && (listening_ || result_.verdict != Verdict::Continue)) exchange.answer();
   }
   /// Lets the workers continue after such a round.
   void resume() { resumed_.arrive(); }
@@ -262,11 +263,13 @@ class Rounds {
   std::vector<std::int64_t> examples_;        // [worker] of this run that are merged
   std::vector<double> weights_;               // [worker]
   // Contributions of this node and of all nodes: for each node one per worker, and one more that has `ended`
-  // set if the node stops, `staged` if it regroups and `late` if a listener there waits for a measurement.
+  // set if the node stops, `staged` if it regroups, `late` if a listener there waits for a measurement, and
+  // `batches` 1 if it calls listeners in every round.
   std::vector<Contribution> own_, all_;
   bool stopping_ = false;          // some node was asked to stop
   bool regrouping_ = false;        // some node was asked to regroup
   bool measuring_ = false;         // on some node a measurement is due
+  bool listening_ = false;         // some node calls listeners in every round
   std::vector<char> landed_;       // [worker] whether its contribution was merged
   RoundResult result_, previous_;  // addPenalty writes result_, too
   // Written in mergedAlone_ or merged_, by the last thread to arrive.

@@ -43,7 +43,9 @@ void Rounds::agreeWithNodes(Exchange& exchange) {
   for (std::size_t l = 0; l < local; ++l)
     own_[l] = contributions_[static_cast<std::size_t>(place_.worker(static_cast<int>(l)))];
   measuring_ = measurementDue();
-  own_[local] = {.ended = stopping_, .late = measuring_, .staged = regrouping_};
+  listening_ = options_.coordinatorJoinsEveryRound;
+  own_[local] = {
+      .batches = listening_ ? 1 : 0, .ended = stopping_, .late = measuring_, .staged = regrouping_};
   exchange.gather(std::as_bytes(std::span(own_)), std::as_writable_bytes(std::span(all_)));
   for (std::size_t n = 0; n < nodes; ++n) {
     const auto its = std::span(all_).subspan(n * own_.size(), own_.size());
@@ -51,6 +53,7 @@ void Rounds::agreeWithNodes(Exchange& exchange) {
     stopping_ = stopping_ || its[local].ended;
     regrouping_ = regrouping_ || its[local].staged;
     measuring_ = measuring_ || its[local].late;
+    listening_ = listening_ || its[local].batches > 0;
   }
   if (stopping_) options_.stop = true;
 }

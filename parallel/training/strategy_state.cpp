@@ -41,7 +41,6 @@ Tensor savedPart(const StrategyState& state, const Tensor& saved, std::size_t w)
 }
 
 const Tensor* findSaved(Model& model, const StrategyState& state) {
-  if (isElsewhere(state) && !isOfNodes(state)) return nullptr;
   auto& all = model.strategyState();
   const auto found = std::ranges::find(all, state.declared.name, &NamedValues::name);
   if (found == all.end()) return nullptr;
@@ -92,8 +91,35 @@ bool isInFlight(const StrategyState& state) {
   return state.declared.saved && state.declared.inFlight;
 }
 
+/// Whether nodes may lack the other nodes' values while nothing is in flight.
+bool isOfWorkers(const StrategyState& state) {
+  return state.declared.saved && !state.declared.inFlight &&
+         state.declared.place == StrategyBlock::Place::Replica;
+}
+
 std::string inFlightName(const StrategyState& state) {
   return "in flight." + state.declared.name;
+}
+
+std::string ofWorkersName(const StrategyState& state) {
+  return "of workers." + state.declared.name;
+}
+
+/// A block's values of all nodes, as they are saved.
+Tensor valuesOfAll(const StrategyState& state, Exchange& exchange) {
+  const Tensor all = Tensor::zeros(savedShape(state), state.values.front().dtype());
+  if (exchange.nodes() > 1 && isOfReplicas(state))
+    exchange.collect(state, all);
+  else
+    save(state, all);
+  return all;
+}
+
+void take(const Tensor* saved, std::string_view name, const StrategyState& state) {
+  require(saved && saved->shape() == savedShape(state) && saved->dtype() == state.values.front().dtype(),
+          "training state: \"{}\" is {}, which is impossible", name,
+          saved ? saved->toString() : std::string("missing"));
+  load(*saved, state);
 }
 
 /// The parameters in a block's type.
@@ -159,10 +185,10 @@ void prepareSavedState(const Exchange& exchange, Model& model, bool afterFailure
   all = std::move(room);
 }
 
-void saveStrategyState(Exchange& exchange, Model& model) {
+void saveStrategyState(Exchange& exchange, Model& model, bool together) {
   for (const NamedValues& saved : model.strategyState()) {
     const StrategyState& state = exchange.strategyBlock(saved.name);
-    if (isElsewhere(state))
+    if (together && exchange.nodes() > 1 && isOfReplicas(state))
       exchange.collect(state, saved.values);
     else
       save(state, saved.values);
@@ -181,23 +207,29 @@ void collectStrategyState(Exchange& exchange, Model& model) {
   }
 }
 
-void addInFlight(TrainingState& all, const Exchange& exchange) {
-  for (const StrategyState& state : exchange.strategyBlocks()) {
-    if (!isInFlight(state)) continue;
-    require(!isElsewhere(state), "training state: \"{}\" is partly on other nodes", state.declared.name);
-    all.push_back({inFlightName(state), Tensor::zeros(savedShape(state), state.values.front().dtype())});
-    save(state, all.back().values);
-  }
+void addInFlight(TrainingState& all, Exchange& exchange) {
+  for (const StrategyState& state : exchange.strategyBlocks())
+    if (isInFlight(state)) all.push_back({inFlightName(state), valuesOfAll(state, exchange)});
 }
 
 void takeInFlight(const TrainingState& all, Exchange& exchange) {
+  for (const StrategyState& state : exchange.strategyBlocks())
+    if (isInFlight(state)) take(findValues(all, inFlightName(state)), inFlightName(state), state);
+}
+
+void addOfWorkers(TrainingState& all, Exchange& exchange, bool pending) {
   for (const StrategyState& state : exchange.strategyBlocks()) {
-    if (!isInFlight(state)) continue;
-    const Tensor* const saved = findValues(all, inFlightName(state));
-    require(saved && saved->shape() == savedShape(state) && saved->dtype() == state.values.front().dtype(),
-            "training state: \"{}\" is {}, which is impossible", inFlightName(state),
-            saved ? saved->toString() : std::string("missing"));
-    load(*saved, state);
+    if (!isOfWorkers(state) || (state.declared.zeroUnlessPending && !pending)) continue;
+    const Tensor values = valuesOfAll(state, exchange);
+    // The model holds the numbers that this node has for all workers.
+    if (isElsewhere(state) || !isSaved(state, values)) all.push_back({ofWorkersName(state), values});
+  }
+}
+
+void takeOfWorkers(const TrainingState& all, Exchange& exchange) {
+  for (const StrategyState& state : exchange.strategyBlocks()) {
+    const Tensor* const saved = findValues(all, ofWorkersName(state));
+    if (isOfWorkers(state) && saved != nullptr) take(saved, ofWorkersName(state), state);
   }
 }
 

@@ -21,13 +21,22 @@ void loadStrategyState(Exchange& exchange, Model& model, bool stale);
 /// @param together  all nodes call it: each then gets the blocks of every node.
 void prepareSavedState(const Exchange& exchange, Model& model, bool afterFailure, bool together);
 /// Copies the blocks to that room. Call it while no worker runs.
-void saveStrategyState(Exchange& exchange, Model& model);
+/// @param together  all nodes call it: numbers of each worker are those that its node holds.
+void saveStrategyState(Exchange& exchange, Model& model, bool together);
 /// Adds to the model the blocks of every node that it lacks. Waits for the other nodes.
 void collectStrategyState(Exchange& exchange, Model& model);
 
-/// Adds the blocks that hold what is in flight to a checkpoint. Call it while no worker runs.
-void addInFlight(TrainingState& state, const Exchange& exchange);
+/// Adds the blocks that hold what is in flight to a checkpoint. Call it while no worker runs. Over nodes it
+/// waits for the others.
+void addInFlight(TrainingState& state, Exchange& exchange);
 /// Fills these blocks from a checkpoint. @throws InvalidArgument if it lacks one, and as above.
 void takeInFlight(const TrainingState& state, Exchange& exchange);
+
+/// Over nodes: adds the values of all workers of saved blocks of Place::Replica that are not in flight,
+/// unless the model holds them. Waits for the other nodes. @param pending  Strategy::pending.
+void addOfWorkers(TrainingState& state, Exchange& exchange, bool pending);
+/// Fills those of these blocks that a checkpoint holds. @throws InvalidArgument for one of another size,
+/// and as above.
+void takeOfWorkers(const TrainingState& state, Exchange& exchange);
 
 }  // namespace muster

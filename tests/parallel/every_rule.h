@@ -48,14 +48,13 @@ inline bool runsOverNodes(const AnyStrategy& options, int workers) {
 /// A rule that is not in the library: two fragments in turn, launched at the end of a round and landed at the
 /// next one. The user's model gets the centre; each replica has a block of its own.
 struct TwoHalves {
-  double pull = 0.5;       ///< how far the centre moves to the mean
-  bool collected = false;  ///< says that the replicas differ, so that a checkpoint over nodes collects them
-  bool inFlight = false;   ///< says that a replica's own block is in flight
+  double pull = 0.5;      ///< how far the centre moves to the mean
+  bool inFlight = false;  ///< says that a replica's own block is in flight
   void validate() const {}
   std::unique_ptr<Strategy> make() const;
 };
 
-class TwoHalvesStrategy final : public Strategy {
+class TwoHalvesStrategy : public Strategy {
  public:
   explicit TwoHalvesStrategy(const TwoHalves& options) : options_(options), pull_(options.pull) {}
   std::string describe() const override { return "two halves in turn"; }
@@ -64,7 +63,6 @@ class TwoHalvesStrategy final : public Strategy {
             {.name = "mean", .dtype = DType::Float64, .saved = false},
             {.name = "sent", .place = StrategyBlock::Place::Replica, .inFlight = options_.inFlight}};
   }
-  bool replicasDiffer() const override { return options_.collected; }
   std::string_view modelSource() const override { return "centre"; }
   void begin(const Exchange& exchange) override {
     const auto elements = exchange.block(BlockKind::Parameters).mergedCopy().elements();

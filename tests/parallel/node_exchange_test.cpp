@@ -506,6 +506,35 @@ TEST_CASE("a rule without a codec sends its means while workers train, even if i
   CHECK(flies);
 }
 
+TEST_CASE("awaitLaunched() tells that what was launched has failed, which its landing throws") {
+  VirtualNetwork network(2);
+  std::vector<std::jthread> threads;
+  for (int n = 0; n < 2; ++n)
+    threads.emplace_back([&, n] {
+      Replicas replicas({n}, 100);
+      NodeLink link([&network, n] { return network.transport(n); }, 30s);
+      NodeExchange exchange(replicas.states, UpdaterState::Average, link);
+      const std::vector<StrategyBlock> blocks = {{.name = "arriving", .inFlight = true}};
+      exchange.makeStrategyBlocks(blocks);
+      exchange.restart();
+      const auto launch = [](Verbs& verbs) {
+        verbs.mean(verbs.block(BlockKind::Parameters).replicas, std::vector{0.5, 0.5}, verbs.own("arriving"),
+                   Fragment::whole(100), /*keep=*/0, /*later=*/true);
+      };
+      runHere(exchange, launch);
+      CHECK(exchange.awaitLaunched());
+      for (int element : {20, 70})
+        replicas.owned[0][0].values.data<float>()[element] = std::numeric_limits<float>::infinity();
+      runHere(exchange, launch);
+      CHECK_FALSE(exchange.awaitLaunched());
+      CHECK_FALSE(exchange.awaitLaunched());
+      Context context;
+      exchange.begin(n);
+      Verbs verbs(exchange, n, context);
+      CHECK_THROWS_AS(launch(verbs), NonFiniteScore);
+    });
+}
+
 TEST_CASE("nodes send only the gathered messages of a round, unless blocks may be collected") {
   std::vector<std::int64_t> sent;
   for (const auto place : {StrategyBlock::Place::Replica, StrategyBlock::Place::Node}) {

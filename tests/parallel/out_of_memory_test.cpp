@@ -205,8 +205,11 @@ TEST_CASE("fit() runs out of memory: merges between devices") {
       /*round=*/2, /*exact=*/false);
 }
 
-TEST_CASE("fit() runs out of memory: two nodes, whose links have allocations of their own") {
-  constexpr long kApart = 13;  // a prime: links allocate at other times in each run
+namespace {
+
+/// @param listeners  of each node.
+/// @param apart  a prime, by which fewer allocations fail: links allocate at other times in each run.
+void checkNodes(const AnyStrategy& rule, long apart, const Listeners& listeners = {}) {
   Bits expected;
   const auto trial = [&](long nth, Lasting lasting) {
     CAPTURE(nth);
@@ -222,7 +225,7 @@ TEST_CASE("fit() runs out of memory: two nodes, whose links have allocations of 
     const auto problems = onNodes(network, 5s, [&](const Nodes& here) {
       ToyModel model(toy());
       Data data;
-      auto wrapper = builderOf(model, 1, OuterAveraging{.frequency = 2}).nodes(here).build();
+      auto wrapper = builderOf(model, 1, rule).nodes(here).listeners(listeners).build();
       begin.arrive_and_wait();
       const bool failed = failsByName([&] { wrapper.fit(data); });
       end.arrive_and_wait();
@@ -238,7 +241,22 @@ TEST_CASE("fit() runs out of memory: two nodes, whose links have allocations of 
   REQUIRE_FALSE(trial(1'000'000, Lasting::No));
   REQUIRE_FALSE(expected.empty());
   const ThreadsJoined joined;
-  forEachAllocation(trial, kApart * kStride);
+  forEachAllocation(trial, apart * kStride);
+}
+
+}  // namespace
+
+TEST_CASE("fit() runs out of memory: two nodes, whose links have allocations of their own") {
+  checkNodes(OuterAveraging{.frequency = 2}, 13);
+}
+
+TEST_CASE("fit() runs out of memory: two nodes, one of which collects checkpoints") {
+  struct Checkpoints final : Listener {
+    void onMerge(const MergeEvent& event) override { event.trainer.trainingState(); }
+    void onFitEnd(Trainer& trainer) override { trainer.trainingState(); }
+  };
+  checkNodes(OverlappedAveraging{.frequency = 2, .updaterState = UpdaterState::Keep}, 53,
+             {std::make_shared<Checkpoints>()});
 }
 
 TEST_CASE("evaluate() runs out of memory: replicas keep their own state") {

@@ -1,0 +1,376 @@
+// Trainings over nodes that are threads of this process, resumed from the content of checkpoints.
+// `resume_test` does the same on one node.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "muster/core/io/checkpoint_files.h"
+#include "muster/core/io/model_file.h"
+#include "muster/core/listeners/checkpoint_listener.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "muster/parallel/training/internals.h"
+#include "tests/parallel/on_nodes.h"
+#include "tests/parallel/resumable.h"
+#include "tests/support/log_lines.h"
+#include "tests/support/small_examples.h"
+#include "tests/support/state_bits.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/toy_data.h"
+#include "tests/support/toy_model.h"
+
+using namespace muster;
+using namespace muster::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+using Bits = std::vector<std::byte>;
+
+constexpr std::int64_t kWidth = 40, kEpochs = 2;
+
+ToyModel modelOf(const ResumableRule& rule) {
+  return ToyModel({.size = kWidth, .training = {.updater = rule.updater, .l2 = 0.01}, .statistics = true});
+}
+
+/// Five uneven batches per worker and one more, so an epoch's last round is partial.
+ToyIterator dataFor(int workers) {
+  return ToyIterator(randomBatches(7, 5 * workers + 1, 3, kWidth, /*ragged=*/true), kWidth);
+}
+
+/// What is left of a training: on every node the model, on node 0 also the content of a checkpoint.
+struct End {
+  std::vector<Bits> models;  // [node]
+  Held held;
+};
+
+/// Trains over nodes. @param from  null: from the start.  @param listening  whether node 0 has a listener,
+/// which reads a checkpoint at each merge if there is `atMerges`.  @param devices  number of pretended
+/// devices on each node; 0: none.
+End trainOver(const Places& places, const ResumableRule& rule, const Held* from,
+              std::vector<Held>* atMerges = nullptr, bool listening = true, int devices = 0) {
+  End end{.models = std::vector<Bits>(static_cast<std::size_t>(places.nodes)), .held = {}};
+  VirtualNetwork network(places.nodes);
+  const auto problems = onNodes(network, 30s, [&](const Nodes& here) {
+    auto model = modelOf(rule);
+    if (from) from->giveTo(model);
+    auto data = dataFor(places.nodes * places.workers);
+    const auto holder = std::make_shared<Holder>(atMerges);
+    builderOf(model, places.workers, rule.options)
+        .internals({.pretendedDevices = devices})
+        .nodes(here)
+        .listeners(listening ? Listeners{holder} : Listeners())
+        .build()
+        .fit(data, kEpochs - model.epoch());
+    end.models[static_cast<std::size_t>(here.node())] = stateBits(model);
+    if (here.node() == 0) end.held = holder->atEnd();
+  });
+  for (const auto& problem : problems) CHECK(problem == "");
+  return end;
+}
+
+/// Waits for each checkpoint's file, so that the next one is not postponed.
+class AwaitFile final : public Listener {
+ public:
+  explicit AwaitFile(std::shared_ptr<CheckpointListener> checkpoints)
+      : checkpoints_(std::move(checkpoints)) {}
+  void onMerge(const MergeEvent&) override {
+    while (checkpoints_->busy()) std::this_thread::yield();
+  }
+
+ private:
+  std::shared_ptr<CheckpointListener> checkpoints_;
+};
+
+/// As `trainOver`, with the workers of all nodes in one process.
+End trainTogether(const Places& places, const ResumableRule& rule, const Held* from,
+                  std::vector<Held>* atMerges = nullptr) {
+  auto model = modelOf(rule);
+  if (from) from->giveTo(model);
+  const int workers = places.nodes * places.workers;
+  auto data = dataFor(workers);
+  const auto holder = std::make_shared<Holder>(atMerges);
+  builderOf(model, workers, rule.options)
+      .groups(places.nodes)
+      .listeners({holder})
+      .build()
+      .fit(data, kEpochs - model.epoch());
+  return {.models = {stateBits(model)}, .held = holder->atEnd()};
+}
+
+/// Rules that run over so many nodes, and variants with other state for a checkpoint.
+std::vector<ResumableRule> rulesOver(const Places& places) {
+  auto rules = resumableRules();
+  rules.push_back({{"two halves, in flight", TwoHalves{.inFlight = true}}});
+  rules.push_back({{"late, kept", OverlappedAveraging{.frequency = 3,
+                                                      .delay = 2,
+                                                      .rate = 0.7,
+                                                      .momentum = 0.5,
+                                                      .nesterov = true,
+                                                      .updaterState = UpdaterState::Keep}},
+                   Adam{.learningRate = 0.05}});
+  rules.push_back({{"elastic, top-k", ElasticAveraging{.frequency = 2,
+                                                       .updaterState = UpdaterState::Keep,
+                                                       .codec = TopKCodec{.share = 0.2}}}});
+  rules.push_back({{"gossip on a ring, kept", Gossip{.graph = GossipGraph::Ring,
+                                                     .frequency = 2,
+                                                     .updaterState = UpdaterState::Keep,
+                                                     .modelEvery = 3}}});
+  std::erase_if(rules, [&](const ResumableRule& rule) {
+    return !runsOverNodes(rule.options, places.nodes * places.workers);
+  });
+  return rules;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "resumed over nodes at any merge, with any rule, the training ends with the bits of the whole one") {
+  const LogLines log;
+  for (const Places places : {Places{2, 1}, Places{2, 2}, Places{3, 1}})
+    for (const ResumableRule& rule : rulesOver(places)) {
+      CAPTURE(rule.name);
+      CAPTURE(places.nodes);
+      CAPTURE(places.workers);
+      std::vector<Held> atMerges;
+      const End whole = trainOver(places, rule, nullptr, &atMerges);
+      REQUIRE(atMerges.size() >= 3);
+      // Every merge over two workers; else one within an epoch and one at its end.
+      const std::size_t step =
+          places.nodes * places.workers == 2 ? 1 : std::max<std::size_t>(1, atMerges.size() / 4);
+      for (std::size_t m = 0; m + 1 < atMerges.size(); m += step) {
+        CAPTURE(m);
+        REQUIRE_FALSE(atMerges[m].training.empty());
+        const End resumed = trainOver(places, rule, &atMerges[m]);
+        CHECK(whole.held.difference(resumed.held) == "");
+        CHECK(whole.models == resumed.models);
+      }
+    }
+  CHECK(std::ranges::none_of(log.all(), [](const auto& line) { return contains(line, "no checkpoint"); }));
+}
+
+TEST_CASE("checkpoints over nodes change no bit, and land no merge early") {
+  for (const Places places : {Places{2, 1}, Places{2, 2}})
+    for (const ResumableRule& rule : rulesOver(places)) {
+      CAPTURE(rule.name);
+      CAPTURE(places.workers);
+      std::vector<Held> atMerges;
+      const End watched = trainOver(places, rule, nullptr, &atMerges);
+      CHECK(watched.models == trainOver(places, rule, nullptr, nullptr, /*listening=*/false).models);
+    }
+}
+
+TEST_CASE("a checkpoint over nodes is resumed in one process in groups, and the other way round") {
+  constexpr Places kPlaces{2, 2};
+  for (const ResumableRule& rule : rulesOver(kPlaces)) {
+    CAPTURE(rule.name);
+    std::vector<Held> overNodes, together;
+    const End whole = trainOver(kPlaces, rule, nullptr, &overNodes);
+    trainTogether(kPlaces, rule, nullptr, &together);
+    REQUIRE(overNodes.size() == together.size());
+    const std::size_t m = overNodes.size() / 3;
+    CHECK(trainTogether(kPlaces, rule, &overNodes[m]).models.front() == whole.models.front());
+    CHECK(trainOver(kPlaces, rule, &together[m]).models == whole.models);
+  }
+}
+
+TEST_CASE("workers on GPUs over nodes are resumed to the same bits") {
+  constexpr Places kPlaces{2, 2};
+  for (const ResumableRule& rule : rulesOver(kPlaces)) {
+    CAPTURE(rule.name);
+    std::vector<Held> atMerges;
+    const End whole = trainOver(kPlaces, rule, nullptr, &atMerges, true, /*devices=*/2);
+    const std::size_t m = atMerges.size() / 2;
+    CAPTURE(m);
+    REQUIRE_FALSE(atMerges[m].training.empty());
+    const End resumed = trainOver(kPlaces, rule, &atMerges[m], nullptr, true, /*devices=*/2);
+    CHECK(whole.held.difference(resumed.held) == "");
+    CHECK(whole.models == resumed.models);
+  }
+}
+
+namespace {
+
+/// Trains a network over two nodes with a checkpoint after each iteration. @return the bytes of the last one.
+std::string trainFiles(const AnyStrategy& rule, const std::filesystem::path& directory,
+                       const std::filesystem::path& from = {}) {
+  std::string last;
+  VirtualNetwork network(2);
+  const auto problems = onNodes(network, 30s, [&](const Nodes& here) {
+    MultiLayerNetwork model(
+        {.seed = 3,
+         .updater = Adam{.learningRate = 0.05},
+         .inputShape = {6},
+         .layers = {Dense{.units = 7, .activation = Activation::ReLU}, Output{.classes = 4}}});
+    model.init();
+    if (!from.empty()) loadState(model, from);
+    const auto checkpoints =
+        std::make_shared<CheckpointListener>(CheckpointOptions{.directory = directory, .everyIterations = 1});
+    SmallExamples data(21);
+    builderOf(model, 1, rule)
+        .nodes(here)
+        .listeners({checkpoints, std::make_shared<AwaitFile>(checkpoints)})
+        .build()
+        .fit(data, kEpochs - model.epoch());
+    if (here.node() == 0) last = test::readFile(checkpoints->files().back());
+  });
+  for (const auto& problem : problems) CHECK(problem == "");
+  return last;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "all nodes are resumed from the file that node 0 wrote, and node 0 writes the same file at the end") {
+  for (const AnyStrategy& rule :
+       {AnyStrategy(Averaging{.frequency = 2, .updaterState = UpdaterState::Keep}),
+        AnyStrategy(ElasticAveraging{.frequency = 2, .codec = PowerSgdCodec{.rank = 2}}),
+        AnyStrategy(OverlappedAveraging{.frequency = 3,
+        .delay = 2,
+        .updaterState = UpdaterState::Keep,
+        .codec = PowerSgdCodec{.rank = 2}}),
+        AnyStrategy(StreamingOuter{.frequency = 6,
+        .fragments = 2,
+        .delay = 2,
+        .mixing = 0.3,
+        .nesterov = true,
+        .updaterState = UpdaterState::Keep,
+        .codec = Int8Codec{}})}) {
+    CAPTURE(rule.make()->describe());
+    const TemporaryDirectory directory;
+    const std::string whole = trainFiles(rule, directory / "whole");
+    auto files = checkpointsIn(directory / "whole", "checkpoint");
+    REQUIRE(files.size() >= 4);
+    files.pop_back();
+    for (std::size_t i = 0; i < files.size(); i += 1 + files.size() / 5) {
+      CAPTURE(files[i].path.filename());
+      const bool same = trainFiles(rule, directory / fmt::format("from{}", i), files[i].path) == whole;
+      CHECK(same);
+    }
+  }
+}
+
+TEST_CASE("with another number of workers, all start with the mean of the updater states that workers kept") {
+  const ResumableRule rule{{"kept", Averaging{.frequency = 2, .updaterState = UpdaterState::Keep}},
+                           Nesterovs{.learningRate = 0.1}};
+  std::vector<Held> atMerges;
+  trainOver({2, 2}, rule, nullptr, &atMerges);
+  const Held& held = atMerges.at(1);
+  const Tensor* const kept = findValues(held.training, "replicas.velocity");
+  REQUIRE(kept != nullptr);
+  REQUIRE(kept->shape()[0] == 4);
+  const auto examples = numbersIn<std::int64_t>(held.training, "examples", 4);
+  const std::int64_t elements = kept->elements() / 4;
+  std::vector<float> mean;
+  for (std::int64_t i = 0; i < elements; ++i) {
+    double sum = 0, total = 0;
+    for (std::int64_t w = 0; w < 4; ++w) {
+      const auto weight = static_cast<double>(examples[static_cast<std::size_t>(w)]);
+      sum += weight * static_cast<double>(kept->data<float>()[w * elements + i]);
+      total += weight;
+    }
+    mean.push_back(static_cast<float>(sum / total));
+  }
+  auto model = modelOf(rule);
+  held.giveTo(model);
+  const std::int64_t start = model.iteration();
+  std::mutex mutex;
+  std::vector<std::vector<float>> begun;
+  model.control().onUpdate = [&](const Model& replica, const BatchStamp& stamp) {
+    if (stamp.iteration != start) return;
+    for (const StateBlock* const block : const_cast<Model&>(replica).state()) {
+      if (block->kind != BlockKind::UpdaterState) continue;
+      const std::lock_guard lock(mutex);
+      begun.emplace_back(block->values.data<float>(), block->values.data<float>() + elements);
+    }
+  };
+  auto data = dataFor(4);
+  builderOf(model, 3, rule.options).build().fit(data, 1);
+  REQUIRE(begun.size() == 3);
+  for (const auto& velocity : begun)
+    for (std::size_t i = 0; i < mean.size(); ++i)
+      CHECK(velocity[i] == doctest::Approx(mean[i]).epsilon(1e-6));
+}
+
+TEST_CASE(
+    "a rule that says that its replicas are equal, although they differ, gets a warning and no checkpoint") {
+  struct Wrong final : TwoHalvesStrategy {
+    Wrong() : TwoHalvesStrategy(TwoHalves{}) {}
+    bool replicasDiffer() const override { return false; }
+  };
+  struct Rule {
+    void validate() const {}
+    std::unique_ptr<Strategy> make() const { return std::make_unique<Wrong>(); }
+  };
+  const LogLines log;
+  std::vector<Held> atMerges;
+  trainOver({2, 2}, {{"wrong", Rule{}}}, nullptr, &atMerges);
+  REQUIRE(atMerges.size() >= 3);
+  CHECK(atMerges.front().training.empty());
+  CHECK(std::ranges::count_if(log.all(), [](const std::string& line) {
+          return contains(line, "warning: there is no checkpoint of the training after iteration ");
+        }) == 1);
+}
+
+TEST_CASE("a checkpoint whose state of the workers has another size is refused on all nodes") {
+  const ResumableRule rule{{"two halves", TwoHalves{}}};
+  std::vector<Held> atMerges;
+  trainOver({2, 1}, rule, nullptr, &atMerges);
+  for (const auto& shape : {Shape{2, kWidth - 1}, Shape{3, kWidth}, Shape{2}}) {
+    CAPTURE(shape);
+    Held damaged = atMerges.at(1);
+    const auto sent = std::ranges::find(damaged.training, "of workers.sent", &NamedValues::name);
+    REQUIRE(sent != damaged.training.end());
+    sent->values = Tensor::zeros(shape);
+    VirtualNetwork network(2);
+    const auto problems = onNodes(network, 30s, [&](const Nodes& here) {
+      auto model = modelOf(rule);
+      damaged.giveTo(model);
+      auto data = dataFor(2);
+      builderOf(model, 1, rule.options).nodes(here).build().fit(data, 1);
+    });
+    for (const auto& problem : problems) {
+      CAPTURE(problem);
+      CHECK(problem.starts_with("training state: \"of workers.sent\" is "));
+    }
+  }
+}
+
+TEST_CASE("a node that is lost while node 0 collects state is named, and no listener is blamed") {
+  struct Saving final : Listener {
+    explicit Saving(VirtualNetwork& of) : network(of) {}
+    void onMerge(const MergeEvent& event) override {
+      if (event.iteration == 4) network.silence(1);
+      event.trainer.trainingState();
+    }
+    VirtualNetwork& network;
+  };
+  for (const AnyStrategy& rule :
+       {AnyStrategy(Gossip{.graph = GossipGraph::Ring, .frequency = 2}),
+        AnyStrategy(Averaging{.frequency = 2, .updaterState = UpdaterState::Keep}),
+        AnyStrategy(SharedGradients{}), AnyStrategy(OuterAveraging{.frequency = 2, .codec = Int8Codec{}})}) {
+    CAPTURE(rule.make()->describe());
+    VirtualNetwork network(2);
+    const auto problems = onNodes(network, 200ms, [&](const Nodes& here) {
+      auto model = modelOf({{"", rule}});
+      auto data = dataFor(4);
+      builderOf(model, 2, rule)
+          .nodes(here)
+          .listeners({std::make_shared<Saving>(network)})
+          .build()
+          .fit(data, 2);
+    });
+    CAPTURE(problems[0]);
+    CHECK(contains(problems[0], "the training on 2 nodes has failed after iteration 4: "));
+    CHECK(contains(problems[0], "node 1 (virtual1) "));
+    CHECK_FALSE(problems[1].empty());
+  }
+}
