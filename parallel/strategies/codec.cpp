@@ -55,7 +55,7 @@ void CodedReplicas::declare(std::vector<StrategyBlock>& blocks, bool means) cons
   if (whole()) return;
   const auto place = means ? StrategyBlock::Place::Node : StrategyBlock::Place::Replica;
   blocks.push_back({.name = std::string(kCoded), .place = place, .saved = false, .encoded = means});
-  blocks.push_back({.name = std::string(kResidual), .place = place});
+  blocks.push_back({.name = std::string(kResidual), .place = place, .meanForOthers = true});
   if (!std::holds_alternative<PowerSgdCodec>(codec_)) return;
   blocks.push_back({.name = std::string(kFactors), .place = place, .saved = false});
   blocks.push_back({.name = std::string(kMeans)});

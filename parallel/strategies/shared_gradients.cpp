@@ -136,7 +136,10 @@ std::string SharedGradientsStrategy::describe() const {
 
 std::vector<StrategyBlock> SharedGradientsStrategy::blocks(int workers) const {
   if (workers == 1) return {};
-  return {{.name = std::string(kResidual), .place = StrategyBlock::Place::Replica, .zeroUnlessPending = true},
+  return {{.name = std::string(kResidual),
+           .place = StrategyBlock::Place::Replica,
+           .zeroUnlessPending = true,
+           .meanForOthers = true},
           {.name = std::string(kMeanResidual), .dtype = DType::Float64, .saved = false},
           {.name = std::string(kSender), .place = StrategyBlock::Place::Replica, .numbers = 3 + workers}};
 }

@@ -97,7 +97,7 @@ class FitCall {
   template <typename When>
   void failInListener(When when);
   std::vector<std::int64_t> examples() const;
-  void tellLacking();
+  void tellLacking(std::string_view why);
   void findLostMerge();
   void fillModel();
   void fillAtEnd();

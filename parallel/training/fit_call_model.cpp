@@ -64,13 +64,11 @@ std::vector<std::int64_t> FitCall::examples() const {
   return all;
 }
 
-/// Says once that a checkpoint over nodes would lack the replicas of other nodes.
-void FitCall::tellLacking() {
+/// Says once why a checkpoint lacks the state of the training.
+void FitCall::tellLacking(std::string_view why) {
   if (!std::exchange(toldLacking_, true))
-    logWarning(
-        "there is no checkpoint of the training after iteration {}: the strategy says that all replicas are "
-        "equal (Strategy::replicasDiffer), so those of other nodes are not collected, but they differ",
-        run_.rounds.result().iteration);
+    logWarning("there is no checkpoint of the training after iteration {}: {}",
+               run_.rounds.result().iteration, why);
 }
 
 TrainingState FitCall::trainingState(const DataSetIterator& data) {
@@ -82,7 +80,9 @@ TrainingState FitCall::trainingState(const DataSetIterator& data) {
   const bool overNodes = run_.place.nodes > 1;
   if (overNodes && !othersAnswer_) return {};
   if (overNodes && setting_.replicas.differUnexpectedly()) {
-    tellLacking();
+    tellLacking(
+        "the strategy says that all replicas are equal (Strategy::replicasDiffer), so those of other nodes "
+        "are not collected, but they differ");
     return {};
   }
   if (overNodes && atRoundEnd_)  // at the end of the run, all nodes have collected it
@@ -90,7 +90,10 @@ TrainingState FitCall::trainingState(const DataSetIterator& data) {
   // On the wall clock the order of arrivals is not known in advance: only a point where all land can be
   // resumed.
   const Arrivals* const arrivals = run_.rounds.arrivals();
-  if (arrivals && arrivals->onWallClock() && run_.rounds.result().verdict == Verdict::Continue) return {};
+  if (arrivals && arrivals->onWallClock() && run_.rounds.result().verdict == Verdict::Continue) {
+    tellLacking("on the wall clock only the end of an epoch can be resumed");
+    return {};
+  }
   const auto trained = examples();
   const auto collected =
       setting_.replicas.collect(atRoundEnd_ ? std::span(trained) : std::span<const std::int64_t>());

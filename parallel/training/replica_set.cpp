@@ -188,7 +188,7 @@ bool ReplicaSet::load(const Resumption& resumed) {
   loadMergedCopies();
   loadStrategyState(*exchange_, model_, /*stale=*/filled_ && !unchanged && !resumed.any);
   takeValues(resumed.values, *exchange_, resumed.replicas);
-  if (resumed.replicas) takeOfWorkers(resumed.values, *exchange_);
+  takeOfWorkers(resumed.values, *exchange_, resumed.replicas);
   if (resumed.rounds && resumed.rounds->anyInFlight()) takeInFlight(resumed.values, *exchange_);
   exchange_->restart();
   return true;

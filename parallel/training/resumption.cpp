@@ -180,7 +180,7 @@ Resumption resumptionOf(Model& model, const DataSetIterator& data, const AnyStra
   if (examples.size() != static_cast<std::size_t>(workers)) {
     logInfo(
         "the checkpoint has {} workers, this training has {}: each starts from the merged model, with the "
-        "mean of updater states that workers kept; other state of their own is reset{}",
+        "mean of updater states and residuals that workers kept; other state of their own is reset{}",
         examples.size(), workers, lostWork(state, examples.size()));
     return resumed;
   }

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <vector>
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
@@ -40,17 +41,46 @@ Tensor savedPart(const StrategyState& state, const Tensor& saved, std::size_t w)
              : saved;
 }
 
-const Tensor* findSaved(Model& model, const StrategyState& state) {
-  auto& all = model.strategyState();
-  const auto found = std::ranges::find(all, state.declared.name, &NamedValues::name);
-  if (found == all.end()) return nullptr;
-  if (found->values.shape() == savedShape(state) && found->values.dtype() == state.values.front().dtype())
-    return &found->values;
+/// What of other workers or senders was saved, in the shape of this block: each gets their mean. Undefined if
+/// the block does not permit that, or the values are of another model.
+Tensor meanOfOthers(const StrategyState& state, const Tensor& saved) {
+  const Tensor& own = state.values.front();
+  const Shape& shape = saved.shape();
+  if (!state.declared.meanForOthers || !isOfReplicas(state) || shape.rank() == 0 || shape[0] < 1 ||
+      shape.dropFirst() != own.shape())
+    return {};
+  std::vector<Term> terms;
+  for (std::int64_t s = 0; s < shape[0]; ++s)
+    terms.push_back({1.0 / static_cast<double>(shape[0]), saved.slice(s * own.elements(), own.shape())});
+  const Tensor mean = Tensor::empty(own.shape(), own.dtype());
+  Context context;
+  linearCombination(terms, mean, 0, mean.elements(), context);
+  const Tensor all = Tensor::empty(savedShape(state), own.dtype());
+  for (std::size_t w = 0; w < state.apart; ++w) {
+    Tensor part = savedPart(state, all, w);
+    copy(mean, part);
+  }
+  return all;
+}
+
+/// A saved block in this block's shape; undefined if it cannot be used, which is logged.
+Tensor fitted(const StrategyState& state, const Tensor& saved) {
+  if (saved.dtype() == state.values.front().dtype()) {
+    if (saved.shape() == savedShape(state)) return saved;
+    if (const Tensor mean = meanOfOthers(state, saved); mean.defined()) return mean;
+  }
   logInfo(
       "the strategy's saved block \"{}\" is {}, so it was of another number of workers or another model; "
       "it is reset",
-      state.declared.name, found->values.toString());
-  return nullptr;
+      state.declared.name, saved.toString());
+  return {};
+}
+
+/// The block that the model holds, in this block's shape; undefined if there is none.
+Tensor findSaved(Model& model, const StrategyState& state) {
+  auto& all = model.strategyState();
+  const auto found = std::ranges::find(all, state.declared.name, &NamedValues::name);
+  return found == all.end() ? Tensor() : fitted(state, found->values);
 }
 
 bool isSaved(const StrategyState& state, const Tensor& saved) {
@@ -156,12 +186,12 @@ bool sameBytes(const Tensor& a, const Tensor& b) {
 
 void loadStrategyState(Exchange& exchange, Model& model, bool stale) {
   for (const StrategyState& state : exchange.strategyBlocks()) {
-    const Tensor* const saved = findSaved(model, state);
-    if (saved == nullptr || (stale && isSaved(state, *saved))) {
+    const Tensor saved = findSaved(model, state);
+    if (!saved.defined() || (stale && isSaved(state, saved))) {
       start(state, exchange);
       continue;
     }
-    load(*saved, state);
+    load(saved, state);
   }
 }
 
@@ -226,10 +256,14 @@ void addOfWorkers(TrainingState& all, Exchange& exchange, bool pending) {
   }
 }
 
-void takeOfWorkers(const TrainingState& all, Exchange& exchange) {
+void takeOfWorkers(const TrainingState& all, Exchange& exchange, bool sameWorkers) {
   for (const StrategyState& state : exchange.strategyBlocks()) {
     const Tensor* const saved = findValues(all, ofWorkersName(state));
-    if (isOfWorkers(state) && saved != nullptr) take(saved, ofWorkersName(state), state);
+    if (!isOfWorkers(state) || saved == nullptr) continue;
+    if (sameWorkers)
+      take(saved, ofWorkersName(state), state);
+    else if (const Tensor fit = fitted(state, *saved); fit.defined())
+      load(fit, state);
   }
 }
 

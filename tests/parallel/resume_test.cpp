@@ -350,7 +350,8 @@ TEST_CASE(
   REQUIRE(lines.size() >= 2);
   CHECK(lines.front() ==
         "the checkpoint has 2 workers, this training has 3: each starts from the merged model, with the mean "
-        "of updater states that workers kept; other state of their own is reset; merges that were launched "
+        "of updater states and residuals that workers kept; other state of their own is reset; merges that "
+        "were launched "
         "and have not landed are lost");
   auto third = modelOf(rule);
   const ResumableRule following{{"", OuterAveraging{.frequency = 2, .momentum = 0.5}}};

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <numeric>
 
@@ -10,6 +11,7 @@
 #include "muster/parallel/training/wall_clock_order.h"
 #include "tests/parallel/rule_wrapper.h"
 #include "tests/support/failure.h"
+#include "tests/support/log_lines.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/thrown.h"
 
@@ -176,6 +178,34 @@ TEST_CASE("with staleness 0 on equal batches the wall clock gives the bits of Ou
       const AsynchronousOuter wall{.rate = 0.7, .momentum = 0.5, .clock = ArrivalClock::Wall, .staleness = 0};
       CHECK(trained(wall, listens ? merged() : Listeners{}) == trained(outer, {}));
     }
+}
+
+TEST_CASE(
+    "a checkpoint that is due within an epoch is refused with one warning, and made at the epoch's end") {
+  const LogLines lines;
+  std::vector<bool> within, atEnd;
+  struct Checkpoints final : Listener {
+    Checkpoints(std::vector<bool>& merges, std::vector<bool>& ends) : within(merges), atEnd(ends) {}
+    void onMerge(const MergeEvent& event) override {
+      if (event.trainer.model().epoch() == event.epoch)
+        within.push_back(!event.trainer.trainingState().empty());
+    }
+    void onEpochEnd(const EpochEvent& event) override {
+      atEnd.push_back(!event.trainer.trainingState().empty());
+    }
+    std::vector<bool>&within, &atEnd;
+  };
+  auto model = ruleToy();
+  ToyIterator data(randomBatches(5, 24, 4, kRuleWidth), kRuleWidth);
+  wrapperOf(model, 3, kWall, 0, {std::make_shared<Checkpoints>(within, atEnd)}).fit(data, 2);
+  CHECK(within.size() > 2);
+  CHECK(std::ranges::none_of(within, std::identity()));
+  CHECK(atEnd == std::vector<bool>{true, true});
+  const auto warnings = std::ranges::count_if(lines.all(), [](const std::string& line) {
+    return line.starts_with("warning: there is no checkpoint of the training after iteration") &&
+           line.ends_with(": on the wall clock only the end of an epoch can be resumed");
+  });
+  CHECK(warnings == 1);
 }
 
 TEST_CASE("each worker counts its own updates") {

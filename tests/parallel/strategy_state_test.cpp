@@ -1,0 +1,74 @@
+#include "muster/parallel/training/strategy_state.h"
+
+#include <doctest/doctest.h>
+
+#include "muster/parallel/exchange/host_exchange.h"
+#include "tests/parallel/one_segment.h"
+#include "tests/support/toy_model.h"
+
+using namespace muster;
+using namespace muster::test;
+
+namespace {
+
+constexpr std::int64_t kElements = 3;
+
+/// Three replicas, whose strategy has one block "residual".
+struct Residuals {
+  explicit Residuals(bool meanForOthers)
+      : owned(3, StateBlock::zeros("parameters", BlockKind::Parameters, MergeRule::Average,
+                                   oneSegment(kElements))),
+        exchange({{&owned[0]}, {&owned[1]}, {&owned[2]}}, UpdaterState::Average) {
+    const StrategyBlock residual{
+        .name = "residual", .place = StrategyBlock::Place::Replica, .meanForOthers = meanForOthers};
+    exchange.makeStrategyBlocks({&residual, 1});
+  }
+  std::vector<float> of(std::size_t worker) const {
+    const Tensor& values = exchange.strategyBlock("residual").values[worker];
+    return {values.data<float>(), values.data<float>() + values.elements()};
+  }
+
+  std::vector<StateBlock> owned;
+  HostExchange exchange;
+};
+
+/// Gives the model the residuals of two workers.
+void saveByTwo(Model& model) {
+  const Tensor saved = Tensor::empty({2, kElements});
+  for (std::int64_t i = 0; i < 2 * kElements; ++i) saved.data<float>()[i] = static_cast<float>(i * i);
+  model.strategyState().push_back({"residual", saved});
+}
+
+}  // namespace
+
+TEST_CASE("workers of another number begin with the mean of the residuals that were saved") {
+  Residuals three(/*meanForOthers=*/true);
+  ToyModel model;
+  saveByTwo(model);
+  loadStrategyState(three.exchange, model, false);
+  for (std::size_t w = 0; w < 3; ++w) CHECK(three.of(w) == std::vector<float>{4.5, 8.5, 14.5});
+}
+
+TEST_CASE("other blocks of another number of workers start again") {
+  Residuals three(/*meanForOthers=*/false);
+  ToyModel model;
+  saveByTwo(model);
+  loadStrategyState(three.exchange, model, false);
+  for (std::size_t w = 0; w < 3; ++w) CHECK(three.of(w) == std::vector<float>(3));
+}
+
+TEST_CASE("residuals of a model of another size start again") {
+  Residuals three(/*meanForOthers=*/true);
+  ToyModel model;
+  model.strategyState().push_back({"residual", Tensor::zeros({2, kElements + 1})});
+  loadStrategyState(three.exchange, model, false);
+  for (std::size_t w = 0; w < 3; ++w) CHECK(three.of(w) == std::vector<float>(3));
+}
+
+TEST_CASE("a checkpoint over nodes gives other workers the mean of its residuals, too") {
+  Residuals three(/*meanForOthers=*/true);
+  const Tensor saved = Tensor::zeros({2, kElements});
+  saved.data<float>()[0] = 1;
+  takeOfWorkers({{"of workers.residual", saved}}, three.exchange, /*sameWorkers=*/false);
+  for (std::size_t w = 0; w < 3; ++w) CHECK(three.of(w) == std::vector<float>{0.5, 0, 0});
+}
