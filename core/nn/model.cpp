@@ -63,11 +63,17 @@ StepTicket Model::step(const Batch& batch) {
     StepScore score = gradient(batch).wait();
     // Throw before a non-finite loss or gradient changes the parameters; the caller handles it.
     requireFinite(score);
-    // An optimizer checks the gradient itself.
-    if (!optimizer_)
+    const auto requireFiniteGradients = [&] {
       for (const auto& some : blocks())
         if (some.kind == BlockKind::Gradients) requireFiniteGradient(some);
-    requireFiniteStatistics(blocks());
+    };
+    if (!optimizer_) requireFiniteGradients();  // an optimizer checks the gradient itself
+    try {
+      requireFiniteStatistics(blocks());
+    } catch (const NonFiniteScore&) {
+      requireFiniteGradients();  // if both are not finite, the gradient says more
+      throw;
+    }
     score.score += update(batch.stamp);
     return StepTicket(score);
   } catch (...) {  // the forward pass may have moved them
