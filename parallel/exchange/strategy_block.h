@@ -57,8 +57,8 @@ struct StrategyBlock {
   /// Whether all its values are 0 unless the strategy is pending (Strategy::pending): then a checkpoint over
   /// nodes needs none of them.
   bool zeroUnlessPending = false;
-  /// Whether workers or senders of another number than those that were saved begin with the mean of the saved
-  /// values, as for residuals, so that on average nothing is lost; else the block starts again.
+  /// Whether in a training that is resumed with another number of workers or nodes each begins with the mean
+  /// of the saved values, as for residuals, so that on average nothing is lost; else the block starts again.
   bool meanForOthers = false;
   /// With Place::Node: over nodes the strategy sends encoded values (Verbs::tellNodes), also while a fragment
   /// is in flight, instead of forming means; this block holds what they are decoded to.

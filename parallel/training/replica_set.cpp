@@ -186,9 +186,11 @@ bool ReplicaSet::load(const Resumption& resumed) {
   loadReplicas();
   for (const auto& worker : workers_) worker->setWhole();
   loadMergedCopies();
-  loadStrategyState(*exchange_, model_, /*stale=*/filled_ && !unchanged && !resumed.any);
+  loadStrategyState(*exchange_, model_, /*stale=*/filled_ && !unchanged && !resumed.any,
+                    resumed.otherWorkers);
   takeValues(resumed.values, *exchange_, resumed.replicas);
-  takeOfWorkers(resumed.values, *exchange_, resumed.replicas);
+  if (resumed.replicas || resumed.otherWorkers)
+    takeOfWorkers(resumed.values, *exchange_, resumed.otherWorkers);
   if (resumed.rounds && resumed.rounds->anyInFlight()) takeInFlight(resumed.values, *exchange_);
   exchange_->restart();
   return true;

@@ -182,6 +182,7 @@ Resumption resumptionOf(Model& model, const DataSetIterator& data, const AnyStra
         "the checkpoint has {} workers, this training has {}: each starts from the merged model, with the "
         "mean of updater states and residuals that workers kept; other state of their own is reset{}",
         examples.size(), workers, lostWork(state, examples.size()));
+    resumed.otherWorkers = true;
     return resumed;
   }
   require(std::ranges::all_of(examples, canBeCount<std::int64_t>),

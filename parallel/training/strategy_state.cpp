@@ -64,10 +64,11 @@ Tensor meanOfOthers(const StrategyState& state, const Tensor& saved) {
 }
 
 /// A saved block in this block's shape; undefined if it cannot be used, which is logged.
-Tensor fitted(const StrategyState& state, const Tensor& saved) {
+/// @param means  whether it may be the mean of other workers.
+Tensor fitted(const StrategyState& state, const Tensor& saved, bool means) {
   if (saved.dtype() == state.values.front().dtype()) {
     if (saved.shape() == savedShape(state)) return saved;
-    if (const Tensor mean = meanOfOthers(state, saved); mean.defined()) return mean;
+    if (const Tensor mean = means ? meanOfOthers(state, saved) : Tensor(); mean.defined()) return mean;
   }
   logInfo(
       "the strategy's saved block \"{}\" is {}, so it was of another number of workers or another model; "
@@ -77,10 +78,10 @@ Tensor fitted(const StrategyState& state, const Tensor& saved) {
 }
 
 /// The block that the model holds, in this block's shape; undefined if there is none.
-Tensor findSaved(Model& model, const StrategyState& state) {
+Tensor findSaved(Model& model, const StrategyState& state, bool means) {
   auto& all = model.strategyState();
   const auto found = std::ranges::find(all, state.declared.name, &NamedValues::name);
-  return found == all.end() ? Tensor() : fitted(state, found->values);
+  return found == all.end() ? Tensor() : fitted(state, found->values, means);
 }
 
 bool isSaved(const StrategyState& state, const Tensor& saved) {
@@ -184,9 +185,9 @@ bool sameBytes(const Tensor& a, const Tensor& b) {
   return x.bytes() == y.bytes() && std::memcmp(x.raw(), y.raw(), x.bytes()) == 0;
 }
 
-void loadStrategyState(Exchange& exchange, Model& model, bool stale) {
+void loadStrategyState(Exchange& exchange, Model& model, bool stale, bool otherWorkers) {
   for (const StrategyState& state : exchange.strategyBlocks()) {
-    const Tensor saved = findSaved(model, state);
+    const Tensor saved = findSaved(model, state, otherWorkers);
     if (!saved.defined() || (stale && isSaved(state, saved))) {
       start(state, exchange);
       continue;
@@ -256,13 +257,13 @@ void addOfWorkers(TrainingState& all, Exchange& exchange, bool pending) {
   }
 }
 
-void takeOfWorkers(const TrainingState& all, Exchange& exchange, bool sameWorkers) {
+void takeOfWorkers(const TrainingState& all, Exchange& exchange, bool otherWorkers) {
   for (const StrategyState& state : exchange.strategyBlocks()) {
     const Tensor* const saved = findValues(all, ofWorkersName(state));
     if (!isOfWorkers(state) || saved == nullptr) continue;
-    if (sameWorkers)
+    if (!otherWorkers)
       take(saved, ofWorkersName(state), state);
-    else if (const Tensor fit = fitted(state, *saved); fit.defined())
+    else if (const Tensor fit = fitted(state, *saved, otherWorkers); fit.defined())
       load(fit, state);
   }
 }

@@ -8,13 +8,14 @@ namespace muster {
 /// Whether two tensors of one type and size, on any devices, hold the same bits.
 bool sameBytes(const Tensor& a, const Tensor& b);
 
-/// Fills the strategy's blocks with the values saved in the user's model (with their mean, if those are of
-/// another number of workers: StrategyBlock::meanForOthers), or with their declared start values. Call it
-/// while no worker runs, once the merged copies are filled.
+/// Fills the strategy's blocks with the values saved in the user's model, or with their declared start
+/// values. Call it while no worker runs, once the merged copies are filled.
 /// @param stale  the model was changed since its blocks were saved: a saved block that equals the strategy's
 ///               is not used.
+/// @param otherWorkers  resumed with another number of workers: blocks that permit it get means
+///                      (StrategyBlock::meanForOthers).
 /// @throws InvalidArgument for a saved block with numbers that are not finite, or counts that are none.
-void loadStrategyState(Exchange& exchange, Model& model, bool stale);
+void loadStrategyState(Exchange& exchange, Model& model, bool stale, bool otherWorkers);
 
 /// Gives the user's model room for the blocks that are to be saved. May throw; `saveStrategyState` allocates
 /// nothing.
@@ -38,7 +39,7 @@ void takeInFlight(const TrainingState& state, Exchange& exchange);
 void addOfWorkers(TrainingState& state, Exchange& exchange, bool pending);
 /// Fills those of these blocks that a checkpoint holds. @throws InvalidArgument for one of another size,
 /// and as above.
-/// @param sameWorkers  as many as those that were saved; else means are taken of blocks that permit it.
-void takeOfWorkers(const TrainingState& state, Exchange& exchange, bool sameWorkers);
+/// @param otherWorkers  as above.
+void takeOfWorkers(const TrainingState& state, Exchange& exchange, bool otherWorkers);
 
 }  // namespace muster

@@ -45,7 +45,7 @@ TEST_CASE("workers of another number begin with the mean of the residuals that w
   Residuals three(/*meanForOthers=*/true);
   ToyModel model;
   saveByTwo(model);
-  loadStrategyState(three.exchange, model, false);
+  loadStrategyState(three.exchange, model, /*stale=*/false, /*otherWorkers=*/true);
   for (std::size_t w = 0; w < 3; ++w) CHECK(three.of(w) == std::vector<float>{4.5, 8.5, 14.5});
 }
 
@@ -53,7 +53,15 @@ TEST_CASE("other blocks of another number of workers start again") {
   Residuals three(/*meanForOthers=*/false);
   ToyModel model;
   saveByTwo(model);
-  loadStrategyState(three.exchange, model, false);
+  loadStrategyState(three.exchange, model, /*stale=*/false, /*otherWorkers=*/true);
+  for (std::size_t w = 0; w < 3; ++w) CHECK(three.of(w) == std::vector<float>(3));
+}
+
+TEST_CASE("residuals of a training that is not resumed start again with another number of workers") {
+  Residuals three(/*meanForOthers=*/true);
+  ToyModel model;
+  saveByTwo(model);
+  loadStrategyState(three.exchange, model, /*stale=*/false, /*otherWorkers=*/false);
   for (std::size_t w = 0; w < 3; ++w) CHECK(three.of(w) == std::vector<float>(3));
 }
 
@@ -61,7 +69,7 @@ TEST_CASE("residuals of a model of another size start again") {
   Residuals three(/*meanForOthers=*/true);
   ToyModel model;
   model.strategyState().push_back({"residual", Tensor::zeros({2, kElements + 1})});
-  loadStrategyState(three.exchange, model, false);
+  loadStrategyState(three.exchange, model, /*stale=*/false, /*otherWorkers=*/true);
   for (std::size_t w = 0; w < 3; ++w) CHECK(three.of(w) == std::vector<float>(3));
 }
 
@@ -69,6 +77,6 @@ TEST_CASE("a checkpoint over nodes gives other workers the mean of its residuals
   Residuals three(/*meanForOthers=*/true);
   const Tensor saved = Tensor::zeros({2, kElements});
   saved.data<float>()[0] = 1;
-  takeOfWorkers({{"of workers.residual", saved}}, three.exchange, /*sameWorkers=*/false);
+  takeOfWorkers({{"of workers.residual", saved}}, three.exchange, /*otherWorkers=*/true);
   for (std::size_t w = 0; w < 3; ++w) CHECK(three.of(w) == std::vector<float>{0.5, 0, 0});
 }
