@@ -184,8 +184,8 @@ class ParallelWrapper::Builder {
   /// iterator that cannot skip reads them. All nodes call `evaluate` and get the counts of one process; in a
   /// listener of node 0 that node evaluates alone. A checkpoint (Trainer::trainingState) collects the state
   /// of all workers on the node that makes it, while the others wait. Kept updater states are averaged into
-  /// the user's model only by a checkpoint and after `fit`. Default: one node, which is an error if a launcher
-  /// has started several processes: each would train the whole model. `Nodes()` allows that.
+  /// the user's model only after `fit`. Default: one node, which is an error if a launcher has started
+  /// several processes: each would train the whole model. `Nodes()` allows that.
   Builder& nodes(Nodes nodes);
   /// Each mean adds up the workers in this many groups (worker w is in group w mod groups), then the groups,
   /// so one process gives the bits of that many nodes. Must divide `workers`. Default 1. CPU only.

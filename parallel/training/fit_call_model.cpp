@@ -94,14 +94,14 @@ TrainingState FitCall::trainingState(const DataSetIterator& data) {
     tellLacking("on the wall clock only the end of an epoch can be resumed");
     return {};
   }
-  const auto trained = examples();
-  const auto collected =
-      setting_.replicas.collect(atRoundEnd_ ? std::span(trained) : std::span<const std::int64_t>());
   TrainingState state = callIterator(
       "tell its size", [&] { return positionState(setting_.model, data, run_.rounds.position()); });
   const RoundsState rounds = run_.rounds.state();
+  const auto trained = examples();
   addRounds(state, rounds, ruleText(setting_.options), trained);
-  setting_.replicas.addOwn(state, rounds.anyInFlight(), collected);
+  // At the end of the run, all nodes have formed the means of what workers keep.
+  setting_.replicas.addOwn(state, rounds.anyInFlight(),
+                           atRoundEnd_ ? std::span(trained) : std::span<const std::int64_t>());
   return state;
 }
 

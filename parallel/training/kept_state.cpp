@@ -8,17 +8,20 @@
 namespace muster {
 namespace {
 
-/// Leaves `mean` as it is if nothing was trained. @param replicas  in one tensor.
-void formMean(const Tensor& replicas, std::span<const std::int64_t> examples, const Tensor& mean) {
+/// Undefined if nothing was trained. @param replicas  in one tensor.
+Tensor meanOf(const Tensor& replicas, std::span<const std::int64_t> examples, const Tensor& like) {
   double total = 0;
   for (const std::int64_t count : examples) total += static_cast<double>(count);
   std::vector<Term> terms;
   for (std::size_t w = 0; w < examples.size(); ++w)
     if (examples[w] > 0)
       terms.push_back({static_cast<double>(examples[w]) / total,
-                       replicas.slice(static_cast<std::int64_t>(w) * mean.elements(), mean.shape())});
+                       replicas.slice(static_cast<std::int64_t>(w) * like.elements(), like.shape())});
+  if (terms.empty()) return {};
+  const Tensor mean = Tensor::empty(like.shape(), like.dtype());
   Context context;
-  if (!terms.empty()) linearCombination(terms, mean, 0, mean.elements(), context);
+  linearCombination(terms, mean, 0, mean.elements(), context);
+  return mean;
 }
 
 }  // namespace
@@ -55,19 +58,12 @@ bool ReplicaSet::workersDiffer(const Exchange& exchange) const {
          std::ranges::any_of(exchange.strategyBlocks(), isOfReplica);
 }
 
-std::vector<Tensor> ReplicaSet::collect(std::span<const std::int64_t> examples) {
-  const auto blocks = exchange_->blocks();
-  std::vector<Tensor> collected(blocks.size());
-  for (std::size_t b = 0; b < blocks.size(); ++b) {
-    if (!isCollected(blocks[b])) continue;
-    const Tensor& like = blocks[b].mergedCopy();
-    collected[b] = Tensor::empty(like.shape().prepend(place_.workers()), like.dtype());
-    exchange_->collect(blocks[b], collected[b]);
-    if (blocks[b].rule != MergeRule::Keep || examples.empty()) continue;
-    formMean(collected[b], examples, like);
-    copy(mergedValues()[b], modelValues_.at(b));
-  }
-  return collected;
+CollectedBlock ReplicaSet::collect(const SharedBlock& block, std::span<const std::int64_t> examples) {
+  if (!isCollected(block)) return {};
+  const Tensor& like = block.mergedCopy();
+  const Tensor all = Tensor::empty(like.shape().prepend(place_.workers()), like.dtype());
+  exchange_->collect(block, all);
+  return {.replicas = all, .mean = block.rule == MergeRule::Keep ? meanOf(all, examples, like) : Tensor()};
 }
 
 bool ReplicaSet::differUnexpectedly() const {

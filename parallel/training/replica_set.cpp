@@ -296,7 +296,9 @@ std::span<const Tensor> ReplicaSet::mergedValues() {
   return merged_;
 }
 
-void ReplicaSet::addOwn(TrainingState& state, bool inFlight, std::span<const Tensor> collected) {
+void ReplicaSet::addOwn(TrainingState& state, bool inFlight, std::span<const std::int64_t> examples) {
+  std::vector<CollectedBlock> collected;
+  for (const SharedBlock& block : exchange_->blocks()) collected.push_back(collect(block, examples));
   addValues(state, exchange_->blocks(), mergedValues(), strategy_.localWork() == LocalWork::Step, collected);
   if (inFlight) addInFlight(state, *exchange_);
   if (place_.nodes > 1) addOfWorkers(state, *exchange_, strategy_.pending());

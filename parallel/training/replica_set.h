@@ -74,15 +74,10 @@ class ReplicaSet {
   bool differUnexpectedly() const;
   /// [worker] Examples trained since `fit()` began, also before it was resumed; of this node's workers.
   std::vector<std::int64_t> examples() const;
-  /// After `fill`: over nodes collects the replicas of blocks that may differ, for which the others must
-  /// answer.
-  /// @param examples  [worker] if not empty: the model gets the means, with these weights, of the blocks that
-  ///                  each worker keeps for itself, which `fill` forms only with all nodes together.
-  /// @return [block] the replicas of all nodes, in worker order; undefined if they are not collected.
-  std::vector<Tensor> collect(std::span<const std::int64_t> examples);
-  /// Calls `addValues`, `addInFlight` if `inFlight`, and over nodes `addOfWorkers`, for which the other nodes
-  /// must answer. @param collected  by `collect`.
-  void addOwn(TrainingState& state, bool inFlight, std::span<const Tensor> collected);
+  /// Calls `addValues`, `addInFlight` if `inFlight`, and over nodes `addOfWorkers`. Call it after `fill`.
+  /// Over nodes it collects the state that may differ, for which the other nodes must answer.
+  /// @param examples  [worker] of all nodes, if the model lacks the mean of blocks that each worker keeps.
+  void addOwn(TrainingState& state, bool inFlight, std::span<const std::int64_t> examples);
   /// After a training: whether the next one may continue from the replicas' state (else it starts from the
   /// user's model).
   void setTrained(bool trained) { trained_ = trained; }
@@ -95,6 +90,7 @@ class ReplicaSet {
   std::span<const Tensor> mergedValues();
   /// Whether a checkpoint over nodes collects the block's replicas.
   bool isCollected(const SharedBlock& block) const;
+  CollectedBlock collect(const SharedBlock& block, std::span<const std::int64_t> examples);
   /// Whether workers may hold state after a merge that other nodes lack.
   bool workersDiffer(const Exchange& exchange) const;
   /// @param states  [local worker] of the replicas.  @param refused  [local worker] Model::stepRefused.

@@ -22,7 +22,7 @@ bool canBeCount(auto number) {
 
 constexpr std::string_view kRounds = "rounds", kWeights = "weights", kExamples = "examples", kRule = "rule",
                            kOptions = "rule options", kUnmerged = "unmerged";
-constexpr std::string_view kMerged = "merged.", kReplicas = "replicas.";
+constexpr std::string_view kMerged = "merged.", kReplicas = "replicas.", kMean = "mean.";
 
 enum RoundsField { Finished, Iterations, Launch, Land, InFlight, Landings, EpochIteration, kRoundsFields };
 enum ContributionField { ScoreSum, Weight, PlainScoreSum, Batches, Examples, Iteration, kContributionFields };
@@ -220,7 +220,7 @@ void addRule(TrainingState& state, const RuleText& rule) {
 }
 
 void addValues(TrainingState& state, std::span<const SharedBlock> blocks, std::span<const Tensor> ofModel,
-               bool mergedCopiesCount, std::span<const Tensor> collected) {
+               bool mergedCopiesCount, std::span<const CollectedBlock> collected) {
   for (std::size_t b = 0; b < ofModel.size(); ++b) {
     const SharedBlock& block = blocks[b];
     if (!ofModel[b].defined()) continue;
@@ -228,12 +228,14 @@ void addValues(TrainingState& state, std::span<const SharedBlock> blocks, std::s
     const Tensor& merged = counts ? block.mergedCopy() : ofModel[b];
     if (!sameBytes(merged, ofModel[b]))
       state.push_back({nameOf(kMerged, block), cloneTensor(copyTo(merged, Device::cpu()))});
+    const auto& [ofAll, mean] = collected[b];
+    if (mean.defined()) state.push_back({nameOf(kMean, block), mean});
     auto replicas = block.replicas;
-    for (std::size_t w = 0; collected[b].defined() && w < replicas.size(); ++w)
-      replicas[w] = partOf(collected[b], w, merged);
+    for (std::size_t w = 0; ofAll.defined() && w < replicas.size(); ++w)
+      replicas[w] = partOf(ofAll, w, merged);
     std::erase_if(replicas, [](const Tensor& own) { return !own.defined(); });  // on other nodes
     if (!std::ranges::all_of(replicas, [&](const Tensor& own) { return sameBytes(own, merged); }))
-      state.push_back({nameOf(kReplicas, block), together(replicas, collected[b])});
+      state.push_back({nameOf(kReplicas, block), together(replicas, ofAll)});
   }
 }
 
@@ -245,6 +247,12 @@ void takeValues(const TrainingState& state, Exchange& exchange, bool replicas) {
       requireFits(*merged, like.shape(), like, nameOf(kMerged, block));
       copyToAll(*merged, block.mergedCopies);
       copyToAll(*merged, block.replicas);
+    }
+    const Tensor* const mean = replicas ? nullptr : findValues(state, nameOf(kMean, block));
+    if (mean != nullptr) {
+      requireFits(*mean, like.shape(), like, nameOf(kMean, block));
+      copyToAll(*mean, block.mergedCopies);
+      copyToAll(*mean, block.replicas);
     }
     const Tensor* const own = findValues(state, nameOf(kReplicas, block));
     if (own == nullptr || !replicas) continue;

@@ -63,13 +63,19 @@ void addRounds(TrainingState& state, const RoundsState& rounds, const RuleText& 
 /// Adds the rule alone: each worker is to start from the merged copy.
 void addRule(TrainingState& state, const RuleText& rule);
 
+/// The state of one block on all nodes.
+struct CollectedBlock {
+  Tensor replicas = {};  ///< in worker order; undefined: not collected, so those of this node are saved
+  Tensor mean = {};      ///< with which another number of workers starts; undefined: with the merged copy
+};
+
 /// Adds what the user's model does not hold: each block's merged copy if its values differ from the model's,
 /// and the replicas' if theirs differ from the merged copy. Call it while no worker runs.
 /// @param ofModel  [block] what the user's model was filled from.
 /// @param mergedCopiesCount  false with LocalWork::Gradient: only the replicas are current.
-/// @param collected  [block] the replicas of all nodes, in worker order; undefined: those here count.
+/// @param collected  [block]
 void addValues(TrainingState& state, std::span<const SharedBlock> blocks, std::span<const Tensor> ofModel,
-               bool mergedCopiesCount, std::span<const Tensor> collected);
+               bool mergedCopiesCount, std::span<const CollectedBlock> collected);
 /// Fills merged copies and replicas from `state`, once they hold the user's model. Call it while no worker
 /// runs.
 /// @param replicas  false: replicas take the merged copies.
