@@ -16,7 +16,6 @@
 #include "tests/parallel/on_nodes.h"
 #include "tests/parallel/resumable.h"
 #include "tests/parallel/rule_wrapper.h"
-#include "tests/support/log_lines.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/thrown.h"
 
