@@ -407,8 +407,9 @@ TEST_CASE("a caller whose thread is cancelled leaves, and all others are answere
     CHECK(valueOf(later) == 5);
     if (mode != InferenceMode::InPlace) {  // a call whose features a worker computes
       gate.open = false;
+      const std::size_t before = gate.sizes.size();
       auto read = caller(6);
-      gate.waitForOutputs(gate.sizes.size() + 1);
+      gate.waitForOutputs(before + 1);
       cancel(read);
       gate.openUp();
     }
