@@ -40,12 +40,12 @@ TrainingReads::~TrainingReads() {
   all.iterators.erase(all.iterators.find(&data_));
 }
 
-void requireNotRead(const DataSetIterator& data, std::string_view who) {
+void requireNotRead(const DataSetIterator& data, std::string_view what) {
   Read& all = read();
   const Lock lock(all.mutex);
   for (const DataSetIterator* const read : all.iterators)
     require(!shareOne(read, &data), "{}: the training reads this {} and would miss batches; pass another one",
-            who, read == &data ? "iterator" : "iterator, or one that it reads,");
+            what, read == &data ? "iterator" : "iterator, or one that it reads,");
 }
 
 }  // namespace muster

@@ -20,8 +20,8 @@ class TrainingReads {
   const DataSetIterator& data_;
 };
 
-/// Called by whatever reads a data set on its own. @param who  begins the error, as in "evaluate".
+/// Called by whatever reads a data set on its own. @param what  begins the error, as in "evaluate".
 /// @throws InvalidArgument if a training of this process reads the iterator, or both read the same one.
-void requireNotRead(const DataSetIterator& data, std::string_view who);
+void requireNotRead(const DataSetIterator& data, std::string_view what);
 
 }  // namespace muster

@@ -48,7 +48,7 @@ void requireThreads(int threads) {
 
 ContextOptions checked(Device device, ContextOptions options) {
   require(options.threads >= 1, "context: expected at least 1 thread, got {}", options.threads);
-  if (device.isCpu()) requireOwnLoopThreads(options.threads);
+  if (device.isCpu() || !options.cores.empty()) requireOwnLoopThreads(options.threads);
   startOpenMp();  // now, because in the middle of a training more files are open
   if (device.isCpu() && options.threads > 1) requireThreads(options.threads);
   return options;

@@ -262,8 +262,6 @@ std::unique_ptr<Network> loadNetwork(const std::filesystem::path& path) {
     network->init();
   } catch (const InvalidArgument& error) {
     throw FileError(path, fmt::format("its configuration cannot be used: {}", error.what()));
-  } catch (const OutOfMemory& error) {
-    throw FileError(path, fmt::format("its network cannot be made: {}", error.what()));
   }
   fill(*network, file, path);
   return network;

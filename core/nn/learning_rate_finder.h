@@ -30,9 +30,8 @@ struct LearningRateCurve {
 /// first batch. The copy has the model's updater (without its schedule), regularisation, `accumulate` and
 /// learning-rate factors of layers.
 /// @param data  is reset, from epoch 0 on, as often as the steps need.
-/// @throws InvalidArgument for numbers out of range, data without batches or read by a training, or a model
-///         that updates itself;
-///         NonFiniteScore if the score is NaN or infinite before the first step.
+/// @throws InvalidArgument for numbers out of range, a model that updates itself, or data without batches or
+///         that a training reads; NonFiniteScore if the score is NaN or infinite before the first step.
 /// Source: Smith 2017, "Cyclical learning rates for training neural networks", section 3.3.
 LearningRateCurve findLearningRate(Model& model, DataSetIterator& data, const LearningRateRange& range = {});
 

@@ -14,8 +14,7 @@ namespace muster {
 /// it is, and the data are not read. The iterator is reset to epoch 0.
 /// @param model  with one input and one output, if it is a Network: see ForwardPass.
 /// @throws InvalidArgument if there are no batches, or a training reads the iterator; what Model::forward and
-/// the iterator throw; the
-///         statistics are then as before.
+///         the iterator throw; the statistics are then as before.
 /// Source: Izmailov et al. 2018 (SWA), section 3.2.
 void recomputeStatistics(Model& model, DataSetIterator& data);
 

@@ -45,8 +45,8 @@ struct StrategyBlock {
   /// Number of elements on the CPU, float64, as for counters and thresholds; with Place::Replica only. 0: as
   /// many as the parameters, on their device.
   std::int64_t numbers = 0;
-  /// Whether all its values are counts. If so, a checkpoint in which one is not a whole number from 0 to 2^60
-  /// is refused. A strategy checks in `begin` what else it requires of numbers.
+  /// Whether all its values are counts. If so, a checkpoint in which one is not a whole number from 0 to
+  /// below 2^60 is refused. A strategy checks in `begin` what else it requires of numbers.
   bool counts = false;
   std::optional<DType> dtype = {};  ///< Float32 or Float64; empty: the parameters' type
   Start start = Start::Zeros;

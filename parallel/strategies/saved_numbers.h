@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cmath>
+#include <cstdint>
 #include <string_view>
 
 #include "muster/core/base/error.h"
@@ -9,8 +10,12 @@
 
 namespace muster::detail {
 
-/// Above any real count; adding two such numbers does not overflow an int64.
-inline constexpr double kMostCounted = 0x1p60;
+/// Whether a number is not negative and below 2^60, above any real count: adding two such numbers does not
+/// overflow an int64.
+template <typename Number>
+bool isCounted(Number number) {
+  return number >= 0 && number < static_cast<Number>(std::int64_t{1} << 60);  // false for NaN
+}
 
 /// @param block  its name. @param what  follows the number in the message, as "rounds" or "as a weight".
 /// @throws InvalidArgument unless `possible`.
@@ -19,11 +24,11 @@ inline void requirePossible(bool possible, std::string_view block, double number
 }
 /// As above, unless the number is whole, not negative and below 2^60.
 inline void requireCount(std::string_view block, double number, std::string_view what) {
-  requirePossible(number >= 0 && number < kMostCounted && number == std::floor(number), block, number, what);
+  requirePossible(isCounted(number) && number == std::floor(number), block, number, what);
 }
 /// As above, unless the number is not negative and below 2^60.
 inline void requireNotNegative(std::string_view block, double number, std::string_view what) {
-  requirePossible(number >= 0 && number < kMostCounted, block, number, what);
+  requirePossible(isCounted(number), block, number, what);
 }
 
 }  // namespace muster::detail

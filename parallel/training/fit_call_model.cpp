@@ -66,9 +66,15 @@ std::vector<std::int64_t> FitCall::examples() const {
 
 /// Says once why a checkpoint lacks the state of the training.
 void FitCall::tellLacking(std::string_view why) {
-  if (!std::exchange(toldLacking_, true))
-    logWarning("there is no checkpoint of the training after iteration {}: {}",
-               run_.rounds.result().iteration, why);
+  if (std::exchange(toldLacking_, true)) return;
+  const RoundResult& round = run_.rounds.result();
+  logWarning(
+      "there is no checkpoint of the training after iteration {}{}: {}", round.iteration,
+      round.verdict == Verdict::Continue
+          ? ""
+          : "; a training that is resumed from the model file begins the next epoch with each worker at "
+            "the merged model",
+      why);
 }
 
 TrainingState FitCall::trainingState(const DataSetIterator& data) {
@@ -85,8 +91,6 @@ TrainingState FitCall::trainingState(const DataSetIterator& data) {
         "are not collected, but they differ");
     return {};
   }
-  if (overNodes && atRoundEnd_)  // at the end of the run, all nodes have collected it
-    collectStrategyState(setting_.replicas.exchange(), setting_.model);
   // On the wall clock the order of arrivals is not known in advance: only a point where all land can be
   // resumed.
   const Arrivals* const arrivals = run_.rounds.arrivals();

@@ -186,11 +186,9 @@ bool ReplicaSet::load(const Resumption& resumed) {
   loadReplicas();
   for (const auto& worker : workers_) worker->setWhole();
   loadMergedCopies();
-  loadStrategyState(*exchange_, model_, /*stale=*/filled_ && !unchanged && !resumed.any,
-                    resumed.otherWorkers);
+  loadStrategyState(*exchange_, model_, /*stale=*/filled_ && !unchanged && !resumed.any, resumed.sameRule);
   takeValues(resumed.values, *exchange_, resumed.replicas);
-  if (resumed.replicas || resumed.otherWorkers)
-    takeOfWorkers(resumed.values, *exchange_, resumed.otherWorkers);
+  if (resumed.sameRule) takeOfWorkers(resumed.values, *exchange_, resumed.replicas);
   if (resumed.rounds && resumed.rounds->anyInFlight()) takeInFlight(resumed.values, *exchange_);
   exchange_->restart();
   return true;
@@ -301,7 +299,7 @@ void ReplicaSet::addOwn(TrainingState& state, bool inFlight, std::span<const std
   for (const SharedBlock& block : exchange_->blocks()) collected.push_back(collect(block, examples));
   addValues(state, exchange_->blocks(), mergedValues(), strategy_.localWork() == LocalWork::Step, collected);
   if (inFlight) addInFlight(state, *exchange_);
-  if (place_.nodes > 1) addOfWorkers(state, *exchange_, strategy_.pending());
+  if (place_.nodes > 1) addOfWorkers(state, *exchange_, strategy_.pending(), !examples.empty());
 }
 
 }  // namespace muster

@@ -7,18 +7,12 @@
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
 #include "muster/parallel/strategies/named_strategy.h"
+#include "muster/parallel/strategies/saved_numbers.h"
 #include "muster/parallel/training/named_call.h"
 #include "muster/parallel/training/strategy_state.h"
 
 namespace muster {
 namespace {
-
-/// Above any real count; adding two such numbers does not overflow.
-constexpr std::int64_t kMostCounted = std::int64_t{1} << 60;
-
-bool canBeCount(auto number) {
-  return number >= 0 && number < kMostCounted;  // false for NaN
-}
 
 constexpr std::string_view kRounds = "rounds", kWeights = "weights", kExamples = "examples", kRule = "rule",
                            kOptions = "rule options", kUnmerged = "unmerged";
@@ -82,11 +76,11 @@ std::vector<Contribution> unmergedIn(const TrainingState& state, std::size_t wor
 RoundsState roundsIn(const TrainingState& state) {
   const auto numbers = numbersIn<std::int64_t>(state, kRounds, kRoundsFields);
   const auto weights = numbersIn<double>(state, kWeights, 0);
-  require(canBeCount(numbers[Finished]), "training state: \"{}\" has {} finished rounds, which is impossible",
-          kRounds, numbers[Finished]);
-  require(std::ranges::all_of(weights, canBeCount<double>),
+  require(detail::isCounted(numbers[Finished]),
+          "training state: \"{}\" has {} finished rounds, which is impossible", kRounds, numbers[Finished]);
+  require(std::ranges::all_of(weights, detail::isCounted<double>),
           "training state: \"{}\" must be finite and not negative", kWeights);
-  require(canBeCount(numbers[Landings]) && canBeCount(numbers[EpochIteration]),
+  require(detail::isCounted(numbers[Landings]) && detail::isCounted(numbers[EpochIteration]),
           "training state: \"{}\" has {} landings after iteration {}, which is impossible", kRounds,
           numbers[Landings], numbers[EpochIteration]);
   return {.rounds = numbers[Finished],
@@ -176,16 +170,16 @@ Resumption resumptionOf(Model& model, const DataSetIterator& data, const AnyStra
   }
   resumed.values = state;
   if (findValues(state, kExamples) == nullptr) return resumed;  // saved over nodes that come and go
+  resumed.sameRule = true;
   const auto examples = numbersIn<std::int64_t>(state, kExamples, 1);
   if (examples.size() != static_cast<std::size_t>(workers)) {
     logInfo(
         "the checkpoint has {} workers, this training has {}: each starts from the merged model, with the "
         "mean of updater states and residuals that workers kept; other state of their own is reset{}",
         examples.size(), workers, lostWork(state, examples.size()));
-    resumed.otherWorkers = true;
     return resumed;
   }
-  require(std::ranges::all_of(examples, canBeCount<std::int64_t>),
+  require(std::ranges::all_of(examples, detail::isCounted<std::int64_t>),
           "training state: \"{}\" has numbers that workers cannot have trained", kExamples);
   resumed.examples.assign(examples.begin(), examples.end());
   resumed.replicas = true;

@@ -33,8 +33,9 @@ struct Resumption {
   /// Whether rule and number of workers are those of the checkpoint. Otherwise each worker starts from the
   /// merged copy.
   bool replicas = false;
-  /// Whether the rule is that of the checkpoint, but not the number of workers.
-  bool otherWorkers = false;
+  /// Whether the rule is that of the checkpoint, which was not made over nodes that come and go. With other
+  /// numbers of workers or nodes, they begin with means of what was saved, where that is possible.
+  bool sameRule = false;
   /// Set if `replicas`, except with arrivals at the start of an epoch or after a stop.
   std::optional<RoundsState> rounds = {};
   /// [worker] trained by the checkpoint's `fit()`; set if `replicas`.

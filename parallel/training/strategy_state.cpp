@@ -41,6 +41,23 @@ Tensor savedPart(const StrategyState& state, const Tensor& saved, std::size_t w)
              : saved;
 }
 
+/// A damaged file may hold anything.
+template <typename T>
+void requirePossibleIn(const Tensor& saved, const StrategyBlock& declared) {
+  const std::span<const T> values = saved.span<T>();
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const auto value = static_cast<double>(values[i]);
+    require(std::isfinite(value), "strategy state: element {} of \"{}\" is {}, which is impossible", i,
+            declared.name, value);
+    if (declared.counts) detail::requireCount(declared.name, value, "as a count");
+  }
+}
+
+void requirePossible(const Tensor& saved, const StrategyBlock& declared) {
+  saved.dtype() == DType::Float64 ? requirePossibleIn<double>(saved, declared)
+                                  : requirePossibleIn<float>(saved, declared);
+}
+
 /// What of other workers or senders was saved, in the shape of this block: each gets their mean. Undefined if
 /// the block does not permit that, or the values are of another model.
 Tensor meanOfOthers(const StrategyState& state, const Tensor& saved) {
@@ -49,6 +66,11 @@ Tensor meanOfOthers(const StrategyState& state, const Tensor& saved) {
   if (!state.declared.meanForOthers || !isOfReplicas(state) || shape.rank() == 0 || shape[0] < 1 ||
       shape.dropFirst() != own.shape())
     return {};
+  requirePossible(saved, state.declared);
+  logInfo(
+      "the strategy's saved block \"{}\" is of {} workers or nodes, now there are {}: each begins with its "
+      "mean",
+      state.declared.name, shape[0], state.apart);
   std::vector<Term> terms;
   for (std::int64_t s = 0; s < shape[0]; ++s)
     terms.push_back({1.0 / static_cast<double>(shape[0]), saved.slice(s * own.elements(), own.shape())});
@@ -71,7 +93,8 @@ Tensor fitted(const StrategyState& state, const Tensor& saved, bool means) {
     if (const Tensor mean = means ? meanOfOthers(state, saved) : Tensor(); mean.defined()) return mean;
   }
   logInfo(
-      "the strategy's saved block \"{}\" is {}, so it was of another number of workers or another model; "
+      "the strategy's saved block \"{}\" is {}, so it was of another number of workers or nodes, or another "
+      "model; "
       "it is reset",
       state.declared.name, saved.toString());
   return {};
@@ -97,21 +120,8 @@ void save(const StrategyState& state, const Tensor& into) {
   }
 }
 
-/// A damaged file may hold anything.
-template <typename T>
-void requirePossible(const Tensor& saved, const StrategyBlock& declared) {
-  const std::span<const T> values = saved.span<T>();
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const auto value = static_cast<double>(values[i]);
-    require(std::isfinite(value), "strategy state: element {} of \"{}\" is {}, which is impossible", i,
-            declared.name, value);
-    if (declared.counts) detail::requireCount(declared.name, value, "as a count");
-  }
-}
-
 void load(const Tensor& saved, const StrategyState& state) {
-  saved.dtype() == DType::Float64 ? requirePossible<double>(saved, state.declared)
-                                  : requirePossible<float>(saved, state.declared);
+  requirePossible(saved, state.declared);
   for (std::size_t w = 0; w < state.values.size(); ++w) {
     Tensor values = state.values[w];
     if (values.defined()) copy(savedPart(state, saved, w), values);
@@ -124,8 +134,7 @@ bool isInFlight(const StrategyState& state) {
 
 /// Whether nodes may lack the other nodes' values while nothing is in flight.
 bool isOfWorkers(const StrategyState& state) {
-  return state.declared.saved && !state.declared.inFlight &&
-         state.declared.place == StrategyBlock::Place::Replica;
+  return state.declared.saved && !state.declared.inFlight && isOfReplicas(state);
 }
 
 std::string inFlightName(const StrategyState& state) {
@@ -185,9 +194,9 @@ bool sameBytes(const Tensor& a, const Tensor& b) {
   return x.bytes() == y.bytes() && std::memcmp(x.raw(), y.raw(), x.bytes()) == 0;
 }
 
-void loadStrategyState(Exchange& exchange, Model& model, bool stale, bool otherWorkers) {
+void loadStrategyState(Exchange& exchange, Model& model, bool stale, bool means) {
   for (const StrategyState& state : exchange.strategyBlocks()) {
-    const Tensor saved = findSaved(model, state, otherWorkers);
+    const Tensor saved = findSaved(model, state, means);
     if (!saved.defined() || (stale && isSaved(state, saved))) {
       start(state, exchange);
       continue;
@@ -226,18 +235,6 @@ void saveStrategyState(Exchange& exchange, Model& model, bool together) {
   }
 }
 
-void collectStrategyState(Exchange& exchange, Model& model) {
-  auto& all = model.strategyState();
-  for (const StrategyState& state : exchange.strategyBlocks()) {
-    if (!isOfNodes(state) || !state.declared.saved || state.declared.inFlight || !isElsewhere(state))
-      continue;
-    if (std::ranges::find(all, state.declared.name, &NamedValues::name) != all.end()) continue;
-    const Tensor values = Tensor::zeros(savedShape(state), state.values.front().dtype());
-    exchange.collect(state, values);
-    all.push_back({state.declared.name, values});
-  }
-}
-
 void addInFlight(TrainingState& all, Exchange& exchange) {
   for (const StrategyState& state : exchange.strategyBlocks())
     if (isInFlight(state)) all.push_back({inFlightName(state), valuesOfAll(state, exchange)});
@@ -248,8 +245,9 @@ void takeInFlight(const TrainingState& all, Exchange& exchange) {
     if (isInFlight(state)) take(findValues(all, inFlightName(state)), inFlightName(state), state);
 }
 
-void addOfWorkers(TrainingState& all, Exchange& exchange, bool pending) {
+void addOfWorkers(TrainingState& all, Exchange& exchange, bool pending, bool ofNodes) {
   for (const StrategyState& state : exchange.strategyBlocks()) {
+    if (isOfNodes(state) && !ofNodes) continue;
     if (!isOfWorkers(state) || (state.declared.zeroUnlessPending && !pending)) continue;
     const Tensor values = valuesOfAll(state, exchange);
     // The model holds the numbers that this node has for all workers.
@@ -257,13 +255,13 @@ void addOfWorkers(TrainingState& all, Exchange& exchange, bool pending) {
   }
 }
 
-void takeOfWorkers(const TrainingState& all, Exchange& exchange, bool otherWorkers) {
+void takeOfWorkers(const TrainingState& all, Exchange& exchange, bool sameWorkers) {
   for (const StrategyState& state : exchange.strategyBlocks()) {
     const Tensor* const saved = findValues(all, ofWorkersName(state));
     if (!isOfWorkers(state) || saved == nullptr) continue;
-    if (!otherWorkers)
+    if (sameWorkers && !isOfNodes(state))
       take(saved, ofWorkersName(state), state);
-    else if (const Tensor fit = fitted(state, *saved, otherWorkers); fit.defined())
+    else if (const Tensor fit = fitted(state, *saved, /*means=*/true); fit.defined())
       load(fit, state);
   }
 }

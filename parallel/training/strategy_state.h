@@ -12,21 +12,21 @@ bool sameBytes(const Tensor& a, const Tensor& b);
 /// values. Call it while no worker runs, once the merged copies are filled.
 /// @param stale  the model was changed since its blocks were saved: a saved block that equals the strategy's
 ///               is not used.
-/// @param otherWorkers  resumed with another number of workers: blocks that permit it get means
-///                      (StrategyBlock::meanForOthers).
+/// @param means  the model was saved by the same rule: if there are other numbers of workers or nodes now,
+///               blocks that permit it get means (StrategyBlock::meanForOthers).
 /// @throws InvalidArgument for a saved block with numbers that are not finite, or counts that are none.
-void loadStrategyState(Exchange& exchange, Model& model, bool stale, bool otherWorkers);
+void loadStrategyState(Exchange& exchange, Model& model, bool stale, bool means);
 
 /// Gives the user's model room for the blocks that are to be saved. May throw; `saveStrategyState` allocates
-/// nothing.
+/// nothing on one node.
 /// @param afterFailure  the blocks of each replica are left out.
 /// @param together  all nodes call it: each then gets the blocks of every node.
 void prepareSavedState(const Exchange& exchange, Model& model, bool afterFailure, bool together);
 /// Copies the blocks to that room. Call it while no worker runs.
-/// @param together  all nodes call it: numbers of each worker are those that its node holds.
+/// @param together  all nodes call it, and wait for each other: numbers of each worker are those that its
+/// node
+///                  holds.
 void saveStrategyState(Exchange& exchange, Model& model, bool together);
-/// Adds to the model the blocks of every node that it lacks. Waits for the other nodes.
-void collectStrategyState(Exchange& exchange, Model& model);
 
 /// Adds the blocks that hold what is in flight to a checkpoint. Call it while no worker runs. Over nodes it
 /// waits for the others.
@@ -34,12 +34,14 @@ void addInFlight(TrainingState& state, Exchange& exchange);
 /// Fills these blocks from a checkpoint. @throws InvalidArgument if it lacks one, and as above.
 void takeInFlight(const TrainingState& state, Exchange& exchange);
 
-/// Over nodes: adds the values of all workers of saved blocks of Place::Replica that are not in flight,
-/// unless the model holds them. Waits for the other nodes. @param pending  Strategy::pending.
-void addOfWorkers(TrainingState& state, Exchange& exchange, bool pending);
+/// Over nodes: adds the values of all workers and nodes of saved blocks of Place::Replica and Place::Node
+/// that are not in flight, unless the model holds them. Waits for the other nodes.
+/// @param pending  Strategy::pending.
+/// @param ofNodes  false: those of Place::Node are left out.
+void addOfWorkers(TrainingState& state, Exchange& exchange, bool pending, bool ofNodes);
 /// Fills those of these blocks that a checkpoint holds. @throws InvalidArgument for one of another size,
 /// and as above.
-/// @param otherWorkers  as above.
-void takeOfWorkers(const TrainingState& state, Exchange& exchange, bool otherWorkers);
+/// @param sameWorkers  as many as those that were saved; else blocks that permit it get means.
+void takeOfWorkers(const TrainingState& state, Exchange& exchange, bool sameWorkers);
 
 }  // namespace muster

@@ -258,6 +258,26 @@ TEST_CASE(
   }
 }
 
+TEST_CASE(
+    "with another number of nodes for the same workers, each node begins with the mean of the residuals") {
+  const ResumableRule rule{{"int8", OuterAveraging{.frequency = 2, .codec = Int8Codec{}}}};
+  std::vector<Held> held;
+  trainOver({.nodes = 2, .workers = 2}, rule, nullptr, &held);
+  REQUIRE(held.size() > 2);
+  for (const Places places : {Places{.nodes = 4, .workers = 1}, Places{.nodes = 1, .workers = 4}}) {
+    const LogLines lines;
+    trainTogether(places, rule, &held[1]);
+    const auto all = lines.all();
+    const auto means = std::ranges::count_if(all, [&](const std::string& line) {
+      return line.starts_with(
+                 "the strategy's saved block \"residual\" is of 2 workers or nodes, now there are ") &&
+             line.ends_with(": each begins with its mean");
+    });
+    CHECK(means == 1);
+    CHECK(std::ranges::none_of(all, [](const std::string& line) { return contains(line, "it is reset"); }));
+  }
+}
+
 TEST_CASE("with another number of workers, all start with the mean of the updater states that workers kept") {
   const ResumableRule rule{{"kept", Averaging{.frequency = 2, .updaterState = UpdaterState::Keep}},
                            Nesterovs{.learningRate = 0.1}};
@@ -359,7 +379,7 @@ TEST_CASE("a node that is lost while node 0 collects state is named, and no list
         AnyStrategy(SharedGradients{}), AnyStrategy(OuterAveraging{.frequency = 2, .codec = Int8Codec{}})}) {
     CAPTURE(rule.make()->describe());
     VirtualNetwork network(2);
-    const auto problems = onNodes(network, 200ms, [&](const Nodes& here) {
+    const auto problems = onNodes(network, 1s, [&](const Nodes& here) {
       auto model = modelOf({{"", rule}});
       auto data = dataFor(4);
       builderOf(model, 2, rule)

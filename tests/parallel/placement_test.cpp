@@ -2,7 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/support/toy_wrapper.h"
+
 using namespace muster;
+using namespace muster::test;
 
 namespace {
 
@@ -113,4 +116,25 @@ TEST_CASE("the plan of the placement is described in words") {
   auto rounded = placeWorkers(1, {Device::cpu()}, 1, false, all({0}));
   rounded.workers[0].mathMode = MathMode::BFloat16;
   CHECK(describe(rounded, 1) == "1 worker on cpu (1 thread, not pinned, products in bf16)");
+}
+
+TEST_CASE("workers of two wrappers are pinned to different cores, or not pinned") {
+  const auto cores = CpuShare::ofProcess().cores;
+  ToyModel model;
+  const auto build = [&](int workers) {
+    auto builder = ParallelWrapper::Builder(model);
+    return builder.workers(workers).build();
+  };
+  auto first = build(1);
+  if (first.plan().find("pinned to core") == std::string::npos) {
+    MESSAGE("another process has pinned its workers here: " << first.plan());
+    return;
+  }
+  auto second = build(1);
+  CHECK(second.plan() != first.plan());
+  if (cores.size() == 1)
+    CHECK(second.plan().find("not pinned: 1 thread, but other workers are pinned to most of 1 core") !=
+          std::string::npos);
+  // Not enough cores are left to pin all workers.
+  CHECK(build(static_cast<int>(cores.size())).plan().find("not pinned: ") != std::string::npos);
 }

@@ -2,8 +2,12 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
+
+#include "muster/core/base/error.h"
 #include "muster/parallel/exchange/host_exchange.h"
 #include "tests/parallel/one_segment.h"
+#include "tests/support/thrown.h"
 #include "tests/support/toy_model.h"
 
 using namespace muster;
@@ -45,7 +49,7 @@ TEST_CASE("workers of another number begin with the mean of the residuals that w
   Residuals three(/*meanForOthers=*/true);
   ToyModel model;
   saveByTwo(model);
-  loadStrategyState(three.exchange, model, /*stale=*/false, /*otherWorkers=*/true);
+  loadStrategyState(three.exchange, model, /*stale=*/false, /*means=*/true);
   for (std::size_t w = 0; w < 3; ++w) CHECK(three.of(w) == std::vector<float>{4.5, 8.5, 14.5});
 }
 
@@ -53,7 +57,7 @@ TEST_CASE("other blocks of another number of workers start again") {
   Residuals three(/*meanForOthers=*/false);
   ToyModel model;
   saveByTwo(model);
-  loadStrategyState(three.exchange, model, /*stale=*/false, /*otherWorkers=*/true);
+  loadStrategyState(three.exchange, model, /*stale=*/false, /*means=*/true);
   for (std::size_t w = 0; w < 3; ++w) CHECK(three.of(w) == std::vector<float>(3));
 }
 
@@ -61,7 +65,7 @@ TEST_CASE("residuals of a training that is not resumed start again with another 
   Residuals three(/*meanForOthers=*/true);
   ToyModel model;
   saveByTwo(model);
-  loadStrategyState(three.exchange, model, /*stale=*/false, /*otherWorkers=*/false);
+  loadStrategyState(three.exchange, model, /*stale=*/false, /*means=*/false);
   for (std::size_t w = 0; w < 3; ++w) CHECK(three.of(w) == std::vector<float>(3));
 }
 
@@ -69,14 +73,24 @@ TEST_CASE("residuals of a model of another size start again") {
   Residuals three(/*meanForOthers=*/true);
   ToyModel model;
   model.strategyState().push_back({"residual", Tensor::zeros({2, kElements + 1})});
-  loadStrategyState(three.exchange, model, /*stale=*/false, /*otherWorkers=*/true);
+  loadStrategyState(three.exchange, model, /*stale=*/false, /*means=*/true);
   for (std::size_t w = 0; w < 3; ++w) CHECK(three.of(w) == std::vector<float>(3));
+}
+
+TEST_CASE("residuals of a damaged file are refused by name before their mean is formed") {
+  Residuals three(/*meanForOthers=*/true);
+  ToyModel model;
+  saveByTwo(model);
+  model.strategyState().front().values.data<float>()[1] = std::nanf("");
+  CHECK(thrown<InvalidArgument>([&] {
+          loadStrategyState(three.exchange, model, /*stale=*/false, /*means=*/true);
+        }) == "strategy state: element 1 of \"residual\" is nan, which is impossible");
 }
 
 TEST_CASE("a checkpoint over nodes gives other workers the mean of its residuals, too") {
   Residuals three(/*meanForOthers=*/true);
   const Tensor saved = Tensor::zeros({2, kElements});
   saved.data<float>()[0] = 1;
-  takeOfWorkers({{"of workers.residual", saved}}, three.exchange, /*otherWorkers=*/true);
+  takeOfWorkers({{"of workers.residual", saved}}, three.exchange, /*sameWorkers=*/false);
   for (std::size_t w = 0; w < 3; ++w) CHECK(three.of(w) == std::vector<float>{0.5, 0, 0});
 }

@@ -53,7 +53,9 @@ TorchBuffers sortedBuffers(torch::nn::Module& module) {
       sorted.variances.add(name.substr(0, name.size() - kMean.size()) + std::string(kVariance), *variance);
     } else if (const at::Tensor* const mean = partnerOf(kVariance, kMean);
                mean == nullptr || !mean->defined() || mean->sizes() != buffer.value().sizes()) {
-      sorted.others.add(name, buffer.value());
+      // Numbers that are not finite are constants, as in a mask.
+      const bool finite = at::isfinite(buffer.value()).all().item<bool>();
+      (finite ? sorted.others : sorted.kept).add(name, buffer.value());
     }
   }
   return sorted;

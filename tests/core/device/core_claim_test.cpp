@@ -8,10 +8,9 @@
 #include <set>
 
 #include "muster/core/device/context.h"
-#include "muster/parallel/runtime/placement.h"
+#include "muster/core/device/device.h"
 #include "tests/support/child_process.h"
 #include "tests/support/skip.h"
-#include "tests/support/toy_wrapper.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -90,27 +89,6 @@ TEST_CASE("another process skips this one's claimed cores, and its own claims en
   for (const int end : {ready[0], ready[1], done[0], done[1]}) ::close(end);
 }
 
-TEST_CASE("workers of two wrappers are pinned to different cores, or not pinned") {
-  const auto cores = CpuShare::ofProcess().cores;
-  ToyModel model;
-  const auto build = [&](int workers) {
-    auto builder = ParallelWrapper::Builder(model);
-    return builder.workers(workers).build();
-  };
-  auto first = build(1);
-  if (first.plan().find("pinned to core") == std::string::npos) {
-    MESSAGE("another process has pinned its workers here: " << first.plan());
-    return;
-  }
-  auto second = build(1);
-  CHECK(second.plan() != first.plan());
-  if (cores.size() == 1)
-    CHECK(second.plan().find("not pinned: 1 thread, but other workers are pinned to most of 1 core") !=
-          std::string::npos);
-  // Not enough cores are left to pin all workers.
-  CHECK(build(static_cast<int>(cores.size())).plan().find("not pinned: ") != std::string::npos);
-}
-
 TEST_CASE("a claim of what is free takes no core twice") {
   const Cores all = unrealCores();
   const CoreClaim first(Cores{all[1]}, 1);
@@ -120,7 +98,7 @@ TEST_CASE("a claim of what is free takes no core twice") {
 }
 
 TEST_CASE("a context that the program has pinned claims its cores") {
-  const Cores core = {CpuShare::ofProcess().cores.front()};
+  const Cores core = {availableCores().front()};
   const auto isFree = [&] { return !CoreClaim(core, 1).cores().empty(); };
   // Workers of another process may be pinned to this core now and then.
   bool wasFree = false, claimed = false;
