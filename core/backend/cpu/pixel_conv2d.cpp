@@ -17,7 +17,9 @@ namespace {
 using namespace pixels;
 
 constexpr std::int64_t kMostFloats = std::int64_t{1} << 17;  // of a sample's copies: half of the second cache
-constexpr std::int64_t kPartFloats = kMostFloats / 2;        // of copies, if they have more than one sample
+constexpr std::int64_t kPackedFloats =
+    8192;  // of packed gradients of more than one sample: they stay in the first cache
+constexpr std::int64_t kPartFloats = kMostFloats / 2;  // of copies, if they have more than one sample
 
 /// Floats of one channel's copies, and what the kernel writes after them.
 std::int64_t copiesOf(const Conv2dShape& shape) {
@@ -60,16 +62,20 @@ class PixelPlan final : public Conv2dPlan {
   std::int64_t copiedSample() const { return shape_.inChannels * channel_; }
   /// Groups of output channels have nearly equal numbers of quads: a tile of one quad is slow.
   std::int64_t firstQuad(std::int64_t group) const { return quads_ * group / groups_; }
-  std::int64_t groupOf(std::int64_t quad) const { return ((quad + 1) * groups_ - 1) / quads_; }
-  std::int64_t packedQuad() const { return (sizes_.pixels + 3) / 4 * kVector; }
+  /// Of the largest group of output channels.
+  std::int64_t packedSample() const {
+    return (quads_ + groups_ - 1) / groups_ * ((sizes_.pixels + 3) / 4) * kVector;
+  }
   void expect(const char* name, const Tensor& tensor, const Shape& shape) const {
     muster::detail::expectTensor("conv2d", name, tensor, {shape, Layout::RowMajor});
   }
   /// Calls f(first sample, number of samples) for parts of the batch, when copies_ has those of the part.
   template <typename F>
   void forEachPart(const Tensor& x, F f);
-  /// Also adds gradY to gradBias, which the first sample overwrites.
-  void packGradY(const Tensor& gradY, std::int64_t first, std::int64_t count, Tensor& gradBias);
+  /// Packs gradY of a group of output channels and some samples. Also adds it to gradBias, if there is one;
+  /// the first sample of the batch overwrites it.
+  void packGroup(const Tensor& gradY, std::int64_t group, std::int64_t first, std::int64_t count,
+                 float* packed, float* gradBias);
 
   const Conv2dShape shape_;
   Context& context_;
@@ -79,9 +85,10 @@ class PixelPlan final : public Conv2dPlan {
   const std::int64_t quads_, groups_;  // of output channels, for the weights' gradient
   std::vector<std::int64_t> places_;   // [tap]
   Sizes sizes_;
-  Tensor copies_;  // of x: [sample][channel][kernel column][row][column of the output]
-  Tensor packed_;  // gradY: [sample][group of output channels][four pixels][quad][channel][pixel]
-  Tensor gradX_;   // of one channel: [thread][kernel column][row][column of the output]
+  std::int64_t packedSamples_;  // packed together
+  Tensor copies_;               // of x: [sample][channel][kernel column][row][column of the output]
+  Tensor packed_;               // gradY of a group: [thread][sample][four pixels][quad][channel][pixel]
+  Tensor gradX_;                // of one channel: [thread][kernel column][row][column of the output]
 };
 
 PixelPlan::PixelPlan(const Conv2dShape& shape, Context& context)
@@ -103,7 +110,8 @@ PixelPlan::PixelPlan(const Conv2dShape& shape, Context& context)
             .taps = shape.inChannels * taps(),
             .places = places_.data()};
   copies_ = Tensor::zeros({samples_, copiedSample()});
-  packed_ = Tensor::empty({samples_, quads_ * packedQuad()});
+  packedSamples_ = std::clamp<std::int64_t>(kPackedFloats / packedSample(), 1, samples_);
+  packed_ = Tensor::empty({context.threads(), packedSamples_ * packedSample()});
   gradX_ = Tensor::empty({context.threads(), channel_});
 }
 
@@ -155,24 +163,19 @@ void PixelPlan::backwardData(const Tensor& gradY, const Tensor& weight, Tensor& 
   });
 }
 
-void PixelPlan::packGradY(const Tensor& gradY, std::int64_t first, std::int64_t count, Tensor& gradBias) {
-  parallelFor(context_, quads_, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t quad = begin; quad < end; ++quad) {
-      const std::int64_t group = groupOf(quad), groupBegin = firstQuad(group),
-                         inGroup = firstQuad(group + 1) - groupBegin,
-                         outputs = std::min<std::int64_t>(4, shape_.outChannels - quad * 4);
-      float* to = packed_.data<float>() + groupBegin * packedQuad() + (quad - groupBegin) * kVector;
-      for (std::int64_t n = 0; n < count; ++n) {
-        float sums[4];
-        packGradYAvx512(sizes_, outputs,
-                        gradY.data<float>() + (first + n) * outSample() + quad * 4 * sizes_.pixels,
-                        inGroup * kVector, to + n * quads_ * packedQuad(), sums);
-        if (!gradBias.defined()) continue;
-        float* bias = gradBias.data<float>() + quad * 4;
-        for (std::int64_t o = 0; o < outputs; ++o) bias[o] = first + n > 0 ? bias[o] + sums[o] : sums[o];
-      }
+void PixelPlan::packGroup(const Tensor& gradY, std::int64_t group, std::int64_t first, std::int64_t count,
+                          float* packed, float* gradBias) {
+  const std::int64_t begin = firstQuad(group), quads = firstQuad(group + 1) - begin;
+  for (std::int64_t n = first; n < first + count; ++n, packed += packedSample())
+    for (std::int64_t quad = 0; quad < quads; ++quad) {
+      const std::int64_t o = (begin + quad) * 4, outputs = std::min<std::int64_t>(4, shape_.outChannels - o);
+      float sums[4];
+      packGradYAvx512(sizes_, outputs, gradY.data<float>() + n * outSample() + o * sizes_.pixels,
+                      quads * kVector, packed + quad * kVector, sums);
+      if (!gradBias) continue;
+      for (std::int64_t c = 0; c < outputs; ++c)
+        gradBias[o + c] = n > 0 ? gradBias[o + c] + sums[c] : sums[c];
     }
-  });
 }
 
 void PixelPlan::backwardWeights(const Tensor& x, const Tensor& gradY, Tensor& gradWeight, Tensor& gradBias) {
@@ -180,18 +183,23 @@ void PixelPlan::backwardWeights(const Tensor& x, const Tensor& gradY, Tensor& gr
   expect("gradY", gradY, shape_.output());
   expect("gradWeight", gradWeight, shape_.weight());
   if (gradBias.defined()) expect("gradBias", gradBias, Shape{shape_.outChannels});
+  const std::int64_t inputs = shape_.inChannels;
   // Threads split channels, not samples: one thread forms each sum, so its order is always the same.
   forEachPart(x, [&](std::int64_t first, std::int64_t count) {
-    packGradY(gradY, first, count, gradBias);
-    const Samples samples{.count = count, .x = copiedSample(), .packed = quads_ * packedQuad()};
-    parallelFor(context_, shape_.inChannels * groups_, 1, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t part = begin; part < end; ++part) {
-        const std::int64_t i = part / groups_, quad = firstQuad(part % groups_), o = quad * 4,
-                           last = firstQuad(part % groups_ + 1) * 4;
-        backwardWeightsAvx512(sizes_, samples, std::min(last, shape_.outChannels) - o, taps(),
-                              copies_.data<float>() + i * channel_,
-                              packed_.data<float>() + quad * packedQuad(), first > 0,
-                              gradWeight.data<float>() + o * sizes_.taps + i * taps());
+    parallelParts(context_, groups_ * inputs, [&](std::int64_t t, std::int64_t begin, std::int64_t end) {
+      float* packed = packed_.data<float>() + t * packedSamples_ * packedSample();
+      for (std::int64_t n = 0; n < count; n += packedSamples_) {
+        const Samples samples{
+            .count = std::min(packedSamples_, count - n), .x = copiedSample(), .packed = packedSample()};
+        for (std::int64_t part = begin; part < end; ++part) {
+          const std::int64_t group = part / inputs, i = part % inputs, o = firstQuad(group) * 4;
+          if (part == begin || i == 0)
+            packGroup(gradY, group, first + n, samples.count, packed,
+                      i == 0 && gradBias.defined() ? gradBias.data<float>() : nullptr);
+          backwardWeightsAvx512(sizes_, samples, std::min(firstQuad(group + 1) * 4, shape_.outChannels) - o,
+                                taps(), copies_.data<float>() + n * copiedSample() + i * channel_, packed,
+                                first + n > 0, gradWeight.data<float>() + o * sizes_.taps + i * taps());
+        }
       }
     });
   });

@@ -238,20 +238,29 @@ void packGradYAvx512(const Sizes& sizes, std::int64_t outputs, const float* grad
                      float* to, float* sums) {
   const std::int64_t pixels = sizes.pixels;
   V sum{};
-  for (std::int64_t p = 0; p < pixels; p += kVector) {
-    const Mask mask = lanes(pixels - p);
+  const auto pack = [&](std::int64_t p, std::int64_t count, auto read) __attribute__((always_inline)) {
     V from[4];  // [output]
 #pragma GCC unroll 4
-    for (int o = 0; o < 4; ++o) from[o] = o < outputs ? load(gradY + o * pixels + p, mask) : V{};
+    for (int o = 0; o < 4; ++o) from[o] = o < outputs ? read(gradY + o * pixels + p) : V{};
     const V low[2] = {halves<0>(from[0], from[1]), halves<0>(from[2], from[3])};
     const V high[2] = {halves<8>(from[0], from[1]), halves<8>(from[2], from[3])};
     const V fours[4] = {quarters<0>(low[0], low[1]), quarters<4>(low[0], low[1]),
                         quarters<0>(high[0], high[1]), quarters<4>(high[0], high[1])};
     sum += (fours[0] + fours[1]) + (fours[2] + fours[3]);
 #pragma GCC unroll 4
-    for (int k = 0; k < 4; ++k)
-      if (p + 4 * k < pixels) store(to + (p / 4 + k) * distance, fours[k]);
-  }
+    for (std::int64_t k = 0; k < 4; ++k)
+      if (4 * k < count) store(to + k * distance, fours[k]);
+    to += 4 * distance;
+  };
+  std::int64_t p = 0;
+  for (; p + kVector <= pixels; p += kVector)
+    pack(
+        p, kVector, [](const float* at) __attribute__((always_inline)) { return load(at); });
+  if (p < pixels)
+    pack(
+        p, pixels - p, [=](const float* at) __attribute__((always_inline)) {
+          return load(at, lanes(pixels - p));
+        });
   const V total = pairs(pairs(sum, V{}), V{});
   for (std::int64_t o = 0; o < outputs; ++o) sums[o] = total[o * 4];
 }
