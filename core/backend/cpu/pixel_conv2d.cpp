@@ -17,9 +17,9 @@ namespace {
 using namespace pixels;
 
 constexpr std::int64_t kMostFloats = std::int64_t{1} << 17;  // of a sample's copies: half of the second cache
-constexpr std::int64_t kPackedFloats =
-    8192;  // of packed gradients of more than one sample: they stay in the first cache
-constexpr std::int64_t kPartFloats = kMostFloats / 2;  // of copies, if they have more than one sample
+// Of several samples' copies, and of their gradients while they are packed, so that these fit the first
+// cache.
+constexpr std::int64_t kPartFloats = std::int64_t{1} << 16, kPackedFloats = std::int64_t{1} << 13;
 
 /// Floats of one channel's copies, and what the kernel writes after them.
 std::int64_t copiesOf(const Conv2dShape& shape) {

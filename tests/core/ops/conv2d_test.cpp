@@ -339,7 +339,7 @@ TEST_CASE(
     return std::uniform_int_distribution<std::int64_t>(least, most)(random);
   };
   for (int trial = 0; trial < 12; ++trial) {
-    const std::int64_t height = draw(1, 5), width = 3 + 2 * draw(0, 1);
+    const std::int64_t height = draw(1, 5), width = draw(1, 7);
     Conv2dShape shape{.batch = draw(1, 24),
                       .inChannels = draw(1, 12),
                       .height = height + draw(0, 16),
