@@ -346,7 +346,7 @@ TEST_CASE(
                       .width = width + draw(0, 20),
                       .outChannels = draw(1, 40),
                       .kernel = {height, width}};
-    if (trial == 0)  // copies of eleven, eleven and two samples at a time
+    if (trial == 0)  // copies of ten, ten and four samples at a time, gradients of seven and three
       shape = {.batch = 24, .inChannels = 9, .height = 13, .width = 14, .outChannels = 11, .kernel = {5, 5}};
     if (!cpu::pixelConv2dSupports(shape, Context())) return test::skip("our kernels need AVX-512");
     INFO(describe(shape));
