@@ -5,6 +5,7 @@
 #include "muster/core/backend/cpu/bfloat16.h"
 #include "muster/core/backend/cpu/direct_conv2d.h"
 #include "muster/core/backend/cpu/onednn_conv2d.h"
+#include "muster/core/backend/cpu/pixel_conv2d.h"
 #include "muster/core/backend/cpu/pointwise_conv2d.h"
 #include "muster/core/backend/cpu/simd.h"
 #include "muster/core/backend/cpu/small_batch_conv2d.h"
@@ -93,6 +94,11 @@ WinogradPasses winogradIsFaster(const Conv2dShape& shape) {
 std::unique_ptr<Conv2dPlan> planAuto(const Conv2dShape& shape, Context& context, Layout offered) {
   const bool direct = directConv2dSupports(shape, context);
   const double samples = waste(shape.batch, instructionSet() == InstructionSet::Avx2 ? 8 : 16);
+  const Shape out = shape.output();
+  const double pixels = waste(out[2] * out[3]);
+  if (direct && 1.25 * pixels < samples && pixelConv2dSupports(shape, context) &&
+      directIsFaster(shape, context, pixels))
+    return planPixelConv2d(shape, context);
   if (direct && directIsFaster(shape, context, samples)) return planDirectConv2d(shape, context);
   if (winogradConv2dSupports(shape, context) && std::min(shape.inChannels, shape.outChannels) >= 32)
     if (const auto passes = winogradIsFaster(shape); passes != WinogradPasses{false, false, false})

@@ -20,6 +20,7 @@ constexpr std::int64_t kLanes = 8;
 constexpr std::int64_t kLanes = 4;
 #endif
 using Bytes = std::uint8_t __attribute__((vector_size(kLanes)));
+using FourBytes = std::uint8_t __attribute__((vector_size(4)));
 
 /// A vector of lanes.
 struct Whole {
@@ -111,6 +112,15 @@ template <bool kSquare, typename VectorF, typename SingleF>
     }
 }
 
+/// Takes `value` if it is larger than the best so far, or the first NaN.
+template <typename Floats, typename Places>
+[[gnu::always_inline]] inline void takeIfLarger(Floats& best, Places& winner, const Floats& value,
+                                                std::int32_t place) {
+  const Places larger = ~(value <= best) & (best == best);
+  best = larger ? value : best;
+  winner = larger ? Places{} + place : winner;
+}
+
 template <typename Lanes, typename Index>
 [[gnu::always_inline]] inline void maxAt(const Plane& p, const Window& w, const float* x, float* y,
                                          Index* winners) {
@@ -122,9 +132,7 @@ template <typename Lanes, typename Index>
   forEachPixel(
       p, w, [&](std::int32_t place, std::int64_t pixel) __attribute__((always_inline)) {
         Lanes::load(value, x + pixel);
-        const Places larger = ~(value <= best) & (best == best);  // or the first NaN
-        best = larger ? value : best;
-        winner = larger ? Places{} + place : winner;
+        takeIfLarger(best, winner, value, place);
       });
   Lanes::store(best, y);
   Lanes::storePlaces(winner, winners);
@@ -141,8 +149,41 @@ void maxForwardOf(const Plane& plane, const float* x, float* y, Index* winners) 
           __attribute__((always_inline)) { maxAt<One>(p, w, x + lane, y + out, winners + out); });
 }
 
+/// Whether four adjacent outputs are computed together, because there are no other lanes.
+inline bool isInFours(const Plane& p) {
+  return isSquare(p) && p.lanes == 1 && p.stride[0] >= 2 && p.stride[1] == 2;
+}
+
+inline void maxForwardInFours(const Plane& plane, const float* x, float* y, std::uint8_t* winners) {
+  const Plane p = known<true>(plane);
+  for (std::int64_t oh = 0; oh < p.outHeight; ++oh) {
+    const std::int64_t row = oh * p.outWidth;
+    std::int64_t ow = 0;
+    for (; ow + 4 <= p.outWidth; ow += 4) {
+      One::Floats pixels[4];  // [place]
+      for (std::int64_t r = 0; r < 2; ++r) {
+        One::Floats left, right;
+        const float* from = x + (oh * p.stride[0] + r) * p.width + 2 * ow;
+        std::memcpy(&left, from, sizeof left);
+        std::memcpy(&right, from + 4, sizeof right);
+        pixels[2 * r] = __builtin_shufflevector(left, right, 0, 2, 4, 6);
+        pixels[2 * r + 1] = __builtin_shufflevector(left, right, 1, 3, 5, 7);
+      }
+      One::Ints winner{};
+      for (std::int32_t place = 1; place < 4; ++place) takeIfLarger(pixels[0], winner, pixels[place], place);
+      std::memcpy(y + row + ow, pixels, sizeof *pixels);
+      const FourBytes places = __builtin_convertvector(winner, FourBytes);
+      std::memcpy(winners + row + ow, &places, sizeof places);
+    }
+    for (; ow < p.outWidth; ++ow)
+      maxAt<One>(p, windowAt<true>(p, oh, ow), x, y + row + ow, winners + row + ow);
+  }
+}
+
 template <typename Index>
 void maxForward(const Plane& plane, const float* x, float* y, Index* winners) {
+  if constexpr (sizeof(Index) == 1)
+    if (isInFours(plane)) return maxForwardInFours(plane, x, y, winners);
   isSquare(plane) ? maxForwardOf<true>(plane, x, y, winners) : maxForwardOf<false>(plane, x, y, winners);
 }
 
@@ -172,8 +213,41 @@ void maxBackwardOf(const Plane& plane, const float* gradY, const Index* winners,
       });
 }
 
+inline void maxBackwardInFours(const Plane& plane, const float* gradY, const std::uint8_t* winners,
+                               float* gradX) {
+  using Ints = One::Ints;
+  const Plane p = known<true>(plane);
+  for (std::int64_t oh = 0; oh < p.outHeight; ++oh, gradY += p.outWidth, winners += p.outWidth) {
+    float* to = gradX + oh * p.stride[0] * p.width;
+    std::int64_t ow = 0;
+    for (; ow + 4 <= p.outWidth; ow += 4) {
+      One::Floats grad;
+      FourBytes places;
+      std::memcpy(&grad, gradY + ow, sizeof grad);
+      std::memcpy(&places, winners + ow, sizeof places);
+      const Ints winner = __builtin_convertvector(places, Ints);
+      for (std::int32_t r = 0; r < 2; ++r) {
+        const Ints place{2 * r, 2 * r + 1, 2 * r, 2 * r + 1};
+        // The sum with 0 makes -0 a 0, as in the other loops.
+        const One::Floats left = One::Floats{} + (__builtin_shufflevector(winner, winner, 0, 0, 1, 1) == place
+                                                      ? __builtin_shufflevector(grad, grad, 0, 0, 1, 1)
+                                                      : One::Floats{});
+        const One::Floats right =
+            One::Floats{} + (__builtin_shufflevector(winner, winner, 2, 2, 3, 3) == place
+                                 ? __builtin_shufflevector(grad, grad, 2, 2, 3, 3)
+                                 : One::Floats{});
+        std::memcpy(to + r * p.width + 2 * ow, &left, sizeof left);
+        std::memcpy(to + r * p.width + 2 * ow + 4, &right, sizeof right);
+      }
+    }
+    for (; ow < p.outWidth; ++ow) to[winners[ow] / 2 * p.width + 2 * ow + winners[ow] % 2] += gradY[ow];
+  }
+}
+
 template <typename Index>
 void maxBackward(const Plane& plane, const float* gradY, const Index* winners, float* gradX) {
+  if constexpr (sizeof(Index) == 1)
+    if (isInFours(plane)) return maxBackwardInFours(plane, gradY, winners, gradX);
   isSquare(plane) && plane.stride[0] >= 2 && plane.stride[1] >= 2
       ? maxBackwardOf<true>(plane, gradY, winners, gradX)
       : maxBackwardOf<false>(plane, gradY, winners, gradX);

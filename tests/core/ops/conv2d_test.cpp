@@ -12,6 +12,7 @@
 #include "muster/built.h"
 #include "muster/core/backend/cpu/bfloat16.h"
 #include "muster/core/backend/cpu/direct_conv2d.h"
+#include "muster/core/backend/cpu/pixel_conv2d.h"
 #include "muster/core/backend/cpu/simd.h"
 #include "muster/core/backend/cpu/small_batch_conv2d.h"
 #include "muster/core/backend/cpu/state.h"
@@ -326,6 +327,61 @@ TEST_CASE(
         CHECK(test::sameBits(all[0].gradWeight, all.back().gradWeight));
         CHECK(test::sameBits(all[0].gradBias, all.back().gradBias));
       }
+    }
+  }
+}
+
+TEST_CASE(
+    "convolutions with pixels in vectors agree with the reference, with the same bits for any number of "
+    "threads") {
+  std::mt19937_64 random(test::freshSeed());
+  const auto draw = [&](std::int64_t least, std::int64_t most) {
+    return std::uniform_int_distribution<std::int64_t>(least, most)(random);
+  };
+  for (int trial = 0; trial < 12; ++trial) {
+    const std::int64_t height = draw(1, 5), width = draw(1, 7);
+    Conv2dShape shape{.batch = draw(1, 24),
+                      .inChannels = draw(1, 12),
+                      .height = height + draw(0, 16),
+                      .width = width + draw(0, 20),
+                      .outChannels = draw(1, 40),
+                      .kernel = {height, width}};
+    if (trial == 0)  // copies of ten, ten and four samples at a time, gradients of seven and three
+      shape = {.batch = 24, .inChannels = 9, .height = 13, .width = 14, .outChannels = 11, .kernel = {5, 5}};
+    if (!cpu::pixelConv2dSupports(shape, Context())) return test::skip("our kernels need AVX-512");
+    INFO(describe(shape));
+    const Case c(shape, random);
+    const Array withoutBias = reference::conv2d(shape, c.x, c.weight, Array({shape.outChannels}));
+    std::vector<Results> all;
+    for (const int threads : {1, 2, 3}) {
+      CAPTURE(threads);
+      Context context(Device::cpu(), {.threads = threads});
+      auto plan = cpu::planPixelConv2d(shape, context);
+      all.push_back(checkPlan(*plan, c, context, Conv2dChoice::Auto));
+      CHECK(test::sameBits(all[0].y, all.back().y));
+      CHECK(test::sameBits(all[0].gradX, all.back().gradX));
+      CHECK(test::sameBits(all[0].gradWeight, all.back().gradWeight));
+      CHECK(test::sameBits(all[0].gradBias, all.back().gradBias));
+      const Results unbiased(*plan, c, context, false);
+      CHECK(test::maxDifference(unbiased.y, withoutBias) <
+            toleranceOf(c.forwardTerms(), *plan, Conv2dChoice::Auto, context));
+      CHECK(test::sameBits(all[0].gradWeight, unbiased.gradWeight));
+    }
+  }
+}
+
+TEST_CASE("the convnet's convolutions have pixels in vectors if samples would waste lanes") {
+  const Conv2dShape shapes[] = {
+      {.inChannels = 1, .height = 28, .width = 28, .outChannels = 20, .kernel = {5, 5}},
+      {.inChannels = 20, .height = 12, .width = 12, .outChannels = 50, .kernel = {5, 5}}};
+  Context context;
+  for (Conv2dShape shape : shapes) {
+    if (!cpu::pixelConv2dSupports(shape, context)) return test::skip("our kernels need AVX-512");
+    for (const std::int64_t batch : {1, 4, 8, 16, 24, 128}) {
+      shape.batch = batch;
+      const std::string chosen = planConv2d(shape, context)->implementation();
+      CAPTURE(batch);
+      CHECK(chosen.starts_with(batch % 16 == 0 ? "direct" : "pixels"));
     }
   }
 }

@@ -68,6 +68,8 @@ TEST_CASE_TEMPLATE("pooling agrees with the reference over shapes, layouts and t
       // Adjacent windows, with rows and columns outside all windows.
       {.batch = 3, .channels = 5, .height = 7, .width = 8},
       {.batch = 3, .channels = 8, .height = 6, .width = 7},
+      {.batch = 2, .channels = 3, .height = 9, .width = 13},
+      {.batch = 2, .channels = 3, .height = 8, .width = 12, .stride = {3, 2}},
       // Channels in multiples of four: overlapping windows, windows with gaps; a kernel with more than 256
       // positions.
       {.batch = 2,
