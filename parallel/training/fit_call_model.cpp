@@ -91,6 +91,8 @@ TrainingState FitCall::trainingState(const DataSetIterator& data) {
         "are not collected, but they differ");
     return {};
   }
+  if (overNodes && atRoundEnd_)  // at the end of the run, all nodes have collected it
+    collectStrategyState(setting_.replicas.exchange(), setting_.model);
   // On the wall clock the order of arrivals is not known in advance: only a point where all land can be
   // resumed.
   const Arrivals* const arrivals = run_.rounds.arrivals();

@@ -299,7 +299,7 @@ void ReplicaSet::addOwn(TrainingState& state, bool inFlight, std::span<const std
   for (const SharedBlock& block : exchange_->blocks()) collected.push_back(collect(block, examples));
   addValues(state, exchange_->blocks(), mergedValues(), strategy_.localWork() == LocalWork::Step, collected);
   if (inFlight) addInFlight(state, *exchange_);
-  if (place_.nodes > 1) addOfWorkers(state, *exchange_, strategy_.pending(), !examples.empty());
+  if (place_.nodes > 1) addOfWorkers(state, *exchange_, strategy_.pending());
 }
 
 }  // namespace muster

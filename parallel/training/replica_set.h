@@ -76,9 +76,7 @@ class ReplicaSet {
   std::vector<std::int64_t> examples() const;
   /// Calls `addValues`, `addInFlight` if `inFlight`, and over nodes `addOfWorkers`. Call it after `fill`.
   /// Over nodes it collects the state that may differ, for which the other nodes must answer.
-  /// @param examples  [worker] of all nodes, if this node has filled the model alone, so that it lacks the
-  /// mean
-  ///                  of blocks that each worker keeps, and the strategy's blocks of nodes; else empty.
+  /// @param examples  [worker] of all nodes, if the model lacks the mean of blocks that each worker keeps.
   void addOwn(TrainingState& state, bool inFlight, std::span<const std::int64_t> examples);
   /// After a training: whether the next one may continue from the replicas' state (else it starts from the
   /// user's model).

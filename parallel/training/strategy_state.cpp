@@ -134,7 +134,8 @@ bool isInFlight(const StrategyState& state) {
 
 /// Whether nodes may lack the other nodes' values while nothing is in flight.
 bool isOfWorkers(const StrategyState& state) {
-  return state.declared.saved && !state.declared.inFlight && isOfReplicas(state);
+  return state.declared.saved && !state.declared.inFlight &&
+         state.declared.place == StrategyBlock::Place::Replica;
 }
 
 std::string inFlightName(const StrategyState& state) {
@@ -235,6 +236,16 @@ void saveStrategyState(Exchange& exchange, Model& model, bool together) {
   }
 }
 
+void collectStrategyState(Exchange& exchange, Model& model) {
+  auto& all = model.strategyState();
+  for (const StrategyState& state : exchange.strategyBlocks()) {
+    if (!isOfNodes(state) || !state.declared.saved || state.declared.inFlight || !isElsewhere(state))
+      continue;
+    if (std::ranges::find(all, state.declared.name, &NamedValues::name) == all.end())
+      all.push_back({state.declared.name, valuesOfAll(state, exchange)});
+  }
+}
+
 void addInFlight(TrainingState& all, Exchange& exchange) {
   for (const StrategyState& state : exchange.strategyBlocks())
     if (isInFlight(state)) all.push_back({inFlightName(state), valuesOfAll(state, exchange)});
@@ -245,9 +256,8 @@ void takeInFlight(const TrainingState& all, Exchange& exchange) {
     if (isInFlight(state)) take(findValues(all, inFlightName(state)), inFlightName(state), state);
 }
 
-void addOfWorkers(TrainingState& all, Exchange& exchange, bool pending, bool ofNodes) {
+void addOfWorkers(TrainingState& all, Exchange& exchange, bool pending) {
   for (const StrategyState& state : exchange.strategyBlocks()) {
-    if (isOfNodes(state) && !ofNodes) continue;
     if (!isOfWorkers(state) || (state.declared.zeroUnlessPending && !pending)) continue;
     const Tensor values = valuesOfAll(state, exchange);
     // The model holds the numbers that this node has for all workers.
@@ -259,7 +269,7 @@ void takeOfWorkers(const TrainingState& all, Exchange& exchange, bool sameWorker
   for (const StrategyState& state : exchange.strategyBlocks()) {
     const Tensor* const saved = findValues(all, ofWorkersName(state));
     if (!isOfWorkers(state) || saved == nullptr) continue;
-    if (sameWorkers && !isOfNodes(state))
+    if (sameWorkers)
       take(saved, ofWorkersName(state), state);
     else if (const Tensor fit = fitted(state, *saved, /*means=*/true); fit.defined())
       load(fit, state);

@@ -23,10 +23,11 @@ void loadStrategyState(Exchange& exchange, Model& model, bool stale, bool means)
 /// @param together  all nodes call it: each then gets the blocks of every node.
 void prepareSavedState(const Exchange& exchange, Model& model, bool afterFailure, bool together);
 /// Copies the blocks to that room. Call it while no worker runs.
-/// @param together  all nodes call it, and wait for each other: numbers of each worker are those that its
-/// node
-///                  holds.
+/// @param together  all nodes call it and wait for each other: numbers of each worker are those of its node.
 void saveStrategyState(Exchange& exchange, Model& model, bool together);
+
+/// Adds to the model the blocks of Place::Node that it lacks. Waits for the other nodes.
+void collectStrategyState(Exchange& exchange, Model& model);
 
 /// Adds the blocks that hold what is in flight to a checkpoint. Call it while no worker runs. Over nodes it
 /// waits for the others.
@@ -34,11 +35,9 @@ void addInFlight(TrainingState& state, Exchange& exchange);
 /// Fills these blocks from a checkpoint. @throws InvalidArgument if it lacks one, and as above.
 void takeInFlight(const TrainingState& state, Exchange& exchange);
 
-/// Over nodes: adds the values of all workers and nodes of saved blocks of Place::Replica and Place::Node
-/// that are not in flight, unless the model holds them. Waits for the other nodes.
-/// @param pending  Strategy::pending.
-/// @param ofNodes  false: those of Place::Node are left out.
-void addOfWorkers(TrainingState& state, Exchange& exchange, bool pending, bool ofNodes);
+/// Over nodes: adds the values of all workers of saved blocks of Place::Replica that are not in flight,
+/// unless the model holds them. Waits for the other nodes. @param pending  Strategy::pending.
+void addOfWorkers(TrainingState& state, Exchange& exchange, bool pending);
 /// Fills those of these blocks that a checkpoint holds. @throws InvalidArgument for one of another size,
 /// and as above.
 /// @param sameWorkers  as many as those that were saved; else blocks that permit it get means.

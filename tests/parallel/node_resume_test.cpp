@@ -270,7 +270,7 @@ TEST_CASE(
     const auto all = lines.all();
     const auto means = std::ranges::count_if(all, [&](const std::string& line) {
       return line.starts_with(
-                 "the strategy's saved block \"residual\" is of 2 workers or nodes, now there are ") &&
+                 "the strategy's saved block \"coding residual\" is of 2 workers or nodes, now there are ") &&
              line.ends_with(": each begins with its mean");
     });
     CHECK(means == 1);
