@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "muster/core/base/log.h"
+#include "muster/core/base/signal_stack.h"
 #include "muster/core/base/start_thread.h"
 
 namespace muster {
@@ -37,9 +38,10 @@ void onSignal(int signal) {
 }  // namespace
 
 void exitOnInterrupt() {
+  useSignalStack();
   struct sigaction action {};
   action.sa_handler = onSignal;
-  action.sa_flags = SA_RESTART;
+  action.sa_flags = SA_RESTART | SA_ONSTACK;  // see useSignalStack
   for (const int signal : {SIGTERM, SIGUSR1}) ::sigaction(signal, &action, nullptr);
   // `nohup` ignores SIGHUP, and a shell SIGINT for a program in the background, so that it continues.
   for (const int signal : {SIGINT, SIGHUP, SIGXCPU}) {

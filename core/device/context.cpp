@@ -10,6 +10,7 @@
 #include "muster/built.h"
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
+#include "muster/core/base/signal_stack.h"
 #include "muster/core/base/start_thread.h"
 #include "muster/core/device/detail/backend.h"
 #include "muster/core/device/detail/cpu.h"
@@ -41,12 +42,12 @@ void requireThreads(int threads) {
       trial.push_back(
           startThread(fmt::format("an operation, {} of {},", i, threads), [&] { released.wait(false); }));
   }
-  std::atomic<int> running{0};  // the compiler would remove an empty parallel region
 #pragma omp parallel num_threads(threads)
-  ++running;
+  useSignalStack();
 }
 
 ContextOptions checked(Device device, ContextOptions options) {
+  useSignalStack();
   require(options.threads >= 1, "context: expected at least 1 thread, got {}", options.threads);
   if (device.isCpu() || !options.cores.empty()) requireOwnLoopThreads(options.threads);
   startOpenMp();  // now, because in the middle of a training more files are open
@@ -91,6 +92,7 @@ void Context::synchronize() {
 }
 
 ContextScope::ContextScope(Context& context) : threadsBefore_(omp_get_max_threads()) {
+  useSignalStack();
   if (context.device().isCpu()) requireOwnLoopThreads(context.threads());
   omp_set_num_threads(context.threads());
 }

@@ -1,8 +1,19 @@
 #include "muster/core/ops/dense.h"
 
 #include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <stop_token>
+#include <string>
+#include <thread>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/interrupt.h"
+#include "tests/support/child_process.h"
 #include "tests/support/cpu_bfloat16.h"
 #include "tests/support/devices.h"
 #include "tests/support/reference_ops.h"
@@ -108,6 +119,44 @@ TEST_CASE("dense plans refuse sizes and tensors that do not fit by name") {
   CHECK_THROWS_AS(plan->forward(x, weight, x, y), InvalidArgument);
   CHECK_THROWS_AS(plan->backwardData(y, weight, y), InvalidArgument);
   CHECK_THROWS_AS(plan->backwardWeights(x, y, x, x), InvalidArgument);
+}
+
+/// Computes a product again and again while signals arrive. @return "" if each result has the same bits.
+std::string underSignals(int threads) {
+  Context context(Device::cpu(), {.threads = threads});
+  ContextScope scope(context);
+  const DenseShape shape{128, 800, 500};
+  const auto plan = planDense(shape, context);
+  const Tensor x = Tensor::zeros({shape.batch, shape.inFeatures}),
+               weight = Tensor::zeros({shape.outFeatures, shape.inFeatures});
+  for (const Tensor& tensor : {x, weight})
+    for (std::int64_t i = 0; i < tensor.elements(); ++i)
+      tensor.data<float>()[i] = static_cast<float>(i % 17) - 8;
+  Tensor first = Tensor::zeros({shape.batch, shape.outFeatures}), y = Tensor::zeros(first.shape());
+  plan->forward(x, weight, Tensor(), first);
+  const Interrupt interrupt("dense_test: a signal");
+  std::atomic<int> sent{0};
+  const std::jthread sender([&](const std::stop_token& stop) {
+    for (; !stop.stop_requested(); ++sent) {
+      ::kill(::getpid(), SIGXCPU);  // does not end the program, however often it comes
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+  });
+  while (sent < 5'000) {
+    plan->forward(x, weight, Tensor(), y);
+    if (std::memcmp(first.raw(), y.raw(), y.bytes()) != 0) return "other bits";
+  }
+  return "";
+}
+
+TEST_CASE("signals that arrive during a product overwrite no memory") {
+  for (const int threads : {1, 2}) {
+    CAPTURE(threads);
+    CHECK(test::inChild([&] {
+            std::signal(SIGXCPU, SIG_DFL);  // may be ignored here
+            return "computed" + underSignals(threads);
+          }) == "computed");
+  }
 }
 
 }  // namespace
