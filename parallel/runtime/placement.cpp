@@ -77,7 +77,7 @@ Placements placeAndClaim(int workers, const std::vector<Device>& devices, int th
     placements.noCoreForReader = noCoreForReader;  // `share` has no more cores now than the workers need
     if (!free)
       placements.pinning =
-          fmt::format("not pinned: {} thread{}, but other workers are pinned to most of {} core{}", pinned,
+          fmt::format("not pinned: {} thread{}, but other pinned threads have most of {} core{}", pinned,
                       pinned == 1 ? "" : "s", share.cores.size(), share.cores.size() == 1 ? "" : "s");
     placements.claim = std::move(claim);
   }

@@ -40,7 +40,7 @@ std::string describe(const Codec& codec) {
   };
   const auto name = std::visit(Name(), codec);
   if (name.empty()) return name;
-  return fmt::format(", sent as {} (which on one machine costs time and saves nothing)", name);
+  return fmt::format(", sent as {} (which costs time, and saves bytes over a network only)", name);
 }
 
 void codecFields(Fields& fields, Codec& codec) {

@@ -133,7 +133,7 @@ TEST_CASE("workers of two wrappers are pinned to different cores, or not pinned"
   auto second = build(1);
   CHECK(second.plan() != first.plan());
   if (cores.size() == 1)
-    CHECK(second.plan().find("not pinned: 1 thread, but other workers are pinned to most of 1 core") !=
+    CHECK(second.plan().find("not pinned: 1 thread, but other pinned threads have most of 1 core") !=
           std::string::npos);
   // Not enough cores are left to pin all workers.
   CHECK(build(static_cast<int>(cores.size())).plan().find("not pinned: ") != std::string::npos);
