@@ -38,7 +38,7 @@ template <typename Value, typename T>
 }
 
 /// Fetches the memory 1 KiB after `at`. With AVX2 the processor alone does so too late for rows of many
-/// channels; with AVX-512 this was not measured.
+/// channels; with AVX-512 on Zen 5 this gains nothing.
 [[gnu::always_inline]] inline void prefetch([[maybe_unused]] const float* at) {
 #if !defined(__AVX512F__)
   __builtin_prefetch(at + 256);
