@@ -335,7 +335,7 @@ for has in no_gpu 'gpu 9.0'; do
   says 2 '--only wants some of' --only nonsense
   says 2 '--minutes wants a number' --minutes x
   says 2 '--jobs wants a number' --jobs 0
-  says 2 '/nonexistent is no build of muster' --build /nonexistent
+  says 2 "$sandbox/absent is no build of muster" --build "$sandbox/absent"
   says 0 './run gpu [options]' --help
   says 2 'expected the name of one directory' pack
   says 2 'expected the name of one directory' pack one two
