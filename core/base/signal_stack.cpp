@@ -26,7 +26,8 @@ class SignalStack {
   ~SignalStack() {
     if (memory_ == nullptr) return;
     stack_t now{};
-    if (::sigaltstack(nullptr, &now) == 0 && now.ss_sp == memory_) {  // else somebody has given another one
+    if (::sigaltstack(nullptr, &now) == 0 &&
+        now.ss_sp == memory_) {  // else the thread has another one by now
       stack_t none{};
       none.ss_flags = SS_DISABLE;
       ::sigaltstack(&none, nullptr);

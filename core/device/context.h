@@ -133,7 +133,7 @@ class Context {
   Device device_;
   ContextOptions options_;
   ThreadPin pin_;
-  CoreClaim claim_;  // of the cores that nobody has claimed: a worker's are claimed by its wrapper
+  CoreClaim claim_;  // of the cores that are free: those of a worker are claimed by its wrapper
   std::unique_ptr<detail::BackendState> backend_;
   Peers* peers_ = nullptr;
   int sideStreamScopes_ = 0;

@@ -68,25 +68,23 @@ Claims& claims() {
 
 }  // namespace
 
+CoreClaim CoreClaim::upTo(std::size_t most, std::span<const int> cores) {
+  CoreClaim taken;
+  if (most == 0) return taken;
+  taken.cores_.reserve(most);
+  const Lock lock(claims().mutex);
+  for (const int core : cores)
+    if (taken.cores_.size() < most && claims().take(core)) taken.cores_.push_back(core);
+  return taken;
+}
+
 CoreClaim::CoreClaim(std::span<const int> cores, std::size_t count) {
-  CoreClaim taken;  // its destructor gives the cores back if there are too few
-  taken.cores_.reserve(count);
-  {
-    const Lock lock(claims().mutex);
-    for (const int core : cores)
-      if (taken.cores_.size() < count && claims().take(core)) taken.cores_.push_back(core);
-  }
+  CoreClaim taken = upTo(count, cores);  // its destructor gives the cores back if there are too few
   if (taken.cores_.size() == count) cores_ = std::exchange(taken.cores_, {});
 }
 
 CoreClaim CoreClaim::ofFree(std::span<const int> cores) {
-  CoreClaim taken;
-  if (cores.empty()) return taken;
-  taken.cores_.reserve(cores.size());
-  const Lock lock(claims().mutex);
-  for (const int core : cores)
-    if (claims().take(core)) taken.cores_.push_back(core);
-  return taken;
+  return upTo(cores.size(), cores);
 }
 
 CoreClaim::~CoreClaim() {

@@ -25,6 +25,9 @@ class CoreClaim {
   const std::vector<int>& cores() const { return cores_; }
 
  private:
+  /// Takes the first free ones of `cores`, at most `most`.
+  static CoreClaim upTo(std::size_t most, std::span<const int> cores);
+
   std::vector<int> cores_;
 };
 

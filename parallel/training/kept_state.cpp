@@ -1,31 +1,10 @@
 // State that workers hold beside the merged copies, and how the user's model gets it.
 #include <algorithm>
 
-#include "muster/core/ops/linear_combination.h"
 #include "muster/parallel/training/replica_set.h"
 #include "muster/parallel/training/strategy_state.h"
 
 namespace muster {
-namespace {
-
-/// Undefined if nothing was trained. @param replicas  in one tensor.
-Tensor meanOf(const Tensor& replicas, std::span<const std::int64_t> examples, const Tensor& like) {
-  double total = 0;
-  for (const std::int64_t count : examples) total += static_cast<double>(count);
-  std::vector<Term> terms;
-  for (std::size_t w = 0; w < examples.size(); ++w)
-    if (examples[w] > 0)
-      terms.push_back({static_cast<double>(examples[w]) / total,
-                       replicas.slice(static_cast<std::int64_t>(w) * like.elements(), like.shape())});
-  if (terms.empty()) return {};
-  const Tensor mean = Tensor::empty(like.shape(), like.dtype());
-  Context context;
-  linearCombination(terms, mean, 0, mean.elements(), context);
-  return mean;
-}
-
-}  // namespace
-
 std::vector<std::int64_t> ReplicaSet::examples() const {
   auto all = examplesBefore_;
   for (const auto& worker : workers_)
@@ -63,7 +42,8 @@ CollectedBlock ReplicaSet::collect(const SharedBlock& block, std::span<const std
   const Tensor& like = block.mergedCopy();
   const Tensor all = Tensor::empty(like.shape().prepend(place_.workers()), like.dtype());
   exchange_->collect(block, all);
-  return {.replicas = all, .mean = block.rule == MergeRule::Keep ? meanOf(all, examples, like) : Tensor()};
+  if (block.rule != MergeRule::Keep) return {.replicas = all};
+  return {.replicas = all, .mean = meanOf(all, std::vector<double>(examples.begin(), examples.end()))};
 }
 
 bool ReplicaSet::differUnexpectedly() const {

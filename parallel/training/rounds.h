@@ -264,7 +264,7 @@ class Rounds {
   std::vector<double> weights_;               // [worker]
   // Contributions of this node and of all nodes: for each node one per worker, and one more that has `ended`
   // set if the node stops, `staged` if it regroups, `late` if a listener there waits for a measurement, and
-  // `batches` 1 if it calls listeners in every round.
+  // `listening`.
   std::vector<Contribution> own_, all_;
   bool stopping_ = false;          // some node was asked to stop
   bool regrouping_ = false;        // some node was asked to regroup

@@ -44,8 +44,7 @@ void Rounds::agreeWithNodes(Exchange& exchange) {
     own_[l] = contributions_[static_cast<std::size_t>(place_.worker(static_cast<int>(l)))];
   measuring_ = measurementDue();
   listening_ = options_.coordinatorJoinsEveryRound;
-  own_[local] = {
-      .batches = listening_ ? 1 : 0, .ended = stopping_, .late = measuring_, .staged = regrouping_};
+  own_[local] = {.ended = stopping_, .late = measuring_, .staged = regrouping_, .listening = listening_};
   exchange.gather(std::as_bytes(std::span(own_)), std::as_writable_bytes(std::span(all_)));
   for (std::size_t n = 0; n < nodes; ++n) {
     const auto its = std::span(all_).subspan(n * own_.size(), own_.size());
@@ -53,7 +52,7 @@ void Rounds::agreeWithNodes(Exchange& exchange) {
     stopping_ = stopping_ || its[local].ended;
     regrouping_ = regrouping_ || its[local].staged;
     measuring_ = measuring_ || its[local].late;
-    listening_ = listening_ || its[local].batches > 0;
+    listening_ = listening_ || its[local].listening;
   }
   if (stopping_) options_.stop = true;
 }

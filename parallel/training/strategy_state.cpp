@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <vector>
 
 #include "muster/core/base/error.h"
@@ -71,12 +72,7 @@ Tensor meanOfOthers(const StrategyState& state, const Tensor& saved) {
       "the strategy's saved block \"{}\" is of {} workers or nodes, now there are {}: each begins with its "
       "mean",
       state.declared.name, shape[0], state.apart);
-  std::vector<Term> terms;
-  for (std::int64_t s = 0; s < shape[0]; ++s)
-    terms.push_back({1.0 / static_cast<double>(shape[0]), saved.slice(s * own.elements(), own.shape())});
-  const Tensor mean = Tensor::empty(own.shape(), own.dtype());
-  Context context;
-  linearCombination(terms, mean, 0, mean.elements(), context);
+  const Tensor mean = meanOf(saved, std::vector<double>(static_cast<std::size_t>(shape[0]), 1));
   const Tensor all = Tensor::empty(savedShape(state), own.dtype());
   for (std::size_t w = 0; w < state.apart; ++w) {
     Tensor part = savedPart(state, all, w);
@@ -93,9 +89,9 @@ Tensor fitted(const StrategyState& state, const Tensor& saved, bool means) {
     if (const Tensor mean = means ? meanOfOthers(state, saved) : Tensor(); mean.defined()) return mean;
   }
   logInfo(
-      "the strategy's saved block \"{}\" is {}, so it was of another number of workers or nodes, or another "
-      "model; "
-      "it is reset",
+      "the strategy's saved block \"{}\" is {}, so it was of other numbers of workers or nodes, or of "
+      "another "
+      "model; it is reset",
       state.declared.name, saved.toString());
   return {};
 }
@@ -193,6 +189,20 @@ bool sameBytes(const Tensor& a, const Tensor& b) {
   const auto onCpu = [](const Tensor& t) { return t.device().isCpu() ? t : copyTo(t, Device::cpu()); };
   const Tensor x = onCpu(a), y = onCpu(b);
   return x.bytes() == y.bytes() && std::memcmp(x.raw(), y.raw(), x.bytes()) == 0;
+}
+
+Tensor meanOf(const Tensor& all, std::span<const double> weights) {
+  const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
+  if (!(total > 0)) return {};
+  const Shape one = all.shape().dropFirst();
+  std::vector<Term> terms;
+  for (std::size_t i = 0; i < weights.size(); ++i)
+    if (weights[i] > 0)
+      terms.push_back({weights[i] / total, all.slice(static_cast<std::int64_t>(i) * one.elements(), one)});
+  const Tensor mean = Tensor::empty(one, all.dtype());
+  Context context;
+  linearCombination(terms, mean, 0, mean.elements(), context);
+  return mean;
 }
 
 void loadStrategyState(Exchange& exchange, Model& model, bool stale, bool means) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <span>
+
 #include "muster/core/nn/model.h"
 #include "muster/parallel/exchange/exchange.h"
 
@@ -7,6 +9,10 @@ namespace muster {
 
 /// Whether two tensors of one type and size, on any devices, hold the same bits.
 bool sameBytes(const Tensor& a, const Tensor& b);
+
+/// The weighted mean over the first dimension, on the CPU; undefined if no weight is above 0.
+/// @param all  on the CPU. @param weights  as many as the first dimension has, or none.
+Tensor meanOf(const Tensor& all, std::span<const double> weights);
 
 /// Fills the strategy's blocks with the values saved in the user's model, or with their declared start
 /// values. Call it while no worker runs, once the merged copies are filled.

@@ -193,6 +193,7 @@ TEST_CASE("windows that a file declares are refused before memory is allocated f
         "characters\n");
   std::vector<char32_t> many(20'000);
   std::iota(many.begin(), many.end(), U'\u4E00');
+  // 1000 samples of 65536 characters; each has an int64, and float32 for it and for 20000 predictions.
   const auto error = loaded(65536, many);
   CHECK_MESSAGE(error.starts_with("char_lstm: m: declares inputs [65536], which need memory: a batch and its "
                                   "predictions take 5243666.4 MB, but of the "),

@@ -81,6 +81,12 @@ void runHere(Exchange& exchange, const Work& work) {
     });
 }
 
+/// Launches the mean of the parameters of two replicas of 100 elements, into the block "arriving".
+void launchMean(Verbs& verbs) {
+  verbs.mean(verbs.block(BlockKind::Parameters).replicas, std::vector{0.5, 0.5}, verbs.own("arriving"),
+             Fragment::whole(100), /*keep=*/0, /*later=*/true);
+}
+
 bool sameBits(const Tensor& a, const Tensor& b) {
   return a.bytes() == b.bytes() && std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
 }
@@ -496,8 +502,7 @@ TEST_CASE("a rule without a codec sends its means while workers train, even if i
       exchange.restart();
       runHere(exchange, [&](Verbs& verbs) {
         if (n == 1) flies = launched.try_acquire_for(20s);  // otherwise node 0's mean waits for this node
-        verbs.mean(verbs.block(BlockKind::Parameters).replicas, std::vector{0.5, 0.5}, verbs.own("arriving"),
-                   Fragment::whole(100), /*keep=*/0, /*later=*/true);
+        launchMean(verbs);
         if (n == 0) launched.release();
       });
       exchange.wait();
@@ -517,21 +522,17 @@ TEST_CASE("awaitLaunched() tells that what was launched has failed, which its la
       const std::vector<StrategyBlock> blocks = {{.name = "arriving", .inFlight = true}};
       exchange.makeStrategyBlocks(blocks);
       exchange.restart();
-      const auto launch = [](Verbs& verbs) {
-        verbs.mean(verbs.block(BlockKind::Parameters).replicas, std::vector{0.5, 0.5}, verbs.own("arriving"),
-                   Fragment::whole(100), /*keep=*/0, /*later=*/true);
-      };
-      runHere(exchange, launch);
+      runHere(exchange, launchMean);
       CHECK(exchange.awaitLaunched());
       for (int element : {20, 70})
         replicas.owned[0][0].values.data<float>()[element] = std::numeric_limits<float>::infinity();
-      runHere(exchange, launch);
+      runHere(exchange, launchMean);
       CHECK_FALSE(exchange.awaitLaunched());
       CHECK_FALSE(exchange.awaitLaunched());
       Context context;
       exchange.begin(n);
       Verbs verbs(exchange, n, context);
-      CHECK_THROWS_AS(launch(verbs), NonFiniteScore);
+      CHECK_THROWS_AS(launchMean(verbs), NonFiniteScore);
     });
 }
 

@@ -9,7 +9,6 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -76,19 +75,6 @@ End trainOver(const Places& places, const ResumableRule& rule, const Held* from,
   for (const auto& problem : problems) CHECK(problem == "");
   return end;
 }
-
-/// Waits for each checkpoint's file, so that the next one is not postponed.
-class AwaitFile final : public Listener {
- public:
-  explicit AwaitFile(std::shared_ptr<CheckpointListener> checkpoints)
-      : checkpoints_(std::move(checkpoints)) {}
-  void onMerge(const MergeEvent&) override {
-    while (checkpoints_->busy()) std::this_thread::yield();
-  }
-
- private:
-  std::shared_ptr<CheckpointListener> checkpoints_;
-};
 
 /// As `trainOver`, with the workers of all nodes in one process.
 End trainTogether(const Places& places, const ResumableRule& rule, const Held* from,

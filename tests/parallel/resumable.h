@@ -5,8 +5,11 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
+#include "muster/core/listeners/checkpoint_listener.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "tests/parallel/every_rule.h"
 
@@ -65,6 +68,19 @@ class Holder final : public Listener {
  private:
   std::vector<Held>* atMerges_;
   Held atEnd_;
+};
+
+/// Waits for each checkpoint's file, so that the next one is not postponed.
+class AwaitFile final : public Listener {
+ public:
+  explicit AwaitFile(std::shared_ptr<CheckpointListener> checkpoints)
+      : checkpoints_(std::move(checkpoints)) {}
+  void onMerge(const MergeEvent&) override {
+    while (checkpoints_->busy()) std::this_thread::yield();
+  }
+
+ private:
+  std::shared_ptr<CheckpointListener> checkpoints_;
 };
 
 /// A rule with much state for a checkpoint. It averages half of the parameters at a time: it launches one

@@ -34,19 +34,6 @@ struct Data {
   PrefetchingIterator ahead;
 };
 
-/// Waits for each checkpoint's file, so that the next one is not postponed.
-class AwaitFile final : public Listener {
- public:
-  explicit AwaitFile(std::shared_ptr<CheckpointListener> checkpoints)
-      : checkpoints_(std::move(checkpoints)) {}
-  void onMerge(const MergeEvent&) override {
-    while (checkpoints_->busy()) std::this_thread::yield();
-  }
-
- private:
-  std::shared_ptr<CheckpointListener> checkpoints_;
-};
-
 /// Trains up to the last epoch. @return the bytes of its checkpoint.
 std::string train(const ResumableRule& rule, const std::filesystem::path& directory,
                   const std::filesystem::path& from = {}, std::int64_t prefetch = 16, int depth = 2,
