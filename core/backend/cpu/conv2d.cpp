@@ -82,10 +82,10 @@ WinogradPasses winogradIsFaster(const Conv2dShape& shape) {
   const auto tiles = [](std::int64_t height, std::int64_t width) {
     return static_cast<double>((height + 3) / 4 * ((width + 3) / 4));
   };
-  const double leastTiles = instructionSet() == InstructionSet::Avx512 ? 16 : 8;
+  constexpr double kLeastTiles = 8;
   const auto pays = [&](double tilesOfImage) {
     const double saved = static_cast<double>(9 * out[2] * out[3]) / (36 * tilesOfImage);
-    return saved >= 2 && tilesOfImage * static_cast<double>(shape.batch) >= leastTiles;
+    return saved >= 2 && tilesOfImage * static_cast<double>(shape.batch) >= kLeastTiles;
   };
   const double outputs = tiles(out[2], out[3]), inputs = tiles(shape.height, shape.width);
   return {pays(outputs), pays(inputs), pays(outputs)};

@@ -129,9 +129,15 @@ Pass::Copy weightCopy(const Conv2dShape& shape, const Desc& inside, bool before,
   const auto blocks = weightBlocks(shape, inside);
   if (!blocks) return {};
   return [blocks = *blocks, before, &context](const void* from, void* to) {
+    const BlockRange all{0, blocks.in / blocks.block};
     parallelFor(context, blocks.out / blocks.block, 1, [&](std::int64_t begin, std::int64_t end) {
-      const auto copy = before ? toBlocksAvx2 : fromBlocksAvx2;
-      copy(blocks, begin, end, static_cast<const float*>(from), static_cast<float*>(to));
+      const std::int64_t first = begin * blocks.block * blocks.in * blocks.taps;  // in the blocked weights
+      if (before)
+        toBlocksAvx2(blocks, {begin, end}, all, static_cast<const float*>(from),
+                     static_cast<float*>(to) + first);
+      else
+        fromBlocksAvx2(blocks, {begin, end}, all, static_cast<const float*>(from) + first,
+                       static_cast<float*>(to));
     });
   };
 #else

@@ -16,11 +16,15 @@ struct WeightBlocks {
   static constexpr std::int64_t kMostTaps = 64;
 };
 
-/// Converts blocks [begin, end) of output channels from [out, in, taps]. Needs AVX2.
-void toBlocksAvx2(const WeightBlocks& weights, std::int64_t begin, std::int64_t end, const float* from,
-                  float* to);
+/// Blocks [begin, end) of channels.
+struct BlockRange {
+  std::int64_t begin, end;
+};
+
+/// Converts these blocks from [out, in, taps]. `to` begins with the first of them and has room for them
+/// alone. Needs AVX2.
+void toBlocksAvx2(const WeightBlocks& weights, BlockRange out, BlockRange in, const float* from, float* to);
 /// The reverse, to [out, in, taps].
-void fromBlocksAvx2(const WeightBlocks& weights, std::int64_t begin, std::int64_t end, const float* from,
-                    float* to);
+void fromBlocksAvx2(const WeightBlocks& weights, BlockRange out, BlockRange in, const float* from, float* to);
 
 }  // namespace muster::cpu

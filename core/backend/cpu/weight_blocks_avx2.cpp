@@ -54,32 +54,30 @@ void inputsLast(std::int64_t taps, std::int64_t row, Plain* plain, Blocked* bloc
 }
 
 template <typename Way, std::int64_t Block, typename Plain, typename Blocked>
-void convert(const WeightBlocks& w, std::int64_t begin, std::int64_t end, Plain* plain, Blocked* blocked) {
+void convert(const WeightBlocks& w, BlockRange out, BlockRange in, Plain* plain, Blocked* blocked) {
   std::int64_t places[Block * WeightBlocks::kMostTaps];  // [input channel, tap] in the block
   for (std::int64_t i = 0; i < Block; ++i)
     for (std::int64_t tap = 0; tap < w.taps; ++tap) places[i * w.taps + tap] = (tap * Block + i) * Block;
   const std::int64_t row = w.in * w.taps, elements = Block * Block * w.taps;
-  for (std::int64_t o = begin; o < end; ++o)
-    for (std::int64_t i = 0; i < w.in / Block; ++i) {
+  for (std::int64_t o = out.begin; o < out.end; ++o)
+    for (std::int64_t i = in.begin; i < in.end; ++i, blocked += elements) {
       Plain* const from = plain + o * Block * row + i * Block * w.taps;
-      Blocked* const to = blocked + (o * (w.in / Block) + i) * elements;
-      w.outputsLast ? outputsLast<Way, Block>(w.taps, row, places, from, to)
-                    : inputsLast<Way, Block>(w.taps, row, from, to);
+      w.outputsLast ? outputsLast<Way, Block>(w.taps, row, places, from, blocked)
+                    : inputsLast<Way, Block>(w.taps, row, from, blocked);
     }
 }
 
 }  // namespace
 
-void toBlocksAvx2(const WeightBlocks& weights, std::int64_t begin, std::int64_t end, const float* from,
-                  float* to) {
-  weights.block == 16 ? convert<To, 16>(weights, begin, end, from, to)
-                      : convert<To, 8>(weights, begin, end, from, to);
+void toBlocksAvx2(const WeightBlocks& weights, BlockRange out, BlockRange in, const float* from, float* to) {
+  weights.block == 16 ? convert<To, 16>(weights, out, in, from, to)
+                      : convert<To, 8>(weights, out, in, from, to);
 }
 
-void fromBlocksAvx2(const WeightBlocks& weights, std::int64_t begin, std::int64_t end, const float* from,
+void fromBlocksAvx2(const WeightBlocks& weights, BlockRange out, BlockRange in, const float* from,
                     float* to) {
-  weights.block == 16 ? convert<From, 16>(weights, begin, end, to, from)
-                      : convert<From, 8>(weights, begin, end, to, from);
+  weights.block == 16 ? convert<From, 16>(weights, out, in, to, from)
+                      : convert<From, 8>(weights, out, in, to, from);
 }
 
 }  // namespace muster::cpu

@@ -34,6 +34,8 @@ constexpr std::int64_t kBlockWeights = kTaps * kBlock * kBlock;
 /// Bytes of a chunk's inputs. Transformed weights up to `kSmallWeights` bytes stay in the cache during all
 /// chunks of tiles, so chunks can be small. Larger weights should be read seldom, so chunks are large.
 constexpr std::int64_t kSmallWeights = 4 << 20, kSmallChunk = 640 << 10, kLargeChunk = 5 << 20;
+/// Summed channels whose weights a thread transforms at once, so that they stay in its L2 cache in between.
+constexpr std::int64_t kSummedAtOnce = 64;
 
 const Kernels* kernelsOfMachine() {
 #if defined(__x86_64__)
@@ -128,15 +130,33 @@ class WinogradConv2dPlan final : public Conv2dPlan {
   float* weightsOf(const Pass& pass, const Task& task) const {
     return at(weights_) + (keepsWeights(pass) ? task.group : task.thread) * weightsOfGroup(pass);
   }
+  std::int64_t blockedOfThread() const { return kSummedAtOnce * kernels_.group * kTaps; }
   std::int64_t weightsOfGroup(const Pass& pass) const {
     return kPlaces * apart(pass.in.channels() * kernels_.group);
   }
   std::int64_t productsOfGroup(std::int64_t tiles) const { return kPlaces * apart(tiles * kernels_.group); }
 
-  void toBlocks(const Tensor& weight, bool outputsLast);
-  void fromBlocks(Tensor& gradWeight);
+  /// The weights between some summed channels and a task's in blocks, in memory of its thread.
+  struct Blocked {
+    BlockRange out, in;
+    WeightBlock block;
+    float* data;
+  };
+  Blocked blocked(const Task& task, Range summed, bool backward) const;
+  /// Calls f for at most kSummedAtOnce channels of a task's part of all summed channels at a time.
+  template <typename F>
+  static void forEachSlice(const Task& task, const Images& images, F f) {
+    const Range blocks = task.of(images.blocks);
+    for (std::int64_t from = blocks.begin * kBlock; from < blocks.end * kBlock; from += kSummedAtOnce)
+      f(Range{from, std::min(from + kSummedAtOnce, blocks.end * kBlock)});
+  }
+  void transform(const Task& task, Range summed, bool backward, const float* weight, std::int64_t place,
+                 float* to) const;
+  void transformBack(const Task& task, Range summed, const float* gradients, std::int64_t place,
+                     float* gradWeight) const;
   void addSums(const Chunk& chunk, const Task& task, float* biases) const;
-  void convolve(const Pass& pass, const WeightBlock& block, const float* x, const float* bias, float* y);
+  void convolve(const Pass& pass, bool backward, const float* x, const float* weight, const float* bias,
+                float* y);
 
   void expectInput(const char* name, const Tensor& tensor) const {
     muster::detail::expectTensor("conv2d", name, tensor, {shape_.input(), Layout::ChannelBlocks});
@@ -154,9 +174,8 @@ class WinogradConv2dPlan final : public Conv2dPlan {
   WinogradPasses passes_;
   std::unique_ptr<Conv2dPlan> other_;  // for the other passes; null if there are none
   Pass forward_, backward_;            // the gradient of the weights has the tiles of `forward_`
-  WeightBlock forwardBlock_, backwardBlock_;
-  std::size_t bytes_ = 0;      // of the workspace
-  std::size_t blocks_ = 0;     // weights in blocks of channels
+  std::size_t bytes_ = 0;              // of the workspace
+  std::size_t blocks_ = 0;             // [thread] some weights in blocks of channels
   std::size_t weights_ = 0;    // transformed weights, or gradients of weights before they are transformed
   std::size_t inputs_ = 0;     // transformed, of a chunk
   std::size_t products_ = 0;   // [thread] products of a group
@@ -173,10 +192,6 @@ WinogradConv2dPlan::WinogradConv2dPlan(const Conv2dShape& shape, Context& contex
       backward_(shape.output(), shape.input(), {2 - shape.padding[0], 2 - shape.padding[1]}, kernels_.rows) {
   if (passes != WinogradPasses{})
     other_ = OneDnnConv2dPlanner(shape, Layout::ChannelBlocks, Layout::ChannelBlocks, context).plan();
-  const std::int64_t inBlocks = forward_.in.blocks, outBlocks = forward_.out.blocks;
-  forwardBlock_ = {.summed = kBlockWeights, .vector = inBlocks * kBlockWeights, .rotated = false};
-  backwardBlock_ = {.summed = inBlocks * kBlockWeights, .vector = kBlockWeights, .rotated = true};
-
   std::int64_t weights = 0, inputs = 0, products = 0;
   for (const Pass* pass : {&forward_, &backward_}) {
     const std::int64_t groups = keepsWeights(*pass) ? groupsOf(pass->out) : std::int64_t{context.threads()};
@@ -184,7 +199,7 @@ WinogradConv2dPlan::WinogradConv2dPlan(const Conv2dShape& shape, Context& contex
     inputs = std::max(inputs, kPlaces * apart(pass->atOnce * apart(pass->in.channels())));
     products = std::max(products, productsOfGroup(pass->atOnce));
   }
-  blocks_ = reserve(inBlocks * outBlocks * kBlockWeights);
+  blocks_ = reserve(blockedOfThread() * context.threads());
   weights_ = reserve(weights);
   inputs_ = reserve(inputs);
   products_ = reserve(products * context.threads());
@@ -193,44 +208,61 @@ WinogradConv2dPlan::WinogradConv2dPlan(const Conv2dShape& shape, Context& contex
   stateOf(context).workspace.reserve(bytes_);
 }
 
-/// @param outputsLast  whether vectors hold output channels.
-void WinogradConv2dPlan::toBlocks(const Tensor& weight, bool outputsLast) {
+WinogradConv2dPlan::Blocked WinogradConv2dPlan::blocked(const Task& task, Range summed, bool backward) const {
+  const BlockRange sums{summed.begin / kBlock, summed.end / kBlock},
+      vectors{task.from / kBlock, (task.from + task.channels) / kBlock};
+  const BlockRange out = backward ? sums : vectors, in = backward ? vectors : sums;
+  const std::int64_t row = (in.end - in.begin) * kBlockWeights;
+  const WeightBlock block{.summed = backward ? row : kBlockWeights,
+                          .vector = backward ? kBlockWeights : row,
+                          .rotated = backward};
+  return {out, in, block, at(blocks_) + task.thread * blockedOfThread()};
+}
+
+void WinogradConv2dPlan::transform(const Task& task, Range summed, bool backward, const float* weight,
+                                   std::int64_t place, float* to) const {
 #if defined(__x86_64__)
-  const WeightBlocks blocks{shape_.outChannels, shape_.inChannels, kTaps, kBlock, outputsLast};
-  parallelFor(context_, forward_.out.blocks, 1, [&](std::int64_t begin, std::int64_t end) {
-    toBlocksAvx2(blocks, begin, end, weight.data<float>(), at(blocks_));
-  });
+  const Blocked some = blocked(task, summed, backward);
+  const WeightBlocks blocks{shape_.outChannels, shape_.inChannels, kTaps, kBlock, !backward};
+  toBlocksAvx2(blocks, some.out, some.in, weight, some.data);
+  kernels_.weights(some.block, summed.end - summed.begin, task.channels, some.data, place, to);
 #else
-  static_cast<void>(weight), static_cast<void>(outputsLast);
+  static_cast<void>(task), static_cast<void>(summed), static_cast<void>(backward), static_cast<void>(weight);
+  static_cast<void>(place), static_cast<void>(to);
 #endif
 }
 
-void WinogradConv2dPlan::fromBlocks(Tensor& gradWeight) {
+void WinogradConv2dPlan::transformBack(const Task& task, Range summed, const float* gradients,
+                                       std::int64_t place, float* gradWeight) const {
 #if defined(__x86_64__)
+  const Blocked some = blocked(task, summed, false);
   const WeightBlocks blocks{shape_.outChannels, shape_.inChannels, kTaps, kBlock, true};
-  parallelFor(context_, forward_.out.blocks, 1, [&](std::int64_t begin, std::int64_t end) {
-    fromBlocksAvx2(blocks, begin, end, at(blocks_), gradWeight.data<float>());
-  });
+  kernels_.weightGradients(some.block, summed.end - summed.begin, task.channels, gradients, place, some.data);
+  fromBlocksAvx2(blocks, some.out, some.in, some.data, gradWeight);
 #else
+  static_cast<void>(task), static_cast<void>(summed), static_cast<void>(gradients), static_cast<void>(place);
   static_cast<void>(gradWeight);
 #endif
 }
 
-void WinogradConv2dPlan::convolve(const Pass& pass, const WeightBlock& block, const float* x,
+void WinogradConv2dPlan::convolve(const Pass& pass, bool backward, const float* x, const float* weight,
                                   const float* bias, float* y) {
   const std::int64_t summed = pass.in.channels(), groups = groupsOf(pass.out);
   const bool keeps = keepsWeights(pass);
-  const auto transformWeights = [&](const Task& task, Range range) {
-    kernels_.weights(block, summed, range, task.from, task.channels, at(blocks_), weightsOf(pass, task));
+  const auto transformWeights = [&](const Task& task) {
+    const std::int64_t place = apart(summed * task.channels);
+    forEachSlice(task, pass.in, [&](Range some) {
+      transform(task, some, backward, weight, place, weightsOf(pass, task) + some.begin * task.channels);
+    });
   };
-  if (keeps) forEachTask(pass.out, [&](const Task& task) { transformWeights(task, task.of(summed)); });
+  if (keeps) forEachTask(pass.out, [&](const Task& task) { transformWeights(task); });
   for (std::int64_t i = 0; i < pass.chunks(); ++i) {
     const Chunk chunk = pass.chunk(i), next = pass.chunk(i + 1);
     parallelParts(context_, chunk.count, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
       kernels_.inputs(pass.in, pass.tiles, chunk, {begin, end}, x, at(inputs_));
     });
     forEachTask(pass.out, [&](const Task& task) {
-      if (!keeps) transformWeights(task, {0, summed});
+      if (!keeps) transformWeights(task);
       float* products = at(products_) + task.thread * productsOfGroup(pass.atOnce);
       const Range tiles = task.of(chunk.count), soon = task.of(next.count);
       const std::int64_t begin = pass.in.blocks * task.group / groups,
@@ -260,9 +292,8 @@ void WinogradConv2dPlan::forward(const Tensor& x, const Tensor& weight, const Te
   expectParameter("weight", weight, shape_.weight());
   if (bias.defined()) expectParameter("bias", bias, Shape{shape_.outChannels});
   expectOutput("y", y);
-  toBlocks(weight, true);
-  convolve(forward_, forwardBlock_, x.data<float>(), bias.defined() ? bias.data<float>() : nullptr,
-           y.data<float>());
+  convolve(forward_, false, x.data<float>(), weight.data<float>(),
+           bias.defined() ? bias.data<float>() : nullptr, y.data<float>());
 }
 
 void WinogradConv2dPlan::backwardData(const Tensor& gradY, const Tensor& weight, Tensor& gradX) {
@@ -270,8 +301,7 @@ void WinogradConv2dPlan::backwardData(const Tensor& gradY, const Tensor& weight,
   expectOutput("gradY", gradY);
   expectParameter("weight", weight, shape_.weight());
   expectInput("gradX", gradX);
-  toBlocks(weight, false);
-  convolve(backward_, backwardBlock_, gradY.data<float>(), nullptr, gradX.data<float>());
+  convolve(backward_, true, gradY.data<float>(), weight.data<float>(), nullptr, gradX.data<float>());
 }
 
 void WinogradConv2dPlan::addSums(const Chunk& chunk, const Task& task, float* biases) const {
@@ -290,7 +320,8 @@ void WinogradConv2dPlan::backwardWeights(const Tensor& x, const Tensor& gradY, T
   const Pass& pass = forward_;
   float* const biases = gradBias.defined() ? gradBias.data<float>() : nullptr;
   if (biases) std::fill_n(biases, shape_.outChannels, 0.0f);
-  const std::int64_t summed = pass.in.channels();
+  const std::int64_t all = pass.in.channels();
+  const bool keeps = keepsWeights(pass);
   for (std::int64_t i = 0; i < pass.chunks(); ++i) {
     const Chunk chunk = pass.chunk(i);
     parallelParts(context_, chunk.count, [&](std::int64_t, std::int64_t begin, std::int64_t end) {
@@ -299,17 +330,17 @@ void WinogradConv2dPlan::backwardWeights(const Tensor& x, const Tensor& gradY, T
                          at(sums_));
     });
     forEachTask(pass.out, [&](const Task& task) {
-      const Range range = task.of(summed);
-      float* weights = weightsOf(pass, task);
-      kernels_.weightProducts(chunk, summed, range, task.channels, at(inputs_),
-                              at(gradients_) + task.group * productsOfGroup(chunk.count), i > 0, weights);
+      const float* gradients = at(gradients_) + task.group * productsOfGroup(chunk.count);
+      forEachSlice(task, pass.in, [&](Range some) {
+        const std::int64_t place = apart((keeps ? all : some.end - some.begin) * task.channels);
+        float* weights = weightsOf(pass, task) + (keeps ? some.begin * task.channels : 0);
+        kernels_.weightProducts(chunk, all, some, task.channels, at(inputs_), gradients, i > 0, place,
+                                weights);
+        if (i + 1 == pass.chunks()) transformBack(task, some, weights, place, gradWeight.data<float>());
+      });
       if (biases && task.part == 0) addSums(chunk, task, biases);
-      if (i + 1 == pass.chunks())
-        kernels_.weightGradients(forwardBlock_, summed, range, task.from, task.channels, weights,
-                                 at(blocks_));
     });
   }
-  fromBlocks(gradWeight);
 }
 
 }  // namespace

@@ -75,22 +75,24 @@ struct Kernels {
   /// gradients, [tile][channel].
   void (*gradients)(const Images&, const Tiles&, const Chunk&, Range tiles, const float* gradY, float* to,
                     float* sums);
-  /// G g G^T of the weights between a range of the `summed` channels and those of a group, which begins with
-  /// channel `from`: [place][summed][channel of the group].
-  void (*weights)(const WeightBlock&, std::int64_t summed, Range range, std::int64_t from,
-                  std::int64_t channels, const float* blocked, float* to);
+  /// G g G^T of the weights between some summed channels and those of a group: [place][summed][channel of the
+  /// group], with `place` floats between places.
+  void (*weights)(const WeightBlock&, std::int64_t summed, std::int64_t channels, const float* blocked,
+                  std::int64_t place, float* to);
   /// The other way: the weights' gradients G^T g G.
-  void (*weightGradients)(const WeightBlock&, std::int64_t summed, Range range, std::int64_t from,
-                          std::int64_t channels, const float* gradients, float* blocked);
+  void (*weightGradients)(const WeightBlock&, std::int64_t summed, std::int64_t channels,
+                          const float* gradients, std::int64_t place, float* blocked);
   /// Products of the inputs with a group's weights at each place: [place][tile][channel of the group].
   /// Meanwhile prefetches the pixels that are read and written next.
   void (*products)(const Chunk&, Range tiles, std::int64_t summed, std::int64_t channels, const float* inputs,
                    const float* weights, float* to, const Prefetch& read, const Prefetch& written);
-  /// Products of the inputs with a group's gradients, summed over the chunk's tiles, for a range of the
-  /// `summed` channels of the inputs: [place][summed][channel of the group].
+  /// Products of the inputs with a group's gradients, summed over the chunk's tiles, for a range of `all`
+  /// channels of the inputs: [place][input channel][channel of the group], with `place` floats between
+  /// places.
   /// @param add  whether to add to `to` instead of overwriting it.
-  void (*weightProducts)(const Chunk&, std::int64_t summed, Range range, std::int64_t channels,
-                         const float* inputs, const float* gradients, bool add, float* to);
+  void (*weightProducts)(const Chunk&, std::int64_t all, Range range, std::int64_t channels,
+                         const float* inputs, const float* gradients, bool add, std::int64_t place,
+                         float* to);
   /// A^T m A of products: the outputs of a group, which begins with channel `from`. bias: of the group, or
   /// null.
   void (*outputs)(const Images&, const Tiles&, const Chunk&, Range tiles, std::int64_t from,

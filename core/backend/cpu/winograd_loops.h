@@ -196,28 +196,28 @@ struct KernelsOf {
     return block.rotated ? static_cast<int>(kTaps) - 1 - tap : tap;
   }
 
-  static void weights(const WeightBlock& block, std::int64_t summed, Range range, std::int64_t from,
-                      std::int64_t channels, const float* blocked, float* to) {
-    for (std::int64_t s = range.begin; s < range.end; ++s)
+  static void weights(const WeightBlock& block, std::int64_t summed, std::int64_t channels,
+                      const float* blocked, std::int64_t place, float* to) {
+    for (std::int64_t s = 0; s < summed; ++s)
       for (std::int64_t v = 0; v < channels; v += Lanes) {
-        const float* w = blocked + at(block, s, from + v);
+        const float* w = blocked + at(block, s, v);
         V taps[3][3], transformed[kPatch][kPatch];
         for (int k = 0; k < kTaps; ++k) taps[k / 3][k % 3] = load(w + tapAt(block, k) * kBlock * kBlock);
         both<3, kPatch>(taps, transformed, toWeights);
         for (int p = 0; p < kPlaces; ++p)
-          store(to + p * apart(summed * channels) + s * channels + v, transformed[p / kPatch][p % kPatch]);
+          store(to + p * place + s * channels + v, transformed[p / kPatch][p % kPatch]);
       }
   }
 
-  static void weightGradients(const WeightBlock& block, std::int64_t summed, Range range, std::int64_t from,
-                              std::int64_t channels, const float* products, float* blocked) {
-    for (std::int64_t s = range.begin; s < range.end; ++s)
+  static void weightGradients(const WeightBlock& block, std::int64_t summed, std::int64_t channels,
+                              const float* products, std::int64_t place, float* blocked) {
+    for (std::int64_t s = 0; s < summed; ++s)
       for (std::int64_t v = 0; v < channels; v += Lanes) {
         V sums[kPatch][kPatch], taps[3][3];
         for (int p = 0; p < kPlaces; ++p)
-          sums[p / kPatch][p % kPatch] = load(products + p * apart(summed * channels) + s * channels + v);
+          sums[p / kPatch][p % kPatch] = load(products + p * place + s * channels + v);
         both<kPatch, 3>(sums, taps, toWeightGradients);
-        float* w = blocked + at(block, s, from + v);
+        float* w = blocked + at(block, s, v);
         for (int k = 0; k < kTaps; ++k) store(w + tapAt(block, k) * kBlock * kBlock, taps[k / 3][k % 3]);
       }
   }
@@ -303,13 +303,14 @@ struct KernelsOf {
     }
   }
 
-  static void weightProducts(const Chunk& chunk, std::int64_t summed, Range range, std::int64_t channels,
-                             const float* inputs, const float* gradients, bool add, float* to) {
-    const std::int64_t tile = apart(summed), rows = range.end - range.begin;
+  static void weightProducts(const Chunk& chunk, std::int64_t all, Range range, std::int64_t channels,
+                             const float* inputs, const float* gradients, bool add, std::int64_t place,
+                             float* to) {
+    const std::int64_t tile = apart(all), rows = range.end - range.begin;
     for (std::int64_t p = 0; p < kPlaces; ++p) {
       const float* a = inputs + p * apart(chunk.count * tile) + range.begin;
       const float* b = gradients + p * apart(chunk.count * channels);
-      float* c = to + p * apart(summed * channels) + range.begin * channels;
+      float* c = to + p * place;
       channels == kGroup ? multiply<kVectors, true>(rows, chunk.count, a, tile, b, channels, c, channels, add)
                          : multiply<1, true>(rows, chunk.count, a, tile, b, channels, c, channels, add);
     }
