@@ -69,11 +69,11 @@ struct Kernels {
   std::int64_t group;  ///< channels computed together, a multiple of sixteen
   std::int64_t rows;   ///< rows of products computed together
 
-  /// B^T d B of the inputs under these tiles, [place][tile][channel].
-  void (*inputs)(const Images&, const Tiles&, const Chunk&, Range tiles, const float* x, float* to);
-  /// A d A^T of the outputs' gradients, [group][place][tile][channel of the group]. sums: of each tile's
-  /// gradients, [tile][channel].
-  void (*gradients)(const Images&, const Tiles&, const Chunk&, Range tiles, const float* gradY, float* to,
+  /// B^T d B of some channels of the inputs under a chunk's tiles, [place][tile][channel of all].
+  void (*inputs)(const Images&, const Tiles&, const Chunk&, Range channels, const float* x, float* to);
+  /// A d A^T of a group's gradients of outputs, [place][tile][channel of the group]. sums: of each tile's
+  /// gradients, [tile][channel of the group].
+  void (*gradients)(const Images&, const Tiles&, const Chunk&, Range channels, const float* gradY, float* to,
                     float* sums);
   /// G g G^T of the weights between some summed channels and those of a group: [place][summed][channel of the
   /// group], with `place` floats between places.
@@ -84,7 +84,7 @@ struct Kernels {
                           const float* gradients, std::int64_t place, float* blocked);
   /// Products of the inputs with a group's weights at each place: [place][tile][channel of the group].
   /// Meanwhile prefetches the pixels that are read and written next.
-  void (*products)(const Chunk&, Range tiles, std::int64_t summed, std::int64_t channels, const float* inputs,
+  void (*products)(const Chunk&, std::int64_t summed, std::int64_t channels, const float* inputs,
                    const float* weights, float* to, const Prefetch& read, const Prefetch& written);
   /// Products of the inputs with a group's gradients, summed over the chunk's tiles, for a range of `all`
   /// channels of the inputs: [place][input channel][channel of the group], with `place` floats between
@@ -95,8 +95,8 @@ struct Kernels {
                          float* to);
   /// A^T m A of products: the outputs of a group, which begins with channel `from`. bias: of the group, or
   /// null.
-  void (*outputs)(const Images&, const Tiles&, const Chunk&, Range tiles, std::int64_t from,
-                  std::int64_t channels, const float* products, const float* bias, float* y);
+  void (*outputs)(const Images&, const Tiles&, const Chunk&, std::int64_t from, std::int64_t channels,
+                  const float* products, const float* bias, float* y);
 };
 
 const Kernels& avx512Kernels();

@@ -149,11 +149,11 @@ struct KernelsOf {
       }
   }
 
-  static void inputs(const Images& images, const Tiles& tiles, const Chunk& chunk, Range range,
+  static void inputs(const Images& images, const Tiles& tiles, const Chunk& chunk, Range channels,
                      const float* x, float* to) {
     const std::int64_t tile = apart(images.channels()), place = apart(chunk.count * tile);
-    for (std::int64_t c = 0; c < images.channels(); c += Lanes)
-      forEachTile(tiles, chunk, range,
+    for (std::int64_t c = channels.begin; c < channels.end; c += Lanes)
+      forEachTile(tiles, chunk, {0, chunk.count},
                   [&](std::int64_t t, std::int64_t image, std::int64_t row, std::int64_t column) {
                     V patch[kPatch][kPatch], transformed[kPatch][kPatch];
                     pixels<kPatch>(images, row * kTile - tiles.padding[0], column * kTile - tiles.padding[1],
@@ -164,27 +164,23 @@ struct KernelsOf {
                   });
   }
 
-  static void gradients(const Images& images, const Tiles& tiles, const Chunk& chunk, Range range,
+  static void gradients(const Images& images, const Tiles& tiles, const Chunk& chunk, Range channels,
                         const float* gradY, float* to, float* sums) {
-    const std::int64_t all = images.channels();
-    for (std::int64_t c = 0; c < all; c += Lanes) {
-      const std::int64_t from = c / kGroup * kGroup;
-      const std::int64_t channels = all - from < kGroup ? all - from : kGroup;
-      const std::int64_t place = apart(chunk.count * channels);
-      float* const group = to + c / kGroup * (kPlaces * apart(chunk.count * kGroup)) + c % kGroup;
-      forEachTile(tiles, chunk, range,
+    const std::int64_t all = channels.end - channels.begin, place = apart(chunk.count * all);
+    for (std::int64_t v = 0; v < all; v += Lanes)
+      forEachTile(tiles, chunk, {0, chunk.count},
                   [&](std::int64_t t, std::int64_t image, std::int64_t row, std::int64_t column) {
                     V tile[kTile][kTile], transformed[kPatch][kPatch];
-                    pixels<kTile>(images, row * kTile, column * kTile, gradY + images.at(image, c), tile);
+                    pixels<kTile>(images, row * kTile, column * kTile,
+                                  gradY + images.at(image, channels.begin + v), tile);
                     both<kTile, kPatch>(tile, transformed, toGradients);
                     for (int p = 0; p < kPlaces; ++p)
-                      store(group + p * place + t * channels, transformed[p / kPatch][p % kPatch]);
+                      store(to + p * place + t * all + v, transformed[p / kPatch][p % kPatch]);
                     V sum{};
                     for (int r = 0; r < kTile; ++r)
                       sum += (tile[r][0] + tile[r][1]) + (tile[r][2] + tile[r][3]);
-                    store(sums + t * all + c, sum);
+                    store(sums + t * all + v, sum);
                   });
-    }
   }
 
   /// The offset of the weights of a summed channel and a vector of the other channels.
@@ -288,16 +284,15 @@ struct KernelsOf {
                 });
   }
 
-  static void products(const Chunk& chunk, Range range, std::int64_t summed, std::int64_t channels,
-                       const float* inputs, const float* weights, float* to, const Prefetch& read,
-                       const Prefetch& written) {
-    const std::int64_t tile = apart(summed), rows = range.end - range.begin;
+  static void products(const Chunk& chunk, std::int64_t summed, std::int64_t channels, const float* inputs,
+                       const float* weights, float* to, const Prefetch& read, const Prefetch& written) {
+    const std::int64_t tile = apart(summed), rows = chunk.count;
     for (std::int64_t p = 0; p < kPlaces; ++p) {
       prefetch<0>(read, p, kPlaces);
       prefetch<1>(written, p, kPlaces);
-      const float* a = inputs + p * apart(chunk.count * tile) + range.begin * tile;
+      const float* a = inputs + p * apart(rows * tile);
       const float* b = weights + p * apart(summed * channels);
-      float* c = to + p * apart(chunk.count * channels) + range.begin * channels;
+      float* c = to + p * apart(rows * channels);
       channels == kGroup ? multiply<kVectors, false>(rows, summed, a, tile, b, channels, c, channels, false)
                          : multiply<1, false>(rows, summed, a, tile, b, channels, c, channels, false);
     }
@@ -316,12 +311,11 @@ struct KernelsOf {
     }
   }
 
-  static void outputs(const Images& images, const Tiles& tiles, const Chunk& chunk, Range range,
-                      std::int64_t from, std::int64_t channels, const float* products, const float* bias,
-                      float* y) {
+  static void outputs(const Images& images, const Tiles& tiles, const Chunk& chunk, std::int64_t from,
+                      std::int64_t channels, const float* products, const float* bias, float* y) {
     for (std::int64_t v = 0; v < channels; v += Lanes) {
       const V added = bias ? load(bias + v) : V{};
-      forEachTile(tiles, chunk, range,
+      forEachTile(tiles, chunk, {0, chunk.count},
                   [&](std::int64_t t, std::int64_t image, std::int64_t row, std::int64_t column) {
                     V sums[kPatch][kPatch], tile[kTile][kTile];
 #pragma GCC unroll 36
