@@ -118,7 +118,7 @@ class WinogradConv2dPlan final : public Conv2dPlan {
     WeightBlock block;
     float* data;
   };
-  Blocked blocked(const Task& task, Range summed, bool backward) const;
+  [[maybe_unused]] Blocked blocked(const Task& task, Range summed, bool backward) const;
   /// Calls f for at most kSummedAtOnce channels of a range at a time.
   template <typename F>
   static void forEachSlice(Range channels, F f) {

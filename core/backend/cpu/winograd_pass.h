@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "muster/core/backend/cpu/winograd_kernels.h"
-#include "muster/core/tensor/shape.h"
+#include "muster/core/base/shape.h"
 
 namespace muster::cpu::winograd {
 
