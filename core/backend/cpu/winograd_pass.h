@@ -7,6 +7,8 @@
 #include "muster/core/backend/cpu/winograd_kernels.h"
 #include "muster/core/base/shape.h"
 
+// Not for files that are compiled for one instruction set: it includes library functions.
+
 namespace muster::cpu::winograd {
 
 /// Bytes of a chunk's inputs. Transformed weights up to `kSmallWeights` bytes stay in the cache during all

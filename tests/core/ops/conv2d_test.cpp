@@ -236,20 +236,6 @@ TEST_CASE_TEMPLATE("convolutions agree with the reference over shapes, choices a
        .outChannels = 48,
        .kernel = {3, 3},
        .padding = {1, 1}},
-      {.batch = 2,  // Winograd's weights are transformed for some channels at a time
-       .inChannels = 144,
-       .height = 5,
-       .width = 6,
-       .outChannels = 80,
-       .kernel = {3, 3},
-       .padding = {1, 1}},
-      {.batch = 9,  // and its tiles are computed in several chunks
-       .inChannels = 80,
-       .height = 14,
-       .width = 13,
-       .outChannels = 48,
-       .kernel = {3, 3},
-       .padding = {1, 1}},
       {.batch = 3,
        .inChannels = 32,
        .height = 7,
@@ -776,13 +762,26 @@ TEST_CASE(
        .outChannels = 192,
        .kernel = {3, 3},
        .padding = {1, 1}});
+  const auto add = [&](std::int64_t batch, std::int64_t channels, std::int64_t size, std::int64_t outputs) {
+    shapes.push_back({.batch = batch,
+                      .inChannels = channels,
+                      .height = size,
+                      .width = size,
+                      .outChannels = outputs,
+                      .kernel = {3, 3},
+                      .padding = {1, 1}});
+  };
+  add(2, 144, 6, 80);   // weights that are transformed for some channels at a time
+  add(9, 80, 13, 48);   // and tiles in several parts
+  add(8, 256, 4, 256);  // all tiles at once, weights that do not stay in the cache
+  add(2, 288, 8, 112);  // and more threads than groups of channels
   if (Context context; !cpu::winogradConv2dSupports(shapes[0], context))
     return test::skip("Winograd's algorithm needs AVX2");
   for (const auto& shape : shapes) {
     const Case c(shape, random);
     INFO(describe(shape));
     std::optional<Results> first;
-    for (const int threads : {1, 2, 3, 5}) {
+    for (const int threads : {1, 2, 3, 5, 9}) {
       Context context(Device::cpu(), {.threads = threads});
       ContextScope scope(context);
       checkAgainstReference(c, context, Conv2dChoice::Winograd);
@@ -825,6 +824,7 @@ TEST_CASE("Winograd's algorithm is chosen if there are enough whole tiles") {
   };
   CHECK(winograd(square(8, 64, 28)));
   CHECK(winograd(square(64, 512, 4)));
+  CHECK(winograd(square(8, 512, 4)));         // eight tiles
   CHECK_FALSE(winograd(square(4, 512, 4)));   // four tiles
   CHECK(winograd(square(8, 128, 7)));         // 32 tiles, three quarters full
   CHECK_FALSE(winograd(square(64, 64, 5)));   // four tiles, mostly empty
