@@ -2,11 +2,13 @@
 
 #include <atomic>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "muster/core/data/data_set_iterator.h"
@@ -119,6 +121,11 @@ class Model {
   /// or of a wrapper, continues from it, and clears it once it has trained; `init` clears it, too.
   TrainingState& trainingState() { return trainingState_; }
 
+  /// The file from which the state was loaded, while the model is as it was there, for messages; empty: none.
+  /// Loading sets it; training and `init` clear it.
+  const std::filesystem::path& loadedFrom() const { return loadedFrom_; }
+  void setLoadedFrom(std::filesystem::path file) noexcept { loadedFrom_ = std::move(file); }
+
   const TrainingOptions& trainingOptions() const { return options_; }
   /// Created at the first call. @throws InvalidArgument while the model has no parameters.
   Optimizer& optimizer();
@@ -153,6 +160,7 @@ class Model {
   std::vector<NamedValues> strategyState_;
   std::vector<NamedValues> listenerState_;
   TrainingState trainingState_;
+  std::filesystem::path loadedFrom_;
   Listeners listeners_;
   std::atomic<bool> stopRequested_{false};
   double lastScore_ = 0;

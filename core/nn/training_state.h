@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "muster/core/base/error.h"
 #include "muster/core/tensor/tensor.h"
 
 namespace muster {
@@ -34,6 +35,20 @@ Tensor numbersAs(std::span<const T> numbers);
 /// @throws InvalidArgument unless the state has at least `least` numbers of this name and type.
 template <typename T>
 std::span<const T> numbersIn(const TrainingState& state, std::string_view name, std::int64_t least);
+
+/// For the end of a message: "; the state was loaded from <file>", or "" if it was not loaded.
+std::string sayLoadedFrom(const Model& model);
+/// Calls a function that reads state which may be of a damaged file: its InvalidArgument names the file, too.
+template <typename Call>
+decltype(auto) namingLoadedFile(const Model& model, Call call) {
+  try {
+    return call();
+  } catch (const InvalidArgument& error) {
+    const std::string file = sayLoadedFrom(model);
+    if (file.empty()) throw;
+    throw InvalidArgument(error.what() + file);
+  }
+}
 
 /// Which batches of the epoch in progress are trained, and how they scored. A value.
 struct EpochPosition {
