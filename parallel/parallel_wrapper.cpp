@@ -182,7 +182,7 @@ bool ParallelWrapper::Impl::fitHere(DataSetIterator& data, std::int64_t epochs, 
   bool read = false;
   if (epochs > 0) {
     if (link) link->requireWhole();
-    resumed = namingLoadedFile(
+    resumed = namingResumedFile(
         model_, [&] { return resumptionOf(model_, data, options_.strategy, replicas_->place().workers()); });
     read = prepareReplicas(data, epochs, resumed, parts, first);
     numbered = numberedFor(data, resumed);

@@ -74,7 +74,7 @@ bool ParallelWrapper::Impl::trainTogether(DataSetIterator& data, std::int64_t la
   try {
     if (NodeLink* const link = nodes.link().get()) shareModel(*link, model_, inTraining);
     inTraining = true;
-    const auto position = namingLoadedFile(model_, [&] { return positionIn(model_.trainingState()); });
+    const auto position = namingResumedFile(model_, [&] { return positionIn(model_.trainingState()); });
     logInfo("generation {}: this is node {} of {}, from iteration {} (epoch {}, after {} of it)",
             nodes.generation().number, nodes.node(), nodes.nodes(), model_.iteration(), model_.epoch() + 1,
             plural(position ? position->nextBatch : 0, "batch", "batches"));

@@ -107,7 +107,7 @@ void EarlyStopping::onFitStart(const FitEvent& event) {
   numbers_ = Tensor::zeros({kNumbers}, DType::Float64);
   Model& model = event.trainer.model();
   const bool resumed = !model.trainingState().empty();
-  if (resumed) namingLoadedFile(model, [&] { resume(model); });
+  if (resumed) namingResumedFile(model, [&] { resume(model); });
   if (!kept_.whole) eraseAll(model.listenerState(), bestName_);
   remember(model);
   if (!options_.bestFile.empty() && onFirstNode()) {

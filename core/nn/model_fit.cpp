@@ -53,7 +53,7 @@ class Fit final : public Trainer {
   void run(std::int64_t epochs) {
     const FitEvent start{*this, model_.epoch(), epochs, data_.batchesPerEpoch()};
     if (epochs > 0)
-      if (const auto resumed = namingLoadedFile(model_, [&] { return resumePosition(model_, data_); })) {
+      if (const auto resumed = namingResumedFile(model_, [&] { return resumePosition(model_, data_); })) {
         position_ = *resumed;
         model_.setScore(position_.score);
       }

@@ -91,9 +91,9 @@ const Tensor* findValues(const TrainingState& state, std::string_view name) {
   return found == state.end() ? nullptr : &found->values;
 }
 
-std::string sayLoadedFrom(const Model& model) {
-  const auto& file = model.loadedFrom();
-  return file.empty() ? "" : fmt::format("; the state was loaded from {}", file.string());
+std::filesystem::path resumedFile(Model& model) {
+  const bool any = !model.trainingState().empty() || !model.strategyState().empty();
+  return any ? model.loadedFrom() : std::filesystem::path();
 }
 
 template <typename T>

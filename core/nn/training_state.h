@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <span>
 #include <string>
@@ -36,17 +37,19 @@ Tensor numbersAs(std::span<const T> numbers);
 template <typename T>
 std::span<const T> numbersIn(const TrainingState& state, std::string_view name, std::int64_t least);
 
-/// For the end of a message: "; the state was loaded from <file>", or "" if it was not loaded.
-std::string sayLoadedFrom(const Model& model);
-/// Calls a function that reads state which may be of a damaged file: its InvalidArgument names the file, too.
+/// The file that a `fit` of this model resumes: the one that it was loaded from, if it holds state of a
+/// training; else empty.
+std::filesystem::path resumedFile(Model& model);
+/// Calls a function that reads such state, which may be damaged or of another rule.
+/// @throws FileError naming the file where the call throws InvalidArgument, if there is one.
 template <typename Call>
-decltype(auto) namingLoadedFile(const Model& model, Call call) {
+decltype(auto) namingResumedFile(Model& model, Call call) {
+  const auto file = resumedFile(model);
   try {
     return call();
   } catch (const InvalidArgument& error) {
-    const std::string file = sayLoadedFrom(model);
     if (file.empty()) throw;
-    throw InvalidArgument(error.what() + file);
+    throw FileError(file, fmt::format("cannot be resumed: {}", error.what()));
   }
 }
 

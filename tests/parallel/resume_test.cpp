@@ -613,8 +613,8 @@ TEST_CASE("impossible numbers in a strategy's state are refused, and the wrapper
     const auto problem = "strategy state: " + told + ", which is impossible";
     CHECK(thrown<InvalidArgument>([&] { wrapper.fit(data); }) == problem);
     model.setLoadedFrom("run/checkpoint-epoch-0001.safetensors");
-    CHECK(thrown<InvalidArgument>([&] { wrapper.fit(data); }) ==
-          problem + "; the state was loaded from run/checkpoint-epoch-0001.safetensors");
+    CHECK(thrown<FileError>([&] { wrapper.fit(data); }) ==
+          "run/checkpoint-epoch-0001.safetensors: cannot be resumed: " + problem);
 
     auto again = modelOf(rule);
     atMerges[1].giveTo(again);
