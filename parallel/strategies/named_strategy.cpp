@@ -6,6 +6,7 @@
 #include <ranges>
 
 #include "muster/core/base/nearest_word.h"
+#include "muster/core/base/plural.h"
 #include "muster/strategies.h"  // all strategies, written by CMake
 
 namespace muster {
@@ -239,7 +240,8 @@ std::vector<StrategyOption> optionsOf(AnyStrategy strategy) {
 }
 
 std::string describeStrategies(int workers) {
-  std::string text = fmt::format("Strategies with their options and defaults, for {} workers:\n\n", workers);
+  std::string text =
+      fmt::format("Strategies with their options and defaults, for {}:\n\n", plural(workers, "worker"));
   for (const auto& strategy : namedStrategies(workers)) text += describe(strategy);
   return text.append(kPeriods);
 }
