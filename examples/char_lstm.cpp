@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "examples/char_lstm/options.h"
@@ -113,7 +115,7 @@ int train(const example::CharLstmArguments& a) {
   a.watch.addTo(paths);
   paths.check();
   example::requireUsable(a.device);
-  exitOnInterrupt();  // there is nothing to save yet
+  example::endOnInterrupt(example::kInterruptedBefore);
   const auto seed = static_cast<std::uint64_t>(a.seed);
   CharacterIterator data(a.text, a.steps, a.batch, seed);
   const auto& vocabulary = data.vocabulary();
@@ -145,10 +147,10 @@ int train(const example::CharLstmArguments& a) {
       "text: {}, {} characters, {} different ones\n\n{}plan: {}; {} sequences of {} characters, {} a batch\n",
       a.text.string(), data.text()->indices.size(), vocabulary.size(), network.summary(), wrapper.plan(),
       *data.examples(), a.steps, a.batch);
-  const Interrupt interrupt;
-  example::trainAndSave([&] { watching.during([&] { wrapper.fit(data, a.epochs, interrupt.token()); }); },
+  std::optional<Interrupt> interrupt(std::in_place);
+  example::trainAndSave([&] { watching.during([&] { wrapper.fit(data, a.epochs, interrupt->token()); }); },
                         [&](bool) {  // network now holds the averaged parameters
-                          if (interrupt.requested())
+                          if (interrupt->requested())
                             fmt::print("interrupted, with {} of {} epochs finished\n", network.epoch(),
                                        a.epochs);
                           if (network.iteration() > 0)
@@ -157,9 +159,12 @@ int train(const example::CharLstmArguments& a) {
                             fmt::print("ended before the first step: nothing was saved\n");
                         },
                         fmt::format("--lr {}", a.learningRate));
-  if (!a.json.empty()) writeJson(a, data, *scores, wrapper.plan(), interrupt.requested());
-  if (!interrupt.requested()) print(sampler.draw(network, a.seed), "sample");
-  return interrupt.requested() ? kInterruptedExit : 0;
+  const bool interrupted = example::endInterrupt(
+      interrupt, network.iteration() > 0 ? "Interrupted after training: the network is saved."
+                                         : example::kInterruptedBefore);
+  if (!a.json.empty()) writeJson(a, data, *scores, wrapper.plan(), interrupted);
+  if (!interrupted) print(sampler.draw(network, a.seed), "sample");
+  return interrupted ? kInterruptedExit : 0;
 }
 
 /// Loads a network that this program saved. @throws FileError for any other network.

@@ -22,6 +22,7 @@
 #include "examples/support/command_line.h"
 #include "examples/support/data_sets.h"
 #include "examples/support/number_text.h"
+#include "examples/support/program.h"
 #include "muster/core/base/interrupt.h"
 #include "muster/core/listeners/watch/machine_text.h"
 #include "muster/datasets/directory_lock.h"
@@ -143,6 +144,7 @@ void printTables(const Comparison& comparison) {
 }
 
 int run(const Options& options) {
+  example::endOnInterrupt("Interrupted; finished runs are kept.");
   const Grid grid = expandGrid(options.lists);
   example::Paths paths;
   options.data.addTo(paths);

@@ -137,6 +137,7 @@ bool writeBackbone(const ImageSet& digits, const Options& o) {
     fmt::print("saved: {}\n", o.backbone.string());
   };
   example::trainAndSave(fit, saveTrained, rateOf(o));
+  example::endOnInterrupt("Interrupted before the head was trained; the small network is saved.");
   if (interrupt.requested())
     fmt::print("interrupted, with {} of {} epochs of the small network finished; the head was not trained\n",
                network.epoch(), o.epochs);
@@ -192,7 +193,7 @@ void checkBeforehand(const Options& o) {
 
 int run(const Options& o) {
   checkBeforehand(o);
-  exitOnInterrupt();  // there is nothing to save yet
+  example::endOnInterrupt(example::kInterruptedBefore);
   auto data = example::loadData(o.data, kBatch, o.seed);
   if (!data.notice.empty()) fmt::print("{}\n", data.notice);
   const bool own = o.weights.empty();
@@ -235,6 +236,7 @@ int run(const Options& o) {
   };
   example::trainAndSave([&] { train(wrapper, network, images, others, o, interrupt.token(), epochs); },
                         saveTrained, rateOf(o));
+  if (network.iteration() > 0) example::endOnInterrupt("Interrupted after training: the network is saved.");
   if (interrupt.requested())
     fmt::print("interrupted, with {} of {} epochs finished\n", epochs.size(), o.epochs);
   if (!o.json.empty()) writeJson(o, data, weights, wrapper.plan(), epochs, interrupt.requested());

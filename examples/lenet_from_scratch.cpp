@@ -225,7 +225,7 @@ int run(const Options& options) {
   paths.writes("--model", options.model);
   paths.check();
   example::requireUsable(options.device);
-  exitOnInterrupt();  // there is nothing to save yet
+  example::endOnInterrupt(example::kInterruptedBefore);
   auto data = example::loadData(options.data, options.batch, options.seed);
   const auto placed = example::placeImages(data, PlacementWish::Auto, options.device.devices, options.devices,
                                            "it is split there");
@@ -247,6 +247,8 @@ int run(const Options& options) {
   };
   example::trainAndSave([&] { finished = train(data, replicas, options, interrupt, scores); }, saveTrained,
                         fmt::format("--lr {}", options.learningRate));
+  if (!options.model.empty() && !scores.empty())
+    example::endOnInterrupt("Interrupted after training: the network is saved.");
   if (!interrupt.requested()) return 0;
   fmt::print("interrupted, with {} of {} epochs finished\n", finished, options.epochs);
   return kInterruptedExit;

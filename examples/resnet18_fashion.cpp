@@ -178,7 +178,7 @@ void save(Network& network, const CollectScoresListener& scores, const example::
 
 int run(const Options& options) {
   checkBeforehand(options);
-  exitOnInterrupt();  // there is nothing to save yet
+  example::endOnInterrupt(example::kInterruptedBefore);
   auto data = example::loadData(options.data, options.batch, options.seed);
   if (!data.notice.empty()) fmt::print("{}\n", data.notice);
   const auto placed = example::placeImages(data, options.placement, options.device.devices, options.workers,
@@ -208,39 +208,41 @@ int run(const Options& options) {
     fmt::print("loaded: {}, with {} epochs finished, test accuracy {:.4f}\n", options.load.string(),
                network->epoch(), wrapper.evaluate(*data.test).accuracy());
 
-  const Interrupt interrupt;
+  std::optional<Interrupt> interrupt(std::in_place);
   const auto before = network->iteration();
   std::vector<EpochResult> epochs;
   example::trainAndSave(
       [&] {
         watching.during(
-            [&] { train(wrapper, *network, images.iterator(), told, options, interrupt.token(), epochs); });
+            [&] { train(wrapper, *network, images.iterator(), told, options, interrupt->token(), epochs); });
       },
       [&](bool failed) {
         if (options.save.empty()) return;
-        if ((failed || interrupt.requested()) && network->iteration() == before)
+        if ((failed || interrupt->requested()) && network->iteration() == before)
           fmt::print("ended before the first step: nothing was saved\n");
         else
           save(*network, *told.scores, data, options);
       },
       fmt::format("--learning-rate {}", options.learningRate));
-  if (interrupt.requested())
-    fmt::print("interrupted, with {} of {} epochs finished\n", epochs.size(), options.epochs);
+  const bool interrupted = example::endInterrupt(
+      interrupt,
+      fmt::format("Interrupted after training{}; further files are left out.",
+                  options.save.empty() || network->iteration() == before ? "" : ": the network is saved"));
+  if (interrupted) fmt::print("interrupted, with {} of {} epochs finished\n", epochs.size(), options.epochs);
   if (!epochs.empty()) {
     watching.result("accuracy", *epochs.back().testAccuracy);
     fmt::print("\n{}", curveTable(epochs));
   }
   if (!options.report.empty()) {
-    const auto remark =
-        interrupt.requested() ? fmt::format("interrupted after {} epochs", epochs.size()) : "";
+    const auto remark = interrupted ? fmt::format("interrupted after {} epochs", epochs.size()) : "";
     fmt::print("report: {}\n", example::writeReport(options.report, wrapper.evaluate(*data.test), *network,
                                                     data, remark, watching));
   }
   if (!options.json.empty()) {
-    writeJson(options, data, wrapper, *network, epochs, interrupt.requested());
+    writeJson(options, data, wrapper, *network, epochs, interrupted);
     fmt::print("json: {}\n", options.json.string());
   }
-  return interrupt.requested() ? kInterruptedExit : 0;
+  return interrupted ? kInterruptedExit : 0;
 }
 
 }  // namespace

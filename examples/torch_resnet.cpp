@@ -12,10 +12,12 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "examples/support/command_line.h"
@@ -196,12 +198,12 @@ int run(const Options& options) {
   Alone alone(options.width, options.workers);
 
   Speeds speeds;
-  const Interrupt interrupt;
+  std::optional<Interrupt> interrupt(std::in_place);
   const auto trainBoth = [&] {
     // Alternate, so that other load on the machine affects both. The first turn is a warm-up.
-    for (std::int64_t epoch = 0; epoch < options.epochs && !interrupt.requested(); ++epoch) {
-      const double mine = seconds([&] { wrapper.fit(train, 1, interrupt.token()); });
-      const double theirs = seconds([&] { alone.train(train, epoch, interrupt.token()); });
+    for (std::int64_t epoch = 0; epoch < options.epochs && !interrupt->requested(); ++epoch) {
+      const double mine = seconds([&] { wrapper.fit(train, 1, interrupt->token()); });
+      const double theirs = seconds([&] { alone.train(train, epoch, interrupt->token()); });
       fmt::print("epoch {}/{}: {:.1f} s, libtorch alone {:.1f} s\n", epoch + 1, options.epochs, mine, theirs);
       if (epoch == 0 && options.epochs > 1) continue;
       speeds.add(mine, theirs);
@@ -215,7 +217,9 @@ int run(const Options& options) {
     fmt::print("saved: {}\n", options.model);
   };
   example::trainAndSave(trainBoth, saveTrained, fmt::format("the learning rate {}", kRate));
-  if (interrupt.requested()) {
+  if (example::endInterrupt(interrupt, scores->merges().empty()
+                                           ? example::kInterruptedBefore
+                                           : "Interrupted after training: the module is saved.")) {
     fmt::print("interrupted\n");
     return kInterruptedExit;
   }
@@ -251,7 +255,7 @@ int main(int argc, char** argv) {
     line.add("model", o.model, "FILE", "the trained module, as torch::save writes it", example::fileName);
     if (!line.read(argc, argv)) return 0;
     checkOutputFile(o.model);
-    exitOnInterrupt();  // there is nothing to save yet
+    example::endOnInterrupt(example::kInterruptedBefore);
     return run(o);
   });
 }

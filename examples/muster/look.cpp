@@ -199,7 +199,8 @@ int plan(const Call& call) {
   if (!readOptions(line, call)) return 0;
   const RunFile run = RunFile::read(fileOf(call, "run.json"), options.sets);
   const auto devices = devicesOf(run.training);
-  const auto resumed = fileToResume(run);
+  const auto [resumed, changes] = resumedBy(run);
+  if (run.training.nodes != "elastic") example::requireOwnCheckpoints(checkpointsOf(run), resumed);
   pathsOf(call.file, run, resumed).checkNames();
   LoadedData data =
       loadData(run.data, run.training.placement, devices.devices, static_cast<int>(run.training.workers));
@@ -214,7 +215,9 @@ int plan(const Call& call) {
       data.test ? data.test->examples().value_or(0) : 0));
   fmt::print("\n{}\nplan: {}, {} epoch{}\n", network->summary(), wrapper.plan(), run.training.epochs,
              run.training.epochs == 1 ? "" : "s");
-  if (!resumed.empty()) fmt::print("resumes: {}\n", resumed.string());
+  if (!resumed.empty())
+    fmt::print("resumes: {}{}\n", resumed.string(),
+               changes.empty() ? "" : fmt::format(", which was trained with {}", changes));
   std::int64_t state = 0;
   for (const auto* block : network->state()) state += static_cast<std::int64_t>(block->values.bytes());
   const auto step = stepBytes(

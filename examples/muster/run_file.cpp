@@ -213,4 +213,8 @@ std::vector<std::pair<std::string, std::string>> decisiveFields(const RunFile& r
   return all;
 }
 
+bool mayDiffer(std::string_view path) {
+  return isOneOf(path, {"training.workers", "training.threadsPerWorker", "training.groups"});
+}
+
 }  // namespace program

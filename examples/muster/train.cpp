@@ -10,7 +10,9 @@
 #include "examples/muster/session.h"
 #include "examples/support/epoch_record.h"
 #include "examples/support/keep_network.h"
+#include "examples/support/number_text.h"
 #include "examples/support/paths.h"
+#include "examples/support/program.h"
 #include "examples/support/resumed.h"
 #include "examples/support/watching.h"
 #include "muster/core/base/interrupt.h"
@@ -31,6 +33,7 @@ namespace program {
 namespace {
 
 using namespace muster;
+using example::counted;
 
 constexpr std::string_view kIntroduction =
     R"(Trains the network of a run file on its data, with several workers at once.
@@ -241,12 +244,13 @@ void writeResults(const std::filesystem::path& path, const RunFile& run, const R
 
 int trainRun(const RunFile& run, Options options) {
   const auto devices = devicesOf(run.training);
-  exitOnInterrupt();  // there is nothing to save yet
+  example::endOnInterrupt(example::kInterruptedBefore);
   const Nodes nodes = nodesOf(run.training);
   const auto isFirst = [&nodes] { return nodes.node() == 0; };  // node 0 prints and writes files
   bool first = isFirst();  // elastic nodes: read again after the training
   options.quiet = options.quiet || !first;
-  const auto resumed = fileToResume(run);
+  const auto [resumed, changes] = resumedBy(run, nodes.nodes());
+  if (first && !nodes.elastic()) example::requireOwnCheckpoints(checkpointsOf(run), resumed);
   if (first) checkPaths(options, run, resumed);
   example::requireUsable(devices);
 
@@ -270,28 +274,35 @@ int trainRun(const RunFile& run, Options options) {
     fmt::print("data: {}, {} examples to train with, from {}\n\n{}", data.title,
                data.train->examples().value_or(0), data.origin, network->summary());
     if (!resumed.empty())
-      fmt::print("resuming: {}, with {} epochs finished\n", resumed.string(), network->epoch());
-    fmt::print("plan: {}; {} examples a batch, up to epoch {}\n", wrapper.plan(), run.data.batch,
+      fmt::print("resuming: {}, with {} finished\n", resumed.string(), counted(network->epoch(), "epoch"));
+    else if (!run.training.resume.empty())
+      fmt::print("nothing to resume in {}: the training begins\n", run.training.resume);
+    if (!changes.empty())
+      fmt::print(
+          "it was trained with {}: the training continues, but with other bits than without the "
+          "change\n",
+          changes);
+    fmt::print("plan: {}; {} a batch, up to epoch {}\n", wrapper.plan(), counted(run.data.batch, "example"),
                run.training.epochs);
   }
 
   watching.describe(wrapper.plan(), network->summary());
   watching.options(hyperParameters(run), {"accuracy"});
 
-  const Interrupt interrupt;
+  std::optional<Interrupt> interrupt(std::in_place);
   bool saved = false;
   example::trainAndSave(
       [&] {
         watching.during([&] {
           example::fitFrom(resumed, [&] {
             wrapper.fit(data.training(), std::max<std::int64_t>(run.training.epochs - network->epoch(), 0),
-                        interrupt.token());
+                        interrupt->token());
           });
         });
       },
       [&](bool failed) {
         if (!isFirst()) return;
-        if ((failed || interrupt.requested()) && network->iteration() == begun) {
+        if ((failed || interrupt->requested()) && network->iteration() == begun) {
           fmt::print("ended before the first step: nothing was saved\n");
           return;
         }
@@ -308,6 +319,10 @@ int trainRun(const RunFile& run, Options options) {
         if (failed) fmt::print("saved: {}, with what was trained before the failure\n", run.training.model);
       },
       learningRateOf(run));
+  const bool interrupted = example::endInterrupt(
+      interrupt, saved ? "Interrupted after training: the network is saved; its test and further files are "
+                         "left out."
+                       : "Interrupted.");
   first = isFirst();
   if (!first && nodes.elastic()) {
     if (!options.quiet)
@@ -317,12 +332,12 @@ int trainRun(const RunFile& run, Options options) {
   }
   const bool judged = data.test && classifies(run);
   if (!first) {
-    if (judged && (network->iteration() != begun || !interrupt.requested())) wrapper.evaluate(*data.test);
+    if (judged && (network->iteration() != begun || !interrupted)) wrapper.evaluate(*data.test);
     return 0;
   }
   if (!saved) return kInterruptedExit;
 
-  Results results{.test = {}, .epochs = network->epoch(), .interrupted = interrupt.requested()};
+  Results results{.test = {}, .epochs = network->epoch(), .interrupted = interrupted};
   if (judged) {
     results.test = wrapper.evaluate(*data.test);
     watching.result("accuracy", results.test->accuracy());

@@ -29,7 +29,7 @@ int runSmallTraining(int argc, const char* const* argv, std::string_view name, s
     line.add("model", o.model, "FILE", "the trained parameters, in the safetensors format", fileName);
     if (!line.read(argc, argv)) return 0;
     muster::checkOutputFile(o.model);
-    muster::exitOnInterrupt();  // there is nothing to save yet
+    endOnInterrupt(kInterruptedBefore);
     return run(o);
   });
 }
@@ -47,6 +47,7 @@ bool trainAndSave(const SmallTraining& options, muster::Model& model,
     if (failed || interrupt.requested()) fmt::print("saved: {}\n", options.model);
   };
   trainAndSave([&] { train(interrupt.token()); }, saveTrained, fmt::format("--seed {}", options.seed));
+  if (model.iteration() > 0) endOnInterrupt("Interrupted after training; the model is saved.");
   return !interrupt.requested();
 }
 

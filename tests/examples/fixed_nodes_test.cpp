@@ -113,4 +113,22 @@ TEST_CASE("three nodes continue a training that two nodes saved in the middle of
   for (std::size_t n = 1; n < 3; ++n) CHECK(three.directory(n).names() == std::set<std::string>{});
 }
 
+TEST_CASE("nodes that find no checkpoint say what to do, and one command line begins a training of all") {
+  const Terminals two(2);
+  for (const auto& run : two.run({"--epochs", "1", "--resume", "c"})) {
+    CHECK(run.exit == 1);
+    CHECK_MESSAGE(contains(run.err,
+                           "c: cannot be resumed: there is no such file or directory; each node "
+                           "reads the checkpoint, and only node 0 writes it: let all nodes share"),
+                  run.err);
+    CHECK(contains(run.err, "On every node, name the directory in --resume and --checkpoint-dir"));
+  }
+  const auto begun = two.run({"--epochs", "1", "--resume", "c", "--checkpoint-dir", "c"});
+  for (const auto& run : begun) {
+    CAPTURE(run.err);
+    CHECK(run.exit == 0);
+  }
+  CHECK(contains(begun[0].out, "nothing to resume in c: the training begins\n"));
+}
+
 }  // namespace muster
