@@ -13,6 +13,7 @@
 #include "examples/fine_tune/options.h"
 #include "examples/support/data_sets.h"
 #include "examples/support/keep_network.h"
+#include "examples/support/number_text.h"
 #include "examples/support/paths.h"
 #include "examples/support/program.h"
 #include "examples/support/training_json.h"
@@ -55,8 +56,8 @@ struct ImagenetColours {
 std::shared_ptr<const ImageSet> part(const ImageSet& set, int firstClass, int classes,
                                      std::int64_t channels) {
   const Shape& shape = set.imageShape();
-  require(shape[0] == channels || shape[0] == 1, "the weights are for {} channels, and the images have {}",
-          channels, shape[0]);
+  require(shape[0] == channels || shape[0] == 1, "the weights are for {}, and the images have {}",
+          example::counted(channels, "channel"), shape[0]);
   std::vector<std::uint8_t> pixels, labels;
   for (std::int64_t i = 0; i < set.size(); ++i) {
     const int label = set.label(i) - firstClass;
@@ -139,8 +140,8 @@ bool writeBackbone(const ImageSet& digits, const Options& o) {
   example::trainAndSave(fit, saveTrained, rateOf(o));
   example::endOnInterrupt("Interrupted before the head was trained; the small network is saved.");
   if (interrupt.requested())
-    fmt::print("interrupted, with {} of {} epochs of the small network finished; the head was not trained\n",
-               network.epoch(), o.epochs);
+    fmt::print("interrupted, with {} of {} of the small network finished; the head was not trained\n",
+               network.epoch(), example::counted(o.epochs, "epoch"));
   return !interrupt.requested();
 }
 
@@ -212,8 +213,8 @@ int run(const Options& o) {
   network.init();
   loadWeights(network, weights,
               {.layers = resnet18InTorchvision(), .keep = {"output"}, .batch = o.trainedBatch});
-  fmt::print("weights: {}, ResNet-18 of width {} for {} channel{}; a new head for {} classes\n",
-             weights.string(), stem[0], stem[1], stem[1] == 1 ? "" : "s", classes);
+  fmt::print("weights: {}, ResNet-18 of width {} for {}; a new head for {} classes\n", weights.string(),
+             stem[0], example::counted(stem[1], "channel"), classes);
 
   ImageSetIterator trainPlain(trainSet, kBatch, static_cast<std::uint64_t>(o.seed)),
       testPlain(testSet, kBatch);
@@ -238,7 +239,7 @@ int run(const Options& o) {
                         saveTrained, rateOf(o));
   if (network.iteration() > 0) example::endOnInterrupt("Interrupted after training: the network is saved.");
   if (interrupt.requested())
-    fmt::print("interrupted, with {} of {} epochs finished\n", epochs.size(), o.epochs);
+    fmt::print("interrupted, with {} of {} finished\n", epochs.size(), example::counted(o.epochs, "epoch"));
   if (!o.json.empty()) writeJson(o, data, weights, wrapper.plan(), epochs, interrupt.requested());
   return interrupt.requested() ? kInterruptedExit : 0;
 }

@@ -19,6 +19,7 @@
 #include "examples/support/data_sets.h"
 #include "examples/support/device_option.h"
 #include "examples/support/keep_network.h"
+#include "examples/support/number_text.h"
 #include "examples/support/paths.h"
 #include "examples/support/program.h"
 #include "examples/support/training_options.h"
@@ -231,26 +232,28 @@ int run(const Options& options) {
                                            "it is split there");
   for (const auto& notice : {data.notice, options.device.notice, placed})
     if (!notice.empty()) fmt::print("{}\n", notice);
-  fmt::print("data: {}, {} images to train with and {} to validate with, from {}\n", data.title,
-             *data.train->examples(), *data.test->examples(), data.origin);
-  fmt::print("plan: {} replica{} on {}, {} examples a batch over all, SGD with learning rate {}\n",
-             options.devices, options.devices == 1 ? "" : "s", namesOf(options.device.devices), options.batch,
-             options.learningRate);
+  fmt::print("data: {}, {} to train with and {} to validate with, from {}\n", data.title,
+             example::counted(*data.train->examples(), "image"), *data.test->examples(), data.origin);
+  fmt::print("plan: {} on {}, {} a batch over all, SGD with learning rate {}\n",
+             example::counted(options.devices, "replica"), namesOf(options.device.devices),
+             example::counted(options.batch, "example"), options.learningRate);
 
   Replicas replicas = makeReplicas(options);
   Scores scores;
   std::int64_t finished = 0;
-  const Interrupt interrupt;
+  std::optional<Interrupt> interrupt;
+  options.model.empty() ? interrupt.emplace(example::kInterruptedUnsaved) : interrupt.emplace();
   const auto saveTrained = [&](bool) {
     example::requireNoDivergence(scores, LeNet::kClasses);
     if (!options.model.empty() && !scores.empty()) saveAndCheck(replicas.front(), *data.test, options.model);
   };
-  example::trainAndSave([&] { finished = train(data, replicas, options, interrupt, scores); }, saveTrained,
+  example::trainAndSave([&] { finished = train(data, replicas, options, *interrupt, scores); }, saveTrained,
                         fmt::format("--lr {}", options.learningRate));
-  if (!options.model.empty() && !scores.empty())
-    example::endOnInterrupt("Interrupted after training: the network is saved.");
-  if (!interrupt.requested()) return 0;
-  fmt::print("interrupted, with {} of {} epochs finished\n", finished, options.epochs);
+  const bool saved = !options.model.empty() && !scores.empty();
+  if (!example::endInterrupt(interrupt, saved ? "Interrupted after training: the network is saved."
+                                              : "Interrupted after training."))
+    return 0;
+  fmt::print("interrupted, with {} of {} finished\n", finished, example::counted(options.epochs, "epoch"));
   return kInterruptedExit;
 }
 

@@ -151,8 +151,8 @@ std::filesystem::path checkBeforehand(const Options& options) {
 /// Prints the plan of the training.
 void introduce(const Options& options, const example::DataSets& data, const MultiLayerNetwork& network,
                const Start& start, const ParallelWrapper& wrapper) {
-  say(options, "data: {}, {} images to train with and {} to test with, from {}\n\n{}", data.title,
-      *data.train->examples(), *data.test->examples(), data.origin, network.summary());
+  say(options, "data: {}, {} to train with and {} to test with, from {}\n\n{}", data.title,
+      counted(*data.train->examples(), "image"), *data.test->examples(), data.origin, network.summary());
   if (!start.file.empty())
     say(options, "resuming: {}, with {} finished{}\n", start.file.string(), counted(start.epoch, "epoch"),
         start.batches > 0 ? fmt::format(", and {} of the next", counted(start.batches, "batch", "batches"))

@@ -137,9 +137,8 @@ class TrainingImages {
 
 /// For example `2 workers, batch 256 each, learning rate 0.2`.
 std::string describe(const Options& options) {
-  return fmt::format("{} worker{}, batch {}{}, learning rate {:.4g}", options.workers,
-                     options.workers == 1 ? "" : "s", options.batch, options.workers == 1 ? "" : " each",
-                     options.learningRate);
+  return fmt::format("{}, batch {}{}, learning rate {:.4g}", example::counted(options.workers, "worker"),
+                     options.batch, options.workers == 1 ? "" : " each", options.learningRate);
 }
 
 /// The listeners. The PerformanceListener comes first, so that it does not measure the tests.
@@ -200,15 +199,17 @@ int run(const Options& options) {
   auto wrapper = options.builder(*network).listeners(listeners).build();
   watching.describe(wrapper.plan(), network->summary());
   watching.options(options.hyperParameters(), {"accuracy"});
-  fmt::print("data: {}, {} images to train with{} and {} to test with, from {}\n", data.title,
-             *data.train->examples(), options.augment ? ", moved and mirrored at random," : "",
-             *data.test->examples(), data.origin);
-  fmt::print("plan: {}; {}; {} parameters\n", wrapper.plan(), describe(options), network->parameterCount());
+  fmt::print("data: {}, {} to train with{} and {} to test with, from {}\n", data.title,
+             example::counted(*data.train->examples(), "image"),
+             options.augment ? ", moved and mirrored at random," : "", *data.test->examples(), data.origin);
+  fmt::print("plan: {}; {}; {}\n", wrapper.plan(), describe(options),
+             example::counted(network->parameterCount(), "parameter"));
   if (!options.load.empty())
-    fmt::print("loaded: {}, with {} epochs finished, test accuracy {:.4f}\n", options.load.string(),
-               network->epoch(), wrapper.evaluate(*data.test).accuracy());
+    fmt::print("loaded: {}, with {} finished, test accuracy {:.4f}\n", options.load.string(),
+               example::counted(network->epoch(), "epoch"), wrapper.evaluate(*data.test).accuracy());
 
-  std::optional<Interrupt> interrupt(std::in_place);
+  std::optional<Interrupt> interrupt;
+  options.save.empty() ? interrupt.emplace(example::kInterruptedUnsaved) : interrupt.emplace();
   const auto before = network->iteration();
   std::vector<EpochResult> epochs;
   example::trainAndSave(
@@ -228,13 +229,16 @@ int run(const Options& options) {
       interrupt,
       fmt::format("Interrupted after training{}; further files are left out.",
                   options.save.empty() || network->iteration() == before ? "" : ": the network is saved"));
-  if (interrupted) fmt::print("interrupted, with {} of {} epochs finished\n", epochs.size(), options.epochs);
+  if (interrupted)
+    fmt::print("interrupted, with {} of {} finished\n", epochs.size(),
+               example::counted(options.epochs, "epoch"));
   if (!epochs.empty()) {
     watching.result("accuracy", *epochs.back().testAccuracy);
     fmt::print("\n{}", curveTable(epochs));
   }
   if (!options.report.empty()) {
-    const auto remark = interrupted ? fmt::format("interrupted after {} epochs", epochs.size()) : "";
+    const auto remark =
+        interrupted ? fmt::format("interrupted after {}", example::counted(std::ssize(epochs), "epoch")) : "";
     fmt::print("report: {}\n", example::writeReport(options.report, wrapper.evaluate(*data.test), *network,
                                                     data, remark, watching));
   }

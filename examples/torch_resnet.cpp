@@ -22,6 +22,7 @@
 
 #include "examples/support/command_line.h"
 #include "examples/support/keep_network.h"
+#include "examples/support/number_text.h"
 #include "examples/support/program.h"
 #include "muster/core/base/interrupt.h"
 #include "muster/core/eval/evaluation.h"
@@ -192,8 +193,8 @@ int run(const Options& options) {
                      .averagingFrequency(options.frequency)
                      .listeners({scores})
                      .build();
-  fmt::print("plan: {}\nResNet-18 of width {}: {} parameters\n", wrapper.plan(), options.width,
-             model.parameterCount());
+  fmt::print("plan: {}\nResNet-18 of width {}: {}\n", wrapper.plan(), options.width,
+             example::counted(model.parameterCount(), "parameter"));
   torch::manual_seed(seed);
   Alone alone(options.width, options.workers);
 
@@ -223,14 +224,16 @@ int run(const Options& options) {
     fmt::print("interrupted\n");
     return kInterruptedExit;
   }
-  fmt::print("accuracy on other digits with {} workers: {:.4f}, {:.0f} images a second\n", options.workers,
-             wrapper.evaluate(test).accuracy(), speeds.rate(options.examples, speeds.together));
-  fmt::print("accuracy on other digits with libtorch alone, {} threads: {:.4f}, {:.0f} images a second\n",
-             options.workers, alone.accuracy(test), speeds.rate(options.examples, speeds.apart));
+  fmt::print("accuracy on other digits with {}: {:.4f}, {:.0f} images a second\n",
+             example::counted(options.workers, "worker"), wrapper.evaluate(test).accuracy(),
+             speeds.rate(options.examples, speeds.together));
+  fmt::print("accuracy on other digits with libtorch alone, {}: {:.4f}, {:.0f} images a second\n",
+             example::counted(options.workers, "thread"), alone.accuracy(test),
+             speeds.rate(options.examples, speeds.apart));
   const auto [least, most] = std::ranges::minmax(speeds.ratios);
-  fmt::print(
-      "{} workers: {:.2f} times as many images a second as libtorch alone ({:.2f} to {:.2f} in {} turns)\n",
-      options.workers, speeds.apart / speeds.together, least, most, speeds.ratios.size());
+  fmt::print("{}: {:.2f} times as many images a second as libtorch alone ({:.2f} to {:.2f} in {})\n",
+             example::counted(options.workers, "worker"), speeds.apart / speeds.together, least, most,
+             example::counted(std::ssize(speeds.ratios), "turn"));
   return 0;
 }
 

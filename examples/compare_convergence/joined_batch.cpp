@@ -93,9 +93,10 @@ example::Cells joinedBatchCells(const Panel& panel, const Comparison& comparison
   }
   for (const auto index : panel.arms) {
     const Arm& arm = grid.arms[index];
-    const auto name = arm.mode == Mode::Single ? shortArmName(arm)
-                                               : fmt::format("{} workers, batch {} each, {}", arm.workers,
-                                                             arm.batch, shortArmName(arm));
+    const auto name = arm.mode == Mode::Single
+                          ? shortArmName(arm)
+                          : fmt::format("{}, batch {} each, {}", example::counted(arm.workers, "worker"),
+                                        arm.batch, shortArmName(arm));
     rows.push_back({name, fmt::format("{:.4g}", arm.learningRate), updatesText(arm, comparison.runs),
                     accuracyText(comparison.arms[index]),
                     arm == joined

@@ -7,6 +7,7 @@
 #include "examples/muster/options.h"
 #include "examples/muster/schema.h"
 #include "examples/muster/session.h"
+#include "examples/support/number_text.h"
 #include "examples/support/standard_streams.h"
 #include "muster/core/base/byte_text.h"
 #include "muster/core/base/error.h"
@@ -135,8 +136,8 @@ int evaluate(const Call& call) {
       sum += static_cast<Model&>(*trained.network).score(batch) * static_cast<double>(batch.examples());
       examples += batch.examples();
     }
-    example::printResult(
-        fmt::format("loss {:.6g} on {} examples\n", sum / static_cast<double>(examples), examples));
+    example::printResult(fmt::format("loss {:.6g} on {}\n", sum / static_cast<double>(examples),
+                                     example::counted(examples, "example")));
     return 0;
   }
   example::printResult(trained.network->evaluate(data).summary());
@@ -208,13 +209,13 @@ int plan(const Call& call) {
   const auto wrapper = makeWrapper(run, devices, nodesOf(run.training), *network, {});
   const std::int64_t examples = data.train->examples().value_or(0);
   const std::int64_t batches = data.train->batchesPerEpoch().value_or(0);
-  example::printResult(fmt::format(
-      "data: {}, {} examples to train with ({} batch{} of {}), {} to validate and {} to test with\n",
-      data.title, examples, batches, batches == 1 ? "" : "es", run.data.batch,
-      data.validation ? data.validation->examples().value_or(0) : 0,
-      data.test ? data.test->examples().value_or(0) : 0));
-  fmt::print("\n{}\nplan: {}, {} epoch{}\n", network->summary(), wrapper.plan(), run.training.epochs,
-             run.training.epochs == 1 ? "" : "s");
+  example::printResult(
+      fmt::format("data: {}, {} to train with ({} of {}), {} to validate and {} to test with\n", data.title,
+                  example::counted(examples, "example"), example::counted(batches, "batch", "batches"),
+                  run.data.batch, data.validation ? data.validation->examples().value_or(0) : 0,
+                  data.test ? data.test->examples().value_or(0) : 0));
+  fmt::print("\n{}\nplan: {}, {}\n", network->summary(), wrapper.plan(),
+             example::counted(run.training.epochs, "epoch"));
   if (!resumed.empty())
     fmt::print("resumes: {}{}\n", resumed.string(),
                changes.empty() ? "" : fmt::format(", which was trained with {}", changes));
@@ -228,12 +229,13 @@ int plan(const Call& call) {
     const std::int64_t workers =
         run.training.workers / all + (static_cast<std::int64_t>(d) < run.training.workers % all);
     fmt::print(
-        "memory: {}: {} replica{} of {} each (parameters, gradients, statistics and the updater's state), "
+        "memory: {}: {} of {} each (parameters, gradients, statistics and the updater's state), "
         "{}\n",
-        devices.devices[d].toString(), workers, workers == 1 ? "" : "s", byteText(static_cast<double>(state)),
+        devices.devices[d].toString(), example::counted(workers, "replica"),
+        byteText(static_cast<double>(state)),
         step && devices.devices[d].isCpu()
-            ? fmt::format("and {} for a step of {} examples (activations, their gradients, packed weights)",
-                          byteText(static_cast<double>(*step)), run.data.batch)
+            ? fmt::format("and {} for a step of {} (activations, their gradients, packed weights)",
+                          byteText(static_cast<double>(*step)), example::counted(run.data.batch, "example"))
             : std::string("and activations, which are not known beforehand"));
   }
   return 0;

@@ -271,8 +271,8 @@ int trainRun(const RunFile& run, Options options) {
   if (!options.quiet) {
     for (const auto& notice : {devices.notice, data.placed})
       if (!notice.empty()) fmt::print("{}\n", notice);
-    fmt::print("data: {}, {} examples to train with, from {}\n\n{}", data.title,
-               data.train->examples().value_or(0), data.origin, network->summary());
+    fmt::print("data: {}, {} to train with, from {}\n\n{}", data.title,
+               counted(data.train->examples().value_or(0), "example"), data.origin, network->summary());
     if (!resumed.empty())
       fmt::print("resuming: {}, with {} finished\n", resumed.string(), counted(network->epoch(), "epoch"));
     else if (!run.training.resume.empty())
@@ -341,8 +341,8 @@ int trainRun(const RunFile& run, Options options) {
   if (judged) {
     results.test = wrapper.evaluate(*data.test);
     watching.result("accuracy", results.test->accuracy());
-    fmt::print("test: accuracy {:.4f}, F1 {:.4f} on {} examples\n", results.test->accuracy(),
-               results.test->f1(), results.test->examples());
+    fmt::print("test: accuracy {:.4f}, F1 {:.4f} on {}\n", results.test->accuracy(), results.test->f1(),
+               counted(results.test->examples(), "example"));
   }
   fmt::print("saved: {}{}\n", run.training.model,
              results.interrupted ? "; interrupted, and training.resume continues from there" : "");

@@ -21,6 +21,12 @@ inline constexpr std::string_view kInterruptedBefore = "Interrupted before train
 /// with this sentence. Before the first call in runProgram's `body` it is "Interrupted."
 void endOnInterrupt(std::string_view sentence);
 
+/// The notice of a muster::Interrupt in a training whose model is not saved.
+inline constexpr std::string_view kInterruptedUnsaved =
+    "Interrupted: the current step is finished, then the training ends. The model is not saved, as no file "
+    "is "
+    "named for it. Interrupt again to quit at once.";
+
 /// Ends an interrupt's life after the training, then calls `endOnInterrupt`: what comes next cannot be
 /// stopped half-way. @return whether a stop was requested.
 bool endInterrupt(std::optional<muster::Interrupt>& interrupt, std::string_view sentence);

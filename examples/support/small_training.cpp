@@ -4,6 +4,7 @@
 
 #include "examples/support/command_line.h"
 #include "examples/support/keep_network.h"
+#include "examples/support/number_text.h"
 #include "examples/support/program.h"
 #include "muster/core/base/interrupt.h"
 #include "muster/core/io/output_path.h"
@@ -41,7 +42,7 @@ bool trainAndSave(const SmallTraining& options, muster::Model& model,
   const muster::Interrupt interrupt;
   const auto saveTrained = [&](bool failed) {
     if (interrupt.requested())
-      fmt::print("interrupted, with {} of {} epochs finished\n", model.epoch(), options.epochs);
+      fmt::print("interrupted, with {} of {} finished\n", model.epoch(), counted(options.epochs, "epoch"));
     if (model.iteration() == 0) return fmt::print("ended before the first step: nothing was saved\n");
     writeHereOrElsewhere(options.model, save);
     if (failed || interrupt.requested()) fmt::print("saved: {}\n", options.model);

@@ -204,6 +204,29 @@ A strategy with every=N merges
                                               fall
 )";
 
+constexpr std::string_view kValues = R"(
+Options whose values are words or lists
+  speeds=1,0.5                                how fast worker 0, worker 1, ... are, one number for each worker;
+                                              speeds=equal: all are equally fast
+  staleness=2                                 no worker is more than 2 arrivals ahead of another one;
+                                              staleness=none: no limit
+  clock=wall                                  the order in which workers really arrive; clock=virtual: the
+                                              order by their speeds, with the same bits in every run
+  levels=4:2,16:all                           groups of 2 workers merge every 4 iterations, all workers every
+                                              16; the last level is all
+  elasticity=0.2                              how far a replica moves to the centre; elasticity=none: what
+                                              centreRate gives
+  landing=pull,landing.strength=0.5           replicas are pulled to the result; landing=delta: they are moved
+                                              by the difference; landing=eager: with their own part at once
+  threshold=fixed,threshold.threshold=0.001   the size from which elements are sent; threshold=adaptive: for a
+                                              share between minDensity and maxDensity;
+                                              threshold=target,threshold.density=0.01: for this share
+  codec=int8                                  what is sent is rounded to 8 bits; codec=bf16, codec=e3m0,
+                                              codec=whole: not rounded
+  codec=top-k,codec.share=0.01                only this share is sent, the largest elements
+  codec=power-sgd,codec.rank=4                matrices are sent as two factors of this rank
+)";
+
 }  // namespace
 
 std::vector<NamedStrategy> namedStrategies(int workers) {
@@ -239,9 +262,10 @@ std::vector<StrategyOption> optionsOf(AnyStrategy strategy) {
 }
 
 std::string describeStrategies(int workers) {
-  std::string text = fmt::format("Strategies with their options and defaults, for {} workers:\n\n", workers);
+  std::string text = fmt::format("Strategies with their options and defaults, for {} worker{}:\n\n", workers,
+                                 workers == 1 ? "" : "s");
   for (const auto& strategy : namedStrategies(workers)) text += describe(strategy);
-  return text.append(kPeriods);
+  return text.append(kPeriods).append(kValues);
 }
 
 }  // namespace muster

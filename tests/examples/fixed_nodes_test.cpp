@@ -106,7 +106,7 @@ TEST_CASE("three nodes continue a training that two nodes saved in the middle of
     CAPTURE(run.err);
     CHECK(run.exit == 0);
   }
-  CHECK(contains(resumed[0].out, "with 1 epochs finished, and "));
+  CHECK(contains(resumed[0].out, "with 1 epoch finished, and "));
   CHECK(contains(resumed[0].err, "epoch 3/3"));
   CHECK(
       contains(resumed[0].out, "saved: mnist-convnet.safetensors; loaded again, it gives the same outputs"));
