@@ -15,11 +15,11 @@
 #include "examples/char_lstm/sampler.h"
 #include "examples/support/check_saved.h"
 #include "examples/support/keep_network.h"
-#include "examples/support/number_text.h"
 #include "examples/support/paths.h"
 #include "examples/support/program.h"
 #include "examples/support/training_json.h"
 #include "muster/core/base/interrupt.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/base/printable_text.h"
 #include "muster/core/device/memory_room.h"
 #include "muster/core/io/model_file.h"
@@ -145,15 +145,14 @@ int train(const example::CharLstmArguments& a) {
   watching.options(a.hyperParameters(), {});
   if (!a.device.notice.empty()) fmt::print("{}\n", a.device.notice);
   fmt::print("text: {}, {}, {} different ones\n\n{}plan: {}; {} of {}, {} a batch\n", a.text.string(),
-             example::counted(std::ssize(data.text()->indices), "character"), vocabulary.size(),
-             network.summary(), wrapper.plan(), example::counted(*data.examples(), "sequence"),
-             example::counted(a.steps, "character"), a.batch);
+             plural(data.text()->indices.size(), "character"), vocabulary.size(), network.summary(),
+             wrapper.plan(), plural(*data.examples(), "sequence"), plural(a.steps, "character"), a.batch);
   std::optional<Interrupt> interrupt(std::in_place);
   example::trainAndSave([&] { watching.during([&] { wrapper.fit(data, a.epochs, interrupt->token()); }); },
                         [&](bool) {  // network now holds the averaged parameters
                           if (interrupt->requested())
                             fmt::print("interrupted, with {} of {} finished\n", network.epoch(),
-                                       example::counted(a.epochs, "epoch"));
+                                       plural(a.epochs, "epoch"));
                           if (network.iteration() > 0)
                             save(network, *scores, data, a);
                           else
@@ -175,7 +174,7 @@ std::unique_ptr<MultiLayerNetwork> loadNetwork(const std::filesystem::path& path
   const Shape& input = network->configuration().inputShape;
   if (input.rank() != 1 || network->outputShapes().back().second != Shape{input[0], vocabulary.size()})
     throw FileError(path, fmt::format("holds {}, but its network outputs {} for inputs {}",
-                                      example::counted(vocabulary.size(), "character"),
+                                      plural(vocabulary.size(), "character"),
                                       network->outputShapes().back().second.toString(), input.toString()));
   if (input[0] > example::CharLstmArguments::kMostSteps)
     throw FileError(path, fmt::format("declares inputs {}, but char_lstm takes windows of at most {} "

@@ -24,6 +24,7 @@
 #include "examples/support/number_text.h"
 #include "examples/support/program.h"
 #include "muster/core/base/interrupt.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/listeners/watch/machine_text.h"
 #include "muster/datasets/directory_lock.h"
 
@@ -70,7 +71,7 @@ Comparison comparisonOf(const Options& options, const example::DataSets& data, c
       "Every arm trains the same network ({}, {} parameters) on the same {}, {}, from the "
       "same first weights for a seed; each worker is one thread.",
       networkTitle(options), count(networkOf(grid.arms.front(), 0, setting)->parameterCount()),
-      noun(setting.samples(), "sample"), example::counted(setting.epochs, "epoch"));
+      noun(setting.samples(), "sample"), muster::plural(setting.epochs, "epoch"));
   comparison.testing = setting.testEvery >= setting.samples()
                            ? "The merged model is tested at the end."
                            : fmt::format(
@@ -164,10 +165,9 @@ int run(const Options& options) {
     fmt::print("{}", example::wrapped(sentence, example::kLineLength));
   if (const auto warning = degenerateArms(grid, setting.trainingExamples); !warning.empty())
     fmt::print("{}\n", warning);
-  fmt::print("{}, {}: {}, {} of them in {} already\n", example::counted(std::ssize(grid.arms), "arm"),
-             example::counted(std::ssize(grid.seeds), "seed"),
-             example::counted(static_cast<std::int64_t>(grid.runs()), "run"), results.runs().size(),
-             results.path().string());
+  fmt::print("{}, {}: {}, {} of them in {} already\n", muster::plural(grid.arms.size(), "arm"),
+             muster::plural(grid.seeds.size(), "seed"), muster::plural(grid.runs(), "run"),
+             results.runs().size(), results.path().string());
 
   const muster::Interrupt interrupt(
       "Interrupted: the current run is discarded, and finished runs are kept. Interrupt again to quit at "

@@ -13,11 +13,11 @@
 #include "examples/fine_tune/options.h"
 #include "examples/support/data_sets.h"
 #include "examples/support/keep_network.h"
-#include "examples/support/number_text.h"
 #include "examples/support/paths.h"
 #include "examples/support/program.h"
 #include "examples/support/training_json.h"
 #include "muster/core/base/interrupt.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/data/image_transform.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/io/safetensors.h"
@@ -57,7 +57,7 @@ std::shared_ptr<const ImageSet> part(const ImageSet& set, int firstClass, int cl
                                      std::int64_t channels) {
   const Shape& shape = set.imageShape();
   require(shape[0] == channels || shape[0] == 1, "the weights are for {}, and the images have {}",
-          example::counted(channels, "channel"), shape[0]);
+          plural(channels, "channel"), shape[0]);
   std::vector<std::uint8_t> pixels, labels;
   for (std::int64_t i = 0; i < set.size(); ++i) {
     const int label = set.label(i) - firstClass;
@@ -141,7 +141,7 @@ bool writeBackbone(const ImageSet& digits, const Options& o) {
   example::endOnInterrupt("Interrupted before the head was trained; the small network is saved.");
   if (interrupt.requested())
     fmt::print("interrupted, with {} of {} of the small network finished; the head was not trained\n",
-               network.epoch(), example::counted(o.epochs, "epoch"));
+               network.epoch(), plural(o.epochs, "epoch"));
   return !interrupt.requested();
 }
 
@@ -190,6 +190,7 @@ void checkBeforehand(const Options& o) {
   paths.writes("--json", o.json);
   if (o.weights.empty()) paths.writes("--backbone", o.backbone);
   paths.check();
+  if (!o.weights.empty()) firstConvolution(o.weights);
 }
 
 int run(const Options& o) {
@@ -214,7 +215,7 @@ int run(const Options& o) {
   loadWeights(network, weights,
               {.layers = resnet18InTorchvision(), .keep = {"output"}, .batch = o.trainedBatch});
   fmt::print("weights: {}, ResNet-18 of width {} for {}; a new head for {} classes\n", weights.string(),
-             stem[0], example::counted(stem[1], "channel"), classes);
+             stem[0], plural(stem[1], "channel"), classes);
 
   ImageSetIterator trainPlain(trainSet, kBatch, static_cast<std::uint64_t>(o.seed)),
       testPlain(testSet, kBatch);
@@ -230,7 +231,8 @@ int run(const Options& o) {
   const Interrupt interrupt;
   std::vector<EpochResult> epochs;
   const auto saveTrained = [&](bool) {
-    if (network.iteration() == 0) return;
+    if (network.iteration() == 0)
+      return fmt::print("ended before the first step: {} was not written\n", o.model.string());
     save(network, *scores, others, o.model, o.trainedBatch);
     fmt::print("saved: {}, which PyTorch reads: model.load_state_dict(safetensors.torch.load_file(...))\n",
                o.model.string());
@@ -239,7 +241,7 @@ int run(const Options& o) {
                         saveTrained, rateOf(o));
   if (network.iteration() > 0) example::endOnInterrupt("Interrupted after training: the network is saved.");
   if (interrupt.requested())
-    fmt::print("interrupted, with {} of {} finished\n", epochs.size(), example::counted(o.epochs, "epoch"));
+    fmt::print("interrupted, with {} of {} finished\n", epochs.size(), plural(o.epochs, "epoch"));
   if (!o.json.empty()) writeJson(o, data, weights, wrapper.plan(), epochs, interrupt.requested());
   return interrupt.requested() ? kInterruptedExit : 0;
 }

@@ -19,12 +19,12 @@
 #include "examples/support/data_sets.h"
 #include "examples/support/device_option.h"
 #include "examples/support/keep_network.h"
-#include "examples/support/number_text.h"
 #include "examples/support/paths.h"
 #include "examples/support/program.h"
 #include "examples/support/training_options.h"
 #include "muster/core/base/error.h"
 #include "muster/core/base/interrupt.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/io/safetensors.h"
 #include "muster/core/listeners/collect_scores_listener.h"
@@ -233,10 +233,10 @@ int run(const Options& options) {
   for (const auto& notice : {data.notice, options.device.notice, placed})
     if (!notice.empty()) fmt::print("{}\n", notice);
   fmt::print("data: {}, {} to train with and {} to validate with, from {}\n", data.title,
-             example::counted(*data.train->examples(), "image"), *data.test->examples(), data.origin);
+             plural(*data.train->examples(), "image"), *data.test->examples(), data.origin);
   fmt::print("plan: {} on {}, {} a batch over all, SGD with learning rate {}\n",
-             example::counted(options.devices, "replica"), namesOf(options.device.devices),
-             example::counted(options.batch, "example"), options.learningRate);
+             plural(options.devices, "replica"), namesOf(options.device.devices),
+             plural(options.batch, "example"), options.learningRate);
 
   Replicas replicas = makeReplicas(options);
   Scores scores;
@@ -253,7 +253,7 @@ int run(const Options& options) {
   if (!example::endInterrupt(interrupt, saved ? "Interrupted after training: the network is saved."
                                               : "Interrupted after training."))
     return 0;
-  fmt::print("interrupted, with {} of {} finished\n", finished, example::counted(options.epochs, "epoch"));
+  fmt::print("interrupted, with {} of {} finished\n", finished, plural(options.epochs, "epoch"));
   return kInterruptedExit;
 }
 

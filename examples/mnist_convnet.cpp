@@ -17,13 +17,13 @@
 #include "examples/support/data_sets.h"
 #include "examples/support/epoch_record.h"
 #include "examples/support/keep_network.h"
-#include "examples/support/number_text.h"
 #include "examples/support/paths.h"
 #include "examples/support/program.h"
 #include "examples/support/report.h"
 #include "examples/support/resumed.h"
 #include "muster/core/base/interrupt.h"
 #include "muster/core/base/log.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/io/model_file.h"
 #include "muster/core/io/output_path.h"
 #include "muster/core/listeners/checkpoint_listener.h"
@@ -35,7 +35,6 @@ using namespace muster;
 
 namespace {
 
-using example::counted;
 using example::Options;
 
 /// Prints unless `--quiet` is given.
@@ -152,10 +151,10 @@ std::filesystem::path checkBeforehand(const Options& options) {
 void introduce(const Options& options, const example::DataSets& data, const MultiLayerNetwork& network,
                const Start& start, const ParallelWrapper& wrapper) {
   say(options, "data: {}, {} to train with and {} to test with, from {}\n\n{}", data.title,
-      counted(*data.train->examples(), "image"), *data.test->examples(), data.origin, network.summary());
+      plural(*data.train->examples(), "image"), *data.test->examples(), data.origin, network.summary());
   if (!start.file.empty())
-    say(options, "resuming: {}, with {} finished{}\n", start.file.string(), counted(start.epoch, "epoch"),
-        start.batches > 0 ? fmt::format(", and {} of the next", counted(start.batches, "batch", "batches"))
+    say(options, "resuming: {}, with {} finished{}\n", start.file.string(), plural(start.epoch, "epoch"),
+        start.batches > 0 ? fmt::format(", and {} of the next", plural(start.batches, "batch", "batches"))
                           : "");
   else if (!options.resume.empty())
     say(options, "nothing to resume in {}: the training begins\n", options.resume.string());
@@ -167,14 +166,13 @@ void introduce(const Options& options, const example::DataSets& data, const Mult
   if (epochs <= 0)
     return say(options, "nothing is left to train, as --epochs is {}: testing what the file holds\n",
                options.epochs);
-  say(options, "plan: {}; {} a batch, {}\n", wrapper.plan(), counted(options.batch, "example"),
-      counted(epochs, "epoch"));
+  say(options, "plan: {}; {} a batch, {}\n", wrapper.plan(), plural(options.batch, "example"),
+      plural(epochs, "epoch"));
 }
 
 /// For example "interrupted, with 2 of 5 epochs finished".
 std::string interruption(const MultiLayerNetwork& network, const Options& options) {
-  return fmt::format("interrupted, with {} of {} finished", network.epoch(),
-                     counted(options.epochs, "epoch"));
+  return fmt::format("interrupted, with {} of {} finished", network.epoch(), plural(options.epochs, "epoch"));
 }
 
 /// Saves the trained network. @return false if Ctrl-C or a failure came before the first step.

@@ -20,6 +20,7 @@
 #include "examples/support/text_table.h"
 #include "examples/support/training_json.h"
 #include "muster/core/base/interrupt.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/data/image_transform.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/io/model_file.h"
@@ -137,8 +138,8 @@ class TrainingImages {
 
 /// For example `2 workers, batch 256 each, learning rate 0.2`.
 std::string describe(const Options& options) {
-  return fmt::format("{}, batch {}{}, learning rate {:.4g}", example::counted(options.workers, "worker"),
-                     options.batch, options.workers == 1 ? "" : " each", options.learningRate);
+  return fmt::format("{}, batch {}{}, learning rate {:.4g}", plural(options.workers, "worker"), options.batch,
+                     options.workers == 1 ? "" : " each", options.learningRate);
 }
 
 /// The listeners. The PerformanceListener comes first, so that it does not measure the tests.
@@ -200,13 +201,13 @@ int run(const Options& options) {
   watching.describe(wrapper.plan(), network->summary());
   watching.options(options.hyperParameters(), {"accuracy"});
   fmt::print("data: {}, {} to train with{} and {} to test with, from {}\n", data.title,
-             example::counted(*data.train->examples(), "image"),
+             plural(*data.train->examples(), "image"),
              options.augment ? ", moved and mirrored at random," : "", *data.test->examples(), data.origin);
   fmt::print("plan: {}; {}; {}\n", wrapper.plan(), describe(options),
-             example::counted(network->parameterCount(), "parameter"));
+             plural(network->parameterCount(), "parameter"));
   if (!options.load.empty())
     fmt::print("loaded: {}, with {} finished, test accuracy {:.4f}\n", options.load.string(),
-               example::counted(network->epoch(), "epoch"), wrapper.evaluate(*data.test).accuracy());
+               plural(network->epoch(), "epoch"), wrapper.evaluate(*data.test).accuracy());
 
   std::optional<Interrupt> interrupt;
   options.save.empty() ? interrupt.emplace(example::kInterruptedUnsaved) : interrupt.emplace();
@@ -230,15 +231,14 @@ int run(const Options& options) {
       fmt::format("Interrupted after training{}; further files are left out.",
                   options.save.empty() || network->iteration() == before ? "" : ": the network is saved"));
   if (interrupted)
-    fmt::print("interrupted, with {} of {} finished\n", epochs.size(),
-               example::counted(options.epochs, "epoch"));
+    fmt::print("interrupted, with {} of {} finished\n", epochs.size(), plural(options.epochs, "epoch"));
   if (!epochs.empty()) {
     watching.result("accuracy", *epochs.back().testAccuracy);
     fmt::print("\n{}", curveTable(epochs));
   }
   if (!options.report.empty()) {
     const auto remark =
-        interrupted ? fmt::format("interrupted after {}", example::counted(std::ssize(epochs), "epoch")) : "";
+        interrupted ? fmt::format("interrupted after {}", plural(epochs.size(), "epoch")) : "";
     fmt::print("report: {}\n", example::writeReport(options.report, wrapper.evaluate(*data.test), *network,
                                                     data, remark, watching));
   }

@@ -22,9 +22,9 @@
 
 #include "examples/support/command_line.h"
 #include "examples/support/keep_network.h"
-#include "examples/support/number_text.h"
 #include "examples/support/program.h"
 #include "muster/core/base/interrupt.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/interop/torch/torch_model.h"
 #include "muster/core/io/atomic_file.h"
@@ -194,7 +194,7 @@ int run(const Options& options) {
                      .listeners({scores})
                      .build();
   fmt::print("plan: {}\nResNet-18 of width {}: {}\n", wrapper.plan(), options.width,
-             example::counted(model.parameterCount(), "parameter"));
+             plural(model.parameterCount(), "parameter"));
   torch::manual_seed(seed);
   Alone alone(options.width, options.workers);
 
@@ -225,15 +225,15 @@ int run(const Options& options) {
     return kInterruptedExit;
   }
   fmt::print("accuracy on other digits with {}: {:.4f}, {:.0f} images a second\n",
-             example::counted(options.workers, "worker"), wrapper.evaluate(test).accuracy(),
+             plural(options.workers, "worker"), wrapper.evaluate(test).accuracy(),
              speeds.rate(options.examples, speeds.together));
   fmt::print("accuracy on other digits with libtorch alone, {}: {:.4f}, {:.0f} images a second\n",
-             example::counted(options.workers, "thread"), alone.accuracy(test),
+             plural(options.workers, "thread"), alone.accuracy(test),
              speeds.rate(options.examples, speeds.apart));
   const auto [least, most] = std::ranges::minmax(speeds.ratios);
   fmt::print("{}: {:.2f} times as many images a second as libtorch alone ({:.2f} to {:.2f} in {})\n",
-             example::counted(options.workers, "worker"), speeds.apart / speeds.together, least, most,
-             example::counted(std::ssize(speeds.ratios), "turn"));
+             plural(options.workers, "worker"), speeds.apart / speeds.together, least, most,
+             plural(speeds.ratios.size(), "turn"));
   return 0;
 }
 

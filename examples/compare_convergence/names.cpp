@@ -1,9 +1,10 @@
 #include "examples/compare_convergence/names.h"
-#include "examples/support/number_text.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+
+#include "muster/core/base/plural.h"
 
 namespace convergence {
 namespace {
@@ -42,7 +43,7 @@ std::string shortArmName(const Arm& arm) {
 std::string armName(const Arm& arm, const Grid& grid) {
   std::string name = shortArmName(arm);
   if (arm.mode != Mode::Single) {
-    name += fmt::format(", {}", example::counted(arm.workers, "worker"));
+    name += fmt::format(", {}", muster::plural(arm.workers, "worker"));
     if (varies(grid, &Arm::batch)) name += fmt::format(", batch {}", arm.batch);
   }
   if (varies(grid, &Arm::updater)) name += ", " + arm.updater;
@@ -58,7 +59,7 @@ std::string panelName(const Panel& panel) {
           ? std::string()
           : fmt::format(" ({} scaling of {:.4g})", muster::nameOf(panel.scaling), panel.updater.learningRate);
   return fmt::format("{}, batch {} each, {} at learning rate {:.4g}{}",
-                     example::counted(panel.workers, "worker"), panel.batch, panel.updater.name,
+                     muster::plural(panel.workers, "worker"), panel.batch, panel.updater.name,
                      panel.updater.learningRate * factor, scaled);
 }
 

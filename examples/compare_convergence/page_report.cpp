@@ -7,8 +7,8 @@
 #include "examples/compare_convergence/names.h"
 #include "examples/compare_convergence/output_files.h"
 #include "examples/compare_convergence/tables.h"
-#include "examples/support/number_text.h"
 #include "examples/support/pages.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/io/json_fields.h"
 
 namespace convergence {
@@ -55,7 +55,7 @@ Texts warningsOf(const Comparison& comparison) {
   Texts all;
   if (!comparison.complete())
     all.push_back(fmt::format("Not finished: {} of {} so far.", comparison.runs.size(),
-                              example::counted(static_cast<std::int64_t>(comparison.grid.runs()), "run")));
+                              muster::plural(comparison.grid.runs(), "run")));
   if (std::ranges::any_of(comparison.arms, [](const auto& arm) { return arm.oversubscribed; }))
     all.push_back(
         "More workers than cores: seconds do not show what workers on cores of their own would take.");

@@ -7,10 +7,10 @@
 #include "examples/muster/options.h"
 #include "examples/muster/schema.h"
 #include "examples/muster/session.h"
-#include "examples/support/number_text.h"
 #include "examples/support/standard_streams.h"
 #include "muster/core/base/byte_text.h"
 #include "muster/core/base/error.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/base/printable_text.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/io/atomic_file.h"
@@ -36,7 +36,7 @@ struct Trained {
   std::unique_ptr<Network> network;
 
   Trained(const Call& call, const Options& options)
-      : run(RunFile::read(fileOf(call, "run.json"), options.sets)) {
+      : run(RunFile::read(fileOf(call, "a run file such as run.json"), options.sets)) {
     const std::filesystem::path model =
         options.model.empty() ? std::filesystem::path(run.training.model) : options.model;
     example::Paths paths;
@@ -136,8 +136,8 @@ int evaluate(const Call& call) {
       sum += static_cast<Model&>(*trained.network).score(batch) * static_cast<double>(batch.examples());
       examples += batch.examples();
     }
-    example::printResult(fmt::format("loss {:.6g} on {}\n", sum / static_cast<double>(examples),
-                                     example::counted(examples, "example")));
+    example::printResult(
+        fmt::format("loss {:.6g} on {}\n", sum / static_cast<double>(examples), plural(examples, "example")));
     return 0;
   }
   example::printResult(trained.network->evaluate(data).summary());
@@ -177,7 +177,7 @@ int summary(const Call& call) {
   describeSets(line, options.sets);
   line.flag("json", json, "print the network's configuration instead, for a run file");
   if (!readOptions(line, call)) return 0;
-  const auto& file = fileOf(call, "run.json or model.safetensors");
+  const auto& file = fileOf(call, "a run file or a model file");
   std::unique_ptr<Network> network;
   if (file.ends_with(".safetensors")) {
     line.refuse({"set"}, "works on run files only, and this is a model file");
@@ -198,7 +198,7 @@ int plan(const Call& call) {
   line.group("Options");
   describeSets(line, options.sets);
   if (!readOptions(line, call)) return 0;
-  const RunFile run = RunFile::read(fileOf(call, "run.json"), options.sets);
+  const RunFile run = RunFile::read(fileOf(call, "a run file such as run.json"), options.sets);
   const auto devices = devicesOf(run.training);
   const auto [resumed, changes] = resumedBy(run);
   if (run.training.nodes != "elastic") example::requireOwnCheckpoints(checkpointsOf(run), resumed);
@@ -211,11 +211,11 @@ int plan(const Call& call) {
   const std::int64_t batches = data.train->batchesPerEpoch().value_or(0);
   example::printResult(
       fmt::format("data: {}, {} to train with ({} of {}), {} to validate and {} to test with\n", data.title,
-                  example::counted(examples, "example"), example::counted(batches, "batch", "batches"),
-                  run.data.batch, data.validation ? data.validation->examples().value_or(0) : 0,
+                  plural(examples, "example"), plural(batches, "batch", "batches"), run.data.batch,
+                  data.validation ? data.validation->examples().value_or(0) : 0,
                   data.test ? data.test->examples().value_or(0) : 0));
   fmt::print("\n{}\nplan: {}, {}\n", network->summary(), wrapper.plan(),
-             example::counted(run.training.epochs, "epoch"));
+             plural(run.training.epochs, "epoch"));
   if (!resumed.empty())
     fmt::print("resumes: {}{}\n", resumed.string(),
                changes.empty() ? "" : fmt::format(", which was trained with {}", changes));
@@ -231,11 +231,10 @@ int plan(const Call& call) {
     fmt::print(
         "memory: {}: {} of {} each (parameters, gradients, statistics and the updater's state), "
         "{}\n",
-        devices.devices[d].toString(), example::counted(workers, "replica"),
-        byteText(static_cast<double>(state)),
+        devices.devices[d].toString(), plural(workers, "replica"), byteText(static_cast<double>(state)),
         step && devices.devices[d].isCpu()
             ? fmt::format("and {} for a step of {} (activations, their gradients, packed weights)",
-                          byteText(static_cast<double>(*step)), example::counted(run.data.batch, "example"))
+                          byteText(static_cast<double>(*step)), plural(run.data.batch, "example"))
             : std::string("and activations, which are not known beforehand"));
   }
   return 0;

@@ -37,6 +37,7 @@ int page(const Call& call) {
     paths.writes("--out", out);
     paths.check();
     muster::writeFileAtomically(out, example::stillPageOf(directory));
+    fmt::print("written: {}\n", out.string());
     return 0;
   }
   example::endOnInterrupt("The page has ended.");

@@ -10,13 +10,13 @@
 #include "examples/muster/session.h"
 #include "examples/support/epoch_record.h"
 #include "examples/support/keep_network.h"
-#include "examples/support/number_text.h"
 #include "examples/support/paths.h"
 #include "examples/support/program.h"
 #include "examples/support/resumed.h"
 #include "examples/support/watching.h"
 #include "muster/core/base/interrupt.h"
 #include "muster/core/base/log.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/io/atomic_file.h"
 #include "muster/core/io/json_fields.h"
@@ -33,7 +33,6 @@ namespace program {
 namespace {
 
 using namespace muster;
-using example::counted;
 
 constexpr std::string_view kIntroduction =
     R"(Trains the network of a run file on its data, with several workers at once.
@@ -123,8 +122,10 @@ Watchers watch(const RunFile& run, LoadedData& data, const Network& network, con
     example::WatchOptions{.terminal = options.watch}.addProgress(watchers.all);
   if (l.scoreEvery > 0) add(std::make_shared<ScoreListener>(l.scoreEvery));
   if (l.testEvery > 0) {
-    watchers.tests = std::make_shared<EvaluationListener>(watched(data, "listeners.testEvery"),
-                                                          EvaluationOptions{.everyEpochs = l.testEvery});
+    watchers.tests = std::make_shared<EvaluationListener>(
+        watched(data, "listeners.testEvery"),
+        EvaluationOptions{.everyEpochs = l.testEvery,
+                          .sink = options.quiet ? LineSink([](std::string_view) {}) : LineSink()});
     add(watchers.tests);
   }
   watchers.record = std::make_shared<example::EpochRecord>(watchers.tests);
@@ -272,9 +273,9 @@ int trainRun(const RunFile& run, Options options) {
     for (const auto& notice : {devices.notice, data.placed})
       if (!notice.empty()) fmt::print("{}\n", notice);
     fmt::print("data: {}, {} to train with, from {}\n\n{}", data.title,
-               counted(data.train->examples().value_or(0), "example"), data.origin, network->summary());
+               plural(data.train->examples().value_or(0), "example"), data.origin, network->summary());
     if (!resumed.empty())
-      fmt::print("resuming: {}, with {} finished\n", resumed.string(), counted(network->epoch(), "epoch"));
+      fmt::print("resuming: {}, with {} finished\n", resumed.string(), plural(network->epoch(), "epoch"));
     else if (!run.training.resume.empty())
       fmt::print("nothing to resume in {}: the training begins\n", run.training.resume);
     if (!changes.empty())
@@ -282,7 +283,7 @@ int trainRun(const RunFile& run, Options options) {
           "it was trained with {}: the training continues, but with other bits than without the "
           "change\n",
           changes);
-    fmt::print("plan: {}; {} a batch, up to epoch {}\n", wrapper.plan(), counted(run.data.batch, "example"),
+    fmt::print("plan: {}; {} a batch, up to epoch {}\n", wrapper.plan(), plural(run.data.batch, "example"),
                run.training.epochs);
   }
 
@@ -342,7 +343,7 @@ int trainRun(const RunFile& run, Options options) {
     results.test = wrapper.evaluate(*data.test);
     watching.result("accuracy", results.test->accuracy());
     fmt::print("test: accuracy {:.4f}, F1 {:.4f} on {}\n", results.test->accuracy(), results.test->f1(),
-               counted(results.test->examples(), "example"));
+               plural(results.test->examples(), "example"));
   }
   fmt::print("saved: {}{}\n", run.training.model,
              results.interrupted ? "; interrupted, and training.resume continues from there" : "");
@@ -362,7 +363,7 @@ int train(const Call& call) {
   line.flag("quiet", options.quiet, "print the result only");
   if (!readOptions(line, call)) return 0;
   example::WatchOptions::check(line);
-  options.runFile = fileOf(call, "run.json");
+  options.runFile = fileOf(call, "a run file such as run.json");
   const RunFile run = RunFile::read(options.runFile.string(), options.sets);
   return example::runOn(devicesOf(run.training), [&] { return trainRun(run, options); });
 }

@@ -6,11 +6,6 @@
 
 namespace example {
 
-std::string counted(std::int64_t count, std::string_view one, std::string_view several) {
-  if (count == 1) return fmt::format("1 {}", one);
-  return several.empty() ? fmt::format("{} {}s", count, one) : fmt::format("{} {}", count, several);
-}
-
 std::string groupedNumber(double value) {
   const std::string digits = fmt::format("{:.0f}", value);
   std::string grouped;

@@ -1,10 +1,8 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <string>
-#include <string_view>
 
 namespace example {
 
@@ -17,9 +15,6 @@ struct Spread {
 
 /// Source: the two-pass formula.
 Spread spreadOf(std::span<const double> values);
-
-/// A number with its noun: `1 epoch`, `2 epochs`; with another plural: `counted(2, "batch", "batches")`.
-std::string counted(std::int64_t count, std::string_view one, std::string_view several = {});
 
 /// A whole number in groups of three digits: `60,000`.
 std::string groupedNumber(double value);

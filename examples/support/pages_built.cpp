@@ -4,9 +4,9 @@
 #include <memory>
 #include <mutex>
 
-#include "examples/support/number_text.h"
 #include "examples/support/pages.h"
 #include "muster/core/base/error.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/listeners/watch/page/curves_file.h"
 #include "muster/core/listeners/watch/page/page_directory.h"
 #include "muster/core/listeners/watch/page/page_server.h"
@@ -58,7 +58,7 @@ void writeCurves(const std::filesystem::path& path, const PageCurves& curves) {
 void servePage(const std::filesystem::path& directory, int port, const std::stop_token& stop) {
   auto runs = std::make_shared<muster::PageDirectory>(directory);
   fmt::print("{} in {}; new ones are shown as they come. Ctrl-C ends the page.\n",
-             counted(static_cast<std::int64_t>(runs->runs()), "run"), directory.string());
+             muster::plural(runs->runs(), "run"), directory.string());
   const muster::PageServer server(port, std::move(runs));
   for (const auto& line : server.lines()) fmt::print("{}\n", line);
   std::fflush(stdout);

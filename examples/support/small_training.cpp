@@ -4,9 +4,9 @@
 
 #include "examples/support/command_line.h"
 #include "examples/support/keep_network.h"
-#include "examples/support/number_text.h"
 #include "examples/support/program.h"
 #include "muster/core/base/interrupt.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/io/output_path.h"
 
 namespace example {
@@ -42,7 +42,8 @@ bool trainAndSave(const SmallTraining& options, muster::Model& model,
   const muster::Interrupt interrupt;
   const auto saveTrained = [&](bool failed) {
     if (interrupt.requested())
-      fmt::print("interrupted, with {} of {} finished\n", model.epoch(), counted(options.epochs, "epoch"));
+      fmt::print("interrupted, with {} of {} finished\n", model.epoch(),
+                 muster::plural(options.epochs, "epoch"));
     if (model.iteration() == 0) return fmt::print("ended before the first step: nothing was saved\n");
     writeHereOrElsewhere(options.model, save);
     if (failed || interrupt.requested()) fmt::print("saved: {}\n", options.model);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "examples/support/number_text.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/optim/updater.h"
 #include "muster/parallel/strategies/named_strategy.h"
 
@@ -45,7 +45,7 @@ void WorkerOptions::describe(CommandLine& line, bool modes) {
 int WorkerOptions::workersOfAll() const {
   const int count = nodeOptions.count();
   muster::require(count <= kMostWorkers / workers, "--workers: {} of {} are more than {} workers",
-                  counted(count, "node"), counted(workers, "worker"), kMostWorkers);
+                  muster::plural(count, "node"), muster::plural(workers, "worker"), kMostWorkers);
   return workers * count;
 }
 

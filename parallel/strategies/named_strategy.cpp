@@ -6,6 +6,7 @@
 #include <ranges>
 
 #include "muster/core/base/nearest_word.h"
+#include "muster/core/base/plural.h"
 #include "muster/strategies.h"  // all strategies, written by CMake
 
 namespace muster {
@@ -111,6 +112,14 @@ class PairReader final : public Fields {
   const std::string path_;  // name of the object, with a dot at the end
 };
 
+/// As in "keep or reset".
+std::string orList(const std::vector<std::string>& words) {
+  std::string text;
+  for (std::size_t i = 0; i < words.size(); ++i)
+    text.append(i == 0 ? "" : i + 1 == words.size() ? " or " : ", ").append(words[i]);
+  return text;
+}
+
 /// Collects visited fields.
 class OptionLister final : public Fields {
  public:
@@ -126,10 +135,7 @@ class OptionLister final : public Fields {
   void field(std::string_view name, std::string& value) override { add(name, value, "text"); }
   void field(std::string_view, Shape&) override {}
   void choice(std::string_view name, std::size_t& index, std::span<const std::string_view> names) override {
-    std::string words;
-    for (std::size_t i = 0; i < names.size(); ++i)
-      words.append(i == 0 ? "" : i + 1 == names.size() ? " or " : ", ").append(names[i]);
-    add(name, names[index], words);
+    add(name, names[index], orList({names.begin(), names.end()}));
   }
   void object(std::string_view name, std::string& type, const std::function<void(Fields&)>& inside) override {
     add(name, type, "name");
@@ -176,7 +182,25 @@ std::vector<std::string> wordsOf(std::string_view text) {
   return words;
 }
 
-std::string describe(const NamedStrategy& strategy) {
+/// Those of an option's words that the strategy accepts.
+std::vector<std::string> acceptedWords(const NamedStrategy& strategy, const StrategyOption& option,
+                                       int workers) {
+  auto words = wordsOf(option.kind);
+  std::erase(words, "or");
+  for (auto& word : words)
+    if (word.ends_with(',')) word.pop_back();
+  std::erase_if(words, [&](const auto& word) {
+    try {
+      strategyNamed(strategy.name, fmt::format("{}={}", option.name, word), workers);
+      return false;
+    } catch (const InvalidArgument&) {
+      return true;
+    }
+  });
+  return words;
+}
+
+std::string describe(const NamedStrategy& strategy, int workers) {
   auto about = wordsOf(strategy.description + ".");
   about.push_back("Source: " + strategy.source);  // on one line
   auto text = wrapped(about);
@@ -185,12 +209,14 @@ std::string describe(const NamedStrategy& strategy) {
   for (const auto& option : optionsOf(strategy.options)) {
     if (option.name.starts_with("period")) continue;  // the same for all strategies: see kPeriods
     const bool isChoice = option.kind.find(" or ") != std::string::npos && option.kind != "true or false";
-    words.push_back(fmt::format("{}={}{}", option.name, option.preset,
-                                isChoice ? fmt::format(" ({})", option.kind) : std::string()));
+    words.push_back(fmt::format(
+        "{}={}{}", option.name, option.preset,
+        isChoice ? fmt::format(" ({})", orList(acceptedWords(strategy, option, workers))) : std::string()));
   }
   return text + wrapped(words);
 }
 
+/// Options whose default alone does not tell what else they take.
 constexpr std::string_view kPeriods = R"(
 A strategy with every=N merges
   every=8                                     every 8 iterations of each worker
@@ -202,9 +228,7 @@ A strategy with every=N merges
   every=16,period=adacomm,period.interval=10  every 16 at first, adapted to the score after each 10 rounds
                                               (Wang & Joshi 2019); period.shrink=0.5: halved if it does not
                                               fall
-)";
 
-constexpr std::string_view kValues = R"(
 Options whose values are words or lists
   speeds=1,0.5                                how fast worker 0, worker 1, ... are, one number for each worker;
                                               speeds=equal: all are equally fast
@@ -262,10 +286,10 @@ std::vector<StrategyOption> optionsOf(AnyStrategy strategy) {
 }
 
 std::string describeStrategies(int workers) {
-  std::string text = fmt::format("Strategies with their options and defaults, for {} worker{}:\n\n", workers,
-                                 workers == 1 ? "" : "s");
-  for (const auto& strategy : namedStrategies(workers)) text += describe(strategy);
-  return text.append(kPeriods).append(kValues);
+  std::string text =
+      fmt::format("Strategies with their options and defaults, for {}:\n\n", plural(workers, "worker"));
+  for (const auto& strategy : namedStrategies(workers)) text += describe(strategy, workers);
+  return text.append(kPeriods);
 }
 
 }  // namespace muster

@@ -196,6 +196,18 @@ TEST_CASE("a run continues with other workers, also if they change its strategy'
   }
 }
 
+TEST_CASE("--quiet leaves out the tests between epochs, and page --out says what it wrote") {
+  const Muster muster;
+  const auto quiet = muster.small(
+      "train", {"--quiet", "--set", "listeners.testEvery=1", "--set", "training.strategy.name=slowmo"});
+  CHECK(quiet.exit == 0);
+  CHECK(quiet.err.empty());
+#ifdef MUSTER_WITH_PAGE
+  REQUIRE(muster.small("train", {"--quiet", "--set", "listeners.curves=a.curves.jsonl"}).exit == 0);
+  CHECK(muster.run({"page", ".", "--out", "a.html"}).out == "written: a.html\n");
+#endif
+}
+
 TEST_CASE("a run refuses the checkpoints of an earlier one, and a directory to resume that is missing") {
   const Muster muster;
   const std::vector<std::string> saves{"--set", "listeners.checkpoints.directory=c"};
@@ -776,7 +788,7 @@ TEST_CASE("mistakes give one line, with the exit status of an invalid option") {
   CHECK(problem({"trian", "run.json"}) ==
         "muster: there is no command \"trian\"; the nearest is train; --help lists all\n");
   CHECK(problem({"train"}) ==
-        "muster: muster train: the first argument is a file, run.json; --help says more\n");
+        "muster: muster train needs an argument, a run file such as run.json; --help says more\n");
   CHECK(
       problem({"train", "run.json", "--set", "training.wrokers=2"})
           .starts_with("muster: run.json: training.wrokers: there is no such field; the nearest is workers"));
