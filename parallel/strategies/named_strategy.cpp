@@ -230,7 +230,7 @@ A strategy with every=N merges
                                               fall
 
 Options whose values are words or lists
-  speeds=1,0.5                                how fast worker 0, worker 1, ... are, one number for each worker;
+  speeds=1,0.5                                how fast workers 0 and 1 are, one number for each worker;
                                               speeds=equal: all are equally fast
   staleness=2                                 no worker is more than 2 arrivals ahead of another one;
                                               staleness=none: no limit
