@@ -236,6 +236,8 @@ int run(const Options& options) {
   if (options.strategy.empty()) builder.averageUpdaters(options.averageUpdaters);
   auto wrapper = builder.prefetchBuffer(options.prefetch).listeners(watchers.all).build();
   introduce(options, data, network, start, wrapper);
+  if (options.nodes.node() > 0 && resumed.empty() && !options.resume.empty())
+    example::logNothingToResume(options.resume);
   watching.describe(wrapper.plan(), network.summary());
   watching.options(hyperParameters(options), {"accuracy"});
 

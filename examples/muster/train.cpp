@@ -287,6 +287,8 @@ int trainRun(const RunFile& run, Options options) {
                run.training.epochs);
   }
 
+  if (!first && resumed.empty() && !run.training.resume.empty())
+    example::logNothingToResume(run.training.resume);
   watching.describe(wrapper.plan(), network->summary());
   watching.options(hyperParameters(run), {"accuracy"});
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/log.h"
 #include "muster/core/io/checkpoint_files.h"
 #include "muster/core/io/input_file.h"
 #include "muster/core/io/output_path.h"
@@ -42,6 +43,14 @@ std::filesystem::path fileToResume(const CheckpointChoice& choice) {
   if (own) return {};
   throw muster::FileError(
       path, fmt::format("cannot be resumed: the directory holds no checkpoint; {}", advice(choice)));
+}
+
+void logNothingToResume(const std::filesystem::path& resume) {
+  muster::logInfo(
+      "nothing to resume in {}: this node begins the training; if other nodes continue one, let all share "
+      "the "
+      "directory, or copy its newest checkpoint to each",
+      resume.string());
 }
 
 void requireOwnCheckpoints(const CheckpointChoice& choice, const std::filesystem::path& file) {

@@ -18,6 +18,10 @@ struct CheckpointChoice {
 /// @throws muster::FileError if any other `resume` does not exist or holds no checkpoint.
 std::filesystem::path fileToResume(const CheckpointChoice& choice);
 
+/// For a node other than 0, which prints nothing else: logs that it found nothing to resume. If other nodes
+/// did, the training fails, and this line says why.
+void logNothingToResume(const std::filesystem::path& resume);
+
 /// Checks before a training that the checkpoints of an earlier one do not mix with its own. Call it on the
 /// node that writes them, and not for nodes that come and go: another one may have begun the training.
 /// @param file  from `fileToResume`.

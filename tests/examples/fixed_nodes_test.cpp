@@ -129,6 +129,11 @@ TEST_CASE("nodes that find no checkpoint say what to do, and one command line be
     CHECK(run.exit == 0);
   }
   CHECK(contains(begun[0].out, "nothing to resume in c: the training begins\n"));
+  CHECK(contains(begun[1].err, "nothing to resume in c: this node begins the training; if other nodes"));
+  // Now only node 0 has the checkpoint.
+  const auto apart = two.run({"--epochs", "2", "--resume", "c", "--checkpoint-dir", "c"});
+  for (const auto& run : apart) CHECK(run.exit != 0);
+  CHECK(contains(apart[1].err, "let all share the directory, or copy its newest checkpoint to each"));
 }
 
 }  // namespace muster
