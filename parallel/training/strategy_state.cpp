@@ -69,8 +69,8 @@ Tensor meanOfOthers(const StrategyState& state, const Tensor& saved, std::string
       shape.dropFirst() != own.shape())
     return {};
   requirePossible(saved, state.declared);
-  logInfo("the saved {} of {} is of {} or nodes, now there are {}: each begins with its mean",
-          state.declared.name, rule, plural(shape[0], "worker"), state.apart);
+  logInfo("the saved {} of {} is of {}, now there are {}: each begins with its mean", state.declared.name,
+          rule, plural(shape[0], "worker or node", "workers or nodes"), state.apart);
   const Tensor mean = meanOf(saved, std::vector<double>(static_cast<std::size_t>(shape[0]), 1));
   const Tensor all = Tensor::empty(savedShape(state), own.dtype());
   for (std::size_t w = 0; w < state.apart; ++w) {

@@ -72,7 +72,6 @@ std::string train(const Training& training, const std::function<Listeners()>& wa
       std::make_shared<CheckpointListener>(CheckpointOptions{.directory = checkpoints,
                                                              .everyEpochs = 0,
                                                              .everyIterations = training.checkpointEvery,
-
                                                              .resumed = from.has_value()}));
   listeners.push_back(
       std::make_shared<RecordingListener>(ListenerScope::Merged, [&](const RecordedCall& call, Trainer&) {
