@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "examples/char_lstm/options.h"
@@ -17,6 +19,7 @@
 #include "examples/support/program.h"
 #include "examples/support/training_json.h"
 #include "muster/core/base/interrupt.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/base/printable_text.h"
 #include "muster/core/device/memory_room.h"
 #include "muster/core/io/model_file.h"
@@ -113,7 +116,7 @@ int train(const example::CharLstmArguments& a) {
   a.watch.addTo(paths);
   paths.check();
   example::requireUsable(a.device);
-  exitOnInterrupt();  // there is nothing to save yet
+  example::endOnInterrupt(example::kInterruptedBefore);
   const auto seed = static_cast<std::uint64_t>(a.seed);
   CharacterIterator data(a.text, a.steps, a.batch, seed);
   const auto& vocabulary = data.vocabulary();
@@ -141,25 +144,27 @@ int train(const example::CharLstmArguments& a) {
   watching.describe(wrapper.plan(), network.summary());
   watching.options(a.hyperParameters(), {});
   if (!a.device.notice.empty()) fmt::print("{}\n", a.device.notice);
-  fmt::print(
-      "text: {}, {} characters, {} different ones\n\n{}plan: {}; {} sequences of {} characters, {} a batch\n",
-      a.text.string(), data.text()->indices.size(), vocabulary.size(), network.summary(), wrapper.plan(),
-      *data.examples(), a.steps, a.batch);
-  const Interrupt interrupt;
-  example::trainAndSave([&] { watching.during([&] { wrapper.fit(data, a.epochs, interrupt.token()); }); },
+  fmt::print("text: {}, {}, {} different ones\n\n{}plan: {}; {} of {}, {} a batch\n", a.text.string(),
+             plural(data.text()->indices.size(), "character"), vocabulary.size(), network.summary(),
+             wrapper.plan(), plural(*data.examples(), "sequence"), plural(a.steps, "character"), a.batch);
+  std::optional<Interrupt> interrupt(std::in_place);
+  example::trainAndSave([&] { watching.during([&] { wrapper.fit(data, a.epochs, interrupt->token()); }); },
                         [&](bool) {  // network now holds the averaged parameters
-                          if (interrupt.requested())
-                            fmt::print("interrupted, with {} of {} epochs finished\n", network.epoch(),
-                                       a.epochs);
+                          if (interrupt->requested())
+                            fmt::print("interrupted, with {} of {} finished\n", network.epoch(),
+                                       plural(a.epochs, "epoch"));
                           if (network.iteration() > 0)
                             save(network, *scores, data, a);
                           else
                             fmt::print("ended before the first step: nothing was saved\n");
                         },
                         fmt::format("--lr {}", a.learningRate));
-  if (!a.json.empty()) writeJson(a, data, *scores, wrapper.plan(), interrupt.requested());
-  if (!interrupt.requested()) print(sampler.draw(network, a.seed), "sample");
-  return interrupt.requested() ? kInterruptedExit : 0;
+  const bool interrupted = example::endInterrupt(
+      interrupt, network.iteration() > 0 ? "Interrupted after training: the network is saved."
+                                         : example::kInterruptedBefore);
+  if (!a.json.empty()) writeJson(a, data, *scores, wrapper.plan(), interrupted);
+  if (!interrupted) print(sampler.draw(network, a.seed), "sample");
+  return interrupted ? kInterruptedExit : 0;
 }
 
 /// Loads a network that this program saved. @throws FileError for any other network.
@@ -168,9 +173,9 @@ std::unique_ptr<MultiLayerNetwork> loadNetwork(const std::filesystem::path& path
   auto network = MultiLayerNetwork::load(path);
   const Shape& input = network->configuration().inputShape;
   if (input.rank() != 1 || network->outputShapes().back().second != Shape{input[0], vocabulary.size()})
-    throw FileError(
-        path, fmt::format("holds {} characters, but its network outputs {} for inputs {}", vocabulary.size(),
-                          network->outputShapes().back().second.toString(), input.toString()));
+    throw FileError(path, fmt::format("holds {}, but its network outputs {} for inputs {}",
+                                      plural(vocabulary.size(), "character"),
+                                      network->outputShapes().back().second.toString(), input.toString()));
   if (input[0] > example::CharLstmArguments::kMostSteps)
     throw FileError(path, fmt::format("declares inputs {}, but char_lstm takes windows of at most {} "
                                       "characters",

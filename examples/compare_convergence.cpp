@@ -22,7 +22,9 @@
 #include "examples/support/command_line.h"
 #include "examples/support/data_sets.h"
 #include "examples/support/number_text.h"
+#include "examples/support/program.h"
 #include "muster/core/base/interrupt.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/listeners/watch/machine_text.h"
 #include "muster/datasets/directory_lock.h"
 
@@ -58,21 +60,24 @@ std::string networkTitle(const Options& options) {
 Comparison comparisonOf(const Options& options, const example::DataSets& data, const Setting& setting,
                         const Recipe& recipe, const Grid& grid, const std::vector<RunRecord>& runs) {
   const auto count = [](std::int64_t n) { return example::groupedNumber(static_cast<double>(n)); };
+  const auto noun = [&](std::int64_t n, std::string_view one) {
+    return fmt::format("{} {}{}", count(n), one, n == 1 ? "" : "s");
+  };
   Comparison comparison{.grid = grid, .runs = runs, .target = options.target, .link = options.link};
-  comparison.data = fmt::format("Data: {}, {} images to train with and {} to test with.", data.title,
-                                count(setting.trainingExamples), count(setting.testExamples));
+  comparison.data = fmt::format("Data: {}, {} to train with and {} to test with.", data.title,
+                                noun(setting.trainingExamples, "image"), count(setting.testExamples));
   comparison.origin = fmt::format("The images are from {}.", data.origin);
   comparison.training = fmt::format(
-      "Every arm trains the same network ({}, {} parameters) on the same {} samples, {} epoch{}, from the "
+      "Every arm trains the same network ({}, {} parameters) on the same {}, {}, from the "
       "same first weights for a seed; each worker is one thread.",
       networkTitle(options), count(networkOf(grid.arms.front(), 0, setting)->parameterCount()),
-      count(setting.samples()), setting.epochs, setting.epochs == 1 ? "" : "s");
+      noun(setting.samples(), "sample"), muster::plural(setting.epochs, "epoch"));
   comparison.testing = setting.testEvery >= setting.samples()
                            ? "The merged model is tested at the end."
                            : fmt::format(
                                  "The merged model is tested at the first merge at or after each multiple of "
-                                 "{} samples, and at the end.",
-                                 count(setting.testEvery));
+                                 "{}, and at the end.",
+                                 noun(setting.testEvery, "sample"));
   for (const auto& [option, value] : recipe)
     comparison.recipe.push_back(fmt::format("--{} {}", option, value));
   comparison.recipe.push_back(fmt::format("--target {:.6g}", options.target * 100));
@@ -143,6 +148,7 @@ void printTables(const Comparison& comparison) {
 }
 
 int run(const Options& options) {
+  example::endOnInterrupt("Interrupted; finished runs are kept.");
   const Grid grid = expandGrid(options.lists);
   example::Paths paths;
   options.data.addTo(paths);
@@ -159,8 +165,9 @@ int run(const Options& options) {
     fmt::print("{}", example::wrapped(sentence, example::kLineLength));
   if (const auto warning = degenerateArms(grid, setting.trainingExamples); !warning.empty())
     fmt::print("{}\n", warning);
-  fmt::print("{} arms, {} seed{}: {} runs, {} of them in {} already\n", grid.arms.size(), grid.seeds.size(),
-             grid.seeds.size() == 1 ? "" : "s", grid.runs(), results.runs().size(), results.path().string());
+  fmt::print("{}, {}: {}, {} of them in {} already\n", muster::plural(grid.arms.size(), "arm"),
+             muster::plural(grid.seeds.size(), "seed"), muster::plural(grid.runs(), "run"),
+             results.runs().size(), results.path().string());
 
   const muster::Interrupt interrupt(
       "Interrupted: the current run is discarded, and finished runs are kept. Interrupt again to quit at "
@@ -178,8 +185,9 @@ int run(const Options& options) {
     if (page) fmt::print("all runs, also while they are trained: muster page {}\n", options.out.string());
   }
   if (complete) return 0;
-  fmt::print("interrupted: {} of {} runs are in {}, and the same command continues from there\n",
-             results.runs().size(), grid.runs(), results.path().string());
+  fmt::print("interrupted: {} of {} in {}, and the same command continues from there\n",
+             results.runs().size(), grid.runs() == 1 ? "1 run is" : fmt::format("{} runs are", grid.runs()),
+             results.path().string());
   return muster::kInterruptedExit;
 }
 

@@ -17,6 +17,7 @@
 #include "examples/support/program.h"
 #include "examples/support/training_json.h"
 #include "muster/core/base/interrupt.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/data/image_transform.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/io/safetensors.h"
@@ -55,8 +56,8 @@ struct ImagenetColours {
 std::shared_ptr<const ImageSet> part(const ImageSet& set, int firstClass, int classes,
                                      std::int64_t channels) {
   const Shape& shape = set.imageShape();
-  require(shape[0] == channels || shape[0] == 1, "the weights are for {} channels, and the images have {}",
-          channels, shape[0]);
+  require(shape[0] == channels || shape[0] == 1, "the weights are for {}, and the images have {}",
+          plural(channels, "channel"), shape[0]);
   std::vector<std::uint8_t> pixels, labels;
   for (std::int64_t i = 0; i < set.size(); ++i) {
     const int label = set.label(i) - firstClass;
@@ -137,9 +138,10 @@ bool writeBackbone(const ImageSet& digits, const Options& o) {
     fmt::print("saved: {}\n", o.backbone.string());
   };
   example::trainAndSave(fit, saveTrained, rateOf(o));
+  example::endOnInterrupt("Interrupted before the head was trained; the small network is saved.");
   if (interrupt.requested())
-    fmt::print("interrupted, with {} of {} epochs of the small network finished; the head was not trained\n",
-               network.epoch(), o.epochs);
+    fmt::print("interrupted, with {} of {} of the small network finished; the head was not trained\n",
+               network.epoch(), plural(o.epochs, "epoch"));
   return !interrupt.requested();
 }
 
@@ -188,11 +190,12 @@ void checkBeforehand(const Options& o) {
   paths.writes("--json", o.json);
   if (o.weights.empty()) paths.writes("--backbone", o.backbone);
   paths.check();
+  if (!o.weights.empty()) firstConvolution(o.weights);
 }
 
 int run(const Options& o) {
   checkBeforehand(o);
-  exitOnInterrupt();  // there is nothing to save yet
+  example::endOnInterrupt(example::kInterruptedBefore);
   auto data = example::loadData(o.data, kBatch, o.seed);
   if (!data.notice.empty()) fmt::print("{}\n", data.notice);
   const bool own = o.weights.empty();
@@ -211,8 +214,8 @@ int run(const Options& o) {
   network.init();
   loadWeights(network, weights,
               {.layers = resnet18InTorchvision(), .keep = {"output"}, .batch = o.trainedBatch});
-  fmt::print("weights: {}, ResNet-18 of width {} for {} channel{}; a new head for {} classes\n",
-             weights.string(), stem[0], stem[1], stem[1] == 1 ? "" : "s", classes);
+  fmt::print("weights: {}, ResNet-18 of width {} for {}; a new head for {} classes\n", weights.string(),
+             stem[0], plural(stem[1], "channel"), classes);
 
   ImageSetIterator trainPlain(trainSet, kBatch, static_cast<std::uint64_t>(o.seed)),
       testPlain(testSet, kBatch);
@@ -228,15 +231,17 @@ int run(const Options& o) {
   const Interrupt interrupt;
   std::vector<EpochResult> epochs;
   const auto saveTrained = [&](bool) {
-    if (network.iteration() == 0) return;
+    if (network.iteration() == 0)
+      return fmt::print("ended before the first step: {} was not written\n", o.model.string());
     save(network, *scores, others, o.model, o.trainedBatch);
     fmt::print("saved: {}, which PyTorch reads: model.load_state_dict(safetensors.torch.load_file(...))\n",
                o.model.string());
   };
   example::trainAndSave([&] { train(wrapper, network, images, others, o, interrupt.token(), epochs); },
                         saveTrained, rateOf(o));
+  if (network.iteration() > 0) example::endOnInterrupt("Interrupted after training: the network is saved.");
   if (interrupt.requested())
-    fmt::print("interrupted, with {} of {} epochs finished\n", epochs.size(), o.epochs);
+    fmt::print("interrupted, with {} of {} finished\n", epochs.size(), plural(o.epochs, "epoch"));
   if (!o.json.empty()) writeJson(o, data, weights, wrapper.plan(), epochs, interrupt.requested());
   return interrupt.requested() ? kInterruptedExit : 0;
 }

@@ -24,6 +24,7 @@
 #include "examples/support/training_options.h"
 #include "muster/core/base/error.h"
 #include "muster/core/base/interrupt.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/io/safetensors.h"
 #include "muster/core/listeners/collect_scores_listener.h"
@@ -225,30 +226,34 @@ int run(const Options& options) {
   paths.writes("--model", options.model);
   paths.check();
   example::requireUsable(options.device);
-  exitOnInterrupt();  // there is nothing to save yet
+  example::endOnInterrupt(example::kInterruptedBefore);
   auto data = example::loadData(options.data, options.batch, options.seed);
   const auto placed = example::placeImages(data, PlacementWish::Auto, options.device.devices, options.devices,
                                            "it is split there");
   for (const auto& notice : {data.notice, options.device.notice, placed})
     if (!notice.empty()) fmt::print("{}\n", notice);
-  fmt::print("data: {}, {} images to train with and {} to validate with, from {}\n", data.title,
-             *data.train->examples(), *data.test->examples(), data.origin);
-  fmt::print("plan: {} replica{} on {}, {} examples a batch over all, SGD with learning rate {}\n",
-             options.devices, options.devices == 1 ? "" : "s", namesOf(options.device.devices), options.batch,
-             options.learningRate);
+  fmt::print("data: {}, {} to train with and {} to validate with, from {}\n", data.title,
+             plural(*data.train->examples(), "image"), *data.test->examples(), data.origin);
+  fmt::print("plan: {} on {}, {} a batch over all, SGD with learning rate {}\n",
+             plural(options.devices, "replica"), namesOf(options.device.devices),
+             plural(options.batch, "example"), options.learningRate);
 
   Replicas replicas = makeReplicas(options);
   Scores scores;
   std::int64_t finished = 0;
-  const Interrupt interrupt;
+  std::optional<Interrupt> interrupt;
+  options.model.empty() ? interrupt.emplace(example::kInterruptedUnsaved) : interrupt.emplace();
   const auto saveTrained = [&](bool) {
     example::requireNoDivergence(scores, LeNet::kClasses);
     if (!options.model.empty() && !scores.empty()) saveAndCheck(replicas.front(), *data.test, options.model);
   };
-  example::trainAndSave([&] { finished = train(data, replicas, options, interrupt, scores); }, saveTrained,
+  example::trainAndSave([&] { finished = train(data, replicas, options, *interrupt, scores); }, saveTrained,
                         fmt::format("--lr {}", options.learningRate));
-  if (!interrupt.requested()) return 0;
-  fmt::print("interrupted, with {} of {} epochs finished\n", finished, options.epochs);
+  const bool saved = !options.model.empty() && !scores.empty();
+  if (!example::endInterrupt(interrupt, saved ? "Interrupted after training: the network is saved."
+                                              : "Interrupted after training."))
+    return 0;
+  fmt::print("interrupted, with {} of {} finished\n", finished, plural(options.epochs, "epoch"));
   return kInterruptedExit;
 }
 

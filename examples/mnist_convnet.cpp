@@ -23,6 +23,7 @@
 #include "examples/support/resumed.h"
 #include "muster/core/base/interrupt.h"
 #include "muster/core/base/log.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/io/model_file.h"
 #include "muster/core/io/output_path.h"
 #include "muster/core/listeners/checkpoint_listener.h"
@@ -118,18 +119,21 @@ struct Start {
   std::int64_t iteration = 0;
   std::int64_t batches = 0;  // trained in the interrupted epoch
   std::filesystem::path file = {};
+  std::string changes = {};  // see resumeRun
 };
 
 Start begin(MultiLayerNetwork& network, const std::filesystem::path& file, const example::Recipe& recipe) {
   if (file.empty()) return {};
-  example::resumeRun(network, file, recipe);
-  return {network.epoch(), network.iteration(), example::batchesTrained(network), file};
+  auto changes = example::resumeRun(network, file, recipe);
+  return {network.epoch(), network.iteration(), example::batchesTrained(network), file, std::move(changes)};
 }
 
 /// Checks all that it can before the data are read, which may take long. @return the file to resume from, or
 /// "".
 std::filesystem::path checkBeforehand(const Options& options) {
   const auto resumed = example::fileToResume(options);
+  if (options.nodes.node() == 0 && !options.nodes.elastic())
+    example::requireOwnCheckpoints(example::checkpointsOf(options), resumed);
   example::Paths paths;
   options.data.addTo(paths);
   paths.reads("--resume", resumed, /*replacedBy=*/"--model");
@@ -146,24 +150,29 @@ std::filesystem::path checkBeforehand(const Options& options) {
 /// Prints the plan of the training.
 void introduce(const Options& options, const example::DataSets& data, const MultiLayerNetwork& network,
                const Start& start, const ParallelWrapper& wrapper) {
-  say(options, "data: {}, {} images to train with and {} to test with, from {}\n\n{}", data.title,
-      *data.train->examples(), *data.test->examples(), data.origin, network.summary());
+  say(options, "data: {}, {} to train with and {} to test with, from {}\n\n{}", data.title,
+      plural(*data.train->examples(), "image"), *data.test->examples(), data.origin, network.summary());
   if (!start.file.empty())
-    say(options, "resuming: {}, with {} epochs finished{}\n", start.file.string(), start.epoch,
-        start.batches > 0 ? fmt::format(", and {} batches of the next", start.batches) : "");
+    say(options, "resuming: {}, with {} finished{}\n", start.file.string(), plural(start.epoch, "epoch"),
+        start.batches > 0 ? fmt::format(", and {} of the next", plural(start.batches, "batch", "batches"))
+                          : "");
   else if (!options.resume.empty())
     say(options, "nothing to resume in {}: the training begins\n", options.resume.string());
+  if (!start.changes.empty())
+    say(options,
+        "it was trained with {}: the training continues, but with other bits than without the change\n",
+        start.changes);
   const auto epochs = options.epochs - start.epoch;
   if (epochs <= 0)
     return say(options, "nothing is left to train, as --epochs is {}: testing what the file holds\n",
                options.epochs);
-  say(options, "plan: {}; {} examples a batch, {} epoch{}\n", wrapper.plan(), options.batch, epochs,
-      epochs == 1 ? "" : "s");
+  say(options, "plan: {}; {} a batch, {}\n", wrapper.plan(), plural(options.batch, "example"),
+      plural(epochs, "epoch"));
 }
 
 /// For example "interrupted, with 2 of 5 epochs finished".
 std::string interruption(const MultiLayerNetwork& network, const Options& options) {
-  return fmt::format("interrupted, with {} of {} epochs finished", network.epoch(), options.epochs);
+  return fmt::format("interrupted, with {} of {} finished", network.epoch(), plural(options.epochs, "epoch"));
 }
 
 /// Saves the trained network. @return false if Ctrl-C or a failure came before the first step.
@@ -205,7 +214,7 @@ void conclude(const example::Results& results, const Options& options, example::
 int run(const Options& options) {
   const auto started = std::chrono::steady_clock::now();
   const auto resumed = checkBeforehand(options);
-  exitOnInterrupt();  // there is nothing to save yet
+  example::endOnInterrupt(example::kInterruptedBefore);
 
   auto data = example::loadData(options.data, options.batch, options.seed);
   if (!data.notice.empty()) fmt::print("{}\n", data.notice);
@@ -227,28 +236,34 @@ int run(const Options& options) {
   if (options.strategy.empty()) builder.averageUpdaters(options.averageUpdaters);
   auto wrapper = builder.prefetchBuffer(options.prefetch).listeners(watchers.all).build();
   introduce(options, data, network, start, wrapper);
+  if (options.nodes.node() > 0 && resumed.empty() && !options.resume.empty())
+    example::logNothingToResume(options.resume);
   watching.describe(wrapper.plan(), network.summary());
   watching.options(hyperParameters(options), {"accuracy"});
 
-  const Interrupt interrupt;
+  std::optional<Interrupt> interrupt(std::in_place);
   bool saved = false;
   example::trainAndSave(
       [&] {
         watching.during([&] {
           example::fitFrom(start.file, [&] {
             wrapper.fit(*data.train, std::max<std::int64_t>(options.epochs - start.epoch, 0),
-                        interrupt.token());
+                        interrupt->token());
           });
         });
       },  // network now holds the averaged parameters
       [&](bool failed) {
         if (options.nodes.node() > 0) return;  // node 0 writes the files
         saved = saveTrained(network, options, recipe, start, watchers, *data.test,
-                            failed || interrupt.requested());
+                            failed || interrupt->requested());
         if (failed && saved && network.epoch() >= options.epochs)
           fmt::print("saved: {}\n", options.model.string());
       },
       fmt::format("--lr {}", options.learningRate));
+  const bool interrupted = example::endInterrupt(
+      interrupt, saved ? "Interrupted after training: the network is saved; its test and further files are "
+                         "left out."
+                       : "Interrupted.");
   const bool cutShort = network.epoch() < options.epochs;
   const bool first = options.nodes.node() == 0;
   const bool trained = first ? saved : network.iteration() != start.iteration || !cutShort;
@@ -273,7 +288,7 @@ int run(const Options& options) {
             .epochsFinished = network.epoch(),
             .interrupted = cutShort},
            options, data, network, wrapper, watching);
-  return interrupt.requested() ? kInterruptedExit : 0;
+  return interrupted ? kInterruptedExit : 0;
 }
 
 }  // namespace
@@ -282,7 +297,7 @@ int main(int argc, char** argv) {
   return example::runProgram("mnist_convnet", [&] {
     auto options = example::readOptions(argc, argv);
     if (options) {
-      exitOnInterrupt();  // there is nothing to save yet
+      example::endOnInterrupt(example::kInterruptedBefore);
       options->nodes = options->nodeOptions.connect();
       options->quiet = options->quiet || options->nodes.node() > 0;
       const bool first = options->nodes.node() == 0;  // of elastic nodes each is, until they train

@@ -20,6 +20,7 @@
 #include "examples/support/text_table.h"
 #include "examples/support/training_json.h"
 #include "muster/core/base/interrupt.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/data/image_transform.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/io/model_file.h"
@@ -137,9 +138,8 @@ class TrainingImages {
 
 /// For example `2 workers, batch 256 each, learning rate 0.2`.
 std::string describe(const Options& options) {
-  return fmt::format("{} worker{}, batch {}{}, learning rate {:.4g}", options.workers,
-                     options.workers == 1 ? "" : "s", options.batch, options.workers == 1 ? "" : " each",
-                     options.learningRate);
+  return fmt::format("{}, batch {}{}, learning rate {:.4g}", plural(options.workers, "worker"), options.batch,
+                     options.workers == 1 ? "" : " each", options.learningRate);
 }
 
 /// The listeners. The PerformanceListener comes first, so that it does not measure the tests.
@@ -178,7 +178,7 @@ void save(Network& network, const CollectScoresListener& scores, const example::
 
 int run(const Options& options) {
   checkBeforehand(options);
-  exitOnInterrupt();  // there is nothing to save yet
+  example::endOnInterrupt(example::kInterruptedBefore);
   auto data = example::loadData(options.data, options.batch, options.seed);
   if (!data.notice.empty()) fmt::print("{}\n", data.notice);
   const auto placed = example::placeImages(data, options.placement, options.device.devices, options.workers,
@@ -200,47 +200,53 @@ int run(const Options& options) {
   auto wrapper = options.builder(*network).listeners(listeners).build();
   watching.describe(wrapper.plan(), network->summary());
   watching.options(options.hyperParameters(), {"accuracy"});
-  fmt::print("data: {}, {} images to train with{} and {} to test with, from {}\n", data.title,
-             *data.train->examples(), options.augment ? ", moved and mirrored at random," : "",
-             *data.test->examples(), data.origin);
-  fmt::print("plan: {}; {}; {} parameters\n", wrapper.plan(), describe(options), network->parameterCount());
+  fmt::print("data: {}, {} to train with{} and {} to test with, from {}\n", data.title,
+             plural(*data.train->examples(), "image"),
+             options.augment ? ", moved and mirrored at random," : "", *data.test->examples(), data.origin);
+  fmt::print("plan: {}; {}; {}\n", wrapper.plan(), describe(options),
+             plural(network->parameterCount(), "parameter"));
   if (!options.load.empty())
-    fmt::print("loaded: {}, with {} epochs finished, test accuracy {:.4f}\n", options.load.string(),
-               network->epoch(), wrapper.evaluate(*data.test).accuracy());
+    fmt::print("loaded: {}, with {} finished, test accuracy {:.4f}\n", options.load.string(),
+               plural(network->epoch(), "epoch"), wrapper.evaluate(*data.test).accuracy());
 
-  const Interrupt interrupt;
+  std::optional<Interrupt> interrupt;
+  options.save.empty() ? interrupt.emplace(example::kInterruptedUnsaved) : interrupt.emplace();
   const auto before = network->iteration();
   std::vector<EpochResult> epochs;
   example::trainAndSave(
       [&] {
         watching.during(
-            [&] { train(wrapper, *network, images.iterator(), told, options, interrupt.token(), epochs); });
+            [&] { train(wrapper, *network, images.iterator(), told, options, interrupt->token(), epochs); });
       },
       [&](bool failed) {
         if (options.save.empty()) return;
-        if ((failed || interrupt.requested()) && network->iteration() == before)
+        if ((failed || interrupt->requested()) && network->iteration() == before)
           fmt::print("ended before the first step: nothing was saved\n");
         else
           save(*network, *told.scores, data, options);
       },
       fmt::format("--learning-rate {}", options.learningRate));
-  if (interrupt.requested())
-    fmt::print("interrupted, with {} of {} epochs finished\n", epochs.size(), options.epochs);
+  const bool interrupted = example::endInterrupt(
+      interrupt,
+      fmt::format("Interrupted after training{}; further files are left out.",
+                  options.save.empty() || network->iteration() == before ? "" : ": the network is saved"));
+  if (interrupted)
+    fmt::print("interrupted, with {} of {} finished\n", epochs.size(), plural(options.epochs, "epoch"));
   if (!epochs.empty()) {
     watching.result("accuracy", *epochs.back().testAccuracy);
     fmt::print("\n{}", curveTable(epochs));
   }
   if (!options.report.empty()) {
     const auto remark =
-        interrupt.requested() ? fmt::format("interrupted after {} epochs", epochs.size()) : "";
+        interrupted ? fmt::format("interrupted after {}", plural(epochs.size(), "epoch")) : "";
     fmt::print("report: {}\n", example::writeReport(options.report, wrapper.evaluate(*data.test), *network,
                                                     data, remark, watching));
   }
   if (!options.json.empty()) {
-    writeJson(options, data, wrapper, *network, epochs, interrupt.requested());
+    writeJson(options, data, wrapper, *network, epochs, interrupted);
     fmt::print("json: {}\n", options.json.string());
   }
-  return interrupt.requested() ? kInterruptedExit : 0;
+  return interrupted ? kInterruptedExit : 0;
 }
 
 }  // namespace

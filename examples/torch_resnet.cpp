@@ -12,16 +12,19 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "examples/support/command_line.h"
 #include "examples/support/keep_network.h"
 #include "examples/support/program.h"
 #include "muster/core/base/interrupt.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/interop/torch/torch_model.h"
 #include "muster/core/io/atomic_file.h"
@@ -190,18 +193,18 @@ int run(const Options& options) {
                      .averagingFrequency(options.frequency)
                      .listeners({scores})
                      .build();
-  fmt::print("plan: {}\nResNet-18 of width {}: {} parameters\n", wrapper.plan(), options.width,
-             model.parameterCount());
+  fmt::print("plan: {}\nResNet-18 of width {}: {}\n", wrapper.plan(), options.width,
+             plural(model.parameterCount(), "parameter"));
   torch::manual_seed(seed);
   Alone alone(options.width, options.workers);
 
   Speeds speeds;
-  const Interrupt interrupt;
+  std::optional<Interrupt> interrupt(std::in_place);
   const auto trainBoth = [&] {
     // Alternate, so that other load on the machine affects both. The first turn is a warm-up.
-    for (std::int64_t epoch = 0; epoch < options.epochs && !interrupt.requested(); ++epoch) {
-      const double mine = seconds([&] { wrapper.fit(train, 1, interrupt.token()); });
-      const double theirs = seconds([&] { alone.train(train, epoch, interrupt.token()); });
+    for (std::int64_t epoch = 0; epoch < options.epochs && !interrupt->requested(); ++epoch) {
+      const double mine = seconds([&] { wrapper.fit(train, 1, interrupt->token()); });
+      const double theirs = seconds([&] { alone.train(train, epoch, interrupt->token()); });
       fmt::print("epoch {}/{}: {:.1f} s, libtorch alone {:.1f} s\n", epoch + 1, options.epochs, mine, theirs);
       if (epoch == 0 && options.epochs > 1) continue;
       speeds.add(mine, theirs);
@@ -215,18 +218,22 @@ int run(const Options& options) {
     fmt::print("saved: {}\n", options.model);
   };
   example::trainAndSave(trainBoth, saveTrained, fmt::format("the learning rate {}", kRate));
-  if (interrupt.requested()) {
+  if (example::endInterrupt(interrupt, scores->merges().empty()
+                                           ? example::kInterruptedBefore
+                                           : "Interrupted after training: the module is saved.")) {
     fmt::print("interrupted\n");
     return kInterruptedExit;
   }
-  fmt::print("accuracy on other digits with {} workers: {:.4f}, {:.0f} images a second\n", options.workers,
-             wrapper.evaluate(test).accuracy(), speeds.rate(options.examples, speeds.together));
-  fmt::print("accuracy on other digits with libtorch alone, {} threads: {:.4f}, {:.0f} images a second\n",
-             options.workers, alone.accuracy(test), speeds.rate(options.examples, speeds.apart));
+  fmt::print("accuracy on other digits with {}: {:.4f}, {:.0f} images a second\n",
+             plural(options.workers, "worker"), wrapper.evaluate(test).accuracy(),
+             speeds.rate(options.examples, speeds.together));
+  fmt::print("accuracy on other digits with libtorch alone, {}: {:.4f}, {:.0f} images a second\n",
+             plural(options.workers, "thread"), alone.accuracy(test),
+             speeds.rate(options.examples, speeds.apart));
   const auto [least, most] = std::ranges::minmax(speeds.ratios);
-  fmt::print(
-      "{} workers: {:.2f} times as many images a second as libtorch alone ({:.2f} to {:.2f} in {} turns)\n",
-      options.workers, speeds.apart / speeds.together, least, most, speeds.ratios.size());
+  fmt::print("{}: {:.2f} times as many images a second as libtorch alone ({:.2f} to {:.2f} in {})\n",
+             plural(options.workers, "worker"), speeds.apart / speeds.together, least, most,
+             plural(speeds.ratios.size(), "turn"));
   return 0;
 }
 
@@ -251,7 +258,7 @@ int main(int argc, char** argv) {
     line.add("model", o.model, "FILE", "the trained module, as torch::save writes it", example::fileName);
     if (!line.read(argc, argv)) return 0;
     checkOutputFile(o.model);
-    exitOnInterrupt();  // there is nothing to save yet
+    example::endOnInterrupt(example::kInterruptedBefore);
     return run(o);
   });
 }

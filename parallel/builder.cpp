@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/device/math_mode.h"
 #include "muster/parallel/exchange/launched_processes.h"
 #include "muster/parallel/parallel_wrapper.h"
@@ -75,8 +76,8 @@ void checkNodes(const ParallelOptions& o, const Strategy& strategy) {
             "to train one model with all of them, or nodes(Nodes()) to let each train a model of its own",
             launchedProcesses());
   const int nodes = std::max(o.nodes.nodes(), o.nodes.elastic() ? 2 : 1);
-  require(o.groups >= 1 && o.workers % o.groups == 0, "groups: {} do not divide {} workers", o.groups,
-          o.workers);
+  require(o.groups >= 1 && o.workers % o.groups == 0, "groups: {} do not divide {}", o.groups,
+          plural(o.workers, "worker"));
   if (nodes == 1 && o.groups == 1) return;
   require(nodes == 1 || o.groups == 1, "groups({}): over {} nodes each node is a group, so leave groups out",
           o.groups, nodes);

@@ -6,6 +6,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/data/joining_iterator.h"
 #include "muster/core/data/training_reads.h"
 #include "muster/core/device/memory_room.h"
@@ -129,11 +130,11 @@ std::string ParallelWrapper::Impl::plan() const {
   const auto need = memoryNeed();
   const auto* const remark = dynamic_cast<const PlanRemark*>(&model_);
   const std::string more = remark ? remark->planRemark() : std::string();
-  return fmt::format("{}{}, {}{}{}: {} batch{} a round{}{}",
+  return fmt::format("{}{}, {}{}{}: {} a round{}{}",
                      place.nodes > 1 ? fmt::format("node {} of {}: ", place.node, place.nodes) : "",
                      describe(placements_, options_.threadsPerWorker, need ? need->describe() : ""),
-                     strategy_->describe(), merging.empty() ? "" : ", ", merging, batchesInRound_,
-                     batchesInRound_ == 1 ? "" : "es", more.empty() ? "" : "; ", more);
+                     strategy_->describe(), merging.empty() ? "" : ", ", merging,
+                     plural(batchesInRound_, "batch", "batches"), more.empty() ? "" : "; ", more);
 }
 
 Model& ParallelWrapper::Impl::model() {
@@ -181,7 +182,8 @@ bool ParallelWrapper::Impl::fitHere(DataSetIterator& data, std::int64_t epochs, 
   bool read = false;
   if (epochs > 0) {
     if (link) link->requireWhole();
-    resumed = resumptionOf(model_, data, options_.strategy, replicas_->place().workers());
+    resumed = namingResumedFile(
+        model_, [&] { return resumptionOf(model_, data, options_.strategy, replicas_->place().workers()); });
     read = prepareReplicas(data, epochs, resumed, parts, first);
     numbered = numberedFor(data, resumed);
   }

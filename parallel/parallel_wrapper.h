@@ -77,7 +77,9 @@ class ParallelWrapper {
   /// With shared gradients the user's model has the updater's state and the statistics of the last
   /// resynchronisation. Every `fit()` ends with one.
   ///
-  /// @throws InvalidArgument for epochs < 0, from inside a listener, or for a model that the training mode
+  /// @throws FileError naming a checkpoint that was loaded and cannot be resumed, as its numbers are
+  /// impossible;
+  ///         InvalidArgument for epochs < 0, from inside a listener, or for a model that the training mode
   ///         cannot train (SharedGradients wants float32); TrainingError naming the worker, device and batch
   ///         (or the iterator or listener) for any failure; OutOfMemory. The user's model then holds the
   ///         state of the last merge, or of the start if there was none or, with synchronous gradients, if

@@ -1,6 +1,7 @@
 #include "muster/parallel/split_and_load.h"
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/plural.h"
 #include "muster/parallel/data_parallel/split.h"
 
 namespace muster {
@@ -11,10 +12,11 @@ std::vector<Part> split(std::int64_t rows, std::span<const Device> devices, bool
   const auto count = static_cast<std::int64_t>(devices.size());
   require(count > 0, "splitAndLoad: there are no devices");
   require(rows > 0, "splitAndLoad: there are no rows to split");
-  require(rows % count == 0 || !evenSplit,
-          "splitAndLoad: {} rows do not divide by {} devices; evenSplit = false allows parts that differ by "
-          "one",
-          rows, count);
+  if (rows % count != 0 && evenSplit)
+    throw InvalidArgument(
+        fmt::format("splitAndLoad: {} {} not divide by {}; evenSplit = false allows parts that differ by "
+                    "one",
+                    plural(rows, "row"), rows == 1 ? "does" : "do", plural(count, "device")));
   return splitEvenly(rows, devices.size());
 }
 
@@ -26,9 +28,8 @@ Tensor load(const Tensor& tensor, Part rows, Device device) {
 void requireRows(const std::vector<NamedTensor>& tensors, std::int64_t rows) {
   for (const auto& [name, value, source] : tensors)
     if (!value.defined() || value.shape().rank() == 0 || value.shape()[0] != rows)
-      throw InvalidArgument(
-          fmt::format("splitAndLoad: the batch has {} examples, but its tensor \"{}\" is {}", rows, name,
-                      value.toString()));
+      throw InvalidArgument(fmt::format("splitAndLoad: the batch has {}, but its tensor \"{}\" is {}",
+                                        plural(rows, "example"), name, value.toString()));
 }
 
 std::vector<NamedTensor> load(const std::vector<NamedTensor>& tensors, Part rows, Device device) {

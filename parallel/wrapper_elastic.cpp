@@ -4,6 +4,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/nn/state_recorder.h"
 #include "muster/parallel/elastic/elastic_nodes.h"
 #include "muster/parallel/elastic/model_transfer.h"
@@ -73,11 +74,10 @@ bool ParallelWrapper::Impl::trainTogether(DataSetIterator& data, std::int64_t la
   try {
     if (NodeLink* const link = nodes.link().get()) shareModel(*link, model_, inTraining);
     inTraining = true;
-    const auto position = positionIn(model_.trainingState());
-    logInfo(
-        "generation {}: this is node {} of {}, from iteration {} (epoch {}, of which {} batches are trained)",
-        nodes.generation().number, nodes.node(), nodes.nodes(), model_.iteration(), model_.epoch() + 1,
-        position ? position->nextBatch : 0);
+    const auto position = namingResumedFile(model_, [&] { return positionIn(model_.trainingState()); });
+    logInfo("generation {}: this is node {} of {}, from iteration {} (epoch {}, after {} of it)",
+            nodes.generation().number, nodes.node(), nodes.nodes(), model_.iteration(), model_.epoch() + 1,
+            plural(position ? position->nextBatch : 0, "batch", "batches"));
     beginSession();
     return model_.epoch() < lastEpoch && fitHere(data, lastEpoch - model_.epoch(), &parts);
   } catch (const TrainingError& error) {

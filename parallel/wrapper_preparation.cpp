@@ -30,9 +30,11 @@ bool ParallelWrapper::Impl::prepareReplicas(DataSetIterator& data, std::int64_t 
   caller_.set(Activity::Kind::WaitingForWorkers);
   if (auto* const link = options_.nodes.link())
     requireAgreement(*link, agreement(data, epochs, resumed.position.nextBatch, any ? &first : nullptr));
-  const bool loaded = replicas_->load(resumed);
-  callStrategy("begin", [&] { strategy_->begin(replicas_->exchange()); });
-  if (loaded && !resumed.rounds) replicas_->start(*strategy_);
+  namingResumedFile(model_, [&] {
+    const bool loaded = replicas_->load(resumed);
+    callStrategy("begin", [&] { strategy_->begin(replicas_->exchange()); });
+    if (loaded && !resumed.rounds) replicas_->start(*strategy_);
+  });
   replicas_->setTrained(true);
   if (parts) parts->first.reset();
   return any;

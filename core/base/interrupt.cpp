@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <string>
 #include <system_error>
 
@@ -21,23 +22,28 @@ constexpr char kSignal = 's', kEnd = 'e';
 std::atomic<int> pipeOfInterrupt{-1};  // -1: there is none
 std::atomic<int> inHandler{0};
 std::atomic<bool> taken{false};
-static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
+std::atomic<const char*> lastLine{""};  // of exitOnInterrupt
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free &&
+              std::atomic<const char*>::is_always_lock_free);
 
 /// Calls only async-signal-safe functions; `request_stop` is not one.
 void onSignal(int signal) {
   const int savedError = errno;
   ++inHandler;
   const int pipe = pipeOfInterrupt;
-  const bool repeated = pipe >= 0 && taken.exchange(true);
-  if (pipe < 0 || (repeated && signal != SIGXCPU) || (!repeated && ::write(pipe, &kSignal, 1) != 1))
+  if (pipe < 0) {
+    const char* const line = lastLine.exchange("");  // two threads may be here
+    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line, std::strlen(line));
+    ::_exit(kInterruptedExit);
+  }
+  const bool repeated = taken.exchange(true);
+  if ((repeated && signal != SIGXCPU) || (!repeated && ::write(pipe, &kSignal, 1) != 1))
     ::_exit(kInterruptedExit);
   --inHandler;
   errno = savedError;
 }
 
-}  // namespace
-
-void exitOnInterrupt() {
+void handleSignals() {
   useSignalStack();
   struct sigaction action {};
   action.sa_handler = onSignal;
@@ -49,6 +55,13 @@ void exitOnInterrupt() {
     if (::sigaction(signal, nullptr, &before) == 0 && before.sa_handler != SIG_IGN)
       ::sigaction(signal, &action, nullptr);
   }
+}
+
+}  // namespace
+
+void exitOnInterrupt(const char* line) {
+  lastLine = line;
+  handleSignals();
 }
 
 Interrupt::Interrupt(std::string_view notice) {
@@ -69,7 +82,7 @@ Interrupt::Interrupt(std::string_view notice) {
   }
   taken = false;
   pipeOfInterrupt = pipe_[1];
-  exitOnInterrupt();
+  handleSignals();
 }
 
 Interrupt::~Interrupt() {

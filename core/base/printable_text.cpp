@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "muster/core/base/plural.h"
 #include "muster/core/base/utf8.h"
 
 namespace muster {
@@ -33,7 +34,7 @@ void showOne(std::string_view& text, std::string& shown) {
 std::string printableText(std::string_view text) {
   std::string shown;
   while (!text.empty()) {
-    if (shown.size() >= kLongest) return fmt::format("{}... ({} bytes more)", shown, text.size());
+    if (shown.size() >= kLongest) return fmt::format("{}... ({} more)", shown, plural(text.size(), "byte"));
     showOne(text, shown);
   }
   return shown;

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/data/next_batch.h"
 
 namespace muster {
@@ -25,9 +26,10 @@ void join(std::span<const Batch> parts, Tensors tensors, Batch& batch) {
   auto& joined = batch.*tensors;
   joined.resize(first.size());
   for (const auto& part : parts)
-    require((part.*tensors).size() == first.size(),
-            "accumulate: batches cannot be joined: one has {} tensors where another has {}", first.size(),
-            (part.*tensors).size());
+    if ((part.*tensors).size() != first.size())
+      throw InvalidArgument(
+          fmt::format("accumulate: batches cannot be joined: one has {} where another has {}",
+                      plural(first.size(), "tensor"), (part.*tensors).size()));
   for (std::size_t t = 0; t < first.size(); ++t) {
     std::int64_t rows = 0;
     for (const auto& part : parts) {

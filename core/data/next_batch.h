@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/data/data_set_iterator.h"
 
 namespace muster {
@@ -39,9 +40,9 @@ inline void nextBatch(const NumberedBatches& batches, std::int64_t number, Batch
   });
   const std::int64_t examples = batch.examples(), each = batches.examplesEach();
   const bool last = number + 1 == batches.numberOfBatches();
-  require(examples > 0 && (last ? examples <= each : examples == each),
-          "the batch has {} examples, but the iterator announced {}{}", examples, each,
-          last ? " at most" : "");
+  if (examples <= 0 || (last ? examples > each : examples != each))
+    throw InvalidArgument(fmt::format("the batch has {}, but the iterator announced {}{}",
+                                      plural(examples, "example"), each, last ? " at most" : ""));
 }
 
 }  // namespace muster

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/eval/detail/summary_title.h"
 #include "muster/core/eval/evaluation.h"
 
@@ -43,7 +44,8 @@ std::string matrixTable(const Evaluation& e) {
 }  // namespace
 
 std::string Evaluation::summary() const {
-  std::string head = fmt::format("{} examples, {} classes: accuracy {:.4f}", examples_, classes_, accuracy());
+  std::string head = fmt::format("{}, {}: accuracy {:.4f}", plural(examples_, "example"),
+                                 plural(classes_, "class", "classes"), accuracy());
   if (classes_ > kTopK) head += fmt::format(", top-{} {:.4f}", kTopK, topKAccuracy(kTopK));
   if (losses_.probabilities) head += fmt::format(", loss {:.4f}", loss());
   return head + "\n\n" + classTable(*this) + "\n" + matrixTable(*this);

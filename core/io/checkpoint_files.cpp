@@ -59,16 +59,19 @@ std::vector<CheckpointFile> checkpointsIn(const std::filesystem::path& directory
 
 std::optional<std::filesystem::path> newestCheckpoint(const std::filesystem::path& directory,
                                                       std::string_view baseName) {
-  auto files = checkpointsIn(directory, baseName);
-  std::exception_ptr problem;
-  for (; !files.empty(); files.pop_back()) try {
-      checkModelFile(files.back().path);
-      return files.back().path;
+  const auto files = checkpointsIn(directory, baseName);
+  std::exception_ptr problem;  // of the newest
+  for (std::size_t i = files.size(); i-- > 0;) try {
+      checkModelFile(files[i].path);
+      return files[i].path;
     } catch (const FileError& error) {
-      problem = std::current_exception();
+      if (!problem) problem = std::current_exception();
       if (files.size() > 1)
-        logWarning("a checkpoint is skipped, the one before it is used: {}", error.what());
+        logWarning("a checkpoint is skipped{}: {}", i > 0 ? ", the one before it is used" : "", error.what());
     }
+  if (files.size() > 1)
+    throw FileError(directory, fmt::format("none of its {} checkpoints can be used; the newest, {}",
+                                           files.size(), describe(problem)));
   if (problem) std::rethrow_exception(problem);
   return {};
 }

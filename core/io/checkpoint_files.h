@@ -28,14 +28,16 @@ struct CheckpointFile {
 std::filesystem::path checkpointPath(const std::filesystem::path& directory, std::string_view baseName,
                                      const CheckpointPlace& place);
 
-/// The checkpoints with such names, oldest first; none if there is no such directory.
+/// What has such names, oldest first; none if there is no such directory. Looks at the names alone: some may
+/// be broken, or no files.
 /// @throws FileError for a directory that cannot be read.
 std::vector<CheckpointFile> checkpointsIn(const std::filesystem::path& directory, std::string_view baseName);
 
-/// The newest checkpoint that is complete, by its checksums. Skips broken ones, each with a warning.
+/// The newest checkpoint that is complete, by its checksums. Skips broken ones, and what is no regular file,
+/// each with a warning.
 /// @return nothing if there are no files of such names.
-/// @throws FileError as checkpointsIn. If all files are broken it throws too, naming the oldest: without an
-///         error the caller would start a new training, which replaces them.
+/// @throws FileError as checkpointsIn. If none can be used it throws too, with their number and the reason of
+///         the newest: without an error the caller would start a new training, which replaces them.
 std::optional<std::filesystem::path> newestCheckpoint(const std::filesystem::path& directory,
                                                       std::string_view baseName = "checkpoint");
 

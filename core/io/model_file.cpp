@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/base/utf8.h"
 #include "muster/core/io/detail/file_shortage.h"
 #include "muster/core/io/detail/network_parts.h"
@@ -226,12 +227,14 @@ void fill(Network& network, const Safetensors& file, const std::filesystem::path
     return all;
   };
   auto strategy = valuesOf(kStrategy), listener = valuesOf(kListener), training = valuesOf(kTraining);
+  auto from = path;
   // Everything is allocated: no step below fails and leaves the network half changed.
   network.context().synchronize();
   for (auto& [saved, mine] : state) copy(*saved, mine);
   network.strategyState() = std::move(strategy);
   network.listenerState() = std::move(listener);
   network.trainingState() = std::move(training);
+  network.setLoadedFrom(std::move(from));
 }
 
 /// Different layers may have equal tensors, so their options must be equal too.
@@ -239,14 +242,15 @@ void requireSameParts(const Network& mine, const Network& theirs, const std::fil
   const auto [myInputs, here] = detail::partsOf(mine);
   const auto [theirInputs, there] = detail::partsOf(theirs);
   if (myInputs.size() != theirInputs.size())
-    throw FileError(
-        path, fmt::format("its network has {} inputs, this one {}", theirInputs.size(), myInputs.size()));
+    throw FileError(path, fmt::format("its network has {}, this one {}", plural(theirInputs.size(), "input"),
+                                      myInputs.size()));
   for (std::size_t i = 0; i < myInputs.size(); ++i)
     if (const Shape& m = myInputs[i].second, &t = theirInputs[i].second; !m.empty() && m != t)
       throw FileError(path,
                       fmt::format("its network takes inputs {}, this one {}", t.toString(), m.toString()));
   if (here.size() != there.size())
-    throw FileError(path, fmt::format("its network has {} layers, this one {}", there.size(), here.size()));
+    throw FileError(
+        path, fmt::format("its network has {}, this one {}", plural(there.size(), "layer"), here.size()));
   for (std::size_t i = 0; i < here.size(); ++i)
     if (here[i] != there[i])
       throw FileError(

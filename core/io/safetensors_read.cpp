@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/io/detail/file_shortage.h"
 #include "muster/core/io/detail/safetensors_header.h"
 #include "muster/core/io/input_file.h"
@@ -37,8 +38,8 @@ std::string looksLike(std::span<const unsigned char> bytes) {
 
 std::string readHeader(InputFile& file) {
   if (file.size() < kLengthBytes)
-    throw FileError(file.path(),
-                    fmt::format("is not a safetensors file: {} bytes are too short", file.size()));
+    throw FileError(file.path(), fmt::format("is not a safetensors file: {} {} too short",
+                                             plural(file.size(), "byte"), file.size() == 1 ? "is" : "are"));
   std::uint64_t length = 0;
   file.read(&length, kLengthBytes);
   if (length > kMostHeaderBytes || length > file.size() - kLengthBytes) {

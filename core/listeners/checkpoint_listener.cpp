@@ -9,6 +9,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
 #include "muster/core/io/atomic_file.h"
+#include "muster/core/io/input_file.h"
 #include "muster/core/nn/network.h"
 
 namespace muster {
@@ -16,6 +17,27 @@ namespace {
 
 /// Note in the best checkpoint with the monitored value.
 const std::string kValueNote = "checkpoint.value";
+
+bool isTrained(const Model& model) {
+  return model.epoch() > 0 || model.iteration() > 0;
+}
+
+/// Whether a training that begins with this model may come to that place.
+bool isAhead(const CheckpointPlace& place, const Model& model) {
+  return !isTrained(model) || place > CheckpointPlace{model.epoch(), model.iteration()};
+}
+
+bool isRegularFile(const std::filesystem::path& path) {
+  return fileTypeOf(path) == std::filesystem::file_type::regular;
+}
+
+/// What to do about files of another training.
+std::string adviceFor(const std::string& files) {
+  return fmt::format(
+      "resume from it (a CheckpointListener then needs `resumed`), choose another directory or another "
+      "baseName, or remove {}",
+      files);
+}
 
 }  // namespace
 
@@ -52,16 +74,49 @@ void CheckpointListener::onFitStart(const FitEvent& event) {
   if (error) throw FileError(options_.directory, "cannot be made: " + error.message());
   lock_.reset();
   if (options_.exclusive) lock_.emplace(options_.directory, options_.baseName);
+  try {
+    requireFiles(model);
+    requireOwnFiles(model);
+  } catch (...) {
+    lock_.reset();
+    throw;
+  }
   for (const auto* const of : {"-epoch-", "-best."})
     removeAbandonedTemporaries(options_.directory, options_.baseName + of);
   if (options_.resumed && files_.empty())
     for (auto& file : checkpointsIn(options_.directory, options_.baseName))
-      if (!isKeptForGood(file.place)) files_.push_back(std::move(file.path));
-  if (options_.resumed && options_.best && !bestValue_) readBest();
+      if (!isKeptForGood(file.place) && isRegularFile(file.path)) files_.push_back(std::move(file.path));
+  // A node that replaces another one goes on from that one's best checkpoint.
+  const bool replacesNode = !options_.exclusive && isTrained(model);
+  if ((options_.resumed || replacesNode) && options_.best && !bestValue_) readBest();
   iterations_.start(model.iteration());
   last_ = now();
   due_ = trainedSince_ = false;
   saved_.reset();
+}
+
+void CheckpointListener::requireFiles(const Model& model) const {
+  for (const auto& [path, place] : checkpointsIn(options_.directory, options_.baseName))
+    if (isAhead(place, model) && !isRegularFile(path))
+      throw FileError(path, "is not a regular file, but has the name of a checkpoint; remove or rename it");
+}
+
+void CheckpointListener::requireOwnFiles(const Model& model) const {
+  if (options_.resumed || (!options_.exclusive && isTrained(model))) return;
+  auto files = checkpointsIn(options_.directory, options_.baseName);
+  std::erase_if(files, [&](const auto& file) { return written_.contains(file.path); });
+  if (!files.empty() && isAhead(files.back().place, model))
+    throw FileError(
+        options_.directory,
+        fmt::format("holds checkpoints of another training, the newest {}, and this training begins at "
+                    "epoch {} (iteration {}), so the two would mix; {}",
+                    files.back().path.filename().string(), model.epoch() + 1, model.iteration(),
+                    adviceFor("the checkpoints")));
+  if (options_.best && !bestValue_ && fileTypeOf(bestFile()) != std::filesystem::file_type::not_found)
+    throw FileError(options_.directory,
+                    fmt::format("holds {}, the best state of another training, which this one would replace; "
+                                "{}",
+                                bestFile().filename().string(), adviceFor("this file")));
 }
 
 void CheckpointListener::onMerge(const MergeEvent& event) {
@@ -183,6 +238,7 @@ void CheckpointListener::finishWriting() {
 }
 
 void CheckpointListener::keep() {
+  written_.insert(inWork_);
   std::erase(files_, inWork_);  // training an epoch again replaces its file
   if (!inWorkForGood_) files_.push_back(inWork_);
   forgetOld();
@@ -199,6 +255,7 @@ void CheckpointListener::forgetOldest() {
   // A file that cannot be deleted does not end a training.
   if (error)
     logWarning("{}: an old checkpoint cannot be removed: {}", files_.front().string(), error.message());
+  written_.erase(files_.front());
   files_.pop_front();
 }
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "muster/core/io/checkpoint_files.h"
@@ -36,9 +37,11 @@ struct CheckpointOptions {
   std::function<bool(Trainer&)> acceptBest = {};
   std::string baseName = "checkpoint";
   /// The directory holds checkpoints of this training, which is resumed: the listener may delete them, too.
+  /// Without it a training is refused if it would mix its files with those of another one: see onFitStart.
   bool resumed = false;
   /// From the start of `fit` to its end no other training may write checkpoints of this name into the
-  /// directory. False for nodes that come and go: the next node may begin while the last one ends.
+  /// directory. Not before `fit`: a program may make listeners of trainings that follow each other. False
+  /// for nodes that come and go: the next node may begin while the last one ends.
   bool exclusive = true;
   ModelNotes notes = {};  ///< in each file
   /// Writes a model that is not a Network, on the thread that called `fit()`.
@@ -73,7 +76,12 @@ class CheckpointListener final : public StateRecorder {
 
   /// Removes what a killed process has left of files that it was writing.
   /// @throws FileError if the directory cannot be created, or if another training writes checkpoints of this
-  ///         name into it, of this process or another one; InvalidArgument for a model that it cannot save.
+  ///         name into it, of this process or another one, or if a directory, a pipe or the like has the name
+  ///         of a later checkpoint; InvalidArgument for a model that it cannot save.
+  ///         Unless `resumed`, FileError too if the directory holds checkpoints that this listener has not
+  ///         written: of a later epoch or iteration than the model's, any if the model is not trained, and
+  ///         the best one if `best` is given. If not `exclusive`, only for a model that is not trained: a
+  ///         trained one may be of a node that replaces another one.
   void onFitStart(const FitEvent& event) override;
   void onMerge(const MergeEvent& event) override;
   void onEpochEnd(const EpochEvent& event) override;
@@ -96,6 +104,10 @@ class CheckpointListener final : public StateRecorder {
   std::optional<double> betterValue(const EpochEvent& event) const;
   void saveBest(Trainer& trainer, const TrainingState& state, double value);
   void readBest();
+  /// Refuses names of checkpoints that no file can be written to.
+  void requireFiles(const Model& model) const;
+  /// Refuses to mix the files of a new training with others.
+  void requireOwnFiles(const Model& model) const;
   bool isKeptForGood(const CheckpointPlace& place) const;
   void finishCheckpoint();
   void finishWriting();
@@ -113,6 +125,7 @@ class CheckpointListener final : public StateRecorder {
   std::optional<CheckpointPlace> saved_;
   std::optional<double> bestValue_;
   std::deque<std::filesystem::path> files_;
+  std::set<std::filesystem::path> written_;  // by this listener, and not deleted
   std::filesystem::path inWork_;
   bool inWorkForGood_ = false;  // keepEveryEpochs keeps it
   ModelWriter writer_, bestWriter_;

@@ -7,6 +7,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/io/output_path.h"
 
 namespace muster {
@@ -61,7 +62,7 @@ Tensor onCpu(const Tensor& values) {
 }
 
 std::string epochs(std::int64_t count) {
-  return fmt::format("{} epoch{}", count, count == 1 ? "" : "s");
+  return plural(count, "epoch");
 }
 
 }  // namespace
@@ -106,7 +107,7 @@ void EarlyStopping::onFitStart(const FitEvent& event) {
   numbers_ = Tensor::zeros({kNumbers}, DType::Float64);
   Model& model = event.trainer.model();
   const bool resumed = !model.trainingState().empty();
-  if (resumed) resume(model);
+  if (resumed) namingResumedFile(model, [&] { resume(model); });
   if (!kept_.whole) eraseAll(model.listenerState(), bestName_);
   remember(model);
   if (!options_.bestFile.empty() && onFirstNode()) {

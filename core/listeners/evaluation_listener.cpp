@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/data/data_set_iterator.h"
 
 namespace muster {
@@ -49,8 +50,8 @@ void EvaluationListener::onEpochEnd(const EpochEvent& event) {
 void EvaluationListener::write(std::string_view unit, std::int64_t count) {
   if (!onFirstNode()) return;
   const Evaluation& e = results_.back().evaluation;
-  writeLine(options_.sink, fmt::format("{} {}: accuracy {:.4f}, F1 {:.4f} on {} examples", unit, count,
-                                       e.accuracy(), e.f1(), e.examples()));
+  writeLine(options_.sink, fmt::format("{} {}: accuracy {:.4f}, F1 {:.4f} on {}", unit, count, e.accuracy(),
+                                       e.f1(), plural(e.examples(), "example")));
 }
 
 }  // namespace muster

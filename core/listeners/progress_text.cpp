@@ -6,6 +6,8 @@
 #include <cmath>
 #include <vector>
 
+#include "muster/core/base/plural.h"
+
 namespace muster {
 namespace {
 
@@ -34,7 +36,7 @@ std::string epochText(const Progress& p) {
 
 std::string batchesText(const Progress& p) {
   if (fraction(p)) return fmt::format("{}/{}", p.batches, *p.batchesPerEpoch);
-  return fmt::format("{} batches", p.batches);
+  return plural(p.batches, "batch", "batches");
 }
 
 std::string rateText(const Progress& p) {
@@ -109,7 +111,8 @@ std::string progressBar(const Progress& p, int columns) {
 std::string progressLine(const Progress& p) {
   const auto share = fraction(p);
   std::string text = epochText(p) + ": ";
-  text += share ? fmt::format("{} % ({} of {} batches)", percent(*share), p.batches, *p.batchesPerEpoch)
+  text += share ? fmt::format("{} % ({} of {})", percent(*share), p.batches,
+                              plural(*p.batchesPerEpoch, "batch", "batches"))
                 : batchesText(p);
   for (const auto& part : {rateText(p), scoreText(p), timeLeftText(p)}) appendAfterComma(text, part);
   return text;
@@ -118,7 +121,7 @@ std::string progressLine(const Progress& p) {
 std::string epochLine(const Progress& p) {
   std::string text = epochText(p) + ": ";
   if (p.score) text += scoreText(p) + ", ";
-  text += fmt::format("{} examples in {}", p.examples, fineDuration(p.elapsed.count()));
+  text += fmt::format("{} in {}", plural(p.examples, "example"), fineDuration(p.elapsed.count()));
   appendAfterComma(text, rateText(p));
   return text;
 }

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "muster/core/base/plural.h"
 #include "muster/core/listeners/progress_text.h"
 
 namespace muster {
@@ -62,7 +63,7 @@ std::string workerRows(const std::vector<WorkerRow>& workers, int columns, int r
     if (room >= kNarrowestBar) text += "  " + barOf(worker.shares, room, colour);
     text += '\n';
   }
-  if (shown < all) text += upTo(fmt::format("and {} more workers", all - shown), columns) + '\n';
+  if (shown < all) text += upTo("and " + plural(all - shown, "more worker"), columns) + '\n';
   return text + upTo("# computing, d waiting for data, w for workers, m merging", columns);
 }
 

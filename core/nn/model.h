@@ -2,11 +2,13 @@
 
 #include <atomic>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "muster/core/data/data_set_iterator.h"
@@ -119,6 +121,11 @@ class Model {
   /// or of a wrapper, continues from it, and clears it once it has trained; `init` clears it, too.
   TrainingState& trainingState() { return trainingState_; }
 
+  /// The file from which the state was loaded, while the model is as it was there, for messages; empty: none.
+  /// Loading sets it; training and `init` clear it.
+  const std::filesystem::path& loadedFrom() const { return loadedFrom_; }
+  void setLoadedFrom(std::filesystem::path file) noexcept { loadedFrom_ = std::move(file); }
+
   const TrainingOptions& trainingOptions() const { return options_; }
   /// Created at the first call. @throws InvalidArgument while the model has no parameters.
   Optimizer& optimizer();
@@ -131,8 +138,8 @@ class Model {
 
   /// Trains on the calling thread: for each epoch resets the iterator and takes a step for each batch. After
   /// a checkpoint was loaded, it continues there; the rest of an epoch is the first of the `epochs`.
-  /// @throws InvalidArgument for epochs < 0; NonFiniteScore naming the batch; whatever the iterator or a
-  ///         listener throws.
+  /// @throws InvalidArgument for epochs < 0; FileError for a checkpoint with impossible numbers;
+  ///         NonFiniteScore naming the batch; whatever the iterator or a listener throws.
   void fit(DataSetIterator& data, std::int64_t epochs = 1);
   /// As above, and ends like `stopFit` once `stop` is requested, also if it was requested before the call.
   void fit(DataSetIterator& data, std::int64_t epochs, const std::stop_token& stop);
@@ -153,6 +160,7 @@ class Model {
   std::vector<NamedValues> strategyState_;
   std::vector<NamedValues> listenerState_;
   TrainingState trainingState_;
+  std::filesystem::path loadedFrom_;
   Listeners listeners_;
   std::atomic<bool> stopRequested_{false};
   double lastScore_ = 0;

@@ -53,7 +53,7 @@ class Fit final : public Trainer {
   void run(std::int64_t epochs) {
     const FitEvent start{*this, model_.epoch(), epochs, data_.batchesPerEpoch()};
     if (epochs > 0)
-      if (const auto resumed = resumePosition(model_, data_)) {
+      if (const auto resumed = namingResumedFile(model_, [&] { return resumePosition(model_, data_); })) {
         position_ = *resumed;
         model_.setScore(position_.score);
       }
@@ -167,6 +167,7 @@ class Fit final : public Trainer {
     position_ = std::move(position);
     begun_ = true;
     model_.trainingState().clear();
+    model_.setLoadedFrom({});
   }
 
   void tellStep(const Step& step, const StepScore& score) {

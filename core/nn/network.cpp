@@ -47,6 +47,7 @@ void Network::init() {
   strategyState().clear();
   listenerState().clear();
   trainingState().clear();
+  setLoadedFrom({});
   setCounters(0, 0);
 }
 

@@ -7,6 +7,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/data/data_set_iterator.h"
 #include "muster/core/nn/model.h"
 
@@ -90,6 +91,11 @@ const Tensor* findValues(const TrainingState& state, std::string_view name) {
   return found == state.end() ? nullptr : &found->values;
 }
 
+std::filesystem::path resumedFile(Model& model) {
+  const bool any = !model.trainingState().empty() || !model.strategyState().empty();
+  return any ? model.loadedFrom() : std::filesystem::path();
+}
+
 template <typename T>
 Tensor numbersAs(std::span<const T> numbers) {
   Tensor values = Tensor::empty({static_cast<std::int64_t>(numbers.size())}, kDTypeOf<T>);
@@ -143,10 +149,9 @@ std::int64_t skipTrained(DataSetIterator& data, const EpochPosition& position) {
   if (position.nextBatch == 0) return 0;
   const std::int64_t skipped = data.skip(position.nextBatch);
   // Batches in trainedLater hold some of the trained examples.
-  require(
-      skipped == position.examples || (!position.trainedLater.empty() && skipped < position.examples),
-      "resume: the first {} batches of the epoch hold {} examples, and {} were trained: these are other data",
-      position.nextBatch, skipped, position.examples);
+  require(skipped == position.examples || (!position.trainedLater.empty() && skipped < position.examples),
+          "resume: before batch {} the epoch has {}, and {} were trained: these are other data",
+          position.nextBatch + 1, plural(skipped, "example"), position.examples);
   return skipped;
 }
 

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "muster/core/base/error.h"
 #include "muster/core/tensor/tensor.h"
 
 namespace muster {
@@ -34,6 +36,22 @@ Tensor numbersAs(std::span<const T> numbers);
 /// @throws InvalidArgument unless the state has at least `least` numbers of this name and type.
 template <typename T>
 std::span<const T> numbersIn(const TrainingState& state, std::string_view name, std::int64_t least);
+
+/// The file that a `fit` of this model resumes: the one that it was loaded from, if it holds state of a
+/// training; else empty.
+std::filesystem::path resumedFile(Model& model);
+/// Calls a function that reads such state, which may be damaged or of another rule.
+/// @throws FileError naming the file where the call throws InvalidArgument, if there is one.
+template <typename Call>
+decltype(auto) namingResumedFile(Model& model, Call call) {
+  const auto file = resumedFile(model);
+  try {
+    return call();
+  } catch (const InvalidArgument& error) {
+    if (file.empty()) throw;
+    throw FileError(file, fmt::format("cannot be resumed: {}", error.what()));
+  }
+}
 
 /// Which batches of the epoch in progress are trained, and how they scored. A value.
 struct EpochPosition {

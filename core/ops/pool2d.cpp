@@ -2,6 +2,7 @@
 
 #include "muster/built.h"
 #include "muster/core/base/error.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/ops/detail/extents.h"
 
 namespace muster {
@@ -23,8 +24,8 @@ void Pool2dShape::validate() const {
     require(padding[i] >= 0 && padding[i] <= kernel[i] / 2,
             "pool2d: padding must be between 0 and half the kernel, got {} with kernel {}", padding[i],
             kernel[i]);
-    require(kernel[i] <= in[i] + 2 * padding[i],
-            "pool2d: a kernel of {} does not fit {} elements with padding {}", kernel[i], in[i], padding[i]);
+    require(kernel[i] <= in[i] + 2 * padding[i], "pool2d: a kernel of {} does not fit {} with padding {}",
+            kernel[i], plural(in[i], "element"), padding[i]);
   }
 }
 

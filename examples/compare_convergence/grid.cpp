@@ -100,16 +100,21 @@ void Arm::fields(muster::Fields& f) {
 
 muster::AnyStrategy strategyOf(const Arm& arm) {
   const auto colon = std::min(arm.strategy.find(':'), arm.strategy.size());
+  const auto name = arm.strategy.substr(0, colon);
   std::string options = arm.strategy.substr(std::min(colon + 1, arm.strategy.size()));
   std::ranges::replace(options, ':', ',');
+  const auto known = muster::optionsOf(muster::strategyNamed(name, "", static_cast<int>(arm.workers)));
+  require(std::ranges::find(known, "every", &muster::StrategyOption::name) != known.end(),
+          "--strategy {}: it has no option every, and a comparison trains each strategy at each --frequency; "
+          "train it by muster train",
+          name);
   if (const auto half = options.find(kHalf); half != std::string::npos) {
     std::string speeds = "speeds=0.5";
     for (std::int64_t w = 1; w < arm.workers; ++w) speeds += ",1";
     options.replace(half, kHalf.size(), speeds);
   }
   options += fmt::format("{}every={}", options.empty() ? "" : ",", arm.frequency);
-  const auto strategy =
-      muster::strategyNamed(arm.strategy.substr(0, colon), options, static_cast<int>(arm.workers));
+  const auto strategy = muster::strategyNamed(name, options, static_cast<int>(arm.workers));
   strategy.make()->blocks(static_cast<int>(arm.workers));  // throws if it cannot merge so many workers
   return strategy;
 }

@@ -8,6 +8,7 @@
 #include "examples/compare_convergence/names.h"
 #include "examples/compare_convergence/tables.h"
 #include "examples/support/number_text.h"
+#include "muster/core/base/plural.h"
 
 namespace convergence {
 namespace {
@@ -93,9 +94,10 @@ example::Cells joinedBatchCells(const Panel& panel, const Comparison& comparison
   }
   for (const auto index : panel.arms) {
     const Arm& arm = grid.arms[index];
-    const auto name = arm.mode == Mode::Single ? shortArmName(arm)
-                                               : fmt::format("{} workers, batch {} each, {}", arm.workers,
-                                                             arm.batch, shortArmName(arm));
+    const auto name = arm.mode == Mode::Single
+                          ? shortArmName(arm)
+                          : fmt::format("{}, batch {} each, {}", muster::plural(arm.workers, "worker"),
+                                        arm.batch, shortArmName(arm));
     rows.push_back({name, fmt::format("{:.4g}", arm.learningRate), updatesText(arm, comparison.runs),
                     accuracyText(comparison.arms[index]),
                     arm == joined

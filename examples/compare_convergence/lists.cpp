@@ -1,5 +1,7 @@
 #include "examples/compare_convergence/lists.h"
 
+#include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
@@ -23,6 +25,28 @@ std::vector<std::string> parseWords(std::string_view option, std::string_view te
     begin = end + 1;
   }
   return words;
+}
+
+std::vector<std::string> parseStrategies(std::string_view option, std::string_view text) {
+  std::vector<std::string> all;
+  if (text.empty()) return all;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const auto end = std::min(text.find(',', begin), text.size());
+    const auto part = text.substr(begin, end - begin);
+    const bool number = !part.empty() && (std::isdigit(static_cast<unsigned char>(part.front())) != 0);
+    const bool option = part.find('=') < part.find(':');
+    if ((number || option) && !all.empty())
+      all.back().append(",").append(part);
+    else
+      all.emplace_back(part);
+    begin = end + 1;
+  }
+  for (auto strategy = all.begin(); strategy != all.end(); ++strategy) {
+    require(!strategy->empty(), "--{}: \"{}\" is not a list as in a,b,c: a word is empty", option, text);
+    require(std::find(all.begin(), strategy, *strategy) == strategy, "--{}: {} is given twice", option,
+            *strategy);
+  }
+  return all;
 }
 
 std::vector<std::int64_t> parseNumbers(std::string_view option, std::string_view text, std::int64_t least,

@@ -18,6 +18,10 @@ namespace convergence {
 /// @throws InvalidArgument naming the option for an empty or a repeated word.
 std::vector<std::string> parseWords(std::string_view option, std::string_view text);
 
+/// Reads strategies such as `gossip,asynchronous:rate=0.5:speeds=1,0.5`. A number or an option after a comma
+/// belongs to the strategy before it. @throws InvalidArgument as parseWords.
+std::vector<std::string> parseStrategies(std::string_view option, std::string_view text);
+
 /// Reads whole numbers. @throws InvalidArgument as parseWords, and for a word that is no number or out of
 /// range.
 std::vector<std::int64_t> parseNumbers(std::string_view option, std::string_view text, std::int64_t least,

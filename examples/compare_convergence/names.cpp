@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "muster/core/base/plural.h"
+
 namespace convergence {
 namespace {
 
@@ -41,7 +43,7 @@ std::string shortArmName(const Arm& arm) {
 std::string armName(const Arm& arm, const Grid& grid) {
   std::string name = shortArmName(arm);
   if (arm.mode != Mode::Single) {
-    name += fmt::format(", {} workers", arm.workers);
+    name += fmt::format(", {}", muster::plural(arm.workers, "worker"));
     if (varies(grid, &Arm::batch)) name += fmt::format(", batch {}", arm.batch);
   }
   if (varies(grid, &Arm::updater)) name += ", " + arm.updater;
@@ -56,8 +58,9 @@ std::string panelName(const Panel& panel) {
       panel.scaling == Scaling::None
           ? std::string()
           : fmt::format(" ({} scaling of {:.4g})", muster::nameOf(panel.scaling), panel.updater.learningRate);
-  return fmt::format("{} workers, batch {} each, {} at learning rate {:.4g}{}", panel.workers, panel.batch,
-                     panel.updater.name, panel.updater.learningRate * factor, scaled);
+  return fmt::format("{}, batch {} each, {} at learning rate {:.4g}{}",
+                     muster::plural(panel.workers, "worker"), panel.batch, panel.updater.name,
+                     panel.updater.learningRate * factor, scaled);
 }
 
 std::string armFileName(const Arm& arm) {

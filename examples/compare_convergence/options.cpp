@@ -113,8 +113,10 @@ void describeGrid(CommandLine& line, GridLists& lists) {
        lists.modes, choices(Mode::Averaging, Mode::Synchronous, Mode::Shared));
   list("strategy", "",
        "strategies by name, with options after colons, as in diloco:rate=0.5:momentum=0.8, trained at each "
-       "frequency (every=); speeds=half: one worker at half speed; help: a table of all",
-       lists.strategies, [](const char* name, const std::string& text) { return parseWords(name, text); });
+       "frequency (every=); speeds=1,0.5: one number a worker; speeds=half: one worker at half speed, "
+       "however many there are; help: a table of all (those without every= cannot be compared)",
+       lists.strategies,
+       [](const char* name, const std::string& text) { return parseStrategies(name, text); });
   line.topic("strategy", [] { return muster::describeStrategies(2); });
   list("workers", "2", "workers of an arm, from 2", lists.workers, numbers(2, 1024));
   list("frequency", "1,10,30", "iterations of each worker between averages", lists.frequencies,

@@ -8,6 +8,7 @@
 #include "examples/compare_convergence/output_files.h"
 #include "examples/compare_convergence/tables.h"
 #include "examples/support/pages.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/io/json_fields.h"
 
 namespace convergence {
@@ -53,8 +54,8 @@ Texts paragraphsOf(const Comparison& comparison) {
 Texts warningsOf(const Comparison& comparison) {
   Texts all;
   if (!comparison.complete())
-    all.push_back(
-        fmt::format("Not finished: {} of {} runs so far.", comparison.runs.size(), comparison.grid.runs()));
+    all.push_back(fmt::format("Not finished: {} of {} so far.", comparison.runs.size(),
+                              muster::plural(comparison.grid.runs(), "run")));
   if (std::ranges::any_of(comparison.arms, [](const auto& arm) { return arm.oversubscribed; }))
     all.push_back(
         "More workers than cores: seconds do not show what workers on cores of their own would take.");

@@ -11,6 +11,7 @@
 #include "examples/compare_convergence/names.h"
 #include "examples/support/number_text.h"
 #include "muster/core/base/byte_text.h"
+#include "muster/core/base/plural.h"
 #include "muster/parallel/strategies/shared_gradients.h"
 
 namespace convergence {
@@ -140,7 +141,7 @@ example::Cells strategyCells(const Panel& panel, const Comparison& comparison) {
       note(frequencies, arm.frequency);
     }
   if (strategies.empty()) return {};
-  example::Cells rows{{fmt::format("{} workers, accuracy in %", panel.workers)}};
+  example::Cells rows{{fmt::format("{}, accuracy in %", muster::plural(panel.workers, "worker"))}};
   for (const auto frequency : frequencies) rows.front().push_back(fmt::format("every {}", frequency));
   const auto joined = joinedBatchArm(panel, grid);
   rows.push_back({shortArmName(grid.arms[joined])});
@@ -191,9 +192,9 @@ std::vector<std::string> summaryNotes(const Comparison& comparison, Detail detai
     }
   if (workers > 0)
     notes.push_back(
-        fmt::format("* Oversubscribed: up to {} workers on {} core{}. These wall times, and the computing "
+        fmt::format("* Oversubscribed: up to {} on {}. These wall times, and the computing "
                     "times of a projection, are not those of workers on cores of their own.",
-                    workers, cores, cores == 1 ? "" : "s"));
+                    muster::plural(workers, "worker"), muster::plural(cores, "core")));
   return notes;
 }
 

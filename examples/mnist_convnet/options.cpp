@@ -46,11 +46,14 @@ void describeFiles(CommandLine& line, Options& o) {
   line.add("model", o.model, "FILE", "the trained network, in the safetensors format");
   line.add(
       "resume", o.resume, "PATH",
-      "continue from a file that this program saved, up to --epochs. From a checkpoint the result has the "
-      "same bits as an uninterrupted run, except after Ctrl-C, which merges early. In a directory the newest "
-      "complete file is used; without one the training starts from the beginning, so that the same command "
-      "line starts and restarts it");
-  line.add("checkpoint-dir", o.checkpointDirectory, "DIR", "save checkpoints there during the training");
+      "continue from a file that this program saved, up to --epochs, or from the newest complete checkpoint "
+      "of a directory. From a checkpoint the result has the same bits as an uninterrupted run, except after "
+      "Ctrl-C, which merges early, and with other --workers or --threads-per-worker. If --checkpoint-dir "
+      "names the same directory, it may be empty or missing: then the training begins, so that the same "
+      "command line starts and restarts it");
+  line.add("checkpoint-dir", o.checkpointDirectory, "DIR",
+           "save checkpoints there during the training; if it holds some of an earlier one, --resume must "
+           "name it");
   line.add("checkpoint-every", o.checkpointEvery, "N", "epochs between checkpoints", atLeast(1));
   line.add("checkpoint-iterations", o.checkpointIterations, "N",
            "iterations between checkpoints within an epoch; 0: none there", atLeast(0));

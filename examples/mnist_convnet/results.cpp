@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "examples/muster/run_of.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/io/atomic_file.h"
 #include "muster/core/io/json_fields.h"
 #include "muster/parallel/exchange/node_link.h"
@@ -77,7 +78,7 @@ std::string describe(const Results& results) {
   auto text = fmt::format("test: accuracy {:.4f} ({} of {}), F1 {:.4f}", matrix.accuracy(), right,
                           matrix.examples(), matrix.f1());
   if (results.epochs.empty() && !results.interrupted) return text;  // a resumed training was already finished
-  const auto epochs = fmt::format("{} epoch{}", results.epochs.size(), results.epochs.size() == 1 ? "" : "s");
+  const auto epochs = plural(results.epochs.size(), "epoch");
   const auto what = results.interrupted ? fmt::format("interrupted after {},", epochs) : epochs + " in";
   return text +
          fmt::format("\ntraining: {} {:.1f} s, {}", what, results.training.seconds, results.training.line());

@@ -4,13 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <set>
+#include <string_view>
 #include <vector>
 
 #include "muster/core/base/error.h"
-#include "muster/core/io/checkpoint_files.h"
-#include "muster/core/io/input_file.h"
 #include "muster/core/io/model_file.h"
-#include "muster/core/io/output_path.h"
 #include "muster/core/nn/multi_layer_network.h"
 
 namespace example {
@@ -28,9 +26,18 @@ ModelNotes notesIn(const std::filesystem::path& path) {
   return notes;
 }
 
-/// For example "--lr 0.03 (now 0.01)", one for each option that differs.
-std::vector<std::string> differences(const ModelNotes& saved, const Recipe& now) {
-  std::vector<std::string> all;
+/// Options by which a run may differ from the one that it resumes.
+bool mayDiffer(std::string_view option) {
+  return option == "workers" || option == "threads-per-worker";
+}
+
+/// Each as in "--lr 0.03 (now 0.01)".
+struct Differences {
+  std::vector<std::string> refused, allowed;
+};
+
+Differences differencesOf(const ModelNotes& saved, const Recipe& now) {
+  Differences all;
   const auto valueIn = [](const auto& options, const std::string& name) {
     const auto found = options.find(name);
     return found == options.end() ? std::string("unset") : found->second;
@@ -41,7 +48,8 @@ std::vector<std::string> differences(const ModelNotes& saved, const Recipe& now)
     if (name.starts_with(kPrefix)) options.insert(name.substr(kPrefix.size()));
   for (const auto& option : options)
     if (const auto was = valueIn(saved, kPrefix + option), is = valueIn(now, option); was != is)
-      all.push_back(fmt::format("--{} {} (now {})", option, was, is));
+      (mayDiffer(option) ? all.allowed : all.refused)
+          .push_back(fmt::format("--{} {} (now {})", option, was, is));
   return all;
 }
 
@@ -77,27 +85,28 @@ ModelNotes notesOf(const Recipe& recipe) {
   return notes;
 }
 
+CheckpointChoice checkpointsOf(const Options& options) {
+  return {.resume = options.resume, .directory = options.checkpointDirectory, .nodes = options.nodes.nodes()};
+}
+
 std::filesystem::path fileToResume(const Options& options) {
-  const auto& path = options.resume;
-  if (path.empty()) return path;
-  const bool directory = isSameFile(path, options.checkpointDirectory) ||
-                         fileTypeOf(path) == std::filesystem::file_type::directory;
-  const auto file = directory ? newestCheckpoint(path).value_or("") : path;
+  auto file = fileToResume(checkpointsOf(options));
   if (!file.empty()) notesIn(file);
   return file;
 }
 
-void resumeRun(MultiLayerNetwork& network, const std::filesystem::path& file, const Recipe& recipe) {
-  const auto differing = differences(notesIn(file), recipe);
-  if (!differing.empty())
+std::string resumeRun(MultiLayerNetwork& network, const std::filesystem::path& file, const Recipe& recipe) {
+  const auto [refused, allowed] = differencesOf(notesIn(file), recipe);
+  if (!refused.empty())
     throw FileError(file, fmt::format("cannot be resumed with these options: it was trained with {}",
-                                      fmt::join(differing, ", ")));
+                                      fmt::join(refused, ", ")));
   loadState(network, file);
   try {
     positionIn(network.trainingState());
   } catch (const InvalidArgument& error) {
     throw FileError(file, fmt::format("cannot be resumed: {}", error.what()));
   }
+  return fmt::format("{}", fmt::join(allowed, ", "));
 }
 
 std::int64_t batchesTrained(MultiLayerNetwork& network) {

@@ -5,13 +5,14 @@
 #include <string>
 
 #include "examples/mnist_convnet/options.h"
+#include "examples/support/checkpoints.h"
 #include "examples/support/data_sets.h"
 #include "muster/core/io/model_file.h"
 #include "muster/core/nn/multi_layer_network.h"
 
 namespace example {
 
-/// The options that determine a trained network's bits, by name, with their values.
+/// The options that decide a trained network's bits, by name, with their values.
 using Recipe = std::map<std::string, std::string>;
 
 Recipe recipeOf(const Options& options, const DataSets& data);
@@ -19,14 +20,18 @@ Recipe recipeOf(const Options& options, const DataSets& data);
 /// The recipe as notes of a model file.
 muster::ModelNotes notesOf(const Recipe& recipe);
 
-/// The file to which `--resume` refers: itself, or the newest intact file of a directory; `--checkpoint-dir`
-/// need not exist yet. @return "" if there is none.
-/// @throws muster::FileError for a file of another program.
+/// What `--resume` and `--checkpoint-dir` name.
+CheckpointChoice checkpointsOf(const Options& options);
+
+/// As fileToResume(const CheckpointChoice&). @throws muster::FileError also for a file of another program.
 std::filesystem::path fileToResume(const Options& options);
 
 /// Restores the network from such a file, so that training continues as if it had never stopped.
-/// @throws muster::FileError naming the options that differ, or the file's error.
-void resumeRun(muster::MultiLayerNetwork& network, const std::filesystem::path& file, const Recipe& recipe);
+/// @return the options that differ and may, for example "--workers 2 (now 4)"; "" if none differ. They change
+///         the bits, but not what is trained.
+/// @throws muster::FileError naming other options that differ, or the file's error.
+std::string resumeRun(muster::MultiLayerNetwork& network, const std::filesystem::path& file,
+                      const Recipe& recipe);
 
 /// Number of batches already trained in the current epoch.
 std::int64_t batchesTrained(muster::MultiLayerNetwork& network);

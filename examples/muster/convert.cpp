@@ -201,7 +201,7 @@ int convert(const Call& call) {
            "0: do not convert",
            example::atLeast(0));
   if (!readOptions(line, call)) return 0;
-  const auto& file = fileOf(call, "model.safetensors");
+  const auto& file = fileOf(call, "a model file");
   const Format format = formatOf(options);
   checkOptions(line, options, format);
   example::Paths paths;

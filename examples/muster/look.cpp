@@ -10,6 +10,7 @@
 #include "examples/support/standard_streams.h"
 #include "muster/core/base/byte_text.h"
 #include "muster/core/base/error.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/base/printable_text.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/io/atomic_file.h"
@@ -35,7 +36,7 @@ struct Trained {
   std::unique_ptr<Network> network;
 
   Trained(const Call& call, const Options& options)
-      : run(RunFile::read(fileOf(call, "run.json"), options.sets)) {
+      : run(RunFile::read(fileOf(call, "a run file such as run.json"), options.sets)) {
     const std::filesystem::path model =
         options.model.empty() ? std::filesystem::path(run.training.model) : options.model;
     example::Paths paths;
@@ -136,7 +137,7 @@ int evaluate(const Call& call) {
       examples += batch.examples();
     }
     example::printResult(
-        fmt::format("loss {:.6g} on {} examples\n", sum / static_cast<double>(examples), examples));
+        fmt::format("loss {:.6g} on {}\n", sum / static_cast<double>(examples), plural(examples, "example")));
     return 0;
   }
   example::printResult(trained.network->evaluate(data).summary());
@@ -176,7 +177,7 @@ int summary(const Call& call) {
   describeSets(line, options.sets);
   line.flag("json", json, "print the network's configuration instead, for a run file");
   if (!readOptions(line, call)) return 0;
-  const auto& file = fileOf(call, "run.json or model.safetensors");
+  const auto& file = fileOf(call, "a run file or a model file");
   std::unique_ptr<Network> network;
   if (file.ends_with(".safetensors")) {
     line.refuse({"set"}, "works on run files only, and this is a model file");
@@ -197,9 +198,10 @@ int plan(const Call& call) {
   line.group("Options");
   describeSets(line, options.sets);
   if (!readOptions(line, call)) return 0;
-  const RunFile run = RunFile::read(fileOf(call, "run.json"), options.sets);
+  const RunFile run = RunFile::read(fileOf(call, "a run file such as run.json"), options.sets);
   const auto devices = devicesOf(run.training);
-  const auto resumed = fileToResume(run);
+  const auto [resumed, changes] = resumedBy(run);
+  if (run.training.nodes != "elastic") example::requireOwnCheckpoints(checkpointsOf(run), resumed);
   pathsOf(call.file, run, resumed).checkNames();
   LoadedData data =
       loadData(run.data, run.training.placement, devices.devices, static_cast<int>(run.training.workers));
@@ -207,14 +209,16 @@ int plan(const Call& call) {
   const auto wrapper = makeWrapper(run, devices, nodesOf(run.training), *network, {});
   const std::int64_t examples = data.train->examples().value_or(0);
   const std::int64_t batches = data.train->batchesPerEpoch().value_or(0);
-  example::printResult(fmt::format(
-      "data: {}, {} examples to train with ({} batch{} of {}), {} to validate and {} to test with\n",
-      data.title, examples, batches, batches == 1 ? "" : "es", run.data.batch,
-      data.validation ? data.validation->examples().value_or(0) : 0,
-      data.test ? data.test->examples().value_or(0) : 0));
-  fmt::print("\n{}\nplan: {}, {} epoch{}\n", network->summary(), wrapper.plan(), run.training.epochs,
-             run.training.epochs == 1 ? "" : "s");
-  if (!resumed.empty()) fmt::print("resumes: {}\n", resumed.string());
+  example::printResult(
+      fmt::format("data: {}, {} to train with ({} of {}), {} to validate and {} to test with\n", data.title,
+                  plural(examples, "example"), plural(batches, "batch", "batches"), run.data.batch,
+                  data.validation ? data.validation->examples().value_or(0) : 0,
+                  data.test ? data.test->examples().value_or(0) : 0));
+  fmt::print("\n{}\nplan: {}, {}\n", network->summary(), wrapper.plan(),
+             plural(run.training.epochs, "epoch"));
+  if (!resumed.empty())
+    fmt::print("resumes: {}{}\n", resumed.string(),
+               changes.empty() ? "" : fmt::format(", which was trained with {}", changes));
   std::int64_t state = 0;
   for (const auto* block : network->state()) state += static_cast<std::int64_t>(block->values.bytes());
   const auto step = stepBytes(
@@ -225,12 +229,12 @@ int plan(const Call& call) {
     const std::int64_t workers =
         run.training.workers / all + (static_cast<std::int64_t>(d) < run.training.workers % all);
     fmt::print(
-        "memory: {}: {} replica{} of {} each (parameters, gradients, statistics and the updater's state), "
+        "memory: {}: {} of {} each (parameters, gradients, statistics and the updater's state), "
         "{}\n",
-        devices.devices[d].toString(), workers, workers == 1 ? "" : "s", byteText(static_cast<double>(state)),
+        devices.devices[d].toString(), plural(workers, "replica"), byteText(static_cast<double>(state)),
         step && devices.devices[d].isCpu()
-            ? fmt::format("and {} for a step of {} examples (activations, their gradients, packed weights)",
-                          byteText(static_cast<double>(*step)), run.data.batch)
+            ? fmt::format("and {} for a step of {} (activations, their gradients, packed weights)",
+                          byteText(static_cast<double>(*step)), plural(run.data.batch, "example"))
             : std::string("and activations, which are not known beforehand"));
   }
   return 0;

@@ -36,8 +36,7 @@ bool readOptions(example::CommandLine& line, const Call& call) {
 }
 
 const std::string& fileOf(const Call& call, std::string_view what) {
-  muster::require(!call.file.empty(), "{}: the first argument is a file, {}; --help says more", call.program,
-                  what);
+  muster::require(!call.file.empty(), "{} needs an argument, {}; --help says more", call.program, what);
   return call.file;
 }
 

@@ -4,6 +4,7 @@
 #include "examples/muster/options.h"
 #include "examples/support/pages.h"
 #include "examples/support/paths.h"
+#include "examples/support/program.h"
 #include "muster/core/base/error.h"
 #include "muster/core/base/interrupt.h"
 #include "muster/core/io/atomic_file.h"
@@ -36,8 +37,10 @@ int page(const Call& call) {
     paths.writes("--out", out);
     paths.check();
     muster::writeFileAtomically(out, example::stillPageOf(directory));
+    fmt::print("written: {}\n", out.string());
     return 0;
   }
+  example::endOnInterrupt("The page has ended.");
   const muster::Interrupt interrupt("The page has ended.");
   example::servePage(directory, port, interrupt.token());
   return 0;

@@ -126,8 +126,10 @@ RunFile RunFile::parse(std::string_view text, std::span<const std::string> sets)
   if (auto* const result = value.get_object().if_contains("configuration");
       result != nullptr && result->is_object() && !value.get_object().contains("format"))
     value = json::value(*result);
-  const auto isType = [](const std::string& set) { return set.starts_with("data.type="); };
-  for (const auto& set : sets)  // first, because another type has other fields
+  const auto isType = [](const std::string& set) {
+    return set.starts_with("data.type=") || set.starts_with(fmt::format("{}=", kStrategyName));
+  };
+  for (const auto& set : sets)  // first, because another type or strategy has other fields
     if (isType(set)) applySet(value.get_object(), set);
   for (const auto& set : sets)
     if (!isType(set)) applySet(value.get_object(), set);
@@ -211,6 +213,10 @@ std::vector<std::pair<std::string, std::string>> decisiveFields(const RunFile& r
            !path.starts_with(kStrategyPath);
   });
   return all;
+}
+
+bool mayDiffer(std::string_view path) {
+  return isOneOf(path, {"training.workers", "training.threadsPerWorker", "training.groups"});
 }
 
 }  // namespace program

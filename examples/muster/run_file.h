@@ -136,7 +136,10 @@ struct RunFile {
 /// The value of `training.mathMode`; empty: the device's default.
 std::optional<muster::MathMode> mathModeOf(const RunTraining& training);
 
-/// The fields that determine a training's bits, by path, such as {"training.workers", "4"}.
+/// The fields that decide a training's bits, by path, such as {"training.workers", "4"}.
 std::vector<std::pair<std::string, std::string>> decisiveFields(const RunFile& run);
+
+/// Whether a run may resume one in which this decisive field has another value.
+bool mayDiffer(std::string_view path);
 
 }  // namespace program

@@ -64,6 +64,13 @@ void dropOthers(json::object& data) {
     data.erase(name);
 }
 
+/// Keeps only the strategy's name: another one has other options.
+void dropOptions(json::object& strategy) {
+  json::value name = strategy.at("name");
+  strategy.clear();
+  strategy.emplace("name", std::move(name));
+}
+
 }  // namespace
 
 json::value valueOf(const std::string& text) {
@@ -91,6 +98,7 @@ void applySet(json::object& run, const std::string& set) {
     if (s + 1 == steps.size()) {
       const auto before = std::exchange(*at, valueOf(set.substr(equals + 1)));
       if (path == "data.type" && *at != before) dropOthers(*in);
+      if (path == kStrategyName && *at != before) dropOptions(*in);
       return;
     }
     if (at->is_null()) at->emplace_object();

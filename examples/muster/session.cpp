@@ -6,9 +6,7 @@
 
 #include "examples/support/nodes.h"
 #include "muster/core/base/error.h"
-#include "muster/core/io/checkpoint_files.h"
 #include "muster/core/io/network_json.h"
-#include "muster/core/io/output_path.h"
 
 namespace program {
 namespace {
@@ -17,16 +15,38 @@ using namespace muster;
 
 const std::string kRunNote = "muster.run";
 
-/// For example "training.workers 2 (now 4)", one for each field that differs.
-std::vector<std::string> differences(const RunFile& saved, const RunFile& now) {
+/// Each as in "training.workers 2 (now 4)".
+struct Differences {
+  std::vector<std::string> refused, allowed;
+};
+
+/// The run with the defaults that its strategy's options would have with so many workers.
+RunFile withWorkers(RunFile run, std::int64_t workers) {
+  try {
+    RunFile other = run;
+    other.training.workers = workers;
+    other.makeStrategy(1);
+    return other;
+  } catch (const InvalidArgument&) {
+    return run;  // the options do not fit these workers
+  }
+}
+
+Differences differencesOf(const RunFile& saved, const RunFile& now) {
   std::map<std::string, std::pair<std::string, std::string>> values;
   for (const auto& [path, value] : decisiveFields(saved)) values[path].first = value;
-  for (const auto& [path, value] : decisiveFields(now)) values[path].second = value;
-  std::vector<std::string> all;
+  for (const auto& [path, value] : decisiveFields(withWorkers(now, saved.training.workers)))
+    values[path].second = value;
+  values.erase("training.workers");
+  if (saved.training.workers != now.training.workers)
+    values["training.workers"] = {fmt::format("{}", saved.training.workers),
+                                  fmt::format("{}", now.training.workers)};
+  Differences all;
   for (const auto& [path, both] : values)
     if (both.first != both.second)
-      all.push_back(fmt::format("{} {} (now {})", path, both.first.empty() ? "unset" : both.first,
-                                both.second.empty() ? "unset" : both.second));
+      (mayDiffer(path) ? all.allowed : all.refused)
+          .push_back(fmt::format("{} {} (now {})", path, both.first.empty() ? "unset" : both.first,
+                                 both.second.empty() ? "unset" : both.second));
   return all;
 }
 
@@ -131,20 +151,23 @@ example::Paths pathsOf(const std::filesystem::path& runFile, const RunFile& run,
   return paths;
 }
 
-std::filesystem::path fileToResume(const RunFile& run) {
-  const std::filesystem::path path = run.training.resume;
-  if (path.empty()) return {};
-  std::error_code unreachable;
-  const bool directory =
-      std::filesystem::is_directory(path, unreachable) ||
-      (run.listeners.checkpoints && muster::isSameFile(path, run.listeners.checkpoints->directory));
-  const auto file = directory ? newestCheckpoint(path).value_or("") : path;
+example::CheckpointChoice checkpointsOf(const RunFile& run, int nodes) {
+  const auto& checkpoints = run.listeners.checkpoints;
+  return {.resume = run.training.resume,
+          .directory = checkpoints ? checkpoints->directory : "",
+          .resumeOption = "training.resume",
+          .directoryOption = "listeners.checkpoints.directory",
+          .nodes = nodes};
+}
+
+Resumed resumedBy(const RunFile& run, int nodes) {
+  auto file = example::fileToResume(checkpointsOf(run, nodes));
   if (file.empty()) return {};
-  const auto differing = differences(runIn(file), run);
-  if (!differing.empty())
-    throw FileError(file, fmt::format("cannot be resumed by this run: it was trained with {}",
-                                      fmt::join(differing, ", ")));
-  return file;
+  const auto [refused, allowed] = differencesOf(runIn(file), run);
+  if (!refused.empty())
+    throw FileError(
+        file, fmt::format("cannot be resumed by this run: it was trained with {}", fmt::join(refused, ", ")));
+  return {std::move(file), fmt::format("{}", fmt::join(allowed, ", "))};
 }
 
 }  // namespace program

@@ -9,6 +9,7 @@
 
 #include "examples/muster/run_data.h"
 #include "examples/muster/run_file.h"
+#include "examples/support/checkpoints.h"
 #include "examples/support/device_option.h"
 #include "muster/core/io/model_file.h"
 #include "muster/core/nn/network.h"
@@ -33,13 +34,24 @@ muster::ParallelWrapper makeWrapper(const RunFile& run, const example::DeviceCho
 /// The run as notes of each model file that `muster train` writes.
 muster::ModelNotes notesOf(const RunFile& run);
 
-/// The files that a training reads and writes. @param resumed  the result of `fileToResume`.
+/// The files that a training reads and writes. @param resumed  the file from `resumedBy`.
 example::Paths pathsOf(const std::filesystem::path& runFile, const RunFile& run,
                        const std::filesystem::path& resumed);
 
-/// The file to which `training.resume` refers: itself, or the newest intact checkpoint of a directory; "" if
-/// there is none. @throws FileError for a file that `muster train` did not write, or that belongs to a
-/// different run, naming the fields that differ.
-std::filesystem::path fileToResume(const RunFile& run);
+/// What `training.resume` and `listeners.checkpoints.directory` name.
+example::CheckpointChoice checkpointsOf(const RunFile& run, int nodes = 1);
+
+/// What a run resumes.
+struct Resumed {
+  std::filesystem::path file = {};  ///< "": the training begins
+  /// The fields that differ from the saved run's and may, for example "training.workers 2 (now 4)"; "" if
+  /// none differ. They change the bits, but not what is trained.
+  std::string changes = {};
+};
+
+/// The file to which `training.resume` refers: itself, or the newest intact checkpoint of a directory.
+/// @throws FileError for a file that `muster train` did not write, or that belongs to a different run, naming
+/// the fields that differ; otherwise as example::fileToResume.
+Resumed resumedBy(const RunFile& run, int nodes = 1);
 
 }  // namespace program

@@ -11,10 +11,12 @@
 #include "examples/support/epoch_record.h"
 #include "examples/support/keep_network.h"
 #include "examples/support/paths.h"
+#include "examples/support/program.h"
 #include "examples/support/resumed.h"
 #include "examples/support/watching.h"
 #include "muster/core/base/interrupt.h"
 #include "muster/core/base/log.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/io/atomic_file.h"
 #include "muster/core/io/json_fields.h"
@@ -120,8 +122,10 @@ Watchers watch(const RunFile& run, LoadedData& data, const Network& network, con
     example::WatchOptions{.terminal = options.watch}.addProgress(watchers.all);
   if (l.scoreEvery > 0) add(std::make_shared<ScoreListener>(l.scoreEvery));
   if (l.testEvery > 0) {
-    watchers.tests = std::make_shared<EvaluationListener>(watched(data, "listeners.testEvery"),
-                                                          EvaluationOptions{.everyEpochs = l.testEvery});
+    watchers.tests = std::make_shared<EvaluationListener>(
+        watched(data, "listeners.testEvery"),
+        EvaluationOptions{.everyEpochs = l.testEvery,
+                          .sink = options.quiet ? LineSink([](std::string_view) {}) : LineSink()});
     add(watchers.tests);
   }
   watchers.record = std::make_shared<example::EpochRecord>(watchers.tests);
@@ -241,12 +245,13 @@ void writeResults(const std::filesystem::path& path, const RunFile& run, const R
 
 int trainRun(const RunFile& run, Options options) {
   const auto devices = devicesOf(run.training);
-  exitOnInterrupt();  // there is nothing to save yet
+  example::endOnInterrupt(example::kInterruptedBefore);
   const Nodes nodes = nodesOf(run.training);
   const auto isFirst = [&nodes] { return nodes.node() == 0; };  // node 0 prints and writes files
   bool first = isFirst();  // elastic nodes: read again after the training
   options.quiet = options.quiet || !first;
-  const auto resumed = fileToResume(run);
+  const auto [resumed, changes] = resumedBy(run, nodes.nodes());
+  if (first && !nodes.elastic()) example::requireOwnCheckpoints(checkpointsOf(run), resumed);
   if (first) checkPaths(options, run, resumed);
   example::requireUsable(devices);
 
@@ -267,31 +272,40 @@ int trainRun(const RunFile& run, Options options) {
   if (!options.quiet) {
     for (const auto& notice : {devices.notice, data.placed})
       if (!notice.empty()) fmt::print("{}\n", notice);
-    fmt::print("data: {}, {} examples to train with, from {}\n\n{}", data.title,
-               data.train->examples().value_or(0), data.origin, network->summary());
+    fmt::print("data: {}, {} to train with, from {}\n\n{}", data.title,
+               plural(data.train->examples().value_or(0), "example"), data.origin, network->summary());
     if (!resumed.empty())
-      fmt::print("resuming: {}, with {} epochs finished\n", resumed.string(), network->epoch());
-    fmt::print("plan: {}; {} examples a batch, up to epoch {}\n", wrapper.plan(), run.data.batch,
+      fmt::print("resuming: {}, with {} finished\n", resumed.string(), plural(network->epoch(), "epoch"));
+    else if (!run.training.resume.empty())
+      fmt::print("nothing to resume in {}: the training begins\n", run.training.resume);
+    if (!changes.empty())
+      fmt::print(
+          "it was trained with {}: the training continues, but with other bits than without the "
+          "change\n",
+          changes);
+    fmt::print("plan: {}; {} a batch, up to epoch {}\n", wrapper.plan(), plural(run.data.batch, "example"),
                run.training.epochs);
   }
 
+  if (!first && resumed.empty() && !run.training.resume.empty())
+    example::logNothingToResume(run.training.resume);
   watching.describe(wrapper.plan(), network->summary());
   watching.options(hyperParameters(run), {"accuracy"});
 
-  const Interrupt interrupt;
+  std::optional<Interrupt> interrupt(std::in_place);
   bool saved = false;
   example::trainAndSave(
       [&] {
         watching.during([&] {
           example::fitFrom(resumed, [&] {
             wrapper.fit(data.training(), std::max<std::int64_t>(run.training.epochs - network->epoch(), 0),
-                        interrupt.token());
+                        interrupt->token());
           });
         });
       },
       [&](bool failed) {
         if (!isFirst()) return;
-        if ((failed || interrupt.requested()) && network->iteration() == begun) {
+        if ((failed || interrupt->requested()) && network->iteration() == begun) {
           fmt::print("ended before the first step: nothing was saved\n");
           return;
         }
@@ -308,6 +322,10 @@ int trainRun(const RunFile& run, Options options) {
         if (failed) fmt::print("saved: {}, with what was trained before the failure\n", run.training.model);
       },
       learningRateOf(run));
+  const bool interrupted = example::endInterrupt(
+      interrupt, saved ? "Interrupted after training: the network is saved; its test and further files are "
+                         "left out."
+                       : "Interrupted.");
   first = isFirst();
   if (!first && nodes.elastic()) {
     if (!options.quiet)
@@ -317,17 +335,17 @@ int trainRun(const RunFile& run, Options options) {
   }
   const bool judged = data.test && classifies(run);
   if (!first) {
-    if (judged && (network->iteration() != begun || !interrupt.requested())) wrapper.evaluate(*data.test);
+    if (judged && (network->iteration() != begun || !interrupted)) wrapper.evaluate(*data.test);
     return 0;
   }
   if (!saved) return kInterruptedExit;
 
-  Results results{.test = {}, .epochs = network->epoch(), .interrupted = interrupt.requested()};
+  Results results{.test = {}, .epochs = network->epoch(), .interrupted = interrupted};
   if (judged) {
     results.test = wrapper.evaluate(*data.test);
     watching.result("accuracy", results.test->accuracy());
-    fmt::print("test: accuracy {:.4f}, F1 {:.4f} on {} examples\n", results.test->accuracy(),
-               results.test->f1(), results.test->examples());
+    fmt::print("test: accuracy {:.4f}, F1 {:.4f} on {}\n", results.test->accuracy(), results.test->f1(),
+               plural(results.test->examples(), "example"));
   }
   fmt::print("saved: {}{}\n", run.training.model,
              results.interrupted ? "; interrupted, and training.resume continues from there" : "");
@@ -347,7 +365,7 @@ int train(const Call& call) {
   line.flag("quiet", options.quiet, "print the result only");
   if (!readOptions(line, call)) return 0;
   example::WatchOptions::check(line);
-  options.runFile = fileOf(call, "run.json");
+  options.runFile = fileOf(call, "a run file such as run.json");
   const RunFile run = RunFile::read(options.runFile.string(), options.sets);
   return example::runOn(devicesOf(run.training), [&] { return trainRun(run, options); });
 }

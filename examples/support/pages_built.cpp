@@ -6,6 +6,7 @@
 
 #include "examples/support/pages.h"
 #include "muster/core/base/error.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/listeners/watch/page/curves_file.h"
 #include "muster/core/listeners/watch/page/page_directory.h"
 #include "muster/core/listeners/watch/page/page_server.h"
@@ -56,8 +57,8 @@ void writeCurves(const std::filesystem::path& path, const PageCurves& curves) {
 
 void servePage(const std::filesystem::path& directory, int port, const std::stop_token& stop) {
   auto runs = std::make_shared<muster::PageDirectory>(directory);
-  fmt::print("{} run{} in {}; new ones are shown as they come. Ctrl-C ends the page.\n", runs->runs(),
-             runs->runs() == 1 ? "" : "s", directory.string());
+  fmt::print("{} in {}; new ones are shown as they come. Ctrl-C ends the page.\n",
+             muster::plural(runs->runs(), "run"), directory.string());
   const muster::PageServer server(port, std::move(runs));
   for (const auto& line : server.lines()) fmt::print("{}\n", line);
   std::fflush(stdout);

@@ -4,8 +4,10 @@
 
 #include <csignal>
 #include <cstdio>
+#include <deque>
 #include <exception>
 #include <new>
+#include <string>
 #include <system_error>
 
 #include "examples/support/standard_streams.h"
@@ -15,6 +17,8 @@
 
 namespace example {
 namespace {
+
+std::string programName;  // main thread only
 
 void printError(std::string_view program, std::string_view text) {
   fmt::print(stderr, "{}{}\n", muster::lineStart(program), muster::printableText(text));
@@ -43,11 +47,27 @@ int runProgram(std::string_view name, const std::function<int()>& body) {
   guardStandardStreams();
   // Ignoring SIGXFSZ makes a write beyond the file size limit fail like one on a full disk.
   std::signal(SIGXFSZ, SIG_IGN);
+  programName = name;
+  endOnInterrupt("Interrupted.");
   const int status = runBody(name, body);
   const std::string lost = lostOutput();
   if (lost.empty()) return status;
   printError(name, "standard output could not be written: " + lost);
   return status == 0 ? 1 : status;
+}
+
+void endOnInterrupt(std::string_view sentence) {
+  // The lines are never deleted: a signal may come while the process ends.
+  static auto& lines = *new std::deque<std::string>();
+  lines.push_back(fmt::format("{}{}\n", muster::lineStart(programName), sentence));
+  muster::exitOnInterrupt(lines.back().c_str());
+}
+
+bool endInterrupt(std::optional<muster::Interrupt>& interrupt, std::string_view sentence) {
+  endOnInterrupt(sentence);  // first: it takes a signal that comes once there is no Interrupt
+  const auto stop = interrupt->token();
+  interrupt.reset();
+  return stop.stop_requested();
 }
 
 }  // namespace example

@@ -6,6 +6,7 @@
 #include "examples/support/keep_network.h"
 #include "examples/support/program.h"
 #include "muster/core/base/interrupt.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/io/output_path.h"
 
 namespace example {
@@ -29,7 +30,7 @@ int runSmallTraining(int argc, const char* const* argv, std::string_view name, s
     line.add("model", o.model, "FILE", "the trained parameters, in the safetensors format", fileName);
     if (!line.read(argc, argv)) return 0;
     muster::checkOutputFile(o.model);
-    muster::exitOnInterrupt();  // there is nothing to save yet
+    endOnInterrupt(kInterruptedBefore);
     return run(o);
   });
 }
@@ -41,12 +42,14 @@ bool trainAndSave(const SmallTraining& options, muster::Model& model,
   const muster::Interrupt interrupt;
   const auto saveTrained = [&](bool failed) {
     if (interrupt.requested())
-      fmt::print("interrupted, with {} of {} epochs finished\n", model.epoch(), options.epochs);
+      fmt::print("interrupted, with {} of {} finished\n", model.epoch(),
+                 muster::plural(options.epochs, "epoch"));
     if (model.iteration() == 0) return fmt::print("ended before the first step: nothing was saved\n");
     writeHereOrElsewhere(options.model, save);
     if (failed || interrupt.requested()) fmt::print("saved: {}\n", options.model);
   };
   trainAndSave([&] { train(interrupt.token()); }, saveTrained, fmt::format("--seed {}", options.seed));
+  if (model.iteration() > 0) endOnInterrupt("Interrupted after training; the model is saved.");
   return !interrupt.requested();
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "muster/core/base/plural.h"
 #include "muster/core/optim/updater.h"
 #include "muster/parallel/strategies/named_strategy.h"
 
@@ -43,8 +44,8 @@ void WorkerOptions::describe(CommandLine& line, bool modes) {
 
 int WorkerOptions::workersOfAll() const {
   const int count = nodeOptions.count();
-  muster::require(count <= kMostWorkers / workers,
-                  "--workers: {} nodes of {} workers are more than {} workers", count, workers, kMostWorkers);
+  muster::require(count <= kMostWorkers / workers, "--workers: {} of {} are more than {} workers",
+                  muster::plural(count, "node"), muster::plural(workers, "worker"), kMostWorkers);
   return workers * count;
 }
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "muster/core/base/log.h"
+#include "muster/core/base/plural.h"
 #include "muster/parallel/elastic/not_connected.h"
 
 namespace muster {
@@ -14,8 +15,7 @@ void ElasticNodes::begin(const std::string& common) {
   auto options = options_;
   options.common = common;
   node_ = 0;
-  logInfo("waiting in {} for at least {} node{}", store_->describe(), options.minNodes,
-          options.minNodes == 1 ? "" : "s");
+  logInfo("waiting in {} for at least {}", store_->describe(), plural(options.minNodes, "node"));
   membership_ = std::make_unique<Membership>(*store_, std::move(options));
 }
 

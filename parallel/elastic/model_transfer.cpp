@@ -164,6 +164,7 @@ void unpackModel(std::span<const std::byte> bytes, Model& model) {
   for (std::size_t l = 0; l < lists.size(); ++l) *sentValues(model)[l] = std::move(lists[l]);
   model.setCounters(iteration, epoch);
   model.setScore(score);
+  model.setLoadedFrom({});
 }
 
 int shareModel(NodeLink& link, Model& model, bool inTraining) {

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <fstream>
 #include <new>
 #include <random>
 #include <thread>
@@ -15,6 +14,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/mutex.h"
+#include "muster/core/io/input_file.h"
 #include "muster/parallel/exchange/node_transport.h"
 #include "muster/parallel/gloo/no_sigpipe.h"
 
@@ -28,6 +28,8 @@ using Words = std::initializer_list<std::string_view>;
 
 constexpr std::size_t kMostNames = 1 << 16;
 constexpr std::size_t kMostAnswer = NodeStore::kMostBytes + (std::size_t{64} << 10);  // bytes
+
+constexpr std::size_t kMostPassword = 1 << 16;  // bytes of its file
 
 struct FreeReply {
   void operator()(redisReply* reply) const { freeReplyObject(reply); }
@@ -43,13 +45,20 @@ std::string readPassword() {
   if (auto password = said("MUSTER_REDIS_PASSWORD"); !password.empty()) return password;
   const auto path = said("MUSTER_REDIS_PASSWORD_FILE");
   if (path.empty()) return {};
-  std::ifstream file(path);
-  std::string password;
-  std::getline(file, password);
-  if (password.ends_with('\r')) password.pop_back();
-  require(!password.empty(),
-          "store: MUSTER_REDIS_PASSWORD_FILE: {} has no password in its first line, or cannot be read", path);
-  return password;
+  try {
+    InputFile file(path);
+    if (file.size() > kMostPassword)
+      throw FileError(path, fmt::format("is no file of a password: it has {} bytes, and at most {} are read",
+                                        file.size(), kMostPassword));
+    std::string password(file.size(), '\0');
+    file.read(password.data(), password.size());
+    password.resize(std::min(password.find('\n'), password.size()));
+    if (password.ends_with('\r')) password.pop_back();
+    if (password.empty()) throw FileError(path, "has no password in its first line");
+    return password;
+  } catch (const FileError& error) {
+    throw InvalidArgument(fmt::format("store: MUSTER_REDIS_PASSWORD_FILE: {}", error.what()));
+  }
 }
 
 timeval timevalOf(std::chrono::microseconds time) {

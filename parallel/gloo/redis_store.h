@@ -24,8 +24,8 @@ struct RedisAddress {
 
 /// Opens a Redis server. All texts are fields of one hash, so nothing is left after the last text is erased.
 /// The password, if any, is in the environment variable MUSTER_REDIS_PASSWORD, or in the first line of the
-/// file that MUSTER_REDIS_PASSWORD_FILE names. Each call waits for a server that restarts, up to the limit. A
-/// text longer than NodeStore::kMostBytes is an error.
+/// regular file of at most 64 KiB that MUSTER_REDIS_PASSWORD_FILE names. Each call waits for a server that
+/// restarts, up to the limit. A text longer than NodeStore::kMostBytes is an error.
 /// @param limit  for each call.
 /// @throws InvalidArgument for a wrong address, a password file that cannot be read, or if this build has no
 ///         hiredis; NodeFailure if the server cannot be reached, or refuses.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "muster/core/base/plural.h"
+
 namespace muster {
 namespace {
 
@@ -70,10 +72,12 @@ std::shared_ptr<CallGroup> CallQueue::enter(InferenceCall& call) {
   Lock lock(mutex_);
   if (!hasRoom()) {
     if (whenFull_ == WhenFull::Refuse)
-      throw QueueFull(fmt::format("output: {} calls wait, which is the queue limit", waitingCalls_));
+      throw QueueFull(fmt::format("output: {}, which is the queue limit",
+                                  plural(waitingCalls_, "call waits", "calls wait")));
     if (!waitForRoom(lock, call.deadline))
-      throw DeadlineExceeded(fmt::format(
-          "output: the deadline passed while {} other calls waited, which is the queue limit", queueLimit_));
+      throw DeadlineExceeded(
+          fmt::format("output: the deadline passed while {} waited, which is the queue limit",
+                      plural(queueLimit_, "other call")));
   }
   if (closed_) throw InferenceShutDown("output: this ParallelInference was shut down");
   if (batchTime_ > batchTime_.zero()) call.arrived = ParallelInference::Clock::now();

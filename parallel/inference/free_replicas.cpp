@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "muster/core/base/plural.h"
+
 namespace muster {
 
 FreeReplicas::FreeReplicas(const InferenceOptions& options)
@@ -22,7 +24,8 @@ void FreeReplicas::lend(Loan& loan, TimePoint deadline) {
   if (closed_) throw InferenceShutDown("output: this ParallelInference was shut down");
   if (lendFree(loan)) return;
   if (whenFull_ == WhenFull::Refuse && waiting_.size() >= queueLimit_)
-    throw QueueFull(fmt::format("output: {} calls wait, which is the queue limit", waiting_.size()));
+    throw QueueFull(fmt::format("output: {}, which is the queue limit",
+                                plural(waiting_.size(), "call waits", "calls wait")));
   waiting_.push_back(&loan);
   try {
     waitForReplica(lock, loan, deadline);

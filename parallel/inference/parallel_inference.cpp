@@ -5,6 +5,7 @@
 
 #include "muster/core/base/mutex.h"
 #include "muster/core/base/owner_process.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/device/math_mode.h"
 #include "muster/core/nn/known_features.h"
 #include "muster/parallel/inference/call_queue.h"
@@ -31,8 +32,8 @@ std::int64_t requireReadable(const Batch& batch) {
               "output: \"{}\" is not a row-major tensor on the CPU", name);
       if (value.shape().empty() ||
           value.shape()[0] != examples)  // `require` would format the text in every call
-        throw InvalidArgument(fmt::format("output: \"{}\" is {}, but the batch has {} examples", name,
-                                          value.toString(), examples));
+        throw InvalidArgument(fmt::format("output: \"{}\" is {}, but the batch has {}", name,
+                                          value.toString(), plural(examples, "example")));
     }
   return examples;
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "muster/core/base/plural.h"
 #include "muster/core/device/math_mode.h"
 
 namespace muster {
@@ -48,8 +49,8 @@ Placements placeWorkers(int workers, const std::vector<Device>& devices, int thr
     if (placements.workers[i].device.isCpu()) threads += threadsPerWorker;
   }
   placements.coresToSpare = threads == 0 && workers < share.parallelism;
-  placements.noCoreForReader = threads == static_cast<std::size_t>(workers) * threadsPerWorker &&
-                               threads >= share.cores.size();
+  placements.noCoreForReader =
+      threads == static_cast<std::size_t>(workers) * threadsPerWorker && threads >= share.cores.size();
   if (!pin || threads == 0) return placements;
   if (const auto reason = reasonNotToPin(threads, share); !reason.empty()) {
     placements.pinning += ": " + reason;
@@ -92,14 +93,11 @@ bool hasMathMode(Device device, std::optional<MathMode> mode) {
 std::string describe(const Placements& placements, int threadsPerWorker, std::string_view more) {
   std::set<std::string> devices;
   for (const auto& worker : placements.workers) devices.insert(worker.device.toString());
-  const auto plural = [](std::size_t n, std::string_view one) {
-    return fmt::format("{} {}{}", n, one, n == 1 ? "" : "s");
-  };
   const auto count = placements.workers.size();
   const auto mode = placements.workers.front().mathMode;
   return fmt::format("{} on {} ({}{}, {}{}{})", plural(count, "worker"), fmt::join(devices, ", "),
-                     plural(static_cast<std::size_t>(threadsPerWorker), "thread"), count > 1 ? " each" : "",
-                     placements.pinning, mode ? fmt::format(", products in {}", nameOf(*mode)) : "", more);
+                     plural(threadsPerWorker, "thread"), count > 1 ? " each" : "", placements.pinning,
+                     mode ? fmt::format(", products in {}", nameOf(*mode)) : "", more);
 }
 
 }  // namespace muster

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/ops/linear_combination.h"
 
 namespace muster {
@@ -113,8 +114,8 @@ std::vector<StrategyBlock> AsynchronousOuterStrategy::blocks(int workers) const 
 std::optional<ArrivalPlan> AsynchronousOuterStrategy::arrivals(int workers) const {
   const auto count = static_cast<std::size_t>(workers);
   const auto& speeds = options_.speeds;
-  require(speeds.empty() || speeds.size() == count, "{}: speeds must name one for each of {} workers, got {}",
-          kRule, workers, speeds.size());
+  require(speeds.empty() || speeds.size() == count, "{}: speeds must name one for each of {}, got {}", kRule,
+          plural(workers, "worker"), speeds.size());
   require(options_.arrivalsPerStep <= workers,
           "{}: arrivalsPerStep must be at most the number of workers, {}, got {}", kRule, workers,
           options_.arrivalsPerStep);

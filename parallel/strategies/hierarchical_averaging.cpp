@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/ops/linear_combination.h"
 #include "muster/parallel/strategies/option_fields.h"
 #include "muster/parallel/strategies/period.h"
@@ -115,9 +116,8 @@ std::vector<std::size_t> HierarchicalAveragingStrategy::groupsOf(int workers) co
   for (const auto& level : options_.levels)
     groups.push_back(static_cast<std::size_t>(level.group == 0 ? workers : level.group));
   const auto all = static_cast<std::size_t>(workers);
-  require(groups.back() == all,
-          "hierarchical averaging: the last level must merge all {} workers, got groups of {}", all,
-          groups.back());
+  require(groups.back() == all, "hierarchical averaging: the last level must merge all {}, got groups of {}",
+          plural(all, "worker"), groups.back());
   for (std::size_t l = 0; l + 1 < groups.size(); ++l)
     require(groups[l + 1] % groups[l] == 0, "hierarchical averaging: groups of {} do not divide {}",
             groups[l],

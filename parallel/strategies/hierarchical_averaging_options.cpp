@@ -65,7 +65,7 @@ void HierarchicalAveraging::fields(Fields& f) {
 std::vector<NamedStrategy> HierarchicalAveraging::named(int workers) {
   HierarchicalAveraging halves;
   if (workers % 2 == 0) halves.levels = {{.period = 1, .group = workers / 2}, {.period = 4}};
-  return {{"hierarchical", "averages in groups that grow: levels=period:workers,.., the last one all",
+  return {{"hierarchical", "averages in groups that grow: each level has a period and a number of workers",
            "PyTorch", halves}};
 }
 

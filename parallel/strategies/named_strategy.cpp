@@ -6,6 +6,7 @@
 #include <ranges>
 
 #include "muster/core/base/nearest_word.h"
+#include "muster/core/base/plural.h"
 #include "muster/strategies.h"  // all strategies, written by CMake
 
 namespace muster {
@@ -111,6 +112,14 @@ class PairReader final : public Fields {
   const std::string path_;  // name of the object, with a dot at the end
 };
 
+/// As in "keep or reset".
+std::string orList(const std::vector<std::string>& words) {
+  std::string text;
+  for (std::size_t i = 0; i < words.size(); ++i)
+    text.append(i == 0 ? "" : i + 1 == words.size() ? " or " : ", ").append(words[i]);
+  return text;
+}
+
 /// Collects visited fields.
 class OptionLister final : public Fields {
  public:
@@ -126,10 +135,7 @@ class OptionLister final : public Fields {
   void field(std::string_view name, std::string& value) override { add(name, value, "text"); }
   void field(std::string_view, Shape&) override {}
   void choice(std::string_view name, std::size_t& index, std::span<const std::string_view> names) override {
-    std::string words;
-    for (std::size_t i = 0; i < names.size(); ++i)
-      words.append(i == 0 ? "" : i + 1 == names.size() ? " or " : ", ").append(names[i]);
-    add(name, names[index], words);
+    add(name, names[index], orList({names.begin(), names.end()}));
   }
   void object(std::string_view name, std::string& type, const std::function<void(Fields&)>& inside) override {
     add(name, type, "name");
@@ -176,7 +182,25 @@ std::vector<std::string> wordsOf(std::string_view text) {
   return words;
 }
 
-std::string describe(const NamedStrategy& strategy) {
+/// Those of an option's words that the strategy accepts.
+std::vector<std::string> acceptedWords(const NamedStrategy& strategy, const StrategyOption& option,
+                                       int workers) {
+  auto words = wordsOf(option.kind);
+  std::erase(words, "or");
+  for (auto& word : words)
+    if (word.ends_with(',')) word.pop_back();
+  std::erase_if(words, [&](const auto& word) {
+    try {
+      strategyNamed(strategy.name, fmt::format("{}={}", option.name, word), workers);
+      return false;
+    } catch (const InvalidArgument&) {
+      return true;
+    }
+  });
+  return words;
+}
+
+std::string describe(const NamedStrategy& strategy, int workers) {
   auto about = wordsOf(strategy.description + ".");
   about.push_back("Source: " + strategy.source);  // on one line
   auto text = wrapped(about);
@@ -185,12 +209,14 @@ std::string describe(const NamedStrategy& strategy) {
   for (const auto& option : optionsOf(strategy.options)) {
     if (option.name.starts_with("period")) continue;  // the same for all strategies: see kPeriods
     const bool isChoice = option.kind.find(" or ") != std::string::npos && option.kind != "true or false";
-    words.push_back(fmt::format("{}={}{}", option.name, option.preset,
-                                isChoice ? fmt::format(" ({})", option.kind) : std::string()));
+    words.push_back(fmt::format(
+        "{}={}{}", option.name, option.preset,
+        isChoice ? fmt::format(" ({})", orList(acceptedWords(strategy, option, workers))) : std::string()));
   }
   return text + wrapped(words);
 }
 
+/// Options whose default alone does not tell what else they take.
 constexpr std::string_view kPeriods = R"(
 A strategy with every=N merges
   every=8                                     every 8 iterations of each worker
@@ -202,6 +228,27 @@ A strategy with every=N merges
   every=16,period=adacomm,period.interval=10  every 16 at first, adapted to the score after each 10 rounds
                                               (Wang & Joshi 2019); period.shrink=0.5: halved if it does not
                                               fall
+
+Options whose values are words or lists
+  speeds=1,0.5                                how fast workers 0 and 1 are, one number for each worker;
+                                              speeds=equal: all are equally fast
+  staleness=2                                 no worker is more than 2 arrivals ahead of another one;
+                                              staleness=none: no limit
+  clock=wall                                  the order in which workers really arrive; clock=virtual: the
+                                              order by their speeds, with the same bits in every run
+  levels=4:2,16:all                           groups of 2 workers merge every 4 iterations, all workers every
+                                              16; the last level is all
+  elasticity=0.2                              how far a replica moves to the centre; elasticity=none: what
+                                              centreRate gives
+  landing=pull,landing.strength=0.5           replicas are pulled to the result; landing=delta: they are moved
+                                              by the difference; landing=eager: with their own part at once
+  threshold=fixed,threshold.threshold=0.001   the size from which elements are sent; threshold=adaptive: for a
+                                              share between minDensity and maxDensity;
+                                              threshold=target,threshold.density=0.01: for this share
+  codec=int8                                  what is sent is rounded to 8 bits; codec=bf16, codec=e3m0,
+                                              codec=whole: not rounded
+  codec=top-k,codec.share=0.01                only this share is sent, the largest elements
+  codec=power-sgd,codec.rank=4                matrices are sent as two factors of this rank
 )";
 
 }  // namespace
@@ -239,8 +286,9 @@ std::vector<StrategyOption> optionsOf(AnyStrategy strategy) {
 }
 
 std::string describeStrategies(int workers) {
-  std::string text = fmt::format("Strategies with their options and defaults, for {} workers:\n\n", workers);
-  for (const auto& strategy : namedStrategies(workers)) text += describe(strategy);
+  std::string text =
+      fmt::format("Strategies with their options and defaults, for {}:\n\n", plural(workers, "worker"));
+  for (const auto& strategy : namedStrategies(workers)) text += describe(strategy, workers);
   return text.append(kPeriods);
 }
 

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/plural.h"
 #include "muster/parallel/strategies/named_strategy.h"
 #include "muster/parallel/strategies/option_fields.h"
 #include "muster/parallel/strategies/outer_step.h"
@@ -139,8 +140,8 @@ OverlappedAveraging OverlappedAveraging::eagerDiloco() {
 void OverlappedAveraging::validate() const {
   frequency.validate("overlapped averaging");
   require(delay >= 0, "{}: delay cannot be negative, got {}", kRule, delay);
-  require(delay < frequency.every, "{}: delay must be shorter than the period of {} iterations, got {}",
-          kRule, frequency.every, delay);
+  require(delay < frequency.every, "{}: delay must be shorter than the period of {}, got {}", kRule,
+          plural(frequency.every, "iteration"), delay);
   if (const auto* pull = std::get_if<Pull>(&landing))
     require(pull->strength >= 0 && pull->strength <= 1, "{}: strength must be in [0, 1], got {}", kRule,
             pull->strength);

@@ -129,7 +129,9 @@ class SharedGradientsStrategy final : public Strategy {
 
 std::string SharedGradientsStrategy::describe() const {
   const auto every = options_.resynchronizationFrequency;
-  const auto when = every == 0 ? std::string() : fmt::format(" and every {} iterations", every);
+  const auto when = every == 0   ? std::string()
+                    : every == 1 ? std::string(" and every iteration")
+                                 : fmt::format(" and every {} iterations", every);
   return fmt::format("sharing encoded updates every iteration ({}), whole at the end of each epoch{}",
                      options_.describe(), when);
 }

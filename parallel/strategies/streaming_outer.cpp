@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/plural.h"
 #include "muster/parallel/strategies/named_strategy.h"
 #include "muster/parallel/strategies/outer_step.h"
 #include "muster/parallel/strategies/saved_numbers.h"
@@ -96,8 +97,8 @@ void StreamingOuterStrategy::begin(const Exchange& exchange) {
   }
   const auto tensors = parameters.segments ? parameters.segments->segments.size() : 1;
   require(tensors >= static_cast<std::size_t>(options_.fragments),
-          "{}: the model has {} tensors, which {} fragments cannot be made of", kRule, tensors,
-          options_.fragments);
+          "{}: the model has {}, which {} cannot be made of", kRule, plural(tensors, "tensor"),
+          plural(options_.fragments, "fragment"));
   fragments_ = fragmentsOf(*parameters.segments, options_.fragments);
   sending_.begin(exchange, fragments_);
 }
@@ -135,8 +136,8 @@ void StreamingOuter::validate() const {
           fragments, frequency.every);
   require(delay >= 0, "{}: delay cannot be negative, got {}", kRule, delay);
   require(delay < frequency.every / fragments,
-          "{}: delay must be shorter than a fragment's turn of {} iterations, got {}", kRule,
-          frequency.every / fragments, delay);
+          "{}: delay must be shorter than a fragment's turn of {}, got {}", kRule,
+          plural(frequency.every / fragments, "iteration"), delay);
   require(mixing >= 0 && mixing <= 1, "{}: mixing must be in [0, 1], got {}", kRule, mixing);
   OuterStep::of(*this).validate(kRule);
   muster::validate(updaterState);

@@ -1,12 +1,14 @@
 #include "muster/parallel/training/agreement.h"
 
 #include <algorithm>
+#include <array>
 #include <span>
 #include <sstream>
 #include <string_view>
 #include <vector>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/printable_text.h"
 #include "muster/core/io/json_fields.h"
 #include "muster/core/listeners/node_listener.h"
 #include "muster/parallel/exchange/byte_hash.h"
@@ -23,10 +25,17 @@ class Items {
   void add(std::string_view what, std::string text) {
     ByteHash hash;
     hash.add(text);
-    items_.push_back({what, std::move(text), hash.value()});
+    items_.push_back({.what = what, .text = std::move(text), .hash = hash.value()});
   }
   void add(std::string_view what, std::int64_t number) { add(what, std::to_string(number)); }
-  void add(std::string_view what, const ByteHash& hash) { items_.push_back({what, {}, hash.value()}); }
+  void add(std::string_view what, const ByteHash& hash) {
+    items_.push_back({.what = what, .hash = hash.value()});
+  }
+  /// @param remark  nodes that differ in this item tell it to each other; it may differ though the item does
+  ///                not.
+  void add(std::string_view what, const ByteHash& hash, std::string remark) {
+    items_.push_back({.what = what, .hash = hash.value(), .remarked = true, .remark = std::move(remark)});
+  }
 
   /// All nodes have as many items.
   void check(NodeLink& link) const {
@@ -37,28 +46,60 @@ class Items {
     for (std::size_t i = 0; i < own.size(); ++i)
       for (std::size_t n = 1; n < static_cast<std::size_t>(link.nodes()); ++n) {
         if (all[n * own.size() + i] == all[i]) continue;
-        const auto& [what, text, hash] = items_[i];
+        const auto& item = items_[i];
+        const std::string end = item.remarked ? remarks(link, item.remark, n) : textHere(item);
         awaitAll(link);
-        const bool isShort = !text.empty() && text.find('\n') == std::string::npos;
         throw InvalidArgument(fmt::format("nodes: {} and {} differ in {}{}", link.nameOf(0),
-                                          link.nameOf(static_cast<int>(n)), what,
-                                          isShort ? fmt::format("; here it is \"{}\"", text) : ""));
+                                          link.nameOf(static_cast<int>(n)), item.what, end));
       }
   }
 
   /// Each line names its item.
   std::string lines() const {
     std::string all;
-    for (const auto& [what, text, hash] : items_) {
-      if (text.empty()) all += fmt::format("{}: {:x}\n", what, hash);
-      std::istringstream lines(text);
+    for (const auto& item : items_) {
+      if (item.text.empty()) all += fmt::format("{}: {:x}\n", item.what, item.hash);
+      std::istringstream lines(item.text);
       for (std::string line; std::getline(lines, line);)
-        all += fmt::format("{}: {}\n", what, line.substr(std::min(line.find_first_not_of(' '), line.size())));
+        all += fmt::format("{}: {}\n", item.what,
+                           line.substr(std::min(line.find_first_not_of(' '), line.size())));
     }
     return all;
   }
 
  private:
+  struct Item {
+    std::string_view what;  // a literal
+    std::string text = {};  // empty: only its hash is known
+    std::uint64_t hash = 0;
+    bool remarked = false;
+    std::string remark = {};
+  };
+
+  static std::string textHere(const Item& item) {
+    const bool isShort = !item.text.empty() && item.text.find('\n') == std::string::npos;
+    return isShort ? fmt::format("; here it is \"{}\"", item.text) : "";
+  }
+
+  /// What nodes 0 and n remark. All nodes call it. A long remark keeps its end.
+  static std::string remarks(NodeLink& link, std::string_view own, std::size_t n) {
+    using Remark = std::array<char, 1024>;
+    Remark mine{};
+    const auto length = std::min(own.size(), mine.size() - 1);
+    std::ranges::copy(own.substr(own.size() - length), mine.begin());
+    std::vector<Remark> all(static_cast<std::size_t>(link.nodes()));
+    link.gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)));
+    const auto of = [&](std::size_t node) {
+      all[node].back() = 0;
+      return printableText(all[node].data());
+    };
+    std::string first = of(0), other = of(n);
+    if (first.empty() && other.empty()) return "";
+    for (auto* const one : {&first, &other})
+      if (one->empty()) *one = "did not";
+    return fmt::format(": {} {}, and {} {}", link.nameOf(0), first, link.nameOf(static_cast<int>(n)), other);
+  }
+
   /// Waits until all nodes have the items. Otherwise the failure of this node could reach a slower one before
   /// it reads them, and that one would report the failure instead of the difference.
   static void awaitAll(NodeLink& link) {
@@ -69,11 +110,6 @@ class Items {
     }
   }
 
-  struct Item {
-    std::string_view what;  // a literal
-    std::string text;       // empty: only its hash is known
-    std::uint64_t hash;
-  };
   std::vector<Item> items_;
 };
 
@@ -127,6 +163,31 @@ ByteHash valuesOf(const Batch* batch) {
   return hash;
 }
 
+ByteHash placeOf(const Agreement& own) {
+  ByteHash hash;
+  for (const std::int64_t number : {own.model.epoch(), own.model.iteration(), own.nextBatch})
+    hash.mix(static_cast<std::uint64_t>(number));
+  return hash;
+}
+
+/// As in "loaded its model from run/checkpoint-epoch-0003.safetensors"; empty: there is no file.
+std::string originOf(const Model& model) {
+  const auto& file = model.loadedFrom();
+  return file.empty() ? "" : fmt::format("loaded its model from {}", file.string());
+}
+
+/// As in "begins at batch 1 of epoch 4 (iteration 120), as it loaded its model from ...".
+std::string remarkOnPlace(const Agreement& own) {
+  const Model& model = own.model;
+  const bool isNew = model.epoch() == 0 && model.iteration() == 0 && own.nextBatch == 0;
+  const auto origin = originOf(model);
+  return fmt::format("begins at batch {} of epoch {} (iteration {}){}", own.nextBatch + 1, model.epoch() + 1,
+                     model.iteration(),
+                     !origin.empty() ? " and " + origin
+                     : isNew         ? " with a new model"
+                                     : "");
+}
+
 void addVersion(Items& items, const Agreement& own) {
   items.add("the version of muster", own.version.empty() ? MUSTER_VERSION : own.version);
 }
@@ -134,6 +195,8 @@ void addVersion(Items& items, const Agreement& own) {
 /// The items in the order in which they are compared, without the version.
 /// @param now  with what changes during the training.
 void addAll(Items& items, const Agreement& own, bool now) {
+  // First: a program may derive other items from it, such as the epochs that are left.
+  if (now) items.add("where the training begins", placeOf(own), remarkOnPlace(own));
   items.add("workers on each node", own.workers);
   items.add("threads of each worker", own.threads);
   items.add("the kind of devices", std::string(own.onGpus ? "GPUs" : "CPUs"));
@@ -144,13 +207,11 @@ void addAll(Items& items, const Agreement& own, bool now) {
   items.add("the training options of the model", textOf(own.model.trainingOptions()));
   items.add("the configuration of the model", own.model.configurationText());
   items.add("epochs to train", own.epochs);
-  if (now) items.add("iterations trained before", own.model.iteration());
-  if (now) items.add("the next batch", own.nextBatch);
   items.add("the examples of the data set", own.data.examples().value_or(-1));
   items.add("the examples of a batch", own.data.batchSize().value_or(-1));
   items.add("the listeners that are called on all nodes", onAllNodes(own.listeners));
   items.add("the layers of the model", shapeOf(own.model));
-  if (now) items.add("the parameters or the state of the model", valuesOf(own.model));
+  if (now) items.add("the parameters or the state of the model", valuesOf(own.model), originOf(own.model));
   items.add("the first batch", valuesOf(own.first));
 }
 

@@ -64,7 +64,7 @@ Listeners FitCall::listenersOf(ListenerScope scope) const {
 }
 
 void FitCall::run(DataSetIterator& data, std::int64_t epochs, Batch* first) {
-  if (epochs > 0) run_.rounds.start();
+  if (epochs > 0) namingResumedFile(setting_.model, [&] { run_.rounds.start(); });
   if (tellStart(data, epochs) && epochs > 0) train(data, epochs, first);
   if (epochs > 0) endTogether();
   if (run_.failure) setting_.replicas.setTrained(false);  // the replicas' state may be anything

@@ -43,7 +43,9 @@ void FitCall::fillModel() {
   setting_.model.setCounters(round.iteration, round.epoch + (round.verdict == Verdict::EpochOver ? 1 : 0));
   if (round.merges > 0) setting_.model.setScore(round.score);
   // The training is past the point at which it was resumed.
-  if (round.merges > 0 || round.verdict == Verdict::EpochOver) setting_.model.trainingState().clear();
+  if (round.merges == 0 && round.verdict != Verdict::EpochOver) return;
+  setting_.model.trainingState().clear();
+  setting_.model.setLoadedFrom({});
 }
 
 void FitCall::keepPlace(const DataSetIterator& data) {

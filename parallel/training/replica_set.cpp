@@ -186,9 +186,11 @@ bool ReplicaSet::load(const Resumption& resumed) {
   loadReplicas();
   for (const auto& worker : workers_) worker->setWhole();
   loadMergedCopies();
-  loadStrategyState(*exchange_, model_, /*stale=*/filled_ && !unchanged && !resumed.any, resumed.sameRule);
+  const std::string rule = strategy_.describe();
+  loadStrategyState(*exchange_, model_, /*stale=*/filled_ && !unchanged && !resumed.any, resumed.sameRule,
+                    rule);
   takeValues(resumed.values, *exchange_, resumed.replicas);
-  if (resumed.sameRule) takeOfWorkers(resumed.values, *exchange_, resumed.replicas);
+  if (resumed.sameRule) takeOfWorkers(resumed.values, *exchange_, resumed.replicas, rule);
   if (resumed.rounds && resumed.rounds->anyInFlight()) takeInFlight(resumed.values, *exchange_);
   exchange_->restart();
   return true;

@@ -6,6 +6,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
+#include "muster/core/base/plural.h"
 #include "muster/parallel/strategies/named_strategy.h"
 #include "muster/parallel/strategies/saved_numbers.h"
 #include "muster/parallel/training/named_call.h"
@@ -62,7 +63,7 @@ std::vector<Contribution> unmergedIn(const TrainingState& state, std::size_t wor
   const bool possible = std::ranges::all_of(
       numbers, [](double number) { return std::isfinite(number) && std::abs(number) < 0x1p53; });
   require(numbers.size() == workers * kContributionFields && possible,
-          "training state: \"{}\" cannot be of {} workers", kUnmerged, workers);
+          "training state: \"{}\" cannot be of {}", kUnmerged, plural(workers, "worker"));
   std::vector<Contribution> all;
   for (std::size_t w = 0; w < workers; ++w) {
     all.push_back(contributionIn(numbers.subspan(w * kContributionFields, kContributionFields)));
@@ -113,7 +114,9 @@ std::string lostWork(const TrainingState& state, std::size_t workers) {
   if (rounds.landings > 0)
     for (const Contribution& c : unmergedIn(state, workers)) batches += c.batches;
   std::string lost;
-  if (batches > 0) lost = fmt::format("; {} batches that were trained and not merged are lost", batches);
+  if (batches > 0)
+    lost = fmt::format("; {} trained and not merged {} lost",
+                       plural(batches, "batch that was", "batches that were"), batches == 1 ? "is" : "are");
   if (!rounds.inFlight.empty()) lost += "; merges that were launched and have not landed are lost";
   return lost;
 }
@@ -133,9 +136,11 @@ Tensor partOf(const Tensor& saved, std::size_t w, const Tensor& like) {
   return saved.slice(own * like.elements(), like.shape());
 }
 
-void requireFits(const Tensor& saved, const Shape& shape, const Tensor& like, std::string_view name) {
+/// @param what  the saved form of the block, for the message.
+void requireFits(const Tensor& saved, const Shape& shape, const Tensor& like, std::string_view what,
+                 const SharedBlock& block) {
   require(saved.shape() == shape && saved.dtype() == like.dtype(),
-          "training state: \"{}\" is {}, but the model has {} {}", name, saved.toString(),
+          "training state: {} of the {} is {}, but the model has {} {}", what, block.name, saved.toString(),
           toString(like.dtype()), shape.toString());
 }
 
@@ -186,9 +191,9 @@ Resumption resumptionOf(Model& model, const DataSetIterator& data, const AnyStra
   const auto examples = numbersIn<std::int64_t>(state, kExamples, 1);
   if (examples.size() != static_cast<std::size_t>(workers)) {
     logInfo(
-        "the checkpoint has {} workers, this training has {}: each starts from the merged model, with the "
+        "the checkpoint has {}, this training has {}: each starts from the merged model, with the "
         "mean of updater states and residuals that workers kept; other state of their own is reset{}",
-        examples.size(), workers, lostWork(state, examples.size()));
+        plural(examples.size(), "worker"), workers, lostWork(state, examples.size()));
     return resumed;
   }
   require(std::ranges::all_of(examples, detail::isCounted<std::int64_t>),
@@ -251,13 +256,13 @@ void takeValues(const TrainingState& state, Exchange& exchange, bool replicas) {
     if (!block.hasMergedCopy()) continue;
     const Tensor& like = block.mergedCopy();
     if (const Tensor* const merged = findValues(state, nameOf(kMerged, block))) {
-      requireFits(*merged, like.shape(), like, nameOf(kMerged, block));
+      requireFits(*merged, like.shape(), like, "the merged copy", block);
       copyToAll(*merged, block.mergedCopies);
       copyToAll(*merged, block.replicas);
     }
     const Tensor* const mean = replicas ? nullptr : findValues(state, nameOf(kMean, block));
     if (mean != nullptr) {
-      requireFits(*mean, like.shape(), like, nameOf(kMean, block));
+      requireFits(*mean, like.shape(), like, "the mean over the workers", block);
       copyToAll(*mean, block.mergedCopies);
       copyToAll(*mean, block.replicas);
     }
@@ -265,7 +270,7 @@ void takeValues(const TrainingState& state, Exchange& exchange, bool replicas) {
     if (own == nullptr || !replicas) continue;
     const auto workers = static_cast<std::int64_t>(block.replicas.size());
     const bool one = own->shape().rank() > 0 && own->shape()[0] == 1;
-    requireFits(*own, like.shape().prepend(one ? 1 : workers), like, nameOf(kReplicas, block));
+    requireFits(*own, like.shape().prepend(one ? 1 : workers), like, "what the workers have", block);
     for (std::size_t w = 0; w < block.replicas.size(); ++w) {
       Tensor target = block.replicas[w];
       if (target.defined()) copy(partOf(*own, w, like), target);

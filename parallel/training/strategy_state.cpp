@@ -9,6 +9,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/ops/linear_combination.h"
 #include "muster/parallel/strategies/saved_numbers.h"
 
@@ -61,17 +62,15 @@ void requirePossible(const Tensor& saved, const StrategyBlock& declared) {
 
 /// What of other workers or senders was saved, in the shape of this block: each gets their mean. Undefined if
 /// the block does not permit that, or the values are of another model.
-Tensor meanOfOthers(const StrategyState& state, const Tensor& saved) {
+Tensor meanOfOthers(const StrategyState& state, const Tensor& saved, std::string_view rule) {
   const Tensor& own = state.values.front();
   const Shape& shape = saved.shape();
   if (!state.declared.meanForOthers || !isOfReplicas(state) || shape.rank() == 0 || shape[0] < 1 ||
       shape.dropFirst() != own.shape())
     return {};
   requirePossible(saved, state.declared);
-  logInfo(
-      "the strategy's saved block \"{}\" is of {} workers or nodes, now there are {}: each begins with its "
-      "mean",
-      state.declared.name, shape[0], state.apart);
+  logInfo("the saved {} of {} is of {}, now there are {}: each begins with its mean", state.declared.name,
+          rule, plural(shape[0], "worker or node", "workers or nodes"), state.apart);
   const Tensor mean = meanOf(saved, std::vector<double>(static_cast<std::size_t>(shape[0]), 1));
   const Tensor all = Tensor::empty(savedShape(state), own.dtype());
   for (std::size_t w = 0; w < state.apart; ++w) {
@@ -83,24 +82,23 @@ Tensor meanOfOthers(const StrategyState& state, const Tensor& saved) {
 
 /// A saved block in this block's shape; undefined if it cannot be used, which is logged.
 /// @param means  whether it may be the mean of other workers.
-Tensor fitted(const StrategyState& state, const Tensor& saved, bool means) {
+Tensor fitted(const StrategyState& state, const Tensor& saved, bool means, std::string_view rule) {
   if (saved.dtype() == state.values.front().dtype()) {
     if (saved.shape() == savedShape(state)) return saved;
-    if (const Tensor mean = means ? meanOfOthers(state, saved) : Tensor(); mean.defined()) return mean;
+    if (const Tensor mean = means ? meanOfOthers(state, saved, rule) : Tensor(); mean.defined()) return mean;
   }
   logInfo(
-      "the strategy's saved block \"{}\" is {}, so it was of other numbers of workers or nodes, or of "
-      "another "
-      "model; it is reset",
-      state.declared.name, saved.toString());
+      "the saved {} of {} is {}, so it was of other numbers of workers or nodes, or of another model; it is "
+      "reset",
+      state.declared.name, rule, saved.toString());
   return {};
 }
 
 /// The block that the model holds, in this block's shape; undefined if there is none.
-Tensor findSaved(Model& model, const StrategyState& state, bool means) {
+Tensor findSaved(Model& model, const StrategyState& state, bool means, std::string_view rule) {
   auto& all = model.strategyState();
   const auto found = std::ranges::find(all, state.declared.name, &NamedValues::name);
-  return found == all.end() ? Tensor() : fitted(state, found->values, means);
+  return found == all.end() ? Tensor() : fitted(state, found->values, means, rule);
 }
 
 bool isSaved(const StrategyState& state, const Tensor& saved) {
@@ -152,9 +150,10 @@ Tensor valuesOfAll(const StrategyState& state, Exchange& exchange) {
   return all;
 }
 
-void take(const Tensor* saved, std::string_view name, const StrategyState& state) {
+/// @param whose  for the message.
+void take(const Tensor* saved, std::string_view whose, const StrategyState& state) {
   require(saved && saved->shape() == savedShape(state) && saved->dtype() == state.values.front().dtype(),
-          "training state: \"{}\" is {}, which is impossible", name,
+          "training state: \"{}\" {} is {}, which is impossible", state.declared.name, whose,
           saved ? saved->toString() : std::string("missing"));
   load(*saved, state);
 }
@@ -205,9 +204,9 @@ Tensor meanOf(const Tensor& all, std::span<const double> weights) {
   return mean;
 }
 
-void loadStrategyState(Exchange& exchange, Model& model, bool stale, bool means) {
+void loadStrategyState(Exchange& exchange, Model& model, bool stale, bool means, std::string_view rule) {
   for (const StrategyState& state : exchange.strategyBlocks()) {
-    const Tensor saved = findSaved(model, state, means);
+    const Tensor saved = findSaved(model, state, means, rule);
     if (!saved.defined() || (stale && isSaved(state, saved))) {
       start(state, exchange);
       continue;
@@ -263,7 +262,7 @@ void addInFlight(TrainingState& all, Exchange& exchange) {
 
 void takeInFlight(const TrainingState& all, Exchange& exchange) {
   for (const StrategyState& state : exchange.strategyBlocks())
-    if (isInFlight(state)) take(findValues(all, inFlightName(state)), inFlightName(state), state);
+    if (isInFlight(state)) take(findValues(all, inFlightName(state)), "of what is in flight", state);
 }
 
 void addOfWorkers(TrainingState& all, Exchange& exchange, bool pending) {
@@ -275,13 +274,13 @@ void addOfWorkers(TrainingState& all, Exchange& exchange, bool pending) {
   }
 }
 
-void takeOfWorkers(const TrainingState& all, Exchange& exchange, bool sameWorkers) {
+void takeOfWorkers(const TrainingState& all, Exchange& exchange, bool sameWorkers, std::string_view rule) {
   for (const StrategyState& state : exchange.strategyBlocks()) {
     const Tensor* const saved = findValues(all, ofWorkersName(state));
     if (!isOfWorkers(state) || saved == nullptr) continue;
     if (sameWorkers)
-      take(saved, ofWorkersName(state), state);
-    else if (const Tensor fit = fitted(state, *saved, /*means=*/true); fit.defined())
+      take(saved, "of the workers", state);
+    else if (const Tensor fit = fitted(state, *saved, /*means=*/true, rule); fit.defined())
       load(fit, state);
   }
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <span>
+#include <string_view>
 
 #include "muster/core/nn/model.h"
 #include "muster/parallel/exchange/exchange.h"
@@ -20,8 +21,10 @@ Tensor meanOf(const Tensor& all, std::span<const double> weights);
 ///               is not used.
 /// @param means  the model was saved by the same rule: if there are other numbers of workers or nodes now,
 ///               blocks that permit it get means (StrategyBlock::meanForOthers).
+/// @param rule  the strategy's description, for the log.
 /// @throws InvalidArgument for a saved block with numbers that are not finite, or counts that are none.
-void loadStrategyState(Exchange& exchange, Model& model, bool stale, bool means);
+void loadStrategyState(Exchange& exchange, Model& model, bool stale, bool means,
+                       std::string_view rule = "the strategy");
 
 /// Gives the user's model room for the blocks that are to be saved. May throw; `saveStrategyState` allocates
 /// nothing on one node.
@@ -47,6 +50,8 @@ void addOfWorkers(TrainingState& state, Exchange& exchange, bool pending);
 /// Fills those of these blocks that a checkpoint holds. @throws InvalidArgument for one of another size,
 /// and as above.
 /// @param sameWorkers  as many as those that were saved; else blocks that permit it get means.
-void takeOfWorkers(const TrainingState& state, Exchange& exchange, bool sameWorkers);
+/// @param rule  as above.
+void takeOfWorkers(const TrainingState& state, Exchange& exchange, bool sameWorkers,
+                   std::string_view rule = "the strategy");
 
 }  // namespace muster

@@ -102,7 +102,7 @@ int main(int argc, char** argv) try {
       "| checkpoint every N iterations | training | waits for checkpoints | share | computes meanwhile | "
       "share |\n"
       "|---|---|---|---|---|---|\n");
-  for (const std::int64_t every : {3, 30, 100}) measure(every, epochs, data, directory);
+  for (const std::int64_t every : {3, 30, 100}) measure(every, epochs, data, directory / fmt::format("{}", every));
   std::filesystem::remove_all(directory);
   return 0;
 } catch (const std::exception& error) {

@@ -29,6 +29,13 @@ double apart(const Tensor& a, const Tensor& b) {
   return worst;
 }
 
+TEST_CASE("weights that cannot be used are refused before the data are read or fetched") {
+  const test::Sandbox sandbox(MUSTER_FINE_TUNE);
+  const auto missing = sandbox.run({"--weights", "missing", "--data", "cifar10"});
+  CHECK(missing.exit == 1);
+  CHECK(missing.err == "fine_tune: missing: cannot be read: No such file or directory\n");
+}
+
 TEST_CASE("a new head is trained on a frozen body") {
   const Sandbox program(MUSTER_FINE_TUNE);
   const auto run = program.run({"--examples", "1500", "--json", "result.json"});

@@ -106,11 +106,34 @@ TEST_CASE("three nodes continue a training that two nodes saved in the middle of
     CAPTURE(run.err);
     CHECK(run.exit == 0);
   }
-  CHECK(contains(resumed[0].out, "with 1 epochs finished, and "));
+  CHECK(contains(resumed[0].out, "with 1 epoch finished, and "));
   CHECK(contains(resumed[0].err, "epoch 3/3"));
   CHECK(
       contains(resumed[0].out, "saved: mnist-convnet.safetensors; loaded again, it gives the same outputs"));
   for (std::size_t n = 1; n < 3; ++n) CHECK(three.directory(n).names() == std::set<std::string>{});
+}
+
+TEST_CASE("nodes that find no checkpoint say what to do, and one command line begins a training of all") {
+  const Terminals two(2);
+  for (const auto& run : two.run({"--epochs", "1", "--resume", "c"})) {
+    CHECK(run.exit == 1);
+    CHECK_MESSAGE(contains(run.err,
+                           "c: cannot be resumed: there is no such file or directory; each node "
+                           "reads the checkpoint, and only node 0 writes it: let all nodes share"),
+                  run.err);
+    CHECK(contains(run.err, "On every node, name the directory in --resume and --checkpoint-dir"));
+  }
+  const auto begun = two.run({"--epochs", "1", "--resume", "c", "--checkpoint-dir", "c"});
+  for (const auto& run : begun) {
+    CAPTURE(run.err);
+    CHECK(run.exit == 0);
+  }
+  CHECK(contains(begun[0].out, "nothing to resume in c: the training begins\n"));
+  CHECK(contains(begun[1].err, "nothing to resume in c: this node begins the training; if other nodes"));
+  // Now only node 0 has the checkpoint.
+  const auto apart = two.run({"--epochs", "2", "--resume", "c", "--checkpoint-dir", "c"});
+  for (const auto& run : apart) CHECK(run.exit != 0);
+  CHECK(contains(apart[1].err, "let all share the directory, or copy its newest checkpoint to each"));
 }
 
 }  // namespace muster

@@ -89,16 +89,73 @@ TEST_CASE("a strategy by name resumes to the same bits, and refuses other option
   CHECK(readFile(convnet.directory / "resumed") == readFile(convnet.directory / "whole kept"));
 }
 
+TEST_CASE("a training continues with other workers and threads, and says so") {
+  const Convnet convnet;
+  REQUIRE(convnet.runSmall({"--epochs", "1", "--checkpoint-dir", "c", "--workers", "2"}).exit == 0);
+  const std::vector<std::string> more{"--epochs",  "2", "--checkpoint-dir",     "c", "--resume",   "c",
+                                      "--workers", "3", "--threads-per-worker", "2", "--prefetch", "0"};
+  const auto run = convnet.runSmall(more);
+  CAPTURE(run.err);
+  CHECK(run.exit == 0);
+  CHECK(contains(run.out,
+                 "resuming: c/checkpoint-epoch-0001.safetensors, with 1 epoch finished\n"
+                 "it was trained with --threads-per-worker 1 (now 2), --workers 2 (now 3): the training "
+                 "continues, but with other bits than without the change\nplan: 3 workers on cpu"));
+  CHECK(contains(run.err, "the checkpoint has 2 workers, this training has 3: each starts from the merged"));
+  CHECK(MultiLayerNetwork::load(convnet.directory / "c" / "checkpoint-epoch-0002.safetensors")->epoch() == 2);
+  // The next checkpoint is of the run with 3 workers.
+  const auto again = convnet.runSmall(more);
+  CHECK(again.exit == 0);
+  CHECK_FALSE(contains(again.out, "it was trained with"));
+}
+
+TEST_CASE("checkpoints of an earlier training are refused before the data are read, unless it is resumed") {
+  const Convnet convnet;
+  const auto refused = [&](const std::vector<std::string>& arguments, const std::string& problem) {
+    const auto run = convnet.runSmall(arguments);
+    CHECK(run.exit == 1);
+    CHECK(run.out.empty());
+    CHECK_MESSAGE(run.err.starts_with("mnist_convnet: " + problem), run.err);
+  };
+  const std::vector<std::string> both{"--quiet", "--epochs", "2", "--checkpoint-dir", "c", "--resume", "c"};
+  refused({"--resume", "c"},
+          "c: cannot be resumed: there is no such file or directory; name the directory "
+          "in --resume and --checkpoint-dir to begin a training that");
+  REQUIRE(std::filesystem::create_directory(convnet.directory / "c"));
+  refused({"--resume", "c"},
+          "c: cannot be resumed: the directory holds no checkpoint; name the directory in");
+  CHECK(convnet.runSmall(both).exit == 0);
+  CHECK(convnet.runSmall(both).exit == 0);  // nothing is left to train
+  const auto before = readFile(convnet.directory / "c" / "checkpoint-epoch-0002.safetensors");
+  const std::string held = "c: holds checkpoints of an earlier training, up to ";
+  refused({"--epochs", "1", "--checkpoint-dir", "c"},
+          held +
+              "checkpoint-epoch-0002.safetensors; continue it with --resume c, name another directory in "
+              "--checkpoint-dir, or remove these files\n");
+  refused({"--epochs", "1", "--checkpoint-dir", convnet.directory.path().string() + "/./c/"}, "");
+  refused(
+      {"--checkpoint-dir", "c", "--resume", "c/checkpoint-epoch-0001.safetensors"},
+      "c: holds checkpoint-epoch-0002.safetensors, which is newer than checkpoint-epoch-0001.safetensors");
+  CHECK(readFile(convnet.directory / "c" / "checkpoint-epoch-0002.safetensors") == before);
+  CHECK(convnet
+            .runSmall({"--epochs", "3", "--quiet", "--checkpoint-dir", "c", "--resume",
+                       "c/checkpoint-epoch-0002.safetensors"})
+            .exit == 0);
+  const auto begun = convnet.runSmall({"--epochs", "1", "--checkpoint-dir", "new", "--resume", "new/"});
+  CHECK(begun.exit == 0);
+  CHECK(contains(begun.out, "nothing to resume in new/: the training begins\n"));
+}
+
 TEST_CASE("a file of another run or with other options is not resumed") {
   const Convnet convnet;
   REQUIRE(convnet.runSmall({"--epochs", "1", "--model", "saved", "--workers", "1"}).exit == 0);
-  const auto other =
-      convnet.runSmall({"--resume", "saved", "--model", "new", "--workers", "3", "--lr", "0.5"});
+  const auto other = convnet.runSmall(
+      {"--resume", "saved", "--model", "new", "--workers", "3", "--lr", "0.5", "--batch", "64"});
   CHECK(other.exit == 1);
   CHECK(other.out.empty());
   CHECK(other.err ==
-        "mnist_convnet: saved: cannot be resumed with these options: it was trained with --lr 0.01 (now "
-        "0.5), --workers 1 (now 3)\n");
+        "mnist_convnet: saved: cannot be resumed with these options: it was trained with --batch 128 (now "
+        "64), --lr 0.01 (now 0.5)\n");
 
   REQUIRE(convnet.runSmall({"--epochs", "1", "--model", "fp32", "--math-mode", "fp32"}).exit == 0);
   CHECK(contains(convnet.runSmall({"--resume", "fp32", "--model", "new"}).err,

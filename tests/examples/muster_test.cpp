@@ -162,13 +162,71 @@ TEST_CASE("a run is resumed to the same bits, and only by the same run file") {
   const auto run = muster.small("train", resumed);
   CAPTURE(run.err);
   REQUIRE(run.exit == 0);
-  CHECK(contains(run.out, "resuming: c/checkpoint-epoch-0001.safetensors, with 1 epochs finished"));
+  CHECK(contains(run.out, "resuming: c/checkpoint-epoch-0001.safetensors, with 1 epoch finished\n"));
   CHECK(muster.bitsOf("model.safetensors") == muster.bitsOf("straight.safetensors"));
-  resumed.insert(resumed.end(), {"--set", "training.workers=3", "--set", "network.l2=0.5"});
+  resumed.insert(resumed.end(), {"--set", "network.l2=0.5", "--set", "training.strategy.every=5"});
   const auto other = muster.small("train", resumed);
   CHECK(other.exit == 1);
   CHECK(contains(other.err, "cannot be resumed by this run: it was trained with network.l2 "));
-  CHECK(contains(other.err, "training.workers 2 (now 3)"));
+  CHECK(contains(other.err, "training.strategy.every 3 (now 5)"));
+}
+
+TEST_CASE("a run continues with other workers, also if they change its strategy's defaults") {
+  const Muster muster;
+  for (const std::string strategy : {"averaging", "easgd"}) {
+    CAPTURE(strategy);
+    const auto train = [&](const std::string& epochs, std::vector<std::string> more) {
+      more.insert(more.end(), {"--set", "training.epochs=" + epochs, "--set", "training.resume=" + strategy,
+                               "--set", "listeners.checkpoints.directory=" + strategy, "--set",
+                               R"(training.strategy={"name": ")" + strategy + R"("})"});
+      return muster.small("train", more);
+    };
+    const auto first = train("1", {});
+    CAPTURE(first.err);
+    REQUIRE(first.exit == 0);
+    CHECK(contains(first.out, "nothing to resume in " + strategy + ": the training begins\n"));
+    const auto run = train("2", {"--set", "training.workers=3", "--set", "training.groups=3"});
+    CAPTURE(run.err);
+    CHECK(run.exit == 0);
+    CHECK(contains(run.out,
+                   "with 1 epoch finished\nit was trained with training.groups 1 (now 3), "
+                   "training.workers 2 (now 3): the training continues, but"));
+    CHECK(
+        contains(run.err, "the checkpoint has 2 workers, this training has 3: each starts from the merged"));
+  }
+}
+
+TEST_CASE("--quiet leaves out the tests between epochs, and page --out says what it wrote") {
+  const Muster muster;
+  const auto quiet = muster.small(
+      "train", {"--quiet", "--set", "listeners.testEvery=1", "--set", "training.strategy.name=slowmo"});
+  CHECK(quiet.exit == 0);
+  CHECK(quiet.err.empty());
+#ifdef MUSTER_WITH_PAGE
+  REQUIRE(muster.small("train", {"--quiet", "--set", "listeners.curves=a.curves.jsonl"}).exit == 0);
+  CHECK(muster.run({"page", ".", "--out", "a.html"}).out == "written: a.html\n");
+#endif
+}
+
+TEST_CASE("a run refuses the checkpoints of an earlier one, and a directory to resume that is missing") {
+  const Muster muster;
+  const std::vector<std::string> saves{"--set", "listeners.checkpoints.directory=c"};
+  REQUIRE(muster.small("train", saves).exit == 0);
+  for (const auto* command : {"train", "plan"}) {
+    const auto run = muster.small(command, saves);
+    CHECK(run.exit == 1);
+    CHECK(run.out.empty());
+    CHECK(run.err ==
+          "muster: c: holds checkpoints of an earlier training, up to checkpoint-epoch-0001.safetensors; "
+          "continue it with training.resume c, name another directory in listeners.checkpoints.directory, or "
+          "remove these files\n");
+  }
+  const auto missing = muster.small("train", {"--set", "training.resume=missing"});
+  CHECK(missing.exit == 1);
+  CHECK(missing.err ==
+        "muster: missing: cannot be resumed: there is no such file or directory; name the directory in "
+        "training.resume and listeners.checkpoints.directory to begin a training that the same command "
+        "continues later\n");
 }
 
 TEST_CASE("the math mode is shown by plan, saved for a resume, and refused with the reason") {
@@ -652,6 +710,10 @@ TEST_CASE("muster shows the runs of a directory side by side, to browsers and as
   CHECK(contains(muster.run({"page", "runs", "--out", "elsewhere"}).err,
                  "the run runs/linked.curves.jsonl and --out are the same file"));
   CHECK(muster.read("elsewhere") == run);
+  std::filesystem::create_directory(muster.directory / "by link");
+  std::filesystem::create_directory_symlink("../runs", muster.directory / "by link/linked");
+  REQUIRE(muster.run({"page", "by link", "--out", "linked.html"}).exit == 0);
+  CHECK(contains(muster.read("linked.html"), "\"run\":\"linked/seed-2\""));
   std::filesystem::create_directory(muster.directory / "empty");
   CHECK(contains(muster.run({"page", "empty", "--out", "x.html"}).err,
                  "empty has no runs: files whose names end in"));
@@ -726,7 +788,7 @@ TEST_CASE("mistakes give one line, with the exit status of an invalid option") {
   CHECK(problem({"trian", "run.json"}) ==
         "muster: there is no command \"trian\"; the nearest is train; --help lists all\n");
   CHECK(problem({"train"}) ==
-        "muster: muster train: the first argument is a file, run.json; --help says more\n");
+        "muster: muster train needs an argument, a run file such as run.json; --help says more\n");
   CHECK(
       problem({"train", "run.json", "--set", "training.wrokers=2"})
           .starts_with("muster: run.json: training.wrokers: there is no such field; the nearest is workers"));

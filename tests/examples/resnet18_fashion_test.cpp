@@ -117,7 +117,7 @@ TEST_CASE("a saved network is loaded, tested and trained on") {
   };
   const auto tested = loaded("0", "copy");
   CHECK(tested.exit == 0);
-  CHECK(contains(tested.out, "\nloaded: half, with 1 epochs finished, test accuracy "));
+  CHECK(contains(tested.out, "\nloaded: half, with 1 epoch finished, test accuracy "));
   CHECK_FALSE(contains(tested.out, "\nepoch "));
   CHECK(readFile(program.directory / "copy") == readFile(program.directory / "half"));
   const auto trained = loaded("1", "both");

@@ -234,6 +234,12 @@ TEST_CASE("--set changes any field, adds a missing one, and refuses an invalid p
                             "training.strategy.every=7"});
   CHECK(diloco.training.strategy == "diloco");
   CHECK(diloco.training.strategyOptions == "rate=0.5,every=7");
+  // Another strategy has other options; the same one keeps them.
+  const auto named = with({"training.strategy.rate=0.5", "training.strategy.name=slowmo"});
+  CHECK(named.training.strategy == "slowmo");
+  CHECK(named.training.strategyOptions == "rate=0.5");
+  const auto same = with({"training.strategy.name=" + with({}).training.strategy});
+  CHECK(same.training.strategyOptions == with({}).training.strategyOptions);
   CHECK(
       with({"training.strategy.period=qsr", "training.strategy.period.alpha=0.25"}).makeStrategy(1).make() !=
       nullptr);

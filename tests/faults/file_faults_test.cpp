@@ -281,7 +281,10 @@ TEST_CASE("file faults: a training writes checkpoints") {
          auto& model = small.model;
          auto data = smallData();
          const auto listener = std::make_shared<CheckpointListener>(
-             CheckpointOptions{.directory = at / "made" / "c", .everyIterations = 1, .keepLast = 2});
+             CheckpointOptions{.directory = at / "made" / "c",
+                               .everyIterations = 1,
+                               .keepLast = 2,
+                               .resumed = true});  // among the files of the run that failed
          auto wrapper =
              ParallelWrapper::Builder(model).workers(2).pinThreads(false).listeners({listener}).build();
          wrapper.fit(data, 2);

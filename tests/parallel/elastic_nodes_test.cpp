@@ -93,7 +93,7 @@ struct Begin {
 /// The history of generations in a log.
 std::vector<Begin> historyIn(const std::string& log) {
   static const std::regex kLine(
-      R"(generation (\d+): this is node \d+ of (\d+), from iteration (\d+) \(epoch \d+, of which (\d+) batches)");
+      R"(generation (\d+): this is node \d+ of (\d+), from iteration (\d+) \(epoch \d+, after (\d+) batch)");
   std::vector<Begin> history;
   for (std::sregex_iterator it(log.begin(), log.end(), kLine), end; it != end; ++it)
     history.push_back(

@@ -3,6 +3,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "muster/core/base/error.h"
 #include "muster/core/io/json_fields.h"
@@ -143,6 +147,82 @@ TEST_CASE("a strategy is written to JSON and read back") {
   read.fields(reader);
   reader.finish();
   CHECK(asText(read) == asText(strategy));
+}
+
+namespace {
+
+/// Words of a text that are separated by spaces or line ends, without punctuation.
+std::vector<std::string> wordsOf(std::string_view text) {
+  std::vector<std::string> words;
+  std::istringstream in{std::string(text)};
+  for (std::string word; in >> word;) {
+    while (word.size() > 1 && std::string_view(":;,.)").find(word.back()) != std::string_view::npos)
+      word.pop_back();
+    words.push_back(std::move(word));
+  }
+  return words;
+}
+
+bool isAccepted(std::string_view strategy, std::string_view options) {
+  try {
+    strategyNamed(strategy, options, 2).make();
+    return true;
+  } catch (const InvalidArgument&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+TEST_CASE("every option in the table is accepted as it is printed, with the words in brackets, too") {
+  const auto table = describeStrategies(2);
+  const auto strategies = namedStrategies(2);
+  for (const auto& strategy : strategies) {
+    const auto begin = table.find("\n" + strategy.name + " ") + 1;
+    auto end = begin;
+    do end = table.find('\n', end) + 1;
+    while (table[end] == ' ');
+    const auto words = wordsOf(table.substr(begin, end - begin));
+    std::string option, together;
+    for (const auto& word : words) {
+      const auto equals = word.find('=');
+      CAPTURE(strategy.name);
+      CAPTURE(word);
+      if (equals != word.npos) {
+        option = word.substr(0, equals);
+        together += (together.empty() ? "" : ",") + word;
+        CHECK(isAccepted(strategy.name, word));
+      } else if (!option.empty() && word != "or") {
+        CHECK(isAccepted(strategy.name, option + "=" + word.substr(word.starts_with("(") ? 1 : 0)));
+      }
+    }
+    CAPTURE(together);
+    CHECK(isAccepted(strategy.name, together));
+  }
+}
+
+TEST_CASE("every example below the table is accepted as it is printed, and has a strategy") {
+  const auto table = describeStrategies(2);
+  auto below = table.substr(table.find("A strategy with every=N"));
+  below.erase(0, below.find('\n'));
+  int examples = 0;
+  std::string before;  // the example that later ones of its paragraph add to
+  for (const auto& word : wordsOf(below)) {
+    if (word.find('=') == word.npos || word == "every=N") continue;
+    ++examples;
+    bool accepted = false;
+    for (const auto& strategy : namedStrategies(2))
+      for (const std::string& base : {std::string(), before + ",", std::string("clock=wall,")})
+        accepted = accepted || isAccepted(strategy.name, base + word);
+    CHECK_MESSAGE(accepted, word);
+    if (word.find('.') == word.npos || word.find(',') != word.npos) before = word;
+  }
+  CHECK(examples > 20);
+  // Each kind of value that is a text is explained.
+  for (const auto& strategy : namedStrategies(2))
+    for (const auto& option : optionsOf(strategy.options))
+      if ((option.kind == "text" || option.kind == "name") && option.name != "period")
+        CHECK_MESSAGE(below.find("  " + option.name + "=") != below.npos, option.name);
 }
 
 TEST_CASE("the table lists every strategy with its source and defaults, in lines that fit") {

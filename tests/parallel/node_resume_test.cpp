@@ -244,6 +244,50 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("nodes that begin with different checkpoints are refused, naming the places and the files") {
+  const TemporaryDirectory directory;
+  const AnyStrategy rule = Averaging{.frequency = 2};
+  trainFiles(rule, directory / "c");
+  const auto files = checkpointsIn(directory / "c", "checkpoint");
+  REQUIRE(files.size() >= 3);
+  const auto within = std::ranges::find_if(files, [](const auto& file) { return file.place.iteration > 0; });
+  REQUIRE(within != files.end());
+  const auto& [path, place] = files.back();
+  const auto differing = directory / "differing";  // of the same place
+  MultiLayerNetwork other(MultiLayerNetwork::load(path)->configuration());
+  loadState(other, path);
+  other.block(BlockKind::Parameters).values.data<float>()[0] += 1;
+  other.save(differing);
+  /// @return what both nodes say.
+  const auto refusal = [&](const std::filesystem::path& first, const std::filesystem::path& second) {
+    VirtualNetwork network(2);
+    const auto problems = onNodes(network, 30s, [&](const Nodes& here) {
+      MultiLayerNetwork model(other.configuration());
+      model.init();
+      const auto& from = here.node() == 0 ? first : second;
+      if (!from.empty()) loadState(model, from);
+      SmallExamples data(21);
+      builderOf(model, 1, rule).nodes(here).build().fit(data, 3 - model.epoch());
+    });
+    CHECK(problems[0] == problems[1]);
+    return problems[0];
+  };
+  CHECK(refusal(path, {}) ==
+        fmt::format("nodes: node 0 (virtual0) and node 1 (virtual1) differ in where the training begins: "
+                    "node 0 (virtual0) begins at batch 1 of epoch {} (iteration {}) and loaded its model "
+                    "from {}, and node 1 (virtual1) begins at batch 1 of epoch 1 (iteration 0) with a new "
+                    "model",
+                    place.epoch + 1, MultiLayerNetwork::load(path)->iteration(), path.string()));
+  CHECK(contains(refusal(within->path, path), " and loaded its model from " + path.string()));
+  CHECK(refusal(differing, path) ==
+        fmt::format("nodes: node 0 (virtual0) and node 1 (virtual1) differ in the parameters or the state of "
+                    "the model: node 0 (virtual0) loaded its model from {}, and node 1 (virtual1) loaded its "
+                    "model from {}",
+                    differing.string(), path.string()));
+  std::filesystem::copy_file(path, directory / "copy");
+  CHECK(refusal(path, directory / "copy") == "");  // the same checkpoint on two disks
+}
+
 TEST_CASE(
     "with another number of nodes for the same workers, each node begins with the mean of the residuals") {
   const ResumableRule rule{{"int8", OuterAveraging{.frequency = 2, .codec = Int8Codec{}}}};
@@ -255,8 +299,8 @@ TEST_CASE(
     trainTogether(places, rule, &held[1]);
     const auto all = lines.all();
     const auto means = std::ranges::count_if(all, [&](const std::string& line) {
-      return line.starts_with(
-                 "the strategy's saved block \"coding residual\" is of 2 workers or nodes, now there are ") &&
+      return line.starts_with("the saved coding residual of outer averaging every 2 iterations") &&
+             contains(line, " is of 2 workers or nodes, now there are ") &&
              line.ends_with(": each begins with its mean");
     });
     CHECK(means == 1);
@@ -345,7 +389,7 @@ TEST_CASE("a checkpoint whose state of the workers has another size is refused o
     });
     for (const auto& problem : problems) {
       CAPTURE(problem);
-      CHECK(problem.starts_with("training state: \"of workers.sent\" is "));
+      CHECK(problem.starts_with("training state: \"sent\" of the workers is "));
     }
   }
 }

@@ -762,7 +762,9 @@ TEST_CASE(
   CHECK(contains(state, "updaterState=average"));
   CHECK(differ([](auto& own) { own.workers = 2; }) == "workers on each node; here it is \"1\"");
   CHECK(differ([](auto& own) { own.parameters[3] = 1; }) == "the parameters or the state of the model");
-  CHECK(differ([](auto& own) { own.iteration = 7; }) == "iterations trained before; here it is \"0\"");
+  CHECK(differ([](auto& own) { own.iteration = 7; }) ==
+        "where the training begins: node 0 (virtual0) begins at batch 1 of epoch 1 (iteration 0) with a new "
+        "model, and node 2 (virtual2) begins at batch 1 of epoch 1 (iteration 7)");
   CHECK(differ([](auto& own) { own.data.knownExamples = 5; }) ==
         "the examples of the data set; here it is \"-1\"");
   CHECK(differ([](auto& own) { own.data = ToyIterator(randomBatches(6, 22, 4, kRuleWidth), kRuleWidth); }) ==

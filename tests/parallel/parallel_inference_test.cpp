@@ -450,7 +450,7 @@ TEST_CASE("a full queue refuses calls, or lets them wait") {
       Answer third;
       if (whenFull == WhenFull::Refuse) {
         CHECK(thrown<QueueFull>([&] { inference.output(row(3)); }) ==
-              "output: 1 calls wait, which is the queue limit");
+              "output: 1 call waits, which is the queue limit");
       } else {
         third = ask(inference, row(3));
         waitForCalls(inference, 2);

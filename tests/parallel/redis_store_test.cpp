@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -168,14 +169,28 @@ TEST_CASE("passwords are sent to the server, and a wrong one gives an error") {
   }
   const TemporaryDirectory folder;
   writeFile(folder / "password", "secret\r\nmore\n");
-  writeFile(folder / "empty", "\r\n");
   {
     const Environment file("MUSTER_REDIS_PASSWORD_FILE", (folder / "password").string());
     CHECK_NOTHROW(open());
   }
-  for (const char* const name : {"empty", "missing"}) {
-    const Environment file("MUSTER_REDIS_PASSWORD_FILE", (folder / name).string());
-    CHECK(contains(thrown<InvalidArgument>(open), std::string(name) + " has no password in its first line"));
+}
+
+TEST_CASE("a file of a password that cannot be one is refused by its name, and no pipe is waited for") {
+  const Environment none("MUSTER_REDIS_PASSWORD", {});
+  const TemporaryDirectory folder;
+  writeFile(folder / "empty", "\r\n");
+  writeFile(folder / "large", "secret\n" + std::string(1 << 16, 'x'));
+  REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);  // no process writes to it
+  for (const auto& [name, problem] : std::vector<std::pair<std::string, std::string>>{
+           {"empty", "has no password in its first line"},
+           {"missing", "cannot be read: No such file or directory"},
+           {"large", "is no file of a password: it has 65543 bytes, and at most 65536 are read"},
+           {"pipe", "cannot be read: it is not a regular file"},
+           {"", "cannot be read: it is a directory"}}) {
+    const auto path = (folder / name).string();
+    const Environment file("MUSTER_REDIS_PASSWORD_FILE", path);
+    CHECK(thrown<InvalidArgument>([] { openRedisStore("redis://127.0.0.1:9"); }) ==
+          "store: MUSTER_REDIS_PASSWORD_FILE: " + path + ": " + problem);
   }
 }
 

@@ -1,6 +1,8 @@
 // Checkpoints on the disk: networks that draw random numbers, and the library's iterators.
 #include <doctest/doctest.h>
 
+#include <cmath>
+
 #include "muster/core/data/image_transform.h"
 #include "muster/core/data/prefetch.h"
 #include "muster/core/listeners/checkpoint_listener.h"
@@ -8,6 +10,7 @@
 #include "muster/datasets/generated_digits.h"
 #include "tests/parallel/resumable.h"
 #include "tests/support/temporary_directory.h"
+#include "tests/support/thrown.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -89,4 +92,56 @@ TEST_CASE("a checkpoint can be loaded as a model, and saved again unchanged") {
   CHECK(loaded->output(Tensor::zeros({1, 1, 28, 28})).shape() == Shape{1, 10});
   loaded->save(directory / "again");
   CHECK(test::readFile(directory / "again") == test::readFile(files[1].path));
+}
+
+TEST_CASE("what is wrong in a checkpoint's state is told with the file's name, until the model was trained") {
+  const TemporaryDirectory directory;
+  const ResumableRule rule{{"AdaComm", Averaging{.frequency = Period::adaComm(4, {.interval = 2})}}};
+  train(rule, directory / "c");
+  const auto path = checkpointsIn(directory / "c", "checkpoint").at(1).path;
+  const auto refusal = [&](const char* name, std::size_t at, auto number, bool alone = false) {
+    const auto saved = MultiLayerNetwork::load(path);
+    for (auto* const all : {&saved->strategyState(), &saved->trainingState()})
+      for (auto& [of, values] : *all)
+        if (of == name) values.template data<decltype(number)>()[at] = number;
+    saved->save(directory / "damaged");
+    MultiLayerNetwork model(network(rule.updater));
+    loadState(model, directory / "damaged");
+    CHECK(model.loadedFrom() == directory / "damaged");
+    Data data(2);
+    return test::thrown<FileError>([&] {
+      if (alone) return model.fit(data.ahead);
+      ParallelWrapper::Builder(model)
+          .workers(2)
+          .strategy(rule.options)
+          .pinThreads(false)
+          .build()
+          .fit(data.ahead);
+    });
+  };
+  const std::string begin = (directory / "damaged").string() + ": cannot be resumed: ",
+                    end = ", which is impossible";
+  const std::int64_t minusOne = -1, zero = 0;
+  const auto position = begin + "training state: \"position\" has -1 trained batches" + end;
+  CHECK(refusal("position", 0, minusOne) == position);
+  CHECK(refusal("position", 0, minusOne, /*alone=*/true) == position);
+  CHECK(refusal("rounds", 0, minusOne) == begin + "training state: \"rounds\" has -1 finished rounds" + end);
+  CHECK(refusal("rounds", 1, zero).starts_with(begin + "training state: the strategy's plan: "));
+  CHECK(refusal("AdaComm", 0, std::nan("")) ==
+        begin + "strategy state: element 0 of \"AdaComm\" is nan" + end);  // found by the wrapper
+  CHECK(refusal("AdaComm", 4, -1.0) ==
+        begin + "strategy state: \"AdaComm\" has -1 rounds" + end);  // found by the rule
+
+  MultiLayerNetwork model(network(rule.updater));
+  loadState(model, path);
+  CHECK(model.loadedFrom() == path);
+  Data data(2);
+  ParallelWrapper::Builder(model).workers(2).strategy(rule.options).pinThreads(false).build().fit(data.ahead);
+  CHECK(model.loadedFrom().empty());
+  loadState(model, path);
+  model.fit(data.ahead);
+  CHECK(model.loadedFrom().empty());
+  loadState(model, path);
+  model.init();
+  CHECK(model.loadedFrom().empty());
 }

@@ -270,7 +270,8 @@ TEST_CASE("with another number of workers the log says how many trained batches 
     wrapperOf(model, rule, 2).fit(data, 1);
     REQUIRE_FALSE(lines.empty());
     CHECK(lines.front().find("has 3 workers, this training has 2") != std::string::npos);
-    const auto text = fmt::format("; {} batches that were trained and not merged are lost", lost);
+    const auto text = lost == 1 ? std::string("; 1 batch that was trained and not merged is lost")
+                                : fmt::format("; {} batches that were trained and not merged are lost", lost);
     CHECK(lines.front().ends_with(lost > 0 ? text : "other state of their own is reset"));
     told += lost > 0 ? 1 : 0;
   }
@@ -622,8 +623,11 @@ TEST_CASE("impossible numbers in a strategy's state are refused, and the wrapper
     forgetTraining(model);
     atMerges[1].giveTo(model);
     damage(model, block, at, value);
-    CHECK(thrown<InvalidArgument>([&] { wrapper.fit(data); }) ==
-          "strategy state: " + told + ", which is impossible");
+    const auto problem = "strategy state: " + told + ", which is impossible";
+    CHECK(thrown<InvalidArgument>([&] { wrapper.fit(data); }) == problem);
+    model.setLoadedFrom("run/checkpoint-epoch-0001.safetensors");
+    CHECK(thrown<FileError>([&] { wrapper.fit(data); }) ==
+          "run/checkpoint-epoch-0001.safetensors: cannot be resumed: " + problem);
 
     auto again = modelOf(rule);
     atMerges[1].giveTo(again);

@@ -177,7 +177,7 @@ TEST_CASE("options out of range are refused by name") {
   auto model = ruleToy();
   ToyIterator data(ruleBatches(2), kRuleWidth);
   CHECK(thrown<InvalidArgument>([&] { wrapperOf(model, 2, StreamingOuter{}).fit(data); }) ==
-        "streaming outer averaging: the model has 1 tensors, which 2 fragments cannot be made of");
+        "streaming outer averaging: the model has 1 tensor, which 2 fragments cannot be made of");
   CHECK(StreamingOuter{}.make()->describe() ==
         "streaming outer averaging, each of 2 fragments every 10 iterations, delay 1 (rate 1, momentum 0, "
         "mixing 0.5)");

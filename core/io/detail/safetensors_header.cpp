@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/io/detail/safetensors_dtype.h"
 #include "muster/core/io/json_value.h"
 
@@ -93,8 +94,8 @@ Entry readEntry(const Refusal& refuse, std::string_view name, const json::value&
   Entry listing{std::string(name), *dtype, Shape(*sizes), static_cast<std::uint64_t>((*offsets)[0]),
                 static_cast<std::uint64_t>((*offsets)[1])};
   if (bytesOf(*sizes, *dtype) != listing.end - listing.begin)
-    refuse("tensor {}: its data_offsets span {} bytes, which is not what {} {} takes", quoteJson(name),
-           listing.end - listing.begin, toString(*dtype), listing.shape.toString());
+    refuse("tensor {}: its data_offsets span {}, which is not what {} {} takes", quoteJson(name),
+           plural(listing.end - listing.begin, "byte"), toString(*dtype), listing.shape.toString());
   return listing;
 }
 
@@ -109,11 +110,11 @@ void requireContiguous(const Refusal& refuse, const std::vector<Entry>& listings
       refuse("tensor {}: its data begin at byte {}, inside those of another tensor", quoteJson(listing.name),
              listing.begin);
     if (listing.begin > position)
-      refuse("tensor {}: there is a gap of {} bytes before its data", quoteJson(listing.name),
-             listing.begin - position);
+      refuse("tensor {}: there is a gap of {} before its data", quoteJson(listing.name),
+             plural(listing.begin - position, "byte"));
     position = listing.end;
   }
-  if (position != dataBytes) refuse("there are {} bytes after the last tensor", dataBytes - position);
+  if (position != dataBytes) refuse("it has {} after the last tensor", plural(dataBytes - position, "byte"));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/plural.h"
 
 namespace muster::detail {
 namespace {
@@ -102,9 +103,10 @@ void findFeatures(const NetworkPlan& plan, const Batch& batch, std::vector<const
   for (std::size_t i = 0; i < plan.inputs.size(); ++i) {
     features[i] = &tensorFor(batch.features, "features", plan.inputs[i].name, plan.inputs.size() == 1);
     requireInput(plan, i, *features[i]);
-    require(features[i]->shape()[0] == features[0]->shape()[0],
-            "network: the batch has {} examples of {}, but {} of {}", features[i]->shape()[0],
-            plan.inputs[i].name, features[0]->shape()[0], plan.inputs[0].name);
+    if (features[i]->shape()[0] != features[0]->shape()[0])
+      throw InvalidArgument(fmt::format("network: the batch has {} of {}, but {} of {}",
+                                        plural(features[i]->shape()[0], "example"), plan.inputs[i].name,
+                                        features[0]->shape()[0], plan.inputs[0].name));
   }
   requireKnownMasks(plan, batch);
 }

@@ -1,5 +1,6 @@
 #include "muster/core/nn/layers/conv1d.h"
 
+#include "muster/core/base/plural.h"
 #include "muster/core/nn/layers/conv2d_program.h"
 #include "muster/core/nn/layers/sequence.h"
 #include "muster/core/ops/detail/extents.h"
@@ -24,8 +25,8 @@ Conv2dShape planShape(const Conv1d& layer, const Shape& input) {
                                     layer.dilation, layer.padding});
   const std::int64_t steps = input[1] + (layer.causal ? stepsBefore(layer) : 2 * layer.padding);
   require(layer.dilation * (layer.kernel - 1) < steps,
-          "conv1d: a kernel of {} with dilation {} does not fit {} steps with padding {}", layer.kernel,
-          layer.dilation, input[1], layer.padding);
+          "conv1d: a kernel of {} with dilation {} does not fit {} with padding {}", layer.kernel,
+          layer.dilation, plural(input[1], "step"), layer.padding);
   return {.batch = input[0],
           .inChannels = input[2],
           .height = 1,

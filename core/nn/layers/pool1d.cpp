@@ -1,6 +1,7 @@
 #include "muster/core/nn/layers/pool1d.h"
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/nn/layers/function_program.h"
 #include "muster/core/nn/layers/sequence.h"
 #include "muster/core/ops/detail/extents.h"
@@ -14,9 +15,8 @@ template <typename Pool>
 Pool2dShape planShape(PoolKind kind, const Pool& layer, const Shape& input) {
   requireSequenceInput(Pool::kType, input.dropFirst());
   detail::requireExtents(Pool::kType, {input[1], layer.kernel, layer.stride, layer.padding});
-  require(layer.kernel <= input[1] + 2 * layer.padding,
-          "{}: a kernel of {} does not fit {} steps with padding {}", Pool::kType, layer.kernel, input[1],
-          layer.padding);
+  require(layer.kernel <= input[1] + 2 * layer.padding, "{}: a kernel of {} does not fit {} with padding {}",
+          Pool::kType, layer.kernel, plural(input[1], "step"), layer.padding);
   return {.kind = kind,
           .batch = input[0],
           .channels = input[2],

@@ -1,6 +1,7 @@
 #include "muster/core/base/interrupt.h"
 
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <csignal>
@@ -57,6 +58,25 @@ TEST_CASE("the second signal ends the program at once") {
         text);
     CHECK(WIFEXITED(status));
     CHECK(WEXITSTATUS(status) == kInterruptedExit);
+  }
+}
+
+TEST_CASE("without an Interrupt a signal ends the program at once, with the line it was given") {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGXCPU}) {
+    std::string text;
+    const int status = test::detail::runChild(
+        [signal](int out) {
+          resetSignals();
+          ::dup2(out, STDERR_FILENO);
+          exitOnInterrupt("replaced\n");
+          exitOnInterrupt("nothing was saved\n");
+          { const Interrupt interrupt("interrupt_test: a signal"); }  // keeps the line
+          std::raise(signal);
+        },
+        text);
+    CHECK(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == kInterruptedExit);
+    CHECK(text == "nothing was saved\n");
   }
 }
 

@@ -89,7 +89,7 @@ TEST_CASE("a joining iterator joins masks, and refuses batches that do not fit")
     return test::thrown<InvalidArgument>([&] { both.next(to); });
   };
   CHECK(problem({batchOf({2, 3}, true), batchOf({2, 3}, false)}) ==
-        "accumulate: batches cannot be joined: one has 1 tensors where another has 0");
+        "accumulate: batches cannot be joined: one has 1 tensor where another has 0");
   CHECK(problem({batchOf({2, 3}, false), batchOf({2, 4}, false)}) ==
         "accumulate: batches cannot be joined: one has x float32 [2, 3] on cpu and another x float32 [2, 4] "
         "on cpu");

@@ -153,7 +153,7 @@ TEST_CASE("broken files are refused, and the error says what is wrong") {
         "tensor \"w\": its data end at byte 8, but the file has only 4 (was it cut off?)");
   CHECK(problemOf(fileOf(f32("[1]", "[4,8]"), eight)) ==
         "tensor \"w\": there is a gap of 4 bytes before its data");
-  CHECK(problemOf(fileOf(f32("[1]", "[0,4]"), eight)) == "there are 4 bytes after the last tensor");
+  CHECK(problemOf(fileOf(f32("[1]", "[0,4]"), eight)) == "it has 4 bytes after the last tensor");
   CHECK(problemOf(fileOf("{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},"
                          "\"b\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[2,6]}}",
                          eight)) == "tensor \"b\": its data begin at byte 2, inside those of another tensor");

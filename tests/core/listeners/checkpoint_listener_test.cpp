@@ -1,6 +1,7 @@
 #include "muster/core/listeners/checkpoint_listener.h"
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -46,6 +47,7 @@ TEST_CASE("a checkpoint listener saves every N epochs, keeps the last K, and del
   test::writeFile(place / "other.txt", "x");
 
   CheckpointListener listener({.directory = place, .everyEpochs = 2, .keepLast = 2, .baseName = "run"});
+  network.setCounters(10, 1);  // it goes on from the earlier run
   listener.onFitStart({.trainer = trainer});
   endEpochs(listener, trainer, 0, 8);  // saves after 2, 4, 6 and 8 epochs
   listener.onFitEnd(trainer);          // waits for the last file
@@ -99,6 +101,90 @@ TEST_CASE("a second training that writes checkpoints into the directory is refus
   start(shared);
   second.onFitEnd(trainer);
   CHECK(namesIn(directory.path()).empty());
+}
+
+TEST_CASE(
+    "a new training is refused in a directory with later checkpoints that its listener has not written") {
+  test::TemporaryDirectory directory;
+  MultiLayerNetwork network(smallNetwork());
+  network.init();
+  test::FakeTrainer trainer(network);
+  const auto start = [&](CheckpointListener& listener) { listener.onFitStart({.trainer = trainer}); };
+  const auto refusal = [&](const CheckpointOptions& options) {
+    CheckpointListener listener(options);
+    return test::thrown<FileError>([&] { start(listener); });
+  };
+  const auto options = [&](bool exclusive = true) {
+    return CheckpointOptions{.directory = directory.path(), .exclusive = exclusive};
+  };
+  CheckpointListener first(options());
+  start(first);
+  endEpochs(first, trainer, 0, 1);
+  network.setCounters(25, 2);
+  trainer.state = {{"some", Tensor::zeros({3})}};
+  first.onMerge({.trainer = trainer, .epoch = 2, .iteration = 25});
+  first.onFitEnd(trainer);
+  const Names names{"checkpoint-epoch-0001.safetensors", "checkpoint-epoch-0002.safetensors",
+                    "checkpoint-epoch-0002-iteration-00000025.safetensors"};
+  REQUIRE(namesIn(directory.path()) == names);
+
+  CHECK_FALSE(refusal(options()) != "");  // it goes on from the newest
+  CHECK_FALSE(refusal(options(false)) != "");
+  network.setCounters(24, 2);
+  CHECK(refusal(options()) ==
+        directory.path().string() +
+            ": holds checkpoints of another training, the newest "
+            "checkpoint-epoch-0002-iteration-00000025.safetensors, and this training begins at epoch 3 "
+            "(iteration 24), so the two would mix; resume from it (a CheckpointListener then needs "
+            "`resumed`), choose another directory or another baseName, or remove the checkpoints");
+  CHECK(refusal(options(false)) == "");  // the node that wrote them has committed one round more
+  network.setCounters(0, 0);
+  for (const bool exclusive : {true, false}) {
+    CHECK(holds(refusal(options(exclusive)), "this training begins at epoch 1 (iteration 0)"));
+    auto resumed = options(exclusive);
+    resumed.resumed = true;
+    CHECK(refusal(resumed) == "");
+    auto other = options(exclusive);
+    other.baseName = "other";
+    CHECK(refusal(other) == "");
+  }
+  start(first);  // its own files, of a training that began anew
+  first.onFitEnd(trainer);
+  CHECK(namesIn(directory.path()) == names);  // no lock is left, either
+}
+
+TEST_CASE("a new training does not replace the best checkpoint of another one") {
+  test::TemporaryDirectory directory;
+  MultiLayerNetwork network(smallNetwork());
+  network.init();
+  test::FakeTrainer trainer(network);
+  CheckpointOptions options{
+      .directory = directory.path(),
+      .everyEpochs = 0,
+      .everyIterations = 100,
+      .best = Monitored{
+          .monitor = Monitor::Own, .mode = MonitorMode::Max, .measure = [](Trainer&) { return 1.0; }}};
+  CheckpointListener first(options);
+  first.onFitStart({.trainer = trainer});
+  endEpochs(first, trainer, 0, 0);
+  first.onFitEnd(trainer);
+  REQUIRE(namesIn(directory.path()) == Names{"checkpoint-best.safetensors"});
+  const auto start = [&] {
+    CheckpointListener listener(options);
+    const auto problem = test::thrown<FileError>([&] { listener.onFitStart({.trainer = trainer}); });
+    return std::pair(problem, listener.bestValue());
+  };
+  CHECK(holds(start().first, directory.path().string() +
+                                 ": holds checkpoint-best.safetensors, the best state of another training, "
+                                 "which this one would replace; resume from it "));
+  first.onFitStart({.trainer = trainer});  // its own
+  first.onFitEnd(trainer);
+  options.exclusive = false;  // a node that replaces the one that wrote the file
+  CHECK(start() == std::pair(std::string(), std::optional(1.0)));
+  network.setCounters(0, 0);
+  CHECK(holds(start().first, "the best state of another training"));
+  options.best.reset();
+  CHECK(start().first == "");
 }
 
 TEST_CASE("the best checkpoint is replaced only by a state that is accepted") {
@@ -403,15 +489,77 @@ TEST_CASE("the newest whole checkpoint is found; a broken one is skipped with a 
                              ": tensor \"output."));
   CHECK(lines[1].ends_with("is damaged: its checksum does not match"));
   // If no checkpoint is intact, a training must not silently start again.
-  for (const auto& path : {first, second}) test::writeFile(path, "x");
+  for (const auto& path : {first, second}) test::writeFile(path, "xy");
   std::filesystem::remove(third);
-  const LogSink quiet = setLogSink([](LogLevel, std::string_view) {});
-  CHECK_THROWS_WITH_AS(newestCheckpoint(directory.path()),
-                       (first.string() + ": is not a safetensors file: 1 bytes are too short").c_str(),
-                       FileError);
-  setLogSink(quiet);
+  lines.clear();
+  const LogSink again = setLogSink([&](LogLevel, std::string_view line) { lines.emplace_back(line); });
+  const std::string reason = ": is not a safetensors file: 2 bytes are too short";
+  const auto problem = test::thrown<FileError>([&] { newestCheckpoint(directory.path()); });
+  CHECK_MESSAGE(
+      problem.starts_with(directory.path().string() +
+                          ": none of its 3 checkpoints can be used; the newest, " + last.string() + ": "),
+      problem);
+  REQUIRE(lines.size() == 3);
+  CHECK(lines[2] == "a checkpoint is skipped: " + first.string() + reason);
+  lines.clear();
+  for (const auto& path : {last, second}) std::filesystem::remove(path);
+  CHECK(test::thrown<FileError>([&] { newestCheckpoint(directory.path()); }) == first.string() + reason);
+  CHECK(lines.empty());  // the error says it
+  setLogSink(again);
   CHECK_THROWS_WITH_AS(newestCheckpoint(first),
                        (first.string() + ": cannot be read: Not a directory").c_str(), FileError);
+}
+
+TEST_CASE(
+    "a directory or a pipe with the name of a checkpoint is skipped, and refused where it is in the way") {
+  for (const bool pipe : {false, true}) {
+    CAPTURE(pipe);
+    test::TemporaryDirectory directory;
+    MultiLayerNetwork network(smallNetwork());
+    network.init();
+    test::FakeTrainer trainer(network);
+    const auto at = [&](std::int64_t epoch) {
+      return checkpointPath(directory.path(), "checkpoint", {.epoch = epoch});
+    };
+    const auto make = [&](std::int64_t epoch) {
+      if (pipe)
+        REQUIRE(::mkfifo(at(epoch).c_str(), 0600) == 0);
+      else
+        std::filesystem::create_directory(at(epoch));
+    };
+    for (const int epoch : {2, 3}) network.save(at(epoch));
+    make(1);
+    make(4);
+    std::vector<std::string> lines;
+    const LogSink before = setLogSink([&](LogLevel, std::string_view line) { lines.emplace_back(line); });
+    CHECK(newestCheckpoint(directory.path()) == at(3));
+    setLogSink(before);
+    REQUIRE(lines.size() == 1);
+    CHECK(holds(lines[0], at(4).string() + ": cannot be read: it is "));
+
+    CheckpointOptions options{.directory = directory.path(), .keepLast = 1, .resumed = true};
+    network.setCounters(30, 3);
+    CHECK(test::thrown<FileError>([&] { CheckpointListener(options).onFitStart({.trainer = trainer}); }) ==
+          at(4).string() + ": is not a regular file, but has the name of a checkpoint; remove or rename it");
+    std::filesystem::remove(at(4));
+    CheckpointListener listener(options);
+    listener.onFitStart({.trainer = trainer});
+    endEpochs(listener, trainer, 3, 3);
+    listener.onFitEnd(trainer);
+    CHECK(directory.names() ==  // the first is no checkpoint, so it is not deleted
+          Names{"checkpoint-epoch-0001.safetensors", "checkpoint-epoch-0004.safetensors"});
+
+    // It appears during the training: nothing waits for the pipe, and the directory is an error.
+    listener.onFitStart({.trainer = trainer});
+    make(5);
+    const auto train = [&] {
+      endEpochs(listener, trainer, 4, 4);
+      listener.onFitEnd(trainer);
+    };
+    const auto problem = test::thrown<FileError>(train);
+    CHECK(problem ==
+          at(5).string() + ": cannot be written: " + (pipe ? "it is not a regular file" : "Is a directory"));
+  }
 }
 
 namespace {

@@ -271,8 +271,9 @@ TEST_CASE("impossible numbers of early stopping in a checkpoint are refused") {
                             .sink = [](std::string_view) {}});
     SmallExamples data(5);
     model.setListeners({std::shared_ptr<Listener>(std::shared_ptr<void>(), &stopping)});
-    const auto refusal = thrown<InvalidArgument>([&] { model.fit(data); });
-    CHECK(refusal.starts_with("training state: the listener's \"early stopping ("));
+    const auto refusal = thrown<FileError>([&] { model.fit(data); });
+    CHECK(refusal.starts_with(path.string() +
+                              ": cannot be resumed: training state: the listener's \"early stopping ("));
     CHECK(refusal.ends_with(", which is impossible"));
   }
 }

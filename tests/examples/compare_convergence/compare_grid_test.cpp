@@ -142,7 +142,14 @@ TEST_CASE("a strategy by name is an arm at every frequency, which sets its optio
     return thrown<muster::InvalidArgument>([&] { expandGrid(lists); });
   };
   CHECK(refusal("dilocco").starts_with("there is no strategy \"dilocco\"; the nearest is diloco"));
-  CHECK(refusal("synchronous").starts_with("strategy synchronous: there is no option \"every\""));
+  CHECK(refusal("synchronous") ==
+        "--strategy synchronous: it has no option every, and a comparison trains each strategy at each "
+        "--frequency; train it by muster train");
+  const Arm withSpeeds{
+      .mode = Mode::Strategy, .workers = 2, .frequency = 3, .strategy = "asynchronous:rate=0.5:speeds=1,0.5"};
+  const auto declared = strategyOf(withSpeeds);
+  CHECK(declared.as<muster::AsynchronousOuter>()->speeds == std::vector<double>{1, 0.5});
+  CHECK(declared.as<muster::AsynchronousOuter>()->rate == 0.5);
   CHECK(refusal("adasum", 3).starts_with("adasum: the number of workers must be a power of two"));
 }
 

@@ -35,6 +35,23 @@ TEST_CASE("lists of names are read") {
         "--mode: there is no \"single\"; there are averaging, synchronous");
 }
 
+TEST_CASE("strategies are read with lists and options after commas") {
+  using Words = std::vector<std::string>;
+  CHECK(parseStrategies("strategy", "").empty());
+  CHECK(parseStrategies("strategy", "gossip,diloco:rate=0.5:momentum=0.8") ==
+        Words{"gossip", "diloco:rate=0.5:momentum=0.8"});
+  CHECK(parseStrategies("strategy", "asynchronous:speeds=1,0.5,gossip,asynchronous:speeds=0.5,0.5:rate=1") ==
+        Words{"asynchronous:speeds=1,0.5", "gossip", "asynchronous:speeds=0.5,0.5:rate=1"});
+  CHECK(parseStrategies("strategy", "averaging:period=qsr,period.alpha=0.2,slowmo") ==
+        Words{"averaging:period=qsr,period.alpha=0.2", "slowmo"});
+  const auto refusal = [](const char* text) {
+    return thrown<InvalidArgument>([&] { parseStrategies("strategy", text); });
+  };
+  CHECK(refusal("gossip,,slowmo") ==
+        "--strategy: \"gossip,,slowmo\" is not a list as in a,b,c: a word is empty");
+  CHECK(refusal("gossip,slowmo,gossip") == "--strategy: gossip is given twice");
+}
+
 TEST_CASE("updaters are read with their learning rate, or with the usual one") {
   const auto updaters = parseUpdaters("updater", "nesterovs,adam,adam:0.002,sgd:1e-1");
   CHECK(updaters ==

@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <fstream>
+#include <functional>
+#include <optional>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -13,6 +16,7 @@
 #include "muster/core/io/detail/directory_names.h"
 #include "muster/core/io/input_file.h"
 #include "muster/core/io/json_fields.h"
+#include "muster/core/io/output_path.h"
 #include "muster/core/listeners/watch/page/curves_file.h"
 #include "muster/core/listeners/watch/page/page_json.h"
 
@@ -21,24 +25,75 @@ namespace {
 
 constexpr std::size_t kMostAtOnce = 1 << 20;  // bytes of an answer; the next answer continues
 
-/// Their paths relative to the directory.
-std::vector<std::filesystem::path> relativeCurvesBelow(const std::filesystem::path& directory) {
-  std::vector<std::filesystem::path> found, unread{{}};
-  while (!unread.empty()) {
-    const auto below = std::move(unread.back());
-    unread.pop_back();
-    std::error_code ignored;
-    for (const auto& name : detail::namesIn(directory / below, ignored)) {
-      if (name == "." || name == "..") continue;
-      auto path = below / name;
-      const auto file = directory / path;
-      if (std::filesystem::symlink_status(file, ignored).type() == std::filesystem::file_type::directory)
-        unread.push_back(std::move(path));
-      else if (name.ends_with(kCurvesSuffix) && std::filesystem::is_regular_file(file, ignored))
-        found.push_back(std::move(path));
+/// What a path leads to, through links: device and inode. Empty if there is nothing.
+using FileId = std::optional<std::pair<dev_t, ino_t>>;
+
+FileId idOf(const std::filesystem::path& path) {
+  struct stat found {};
+  if (::stat(path.c_str(), &found) != 0) return {};
+  return std::pair(found.st_dev, found.st_ino);
+}
+
+/// Walks a directory and those that links lead to, each once. Of several paths to one file it takes one that
+/// is no link, if there is one.
+class CurvesSearch {
+ public:
+  explicit CurvesSearch(std::filesystem::path directory) : directory_(std::move(directory)) {
+    enter({});
+    while (!links_.empty()) {
+      std::ranges::sort(links_, std::greater{});
+      const auto link = std::move(links_.back());
+      links_.pop_back();
+      // A directory above this one would add runs that are not below it.
+      if (!isInside(directory_, directory_ / link)) enter(link);
+    }
+    std::ranges::sort(linkedFiles_);
+    for (auto& file : linkedFiles_) add(std::move(file));
+  }
+
+  /// Relative to the directory.
+  std::vector<std::filesystem::path> found() && { return std::move(found_); }
+
+ private:
+  void enter(const std::filesystem::path& start) {
+    std::vector<std::filesystem::path> unread{start};
+    while (!unread.empty()) {
+      const auto below = std::move(unread.back());
+      unread.pop_back();
+      if (!isNew(below)) continue;
+      std::error_code ignored;
+      for (const auto& name : detail::namesIn(directory_ / below, ignored)) {
+        if (name == "." || name == "..") continue;
+        auto path = below / name;
+        const auto file = directory_ / path;
+        const bool link = std::filesystem::is_symlink(file, ignored);
+        if (std::filesystem::is_directory(file, ignored))
+          (link ? links_ : unread).push_back(std::move(path));
+        else if (!name.ends_with(kCurvesSuffix) || !std::filesystem::is_regular_file(file, ignored))
+          continue;
+        else if (link)
+          linkedFiles_.push_back(std::move(path));
+        else
+          add(std::move(path));
+      }
     }
   }
-  return found;
+  void add(std::filesystem::path file) {
+    if (isNew(file)) found_.push_back(std::move(file));
+  }
+  bool isNew(const std::filesystem::path& path) {
+    const auto id = idOf(directory_ / path);
+    return id && seen_.insert(*id).second;
+  }
+
+  std::filesystem::path directory_;
+  std::set<std::pair<dev_t, ino_t>> seen_;
+  std::vector<std::filesystem::path> links_, linkedFiles_, found_;
+};
+
+/// Their paths relative to the directory.
+std::vector<std::filesystem::path> relativeCurvesBelow(const std::filesystem::path& directory) {
+  return CurvesSearch(directory).found();
 }
 
 }  // namespace

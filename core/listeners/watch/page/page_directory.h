@@ -11,8 +11,8 @@
 
 namespace muster {
 
-/// The files of curves below a directory, in no order; their paths begin with it. Follows no links to
-/// directories, and leaves out directories that cannot be read.
+/// The files of curves below a directory, in no order; their paths begin with it. Follows links, but not to
+/// the directory itself or one above it; each file is found once. Leaves out directories that cannot be read.
 std::vector<std::filesystem::path> curvesBelow(const std::filesystem::path& directory);
 
 /// The runs below a directory, each a file of curves (`CurvesFile`), which may grow while it is shown, and

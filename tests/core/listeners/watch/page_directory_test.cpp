@@ -2,7 +2,11 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <fstream>
+#include <string>
+#include <vector>
 
 #include "muster/core/base/error.h"
 #include "muster/core/listeners/watch/page/curves_file.h"
@@ -86,6 +90,36 @@ TEST_CASE("an incomplete line is read later, and a file that holds no curves giv
         }).ends_with(": cannot be read: File name too long"));
   CHECK(thrown<FileError>([&] { PageDirectory(directory / "missing"); }).find("is no directory") !=
         std::string::npos);
+}
+
+TEST_CASE("links to directories are followed, each run is shown once, and loops end") {
+  const TemporaryDirectory directory, outside;
+  const PageStore store;
+  const auto save = [&](const std::filesystem::path& file) { writeCurves(file, "", store); };
+  const auto link = [](const std::filesystem::path& to, const std::filesystem::path& name) {
+    std::filesystem::create_symlink(to, name);
+  };
+  const auto root = directory / "runs";
+  save(root / "own" / "a.curves.jsonl");
+  save(directory / "beside.curves.jsonl");
+  save(outside / "far" / "b.curves.jsonl");
+  save(outside / "c.curves.jsonl");
+  link("own", root / "again");                          // the same directory
+  link("own/a.curves.jsonl", root / "0.curves.jsonl");  // the same file
+  link("..", root / "own" / "loop");
+  link(".", root / "own" / "self");
+  link("../..", root / "own" / "above");  // holds `beside`, which is not below the directory
+  link(outside / "far", root / "away");
+  link(outside / "far", root / "away again");
+  link(outside.path(), outside / "far" / "back");  // leads to `c`, and to `far` again
+  link("nowhere", root / "broken");
+  std::vector<std::string> found;
+  for (const auto& file : curvesBelow(root)) found.push_back(file.lexically_relative(root).string());
+  std::ranges::sort(found);
+  CHECK(found ==
+        std::vector<std::string>{"away/b.curves.jsonl", "away/back/c.curves.jsonl", "own/a.curves.jsonl"});
+  CHECK(PageDirectory(root).runs() == 3);
+  CHECK(PageDirectory(root / "away").runs() == 1);  // `back` is above it
 }
 
 TEST_CASE("a file of curves that cannot be written gives one warning") {

@@ -48,7 +48,7 @@ struct Training {
   std::int64_t checkpointEvery = 5;           ///< iterations
   std::int64_t units = 5;                     ///< of the network's first layer
   double rate = 0.05;                         ///< learning rate
-  bool fromStart = false;                     ///< not from the newest checkpoint
+  bool fromStart = false;                     ///< without the checkpoints, which are removed
   bool stateless = false;                     ///< without the checkpoint's training state
   bool alone = false;                         ///< Model::fit
 };
@@ -63,16 +63,16 @@ std::string train(const Training& training, const std::function<Listeners()>& wa
                            .layers = {Dense{.units = training.units}, Output{.classes = 4}}});
   model.init();
   const auto checkpoints = training.directory / "checkpoints";
+  if (training.fromStart) std::filesystem::remove_all(checkpoints);
   const auto from = newestCheckpoint(checkpoints);
-  const bool resumes = from && !training.fromStart;
-  if (resumes) loadState(model, *from);
+  if (from) loadState(model, *from);
   if (training.stateless) model.trainingState().clear();
   Listeners listeners = watchers();
   listeners.push_back(
       std::make_shared<CheckpointListener>(CheckpointOptions{.directory = checkpoints,
                                                              .everyEpochs = 0,
                                                              .everyIterations = training.checkpointEvery,
-                                                             .resumed = resumes}));
+                                                             .resumed = from.has_value()}));
   listeners.push_back(
       std::make_shared<RecordingListener>(ListenerScope::Merged, [&](const RecordedCall& call, Trainer&) {
         if (call.event == "merge" && call.iteration == training.killedAt) throw std::runtime_error("killed");

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace example {
+
+/// What a training resumes and where it saves checkpoints, with the names of the user's options in errors.
+struct CheckpointChoice {
+  std::filesystem::path resume = {};     ///< a file or a directory; empty: nothing
+  std::filesystem::path directory = {};  ///< of the checkpoints; empty: none
+  std::string resumeOption = "--resume", directoryOption = "--checkpoint-dir";
+  int nodes = 1;  ///< of the training; each of them reads the file to resume
+};
+
+/// The file that `resume` names: itself, or the newest intact checkpoint of a directory.
+/// @return "" if there is none: `resume` is empty, or it is `directory`, which holds no checkpoint yet.
+/// @throws muster::FileError if any other `resume` does not exist or holds no checkpoint.
+std::filesystem::path fileToResume(const CheckpointChoice& choice);
+
+/// For a node other than 0, which prints nothing else: logs that it found nothing to resume. If other nodes
+/// did, the training fails, and this line says why.
+void logNothingToResume(const std::filesystem::path& resume);
+
+/// Checks before a training that the checkpoints of an earlier one do not mix with its own. Call it on the
+/// node that writes them, and not for nodes that come and go: another one may have begun the training.
+/// @param file  from `fileToResume`.
+/// @throws muster::FileError if `directory` holds checkpoints and the training resumes nothing, or a file of
+///         that directory that is not its newest one.
+void requireOwnCheckpoints(const CheckpointChoice& choice, const std::filesystem::path& file);
+
+}  // namespace example
