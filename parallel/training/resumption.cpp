@@ -93,6 +93,18 @@ RoundsState roundsIn(const TrainingState& state) {
           .epochIteration = numbers[EpochIteration]};
 }
 
+/// Resuming repeats the order of the landings, one by one: refuses more than the trained batches allow.
+void requirePossibleLandings(std::int64_t landings, const EpochPosition& position,
+                             const DataSetIterator& data) {
+  const auto batches = position.nextBatch + static_cast<std::int64_t>(position.trainedLater.size());
+  const auto examples = std::min(position.examples, data.examples().value_or(position.examples));
+  require(
+      landings <= std::min(batches, examples),
+      "training state: \"{}\" has {} landings in an epoch with {} trained batches of {} examples in total, "
+      "which is impossible",
+      kRounds, landings, batches, examples);
+}
+
 /// For the log: what is lost if all workers start from the merged model, though the checkpoint's position
 /// counts it as trained.
 std::string lostWork(const TrainingState& state, std::size_t workers) {
@@ -184,6 +196,7 @@ Resumption resumptionOf(Model& model, const DataSetIterator& data, const AnyStra
   resumed.examples.assign(examples.begin(), examples.end());
   resumed.replicas = true;
   RoundsState rounds = roundsIn(state);
+  callIterator("tell its size", [&] { requirePossibleLandings(rounds.landings, *position, data); });
   if (rounds.landings > 0)
     rounds.unmerged = unmergedIn(state, static_cast<std::size_t>(workers));
   else if (strategy.make()->arrivals(workers))

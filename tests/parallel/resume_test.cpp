@@ -537,6 +537,19 @@ TEST_CASE("impossible numbers in a training state are refused") {
         "training state: the strategy's plan: a round must have at least 1 iteration, got 0");
 }
 
+TEST_CASE("more landings than trained batches are refused: repeating their order would take for ever") {
+  const ResumableRule rule{{"arrivals", AsynchronousOuter{.frequency = 2}}};
+  std::vector<Held> atMerges;
+  train(rule, 2, &atMerges);
+  auto model = modelOf(rule);
+  atMerges[2].giveTo(model);
+  findValues(model.trainingState(), "rounds")->span<std::int64_t>()[5] = std::int64_t{1} << 59;
+  auto data = dataOf();
+  const auto said = thrown<InvalidArgument>([&] { wrapperOf(model, rule, 2).fit(data); });
+  CAPTURE(said);
+  CHECK(said.starts_with("training state: \"rounds\" has 576460752303423488 landings in an epoch with "));
+}
+
 namespace {
 
 /// Sets a number in the block of this name, in the strategy's state or in flight.
