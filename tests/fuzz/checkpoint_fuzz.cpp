@@ -8,19 +8,16 @@
 #include "muster/core/base/log.h"
 #include "muster/core/io/model_file.h"
 #include "muster/core/nn/layers.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "muster/core/nn/training_state.h"
 #include "muster/core/optim/updaters.h"
 #include "muster/parallel/parallel_wrapper.h"
-#include "muster/parallel/strategies/asynchronous_outer.h"
-#include "muster/parallel/strategies/averaging.h"
-#include "muster/parallel/strategies/gossip.h"
-#include "muster/parallel/strategies/hierarchical_averaging.h"
-#include "muster/parallel/strategies/overlapped_averaging.h"
-#include "muster/parallel/strategies/shared_gradients.h"
-#include "muster/parallel/strategies/streaming_outer.h"
+#include "muster/parallel/training/resumption.h"
+#include "tests/fuzz/checkpoint_rules.h"
 #include "tests/fuzz/container.h"
 #include "tests/fuzz/input_file.h"
 #include "tests/fuzz/json_mutation.h"
-#include "tests/fuzz/networks.h"
+#include "tests/fuzz/tensor_sweep.h"
 #include "tests/support/small_examples.h"
 #include "tests/support/temporary_directory.h"
 
@@ -33,40 +30,31 @@ MultiLayerConfiguration configuration() {
   return {.updater = Nesterovs{.learningRate = 0.1}, .inputShape = {6}, .layers = {Output{.classes = 4}}};
 }
 
-/// Rules with different state in a checkpoint.
-std::vector<AnyStrategy> rules() {
-  return {Averaging{.frequency = 2, .updaterState = UpdaterState::Keep},
-          OverlappedAveraging{.frequency = 2, .delay = 1, .rate = 0.7, .momentum = 0.5},
-          SharedGradients{.updaterState = UpdaterState::Keep},
-          Averaging{.frequency = Period::adaComm(2, {.interval = 1})},
-          StreamingOuter{.frequency = 2, .fragments = 1, .delay = 1},
-          Gossip{.graph = GossipGraph::Ring},
-          HierarchicalAveraging{.levels = {{.period = 1, .group = 2}, {.period = 2}}},
-          AsynchronousOuter{.momentum = 0.5}};
-}
-
 /// A network and its trainer. Used for many inputs, because starting threads takes longer than a training.
 class Training {
  public:
-  explicit Training(const AnyStrategy& rule, Listeners listeners = {})
-      : rule_(rule.make()->describe()),
+  explicit Training(const AnyStrategy& rule, int workers = kWorkers, Listeners listeners = {})
+      : rule_(ruleText(rule)),
         wrapper_(ParallelWrapper::Builder(network)
-                     .workers(kWorkers)
+                     .workers(workers)
                      .strategy(rule)
                      .pinThreads(false)
                      .prefetchBuffer(0)
                      .listeners(std::move(listeners))
                      .build()) {}
-  /// The length of the rule's text if a file contains it, else 0. A rule's text may be part of another's.
+  /// How well a file's rule is this one. A rule's text may be part of another's.
   std::size_t match(ByteSpan bytes) const {
-    return textOf(bytes).find(rule_) != std::string_view::npos ? rule_.size() : 0;
+    const auto lengthIfFound = [&](std::string_view text) {
+      return textOf(bytes).find(text) != std::string_view::npos ? text.size() : 0;
+    };
+    return lengthIfFound(rule_.description) + lengthIfFound(rule_.options);
   }
   void fit() { wrapper_.fit(data_, 1); }
 
   MultiLayerNetwork network{configuration()};
 
  private:
-  const std::string rule_;
+  const RuleText rule_;
   ParallelWrapper wrapper_;
   test::SmallExamples data_{kBatches};
 };
@@ -74,7 +62,7 @@ class Training {
 Training& trainingOf(ByteSpan bytes) {
   static const auto all = [] {
     std::vector<std::unique_ptr<Training>> made;
-    for (const auto& rule : rules()) made.push_back(std::make_unique<Training>(rule));
+    for (const auto& rule : checkpointRules()) made.push_back(std::make_unique<Training>(rule));
     return made;
   }();
   return **std::ranges::max_element(all, {}, [&](const auto& one) { return one->match(bytes); });
@@ -117,16 +105,33 @@ class Writer final : public Listener {
   test::TemporaryDirectory directory_;
 };
 
+Bytes checkpointOf(const AnyStrategy& rule, int workers) {
+  const auto writer = std::make_shared<Writer>();
+  Training training(rule, workers, {writer});
+  training.network.init();
+  training.fit();
+  return writer->bytes;
+}
+
 std::vector<Bytes> seeds() {
   std::vector<Bytes> all;
-  for (const auto& rule : rules()) {
-    const auto writer = std::make_shared<Writer>();
-    Training training(rule, {writer});
-    training.network.init();
-    training.fit();
-    all.push_back(writer->bytes);
-  }
+  for (const auto& rule : checkpointRules()) all.push_back(checkpointOf(rule, kWorkers));
+  for (const auto& rule : namedRules(2 * kWorkers)) all.push_back(checkpointOf(rule, 2 * kWorkers));
   return all;
+}
+
+/// Makes the training state that of the changed model, so that it is not discarded.
+void settleFingerprint(Container& file) {
+  static MultiLayerNetwork network(configuration());
+  static FuzzedFile saved;
+  file.settleChecksums();
+  try {
+    loadState(network, saved.of(file.bytes()));
+    const test::SmallExamples data(kBatches);
+    const auto state = positionState(network, data, {});
+    file.replace("updater.training.fingerprint", findValues(state, "fingerprint")->span<std::int64_t>()[0]);
+  } catch (const Error&) {
+  }
 }
 
 void mutate(Bytes& bytes, Draw& draw) {
@@ -137,15 +142,29 @@ void mutate(Bytes& bytes, Draw& draw) {
     mutateJson(header, draw);
     if (header.is_object()) file->header = header.get_object();
     file->settleOffsets();
-  } else {
-    file->mutateTensor("updater.", draw);
   }
+  for (std::size_t times = draw.below(4); times-- > 0;)
+    file->mutateNumber(draw.oneIn(2) ? "updater.training." : draw.oneIn(2) ? "updater.strategy." : "", draw);
+  if (draw.oneIn(2)) settleFingerprint(*file);
   file->settleChecksums();
   bytes = file->bytes();
 }
 
+std::optional<Bytes> sweep(std::size_t number) {
+  static const TensorSweep changes = [] {
+    std::vector<Container> files;
+    for (const auto& seed : seeds()) files.push_back(*Container::in(seed));
+    return TensorSweep(std::move(files));
+  }();
+  if (number >= changes.size()) return std::nullopt;
+  Container file = changes.at(number);
+  settleFingerprint(file);
+  file.settleChecksums();
+  return file.bytes();
+}
+
 }  // namespace
 
-const Target targets::checkpoint{"checkpoint", &run, &seeds, &mutate};
+const Target targets::checkpoint{"checkpoint", &run, &seeds, &mutate, &sweep};
 
 }  // namespace muster::fuzz

@@ -1,6 +1,6 @@
 // Network configurations as JSON: a configuration that is read is written back identically, laid out, and run
 // if small.
-#include <boost/json/value.hpp>
+#include <boost/json/serialize.hpp>
 #include <cstring>
 
 #include "muster/core/base/error.h"
@@ -8,7 +8,9 @@
 #include "muster/core/io/network_json.h"
 #include "muster/core/nn/detail/network_probe.h"
 #include "tests/fuzz/json_mutation.h"
+#include "tests/fuzz/json_sweep.h"
 #include "tests/fuzz/networks.h"
+#include "tests/fuzz/schema_networks.h"
 
 namespace muster::fuzz {
 namespace {
@@ -43,32 +45,29 @@ void run(ByteSpan bytes) {
     Tensor out;
     network->output(exampleFor(*network), out);
   } catch (const InvalidArgument&) {
+  } catch (const DeviceUnavailable&) {  // that of a layer, which the first batch needs
   }
-}
-
-std::vector<std::string> texts() {
-  std::vector<std::string> all{smallGraph().toJson()};
-  for (const auto& chain : smallChains()) all.push_back(chain.toJson());
-  return all;
 }
 
 std::vector<Bytes> seeds() {
   std::vector<Bytes> all;
-  for (const auto& text : texts()) all.push_back(bytesOf(text));
+  for (const auto& network : networkDocuments()) all.push_back(bytesOf(boost::json::serialize(network)));
   return all;
 }
 
 void mutate(Bytes& bytes, Draw& draw) {
-  static const auto donors = [] {
-    std::vector<boost::json::value> all;
-    for (const auto& text : texts()) all.push_back(*jsonIn(text));
-    return all;
-  }();
-  bytes = bytesOf(mutateJsonText(textOf(bytes), draw, donors));
+  bytes = bytesOf(mutateJsonText(textOf(bytes), draw, networkVocabulary()));
+}
+
+std::optional<Bytes> sweep(std::size_t number) {
+  static const JsonSweep changes(networkDocuments(), networkVocabulary());
+  const auto changed = changes.at(number);
+  if (!changed) return std::nullopt;
+  return bytesOf(boost::json::serialize(changed->value));
 }
 
 }  // namespace
 
-const Target targets::configuration{"configuration", &run, &seeds, &mutate};
+const Target targets::configuration{"configuration", &run, &seeds, &mutate, &sweep};
 
 }  // namespace muster::fuzz

@@ -7,7 +7,9 @@
 #include "tests/fuzz/container.h"
 #include "tests/fuzz/input_file.h"
 #include "tests/fuzz/json_mutation.h"
+#include "tests/fuzz/json_sweep.h"
 #include "tests/fuzz/networks.h"
+#include "tests/fuzz/schema_networks.h"
 
 namespace muster::fuzz {
 namespace {
@@ -33,35 +35,73 @@ void run(ByteSpan bytes) {
          "a model that was loaded and saved is another one");
 }
 
+/// The model file of a network.
+Bytes modelOf(std::string_view configuration) {
+  const auto network = networkFromJson(configuration);
+  network->init();
+  return savedBytes(*network);
+}
+
 std::vector<Bytes> seeds() {
   std::vector<Bytes> all;
-  for (auto chain : {smallChains().back(), smallChains().front()}) {
-    MultiLayerNetwork network(chain);
-    network.init();
-    all.push_back(savedBytes(network));
-  }
-  ComputationGraph graph(smallGraph());
-  graph.init();
-  all.push_back(savedBytes(graph));
+  for (const auto& network : networkDocuments()) all.push_back(modelOf(json::serialize(network)));
   return all;
+}
+
+/// The model file of a network if this is valid and small, else nothing.
+std::optional<Bytes> modelIfUsable(std::string_view configuration) {
+  try {
+    if (isSmall(*networkFromJson(configuration), kSmall)) return modelOf(configuration);
+  } catch (const Error&) {
+  }
+  return std::nullopt;
+}
+
+json::value* configurationIn(Container& file) {
+  auto* const metadata = file.header.if_contains("__metadata__");
+  if (!metadata || !metadata->is_object()) return nullptr;
+  return metadata->get_object().if_contains("configuration");
 }
 
 /// Mutates the configuration. Half of the time also replaces the file by that of such a network, if valid.
 void mutateConfiguration(Container& file, Draw& draw) {
-  auto* const metadata = file.header.if_contains("__metadata__");
-  if (!metadata || !metadata->is_object() || !metadata->get_object().contains("configuration")) return;
-  json::value& configuration = metadata->get_object()["configuration"];
-  if (!configuration.is_string()) return;
-  const std::string changed = mutateJsonText(configuration.get_string(), draw);
-  configuration = changed;
+  json::value* const configuration = configurationIn(file);
+  if (!configuration || !configuration->is_string()) return;
+  const std::string changed = mutateJsonText(configuration->get_string(), draw, networkVocabulary());
+  *configuration = changed;
   if (draw.oneIn(2)) return;
-  try {
-    const auto network = networkFromJson(changed);
-    if (!isSmall(*network, kSmall)) return;
-    network->init();
-    if (auto made = Container::in(savedBytes(*network))) file = std::move(*made);
-  } catch (const Error&) {
-  }
+  if (const auto made = modelIfUsable(changed)) file = std::move(*Container::in(*made));
+}
+
+/// A file with a changed configuration, and the tensors of that network or, if it is not valid, of the one
+/// before.
+Bytes withConfiguration(const JsonSweep::Changed& changed) {
+  static const auto before = seeds();
+  const std::string text = json::serialize(changed.value);
+  if (auto made = modelIfUsable(text)) return *made;
+  auto file = *Container::in(before[changed.document]);
+  *configurationIn(file) = text;
+  file.settleChecksums();
+  return file.bytes();
+}
+
+/// All changes of the header of the file with fewest tensors.
+std::optional<Bytes> headerSweep(std::size_t number) {
+  static const auto file = *Container::in(modelOf(smallChains().back().toJson()));
+  static const JsonSweep changes({json::value(file.header)}, Vocabulary());
+  const auto changed = changes.at(number / 2);
+  if (!changed) return std::nullopt;
+  Container made{.header = changed->value.is_object() ? changed->value.get_object() : json::object(),
+                 .data = file.data};
+  if (number % 2 == 0) made.settleOffsets();
+  made.settleChecksums();
+  return made.bytes();
+}
+
+std::optional<Bytes> sweep(std::size_t number) {
+  static const JsonSweep changes(networkDocuments(), networkVocabulary());
+  if (const auto changed = changes.at(number)) return withConfiguration(*changed);
+  return headerSweep(number - changes.size());
 }
 
 void mutate(Bytes& bytes, Draw& draw) {
@@ -73,7 +113,7 @@ void mutate(Bytes& bytes, Draw& draw) {
     mutateJson(header, draw);
     if (header.is_object()) file->header = header.get_object();
   }
-  if (draw.oneIn(3)) file->mutateData(draw);
+  if (draw.oneIn(3)) file->mutateNumber("", draw);
   if (draw.oneIn(2)) file->settleOffsets();
   if (!draw.oneIn(6)) file->settleChecksums();
   bytes = file->bytes();
@@ -81,6 +121,6 @@ void mutate(Bytes& bytes, Draw& draw) {
 
 }  // namespace
 
-const Target targets::model{"model", &run, &seeds, &mutate};
+const Target targets::model{"model", &run, &seeds, &mutate, &sweep};
 
 }  // namespace muster::fuzz

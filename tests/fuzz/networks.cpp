@@ -24,7 +24,7 @@ std::vector<MultiLayerConfiguration> smallChains() {
                  Scale{.factor = 0.5}, Dropout{.rate = 0.25}, Dense{.units = 3, .init = Init::he()},
                  Output{.classes = 3}}};
   const MultiLayerConfiguration sequences{
-      .updater = Adam{.learningRate = StepSchedule{.initial = 0.2, .decay = 0.5, .every = 4}},
+      .updater = Sgd{.learningRate = StepSchedule{.initial = 0.2, .decay = 0.5, .every = 4}},
       .inputShape = {5},
       .layers = {Embedding{.vocabulary = 6, .features = 4}, LayerNorm{}, SelfAttention{.heads = 2},
                  LSTM{.units = 3}, GRU{.units = 3}, MeanOverTime{}, Output{.classes = 2}}};
