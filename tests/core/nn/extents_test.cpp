@@ -61,6 +61,14 @@ TEST_CASE("layers refuse sizes for which their output sizes overflow") {
   }
 }
 
+TEST_CASE("inputs without elements are refused: their other sizes may be too large to count to") {
+  const MultiLayerConfiguration configuration{.inputShape = {(std::int64_t{1} << 56) + 1, 6, 0},
+                                              .layers = {ZeroPad2d{}}};
+  const auto said = test::thrown<InvalidArgument>([&] { MultiLayerNetwork network(configuration); });
+  CAPTURE(said);
+  CHECK(said.ends_with("its input [72057594037927937, 6, 0] has no elements"));
+}
+
 TEST_CASE("planned sizes that overflow are refused, naming the operation and the size") {
   const std::int64_t n = std::numeric_limits<std::int64_t>::max();
   const auto refusal = [](auto shape) { return test::thrown<InvalidArgument>([&] { shape.validate(); }); };
