@@ -1,5 +1,6 @@
 // Checkpoints: a training continues from a checkpoint, or reports why it cannot.
 #include <algorithm>
+#include <boost/json/serialize.hpp>
 #include <boost/json/value.hpp>
 #include <memory>
 #include <string>
@@ -15,8 +16,10 @@
 #include "muster/parallel/training/resumption.h"
 #include "tests/fuzz/checkpoint_rules.h"
 #include "tests/fuzz/container.h"
+#include "tests/fuzz/header_sweep.h"
 #include "tests/fuzz/input_file.h"
 #include "tests/fuzz/json_mutation.h"
+#include "tests/fuzz/schema_networks.h"
 #include "tests/fuzz/tensor_sweep.h"
 #include "tests/support/small_examples.h"
 #include "tests/support/temporary_directory.h"
@@ -30,10 +33,12 @@ MultiLayerConfiguration configuration() {
   return {.updater = Nesterovs{.learningRate = 0.1}, .inputShape = {6}, .layers = {Output{.classes = 4}}};
 }
 
-/// A network and its trainer. Used for many inputs, because starting threads takes longer than a training.
+/// A trainer of a network, which others may train, too. Used for many inputs, because starting threads takes
+/// longer than a training.
 class Training {
  public:
-  explicit Training(const AnyStrategy& rule, int workers = kWorkers, Listeners listeners = {})
+  explicit Training(MultiLayerNetwork& network, const AnyStrategy& rule, int workers = kWorkers,
+                    Listeners listeners = {})
       : rule_(ruleText(rule)),
         wrapper_(ParallelWrapper::Builder(network)
                      .workers(workers)
@@ -42,16 +47,15 @@ class Training {
                      .prefetchBuffer(0)
                      .listeners(std::move(listeners))
                      .build()) {}
-  /// How well a file's rule is this one. A rule's text may be part of another's.
-  std::size_t match(ByteSpan bytes) const {
-    const auto lengthIfFound = [&](std::string_view text) {
-      return textOf(bytes).find(text) != std::string_view::npos ? text.size() : 0;
+  /// How well a checkpoint's rule is this one: other options may have the same description.
+  int match(const TrainingState& state) const {
+    const auto is = [&](std::string_view name, std::string_view text) {
+      const Tensor* const saved = findValues(state, name);
+      return saved && std::string_view(static_cast<const char*>(saved->raw()), saved->bytes()) == text;
     };
-    return lengthIfFound(rule_.description) + lengthIfFound(rule_.options);
+    return 2 * is("rule", rule_.description) + is("rule options", rule_.options);
   }
   void fit() { wrapper_.fit(data_, 1); }
-
-  MultiLayerNetwork network{configuration()};
 
  private:
   const RuleText rule_;
@@ -59,13 +63,14 @@ class Training {
   test::SmallExamples data_{kBatches};
 };
 
-Training& trainingOf(ByteSpan bytes) {
-  static const auto all = [] {
+Training& trainingOf(MultiLayerNetwork& network) {
+  static const auto all = [&] {
     std::vector<std::unique_ptr<Training>> made;
-    for (const auto& rule : checkpointRules()) made.push_back(std::make_unique<Training>(rule));
+    for (const auto& rule : checkpointRules()) made.push_back(std::make_unique<Training>(network, rule));
     return made;
   }();
-  return **std::ranges::max_element(all, {}, [&](const auto& one) { return one->match(bytes); });
+  return **std::ranges::max_element(all, {},
+                                    [&](const auto& one) { return one->match(network.trainingState()); });
 }
 
 /// The trainings serve all inputs, since making one takes longer than running it. So an error may need the
@@ -74,11 +79,11 @@ void run(ByteSpan bytes) {
   static const bool quiet = (setLogSink([](LogLevel, std::string_view) {}), true);
   static_cast<void>(quiet);
   static FuzzedFile file;
+  static MultiLayerNetwork network(configuration());
   const auto& path = file.of(bytes);
-  Training& training = trainingOf(bytes);
-  if (!isRead(path, [&] { loadState(training.network, path); })) return;
+  if (!isRead(path, [&] { loadState(network, path); })) return;
   try {
-    training.fit();
+    trainingOf(network).fit();
   } catch (const InvalidArgument&) {
   } catch (const TrainingError& error) {
     try {
@@ -107,9 +112,9 @@ class Writer final : public Listener {
 
 Bytes checkpointOf(const AnyStrategy& rule, int workers) {
   const auto writer = std::make_shared<Writer>();
-  Training training(rule, workers, {writer});
-  training.network.init();
-  training.fit();
+  MultiLayerNetwork network(configuration());
+  network.init();
+  Training(network, rule, workers, {writer}).fit();
   return writer->bytes;
 }
 
@@ -137,6 +142,9 @@ void settleFingerprint(Container& file) {
 void mutate(Bytes& bytes, Draw& draw) {
   auto file = Container::in(bytes);
   if (!file) return mutateBytes(bytes, draw);
+  if (auto* const configuration = configurationIn(*file);
+      draw.oneIn(8) && configuration && configuration->is_string())
+    *configuration = mutateJsonText(configuration->get_string(), draw, networkVocabulary());
   if (draw.oneIn(4)) {
     boost::json::value header = file->header;
     mutateJson(header, draw);
@@ -150,17 +158,25 @@ void mutate(Bytes& bytes, Draw& draw) {
   bytes = file->bytes();
 }
 
-std::optional<Bytes> sweep(std::size_t number) {
-  static const TensorSweep changes = [] {
-    std::vector<Container> files;
-    for (const auto& seed : seeds()) files.push_back(*Container::in(seed));
-    return TensorSweep(std::move(files));
-  }();
-  if (number >= changes.size()) return std::nullopt;
-  Container file = changes.at(number);
+Bytes withTensors(Container file) {
   settleFingerprint(file);
   file.settleChecksums();
   return file.bytes();
+}
+
+std::optional<Bytes> sweep(std::size_t number) {
+  static const auto files = [] {
+    std::vector<Container> all;
+    for (const auto& seed : seeds()) all.push_back(*Container::in(seed));
+    return all;
+  }();
+  static const TensorSweep tensors(files);
+  static const HeaderSweep headers(files.front());
+  if (number < tensors.size()) return withTensors(tensors.at(number));
+  number -= tensors.size();
+  if (const auto network = networkSweep().at(number))
+    return withConfiguration(files.front(), boost::json::serialize(network->value));
+  return headers.at(number - networkSweep().size());
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
-#include <map>
-#include <utility>
+#include <boost/json/serialize.hpp>
 
 #include "muster/parallel/strategies/named_strategy.h"
 #include "tests/fuzz/command_line.h"
 #include "tests/fuzz/program_options.h"
 #include "tests/fuzz/programs.h"
+#include "tests/fuzz/schema_networks.h"
 
 namespace muster::fuzz {
 namespace {
@@ -79,8 +79,10 @@ std::vector<Bytes> allLines() {
 
 std::optional<Bytes> commandLineSweep(std::size_t number) {
   static const auto all = allLines();
-  if (number >= all.size()) return std::nullopt;
-  return all[number];
+  if (number < all.size()) return all[number];
+  const auto network = networkSweep().at(number - all.size());
+  if (!network) return std::nullopt;
+  return line('u', {"network=" + boost::json::serialize(network->value)});
 }
 
 }  // namespace muster::fuzz

@@ -10,7 +10,9 @@
 #include "tests/fuzz/json_mutation.h"
 #include "tests/fuzz/json_sweep.h"
 #include "tests/fuzz/networks.h"
+#include "tests/fuzz/odd_texts.h"
 #include "tests/fuzz/schema_networks.h"
+#include "tests/fuzz/size_sweep.h"
 
 namespace muster::fuzz {
 namespace {
@@ -49,8 +51,15 @@ void run(ByteSpan bytes) {
   }
 }
 
+std::vector<boost::json::value> wideDocuments() {
+  std::vector<boost::json::value> all;
+  for (const auto& chain : wideChains()) all.push_back(*jsonIn(chain.toJson()));
+  return all;
+}
+
 std::vector<Bytes> seeds() {
   std::vector<Bytes> all;
+  for (const auto& network : wideDocuments()) all.push_back(bytesOf(boost::json::serialize(network)));
   for (const auto& network : networkDocuments()) all.push_back(bytesOf(boost::json::serialize(network)));
   return all;
 }
@@ -59,11 +68,21 @@ void mutate(Bytes& bytes, Draw& draw) {
   bytes = bytesOf(mutateJsonText(textOf(bytes), draw, networkVocabulary()));
 }
 
+/// Change `number` of a network.
+std::optional<boost::json::value> changedNetwork(std::size_t number) {
+  static const JsonSweep wide(wideDocuments(), networkVocabulary());
+  static const SizeSweep sizes(wideDocuments());
+  auto changed = networkSweep().at(number);
+  if (!changed) changed = wide.at(number - networkSweep().size());
+  if (changed) return std::move(changed->value);
+  return sizes.at(number - networkSweep().size() - wide.size());
+}
+
 std::optional<Bytes> sweep(std::size_t number) {
-  static const JsonSweep changes(networkDocuments(), networkVocabulary());
-  const auto changed = changes.at(number);
+  if (number < brokenJson().size()) return bytesOf(brokenJson()[number]);
+  const auto changed = changedNetwork(number - brokenJson().size());
   if (!changed) return std::nullopt;
-  return bytesOf(boost::json::serialize(changed->value));
+  return bytesOf(boost::json::serialize(*changed));
 }
 
 }  // namespace

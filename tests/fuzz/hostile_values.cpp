@@ -12,10 +12,11 @@ std::span<const std::int64_t> hostileIntegers() {
   constexpr std::int64_t kOne = 1;
   using Limits = std::numeric_limits<std::int64_t>;
   static constexpr std::array kAll{
-      Limits::min(), -(kOne << 31),    -kOne,      kOne - 1,          kOne,         kOne * 2,   kOne * 3,
-      kOne * 4,      kOne * 5,         kOne * 6,   kOne * 7,          kOne * 8,     kOne << 8,  kOne << 15,
-      kOne << 16,    (kOne << 31) - 1, kOne << 31, kOne << 32,        kOne << 40,   kOne << 53, kOne << 56,
-      kOne << 60,    (kOne << 60) - 1, kOne << 62, Limits::max() - 1, Limits::max()};
+      Limits::min(),    -(kOne << 31),    -kOne,      kOne - 1,          kOne,         kOne * 2,
+      kOne * 3,         kOne * 4,         kOne * 5,   kOne * 6,          kOne * 7,     kOne * 8,
+      kOne * 16,        kOne * 17,        kOne * 33,  kOne << 8,         kOne << 15,   kOne << 16,
+      (kOne << 31) - 1, kOne << 31,       kOne << 32, kOne << 40,        kOne << 53,   kOne << 56,
+      kOne << 60,       (kOne << 60) - 1, kOne << 62, Limits::max() - 1, Limits::max()};
   return kAll;
 }
 

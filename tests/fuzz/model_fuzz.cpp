@@ -5,9 +5,9 @@
 #include "muster/core/io/model_file.h"
 #include "muster/core/io/network_json.h"
 #include "tests/fuzz/container.h"
+#include "tests/fuzz/header_sweep.h"
 #include "tests/fuzz/input_file.h"
 #include "tests/fuzz/json_mutation.h"
-#include "tests/fuzz/json_sweep.h"
 #include "tests/fuzz/networks.h"
 #include "tests/fuzz/schema_networks.h"
 
@@ -23,11 +23,8 @@ void run(ByteSpan bytes) {
   const auto& path = file.of(bytes);
   if (!isRead(path, [&] { readModelNotes(path); })) return;  // all others read it first
   isRead(path, [&] { checkModelFile(path); });
-  static const auto chain = smallChains().back();
-  isRead(path, [&] {
-    MultiLayerNetwork mine(chain);
-    loadState(mine, path);
-  });
+  static MultiLayerNetwork mine(smallChains().back());
+  isRead(path, [&] { loadState(mine, path); });
   std::unique_ptr<Network> network;
   if (!isRead(path, [&] { network = Network::load(path); })) return;
   const Bytes saved = savedBytes(*network);
@@ -57,12 +54,6 @@ std::optional<Bytes> modelIfUsable(std::string_view configuration) {
   return std::nullopt;
 }
 
-json::value* configurationIn(Container& file) {
-  auto* const metadata = file.header.if_contains("__metadata__");
-  if (!metadata || !metadata->is_object()) return nullptr;
-  return metadata->get_object().if_contains("configuration");
-}
-
 /// Mutates the configuration. Half of the time also replaces the file by that of such a network, if valid.
 void mutateConfiguration(Container& file, Draw& draw) {
   json::value* const configuration = configurationIn(file);
@@ -75,33 +66,17 @@ void mutateConfiguration(Container& file, Draw& draw) {
 
 /// A file with a changed configuration, and the tensors of that network or, if it is not valid, of the one
 /// before.
-Bytes withConfiguration(const JsonSweep::Changed& changed) {
+Bytes modelWith(const JsonSweep::Changed& changed) {
   static const auto before = seeds();
   const std::string text = json::serialize(changed.value);
   if (auto made = modelIfUsable(text)) return *made;
-  auto file = *Container::in(before[changed.document]);
-  *configurationIn(file) = text;
-  file.settleChecksums();
-  return file.bytes();
-}
-
-/// All changes of the header of the file with fewest tensors.
-std::optional<Bytes> headerSweep(std::size_t number) {
-  static const auto file = *Container::in(modelOf(smallChains().back().toJson()));
-  static const JsonSweep changes({json::value(file.header)}, Vocabulary());
-  const auto changed = changes.at(number / 2);
-  if (!changed) return std::nullopt;
-  Container made{.header = changed->value.is_object() ? changed->value.get_object() : json::object(),
-                 .data = file.data};
-  if (number % 2 == 0) made.settleOffsets();
-  made.settleChecksums();
-  return made.bytes();
+  return withConfiguration(*Container::in(before[changed.document]), text);
 }
 
 std::optional<Bytes> sweep(std::size_t number) {
-  static const JsonSweep changes(networkDocuments(), networkVocabulary());
-  if (const auto changed = changes.at(number)) return withConfiguration(*changed);
-  return headerSweep(number - changes.size());
+  static const HeaderSweep headers(*Container::in(modelOf(smallChains().back().toJson())));
+  if (const auto changed = networkSweep().at(number)) return modelWith(*changed);
+  return headers.at(number - networkSweep().size());
 }
 
 void mutate(Bytes& bytes, Draw& draw) {

@@ -181,4 +181,9 @@ const Vocabulary& networkVocabulary() {
   return all;
 }
 
+const JsonSweep& networkSweep() {
+  static const JsonSweep all(networkDocuments(), networkVocabulary());
+  return all;
+}
+
 }  // namespace muster::fuzz

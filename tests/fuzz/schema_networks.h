@@ -3,6 +3,7 @@
 #include <boost/json/value.hpp>
 #include <vector>
 
+#include "tests/fuzz/json_sweep.h"
 #include "tests/fuzz/vocabulary.h"
 
 namespace muster::fuzz {
@@ -14,5 +15,8 @@ const std::vector<boost::json::value>& networkDocuments();
 
 /// What the fields of these networks may be.
 const Vocabulary& networkVocabulary();
+
+/// Their changes.
+const JsonSweep& networkSweep();
 
 }  // namespace muster::fuzz
