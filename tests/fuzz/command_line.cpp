@@ -91,7 +91,9 @@ const std::vector<std::string>& hostileTexts() {
                                             "momentum=1e400",
                                             "10Gbit",
                                             "1Gbit,-1us",
-                                            "65537"};
+                                            "65537",
+                                            "%prefix%",
+                                            "100%"};
   return all;
 }
 

@@ -65,12 +65,15 @@ std::span<const boost::json::value> hostileValues() {
                                     json::array{0.5},
                                     json::array{"a"},
                                     json::array{1, 2},
+                                    json::array(5, 1),
+                                    json::array(6, 1),
                                     json::array(7, 1),
                                     ~std::uint64_t{0}};
     for (const auto number : hostileIntegers()) values.emplace_back(number);
     for (const auto number : hostileDoubles())
       if (std::isfinite(number)) values.emplace_back(number);
-    for (const auto* const text : {"", "a", "a\nb", "a.b", "\x1B[2J", "cuda:1", "cuda:x", "cpu"})
+    for (const auto* const text : {"", "a", "\xC3\xA9", "\xE2\x82\xAC", "\xF0\x9F\x98\x80", "\x7F",
+                                   "\xC2\x85", "a\nb", "a.b", "\x1B[2J", "cuda:1", "cuda:x", "cpu"})
       values.emplace_back(text);
     values.emplace_back(std::string(5000, 'n'));
     return values;

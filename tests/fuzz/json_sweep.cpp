@@ -1,9 +1,10 @@
 #include "tests/fuzz/json_sweep.h"
 
-#include <array>
+#include <algorithm>
 #include <boost/json/serialize.hpp>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "tests/fuzz/hostile_values.h"
 #include "tests/fuzz/json_places.h"
@@ -13,6 +14,11 @@ namespace {
 
 namespace json = boost::json;
 using Values = std::vector<json::value>;
+
+/// A misspelt word.
+std::string_view withoutFirst(std::string_view word) {
+  return word.substr(std::min<std::size_t>(1, word.size()));
+}
 
 void addStrings(json::value& document, Values& values) {
   for (const auto& place : placesIn(document))
@@ -37,6 +43,9 @@ void addObjects(const json::object& object, Values& values) {
   for (const auto& [key, value] : object) {
     json::object without = object;
     without.erase(key);
+    json::object misspelt = without;
+    misspelt[withoutFirst(key)] = value;
+    values.emplace_back(std::move(misspelt));
     values.emplace_back(std::move(without));
   }
   json::object more = object;
@@ -49,7 +58,10 @@ Values replacements(const Place& place, json::value& document, const Vocabulary&
   Values values(hostileValues().begin(), hostileValues().end());
   const auto known = vocabulary.of(place.field);
   values.insert(values.end(), known.begin(), known.end());
-  if (place.value->is_string()) addStrings(document, values);
+  if (place.value->is_string()) {
+    addStrings(document, values);
+    values.emplace_back(withoutFirst(place.value->get_string()));
+  }
   if (const auto* const array = place.value->if_array()) addArrays(*array, values);
   if (const auto* const object = place.value->if_object()) addObjects(*object, values);
   return values;
