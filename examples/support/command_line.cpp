@@ -2,9 +2,12 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 #include <concepts>
+#include <span>
 #include <sstream>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -45,6 +48,14 @@ void parseAs(const char* name, const std::string& text, T& target) {
                     name, problemOf<T>(text)));
   }
   target = boost::any_cast<T>(value);
+}
+
+/// What is wrong with the arguments. Boost replaces its own names, as "%prefix%", in a message until it has
+/// none, which does not end if an argument has one.
+std::string problemIn(std::span<const char* const> arguments, const po::error& error) {
+  const auto mayHaveName = [](std::string_view argument) { return std::ranges::count(argument, '%') > 1; };
+  if (std::ranges::none_of(arguments, mayHaveName)) return error.what();
+  return fmt::format("the arguments \"{}\" cannot be read", fmt::join(arguments, " "));
 }
 
 }  // namespace
@@ -92,7 +103,8 @@ bool CommandLine::read(int argc, const char* const* argv) {
                       fmt::join(option.value, " "));
     po::store(parsed, given_);
   } catch (const po::error& error) {
-    throw muster::InvalidArgument(fmt::format("{}; --help lists the options", error.what()));
+    const std::span arguments(argv + 1, static_cast<std::size_t>(std::max(argc - 1, 0)));
+    throw muster::InvalidArgument(fmt::format("{}; --help lists the options", problemIn(arguments, error)));
   }
   if (given_.count("help") > 0) {
     std::ostringstream text;

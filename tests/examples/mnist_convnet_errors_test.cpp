@@ -36,6 +36,8 @@ TEST_CASE("invalid options exit with 2 and a sentence") {
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases{
       {{"--frobnicate"}, "unrecognised option '--frobnicate'"},
       {{"--work", "2"}, "unrecognised option '--work'"},
+      {{"--%canonical_option%"},
+       "the arguments \"--%canonical_option%\" cannot be read; --help lists the options"},
       {{"mnist"}, "unexpected argument \"mnist\""},
       {{"--workers", "0"}, "--workers must be between 1 and 1024, got 0"},
       {{"--workers", "two"}, "the argument ('two') for option '--workers' is invalid"},

@@ -11,11 +11,11 @@
 #include "tests/support/temporary_directory.h"
 
 namespace muster::fuzz {
-/// Limits memory, so that a reader that trusts a declared size fails. Sanitizers need the address space and
-/// have their own limits.
+/// Limits memory, so that a reader that trusts a declared size fails. Half of it is for the stacks of the
+/// threads that train from checkpoints. Sanitizers need the address space and have their own limits.
 inline void limitMemory() {
   if (test::kSanitized) return;
-  constexpr rlim_t kMost = rlim_t{1} << 30;
+  constexpr rlim_t kMost = rlim_t{1} << 31;
   const rlimit limit{kMost, RLIM_INFINITY};
   ::setrlimit(RLIMIT_DATA, &limit);
 }
@@ -42,7 +42,8 @@ inline void tryOut(const Target& target, const Bytes& bytes) {
   }
 }
 
-/// Runs a target on stored inputs (tests/fuzz/corpus), on generated ones, and on some mutations of both.
+/// Runs a target on stored inputs (tests/fuzz/corpus), on generated ones, on some mutations of both and on
+/// some of its sweep.
 inline void check(const Target& target, int mutations) {
   limitMemory();
   const auto inputs = inputsOf(target);
@@ -54,6 +55,10 @@ inline void check(const Target& target, int mutations) {
       draw.oneIn(4) ? mutateBytes(bytes, draw) : target.mutate(bytes, draw);
     tryOut(target, bytes);
   }
+  if (!target.sweep) return;
+  constexpr std::size_t kStep = 97;
+  for (std::size_t number = 0; const auto bytes = target.sweep(number); number += kStep)
+    tryOut(target, *bytes);
 }
 
 }  // namespace muster::fuzz

@@ -1,6 +1,6 @@
 // Network configurations as JSON: a configuration that is read is written back identically, laid out, and run
 // if small.
-#include <boost/json/value.hpp>
+#include <boost/json/serialize.hpp>
 #include <cstring>
 
 #include "muster/core/base/error.h"
@@ -8,7 +8,11 @@
 #include "muster/core/io/network_json.h"
 #include "muster/core/nn/detail/network_probe.h"
 #include "tests/fuzz/json_mutation.h"
+#include "tests/fuzz/json_sweep.h"
 #include "tests/fuzz/networks.h"
+#include "tests/fuzz/odd_texts.h"
+#include "tests/fuzz/schema_networks.h"
+#include "tests/fuzz/size_sweep.h"
 
 namespace muster::fuzz {
 namespace {
@@ -43,32 +47,46 @@ void run(ByteSpan bytes) {
     Tensor out;
     network->output(exampleFor(*network), out);
   } catch (const InvalidArgument&) {
+  } catch (const DeviceUnavailable&) {  // that of a layer, which the first batch needs
   }
 }
 
-std::vector<std::string> texts() {
-  std::vector<std::string> all{smallGraph().toJson()};
-  for (const auto& chain : smallChains()) all.push_back(chain.toJson());
+std::vector<boost::json::value> wideDocuments() {
+  std::vector<boost::json::value> all;
+  for (const auto& chain : wideChains()) all.push_back(*jsonIn(chain.toJson()));
   return all;
 }
 
 std::vector<Bytes> seeds() {
   std::vector<Bytes> all;
-  for (const auto& text : texts()) all.push_back(bytesOf(text));
+  for (const auto& network : wideDocuments()) all.push_back(bytesOf(boost::json::serialize(network)));
+  for (const auto& network : networkDocuments()) all.push_back(bytesOf(boost::json::serialize(network)));
   return all;
 }
 
 void mutate(Bytes& bytes, Draw& draw) {
-  static const auto donors = [] {
-    std::vector<boost::json::value> all;
-    for (const auto& text : texts()) all.push_back(*jsonIn(text));
-    return all;
-  }();
-  bytes = bytesOf(mutateJsonText(textOf(bytes), draw, donors));
+  bytes = bytesOf(mutateJsonText(textOf(bytes), draw, networkVocabulary()));
+}
+
+/// Change `number` of a network.
+std::optional<boost::json::value> changedNetwork(std::size_t number) {
+  static const JsonSweep wide(wideDocuments(), networkVocabulary());
+  static const SizeSweep sizes(wideDocuments());
+  auto changed = networkSweep().at(number);
+  if (!changed) changed = wide.at(number - networkSweep().size());
+  if (changed) return std::move(changed->value);
+  return sizes.at(number - networkSweep().size() - wide.size());
+}
+
+std::optional<Bytes> sweep(std::size_t number) {
+  if (number < brokenJson().size()) return bytesOf(brokenJson()[number]);
+  const auto changed = changedNetwork(number - brokenJson().size());
+  if (!changed) return std::nullopt;
+  return bytesOf(boost::json::serialize(*changed));
 }
 
 }  // namespace
 
-const Target targets::configuration{"configuration", &run, &seeds, &mutate};
+const Target targets::configuration{"configuration", &run, &seeds, &mutate, &sweep};
 
 }  // namespace muster::fuzz

@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 #include <zlib.h>
 
-#include <algorithm>
 #include <boost/json/serialize.hpp>
 #include <cstring>
-#include <limits>
 
 #include "tests/fuzz/json_mutation.h"
 
@@ -90,35 +88,36 @@ void Container::settleChecksums() {
   metadata->get_object().erase("muster.checked");  // as earlier versions wrote it: the header has no checksum
 }
 
-namespace {
-
-void mutateNumber(std::span<char> values, Draw& draw) {
-  if (values.size() < kLength) return;
-  char* const at = values.data() + draw.below(values.size() / kLength) * kLength;
-  const std::int64_t number = draw.hostile();
-  const double real =
-      draw.oneIn(4) ? std::numeric_limits<double>::infinity() : static_cast<double>(number) / 2;
-  if (draw.oneIn(3))
-    std::memcpy(at, &real, kLength);
-  else
-    std::memcpy(at, &number, kLength);
-}
-
-}  // namespace
-
-void Container::mutateData(Draw& draw) {
-  mutateNumber(data, draw);
-}
-
-void Container::mutateTensor(std::string_view prefix, Draw& draw) {
-  std::vector<std::string_view> parts;
+std::vector<std::string> Container::tensors(std::string_view prefix) const {
+  std::vector<std::string> names;
   for (const auto& [name, value] : header)
-    if (const auto* const tensor = value.if_object(); tensor && name.starts_with(prefix))
-      if (const auto values = valuesOf(*tensor, data)) parts.push_back(*values);
-  if (parts.empty()) return mutateData(draw);
-  const std::string_view part = draw.of(parts);
-  mutateNumber(std::span(data).subspan(static_cast<std::size_t>(part.data() - data.data()), part.size()),
-               draw);
+    if (const auto* const tensor = value.if_object();
+        tensor && name.starts_with(prefix) && valuesOf(*tensor, data))
+      names.emplace_back(name);
+  return names;
+}
+
+TensorNumbers Container::numbers(std::string_view tensor) {
+  const auto& description = header.at(tensor).get_object();
+  const auto values = valuesOf(description, data);
+  if (!values) return {};
+  const auto* const dtype = description.if_contains("dtype");
+  return {dtype && dtype->is_string() ? std::string_view(dtype->get_string()) : "",
+          std::span(data).subspan(static_cast<std::size_t>(values->data() - data.data()), values->size())};
+}
+
+void Container::replace(std::string_view tensor, std::int64_t number) {
+  const auto* const found = header.if_contains(tensor);
+  const auto values = found && found->is_object() ? valuesOf(found->get_object(), data) : std::nullopt;
+  if (values && values->size() >= sizeof number)
+    std::memcpy(data.data() + (values->data() - data.data()), &number, sizeof number);
+}
+
+void Container::mutateNumber(std::string_view prefix, Draw& draw) {
+  const auto names = tensors(prefix);
+  const bool typed = !names.empty() && !draw.oneIn(8);
+  auto found = typed ? numbers(draw.of(names)) : TensorNumbers(draw.oneIn(2) ? "I64" : "F64", data);
+  if (found.size() > 0) found.set(draw.below(found.size()), draw.below(found.hostile()));
 }
 
 }  // namespace muster::fuzz

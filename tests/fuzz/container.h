@@ -1,10 +1,14 @@
 #pragma once
 
 #include <boost/json/value.hpp>
+#include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "tests/fuzz/target.h"
+#include "tests/fuzz/tensor_numbers.h"
 
 namespace muster::fuzz {
 
@@ -21,10 +25,15 @@ struct Container {
   void settleOffsets();
   /// Sets the tensors' checksums.
   void settleChecksums();
-  /// Changes a number among the data, as an int64 or a double.
-  void mutateData(Draw& draw);
-  /// Likewise, in a tensor whose name begins with `prefix`.
-  void mutateTensor(std::string_view prefix, Draw& draw);
+  /// The names of the tensors that begin with `prefix` and are within the data.
+  std::vector<std::string> tensors(std::string_view prefix) const;
+  /// The numbers of one of them.
+  TensorNumbers numbers(std::string_view tensor);
+  /// Replaces the first number of a tensor of int64, if there is one of this name.
+  void replace(std::string_view tensor, std::int64_t number);
+  /// Replaces a number by a hostile one: in a tensor whose name begins with `prefix`, or anywhere if there is
+  /// none.
+  void mutateNumber(std::string_view prefix, Draw& draw);
 };
 
 }  // namespace muster::fuzz

@@ -7,23 +7,13 @@
 #include <utility>
 #include <vector>
 
+#include "tests/fuzz/hostile_values.h"
+#include "tests/fuzz/json_places.h"
+
 namespace muster::fuzz {
 namespace {
 
 namespace json = boost::json;
-
-struct Place {
-  json::value* value;
-  json::value* parent;  // null: the outermost
-};
-
-void collect(json::value& value, json::value* parent, std::vector<Place>& places) {
-  places.push_back({&value, parent});
-  if (auto* const array = value.if_array())
-    for (auto& element : *array) collect(element, &value, places);
-  else if (auto* const object = value.if_object())
-    for (auto& [key, element] : *object) collect(element, &value, places);
-}
 
 json::value hostileNumber(const json::value& before, Draw& draw) {
   static constexpr std::array kDoubles{0.5, -0.0, 1e-320, 1e308, -1e308, 1.0, 2.5, 4294967296.0};
@@ -41,11 +31,17 @@ json::value hostileNumber(const json::value& before, Draw& draw) {
   }
 }
 
-json::value partOf(std::span<const json::value> values, Draw& draw) {
-  json::value copy = draw.of(values);
-  std::vector<Place> places;
-  collect(copy, nullptr, places);
-  return *draw.of(places).value;
+/// A value that the field of a place has elsewhere.
+void exchange(const Place& place, const Vocabulary& vocabulary, Draw& draw) {
+  if (const auto known = vocabulary.of(place.field); !known.empty()) *place.value = draw.of(known);
+}
+
+/// Makes a text one of the others in its document, such as the name of another part.
+void rename(json::value& text, const std::vector<Place>& places, Draw& draw) {
+  std::vector<const json::value*> all;
+  for (const auto& place : places)
+    if (place.value->is_string()) all.push_back(place.value);
+  text = json::value(*draw.of(all));
 }
 
 std::string anyKey(const std::vector<Place>& places, Draw& draw) {
@@ -97,12 +93,12 @@ json::value anyWord(Draw& draw) {
 
 }  // namespace
 
-void mutateJson(json::value& root, Draw& draw, std::span<const json::value> donors) {
-  std::vector<Place> places;
-  collect(root, nullptr, places);
+void mutateJson(json::value& root, Draw& draw, const Vocabulary& vocabulary) {
+  const std::vector<Place> places = placesIn(root);
   const Place place = draw.of(places);
   json::value& value = *place.value;
-  switch (draw.below(12)) {
+  const auto hostile = hostileValues();
+  switch (draw.below(14)) {
     case 0:
       return leaveOut(place, draw);
     case 1:
@@ -117,22 +113,25 @@ void mutateJson(json::value& root, Draw& draw, std::span<const json::value> dono
     }
     case 4:
     case 5:
-      if (!donors.empty()) value = partOf(donors, draw);
-      return;
     case 6:
+      return exchange(place, vocabulary, draw);
+    case 7:
       value = anyWord(draw);
+      return;
+    case 8:
+      value = draw.of(hostile);
       return;
     default:
       if (value.is_number())
         value = hostileNumber(value, draw);
       else if (value.is_bool())
         value = !value.get_bool();
-      else if (value.is_string() && draw.oneIn(4))
-        value = anyWord(draw);
+      else if (value.is_string() && draw.oneIn(2))
+        rename(value, places, draw);
       else
-        for (auto& [leaf, parent] : places)  // numbers are what hostile files are about
-          if (leaf->is_number() && draw.oneIn(3)) {
-            *leaf = hostileNumber(*leaf, draw);
+        for (const auto& leaf : places)  // numbers are what hostile files are about
+          if (leaf.value->is_number() && draw.oneIn(3)) {
+            *leaf.value = hostileNumber(*leaf.value, draw);
             return;
           }
   }
@@ -147,14 +146,14 @@ std::optional<json::value> jsonIn(std::string_view text) {
   return value;
 }
 
-std::string mutateJsonText(std::string_view text, Draw& draw, std::span<const json::value> donors) {
+std::string mutateJsonText(std::string_view text, Draw& draw, const Vocabulary& vocabulary) {
   auto value = jsonIn(text);
   if (!value || draw.oneIn(16)) {
     Bytes bytes = bytesOf(text);
     mutateBytes(bytes, draw);
     return std::string(textOf(bytes));
   }
-  for (std::size_t times = 1 + draw.below(3); times-- > 0;) mutateJson(*value, draw, donors);
+  for (std::size_t times = 1 + draw.below(3); times-- > 0;) mutateJson(*value, draw, vocabulary);
   return json::serialize(*value);
 }
 

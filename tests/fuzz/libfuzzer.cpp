@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <optional>
+#include <utility>
 
 #include "tests/fuzz/target.h"
 #include "tests/support/temporary_directory.h"
@@ -16,6 +18,13 @@ using namespace muster::fuzz;
 
 const Target& target() {
   return targets::MUSTER_FUZZ_TARGET;
+}
+
+/// The next input of the target's sweep; nothing after the last.
+std::optional<Bytes> nextOfSweep() {
+  static std::size_t number = 0;
+  if (!target().sweep) return std::nullopt;
+  return target().sweep(number++);
 }
 
 void writeSeeds(const std::filesystem::path& directory) {
@@ -47,10 +56,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t maxSize,
                                                unsigned int seed) {
-  Draw draw(seed);
-  if (draw.oneIn(3)) return LLVMFuzzerMutate(data, size, maxSize);
   Bytes bytes(data, data + size);
-  target().mutate(bytes, draw);
+  if (auto next = nextOfSweep()) {
+    bytes = std::move(*next);
+  } else {
+    Draw draw(seed);
+    if (draw.oneIn(3)) return LLVMFuzzerMutate(data, size, maxSize);
+    target().mutate(bytes, draw);
+  }
   if (bytes.size() > maxSize) bytes.resize(maxSize);
   if (!bytes.empty()) std::memcpy(data, bytes.data(), bytes.size());
   return bytes.size();

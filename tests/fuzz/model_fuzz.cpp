@@ -5,9 +5,11 @@
 #include "muster/core/io/model_file.h"
 #include "muster/core/io/network_json.h"
 #include "tests/fuzz/container.h"
+#include "tests/fuzz/header_sweep.h"
 #include "tests/fuzz/input_file.h"
 #include "tests/fuzz/json_mutation.h"
 #include "tests/fuzz/networks.h"
+#include "tests/fuzz/schema_networks.h"
 
 namespace muster::fuzz {
 namespace {
@@ -21,11 +23,8 @@ void run(ByteSpan bytes) {
   const auto& path = file.of(bytes);
   if (!isRead(path, [&] { readModelNotes(path); })) return;  // all others read it first
   isRead(path, [&] { checkModelFile(path); });
-  static const auto chain = smallChains().back();
-  isRead(path, [&] {
-    MultiLayerNetwork mine(chain);
-    loadState(mine, path);
-  });
+  static MultiLayerNetwork mine(smallChains().back());
+  isRead(path, [&] { loadState(mine, path); });
   std::unique_ptr<Network> network;
   if (!isRead(path, [&] { network = Network::load(path); })) return;
   const Bytes saved = savedBytes(*network);
@@ -33,35 +32,51 @@ void run(ByteSpan bytes) {
          "a model that was loaded and saved is another one");
 }
 
+/// The model file of a network.
+Bytes modelOf(std::string_view configuration) {
+  const auto network = networkFromJson(configuration);
+  network->init();
+  return savedBytes(*network);
+}
+
 std::vector<Bytes> seeds() {
   std::vector<Bytes> all;
-  for (auto chain : {smallChains().back(), smallChains().front()}) {
-    MultiLayerNetwork network(chain);
-    network.init();
-    all.push_back(savedBytes(network));
-  }
-  ComputationGraph graph(smallGraph());
-  graph.init();
-  all.push_back(savedBytes(graph));
+  for (const auto& network : networkDocuments()) all.push_back(modelOf(json::serialize(network)));
   return all;
+}
+
+/// The model file of a network if this is valid and small, else nothing.
+std::optional<Bytes> modelIfUsable(std::string_view configuration) {
+  try {
+    if (isSmall(*networkFromJson(configuration), kSmall)) return modelOf(configuration);
+  } catch (const Error&) {
+  }
+  return std::nullopt;
 }
 
 /// Mutates the configuration. Half of the time also replaces the file by that of such a network, if valid.
 void mutateConfiguration(Container& file, Draw& draw) {
-  auto* const metadata = file.header.if_contains("__metadata__");
-  if (!metadata || !metadata->is_object() || !metadata->get_object().contains("configuration")) return;
-  json::value& configuration = metadata->get_object()["configuration"];
-  if (!configuration.is_string()) return;
-  const std::string changed = mutateJsonText(configuration.get_string(), draw);
-  configuration = changed;
+  json::value* const configuration = configurationIn(file);
+  if (!configuration || !configuration->is_string()) return;
+  const std::string changed = mutateJsonText(configuration->get_string(), draw, networkVocabulary());
+  *configuration = changed;
   if (draw.oneIn(2)) return;
-  try {
-    const auto network = networkFromJson(changed);
-    if (!isSmall(*network, kSmall)) return;
-    network->init();
-    if (auto made = Container::in(savedBytes(*network))) file = std::move(*made);
-  } catch (const Error&) {
-  }
+  if (const auto made = modelIfUsable(changed)) file = std::move(*Container::in(*made));
+}
+
+/// A file with a changed configuration, and the tensors of that network or, if it is not valid, of the one
+/// before.
+Bytes modelWith(const JsonSweep::Changed& changed) {
+  static const auto before = seeds();
+  const std::string text = json::serialize(changed.value);
+  if (auto made = modelIfUsable(text)) return *made;
+  return withConfiguration(*Container::in(before[changed.document]), text);
+}
+
+std::optional<Bytes> sweep(std::size_t number) {
+  static const HeaderSweep headers(*Container::in(modelOf(smallChains().back().toJson())));
+  if (const auto changed = networkSweep().at(number)) return modelWith(*changed);
+  return headers.at(number - networkSweep().size());
 }
 
 void mutate(Bytes& bytes, Draw& draw) {
@@ -73,7 +88,7 @@ void mutate(Bytes& bytes, Draw& draw) {
     mutateJson(header, draw);
     if (header.is_object()) file->header = header.get_object();
   }
-  if (draw.oneIn(3)) file->mutateData(draw);
+  if (draw.oneIn(3)) file->mutateNumber("", draw);
   if (draw.oneIn(2)) file->settleOffsets();
   if (!draw.oneIn(6)) file->settleChecksums();
   bytes = file->bytes();
@@ -81,6 +96,6 @@ void mutate(Bytes& bytes, Draw& draw) {
 
 }  // namespace
 
-const Target targets::model{"model", &run, &seeds, &mutate};
+const Target targets::model{"model", &run, &seeds, &mutate, &sweep};
 
 }  // namespace muster::fuzz

@@ -24,7 +24,7 @@ std::vector<MultiLayerConfiguration> smallChains() {
                  Scale{.factor = 0.5}, Dropout{.rate = 0.25}, Dense{.units = 3, .init = Init::he()},
                  Output{.classes = 3}}};
   const MultiLayerConfiguration sequences{
-      .updater = Adam{.learningRate = StepSchedule{.initial = 0.2, .decay = 0.5, .every = 4}},
+      .updater = Sgd{.learningRate = StepSchedule{.initial = 0.2, .decay = 0.5, .every = 4}},
       .inputShape = {5},
       .layers = {Embedding{.vocabulary = 6, .features = 4}, LayerNorm{}, SelfAttention{.heads = 2},
                  LSTM{.units = 3}, GRU{.units = 3}, MeanOverTime{}, Output{.classes = 2}}};
@@ -35,6 +35,33 @@ std::vector<MultiLayerConfiguration> smallChains() {
                                                    Output{.classes = 2, .loss = Loss::MeanSquaredError}}};
   MultiLayerConfiguration tiny{.updater = Lion{}, .inputShape = {2}, .layers = {Output{.classes = 2}}};
   return {images, sequences, signals, tiny};
+}
+
+std::vector<MultiLayerConfiguration> wideChains() {
+  std::vector<MultiLayerConfiguration> all;
+  const auto images = [&](const Shape& shape, const Layer& layer) {
+    all.push_back({.inputShape = shape, .layers = {layer, GlobalPool2d{}, Output{.classes = 2}}});
+  };
+  const auto sequences = [&](const Layer& layer) {
+    all.push_back({.inputShape = {9, 16}, .layers = {layer, MeanOverTime{}, Output{.classes = 2}}});
+  };
+  images({16, 6, 6}, Conv2d{.outChannels = 16, .kernel = {3, 3}, .padding = {1, 1}});
+  images({16, 6, 6}, Conv2d{.outChannels = 32, .kernel = {1, 1}});
+  images({16, 8, 8}, Conv2d{.outChannels = 16, .kernel = {3, 3}, .groups = 16});
+  images({3, 17, 17}, Conv2d{.outChannels = 16, .kernel = {3, 3}, .stride = {2, 2}});
+  images({1, 20, 20}, Conv2d{.outChannels = 8, .kernel = {5, 5}, .activation = Activation::ReLU});
+  images({16, 6, 6}, ConvTranspose2d{.outChannels = 5, .kernel = {3, 3}, .stride = {2, 2}});
+  images({17, 8, 8}, BatchNorm{.activation = Activation::ReLU});
+  images({16, 8, 8}, MaxPool2d{.kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}});
+  images({16, 8, 8}, AveragePool2d{.kernel = {3, 3}, .stride = {2, 2}});
+  images({16, 5, 5}, Upsample2d{.mode = UpsampleMode::Bilinear});
+  sequences(LSTM{.units = 16});
+  sequences(GRU{.units = 16});
+  sequences(SelfAttention{.heads = 4});
+  sequences(LayerNorm{});
+  sequences(Conv1d{.outChannels = 16, .kernel = 3});
+  all.push_back({.inputShape = {40}, .layers = {Dense{.units = 33}, Output{.classes = 33}}});
+  return all;
 }
 
 ComputationGraphConfiguration smallGraph() {

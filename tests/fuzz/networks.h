@@ -12,6 +12,8 @@ namespace muster::fuzz {
 
 /// Small networks that together have every layer, updater and schedule.
 std::vector<MultiLayerConfiguration> smallChains();
+/// Networks whose layers have enough channels or units for the kernels that small ones do not reach.
+std::vector<MultiLayerConfiguration> wideChains();
 ComputationGraphConfiguration smallGraph();
 
 /// Whether a laid-out network is small enough to train here: tensors, activations and inputs have at most

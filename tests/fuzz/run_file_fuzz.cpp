@@ -53,13 +53,15 @@ std::vector<Bytes> seeds() {
   return all;
 }
 
+std::vector<boost::json::value> documents() {
+  std::vector<boost::json::value> all;
+  for (const auto& seed : seeds()) all.push_back(*jsonIn(textOf(seed)));
+  return all;
+}
+
 void mutate(Bytes& bytes, Draw& draw) {
-  static const auto donors = [] {
-    std::vector<boost::json::value> all;
-    for (const auto& seed : seeds()) all.push_back(*jsonIn(textOf(seed)));
-    return all;
-  }();
-  bytes = bytesOf(mutateJsonText(textOf(bytes), draw, donors));
+  static const Vocabulary vocabulary(documents());
+  bytes = bytesOf(mutateJsonText(textOf(bytes), draw, vocabulary));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -40,6 +41,9 @@ struct Target {
   std::vector<Bytes> (*seeds)();
   /// Changes an input within its format, so that errors are deep inside it.
   void (*mutate)(Bytes& bytes, Draw& draw);
+  /// Input `number`, from 0, of those that change each place of valid inputs to each hostile value; nothing
+  /// after the last. Null if the target has none.
+  std::optional<Bytes> (*sweep)(std::size_t number) = nullptr;
 };
 
 /// Changes some bytes, whatever they mean.

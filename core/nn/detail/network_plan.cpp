@@ -20,6 +20,12 @@ bool holdsControl(std::string_view name) {
   return false;
 }
 
+/// An empty tensor needs no memory, so its other sizes may be as large as any number, and loops over them do
+/// not end.
+void requireElements(const Shape& input) {
+  require(input.elements() > 0, "its input {} has no elements", input.toString());
+}
+
 }  // namespace
 
 void requireUsableName(std::string_view what, std::string_view name) {
@@ -54,6 +60,7 @@ std::size_t NetworkLayout::append(NetworkNode node) {
     for (const Shape& input : node.inputShapes) static_cast<void>(input.elements());  // throws if too many
     node.output = node.module->outputShape(node.inputShapes);
     static_cast<void>(node.output.elements());  // likewise
+    for (const Shape& input : node.inputShapes) requireElements(input);
     requireTensors(node);
   } catch (const InvalidArgument& error) {
     throw InvalidArgument(

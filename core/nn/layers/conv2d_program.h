@@ -53,8 +53,10 @@ Sizes convolutionSizes(const Convolution& layer, const Shape& input) {
 template <typename Sizes, typename Convolution>
 std::vector<ParameterSpec> convolutionParameters(const Convolution& layer, const Shape& input) {
   const auto sizes = convolutionSizes<Sizes>(layer, input.prepend(1));
+  const Shape weight = sizes.weight();
+  static_cast<void>(weight.elements());  // throws if it is so large that the products below overflow
   const auto window = layer.kernel[0] * layer.kernel[1];
-  return linearParameters(sizes.weight(), layer.outChannels, sizes.inChannels / layer.groups * window,
+  return linearParameters(weight, layer.outChannels, sizes.inChannels / layer.groups * window,
                           layer.outChannels / layer.groups * window, layer.init, layer.bias);
 }
 

@@ -61,6 +61,20 @@ TEST_CASE("layers refuse sizes for which their output sizes overflow") {
   }
 }
 
+TEST_CASE("convolutions refuse weights whose number overflows though each of their sizes is allowed") {
+  constexpr std::int64_t kMost = (std::int64_t{1} << 31) - 2;
+  refuses(Conv2d{.outChannels = 3, .kernel = {8, kMost}, .padding = {1, kMost / 2}}, {kMost, 18, 16});
+  refuses(ConvTranspose2d{.outChannels = 3, .kernel = {8, kMost}, .padding = {1, 16}}, {kMost, 18, 16});
+}
+
+TEST_CASE("inputs without elements are refused: their other sizes may be too large to count to") {
+  const MultiLayerConfiguration configuration{.inputShape = {(std::int64_t{1} << 56) + 1, 6, 0},
+                                              .layers = {ZeroPad2d{}}};
+  const auto said = test::thrown<InvalidArgument>([&] { MultiLayerNetwork network(configuration); });
+  CAPTURE(said);
+  CHECK(said.ends_with("its input [72057594037927937, 6, 0] has no elements"));
+}
+
 TEST_CASE("planned sizes that overflow are refused, naming the operation and the size") {
   const std::int64_t n = std::numeric_limits<std::int64_t>::max();
   const auto refusal = [](auto shape) { return test::thrown<InvalidArgument>([&] { shape.validate(); }); };

@@ -1,0 +1,100 @@
+#include "tests/fuzz/command_line.h"
+
+#include <algorithm>
+
+namespace muster::fuzz {
+
+std::vector<std::string> argumentsIn(std::string_view text) {
+  std::vector<std::string> arguments;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\0'), text.size());
+    arguments.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return arguments;
+}
+
+Bytes line(char program, const std::vector<std::string>& arguments) {
+  Bytes bytes{static_cast<std::uint8_t>(program)};
+  for (const auto& argument : arguments) {
+    if (bytes.size() > 1) bytes.push_back(0);
+    bytes.insert(bytes.end(), argument.begin(), argument.end());
+  }
+  return bytes;
+}
+
+const std::vector<Bytes>& validLines() {
+  static const std::vector<Bytes> all{
+      line('c', {"--text", "book.txt"}),
+      line('m', {}),
+      line('g', {}),
+      line('f', {"--weights", "w", "--data", "cifar10"}),
+      line('l', {}),
+      line('r', {}),
+      line('u', {}),
+      line('c', {"--text", "book.txt", "--units", "64", "--lr=0.01", "--clip-norm", "0"}),
+      line('c', {"--load", "m", "--prompt", "The \xC3\xA9", "--length", "5", "--temperature", "1e-3"}),
+      line('m', {"--workers", "4", "--mode", "synchronous", "--batch", "32", "--quiet", "--device", "cpu"}),
+      line('m',
+           {"--strategy", "diloco", "--strategy-options", "rate=0.7,every=100", "--data", "generated",
+            "--updater", "adam", "--lr", "1e-3", "--checkpoint-dir", "c", "--checkpoint-minutes", "0.5"}),
+      line('g', {"--mode", "averaging,synchronous", "--frequency", "1,5,25", "--workers", "2,4", "--seeds",
+                 "1,2", "--updater", "nesterovs:0.02,adam", "--link", "10Gbit,50us", "--target", "97.5"}),
+      line('g', {"--grid", "rules", "--data", "mixtures", "--model", "mlp", "--out", "d"}),
+      line('f', {"--weights", "w", "--imagenet", "--data", "cifar10", "--backbone-rate", "0.1",
+                 "--trained-batch", "256", "--learning-rate", "0.02"}),
+      line('f', {"--examples", "100", "--backbone", "b", "--model", "m", "--json", "j"}),
+      line('l', {"--devices", "2", "--device", "cpu", "--data", "fashion", "--batch", "14", "--lr", "0.2"}),
+      line('r', {"--workers", "2", "--batch", "16", "--init", "normal0.01", "--augment", "true", "--report",
+                 "r", "--data", "cifar10", "--width", "4"}),
+      line('r', {"--load", "m", "--epochs", "0", "--save", "m", "--page", "--page-port", "0", "--curves",
+                 "a.curves.jsonl", "--group", "g"}),
+      line('u', {"training.workers=4", "network.layers[0].classes=3", "data.batch=8"}),
+      line('u', {"training.strategy=diloco", "training.strategy.rate=0.7", "network.updater.learningRate=0.5",
+                 "listeners.checkpoints={\"directory\":\"c\"}"})};
+  return all;
+}
+
+const std::vector<std::string>& hostileTexts() {
+  static const std::vector<std::string> all{"0",
+                                            "-1",
+                                            "1",
+                                            "1.5",
+                                            "2147483648",
+                                            "9223372036854775807",
+                                            "9223372036854775808",
+                                            "nan",
+                                            "inf",
+                                            "-inf",
+                                            "1e999",
+                                            "1e-320",
+                                            "",
+                                            ",",
+                                            "a,,b",
+                                            "true",
+                                            "no",
+                                            "help",
+                                            "--",
+                                            "-x",
+                                            "=",
+                                            "0x10",
+                                            " 7",
+                                            "7 ",
+                                            "1,1",
+                                            "\xFF",
+                                            "cuda:99999999999",
+                                            "adam:",
+                                            "adam:nan",
+                                            "every=0",
+                                            "every=-1,every=2",
+                                            "rate=",
+                                            "momentum=1e400",
+                                            "10Gbit",
+                                            "1Gbit,-1us",
+                                            "65537",
+                                            "%prefix%",
+                                            "100%"};
+  return all;
+}
+
+}  // namespace muster::fuzz

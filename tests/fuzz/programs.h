@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace muster::fuzz {
+
+/// Programs by a letter: the first of their names, and u for muster, whose arguments are values of `--set`.
+inline constexpr std::string_view kPrograms = "cmgflru";
+
+/// Reads a program's command line. @throws std::logic_error if it accepts values that it must not.
+void readLine(char program, int argc, const char* const* argv);
+
+/// The run file to which muster's arguments apply.
+std::string runFileText();
+
+}  // namespace muster::fuzz
