@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +16,7 @@
 #include "examples/support/keep_network.h"
 #include "examples/support/paths.h"
 #include "examples/support/program.h"
+#include "examples/support/training_interrupt.h"
 #include "examples/support/training_json.h"
 #include "muster/core/base/interrupt.h"
 #include "muster/core/base/plural.h"
@@ -147,10 +147,10 @@ int train(const example::CharLstmArguments& a) {
   fmt::print("text: {}, {}, {} different ones\n\n{}plan: {}; {} of {}, {} a batch\n", a.text.string(),
              plural(data.text()->indices.size(), "character"), vocabulary.size(), network.summary(),
              wrapper.plan(), plural(*data.examples(), "sequence"), plural(a.steps, "character"), a.batch);
-  std::optional<Interrupt> interrupt(std::in_place);
-  example::trainAndSave([&] { watching.during([&] { wrapper.fit(data, a.epochs, interrupt->token()); }); },
+  example::TrainingInterrupt interrupt;
+  example::trainAndSave([&] { watching.during([&] { wrapper.fit(data, a.epochs, interrupt.token()); }); },
                         [&](bool) {  // network now holds the averaged parameters
-                          if (interrupt->requested())
+                          if (interrupt.requested())
                             fmt::print("interrupted, with {} of {} finished\n", network.epoch(),
                                        plural(a.epochs, "epoch"));
                           if (network.iteration() > 0)
@@ -159,9 +159,8 @@ int train(const example::CharLstmArguments& a) {
                             fmt::print("ended before the first step: nothing was saved\n");
                         },
                         fmt::format("--lr {}", a.learningRate));
-  const bool interrupted = example::endInterrupt(
-      interrupt, network.iteration() > 0 ? "Interrupted after training: the network is saved."
-                                         : example::kInterruptedBefore);
+  interrupt.end(network.iteration() > 0 ? example::kNetworkSaved : example::kNetworkNotSaved);
+  const bool interrupted = interrupt.requested();
   if (!a.json.empty()) writeJson(a, data, *scores, wrapper.plan(), interrupted);
   if (!interrupted) print(sampler.draw(network, a.seed), "sample");
   return interrupted ? kInterruptedExit : 0;

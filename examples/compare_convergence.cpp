@@ -169,10 +169,12 @@ int run(const Options& options) {
              muster::plural(grid.seeds.size(), "seed"), muster::plural(grid.runs(), "run"),
              results.runs().size(), results.path().string());
 
-  const muster::Interrupt interrupt(
-      "Interrupted: the current run is discarded, and finished runs are kept. Interrupt again to quit at "
-      "once.");
-  const bool complete = trainAll(setting, options.out, comparison, results, interrupt.token());
+  const bool complete = [&] {
+    const muster::Interrupt interrupt(
+        "Interrupted: the current run is discarded, and finished runs are kept. Interrupt again to quit at "
+        "once.");
+    return trainAll(setting, options.out, comparison, results, interrupt.token());
+  }();
   summariseInto(comparison);
   if (!results.runs().empty()) {
     // Write even if no run was left to train: `--target` may have changed.

@@ -15,6 +15,7 @@
 #include "examples/support/keep_network.h"
 #include "examples/support/paths.h"
 #include "examples/support/program.h"
+#include "examples/support/training_interrupt.h"
 #include "examples/support/training_json.h"
 #include "muster/core/base/interrupt.h"
 #include "muster/core/base/plural.h"
@@ -124,7 +125,7 @@ bool writeBackbone(const ImageSet& digits, const Options& o) {
   auto wrapper = makeWrapper(network, o, scores);
   example::requireDiskRoom(o.backbone, example::savedBytes(network));
   fmt::print("no --weights: a small network learns the digits 0 to 4 first\n");
-  const Interrupt interrupt;
+  example::TrainingInterrupt interrupt;
   const auto fit = [&] {
     for (std::int64_t epoch = 1; epoch <= o.epochs && !interrupt.requested(); ++epoch) {
       wrapper.fit(train, 1, interrupt.token());
@@ -138,7 +139,9 @@ bool writeBackbone(const ImageSet& digits, const Options& o) {
     fmt::print("saved: {}\n", o.backbone.string());
   };
   example::trainAndSave(fit, saveTrained, rateOf(o));
-  example::endOnInterrupt("Interrupted before the head was trained; the small network is saved.");
+  interrupt.end(network.iteration() > 0
+                    ? "Interrupted before the head was trained; the small network is saved."
+                    : "Interrupted before the head was trained; nothing was saved.");
   if (interrupt.requested())
     fmt::print("interrupted, with {} of {} of the small network finished; the head was not trained\n",
                network.epoch(), plural(o.epochs, "epoch"));
@@ -228,7 +231,7 @@ int run(const Options& o) {
   auto wrapper = makeWrapper(network, o, scores);
   example::requireDiskRoom(o.model, example::savedBytes(network));
   fmt::print("plan: {}\n", wrapper.plan());
-  const Interrupt interrupt;
+  example::TrainingInterrupt interrupt;
   std::vector<EpochResult> epochs;
   const auto saveTrained = [&](bool) {
     if (network.iteration() == 0)
@@ -239,7 +242,7 @@ int run(const Options& o) {
   };
   example::trainAndSave([&] { train(wrapper, network, images, others, o, interrupt.token(), epochs); },
                         saveTrained, rateOf(o));
-  if (network.iteration() > 0) example::endOnInterrupt("Interrupted after training: the network is saved.");
+  interrupt.end(network.iteration() > 0 ? example::kNetworkSaved : example::kNetworkNotSaved);
   if (interrupt.requested())
     fmt::print("interrupted, with {} of {} finished\n", epochs.size(), plural(o.epochs, "epoch"));
   if (!o.json.empty()) writeJson(o, data, weights, wrapper.plan(), epochs, interrupt.requested());

@@ -21,6 +21,7 @@
 #include "examples/support/keep_network.h"
 #include "examples/support/paths.h"
 #include "examples/support/program.h"
+#include "examples/support/training_interrupt.h"
 #include "examples/support/training_options.h"
 #include "muster/core/base/error.h"
 #include "muster/core/base/interrupt.h"
@@ -144,7 +145,8 @@ using Scores = std::vector<CollectScoresListener::Score>;  // of all batches
 
 /// @return nothing if it was interrupted.
 std::optional<EpochResult> trainEpoch(std::int64_t epoch, DataSetIterator& data, Replicas& replicas,
-                                      const Options& options, const Interrupt& interrupt, Scores& scores) {
+                                      const Options& options, const example::TrainingInterrupt& interrupt,
+                                      Scores& scores) {
   const std::int64_t batches = (*data.examples() + options.batch - 1) / options.batch;
   EpochProgress progress(options.epochs);
   progress.begin(epoch + 1, batches);
@@ -210,7 +212,7 @@ void saveAndCheck(Replica& trained, DataSetIterator& images, const std::filesyst
 
 /// @return the number of finished epochs.
 std::int64_t train(const example::DataSets& data, Replicas& replicas, const Options& options,
-                   const Interrupt& interrupt, Scores& scores) {
+                   const example::TrainingInterrupt& interrupt, Scores& scores) {
   for (std::int64_t epoch = 0; epoch < options.epochs; ++epoch) {
     const auto result = trainEpoch(epoch, *data.train, replicas, options, interrupt, scores);
     if (!result) return epoch;
@@ -241,18 +243,18 @@ int run(const Options& options) {
   Replicas replicas = makeReplicas(options);
   Scores scores;
   std::int64_t finished = 0;
-  std::optional<Interrupt> interrupt;
-  options.model.empty() ? interrupt.emplace(example::kInterruptedUnsaved) : interrupt.emplace();
+  bool saved = false;
+  example::TrainingInterrupt interrupt(/*saves=*/!options.model.empty());
   const auto saveTrained = [&](bool) {
     example::requireNoDivergence(scores, LeNet::kClasses);
-    if (!options.model.empty() && !scores.empty()) saveAndCheck(replicas.front(), *data.test, options.model);
+    if (options.model.empty() || scores.empty()) return;
+    saveAndCheck(replicas.front(), *data.test, options.model);
+    saved = true;
   };
-  example::trainAndSave([&] { finished = train(data, replicas, options, *interrupt, scores); }, saveTrained,
+  example::trainAndSave([&] { finished = train(data, replicas, options, interrupt, scores); }, saveTrained,
                         fmt::format("--lr {}", options.learningRate));
-  const bool saved = !options.model.empty() && !scores.empty();
-  if (!example::endInterrupt(interrupt, saved ? "Interrupted after training: the network is saved."
-                                              : "Interrupted after training."))
-    return 0;
+  interrupt.end(saved ? example::kNetworkSaved : example::kNetworkNotSaved);
+  if (!interrupt.requested()) return 0;
   fmt::print("interrupted, with {} of {} finished\n", finished, plural(options.epochs, "epoch"));
   return kInterruptedExit;
 }

@@ -21,6 +21,7 @@
 #include "examples/support/program.h"
 #include "examples/support/report.h"
 #include "examples/support/resumed.h"
+#include "examples/support/training_interrupt.h"
 #include "muster/core/base/interrupt.h"
 #include "muster/core/base/log.h"
 #include "muster/core/base/plural.h"
@@ -241,31 +242,29 @@ int run(const Options& options) {
   watching.describe(wrapper.plan(), network.summary());
   watching.options(hyperParameters(options), {"accuracy"});
 
-  std::optional<Interrupt> interrupt(std::in_place);
+  example::TrainingInterrupt interrupt;
   bool saved = false;
   example::trainAndSave(
       [&] {
         watching.during([&] {
           example::fitFrom(start.file, [&] {
             wrapper.fit(*data.train, std::max<std::int64_t>(options.epochs - start.epoch, 0),
-                        interrupt->token());
+                        interrupt.token());
           });
         });
       },  // network now holds the averaged parameters
       [&](bool failed) {
         if (options.nodes.node() > 0) return;  // node 0 writes the files
         saved = saveTrained(network, options, recipe, start, watchers, *data.test,
-                            failed || interrupt->requested());
+                            failed || interrupt.requested());
         if (failed && saved && network.epoch() >= options.epochs)
           fmt::print("saved: {}\n", options.model.string());
       },
       fmt::format("--lr {}", options.learningRate));
-  const bool interrupted = example::endInterrupt(
-      interrupt, saved ? "Interrupted after training: the network is saved; its test and further files are "
-                         "left out."
-                       : "Interrupted.");
-  const bool cutShort = network.epoch() < options.epochs;
   const bool first = options.nodes.node() == 0;
+  interrupt.end(saved ? example::kNetworkSaved : first ? example::kNetworkNotSaved : "Interrupted.");
+  const bool interrupted = interrupt.requested();
+  const bool cutShort = network.epoch() < options.epochs;
   const bool trained = first ? saved : network.iteration() != start.iteration || !cutShort;
   if (!first && options.nodes.elastic()) {
     say(options, "this was process {} of the training: process 0 saves the network and tests it\n",

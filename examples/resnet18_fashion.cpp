@@ -18,6 +18,7 @@
 #include "examples/support/program.h"
 #include "examples/support/report.h"
 #include "examples/support/text_table.h"
+#include "examples/support/training_interrupt.h"
 #include "examples/support/training_json.h"
 #include "muster/core/base/interrupt.h"
 #include "muster/core/base/plural.h"
@@ -209,27 +210,27 @@ int run(const Options& options) {
     fmt::print("loaded: {}, with {} finished, test accuracy {:.4f}\n", options.load.string(),
                plural(network->epoch(), "epoch"), wrapper.evaluate(*data.test).accuracy());
 
-  std::optional<Interrupt> interrupt;
-  options.save.empty() ? interrupt.emplace(example::kInterruptedUnsaved) : interrupt.emplace();
+  example::TrainingInterrupt interrupt(/*saves=*/!options.save.empty());
+  bool saved = false;
   const auto before = network->iteration();
   std::vector<EpochResult> epochs;
   example::trainAndSave(
       [&] {
         watching.during(
-            [&] { train(wrapper, *network, images.iterator(), told, options, interrupt->token(), epochs); });
+            [&] { train(wrapper, *network, images.iterator(), told, options, interrupt.token(), epochs); });
       },
       [&](bool failed) {
         if (options.save.empty()) return;
-        if ((failed || interrupt->requested()) && network->iteration() == before)
+        if ((failed || interrupt.requested()) && network->iteration() == before) {
           fmt::print("ended before the first step: nothing was saved\n");
-        else
-          save(*network, *told.scores, data, options);
+          return;
+        }
+        save(*network, *told.scores, data, options);
+        saved = true;
       },
       fmt::format("--learning-rate {}", options.learningRate));
-  const bool interrupted = example::endInterrupt(
-      interrupt,
-      fmt::format("Interrupted after training{}; further files are left out.",
-                  options.save.empty() || network->iteration() == before ? "" : ": the network is saved"));
+  interrupt.end(saved ? example::kNetworkSaved : example::kNetworkNotSaved);
+  const bool interrupted = interrupt.requested();
   if (interrupted)
     fmt::print("interrupted, with {} of {} finished\n", epochs.size(), plural(options.epochs, "epoch"));
   if (!epochs.empty()) {

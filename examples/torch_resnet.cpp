@@ -12,7 +12,6 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <sstream>
 #include <stop_token>
 #include <string>
@@ -23,6 +22,7 @@
 #include "examples/support/command_line.h"
 #include "examples/support/keep_network.h"
 #include "examples/support/program.h"
+#include "examples/support/training_interrupt.h"
 #include "muster/core/base/interrupt.h"
 #include "muster/core/base/plural.h"
 #include "muster/core/eval/evaluation.h"
@@ -199,12 +199,13 @@ int run(const Options& options) {
   Alone alone(options.width, options.workers);
 
   Speeds speeds;
-  std::optional<Interrupt> interrupt(std::in_place);
+  example::TrainingInterrupt interrupt;
+  bool saved = false;
   const auto trainBoth = [&] {
     // Alternate, so that other load on the machine affects both. The first turn is a warm-up.
-    for (std::int64_t epoch = 0; epoch < options.epochs && !interrupt->requested(); ++epoch) {
-      const double mine = seconds([&] { wrapper.fit(train, 1, interrupt->token()); });
-      const double theirs = seconds([&] { alone.train(train, epoch, interrupt->token()); });
+    for (std::int64_t epoch = 0; epoch < options.epochs && !interrupt.requested(); ++epoch) {
+      const double mine = seconds([&] { wrapper.fit(train, 1, interrupt.token()); });
+      const double theirs = seconds([&] { alone.train(train, epoch, interrupt.token()); });
       fmt::print("epoch {}/{}: {:.1f} s, libtorch alone {:.1f} s\n", epoch + 1, options.epochs, mine, theirs);
       if (epoch == 0 && options.epochs > 1) continue;
       speeds.add(mine, theirs);
@@ -215,12 +216,12 @@ int run(const Options& options) {
     example::requireNoDivergence(scores->merges(), kClasses);
     example::writeHereOrElsewhere(options.model,
                                   [&](const std::filesystem::path& path) { save(model, path); });
+    saved = true;
     fmt::print("saved: {}\n", options.model);
   };
   example::trainAndSave(trainBoth, saveTrained, fmt::format("the learning rate {}", kRate));
-  if (example::endInterrupt(interrupt, scores->merges().empty()
-                                           ? example::kInterruptedBefore
-                                           : "Interrupted after training: the module is saved.")) {
+  interrupt.end(saved ? example::kNetworkSaved : example::kNetworkNotSaved);
+  if (interrupt.requested()) {
     fmt::print("interrupted\n");
     return kInterruptedExit;
   }

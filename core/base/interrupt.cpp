@@ -1,11 +1,11 @@
 #include "muster/core/base/interrupt.h"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
 #include <csignal>
-#include <cstring>
 #include <string>
 #include <system_error>
 
@@ -18,24 +18,44 @@ namespace {
 
 constexpr char kSignal = 's', kEnd = 'e';
 
+/// A line of exitOnInterrupt. It is never deleted, because a handler may be reading it.
+struct Line {
+  std::string text;
+  const Line* before = nullptr;  // keeps the earlier lines reachable, for LeakSanitizer
+};
+
 // Shared with the handler, which any thread may run at any time.
 std::atomic<int> pipeOfInterrupt{-1};  // -1: there is none
 std::atomic<int> inHandler{0};
 std::atomic<bool> taken{false};
-std::atomic<const char*> lastLine{""};  // of exitOnInterrupt
+std::atomic<bool> ending{false};  // a handler is ending the program
+std::atomic<const Line*> lastLine{nullptr};
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free &&
-              std::atomic<const char*>::is_always_lock_free);
+              std::atomic<const Line*>::is_always_lock_free);
+
+constexpr int kHandled[] = {SIGTERM, SIGUSR1, SIGINT, SIGHUP, SIGXCPU};
+
+/// Writes the last line and ends the program. Only the first handler does so: one in another thread waits for
+/// it, because ending the program at once would lose the line. Async-signal-safe.
+[[noreturn]] void endProgram() {
+  while (ending.exchange(true)) ::pause();
+  if (const Line* const line = lastLine) {
+    // A full pipe or a stopped terminal must not keep the program from ending.
+    constexpr int kMilliseconds = 2000;
+    pollfd error{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
+    if (::poll(&error, 1, kMilliseconds) != 0) {
+      [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line->text.data(), line->text.size());
+    }
+  }
+  ::_exit(kInterruptedExit);
+}
 
 /// Calls only async-signal-safe functions; `request_stop` is not one.
 void onSignal(int signal) {
   const int savedError = errno;
   ++inHandler;
   const int pipe = pipeOfInterrupt;
-  if (pipe < 0) {
-    const char* const line = lastLine.exchange("");  // two threads may be here
-    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line, std::strlen(line));
-    ::_exit(kInterruptedExit);
-  }
+  if (pipe < 0) endProgram();
   const bool repeated = taken.exchange(true);
   if ((repeated && signal != SIGXCPU) || (!repeated && ::write(pipe, &kSignal, 1) != 1))
     ::_exit(kInterruptedExit);
@@ -48,19 +68,24 @@ void handleSignals() {
   struct sigaction action {};
   action.sa_handler = onSignal;
   action.sa_flags = SA_RESTART | SA_ONSTACK;  // see useSignalStack
-  for (const int signal : {SIGTERM, SIGUSR1}) ::sigaction(signal, &action, nullptr);
-  // `nohup` ignores SIGHUP, and a shell SIGINT for a program in the background, so that it continues.
-  for (const int signal : {SIGINT, SIGHUP, SIGXCPU}) {
+  ::sigemptyset(&action.sa_mask);
+  // A handler that interrupted endProgram in the same thread would wait for ever.
+  for (const int signal : kHandled) ::sigaddset(&action.sa_mask, signal);
+  for (const int signal : kHandled) {
+    // `nohup` ignores SIGHUP, and a shell SIGINT for a program in the background, so that it continues.
+    const bool mayBeIgnored = signal == SIGINT || signal == SIGHUP || signal == SIGXCPU;
     struct sigaction before {};
-    if (::sigaction(signal, nullptr, &before) == 0 && before.sa_handler != SIG_IGN)
-      ::sigaction(signal, &action, nullptr);
+    if (mayBeIgnored && (::sigaction(signal, nullptr, &before) != 0 || before.sa_handler == SIG_IGN))
+      continue;
+    ::sigaction(signal, &action, nullptr);
   }
 }
 
 }  // namespace
 
-void exitOnInterrupt(const char* line) {
-  lastLine = line;
+void exitOnInterrupt(std::string_view line) {
+  auto* const next = new Line{.text = std::string(line)};
+  next->before = lastLine.exchange(next);
   handleSignals();
 }
 

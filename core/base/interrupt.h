@@ -12,13 +12,15 @@ inline constexpr int kInterruptedExit = 130;  // 128 + SIGINT, as shells count
 /// From now on Ctrl-C (SIGINT), SIGTERM, SIGHUP, SIGUSR1 (which mpirun passes on) and SIGXCPU (the soft limit
 /// of processor time) end the program at once with 130, as long as no Interrupt lives. SIGINT, SIGHUP and
 /// SIGXCPU stay ignored if the parent process has set so, as a shell does for programs in the background.
-/// @param line  with its newline, for the handler to write to standard error then; "": nothing. It lives as
-///         long as the process, like a literal. A later call replaces it.
+/// @param line  with its newline. A signal that ends the program writes it to standard error, once, unless
+///         standard error blocks for 2 s (a full pipe). "": nothing. A later call replaces the line. Each
+///         line is copied, and the copy is never freed, because a handler may be reading it.
+/// Thread-safe.
 ///
 /// A signal handler of your own needs SA_ONSTACK: oneDNN's matrix products use the stack pointer for data, so
 /// a handler on a thread's own stack overwrites memory (oneDNN's issue 4845). Threads that use a Context, and
 /// the one that calls this, have another stack for it.
-void exitOnInterrupt(const char* line = "");
+void exitOnInterrupt(std::string_view line = "");
 
 /// While it lives, the first of these signals requests a stop and logs a notice; the second ends the program
 /// at once with 130, unless it is SIGXCPU, which the kernel repeats every second. One at a time.

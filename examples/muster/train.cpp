@@ -13,6 +13,7 @@
 #include "examples/support/paths.h"
 #include "examples/support/program.h"
 #include "examples/support/resumed.h"
+#include "examples/support/training_interrupt.h"
 #include "examples/support/watching.h"
 #include "muster/core/base/interrupt.h"
 #include "muster/core/base/log.h"
@@ -292,20 +293,20 @@ int trainRun(const RunFile& run, Options options) {
   watching.describe(wrapper.plan(), network->summary());
   watching.options(hyperParameters(run), {"accuracy"});
 
-  std::optional<Interrupt> interrupt(std::in_place);
+  example::TrainingInterrupt interrupt;
   bool saved = false;
   example::trainAndSave(
       [&] {
         watching.during([&] {
           example::fitFrom(resumed, [&] {
             wrapper.fit(data.training(), std::max<std::int64_t>(run.training.epochs - network->epoch(), 0),
-                        interrupt->token());
+                        interrupt.token());
           });
         });
       },
       [&](bool failed) {
         if (!isFirst()) return;
-        if ((failed || interrupt->requested()) && network->iteration() == begun) {
+        if ((failed || interrupt.requested()) && network->iteration() == begun) {
           fmt::print("ended before the first step: nothing was saved\n");
           return;
         }
@@ -322,11 +323,9 @@ int trainRun(const RunFile& run, Options options) {
         if (failed) fmt::print("saved: {}, with what was trained before the failure\n", run.training.model);
       },
       learningRateOf(run));
-  const bool interrupted = example::endInterrupt(
-      interrupt, saved ? "Interrupted after training: the network is saved; its test and further files are "
-                         "left out."
-                       : "Interrupted.");
   first = isFirst();
+  interrupt.end(saved ? example::kNetworkSaved : first ? example::kNetworkNotSaved : "Interrupted.");
+  const bool interrupted = interrupt.requested();
   if (!first && nodes.elastic()) {
     if (!options.quiet)
       fmt::print("this was process {} of the training: process 0 saves the network and tests it\n",

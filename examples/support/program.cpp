@@ -4,7 +4,6 @@
 
 #include <csignal>
 #include <cstdio>
-#include <deque>
 #include <exception>
 #include <new>
 #include <string>
@@ -12,6 +11,7 @@
 
 #include "examples/support/standard_streams.h"
 #include "muster/core/base/error.h"
+#include "muster/core/base/interrupt.h"
 #include "muster/core/base/printable_text.h"
 #include "muster/core/base/process_name.h"
 
@@ -57,17 +57,7 @@ int runProgram(std::string_view name, const std::function<int()>& body) {
 }
 
 void endOnInterrupt(std::string_view sentence) {
-  // The lines are never deleted: a signal may come while the process ends.
-  static auto& lines = *new std::deque<std::string>();
-  lines.push_back(fmt::format("{}{}\n", muster::lineStart(programName), sentence));
-  muster::exitOnInterrupt(lines.back().c_str());
-}
-
-bool endInterrupt(std::optional<muster::Interrupt>& interrupt, std::string_view sentence) {
-  endOnInterrupt(sentence);  // first: it takes a signal that comes once there is no Interrupt
-  const auto stop = interrupt->token();
-  interrupt.reset();
-  return stop.stop_requested();
+  muster::exitOnInterrupt(fmt::format("{}{}\n", muster::lineStart(programName), sentence));
 }
 
 }  // namespace example

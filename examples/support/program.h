@@ -1,34 +1,23 @@
 #pragma once
 
 #include <functional>
-#include <optional>
 #include <string_view>
-
-#include "muster/core/base/interrupt.h"
 
 namespace example {
 
-/// Runs a program's `main` and returns its exit status: that of `body`, or, with a sentence on standard
-/// error, 2 for an invalid option (muster::InvalidArgument) and 1 for any other failure. Output that cannot
-/// be written does not stop `body`, but counts as a failure at the end. Ctrl-C is handled as endOnInterrupt
-/// says.
+/// The `main` of a program: calls `body` and returns the exit status.
+///
+/// - If `body` returns, the status is its result; but if output was lost (a full disk), 1 instead of 0.
+/// - If `body` throws, the error is printed to standard error. The status is 2 for an invalid option
+///   (muster::InvalidArgument) and 1 for any other error.
+/// - Ctrl-C ends the program with 130, see endOnInterrupt.
 int runProgram(std::string_view name, const std::function<int()>& body);
 
-/// For `endOnInterrupt`, as long as a program has not begun to train.
-inline constexpr std::string_view kInterruptedBefore = "Interrupted before training; nothing was saved.";
-
 /// From now on a signal that comes while no muster::Interrupt lives ends the program as exitOnInterrupt says,
-/// with this sentence. Before the first call in runProgram's `body` it is "Interrupted."
+/// with this sentence. Until a program calls it, the sentence is "Interrupted."
 void endOnInterrupt(std::string_view sentence);
 
-/// The notice of a muster::Interrupt in a training whose model is not saved.
-inline constexpr std::string_view kInterruptedUnsaved =
-    "Interrupted: the current step is finished, then the training ends. The model is not saved, as no file "
-    "is "
-    "named for it. Interrupt again to quit at once.";
-
-/// Ends an interrupt's life after the training, then calls `endOnInterrupt`: what comes next cannot be
-/// stopped half-way. @return whether a stop was requested.
-bool endInterrupt(std::optional<muster::Interrupt>& interrupt, std::string_view sentence);
+/// The sentence for `endOnInterrupt` before a training.
+inline constexpr std::string_view kInterruptedBefore = "Interrupted before training; nothing was saved.";
 
 }  // namespace example

@@ -5,7 +5,7 @@
 #include "examples/support/command_line.h"
 #include "examples/support/keep_network.h"
 #include "examples/support/program.h"
-#include "muster/core/base/interrupt.h"
+#include "examples/support/training_interrupt.h"
 #include "muster/core/base/plural.h"
 #include "muster/core/io/output_path.h"
 
@@ -39,7 +39,7 @@ bool trainAndSave(const SmallTraining& options, muster::Model& model,
                   const std::function<void(const std::stop_token&)>& train,
                   const std::function<void(const std::filesystem::path&)>& save) {
   requireDiskRoom(options.model, savedBytes(model));
-  const muster::Interrupt interrupt;
+  TrainingInterrupt interrupt;
   const auto saveTrained = [&](bool failed) {
     if (interrupt.requested())
       fmt::print("interrupted, with {} of {} finished\n", model.epoch(),
@@ -49,7 +49,7 @@ bool trainAndSave(const SmallTraining& options, muster::Model& model,
     if (failed || interrupt.requested()) fmt::print("saved: {}\n", options.model);
   };
   trainAndSave([&] { train(interrupt.token()); }, saveTrained, fmt::format("--seed {}", options.seed));
-  if (model.iteration() > 0) endOnInterrupt("Interrupted after training; the model is saved.");
+  interrupt.end(model.iteration() > 0 ? kNetworkSaved : kNetworkNotSaved);
   return !interrupt.requested();
 }
 

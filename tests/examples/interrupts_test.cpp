@@ -1,9 +1,12 @@
 // Ctrl-C outside the training: each program ends at once, with a sentence.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <functional>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -17,20 +20,39 @@ using test::contains;
 using test::Outcome;
 using test::Sandbox;
 
-/// Interrupts a program so early that it has not begun to train. A trial may come before the program asks for
-/// its signals: then there is another one, a little later.
-Outcome interruptEarly(const Sandbox& sandbox, const char* executable,
-                       const std::vector<std::string>& arguments, int signal) {
-  using std::chrono::milliseconds;
+/// Interrupts a program until a trial ends with `sentence` on standard error, for which the signal has to
+/// come at the right moment. A trial that comes too early is followed by one that waits longer, a trial that
+/// comes too late by one that does not wait.
+/// @param awaitBegin  waits until the program has come so far that the moment may be near.
+/// @param early       the last line of a trial that came too early.
+/// @return the last trial.
+Outcome interruptUntil(const std::function<std::unique_ptr<test::Program>()>& start,
+                       const std::function<void(test::Program&)>& awaitBegin,
+                       const std::function<bool(const Outcome&)>& early, const std::string& sentence,
+                       int signal) {
+  using std::chrono::microseconds;
+  constexpr int kTrials = 60;
   Outcome outcome;
-  for (milliseconds delay(30); delay < milliseconds(5000); delay += delay) {
-    test::Program running(executable, sandbox.launch(arguments));
+  microseconds delay{0};
+  for (int trial = 0; trial < kTrials; ++trial) {
+    const auto program = start();
+    awaitBegin(*program);
     std::this_thread::sleep_for(delay);
-    running.signal(signal);
-    outcome = running.wait();
-    if (outcome.exit != -signal) break;
+    program->signal(signal);
+    outcome = program->wait();
+    if (outcome.err.ends_with(sentence)) break;
+    delay = early(outcome) ? std::max(microseconds(500), 2 * delay) : microseconds(0);
   }
   return outcome;
+}
+
+/// Interrupts a program before it trains, until it ends with `sentence`.
+Outcome interruptEarly(const Sandbox& sandbox, const char* executable,
+                       const std::vector<std::string>& arguments, const std::string& sentence, int signal) {
+  return interruptUntil(
+      [&] { return std::make_unique<test::Program>(executable, sandbox.launch(arguments)); },
+      [&](test::Program& program) { program.awaitHandler(signal); },
+      [](const Outcome& outcome) { return outcome.err.ends_with(": Interrupted.\n"); }, sentence, signal);
 }
 
 TEST_CASE("a signal before the training ends a program at once, and it says that nothing was saved") {
@@ -40,10 +62,11 @@ TEST_CASE("a signal before the training ends a program at once, and it says that
     const Sandbox sandbox(executable);
     for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
       CAPTURE(executable);
-      const auto outcome = interruptEarly(sandbox, executable, arguments, signal);
+      const auto expected = std::filesystem::path(executable).filename().string() +
+                            ": Interrupted before training; nothing was saved.\n";
+      const auto outcome = interruptEarly(sandbox, executable, arguments, expected, signal);
       CHECK(outcome.exit == 130);
-      CHECK(outcome.err == std::filesystem::path(executable).filename().string() +
-                               ": Interrupted before training; nothing was saved.\n");
+      CHECK(outcome.err == expected);
       CHECK(sandbox.directory.names().empty());
     }
   };
@@ -58,20 +81,15 @@ TEST_CASE("a signal before the training ends a program at once, and it says that
 TEST_CASE("a signal before the training of a run file, and in the other commands, is answered, too") {
   const Sandbox sandbox(MUSTER_PROGRAM);
   test::writeFile(sandbox.directory / "run.json", sandbox.run({"example"}).out);
-  const auto errorOf = [&](const std::vector<std::string>& arguments) {
-    const auto outcome = interruptEarly(sandbox, MUSTER_PROGRAM, arguments, SIGINT);
+  const auto check = [&](const std::vector<std::string>& arguments, const std::string& expected) {
+    const auto outcome = interruptEarly(sandbox, MUSTER_PROGRAM, arguments, expected, SIGINT);
     CHECK(outcome.exit == 130);
-    return outcome.err;
+    CHECK(outcome.err == expected);
   };
-  const std::vector<std::string> many{"run.json", "--set", "data.trainExamples=60000"};
-  const auto with = [&](const char* command) {
-    std::vector<std::string> all{command};
-    all.insert(all.end(), many.begin(), many.end());
-    return all;
-  };
-  CHECK(errorOf(with("train")) == "muster: Interrupted before training; nothing was saved.\n");
-  CHECK(errorOf(with("plan")) == "muster: Interrupted.\n");
-  CHECK(errorOf({"compare", "--data", "generated", "--examples", "60000"}) ==
+  const std::string many = "data.trainExamples=60000";
+  check({"train", "run.json", "--set", many}, "muster: Interrupted before training; nothing was saved.\n");
+  check({"plan", "run.json", "--set", many}, "muster: Interrupted.\n");
+  check({"compare", "--data", "generated", "--examples", "60000"},
         "muster: Interrupted; finished runs are kept.\n");
 }
 
@@ -80,19 +98,23 @@ TEST_CASE("a signal during the test after the training ends the program, which h
   const std::vector<std::string> arguments{
       "--data",        "generated", "--train-examples", "64",  "--test-examples", "30000", "--epochs", "1",
       "--pin-threads", "false",     "--device",         "cpu", "--report",        "report"};
-  test::Program running(MUSTER_MNIST_CONVNET, sandbox.launch(arguments));
   const auto model = sandbox.directory / "mnist-convnet.safetensors";
-  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
-  while (!std::filesystem::exists(model) && std::chrono::steady_clock::now() < end)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the test takes seconds
-  running.signal(SIGINT);
-  const auto outcome = running.wait();
+  const std::string expected =
+      "mnist_convnet: Interrupted after training: the network is saved, and further results are left out.\n";
+  const auto outcome = interruptUntil(
+      [&] {
+        std::filesystem::remove_all(sandbox.directory / "report");  // of a trial that came too late
+        std::filesystem::remove(model);
+        return std::make_unique<test::Program>(MUSTER_MNIST_CONVNET, sandbox.launch(arguments));
+      },
+      [&](test::Program& program) {
+        while (!std::filesystem::exists(model) && !program.endsWithin(std::chrono::milliseconds(1))) continue;
+      },
+      // It still saved the network: then it ends after the test.
+      [](const Outcome& trial) { return contains(trial.err, "Interrupted: the current step is finished"); },
+      expected, SIGINT);
   CHECK(outcome.exit == 130);
-  CHECK_MESSAGE(contains(outcome.err,
-                         "mnist_convnet: Interrupted after training: the network is saved; its test and "
-                         "further files are left out.\n"),
-                outcome.err);
+  CHECK_MESSAGE(outcome.err.ends_with(expected), outcome.err);
   CHECK_FALSE(contains(outcome.out, "accuracy"));
   CHECK_FALSE(std::filesystem::exists(sandbox.directory / "report" / "report.html"));
   CHECK(std::filesystem::exists(model));

@@ -8,7 +8,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
+#include <cstdint>
+#include <fstream>
 #include <stdexcept>
 #include <thread>
 
@@ -62,10 +65,16 @@ Program::Program(const std::filesystem::path& executable, const Launch& launch)
   const rlim_t most = launch.fileSizeLimit.value_or(0);
   const rlimit fileSize{most, most};
   const auto& err = launch.terminal.empty() ? err_ : launch.terminal;
+  int execed[2];  // closed by a successful exec
+  if (::pipe2(execed, O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
   process_ = ::fork();
   if (process_ == 0)
     become(executable.c_str(), argumentPointers.data(), environmentPointers.data(), launch.directory.c_str(),
            out_.c_str(), err.c_str(), launch.fileSizeLimit ? &fileSize : nullptr);
+  ::close(execed[1]);
+  char none = 0;
+  while (::read(execed[0], &none, 1) < 0 && errno == EINTR) continue;
+  ::close(execed[0]);
   if (process_ < 0) throw std::runtime_error("cannot fork");
 }
 
@@ -85,10 +94,7 @@ bool Program::ended() {
   return status_.has_value();
 }
 
-bool Program::awaitText(const std::string& text) {
-  const auto holds = [&] {
-    return readFile(out_).find(text) != std::string::npos || readFile(err_).find(text) != std::string::npos;
-  };
+bool Program::await(const std::function<bool()>& holds) {
   const auto end = std::chrono::steady_clock::now() + 2min;
   while (!holds()) {
     if (ended()) return holds();
@@ -96,6 +102,22 @@ bool Program::awaitText(const std::string& text) {
     std::this_thread::sleep_for(5ms);
   }
   return true;
+}
+
+bool Program::awaitText(const std::string& text) {
+  return await([&] {
+    return readFile(out_).find(text) != std::string::npos || readFile(err_).find(text) != std::string::npos;
+  });
+}
+
+bool Program::awaitHandler(int number) {
+  const std::uint64_t handled = std::uint64_t{1} << (number - 1);
+  return await([&] {
+    std::ifstream status(fmt::format("/proc/{}/status", process_));
+    for (std::string line; std::getline(status, line);)
+      if (line.starts_with("SigCgt:")) return (std::stoull(line.substr(7), nullptr, 16) & handled) != 0;
+    return false;
+  });
 }
 
 bool Program::endsWithin(std::chrono::duration<double> time) {

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <initializer_list>
 #include <map>
 #include <optional>
@@ -31,6 +32,7 @@ struct Launch {
 /// A program that runs concurrently with the test; it is killed with the object, or with the test.
 class Program {
  public:
+  /// Starts the program, and returns once it is no longer a copy of the test with the test's signal handlers.
   Program(const std::filesystem::path& executable, const Launch& launch);
   ~Program();
   Program(const Program&) = delete;
@@ -39,6 +41,8 @@ class Program {
   /// Waits until standard output or error contain `text`. @return false if the program ends before that, or
   /// after two minutes.
   bool awaitText(const std::string& text);
+  /// Waits until the program handles a signal. @return false if it ends before that, or after two minutes.
+  bool awaitHandler(int number);
   void signal(int number) const;
   /// Stops all its threads, until it gets SIGCONT. @return false if it has ended.
   bool stop();
@@ -51,6 +55,8 @@ class Program {
 
  private:
   bool ended();
+  /// Waits for a condition. @return false if the program ends before that, or after two minutes.
+  bool await(const std::function<bool()>& holds);
 
   std::filesystem::path out_, err_;
   pid_t process_ = -1;

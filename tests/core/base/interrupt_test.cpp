@@ -1,12 +1,16 @@
 #include "muster/core/base/interrupt.h"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "tests/support/child_process.h"
 
@@ -26,6 +30,18 @@ namespace {
 /// The process that started this one may have set these signals to be ignored.
 void resetSignals() {
   for (const int signal : {SIGINT, SIGHUP, SIGXCPU}) std::signal(signal, SIG_DFL);
+}
+
+constexpr char kFilling = '#';
+
+/// A pipe so full that a write blocks: its ends for reading and writing.
+std::pair<int, int> fullPipe() {
+  int ends[2];
+  if (::pipe2(ends, O_NONBLOCK) != 0) std::abort();
+  const std::string filling(4096, kFilling);
+  while (::write(ends[1], filling.data(), filling.size()) > 0) continue;
+  for (const int end : ends) ::fcntl(end, F_SETFL, 0);
+  return {ends[0], ends[1]};
 }
 
 }  // namespace
@@ -69,7 +85,9 @@ TEST_CASE("without an Interrupt a signal ends the program at once, with the line
           resetSignals();
           ::dup2(out, STDERR_FILENO);
           exitOnInterrupt("replaced\n");
-          exitOnInterrupt("nothing was saved\n");
+          std::string line = "nothing was saved\n";
+          exitOnInterrupt(line);
+          line.assign(line.size(), 'x');                              // the line was copied
           { const Interrupt interrupt("interrupt_test: a signal"); }  // keeps the line
           std::raise(signal);
         },
@@ -78,6 +96,52 @@ TEST_CASE("without an Interrupt a signal ends the program at once, with the line
     CHECK(WEXITSTATUS(status) == kInterruptedExit);
     CHECK(text == "nothing was saved\n");
   }
+}
+
+TEST_CASE("signals in two threads at once lose no line") {
+  std::string text;
+  const int status = test::detail::runChild(
+      [](int out) {
+        resetSignals();
+        const auto [readEnd, writeEnd] = fullPipe();
+        const pid_t interrupted = ::fork();
+        if (interrupted == 0) {
+          ::dup2(writeEnd, STDERR_FILENO);  // the first line can only be written after some time
+          exitOnInterrupt("nothing was saved\n");
+          std::jthread other([] { std::raise(SIGTERM); });
+          std::raise(SIGINT);
+        }
+        ::close(writeEnd);
+        int ended = 0;
+        for (int i = 0; i < 100 && ::waitpid(interrupted, &ended, WNOHANG) == 0; ++i)
+          std::this_thread::sleep_for(1ms);
+        std::string written, part(65536, ' ');
+        for (ssize_t got = 1; got > 0; written.append(part, 0, static_cast<std::size_t>(got)))
+          got = std::max<ssize_t>(::read(readEnd, part.data(), part.size()), 0);
+        written.erase(0, written.find_last_of(kFilling) + 1);
+        [[maybe_unused]] const auto passed = ::write(out, written.data(), written.size());
+        ::waitpid(interrupted, &ended, 0);
+        ::_exit(WEXITSTATUS(ended));
+      },
+      text);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == kInterruptedExit);
+  CHECK(text == "nothing was saved\n");
+}
+
+TEST_CASE("a signal ends the program also if standard error is a full pipe") {
+  std::string text;
+  const int status = test::detail::runChild(
+      [](int) {
+        resetSignals();
+        ::dup2(fullPipe().second, STDERR_FILENO);
+        exitOnInterrupt("nothing was saved\n");
+        ::alarm(60);  // ends a child that hangs
+        std::raise(SIGINT);
+      },
+      text);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == kInterruptedExit);
 }
 
 TEST_CASE("SIGXCPU, which the kernel repeats every second, is no second signal") {

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <optional>
+#include <stop_token>
+#include <string_view>
+
+#include "muster/core/base/interrupt.h"
+
+namespace example {
+
+/// Sentences for `TrainingInterrupt::end`.
+inline constexpr std::string_view kNetworkSaved =
+    "Interrupted after training: the network is saved, and further results are left out.";
+inline constexpr std::string_view kNetworkNotSaved = "Interrupted after training: the network is not saved.";
+
+/// Ctrl-C and the other signals of muster::Interrupt during and after a training. Make one when the training
+/// begins, and call `end` once the network is saved.
+class TrainingInterrupt {
+ public:
+  /// From now on the first signal requests a stop and logs a notice; the second ends the program. If the
+  /// training throws, a later signal ends the program with the sentence "Interrupted."
+  /// @param saves  whether the network is saved after the training, for the notice.
+  explicit TrainingInterrupt(bool saves = true);
+
+  /// For `fit`, which ends after the step in progress.
+  std::stop_token token() const { return token_; }
+  bool requested() const { return token_.stop_requested(); }
+
+  /// The training has ended: from now on a signal ends the program at once, with this sentence, as
+  /// endOnInterrupt says. `requested()` keeps its value.
+  void end(std::string_view sentence);
+
+ private:
+  std::optional<muster::Interrupt> interrupt_;  // until `end`
+  std::stop_token token_;
+};
+
+}  // namespace example
