@@ -1,12 +1,10 @@
 #include "examples/mnist_convnet/run_file.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <set>
 #include <string_view>
-#include <vector>
 
+#include "examples/support/resumed.h"
 #include "muster/core/base/error.h"
 #include "muster/core/io/model_file.h"
 #include "muster/core/nn/multi_layer_network.h"
@@ -26,31 +24,12 @@ ModelNotes notesIn(const std::filesystem::path& path) {
   return notes;
 }
 
-/// Options by which a run may differ from the one that it resumes.
-bool mayDiffer(std::string_view option) {
-  return option == "workers" || option == "threads-per-worker";
-}
-
-/// Each as in "--lr 0.03 (now 0.01)".
-struct Differences {
-  std::vector<std::string> refused, allowed;
-};
-
-Differences differencesOf(const ModelNotes& saved, const Recipe& now) {
-  Differences all;
-  const auto valueIn = [](const auto& options, const std::string& name) {
-    const auto found = options.find(name);
-    return found == options.end() ? std::string("unset") : found->second;
-  };
-  std::set<std::string> options;
-  for (const auto& [option, value] : now) options.insert(option);
-  for (const auto& [name, value] : saved)
-    if (name.starts_with(kPrefix)) options.insert(name.substr(kPrefix.size()));
-  for (const auto& option : options)
-    if (const auto was = valueIn(saved, kPrefix + option), is = valueIn(now, option); was != is)
-      (mayDiffer(option) ? all.allowed : all.refused)
-          .push_back(fmt::format("--{} {} (now {})", option, was, is));
-  return all;
+/// By name, as in "--lr".
+Settings settingsIn(const ModelNotes& notes) {
+  Settings settings;
+  for (const auto& [name, value] : notes)
+    if (name.starts_with(kPrefix)) settings["--" + name.substr(kPrefix.size())] = value;
+  return settings;
 }
 
 }  // namespace
@@ -96,17 +75,18 @@ std::filesystem::path fileToResume(const Options& options) {
 }
 
 std::string resumeRun(MultiLayerNetwork& network, const std::filesystem::path& file, const Recipe& recipe) {
-  const auto [refused, allowed] = differencesOf(notesIn(file), recipe);
-  if (!refused.empty())
-    throw FileError(file, fmt::format("cannot be resumed with these options: it was trained with {}",
-                                      fmt::join(refused, ", ")));
+  const auto mayDiffer = [](std::string_view option) {
+    return option == "--workers" || option == "--threads-per-worker";
+  };
+  auto changes = allowedChanges(file, settingsIn(notesIn(file)), settingsIn(notesOf(recipe)), mayDiffer,
+                                "with these options");
   loadState(network, file);
   try {
     positionIn(network.trainingState());
   } catch (const InvalidArgument& error) {
     throw FileError(file, fmt::format("cannot be resumed: {}", error.what()));
   }
-  return fmt::format("{}", fmt::join(allowed, ", "));
+  return changes;
 }
 
 std::int64_t batchesTrained(MultiLayerNetwork& network) {

@@ -1,10 +1,9 @@
 #include "examples/muster/session.h"
 
-#include <fmt/ranges.h>
-
-#include <map>
+#include <fmt/format.h>
 
 #include "examples/support/nodes.h"
+#include "examples/support/resumed.h"
 #include "muster/core/base/error.h"
 #include "muster/core/io/network_json.h"
 
@@ -14,11 +13,6 @@ namespace {
 using namespace muster;
 
 const std::string kRunNote = "muster.run";
-
-/// Each as in "training.workers 2 (now 4)".
-struct Differences {
-  std::vector<std::string> refused, allowed;
-};
 
 /// The run with the defaults that its strategy's options would have with so many workers.
 RunFile withWorkers(RunFile run, std::int64_t workers) {
@@ -32,22 +26,11 @@ RunFile withWorkers(RunFile run, std::int64_t workers) {
   }
 }
 
-Differences differencesOf(const RunFile& saved, const RunFile& now) {
-  std::map<std::string, std::pair<std::string, std::string>> values;
-  for (const auto& [path, value] : decisiveFields(saved)) values[path].first = value;
-  for (const auto& [path, value] : decisiveFields(withWorkers(now, saved.training.workers)))
-    values[path].second = value;
-  values.erase("training.workers");
-  if (saved.training.workers != now.training.workers)
-    values["training.workers"] = {fmt::format("{}", saved.training.workers),
-                                  fmt::format("{}", now.training.workers)};
-  Differences all;
-  for (const auto& [path, both] : values)
-    if (both.first != both.second)
-      (mayDiffer(path) ? all.allowed : all.refused)
-          .push_back(fmt::format("{} {} (now {})", path, both.first.empty() ? "unset" : both.first,
-                                 both.second.empty() ? "unset" : both.second));
-  return all;
+/// By path, as in "training.workers".
+example::Settings settingsOf(const RunFile& run) {
+  example::Settings settings;
+  for (auto& [path, value] : decisiveFields(run)) settings[path] = value;
+  return settings;
 }
 
 RunFile runIn(const std::filesystem::path& path) {
@@ -163,11 +146,11 @@ example::CheckpointChoice checkpointsOf(const RunFile& run, int nodes) {
 Resumed resumedBy(const RunFile& run, int nodes) {
   auto file = example::fileToResume(checkpointsOf(run, nodes));
   if (file.empty()) return {};
-  const auto [refused, allowed] = differencesOf(runIn(file), run);
-  if (!refused.empty())
-    throw FileError(
-        file, fmt::format("cannot be resumed by this run: it was trained with {}", fmt::join(refused, ", ")));
-  return {std::move(file), fmt::format("{}", fmt::join(allowed, ", "))};
+  const RunFile saved = runIn(file);
+  auto now = settingsOf(withWorkers(run, saved.training.workers));
+  now["training.workers"] = fmt::format("{}", run.training.workers);
+  auto changes = example::allowedChanges(file, settingsOf(saved), now, mayDiffer, "by this run");
+  return {std::move(file), std::move(changes)};
 }
 
 }  // namespace program
