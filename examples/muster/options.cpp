@@ -13,7 +13,7 @@ void describeSets(example::CommandLine& line, std::vector<std::string>& sets) {
   line.list("set", sets, "KEY=VALUE",
             "a field in place of the file's, as in training.workers=4, network.updater.momentum=0.8 or "
             "network.layers[0].outChannels=8; options of a strategy have the names of --strategy-options: "
-            "training.strategy.rate=0.7. May be given several times");
+            "training.strategy.rate=0.7. May be given several times; the last one for a field wins");
 }
 
 bool readOptions(example::CommandLine& line, const Call& call) {

@@ -126,13 +126,7 @@ RunFile RunFile::parse(std::string_view text, std::span<const std::string> sets)
   if (auto* const result = value.get_object().if_contains("configuration");
       result != nullptr && result->is_object() && !value.get_object().contains("format"))
     value = json::value(*result);
-  const auto isType = [](const std::string& set) {
-    return set.starts_with("data.type=") || set.starts_with(fmt::format("{}=", kStrategyName));
-  };
-  for (const auto& set : sets)  // first, because another type or strategy has other fields
-    if (isType(set)) applySet(value.get_object(), set);
-  for (const auto& set : sets)
-    if (!isType(set)) applySet(value.get_object(), set);
+  applySets(value.get_object(), sets);
   refuseNul(value, "");
   value.get_object().erase("$schema");  // for editors
 

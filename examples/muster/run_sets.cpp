@@ -71,6 +71,15 @@ void dropOptions(json::object& strategy) {
   strategy.emplace("name", std::move(name));
 }
 
+std::string_view keyOf(std::string_view set) {
+  return set.substr(0, set.find('='));
+}
+
+/// Whether setting `outer` replaces the field `inner`, too.
+bool replaces(std::string_view outer, std::string_view inner) {
+  return inner.starts_with(outer) && (inner.size() == outer.size() || inner[outer.size()] == '.');
+}
+
 }  // namespace
 
 json::value valueOf(const std::string& text) {
@@ -81,11 +90,24 @@ json::value valueOf(const std::string& text) {
   }
 }
 
+void applySets(json::object& run, std::span<const std::string> sets) {
+  std::vector<const std::string*> ordered;
+  for (const auto& set : sets) {
+    auto at = ordered.end();
+    const auto key = keyOf(set);
+    if (key == "data.type" || key == kStrategyName)
+      while (at != ordered.begin() && !replaces(keyOf(**(at - 1)), key)) --at;
+    ordered.insert(at, &set);
+  }
+  for (const auto* set : ordered) applySet(run, *set);
+}
+
 void applySet(json::object& run, const std::string& set) {
   require(muster::isUtf8(set), "--set {}: expected UTF-8, as in all of a run file", set);
   const auto equals = set.find('=');
   require(equals != set.npos && equals > 0, "--set {}: expected KEY=VALUE, as in training.workers=4", set);
   const auto path = set.substr(0, equals);
+  require(!path.ends_with('.'), "--set {}: expected a path as in network.layers[2].outChannels", path);
   json::object* in = &run;
   const auto steps = stepsOf(path);
   for (std::size_t s = 0; s < steps.size(); ++s) {

@@ -223,6 +223,40 @@ TEST_CASE("values out of range are refused, and the error names their path") {
   }
 }
 
+TEST_CASE("of two --set of the same field the later one wins, also if one of them sets it with others") {
+  const auto with = [text = whole("generated").toJson()](std::vector<std::string> sets) {
+    return RunFile::parse(text, sets);
+  };
+  CHECK(with({"training.workers=3", "training.workers=5"}).training.workers == 5);
+  CHECK(with({"training.workers=0", "training.workers=5"}).training.workers == 5);
+  const std::string object = R"(training.strategy={"name": "averaging", "every": 7})";
+  CHECK(with({object, "training.strategy.every=5"}).training.strategyOptions == "every=5");
+  CHECK(with({"training.strategy.every=5", object}).training.strategyOptions == "every=7");
+  const auto named = with({object, "training.strategy.name=diloco"});
+  CHECK(named.training.strategy == "diloco");
+  CHECK(named.training.strategyOptions.empty());
+  CHECK(with({"training.strategy.name=diloco", object}).training.strategy == "averaging");
+  const std::string data = R"(data={"type": "fashion", "batch": 4})";
+  CHECK(with({data, "data.type=mnist"}).data.type == "mnist");
+  CHECK(with({"data.type=mnist", data}).data.type == "fashion");
+  CHECK(with({"data.type=mnist", "data.type=fashion"}).data.type == "fashion");
+  // What belongs to a strategy or to a type of data may be set before its name.
+  const auto before = with({"training.strategy.every=9", "training.strategy.name=diloco"});
+  CHECK(before.training.strategy == "diloco");
+  CHECK(before.training.strategyOptions == "every=9");
+  CHECK(with({"data.directory=d", "data.type=mnist"}).data.directory == "d");
+}
+
+TEST_CASE("an error names the --set that is wrong, wherever it is among others") {
+  const auto run = asJson(whole("generated"));
+  const std::string wrong = "network.layers[99].bias=true",
+                    expected = "--set network.layers[99].bias: layers has no element 99";
+  CHECK(problem(run, {wrong, "training.workers=2", "data.type=mnist"}) == expected);
+  CHECK(problem(run, {"data.type=mnist", "training.workers=2", wrong}) == expected);
+  CHECK(problem(run, {"training.workers=2", "training.groups=0"}).starts_with("training.groups"));
+  CHECK(problem(run, {"training.=2"}).starts_with("--set training.: expected a path"));
+}
+
 TEST_CASE("--set changes any field, adds a missing one, and refuses an invalid path") {
   const auto text = whole("csv").toJson();
   const auto with = [&](std::vector<std::string> sets) { return RunFile::parse(text, sets); };
