@@ -115,6 +115,17 @@ std::string predictionsOf(const Trained& trained, DataSetIterator& data) {
   return text;
 }
 
+/// Why muster train would not mix its checkpoints with those of an earlier training; "" if there are none.
+std::string earlierTraining(const RunFile& run, const std::filesystem::path& resumed) {
+  if (run.training.nodes == "elastic") return {};
+  try {
+    example::requireOwnCheckpoints(checkpointsOf(run), resumed);
+    return {};
+  } catch (const FileError& error) {
+    return error.what();
+  }
+}
+
 }  // namespace
 
 int evaluate(const Call& call) {
@@ -193,7 +204,7 @@ int plan(const Call& call) {
   Options options;
   example::CommandLine line(
       "Says what muster train would do with a run file: data, network, workers, merging and memory. Trains\n"
-      "nothing, and writes no file.\n\n"
+      "nothing, and writes no file. A note says if the checkpoints of an earlier training are in the way.\n\n"
       "  muster plan run.json --set training.workers=8\n");
   line.group("Options");
   describeSets(line, options.sets);
@@ -201,7 +212,7 @@ int plan(const Call& call) {
   const RunFile run = RunFile::read(fileOf(call, "a run file such as run.json"), options.sets);
   const auto devices = devicesOf(run.training);
   const auto [resumed, changes] = resumedBy(run);
-  if (run.training.nodes != "elastic") example::requireOwnCheckpoints(checkpointsOf(run), resumed);
+  const std::string earlier = earlierTraining(run, resumed);
   pathsOf(call.file, run, resumed).checkNames();
   LoadedData data =
       loadData(run.data, run.training.placement, devices.devices, static_cast<int>(run.training.workers));
@@ -219,6 +230,7 @@ int plan(const Call& call) {
   if (!resumed.empty())
     fmt::print("resumes: {}{}\n", resumed.string(),
                changes.empty() ? "" : fmt::format(", which was trained with {}", changes));
+  if (!earlier.empty()) fmt::print("note: muster train refuses this run for now: {}\n", earlier);
   std::int64_t state = 0;
   for (const auto* block : network->state()) state += static_cast<std::int64_t>(block->values.bytes());
   const auto step = stepBytes(

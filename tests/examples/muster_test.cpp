@@ -212,21 +212,53 @@ TEST_CASE("a run refuses the checkpoints of an earlier one, and a directory to r
   const Muster muster;
   const std::vector<std::string> saves{"--set", "listeners.checkpoints.directory=c"};
   REQUIRE(muster.small("train", saves).exit == 0);
-  for (const auto* command : {"train", "plan"}) {
-    const auto run = muster.small(command, saves);
-    CHECK(run.exit == 1);
-    CHECK(run.out.empty());
-    CHECK(run.err ==
-          "muster: c: holds checkpoints of an earlier training, up to checkpoint-epoch-0001.safetensors; "
-          "continue it with training.resume c, name another directory in listeners.checkpoints.directory, or "
-          "remove these files\n");
-  }
+  const std::string why =
+      "c: holds checkpoints of an earlier training, up to checkpoint-epoch-0001.safetensors; continue it "
+      "with "
+      "training.resume c, name another directory in listeners.checkpoints.directory, or remove these files\n";
+  const auto run = muster.small("train", saves);
+  CHECK(run.exit == 1);
+  CHECK(run.out.empty());
+  CHECK(run.err == "muster: " + why);
+  const auto plan = muster.small("plan", saves);  // trains nothing, so it is not refused
+  CHECK(plan.exit == 0);
+  CHECK(contains(plan.out, "\nplan: 2 workers"));
+  CHECK(contains(plan.out, "\nnote: muster train refuses this run for now: " + why));
+  CHECK(plan.err.empty());
   const auto missing = muster.small("train", {"--set", "training.resume=missing"});
   CHECK(missing.exit == 1);
   CHECK(missing.err ==
         "muster: missing: cannot be resumed: there is no such file or directory; name the directory in "
         "training.resume and listeners.checkpoints.directory to begin a training that the same command "
         "continues later\n");
+}
+
+TEST_CASE("muster plan works after a training that has left all its files") {
+  const Muster muster;
+  std::vector<std::string> files{"--set", "listeners.checkpoints.directory=c",
+                                 "--set", "data.validationExamples=100",
+                                 "--set", "listeners.earlyStopping.monitor=loss",
+                                 "--set", "listeners.earlyStopping.mode=min",
+                                 "--set", "listeners.earlyStopping.bestFile=best.safetensors"};
+#ifdef MUSTER_WITH_PAGE
+  files.insert(files.end(), {"--set", "listeners.curves=a.curves.jsonl"});
+#endif
+  CHECK_FALSE(contains(muster.small("plan", files).out, "note: "));
+  const auto run = muster.small("train", files);
+  CAPTURE(run.err);
+  REQUIRE(run.exit == 0);
+  const auto names = muster.directory.names();
+  const auto plan = muster.small("plan", files);
+  CAPTURE(plan.err);
+  CHECK(plan.exit == 0);
+  CHECK(contains(plan.out,
+                 "\nnote: muster train refuses this run for now: c: holds checkpoints of an earlier"));
+  CHECK(muster.directory.names() == names);
+  files.insert(files.end(), {"--set", "training.resume=c"});
+  const auto resuming = muster.small("plan", files);
+  CHECK(resuming.exit == 0);
+  CHECK(contains(resuming.out, "\nresumes: c/checkpoint-epoch-0001.safetensors\n"));
+  CHECK_FALSE(contains(resuming.out, "note: "));
 }
 
 TEST_CASE("the math mode is shown by plan, saved for a resume, and refused with the reason") {
