@@ -5,17 +5,15 @@
 
 #include <algorithm>
 #include <chrono>
-#include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
 #include "examples/mnist_convnet/options.h"
 #include "examples/mnist_convnet/results.h"
 #include "examples/mnist_convnet/run_file.h"
+#include "examples/mnist_convnet/watchers.h"
 #include "examples/support/check_saved.h"
 #include "examples/support/data_sets.h"
-#include "examples/support/epoch_record.h"
 #include "examples/support/keep_network.h"
 #include "examples/support/paths.h"
 #include "examples/support/program.h"
@@ -26,9 +24,6 @@
 #include "muster/core/base/log.h"
 #include "muster/core/base/plural.h"
 #include "muster/core/io/model_file.h"
-#include "muster/core/io/output_path.h"
-#include "muster/core/listeners/checkpoint_listener.h"
-#include "muster/core/listeners/performance_listener.h"
 #include "muster/core/nn/models/convnet.h"
 #include "muster/parallel/parallel_wrapper.h"
 
@@ -51,67 +46,6 @@ MultiLayerConfiguration configurationOf(const Options& options) {
   configuration.updater = options.makeUpdater();
   configuration.l2 = options.l2;
   return configuration;
-}
-
-/// Keeps the training state that a checkpoint needs beside the model, and counts the merges.
-struct LastState final : Listener {
-  void onMerge(const MergeEvent& event) override {
-    ++merged.merges;
-    merged.bytes += event.bytes;
-  }
-  void onFitEnd(Trainer& trainer) override { state = trainer.trainingState(); }
-  std::optional<TrainingState> state;  // empty until `fit()` ends on this node
-  example::Merged merged;
-};
-
-/// The listeners. The PerformanceListener comes first, so that it does not measure the others' work between
-/// epochs.
-struct Watchers {
-  std::shared_ptr<PerformanceListener> performance =
-      std::make_shared<PerformanceListener>(PerformanceOptions{.tableAtEnd = false});
-  std::shared_ptr<CollectScoresListener> scores = std::make_shared<CollectScoresListener>();
-  std::shared_ptr<EvaluationListener> tests;
-  std::shared_ptr<example::EpochRecord> record;
-  std::shared_ptr<LastState> last = std::make_shared<LastState>();
-  Listeners all{performance, scores, last};
-};
-
-Watchers makeWatchers(const Options& options, example::DataSets& data, const example::Recipe& recipe) {
-  Watchers watchers;
-  if (!options.quiet) options.watch.addProgress(watchers.all);
-  if (options.testEvery > 0 || options.testIterations > 0) {
-    watchers.tests = std::make_shared<EvaluationListener>(
-        *data.test,
-        EvaluationOptions{.everyEpochs = options.testEvery,
-                          .everyIterations = options.testIterations,
-                          .sink = options.quiet ? LineSink([](std::string_view) {}) : LineSink()});
-    watchers.all.push_back(watchers.tests);
-  }
-  watchers.record = std::make_shared<example::EpochRecord>(watchers.tests);
-  watchers.all.push_back(watchers.record);
-  if (options.checkpointDirectory.empty()) return watchers;
-  const auto minutes = std::chrono::duration<double, std::ratio<60>>(options.checkpointMinutes);
-  watchers.all.push_back(std::make_shared<CheckpointListener>(
-      CheckpointOptions{.directory = options.checkpointDirectory,
-                        .everyEpochs = options.checkpointEvery,
-                        .everyIterations = options.checkpointIterations,
-                        .every = std::chrono::duration_cast<std::chrono::nanoseconds>(minutes),
-                        .keepLast = options.keep,
-                        .resumed = isSameFile(options.resume, options.checkpointDirectory),
-                        .exclusive = !options.nodes.elastic(),
-                        .notes = example::notesOf(recipe)}));
-  return watchers;
-}
-
-/// The options by name, for the page and TensorBoard.
-std::vector<HyperParameter> hyperParameters(const Options& options) {
-  auto all = options.hyperParameters();
-  all.emplace_back("batch", static_cast<double>(options.batch));
-  all.emplace_back("updater", options.updater);
-  all.emplace_back("learning rate", options.learningRate);
-  all.emplace_back("l2", options.l2);
-  all.emplace_back("seed", static_cast<double>(options.seed));
-  return all;
 }
 
 /// Where a training begins: at the start, or at the position in a file.
@@ -178,7 +112,8 @@ std::string interruption(const MultiLayerNetwork& network, const Options& option
 
 /// Saves the trained network. @return false if Ctrl-C or a failure came before the first step.
 bool saveTrained(MultiLayerNetwork& network, const Options& options, const example::Recipe& recipe,
-                 const Start& start, const Watchers& watchers, DataSetIterator& test, bool cutShort) {
+                 const Start& start, const example::Watchers& watchers, DataSetIterator& test,
+                 bool cutShort) {
   const bool trained = network.iteration() != start.iteration;
   if (!trained && cutShort) {
     fmt::print("ended before the first step: nothing was saved\n");
@@ -230,7 +165,7 @@ int run(const Options& options) {
       example::requireDiskRoom(path, example::savedBytes(network));
   const Start start = begin(network, resumed, recipe);
 
-  auto watchers = makeWatchers(options, data, recipe);
+  auto watchers = example::makeWatchers(options, data, recipe);
   const example::Watching watching(options.watch, watchers.tests);
   watching.addTo(watchers.all);
   auto builder = options.builder(network);
@@ -240,7 +175,7 @@ int run(const Options& options) {
   if (options.nodes.node() > 0 && resumed.empty() && !options.resume.empty())
     example::logNothingToResume(options.resume);
   watching.describe(wrapper.plan(), network.summary());
-  watching.options(hyperParameters(options), {"accuracy"});
+  watching.options(example::hyperParameters(options), {"accuracy"});
 
   example::TrainingInterrupt interrupt;
   bool saved = false;

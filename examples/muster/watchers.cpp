@@ -1,0 +1,138 @@
+#include "examples/muster/watchers.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <string_view>
+#include <utility>
+
+#include "examples/muster/session.h"
+#include "examples/support/keep_network.h"
+#include "muster/core/base/error.h"
+#include "muster/core/base/log.h"
+#include "muster/core/io/json_fields.h"
+#include "muster/core/io/output_path.h"
+#include "muster/core/listeners/checkpoint_listener.h"
+#include "muster/core/listeners/score_listener.h"
+
+namespace program {
+
+using namespace muster;
+
+namespace {
+
+std::chrono::nanoseconds minutes(double count) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+      std::chrono::duration<double, std::ratio<60>>(count));
+}
+
+/// The validation data to monitor, or the test data if there are none.
+DataSetIterator& watched(LoadedData& data, std::string_view who) {
+  require(data.validation || data.test, "{} needs data to monitor: data.validationExamples, or a test set",
+          who);
+  return data.validation ? *data.validation : *data.test;
+}
+
+Monitored monitoredOf(const RunMonitor& m, LoadedData& data, std::string_view who) {
+  Monitored monitored{.monitor = m.monitor, .mode = valueNamed<MonitorMode>(who, m.mode)};
+  if (m.monitor != Monitor::TrainingScore) monitored.validation = &watched(data, who);
+  return monitored;
+}
+
+/// @param scores  of the training.
+DivergenceCheck divergenceCheck(const RunFile& run, LoadedData& data, const Network& network,
+                                std::shared_ptr<const CollectScoresListener> scores) {
+  if (run.data.regression)
+    return [scores, labels = example::labelScaleOf(*data.train)](std::int64_t iteration) {
+      example::requireNoDivergence(example::scoresUntil(scores->merges(), iteration), labels);
+    };
+  return [scores, classes = network.outputShapes().back().second.elements()](std::int64_t iteration) {
+    example::requireNoDivergence(example::scoresUntil(scores->merges(), iteration), classes);
+  };
+}
+
+}  // namespace
+
+Watchers watch(const RunFile& run, LoadedData& data, const Network& network, const Shown& shown) {
+  const auto& l = run.listeners;
+  Watchers watchers;
+  watchers.requireNoDivergence = divergenceCheck(run, data, network, watchers.scores);
+  const auto acceptBest = [check = watchers.requireNoDivergence](Trainer& trainer) {
+    try {
+      check(trainer.model().iteration());
+      return true;
+    } catch (const NonFiniteScore& diverged) {
+      logWarning("the file of the best model is not replaced: {}", diverged.what());
+      return false;
+    }
+  };
+  const auto add = [&](auto listener) { watchers.all.push_back(std::move(listener)); };
+  if ((l.progress || shown.terminal) && shown.progress)
+    example::WatchOptions{.terminal = shown.terminal}.addProgress(watchers.all);
+  if (l.scoreEvery > 0) add(std::make_shared<ScoreListener>(l.scoreEvery));
+  if (l.testEvery > 0) {
+    watchers.tests = std::make_shared<EvaluationListener>(
+        watched(data, "listeners.testEvery"),
+        EvaluationOptions{.everyEpochs = l.testEvery,
+                          .sink = shown.progress ? LineSink() : LineSink([](std::string_view) {})});
+    add(watchers.tests);
+  }
+  watchers.record = std::make_shared<example::EpochRecord>(watchers.tests);
+  add(watchers.record);
+  if (const auto& c = l.checkpoints) {
+    CheckpointOptions policy{.directory = c->directory,
+                             .everyEpochs = c->everyEpochs,
+                             .everyIterations = c->everyIterations,
+                             .every = minutes(c->everyMinutes),
+                             .keepLast = c->keepLast,
+                             .keepEveryEpochs = c->keepEveryEpochs,
+                             .acceptBest = acceptBest,
+                             .resumed = muster::isSameFile(run.training.resume, c->directory),
+                             .exclusive = run.training.nodes != "elastic",
+                             .notes = notesOf(run)};
+    if (c->best) policy.best = monitoredOf(*c->best, data, "listeners.checkpoints.best");
+    add(std::make_shared<CheckpointListener>(std::move(policy)));
+  }
+  if (const auto& e = l.earlyStopping) {
+    const auto monitored = monitoredOf(e->monitored, data, "listeners.earlyStopping");
+    watchers.stopping =
+        std::make_shared<EarlyStopping>(EarlyStoppingOptions{.validation = monitored.validation,
+                                                             .monitor = monitored.monitor,
+                                                             .mode = monitored.mode,
+                                                             .everyEpochs = e->everyEpochs,
+                                                             .patience = e->patience,
+                                                             .minImprovement = e->minImprovement,
+                                                             .maxTime = minutes(e->maxMinutes),
+                                                             .restoreBest = e->restoreBest,
+                                                             .bestFile = e->bestFile,
+                                                             .acceptBest = acceptBest,
+                                                             .notes = notesOf(run)});
+    add(watchers.stopping);
+  }
+  return watchers;
+}
+
+example::Watching watchingOf(const RunFile& run, const Watchers& watchers, bool first, bool shared) {
+  const auto& l = run.listeners;
+  try {
+    return example::Watching({.tensorBoard = l.tensorBoard,
+                              .shared = shared,
+                              .page = l.page && first,
+                              .pagePort = static_cast<int>(l.pagePort),
+                              .curves = first ? l.curves : "",
+                              .group = l.group},
+                             watchers.tests);
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(fmt::format("listeners: {}", error.what()));
+  }
+}
+
+std::vector<HyperParameter> hyperParameters(const RunFile& run) {
+  return {{"workers", static_cast<double>(run.training.workers)},
+          {"strategy", run.training.strategy},
+          {"strategy options", run.training.strategyOptions},
+          {"batch", static_cast<double>(run.data.batch)},
+          {"seed", static_cast<double>(run.data.seed)}};
+}
+
+}  // namespace program

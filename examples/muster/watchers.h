@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "examples/muster/run_data.h"
+#include "examples/muster/run_file.h"
+#include "examples/support/epoch_record.h"
+#include "examples/support/watching.h"
+#include "muster/core/listeners/collect_scores_listener.h"
+#include "muster/core/listeners/early_stopping.h"
+#include "muster/core/listeners/evaluation_listener.h"
+#include "muster/core/listeners/performance_listener.h"
+#include "muster/core/nn/listener.h"
+#include "muster/core/nn/network.h"
+#include "muster/core/nn/training_state.h"
+
+namespace program {
+
+/// Keeps the training state that a checkpoint needs beside the model.
+struct LastState final : muster::Listener {
+  void onFitEnd(muster::Trainer& trainer) override { state = trainer.trainingState(); }
+  std::optional<muster::TrainingState> state;  // empty until `fit()` ends on this node
+};
+
+/// Throws muster::NonFiniteScore if the scores up to this iteration show that the training diverged.
+using DivergenceCheck = std::function<void(std::int64_t iteration)>;
+
+/// The listeners of a training. The PerformanceListener comes first, so that it does not measure the others'
+/// work between epochs.
+struct Watchers {
+  std::shared_ptr<muster::PerformanceListener> performance =
+      std::make_shared<muster::PerformanceListener>(muster::PerformanceOptions{.tableAtEnd = false});
+  std::shared_ptr<muster::CollectScoresListener> scores = std::make_shared<muster::CollectScoresListener>();
+  DivergenceCheck requireNoDivergence;
+  std::shared_ptr<LastState> last = std::make_shared<LastState>();
+  std::shared_ptr<muster::EarlyStopping> stopping;
+  std::shared_ptr<muster::EvaluationListener> tests;
+  std::shared_ptr<example::EpochRecord> record;
+  muster::Listeners all{performance, scores, last};
+};
+
+/// What is printed of a training.
+struct Shown {
+  bool progress = true;   ///< lines or a bar, and the tests between epochs
+  bool terminal = false;  ///< a row for each worker and the curve of the score in the terminal
+};
+
+/// The listeners that a run file asks for. @param data  must outlive them.
+Watchers watch(const RunFile& run, LoadedData& data, const muster::Network& network, const Shown& shown);
+
+/// The page, TensorBoard and curves that a run file asks for.
+/// @param first  whether this is the first node, the only one with a page.
+/// @param shared  whether there are others.
+/// @throws InvalidArgument if this program was built without a requested module.
+example::Watching watchingOf(const RunFile& run, const Watchers& watchers, bool first, bool shared);
+
+/// The options by name, for the page and TensorBoard.
+std::vector<muster::HyperParameter> hyperParameters(const RunFile& run);
+
+}  // namespace program
