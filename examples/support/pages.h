@@ -36,7 +36,8 @@ std::vector<std::filesystem::path> curvesBelow(const std::filesystem::path& dire
 
 /// A text near the beginning of each page; "" if this program was built without the page.
 std::string_view pageMark();
-/// A text near the beginning of each file of curves, of any version; likewise.
+/// A text near the beginning of each file of curves, of any version; "" if this program was built without the
+/// page.
 std::string_view curvesMark();
 
 /// Writes a file of curves for `servePage`; its name ends in ".curves.jsonl". Does nothing if this program

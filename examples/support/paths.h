@@ -20,7 +20,8 @@ class Paths {
   ///         listener gives them names that are always new.
   void writesInto(std::string option, const std::filesystem::path& directory,
                   const std::vector<std::string>& names = {});
-  /// Adds a directory of checkpoints, likewise. No other option may have the name of one.
+  /// Adds a directory of checkpoints, which the program creates if missing. No other option may name a file
+  /// there as checkpoints are named.
   void writesCheckpoints(std::string option, const std::filesystem::path& directory);
 
   /// Paths are equal if they lead to the same file, also through links or other spellings.

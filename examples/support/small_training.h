@@ -27,8 +27,8 @@ struct SmallTraining {
 int runSmallTraining(int argc, const char* const* argv, std::string_view name, std::string_view introduction,
                      const std::function<int(const SmallTraining&)>& run);
 
-/// Trains, then saves, also after Ctrl-C or a failure: see trainAndSave and writeHereOrElsewhere in
-/// keep_network.h. Saves nothing if no step was finished.
+/// Trains, then saves what was trained, also after Ctrl-C or a failure (trainAndSave in keep_network.h), and
+/// if necessary to another directory (writeHereOrElsewhere). Saves nothing if no step was finished.
 /// @param train  gets a token for `fit`.  @param save  writes the model into a file.
 /// @return false after Ctrl-C: the program should end with muster::kInterruptedExit.
 bool trainAndSave(const SmallTraining& options, muster::Model& model,
