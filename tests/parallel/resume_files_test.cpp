@@ -172,7 +172,7 @@ TEST_CASE("options that do not fit the model are an InvalidArgument, also where 
 
 TEST_CASE("a model knows the file that holds its state, and no file once the state is another one") {
   const TemporaryDirectory directory;
-  const ResumableRule rule;
+  const ResumableRule rule{{"averaging", Averaging{}}};
   train(rule, directory / "c");
   const auto path = checkpointsIn(directory / "c", "checkpoint").at(1).path;
   const auto loaded = MultiLayerNetwork::load(path);
