@@ -328,10 +328,14 @@ TEST_CASE("help that cannot be written gives a failure") {
 TEST_CASE("the network is saved even if a checkpoint cannot be written") {
   const Convnet convnet;
   // Directories have all names that the process tries for the checkpoint's temporary file.
-  const auto run = inShell(
-      convnet,
-      "mkdir c; seq -f \"c/.checkpoint-epoch-0001.safetensors.$$.%g.tmp\" 0 999 | xargs mkdir; exec \"$@\"",
-      {"--epochs", "2", "--checkpoint-dir", "c", "--model", "late"});
+  auto launch = convnet.launch(
+      Convnet::small({"--epochs", "2", "--quiet", "--checkpoint-dir", "c", "--model", "late"}));
+  launch.arguments.insert(
+      launch.arguments.begin(),
+      {"-c",
+       "mkdir c; seq -f \"c/.checkpoint-epoch-0001.safetensors.$$.%g.tmp\" 0 999 | xargs mkdir; exec \"$@\"",
+       "sh", Convnet::kExecutable});
+  const auto run = test::runProgram("/bin/sh", launch);
   CHECK(run.exit == 1);
   CHECK_MESSAGE(
       run.err ==
