@@ -815,9 +815,9 @@ TEST_CASE("nodes with different listeners, or different settings of one, are ref
   for (std::size_t i = 0; i < changes.size(); ++i) {
     CAPTURE(i);
     const auto problem = differ(changes[i]);
-    CHECK(
-        problem.starts_with("the listeners that are called on all nodes, which must be the same on all nodes; on this "
-                            "node: \"EvaluationListener"));
+    CHECK(problem.starts_with(
+        "the listeners that are called on all nodes, which must be the same on all nodes; on this "
+        "node: \"EvaluationListener"));
   }
 }
 
