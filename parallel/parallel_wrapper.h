@@ -77,8 +77,7 @@ class ParallelWrapper {
   /// With shared gradients the user's model has the updater's state and the statistics of the last
   /// resynchronisation. Every `fit()` ends with one.
   ///
-  /// @throws FileError naming a checkpoint that was loaded and cannot be resumed, as its numbers are
-  /// impossible;
+  /// @throws FileError for a checkpoint that was loaded but holds impossible numbers, naming the file;
   ///         InvalidArgument for epochs < 0, from inside a listener, or for a model that the training mode
   ///         cannot train (SharedGradients wants float32); TrainingError naming the worker, device and batch
   ///         (or the iterator or listener) for any failure; OutOfMemory. The user's model then holds the

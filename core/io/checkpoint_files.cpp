@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 #include <exception>
 #include <string>
 #include <system_error>
@@ -9,7 +10,10 @@
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
 #include "muster/core/io/detail/directory_names.h"
+#include "muster/core/io/input_file.h"
 #include "muster/core/io/model_file.h"
+#include "muster/core/io/output_path.h"
+#include "muster/core/io/safetensors.h"
 
 namespace muster {
 namespace {
@@ -37,6 +41,26 @@ std::optional<CheckpointPlace> placeOf(std::string_view name, std::string_view b
   return CheckpointPlace{*epoch, iteration.value_or(0)};
 }
 
+/// Whether two model files hold the same tensors, as a checkpoint and its copy, or the model that was saved
+/// at the same moment. False if one of them cannot be read.
+bool holdSameState(const std::filesystem::path& one, const std::filesystem::path& other) try {
+  const Safetensors mine = readSafetensors(one), theirs = readSafetensors(other);
+  return std::ranges::equal(mine.tensors, theirs.tensors, [](const auto& a, const auto& b) {
+    const Tensor &x = a.values, &y = b.values;
+    return a.name == b.name && x.dtype() == y.dtype() && x.shape() == y.shape() &&
+           (x.bytes() == 0 || std::memcmp(x.raw(), y.raw(), x.bytes()) == 0);
+  });
+} catch (const FileError&) {
+  return false;
+}
+
+/// Throws the error of requireOwnCheckpoints. @param files  to remove, as in "these files".
+[[noreturn]] void refuse(const std::filesystem::path& directory, const std::string& problem,
+                         const CheckpointWriter& writer, std::string_view files) {
+  throw FileError(directory, fmt::format("{}; {}, {}, or remove {}", problem, writer.toContinue,
+                                         writer.toSeparate, files));
+}
+
 }  // namespace
 
 std::filesystem::path checkpointPath(const std::filesystem::path& directory, std::string_view baseName,
@@ -44,6 +68,10 @@ std::filesystem::path checkpointPath(const std::filesystem::path& directory, std
   auto name = fmt::format("{}{}{:04}", baseName, kEpoch, place.epoch);
   if (place.iteration > 0) name += fmt::format("{}{:08}", kIteration, place.iteration);
   return directory / (name + std::string(kEnd));
+}
+
+std::filesystem::path bestCheckpointPath(const std::filesystem::path& directory, std::string_view baseName) {
+  return directory / fmt::format("{}-best{}", baseName, kEnd);
 }
 
 std::vector<CheckpointFile> checkpointsIn(const std::filesystem::path& directory, std::string_view baseName) {
@@ -74,6 +102,50 @@ std::optional<std::filesystem::path> newestCheckpoint(const std::filesystem::pat
                                            files.size(), describe(problem)));
   if (problem) std::rethrow_exception(problem);
   return {};
+}
+
+void requireOwnCheckpoints(const std::filesystem::path& directory, std::string_view baseName,
+                           const CheckpointWriter& writer) {
+  auto files = checkpointsIn(directory, baseName);
+  std::erase_if(files, [&](const CheckpointFile& file) { return writer.own.contains(file.path); });
+  const auto best = bestCheckpointPath(directory, baseName);
+  const auto continuesFrom = [&](const std::filesystem::path& path) {
+    return isSameFile(writer.continues, path);
+  };
+  if (files.empty()) {
+    if (fileTypeOf(best) == std::filesystem::file_type::not_found || writer.own.contains(best) ||
+        continuesFrom(best))
+      return;
+    refuse(directory,
+           fmt::format("holds {}, the best state of an earlier training", best.filename().string()), writer,
+           "this file");
+  }
+  const auto& newest = files.back();
+  const auto name = newest.path.filename().string();
+  if (continuesFrom(newest.path)) return;
+  if (writer.continues.empty()) {
+    if (writer.place && newest.place <= *writer.place) return;
+    const auto begin = writer.place ? fmt::format(", and this one begins at epoch {} (iteration {})",
+                                                  writer.place->epoch + 1, writer.place->iteration)
+                                    : "";
+    refuse(directory, fmt::format("holds checkpoints of an earlier training, up to {}{}", name, begin),
+           writer, "these files");
+  }
+  const auto from = writer.continues.filename().string();
+  if (std::ranges::any_of(files, continuesFrom, &CheckpointFile::path))
+    refuse(
+        directory,
+        fmt::format("holds {}, which is newer than {}, from which the training is to continue", name, from),
+        writer, "the newer files");
+  if (continuesFrom(best))
+    refuse(directory,
+           fmt::format("holds checkpoints up to {}, but the training is to continue from {}", name, from),
+           writer, "these files");
+  if (holdSameState(writer.continues, newest.path)) return;
+  refuse(directory,
+         fmt::format("holds checkpoints up to {}, but the training is to continue from another file, {}",
+                     name, writer.continues.string()),
+         writer, "these files");
 }
 
 }  // namespace muster

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <set>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -28,6 +30,9 @@ struct CheckpointFile {
 std::filesystem::path checkpointPath(const std::filesystem::path& directory, std::string_view baseName,
                                      const CheckpointPlace& place);
 
+/// As in "<directory>/<baseName>-best.safetensors": the best state of a training.
+std::filesystem::path bestCheckpointPath(const std::filesystem::path& directory, std::string_view baseName);
+
 /// What has such names, oldest first; none if there is no such directory. Looks at the names alone: some may
 /// be broken, or no files.
 /// @throws FileError for a directory that cannot be read.
@@ -40,5 +45,31 @@ std::vector<CheckpointFile> checkpointsIn(const std::filesystem::path& directory
 ///         the newest: without an error the caller would start a new training, which replaces them.
 std::optional<std::filesystem::path> newestCheckpoint(const std::filesystem::path& directory,
                                                       std::string_view baseName = "checkpoint");
+
+/// A training that is to write checkpoints into a directory, before its first step.
+struct CheckpointWriter {
+  /// The file from which the training continues; empty: none, or it is not known.
+  std::filesystem::path continues = {};
+  /// Of its model, if that was trained by this process, so that no file is known. Checkpoints up to this
+  /// place then count as the training's own.
+  std::optional<CheckpointPlace> place = {};
+  /// Files in the directory that this training has written.
+  std::set<std::filesystem::path> own = {};
+  // What a user can do, for the errors:
+  std::string toContinue = "continue that training";    ///< the one whose files are in the directory
+  std::string toSeparate = "choose another directory";  ///< so that the two do not mix
+};
+
+/// Refuses to mix the checkpoints of two trainings in one directory, since a later resume would take the
+/// newest file, of whichever training it is. The directory may be missing.
+///
+/// Allowed are: a directory without checkpoints; files that count as the training's own; and a training that
+/// continues from the directory's newest checkpoint, from a file outside that holds the same tensors, or from
+/// the best state if there is no other file. Looks at names, and reads files only to compare those tensors.
+/// @throws FileError for the directory if it holds checkpoints of another training, its best state included,
+///         or if the training continues from one of its checkpoints and newer ones are there; as
+///         checkpointsIn.
+void requireOwnCheckpoints(const std::filesystem::path& directory, std::string_view baseName,
+                           const CheckpointWriter& writer);
 
 }  // namespace muster

@@ -31,12 +31,13 @@ bool isRegularFile(const std::filesystem::path& path) {
   return fileTypeOf(path) == std::filesystem::file_type::regular;
 }
 
-/// What to do about files of another training.
-std::string adviceFor(const std::string& files) {
-  return fmt::format(
-      "resume from it (a CheckpointListener then needs `resumed`), choose another directory or another "
-      "baseName, or remove {}",
-      files);
+/// The checkpoints in the directory, and the best one.
+std::set<std::filesystem::path> filesIn(const CheckpointOptions& options) {
+  std::set<std::filesystem::path> all;
+  for (auto& file : checkpointsIn(options.directory, options.baseName)) all.insert(std::move(file.path));
+  if (auto best = bestCheckpointPath(options.directory, options.baseName); isRegularFile(best))
+    all.insert(std::move(best));
+  return all;
 }
 
 }  // namespace
@@ -63,6 +64,7 @@ CheckpointListener::CheckpointListener(CheckpointOptions options)
   }
   require(!o.baseName.empty() && o.baseName.find('/') == std::string::npos,
           "checkpoint listener: \"{}\" cannot be the base of a file name", o.baseName);
+  if (!o.exclusive) before_ = filesIn(o);
 }
 
 void CheckpointListener::onFitStart(const FitEvent& event) {
@@ -86,9 +88,7 @@ void CheckpointListener::onFitStart(const FitEvent& event) {
   if (options_.resumed && files_.empty())
     for (auto& file : checkpointsIn(options_.directory, options_.baseName))
       if (!isKeptForGood(file.place) && isRegularFile(file.path)) files_.push_back(std::move(file.path));
-  // A node that replaces another one goes on from that one's best checkpoint.
-  const bool replacesNode = !options_.exclusive && isTrained(model);
-  if ((options_.resumed || replacesNode) && options_.best && !bestValue_) readBest();
+  if (options_.best && !bestValue_) readBest();  // requireOwnFiles lets only the training's own best pass
   iterations_.start(model.iteration());
   last_ = now();
   due_ = trainedSince_ = false;
@@ -102,21 +102,18 @@ void CheckpointListener::requireFiles(const Model& model) const {
 }
 
 void CheckpointListener::requireOwnFiles(const Model& model) const {
+  // A trained model of nodes that come and go is of this training, which another node may have saved.
   if (options_.resumed || (!options_.exclusive && isTrained(model))) return;
-  auto files = checkpointsIn(options_.directory, options_.baseName);
-  std::erase_if(files, [&](const auto& file) { return written_.contains(file.path); });
-  if (!files.empty() && isAhead(files.back().place, model))
-    throw FileError(
-        options_.directory,
-        fmt::format("holds checkpoints of another training, the newest {}, and this training begins at "
-                    "epoch {} (iteration {}), so the two would mix; {}",
-                    files.back().path.filename().string(), model.epoch() + 1, model.iteration(),
-                    adviceFor("the checkpoints")));
-  if (options_.best && !bestValue_ && fileTypeOf(bestFile()) != std::filesystem::file_type::not_found)
-    throw FileError(options_.directory,
-                    fmt::format("holds {}, the best state of another training, which this one would replace; "
-                                "{}",
-                                bestFile().filename().string(), adviceFor("this file")));
+  CheckpointWriter writer{
+      .continues = model.loadedFrom(),
+      .own = own_,
+      .toContinue = "continue it from the newest file, with `resumed` in the CheckpointOptions",
+      .toSeparate = "choose another directory or another baseName"};
+  if (isTrained(model)) writer.place = CheckpointPlace{model.epoch(), model.iteration()};
+  if (!options_.exclusive)
+    for (const auto& file : filesIn(options_))
+      if (!before_.contains(file)) writer.own.insert(file);  // a node that was lost has written it
+  requireOwnCheckpoints(options_.directory, options_.baseName, writer);
 }
 
 void CheckpointListener::onMerge(const MergeEvent& event) {
@@ -191,11 +188,12 @@ void CheckpointListener::saveBest(Trainer& trainer, const TrainingState& state, 
   ModelNotes notes = options_.notes;
   notes[kValueNote] = fmt::format("{}", value);
   bestWriter_.write(dynamic_cast<Network&>(trainer.model()), state, notes, bestFile());
+  own_.insert(bestFile());
   bestValue_ = value;
 }
 
 std::filesystem::path CheckpointListener::bestFile() const {
-  return options_.directory / (options_.baseName + "-best.safetensors");
+  return bestCheckpointPath(options_.directory, options_.baseName);
 }
 
 void CheckpointListener::readBest() {
@@ -210,6 +208,7 @@ void CheckpointListener::readBest() {
     throw FileError(bestFile(),
                     "does not hold the monitored value: it was not written by a checkpoint listener");
   bestValue_ = value;
+  own_.insert(bestFile());
 }
 
 bool CheckpointListener::isKeptForGood(const CheckpointPlace& place) const {
@@ -238,7 +237,7 @@ void CheckpointListener::finishWriting() {
 }
 
 void CheckpointListener::keep() {
-  written_.insert(inWork_);
+  own_.insert(inWork_);
   std::erase(files_, inWork_);  // training an epoch again replaces its file
   if (!inWorkForGood_) files_.push_back(inWork_);
   forgetOld();
@@ -255,7 +254,8 @@ void CheckpointListener::forgetOldest() {
   // A file that cannot be deleted does not end a training.
   if (error)
     logWarning("{}: an old checkpoint cannot be removed: {}", files_.front().string(), error.message());
-  written_.erase(files_.front());
+  else
+    own_.erase(files_.front());
   files_.pop_front();
 }
 

@@ -36,12 +36,13 @@ struct CheckpointOptions {
   /// the monitored value.
   std::function<bool(Trainer&)> acceptBest = {};
   std::string baseName = "checkpoint";
-  /// The directory holds checkpoints of this training, which is resumed: the listener may delete them, too.
-  /// Without it a training is refused if it would mix its files with those of another one: see onFitStart.
+  /// The checkpoints in the directory are of this training, which is resumed. The listener may then delete
+  /// them, too, by `keepLast`. Without it, onFitStart refuses a directory that holds checkpoints of another
+  /// training.
   bool resumed = false;
-  /// From the start of `fit` to its end no other training may write checkpoints of this name into the
-  /// directory. Not before `fit`: a program may make listeners of trainings that follow each other. False
-  /// for nodes that come and go: the next node may begin while the last one ends.
+  /// While `fit` runs, no other training may write checkpoints of this name into the directory. False for
+  /// nodes that come and go: a node may take over from a lost one that has not quite ended. Make the listener
+  /// before the training begins: files that appear later are then of nodes of this training.
   bool exclusive = true;
   ModelNotes notes = {};  ///< in each file
   /// Writes a model that is not a Network, on the thread that called `fit()`.
@@ -55,7 +56,8 @@ struct CheckpointOptions {
 /// `<directory>/<baseName>-epoch-0003.safetensors` (the number of epochs that the model has
 /// finished), and after merges within an epoch, or at a stop,
 /// `<baseName>-epoch-0003-iteration-00001234.safetensors`. Keeps the last K, every M-th epoch's and
-/// the best. Deletes only files that it has written itself, after a newer one is complete.
+/// the best. Deletes only files that it has written itself or, with `resumed`, found in the directory, after
+/// a newer one is complete.
 ///
 /// The training waits until the state is copied; another thread writes the copy, of the best checkpoint, too.
 /// If a checkpoint within an epoch is due while a file is still being written, or while the training cannot
@@ -69,7 +71,7 @@ class CheckpointListener final : public StateRecorder {
   using Clock = std::chrono::steady_clock;
 
   /// @throws InvalidArgument for negative numbers, no interval, or a baseName that is empty or contains a
-  ///         slash.
+  ///         slash; FileError for a directory that cannot be read, unless `exclusive`.
   explicit CheckpointListener(CheckpointOptions options);
 
   // Each throws FileError if a file could not be written, also the last one.
@@ -78,10 +80,10 @@ class CheckpointListener final : public StateRecorder {
   /// @throws FileError if the directory cannot be created, or if another training writes checkpoints of this
   ///         name into it, of this process or another one, or if a directory, a pipe or the like has the name
   ///         of a later checkpoint; InvalidArgument for a model that it cannot save.
-  ///         Unless `resumed`, FileError too if the directory holds checkpoints that this listener has not
-  ///         written: of a later epoch or iteration than the model's, any if the model is not trained, and
-  ///         the best one if `best` is given. If not `exclusive`, only for a model that is not trained: a
-  ///         trained one may be of a node that replaces another one.
+  ///         Unless `resumed`, FileError too if the directory holds checkpoints of another training, or newer
+  ///         ones than the one that the model was loaded from (see requireOwnCheckpoints). A model that was
+  ///         trained by this process may go on in a directory without later checkpoints than its own place.
+  ///         If not `exclusive`, a trained model is not refused: its node may replace another one.
   void onFitStart(const FitEvent& event) override;
   void onMerge(const MergeEvent& event) override;
   void onEpochEnd(const EpochEvent& event) override;
@@ -94,7 +96,7 @@ class CheckpointListener final : public StateRecorder {
   const std::deque<std::filesystem::path>& files() const { return files_; }
   /// The path of the best checkpoint; the file may not exist yet.
   std::filesystem::path bestFile() const;
-  /// Its value; nothing before the first. If the training is resumed, it begins with the file's.
+  /// Its value; nothing before the first. A training that goes on in the directory begins with the file's.
   const std::optional<double>& bestValue() const { return bestValue_; }
 
  private:
@@ -106,7 +108,7 @@ class CheckpointListener final : public StateRecorder {
   void readBest();
   /// Refuses names of checkpoints that no file can be written to.
   void requireFiles(const Model& model) const;
-  /// Refuses to mix the files of a new training with others.
+  /// Refuses to mix the files of two trainings.
   void requireOwnFiles(const Model& model) const;
   bool isKeptForGood(const CheckpointPlace& place) const;
   void finishCheckpoint();
@@ -125,7 +127,8 @@ class CheckpointListener final : public StateRecorder {
   std::optional<CheckpointPlace> saved_;
   std::optional<double> bestValue_;
   std::deque<std::filesystem::path> files_;
-  std::set<std::filesystem::path> written_;  // by this listener, and not deleted
+  std::set<std::filesystem::path> own_;     // this training's: written by this listener, or the best one read
+  std::set<std::filesystem::path> before_;  // unless exclusive: found when the listener was made
   std::filesystem::path inWork_;
   bool inWorkForGood_ = false;  // keepEveryEpochs keeps it
   ModelWriter writer_, bestWriter_;

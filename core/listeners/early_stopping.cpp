@@ -169,6 +169,7 @@ void EarlyStopping::onFitEnd(Trainer& trainer) {
     Model& model = trainer.model();
     kept.giveBack(model);
     model.trainingState().clear();  // it is not of this state
+    model.setLoadedFrom({});
     eraseAll(model.listenerState(), bestName_);
     if (onFirstNode())
       writeLine(options_.sink,
@@ -188,13 +189,13 @@ void EarlyStopping::resume(Model& model) {
   if (saved == nullptr)
     return logInfo("{}: the checkpoint has no state for this listener, so its counts start here", name_);
   const auto field = fmt::format("training state: the listener's \"{}\"", name_);
-  require(saved->dtype() == DType::Float64 && saved->shape() == Shape{kNumbers},
-          "{} is {}, which is impossible", field, saved->toString());
+  requireSaved(saved->dtype() == DType::Float64 && saved->shape() == Shape{kNumbers},
+               "{} is {}, which is impossible", field, saved->toString());
   const Tensor here = onCpu(*saved);
   const auto numbers = here.span<double>();
   const auto mostEpochs = static_cast<double>(model.epoch());
   const auto requirePossible = [&](bool possible, std::string_view what, Number number) {
-    require(possible, "{} has {} {}, which is impossible", field, what, numbers[number]);  // also NaN
+    requireSaved(possible, "{} has {} {}, which is impossible", field, what, numbers[number]);  // also NaN
   };
   const auto isEpoch = [&](Number number) { return numbers[number] >= 0 && numbers[number] <= mostEpochs; };
   requirePossible(isEpoch(BestEpoch), "the best epoch", BestEpoch);

@@ -89,9 +89,9 @@ class EarlyStopping final : public NodeListener {
   explicit EarlyStopping(EarlyStoppingOptions options);
 
   std::string describe() const override;
-  /// @throws InvalidArgument for a bestFile with a model that is not a Network, or a state with
-  ///         impossible numbers, FileError if it was loaded from a file; FileError for a bestFile that cannot
-  ///         be written or, when resumed, read.
+  /// @throws InvalidArgument for a bestFile with a model that is not a Network; SavedStateError for a state
+  ///         with impossible numbers, FileError if it was loaded from a file; FileError for a bestFile that
+  ///         cannot be written or, when resumed, read.
   void onFitStart(const FitEvent& event) override;
   void onMerge(const MergeEvent& event) override;
   /// @throws FileError if bestFile could not be written, this time or the last; it then keeps

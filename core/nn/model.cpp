@@ -146,6 +146,7 @@ void Model::copyStateFrom(Model& other, bool withUpdaterState) {
     copy(theirs[i]->values, mine[i]->values);
   }
   lastScore_ = other.lastScore_;
+  loadedFrom_ = withUpdaterState ? other.loadedFrom_ : std::filesystem::path();
   if (!withUpdaterState) return;
   strategyState_.clear();
   for (const auto& [name, values] : other.strategyState_)

@@ -66,21 +66,21 @@ EpochPosition readPosition(const TrainingState& state) {
                          .weight = scores[1],
                          .score = scores[2]};
   const auto requireCount = [](std::int64_t number, std::string_view of) {
-    require(number >= 0 && number < kMostCounted, "training state: \"{}\" has {} {}, which is impossible",
-            kPosition, number, of);
+    requireSaved(number >= 0 && number < kMostCounted,
+                 "training state: \"{}\" has {} {}, which is impossible", kPosition, number, of);
   };
   requireCount(position.nextBatch, "trained batches");
   requireCount(position.examples, "trained examples");
   std::int64_t before = position.nextBatch;
   for (const auto batch : position.trainedLater) {
-    require(batch > before && batch < kMostCounted,
-            "training state: \"{}\" lists batch {} after batch {}, which is impossible", kPosition, batch,
-            before);
+    requireSaved(batch > before && batch < kMostCounted,
+                 "training state: \"{}\" lists batch {} after batch {}, which is impossible", kPosition,
+                 batch, before);
     before = batch;
   }
-  require(position.weight >= 0 && std::ranges::all_of(scores, [](double s) { return std::isfinite(s); }),
-          "training state: \"{}\" has a sum {}, a weight {} and a score {}, which is impossible", kScores,
-          scores[0], scores[1], scores[2]);
+  requireSaved(position.weight >= 0 && std::ranges::all_of(scores, [](double s) { return std::isfinite(s); }),
+               "training state: \"{}\" has a sum {}, a weight {} and a score {}, which is impossible",
+               kScores, scores[0], scores[1], scores[2]);
   return position;
 }
 
@@ -108,9 +108,9 @@ template Tensor numbersAs(std::span<const double>);
 template <typename T>
 std::span<const T> numbersIn(const TrainingState& state, std::string_view name, std::int64_t least) {
   const Tensor* const values = findValues(state, name);
-  require(values != nullptr && values->dtype() == kDTypeOf<T> && values->elements() >= least,
-          "training state: \"{}\" is {}, which is impossible", name,
-          values ? values->toString() : std::string("missing"));
+  requireSaved(values != nullptr && values->dtype() == kDTypeOf<T> && values->elements() >= least,
+               "training state: \"{}\" is {}, which is impossible", name,
+               values ? values->toString() : std::string("missing"));
   return {values->data<T>(), static_cast<std::size_t>(values->elements())};
 }
 template std::span<const std::int64_t> numbersIn(const TrainingState&, std::string_view, std::int64_t);

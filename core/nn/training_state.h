@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "muster/core/base/error.h"
@@ -15,6 +16,20 @@ namespace muster {
 
 class DataSetIterator;
 class Model;
+
+/// Saved state of a training that cannot be used: its numbers are impossible, as of a damaged checkpoint, or
+/// it does not fit the model. Errors about options stay InvalidArgument.
+class SavedStateError : public InvalidArgument {
+ public:
+  using InvalidArgument::InvalidArgument;
+};
+
+/// Throws SavedStateError with a formatted sentence unless `condition` holds.
+template <typename... Args>
+void requireSaved(bool condition, fmt::format_string<Args...> text, Args&&... args) {
+  if (!condition) [[unlikely]]
+    throw SavedStateError(fmt::format(text, std::forward<Args>(args)...));
+}
 
 /// Values under a name, on the CPU.
 struct NamedValues {
@@ -33,7 +48,7 @@ const Tensor* findValues(const TrainingState& state, std::string_view name);
 /// Values [N] of these numbers, int64 or double.
 template <typename T>
 Tensor numbersAs(std::span<const T> numbers);
-/// @throws InvalidArgument unless the state has at least `least` numbers of this name and type.
+/// @throws SavedStateError unless the state has at least `least` numbers of this name and type.
 template <typename T>
 std::span<const T> numbersIn(const TrainingState& state, std::string_view name, std::int64_t least);
 
@@ -41,13 +56,14 @@ std::span<const T> numbersIn(const TrainingState& state, std::string_view name, 
 /// training; else empty.
 std::filesystem::path resumedFile(Model& model);
 /// Calls a function that reads such state, which may be damaged or of another rule.
-/// @throws FileError naming the file where the call throws InvalidArgument, if there is one.
+/// @throws FileError naming the file, if there is one, in place of a SavedStateError. Passes on other errors,
+///         as of options.
 template <typename Call>
 decltype(auto) namingResumedFile(Model& model, Call call) {
   const auto file = resumedFile(model);
   try {
     return call();
-  } catch (const InvalidArgument& error) {
+  } catch (const SavedStateError& error) {
     if (file.empty()) throw;
     throw FileError(file, fmt::format("cannot be resumed: {}", error.what()));
   }
@@ -78,14 +94,14 @@ std::int64_t skipTrained(DataSetIterator& data, const EpochPosition& position);
 /// A training state with the position in it, for the model as it is. One pass over the model's state.
 TrainingState positionState(Model& model, const DataSetIterator& data, const EpochPosition& position);
 
-/// The position in a training state, if there is one. @throws InvalidArgument for impossible numbers.
+/// The position in a training state, if there is one. @throws SavedStateError for impossible numbers.
 std::optional<EpochPosition> positionIn(const TrainingState& state);
 
 /// Where a `fit` of this data begins by the model's training state.
 /// @return nothing if the model has none. Nothing, too, and a log line, if the model was changed since,
 ///         or the state is of the middle of an epoch of another data set: the training state is cleared
 ///         then.
-/// @throws InvalidArgument for a state that holds impossible numbers.
+/// @throws SavedStateError for a state that holds impossible numbers.
 std::optional<EpochPosition> resumePosition(Model& model, const DataSetIterator& data);
 
 }  // namespace muster

@@ -57,22 +57,11 @@ void requireOwnCheckpoints(const CheckpointChoice& choice, const std::filesystem
   const auto& directory = choice.directory;
   if (directory.empty() || muster::isSameFile(choice.resume, directory)) return;
   if (muster::fileTypeOf(directory) != std::filesystem::file_type::directory) return;
-  const auto saved = muster::checkpointsIn(directory, kBaseName);
-  if (saved.empty()) return;
-  const auto& newest = saved.back().path;
-  const bool inside = !file.empty() && muster::isSameFile(file.parent_path(), directory);
-  if (file.empty())
-    throw muster::FileError(
-        directory,
-        fmt::format("holds checkpoints of an earlier training, up to {}; continue it with {} {}, name "
-                    "another directory in {}, or remove these files",
-                    newest.filename().string(), choice.resumeOption, directory.string(),
-                    choice.directoryOption));
-  if (inside && !muster::isSameFile(file, newest))
-    throw muster::FileError(
-        directory, fmt::format("holds {}, which is newer than {}, from which the training is to continue; "
-                               "name another directory in {}, or remove the newer files",
-                               newest.filename().string(), file.filename().string(), choice.directoryOption));
+  muster::requireOwnCheckpoints(
+      directory, kBaseName,
+      {.continues = file,
+       .toContinue = fmt::format("continue it with {} {}", choice.resumeOption, directory.string()),
+       .toSeparate = fmt::format("name another directory in {}", choice.directoryOption)});
 }
 
 }  // namespace example

@@ -22,11 +22,12 @@ std::filesystem::path fileToResume(const CheckpointChoice& choice);
 /// did, the training fails, and this line says why.
 void logNothingToResume(const std::filesystem::path& resume);
 
-/// Checks before a training that the checkpoints of an earlier one do not mix with its own. Call it on the
-/// node that writes them, and not for nodes that come and go: another one may have begun the training.
+/// Checks before the data are read what muster::CheckpointListener checks when the training begins: that its
+/// checkpoints do not mix with those of an earlier one. Call it on the node that writes them, and not for
+/// nodes that come and go: another one may have begun the training.
 /// @param file  from `fileToResume`.
-/// @throws muster::FileError if `directory` holds checkpoints and the training resumes nothing, or a file of
-///         that directory that is not its newest one.
+/// @throws muster::FileError as muster::requireOwnCheckpoints, with the names of the options, unless `resume`
+///         names `directory` itself.
 void requireOwnCheckpoints(const CheckpointChoice& choice, const std::filesystem::path& file);
 
 }  // namespace example

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "muster/core/base/error.h"
+#include "muster/core/nn/training_state.h"
 
 // Checks of numbers that a strategy keeps in its blocks: a damaged checkpoint may hold anything.
 
@@ -18,9 +18,9 @@ bool isCounted(Number number) {
 }
 
 /// @param block  its name. @param what  follows the number in the message, as "rounds" or "as a weight".
-/// @throws InvalidArgument unless `possible`.
+/// @throws SavedStateError unless `possible`.
 inline void requirePossible(bool possible, std::string_view block, double number, std::string_view what) {
-  require(possible, "strategy state: \"{}\" has {} {}, which is impossible", block, number, what);
+  requireSaved(possible, "strategy state: \"{}\" has {} {}, which is impossible", block, number, what);
 }
 /// As above, unless the number is whole, not negative and below 2^60.
 inline void requireCount(std::string_view block, double number, std::string_view what) {

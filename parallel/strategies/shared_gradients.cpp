@@ -24,7 +24,7 @@ struct Sender {
   double& trained() { return at[2]; }    // not 0 if it has trained since the last resynchronisation
   double& weight(std::size_t w) { return at[3 + w]; }  // of worker w since then; equal in all senders
   std::span<const double> weights(std::size_t count) const { return {at + 3, count}; }
-  /// @throws InvalidArgument for what only a damaged checkpoint can hold.
+  /// @throws SavedStateError for what only a damaged checkpoint can hold.
   void requirePossible(std::size_t workers) {
     detail::requirePossible(threshold() == 0 || ThresholdRule::possible(threshold()), kSender, threshold(),
                             "as a threshold");

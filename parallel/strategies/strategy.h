@@ -146,7 +146,8 @@ class Strategy {
   // A training.
 
   /// A `fit()` begins: replicas, merged copies and the strategy's blocks hold its start values.
-  /// @throws InvalidArgument for a model that the strategy cannot train.
+  /// @throws InvalidArgument for a model that the strategy cannot train; SavedStateError if its own blocks,
+  ///         which may be of a damaged file, hold impossible numbers: `fit` then names the file.
   virtual void begin(const Exchange&) {}
   /// After `begin`, unless the training continues from the end of the last `fit()` or from a checkpoint:
   /// replicas hold the user's model, and may be changed here. Called once for each participant.

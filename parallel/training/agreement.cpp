@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <span>
 #include <sstream>
 #include <string_view>
@@ -19,6 +20,9 @@
 namespace muster {
 namespace {
 
+/// A remark on a model that was not loaded.
+constexpr std::string_view kNoFile = "loaded no file";
+
 /// Named values. Nodes compare them by their hashes, processes that want to join by their texts.
 class Items {
  public:
@@ -28,13 +32,17 @@ class Items {
     items_.push_back({.what = what, .text = std::move(text), .hash = hash.value()});
   }
   void add(std::string_view what, std::int64_t number) { add(what, std::to_string(number)); }
+  void add(std::string_view what, std::optional<std::int64_t> number) {
+    add(what, number ? std::to_string(*number) : std::string("not known"));
+  }
   void add(std::string_view what, const ByteHash& hash) {
     items_.push_back({.what = what, .hash = hash.value()});
   }
-  /// @param remark  nodes that differ in this item tell it to each other; it may differ though the item does
-  ///                not.
-  void add(std::string_view what, const ByteHash& hash, std::string remark) {
-    items_.push_back({.what = what, .hash = hash.value(), .remarked = true, .remark = std::move(remark)});
+  /// An item of which the error says more if two nodes differ in it.
+  /// @param remark  what this node has, not empty. Only the error shows it: it is not compared.
+  /// @param advice  what the user can do.
+  void add(std::string_view what, const ByteHash& hash, std::string remark, std::string_view advice) {
+    items_.push_back({.what = what, .hash = hash.value(), .remark = std::move(remark), .advice = advice});
   }
 
   /// All nodes have as many items.
@@ -47,10 +55,13 @@ class Items {
       for (std::size_t n = 1; n < static_cast<std::size_t>(link.nodes()); ++n) {
         if (all[n * own.size() + i] == all[i]) continue;
         const auto& item = items_[i];
-        const std::string end = item.remarked ? remarks(link, item.remark, n) : textHere(item);
+        const std::string end = item.remark.empty()
+                                    ? textHere(item)
+                                    : fmt::format("{}; {}", remarks(link, item.remark, n), item.advice);
         awaitAll(link);
-        throw InvalidArgument(fmt::format("nodes: {} and {} differ in {}{}", link.nameOf(0),
-                                          link.nameOf(static_cast<int>(n)), item.what, end));
+        throw InvalidArgument(
+            fmt::format("nodes: {} and {} differ in {}, which must be the same on all nodes{}",
+                        link.nameOf(0), link.nameOf(static_cast<int>(n)), item.what, end));
       }
   }
 
@@ -72,16 +83,17 @@ class Items {
     std::string_view what;  // a literal
     std::string text = {};  // empty: only its hash is known
     std::uint64_t hash = 0;
-    bool remarked = false;
     std::string remark = {};
+    std::string_view advice = {};  // a literal
   };
 
   static std::string textHere(const Item& item) {
     const bool isShort = !item.text.empty() && item.text.find('\n') == std::string::npos;
-    return isShort ? fmt::format("; here it is \"{}\"", item.text) : "";
+    return isShort ? fmt::format("; on this node: \"{}\"", item.text) : "";
   }
 
-  /// What nodes 0 and n remark. All nodes call it. A long remark keeps its end.
+  /// The remarks of nodes 0 and n, as the end of the error; empty if neither says anything. All nodes call
+  /// it. Of a long remark the end is kept, with the name of the file.
   static std::string remarks(NodeLink& link, std::string_view own, std::size_t n) {
     using Remark = std::array<char, 1024>;
     Remark mine{};
@@ -93,10 +105,8 @@ class Items {
       all[node].back() = 0;
       return printableText(all[node].data());
     };
-    std::string first = of(0), other = of(n);
-    if (first.empty() && other.empty()) return "";
-    for (auto* const one : {&first, &other})
-      if (one->empty()) *one = "did not";
+    const std::string first = of(0), other = of(n);
+    if (first == kNoFile && other == kNoFile) return "";
     return fmt::format(": {} {}, and {} {}", link.nameOf(0), first, link.nameOf(static_cast<int>(n)), other);
   }
 
@@ -170,22 +180,22 @@ ByteHash placeOf(const Agreement& own) {
   return hash;
 }
 
-/// As in "loaded its model from run/checkpoint-epoch-0003.safetensors"; empty: there is no file.
-std::string originOf(const Model& model) {
+/// As in "loaded its model from run/checkpoint-epoch-0003.safetensors".
+std::string remarkOnFile(const Model& model) {
   const auto& file = model.loadedFrom();
-  return file.empty() ? "" : fmt::format("loaded its model from {}", file.string());
+  return file.empty() ? std::string(kNoFile) : fmt::format("loaded its model from {}", file.string());
 }
 
-/// As in "begins at batch 1 of epoch 4 (iteration 120), as it loaded its model from ...".
+/// As in "begins at batch 1 of epoch 4 (iteration 120) and loaded its model from
+/// run/checkpoint-epoch-0003.safetensors".
 std::string remarkOnPlace(const Agreement& own) {
   const Model& model = own.model;
   const bool isNew = model.epoch() == 0 && model.iteration() == 0 && own.nextBatch == 0;
-  const auto origin = originOf(model);
+  const std::string which = !model.loadedFrom().empty() ? " and " + remarkOnFile(model)
+                            : isNew                     ? " with a new model"
+                                                        : " with a model that it has trained";
   return fmt::format("begins at batch {} of epoch {} (iteration {}){}", own.nextBatch + 1, model.epoch() + 1,
-                     model.iteration(),
-                     !origin.empty() ? " and " + origin
-                     : isNew         ? " with a new model"
-                                     : "");
+                     model.iteration(), which);
 }
 
 void addVersion(Items& items, const Agreement& own) {
@@ -196,7 +206,9 @@ void addVersion(Items& items, const Agreement& own) {
 /// @param now  with what changes during the training.
 void addAll(Items& items, const Agreement& own, bool now) {
   // First: a program may derive other items from it, such as the epochs that are left.
-  if (now) items.add("where the training begins", placeOf(own), remarkOnPlace(own));
+  if (now)
+    items.add("where the training begins", placeOf(own), remarkOnPlace(own),
+              "load the same checkpoint on all nodes, or begin a new training on all");
   items.add("workers on each node", own.workers);
   items.add("threads of each worker", own.threads);
   items.add("the kind of devices", std::string(own.onGpus ? "GPUs" : "CPUs"));
@@ -207,11 +219,13 @@ void addAll(Items& items, const Agreement& own, bool now) {
   items.add("the training options of the model", textOf(own.model.trainingOptions()));
   items.add("the configuration of the model", own.model.configurationText());
   items.add("epochs to train", own.epochs);
-  items.add("the examples of the data set", own.data.examples().value_or(-1));
-  items.add("the examples of a batch", own.data.batchSize().value_or(-1));
+  items.add("the examples of the data set", own.data.examples());
+  items.add("the examples of a batch", own.data.batchSize());
   items.add("the listeners that are called on all nodes", onAllNodes(own.listeners));
   items.add("the layers of the model", shapeOf(own.model));
-  if (now) items.add("the parameters or the state of the model", valuesOf(own.model), originOf(own.model));
+  if (now)
+    items.add("the parameters or the state of the model", valuesOf(own.model), remarkOnFile(own.model),
+              "load the same file on all nodes, or initialise the model with the same seed");
   items.add("the first batch", valuesOf(own.first));
 }
 

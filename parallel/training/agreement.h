@@ -30,7 +30,9 @@ struct Agreement {
 };
 
 /// Compares `own` and the model's state with the other nodes. Waits for them.
-/// @throws InvalidArgument on all nodes, naming two that differ and in what; NodeFailure.
+/// @throws InvalidArgument on all nodes, naming two that differ, in what, and for a different place or model
+/// what
+///         they have loaded; NodeFailure.
 void requireAgreement(NodeLink& link, const Agreement& own);
 
 /// The part of `own` that does not change during the training, as text: a line or more for each item.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "muster/core/base/error.h"
+#include "muster/core/nn/training_state.h"
 
 namespace muster {
 namespace {
@@ -33,9 +34,9 @@ std::vector<double> FragmentFlights::weights() const {
 
 void FragmentFlights::resume(FragmentSet inFlight, std::span<const double> weights) {
   const FragmentSet all = FragmentSet::all(static_cast<int>(fragments_.size()));
-  require(weights.size() == fragments_.size() * (2 * workers_ + 1) && (inFlight & ~all).empty(),
-          "training state: {} weights of fragments and those in flight ({:#x}) are not of {} fragments",
-          weights.size(), inFlight.bits, fragments_.size());
+  requireSaved(weights.size() == fragments_.size() * (2 * workers_ + 1) && (inFlight & ~all).empty(),
+               "training state: {} weights of fragments and those in flight ({:#x}) are not of {} fragments",
+               weights.size(), inFlight.bits, fragments_.size());
   inFlight_ = inFlight;
   for (Fragment& fragment : fragments_) {
     std::ranges::copy(weights.first(workers_), fragment.sinceLaunch.begin());

@@ -21,7 +21,7 @@ class FragmentFlights {
   /// For a checkpoint, between rounds: for each fragment the weights since its last launch, the weights of
   /// that launch (both [worker]), and the launch's iteration.
   std::vector<double> weights() const;
-  /// After `begin`: restores what a checkpoint holds. @throws InvalidArgument for another number of weights.
+  /// After `begin`: restores what a checkpoint holds. @throws SavedStateError for another number of weights.
   void resume(FragmentSet inFlight, std::span<const double> weights);
   /// Whether a fragment is in flight, or workers have trained since its launch.
   bool outstanding() const;

@@ -4,9 +4,9 @@
 #include <array>
 #include <cstring>
 
-#include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
 #include "muster/core/base/plural.h"
+#include "muster/core/nn/training_state.h"
 #include "muster/parallel/strategies/named_strategy.h"
 #include "muster/parallel/strategies/saved_numbers.h"
 #include "muster/parallel/training/named_call.h"
@@ -62,14 +62,14 @@ std::vector<Contribution> unmergedIn(const TrainingState& state, std::size_t wor
   const auto numbers = numbersIn<double>(state, kUnmerged, 0);
   const bool possible = std::ranges::all_of(
       numbers, [](double number) { return std::isfinite(number) && std::abs(number) < 0x1p53; });
-  require(numbers.size() == workers * kContributionFields && possible,
-          "training state: \"{}\" cannot be of {}", kUnmerged, plural(workers, "worker"));
+  requireSaved(numbers.size() == workers * kContributionFields && possible,
+               "training state: \"{}\" cannot be of {}", kUnmerged, plural(workers, "worker"));
   std::vector<Contribution> all;
   for (std::size_t w = 0; w < workers; ++w) {
     all.push_back(contributionIn(numbers.subspan(w * kContributionFields, kContributionFields)));
     const Contribution& c = all.back();
-    require(c.weight >= 0 && c.batches >= 0 && c.examples >= 0 && c.iteration >= 0,
-            "training state: \"{}\" has negative numbers where none may be negative", kUnmerged);
+    requireSaved(c.weight >= 0 && c.batches >= 0 && c.examples >= 0 && c.iteration >= 0,
+                 "training state: \"{}\" has negative numbers where none may be negative", kUnmerged);
   }
   return all;
 }
@@ -77,13 +77,14 @@ std::vector<Contribution> unmergedIn(const TrainingState& state, std::size_t wor
 RoundsState roundsIn(const TrainingState& state) {
   const auto numbers = numbersIn<std::int64_t>(state, kRounds, kRoundsFields);
   const auto weights = numbersIn<double>(state, kWeights, 0);
-  require(detail::isCounted(numbers[Finished]),
-          "training state: \"{}\" has {} finished rounds, which is impossible", kRounds, numbers[Finished]);
-  require(std::ranges::all_of(weights, detail::isCounted<double>),
-          "training state: \"{}\" must be finite and not negative", kWeights);
-  require(detail::isCounted(numbers[Landings]) && detail::isCounted(numbers[EpochIteration]),
-          "training state: \"{}\" has {} landings after iteration {}, which is impossible", kRounds,
-          numbers[Landings], numbers[EpochIteration]);
+  requireSaved(detail::isCounted(numbers[Finished]),
+               "training state: \"{}\" has {} finished rounds, which is impossible", kRounds,
+               numbers[Finished]);
+  requireSaved(std::ranges::all_of(weights, detail::isCounted<double>),
+               "training state: \"{}\" must be finite and not negative", kWeights);
+  requireSaved(detail::isCounted(numbers[Landings]) && detail::isCounted(numbers[EpochIteration]),
+               "training state: \"{}\" has {} landings after iteration {}, which is impossible", kRounds,
+               numbers[Landings], numbers[EpochIteration]);
   return {.rounds = numbers[Finished],
           .plan = {.iterations = numbers[Iterations],
                    .launch = fragmentsIn(numbers[Launch]),
@@ -99,7 +100,7 @@ void requirePossibleLandings(std::int64_t landings, const EpochPosition& positio
                              const DataSetIterator& data) {
   const auto batches = position.nextBatch + static_cast<std::int64_t>(position.trainedLater.size());
   const auto examples = std::min(position.examples, data.examples().value_or(position.examples));
-  require(
+  requireSaved(
       landings <= std::min(batches, examples),
       "training state: \"{}\" has {} landings in an epoch with {} trained batches of {} examples in total, "
       "which is impossible",
@@ -139,9 +140,9 @@ Tensor partOf(const Tensor& saved, std::size_t w, const Tensor& like) {
 /// @param what  the saved form of the block, for the message.
 void requireFits(const Tensor& saved, const Shape& shape, const Tensor& like, std::string_view what,
                  const SharedBlock& block) {
-  require(saved.shape() == shape && saved.dtype() == like.dtype(),
-          "training state: {} of the {} is {}, but the model has {} {}", what, block.name, saved.toString(),
-          toString(like.dtype()), shape.toString());
+  requireSaved(saved.shape() == shape && saved.dtype() == like.dtype(),
+               "training state: {} of the {} is {}, but the model has {} {}", what, block.name,
+               saved.toString(), toString(like.dtype()), shape.toString());
 }
 
 /// The replicas in one tensor, or one of them if all are equal.
@@ -196,8 +197,8 @@ Resumption resumptionOf(Model& model, const DataSetIterator& data, const AnyStra
         plural(examples.size(), "worker"), workers, lostWork(state, examples.size()));
     return resumed;
   }
-  require(std::ranges::all_of(examples, detail::isCounted<std::int64_t>),
-          "training state: \"{}\" has numbers that workers cannot have trained", kExamples);
+  requireSaved(std::ranges::all_of(examples, detail::isCounted<std::int64_t>),
+               "training state: \"{}\" has numbers that workers cannot have trained", kExamples);
   resumed.examples.assign(examples.begin(), examples.end());
   resumed.replicas = true;
   RoundsState rounds = roundsIn(state);

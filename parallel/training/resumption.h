@@ -54,7 +54,7 @@ struct RuleText {
 RuleText ruleText(AnyStrategy strategy);
 
 /// Reads the training state of the user's model. A log line says what cannot be used.
-/// @throws InvalidArgument for a state that holds impossible numbers.
+/// @throws SavedStateError for a state that holds impossible numbers.
 Resumption resumptionOf(Model& model, const DataSetIterator& data, const AnyStrategy& strategy, int workers);
 
 /// Adds rounds and rule to a training state. @param examples  [worker] trained since `fit()` began.

@@ -82,7 +82,8 @@ class Rounds {
   /// The position at which the first epoch begins.
   const EpochPosition& firstPosition() const { return options_.resumed.position; }
 
-  /// Call it before the workers start. @throws InvalidArgument if the strategy's plan is impossible.
+  /// Call it before the workers start. @throws InvalidArgument if the strategy's plan is impossible,
+  ///         SavedStateError if a checkpoint's is.
   void start();
 
   // For workers.
@@ -215,7 +216,7 @@ class Rounds {
   RoundResult nextResult(bool met);
   void planNextRound();
   /// @param where  "training state: " if the plan was saved, for errors.
-  void requirePlan(std::string_view where = "") const;
+  void requirePlan() const;
   void merge(const Participant& participant);
   bool awaitReduced(const Participant& participant);
   void addPenalty(double penalty);

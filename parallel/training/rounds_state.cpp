@@ -16,17 +16,21 @@ void Rounds::start() {
   progress_.rounds = resumed->rounds;
   plan_ = resumed->plan;
   flights_.resume(resumed->inFlight, resumed->weights);
-  requirePlan("training state: ");
+  try {
+    requirePlan();
+  } catch (const InvalidArgument& error) {
+    throw SavedStateError(fmt::format("training state: {}", error.what()));
+  }
 }
 
-void Rounds::requirePlan(std::string_view where) const {
-  require(plan_.iterations >= 1, "{}the strategy's plan: a round must have at least 1 iteration, got {}",
-          where, plan_.iterations);
+void Rounds::requirePlan() const {
+  require(plan_.iterations >= 1, "the strategy's plan: a round must have at least 1 iteration, got {}",
+          plan_.iterations);
   require(plan_.iterations <= detail::kMostIterations,
-          "{}the strategy's plan: a round has at most {} iterations, got {}", where, detail::kMostIterations,
+          "the strategy's plan: a round has at most {} iterations, got {}", detail::kMostIterations,
           plan_.iterations);
   require(plan_.iterations == 1 || localWork() == LocalWork::Step,
-          "{}the strategy's plan: a round of gradients has 1 iteration, got {}", where, plan_.iterations);
+          "the strategy's plan: a round of gradients has 1 iteration, got {}", plan_.iterations);
 }
 
 /// Sends all contributions to every node, so that all nodes decide alike.

@@ -7,9 +7,9 @@
 #include <numeric>
 #include <vector>
 
-#include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
 #include "muster/core/base/plural.h"
+#include "muster/core/nn/training_state.h"
 #include "muster/core/ops/linear_combination.h"
 #include "muster/parallel/strategies/saved_numbers.h"
 
@@ -49,8 +49,8 @@ void requirePossibleIn(const Tensor& saved, const StrategyBlock& declared) {
   const std::span<const T> values = saved.span<T>();
   for (std::size_t i = 0; i < values.size(); ++i) {
     const auto value = static_cast<double>(values[i]);
-    require(std::isfinite(value), "strategy state: element {} of \"{}\" is {}, which is impossible", i,
-            declared.name, value);
+    requireSaved(std::isfinite(value), "strategy state: element {} of \"{}\" is {}, which is impossible", i,
+                 declared.name, value);
     if (declared.counts) detail::requireCount(declared.name, value, "as a count");
   }
 }
@@ -152,9 +152,9 @@ Tensor valuesOfAll(const StrategyState& state, Exchange& exchange) {
 
 /// @param whose  for the message.
 void take(const Tensor* saved, std::string_view whose, const StrategyState& state) {
-  require(saved && saved->shape() == savedShape(state) && saved->dtype() == state.values.front().dtype(),
-          "training state: \"{}\" {} is {}, which is impossible", state.declared.name, whose,
-          saved ? saved->toString() : std::string("missing"));
+  requireSaved(saved && saved->shape() == savedShape(state) && saved->dtype() == state.values.front().dtype(),
+               "training state: \"{}\" {} is {}, which is impossible", state.declared.name, whose,
+               saved ? saved->toString() : std::string("missing"));
   load(*saved, state);
 }
 

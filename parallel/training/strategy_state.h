@@ -22,7 +22,7 @@ Tensor meanOf(const Tensor& all, std::span<const double> weights);
 /// @param means  the model was saved by the same rule: if there are other numbers of workers or nodes now,
 ///               blocks that permit it get means (StrategyBlock::meanForOthers).
 /// @param rule  the strategy's description, for the log.
-/// @throws InvalidArgument for a saved block with numbers that are not finite, or counts that are none.
+/// @throws SavedStateError for a saved block with numbers that are not finite, or counts that are none.
 void loadStrategyState(Exchange& exchange, Model& model, bool stale, bool means,
                        std::string_view rule = "the strategy");
 
@@ -41,13 +41,13 @@ void collectStrategyState(Exchange& exchange, Model& model);
 /// Adds the blocks that hold what is in flight to a checkpoint. Call it while no worker runs. Over nodes it
 /// waits for the others.
 void addInFlight(TrainingState& state, Exchange& exchange);
-/// Fills these blocks from a checkpoint. @throws InvalidArgument if it lacks one, and as above.
+/// Fills these blocks from a checkpoint. @throws SavedStateError if it lacks one, and as above.
 void takeInFlight(const TrainingState& state, Exchange& exchange);
 
 /// Over nodes: adds the values of all workers of saved blocks of Place::Replica that are not in flight,
 /// unless the model holds them. Waits for the other nodes. @param pending  Strategy::pending.
 void addOfWorkers(TrainingState& state, Exchange& exchange, bool pending);
-/// Fills those of these blocks that a checkpoint holds. @throws InvalidArgument for one of another size,
+/// Fills those of these blocks that a checkpoint holds. @throws SavedStateError for one of another size,
 /// and as above.
 /// @param sameWorkers  as many as those that were saved; else blocks that permit it get means.
 /// @param rule  as above.

@@ -327,13 +327,21 @@ TEST_CASE("help that cannot be written gives a failure") {
 
 TEST_CASE("the network is saved even if a checkpoint cannot be written") {
   const Convnet convnet;
-  // Paths have less than 4096 bytes: that of the lock has, that of a checkpoint's temporary file has not.
-  std::string place = "c";
-  while (place.size() < 4050) place += "/.";
-  const auto run =
-      convnet.runSmall({"--epochs", "2", "--quiet", "--checkpoint-dir", place, "--model", "late"});
+  // Directories have all names that the process tries for the checkpoint's temporary file.
+  auto launch = convnet.launch(
+      Convnet::small({"--epochs", "2", "--quiet", "--checkpoint-dir", "c", "--model", "late"}));
+  launch.arguments.insert(
+      launch.arguments.begin(),
+      {"-c",
+       "mkdir c; seq -f \"c/.checkpoint-epoch-0001.safetensors.$$.%g.tmp\" 0 999 | xargs mkdir; exec \"$@\"",
+       "sh", Convnet::kExecutable});
+  const auto run = test::runProgram("/bin/sh", launch);
   CHECK(run.exit == 1);
-  CHECK(contains(run.err, "a listener failed after iteration 3: c/."));  // its end is cut off
+  CHECK_MESSAGE(
+      run.err ==
+          "mnist_convnet: a listener failed after iteration 3: c/checkpoint-epoch-0001.safetensors: "
+          "cannot be written: File exists\n",
+      run.err);
   CHECK(contains(run.out, "interrupted, with 1 of 2 epochs finished; saved: late, and --resume continues"));
   REQUIRE(convnet.runSmall({"--epochs", "2", "--quiet", "--model", "whole"}).exit == 0);
   REQUIRE(convnet.runSmall({"--epochs", "2", "--quiet", "--resume", "late", "--model", "late"}).exit == 0);

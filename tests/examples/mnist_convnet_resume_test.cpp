@@ -136,11 +136,27 @@ TEST_CASE("checkpoints of an earlier training are refused before the data are re
   refused(
       {"--checkpoint-dir", "c", "--resume", "c/checkpoint-epoch-0001.safetensors"},
       "c: holds checkpoint-epoch-0002.safetensors, which is newer than checkpoint-epoch-0001.safetensors");
+  REQUIRE(convnet.runSmall({"--epochs", "3", "--quiet", "--model", "other"}).exit == 0);
+  refused(
+      {"--checkpoint-dir", "c", "--resume", "other"},
+      "c: holds checkpoints up to checkpoint-epoch-0002.safetensors, but the training is to continue from "
+      "another file, other; continue it with --resume c, name another directory in --checkpoint-dir, or "
+      "remove these files\n");
+  REQUIRE(std::filesystem::create_directory(convnet.directory / "b"));
+  test::writeFile(convnet.directory / "b" / "checkpoint-best.safetensors", before);
+  refused({"--checkpoint-dir", "b"},
+          "b: holds checkpoint-best.safetensors, the best state of an earlier training; continue it with "
+          "--resume b, name another directory in --checkpoint-dir, or remove this file\n");
   CHECK(readFile(convnet.directory / "c" / "checkpoint-epoch-0002.safetensors") == before);
   CHECK(convnet
             .runSmall({"--epochs", "3", "--quiet", "--checkpoint-dir", "c", "--resume",
-                       "c/checkpoint-epoch-0002.safetensors"})
+                       "./c/../c/checkpoint-epoch-0002.safetensors"})
             .exit == 0);
+  // The network that a training saves at its end has the state of its last checkpoint.
+  REQUIRE(convnet.runSmall({"--epochs", "1", "--quiet", "--checkpoint-dir", "d", "--model", "late"}).exit ==
+          0);
+  CHECK(convnet.runSmall({"--epochs", "2", "--quiet", "--checkpoint-dir", "d", "--resume", "late"}).exit ==
+        0);
   const auto begun = convnet.runSmall({"--epochs", "1", "--checkpoint-dir", "new", "--resume", "new/"});
   CHECK(begun.exit == 0);
   CHECK(contains(begun.out, "nothing to resume in new/: the training begins\n"));
@@ -233,7 +249,7 @@ TEST_CASE("Ctrl-C saves a model that can be used and resumed, and exits with 130
     const auto more =
         convnet.run(arguments(std::to_string(epochs + 1), {"--resume", file.string(), "--model", "resumed"}));
     CHECK(more.exit == 0);
-    CHECK(contains(more.out, " batches of the next") == withinEpoch);
+    CHECK(contains(more.out, " of the next") == withinEpoch);  // "1 batch" or "7 batches"
     const auto resumed = MultiLayerNetwork::load(convnet.directory / "resumed");
     CHECK(resumed->epoch() == epochs + 1);
     CHECK(resumed->iteration() >= (epochs + 1) * 38);  // one more if the stop has left the workers uneven

@@ -84,6 +84,8 @@ void run(ByteSpan bytes) {
   if (!isRead(path, [&] { loadState(network, path); })) return;
   try {
     trainingOf(network).fit();
+  } catch (const FileError& error) {  // its numbers are impossible
+    if (error.path() != path) throw;
   } catch (const InvalidArgument&) {
   } catch (const TrainingError& error) {
     try {

@@ -273,17 +273,20 @@ TEST_CASE("nodes that begin with different checkpoints are refused, naming the p
     return problems[0];
   };
   CHECK(refusal(path, {}) ==
-        fmt::format("nodes: node 0 (virtual0) and node 1 (virtual1) differ in where the training begins: "
-                    "node 0 (virtual0) begins at batch 1 of epoch {} (iteration {}) and loaded its model "
+        fmt::format("nodes: node 0 (virtual0) and node 1 (virtual1) differ in where the training begins, "
+                    "which must be the same on all nodes: node 0 (virtual0) begins at batch 1 of epoch {} "
+                    "(iteration {}) and loaded its model "
                     "from {}, and node 1 (virtual1) begins at batch 1 of epoch 1 (iteration 0) with a new "
-                    "model",
+                    "model; load the same checkpoint on all nodes, or begin a new training on all",
                     place.epoch + 1, MultiLayerNetwork::load(path)->iteration(), path.string()));
   CHECK(contains(refusal(within->path, path), " and loaded its model from " + path.string()));
   CHECK(refusal(differing, path) ==
-        fmt::format("nodes: node 0 (virtual0) and node 1 (virtual1) differ in the parameters or the state of "
-                    "the model: node 0 (virtual0) loaded its model from {}, and node 1 (virtual1) loaded its "
-                    "model from {}",
-                    differing.string(), path.string()));
+        fmt::format(
+            "nodes: node 0 (virtual0) and node 1 (virtual1) differ in the parameters or the state of "
+            "the model, which must be the same on all nodes: node 0 (virtual0) loaded its model from {}, and "
+            "node 1 (virtual1) loaded its "
+            "model from {}; load the same file on all nodes, or initialise the model with the same seed",
+            differing.string(), path.string()));
   std::filesystem::copy_file(path, directory / "copy");
   CHECK(refusal(path, directory / "copy") == "");  // the same checkpoint on two disks
 }

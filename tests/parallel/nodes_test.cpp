@@ -756,21 +756,30 @@ std::string differ(const std::function<void(OwnSetting&)>& change) {
 TEST_CASE(
     "nodes with different models or wrappers are refused at the start, on all nodes, naming two of them") {
   const auto frequency = differ([](auto& own) { own.rule.frequency = 3; });
-  CHECK(frequency.starts_with("the strategy; here it is \"averaging every 2 iterations (every=2,"));
-  const auto state = differ([](auto& own) { own.rule.updaterState = UpdaterState::Keep; });
-  CHECK(state.starts_with("the strategy; here it is \"averaging every 2 iterations ("));
-  CHECK(contains(state, "updaterState=average"));
-  CHECK(differ([](auto& own) { own.workers = 2; }) == "workers on each node; here it is \"1\"");
-  CHECK(differ([](auto& own) { own.parameters[3] = 1; }) == "the parameters or the state of the model");
-  CHECK(differ([](auto& own) { own.iteration = 7; }) ==
-        "where the training begins: node 0 (virtual0) begins at batch 1 of epoch 1 (iteration 0) with a new "
-        "model, and node 2 (virtual2) begins at batch 1 of epoch 1 (iteration 7)");
-  CHECK(differ([](auto& own) { own.data.knownExamples = 5; }) ==
-        "the examples of the data set; here it is \"-1\"");
-  CHECK(differ([](auto& own) { own.data = ToyIterator(randomBatches(6, 22, 4, kRuleWidth), kRuleWidth); }) ==
-        "the first batch");
   CHECK(
-      differ([](auto& own) { own.internals.version = "0.0.1"; }).starts_with("the version of muster; here"));
+      frequency.starts_with("the strategy, which must be the same on all nodes; on this node: \"averaging "
+                            "every 2 iterations (every=2,"));
+  const auto state = differ([](auto& own) { own.rule.updaterState = UpdaterState::Keep; });
+  CHECK(state.starts_with(
+      "the strategy, which must be the same on all nodes; on this node: \"averaging every 2 iterations ("));
+  CHECK(contains(state, "updaterState=average"));
+  CHECK(differ([](auto& own) { own.workers = 2; }) ==
+        "workers on each node, which must be the same on all nodes; on this node: \"1\"");
+  CHECK(differ([](auto& own) { own.parameters[3] = 1; }) ==
+        "the parameters or the state of the model, which must be the same on all nodes; load the same file "
+        "on all nodes, or initialise the model with the same seed");
+  CHECK(differ([](auto& own) { own.iteration = 7; }) ==
+        "where the training begins, which must be the same on all nodes: node 0 (virtual0) begins at batch 1 "
+        "of epoch 1 (iteration 0) with a new model, and node 2 (virtual2) begins at batch 1 of epoch 1 "
+        "(iteration 7) with a model that it has trained; load the same checkpoint on all nodes, or begin a "
+        "new training on all");
+  CHECK(differ([](auto& own) { own.data.knownExamples = 5; }) ==
+        "the examples of the data set, which must be the same on all nodes; on this node: \"not known\"");
+  CHECK(differ([](auto& own) { own.data = ToyIterator(randomBatches(6, 22, 4, kRuleWidth), kRuleWidth); }) ==
+        "the first batch, which must be the same on all nodes");
+  CHECK(differ([](auto& own) {
+          own.internals.version = "0.0.1";
+        }).starts_with("the version of muster, which must be the same on all nodes; on this node: \""));
 }
 
 TEST_CASE("nodes with different options of the training are refused") {
@@ -787,7 +796,9 @@ TEST_CASE("nodes with different options of the training are refused") {
   for (std::size_t i = 0; i < changes.size(); ++i) {
     CAPTURE(i);
     const auto problem = differ([&](OwnSetting& own) { changes[i](own.training); });
-    CHECK(problem.starts_with("the training options of the model; here it is \"{\"updater\":"));
+    CHECK(
+        problem.starts_with("the training options of the model, which must be the same on all nodes; on this "
+                            "node: \"{\"updater\":"));
   }
 }
 
@@ -804,7 +815,9 @@ TEST_CASE("nodes with different listeners, or different settings of one, are ref
   for (std::size_t i = 0; i < changes.size(); ++i) {
     CAPTURE(i);
     const auto problem = differ(changes[i]);
-    CHECK(problem.starts_with("the listeners that are called on all nodes; here it is \"EvaluationListener"));
+    CHECK(problem.starts_with(
+        "the listeners that are called on all nodes, which must be the same on all nodes; on this "
+        "node: \"EvaluationListener"));
   }
 }
 
@@ -828,7 +841,8 @@ TEST_CASE("nodes whose layers have different settings, or networks different see
     for (const auto& problem : train(of(0.5, 1), other)) {
       CAPTURE(problem);
       CHECK(problem ==
-            "nodes: node 0 (virtual0) and node 1 (virtual1) differ in the configuration of the model");
+            "nodes: node 0 (virtual0) and node 1 (virtual1) differ in the configuration of the model, which "
+            "must be the same on all nodes");
     }
   for (const auto& problem : train(of(0.5, 1), of(0.5, 1))) CHECK(problem == "");
 }

@@ -3,8 +3,10 @@
 
 #include <cmath>
 
+#include "muster/core/base/error.h"
 #include "muster/core/data/image_transform.h"
 #include "muster/core/data/prefetch.h"
+#include "muster/core/io/weights.h"
 #include "muster/core/listeners/checkpoint_listener.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/datasets/generated_digits.h"
@@ -143,5 +145,57 @@ TEST_CASE("what is wrong in a checkpoint's state is told with the file's name, u
   CHECK(model.loadedFrom().empty());
   loadState(model, path);
   model.init();
+  CHECK(model.loadedFrom().empty());
+}
+
+TEST_CASE("options that do not fit the model are an InvalidArgument, also where a checkpoint is resumed") {
+  const TemporaryDirectory directory;
+  const ResumableRule two{{"streaming", StreamingOuter{.frequency = 4, .fragments = 2}}};
+  train(two, directory / "c");
+  const auto path = checkpointsIn(directory / "c", "checkpoint").at(1).path;
+  MultiLayerNetwork model(network(two.updater));
+  loadState(model, path);
+  Data data(2);
+  const auto fit = [&](int fragments) {
+    ParallelWrapper::Builder(model)
+        .workers(2)
+        .strategy(StreamingOuter{.frequency = 60, .fragments = fragments})
+        .pinThreads(false)
+        .build()
+        .fit(data.ahead);
+  };
+  CHECK(test::thrown<InvalidArgument>([&] { fit(20); }) ==
+        "streaming outer averaging: the model has 8 tensors, which 20 fragments cannot be made of");
+  CHECK(model.loadedFrom() == path);
+  CHECK_NOTHROW(fit(4));
+}
+
+TEST_CASE("a model knows the file that holds its state, and no file once the state is another one") {
+  const TemporaryDirectory directory;
+  const ResumableRule rule{{"averaging", Averaging{}}};
+  train(rule, directory / "c");
+  const auto path = checkpointsIn(directory / "c", "checkpoint").at(1).path;
+  const auto loaded = MultiLayerNetwork::load(path);
+  CHECK(loaded->loadedFrom() == path);
+  CHECK(loaded->clone()->loadedFrom() == path);
+
+  MultiLayerNetwork model(network(rule.updater));
+  model.init();
+  saveWeights(model, directory / "weights");
+  loadState(model, path);
+  loadWeights(model, directory / "weights");
+  CHECK(model.loadedFrom().empty());
+
+  MultiLayerNetwork fresh(network(rule.updater));
+  fresh.init();
+  loadState(model, path);
+  model.copyStateFrom(fresh);
+  CHECK(model.loadedFrom().empty());
+  model.copyStateFrom(*loaded, /*withUpdaterState=*/false);
+  CHECK(model.loadedFrom().empty());
+  model.copyStateFrom(*loaded);
+  CHECK(model.loadedFrom() == path);
+  loadState(model, path);
+  model.copyStateFrom(fresh, /*withUpdaterState=*/false);
   CHECK(model.loadedFrom().empty());
 }

@@ -10,6 +10,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
+#include "muster/core/io/model_file.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/support/child_process.h"
 #include "tests/support/fake_trainer.h"
@@ -133,14 +134,14 @@ TEST_CASE(
   network.setCounters(24, 2);
   CHECK(refusal(options()) ==
         directory.path().string() +
-            ": holds checkpoints of another training, the newest "
-            "checkpoint-epoch-0002-iteration-00000025.safetensors, and this training begins at epoch 3 "
-            "(iteration 24), so the two would mix; resume from it (a CheckpointListener then needs "
-            "`resumed`), choose another directory or another baseName, or remove the checkpoints");
+            ": holds checkpoints of an earlier training, up to "
+            "checkpoint-epoch-0002-iteration-00000025.safetensors, and this one begins at epoch 3 (iteration "
+            "24); continue it from the newest file, with `resumed` in the CheckpointOptions, choose another "
+            "directory or another baseName, or remove these files");
   CHECK(refusal(options(false)) == "");  // the node that wrote them has committed one round more
   network.setCounters(0, 0);
   for (const bool exclusive : {true, false}) {
-    CHECK(holds(refusal(options(exclusive)), "this training begins at epoch 1 (iteration 0)"));
+    CHECK(holds(refusal(options(exclusive)), ": holds checkpoints of an earlier training, up to "));
     auto resumed = options(exclusive);
     resumed.resumed = true;
     CHECK(refusal(resumed) == "");
@@ -153,7 +154,7 @@ TEST_CASE(
   CHECK(namesIn(directory.path()) == names);  // no lock is left, either
 }
 
-TEST_CASE("a new training does not replace the best checkpoint of another one") {
+TEST_CASE("a new training does not begin beside the best checkpoint of another one") {
   test::TemporaryDirectory directory;
   MultiLayerNetwork network(smallNetwork());
   network.init();
@@ -174,17 +175,109 @@ TEST_CASE("a new training does not replace the best checkpoint of another one") 
     const auto problem = test::thrown<FileError>([&] { listener.onFitStart({.trainer = trainer}); });
     return std::pair(problem, listener.bestValue());
   };
-  CHECK(holds(start().first, directory.path().string() +
-                                 ": holds checkpoint-best.safetensors, the best state of another training, "
-                                 "which this one would replace; resume from it "));
+  const auto refused = directory.path().string() +
+                       ": holds checkpoint-best.safetensors, the best state of an earlier training";
+  CHECK(holds(start().first, refused));
   first.onFitStart({.trainer = trainer});  // its own
   first.onFitEnd(trainer);
   options.exclusive = false;  // a node that replaces the one that wrote the file
   CHECK(start() == std::pair(std::string(), std::optional(1.0)));
   network.setCounters(0, 0);
-  CHECK(holds(start().first, "the best state of another training"));
-  options.best.reset();
-  CHECK(start().first == "");
+  CHECK(holds(start().first, refused));
+  options.best.reset();  // a later resume could take the file for this training's
+  CHECK(holds(start().first, refused));
+}
+
+TEST_CASE("a training that goes on in its directory begins with the value of its best checkpoint") {
+  test::TemporaryDirectory directory;
+  MultiLayerNetwork network(smallNetwork());
+  network.init();
+  test::FakeTrainer trainer(network);
+  const std::vector<double> values{3, 5, 4, 6};
+  const CheckpointOptions options{
+      .directory = directory.path(),
+      .best = Monitored{.monitor = Monitor::Own, .mode = MonitorMode::Max, .measure = [&](Trainer& of) {
+                          return values.at(static_cast<std::size_t>(of.model().epoch() - 1));
+                        }}};
+  /// Trains one epoch with a new listener. @return the best value before and after it.
+  const auto train = [&](std::int64_t epoch) {
+    CheckpointListener listener(options);
+    listener.onFitStart({.trainer = trainer});
+    const auto before = listener.bestValue();
+    endEpochs(listener, trainer, epoch, epoch);
+    listener.onFitEnd(trainer);
+    return std::pair(before, listener.bestValue());
+  };
+  using Values = std::pair<std::optional<double>, std::optional<double>>;
+  CHECK(train(0) == Values(std::nullopt, 3));
+  CHECK(train(1) == Values(3, 5));  // a second fit of the same model
+  const auto newest = checkpointPath(directory.path(), "checkpoint", {.epoch = 2});
+  loadState(network, directory.path() / "." / newest.filename());
+  CHECK(train(2) == Values(5, 5));  // loaded, without `resumed`
+  CHECK(Network::load(bestCheckpointPath(directory.path(), "checkpoint"))->epoch() == 2);
+
+  loadState(network, newest);
+  CheckpointListener behind(options);
+  const auto refusal = test::thrown<FileError>([&] { behind.onFitStart({.trainer = trainer}); });
+  CHECK_MESSAGE(holds(refusal,
+                      "holds checkpoint-epoch-0003.safetensors, which is newer than "
+                      "checkpoint-epoch-0002.safetensors, from which the training is to continue; "),
+                refusal);
+}
+
+TEST_CASE("the node that replaces a lost one goes on beside its checkpoints, also in the first round") {
+  test::TemporaryDirectory directory;
+  MultiLayerNetwork network(smallNetwork()), ofSuccessor(smallNetwork());
+  for (auto* const one : {&network, &ofSuccessor}) one->init();
+  test::FakeTrainer trainer(network), second(ofSuccessor);
+  trainer.state = {{"some", Tensor::zeros({3})}};
+  const CheckpointOptions options{.directory = directory.path(),
+                                  .everyIterations = 1,
+                                  .best = Monitored{.monitor = Monitor::Own,
+                                                    .mode = MonitorMode::Max,
+                                                    .measure = [](Trainer&) { return 1.0; }},
+                                  .exclusive = false};
+  CheckpointListener lost(options), successor(options);
+  lost.onFitStart({.trainer = trainer});
+  network.setCounters(1, 0);
+  lost.onMerge({.trainer = trainer, .iteration = 1});
+  endEpochs(lost, trainer, 0, 0);
+  lost.onFitEnd(trainer);
+  REQUIRE(namesIn(directory.path()).size() == 3);
+  CHECK_NOTHROW(successor.onFitStart({.trainer = second}));  // its model lacks the lost node's last merge
+  CHECK(successor.bestValue() == 1.0);
+  successor.onFitEnd(second);
+  CheckpointListener ofAnother(options);
+  const auto refusal = test::thrown<FileError>([&] { ofAnother.onFitStart({.trainer = second}); });
+  CHECK_MESSAGE(holds(refusal, "holds checkpoints of an earlier training"), refusal);
+}
+
+TEST_CASE("a checkpoint that could not be removed remains one of its training") {
+  test::TemporaryDirectory directory;
+  MultiLayerNetwork network(smallNetwork());
+  network.init();
+  test::FakeTrainer trainer(network);
+  const auto first = checkpointPath(directory.path(), "checkpoint", {.epoch = 1});
+  CheckpointListener listener({.directory = directory.path(), .keepLast = 1});
+  listener.onFitStart({.trainer = trainer});
+  endEpochs(listener, trainer, 0, 0);
+  listener.onFitEnd(trainer);
+  // A directory that is not empty is in its place when it is to be removed.
+  std::filesystem::rename(first, directory / "aside");
+  std::filesystem::create_directories(first / "inside");
+  std::vector<std::string> lines;
+  const LogSink before = setLogSink([&](LogLevel, std::string_view line) { lines.emplace_back(line); });
+  listener.onFitStart({.trainer = trainer});
+  endEpochs(listener, trainer, 1, 1);
+  listener.onFitEnd(trainer);
+  setLogSink(before);
+  REQUIRE(lines.size() == 1);
+  CHECK(holds(lines[0], first.string() + ": an old checkpoint cannot be removed: "));
+  std::filesystem::remove_all(first);
+  std::filesystem::rename(directory / "aside", first);
+  network.init();
+  CHECK_NOTHROW(listener.onFitStart({.trainer = trainer}));
+  listener.onFitEnd(trainer);
 }
 
 TEST_CASE("the best checkpoint is replaced only by a state that is accepted") {
