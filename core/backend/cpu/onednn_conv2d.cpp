@@ -60,13 +60,13 @@ struct PrimitiveDescs {
   dnnl::convolution_backward_weights::primitive_desc backwardWeights;
 
   /// @param input, output  descriptors of the activations: Desc(Type).
-  /// @param factor  type of the products' factors. oneDNN computes the bias gradient only for float32: for
-  ///        other types it would round gradY there, although that gradient is no product.
+  /// @param factor  type of the products' factors. Gradients of weights come without those of biases, which
+  ///        oneDNN would compute whether they are wanted or not, and from a rounded gradY in bf16.
   template <typename Input, typename Output>
   PrimitiveDescs(const Conv2dShape& s, Input input, Output output, Type factor, const dnnl::engine& engine) {
     const Desc weight = weightDesc(s, Tag::any, Tag::any, factor),
                gradWeight = weightDesc(s, Tag::any, Tag::any);
-    const Desc bias = biasDesc(s), gradBias = factor == kFloat ? bias : Desc();
+    const Desc bias = biasDesc(s), noBias;
     const Desc x = input(factor), y = output(kFloat), gradX = input(kFloat), gradY = output(factor);
     const auto stride = dims(s.stride), padding = dims(s.padding);
     const dnnl::memory::dims gaps{s.dilation[0] - 1, s.dilation[1] - 1};  // oneDNN counts skipped pixels
@@ -75,9 +75,8 @@ struct PrimitiveDescs {
                                             x, weight, bias, y, stride, gaps, padding, padding);
     backwardData = describe<dnnl::convolution_backward_data>(engine, std::tie(forward), kAlgorithm, gradX,
                                                              weight, gradY, stride, gaps, padding, padding);
-    backwardWeights =
-        describe<dnnl::convolution_backward_weights>(engine, std::tie(forward), kAlgorithm, x, gradWeight,
-                                                     gradBias, gradY, stride, gaps, padding, padding);
+    backwardWeights = describe<dnnl::convolution_backward_weights>(
+        engine, std::tie(forward), kAlgorithm, x, gradWeight, noBias, gradY, stride, gaps, padding, padding);
     wrongData_ = hasName(backwardData, "bf16_1x1") && s.outChannels / s.groups % 2 != 0 &&
                  backwardData.diff_dst_desc() == activationDesc(s.output(), Layout::ChannelsLast, factor);
     const int vector = hasName(backwardWeights, "avx512") ? 16 : 8;
@@ -177,11 +176,8 @@ class OneDnnConv2dPlan final : public Conv2dPlan {
         input_(d.input),
         output_(d.output),
         bias_(Tensor::zeros({d.shape.outChannels})),
-        unwanted_(Tensor::zeros({d.shape.outChannels})) {
-    if (factorType(d.context) != kFloat) {
-      channelSums_ = muster::planBatchNorm({.input = d.shape.output()}, output_, d.context);
-      sums_ = Tensor::zeros({2, d.shape.outChannels}, DType::Float64);
-    }
+        channelSums_(muster::planBatchNorm({.input = d.shape.output()}, output_, d.context)),
+        sums_(Tensor::zeros({2, d.shape.outChannels}, DType::Float64)) {
     const auto pick = [&](auto pass) {
       return !d.native.fast(pass) && d.free.fast(pass) ? d.free.*pass : d.native.*pass;
     };
@@ -214,9 +210,6 @@ class OneDnnConv2dPlan final : public Conv2dPlan {
     expectOutput("gradY", gradY);
     expectWeight("gradWeight", gradWeight);
     if (gradBias.defined()) expectBias("gradBias", gradBias);
-    if (!channelSums_)
-      return backwardWeights_->run(
-          {x.raw(), gradY.raw(), gradWeight.raw(), gradBias.defined() ? gradBias.raw() : unwanted_.raw()});
     backwardWeights_->run({x.raw(), gradY.raw(), gradWeight.raw()});
     if (!gradBias.defined()) return;
     channelSums_->sums(gradY, sums_);
@@ -252,7 +245,6 @@ class OneDnnConv2dPlan final : public Conv2dPlan {
     backwardWeights_->input(DNNL_ARG_DIFF_DST, given.output, desc.diff_dst_desc());
     backwardWeights_->output(DNNL_ARG_DIFF_WEIGHTS, given.weight, desc.diff_weights_desc(),
                              weightCopy(shape_, desc.diff_weights_desc(), false, context));
-    if (!channelSums_) backwardWeights_->output(DNNL_ARG_DIFF_BIAS, given.bias, desc.diff_bias_desc());
   }
 
   void expectInput(const char* name, const Tensor& tensor) const {
@@ -272,8 +264,7 @@ class OneDnnConv2dPlan final : public Conv2dPlan {
   Layout input_, output_;
   std::string name_;
   Tensor bias_;                                 // zeros, for calls without a bias
-  Tensor unwanted_;                             // receives a bias gradient that the caller does not need
-  std::unique_ptr<BatchNormPlan> channelSums_;  // for the gradient of the bias; null: oneDNN computes it
+  std::unique_ptr<BatchNormPlan> channelSums_;  // for the gradient of the bias
   Tensor sums_;  // [2, C]: of gradY and of its squares; the latter are not used
   std::unique_ptr<Pass> forward_, backwardData_, backwardWeights_;
 };
