@@ -30,8 +30,7 @@ std::optional<LenetOptions> readLenetOptions(int argc, const char* const* argv) 
   device.describe(line, "replica");
   line.add("devices", devices, "N",
            "replicas that share each batch, each with its own parameters (default: one for each device of "
-           "--device; "
-           "more replicas than devices share devices)",
+           "--device; more replicas than devices share devices)",
            between(1, 64));
   line.add("batch", o.batch, "N", "examples a batch, over all devices", between(1, 65536));
   line.add("epochs", o.epochs, "N", "passes over the data", between(1, 1'000'000));

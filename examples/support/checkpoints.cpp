@@ -48,8 +48,7 @@ std::filesystem::path fileToResume(const CheckpointChoice& choice) {
 void logNothingToResume(const std::filesystem::path& resume) {
   muster::logInfo(
       "nothing to resume in {}: this node begins the training; if other nodes continue one, let all share "
-      "the "
-      "directory, or copy its newest checkpoint to each",
+      "the directory, or copy its newest checkpoint to each",
       resume.string());
 }
 

@@ -12,8 +12,7 @@ TrainingInterrupt::TrainingInterrupt(bool saves) {
   else
     interrupt_.emplace(
         "Interrupted: the current step is finished, then the training ends. The network is not saved, "
-        "because "
-        "no file is named for it. Interrupt again to quit at once.");
+        "because no file is named for it. Interrupt again to quit at once.");
   token_ = interrupt_->token();
 }
 

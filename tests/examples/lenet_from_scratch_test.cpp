@@ -77,8 +77,7 @@ TEST_CASE("lenet_from_scratch trains, logs its progress, and saves the parameter
   CHECK(run.out.starts_with(
       "data: generated digits (not MNIST), 600 images to train with and 600 to validate with, from this "
       "program\nplan: 2 replicas on cpu, 256 examples a batch over all, SGD with learning rate 0.2\nepoch "
-      "1/2: "
-      "loss "));
+      "1/2: loss "));
   CHECK(contains(run.out, "\nepoch 2/2: loss "));
   CHECK(contains(run.out, " s, validation accuracy 0."));
   CHECK(run.out.ends_with(

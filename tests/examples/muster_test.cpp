@@ -214,8 +214,8 @@ TEST_CASE("a run refuses the checkpoints of an earlier one, and a directory to r
   REQUIRE(muster.small("train", saves).exit == 0);
   const std::string why =
       "c: holds checkpoints of an earlier training, up to checkpoint-epoch-0001.safetensors; continue it "
-      "with "
-      "training.resume c, name another directory in listeners.checkpoints.directory, or remove these files\n";
+      "with training.resume c, name another directory in listeners.checkpoints.directory, or remove these "
+      "files\n";
   const auto run = muster.small("train", saves);
   CHECK(run.exit == 1);
   CHECK(run.out.empty());

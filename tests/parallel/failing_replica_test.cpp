@@ -37,8 +37,7 @@ TEST_CASE("replicas that are not copies of the model are refused") {
         "worker 0 on cpu could not be made: the model's replicate() returned nothing");
   CHECK(refusalOf([](ToyControl& c) { c.replicaSize = 40; }) ==
         "worker 0 on cpu could not be made: its block parameters, float32 [48] on cpu, differs from the "
-        "model's "
-        "parameters, float32 [16] on cpu");
+        "model's parameters, float32 [16] on cpu");
   // Otherwise all workers would train the same array without an error.
   CHECK(refusalOf([](ToyControl& c) { c.shareMemory = true; }) ==
         "worker 0 on cpu could not be made: its block parameters shares memory with the model's; "

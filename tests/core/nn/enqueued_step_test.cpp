@@ -348,8 +348,7 @@ TEST_CASE("a network keeps a few programs and batch forms; tickets of steps outl
   const test::LogLines lines;
   const std::string told =
       "warning: network: batches of more than 8 sizes take turns; steps of the others are prepared again "
-      "each "
-      "time";
+      "each time";
   for (int round = 0; round < 3; ++round) {
     for (const auto& batch : batches) {
       tickets.push_back(model.step(batch));

@@ -296,15 +296,13 @@ TEST_CASE("masks, labels and sequence lengths that do not fit are reported by na
     batch.labels = {{"y", Tensor::zeros({2}, DType::Int64)}};
     CHECK(problem(batch) ==
           "network: output output takes classes int64 [2, 6] or float32 [2, 6, 4], but its labels, called y, "
-          "are "
-          "int64 [2] on cpu");
+          "are int64 [2] on cpu");
     const auto ofLength = [](std::int64_t length) {
       return test::sequenceBatch({length, 3}, 2, kClasses, 3, false);
     };
     CHECK(problem(ofLength(4)) ==
           "network: expected features [6, 3] with at least one example before it, got float32 [2, 4, 3] on "
-          "cpu; "
-          "a network's sequences keep their length: pad to 6 steps and mask the padding");
+          "cpu; a network's sequences keep their length: pad to 6 steps and mask the padding");
     CHECK(problem(ofLength(9)).ends_with("cut or pad to 6 steps and mask the padding"));
     CHECK(problem(test::sequenceBatch({4, 5}, 2, kClasses, 3, false)).ends_with("[2, 4, 5] on cpu"));
   }
@@ -314,6 +312,5 @@ TEST_CASE("masks, labels and sequence lengths that do not fit are reported by na
   batch.masks = {{"steps", Tensor::zeros({2, kSteps})}};
   CHECK(test::thrown<InvalidArgument>([&] { model.step(batch); }) ==
         "network: output output takes a mask float32 [2], a weight for each example, but its mask, called "
-        "steps, "
-        "is float32 [2, 6] on cpu; the one of time steps is called features");
+        "steps, is float32 [2, 6] on cpu; the one of time steps is called features");
 }

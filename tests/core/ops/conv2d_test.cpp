@@ -874,8 +874,7 @@ TEST_CASE("convolutions of invalid shapes are refused by name") {
   CHECK_THROWS_WITH_AS(
       planConv2d({.height = 6, .width = 6, .stride = {kMost, 1}, .padding = {1, 0}}, context),
       "conv2d: an input of 6 pixels, padding 1 on each side and stride 2147483647 are too large, together at "
-      "most "
-      "2147483647",
+      "most 2147483647",
       InvalidArgument);
   CHECK(planConv2d({.height = 6, .width = 6, .stride = {kMost - 8, 1}, .padding = {1, 0}}, context) !=
         nullptr);

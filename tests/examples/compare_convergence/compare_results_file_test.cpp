@@ -106,8 +106,7 @@ TEST_CASE("a file with other content is refused, and the error names the line") 
         "line 3: mode: is missing; give another --out, or remove that line and its run is trained again");
   CHECK(refusal(whole + whole.substr(whole.find('\n') + 1)) ==
         "line 3: it has the same arm and seed as an earlier line; give another --out, or remove that line "
-        "and "
-        "its run is trained again");
+        "and its run is trained again");
   writeFile(path, whole);
   CHECK(ResultsFile(path, kRecipe).runs().size() == 1);
 }

@@ -322,8 +322,7 @@ TEST_CASE("a parameter that leaves the blocks is found and named, and can be put
   CHECK(refusal([](ConvNet&) {}).empty());
   CHECK(refusal([](ConvNet& net) { net.to(torch::kDouble); }) ==
         "torch: the parameter conv.weight is no longer in the model's block (Double [8, 3, 3, 3] on cpu): "
-        "to(), "
-        "set_data() or torch::load() gave it other memory; TorchModel::adopt() takes its values");
+        "to(), set_data() or torch::load() gave it other memory; TorchModel::adopt() takes its values");
   CHECK(refusal([](ConvNet& net) {
           net.dense->bias.set_data(torch::zeros(4));
         }).find("parameter dense.bias is no") != std::string::npos);
