@@ -27,7 +27,7 @@ std::string helpText() {
   for (const auto& command : commands())
     text += fmt::format("  {:<26}  {}\n", fmt::format("{} {}", command.name, command.file), command.does);
   return text +
-         "\nmuster COMMAND --help explains a command; muster --version says what this program was built "
+         "\nmuster COMMAND --help explains a command; muster --version says what this program is built "
          "with.\n"
          "A run file describes a whole training: data, network, workers, averaging rule and listeners.\n"
          "Begin with the file that muster example prints:\n\n"

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "examples/compare_convergence/lists.h"
 #include "examples/compare_convergence/names.h"
 #include "muster/core/base/error.h"
 #include "muster/parallel/strategies/named_strategy.h"
@@ -43,6 +44,28 @@ std::size_t indexOf(std::vector<Arm>& arms, const Arm& arm) {
   return index;
 }
 
+std::string_view nameIn(std::string_view strategy) {
+  return strategy.substr(0, strategy.find(':'));
+}
+
+/// Whether the iterations between the merges of a strategy, which may have options, are its option `every`.
+bool hasEvery(std::string_view strategy, std::int64_t workers) {
+  const auto options =
+      muster::optionsOf(muster::strategyNamed(nameIn(strategy), "", static_cast<int>(workers)));
+  return std::ranges::find(options, "every", &muster::StrategyOption::name) != options.end();
+}
+
+/// Options after colons, as strategyNamed reads them: a colon becomes a comma if an option or a number comes
+/// after it. Others belong to a value.
+std::string withCommas(std::string_view options) {
+  std::string text(options);
+  for (std::size_t at = text.find(':'); at != text.npos; at = text.find(':', at + 1)) {
+    const auto next = std::string_view(text).substr(at + 1);
+    if (beginsNumber(next) || next.find('=') < next.find_first_of(":,")) text[at] = ',';
+  }
+  return text;
+}
+
 std::vector<Arm> armsOf(const Panel& panel, const GridLists& lists) {
   Arm one{.batch = panel.batch, .updater = panel.updater.name, .learningRate = panel.updater.learningRate};
   Arm whole = one;
@@ -65,8 +88,9 @@ std::vector<Arm> armsOf(const Panel& panel, const GridLists& lists) {
         arms.push_back(arm);
       }
   }
-  for (const auto& strategy : lists.strategies)
-    for (const auto frequency : lists.frequencies) {
+  for (const auto& strategy : lists.strategies) {
+    const bool every = hasEvery(strategy, panel.workers);
+    for (const auto frequency : every ? lists.frequencies : std::vector<std::int64_t>{0}) {
       Arm arm = whole;
       arm.mode = Mode::Strategy;
       arm.workers = panel.workers;
@@ -76,6 +100,7 @@ std::vector<Arm> armsOf(const Panel& panel, const GridLists& lists) {
       strategyOf(arm);
       arms.push_back(arm);
     }
+  }
   return arms;
 }
 
@@ -99,21 +124,15 @@ void Arm::fields(muster::Fields& f) {
 }
 
 muster::AnyStrategy strategyOf(const Arm& arm) {
-  const auto colon = std::min(arm.strategy.find(':'), arm.strategy.size());
-  const auto name = arm.strategy.substr(0, colon);
-  std::string options = arm.strategy.substr(std::min(colon + 1, arm.strategy.size()));
-  std::ranges::replace(options, ':', ',');
-  const auto known = muster::optionsOf(muster::strategyNamed(name, "", static_cast<int>(arm.workers)));
-  require(std::ranges::find(known, "every", &muster::StrategyOption::name) != known.end(),
-          "--strategy {}: it has no option every, and a comparison trains each strategy at each --frequency; "
-          "train it by muster train",
-          name);
+  const auto name = nameIn(arm.strategy);
+  std::string options =
+      withCommas(std::string_view(arm.strategy).substr(std::min(name.size() + 1, arm.strategy.size())));
   if (const auto half = options.find(kHalf); half != std::string::npos) {
     std::string speeds = "speeds=0.5";
     for (std::int64_t w = 1; w < arm.workers; ++w) speeds += ",1";
     options.replace(half, kHalf.size(), speeds);
   }
-  options += fmt::format("{}every={}", options.empty() ? "" : ",", arm.frequency);
+  if (arm.frequency > 0) options += fmt::format("{}every={}", options.empty() ? "" : ",", arm.frequency);
   const auto strategy = muster::strategyNamed(name, options, static_cast<int>(arm.workers));
   strategy.make()->blocks(static_cast<int>(arm.workers));  // throws if it cannot merge so many workers
   return strategy;

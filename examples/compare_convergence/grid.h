@@ -41,14 +41,16 @@ struct UpdaterChoice {
 struct Arm {
   Mode mode = Mode::Single;
   std::int64_t workers = 1;
-  std::int64_t frequency = 1;  ///< iterations between merges; 1 unless averaging or by name
-  std::int64_t batch = 64;     ///< examples per worker and iteration
+  /// Iterations between merges; 1 unless averaging or by name. 0: the strategy has no option `every`, as it
+  /// merges in every iteration or has options of its own for this.
+  std::int64_t frequency = 1;
+  std::int64_t batch = 64;  ///< examples per worker and iteration
   std::string updater = "nesterovs";
   double learningRate = 0.01;         ///< after scaling
   std::int64_t synchronousUntil = 0;  ///< iterations at the start that all merge; then `frequency`
 
   /// For Mode::Strategy: the strategy's name and options, such as `diloco:rate=0.5:momentum=0.8`; `frequency`
-  /// is `every`. "speeds=half" puts one worker at half speed, whatever the number of workers.
+  /// is `every`, if not 0. "speeds=half" puts one worker at half speed, whatever the number of workers.
   std::string strategy = {};
 
   bool operator==(const Arm&) const = default;

@@ -27,15 +27,20 @@ std::vector<std::string> parseWords(std::string_view option, std::string_view te
   return words;
 }
 
+bool beginsNumber(std::string_view text) {
+  if (text.starts_with('-') || text.starts_with('+')) text.remove_prefix(1);
+  if (text.starts_with('.')) text.remove_prefix(1);
+  return !text.empty() && std::isdigit(static_cast<unsigned char>(text.front())) != 0;
+}
+
 std::vector<std::string> parseStrategies(std::string_view option, std::string_view text) {
   std::vector<std::string> all;
   if (text.empty()) return all;
   for (std::size_t begin = 0; begin <= text.size();) {
     const auto end = std::min(text.find(',', begin), text.size());
     const auto part = text.substr(begin, end - begin);
-    const bool number = !part.empty() && (std::isdigit(static_cast<unsigned char>(part.front())) != 0);
-    const bool option = part.find('=') < part.find(':');
-    if ((number || option) && !all.empty())
+    const bool isOption = part.find('=') < part.find(':');
+    if ((beginsNumber(part) || isOption) && !all.empty())
       all.back().append(",").append(part);
     else
       all.emplace_back(part);

@@ -18,6 +18,9 @@ namespace convergence {
 /// @throws InvalidArgument naming the option for an empty or a repeated word.
 std::vector<std::string> parseWords(std::string_view option, std::string_view text);
 
+/// Whether a text begins as a number does: with a digit, perhaps after a sign or a point.
+bool beginsNumber(std::string_view text);
+
 /// Reads strategies such as `gossip,asynchronous:rate=0.5:speeds=1,0.5`. A number or an option after a comma
 /// belongs to the strategy before it. @throws InvalidArgument as parseWords.
 std::vector<std::string> parseStrategies(std::string_view option, std::string_view text);

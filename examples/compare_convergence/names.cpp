@@ -32,7 +32,7 @@ std::string shortArmName(const Arm& arm) {
     case Mode::Shared:
       return "shared gradients";
     case Mode::Strategy:
-      return fmt::format("{} every {}", arm.strategy, arm.frequency);
+      return arm.frequency > 0 ? fmt::format("{} every {}", arm.strategy, arm.frequency) : arm.strategy;
     case Mode::Averaging:
       break;
   }

@@ -142,17 +142,20 @@ example::Cells strategyCells(const Panel& panel, const Comparison& comparison) {
     }
   if (strategies.empty()) return {};
   example::Cells rows{{fmt::format("{}, accuracy in %", muster::plural(panel.workers, "worker"))}};
-  for (const auto frequency : frequencies) rows.front().push_back(fmt::format("every {}", frequency));
+  for (const auto frequency : frequencies)
+    rows.front().push_back(frequency > 0 ? fmt::format("every {}", frequency) : "no every=");
   const auto joined = joinedBatchArm(panel, grid);
   rows.push_back({shortArmName(grid.arms[joined])});
   rows.back().resize(frequencies.size() + 1, accuracyCell(comparison.arms[joined], seeds));
   for (const auto& strategy : strategies) {
     auto& row = rows.emplace_back(std::vector{strategy});
-    for (const auto frequency : frequencies)
-      for (const auto index : panel.arms)
-        if (const Arm& arm = grid.arms[index];
-            arm.mode == Mode::Strategy && arm.strategy == strategy && arm.frequency == frequency)
-          row.push_back(accuracyCell(comparison.arms[index], seeds));
+    for (const auto frequency : frequencies) {
+      const auto index = std::ranges::find_if(panel.arms, [&](const auto i) {
+        const Arm& arm = grid.arms[i];
+        return arm.mode == Mode::Strategy && arm.strategy == strategy && arm.frequency == frequency;
+      });
+      row.push_back(index == panel.arms.end() ? "-" : accuracyCell(comparison.arms[*index], seeds));
+    }
   }
   return rows;
 }

@@ -161,9 +161,8 @@ int evaluate(const Call& call) {
 int predict(const Call& call) {
   Options options;
   example::CommandLine line(
-      "Writes a trained network's predictions for the data of a run file, as CSV: for each example its "
-      "label,\n"
-      "the most probable class and its probability, or for a regression the predicted number.\n\n"
+      "Writes a trained network's predictions for the data of a run file, as CSV: for each example its\n"
+      "label, the most probable class and its probability, or for a regression the predicted number.\n\n"
       "  muster predict run.json --out predictions.csv\n");
   describeTrained(line, options);
   line.add("out", options.out, "FILE", "the file to write (default: standard output)");

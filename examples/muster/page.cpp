@@ -15,11 +15,10 @@ int page(const Call& call) {
   int port = 0;
   std::filesystem::path out;
   example::CommandLine line(
-      "Shows the runs of a directory side by side, also those that are under way: those of one group as "
-      "their\n"
-      "mean with a band. A run is a file whose name ends in .curves.jsonl, as --curves, listeners.curves "
-      "and\n"
-      "muster compare write it. Browsers of this machine reach the page; Ctrl-C ends it.\n\n"
+      "Shows the runs of a directory side by side, also those that are under way, and those of one group\n"
+      "as their mean with a band. A run is a file whose name ends in .curves.jsonl, as --curves,\n"
+      "listeners.curves and muster compare write it. At most 100,000 files and directories are looked at.\n"
+      "Browsers of this machine reach the page; Ctrl-C ends it.\n\n"
       "  muster page comparison\n"
       "  muster page runs --out runs.html\n");
   line.group("Options");

@@ -99,10 +99,10 @@ int main(int argc, char** argv) try {
   }
   auto data = noise(batches, batch);
   fmt::print(
-      "| checkpoint every N iterations | training | waits for checkpoints | share | computes meanwhile | "
-      "share |\n"
+      "| checkpoint every N iterations | training | waits | share | computes meanwhile | share |\n"
       "|---|---|---|---|---|---|\n");
-  for (const std::int64_t every : {3, 30, 100}) measure(every, epochs, data, directory / fmt::format("{}", every));
+  for (const std::int64_t every : {3, 30, 100})
+    measure(every, epochs, data, directory / fmt::format("{}", every));
   std::filesystem::remove_all(directory);
   return 0;
 } catch (const std::exception& error) {

@@ -142,15 +142,30 @@ TEST_CASE("a strategy by name is an arm at every frequency, which sets its optio
     return thrown<muster::InvalidArgument>([&] { expandGrid(lists); });
   };
   CHECK(refusal("dilocco").starts_with("there is no strategy \"dilocco\"; the nearest is diloco"));
-  CHECK(refusal("synchronous") ==
-        "--strategy synchronous: it has no option every, and a comparison trains each strategy at each "
-        "--frequency; train it by muster train");
+  CHECK(refusal("averaging:period=a:b") ==
+        thrown<muster::InvalidArgument>([] { muster::strategyNamed("averaging", "period=a:b,every=1", 4); }));
+  const Arm colons{.mode = Mode::Strategy, .workers = 2, .strategy = "asynchronous:speeds=1:.5:rate=0.25"};
+  CHECK(strategyOf(colons).as<muster::AsynchronousOuter>()->speeds == std::vector<double>{1, 0.5});
+  CHECK(strategyOf(colons).as<muster::AsynchronousOuter>()->rate == 0.25);
   const Arm withSpeeds{
       .mode = Mode::Strategy, .workers = 2, .frequency = 3, .strategy = "asynchronous:rate=0.5:speeds=1,0.5"};
   const auto declared = strategyOf(withSpeeds);
   CHECK(declared.as<muster::AsynchronousOuter>()->speeds == std::vector<double>{1, 0.5});
   CHECK(declared.as<muster::AsynchronousOuter>()->rate == 0.5);
   CHECK(refusal("adasum", 3).starts_with("adasum: the number of workers must be a power of two"));
+}
+
+TEST_CASE("a strategy without the option `every` is one arm, whatever the frequencies") {
+  auto lists = smallLists();
+  lists.modes.clear();
+  lists.workers = {2};
+  lists.strategies = {"synchronous", "averaging"};
+  const Grid grid = expandGrid(lists);
+  CHECK(namesOf(grid) == std::vector<std::string>{"one worker, batch 32", "one worker, batch 64",
+                                                  "synchronous, 2 workers", "averaging every 1, 2 workers",
+                                                  "averaging every 10, 2 workers"});
+  CHECK(strategyOf(grid.arms[2]).make() != nullptr);
+  CHECK(armFileName(grid.arms[2]) == "synchronous-w2-f0-b32-nesterovs-lr0.01-u0");
 }
 
 TEST_CASE("an empty grid is refused, and the error names the list") {

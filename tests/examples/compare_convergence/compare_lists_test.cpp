@@ -44,6 +44,8 @@ TEST_CASE("strategies are read with lists and options after commas") {
         Words{"asynchronous:speeds=1,0.5", "gossip", "asynchronous:speeds=0.5,0.5:rate=1"});
   CHECK(parseStrategies("strategy", "averaging:period=qsr,period.alpha=0.2,slowmo") ==
         Words{"averaging:period=qsr,period.alpha=0.2", "slowmo"});
+  CHECK(parseStrategies("strategy", "asynchronous:speeds=.5,1,-.5,+1,gossip,.") ==
+        Words{"asynchronous:speeds=.5,1,-.5,+1", "gossip", "."});
   const auto refusal = [](const char* text) {
     return thrown<InvalidArgument>([&] { parseStrategies("strategy", text); });
   };

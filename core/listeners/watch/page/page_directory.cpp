@@ -35,10 +35,11 @@ FileId idOf(const std::filesystem::path& path) {
 }
 
 /// Walks a directory and those that links lead to, each once. Of several paths to one file it takes one that
-/// is no link, if there is one.
+/// is no link, if there is one. Ends after so many entries: a link may lead to a whole disk.
 class CurvesSearch {
  public:
-  explicit CurvesSearch(std::filesystem::path directory) : directory_(std::move(directory)) {
+  CurvesSearch(std::filesystem::path directory, std::size_t mostEntries)
+      : directory_(std::move(directory)), left_(mostEntries) {
     enter({});
     while (!links_.empty()) {
       std::ranges::sort(links_, std::greater{});
@@ -53,6 +54,7 @@ class CurvesSearch {
 
   /// Relative to the directory.
   std::vector<std::filesystem::path> found() && { return std::move(found_); }
+  bool complete() const { return complete_; }
 
  private:
   void enter(const std::filesystem::path& start) {
@@ -64,6 +66,11 @@ class CurvesSearch {
       std::error_code ignored;
       for (const auto& name : detail::namesIn(directory_ / below, ignored)) {
         if (name == "." || name == "..") continue;
+        if (left_ == 0) {
+          complete_ = false;
+          return;
+        }
+        --left_;
         auto path = below / name;
         const auto file = directory_ / path;
         const bool link = std::filesystem::is_symlink(file, ignored);
@@ -87,19 +94,27 @@ class CurvesSearch {
   }
 
   std::filesystem::path directory_;
+  std::size_t left_;  // entries that may still be looked at
+  bool complete_ = true;
   std::set<std::pair<dev_t, ino_t>> seen_;
   std::vector<std::filesystem::path> links_, linkedFiles_, found_;
 };
 
-/// Their paths relative to the directory.
-std::vector<std::filesystem::path> relativeCurvesBelow(const std::filesystem::path& directory) {
-  return CurvesSearch(directory).found();
+void warnOfMore(const std::filesystem::path& directory) {
+  logWarning(
+      "page: {} holds too many files and directories to look at all, so runs may be missing; name a "
+      "directory "
+      "that holds only runs",
+      directory.string());
 }
 
 }  // namespace
 
-std::vector<std::filesystem::path> curvesBelow(const std::filesystem::path& directory) {
-  auto paths = relativeCurvesBelow(directory);
+std::vector<std::filesystem::path> curvesBelow(const std::filesystem::path& directory,
+                                               std::size_t mostEntries) {
+  CurvesSearch search(directory, mostEntries);
+  if (!search.complete()) warnOfMore(directory);
+  auto paths = std::move(search).found();
   for (auto& path : paths) path = directory / path;
   return paths;
 }
@@ -134,10 +149,13 @@ PageDirectory::PageDirectory(std::filesystem::path directory, std::chrono::milli
 }
 
 void PageDirectory::find() {
-  const auto now = std::chrono::steady_clock::now();
-  if (found_ != std::chrono::steady_clock::time_point{} && now - found_ < findEvery_) return;
-  found_ = now;
-  for (const auto& path : relativeCurvesBelow(directory_)) {
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
+  if (begin < nextFind_) return;
+  CurvesSearch search(directory_, kMostEntries);
+  if (!search.complete() && !std::exchange(warnedOfMore_, true)) warnOfMore(directory_);
+  nextFind_ = begin + std::max<Clock::duration>(findEvery_, 10 * (Clock::now() - begin));
+  for (const auto& path : std::move(search).found()) {
     auto name = path.generic_string();
     name.resize(name.size() - kCurvesSuffix.size());
     if (runs_.contains(name) || bad_.contains(name)) continue;

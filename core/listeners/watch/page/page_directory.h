@@ -11,9 +11,16 @@
 
 namespace muster {
 
+/// Files and directories that are looked at in the search for runs: a link may lead to a whole disk.
+inline constexpr std::size_t kMostEntries = 100'000;
+
 /// The files of curves below a directory, in no order; their paths begin with it. Follows links, but not to
 /// the directory itself or one above it; each file is found once. Leaves out directories that cannot be read.
-std::vector<std::filesystem::path> curvesBelow(const std::filesystem::path& directory);
+/// @param mostEntries  files and directories that it looks at. If there are more, a warning says that runs
+/// may
+///                     be missing.
+std::vector<std::filesystem::path> curvesBelow(const std::filesystem::path& directory,
+                                               std::size_t mostEntries = kMostEntries);
 
 /// The runs below a directory, each a file of curves (`CurvesFile`), which may grow while it is shown, and
 /// new ones may come. A run's name is the file's path without its end. What cannot be read is one warning,
@@ -22,7 +29,8 @@ class PageDirectory final : public PageSource {
  public:
   static constexpr std::size_t kMostRuns = 1000;
 
-  /// @param findEvery  new files are looked for no oftener, because walking a directory takes longer.
+  /// @param findEvery  new files are looked for no oftener, because walking a directory takes longer; and not
+  ///        before ten times as long has passed as the last walk took.
   /// @throws FileError if it is no directory.
   explicit PageDirectory(std::filesystem::path directory,
                          std::chrono::milliseconds findEvery = std::chrono::seconds(2));
@@ -52,7 +60,8 @@ class PageDirectory final : public PageSource {
   std::chrono::milliseconds findEvery_;
   std::map<std::string, Run> runs_;  // by name
   std::set<std::string> bad_;        // names of files that cannot be read
-  std::chrono::steady_clock::time_point found_{};
+  bool warnedOfMore_ = false;
+  std::chrono::steady_clock::time_point nextFind_{};
 };
 
 }  // namespace muster

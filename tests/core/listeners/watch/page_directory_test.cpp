@@ -1,6 +1,7 @@
 #include "muster/core/listeners/watch/page/page_directory.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -120,6 +121,16 @@ TEST_CASE("links to directories are followed, each run is shown once, and loops 
         std::vector<std::string>{"away/b.curves.jsonl", "away/back/c.curves.jsonl", "own/a.curves.jsonl"});
   CHECK(PageDirectory(root).runs() == 3);
   CHECK(PageDirectory(root / "away").runs() == 1);  // `back` is above it
+
+  const LogLines log;
+  CHECK(curvesBelow(root, 50).size() == 3);
+  CHECK(log.all().empty());
+  CHECK(curvesBelow(root, 3).size() < 3);
+  REQUIRE(log.all().size() == 1);
+  CHECK(log.all().front() ==
+        fmt::format("warning: page: {} holds too many files and directories to look at all, so runs may be "
+                    "missing; name a directory that holds only runs",
+                    root.string()));
 }
 
 TEST_CASE("a file of curves that cannot be written gives one warning") {
