@@ -7,6 +7,7 @@
 #include "examples/compare_convergence/names.h"
 #include "muster/core/base/error.h"
 #include "muster/parallel/strategies.h"
+#include "muster/parallel/strategies/named_strategy.h"
 #include "tests/support/thrown.h"
 
 namespace convergence {
