@@ -16,9 +16,8 @@ inline constexpr std::size_t kMostEntries = 100'000;
 
 /// The files of curves below a directory, in no order; their paths begin with it. Follows links, but not to
 /// the directory itself or one above it; each file is found once. Leaves out directories that cannot be read.
-/// @param mostEntries  files and directories that it looks at. If there are more, a warning says that runs
-/// may
-///                     be missing.
+/// @param mostEntries  files and directories that it looks at. If there are more, it warns that runs may be
+///                     missing.
 std::vector<std::filesystem::path> curvesBelow(const std::filesystem::path& directory,
                                                std::size_t mostEntries = kMostEntries);
 
