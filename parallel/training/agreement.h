@@ -30,8 +30,8 @@ struct Agreement {
 };
 
 /// Compares `own` and the model's state with the other nodes. Waits for them.
-/// @throws InvalidArgument on all nodes: it names two nodes that differ, in what, and the files that they have
-///         loaded if their places or models differ. NodeFailure.
+/// @throws InvalidArgument on all nodes: it names two nodes that differ and in what; if their places or models
+///         differ, also the files that they have loaded. NodeFailure.
 void requireAgreement(NodeLink& link, const Agreement& own);
 
 /// The part of `own` that does not change during the training, as text: a line or more for each item.
