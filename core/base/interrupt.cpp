@@ -35,16 +35,20 @@ static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_alw
 
 constexpr int kHandled[] = {SIGTERM, SIGUSR1, SIGINT, SIGHUP, SIGXCPU};
 
-/// Writes the last line and ends the program. Only the first handler does so: one in another thread waits for
-/// it, because ending the program at once would lose the line. Async-signal-safe.
-[[noreturn]] void endProgram() {
+/// After the notice, or the line of a progress bar that has not ended.
+constexpr std::string_view kAtOnce =
+    "\nInterrupted again: the program ends at once, and what is not saved yet is lost.\n";
+
+/// Writes the line and ends the program. Only the first handler does so: one in another thread waits for it,
+/// because ending the program at once would lose the line. Async-signal-safe.
+[[noreturn]] void endProgram(std::string_view line) {
   while (ending.exchange(true)) ::pause();
-  if (const Line* const line = lastLine) {
+  if (!line.empty()) {
     // A full pipe or a stopped terminal must not keep the program from ending.
     constexpr int kMilliseconds = 2000;
     pollfd error{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
     if (::poll(&error, 1, kMilliseconds) != 0) {
-      [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line->text.data(), line->text.size());
+      [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), line.size());
     }
   }
   ::_exit(kInterruptedExit);
@@ -55,10 +59,12 @@ void onSignal(int signal) {
   const int savedError = errno;
   ++inHandler;
   const int pipe = pipeOfInterrupt;
-  if (pipe < 0) endProgram();
+  if (pipe < 0) {
+    const Line* const line = lastLine;
+    endProgram(line ? std::string_view(line->text) : std::string_view());
+  }
   const bool repeated = taken.exchange(true);
-  if ((repeated && signal != SIGXCPU) || (!repeated && ::write(pipe, &kSignal, 1) != 1))
-    ::_exit(kInterruptedExit);
+  if ((repeated && signal != SIGXCPU) || (!repeated && ::write(pipe, &kSignal, 1) != 1)) endProgram(kAtOnce);
   --inHandler;
   errno = savedError;
 }

@@ -192,6 +192,17 @@ void takeGrid(const std::string& name, CommandLine& line, Options& o) {
   line.preset("test-every", fmt::format("{}", *o.data.trainLimit() * o.epochs));
 }
 
+/// A mode that is also named as a strategy is trained once, as the strategy.
+void joinModes(Options& o, const CommandLine& line) {
+  for (const auto& strategy : o.lists.strategies) {
+    const auto mode =
+        std::ranges::find_if(o.lists.modes, [&](Mode m) { return muster::nameOf(m) == strategy; });
+    if (mode == o.lists.modes.end()) continue;
+    require(!line.said("mode"), "--mode and --strategy both name {}; name it in one of them", strategy);
+    o.lists.modes.erase(mode);
+  }
+}
+
 /// Rejects options that would have no effect.
 void checkCombinations(const Options& o, const CommandLine& line) {
   o.data.check();
@@ -238,6 +249,7 @@ std::optional<Options> readOptions(int argc, const char* const* argv) {
   if (!line.read(argc, argv)) return std::nullopt;
   takeGrid(grid, line, o);
   o.target = targetPercent / 100;
+  joinModes(o, line);
   checkCombinations(o, line);
   return o;
 }

@@ -1,10 +1,13 @@
 #include "examples/muster/session.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "examples/support/nodes.h"
 #include "examples/support/resumed.h"
 #include "muster/core/base/error.h"
+#include "muster/core/base/plural.h"
+#include "muster/core/base/printable_text.h"
 #include "muster/core/io/network_json.h"
 
 namespace program {
@@ -81,6 +84,12 @@ std::unique_ptr<Network> makeNetwork(const RunFile& run, LoadedData& data) {
   } catch (const InvalidArgument& error) {
     throw InvalidArgument(fmt::format("network and data do not fit: {}", error.what()));
   }
+  const auto outputs = static_cast<std::size_t>(network->outputShapes().back().second.elements());
+  if (const auto& classes = data.classes; !run.data.regression && outputs > 1 && classes.size() > outputs)
+    throw InvalidArgument(
+        fmt::format("network and data do not fit: {} has {} ({}), and the network's output has {}",
+                    run.data.train, plural(classes.size(), "class", "classes"),
+                    printableText(fmt::format("{}", fmt::join(classes, ", "))), outputs));
   if (run.training.initialModel.empty()) return network;
   loadState(*network, run.training.initialModel);
   network->setCounters(0, 0);

@@ -7,6 +7,7 @@
 #include "muster/core/io/checkpoint_files.h"
 #include "muster/core/io/input_file.h"
 #include "muster/core/io/output_path.h"
+#include "muster/core/listeners/checkpoint_lock.h"
 
 namespace example {
 namespace {
@@ -54,8 +55,9 @@ void logNothingToResume(const std::filesystem::path& resume) {
 
 void requireOwnCheckpoints(const CheckpointChoice& choice, const std::filesystem::path& file) {
   const auto& directory = choice.directory;
-  if (directory.empty() || muster::isSameFile(choice.resume, directory)) return;
-  if (muster::fileTypeOf(directory) != std::filesystem::file_type::directory) return;
+  if (directory.empty() || muster::fileTypeOf(directory) != std::filesystem::file_type::directory) return;
+  const muster::CheckpointLock free(directory, std::string(kBaseName));  // throws if another training has it
+  if (muster::isSameFile(choice.resume, directory)) return;
   muster::requireOwnCheckpoints(
       directory, kBaseName,
       {.continues = file,

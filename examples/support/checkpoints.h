@@ -23,11 +23,12 @@ std::filesystem::path fileToResume(const CheckpointChoice& choice);
 void logNothingToResume(const std::filesystem::path& resume);
 
 /// Checks before the data are read what muster::CheckpointListener checks when the training begins: that its
-/// checkpoints do not mix with those of an earlier one. Call it on the node that writes them, and not for
-/// nodes that come and go: another one may have begun the training.
+/// checkpoints do not mix with those of an earlier one, or of one that writes some now. Call it on the node
+/// that writes them, and not for nodes that come and go: another one may have begun the training.
 /// @param file  from `fileToResume`.
-/// @throws muster::FileError as muster::requireOwnCheckpoints, with the names of the options, unless `resume`
-///         names `directory` itself.
+/// @throws muster::FileError if another training has the lock of `directory`; and as
+///         muster::requireOwnCheckpoints, with the names of the options, unless `resume` names `directory`
+///         itself.
 void requireOwnCheckpoints(const CheckpointChoice& choice, const std::filesystem::path& file);
 
 }  // namespace example

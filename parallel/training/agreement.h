@@ -30,7 +30,7 @@ struct Agreement {
 };
 
 /// Compares `own` and the model's state with the other nodes. Waits for them.
-/// @throws InvalidArgument on all nodes: it names two nodes that differ and in what; if their places or models
+/// @throws InvalidArgument on all nodes: it names two that differ and in what; if their places or models
 ///         differ, also the files that they have loaded. NodeFailure.
 void requireAgreement(NodeLink& link, const Agreement& own);
 

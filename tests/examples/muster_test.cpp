@@ -561,6 +561,15 @@ TEST_CASE("CSV files are trained with class names, predicted, and refused with t
   const auto ragged = muster.run({"train", "csv.json"});
   CHECK(ragged.exit == 1);
   CHECK(ragged.err == "muster: rows.csv: line 22: 2 fields, where the first line has 3\n");
+  muster.write("rows.csv", rows + "1,2,bird\n");
+  for (const char* command : {"train", "plan"}) {
+    const auto birds = muster.run({command, "csv.json"});
+    CHECK(birds.exit == 1);
+    CHECK(birds.err ==
+          "muster: network and data do not fit: rows.csv has 3 classes (cat, dog, big, bird), and the "
+          "network's "
+          "output has 2\n");
+  }
   muster.write("rows.csv", "a,b,y\n1,0,3\n0,1,-1\n1,1,2\n0,0,0\n");
   muster.write("numbers.json", csvRun(1, true));
   const auto numbers = muster.run({"train", "numbers.json", "--set", "training.epochs=400"});

@@ -60,20 +60,25 @@ TEST_CASE("the first signal requests a stop, for each Interrupt object anew") {
   const Interrupt unused;  // ends without a signal
 }
 
-TEST_CASE("the second signal ends the program at once") {
+TEST_CASE("the second signal ends the program at once, and says so") {
   for (const int second : {SIGINT, SIGTERM}) {
     std::string text;
     const int status = test::detail::runChild(
-        [second](int) {
+        [second](int output) {
           resetSignals();
           const Interrupt interrupt("interrupt_test: a signal");
           std::raise(SIGINT);
           while (!interrupt.requested()) std::this_thread::sleep_for(1ms);
+          ::dup2(output, STDERR_FILENO);
           std::raise(second);
         },
         text);
     CHECK(WIFEXITED(status));
     CHECK(WEXITSTATUS(status) == kInterruptedExit);
+    CHECK_MESSAGE(
+        text.ends_with("interrupt_test: a signal\n\nInterrupted again: the program ends at once, and "
+                       "what is not saved yet is lost.\n"),
+        text);
   }
 }
 

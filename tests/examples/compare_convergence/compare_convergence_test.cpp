@@ -269,6 +269,10 @@ TEST_CASE("invalid options exit with 2 and a sentence, before anything is writte
       {{"--model", "vgg"}, "--model must be convnet, resnet18 or mlp, got vgg"},
       {{"--width", "8"}, "--width needs the model resnet18, not convnet"},
       {{"--strategy", "dilocco"}, "there is no strategy \"dilocco\"; the nearest is diloco"},
+      {{"--strategy", "averaging:every=7"},
+       "--strategy averaging:every=7: leave out every=, because --frequency gives it"},
+      {{"--strategy", "diloco,averaging", "--mode", "shared,averaging"},
+       "--mode and --strategy both name averaging; name it in one of them"},
       {{"--lr-schedule", "cosine", "--updater", "adam"},
        "--lr-schedule cosine needs the updater sgd or nesterovs"},
       {{"--out", "c", "--tensorboard", "c/results.jsonl"}, "--out and --tensorboard cannot both be there"},
@@ -283,6 +287,13 @@ TEST_CASE("invalid options exit with 2 and a sentence, before anything is writte
     CHECK(contains(refused.err, problem));
   }
   CHECK(directory.names().empty());
+}
+
+TEST_CASE("a rule that is a mode and a strategy is trained once") {
+  const char* const arguments[] = {"compare_convergence", "--strategy", "averaging,synchronous,diloco"};
+  const auto options = readOptions(3, arguments);
+  REQUIRE(options);
+  CHECK(options->lists.modes == std::vector{Mode::Shared});
 }
 
 TEST_CASE("the README's grid is a preset that options can change") {
