@@ -112,9 +112,10 @@ void describeGrid(CommandLine& line, GridLists& lists) {
        "gradients)",
        lists.modes, choices(Mode::Averaging, Mode::Synchronous, Mode::Shared));
   list("strategy", "",
-       "strategies by name, with options after colons, as in diloco:rate=0.5:momentum=0.8, trained at each "
-       "frequency (every=); speeds=1,0.5: one number a worker; speeds=half: one worker at half speed, "
-       "however many there are; one without every= is trained once; help: a table of all",
+       "strategies by name, trained besides the modes, with options after colons, as in "
+       "diloco:rate=0.5:momentum=0.8, trained at each frequency (every=); speeds=1,0.5: one number a "
+       "worker; speeds=half: one worker at half speed, however many there are; one without every= is "
+       "trained once; help: a table of all",
        lists.strategies,
        [](const char* name, const std::string& text) { return parseStrategies(name, text); });
   line.topic("strategy", [] { return muster::describeStrategies(2); });

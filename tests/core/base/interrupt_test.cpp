@@ -75,10 +75,7 @@ TEST_CASE("the second signal ends the program at once, and says so") {
         text);
     CHECK(WIFEXITED(status));
     CHECK(WEXITSTATUS(status) == kInterruptedExit);
-    CHECK_MESSAGE(
-        text.ends_with("interrupt_test: a signal\n\nInterrupted again: the program ends at once, and "
-                       "what is not saved yet is lost.\n"),
-        text);
+    CHECK(text == "\nInterrupted again: the program ends at once, and what is not saved yet is lost.\n");
   }
 }
 
