@@ -566,9 +566,8 @@ TEST_CASE("CSV files are trained with class names, predicted, and refused with t
     const auto birds = muster.run({command, "csv.json"});
     CHECK(birds.exit == 2);
     CHECK(birds.err ==
-          "muster: network and data do not fit: rows.csv has 3 classes (cat, dog, big, bird), and the "
-          "network's "
-          "output has 2\n");
+          "muster: network and data do not fit: rows.csv has 3 classes (bird, cat, dog, big), and the "
+          "network's output has 2\n");
   }
   muster.write("rows.csv", "a,b,y\n1,0,3\n0,1,-1\n1,1,2\n0,0,0\n");
   muster.write("numbers.json", csvRun(1, true));
