@@ -59,6 +59,8 @@ void checkOutputDirectory(const fs::path& directory) {
   const int problem = !fs::is_directory(above)                    ? ENOTDIR
                       : ::access(above.c_str(), W_OK | X_OK) != 0 ? errno
                                                                   : 0;
+  if (problem == EACCES && above == whole)
+    throw FileError(directory, "cannot be written to: " + std::generic_category().message(problem));
   if (problem != 0) refuse(above, std::generic_category().message(problem));
   const long longest = ::pathconf(above.c_str(), _PC_NAME_MAX);  // -1: unknown
   for (const auto& name : whole.lexically_relative(above))
@@ -67,7 +69,9 @@ void checkOutputDirectory(const fs::path& directory) {
   try {
     writeAPage(above / ".muster-can-write");
   } catch (const FileError& error) {
-    refuse(above, std::string_view(error.what()).substr(error.path().native().size() + 2));
+    const auto why = std::string_view(error.what()).substr(error.path().native().size() + 2);
+    if (above == whole) throw FileError(directory, fmt::format("a file in it {}", why));
+    refuse(above, why);
   }
 }
 

@@ -104,6 +104,10 @@ TEST_CASE("a directory that cannot be created is refused, and one that can is no
           return test::thrown<FileError>([&] { checkOutputDirectory(directory.path() / "a"); });
         }) == (directory.path() / "a").string() + ": cannot be made: " + directory.path().string() +
                   ": could not be written: File too large");
+  CHECK(test::inChild([&] {
+          test::limitFileSize(100);
+          return test::thrown<FileError>([&] { checkOutputDirectory(directory.path()); });
+        }) == directory.path().string() + ": a file in it could not be written: File too large");
   CHECK(directory.names() == std::set<std::string>{"file"});
 }
 
