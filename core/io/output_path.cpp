@@ -59,7 +59,7 @@ void checkOutputDirectory(const fs::path& directory) {
   const int problem = !fs::is_directory(above)                    ? ENOTDIR
                       : ::access(above.c_str(), W_OK | X_OK) != 0 ? errno
                                                                   : 0;
-  if (problem == EACCES && above == whole)
+  if (problem != 0 && problem != ENOTDIR && above == whole)
     throw FileError(directory, "cannot be written to: " + std::generic_category().message(problem));
   if (problem != 0) refuse(above, std::generic_category().message(problem));
   const long longest = ::pathconf(above.c_str(), _PC_NAME_MAX);  // -1: unknown
