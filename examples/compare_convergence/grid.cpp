@@ -127,7 +127,7 @@ muster::AnyStrategy strategyOf(const Arm& arm) {
   const auto name = nameIn(arm.strategy);
   std::string options =
       withCommas(std::string_view(arm.strategy).substr(std::min(name.size() + 1, arm.strategy.size())));
-  require(!options.starts_with("every=") && options.find(",every=") == options.npos,
+  require(arm.frequency == 0 || ("," + options).find(",every=") == options.npos,
           "--strategy {}: leave out every=, because --frequency gives it", arm.strategy);
   if (const auto half = options.find(kHalf); half != std::string::npos) {
     std::string speeds = "speeds=0.5";

@@ -167,6 +167,9 @@ TEST_CASE("a strategy without the option `every` is one arm, whatever the freque
                                                   "averaging every 10, 2 workers"});
   CHECK(strategyOf(grid.arms[2]).make() != nullptr);
   CHECK(armFileName(grid.arms[2]) == "synchronous-w2-f0-b32-nesterovs-lr0.01-u0");
+  lists.strategies = {"synchronous:every=3"};
+  CHECK(thrown<muster::InvalidArgument>([&] { expandGrid(lists); }) ==
+        thrown<muster::InvalidArgument>([] { muster::strategyNamed("synchronous", "every=3", 2); }));
 }
 
 TEST_CASE("an empty grid is refused, and the error names the list") {

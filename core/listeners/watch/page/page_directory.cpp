@@ -41,7 +41,7 @@ class CurvesSearch {
   CurvesSearch(std::filesystem::path directory, std::size_t mostEntries)
       : directory_(std::move(directory)), left_(mostEntries) {
     enter({});
-    while (!links_.empty()) {
+    while (!links_.empty() && complete_) {
       std::ranges::sort(links_, std::greater{});
       const auto link = std::move(links_.back());
       links_.pop_back();
@@ -103,8 +103,7 @@ class CurvesSearch {
 void warnOfMore(const std::filesystem::path& directory) {
   logWarning(
       "page: {} holds too many files and directories to look at all, so runs may be missing; name a "
-      "directory "
-      "that holds only runs",
+      "directory that holds only runs",
       directory.string());
 }
 
