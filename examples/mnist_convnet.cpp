@@ -68,7 +68,8 @@ Start begin(MultiLayerNetwork& network, const std::filesystem::path& file, const
 std::filesystem::path checkBeforehand(const Options& options) {
   const auto resumed = example::fileToResume(options);
   if (options.nodes.node() == 0 && !options.nodes.elastic())
-    example::requireOwnCheckpoints(example::checkpointsOf(options), resumed);
+    example::requireNoOtherTraining(example::checkpointsOf(options));
+  example::requireOwnCheckpoints(example::checkpointsOf(options), resumed);
   example::Paths paths;
   options.data.addTo(paths);
   paths.reads("--resume", resumed, /*replacedBy=*/"--model");

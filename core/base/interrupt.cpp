@@ -47,7 +47,10 @@ constexpr std::string_view kAtOnce =
     // A full pipe or a stopped terminal must not keep the program from ending.
     constexpr int kMilliseconds = 2000;
     pollfd error{.fd = STDERR_FILENO, .events = POLLOUT, .revents = 0};
-    if (::poll(&error, 1, kMilliseconds) != 0) {
+    int ready = 0;
+    do ready = ::poll(&error, 1, kMilliseconds);
+    while (ready < 0 && errno == EINTR);
+    if (ready > 0) {
       [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), line.size());
     }
   }
@@ -64,7 +67,8 @@ void onSignal(int signal) {
     endProgram(line ? std::string_view(line->text) : std::string_view());
   }
   const bool repeated = taken.exchange(true);
-  if ((repeated && signal != SIGXCPU) || (!repeated && ::write(pipe, &kSignal, 1) != 1)) endProgram(kAtOnce);
+  if ((repeated && signal != SIGXCPU) || (!repeated && ::write(pipe, &kSignal, 1) != 1))
+    endProgram(repeated ? kAtOnce : "\nInterrupted.\n");
   --inHandler;
   errno = savedError;
 }

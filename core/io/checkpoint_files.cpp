@@ -41,8 +41,8 @@ std::optional<CheckpointPlace> placeOf(std::string_view name, std::string_view b
   return CheckpointPlace{*epoch, iteration.value_or(0)};
 }
 
-/// Whether two model files hold the same tensors, as a checkpoint and its copy, or the model that was saved
-/// at the same moment. False if one of them cannot be read.
+/// Whether two model files hold the same tensors, as a checkpoint and its copy. False if one of them cannot
+/// be read.
 bool holdSameState(const std::filesystem::path& one, const std::filesystem::path& other) try {
   const Safetensors mine = readSafetensors(one), theirs = readSafetensors(other);
   return std::ranges::equal(mine.tensors, theirs.tensors, [](const auto& a, const auto& b) {
@@ -106,6 +106,10 @@ std::optional<std::filesystem::path> newestCheckpoint(const std::filesystem::pat
 
 void requireOwnCheckpoints(const std::filesystem::path& directory, std::string_view baseName,
                            const CheckpointWriter& writer) {
+  const auto isContinued = [&](const std::filesystem::path& own) {
+    return isSameFile(writer.continues, own);
+  };
+  if (std::ranges::any_of(writer.own, isContinued)) return;
   auto files = checkpointsIn(directory, baseName);
   std::erase_if(files, [&](const CheckpointFile& file) { return writer.own.contains(file.path); });
   const auto best = bestCheckpointPath(directory, baseName);

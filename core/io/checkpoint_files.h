@@ -50,8 +50,7 @@ std::optional<std::filesystem::path> newestCheckpoint(const std::filesystem::pat
 struct CheckpointWriter {
   /// The file from which the training continues; empty: none, or it is not known.
   std::filesystem::path continues = {};
-  /// Of its model, if that was trained by this process, so that no file is known. Checkpoints up to this
-  /// place then count as the training's own.
+  /// The place of the model, used if `continues` is empty: checkpoints up to it count as the training's own.
   std::optional<CheckpointPlace> place = {};
   /// Files in the directory that this training has written.
   std::set<std::filesystem::path> own = {};

@@ -105,7 +105,7 @@ void CheckpointListener::requireOwnFiles(const Model& model) const {
   // A trained model of nodes that come and go is of this training, which another node may have saved.
   if (options_.resumed || (!options_.exclusive && isTrained(model))) return;
   CheckpointWriter writer{
-      .continues = model.loadedFrom(),
+      .continues = isTrained(model) ? model.loadedFrom() : std::filesystem::path(),
       .own = own_,
       .toContinue = "continue it from the newest file, with `resumed` in the CheckpointOptions",
       .toSeparate = "choose another directory or another baseName"};

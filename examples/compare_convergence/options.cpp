@@ -115,7 +115,7 @@ void describeGrid(CommandLine& line, GridLists& lists) {
        "strategies by name, trained besides the modes, with options after colons, as in "
        "diloco:rate=0.5:momentum=0.8, trained at each frequency (every=); speeds=1,0.5: one number a "
        "worker; speeds=half: one worker at half speed, however many there are; one without every= is "
-       "trained once; help: a table of all",
+       "trained once, and so is one that is also a mode; help: a table of all",
        lists.strategies,
        [](const char* name, const std::string& text) { return parseStrategies(name, text); });
   line.topic("strategy", [] { return muster::describeStrategies(2); });
@@ -193,14 +193,19 @@ void takeGrid(const std::string& name, CommandLine& line, Options& o) {
   line.preset("test-every", fmt::format("{}", *o.data.trainLimit() * o.epochs));
 }
 
-/// A mode that is also named as a strategy is trained once, as the strategy.
+/// A rule that is a mode and a strategy is trained once: synchronous as the mode, to which others are
+/// compared, averaging as the strategy, unless --post-local needs the mode.
 void joinModes(Options& o, const CommandLine& line) {
-  for (const auto& strategy : o.lists.strategies) {
-    const auto mode =
-        std::ranges::find_if(o.lists.modes, [&](Mode m) { return muster::nameOf(m) == strategy; });
-    if (mode == o.lists.modes.end()) continue;
-    require(!line.said("mode"), "--mode and --strategy both name {}; name it in one of them", strategy);
-    o.lists.modes.erase(mode);
+  auto& modes = o.lists.modes;
+  auto& strategies = o.lists.strategies;
+  for (const Mode mode : {Mode::Averaging, Mode::Synchronous}) {
+    const auto strategy = std::ranges::find(strategies, muster::nameOf(mode));
+    if (strategy == strategies.end() || std::ranges::find(modes, mode) == modes.end()) continue;
+    require(!line.said("mode"), "--mode and --strategy both name {}; name it in one of them", *strategy);
+    if (mode == Mode::Synchronous || line.said("post-local"))
+      strategies.erase(strategy);
+    else
+      std::erase(modes, mode);
   }
 }
 

@@ -115,7 +115,7 @@ std::string predictionsOf(const Trained& trained, DataSetIterator& data) {
   return text;
 }
 
-/// Why muster train would not mix its checkpoints with those of an earlier training; "" if there are none.
+/// Why muster train would be refused because of the checkpoints of an earlier training; "" if it would not.
 std::string earlierTraining(const RunFile& run, const std::filesystem::path& resumed) {
   if (run.training.nodes == "elastic") return {};
   try {

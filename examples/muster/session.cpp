@@ -93,6 +93,7 @@ std::unique_ptr<Network> makeNetwork(const RunFile& run, LoadedData& data) {
   if (run.training.initialModel.empty()) return network;
   loadState(*network, run.training.initialModel);
   network->setCounters(0, 0);
+  network->setLoadedFrom({});  // this training does not continue that file's
   network->trainingState().clear();
   network->strategyState().clear();
   return network;

@@ -127,7 +127,10 @@ int trainRun(const RunFile& run, Options options) {
   bool first = isFirst();  // elastic nodes: read again after the training
   options.quiet = options.quiet || !first;
   const auto [resumed, changes] = resumedBy(run, nodes.nodes());
-  if (first && !nodes.elastic()) example::requireOwnCheckpoints(checkpointsOf(run), resumed);
+  if (first && !nodes.elastic()) {
+    example::requireNoOtherTraining(checkpointsOf(run));
+    example::requireOwnCheckpoints(checkpointsOf(run), resumed);
+  }
   if (first) checkPaths(options, run, resumed);
   example::requireUsable(devices);
 

@@ -53,15 +53,22 @@ void logNothingToResume(const std::filesystem::path& resume) {
       resume.string());
 }
 
+void requireNoOtherTraining(const CheckpointChoice& choice) {
+  const auto& directory = choice.directory;
+  if (directory.empty() || muster::fileTypeOf(directory) != std::filesystem::file_type::directory) return;
+  const muster::CheckpointLock lock(directory, std::string(kBaseName));
+}
+
 void requireOwnCheckpoints(const CheckpointChoice& choice, const std::filesystem::path& file) {
   const auto& directory = choice.directory;
   if (directory.empty() || muster::fileTypeOf(directory) != std::filesystem::file_type::directory) return;
-  const muster::CheckpointLock free(directory, std::string(kBaseName));  // throws if another training has it
-  if (muster::isSameFile(choice.resume, directory)) return;
+  if (!file.empty() && muster::isSameFile(choice.resume, directory)) return;
+  const bool onlyBest = muster::checkpointsIn(directory, kBaseName).empty();
+  const auto toResume = onlyBest ? muster::bestCheckpointPath(directory, kBaseName) : directory;
   muster::requireOwnCheckpoints(
       directory, kBaseName,
       {.continues = file,
-       .toContinue = fmt::format("continue it with {} {}", choice.resumeOption, directory.string()),
+       .toContinue = fmt::format("continue it with {} {}", choice.resumeOption, toResume.string()),
        .toSeparate = fmt::format("name another directory in {}", choice.directoryOption)});
 }
 

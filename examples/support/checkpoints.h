@@ -22,13 +22,18 @@ std::filesystem::path fileToResume(const CheckpointChoice& choice);
 /// did, the training fails, and this line says why.
 void logNothingToResume(const std::filesystem::path& resume);
 
+/// Checks before the data are read that no other training writes checkpoints into `directory` now. Only for a
+/// training that is to begin, since it takes the lock of muster::CheckpointListener for a moment; otherwise
+/// as requireOwnCheckpoints. @throws muster::FileError naming the process that has the lock.
+void requireNoOtherTraining(const CheckpointChoice& choice);
+
 /// Checks before the data are read what muster::CheckpointListener checks when the training begins: that its
-/// checkpoints do not mix with those of an earlier one, or of one that writes some now. Call it on the node
+/// checkpoints do not mix with those of an earlier one. Call it on the node
 /// that writes them, and not for nodes that come and go: another one may have begun the training.
 /// @param file  from `fileToResume`.
-/// @throws muster::FileError if another training has the lock of `directory`; and as
-///         muster::requireOwnCheckpoints, with the names of the options, unless `resume` names `directory`
-///         itself.
+/// @throws muster::FileError as muster::requireOwnCheckpoints, with the names of the options, unless the file
+/// is
+///         the newest checkpoint of `directory`, which `resume` names.
 void requireOwnCheckpoints(const CheckpointChoice& choice, const std::filesystem::path& file);
 
 }  // namespace example

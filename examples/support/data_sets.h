@@ -20,7 +20,7 @@ inline constexpr std::uint64_t kDrawingSeed = 20;
 
 /// The data sets of grey images, 28x28.
 inline constexpr std::array<std::string_view, 3> kGreyImages{"mnist", "fashion", "generated"};
-/// The same, and examples from Gaussian mixtures.
+/// Grey images, 28x28, and examples from Gaussian mixtures.
 inline constexpr std::array<std::string_view, 4> kImagesAndMixtures{"mnist", "fashion", "generated",
                                                                     "mixtures"};
 /// Grey images and CIFAR-10, in colour and 32x32.

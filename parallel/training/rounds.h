@@ -215,7 +215,7 @@ class Rounds {
   void takeScore(const Participant& participant, const Contribution& contribution);
   RoundResult nextResult(bool met);
   void planNextRound();
-  /// @param where  "training state: " if the plan was saved, for errors.
+  /// @throws InvalidArgument if the plan of the next round is impossible.
   void requirePlan() const;
   void merge(const Participant& participant);
   bool awaitReduced(const Participant& participant);

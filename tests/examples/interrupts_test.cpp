@@ -24,7 +24,7 @@ using test::Sandbox;
 /// come at the right moment. A trial that comes too early is followed by one that waits longer, a trial that
 /// comes too late by one that does not wait.
 /// @param awaitBegin  waits until the program has come so far that the moment may be near.
-/// @param early       the last line of a trial that came too early.
+/// @param early       whether a trial came too early.
 /// @return the last trial.
 Outcome interruptUntil(const std::function<std::unique_ptr<test::Program>()>& start,
                        const std::function<void(test::Program&)>& awaitBegin,

@@ -144,9 +144,13 @@ TEST_CASE("checkpoints of an earlier training are refused before the data are re
       "remove these files\n");
   REQUIRE(std::filesystem::create_directory(convnet.directory / "b"));
   test::writeFile(convnet.directory / "b" / "checkpoint-best.safetensors", before);
-  refused({"--checkpoint-dir", "b"},
-          "b: holds checkpoint-best.safetensors, the best state of an earlier training; continue it with "
-          "--resume b, name another directory in --checkpoint-dir, or remove this file\n");
+  refused(
+      {"--checkpoint-dir", "b"},
+      "b: holds checkpoint-best.safetensors, the best state of an earlier training; continue it with "
+      "--resume b/checkpoint-best.safetensors, name another directory in --checkpoint-dir, or remove this "
+      "file\n");
+  refused({"--checkpoint-dir", "b", "--resume", "b"},
+          "b: holds checkpoint-best.safetensors, the best state of ");
   CHECK(readFile(convnet.directory / "c" / "checkpoint-epoch-0002.safetensors") == before);
   CHECK(convnet
             .runSmall({"--epochs", "3", "--quiet", "--checkpoint-dir", "c", "--resume",

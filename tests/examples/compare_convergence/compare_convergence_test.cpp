@@ -293,7 +293,8 @@ TEST_CASE("a rule that is a mode and a strategy is trained once") {
   const char* const arguments[] = {"compare_convergence", "--strategy", "averaging,synchronous,diloco"};
   const auto options = readOptions(3, arguments);
   REQUIRE(options);
-  CHECK(options->lists.modes == std::vector{Mode::Shared});
+  CHECK(options->lists.modes == std::vector{Mode::Synchronous, Mode::Shared});
+  CHECK(options->lists.strategies == std::vector<std::string>{"averaging", "diloco"});
 }
 
 TEST_CASE("the README's grid is a preset that options can change") {

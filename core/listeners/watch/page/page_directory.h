@@ -28,8 +28,8 @@ class PageDirectory final : public PageSource {
  public:
   static constexpr std::size_t kMostRuns = 1000;
 
-  /// @param findEvery  new files are looked for no oftener, because walking a directory takes longer; and not
-  ///        before ten times as long has passed as the last walk took.
+  /// @param findEvery  the shortest time between two searches for new files. It is longer if a search takes
+  ///        long: ten times as long as the search.
   /// @throws FileError if it is no directory.
   explicit PageDirectory(std::filesystem::path directory,
                          std::chrono::milliseconds findEvery = std::chrono::seconds(2));
