@@ -106,16 +106,17 @@ std::optional<std::filesystem::path> newestCheckpoint(const std::filesystem::pat
 
 void requireOwnCheckpoints(const std::filesystem::path& directory, std::string_view baseName,
                            const CheckpointWriter& writer) {
-  const auto isContinued = [&](const std::filesystem::path& own) {
-    return isSameFile(writer.continues, own);
-  };
-  if (std::ranges::any_of(writer.own, isContinued)) return;
-  auto files = checkpointsIn(directory, baseName);
-  std::erase_if(files, [&](const CheckpointFile& file) { return writer.own.contains(file.path); });
-  const auto best = bestCheckpointPath(directory, baseName);
   const auto continuesFrom = [&](const std::filesystem::path& path) {
     return isSameFile(writer.continues, path);
   };
+  const auto best = bestCheckpointPath(directory, baseName);
+  if (writer.own.contains(best) && continuesFrom(best)) return;
+  auto files = checkpointsIn(directory, baseName);
+  const auto continued = std::ranges::find_if(files, continuesFrom, &CheckpointFile::path);
+  const bool isOwn = continued != files.end() && writer.own.contains(continued->path);
+  const CheckpointPlace at = isOwn ? continued->place : CheckpointPlace{};
+  std::erase_if(files, [&](const CheckpointFile& file) { return writer.own.contains(file.path); });
+  if (isOwn && (files.empty() || files.back().place < at)) return;
   if (files.empty()) {
     if (fileTypeOf(best) == std::filesystem::file_type::not_found || writer.own.contains(best) ||
         continuesFrom(best))
@@ -136,7 +137,7 @@ void requireOwnCheckpoints(const std::filesystem::path& directory, std::string_v
            writer, "these files");
   }
   const auto from = writer.continues.filename().string();
-  if (std::ranges::any_of(files, continuesFrom, &CheckpointFile::path))
+  if (isOwn || std::ranges::any_of(files, continuesFrom, &CheckpointFile::path))
     refuse(
         directory,
         fmt::format("holds {}, which is newer than {}, from which the training is to continue", name, from),

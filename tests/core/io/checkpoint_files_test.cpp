@@ -66,6 +66,15 @@ TEST_CASE("a new training may write checkpoints only where there are none") {
   CHECK_FALSE(all.refusal({.continues = all.directory / "elsewhere"}).empty());
 }
 
+TEST_CASE("a training continues from its own files, if no other training's is newer") {
+  Checkpoints all;
+  all.save(all.best(), 1);
+  CHECK(all.refusal({.continues = all.at(2), .own = {all.at(2)}}) == "");
+  CHECK(all.refusal({.continues = all.best(), .own = {all.at(2), all.best()}}) == "");
+  CHECK(all.refusal({.continues = all.at(1), .own = {all.at(1)}})
+            .starts_with("holds checkpoint-epoch-0002.safetensors, which is newer than "));
+}
+
 TEST_CASE("a training continues from a directory's newest checkpoint, by any path, and from no older one") {
   Checkpoints all;
   all.save(all.best(), 1);

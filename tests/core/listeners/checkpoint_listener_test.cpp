@@ -223,6 +223,12 @@ TEST_CASE("a training that goes on in its directory begins with the value of its
                       "holds checkpoint-epoch-0003.safetensors, which is newer than "
                       "checkpoint-epoch-0002.safetensors, from which the training is to continue; "),
                 refusal);
+
+  loadState(network, checkpointPath(directory.path(), "checkpoint", {.epoch = 3}));
+  network.setCounters(0, 0);  // a new training, with the values of a file
+  CheckpointListener anew(options);
+  CHECK(holds(test::thrown<FileError>([&] { anew.onFitStart({.trainer = trainer}); }),
+              "holds checkpoints of an earlier training, up to "));
 }
 
 TEST_CASE("the node that replaces a lost one goes on beside its checkpoints, also in the first round") {
