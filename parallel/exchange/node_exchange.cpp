@@ -105,7 +105,7 @@ void NodeExchange::prepareFlights() {
   });
   const bool encoded = std::ranges::any_of(strategyBlocks(),
                                            [](const StrategyState& state) { return state.declared.encoded; });
-  if (any && encoded) flight_ = std::make_unique<Flight>();
+  if (any && encoded) flight_ = std::make_unique<Flight>(link_);
   if (!any || encoded) return;
   sent_ = block(BlockKind::Parameters).replicas;
   for (const std::size_t w : here_) sent_[w] = Tensor::empty(sent_[w].shape(), sent_[w].dtype());
@@ -215,6 +215,17 @@ void NodeExchange::wait() {
 void NodeExchange::waitForMessages() {
   awaitLaunched();
   link_.waitIfFailed();
+}
+
+void NodeExchange::waitFor(NodeCall& call) {
+  try {
+    link_.wait(call);
+  } catch (const NodeFailure&) {
+    if (flight_) flight_->land(0);
+    for (const auto& mine : parts_)
+      if (mine->flight) mine->flight->throwFailure();
+    throw;
+  }
 }
 
 bool NodeExchange::awaitLaunched() {

@@ -106,6 +106,8 @@ class NodeExchange final : public Exchange {
   /// Waits for what was launched in an earlier round.
   void land(int participant);
   void waitForMessages();
+  /// Waits for a call. @throws the failure of what flew, which has ended the link, in place of a NodeFailure.
+  void waitFor(NodeCall& call);
   /// Tells all nodes which block this node asks for (number from 1: the strategy's blocks, then the replicas'
   /// blocks; 0: none), and receives what they ask for. @return whether any node asks.
   bool ask(std::size_t block);

@@ -7,7 +7,7 @@
 
 namespace muster {
 
-Flight::Flight() : thread_(startThread("means in flight", [this] { run(); })) {}
+Flight::Flight(NodeLink& link) : link_(link), thread_(startThread("means in flight", [this] { run(); })) {}
 
 Flight::~Flight() {
   const Lock lock(mutex_);
@@ -67,6 +67,10 @@ void Flight::run() {
     if (failure) failure_ = failure;
     ++done_;
     changed_.notify_all();
+    if (!failure) continue;
+    lock.unlock();
+    link_.fail();  // after the failure is known, which is the cause of those that now follow
+    lock.lock();
   }
 }
 

@@ -19,7 +19,8 @@ class Flight {
  public:
   using Work = std::function<void(Context&)>;
 
-  Flight();
+  /// @param link  fails at once if work throws, because other nodes wait for this one's part.
+  explicit Flight(NodeLink& link);
   /// Waits for all launched work.
   ~Flight();
   Flight(const Flight&) = delete;
@@ -39,6 +40,7 @@ class Flight {
  private:
   void run();
 
+  NodeLink& link_;
   mutable Mutex mutex_;
   std::condition_variable changed_;
   std::deque<Work> work_;   // [launch - first_]
@@ -53,7 +55,7 @@ class Flight {
 class NodeFlight {
  public:
   /// @param local, channel  see NodeReduction; the channel is used by nothing else.
-  NodeFlight(NodeLink& link, int local, int channel) : reduction_(link, local, channel) {}
+  NodeFlight(NodeLink& link, int local, int channel) : reduction_(link, local, channel), flight_(link) {}
 
   /// Allocates only for more launches between landings than before.
   /// @param mean  its tensors and its target must not change until `land`; its weights are copied.
@@ -62,6 +64,8 @@ class NodeFlight {
   bool launched() const { return count_ > 0; }
   /// Waits for all launches. @throws the first failure.
   void land();
+  /// @throws the first failure so far; does not wait.
+  void throwFailure() { flight_.land(0); }
   /// Waits like `land`, which then throws the failure. @return whether there is none.
   bool wait() noexcept { return flight_.wait(); }
 

@@ -27,7 +27,7 @@ void NodeExchange::gather(std::span<const std::byte> own, std::span<std::byte> a
     link_.waitIfFailed();
     throw;
   }
-  link_.wait(gathering_);
+  waitFor(gathering_);
 }
 
 void NodeExchange::collect(const StrategyState& block, const Tensor& into) {
@@ -58,7 +58,7 @@ bool NodeExchange::ask(std::size_t block) {
     asking_.send(n, kAskChannel, of(node()));
   }
   link_.begin(asking_);
-  link_.wait(asking_);
+  waitFor(asking_);
   return std::ranges::any_of(asked_, [](std::uint8_t one) { return one > 0; });
 }
 
