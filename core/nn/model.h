@@ -121,9 +121,10 @@ class Model {
   /// or of a wrapper, continues from it, and clears it once it has trained; `init` clears it, too.
   TrainingState& trainingState() { return trainingState_; }
 
-  /// The file that holds the model's state, for messages; empty: none, or the model was changed since. `load`
-  /// and `loadState` set it, and `copyStateFrom` takes it over with the updater's state; `init`,
-  /// `loadWeights`, training and a copy of the parameters alone clear it.
+  /// The file that holds the model's state, for messages, and for a CheckpointListener, which takes a trained
+  /// model for a continuation of that file's training (`setLoadedFrom({})`: it is none); empty: none, or the
+  /// model was changed since. `load` and `loadState` set it, and `copyStateFrom` takes it over with the
+  /// updater's state; `init`, `loadWeights`, training and a copy of the parameters alone clear it.
   const std::filesystem::path& loadedFrom() const { return loadedFrom_; }
   void setLoadedFrom(std::filesystem::path file) noexcept { loadedFrom_ = std::move(file); }
 
