@@ -159,7 +159,7 @@ int train(const example::CharLstmArguments& a) {
                             fmt::print("ended before the first step: nothing was saved\n");
                         },
                         fmt::format("--lr {}", a.learningRate));
-  interrupt.end(network.iteration() > 0 ? example::kNetworkSaved : example::kNetworkNotSaved);
+  interrupt.end(network.iteration() > 0);
   const bool interrupted = interrupt.requested();
   if (!a.json.empty()) writeJson(a, data, *scores, wrapper.plan(), interrupted);
   if (!interrupted) print(sampler.draw(network, a.seed), "sample");

@@ -139,9 +139,9 @@ bool writeBackbone(const ImageSet& digits, const Options& o) {
     fmt::print("saved: {}\n", o.backbone.string());
   };
   example::trainAndSave(fit, saveTrained, rateOf(o));
-  interrupt.end(network.iteration() > 0
-                    ? "Interrupted before the head was trained; the small network is saved."
-                    : "Interrupted before the head was trained; nothing was saved.");
+  interrupt.endWith(network.iteration() > 0
+                        ? "Interrupted before the head was trained; the small network is saved."
+                        : "Interrupted before the head was trained; nothing was saved.");
   if (interrupt.requested())
     fmt::print("interrupted, with {} of {} of the small network finished; the head was not trained\n",
                network.epoch(), plural(o.epochs, "epoch"));
@@ -242,7 +242,7 @@ int run(const Options& o) {
   };
   example::trainAndSave([&] { train(wrapper, network, images, others, o, interrupt.token(), epochs); },
                         saveTrained, rateOf(o));
-  interrupt.end(network.iteration() > 0 ? example::kNetworkSaved : example::kNetworkNotSaved);
+  interrupt.end(network.iteration() > 0);
   if (interrupt.requested())
     fmt::print("interrupted, with {} of {} finished\n", epochs.size(), plural(o.epochs, "epoch"));
   if (!o.json.empty()) writeJson(o, data, weights, wrapper.plan(), epochs, interrupt.requested());

@@ -253,7 +253,7 @@ int run(const Options& options) {
   };
   example::trainAndSave([&] { finished = train(data, replicas, options, interrupt, scores); }, saveTrained,
                         fmt::format("--lr {}", options.learningRate));
-  interrupt.end(saved ? example::kNetworkSaved : example::kNetworkNotSaved);
+  interrupt.end(saved);
   if (!interrupt.requested()) return 0;
   fmt::print("interrupted, with {} of {} finished\n", finished, plural(options.epochs, "epoch"));
   return kInterruptedExit;

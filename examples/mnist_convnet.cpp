@@ -18,7 +18,6 @@
 #include "examples/support/paths.h"
 #include "examples/support/program.h"
 #include "examples/support/report.h"
-#include "examples/support/resumed.h"
 #include "examples/support/training_interrupt.h"
 #include "muster/core/base/interrupt.h"
 #include "muster/core/base/log.h"
@@ -183,10 +182,8 @@ int run(const Options& options) {
   example::trainAndSave(
       [&] {
         watching.during([&] {
-          example::fitFrom(start.file, [&] {
-            wrapper.fit(*data.train, std::max<std::int64_t>(options.epochs - start.epoch, 0),
-                        interrupt.token());
-          });
+          wrapper.fit(*data.train, std::max<std::int64_t>(options.epochs - start.epoch, 0),
+                      interrupt.token());
         });
       },  // network now holds the averaged parameters
       [&](bool failed) {
@@ -198,7 +195,10 @@ int run(const Options& options) {
       },
       fmt::format("--lr {}", options.learningRate));
   const bool first = options.nodes.node() == 0;
-  interrupt.end(saved ? example::kNetworkSaved : first ? example::kNetworkNotSaved : "Interrupted.");
+  if (first)
+    interrupt.end(saved);
+  else
+    interrupt.end();
   const bool interrupted = interrupt.requested();
   const bool cutShort = network.epoch() < options.epochs;
   const bool trained = first ? saved : network.iteration() != start.iteration || !cutShort;
@@ -218,7 +218,7 @@ int run(const Options& options) {
             .training = watchers.performance->report(),
             .epochs = watchers.scores->epochs(),
             .record = *watchers.record,
-            .merged = watchers.last->merged,
+            .merged = watchers.merges->merged,
             .secondsInAll = seconds.count(),
             .epochsFinished = network.epoch(),
             .interrupted = cutShort},

@@ -229,7 +229,7 @@ int run(const Options& options) {
         saved = true;
       },
       fmt::format("--learning-rate {}", options.learningRate));
-  interrupt.end(saved ? example::kNetworkSaved : example::kNetworkNotSaved);
+  interrupt.end(saved);
   const bool interrupted = interrupt.requested();
   if (interrupted)
     fmt::print("interrupted, with {} of {} finished\n", epochs.size(), plural(options.epochs, "epoch"));

@@ -220,7 +220,7 @@ int run(const Options& options) {
     fmt::print("saved: {}\n", options.model);
   };
   example::trainAndSave(trainBoth, saveTrained, fmt::format("the learning rate {}", kRate));
-  interrupt.end(saved ? example::kNetworkSaved : example::kNetworkNotSaved);
+  interrupt.end(saved);
   if (interrupt.requested()) {
     fmt::print("interrupted\n");
     return kInterruptedExit;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstring>
 #include <exception>
 #include <string>
 #include <system_error>
@@ -13,7 +12,6 @@
 #include "muster/core/io/input_file.h"
 #include "muster/core/io/model_file.h"
 #include "muster/core/io/output_path.h"
-#include "muster/core/io/safetensors.h"
 
 namespace muster {
 namespace {
@@ -39,19 +37,6 @@ std::optional<CheckpointPlace> placeOf(std::string_view name, std::string_view b
   const auto iteration = takeNumber(name, kIteration);
   if (name != kEnd) return {};
   return CheckpointPlace{*epoch, iteration.value_or(0)};
-}
-
-/// Whether two model files hold the same tensors, as a checkpoint and its copy. False if one of them cannot
-/// be read.
-bool holdSameState(const std::filesystem::path& one, const std::filesystem::path& other) try {
-  const Safetensors mine = readSafetensors(one), theirs = readSafetensors(other);
-  return std::ranges::equal(mine.tensors, theirs.tensors, [](const auto& a, const auto& b) {
-    const Tensor &x = a.values, &y = b.values;
-    return a.name == b.name && x.dtype() == y.dtype() && x.shape() == y.shape() &&
-           (x.bytes() == 0 || std::memcmp(x.raw(), y.raw(), x.bytes()) == 0);
-  });
-} catch (const FileError&) {
-  return false;
 }
 
 /// Throws the error of requireOwnCheckpoints. @param files  to remove, as in "these files".

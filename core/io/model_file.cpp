@@ -2,8 +2,10 @@
 
 #include <zlib.h>
 
+#include <algorithm>
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
+#include <cstring>
 #include <map>
 #include <optional>
 #include <set>
@@ -53,6 +55,11 @@ constexpr std::string_view kStrategy = "updater.strategy.";
 constexpr std::string_view kListener = "updater.listener.";
 /// Prefix of TrainingState.
 constexpr std::string_view kTraining = "updater.training.";
+
+/// Whether a tensor of this name may be in a file beside a network's own.
+bool isAddition(std::string_view name) {
+  return name.starts_with(kStrategy) || name.starts_with(kListener) || name.starts_with(kTraining);
+}
 
 /// Calls `visit(name, values)` for each tensor of a network that is stored in a file.
 template <typename Visit>
@@ -203,8 +210,7 @@ void requireSameTensors(Network& network, const Safetensors& file, const Tensors
     requireTensor(tensors, path, name, mine.shape(), mine.dtype());
   });
   for (const auto& entry : file.tensors)
-    if (!expected.contains(entry.name) && !entry.name.starts_with(kStrategy) &&
-        !entry.name.starts_with(kListener) && !entry.name.starts_with(kTraining))
+    if (!expected.contains(entry.name) && !isAddition(entry.name))
       throw FileError(path, fmt::format("tensor \"{}\" does not belong to the network", entry.name));
 }
 
@@ -339,6 +345,19 @@ void saveModel(Network& network, const std::filesystem::path& path, const ModelN
 
 void checkModelFile(const std::filesystem::path& path) {
   detail::onFile("checkModelFile", path, [&] { requireChecksums(readModelFile(path), path); });
+}
+
+bool holdSameState(const std::filesystem::path& one, const std::filesystem::path& other) try {
+  Safetensors mine = readSafetensors(one), theirs = readSafetensors(other);
+  for (auto* const file : {&mine, &theirs})
+    std::erase_if(file->tensors, [](const auto& tensor) { return isAddition(tensor.name); });
+  return std::ranges::equal(mine.tensors, theirs.tensors, [](const auto& a, const auto& b) {
+    const Tensor &x = a.values, &y = b.values;
+    return a.name == b.name && x.dtype() == y.dtype() && x.shape() == y.shape() &&
+           (x.bytes() == 0 || std::memcmp(x.raw(), y.raw(), x.bytes()) == 0);
+  });
+} catch (const FileError&) {
+  return false;
 }
 
 ModelNotes readModelNotes(const std::filesystem::path& path) {

@@ -23,6 +23,20 @@ void requireSome(const std::vector<T>& list, std::string_view option) {
   require(!list.empty(), "the grid is empty, there is nothing to train: --{} names nothing", option);
 }
 
+std::string_view nameIn(std::string_view strategy) {
+  return strategy.substr(0, strategy.find(':'));
+}
+
+/// Whether the iterations between the merges of a strategy, which may have options, are its option `every`.
+bool hasEvery(std::string_view strategy) {
+  const auto options = muster::optionsOf(muster::strategyNamed(nameIn(strategy), "", /*workers=*/2));
+  return std::ranges::find(options, "every", &muster::StrategyOption::name) != options.end();
+}
+
+bool averages(const GridLists& lists) {
+  return std::ranges::find(lists.modes, Mode::Averaging) != lists.modes.end();
+}
+
 void requireArms(const GridLists& lists) {
   if (lists.strategies.empty()) requireSome(lists.modes, "mode");
   requireSome(lists.workers, "workers");
@@ -30,10 +44,8 @@ void requireArms(const GridLists& lists) {
   requireSome(lists.updaters, "updater");
   requireSome(lists.scalings, "lr-scaling");
   requireSome(lists.seeds, "seeds");
-  const bool averaging = std::ranges::find(lists.modes, Mode::Averaging) != lists.modes.end();
-  if (averaging || !lists.strategies.empty()) requireSome(lists.frequencies, "frequency");
-  if (!averaging) return;
-  requireSome(lists.synchronousUntil, "post-local");
+  if (usesFrequency(lists)) requireSome(lists.frequencies, "frequency");
+  if (averages(lists)) requireSome(lists.synchronousUntil, "post-local");
 }
 
 /// The index of `arm` in `arms`; appends it if missing.
@@ -42,17 +54,6 @@ std::size_t indexOf(std::vector<Arm>& arms, const Arm& arm) {
   const auto index = static_cast<std::size_t>(found - arms.begin());
   if (found == arms.end()) arms.push_back(arm);
   return index;
-}
-
-std::string_view nameIn(std::string_view strategy) {
-  return strategy.substr(0, strategy.find(':'));
-}
-
-/// Whether the iterations between the merges of a strategy, which may have options, are its option `every`.
-bool hasEvery(std::string_view strategy, std::int64_t workers) {
-  const auto options =
-      muster::optionsOf(muster::strategyNamed(nameIn(strategy), "", static_cast<int>(workers)));
-  return std::ranges::find(options, "every", &muster::StrategyOption::name) != options.end();
 }
 
 /// Options after colons, as strategyNamed reads them: a colon becomes a comma if an option or a number comes
@@ -89,7 +90,7 @@ std::vector<Arm> armsOf(const Panel& panel, const GridLists& lists) {
       }
   }
   for (const auto& strategy : lists.strategies) {
-    const bool every = hasEvery(strategy, panel.workers);
+    const bool every = hasEvery(strategy);
     for (const auto frequency : every ? lists.frequencies : std::vector<std::int64_t>{0}) {
       Arm arm = whole;
       arm.mode = Mode::Strategy;
@@ -105,6 +106,10 @@ std::vector<Arm> armsOf(const Panel& panel, const GridLists& lists) {
 }
 
 }  // namespace
+
+bool usesFrequency(const GridLists& lists) {
+  return averages(lists) || std::ranges::any_of(lists.strategies, &hasEvery);
+}
 
 double scalingFactor(Scaling scaling, std::int64_t workers) {
   if (scaling == Scaling::Linear) return static_cast<double>(workers);

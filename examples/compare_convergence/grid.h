@@ -99,6 +99,9 @@ struct Grid {
 /// The strategy of an arm of Mode::Strategy. @throws InvalidArgument naming the error.
 muster::AnyStrategy strategyOf(const Arm& arm);
 
+/// Whether some arm merges at each of the frequencies: averaging, or a strategy with the option `every`.
+bool usesFrequency(const GridLists& lists);
+
 /// Combines the lists. Each panel begins with one worker at the batch B and one at W B, the latter with the
 /// learning rate of the W workers. Equal arms are joined: only averaging and strategies have a frequency, and
 /// averaging at frequency 1 has no `synchronousUntil`.

@@ -212,11 +212,13 @@ void joinModes(Options& o, const CommandLine& line) {
 /// Rejects options that would have no effect.
 void checkCombinations(const Options& o, const CommandLine& line) {
   o.data.check();
-  if (std::ranges::find(o.lists.modes, Mode::Averaging) == o.lists.modes.end()) {
+  if (std::ranges::find(o.lists.modes, Mode::Averaging) == o.lists.modes.end())
     line.refuse({"post-local"}, "needs the mode averaging, which --mode does not name");
-    if (o.lists.strategies.empty())
-      line.refuse({"frequency"}, "needs the mode averaging, which --mode does not name");
-  }
+  if (line.said("frequency") && !usesFrequency(o.lists))
+    line.refuse({"frequency"}, o.lists.strategies.empty()
+                                   ? "needs the mode averaging, which --mode does not name"
+                                   : "needs the mode averaging, or a strategy with the option every, and "
+                                     "--mode and --strategy name neither");
   const auto scheduled = [](const UpdaterChoice& u) { return u.name == "sgd" || u.name == "nesterovs"; };
   require(o.learningRateSchedule == "constant" || std::ranges::all_of(o.lists.updaters, scheduled),
           "--lr-schedule cosine needs the updater sgd or nesterovs, and --updater names another one");

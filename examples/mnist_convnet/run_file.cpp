@@ -81,11 +81,7 @@ std::string resumeRun(MultiLayerNetwork& network, const std::filesystem::path& f
   auto changes = allowedChanges(file, settingsIn(notesIn(file)), settingsIn(notesOf(recipe)), mayDiffer,
                                 "with these options");
   loadState(network, file);
-  try {
-    positionIn(network.trainingState());
-  } catch (const InvalidArgument& error) {
-    throw FileError(file, fmt::format("cannot be resumed: {}", error.what()));
-  }
+  namingResumedFile(network, [&] { positionIn(network.trainingState()); });
   return changes;
 }
 

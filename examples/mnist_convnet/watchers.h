@@ -1,7 +1,6 @@
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "examples/mnist_convnet/options.h"
@@ -9,22 +8,20 @@
 #include "examples/mnist_convnet/run_file.h"
 #include "examples/support/data_sets.h"
 #include "examples/support/epoch_record.h"
+#include "examples/support/last_state.h"
 #include "muster/core/listeners/collect_scores_listener.h"
 #include "muster/core/listeners/evaluation_listener.h"
 #include "muster/core/listeners/performance_listener.h"
 #include "muster/core/nn/listener.h"
-#include "muster/core/nn/training_state.h"
 
 namespace example {
 
-/// Keeps the training state that a checkpoint needs beside the model, and counts the merges.
-struct LastState final : muster::Listener {
+/// Counts the merges.
+struct MergeCount final : muster::Listener {
   void onMerge(const muster::MergeEvent& event) override {
     ++merged.merges;
     merged.bytes += event.bytes;
   }
-  void onFitEnd(muster::Trainer& trainer) override { state = trainer.trainingState(); }
-  std::optional<muster::TrainingState> state;  // empty until `fit()` ends on this node
   Merged merged;
 };
 
@@ -37,7 +34,8 @@ struct Watchers {
   std::shared_ptr<muster::EvaluationListener> tests;
   std::shared_ptr<EpochRecord> record;
   std::shared_ptr<LastState> last = std::make_shared<LastState>();
-  muster::Listeners all{performance, scores, last};
+  std::shared_ptr<MergeCount> merges = std::make_shared<MergeCount>();
+  muster::Listeners all{performance, scores, last, merges};
 };
 
 /// The listeners that the options ask for. @param data  must outlive them.

@@ -11,7 +11,6 @@
 #include "examples/support/keep_network.h"
 #include "examples/support/paths.h"
 #include "examples/support/program.h"
-#include "examples/support/resumed.h"
 #include "examples/support/training_interrupt.h"
 #include "muster/core/base/interrupt.h"
 #include "muster/core/base/plural.h"
@@ -159,10 +158,8 @@ int trainRun(const RunFile& run, Options options) {
   example::trainAndSave(
       [&] {
         watching.during([&] {
-          example::fitFrom(resumed, [&] {
-            wrapper.fit(data.training(), std::max<std::int64_t>(run.training.epochs - network->epoch(), 0),
-                        interrupt.token());
-          });
+          wrapper.fit(data.training(), std::max<std::int64_t>(run.training.epochs - network->epoch(), 0),
+                      interrupt.token());
         });
       },
       [&](bool failed) {
@@ -185,7 +182,10 @@ int trainRun(const RunFile& run, Options options) {
       },
       learningRateOf(run));
   first = isFirst();
-  interrupt.end(saved ? example::kNetworkSaved : first ? example::kNetworkNotSaved : "Interrupted.");
+  if (first)
+    interrupt.end(saved);
+  else
+    interrupt.end();
   const bool interrupted = interrupt.requested();
   if (!first && nodes.elastic()) {
     if (!options.quiet)

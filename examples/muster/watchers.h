@@ -3,12 +3,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "examples/muster/run_data.h"
 #include "examples/muster/run_file.h"
 #include "examples/support/epoch_record.h"
+#include "examples/support/last_state.h"
 #include "examples/support/watching.h"
 #include "muster/core/listeners/collect_scores_listener.h"
 #include "muster/core/listeners/early_stopping.h"
@@ -16,15 +16,8 @@
 #include "muster/core/listeners/performance_listener.h"
 #include "muster/core/nn/listener.h"
 #include "muster/core/nn/network.h"
-#include "muster/core/nn/training_state.h"
 
 namespace program {
-
-/// Keeps the training state that a checkpoint needs beside the model.
-struct LastState final : muster::Listener {
-  void onFitEnd(muster::Trainer& trainer) override { state = trainer.trainingState(); }
-  std::optional<muster::TrainingState> state;  // empty until `fit()` ends on this node
-};
 
 /// Throws muster::NonFiniteScore if the scores up to this iteration show that the training diverged.
 using DivergenceCheck = std::function<void(std::int64_t iteration)>;
@@ -36,7 +29,7 @@ struct Watchers {
       std::make_shared<muster::PerformanceListener>(muster::PerformanceOptions{.tableAtEnd = false});
   std::shared_ptr<muster::CollectScoresListener> scores = std::make_shared<muster::CollectScoresListener>();
   DivergenceCheck requireNoDivergence;
-  std::shared_ptr<LastState> last = std::make_shared<LastState>();
+  std::shared_ptr<example::LastState> last = std::make_shared<example::LastState>();
   std::shared_ptr<muster::EarlyStopping> stopping;
   std::shared_ptr<muster::EvaluationListener> tests;
   std::shared_ptr<example::EpochRecord> record;

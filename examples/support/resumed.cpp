@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <exception>
 #include <set>
 #include <vector>
 
@@ -11,22 +10,6 @@
 
 namespace example {
 namespace {
-
-/// How errors about a training state begin.
-constexpr std::string_view kTrainingState = "training state: ";
-
-/// The text of an error about a training state; "" for other failures.
-std::string problemOf(const std::exception_ptr& cause) {
-  try {
-    if (cause) std::rethrow_exception(cause);
-  } catch (const muster::TrainingError& error) {  // of a worker
-    return problemOf(error.cause());
-  } catch (const muster::InvalidArgument& error) {
-    if (std::string_view(error.what()).starts_with(kTrainingState)) return error.what();
-  } catch (...) {
-  }
-  return {};
-}
 
 std::string valueIn(const Settings& settings, const std::string& name) {
   const auto found = settings.find(name);
@@ -48,17 +31,6 @@ std::string allowedChanges(const std::filesystem::path& file, const Settings& sa
     throw muster::FileError(
         file, fmt::format("cannot be resumed {}: it was trained with {}", by, fmt::join(refused, ", ")));
   return fmt::format("{}", fmt::join(allowed, ", "));
-}
-
-void fitFrom(const std::filesystem::path& file, const std::function<void()>& fit) {
-  if (file.empty()) return fit();
-  try {
-    fit();
-  } catch (...) {
-    if (const auto problem = problemOf(std::current_exception()); !problem.empty())
-      throw muster::FileError(file, fmt::format("cannot be resumed: {}", problem));
-    throw;
-  }
 }
 
 }  // namespace example

@@ -22,9 +22,4 @@ using Settings = std::map<std::string, std::string>;
 std::string allowedChanges(const std::filesystem::path& file, const Settings& saved, const Settings& now,
                            const std::function<bool(std::string_view name)>& mayDiffer, std::string_view by);
 
-/// Calls `fit`, which continues a checkpoint. @param file  the checkpoint; empty: there is none.
-/// @throws muster::FileError that names the file, if its training state holds impossible numbers; else what
-///         `fit` throws.
-void fitFrom(const std::filesystem::path& file, const std::function<void()>& fit);
-
 }  // namespace example

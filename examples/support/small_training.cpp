@@ -49,7 +49,7 @@ bool trainAndSave(const SmallTraining& options, muster::Model& model,
     if (failed || interrupt.requested()) fmt::print("saved: {}\n", options.model);
   };
   trainAndSave([&] { train(interrupt.token()); }, saveTrained, fmt::format("--seed {}", options.seed));
-  interrupt.end(model.iteration() > 0 ? kNetworkSaved : kNetworkNotSaved);
+  interrupt.end(model.iteration() > 0);
   return !interrupt.requested();
 }
 

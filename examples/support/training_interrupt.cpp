@@ -16,7 +16,7 @@ TrainingInterrupt::TrainingInterrupt(bool saves) {
   token_ = interrupt_->token();
 }
 
-void TrainingInterrupt::end(std::string_view sentence) {
+void TrainingInterrupt::endWith(std::string_view sentence) {
   endOnInterrupt(sentence);  // first: it takes a signal that comes once there is no Interrupt
   interrupt_.reset();
 }

@@ -8,13 +8,13 @@
 
 namespace example {
 
-/// Sentences for `TrainingInterrupt::end`.
+/// What a signal after a training says.
 inline constexpr std::string_view kNetworkSaved =
     "Interrupted after training: the network is saved, and further results are left out.";
 inline constexpr std::string_view kNetworkNotSaved = "Interrupted after training: the network is not saved.";
 
 /// Ctrl-C and the other signals of muster::Interrupt during and after a training. Make one when the training
-/// begins, and call `end` once the network is saved.
+/// begins, and call `end` once the network is saved, or is known not to be.
 class TrainingInterrupt {
  public:
   /// From now on the first signal requests a stop and logs a notice; the second ends the program. If the
@@ -26,9 +26,13 @@ class TrainingInterrupt {
   std::stop_token token() const { return token_; }
   bool requested() const { return token_.stop_requested(); }
 
-  /// The training has ended: from now on a signal ends the program at once, with this sentence, as
-  /// endOnInterrupt says. `requested()` keeps its value.
-  void end(std::string_view sentence);
+  /// The training has ended: from now on a signal ends the program at once, and says whether the network is
+  /// saved, as endOnInterrupt says it. `requested()` keeps its value.
+  void end(bool saved) { endWith(saved ? kNetworkSaved : kNetworkNotSaved); }
+  /// The same in a process that saves nothing, because another does: the sentence is "Interrupted."
+  void end() { endWith("Interrupted."); }
+  /// The same with a sentence of the program's own.
+  void endWith(std::string_view sentence);
 
  private:
   std::optional<muster::Interrupt> interrupt_;  // until `end`

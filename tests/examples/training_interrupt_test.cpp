@@ -53,12 +53,12 @@ TEST_CASE("after a failed training a signal does not say that it came before the
 }
 
 TEST_CASE("after a training a signal says whether the network is saved") {
-  for (const auto sentence : {example::kNetworkSaved, example::kNetworkNotSaved}) {
+  for (const bool saved : {true, false}) {
     const auto text = lastLineAfter([&] {
       example::TrainingInterrupt interrupt;
-      interrupt.end(sentence);
+      interrupt.end(saved);
     });
-    CHECK(text.ends_with(std::string(sentence) + "\n"));
+    CHECK(text.ends_with(std::string(saved ? example::kNetworkSaved : example::kNetworkNotSaved) + "\n"));
   }
 }
 
@@ -68,13 +68,13 @@ TEST_CASE("the notice says whether the network will be saved, and a stop stays r
       example::TrainingInterrupt interrupt(saves);
       std::raise(SIGINT);
       while (!interrupt.requested()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      interrupt.end("The end.");
+      interrupt.end();
       CHECK(interrupt.requested());
       CHECK(interrupt.token().stop_requested());
     });
     CHECK((text.find("is saved. Interrupt again") != std::string::npos) == saves);
     CHECK((text.find("The network is not saved, because no file") != std::string::npos) != saves);
-    CHECK(text.ends_with("The end.\n"));
+    CHECK(text.ends_with("Interrupted.\n"));
   }
 }
 

@@ -114,6 +114,21 @@ TEST_CASE("a training that continues from a file elsewhere may go on only beside
   refused(all.directory / "missing");
 }
 
+TEST_CASE("a model that was saved after its last checkpoint may go on beside it") {
+  Checkpoints all;
+  const auto saved = all.directory / "saved";
+  all.network.trainingState() = {{"position", numbersAs<std::int64_t>(std::vector<std::int64_t>{1, 2})}};
+  all.save(all.at(2), 2);  // a checkpoint
+  all.network.trainingState().clear();
+  all.save(saved, 2);
+  REQUIRE(test::readFile(saved) != test::readFile(all.at(2)));
+  CHECK(all.refusal({.continues = saved}) == "");
+  for (auto& block : all.network.state())
+    if (block->kind == BlockKind::Parameters) block->values.span<float>()[0] += 1;
+  all.save(saved, 2);
+  CHECK_FALSE(all.refusal({.continues = saved}).empty());
+}
+
 TEST_CASE("a model that this process has trained goes on only where no checkpoint is further") {
   Checkpoints all;
   all.save(all.best(), 1);

@@ -255,6 +255,8 @@ TEST_CASE("invalid options exit with 2 and a sentence, before anything is writte
       {{"--workers", "1"}, "--workers: each must be between 2 and 1024, got 1"},
       {{"--frequency", "0"}, "--frequency: each must be between 1 and"},
       {{"--mode", "synchronous", "--frequency", "3"}, "--frequency needs the mode averaging"},
+      {{"--mode", "", "--strategy", "synchronous", "--frequency", "3"},
+       "--frequency needs the mode averaging, or a strategy with the option every"},
       {{"--updater", "adam", "--momentum", "0.5"}, "--momentum needs the updater nesterovs"},
       {{"--lr-scaling", "cubic"}, "--lr-scaling: there is no \"cubic\"; there are none, linear, sqrt"},
       {{"--seeds", "1,1"}, "--seeds: 1 is given twice"},
