@@ -98,9 +98,8 @@ TEST_CASE("build() refuses a training that exceeds the memory limit, and names t
   const std::string text = thrown<OutOfMemory>([&] { Limited(need - 1).wrapper(model, 4); });
   CHECK(text ==
         "4 workers need at least 5.6 MB of memory, but of the 6.6 MB that this process may use (cgroup) 5.6 "
-        "MB are "
-        "left; most of it: parameters 4 x 0.4 MB, gradients 4 x 0.4 MB, updater state 4 x 0.4 MB; take fewer "
-        "workers, a smaller model or fewer batches");
+        "MB are left; most of it: parameters 4 x 0.4 MB, gradients 4 x 0.4 MB, updater state 4 x 0.4 MB; "
+        "take fewer workers, a smaller model or fewer batches");
   CHECK(model.control().replicated == 0);
   const Limited enough(need);
   const auto wrapper = enough.wrapper(model, 4);

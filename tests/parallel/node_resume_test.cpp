@@ -275,9 +275,9 @@ TEST_CASE("nodes that begin with different checkpoints are refused, naming the p
   CHECK(refusal(path, {}) ==
         fmt::format("nodes: node 0 (virtual0) and node 1 (virtual1) differ in where the training begins, "
                     "which must be the same on all nodes: node 0 (virtual0) begins at batch 1 of epoch {} "
-                    "(iteration {}) and loaded its model "
-                    "from {}, and node 1 (virtual1) begins at batch 1 of epoch 1 (iteration 0) with a new "
-                    "model; load the same checkpoint on all nodes, or begin a new training on all",
+                    "(iteration {}) and loaded its model from {}, and node 1 (virtual1) begins at batch 1 of "
+                    "epoch 1 (iteration 0) with a new model; load the same checkpoint on all nodes, or begin "
+                    "a new training on all",
                     place.epoch + 1, MultiLayerNetwork::load(path)->iteration(), path.string()));
   CHECK(contains(refusal(within->path, path), " and loaded its model from " + path.string()));
   CHECK(refusal(differing, path) ==

@@ -151,9 +151,8 @@ std::unique_ptr<Conv2dPlan> planAs(const Conv2dShape& shape, Context& context, C
       require(
           implicitGemmConv2dSupports(shape, context),
           "conv2d: a GPU's implicit GEMM takes TF32 or bf16, one group, stride 1, padding below the kernel's "
-          "reach, at "
-          "most 64 output channels, and images that fit a block's shared memory with their gradients and the "
-          "weights, not an input {} and weights {} in {}",
+          "reach, at most 64 output channels, and images that fit a block's shared memory with their "
+          "gradients and the weights, not an input {} and weights {} in {}",
           shape.input().toString(), shape.weight().toString(), nameOf(context.mathMode()));
       return planImplicitGemmConv2d(shape, context);
     case Conv2dChoice::ChannelBlocks:
