@@ -1,13 +1,8 @@
 #include "muster/core/io/model_file.h"
 
-#include <zlib.h>
-
 #include <algorithm>
-#include <boost/json/object.hpp>
-#include <boost/json/serialize.hpp>
 #include <cstring>
 #include <map>
-#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -16,8 +11,8 @@
 #include "muster/core/base/plural.h"
 #include "muster/core/base/utf8.h"
 #include "muster/core/io/detail/file_shortage.h"
+#include "muster/core/io/detail/model_checksums.h"
 #include "muster/core/io/detail/network_parts.h"
-#include "muster/core/io/json_value.h"
 #include "muster/core/io/network_json.h"
 #include "muster/core/io/safetensors.h"
 #include "muster/core/nn/computation_graph.h"
@@ -31,11 +26,6 @@ constexpr const char* kFormat = "format";
 constexpr const char* kConfiguration = "configuration";
 constexpr const char* kVersion = "muster.version";
 constexpr std::string_view kCounters = "counters.";
-constexpr const char* kChecksums = "muster.crc32";
-/// In `kChecksums`: the header's checksum. No tensor can have this name.
-constexpr const char* kHeader = "__metadata__";
-/// Says that the header has a checksum: without it a damaged name of `kChecksums` would turn checks off.
-constexpr const char* kChecked = "muster.checked";
 
 /// The tensor name of a state segment in a model file.
 std::string fileName(const StateBlock& block, const Segment& segment) {
@@ -71,10 +61,6 @@ void visitState(Network& network, const Visit& visit) {
   }
 }
 
-std::string checksumOf(const Tensor& values) {
-  return fmt::format("{:08x}", ::crc32_z(0, static_cast<const Bytef*>(values.raw()), values.bytes()));
-}
-
 /// A file's tensors by name. A map, because a file may have a hundred thousand.
 using Tensors = std::map<std::string_view, const Tensor*>;
 
@@ -84,68 +70,10 @@ Tensors tensorsOf(const Safetensors& file) {
   return all;
 }
 
-/// CRC-32 of the metadata without the checksums, and of each tensor's name, type and shape.
-std::string headerChecksum(const Safetensors& file) {
-  uLong checksum = 0;
-  const auto add = [&](std::string_view text) {
-    const auto length = static_cast<std::uint64_t>(text.size());
-    checksum = ::crc32_z(checksum, reinterpret_cast<const Bytef*>(&length), sizeof length);
-    if (!text.empty())
-      checksum = ::crc32_z(checksum, reinterpret_cast<const Bytef*>(text.data()), text.size());
-  };
-  for (const auto& [key, text] : file.metadata)
-    if (key != kChecksums)
-      for (const auto& part : {key, text}) add(part);
-  for (const auto& [name, values] : tensorsOf(file)) {
-    add(name);
-    add(toString(values->dtype()));
-    add(values->shape().toString());
-  }
-  return fmt::format("{:08x}", checksum);
-}
-
-/// The CRC-32 of the header and of each tensor, as JSON, by name.
-std::string checksumsOf(const Safetensors& file) {
-  boost::json::object all;
-  all[kHeader] = headerChecksum(file);
-  for (const auto& [name, values] : tensorsOf(file)) all[name] = checksumOf(*values);
-  return boost::json::serialize(all);
-}
-
-/// The checksums in a file; nothing if it has none: earlier versions wrote none.
-std::optional<boost::json::object> checksumsIn(const Safetensors& file, const std::filesystem::path& path) {
-  const auto found = file.metadata.find(kChecksums);
-  if (found == file.metadata.end()) return {};
-  try {
-    auto parsed = parseJson(found->second);
-    if (auto* const all = parsed.if_object()) return std::move(*all);
-    throw FileError(path, fmt::format("its checksums are {}", describeJson(parsed)));
-  } catch (const InvalidArgument& error) {
-    throw FileError(path, fmt::format("its checksums are {}", error.what()));
-  }
-}
-
-bool matches(const boost::json::value* expected, std::string_view checksum) {
-  return expected != nullptr && expected->is_string() && expected->get_string() == checksum;
-}
-
-void requireChecksums(const Safetensors& file, const std::filesystem::path& path) {
-  const auto all = checksumsIn(file, path);
-  if (!all) return;
-  for (const auto& [name, values] : file.tensors)
-    if (!matches(all->if_contains(name), checksumOf(values)))
-      throw FileError(path, fmt::format("tensor \"{}\" is damaged: its checksum does not match", name));
-}
-
 /// Reads a model file and checks its header.
 Safetensors readModelFile(const std::filesystem::path& path) {
   Safetensors file = readSafetensors(path);
-  const auto all = checksumsIn(file, path);
-  const auto* const expected = all ? all->if_contains(kHeader) : nullptr;
-  // Earlier versions wrote checksums of tensors alone.
-  if ((expected != nullptr || file.metadata.contains(kChecked)) && !matches(expected, headerChecksum(file)))
-    throw FileError(
-        path, "its header (configuration, notes, names of tensors) is damaged: the checksum does not match");
+  detail::requireHeaderChecksum(file, path);
   return file;
 }
 
@@ -218,7 +146,7 @@ void fill(Network& network, const Safetensors& file, const std::filesystem::path
   const auto tensors = tensorsOf(file);
   requireSameTensors(network, file, tensors, path);
   requireCounters(file, path);
-  requireChecksums(file, path);
+  detail::requireTensorChecksums(file, path);
   std::set<std::string, std::less<>> known;
   std::vector<std::pair<const Tensor*, Tensor>> state;
   visitState(network, [&](const std::string& name, Tensor mine) {
@@ -325,7 +253,7 @@ void ModelSnapshot::take(Network& network, const TrainingState& training, const 
     require(isUtf8(name), "model file: the name of a note is not UTF-8, so the file could not be read back");
     require(isUtf8(text), "model file: the note \"{}\" is not UTF-8, so the file could not be read back",
             name);
-    require(name != kChecksums && name != kChecked && contents.metadata.emplace(name, text).second,
+    require(!detail::isOfChecksums(name) && contents.metadata.emplace(name, text).second,
             "model file: a note cannot be named \"{}\"", name);
   }
 }
@@ -333,8 +261,7 @@ void ModelSnapshot::take(Network& network, const TrainingState& training, const 
 void ModelSnapshot::write(const std::filesystem::path& path) const {
   detail::onFile("save", path, [&] {
     Safetensors file = contents;  // copies handles, not data
-    file.metadata[kChecked] = "header, tensors";
-    file.metadata[kChecksums] = checksumsOf(file);
+    detail::addChecksums(file);
     writeSafetensors(path, file);
   });
 }
@@ -344,7 +271,7 @@ void saveModel(Network& network, const std::filesystem::path& path, const ModelN
 }
 
 void checkModelFile(const std::filesystem::path& path) {
-  detail::onFile("checkModelFile", path, [&] { requireChecksums(readModelFile(path), path); });
+  detail::onFile("checkModelFile", path, [&] { detail::requireTensorChecksums(readModelFile(path), path); });
 }
 
 bool holdSameState(const std::filesystem::path& one, const std::filesystem::path& other) try {
@@ -363,7 +290,8 @@ bool holdSameState(const std::filesystem::path& one, const std::filesystem::path
 ModelNotes readModelNotes(const std::filesystem::path& path) {
   return detail::onFile("readModelNotes", path, [&] {
     ModelNotes notes = readModelFile(path).metadata;
-    for (const char* ours : {kFormat, kVersion, kConfiguration, kChecksums, kChecked}) notes.erase(ours);
+    for (const char* ours : {kFormat, kVersion, kConfiguration}) notes.erase(ours);
+    std::erase_if(notes, [](const auto& note) { return detail::isOfChecksums(note.first); });
     return notes;
   });
 }
