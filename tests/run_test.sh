@@ -191,14 +191,18 @@ printf 'installed %s\n' "$@"
 END
 
 # Prints at which input a fuzzer last reached new code of this project, and how long before its end; "finds" reaches
-# new code of a library later.
+# new code of a library later, and "checkpoint" also code of a training, which depends on which thread is first.
 script addr2line <<END
 while read -r address; do
-  if [[ \$address == 0x1* ]]; then echo "$root/core/io/reader.cpp:7"; else echo /usr/include/library.hpp:9; fi
+  case \$address in
+    0x1*) echo "$root/core/io/reader.cpp:7" ;;
+    0x4*) echo "$root/parallel/training/worker.cpp:8" ;;
+    *) echo /usr/include/library.hpp:9 ;;
+  esac
 done
 END
 mkdir -p "$root/build/fuzz/tests/fuzz"
-for fuzzer in finds finds_nothing; do
+for fuzzer in finds finds_nothing checkpoint; do
   cat >"$root/build/fuzz/tests/fuzz/fuzz_$fuzzer" <<'END'
 #!/bin/bash
 [[ $1 != --seeds ]] || exit 0
@@ -211,13 +215,17 @@ if [[ $0 != *nothing ]]; then
   sleep 1.1
   printf '\tNEW_PC: 0x530 in parse (/fuzz_finds+0x30)\n#45\tNEW    cov: 103 ft: 10\n'
 fi
+if [[ $0 == *checkpoint ]]; then
+  printf '\tNEW_PC: 0x540 in step (/fuzz_checkpoint+0x40)\n#47\tNEW    cov: 104 ft: 11\n'
+fi
 printf '#50\tREDUCE cov: 100 ft: 9\n#64\tpulse  cov: 100 ft: 9\nstat::number_of_executed_units: 70\n'
 END
   chmod +x "$root/build/fuzz/tests/fuzz/fuzz_$fuzzer"
 done
-"$root/run" fuzz finds finds_nothing >"$sandbox/out" 2>&1 || { cat "$sandbox/out"; failures=$((failures + 1)); }
+"$root/run" fuzz finds finds_nothing checkpoint >"$sandbox/out" 2>&1 || { cat "$sandbox/out"; failures=$((failures + 1)); }
 minutes='[0-9]+:[0-9]{2} min before the end'
 for line in "finds                  70 inputs  cov: 100    last new code of ours at 40 + $minutes  passed" \
+  "checkpoint             70 inputs  cov: 100    last new code of ours at 40 + $minutes  passed" \
   "finds_nothing          70 inputs  cov: 100    last new code of ours at - + $minutes  passed"; do
   if ! grep -qxE -- "$line" "$sandbox/out" || grep -qE '^finds .* 0:00 min' "$sandbox/out"; then
     printf 'run_test: ./run fuzz did not say "%s", but:\n' "$line"
