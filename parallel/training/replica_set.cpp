@@ -193,6 +193,9 @@ bool ReplicaSet::load(const Resumption& resumed) {
   if (resumed.sameRule) takeOfWorkers(resumed.values, *exchange_, resumed.replicas, rule);
   if (resumed.rounds && resumed.rounds->anyInFlight()) takeInFlight(resumed.values, *exchange_);
   exchange_->restart();
+  // What each worker has taken is not in the model: a next training continues from it, even if this one has
+  // no batch left to train.
+  if (resumed.any) filled_ = true;
   return true;
 }
 

@@ -116,7 +116,7 @@ class ReplicaSet {
   std::vector<std::vector<const void*>> memory_;         // [local worker][block] of the replicas
   std::vector<std::int64_t> examplesBefore_;             // [worker] trained before this `fit()` was resumed
   bool trained_ = false;
-  bool filled_ = false;  // whether the user's model was filled since the replicas were made
+  bool filled_ = false;  // whether the user's model was filled, or resumed, since the replicas were made
   // Made before a training, so that the model can be filled after memory has run out.
   std::vector<Tensor> modelValues_;               // the user's model's values of the shared blocks
   std::vector<Tensor> merged_;                    // memory of mergedValues()

@@ -83,6 +83,37 @@ TEST_CASE("resumed at any merge, with any rule, the training ends with the bits 
     }
 }
 
+TEST_CASE("one fit an epoch is resumed to the same bits, also where no batch is left in the epoch") {
+  // The last merge of an epoch is not known to be the last: the data do not tell their size.
+  const auto data = [] { return ToyIterator(randomBatches(7, 12, 5, kWidth), kWidth); };
+  const auto trainRest = [&](const ResumableRule& rule, ToyModel& model, std::vector<Held>* atMerges) {
+    auto batches = data();
+    auto listener = std::make_shared<Holder>(atMerges);
+    auto wrapper = wrapperOf(model, rule, rule.workers(2), 16, {listener});
+    while (model.epoch() < kEpochs) wrapper.fit(batches, 1);
+    return listener->atEnd();
+  };
+  int emptyRests = 0;
+  for (const auto& rule : resumableRules()) {
+    CAPTURE(rule.name);
+    std::vector<Held> atMerges;
+    auto model = modelOf(rule);
+    const Held whole = trainRest(rule, model, &atMerges);
+    for (std::size_t m = 0; m + 1 < atMerges.size(); ++m) {
+      CAPTURE(m);
+      const auto position = positionIn(atMerges[m].training);
+      REQUIRE(position);
+      if (position->nextBatch == 0)
+        continue;  // the end of an epoch continues the fit, instead of another one
+      if (position->nextBatch == 12) ++emptyRests;
+      auto resumed = modelOf(rule);
+      atMerges[m].giveTo(resumed);
+      CHECK(whole.difference(trainRest(rule, resumed, nullptr)) == "");
+    }
+  }
+  CHECK(emptyRests > 0);
+}
+
 TEST_CASE(
     "workers of different speeds are resumed at any arrival with unmerged steps, waiting workers and order") {
   const Updater adam = Adam{.learningRate = 0.05};
