@@ -10,7 +10,7 @@ namespace {
 
 struct Read {
   Mutex mutex;
-  std::multiset<const DataSetIterator*> iterators MUSTER_GUARDED_BY(mutex);
+  std::set<const DataSetIterator*> iterators MUSTER_GUARDED_BY(mutex);
 };
 
 /// Whether `a` or an iterator that it reads is `b` or one that `b` reads.
@@ -31,6 +31,10 @@ Read& read() {
 TrainingReads::TrainingReads(const DataSetIterator& data) : data_(data) {
   Read& all = read();
   const Lock lock(all.mutex);
+  for (const DataSetIterator* const read : all.iterators)
+    require(!shareOne(read, &data),
+            "fit: another training reads this {}, and both would miss batches; pass another one",
+            read == &data ? "iterator" : "iterator, or one that it reads");
   all.iterators.insert(&data);
 }
 

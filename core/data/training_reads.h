@@ -10,7 +10,7 @@ namespace muster {
 /// reader would advance them, and the training would miss batches without an error. Thread-safe.
 class TrainingReads {
  public:
-  /// @throws std::bad_alloc
+  /// @throws InvalidArgument if another training of this process reads one of them; std::bad_alloc
   explicit TrainingReads(const DataSetIterator& data);
   ~TrainingReads();
   TrainingReads(const TrainingReads&) = delete;

@@ -211,6 +211,17 @@ TEST_CASE("a listener cannot read the iterator that the training's iterator read
   CHECK(refusalOf(ahead, data, recomputeStatistics) == "recompute statistics: " + refused);
   CHECK(refusalOf(ahead, data, [](Model& model, DataSetIterator& read) { findLearningRate(model, read); }) ==
         "learning rate finder: " + refused);
+  const auto begun = [](const std::string& which) {
+    return "fit: another training reads this iterator" + which +
+           ", and both would miss batches; pass another one";
+  };
+  const Call fitting = [](Model& model, DataSetIterator& read) { model.fit(read); };
+  const Call inWrapper = [](Model& model, DataSetIterator& read) { toyWrapper(model, 2).build().fit(read); };
+  for (const auto& call : {fitting, inWrapper}) {
+    CHECK(refusalOf(data, data, call) == begun(""));
+    CHECK(refusalOf(ahead, data, call) == begun(", or one that it reads"));
+    CHECK(refusalOf(data, joined, call) == begun(", or one that it reads"));
+  }
   CHECK(refusalOf(ahead, data, [](Model& model, DataSetIterator& read) {
           sameOutputs(model, model, read);
         }) == "same outputs: " + refused);
