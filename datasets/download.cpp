@@ -67,6 +67,10 @@ void configure(CURL* curl, const std::string& address, const DownloadOptions& op
   curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, isHttp(address) ? "http,https" : "https");
   curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 1L);
   curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 2L);
+  if (!options.authorities.empty()) {
+    curl_easy_setopt(curl, CURLOPT_CAINFO, options.authorities.c_str());
+    curl_easy_setopt(curl, CURLOPT_CAPATH, nullptr);
+  }
   curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
   curl_easy_setopt(curl, CURLOPT_MAXREDIRS, 10L);
   curl_easy_setopt(curl, CURLOPT_FAILONERROR, 1L);

@@ -17,12 +17,16 @@ struct DownloadOptions {
   std::chrono::milliseconds connectTimeout{10000};  ///< an attempt fails without a connection after this
   std::chrono::seconds stallTimeout{20};            ///< or below 1000 bytes/s for this long
   std::size_t maxBytes = std::size_t{1} << 30;      ///< a larger file is refused
+  /// PEM file of the authorities that sign servers' certificates, as of a company's proxy; empty: the
+  /// system's.
+  std::filesystem::path authorities{};
 };
 
 /// Returns what is wrong with the bytes of a file; empty if they are right.
 using FileCheck = std::function<std::string(std::span<const std::uint8_t>)>;
 
-/// Downloads a file by HTTP or HTTPS; follows redirections and uses the usual proxy variables.
+/// Downloads a file by HTTP or HTTPS; follows redirections (from HTTPS to HTTPS alone) and uses the usual
+/// proxy variables. A server's certificate must be signed by a known authority and name the server.
 ///
 /// The bytes are kept in memory and checked, then written in one step: `target` is complete or unchanged,
 /// whatever happens. If several processes or threads download into one directory, one does so at a time; the

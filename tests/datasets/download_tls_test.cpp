@@ -1,13 +1,17 @@
 #include <arpa/inet.h>
 #include <doctest/doctest.h>
 #include <netinet/in.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
+#include <openssl/x509v3.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <csignal>
+#include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <stdexcept>
 #include <thread>
@@ -16,6 +20,7 @@
 #include "muster/datasets/download.h"
 #include "tests/datasets/idx_bytes.h"
 #include "tests/support/environment.h"
+#include "tests/support/http_server.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/thrown.h"
 
@@ -26,12 +31,16 @@ void must(bool done) {
   if (!done) throw std::runtime_error("test server: it cannot be started");
 }
 
-/// A TLS server on 127.0.0.1 with a self-signed certificate, which answers each request with "content".
+constexpr std::string_view kContent = "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\ncontent";
+
+/// A TLS server on 127.0.0.1 with a self-signed certificate, which gives each request the same answer.
 class TlsServer {
  public:
-  TlsServer() : context_(::SSL_CTX_new(::TLS_server_method()), &::SSL_CTX_free) {
+  /// @param host  that the certificate names, as in "IP:127.0.0.1" or "DNS:example.org".
+  explicit TlsServer(const std::string& host, std::string answer = std::string(kContent))
+      : context_(::SSL_CTX_new(::TLS_server_method()), &::SSL_CTX_free), answer_(std::move(answer)) {
     must(context_ != nullptr);
-    useOwnCertificate();
+    useOwnCertificate(host);
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = ::htonl(INADDR_LOOPBACK);
@@ -52,15 +61,28 @@ class TlsServer {
 
   const std::string& address() const { return address_; }
   int connections() const { return connections_; }
+  /// Writes the certificate, which is its own authority, as PEM.
+  void writeCertificate(const std::filesystem::path& path) const {
+    const std::unique_ptr<FILE, decltype(&std::fclose)> file(std::fopen(path.c_str(), "w"), &std::fclose);
+    must(file && ::PEM_write_X509(file.get(), ::SSL_CTX_get0_certificate(context_.get())) == 1);
+  }
 
  private:
-  void useOwnCertificate() {
+  void useOwnCertificate(const std::string& host) {
     const std::unique_ptr<EVP_PKEY, decltype(&::EVP_PKEY_free)> key(EVP_EC_gen("P-256"), &::EVP_PKEY_free);
     const std::unique_ptr<X509, decltype(&::X509_free)> own(::X509_new(), &::X509_free);
     must(key && own);
     constexpr long kHour = 3600;
     ::X509_gmtime_adj(X509_getm_notBefore(own.get()), -kHour);
     ::X509_gmtime_adj(X509_getm_notAfter(own.get()), kHour);
+    auto* const name = ::X509_get_subject_name(own.get());
+    const std::unique_ptr<X509_EXTENSION, decltype(&::X509_EXTENSION_free)> hosts(
+        ::X509V3_EXT_conf_nid(nullptr, nullptr, NID_subject_alt_name, host.c_str()), &::X509_EXTENSION_free);
+    must(hosts && ::X509_set_version(own.get(), X509_VERSION_3) == 1 &&
+         ::X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC,
+                                      reinterpret_cast<const unsigned char*>("test server"), -1, -1,
+                                      0) == 1 &&
+         ::X509_set_issuer_name(own.get(), name) == 1 && ::X509_add_ext(own.get(), hosts.get(), -1) == 1);
     must(::X509_set_pubkey(own.get(), key.get()) == 1 &&
          ::X509_sign(own.get(), key.get(), ::EVP_sha256()) > 0 &&
          ::SSL_CTX_use_certificate(context_.get(), own.get()) == 1 &&
@@ -74,33 +96,73 @@ class TlsServer {
       ++connections_;
       const std::unique_ptr<SSL, decltype(&::SSL_free)> tls(::SSL_new(context_.get()), &::SSL_free);
       ::SSL_set_fd(tls.get(), connection);
-      constexpr std::string_view kAnswer = "HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\ncontent";
       char request[4096];
       if (::SSL_accept(tls.get()) == 1 && ::SSL_read(tls.get(), request, sizeof request) > 0)
-        ::SSL_write(tls.get(), kAnswer.data(), static_cast<int>(kAnswer.size()));
+        ::SSL_write(tls.get(), answer_.data(), static_cast<int>(answer_.size()));
       ::close(connection);
     }
   }
 
   std::unique_ptr<SSL_CTX, decltype(&::SSL_CTX_free)> context_;
+  const std::string answer_;
   std::string address_;
   std::atomic<int> connections_{0};
   int listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   std::jthread thread_;
 };
 
-TEST_CASE("a server whose certificate no authority has signed is refused") {
-  std::signal(SIGPIPE, SIG_IGN);  // the client closes the connection while the server writes
+/// What `download` says of a server whose certificate is trusted as an authority if `trusted`.
+struct Client {
+  std::string failureWith(const TlsServer& server, bool trusted) const {
+    const auto authorities = directory / "authorities.pem";
+    server.writeCertificate(authorities);
+    const auto check = [](std::span<const std::uint8_t>) { return std::string(); };
+    return test::thrown<DownloadError>([&] {
+      download(server.address() + "file.gz", directory / "into/file.gz", check,
+               {.attempts = 1, .authorities = trusted ? authorities : ""});
+    });
+  }
+  std::string content() const {
+    const auto file = directory / "into/file.gz";
+    return std::filesystem::exists(file) ? test::readFile(file) : "none";
+  }
+
+  Client() { std::signal(SIGPIPE, SIG_IGN); }  // it closes the connection while the server writes
   const test::Environment direct{"no_proxy", "127.0.0.1"};
   const test::TemporaryDirectory directory;
-  TlsServer server;
-  const auto failure = test::thrown<DownloadError>([&] {
-    const auto check = [](std::span<const std::uint8_t>) { return std::string(); };
-    download(server.address() + "file.gz", directory / "file.gz", check, {.attempts = 1});
-  });
+};
+
+TEST_CASE("a server is trusted if a known authority has signed its certificate, which names the server") {
+  const TlsServer server("IP:127.0.0.1");
+  const Client client;
+  const auto unknown = client.failureWith(server, /*trusted=*/false);
+  CHECK_MESSAGE(test::contains(unknown, "certificate"), unknown);
+  CHECK(client.content() == "none");
+  CHECK(client.failureWith(server, /*trusted=*/true) == "");
+  CHECK(client.content() == "content");
+  CHECK(server.connections() == 2);
+}
+
+TEST_CASE("a server with the certificate of another one is refused") {
+  const TlsServer server("DNS:example.org");
+  const Client client;
+  const auto failure = client.failureWith(server, /*trusted=*/true);
+  CHECK_MESSAGE(test::contains(failure, "127.0.0.1"), failure);
   CHECK_MESSAGE(test::contains(failure, "certificate"), failure);
+  CHECK(client.content() == "none");
   CHECK(server.connections() == 1);
-  CHECK(directory.names() == std::set<std::string>{".lock"});
+}
+
+TEST_CASE("an encrypted download is not redirected to plain HTTP") {
+  const test::HttpServer plain([](const std::string&, int) { return test::HttpReply::whole("content"); });
+  const TlsServer server(
+      "IP:127.0.0.1", "HTTP/1.1 302 Found\r\nLocation: " + plain.address() + "\r\nContent-Length: 0\r\n\r\n");
+  const Client client;
+  const auto failure = client.failureWith(server, /*trusted=*/true);
+  CHECK_MESSAGE(test::contains(failure, "http"), failure);
+  CHECK(client.content() == "none");
+  CHECK(server.connections() == 1);
+  CHECK(plain.requests() == 0);
 }
 
 }  // namespace
