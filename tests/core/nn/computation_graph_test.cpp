@@ -322,6 +322,19 @@ TEST_CASE("the table and the drawing show a vertex's inputs and shape") {
   }
 }
 
+TEST_CASE("names of vertices add nothing to a drawing") {
+  const std::string input = R"(in"]; "more" [label=")", output = R"($(touch made); `touch made` \)";
+  ComputationGraphConfiguration graph{.inputs = {{input, {3}}}};
+  graph.add(output, Output{.classes = 2}, {input});
+  graph.addOutput(output);
+  const std::string quoted = R"("in\"]; \"more\" [label=\"")", after = R"("$(touch made); `touch made` \\")";
+  CHECK(graph.toDot() ==
+        "digraph network {\n  rankdir=TB;\n  node [shape=box, fontname=\"sans-serif\"];\n  " + quoted +
+            R"( [label="in\"]; \"more\" [label=\"\n[3]", style=rounded];)" + "\n  " + after +
+            R"( [label="$(touch made); `touch made` \\\noutput\n[2]"];)" + "\n  " + after +
+            " [peripheries=2];\n  " + quoted + " -> " + after + ";\n}\n");
+}
+
 TEST_CASE("invalid options are refused by name") {
   CHECK(problemOf({}) == "graph: it has no inputs");
   auto graph = residual();
