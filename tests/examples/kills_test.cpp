@@ -3,12 +3,12 @@
 // checkpoint is being written.
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <random>
 
 #include "tests/examples/convnet.h"
+#include "tests/examples/in_writing.h"
 
 namespace muster {
 namespace {
@@ -16,7 +16,9 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 using test::Convnet;
+using test::namesIn;
 using test::readFile;
+using test::temporaryIn;
 
 std::uint64_t numberFrom(const char* variable, std::uint64_t otherwise) {
   const char* const text = std::getenv(variable);
@@ -31,45 +33,9 @@ std::vector<std::string> arguments(const std::string& rule, std::vector<std::str
   return Convnet::small(std::move(more));
 }
 
-/// Of about 20 checkpoints each. A look takes microseconds and a file milliseconds. If a program on the same
-/// single core is interrupted in only one of 20 files, 100 trainings all go unseen with probability 1e-44.
-constexpr std::uint64_t kTrainingsToWatch = 100;
-
 const std::vector<std::string> kResuming{
     "--model", "resumed", "--checkpoint-dir", "c", "--checkpoint-iterations", "2",
     "--keep",  "2",       "--resume",         "c"};
-
-/// @param before  names to ignore.
-bool holdsTemporary(const std::set<std::string>& names, const std::set<std::string>& before = {}) {
-  return std::ranges::any_of(
-      names, [&](const auto& name) { return name.ends_with(".tmp") && !before.contains(name); });
-}
-
-std::set<std::string> namesIn(const std::filesystem::path& directory) {
-  std::set<std::string> names;
-  if (std::filesystem::exists(directory))
-    for (const auto& entry : std::filesystem::directory_iterator(directory))
-      names.insert(entry.path().filename().string());
-  return names;
-}
-
-/// Kills a program while it writes a checkpoint. Looks at the temporary file once more after the program has
-/// stopped, so the file is surely incomplete when the program is killed. Looks without a pause, because a
-/// file takes only milliseconds.
-/// @param before  the names in the directory before the program began, perhaps temporary files of others.
-/// @return false if the program ended first.
-bool killInWriting(test::Program& program, const std::filesystem::path& checkpoints,
-                   const std::set<std::string>& before) {
-  const auto writes = [&] { return holdsTemporary(namesIn(checkpoints), before); };
-  while (!program.endsWithin(0s)) {
-    if (!writes()) continue;
-    if (!program.stop()) return false;
-    const bool still = writes();
-    program.signal(still ? SIGKILL : SIGCONT);
-    if (still) return true;
-  }
-  return false;
-}
 
 }  // namespace
 
@@ -99,21 +65,20 @@ TEST_CASE(
         const double wait = inWriting && unseen > 0 ? 0 : moment(random);
         ended = last || program.endsWithin(std::chrono::duration<double>(wait));
         if (!ended && inWriting) {
-          ended = !killInWriting(program, checkpoints, before);
+          ended = test::stopInWriting(program, checkpoints, before).empty();
           unseen = ended ? unseen + 1 : 0;
-          REQUIRE(unseen < kTrainingsToWatch);
-        } else if (!ended) {
-          program.signal(SIGKILL);
+          REQUIRE(unseen < test::kTrainingsToWatch);
         }
+        if (!ended) program.signal(SIGKILL);
         const auto outcome = program.wait();
         CAPTURE(outcome.err);
         CAPTURE(killed);
         if (outcome.exit == -SIGKILL) {
           ended = false;  // unless it ended just before
           ++killed;
-          const bool writing = holdsTemporary(namesIn(checkpoints), before);
+          const bool writing = !temporaryIn(namesIn(checkpoints), before).empty();
           if (inWriting) CHECK(writing);
-          writes += writing || holdsTemporary(convnet.directory.names(), beside) ? 1 : 0;
+          writes += writing || !temporaryIn(convnet.directory.names(), beside).empty() ? 1 : 0;
         } else {
           REQUIRE(outcome.exit == 0);
           ended = true;
@@ -124,7 +89,7 @@ TEST_CASE(
       CHECK(convnet.directory.names() == std::set<std::string>{"c", "resumed"});
       const auto left = namesIn(checkpoints);
       CHECK(left.size() == 2);
-      CHECK_FALSE(holdsTemporary(left));
+      CHECK(temporaryIn(left) == "");
     }
   }
   CHECK(writes >= (kills + 3) / 4);
