@@ -5,6 +5,9 @@
 
 #include <csignal>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -14,6 +17,7 @@
 #include "muster/core/data/in_memory.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/examples/convnet.h"
+#include "tests/examples/in_writing.h"
 #include "tests/support/child_process.h"
 #include "tests/support/environment.h"
 #include "tests/support/state_bits.h"
@@ -299,6 +303,59 @@ TEST_CASE("closed standard streams do not change the written files") {
     CAPTURE(line);
     CHECK(inShell(convnet, line, {"--model", "closed"}).exit == 0);
     CHECK(readFile(convnet.directory / "closed") == readFile(convnet.directory / "usual"));
+  }
+}
+
+TEST_CASE("with closed standard streams an interrupt's sentence gets into no checkpoint, and it resumes") {
+  const auto arguments = [](std::vector<std::string> more) {
+    more.insert(more.end(), {"--epochs", "2", "--batch", "8"});
+    return Convnet::small(std::move(more));
+  };
+  const std::vector<std::string> saving{
+      "--model", "saved", "--checkpoint-dir", "c", "--checkpoint-iterations", "1"};
+  const Convnet undisturbed;
+  REQUIRE(undisturbed.run(arguments({"--model", "whole"})).exit == 0);
+  std::string writing;
+  for (std::uint64_t training = 0; writing.empty(); ++training) {
+    REQUIRE(training < test::kTrainingsToWatch);
+    const Convnet convnet;
+    auto launch = convnet.launch(arguments(saving));
+    launch.arguments.insert(launch.arguments.begin(),
+                            {"-c", "exec \"$@\" <&- >&- 2>&-", "sh", Convnet::kExecutable});
+    test::Program program("/bin/sh", launch);
+    const auto checkpoints = convnet.directory / "c";
+    writing = test::stopInWriting(program, checkpoints);
+    if (contains(writing, "epoch-0002")) writing.clear();  // the last one: nothing is left to interrupt
+    if (writing.empty()) continue;
+    // Reads them at the end, when the lock file no longer has a name.
+    std::map<std::string, std::ifstream> files;
+    for (const auto& name : test::namesIn(checkpoints)) files.emplace(name, checkpoints / name);
+    const std::string lock = ".checkpoint.muster-lock", holder = readFile(checkpoints / lock);
+    program.signal(SIGINT);  // its sentence is written while the checkpoint is incomplete
+    program.signal(SIGCONT);
+    CHECK(program.wait().exit == 130);
+    const auto names = test::namesIn(checkpoints);
+    CHECK(test::temporaryIn(names) == "");
+    for (const auto& name : names) {
+      CAPTURE(name);
+      CHECK_NOTHROW(MultiLayerNetwork::load(checkpoints / name));
+      files.emplace(name, checkpoints / name);
+    }
+    CHECK(files.contains(lock));
+    for (auto& [name, file] : files) {
+      CAPTURE(name);
+      const std::string bytes(std::istreambuf_iterator<char>(file), {});
+      CHECK_FALSE(contains(bytes, "Interrupted"));
+      if (name == lock) CHECK(bytes == holder);
+    }
+    CHECK_NOTHROW(MultiLayerNetwork::load(convnet.directory / "saved"));
+    CHECK(convnet.run(arguments({"--resume", "c", "--model", "resumed"})).exit == 0);
+    CHECK(MultiLayerNetwork::load(convnet.directory / "resumed")->epoch() == 2);
+    // The interrupt has ended a round early, so compare a training from the checkpoint before it.
+    const auto kept = "c/" + writing.substr(1, writing.find(".safetensors") + 11);
+    CAPTURE(kept);
+    CHECK(convnet.run(arguments({"--resume", kept, "--model", "again"})).exit == 0);
+    CHECK((readFile(convnet.directory / "again") == readFile(undisturbed.directory / "whole")));
   }
 }
 

@@ -9,6 +9,9 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "muster/core/base/log.h"
 #include "tests/parallel/resumable.h"
@@ -515,25 +518,46 @@ TEST_CASE("after a failure before the first merge, or a stop, the checkpoint can
   CHECK(whole.difference(holder->atEnd()) == "");
 }
 
-TEST_CASE("a user-defined iterator is asked to skip, and may do it without reading") {
-  struct Counting final : ToyIterator {
-    using ToyIterator::ToyIterator;
-    bool next(Batch& batch) override {
-      ++reads;
-      return ToyIterator::next(batch);
-    }
-    int reads = 0;
-  };
+namespace {
+
+/// Records each call of next(), and of skip() if `Seeks`, which then moves without reading.
+template <bool Seeks>
+struct Recorded final : ToyIterator {
+  Recorded() : ToyIterator(randomBatches(7, kBatches, 5, kWidth, /*ragged=*/true), kWidth) {
+    onNext = [this](std::int64_t epoch, std::int64_t batch) { reads.emplace_back(epoch, batch); };
+  }
+  std::int64_t skip(std::int64_t batches) override {
+    skips.push_back(batches);
+    return Seeks ? moveOn(batches) : ToyIterator::skip(batches);
+  }
+  std::vector<std::pair<std::int64_t, std::int64_t>> reads;  // {epoch, batch}, in order
+  std::vector<std::int64_t> skips;                           // [call] batches
+};
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("a user-defined iterator is asked to skip, and may do it without reading", Data,
+                   Recorded<false>, Recorded<true>) {
+  constexpr bool kSeeks = std::is_same_v<Data, Recorded<true>>;
   const ResumableRule rule = resumableRules().front();
   std::vector<Held> atMerges;
   const Held whole = train(rule, 2, &atMerges);
-  auto model = modelOf(rule);
-  atMerges[2].giveTo(model);
-  Counting data(randomBatches(7, kBatches, 5, kWidth, true), kWidth);
-  auto holder = std::make_shared<Holder>();
-  wrapperOf(model, rule, 2, 16, {holder}).fit(data, kEpochs);
-  CHECK(whole.difference(holder->atEnd()) == "");
-  CHECK(data.reads > 3 * kBatches - 6);  // the default implementation reads skipped batches
+  constexpr std::int64_t kTrained = 6;  // of two workers at their third merge
+  for (const std::int64_t prefetch : {0, 16}) {
+    CAPTURE(prefetch);
+    auto model = modelOf(rule);
+    atMerges[kTrained / 2 - 1].giveTo(model);
+    Data data;
+    auto holder = std::make_shared<Holder>();
+    wrapperOf(model, rule, 2, prefetch, {holder}).fit(data, kEpochs);
+    CHECK(whole.difference(holder->atEnd()) == "");
+    CHECK(data.skips == std::vector{kTrained});
+    std::vector<std::pair<std::int64_t, std::int64_t>> reads;
+    for (std::int64_t epoch = 0; epoch < kEpochs; ++epoch)
+      for (std::int64_t batch = epoch == 0 && kSeeks ? kTrained : 0; batch <= kBatches; ++batch)
+        reads.emplace_back(epoch, batch);  // the last call of an epoch finds its end
+    CHECK(data.reads == reads);
+  }
 }
 
 TEST_CASE("impossible numbers in a training state are refused") {

@@ -52,7 +52,7 @@ double train(const NamedRule& rule, int workers) {
   CHECK(after.objects == before.objects);
   CHECK(after.threads == before.threads);
   CHECK(after.descriptors == before.descriptors);
-  CHECK(after.mebibytes <= before.mebibytes + kMebibytesOfNoise);
+  CHECK(after.mebibytes <= before.mebibytes + mebibytesOfNoise(before.threads));
   CHECK(model.iteration() == (2 + kTimed) * kRounds);
   return least;
 }

@@ -35,6 +35,13 @@ bool ToyIterator::next(Batch& batch) {
   return true;
 }
 
+std::int64_t ToyIterator::moveOn(std::int64_t batches) {
+  std::int64_t values = 0;
+  for (; batches > 0 && next_ < batches_.size(); --batches)
+    values += static_cast<std::int64_t>(batches_[next_++].values.size());
+  return values / width_;
+}
+
 std::vector<ToyBatch> randomBatches(std::uint64_t seed, int count, std::int64_t examples, std::int64_t width,
                                     bool ragged) {
   std::mt19937_64 draw(seed);

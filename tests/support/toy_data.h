@@ -39,6 +39,10 @@ class ToyIterator : public DataSetIterator {
   std::optional<std::int64_t> knownExamples, knownBatchSize;
   std::vector<std::int64_t> resets;  ///< epochs of its resets; do not read during training
 
+ protected:
+  /// Moves past up to `batches` batches without reading them. @return the number of examples in them.
+  std::int64_t moveOn(std::int64_t batches);
+
  private:
   std::vector<ToyBatch> batches_;
   std::int64_t width_;

@@ -3,7 +3,11 @@
 
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
 #include <map>
+#include <set>
+#include <string>
+#include <vector>
 
 #include "examples/compare_convergence/names.h"
 #include "examples/compare_convergence/options.h"
@@ -232,6 +236,46 @@ TEST_CASE("an interrupted comparison continues, and ends with the same results")
         "compare_convergence: out/results.jsonl: holds another grid: --frequency 1,4 (now 1,4,8), --epochs 1 "
         "(now 2); give another --out, or the same options\n");
   CHECK(readFile(path) == bytes);
+}
+
+TEST_CASE("closed standard streams change no results of a comparison, and its lock file stays empty") {
+  const TemporaryDirectory directory;
+  const auto oneSeed = [](const std::string& out) {
+    auto arguments = tiny();
+    *std::ranges::find(arguments, "1,2") = "1";
+    *std::ranges::find(arguments, "out") = out;
+    return arguments;
+  };
+  const auto namesIn = [&](const std::string& out) {
+    std::set<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(directory / out))
+      names.insert(entry.path().filename().string());
+    return names;
+  };
+  REQUIRE(run(directory, oneSeed("usual")).exit == 0);
+  const auto expected = runsOf(directory / "usual" / "results.jsonl");
+  REQUIRE(expected.size() == 5);
+  // If the numbers were free, the lock file would get 0, 2 or 1.
+  for (const char* const line : {"<&- >&- 2>&-", "2>&-", ">&- 2>&-"}) {
+    const std::string closing = line;
+    CAPTURE(closing);
+    const auto out = directory / closing;
+    auto arguments = oneSeed(closing);
+    arguments.insert(arguments.begin(), {"-c", "exec \"$@\" " + closing, "sh", kExecutable});
+    const auto outcome =
+        muster::test::runProgram("/bin/sh", {.directory = directory.path(), .arguments = arguments});
+    CHECK(outcome.exit == 0);
+    CHECK(namesIn(closing) == namesIn("usual"));
+    REQUIRE(std::filesystem::exists(out / ".lock"));
+    CHECK(readFile(out / ".lock") == "");
+    const auto runs = runsOf(out / "results.jsonl");
+    REQUIRE(runs.size() == expected.size());
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      CHECK(runs[i].arm == expected[i].arm);
+      CHECK(runs[i].points.back().testAccuracy == expected[i].points.back().testAccuracy);
+      CHECK(runs[i].points.back().testLoss == expected[i].points.back().testLoss);
+    }
+  }
 }
 
 TEST_CASE("a training whose loss is not finite is reported, and the others continue") {
