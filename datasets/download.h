@@ -17,8 +17,8 @@ struct DownloadOptions {
   std::chrono::milliseconds connectTimeout{10000};  ///< an attempt fails without a connection after this
   std::chrono::seconds stallTimeout{20};            ///< or below 1000 bytes/s for this long
   std::size_t maxBytes = std::size_t{1} << 30;      ///< a larger file is refused
-  /// PEM file of the authorities that sign servers' certificates, as of a company's proxy; empty: the
-  /// system's.
+  /// PEM file of the authorities that sign servers' certificates, for example of a company's proxy; empty:
+  /// the system's.
   std::filesystem::path authorities{};
 };
 

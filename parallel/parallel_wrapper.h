@@ -78,15 +78,15 @@ class ParallelWrapper {
   /// resynchronisation. Every `fit()` ends with one.
   ///
   /// @throws FileError for a checkpoint that was loaded but holds impossible numbers, naming the file;
-  ///         InvalidArgument for epochs < 0, from inside a listener, or for a model that the training mode
-  ///         cannot train (SharedGradients wants float32); TrainingError naming the worker, device and batch
-  ///         (or the iterator or listener) for any failure; OutOfMemory. The user's model then holds the
-  ///         state of the last merge, or of the start if there was none or, with synchronous gradients, if
-  ///         every replica failed in its update (for the updater's state with `averageUpdaters(false)` see
-  ///         above). If a strategy of your own throws within a merge, that is the merge before (see
-  ///         Strategy::mayThrow). If the GPU is lost, or a merge of gradients between GPUs is aborted, the
-  ///         model keeps the state of the start, or what a listener has read since. All threads are idle, and
-  ///         the wrapper can be used again.
+  ///         InvalidArgument for epochs < 0, from inside a listener, if another training reads the iterator,
+  ///         or for a model that the training mode cannot train (SharedGradients wants float32);
+  ///         TrainingError naming the worker, device and batch (or the iterator or listener) for any failure;
+  ///         OutOfMemory. The user's model then holds the state of the last merge, or of the start if there
+  ///         was none or, with synchronous gradients, if every replica failed in its update (for the
+  ///         updater's state with `averageUpdaters(false)` see above). If a strategy of your own throws
+  ///         within a merge, that is the merge before (see Strategy::mayThrow). If the GPU is lost, or a
+  ///         merge of gradients between GPUs is aborted, the model keeps the state of the start, or what a
+  ///         listener has read since. All threads are idle, and the wrapper can be used again.
   void fit(DataSetIterator& data, std::int64_t epochs = 1);
   /// As above, and ends like `stopFit` once `stop` is requested. A request before the call counts, too, so it
   /// cannot be lost.

@@ -57,8 +57,8 @@ class DataSetIterator {
   /// nullptr unless it overrides this, too.
   virtual const NumberedBatches* numbered() const { return nullptr; }
 
-  /// The iterator that this one reads; nullptr, the default: none. With it, an evaluation of either is
-  /// refused while a training reads the other, which would end the training's epoch early.
+  /// The iterator that this one reads; nullptr, the default: none. While a training reads one of the two, an
+  /// evaluation or another training of the other is refused, because it would advance the training's data.
   virtual const DataSetIterator* inner() const { return nullptr; }
 
   /// Examples in an epoch, if known.

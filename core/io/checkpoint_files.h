@@ -63,9 +63,9 @@ struct CheckpointWriter {
 /// newest file, of whichever training it is. The directory may be missing.
 ///
 /// Allowed are: a directory without checkpoints; files that count as the training's own; and a training that
-/// continues from the directory's newest checkpoint, from a file outside that holds the same state, as a
-/// model that was saved after it, or from the best state if there is no other file. Looks at names, and reads
-/// files only to compare states.
+/// continues from the directory's newest checkpoint, from a file outside that holds the same state, for
+/// example a model saved after that checkpoint, or from the best state if there is no other file. Looks at
+/// names, and reads files only to compare states.
 /// @throws FileError for the directory if it holds checkpoints of another training, its best state included,
 ///         or if the training continues from one of its checkpoints and newer ones are there; as
 ///         checkpointsIn.

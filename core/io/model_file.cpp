@@ -61,14 +61,7 @@ void visitState(Network& network, const Visit& visit) {
   }
 }
 
-/// A file's tensors by name. A map, because a file may have a hundred thousand.
 using Tensors = std::map<std::string_view, const Tensor*>;
-
-Tensors tensorsOf(const Safetensors& file) {
-  Tensors all;
-  for (const auto& [name, values] : file.tensors) all.emplace(name, &values);
-  return all;
-}
 
 /// Reads a model file and checks its header.
 Safetensors readModelFile(const std::filesystem::path& path) {
@@ -112,7 +105,7 @@ detail::NetworkPlan planOf(const Network& described, const std::filesystem::path
 /// allocating the network: a few bytes can describe more memory than the machine has.
 void requireDescribedTensors(const Network& described, const Safetensors& file,
                              const std::filesystem::path& path) {
-  const auto tensors = tensorsOf(file);
+  const auto tensors = file.byName();
   for (const auto& node : planOf(described, path).nodes)
     for (const auto& specs :
          {node.module->parameters(node.inputShapes), node.module->statistics(node.inputShapes)})
@@ -143,7 +136,7 @@ void requireSameTensors(Network& network, const Safetensors& file, const Tensors
 }
 
 void fill(Network& network, const Safetensors& file, const std::filesystem::path& path) {
-  const auto tensors = tensorsOf(file);
+  const auto tensors = file.byName();
   requireSameTensors(network, file, tensors, path);
   requireCounters(file, path);
   detail::requireTensorChecksums(file, path);
@@ -275,12 +268,13 @@ void checkModelFile(const std::filesystem::path& path) {
 }
 
 bool holdSameState(const std::filesystem::path& one, const std::filesystem::path& other) try {
-  Safetensors mine = readSafetensors(one), theirs = readSafetensors(other);
-  for (auto* const file : {&mine, &theirs})
-    std::erase_if(file->tensors, [](const auto& tensor) { return isAddition(tensor.name); });
-  return std::ranges::equal(mine.tensors, theirs.tensors, [](const auto& a, const auto& b) {
-    const Tensor &x = a.values, &y = b.values;
-    return a.name == b.name && x.dtype() == y.dtype() && x.shape() == y.shape() &&
+  const Safetensors first = readSafetensors(one), second = readSafetensors(other);
+  Tensors mine = first.byName(), theirs = second.byName();
+  for (auto* const tensors : {&mine, &theirs})
+    std::erase_if(*tensors, [](const auto& tensor) { return isAddition(tensor.first); });
+  return std::ranges::equal(mine, theirs, [](const auto& a, const auto& b) {
+    const Tensor &x = *a.second, &y = *b.second;
+    return a.first == b.first && x.dtype() == y.dtype() && x.shape() == y.shape() &&
            (x.bytes() == 0 || std::memcmp(x.raw(), y.raw(), x.bytes()) == 0);
   });
 } catch (const FileError&) {

@@ -46,8 +46,8 @@ void checkModelFile(const std::filesystem::path& path);
 
 /// Whether two model files hold the same state of a network, bit for bit: parameters, statistics, the
 /// updater's state and the counters. What strategies, listeners and the position in the data add may differ,
-/// so a checkpoint and the model that was saved after it can be the same. False if one of them cannot be
-/// read.
+/// so a checkpoint and the model that was saved after it can be the same. Does not compare configurations.
+/// False if one of the files cannot be read.
 bool holdSameState(const std::filesystem::path& one, const std::filesystem::path& other);
 
 /// Reads the state of a saved network into one of the same architecture: parameters, statistics, the

@@ -23,6 +23,8 @@ struct Safetensors {  /// A tensor of the file.
   void add(std::string name, Tensor values) { tensors.push_back({std::move(name), std::move(values)}); }
   /// @return nullptr if there is none of that name.
   const Tensor* find(std::string_view name) const;
+  /// All tensors. Look names up here where there are many: a file may have a hundred thousand.
+  std::map<std::string_view, const Tensor*> byName() const;
 };
 
 /// Reads a whole file; its tensors own their memory.

@@ -67,6 +67,12 @@ const Tensor* Safetensors::find(std::string_view name) const {
   return found == tensors.end() ? nullptr : &found->values;
 }
 
+std::map<std::string_view, const Tensor*> Safetensors::byName() const {
+  std::map<std::string_view, const Tensor*> all;
+  for (const auto& [name, values] : tensors) all.emplace(name, &values);
+  return all;
+}
+
 Safetensors readSafetensors(const std::filesystem::path& path) {
   return detail::onFile("readSafetensors", path, [&] {
     InputFile file(path);

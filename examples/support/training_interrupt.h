@@ -29,9 +29,10 @@ class TrainingInterrupt {
   /// The training has ended: from now on a signal ends the program at once, and says whether the network is
   /// saved, as endOnInterrupt says it. `requested()` keeps its value.
   void end(bool saved) { endWith(saved ? kNetworkSaved : kNetworkNotSaved); }
-  /// The same in a process that saves nothing, because another does: the sentence is "Interrupted."
+  /// For a process that saves nothing, because another one does: the sentence is "Interrupted."
   void end() { endWith("Interrupted."); }
-  /// The same with a sentence of the program's own.
+  void end(const char*) = delete;  // it would convert to bool
+  /// Ends with a sentence of the program's own.
   void endWith(std::string_view sentence);
 
  private:

@@ -193,8 +193,8 @@ bool ReplicaSet::load(const Resumption& resumed) {
   if (resumed.sameRule) takeOfWorkers(resumed.values, *exchange_, resumed.replicas, rule);
   if (resumed.rounds && resumed.rounds->anyInFlight()) takeInFlight(resumed.values, *exchange_);
   exchange_->restart();
-  // What each worker has taken is not in the model: a next training continues from it, even if this one has
-  // no batch left to train.
+  // What each worker has taken is not in the model: a next training continues from it, also if the epoch
+  // had no batch left.
   if (resumed.any) filled_ = true;
   return true;
 }

@@ -21,7 +21,7 @@ inline std::set<std::string> namesIn(const std::filesystem::path& directory) {
   return names;
 }
 
-/// The one of these names that a file has until it is complete; "" if none has.
+/// The name of a temporary file among these; "" if there is none.
 /// @param before  names to ignore.
 inline std::string temporaryIn(const std::set<std::string>& names, const std::set<std::string>& before = {}) {
   const auto found = std::ranges::find_if(
@@ -35,7 +35,7 @@ inline std::string temporaryIn(const std::set<std::string>& names, const std::se
 inline constexpr std::uint64_t kTrainingsToWatch = 100;
 
 /// Stops a program while it writes a checkpoint. Looks at the temporary file once more after the program has
-/// stopped, so the file is surely incomplete. Looks without a pause, because a file takes only milliseconds.
+/// stopped, so the file is not yet renamed. Looks without a pause, because a file takes only milliseconds.
 /// @param before  the names in the directory before the program began, perhaps temporary files of others.
 /// @return the temporary file's name, ".<checkpoint>.<process>.<number>.tmp"; "" if the program ended first.
 inline std::string stopInWriting(Program& program, const std::filesystem::path& checkpoints,

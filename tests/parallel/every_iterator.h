@@ -265,8 +265,8 @@ inline std::vector<DataSource> sourcesOfImages() {
 
 }  // namespace every_iterator
 
-/// Every iterator of the library, alone and around others, and iterators of a user. MNIST itself only if
-/// MUSTER_DATA_DIR has it.
+/// Every iterator of the library, alone and around others, and iterators of a user. MNIST's own files only if
+/// MUSTER_DATA_DIR names their directory; the other data of its kind are read by the same code.
 inline std::vector<every_iterator::DataSource> everyIterator() {
   auto sources = every_iterator::sourcesOfRows();
   for (auto& source : every_iterator::sourcesOfImages()) sources.push_back(std::move(source));

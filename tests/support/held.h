@@ -16,18 +16,20 @@
 
 namespace muster::test {
 
+/// Before `main` turns huge pages off for this process: the first touched page of a heap or stack could count
+/// as 2 MiB.
+[[maybe_unused]] inline const int kSmallPages = ::prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
+
 /// Memory of this process that no file holds, resident or swapped out. Exact: from Linux 6.2 on,
 /// /proc/self/statm may be wrong by 32 pages a core, and more on a machine with more than 16 cores.
 inline double anonymousMebibytes() {
-  // With huge pages, the first touched page of a heap or stack could count as 2 MiB.
-  static const int kSmallPages = ::prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
-  static_cast<void>(kSmallPages);
   std::ifstream fields("/proc/self/smaps_rollup");
+  if (!fields) fields.open("/proc/self/smaps");  // the same by mapping, for kernels without the sums
   double kibibytes = 0;
   for (std::string line; std::getline(fields, line);)
     for (const std::string_view name : {"Anonymous:", "Swap:"})
       if (line.starts_with(name)) kibibytes += std::stod(line.substr(name.size()));
-  if (kibibytes == 0) throw std::runtime_error("/proc/self/smaps_rollup does not tell the memory");
+  if (kibibytes == 0) throw std::runtime_error("/proc/self/smaps does not tell the memory");
   return kibibytes / 1024;
 }
 

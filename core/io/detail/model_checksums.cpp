@@ -5,7 +5,6 @@
 
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
-#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -26,13 +25,6 @@ std::string checksumOf(const Tensor& values) {
   return fmt::format("{:08x}", ::crc32_z(0, static_cast<const Bytef*>(values.raw()), values.bytes()));
 }
 
-/// A file's tensors in an order that does not depend on their places in it.
-std::map<std::string_view, const Tensor*> byName(const Safetensors& file) {
-  std::map<std::string_view, const Tensor*> all;
-  for (const auto& [name, values] : file.tensors) all.emplace(name, &values);
-  return all;
-}
-
 /// CRC-32 of the metadata without the checksums, and of each tensor's name, type and shape.
 std::string headerChecksum(const Safetensors& file) {
   uLong checksum = 0;
@@ -45,7 +37,7 @@ std::string headerChecksum(const Safetensors& file) {
   for (const auto& [key, text] : file.metadata)
     if (key != kChecksums)
       for (const auto& part : {key, text}) add(part);
-  for (const auto& [name, values] : byName(file)) {
+  for (const auto& [name, values] : file.byName()) {
     add(name);
     add(toString(values->dtype()));
     add(values->shape().toString());
@@ -57,7 +49,7 @@ std::string headerChecksum(const Safetensors& file) {
 std::string checksumsOf(const Safetensors& file) {
   boost::json::object all;
   all[kHeader] = headerChecksum(file);
-  for (const auto& [name, values] : byName(file)) all[name] = checksumOf(*values);
+  for (const auto& [name, values] : file.byName()) all[name] = checksumOf(*values);
   return boost::json::serialize(all);
 }
 

@@ -255,7 +255,7 @@ TEST_CASE("closed standard streams change no results of a comparison, and its lo
   REQUIRE(run(directory, oneSeed("usual")).exit == 0);
   const auto expected = runsOf(directory / "usual" / "results.jsonl");
   REQUIRE(expected.size() == 5);
-  // If the numbers were free, the lock file would get 0, 2 or 1.
+  // If descriptors 0 to 2 stayed closed, the lock file would be opened as one of them.
   for (const char* const line : {"<&- >&- 2>&-", "2>&-", ">&- 2>&-"}) {
     const std::string closing = line;
     CAPTURE(closing);
