@@ -132,6 +132,14 @@ struct Client {
     return names;
   }
 
+  /// Checks that the certificate is refused at the first connection, and that nothing is left.
+  void refuses(const TlsServer& server, bool trusted) const {
+    const auto failure = failureWith(server, trusted);
+    CHECK_MESSAGE(test::contains(failure, "certificate"), failure);
+    CHECK(content() == "none");
+    CHECK(server.connections() == 1);
+  }
+
   Client() { std::signal(SIGPIPE, SIG_IGN); }  // it closes the connection while the server writes
   const test::Environment direct{"no_proxy", "127.0.0.1"};
   const test::TemporaryDirectory directory;
@@ -140,9 +148,7 @@ struct Client {
 TEST_CASE("a server is trusted if a known authority has signed its certificate, which names the server") {
   const TlsServer server("IP:127.0.0.1");
   const Client client;
-  const auto unknown = client.failureWith(server, /*trusted=*/false);
-  CHECK_MESSAGE(test::contains(unknown, "certificate"), unknown);
-  CHECK(client.content() == "none");
+  client.refuses(server, /*trusted=*/false);
   CHECK(client.failureWith(server, /*trusted=*/true) == "");
   CHECK(client.content() == "content");
   CHECK(server.connections() == 2);
@@ -150,11 +156,7 @@ TEST_CASE("a server is trusted if a known authority has signed its certificate, 
 
 TEST_CASE("a server with the certificate of another one is refused") {
   const TlsServer server("DNS:example.org");
-  const Client client;
-  const auto failure = client.failureWith(server, /*trusted=*/true);
-  CHECK_MESSAGE(test::contains(failure, "certificate"), failure);
-  CHECK(client.content() == "none");
-  CHECK(server.connections() == 1);
+  Client().refuses(server, /*trusted=*/true);
 }
 
 TEST_CASE("an encrypted download is not redirected to plain HTTP") {

@@ -6,15 +6,13 @@
 #include <optional>
 #include <string>
 
+#include "muster/core/data/prefetch.h"
 #include "tests/parallel/every_iterator.h"
 #include "tests/parallel/resumable.h"
 #include "tests/support/log_lines.h"
 
 using namespace muster;
 using namespace muster::test;
-using every_iterator::DataChain;
-using every_iterator::DataFiles;
-using every_iterator::DataSource;
 
 namespace {
 
