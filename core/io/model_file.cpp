@@ -25,6 +25,7 @@ namespace {
 constexpr const char* kFormat = "format";
 constexpr const char* kConfiguration = "configuration";
 constexpr const char* kVersion = "muster.version";
+constexpr const char* kInput = "muster.input";
 constexpr std::string_view kCounters = "counters.";
 
 /// The tensor name of a state segment in a model file.
@@ -76,7 +77,10 @@ std::unique_ptr<Network> networkIn(const Safetensors& file, const std::filesyste
   if (found == file.metadata.end())
     throw FileError(path, "holds no muster model: its metadata have no \"configuration\"");
   try {
-    return networkFromJson(found->second);
+    auto network = networkFromJson(found->second);
+    if (const auto input = file.metadata.find(kInput); input != file.metadata.end())
+      network->setInputDescription(InputDescription::fromJson(input->second));
+    return network;
   } catch (const InvalidArgument& error) {
     throw FileError(path, fmt::format("its configuration cannot be used: {}", error.what()));
   }
@@ -184,6 +188,17 @@ void requireSameParts(const Network& mine, const Network& theirs, const std::fil
           path, fmt::format("{} is there {}, but here {}", here[i].first, there[i].second, here[i].second));
 }
 
+/// Equal layers may read data of other columns or classes.
+void requireSameInput(const Network& mine, const Network& theirs, const std::filesystem::path& path) {
+  const auto &here = mine.inputDescription(), &there = theirs.inputDescription();
+  if (here.empty() || there.empty()) return;
+  try {
+    there.requireSame(here, "the file", "the data here");
+  } catch (const InvalidArgument& error) {
+    throw FileError(path, error.what());
+  }
+}
+
 /// The network in a file.
 std::unique_ptr<Network> loadNetwork(const std::filesystem::path& path) {
   const Safetensors file = readModelFile(path);
@@ -242,6 +257,8 @@ void ModelSnapshot::take(Network& network, const TrainingState& training, const 
   for (const auto& [name, values] : network.listenerState()) add(std::string(kListener) + name, values);
   for (const auto& [name, values] : training) contents.add(std::string(kTraining) + name, values);
   contents.metadata = {{kFormat, "pt"}, {kVersion, MUSTER_VERSION}, {kConfiguration, network.toJson()}};
+  if (const auto& input = network.inputDescription(); !input.empty())
+    contents.metadata.emplace(kInput, input.toJson());
   for (const auto& [name, text] : notes) {
     require(isUtf8(name), "model file: the name of a note is not UTF-8, so the file could not be read back");
     require(isUtf8(text), "model file: the note \"{}\" is not UTF-8, so the file could not be read back",
@@ -284,7 +301,7 @@ bool holdSameState(const std::filesystem::path& one, const std::filesystem::path
 ModelNotes readModelNotes(const std::filesystem::path& path) {
   return detail::onFile("readModelNotes", path, [&] {
     ModelNotes notes = readModelFile(path).metadata;
-    for (const char* ours : {kFormat, kVersion, kConfiguration}) notes.erase(ours);
+    for (const char* ours : {kFormat, kVersion, kConfiguration, kInput}) notes.erase(ours);
     std::erase_if(notes, [](const auto& note) { return detail::isOfChecksums(note.first); });
     return notes;
   });
@@ -307,9 +324,11 @@ void loadState(Network& network, const std::filesystem::path& path) {
     const Safetensors file = readModelFile(path);
     const auto saved = networkIn(file, path);
     requireSameParts(network, *saved, path);
+    requireSameInput(network, *saved, path);
     requireDescribedTensors(*saved, file, path);
     network.prepare(shapesOf(*saved));  // `network` may have open shapes
     fill(network, file, path);
+    if (!saved->inputDescription().empty()) network.setInputDescription(saved->inputDescription());
   });
 }
 

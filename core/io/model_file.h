@@ -52,10 +52,12 @@ bool holdSameState(const std::filesystem::path& one, const std::filesystem::path
 
 /// Reads the state of a saved network into one of the same architecture: parameters, statistics, the
 /// updater's state and the counters, bit for bit, so that training continues exactly. Other parts of the
-/// configuration (learning rate, seed, ...) are those of `network`.
+/// configuration (learning rate, seed, ...) are those of `network`. The input description becomes the file's,
+/// if it has one.
 ///
 /// Initialises `network` if necessary. Does not change it unless the whole file fits.
-/// @throws FileError naming the layer that differs, or the tensor that is missing, unexpected or of another
+/// @throws FileError naming the layer, class or column that differs, or the tensor that is missing,
+/// unexpected or of another
 ///         shape or type.
 void loadState(Network& network, const std::filesystem::path& path);
 

@@ -86,10 +86,19 @@ void Network::prepare(const Batch& first) {
   }
 }
 
+const InputDescription& Network::inputDescription() const {
+  return impl_->description;
+}
+
+void Network::setInputDescription(InputDescription description) {
+  impl_->description = std::move(description);
+}
+
 std::unique_ptr<Network> Network::cloneNetwork() {
   require(initialized(), "network: clone() before init()");
   auto copy = make(nullptr);
   copy->init();
+  copy->impl_->description = impl_->description;
   copy->copyStateFrom(*this);
   return copy;
 }
@@ -99,6 +108,7 @@ std::unique_ptr<Model> Network::replicate(Context& context) const {
   auto replica = make(&context);
   replica->impl_->plan = replica->layOut();
   replica->impl_->blocks = detail::makeBlocks(replica->impl_->plan, context.device());
+  replica->impl_->description = impl_->description;
   return replica;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "muster/core/data/input_description.h"
 #include "muster/core/nn/known_features.h"
 #include "muster/core/nn/layer.h"
 #include "muster/core/nn/layers.h"
@@ -61,6 +62,11 @@ class Network : public Model, public KnownFeatures {
   static std::unique_ptr<Network> load(const std::filesystem::path& path);
   /// The configuration as JSON.
   virtual std::string toJson() const = 0;
+
+  /// What the network knows of its data: columns, words, classes, the size of pictures. Copies and model
+  /// files have it; `init` does not change it. Empty unless it was set or loaded.
+  const InputDescription& inputDescription() const;
+  void setInputDescription(InputDescription description);
 
   using Model::forward;
   using Model::score;

@@ -161,6 +161,7 @@ std::unique_ptr<Network> asGraph(Network& network) {
   auto converted = std::make_unique<ComputationGraph>(std::move(graph));
   converted->init();
   converted->copyStateFrom(*chain, /*withUpdaterState=*/true);
+  converted->setInputDescription(chain->inputDescription());
   return converted;
 }
 

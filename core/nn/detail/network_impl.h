@@ -27,6 +27,7 @@ struct Network::Impl {
   Context& context;
   std::uint64_t seed;
   bool enqueuesSteps;
+  InputDescription description;
   detail::NetworkPlan plan;        // empty until initialised
   std::vector<StateBlock> blocks;  // parameters, gradients, and statistics if there are any
   detail::EnqueuedSteps steps;     // declared before `programs`, whose steps in flight write scores here

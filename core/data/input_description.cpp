@@ -1,0 +1,108 @@
+#include "muster/core/data/input_description.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "muster/core/base/error.h"
+#include "muster/core/base/plural.h"
+
+namespace muster {
+namespace {
+
+/// Classes or words in a message: all, or the first few.
+std::string listOf(const std::vector<std::string>& words) {
+  constexpr std::size_t kMost = 8;
+  const std::vector<std::string> first(
+      words.begin(), words.begin() + static_cast<std::ptrdiff_t>(std::min(words.size(), kMost)));
+  return fmt::format("{}{}", fmt::join(first, ", "), words.size() > kMost ? ", ..." : "");
+}
+
+void requireSameClasses(const InputDescription& mine, const InputDescription& other, std::string_view here,
+                        std::string_view there) {
+  const auto &a = mine.classes, &b = other.classes;
+  if (a == b) return;
+  require(a.size() == b.size(), "{} has {} ({}), and {} has {} ({})", here,
+          plural(a.size(), "class", "classes"), listOf(a), there, b.size(), listOf(b));
+  const auto [left, right] = std::ranges::mismatch(a, b);
+  throw InvalidArgument(
+      fmt::format("class {} is {} in {}, and {} in {}", left - a.begin(), *left, here, *right, there));
+}
+
+void requireSameColumn(const ColumnDescription& a, const ColumnDescription& b, std::string_view here,
+                       std::string_view there) {
+  require(a.kind == b.kind, "column {} holds {} in {}, and {} in {}", a.name, nameOf(a.kind), here,
+          nameOf(b.kind), there);
+  require(a.words == b.words, "column {} has the words {} in {}, and {} in {}", a.name, listOf(a.words), here,
+          listOf(b.words), there);
+  require(a.featureNames() == b.featureNames(), "column {} has the features {} in {}, and {} in {}", a.name,
+          listOf(a.featureNames()), here, listOf(b.featureNames()), there);
+}
+
+}  // namespace
+
+std::vector<std::string> ColumnDescription::featureNames() const {
+  std::vector<std::string> names;
+  const auto add = [&](std::string_view part) { names.push_back(fmt::format("{}{}", name, part)); };
+  if (kind == ColumnKind::Words) {
+    for (const auto& word : words) add("=" + word);
+    if (others) add("=(other)");
+  } else {
+    add("");
+  }
+  if (kind == ColumnKind::Number && logScale > 0) add(" (log)");
+  if (kind == ColumnKind::Date) {
+    if (year)
+      for (const auto* part : {" (year, cosine)", " (year, sine)"}) add(part);
+    if (week)
+      for (const auto* part : {" (Monday)", " (Tuesday)", " (Wednesday)", " (Thursday)", " (Friday)",
+                               " (Saturday)", " (Sunday)"})
+        add(part);
+    if (day)
+      for (const auto* part : {" (day, cosine)", " (day, sine)"}) add(part);
+  }
+  if (missing) add(" (missing)");
+  return names;
+}
+
+std::int64_t ColumnDescription::features() const {
+  std::int64_t count = missing ? 1 : 0;
+  if (kind == ColumnKind::Words) return count + std::ssize(words) + (others ? 1 : 0);
+  if (kind == ColumnKind::Number) return count + 1 + (logScale > 0 ? 1 : 0);
+  return count + 1 + (year ? 2 : 0) + (week ? 7 : 0) + (day ? 2 : 0);
+}
+
+std::int64_t InputDescription::features() const {
+  std::int64_t count = 0;
+  for (const auto& column : columns) count += column.features();
+  return count;
+}
+
+std::vector<std::string> InputDescription::featureNames() const {
+  std::vector<std::string> names;
+  for (const auto& column : columns)
+    for (auto& name : column.featureNames()) names.push_back(std::move(name));
+  return names;
+}
+
+void InputDescription::requireSame(const InputDescription& other, std::string_view here,
+                                   std::string_view there) const {
+  require(label == other.label, "the column of the classes is {} in {}, and {} in {}", label, here,
+          other.label, there);
+  requireSameClasses(*this, other, here, there);
+  require(targets.size() == other.targets.size(), "{} has {} to predict, and {} has {}", here,
+          plural(targets.size(), "number"), there, other.targets.size());
+  for (std::size_t t = 0; t < targets.size(); ++t)
+    require(targets[t].name == other.targets[t].name, "the number to predict is {} in {}, and {} in {}",
+            targets[t].name, here, other.targets[t].name, there);
+  require(pictures == other.pictures, "{} and {} bring pictures to other sizes or channels", here, there);
+  for (std::size_t c = 0; c < std::max(columns.size(), other.columns.size()); ++c) {
+    require(c < columns.size(), "column {} is in {}, and not in {}", other.columns[c].name, there, here);
+    require(c < other.columns.size(), "column {} is in {}, and not in {}", columns[c].name, here, there);
+    require(columns[c].name == other.columns[c].name, "column {} is {} in {}, and {} in {}", c + 1,
+            columns[c].name, here, other.columns[c].name, there);
+    requireSameColumn(columns[c], other.columns[c], here, there);
+  }
+}
+
+}  // namespace muster
