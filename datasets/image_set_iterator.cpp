@@ -8,17 +8,17 @@
 namespace muster {
 namespace {
 
-std::int64_t checkedCount(const std::shared_ptr<const ImageSet>& set, std::int64_t limit) {
+std::shared_ptr<const ImageSet> checked(std::shared_ptr<const ImageSet> set, std::int64_t limit) {
   require(set != nullptr, "image iterator: there is no image set");
   require(limit >= 1, "image iterator: the limit must be at least 1 example, got {}", limit);
-  return std::min(set->size(), limit);
+  return limited(std::move(set), limit);
 }
 
 }  // namespace
 
 ImageSetIterator::ImageSetIterator(std::shared_ptr<const ImageSet> set, std::int64_t batch,
                                    std::optional<std::uint64_t> shuffleSeed, std::int64_t limit)
-    : set_(std::move(set)), batch_(batch), order_(checkedCount(set_, limit), shuffleSeed) {
+    : set_(checked(std::move(set), limit)), batch_(batch), order_(set_->size(), shuffleSeed) {
   require(batch >= 1, "image iterator: a batch needs at least 1 example, got {}", batch);
 }
 

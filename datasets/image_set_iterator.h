@@ -21,7 +21,7 @@ class ImageSetIterator : public DataSetIterator, protected NumberedBatches {
 
   /// @param batch        examples a batch, at least 1.
   /// @param shuffleSeed  if given, each epoch is shuffled by (seed, epoch).
-  /// @param limit        use only the first `limit` examples of the set.
+  /// @param limit        use only so many examples, each class in equal shares (`limited`).
   /// @throws InvalidArgument if `set` is null, or `batch` or `limit` is below 1.
   ImageSetIterator(std::shared_ptr<const ImageSet> set, std::int64_t batch,
                    std::optional<std::uint64_t> shuffleSeed = std::nullopt, std::int64_t limit = kAll);
@@ -41,7 +41,7 @@ class ImageSetIterator : public DataSetIterator, protected NumberedBatches {
   /// `setFeatures` has no effect; see `MemoryPlacement`.
   void setPlacement(MemoryPlacement placement);
 
-  /// The images, for another iterator over the same memory.
+  /// The images that batches have, for another iterator over the same memory.
   const std::shared_ptr<const ImageSet>& set() const { return set_; }
 
  protected:

@@ -41,7 +41,7 @@ struct DataOptions {
   bool allowDownload = true;
   /// Replaces the published address.
   std::string address{};
-  /// Only the first `limit` examples.
+  /// Only so many examples, each class in equal shares, of each class the first ones.
   std::int64_t limit = std::numeric_limits<std::int64_t>::max();
   DownloadOptions download{};
 };

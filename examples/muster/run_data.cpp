@@ -7,6 +7,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/data/class_weights.h"
 #include "muster/core/data/in_memory.h"
+#include "muster/core/data/split.h"
 #include "muster/core/io/safetensors.h"
 #include "muster/datasets/csv.h"
 #include "muster/datasets/image_folder.h"
@@ -30,19 +31,8 @@ std::int64_t trainingPart(const RunData& d, std::int64_t examples) {
   return examples - d.validationExamples;
 }
 
-std::int64_t limitOf(std::int64_t wanted, std::int64_t there) {
-  return wanted > 0 ? std::min(wanted, there) : there;
-}
-
-/// Images [begin, end) of a set.
-std::shared_ptr<const ImageSet> partOf(const ImageSet& set, std::int64_t begin, std::int64_t end) {
-  const auto bytes = static_cast<std::int64_t>(set.pixels().size()) / set.size();
-  const auto pixels = set.pixels().subspan(static_cast<std::size_t>(begin * bytes),
-                                           static_cast<std::size_t>((end - begin) * bytes));
-  std::vector<std::uint8_t> labels;
-  for (std::int64_t i = begin; i < end; ++i) labels.push_back(static_cast<std::uint8_t>(set.label(i)));
-  return std::make_shared<ImageSet>(std::vector<std::uint8_t>(pixels.begin(), pixels.end()), set.imageShape(),
-                                    std::move(labels), set.classes(), set.origin());
+std::int64_t limitOf(std::int64_t wanted) {
+  return wanted > 0 ? wanted : ImageSetIterator::kAll;
 }
 
 struct Images {
@@ -51,19 +41,21 @@ struct Images {
 
 void deal(const RunData& d, const Images& images, PlacementWish placement, std::span<const Device> devices,
           int workers, LoadedData& into) {
-  const std::int64_t all = limitOf(d.trainExamples, images.train->size());
-  const std::int64_t part = trainingPart(d, all);
-  auto train = std::make_unique<ImageSetIterator>(images.train, d.batch, shuffleSeed(d), part);
+  std::pair<std::shared_ptr<const ImageSet>, std::shared_ptr<const ImageSet>> parts{
+      limited(images.train, limitOf(d.trainExamples)), nullptr};
+  const std::int64_t part = trainingPart(d, parts.first->size());
+  if (part < parts.first->size()) parts = splitAt(parts.first, part, static_cast<std::uint64_t>(d.seed));
+  auto train = std::make_unique<ImageSetIterator>(parts.first, d.batch, shuffleSeed(d));
   std::vector<ImageSetIterator*> iterators{train.get()};
   into.train = std::move(train);
-  const auto add = [&](std::shared_ptr<const ImageSet> set, std::int64_t limit,
-                       std::unique_ptr<DataSetIterator>& to) {
+  const auto add = [&](std::shared_ptr<const ImageSet> set, std::unique_ptr<DataSetIterator>& to,
+                       std::int64_t limit = ImageSetIterator::kAll) {
     auto iterator = std::make_unique<ImageSetIterator>(std::move(set), d.batch, std::nullopt, limit);
     iterators.push_back(iterator.get());
     to = std::move(iterator);
   };
-  if (part < all) add(partOf(*images.train, part, all), ImageSetIterator::kAll, into.validation);
-  if (images.test) add(images.test, limitOf(d.testExamples, images.test->size()), into.test);
+  if (parts.second) add(parts.second, into.validation);
+  if (images.test) add(images.test, into.test, limitOf(d.testExamples));
   into.placed = muster::placeImages(iterators, placement, devices, workers).why;
 }
 
@@ -101,29 +93,32 @@ Images idxFiles(const RunData& d) {
           d.testImages.empty() ? nullptr : read(d.testImages, d.testLabels)};
 }
 
-struct Table {
-  Tensor features, labels;
-};
+using Table = LabelledTensors;
+
+/// The training examples, and those to validate with, if any.
+std::pair<Table, Table> validated(const RunData& d, const Table& all) {
+  require(all.features.shape().rank() > 0, "data.train: features need examples, got {}",
+          all.features.toString());
+  const std::int64_t examples = all.features.shape()[0], part = trainingPart(d, examples);
+  require(all.labels.shape().rank() > 0 && all.labels.shape()[0] == examples,
+          "data.train: features {} and labels {} differ in their examples", all.features.toString(),
+          all.labels.toString());
+  if (part == examples) return {all, {}};
+  return splitAt(all.features, all.labels, part, static_cast<std::uint64_t>(d.seed));
+}
 
 void deal(const RunData& d, const Table& train, const std::optional<Table>& test, LoadedData& into) {
-  const auto make = [&](const Table& table, std::int64_t begin, std::int64_t end,
-                        std::optional<std::uint64_t> seed) {
-    return std::make_unique<InMemoryDataSetIterator>(table.features.rows(begin, end),
-                                                     table.labels.rows(begin, end), d.batch, seed);
+  const auto make = [&](const Table& table, std::optional<std::uint64_t> seed) {
+    return std::make_unique<InMemoryDataSetIterator>(table.features, table.labels, d.batch, seed);
   };
-  require(train.features.shape().rank() > 0, "data.train: features need examples, got {}",
-          train.features.toString());
-  const std::int64_t all = train.features.shape()[0], part = trainingPart(d, all);
-  require(train.labels.shape().rank() > 0 && train.labels.shape()[0] == all,
-          "data.train: features {} and labels {} differ in their examples", train.features.toString(),
-          train.labels.toString());
-  into.train = make(train, 0, part, shuffleSeed(d));
-  if (part < all) into.validation = make(train, part, all, std::nullopt);
+  const auto [first, second] = validated(d, train);
+  into.train = make(first, shuffleSeed(d));
+  if (second.features.defined()) into.validation = make(second, std::nullopt);
   if (!test) return;
   require(test->features.shape().dropFirst() == train.features.shape().dropFirst(),
           "data.test: its features are {}, and those to train with {}", test->features.toString(),
           train.features.toString());
-  into.test = make(*test, 0, test->features.shape()[0], std::nullopt);
+  into.test = make(*test, std::nullopt);
 }
 
 void dealCsv(const RunData& d, LoadedData& into) {

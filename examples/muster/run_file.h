@@ -24,7 +24,7 @@ struct RunData {
   std::string type = {};  ///< one of kDataTypes
   // the published ones (example::kPublishedData)
   std::string directory = {};  ///< of the files; "": MUSTER_DATA_DIR, the cache, or a download
-  // these and generated; 0: all
+  // these and generated; 0: all, else each class in equal shares
   std::int64_t trainExamples = 0, testExamples = 0;
   // idx
   std::string trainImages = {}, trainLabels = {}, testImages = {}, testLabels = {};
@@ -39,7 +39,8 @@ struct RunData {
   // images
   bool grey = false;
   // all
-  std::int64_t validationExamples = 0;  ///< held out from the end of the training examples, for listeners
+  std::int64_t validationExamples = 0;  ///< held out from the training examples, for listeners: drawn by the
+                                        ///< seed, each class in equal shares
   std::int64_t batch = 128;
   std::int64_t seed = 123;  ///< for the order of the training examples
   bool shuffle = true;

@@ -20,10 +20,10 @@ void DataChoice::describe(CommandLine& line) {
   line.add("data-dir", directory, "DIR",
            "directory of the data set's files. If it is not given: MUSTER_DATA_DIR, then the cache, then a "
            "download");
-  line.add("examples", examples, "N", "only the first N images to train with, and N to test with",
-           atLeast(1));
-  line.add("train-examples", trainExamples, "N", "only the first N images to train with", atLeast(1));
-  line.add("test-examples", testExamples, "N", "only the first N images to test with", atLeast(1));
+  line.add("examples", examples, "N",
+           "only N images to train with and N to test with, each class in equal shares", atLeast(1));
+  line.add("train-examples", trainExamples, "N", "only N images to train with", atLeast(1));
+  line.add("test-examples", testExamples, "N", "only N images to test with", atLeast(1));
 }
 
 void DataChoice::check() const {

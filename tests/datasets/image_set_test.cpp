@@ -73,8 +73,9 @@ TEST_CASE("a label out of range is refused by its index") {
 }
 
 TEST_CASE("pixels and labels that do not fit together are refused") {
-  CHECK_THROWS_AS(ImageSet({1, 2, 3}, Shape{1, 1, 2}, {0}, 10, "here"), InvalidArgument);
-  CHECK_THROWS_AS(ImageSet({1, 2}, Shape{1, 2}, {0}, 10, "here"), InvalidArgument);
+  CHECK_THROWS_AS(ImageSet({1, 2, 3}, Shape{1, 1, 2}, std::vector<std::int32_t>{0}, 10, "here"),
+                  InvalidArgument);
+  CHECK_THROWS_AS(ImageSet({1, 2}, Shape{1, 2}, std::vector<std::int32_t>{0}, 10, "here"), InvalidArgument);
 }
 
 TEST_CASE("a batch holds each byte divided by 255, and its label") {
@@ -121,6 +122,30 @@ TEST_CASE("a shuffle depends on seed and epoch, and two iterators share one set"
   CHECK(other.set().get() == one.set().get());
   CHECK(labelsOf(one, 2) == labelsOf(other, 2));
   CHECK(labelsOf(one, 2) != labelsOf(one, 3));
+}
+
+TEST_CASE("a limit of images in order of their classes has all classes, and so have both parts of a split") {
+  std::vector<std::uint8_t> pixels;
+  std::vector<std::int32_t> labels;
+  for (int i = 0; i < 600; ++i) {
+    pixels.push_back(static_cast<std::uint8_t>(i));
+    labels.push_back(i / 2);  // 300 classes, more than a byte has
+  }
+  const auto set = std::make_shared<const ImageSet>(pixels, Shape{1, 1, 1}, labels, 300, "here");
+  const auto one = labelsOf(*std::make_unique<ImageSetIterator>(set, 50, std::nullopt, 300), 0);
+  for (std::int64_t c = 0; c < 300; ++c) CHECK(one[static_cast<std::size_t>(c)] == c);
+  const auto [train, validation] = split(set, 0.5, 1);
+  REQUIRE(train->size() == 300);
+  REQUIRE(validation->size() == 300);
+  for (std::int64_t i = 0; i < 300; ++i) {
+    CHECK(train->label(i) == i);
+    CHECK(validation->label(i) == i);
+    CHECK(train->image(i)[0] / 2 == static_cast<std::uint8_t>(2 * i) / 2);
+    CHECK(train->image(i)[0] != validation->image(i)[0]);
+  }
+  CHECK(thrown<InvalidArgument>([&] { split(set, 0.1, 1); }) ==
+        "split: 60 examples to train with leave out a class; there are 300 classes, and each needs one");
+  CHECK_THROWS_AS(set->part(std::vector<std::int64_t>{600}), InvalidArgument);
 }
 
 TEST_CASE("a limit takes the first examples, shuffled or not") {

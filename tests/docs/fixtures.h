@@ -56,9 +56,6 @@ struct with_train {
 struct with_test {
   GeneratedDigitsIterator test{64, 256, 1, false};
 };
-struct with_validation {
-  GeneratedDigitsIterator validation{64, 256, 2, false};
-};
 
 inline MultiLayerConfiguration smallNetwork(std::uint64_t seed) {
   return {.seed = seed,
