@@ -56,10 +56,10 @@ std::pair<LabelledTensors, LabelledTensors> splitAt(const Tensor& features, cons
                                                     std::int64_t count, std::uint64_t seed);
 
 /// Some examples of another data set, by their indices.
-class Subset : public Dataset {
+class DatasetSubset : public Dataset {
  public:
   /// @param dataset  must outlive the subset.  @param rows  such as a part of `splitRows`.
-  Subset(const Dataset& dataset, std::vector<std::int64_t> rows)
+  DatasetSubset(const Dataset& dataset, std::vector<std::int64_t> rows)
       : dataset_(dataset), rows_(std::move(rows)) {}
 
   std::int64_t size() const override { return static_cast<std::int64_t>(rows_.size()); }

@@ -117,7 +117,7 @@ TEST_CASE("a subset has the examples of its rows") {
       return {Tensor::of({static_cast<float>(index * index)}, {1}), index};
     }
   } squares;
-  const Subset some(squares, {3, 9});
+  const DatasetSubset some(squares, {3, 9});
   CHECK(some.size() == 2);
   CHECK(some.get(1).features.data<float>()[0] == 81);
   CHECK_THROWS(some.get(2));
