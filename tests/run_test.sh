@@ -28,6 +28,7 @@ build=$root/build/release
 [[ "\$*" != *cuda* ]] || build=$root/build/cuda
 [[ "\$*" != *bench* ]] || build=$root/build/bench
 case \$* in
+  --install*) echo "\$*" >"$sandbox/installed-by" ;;
   --build*) if [[ -e $sandbox/broken ]]; then cat "$sandbox/broken"; exit 1; fi
     mkdir -p "\$build/examples"
     printf '#!/bin/bash\necho trained "\$@"\n' >"\$build/examples/mnist_convnet"
@@ -81,6 +82,28 @@ run 1 'the presets have changed'
 touch -d '1 hour ago' "$root/CMakePresets.json"
 gpu 9.0
 run 0 'nobody wants CUDA'
+
+installed() { # status, the message, the folder that CMake is told, arguments of ./run install
+  local status=0
+  rm -f "$sandbox/installed-by" "$sandbox/built"
+  "$root/run" install "${@:4}" >"$sandbox/out" 2>&1 || status=$?
+  if [[ $status != "$1" || $(cat "$sandbox/installed-by" 2>/dev/null) != "${3:+--install $root/build/release --prefix $3}" ]] ||
+    ! grep -qF -- "$2" "$sandbox/out" || { [[ -n $3 ]] && ! grep -q -- '--target muster_installed$' "$sandbox/built"; }; then
+    printf 'run_test: ./run install %s ended with %s, and called CMake with "%s"; it said:\n' "${*:4}" "$status" \
+      "$(cat "$sandbox/installed-by" 2>/dev/null)"
+    cat "$sandbox/out"
+    failures=$((failures + 1))
+  fi
+}
+default=$sandbox/.local
+if [[ $(id -u) == 0 ]]; then default=/usr/local; fi
+installed 0 "Installed below $default: the library, and the program muster in $default/bin." "$default"
+installed 0 "export PATH=$sandbox/a b/bin:\$PATH" "$sandbox/a b" "$sandbox/a b"
+installed 0 "-DCMAKE_PREFIX_PATH=$PWD/here" "$PWD/here" here
+touch "$sandbox/file"
+installed 1 "install: $sandbox/file is not a folder that you can write to" '' "$sandbox/file/muster"
+installed 1 'install: it takes one folder' '' --help
+installed 1 'install: it takes one folder' '' one two
 
 seeds() { # status, message, the seeds that run, arguments of ./run test; "-": nothing is built
   local status=0

@@ -22,6 +22,41 @@ foreach(component ${muster_base} nodes gloo onnx page tensorboard torch)
   endif()
 endforeach()
 
+# All that is installed, in one target. An installation of a part would not be noticed, or abort half-way: before
+# anything is copied, it fails with the names of what is not built.
+set(muster_wanted "")
+foreach(component ${muster_built})
+  list(APPEND muster_wanted muster_${component})
+endforeach()
+if(TARGET muster_program)
+  list(APPEND muster_wanted muster_program)
+endif()
+add_custom_target(muster_installed DEPENDS ${muster_wanted})
+if(TARGET muster_man)
+  add_dependencies(muster_installed muster_man)
+endif()
+set(muster_files "")
+get_property(muster_pages GLOBAL PROPERTY MUSTER_INSTALLED_FILES)
+foreach(page ${muster_pages})
+  string(APPEND muster_files "\n  \"${page}\"")
+endforeach()
+foreach(wanted ${muster_wanted})
+  string(APPEND muster_files "\n  \"$<TARGET_FILE:${wanted}>\"")
+endforeach()
+file(GENERATE OUTPUT "${PROJECT_BINARY_DIR}/install_check_$<CONFIG>.cmake" CONTENT "set(missing \"\")
+foreach(file${muster_files})
+  if(NOT EXISTS \"\${file}\")
+    get_filename_component(name \"\${file}\" NAME)
+    list(APPEND missing \"\${name}\")
+  endif()
+endforeach()
+if(missing)
+  list(JOIN missing \", \" missing)
+  message(FATAL_ERROR \"muster is not installed, as this is not built: \${missing}. Build it first, for example by \"
+    \"cmake --build ${PROJECT_BINARY_DIR} --target muster_installed; ./run install does both\")
+endif()
+")
+
 # Backend headers are not installed.
 install(DIRECTORY core datasets parallel DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/muster"
   COMPONENT dev FILES_MATCHING PATTERN "*.h" PATTERN "backend" EXCLUDE PATTERN "cmake" EXCLUDE

@@ -15,6 +15,14 @@ if(MUSTER_WERROR)
     $<$<COMPILE_LANGUAGE:CXX>:-Werror> $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings>)
 endif()
 
+# muster_optional(<name>): begins the folder of an optional module, and leaves it if MUSTER_OPTIONAL is OFF.
+macro(muster_optional name)
+  if(NOT MUSTER_OPTIONAL)
+    message(STATUS "muster::${name} is left out: MUSTER_OPTIONAL is OFF")
+    return()
+  endif()
+endmacro()
+
 # muster_module(<name>): adds the target muster_<name>, alias muster::<name>, static unless BUILD_SHARED_LIBS. Its
 # folders add their own sources. Before 1.0 a minor version may change the interface, so the SONAME includes the minor
 # version.

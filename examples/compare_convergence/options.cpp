@@ -212,6 +212,7 @@ void joinModes(Options& o, const CommandLine& line) {
 /// Rejects options that would have no effect.
 void checkCombinations(const Options& o, const CommandLine& line) {
   o.data.check();
+  example::WatchOptions::requireBuilt(line);
   if (std::ranges::find(o.lists.modes, Mode::Averaging) == o.lists.modes.end())
     line.refuse({"post-local"}, "needs the mode averaging, which --mode does not name");
   if (line.said("frequency") && !usesFrequency(o.lists))

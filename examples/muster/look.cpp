@@ -7,6 +7,7 @@
 #include "examples/muster/options.h"
 #include "examples/muster/schema.h"
 #include "examples/muster/session.h"
+#include "examples/muster/watchers.h"
 #include "examples/support/standard_streams.h"
 #include "muster/core/base/byte_text.h"
 #include "muster/core/base/error.h"
@@ -209,14 +210,16 @@ int plan(const Call& call) {
   describeSets(line, options.sets);
   if (!readOptions(line, call)) return 0;
   const RunFile run = RunFile::read(fileOf(call, "a run file such as run.json"), options.sets);
+  requireModules(run.listeners);
   const auto devices = devicesOf(run.training);
+  const auto nodes = nodesOf(run.training);
   const auto [resumed, changes] = resumedBy(run);
   const std::string earlier = earlierTraining(run, resumed);
   pathsOf(call.file, run, resumed).checkNames();
   LoadedData data =
       loadData(run.data, run.training.placement, devices.devices, static_cast<int>(run.training.workers));
   const auto network = makeNetwork(run, data);
-  const auto wrapper = makeWrapper(run, devices, nodesOf(run.training), *network, {});
+  const auto wrapper = makeWrapper(run, devices, nodes, *network, {});
   const std::int64_t examples = data.train->examples().value_or(0);
   const std::int64_t batches = data.train->batchesPerEpoch().value_or(0);
   example::printResult(

@@ -5,8 +5,7 @@ namespace program {
 
 void toOnnx(muster::Network&, const std::filesystem::path&, bool) {
   throw muster::InvalidArgument(
-      "--to onnx: this muster was built without the module onnx, as libonnx was not found; install "
-      "libonnx-dev, "
+      "--to onnx: this muster was built without the module onnx, which needs libonnx; install libonnx-dev, "
       "libprotobuf-dev and protobuf-compiler and build it again");
 }
 

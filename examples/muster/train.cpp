@@ -119,6 +119,7 @@ void introduce(const RunFile& run, const LoadedData& data, const Network& networ
 }
 
 int trainRun(const RunFile& run, Options options) {
+  requireModules(run.listeners);
   const auto devices = devicesOf(run.training);
   example::endOnInterrupt(example::kInterruptedBefore);
   const Nodes nodes = nodesOf(run.training);

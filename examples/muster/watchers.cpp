@@ -8,6 +8,7 @@
 
 #include "examples/muster/session.h"
 #include "examples/support/keep_network.h"
+#include "examples/support/pages.h"
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
 #include "muster/core/io/json_fields.h"
@@ -110,6 +111,18 @@ Watchers watch(const RunFile& run, LoadedData& data, const Network& network, con
     add(watchers.stopping);
   }
   return watchers;
+}
+
+void requireModules(const RunListeners& listeners) {
+  const auto refuse = [](bool asked, std::string_view field, std::string_view why) {
+    require(!asked, "listeners.{}: {}", field, why);
+  };
+  if (!example::pagesBuilt()) {
+    refuse(listeners.page, "page", example::kNoPage);
+    refuse(!listeners.curves.empty(), "curves", example::kNoPage);
+  }
+  if (!example::tensorBoardBuilt())
+    refuse(!listeners.tensorBoard.empty(), "tensorBoard", example::kNoTensorBoard);
 }
 
 example::Watching watchingOf(const RunFile& run, const Watchers& watchers, bool first, bool shared) {

@@ -45,10 +45,13 @@ struct Shown {
 /// The listeners that a run file asks for. @param data  must outlive them.
 Watchers watch(const RunFile& run, LoadedData& data, const muster::Network& network, const Shown& shown);
 
+/// @throws InvalidArgument naming a field of the listeners whose module this program was built without.
+void requireModules(const RunListeners& listeners);
+
 /// The page, TensorBoard and curves that a run file asks for.
 /// @param first  whether this is the first node, the only one with a page.
 /// @param shared  whether there are others.
-/// @throws InvalidArgument if this program was built without a requested module.
+/// @throws as example::Watching.
 example::Watching watchingOf(const RunFile& run, const Watchers& watchers, bool first, bool shared);
 
 /// The options by name, for the page and TensorBoard.

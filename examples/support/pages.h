@@ -19,9 +19,12 @@ struct PageCurves {
   std::map<std::string, std::vector<std::pair<std::int64_t, double>>> series;  ///< by name: iteration, value
 };
 
-/// The message if this program was built without the page.
+/// Whether this program was built with the page.
+bool pagesBuilt();
+
+/// The message if it was not.
 inline constexpr const char* kNoPage =
-    "this program was built without the page, as dygraphs was not found; install libjs-dygraphs and build it "
+    "this program was built without the page, which needs dygraphs; install libjs-dygraphs and build it "
     "again";
 
 /// One self-contained HTML file; "" if this program was built without the page.

@@ -6,6 +6,10 @@
 
 namespace example {
 
+bool pagesBuilt() {
+  return false;
+}
+
 std::string stillPage(const std::vector<PageCurves>&, const std::string&) {
   return {};
 }

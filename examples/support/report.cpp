@@ -10,7 +10,6 @@
 #include <system_error>
 #include <vector>
 
-#include "examples/support/pages.h"
 #include "muster/core/base/error.h"
 #include "muster/core/io/atomic_file.h"
 #include "muster/core/io/json_fields.h"
@@ -129,10 +128,7 @@ std::string writeReport(const std::filesystem::path& directory, const Evaluation
   std::filesystem::create_directories(directory, problem);
   if (problem) throw FileError(directory, fmt::format("cannot be made: {}", problem.message()));
   writeFileAtomically(directory / "confusion.txt", confusionText(evaluation, data, remark));
-  const auto page = watching.still(documentOf(evaluation, model, data, remark));
-  if (page.empty())
-    return fmt::format("{}: confusion.txt; report.html was left out, as {}", directory.string(), kNoPage);
-  writeFileAtomically(directory / "report.html", page);
+  writeFileAtomically(directory / "report.html", watching.still(documentOf(evaluation, model, data, remark)));
   return fmt::format("{}: report.html, confusion.txt", directory.string());
 }
 

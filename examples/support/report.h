@@ -16,13 +16,13 @@ namespace example {
 inline const std::string kReportCurves = "training.curves.jsonl";
 inline const std::vector<std::string> kReportFiles{"confusion.txt", "report.html", kReportCurves};
 
-/// Writes into `directory`, creating it if missing: `confusion.txt` with the scores of each class, and, if
-/// this program was built with the page, `report.html`: the page of the training with the confusion matrix
-/// and the mistakes that the model made with the highest probability.
+/// Writes into `directory`, creating it if missing: `confusion.txt` with the scores of each class, and
+/// `report.html`: the page of the training with the confusion matrix and the mistakes that the model made
+/// with the highest probability.
 /// @param remark  on the training; may be empty.
 /// @param watching  of a training that had `WatchOptions::still`.
 /// @return a text that names the written files.
-/// @throws muster::FileError.
+/// @throws muster::FileError; muster::InvalidArgument if this program was built without the page.
 std::string writeReport(const std::filesystem::path& directory, const muster::Evaluation& evaluation,
                         muster::Model& model, DataSets& data, std::string_view remark,
                         const Watching& watching);

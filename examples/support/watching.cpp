@@ -1,5 +1,8 @@
 #include "examples/support/watching.h"
 
+#include <fmt/format.h>
+
+#include "examples/support/pages.h"
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
 #include "muster/core/listeners/progress_listener.h"
@@ -29,6 +32,12 @@ void WatchOptions::check(const CommandLine& line) {
   if (!line.said("page")) line.refuse({"page-port"}, "needs --page");
   if (!line.said("curves")) line.refuse({"group"}, "needs --curves");
   if (line.said("quiet")) line.refuse({"watch"}, "shows what --quiet leaves out");
+  requireBuilt(line);
+}
+
+void WatchOptions::requireBuilt(const CommandLine& line) {
+  if (!pagesBuilt()) line.refuse({"page", "curves", "report"}, fmt::format("cannot be used: {}", kNoPage));
+  if (!tensorBoardBuilt()) line.refuse({"tensorboard"}, fmt::format("cannot be used: {}", kNoTensorBoard));
 }
 
 void WatchOptions::addProgress(muster::Listeners& all, std::optional<std::int64_t> lastEpoch) const {
@@ -51,7 +60,7 @@ void WatchOptions::addTo(Paths& paths) const {
 
 Watching::Watching(const WatchOptions& options, std::shared_ptr<const muster::EvaluationListener> tests) {
   if (options.page || options.still || !options.curves.empty())
-    if (auto page = pageWatcher(options, tests)) watchers_.push_back(std::move(page));
+    watchers_.push_back(pageWatcher(options, tests));
   if (!options.tensorBoard.empty()) watchers_.push_back(tensorBoardWatcher(options, std::move(tests)));
 }
 

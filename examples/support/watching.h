@@ -26,15 +26,18 @@ struct WatchOptions {
   std::filesystem::path curves = {};  ///< a file for `muster page`; empty: none
   std::string group = {};             ///< group in that file
   bool still = false;                 ///< whether `Watching::still` will be called
-  /// Without `curves`: where the page's curves are kept for `still`, if this program was built with the page.
+  /// Without `curves`: where the page's curves are kept for `still`.
   std::filesystem::path stillCurves = {};
 
   /// Adds these options as a separate group; options for a single training only if `live`.
   void describe(CommandLine& line, bool live = true);
   void addTo(Paths& paths) const;
-  /// Checks the options after they were read. @throws muster::InvalidArgument for a port without a page, or
-  /// output that --quiet hides.
+  /// Checks the options after they were read. @throws muster::InvalidArgument for a port without a page,
+  /// output that --quiet hides, or as requireBuilt.
   static void check(const CommandLine& line);
+  /// @throws muster::InvalidArgument naming an option, --report included, whose module this program was built
+  /// without.
+  static void requireBuilt(const CommandLine& line);
   /// Adds the listeners for progress in the terminal. @param lastEpoch  as in muster::ProgressOptions.
   void addProgress(muster::Listeners& all, std::optional<std::int64_t> lastEpoch = {}) const;
 };
@@ -55,13 +58,21 @@ class Watcher {
   virtual std::string still(const std::string& document) = 0;
 };
 
+/// Whether this program was built with TensorBoard.
+bool tensorBoardBuilt();
+
+/// The message if it was not.
+inline constexpr const char* kNoTensorBoard =
+    "this program was built without TensorBoard, which needs protobuf; install libprotobuf-dev and "
+    "protobuf-compiler and build it again";
+
 /// The watcher for `options.tensorBoard`.
 /// @throws muster::InvalidArgument if this build has no such module; muster::FileError.
 std::unique_ptr<Watcher> tensorBoardWatcher(const WatchOptions& options,
                                             std::shared_ptr<const muster::EvaluationListener> tests = {});
 
-/// The watcher for `options.page`, `curves` and `still`. Prints the address. Null if only `still` is set and
-/// this build has no page.
+/// The watcher for `options.page`, `curves` and `still`. Prints the address.
+/// @throws muster::InvalidArgument if this build has no page; muster::FileError.
 std::unique_ptr<Watcher> pageWatcher(const WatchOptions& options,
                                      std::shared_ptr<const muster::EvaluationListener> tests = {});
 
@@ -82,7 +93,7 @@ class Watching {
   void result(std::string_view name, double value) const;
   /// Calls `train`; shows an exception, then rethrows it.
   void during(const std::function<void()>& train) const;
-  /// The page so far as one HTML file; "" if this build has no page.
+  /// The page so far as one HTML file; "" without WatchOptions::still.
   /// @param document  the `document` of muster::stillPage.
   std::string still(const std::string& document) const;
 

@@ -35,6 +35,10 @@ class TensorBoardWatcher final : public Watcher {
 
 }  // namespace
 
+bool tensorBoardBuilt() {
+  return true;
+}
+
 std::unique_ptr<Watcher> tensorBoardWatcher(const WatchOptions& options,
                                             std::shared_ptr<const muster::EvaluationListener> tests) {
   return std::make_unique<TensorBoardWatcher>(options, std::move(tests));

@@ -12,6 +12,14 @@ file(REMOVE_RECURSE "${prefix}")
 execute_process(COMMAND "${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${prefix}"
   OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
 
+# The installed program, as README's "Train without C++" begins.
+if(EXISTS "${BUILD}/examples/muster")
+  run("${prefix}/bin/muster" --version)
+  execute_process(COMMAND "${prefix}/bin/muster" example OUTPUT_FILE "${BUILD}/consumer/run.json"
+    COMMAND_ERROR_IS_FATAL ANY)
+  run("${prefix}/bin/muster" plan "${BUILD}/consumer/run.json" --set training.workers=2)
+endif()
+
 file(GLOB_RECURSE scripts "${prefix}/*.cmake")
 foreach(script IN LISTS scripts)
   file(READ "${script}" text)

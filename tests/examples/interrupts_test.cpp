@@ -95,9 +95,10 @@ TEST_CASE("a signal before the training of a run file, and in the other commands
 
 TEST_CASE("a signal during the test after the training ends the program, which has saved the network") {
   const Sandbox sandbox(MUSTER_MNIST_CONVNET);
-  const std::vector<std::string> arguments{
-      "--data",        "generated", "--train-examples", "64",  "--test-examples", "30000", "--epochs", "1",
-      "--pin-threads", "false",     "--device",         "cpu", "--report",        "report"};
+  const auto arguments =
+      test::withReport({"--data", "generated", "--train-examples", "64", "--test-examples", "30000",
+                        "--epochs", "1", "--pin-threads", "false", "--device", "cpu"},
+                       "report");
   const auto model = sandbox.directory / "mnist-convnet.safetensors";
   const std::string expected =
       "mnist_convnet: Interrupted after training: the network is saved, and further results are left out.\n";

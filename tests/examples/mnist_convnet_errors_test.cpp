@@ -14,6 +14,7 @@
 
 #include "muster/core/io/checkpoint_files.h"
 #include "tests/examples/convnet.h"
+#include "tests/support/skip.h"
 
 namespace muster {
 namespace {
@@ -113,10 +114,12 @@ TEST_CASE("paths that cannot be written are refused before the training") {
   };
   refused("--model", "missing/model.safetensors", "cannot be written: its directory: No such file");
   refused("--json", ".", "cannot be written: it is a directory");
-  refused("--curves", ".", "cannot be written: it is a directory");
-  refused("--report", std::string(256, 'x'), "cannot be made: ");
   test::writeFile(convnet.directory / "file", "mine");
-  refused("--report", "file/report", "cannot be made: ");
+  if (test::kWithPage) {
+    refused("--curves", ".", "cannot be written: it is a directory");
+    refused("--report", std::string(256, 'x'), "cannot be made: ");
+    refused("--report", "file/report", "cannot be made: ");
+  }
   refused("--checkpoint-dir", "file", "cannot be made: ");
   CHECK(convnet.directory.names() == std::set<std::string>{"file"});
   CHECK(test::readFile(convnet.directory / "file") == "mine");
@@ -163,7 +166,25 @@ TEST_CASE("paths that cannot be reached are refused in the program's words") {
   checkRefusal(test::runProgram(Convnet::kExecutable, launch), 1, problem);
 }
 
+TEST_CASE("options of a module that was not built are refused, and nothing is trained or written") {
+  if (test::kWithPage) return test::skip("the programs were built with the page");
+  const Convnet convnet;
+  const std::vector<std::vector<std::string>> cases{
+      {"--report", "report", "--quiet"}, {"--curves", "a.curves.jsonl"}, {"--page"}};
+  for (const auto& arguments : cases) {
+    const auto run = convnet.runSmall(arguments);
+    checkRefusal(
+        run, 2,
+        arguments.front() +
+            " cannot be used: this program was built without the page, which needs dygraphs; install "
+            "libjs-dygraphs and build it again");
+    CHECK(run.out.empty());
+  }
+  CHECK(convnet.directory.names().empty());
+}
+
 TEST_CASE("a report and curves replace only files of this program") {
+  if (!test::kWithPage) return test::skip(test::kNoPage);
   const Convnet convnet;
   const std::string end = " would be replaced, but this program has not written it; give another ";
   for (const std::string name : {"report.html", "confusion.txt", "training.curves.jsonl"}) {
@@ -202,18 +223,18 @@ TEST_CASE("a full disk ends mnist_convnet with a message, and leaves existing fi
 
 TEST_CASE("a NaN score ends mnist_convnet, naming the worker and the batch once") {
   const Convnet convnet;
-  const auto run = convnet.runSmall({"--lr", "1e9", "--quiet", "--report", "report"});
+  const auto run = convnet.runSmall(test::withReport({"--lr", "1e9", "--quiet"}, "report"));
   checkRefusal(run, 1, "failed in batch ");
   CHECK(contains(run.err, "mnist_convnet: worker "));
   CHECK(contains(run.err, " of epoch 1: the score became "));
   CHECK(run.err.find("epoch") == run.err.rfind("epoch"));
-#ifdef MUSTER_WITH_PAGE
-  CHECK(convnet.directory.names() == std::set<std::string>{"report"});
-  CHECK(
-      contains(test::readFile(convnet.directory / "report" / "training.curves.jsonl"), "the score became "));
-#else
-  CHECK(convnet.directory.names().empty());
-#endif
+  if (test::kWithPage) {
+    CHECK(convnet.directory.names() == std::set<std::string>{"report"});
+    CHECK(contains(test::readFile(convnet.directory / "report" / "training.curves.jsonl"),
+                   "the score became "));
+  } else {
+    CHECK(convnet.directory.names().empty());
+  }
 }
 
 TEST_CASE("a user who requests MNIST gets MNIST or an error") {

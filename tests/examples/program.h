@@ -63,6 +63,20 @@ class Program {
   std::optional<int> status_;  // once it has ended
 };
 
+/// Whether the programs were built with the page, which --page, --curves and --report need.
+#ifdef MUSTER_WITH_PAGE
+inline constexpr bool kWithPage = true;
+#else
+inline constexpr bool kWithPage = false;
+#endif
+inline constexpr const char* kNoPage = "the programs were built without the page (libjs-dygraphs)";
+
+/// The arguments and a report in that directory, which is left out without the page.
+inline std::vector<std::string> withReport(std::vector<std::string> arguments, const std::string& directory) {
+  if (kWithPage) arguments.insert(arguments.end(), {"--report", directory});
+  return arguments;
+}
+
 /// Whether a program of this build exists: a packed build contains only tests.
 bool isHere(const std::filesystem::path& executable);
 

@@ -41,8 +41,7 @@ void checkFirst(const Convnet& terminal, const Outcome& run) {
 TEST_CASE("two processes without node numbers train together, and one of them saves and tests") {
   const test::TemporaryDirectory store;
   const Convnet a, b;
-  auto arguments = elastic(store, "2", "2");
-  arguments.insert(arguments.end(), {"--report", "report"});
+  const auto arguments = test::withReport(elastic(store, "2", "2"), "report");
   Program other(Convnet::kExecutable, b.launch(arguments));
   const Outcome outcomes[] = {a.run(arguments), other.wait()};
   int saved = 0;
@@ -57,7 +56,7 @@ TEST_CASE("two processes without node numbers train together, and one of them sa
         run->err, std::regex(R"(muster: node (\d) \([^)\n]+\): generation \d+: this is node \1 of 2)")));
     if (std::filesystem::exists(terminal->directory / "mnist-convnet.safetensors")) {
       ++saved;
-      CHECK(std::filesystem::exists(terminal->directory / "report" / "confusion.txt"));
+      CHECK(std::filesystem::exists(terminal->directory / "report" / "confusion.txt") == test::kWithPage);
       checkFirst(*terminal, *run);
     } else {
       CHECK(
