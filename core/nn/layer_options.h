@@ -86,6 +86,7 @@ class ModuleOf final : public Module {
   }
   void fields(Fields& fields) override { options_.fields(fields); }
   void validate() const override { options_.validate(); }
+  const T& options() const { return options_; }
   std::unique_ptr<Module> clone() const override { return std::make_unique<ModuleOf>(options_); }
 
  private:

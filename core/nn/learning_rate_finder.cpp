@@ -76,6 +76,7 @@ std::optional<double> steepest(const LearningRateCurve& curve) {
 LearningRateCurve findLearningRate(Model& model, DataSetIterator& data, const LearningRateRange& range) {
   check(range);
   requireNotRead(data, "learning rate finder");
+  model.fitBeforeTraining(data);
   JoiningIterator joined(data, model.trainingOptions().accumulate);
   Epochs batches(joined);
   Batch batch;

@@ -33,6 +33,8 @@ Model::~Model() = default;
 
 void Model::prepare(const Batch&) {}
 
+void Model::fitBeforeTraining(DataSetIterator&) {}
+
 Optimizer& Model::optimizer() {
   if (!optimizer_) {
     const StateBlock& parameters = block(BlockKind::Parameters);

@@ -57,6 +57,10 @@ class Model {
 
   /// Infers open shapes and parameters from a first batch. Called before `replicate`.
   virtual void prepare(const Batch& first);
+  /// Called at the start of each `fit`, of the model or of a ParallelWrapper, before `prepare`: may read the
+  /// data set once, to learn from it what is not trained. Every node of a training reads the same data set.
+  /// The iterator is reset afterwards. Default: does nothing.
+  virtual void fitBeforeTraining(DataSetIterator& data);
   /// Applies the gradient block to the parameters. @return the regularisation penalty before the update.
   virtual double update(const BatchStamp& stamp);
   /// float64 [1] on the model's device: 1 if the last enqueued step changed nothing because its loss or

@@ -57,6 +57,7 @@ class Fit final : public Trainer {
         position_ = *resumed;
         model_.setScore(position_.score);
       }
+    if (epochs > 0) model_.fitBeforeTraining(users_);
     std::exception_ptr failure;  // the first failure
     try {
       tell([&](Listener& l) { l.onFitStart(start); });

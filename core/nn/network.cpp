@@ -21,6 +21,7 @@ const Batch& Network::Impl::there(const Batch& batch) {
 
 detail::NetworkProgram& Network::Impl::run(const Batch& batch, bool training) {
   findFeatures(plan, batch, features_);
+  requireFitted();
   auto& program = *programs.get(plan, features_.front()->shape()[0], training, context).program;
   program.forward(features_, detail::infoOf(batch, seed, training));
   return program;
@@ -41,6 +42,7 @@ void Network::init() {
         detail::makeBlocks(plan, context().device(), trainingOptions().updater.stateNames().size());
     impl_->plan = std::move(plan);
   }
+  impl_->forgetNormalisation();
   context().synchronize();
   detail::drawValues(impl_->plan, impl_->seed);
   for (auto& state : optimizer().state()) setZero(state.values, context());

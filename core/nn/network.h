@@ -51,6 +51,14 @@ class Network : public Model, public KnownFeatures {
   Tensor output(const Tensor& features);
   /// The predictions of all outputs, in order.
   std::vector<Tensor> outputs(const Batch& batch);
+  /// Fits the shift and scale of all Normalise layers to the features of epoch 0, also if they were fitted
+  /// before; an open input shape is taken from the first batch. `fit` does so by itself, once. Without such
+  /// layers only the data are read.
+  /// @throws InvalidArgument naming the layer, example and place of a value that is not finite; if there are
+  ///         no batches, or a training reads the iterator; what the iterator throws.
+  void fitNormalisation(DataSetIterator& data);
+  /// Whether every Normalise layer was fitted; true without any.
+  bool normalisationFitted();
   /// Runs the network over a data set and counts the predictions of its first output, with the labels that
   /// `outputName()` names. Source: core/eval.
   Evaluation evaluate(DataSetIterator& data);
@@ -85,6 +93,8 @@ class Network : public Model, public KnownFeatures {
   bool refusesNonFinite() const override { return true; }
   std::span<StateBlock> blocks() override;
   void prepare(const Batch& first) override;
+  /// Fits Normalise layers that were never fitted.
+  void fitBeforeTraining(DataSetIterator& data) override;
   void output(const Batch& batch, Tensor& out) override;
   /// For several outputs, the first one's.
   std::string_view outputName() const override;

@@ -14,6 +14,7 @@ void Network::forward(const Tensor& input, Tensor& output, const ForwardPass& pa
           "network: forward() is for networks with one input and one output, this one has {} and {}",
           impl_->plan.inputs.size(), impl_->plan.outputs.size());
   detail::requireInput(impl_->plan, 0, input);
+  impl_->requireFitted();
   ContextScope scope(context());
   // Compile for training even in evaluation: a backward pass may follow, which reads the activations.
   auto& entry = impl_->programs.get(impl_->plan, input.shape()[0], true, context());

@@ -34,6 +34,7 @@ class NoPeers final : public Peers {
 
 StepTicket Network::gradient(const Batch& batch) {
   detail::requireLoss(impl_->plan);
+  impl_->requireFitted();
   ContextScope scope(context());
   const std::int64_t slices = trainingOptions().accumulate;
   if (slices == 1) return impl_->gradient(batch);
@@ -58,6 +59,7 @@ StepTicket Network::step(const Batch& batch) {
   detail::requireLoss(impl_->plan);
   if (!impl_->enqueuesSteps || !optimizer().enqueues() || trainingOptions().accumulate > 1)
     return Model::step(batch);
+  impl_->requireFitted();
   ContextScope scope(context());
   return impl_->steps.enqueue(batch, StepWork::Update);
 }

@@ -12,6 +12,17 @@ void requireUpdater(Model& model) {
     }
 }
 
+void fitBeforeTraining(Model& model, DataSetIterator& data, Activity& caller) {
+  caller.set(Activity::Kind::InIterator);
+  try {
+    model.fitBeforeTraining(data);
+  } catch (...) {
+    const auto cause = std::current_exception();
+    throw TrainingError(
+        fmt::format("the model could not be fitted to the data set: {}", muster::describe(cause)), -1, cause);
+  }
+}
+
 bool prepareModel(Model& model, DataSetIterator& data, Activity& caller, std::int64_t epoch,
                   const EpochPosition& begun, Batch& first) {
   WatchedIterator reading(data, caller);

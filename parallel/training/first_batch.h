@@ -8,6 +8,9 @@ namespace muster {
 /// Throws here, rather than in the first step, if the model's updater cannot update its parameters.
 void requireUpdater(Model& model);
 
+/// Calls `Model::fitBeforeTraining`. @throws TrainingError for any failure.
+void fitBeforeTraining(Model& model, DataSetIterator& data, Activity& caller);
+
 /// Reads the first batch of epoch `epoch` that is not trained, and prepares the model for it.
 /// @param begun  what is trained of the epoch.
 /// @param first  its stamp receives the position of its first example.

@@ -1,5 +1,6 @@
 #include <array>
 
+#include "muster/core/base/error.h"
 #include "muster/core/interop/onnx/detail/onnx_graph.h"
 #include "muster/core/nn/layers.h"
 
@@ -63,6 +64,16 @@ std::string reshape(const Reshape& options, OnnxLayer& layer) {
   return layer.add("Reshape", {layer.input(), layer.constant("shape", sizes)});
 }
 
+std::string normalise(const Normalise&, OnnxLayer& layer) {
+  require(layer.values("scale").data<float>()[0] != 0,
+          "it has no numbers to scale by yet; train the network");
+  std::string shift = layer.parameter("shift"), scale = layer.parameter("scale");
+  if (layer.inputShape().rank() == 3)  // [C] to [C, 1, 1]
+    for (std::string* values : {&shift, &scale})
+      *values = layer.add("Reshape", {*values, layer.constant("channels", Integers{-1, 1, 1})});
+  return layer.add("Mul", {layer.add("Sub", {layer.input(), shift}), scale});
+}
+
 }  // namespace
 
 void addOnnxOtherRules(OnnxRules& rules) {
@@ -80,6 +91,7 @@ void addOnnxOtherRules(OnnxRules& rules) {
     return layer.add("Flatten", {layer.input()}, {{"axis", 1}});
   });
   addTo<Reshape>(rules, reshape);
+  addTo<Normalise>(rules, normalise);
   addTo<Scale>(rules, [](const Scale& scale, OnnxLayer& layer) {
     return layer.add("Mul", {layer.input(), layer.constant("factor", static_cast<float>(scale.factor))});
   });

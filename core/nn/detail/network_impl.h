@@ -12,7 +12,8 @@
 namespace muster {
 
 /// A network's plan, state and compiled programs. Functions of Network are defined by subject in network.cpp,
-/// network_training.cpp, network_output.cpp and network_passes.cpp.
+/// network_training.cpp, network_output.cpp, network_passes.cpp and
+/// network_normalisation.cpp.
 struct Network::Impl {
   Impl(Network& network, std::uint64_t networkSeed);
 
@@ -23,6 +24,12 @@ struct Network::Impl {
 
   /// Computes a batch's gradient into the gradients' block, like `Network::gradient`.
   StepTicket gradient(const Batch& batch);
+
+  /// Fits all Normalise layers, see network_normalisation.cpp.
+  void fitNormalisation(Network& network, DataSetIterator& data);
+  /// @throws InvalidArgument naming a Normalise that was not fitted.
+  void requireFitted();
+  void forgetNormalisation() { normalisationKnown_ = false; }
 
   Context& context;
   std::uint64_t seed;
@@ -40,6 +47,7 @@ struct Network::Impl {
   StepInfo forwardInfo;
 
  private:
+  bool normalisationKnown_ = false;      // on a GPU: all Normalise layers were seen fitted
   std::vector<const Tensor*> features_;  // [input] of the current batch
   Batch gathered_;                       // on the CPU, of a batch of row indices
 };

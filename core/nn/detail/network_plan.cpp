@@ -4,6 +4,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/utf8.h"
+#include "muster/core/nn/layers/normalise.h"
 #include "muster/core/nn/layers/reshape.h"
 
 namespace muster::detail {
@@ -56,6 +57,7 @@ std::size_t NetworkLayout::append(NetworkNode node) {
   require(names_.insert(node.name).second, "network: two layers are called {}", node.name);
   for (const std::size_t value : node.inputs) node.inputShapes.push_back(plan_.shapeOf(value));
   requireIndices(node);
+  requireScaledInput(node);
   try {
     for (const Shape& input : node.inputShapes) static_cast<void>(input.elements());  // throws if too many
     node.output = node.module->outputShape(node.inputShapes);
@@ -112,6 +114,14 @@ void NetworkLayout::requireIndices(const NetworkNode& node) {
             plan_.nameOf(value), readAsNumbers_[value], node.name);
     plan_.inputs[value].indices = true;
   }
+}
+
+/// The numbers of a Normalise come from the data set, so it reads nothing else.
+void NetworkLayout::requireScaledInput(const NetworkNode& node) {
+  if (node.module->type() != Normalise::kType) return;
+  require(node.inputs.front() < plan_.inputs.size(),
+          "network: {} (normalise) scales an input of the network, but reads {}; make it the first layer",
+          node.name, plan_.nameOf(node.inputs.front()));
 }
 
 void NetworkLayout::addOutput(std::string name, std::size_t value, double weight) {

@@ -85,6 +85,7 @@ class NetworkLayout {
   std::size_t append(NetworkNode node);
   std::string readingOf(const NetworkNode& node) const;
   void requireIndices(const NetworkNode& node);
+  void requireScaledInput(const NetworkNode& node);
   void requireTensors(const NetworkNode& node);
 
   NetworkPlan plan_;

@@ -105,6 +105,7 @@ void addImageLayers(ComparedModels& models) {
   one("zero_pad", ZeroPad2d{.padding = {1, 2, 3, 0}});
   one("batch_norm", BatchNorm{.epsilon = 0.01, .activation = Activation::ReLU});
   one("batch_norm_plain", BatchNorm{.affine = false});
+  one("normalise", Normalise{});
   one("flatten", Flatten{});
   one("reshape", Reshape{.shape = {6, 28}});
   one("subset_channels", Subset{.from = 1, .to = 3});
@@ -121,6 +122,7 @@ TEST_CASE("onnxruntime computes the same as layers on images") {
 }
 
 void addRowLayersAndVertices(ComparedModels& models) {
+  models.add("normalise_rows", chain({Normalise{}, Dense{.units = 3}}, {6}));
   models.add("dense", chain({Dense{.units = 4, .activation = Activation::GELU}, BatchNorm{},
                              LayerNorm{.epsilon = 0.1}, LayerNorm{.affine = false},
                              OnDevice(Dense{.units = 3, .bias = false}, Device::cpu()), Output{.classes = 4}},
@@ -188,6 +190,7 @@ void addSequenceLayers(ComparedModels& models) {
   one("output_per_step", {Output{.classes = 3, .perStep = true}});
   one("softmax", {ActivationLayer{.activation = Activation::Softmax}});
   one("features", {Subset{.from = 1, .to = 3}, Scale{.factor = 2}, Dropout{}});
+  one("normalise_steps", {Normalise{.method = NormaliseMethod::MinMax}});
   one("steps", {Subset{.from = 1, .to = 4, .axis = 0}});
   one("flattened", {Flatten{}});
 }

@@ -1,0 +1,110 @@
+#include <algorithm>
+
+#include "muster/core/base/error.h"
+#include "muster/core/data/next_batch.h"
+#include "muster/core/data/training_reads.h"
+#include "muster/core/nn/detail/input_moments.h"
+#include "muster/core/nn/detail/network_batch.h"
+#include "muster/core/nn/detail/network_impl.h"
+#include "muster/core/ops/reorder.h"
+
+// The numbers of Normalise layers: fitted to data, and required before the network computes.
+
+namespace muster {
+namespace {
+
+/// A Normalise of a network and what it reads.
+struct Scaled {
+  detail::NetworkNode& node;
+  detail::InputMoments moments;
+};
+
+bool isNormalise(const detail::NetworkNode& node) {
+  return node.module->type() == Normalise::kType;
+}
+
+NormaliseMethod methodOf(const detail::NetworkNode& node) {
+  return dynamic_cast<const detail::ModuleOf<Normalise>&>(*node.module).options().method;
+}
+
+bool isFitted(const detail::NetworkNode& node) {
+  float scale = 0;
+  Tensor first = Tensor::view(&scale, {1}, DType::Float32, Device::cpu());
+  copy(node.statistics[1].slice(0, {1}), first);
+  return scale != 0;
+}
+
+/// Adds the layer's name to errors that `run` throws.
+template <typename Run>
+void naming(const detail::NetworkNode& node, const Run& run) {
+  try {
+    run();
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(fmt::format("{}: cannot be fitted: {}", node.name, error.what()));
+  }
+}
+
+}  // namespace
+
+bool Network::normalisationFitted() {
+  context().synchronize();
+  return std::ranges::all_of(impl_->plan.nodes, [](const auto& n) { return !isNormalise(n) || isFitted(n); });
+}
+
+void Network::fitBeforeTraining(DataSetIterator& data) {
+  const auto layers = outline();
+  const bool any = std::ranges::any_of(layers, [](const auto& row) { return row.type == Normalise::kType; });
+  if (any && (!initialized() || !normalisationFitted())) impl_->fitNormalisation(*this, data);
+}
+
+void Network::fitNormalisation(DataSetIterator& data) {
+  requireNotRead(data, "fit normalisation");
+  impl_->fitNormalisation(*this, data);
+}
+
+void Network::Impl::fitNormalisation(Network& network, DataSetIterator& data) {
+  Context onCpu;
+  Batch batch, gathered;
+  std::vector<Scaled> layers;
+  std::vector<const Tensor*> features;
+  Tensor values;
+  data.reset(0);
+  bool any = false;
+  for (; nextBatch(data, batch); any = true) {
+    if (batch.namesRows()) batch.gatherInto(gathered);
+    const Batch& read = batch.namesRows() ? gathered : batch;
+    if (!any) {
+      network.prepare(read);
+      for (auto& node : plan.nodes)
+        if (isNormalise(node)) layers.push_back({node, detail::InputMoments(node.output)});
+    }
+    detail::findFeatures(plan, read, features);
+    const Tensor* const mask = read.sequenceMask();
+    for (auto& [node, moments] : layers) {
+      const Tensor& input = *features[node.inputs.front()];
+      values.resize(input.shape(), DType::Float32);
+      loadFeatures(input, values, onCpu);
+      naming(node, [&] { moments.add(values, mask && node.output.rank() == 2 ? *mask : Tensor()); });
+    }
+  }
+  require(any, "fit normalisation: the data set has no batches");
+  context.synchronize();
+  for (auto& [node, moments] : layers)
+    naming(node, [&] { moments.store(methodOf(node), node.statistics[0], node.statistics[1]); });
+}
+
+void Network::Impl::requireFitted() {
+  if (!context.device().isCpu()) {
+    if (normalisationKnown_) return;
+    context.synchronize();
+  }
+  for (const auto& node : plan.nodes)
+    if (isNormalise(node) && !isFitted(node))
+      throw InvalidArgument(fmt::format(
+          "network: {} has no numbers to scale by yet; fit() takes them from the training examples, or call "
+          "fitNormalisation(data)",
+          node.name));
+  normalisationKnown_ = !plan.empty();
+}
+
+}  // namespace muster
