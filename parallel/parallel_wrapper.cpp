@@ -261,10 +261,19 @@ void ParallelWrapper::fit(DataSetIterator& data, std::int64_t epochs, const std:
 } catch (const std::bad_alloc&) {
   throw kShortageInFit;
 }
-Evaluation ParallelWrapper::evaluate(DataSetIterator& data) try {
-  return usable(impl_, "evaluate").evaluate(data);
+AnyEvaluation ParallelWrapper::evaluateTask(DataSetIterator& data, std::optional<Task> task) try {
+  return usable(impl_, "evaluate").evaluateTask(data, task);
 } catch (const std::bad_alloc&) {
   throw kShortageInEvaluate;
+}
+Evaluation ParallelWrapper::evaluate(DataSetIterator& data) {
+  return evaluateTask(data, Task::Classification).classification();
+}
+RegressionEvaluation ParallelWrapper::evaluateRegression(DataSetIterator& data) {
+  return evaluateTask(data, Task::Regression).regression();
+}
+BinaryEvaluation ParallelWrapper::evaluateBinary(DataSetIterator& data) {
+  return evaluateTask(data, Task::Labels).labels();
 }
 void ParallelWrapper::stopFit() noexcept {
   if (impl_) impl_->stopFit();

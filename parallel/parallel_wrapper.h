@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "muster/core/data/data_set_iterator.h"
-#include "muster/core/eval/evaluation.h"
+#include "muster/core/eval/any_evaluation.h"
 #include "muster/core/nn/listener.h"
 #include "muster/core/nn/model.h"
 #include "muster/parallel/nodes.h"
@@ -104,6 +104,13 @@ class ParallelWrapper {
   ///         caller is no such listener; TrainingError naming the worker, device and batch, or the iterator,
   ///         for any failure (of several, the earliest batch). The wrapper can be used again.
   Evaluation evaluate(DataSetIterator& data);
+  /// As above, of an output that predicts numbers: mean squared error, R2 and others of each.
+  RegressionEvaluation evaluateRegression(DataSetIterator& data);
+  /// As above, of labels that are 0 or 1, one or several sigmoid outputs: area under the ROC curve and
+  /// others.
+  BinaryEvaluation evaluateBinary(DataSetIterator& data);
+  /// As above, by what the model predicts (`Model::task`), or the given task; with the model's own loss.
+  AnyEvaluation evaluateTask(DataSetIterator& data, std::optional<Task> task = {});
 
   /// Ends `fit()` soon: each worker finishes its step, and all training so far is merged. Thread-safe, and
   /// safe in a signal handler; has no effect when `fit()` is not running.

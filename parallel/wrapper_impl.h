@@ -27,7 +27,7 @@ struct ParallelWrapper::Impl final : Trainer {
   int workers() const override { return options_.workers; }
   void stopFit() override { stop_ = true; }
   std::vector<WorkerTimes> workerTimes() const override;
-  Evaluation evaluate(DataSetIterator& data) override;
+  AnyEvaluation evaluateTask(DataSetIterator& data, std::optional<Task> task) override;
   TrainingState trainingState() override;
   const DataSetIterator* trainingData() const override { return fit_ ? usersData_ : nullptr; }
 
@@ -58,10 +58,11 @@ struct ParallelWrapper::Impl final : Trainer {
   bool trainTogether(DataSetIterator& data, std::int64_t lastEpoch, bool& inTraining, FitParts& parts);
   void tellEnd(FitParts& parts);
   bool inListener() const;
-  Evaluation evaluateOverNodes(DataSetIterator& data);
+  AnyEvaluation evaluateOverNodes(DataSetIterator& data, std::optional<Task> task);
   /// @param link  evaluates with the other nodes; null: alone.
   /// @param counted  set to true once a failure would be reported together with the counts.
-  Evaluation evaluateOnWorkers(DataSetIterator& data, NodeLink* link, bool* counted = nullptr);
+  AnyEvaluation evaluateOnWorkers(DataSetIterator& data, std::optional<Task> task, NodeLink* link,
+                                  bool* counted = nullptr);
   std::vector<StallWatch::Subject> watchedThreads() const;
 
   Model& model_;

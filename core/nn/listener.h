@@ -15,8 +15,10 @@
 namespace muster {
 
 class DataSetIterator;
+class AnyEvaluation;
 class Evaluation;
 class Model;
+enum class Task;
 
 /// A worker's time since `fit()` began, and its work.
 struct WorkerTimes {
@@ -39,11 +41,14 @@ class Trainer {
   /// lost.
   virtual Model& model() = 0;
   virtual int workers() const = 0;
-  /// Evaluates `model()` on a data set that the training does not read at the same time; a ParallelWrapper
-  /// uses all its workers. For listeners, in calls on the thread that called `fit()`. @throws as
-  /// ParallelWrapper::evaluate, or as core/eval's `evaluate` if a Model trains by itself. Source: core/eval.
+  /// Evaluates `model()` by its own task, or the given one, on a data set that the training does not read at
+  /// the same time; a ParallelWrapper uses all its workers. For listeners, in calls on the thread that called
+  /// `fit()`. @throws as ParallelWrapper::evaluate, or as core/eval's `evaluate` if a Model trains by itself.
+  /// Source: core/eval.
   /// @throws InvalidArgument for the iterator that the training reads, which would miss batches.
-  virtual Evaluation evaluate(DataSetIterator& data);
+  virtual AnyEvaluation evaluateTask(DataSetIterator& data, std::optional<Task> task = {});
+  /// Evaluates it as a classifier.
+  Evaluation evaluate(DataSetIterator& data);
   /// The iterator that the training reads; null before and after it.
   virtual const DataSetIterator* trainingData() const { return nullptr; }
   /// Ends `fit()` soon: each worker finishes its step, and the steps are merged. Thread-safe; listeners may

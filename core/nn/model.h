@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -14,6 +15,7 @@
 #include "muster/core/data/data_set_iterator.h"
 #include "muster/core/nn/listener.h"
 #include "muster/core/nn/step_ticket.h"
+#include "muster/core/nn/task.h"
 #include "muster/core/nn/training_state.h"
 #include "muster/core/optim/optimizer.h"
 
@@ -81,6 +83,12 @@ class Model {
   /// The predictions for the batch's features: `out` is resized, on the CPU.
   /// @throws InvalidArgument if a model does not implement it.
   virtual void output(const Batch& batch, Tensor& out);
+  /// As `output`. @return the batch's mean loss and its normaliser, as `score`, from the same pass; nothing
+  /// if the model does not tell it, or if it is the cross-entropy that Evaluation::loss computes from the
+  /// predictions. Default: nothing.
+  virtual std::optional<StepScore> outputAndLoss(const Batch& batch, Tensor& out);
+  /// What `output` predicts, which decides how the model is evaluated. Default: classes.
+  virtual Task task() const { return Task::Classification; }
   /// The name of the labels and the mask that `output` is compared with. Default: empty, the first labels,
   /// and the first mask that is not called "features".
   virtual std::string_view outputName() const;

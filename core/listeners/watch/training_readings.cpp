@@ -162,7 +162,8 @@ void TrainingReadings::readTests() {
   const auto& results = options_.evaluation->results();
   for (; testsRead_ < results.size(); ++testsRead_) {
     const auto& result = results[testsRead_];
-    sink_("test/accuracy", result.iteration, result.evaluation.accuracy());
+    const auto [name, value] = result.evaluation.mainScore();
+    sink_(fmt::format("test/{}", name), result.iteration, value);
     sink_("test/loss", result.iteration, result.evaluation.loss());
   }
 }
