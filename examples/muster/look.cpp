@@ -13,7 +13,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/base/plural.h"
 #include "muster/core/base/printable_text.h"
-#include "muster/core/eval/evaluation.h"
+#include "muster/core/eval/any_evaluation.h"
 #include "muster/core/io/atomic_file.h"
 #include "muster/core/io/network_json.h"
 #include "muster/core/nn/step_memory.h"
@@ -82,7 +82,7 @@ std::string field(const std::string& text) {
 
 /// A row per example: number, label, and predicted class or values.
 std::string predictionsOf(const Trained& trained, DataSetIterator& data) {
-  const bool classes = !trained.run.data.regression;
+  const bool classes = trained.network->task() == Task::Classification;
   std::string text = classes ? "example,label,prediction,probability\n" : "example,label,prediction\n";
   const auto nameOf = [&](std::int64_t c) {
     const auto& names = trained.data.classes;
@@ -139,20 +139,9 @@ int evaluate(const Call& call) {
   if (!readOptions(line, call)) return 0;
   const Trained trained(call, options);
   DataSetIterator& data = trained.on(options.on);
-  if (trained.run.data.regression) {
-    double sum = 0;
-    std::int64_t examples = 0;
-    Batch batch;
-    data.reset(0);
-    while (data.next(batch)) {
-      sum += static_cast<Model&>(*trained.network).score(batch) * static_cast<double>(batch.examples());
-      examples += batch.examples();
-    }
-    example::printResult(
-        fmt::format("loss {:.6g} on {}\n", sum / static_cast<double>(examples), plural(examples, "example")));
-    return 0;
-  }
-  example::printResult(trained.network->evaluate(data).summary());
+  const auto evaluation = trained.network->evaluateTask(data);
+  example::printResult(evaluation.summary());
+  if (evaluation.task() != Task::Classification) return 0;
   if (!trained.data.classes.empty()) fmt::print("\n");
   for (std::size_t c = 0; c < trained.data.classes.size(); ++c)
     fmt::print("{:>10} {}\n", c, printableText(trained.data.classes[c]));

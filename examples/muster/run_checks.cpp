@@ -75,14 +75,14 @@ void checkTraining(const RunTraining& t) {
 }
 
 void checkMonitor(std::string_view path, const RunMonitor& m) {
-  require(m.mode == "min" || m.mode == "max",
-          "{}.mode must be given, min or max: whether a smaller or a larger {} is better; got \"{}\"", path,
-          muster::nameOf(m.monitor), m.mode);
   require(m.monitor != muster::Monitor::Own,
-          "{}.monitor: own is for programs; there are accuracy, loss, trainingScore", path);
-  const bool larger = m.monitor == muster::Monitor::Accuracy;
-  require(larger == (m.mode == "max"), "{}.mode {} contradicts {}.monitor {}, of which a {} one is better",
-          path, m.mode, path, muster::nameOf(m.monitor), larger ? "larger" : "smaller");
+          "{}.monitor: own is for programs; there are accuracy, loss, r2, auc, trainingScore", path);
+  require(m.mode.empty() || m.mode == "min" || m.mode == "max",
+          "{}.mode must be min or max, or left out; got \"{}\"", path, m.mode);
+  const auto best = muster::nameOf(*muster::modeOf(m.monitor));
+  require(m.mode.empty() || m.mode == best,
+          "{}.mode {} contradicts {}.monitor {}, of which a {} one is better", path, m.mode, path,
+          muster::nameOf(m.monitor), best == "max" ? "larger" : "smaller");
 }
 
 void checkListeners(const RunListeners& l) {

@@ -78,7 +78,7 @@ struct RunTraining {
 /// What early stopping or the best checkpoint monitors.
 struct RunMonitor {
   muster::Monitor monitor = muster::Monitor::Loss;
-  std::string mode = {};  ///< min or max; required
+  std::string mode = {};  ///< min or max; "": the monitor's
 };
 
 struct RunCheckpoints {

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "examples/muster/session.h"
-#include "examples/support/keep_network.h"
 #include "examples/support/pages.h"
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
@@ -35,32 +34,21 @@ DataSetIterator& watched(LoadedData& data, std::string_view who) {
 }
 
 Monitored monitoredOf(const RunMonitor& m, LoadedData& data, std::string_view who) {
-  Monitored monitored{.monitor = m.monitor, .mode = valueNamed<MonitorMode>(who, m.mode)};
+  Monitored monitored{.monitor = m.monitor};
+  if (!m.mode.empty()) monitored.mode = valueNamed<MonitorMode>(who, m.mode);
   if (m.monitor != Monitor::TrainingScore) monitored.validation = &watched(data, who);
   return monitored;
 }
 
-/// @param scores  of the training.
-DivergenceCheck divergenceCheck(const RunFile& run, LoadedData& data, const Network& network,
-                                std::shared_ptr<const CollectScoresListener> scores) {
-  if (run.data.regression)
-    return [scores, labels = example::labelScaleOf(*data.train)](std::int64_t iteration) {
-      example::requireNoDivergence(example::scoresUntil(scores->merges(), iteration), labels);
-    };
-  return [scores, classes = network.outputShapes().back().second.elements()](std::int64_t iteration) {
-    example::requireNoDivergence(example::scoresUntil(scores->merges(), iteration), classes);
-  };
-}
-
 }  // namespace
 
-Watchers watch(const RunFile& run, LoadedData& data, const Network& network, const Shown& shown) {
+Watchers watch(const RunFile& run, LoadedData& data, Network& network, const Shown& shown) {
   const auto& l = run.listeners;
   Watchers watchers;
-  watchers.requireNoDivergence = divergenceCheck(run, data, network, watchers.scores);
-  const auto acceptBest = [check = watchers.requireNoDivergence](Trainer& trainer) {
+  watchers.diverged = std::make_shared<example::DivergenceCheck>(network, data.training());
+  const auto acceptBest = [check = watchers.diverged](Trainer& trainer) {
     try {
-      check(trainer.model().iteration());
+      check->requireNone(trainer.model());
       return true;
     } catch (const NonFiniteScore& diverged) {
       logWarning("the file of the best model is not replaced: {}", diverged.what());

@@ -283,7 +283,8 @@ TEST_CASE("a training that diverges names its learning rate") {
     return run.err;
   };
   CHECK(contains(diverged(R"({"type": "fixed", "value": 1e30})"),
-                 "this was with network.updater.learningRate 1e+30, and nothing was saved"));
+                 "this was with network.updater.learningRate 1e+30, and the network is saved as "
+                 "model-diverged.safetensors instead of model.safetensors"));
   const std::string schedule = R"({"type": "cosine", "initial": 1e+30, "final": 0.0, "iterations": 9})";
   CHECK(contains(diverged(schedule), "this was with network.updater.learningRate " + schedule + ", and"));
 
@@ -296,7 +297,7 @@ TEST_CASE("a training that diverges names its learning rate") {
   const auto grows = muster.run({"train", "rows.json", "--set", "training.epochs=2", "--set",
                                  R"(network.updater.learningRate={"type": "fixed", "value": 1})"});
   CHECK(grows.exit == 1);
-  CHECK(contains(grows.err, "muster: the training diverged: its score went from "));
+  CHECK(contains(grows.err, "muster: the training diverged: its loss went from "));
   CHECK(muster.read("model.safetensors") == "a good one");
   // Early stopping restores the best state of this training, which diverged in its first epoch.
   muster.write("best.safetensors", "a good one");
