@@ -1,6 +1,8 @@
 #include "muster/core/nn/model.h"
 
 #include <cmath>
+#include <memory>
+#include <string_view>
 
 #include "muster/core/base/error.h"
 #include "muster/core/nn/detail/kept_statistics.h"
@@ -8,6 +10,18 @@
 
 namespace muster {
 namespace {
+
+/// A schedule times a number that may change.
+struct ScaledSchedule {
+  static constexpr std::string_view kType = "scaled";
+  Schedule schedule;
+  std::shared_ptr<const double> factor;
+  double at(std::int64_t iteration, std::int64_t epoch) const {
+    return schedule.at(iteration, epoch) * *factor;
+  }
+  void fields(Fields& f) { schedule.field("schedule", f); }
+  void validate() const { schedule.validate(); }
+};
 
 StateBlock makeCounters() {
   auto table = std::make_shared<SegmentTable>();
@@ -40,6 +54,7 @@ Optimizer& Model::optimizer() {
     const StateBlock& parameters = block(BlockKind::Parameters);
     auto made = std::make_unique<Optimizer>(options_, parameters);
     made->prepare(parameters, *context_);
+    made->followFactor(learningRateFactor_);
     optimizer_ = std::move(made);
   }
   return *optimizer_;
@@ -86,6 +101,21 @@ StepTicket Model::step(const Batch& batch) {
 
 void Model::output(const Batch&, Tensor&) {
   throw InvalidArgument("model: this model has no output()");
+}
+
+void Model::setLearningRateFactor(double factor) {
+  require(std::isfinite(factor) && factor >= 0,
+          "model: the learning rate's factor must be finite and not negative, got {}", factor);
+  *learningRateFactor_ = factor;
+}
+
+void Model::followLearningRate(const Model& other) {
+  learningRateFactor_ = other.learningRateFactor_;
+  if (optimizer_) optimizer_->followFactor(learningRateFactor_);
+}
+
+Schedule Model::learningRate() const {
+  return ScaledSchedule{options_.updater.learningRate(), learningRateFactor_};
 }
 
 std::optional<StepScore> Model::outputAndLoss(const Batch& batch, Tensor& out) {

@@ -145,6 +145,16 @@ class Model {
   Optimizer& optimizer();
   Context& context() const { return *context_; }
 
+  /// A number by which all learning rates are multiplied, 1 unless a listener such as ReduceOnPlateau changes
+  /// it. Change it between steps, as a merged listener does: all replicas follow.
+  double learningRateFactor() const { return *learningRateFactor_; }
+  /// @throws InvalidArgument unless it is finite and not negative.
+  void setLearningRateFactor(double factor);
+  /// Takes over the factor of another model, now and later. For replicas.
+  void followLearningRate(const Model& other);
+  /// The updater's schedule times the factor, which it follows.
+  Schedule learningRate() const;
+
   /// Iterations (rounds) and epochs finished over all `fit()` calls. Schedules read them; files store them.
   std::int64_t iteration() const;
   std::int64_t epoch() const;
@@ -179,6 +189,7 @@ class Model {
   Listeners listeners_;
   std::atomic<bool> stopRequested_{false};
   double lastScore_ = 0;
+  std::shared_ptr<double> learningRateFactor_ = std::make_shared<double>(1);
   std::int64_t passes_ = 0;  // number of forward(input, output) calls
 };
 

@@ -109,8 +109,11 @@ class Fit final : public Trainer {
       before.reset();
     }
     if (before) finish(*before);
-    // A model without parameters needs a batch to be prepared; a prepared model stays unchanged.
-    require(stop_ || prepared_ || !model_.blocks().empty(), "fit: the data set has no batches");
+    require(stop_ || stamp.sequence > 0, "fit: {}",
+            trained_ ? fmt::format("the iterator gave no batches in epoch {}; does its reset() begin again?",
+                                   epoch + 1)
+                     : "the data set has no batches");
+    trained_ = true;
     if (stop_) return;  // a stopped epoch does not count
     model_.setCounters(stamp.iteration, epoch + 1);
     event.iteration = stamp.iteration;
@@ -191,6 +194,7 @@ class Fit final : public Trainer {
   std::atomic<bool>& stop_;
   Batch batch_;
   bool prepared_ = false;
+  bool trained_ = false;    // an epoch
   EpochPosition position_;  // after the last finished step
   bool begun_ = false;      // whether a step or an epoch has finished
   bool failed_ = false;

@@ -51,7 +51,7 @@ class Rounds {
   struct Options {
     Strategy& strategy;
     std::atomic<bool>& stop;
-    const Schedule& learningRate;
+    Schedule learningRate;
     bool coordinatorJoinsEveryRound = false;
     bool meetAtLandings = true;
     std::int64_t firstIteration = 0, firstEpoch = 0;

@@ -109,7 +109,8 @@ void TrainingReadings::merge(const MergeEvent& event) {
     }
     if (dynamic_cast<const Network*>(model_) != nullptr)
       sink_("training/learning rate", step,
-            model_->trainingOptions().updater.learningRate().at(step, event.epoch));
+            model_->learningRateFactor() *
+                model_->trainingOptions().updater.learningRate().at(step, event.epoch));
   }
   if (trained_ >= options_.everyTime) readTimes(event.trainer, step);
   readTests();

@@ -27,7 +27,7 @@ TEST_CASE("the model is evaluated every N epochs") {
                                           "epoch 4: accuracy 0.5000, F1 0.3333 on 4 examples"});
   REQUIRE(listener.results().size() == 2);
   CHECK(listener.results()[1].epoch == 4);
-  CHECK(listener.results()[1].evaluation.count(1, 0) == 1);
+  CHECK(listener.results()[1].evaluation.classification().count(1, 0) == 1);
 }
 
 TEST_CASE("the model is evaluated every N iterations, and only once if an epoch ends there") {
