@@ -129,7 +129,13 @@ std::string ParallelWrapper::Impl::plan() const {
   const auto& place = replicas_->place();
   const auto need = memoryNeed();
   const auto* const remark = dynamic_cast<const PlanRemark*>(&model_);
-  const std::string more = remark ? remark->planRemark() : std::string();
+  std::string more = remark ? remark->planRemark() : std::string();
+  // With W workers a schedule over iterations takes W times as many batches.
+  const Schedule& rate = model_.trainingOptions().updater.learningRate();
+  if (rate.iterations() > 0 && place.workers() > 1)
+    more += fmt::format("{}the learning rate's schedule ({}) ends after {} iterations, {} batches",
+                        more.empty() ? "" : "; ", rate.type(), rate.iterations(),
+                        rate.iterations() * place.workers());
   return fmt::format("{}{}, {}{}{}: {} a round{}{}",
                      place.nodes > 1 ? fmt::format("node {} of {}: ", place.node, place.nodes) : "",
                      describe(placements_, options_.threadsPerWorker, need ? need->describe() : ""),

@@ -117,7 +117,7 @@ void EarlyStopping::onFitStart(const FitEvent& event) {
     checkOutputFile(options_.bestFile);
     if (resumed) readBestFile();
   }
-  if (!resumed) return stopIfTooLate(event.trainer, model.epoch());
+  if (!resumed) return;
   // The training may have stopped at the checkpoint.
   const std::int64_t evaluated = model.epoch() / options_.everyEpochs * options_.everyEpochs;
   stopIfNoImprovement(event.trainer, evaluated);

@@ -4,9 +4,11 @@
 #include <optional>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/log.h"
 #include "muster/core/data/joining_iterator.h"
 #include "muster/core/data/next_batch.h"
 #include "muster/core/data/training_reads.h"
+#include "muster/core/nn/fit_remarks.h"
 #include "muster/core/nn/model.h"
 #include "muster/core/nn/state_recorder.h"
 
@@ -58,6 +60,10 @@ class Fit final : public Trainer {
         model_.setScore(position_.score);
       }
     if (epochs > 0) model_.fitBeforeTraining(users_);
+    // A program that calls fit() for each epoch is not told.
+    if (epochs > 1 && start.batchesPerEpoch)
+      for (const auto& remark : fitRemarks(model_, epochs, *start.batchesPerEpoch, 1))
+        logWarning("fit: {}", remark);
     std::exception_ptr failure;  // the first failure
     try {
       tell([&](Listener& l) { l.onFitStart(start); });

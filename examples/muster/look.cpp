@@ -16,6 +16,7 @@
 #include "muster/core/eval/any_evaluation.h"
 #include "muster/core/io/atomic_file.h"
 #include "muster/core/io/network_json.h"
+#include "muster/core/nn/fit_remarks.h"
 #include "muster/core/nn/step_memory.h"
 #include "muster/parallel/strategies/named_strategy.h"
 
@@ -221,6 +222,10 @@ int plan(const Call& call) {
   if (!resumed.empty())
     fmt::print("resumes: {}{}\n", resumed.string(),
                changes.empty() ? "" : fmt::format(", which was trained with {}", changes));
+  for (const auto& remark :
+       fitRemarks(*network, std::max<std::int64_t>(run.training.epochs - network->epoch(), 0), batches,
+                  run.training.workers))
+    fmt::print("note: {}\n", remark);
   if (!earlier.empty()) fmt::print("note: muster train refuses this run for now: {}\n", earlier);
   std::int64_t state = 0;
   for (const auto* block : network->state()) state += static_cast<std::int64_t>(block->values.bytes());

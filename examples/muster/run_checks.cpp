@@ -112,6 +112,15 @@ void checkListeners(const RunListeners& l) {
     require(e->patience > 0 || e->maxMinutes > 0,
             "listeners.earlyStopping.patience and maxMinutes are both 0, so it would never stop");
   }
+  if (const auto& p = l.reduceOnPlateau) {
+    checkMonitor("listeners.reduceOnPlateau", p->monitored);
+    require(p->factor > 0 && p->factor < 1,
+            "listeners.reduceOnPlateau.factor must be between 0 and 1, got {}", p->factor);
+    requireBetween("listeners.reduceOnPlateau.patience", p->patience, 1, kMost);
+    requireNotNegative("listeners.reduceOnPlateau.minImprovement", p->minImprovement);
+    require(p->minFactor >= 0 && p->minFactor < 1,
+            "listeners.reduceOnPlateau.minFactor must be from 0 to below 1, got {}", p->minFactor);
+  }
 }
 
 /// Checks the network's configuration like a configuration file. Prefixes paths in messages: "layers[2].bias:

@@ -136,6 +136,13 @@ void visitListeners(Visitor& v, RunListeners& l) {
     in.field("restoreBest", e.restoreBest);
     in.field("bestFile", e.bestFile);
   });
+  optionalGroup(v, "reduceOnPlateau", l.reduceOnPlateau, [](Visitor& in, RunPlateau& p) {
+    visitMonitor(in, p.monitored);
+    in.field("factor", p.factor);
+    in.field("patience", p.patience);
+    in.field("minImprovement", p.minImprovement);
+    in.field("minFactor", p.minFactor);
+  });
 }
 
 }  // namespace program

@@ -200,7 +200,8 @@ std::vector<std::pair<std::string, std::string>> decisiveFields(const RunFile& r
   flatten(muster::parseJson(run.toJson()), "", all);
   std::erase_if(all, [](const auto& field) {
     const auto& [path, value] = field;
-    if (path.starts_with("data.directory") || path.starts_with("listeners.")) return true;
+    if (path.starts_with("data.directory") || path.starts_with("listeners."))
+      return !path.starts_with("listeners.reduceOnPlateau");  // the others only watch
     if (!path.starts_with("training.")) return path == "format";
     return !isOneOf(path, {"training.workers", "training.threadsPerWorker", "training.groups",
                            "training.mathMode"}) &&

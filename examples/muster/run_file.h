@@ -97,6 +97,13 @@ struct RunEarlyStopping {
   std::string bestFile = {};
 };
 
+struct RunPlateau {
+  RunMonitor monitored = {};
+  double factor = 0.1;
+  std::int64_t patience = 10;
+  double minImprovement = 0, minFactor = 0;
+};
+
 struct RunListeners {
   bool progress = true;
   std::int64_t scoreEvery = 0;   ///< iterations; 0: no lines
@@ -108,6 +115,7 @@ struct RunListeners {
   std::string group = {};        ///< for that file: the page draws the mean of a group
   std::optional<RunCheckpoints> checkpoints = {};
   std::optional<RunEarlyStopping> earlyStopping = {};
+  std::optional<RunPlateau> reduceOnPlateau = {};
 };
 
 struct RunFile {

@@ -13,6 +13,7 @@
 #include "muster/core/io/json_fields.h"
 #include "muster/core/io/output_path.h"
 #include "muster/core/listeners/checkpoint_listener.h"
+#include "muster/core/listeners/reduce_on_plateau.h"
 #include "muster/core/listeners/score_listener.h"
 
 namespace program {
@@ -68,6 +69,18 @@ Watchers watch(const RunFile& run, LoadedData& data, Network& network, const Sho
   }
   watchers.record = std::make_shared<example::EpochRecord>(watchers.tests);
   add(watchers.record);
+  if (const auto& p = l.reduceOnPlateau) {
+    const auto monitored = monitoredOf(p->monitored, data, "listeners.reduceOnPlateau");
+    add(std::make_shared<ReduceOnPlateau>(
+        PlateauOptions{.validation = monitored.validation,
+                       .monitor = monitored.monitor,
+                       .mode = monitored.mode,
+                       .factor = p->factor,
+                       .patience = p->patience,
+                       .minImprovement = p->minImprovement,
+                       .minFactor = p->minFactor,
+                       .sink = shown.progress ? LineSink() : LineSink([](std::string_view) {})}));
+  }
   if (const auto& c = l.checkpoints) {
     CheckpointOptions policy{.directory = c->directory,
                              .everyEpochs = c->everyEpochs,

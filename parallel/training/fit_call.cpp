@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "muster/core/base/error.h"
+#include "muster/core/base/log.h"
+#include "muster/core/nn/fit_remarks.h"
 #include "muster/core/nn/state_recorder.h"
 #include "muster/parallel/exchange/node_transport.h"
 #include "muster/parallel/training/dispatcher.h"
@@ -80,6 +83,11 @@ void FitCall::run(DataSetIterator& data, std::int64_t epochs, Batch* first) {
 bool FitCall::tellStart(const DataSetIterator& data, std::int64_t epochs) {
   const Model& model = setting_.model;
   const FitEvent start{setting_.trainer, model.epoch(), epochs, batchesPerEpoch(data)};
+  const bool begins = !setting_.parts || setting_.parts->started.empty();
+  // A program that calls fit() for each epoch is told once.
+  if (run_.place.node == 0 && begins && start.batchesPerEpoch && (epochs > 1 || model.epoch() == 0))
+    for (const auto& remark : fitRemarks(model, epochs, *start.batchesPerEpoch, run_.place.workers()))
+      logWarning("fit: {}", remark);
   const EpochEvent firstEpoch{setting_.trainer, model.epoch(), model.iteration(), 0, 0};
   const auto before = setting_.parts ? setting_.parts->started : std::vector<const Listener*>{};
   const auto isNew = [&](const Listener& l) { return std::ranges::find(before, &l) == before.end(); };

@@ -209,7 +209,7 @@ TEST_CASE("values out of range are refused, and the error names their path") {
       {"listeners.pagePort=8080", "listeners.pagePort needs listeners.page"},
       {"listeners.pagePort=70000", "listeners.pagePort must be between 0 and 65535, got 70000"},
       {"listeners.group=a", "listeners.group needs listeners.curves"},
-      {"listeners.earlyStopping.mode=most", "listeners.earlyStopping.mode must be given, min or max"},
+      {"listeners.earlyStopping.mode=most", "listeners.earlyStopping.mode must be min or max, or left out"},
       {"listeners.earlyStopping.mode=min", "listeners.earlyStopping.mode min contradicts"},
       {"listeners.earlyStopping.patience=0", "listeners.earlyStopping.patience and maxMinutes are both 0"},
       {"listeners.checkpoints.best.monitor=own", "listeners.checkpoints.best.monitor: own is for programs"},
