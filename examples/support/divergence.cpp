@@ -60,6 +60,7 @@ double constantLoss(std::span<const Batch> batches, std::int64_t outputs) {
 }  // namespace
 
 DivergenceCheck::DivergenceCheck(Model& model, DataSetIterator& data) {
+  model.fitBeforeTraining(data);
   Batch read;
   std::int64_t examples = 0;
   for (data.reset(0); examples < kExamples && data.next(read); examples += batches_.back().examples())

@@ -13,7 +13,8 @@ namespace example {
 /// the training and with that of a constant prediction.
 class DivergenceCheck {
  public:
-  /// Reads the first 64 examples, or as many as there are, and computes the model's loss on them.
+  /// Reads the first 64 examples, or as many as there are, and computes the model's loss on them, after what
+  /// Model::fitBeforeTraining fits.
   /// @param model  initialised, before the training.
   /// @param data  of the training, which reads it later.
   DivergenceCheck(muster::Model& model, muster::DataSetIterator& data);
