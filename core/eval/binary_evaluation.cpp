@@ -139,16 +139,16 @@ double BinaryEvaluation::f1(std::int64_t label) const {
 double BinaryEvaluation::auc(std::int64_t label) const {
   const auto& [with, without] = labelAt(label);
   if (with.empty() || without.empty()) return std::numeric_limits<double>::quiet_NaN();
-  // Twice the number of pairs in the right order, in whole numbers.
-  unsigned __int128 twice = 0;
+  // Twice the number of pairs in the right order, in whole numbers: examples are fewer than 2^31.
+  std::int64_t twice = 0;
   std::int64_t withBefore = 0, withoutBefore = 0;
   forEachThreshold(with, without, [&](std::int64_t i, std::int64_t j) {
-    twice += static_cast<unsigned __int128>(j - withoutBefore) * static_cast<std::uint64_t>(i + withBefore);
+    twice += (j - withoutBefore) * (i + withBefore);
     withBefore = i;
     withoutBefore = j;
   });
-  const auto pairs = static_cast<unsigned __int128>(with.size()) * without.size();
-  return static_cast<double>(twice) / (2 * static_cast<double>(pairs));
+  const double pairs = static_cast<double>(with.size()) * static_cast<double>(without.size());
+  return static_cast<double>(twice) / (2 * pairs);
 }
 
 double BinaryEvaluation::averagePrecision(std::int64_t label) const {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <optional>
 
 #include "muster/core/base/error.h"

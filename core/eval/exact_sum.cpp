@@ -40,7 +40,8 @@ void ExactSum::add(double value) {
   const auto mantissa = static_cast<std::int64_t>(std::ldexp(std::abs(fraction), kMantissaBits));
   const int place = exponent - kMantissaBits + kBias;
   const auto digit = static_cast<std::size_t>(place / kDigitBits);
-  auto bits = static_cast<unsigned __int128>(mantissa) << (place % kDigitBits);
+  __extension__ using Wide = unsigned __int128;
+  auto bits = static_cast<Wide>(mantissa) << (place % kDigitBits);
   for (std::size_t i = digit; bits != 0; ++i, bits >>= kDigitBits) {
     const auto part = static_cast<std::int64_t>(static_cast<std::uint32_t>(bits));
     digits_[i] += value < 0 ? -part : part;

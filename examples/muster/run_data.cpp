@@ -168,6 +168,8 @@ LoadedData loadData(const RunData& d, PlacementWish placement, std::span<const D
                                                : ownSet(d, loaded);
     deal(d, images, placement, devices, workers, loaded);
   }
+  for (const auto& [field, set] : {std::pair{"train", loaded.train.get()}, {"test", loaded.test.get()}})
+    require(set == nullptr || set->examples().value_or(1) > 0, "data.{}: there are no examples in it", field);
   if (!d.classWeights.empty())
     loaded.weighted = std::make_unique<ClassWeights>(
         *loaded.train, std::vector<float>(d.classWeights.begin(), d.classWeights.end()));
