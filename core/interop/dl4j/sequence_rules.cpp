@@ -20,7 +20,7 @@ Converted recurrent(const Reading& r, bool returnSequences) {
                   .name = r.name};
   Converted all{.layers = {lstm}, .kind = returnSequences ? Kind::Sequence : Kind::Rows};
   for (const auto* const tensor : {".weight", ".recurrentWeight", ".bias"})
-    all.parameters.push_back({.tensor = r.name + tensor, .order = lstmOrder()});
+    all.parameters.push_back({.tensor = r.name + tensor, .order = {.gates = true}});
   return all;
 }
 

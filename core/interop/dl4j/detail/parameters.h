@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 namespace muster::dl4j::detail {
 
@@ -10,17 +9,14 @@ namespace muster::dl4j::detail {
 /// the network's tensor. By default they are the same: dense weights [in, out] in column order there are
 /// [out, in] in row order here.
 struct Order {
-  std::int64_t outer = 1, inner = 1;      ///< there [outer, inner, ...], here [inner, outer, ...]
-  std::vector<std::int64_t> blocks = {};  ///< there the blocks of the first dimension here, in this order
+  std::int64_t outer = 1, inner = 1;  ///< there [outer, inner, ...], here [inner, outer, ...]
+  /// The first dimension is an LSTM's gates: there candidate, forget, output, input; here input, forget,
+  /// candidate, output.
+  bool gates = false;
 
   /// The element here of element `i` there, of `count`.
   std::int64_t here(std::int64_t i, std::int64_t count) const;
 };
-
-/// The gates of an LSTM: there candidate, forget, output, input; here input, forget, candidate, output.
-inline Order lstmOrder() {
-  return {.blocks = {2, 1, 3, 0}};
-}
 
 /// How the values differ.
 enum class Coding {
