@@ -106,16 +106,19 @@ Reader Converter::readerOf(const std::string& value, std::set<std::string>& seen
 }
 
 Shape Converter::inputShape(const std::string& name, const Reader& reader) const {
-  const auto advise = [&](std::string_view what) {
-    problems_.add({}, fmt::format("the file does not say {} of {}; state the input's shape", what, name));
+  const auto advise = [&](std::string_view what, std::string_view example) {
+    problems_.add({}, fmt::format("the file does not say {} of {}; state its shape (inputShapes, --shape {})",
+                                  what, name, example));
     return Shape{1};
   };
-  if (!reader.shape.empty()) return reader.shape[0] > 0 ? reader.shape : advise("the length");
-  if (reader.features == 0) return advise("the features");
-  if (reader.kind == Kind::Sequence) return advise("the length");
+  if (!reader.shape.empty()) return reader.shape[0] > 0 ? reader.shape : advise("the length", "50");
+  if (reader.features == 0) return advise("the number of features", "4");
+  if (reader.kind == Kind::Sequence)
+    return advise("the length of the sequences", fmt::format("50,{} for 50 steps", reader.features));
   if (reader.kind != Kind::Image) return {reader.features};
   const auto [height, width] = sizes_.of(name);
-  if (height == 0 || width == 0) return advise("the size of the images");
+  if (height == 0 || width == 0)
+    return advise("the size of the images", fmt::format("{},28,28", reader.features));
   return {reader.features, height, width};
 }
 

@@ -22,7 +22,8 @@ double velocityFactor(const Network& network) {
 
 Tensor tensorOf(Network& network, const std::string& name) {
   for (const auto& block : network.blocks())
-    if (block.kind != BlockKind::Gradients && block.segments->find(name) != nullptr) return block.segment(name);
+    if (block.kind != BlockKind::Gradients && block.segments->find(name) != nullptr)
+      return block.segment(name);
   throw InvalidArgument(fmt::format("the network has no tensor {}", name));
 }
 
@@ -103,12 +104,12 @@ void FlatState::putState(Network& network, std::span<const float> values) const 
 std::vector<float> FlatState::takeParameters(Network& network) const {
   std::vector<float> values;
   eachParameter(network, [&](const Target& target, const Tensor& tensor) {
-    require(tensor.elements() == target.count, "its tensor {} has another size", target.placed->parameter.tensor);
+    require(tensor.elements() == target.count, "its tensor {} has another size",
+            target.placed->parameter.tensor);
     const Tensor here = copyTo(tensor, Device::cpu());
     for (std::int64_t i = 0; i < target.count; ++i)
-      values.push_back(
-          encoded(target.placed->parameter.coding,
-                  here.data<float>()[target.placed->parameter.order.here(i, target.count)]));
+      values.push_back(encoded(target.placed->parameter.coding,
+                               here.data<float>()[target.placed->parameter.order.here(i, target.count)]));
   });
   return values;
 }

@@ -1,12 +1,15 @@
+#include <boost/json/array.hpp>
 #include <utility>
 
 #include "muster/core/base/error.h"
 #include "muster/core/interop/dl4j/detail/conversion.h"
 #include "muster/core/interop/dl4j/detail/flat_state.h"
 #include "muster/core/interop/dl4j/detail/nd4j_array.h"
+#include "muster/core/interop/dl4j/detail/normaliser.h"
 #include "muster/core/interop/dl4j/detail/zip_file.h"
 #include "muster/core/interop/dl4j/dl4j.h"
 #include "muster/core/io/detail/file_shortage.h"
+#include "muster/core/io/json_value.h"
 
 namespace muster::dl4j {
 namespace {
@@ -47,6 +50,42 @@ void fill(Network& network, const Conversion& conversion, const ZipFile& zip) {
   flat.putState(network, *state);
 }
 
+/// The shapes that muster wrote beside a model; nothing in Deeplearning4j's own files.
+std::vector<Shape> shapesIn(const ZipFile& zip, Problems& problems) {
+  const auto text = zip.read("muster.json", kMostConfiguration);
+  std::vector<Shape> shapes;
+  if (!text) return shapes;
+  const auto value = parseJson(*text);
+  require(value.is_object(), "muster.json is not an object");
+  const Options options(value.get_object(), "muster.json", problems);
+  const auto* const all = options.find({"inputShapes"});
+  if (all == nullptr || !all->is_array()) return shapes;
+  for (const auto& one : all->get_array()) {
+    boost::json::object single{{"shape", one}};
+    const auto sizes = Options(single, "muster.json", problems).counts("shape");
+    shapes.emplace_back(std::span<const std::int64_t>(sizes));
+  }
+  return shapes;
+}
+
+constexpr const char* kNormalisation = "normalisation";
+
+/// Puts the normaliser's numbers into the network's first layer.
+void putNormaliser(Network& network, const Normaliser& normaliser) {
+  const auto put = [&](const char* name, const std::vector<float>& numbers) {
+    const std::string tensor = std::string(kNormalisation) + "." + name;
+    for (const auto& block : network.blocks())
+      if (block.kind == BlockKind::Statistics && block.segments->find(tensor) != nullptr) {
+        const auto to = block.segment(tensor).span<float>();
+        require(numbers.size() == 1 || numbers.size() == to.size(),
+                "normalizer.bin has {} features, but the network {}", numbers.size(), to.size());
+        for (std::size_t i = 0; i < to.size(); ++i) to[i] = numbers[numbers.size() == 1 ? 0 : i];
+      }
+  };
+  put("shift", normaliser.shift);
+  put("scale", normaliser.scale);
+}
+
 std::unique_ptr<Network> networkIn(const ZipFile& zip, const LoadOptions& options) {
   const auto text = zip.read("configuration.json", kMostConfiguration);
   require(text.has_value(), "holds no model of Deeplearning4j: there is no configuration.json in it");
@@ -55,8 +94,17 @@ std::unique_ptr<Network> networkIn(const ZipFile& zip, const LoadOptions& option
   const Description description = describe(*text, problems);
   require(description.iteration <= kMostCounter && description.epoch <= kMostCounter,
           "its counters are out of range");
-  Conversion conversion = convert(description, options.inputShapes, {}, problems);
+  const auto normaliserBytes = zip.read("normalizer.bin", kMostConfiguration);
+  std::optional<Normaliser> normaliser;
+  FirstLayers first;
+  if (normaliserBytes) {
+    normaliser = readNormaliser(*normaliserBytes, problems);
+    first.emplace_back(Normalise{.method = normaliser->method, .name = kNormalisation});
+  }
+  const auto shapes = options.inputShapes.empty() ? shapesIn(zip, problems) : options.inputShapes;
+  Conversion conversion = convert(description, shapes, first, problems);
   fill(*conversion.network, conversion, zip);
+  if (normaliser) putNormaliser(*conversion.network, *normaliser);
   conversion.network->setCounters(description.iteration, description.epoch);
   return std::move(conversion.network);
 }

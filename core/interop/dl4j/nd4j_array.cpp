@@ -43,7 +43,8 @@ std::uint64_t elementsOfShape(JavaReader& reader) {
   for (std::uint64_t i = 1; i < buffer.elements; ++i) {
     const std::uint64_t number = reader.unsignedNumber(bytes);
     if (i > rank) continue;
-    require(number < (std::uint64_t{1} << 40) && product < (std::uint64_t{1} << 40), "its array is too large");
+    require(number < (std::uint64_t{1} << 40) && product < (std::uint64_t{1} << 40),
+            "its array is too large");
     product *= number;
   }
   return product;
@@ -104,12 +105,13 @@ std::string JavaReader::text() {
 std::vector<float> readArray(JavaReader& reader) {
   const std::uint64_t expected = elementsOfShape(reader);
   const Buffer buffer = bufferIn(reader);
-  const int bytes = buffer.type == "DOUBLE"                               ? 8
-                    : buffer.type == "FLOAT"                              ? 4
+  const int bytes = buffer.type == "DOUBLE"                              ? 8
+                    : buffer.type == "FLOAT"                             ? 4
                     : buffer.type == "HALF" || buffer.type == "BFLOAT16" ? 2
-                                                                          : 0;
+                                                                         : 0;
   require(bytes != 0, "its array is of type {}, expected FLOAT, DOUBLE, HALF or BFLOAT16", buffer.type);
-  require(buffer.elements == expected, "its array has {} values for a shape of {}", buffer.elements, expected);
+  require(buffer.elements == expected, "its array has {} values for a shape of {}", buffer.elements,
+          expected);
   require(buffer.elements <= reader.left() / static_cast<std::uint64_t>(bytes),
           "ends too early: {} values are expected, {} bytes are left", buffer.elements, reader.left());
   std::vector<float> values(buffer.elements);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/serialize.hpp>
 #include <utility>
@@ -6,6 +7,7 @@
 #include "muster/core/base/log.h"
 #include "muster/core/interop/dl4j/detail/flat_state.h"
 #include "muster/core/interop/dl4j/detail/nd4j_array.h"
+#include "muster/core/interop/dl4j/detail/normaliser.h"
 #include "muster/core/interop/dl4j/detail/written_layer.h"
 #include "muster/core/interop/dl4j/detail/zip_file.h"
 #include "muster/core/interop/dl4j/dl4j.h"
@@ -46,25 +48,44 @@ Form formOf(const Shape& shape) {
 class NetworkWriter {
  public:
   NetworkWriter(const NetworkPlan& plan, const TrainingOptions& training, Problems& problems)
-      : plan_(plan), problems_(problems), layers_(training, problems) {
+      : plan_(plan), training_(training), problems_(problems) {
     for (const auto& input : plan.inputs)
-      values_.push_back({input.name, input.indices ? Form::Rows : formOf(input.shape), Form::Rows, input.shape});
+      values_.push_back(
+          {input.name, input.indices ? Form::Rows : formOf(input.shape), Form::Rows, input.shape});
     for (auto& value : values_) value.from = value.form;
-    for (const auto& node : plan.nodes) add(node);
+    for (const auto& node : plan.nodes)
+      if (!isFirst(node)) add(node);
   }
 
   const std::vector<Placed>& layers() const { return placed_; }
+  /// The name of the Normalise that the network begins with; empty if there is none.
+  const std::string& normaliser() const { return normaliser_; }
   /// The name there of an output here.
   const std::string& nameOf(std::size_t value) const { return values_[value].name; }
 
  private:
+  /// Takes a Normalise that reads the only input for the file's normaliser.
+  bool isFirst(const muster::detail::NetworkNode& node) {
+    if (node.module->type() != Normalise::kType || plan_.inputs.size() != 1 || node.inputs.front() != 0 ||
+        !normaliser_.empty())
+      return false;
+    normaliser_ = node.name;
+    for (const auto& other : plan_.nodes)
+      if (&other != &node && std::ranges::find(other.inputs, 0U) != other.inputs.end())
+        problems_.add("layer " + other.name,
+                      "it reads the input as it is, which is normalised for all there");
+    values_.push_back(values_.front());
+    return true;
+  }
+
   void add(const muster::detail::NetworkNode& node) {
     const Value first = values_[node.inputs.front()];
-    auto written = layers_.write(node, first.form);
+    auto written = writeNode(node, first.form, training_, problems_);
     if (written.empty()) {  // only the form changes
       const Form form = node.output.rank() == 3 ? Form::Image : Form::Rows;
       const bool changed = first.form != form;
-      values_.push_back({first.name, form, first.from, changed && form == Form::Image ? node.output : first.shape});
+      values_.push_back(
+          {first.name, form, first.from, changed && form == Form::Image ? node.output : first.shape});
       return;
     }
     std::vector<std::string> inputs;
@@ -72,9 +93,10 @@ class NetworkWriter {
     Form form = Form::Rows;
     for (std::size_t i = 0; i < written.size(); ++i) {
       auto& layer = written[i];
-      if (node.settings.frozen && layer.isLayer && !layer.variables.empty()) layer.json = frozen(std::move(layer.json));
+      if (node.settings.frozen && layer.isLayer && !layer.variables.empty())
+        layer.json = frozen(std::move(layer.json));
       json::value before = nullptr;
-      if (i == 0) before = preprocessorOf(layer, node, first);
+      if (i == 0) before = preprocessorBefore(layer, node, first);
       form = layer.gives;
       std::string name = layer.name;
       placed_.push_back({std::move(layer), std::move(before), std::exchange(inputs, {name})});
@@ -82,11 +104,14 @@ class NetworkWriter {
     values_.push_back({inputs.front(), form, form, node.output});
   }
 
-  json::value preprocessorOf(const WrittenLayer& layer, const muster::detail::NetworkNode& node, const Value& value) {
-    if (layer.isLayer) return layers_.preprocessor(value.from, layer.takes, value.shape, "layer " + layer.name);
+  json::value preprocessorBefore(const WrittenLayer& layer, const muster::detail::NetworkNode& node,
+                                 const Value& value) {
+    if (layer.isLayer)
+      return detail::preprocessorOf(value.from, layer.takes, value.shape, "layer " + layer.name, problems_);
     for (const std::size_t input : node.inputs)
       if (values_[input].from != values_[input].form || values_[input].form == Form::Steps)
-        problems_.add("vertex " + layer.name, "it reads a value whose form changes, which only layers do there");
+        problems_.add("vertex " + layer.name,
+                      "it reads a value whose form changes, which only layers do there");
     return nullptr;
   }
 
@@ -99,13 +124,15 @@ class NetworkWriter {
   }
 
   const NetworkPlan& plan_;
+  const TrainingOptions& training_;
   Problems& problems_;
-  LayerWriter layers_;
   std::vector<Value> values_;  // [value of the plan]
   std::vector<Placed> placed_;
+  std::string normaliser_;
 };
 
-json::object configurationOf(json::value layer, std::uint64_t seed, const std::vector<std::string>& variables) {
+json::object configurationOf(json::value layer, std::uint64_t seed,
+                             const std::vector<std::string>& variables) {
   return {{"cacheMode", "NONE"},
           {"dataType", "FLOAT"},
           {"epochCount", 0},
@@ -139,7 +166,8 @@ json::object chainOf(Network& network, const NetworkWriter& writer, std::uint64_
   json::array confs;
   json::object preprocessors;
   for (const auto& [written, preprocessor, inputs] : writer.layers()) {
-    if (!written.isLayer) problems.add("layer " + written.name, "there it is a vertex, which only a graph has; --to graph");
+    if (!written.isLayer)
+      problems.add("layer " + written.name, "there it is a vertex, which only a graph has; --to graph");
     if (!preprocessor.is_null()) preprocessors[std::to_string(confs.size())] = preprocessor;
     confs.push_back(configurationOf(written.json, seed, written.variables));
   }
@@ -148,8 +176,8 @@ json::object chainOf(Network& network, const NetworkWriter& writer, std::uint64_
   return chain;
 }
 
-json::object graphOf(Network& network, const NetworkPlan& plan, const NetworkWriter& writer, std::uint64_t seed,
-                     Problems& problems) {
+json::object graphOf(Network& network, const NetworkPlan& plan, const NetworkWriter& writer,
+                     std::uint64_t seed, Problems& problems) {
   json::object graph = commonOf(network), vertices, reads;
   json::array inputs, outputs, order, names;
   for (const auto& input : plan.inputs) inputs.emplace_back(input.name);
@@ -167,7 +195,8 @@ json::object graphOf(Network& network, const NetworkPlan& plan, const NetworkWri
   for (const auto& output : plan.outputs) {
     outputs.emplace_back(writer.nameOf(output.value));
     const double own = output.head ? output.head->weight : 1;
-    if (output.weight != own) problems.add("output " + output.name, fmt::format("a weight of {}", output.weight / own));
+    if (output.weight != own)
+      problems.add("output " + output.name, fmt::format("a weight of {}", output.weight / own));
   }
   for (std::size_t i = 0; i < names.size(); ++i) order.emplace_back(i);
   graph["defaultConfiguration"] = configurationOf(nullptr, seed, {});
@@ -181,22 +210,26 @@ json::object graphOf(Network& network, const NetworkPlan& plan, const NetworkWri
 }
 
 std::uint64_t seedOf(const Network& network) {
-  if (const auto* chain = dynamic_cast<const MultiLayerNetwork*>(&network)) return chain->configuration().seed;
+  if (const auto* chain = dynamic_cast<const MultiLayerNetwork*>(&network))
+    return chain->configuration().seed;
   return dynamic_cast<const ComputationGraph&>(network).configuration().seed;
 }
 
-std::string configurationOf(Network& network, const NetworkPlan& plan) {
+/// The configuration as JSON. @param normaliser  gets the name of the network's Normalise, if it has one.
+std::string configurationOf(Network& network, const NetworkPlan& plan, std::string& normaliser) {
   Problems problems;
   const TrainingOptions& training = network.trainingOptions();
   if (training.clipNorm != 0) problems.add({}, "clipNorm, a norm of all gradients together");
   const NetworkWriter writer(plan, training, problems);
   const std::uint64_t seed = seedOf(network);
   const bool chain = dynamic_cast<const MultiLayerNetwork*>(&network) != nullptr;
-  const json::object all = chain ? chainOf(network, writer, seed, problems)
-                                 : graphOf(network, plan, writer, seed, problems);
+  normaliser = writer.normaliser();
+  const json::object all =
+      chain ? chainOf(network, writer, seed, problems) : graphOf(network, plan, writer, seed, problems);
   require(problems.empty(), "dl4j::save: Deeplearning4j does not have {}", problems.text());
   if (training.accumulate > 1)
-    logWarning("dl4j::save: accumulate {} is left out; Deeplearning4j takes a step for each batch", training.accumulate);
+    logWarning("dl4j::save: accumulate {} is left out; Deeplearning4j takes a step for each batch",
+               training.accumulate);
   return printJson(all);
 }
 
@@ -204,6 +237,23 @@ std::string arrayOf(const std::vector<float>& values) {
   std::string bytes;
   writeArray(bytes, values);
   return bytes;
+}
+
+/// The bytes of the file's normaliser.
+std::string normaliserOf(Network& network, const NetworkPlan& plan, const std::string& name) {
+  Normaliser normaliser;
+  for (const auto& node : plan.nodes)
+    if (node.name == name)
+      if (const auto options = optionsOf<Normalise>(node)) normaliser.method = options->method;
+  for (const auto& block : network.blocks())
+    for (const auto& [tensor, numbers] :
+         {std::pair(name + ".shift", &normaliser.shift), std::pair(name + ".scale", &normaliser.scale)})
+      if (block.kind == BlockKind::Statistics && block.segments->find(tensor) != nullptr) {
+        const Tensor here = copyTo(block.segment(tensor), Device::cpu());
+        numbers->assign(here.span<float>().begin(), here.span<float>().end());
+      }
+  for (const float scale : normaliser.scale) require(scale != 0, "dl4j::save: {} was never fitted", name);
+  return writeNormaliser(normaliser);
 }
 
 /// The shapes of the inputs, which Deeplearning4j's own files leave open.
@@ -224,7 +274,8 @@ void save(Network& network, const std::filesystem::path& path) {
     require(network.initialized(), "dl4j::save: the network is not initialised; call init()");
     network.context().synchronize();
     const NetworkPlan plan = muster::detail::NetworkProbe::layOut(network);
-    const std::string configuration = configurationOf(network, plan);
+    std::string normaliser;
+    const std::string configuration = configurationOf(network, plan, normaliser);
     // What it says is read again: the order of the parameters follows from it.
     Problems problems;
     const Description description = describe(configuration, problems);
@@ -235,6 +286,7 @@ void save(Network& network, const std::filesystem::path& path) {
     std::vector<std::pair<std::string, std::string>> files{
         {"configuration.json", configuration}, {"coefficients.bin", arrayOf(flat.takeParameters(network))}};
     if (flat.stateCount() > 0) files.emplace_back("updaterState.bin", arrayOf(flat.takeState(network)));
+    if (!normaliser.empty()) files.emplace_back("normalizer.bin", normaliserOf(network, plan, normaliser));
     files.emplace_back("muster.json", shapesOf(plan));
     writeZip(path, files);
   });

@@ -30,7 +30,9 @@ std::string archiveOf(std::span<const std::pair<std::string, std::string>> files
                       const std::filesystem::path& path) {
   zip_error_t error;
   zip_error_init(&error);
-  const auto failed = [&](const char* why) { return FileError(path, fmt::format("cannot be packed: {}", why)); };
+  const auto failed = [&](const char* why) {
+    return FileError(path, fmt::format("cannot be packed: {}", why));
+  };
   zip_source_t* target = zip_source_buffer_create(nullptr, 0, 0, &error);
   if (target == nullptr) throw failed(zip_error_strerror(&error));
   zip_source_keep(target);
@@ -102,8 +104,7 @@ std::optional<std::string> ZipFile::read(const std::string& name, std::uint64_t 
   }
 }
 
-void writeZip(const std::filesystem::path& path,
-              std::span<const std::pair<std::string, std::string>> files) {
+void writeZip(const std::filesystem::path& path, std::span<const std::pair<std::string, std::string>> files) {
   writeFileAtomically(path, archiveOf(files, path));
 }
 
