@@ -8,7 +8,7 @@ install(EXPORT musterTargets NAMESPACE muster:: DESTINATION "${package_folder}" 
 # Debian packages: one for the base and one for each component with more dependencies (see MusterPackages).
 set(muster_base core datasets parallel watch)
 set(muster_built "")
-foreach(component ${muster_base} nodes gloo onnx page tensorboard torch)
+foreach(component ${muster_base} nodes dl4j gloo onnx page tensorboard torch)
   if(TARGET muster_${component})
     list(APPEND muster_built ${component})
     set(part "")
@@ -75,6 +75,7 @@ write_basic_package_version_file(musterConfigVersion.cmake COMPATIBILITY SameMin
 install(FILES
   "${PROJECT_BINARY_DIR}/musterConfig.cmake"
   "${PROJECT_BINARY_DIR}/musterConfigVersion.cmake"
+  core/cmake/FindLIBZIP.cmake
   core/cmake/Findconcurrentqueue.cmake
   DESTINATION "${package_folder}" COMPONENT dev)
 

@@ -93,6 +93,7 @@ muster_package(library "${base}" "the libraries" "" ${muster_base})
 muster_package(dev libmuster-dev "what programs are built with"
   "${base} ${same}, libfmt-dev, libconcurrentqueue-dev")
 set(needs_torch ", libtorch-dev")
+set(does_dl4j "models of Deeplearning4j")
 set(does_gloo "training over several machines by Gloo")
 set(does_nodes "training over several machines by MPI")
 set(does_onnx "models as ONNX files")

@@ -36,10 +36,26 @@ struct ParameterSpec {
   MergeRule merge = MergeRule::Average;
 };
 
+/// What a loss is averaged over.
+enum class LossMean {
+  Rows,      ///< rows, weighted by the mask: each unmasked step of a sequence counts the same
+  Examples,  ///< all examples, after the losses of an example's steps are added: long sequences count more
+};
+
+template <>
+struct EnumNames<LossMean> {
+  static constexpr std::array<std::pair<LossMean, std::string_view>, 2> kNames{{
+      {LossMean::Rows, "rows"},
+      {LossMean::Examples, "examples"},
+  }};
+};
+
 /// The end of a network: the loss, and the activation that `output()` applies.
 struct LossHead {
   Loss loss = Loss::NegativeLogLikelihood;
   Activation activation = Activation::Softmax;
+  LossMean mean = LossMean::Rows;
+  double weight = 1;  ///< factor of the loss
 };
 
 /// The description of a layer or vertex: its computation and parameters. Immutable in a network; compiled

@@ -36,7 +36,7 @@ MUSTER_HOST_DEVICE float regularised(float g, float w, const Terms& t) {
 /// Upper bounds of the magnitudes that a rule computes in one step.
 struct Bounds {
   double states = 0;  ///< after the step
-  double step = 0;    ///< the parameter's change, and each number it is computed from, at a learning rate of 1
+  double step = 0;  ///< the parameter's change, and each number it is computed from, at a learning rate of 1
 };
 
 // A rule keeps `kStates` states for each parameter, at most two. `step` takes g, the regularised gradient,
@@ -73,12 +73,30 @@ struct NesterovsRule {
   float momentum;
 };
 
+/// v = momentum v + lr g;  w -= lr g + momentum v. As `NesterovsRule` while the learning rate does not
+/// change; after a change, the steps so far keep the old rate in the velocity, as in Deeplearning4j.
+struct NesterovsOfStepsRule {
+  static constexpr int kStates = 1;
+  explicit NesterovsOfStepsRule(double m) : momentum(static_cast<float>(m)) {}
+  MUSTER_HOST_DEVICE float step(float g, float learningRate, float& velocity, float&) const {
+    const float move = learningRate * g;
+    velocity = momentum * velocity + move;
+    return move + momentum * velocity;
+  }
+  float momentum;
+};
+
 /// m = beta1 m + (1-beta1) g;  v = beta2 v + (1-beta2) g^2;
 /// w -= lr / (1 - beta1^t) * m / (sqrt(v / (1 - beta2^t)) + epsilon). Source: Kingma and Ba 2015.
+///
+/// With `epsilonHat`: w -= lr sqrt(1 - beta2^t) / (1 - beta1^t) * m / (sqrt(v) + epsilon), the form at the
+/// end of their section 2, as in Deeplearning4j. Early steps are smaller where gradients are not far above
+/// epsilon.
 struct AdamRule {
   static constexpr int kStates = 2;
-  AdamRule(double b1, double b2, double e)
+  AdamRule(double b1, double b2, double e, bool hat = false)
       : betas{b1, b2},
+        epsilonHat(hat),
         beta1(static_cast<float>(b1)),
         rest1(static_cast<float>(1 - b1)),
         beta2(static_cast<float>(b2)),
@@ -86,6 +104,9 @@ struct AdamRule {
         epsilon(static_cast<float>(e)) {}
   void numbers(double t, double* corrections) const {
     for (int i = 0; i < 2; ++i) corrections[i] = 1 / (1 - std::pow(betas[i], t));
+    if (!epsilonHat) return;
+    corrections[0] /= std::sqrt(corrections[1]);
+    corrections[1] = 1;
   }
   MUSTER_HOST_DEVICE void setNumbers(const double* corrections) {
     correction1 = static_cast<float>(corrections[0]);
@@ -100,6 +121,7 @@ struct AdamRule {
     return {states + std::max(g, g * g), correction1 * (states + g) / std::min(1.0f, epsilon)};
   }
   double betas[2];
+  bool epsilonHat;
   float beta1, rest1, beta2, rest2, epsilon;  // rest: 1 - beta
   float correction1 = 1, correction2 = 1;     // 1 / (1 - beta^t)
 };
@@ -165,6 +187,6 @@ namespace muster {
 
 /// The rules that have kernels on every backend.
 using UpdateRule = std::variant<update::SgdRule, update::NesterovsRule, update::AdamRule, update::RmsPropRule,
-                                update::AdaGradRule, update::LionRule>;
+                                update::AdaGradRule, update::LionRule, update::NesterovsOfStepsRule>;
 
 }  // namespace muster

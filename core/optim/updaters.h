@@ -26,15 +26,25 @@ struct Sgd {
   void validate() const {}
 };
 
-/// SGD with Nesterov momentum, as PyTorch's: the learning rate is not part of the velocity (`NesterovsRule`).
+/// SGD with Nesterov momentum, by default as PyTorch's: the learning rate is not part of the velocity
+/// (`NesterovsRule`).
 struct Nesterovs {
   static constexpr std::string_view kType = "nesterovs";
   Schedule learningRate = 0.1;
   double momentum = 0.9;
+  /// The velocity is made of steps instead of gradients, so that a change of the learning rate acts on later
+  /// gradients only, as in Deeplearning4j (`NesterovsOfStepsRule`).
+  bool rateInVelocity = false;
 
   std::vector<std::string> stateNames() const { return {"velocity"}; }
-  UpdateSettings settings() const { return {.rule = update::NesterovsRule(momentum)}; }
-  void fields(Fields& f) { f.field("momentum", momentum); }
+  UpdateSettings settings() const {
+    if (rateInVelocity) return {.rule = update::NesterovsOfStepsRule(momentum)};
+    return {.rule = update::NesterovsRule(momentum)};
+  }
+  void fields(Fields& f) {
+    f.field("momentum", momentum);
+    f.field("rateInVelocity", rateInVelocity);
+  }
   void validate() const { detail::requireFraction(kType, "momentum", momentum); }
 };
 
@@ -43,13 +53,16 @@ struct Adam {
   static constexpr std::string_view kType = "adam";
   Schedule learningRate = 1e-3;
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
+  /// Adds epsilon to the root before it is corrected, as Deeplearning4j and TensorFlow do; PyTorch after it.
+  bool epsilonHat = false;
 
   std::vector<std::string> stateNames() const { return {"firstMoment", "secondMoment"}; }
-  UpdateSettings settings() const { return {.rule = update::AdamRule(beta1, beta2, epsilon)}; }
+  UpdateSettings settings() const { return {.rule = update::AdamRule(beta1, beta2, epsilon, epsilonHat)}; }
   void fields(Fields& f) {
     f.field("beta1", beta1);
     f.field("beta2", beta2);
     f.field("epsilon", epsilon);
+    f.field("epsilonHat", epsilonHat);
   }
   void validate() const {
     detail::requireFraction(kType, "beta1", beta1);
@@ -63,16 +76,18 @@ struct AdamW {
   static constexpr std::string_view kType = "adamw";
   Schedule learningRate = 1e-3;
   double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
+  bool epsilonHat = false;  ///< as in Adam
   double weightDecay = 0.01;
 
   std::vector<std::string> stateNames() const { return {"firstMoment", "secondMoment"}; }
   UpdateSettings settings() const {
-    return {.rule = update::AdamRule(beta1, beta2, epsilon), .weightDecay = weightDecay};
+    return {.rule = update::AdamRule(beta1, beta2, epsilon, epsilonHat), .weightDecay = weightDecay};
   }
   void fields(Fields& f) {
     f.field("beta1", beta1);
     f.field("beta2", beta2);
     f.field("epsilon", epsilon);
+    f.field("epsilonHat", epsilonHat);
     f.field("weightDecay", weightDecay);
   }
   void validate() const {

@@ -4,8 +4,10 @@
 
 #include <array>
 #include <boost/json/object.hpp>
+#include <charconv>
 
 #include "examples/muster/commands.h"
+#include "examples/muster/deeplearning4j.h"
 #include "examples/muster/options.h"
 #include "examples/muster/run_file.h"
 #include "examples/muster/run_sets.h"
@@ -28,7 +30,8 @@ namespace {
 using namespace muster;
 
 constexpr std::string_view kIntroduction =
-    R"(Converts a model of muster into other formats, and weights of PyTorch into a model.
+    R"(Converts a model of muster into other formats, and models of Deeplearning4j and weights of PyTorch into
+models of muster.
 
   muster convert model.safetensors --out model.onnx           for onnxruntime and others
   muster convert model.safetensors --to weights --out weights.safetensors --name stem=conv1
@@ -40,40 +43,44 @@ constexpr std::string_view kIntroduction =
   muster convert model.safetensors --to graph --out graph.safetensors
                                                               a chain of layers as a graph
   muster convert model.safetensors --out network.json         the configuration, as a run file has it
+  muster convert model.zip --out model.safetensors            a model of Deeplearning4j, to train on or to use
+  muster convert model.safetensors --to dl4j --out model.zip  the way back
 )";
 
 /// Target format.
-enum class Format { Onnx, Weights, Model, Graph, Json };
+enum class Format { Onnx, Weights, Model, Graph, Json, Dl4j };
 
 struct Options {
   std::filesystem::path out;
   std::string to;
   std::string network;
-  std::vector<std::string> sets, names, keep, ignore;
+  std::vector<std::string> sets, names, keep, ignore, shapes;
   std::int64_t batch = 0;
   bool lengths = false;
 };
 
 Format formatOf(const Options& options) {
-  static constexpr std::array<std::pair<std::string_view, Format>, 5> kNames{{{"onnx", Format::Onnx},
+  static constexpr std::array<std::pair<std::string_view, Format>, 6> kNames{{{"onnx", Format::Onnx},
                                                                               {"weights", Format::Weights},
                                                                               {"model", Format::Model},
                                                                               {"graph", Format::Graph},
-                                                                              {"json", Format::Json}}};
+                                                                              {"json", Format::Json},
+                                                                              {"dl4j", Format::Dl4j}}};
   require(!options.out.empty(), "--out is missing: the file to write");
   const auto ending = options.out.extension();
   const std::string to = !options.to.empty()        ? options.to
                          : ending == ".onnx"        ? "onnx"
                          : ending == ".json"        ? "json"
                          : ending == ".safetensors" ? "model"
+                         : ending == ".zip"         ? "dl4j"
                                                     : "";
-  require(
-      !to.empty(),
-      "--out {}: its ending does not give the format, as .onnx, .safetensors and .json do; set it with --to",
-      options.out.string());
+  require(!to.empty(),
+          "--out {}: its ending does not give the format, as .onnx, .safetensors, .zip and .json do; set it "
+          "with --to",
+          options.out.string());
   for (const auto& [name, format] : kNames)
     if (name == to) return format;
-  throw InvalidArgument(fmt::format("--to must be onnx, weights, model, graph or json, got {}", to));
+  throw InvalidArgument(fmt::format("--to must be onnx, weights, model, graph, json or dl4j, got {}", to));
 }
 
 WeightOptions weightOptions(const Options& options) {
@@ -90,6 +97,27 @@ WeightOptions weightOptions(const Options& options) {
     weights.layers.emplace_back(pair.substr(0, equals), pair.substr(equals + 1));
   }
   return weights;
+}
+
+/// A shape such as 1,28,28.
+Shape shapeOf(const std::string& text) {
+  std::vector<std::int64_t> sizes;
+  for (std::size_t at = 0; at <= text.size();) {
+    const auto end = std::min(text.find(',', at), text.size());
+    std::int64_t size = 0;
+    const auto [rest, error] = std::from_chars(text.data() + at, text.data() + end, size);
+    require(error == std::errc() && rest == text.data() + end && size > 0 && sizes.size() < 4,
+            "--shape {}: expected up to four numbers of at least 1, as in 1,28,28", text);
+    sizes.push_back(size);
+    at = end + 1;
+  }
+  return Shape(std::span<const std::int64_t>(sizes));
+}
+
+std::unique_ptr<Network> fromZip(const std::string& file, const Options& options) {
+  std::vector<Shape> shapes;
+  for (const auto& shape : options.shapes) shapes.push_back(shapeOf(shape));
+  return fromDeeplearning4j(file, shapes);
 }
 
 /// The network of a file: a model, a run file, a result, or a configuration.
@@ -165,11 +193,17 @@ std::unique_ptr<Network> asGraph(Network& network) {
   return converted;
 }
 
-void checkOptions(const example::CommandLine& line, const Options& options, Format format) {
+bool isZip(const std::filesystem::path& file) {
+  return file.extension() == ".zip";
+}
+
+void checkOptions(const example::CommandLine& line, const Options& options, Format format, bool zip) {
   const bool in = !options.network.empty(), out = format == Format::Weights;
   if (!in) line.refuse({"set", "keep", "ignore"}, "needs --network: it is for weights that are read");
   if (!in && !out) line.refuse({"name", "batch"}, "is for weights: it needs --network or --to weights");
   require(!in || !out, "--to weights needs a model of muster, and --network is for weights of other systems");
+  require(!in || !zip, "--network is for weights, and the first argument is a model of Deeplearning4j");
+  if (!zip) line.refuse({"shape"}, "is for models of Deeplearning4j that are read");
   if (format != Format::Onnx) line.refuse({"lengths"}, "works with ONNX only");
 }
 
@@ -180,9 +214,14 @@ int convert(const Call& call) {
   example::CommandLine line(kIntroduction);
   line.group("Options");
   line.add("out", options.out, "FILE", "the file to write");
-  line.add("to", options.to, "FORMAT",
-           "onnx, weights (PyTorch's state_dict in a safetensors file), model, graph (a model, too) or json "
-           "(the configuration); by default the ending of --out decides: .onnx, .safetensors (model), .json");
+  line.add(
+      "to", options.to, "FORMAT",
+      "onnx, weights (PyTorch's state_dict in a safetensors file), model, graph (a model, too), json (the "
+      "configuration) or dl4j (a zip file of Deeplearning4j); by default the ending of --out decides: "
+      ".onnx, .safetensors (model), .json, .zip (dl4j)");
+  line.list("shape", options.shapes, "SHAPE",
+            "the shape of an example, as in 1,28,28 or, for sequences of 50 steps, 50,8, where a model of "
+            "Deeplearning4j does not say it. Once for each input");
   line.flag("lengths", options.lengths,
             "give the ONNX model another input, the length of each sequence, instead of a mask");
   line.group("Weights of PyTorch");
@@ -204,15 +243,18 @@ int convert(const Call& call) {
   if (!readOptions(line, call)) return 0;
   const auto& file = fileOf(call, "a model file");
   const Format format = formatOf(options);
-  checkOptions(line, options, format);
+  const bool zip = isZip(file);
+  checkOptions(line, options, format, zip);
   example::Paths paths;
   paths.reads("the first argument", file);
   paths.reads("--network", options.network);
   paths.writes("--out", options.out);
   paths.check();
 
-  auto network = options.network.empty() ? fromModel(file) : fromWeights(file, options);
-  const auto notes = options.network.empty() ? readModelNotes(file) : ModelNotes();
+  auto network = zip                       ? fromZip(file, options)
+                 : options.network.empty() ? fromModel(file)
+                                           : fromWeights(file, options);
+  const auto notes = options.network.empty() && !zip ? readModelNotes(file) : ModelNotes();
   switch (format) {
     case Format::Onnx:
       toOnnx(*network, options.out, options.lengths);
@@ -225,6 +267,9 @@ int convert(const Call& call) {
       break;
     case Format::Model:
       saveModel(*network, options.out, notes);
+      break;
+    case Format::Dl4j:
+      toDeeplearning4j(*network, options.out);
       break;
     case Format::Json:
       writeFileAtomically(options.out, network->toJson());

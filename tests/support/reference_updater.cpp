@@ -11,7 +11,8 @@ namespace muster::test {
 ReferenceUpdater::ReferenceUpdater(const TrainingOptions& options, const StateBlock& parameters)
     : options_(options) {
   const FieldTree tree = written(options.updater);
-  for (const auto& [name, text] : tree.objects.at("it").values) rule_[name] = std::stod(text);
+  for (const auto& [name, text] : tree.objects.at("it").values)
+    rule_[name] = text == "true" ? 1 : text == "false" ? 0 : std::stod(text);
   for (const auto& name : options.updater.stateNames())
     state_.push_back(StateBlock::zeros(name, BlockKind::UpdaterState, MergeRule::Average, parameters.segments,
                                        DType::Float64));
@@ -38,9 +39,10 @@ double ReferenceUpdater::step(std::int64_t i, double g, double learningRate, std
   if (type == Sgd::kType) return learningRate * g;
   if (type == Nesterovs::kType) {
     const double momentum = option("momentum");
+    const double kept = option("rateInVelocity") != 0 ? learningRate : 1;
     double& velocity = state(0);
-    velocity = momentum * velocity + g;
-    return learningRate * (g + momentum * velocity);
+    velocity = momentum * velocity + kept * g;
+    return learningRate / kept * (kept * g + momentum * velocity);
   }
   if (type == Adam::kType || type == AdamW::kType) {
     const double beta1 = option("beta1"), beta2 = option("beta2");
@@ -48,8 +50,10 @@ double ReferenceUpdater::step(std::int64_t i, double g, double learningRate, std
     double &m = state(0), &v = state(1);
     m = beta1 * m + (1 - beta1) * g;
     v = beta2 * v + (1 - beta2) * g * g;
-    const double mean = m / (1 - std::pow(beta1, t)), square = v / (1 - std::pow(beta2, t));
-    return learningRate * mean / (std::sqrt(square) + option("epsilon"));
+    const double mean = m / (1 - std::pow(beta1, t)), rest = 1 - std::pow(beta2, t);
+    if (option("epsilonHat") != 0)
+      return learningRate * mean * std::sqrt(rest) / (std::sqrt(v) + option("epsilon"));
+    return learningRate * mean / (std::sqrt(v / rest) + option("epsilon"));
   }
   if (type == RmsProp::kType) {
     const double decay = option("decay");

@@ -21,7 +21,14 @@ std::invoke_result_t<Call> naming(const NetworkPlan& plan, const NetworkOutput& 
   }
 }
 
-void add(StepScore& total, const NetworkOutput& output, const LossValue& value) {
+/// What the loss of predictions [N, ...] is divided by; 0: the sum of the mask's weights.
+double divisorOf(const NetworkOutput& output, const Shape& predictions) {
+  return output.head->mean == LossMean::Examples ? static_cast<double>(predictions[0]) : 0;
+}
+
+/// Adds the loss of predictions of this shape.
+void add(StepScore& total, const NetworkOutput& output, const Shape& predictions, LossValue value) {
+  if (const double divisor = divisorOf(output, predictions)) value.weight = divisor;
   if (value.weight != 0) total.score += output.weight * value.sum / value.weight;
   total.weight = std::max(total.weight, value.weight);
 }
@@ -62,8 +69,10 @@ StepScore lossOf(const NetworkPlan& plan, NetworkProgram& program, const Batch& 
   forEachLoss(plan, program, batch, derivatives, context,
               [&](std::size_t i, const Tensor& labels, const Tensor& mask, Tensor& gradient) {
                 const auto& output = plan.outputs[i];
-                add(total, output,
-                    loss(output.head->loss, program.output(i), labels, mask, gradient, 0, context));
+                const Tensor& predictions = program.output(i);
+                add(total, output, predictions.shape(),
+                    loss(output.head->loss, predictions, labels, mask, gradient,
+                         divisorOf(output, predictions.shape()), context));
               });
   return total;
 }
@@ -71,25 +80,33 @@ StepScore lossOf(const NetworkPlan& plan, NetworkProgram& program, const Batch& 
 void enqueueLosses(const NetworkPlan& plan, NetworkProgram& program, StagingSlot& slot, Context& context) {
   forEachLoss(plan, program, slot.batch(), true, context,
               [&](std::size_t i, const Tensor& labels, const Tensor& mask, Tensor& gradient) {
-                lossInto(plan.outputs[i].head->loss, program.output(i), labels, mask, gradient, {},
-                         slot.lossNumbers(i), context);
+                const auto& head = *plan.outputs[i].head;
+                lossInto(head.loss, program.output(i), labels, mask, gradient,
+                         head.mean == LossMean::Examples ? slot.examples() : Tensor(), slot.lossNumbers(i),
+                         context);
               });
 }
 
 StepScore scoreOf(const NetworkPlan& plan, const NetworkProgram& program, const StagingSlot& slot) {
   StepScore total;
   for (std::size_t i = 0; i < plan.outputs.size(); ++i)
-    naming(plan, plan.outputs[i],
-           [&] { add(total, plan.outputs[i], lossValue(slot.hostLoss(i), program.output(i).shape())); });
+    naming(plan, plan.outputs[i], [&] {
+      const Shape& shape = program.output(i).shape();
+      add(total, plan.outputs[i], shape, lossValue(slot.hostLoss(i), shape));
+    });
   return total;
 }
 
 std::optional<double> knownWeight(const NetworkPlan& plan, const NetworkProgram& program,
                                   const Batch& batch) {
-  if (!batch.masks.empty()) return {};
   double weight = 0;
-  for (std::size_t i = 0; i < plan.outputs.size(); ++i)
-    weight = std::max(weight, static_cast<double>(program.output(i).shape().dropLast().elements()));
+  for (std::size_t i = 0; i < plan.outputs.size(); ++i) {
+    const Shape& predictions = program.output(i).shape();
+    const double divisor = divisorOf(plan.outputs[i], predictions);
+    if (divisor == 0 && !batch.masks.empty()) return {};
+    weight =
+        std::max(weight, divisor != 0 ? divisor : static_cast<double>(predictions.dropLast().elements()));
+  }
   return weight;
 }
 

@@ -127,6 +127,7 @@ void NetworkLayout::requireScaledInput(const NetworkNode& node) {
 void NetworkLayout::addOutput(std::string name, std::size_t value, double weight) {
   std::optional<LossHead> head;
   if (value >= plan_.inputs.size()) head = plan_.nodes[value - plan_.inputs.size()].module->lossHead();
+  if (head) weight *= head->weight;
   plan_.outputs.push_back({.name = std::move(name), .value = value, .head = head, .weight = weight});
 }
 

@@ -46,7 +46,7 @@ struct NetworkOutput {
   std::string name;
   std::size_t value = 0;
   std::optional<LossHead> head = {};
-  double weight = 1;  ///< of its loss in the network's loss
+  double weight = 1;  ///< of its loss in the network's loss, with the head's own
 };
 
 /// A network laid out: each node comes after its inputs.

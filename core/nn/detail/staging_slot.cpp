@@ -73,6 +73,9 @@ StagingSlot::StagingSlot(const Batch& like, std::size_t outputs, Context& contex
   for (std::size_t i = 0; i < outputs; ++i)
     losses_.push_back(results_.slice(static_cast<std::int64_t>(i) * kLoss, {kLoss}));
   setZero(hostNumbers_, context);
+  const Tensor examples = Tensor::zeros({1}, DType::Float64);
+  *examples.data<double>() = static_cast<double>(like.examples());
+  examples_ = copyTo(examples, context.device());
 }
 
 void StagingSlot::add(const std::vector<NamedTensor>& like, std::vector<NamedTensor>& pinned,

@@ -43,6 +43,8 @@ class StagingSlot {
 
   /// On the device: `lossInto` writes the numbers of output `index` here.
   Tensor& lossNumbers(std::size_t index) { return losses_[index]; }
+  /// On the device: float64 [1], the number of examples in the batch.
+  const Tensor& examples() const { return examples_; }
   /// The loss numbers of all outputs: float64 [outputs * kLossNumbers].
   const Tensor& losses() const { return allLosses_; }
   /// On the device: float64 [1].
@@ -83,6 +85,7 @@ class StagingSlot {
   Tensor hostResults_, results_;                         // float64 [outputs * kLossNumbers + 2]
   std::vector<Tensor> losses_;                           // views [output]
   Tensor allLosses_, penalty_, badGradient_;             // views
+  Tensor examples_;
 };
 
 }  // namespace muster::detail

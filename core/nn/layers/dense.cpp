@@ -1,5 +1,6 @@
 #include "muster/core/nn/layers/dense.h"
 
+#include <cmath>
 #include <utility>
 
 #include "muster/core/base/error.h"
@@ -108,6 +109,8 @@ void Output::fields(Fields& f) {
   init.field("init", f);
   f.field("bias", bias);
   f.field("perStep", perStep);
+  f.field("lossMean", lossMean);
+  f.field("lossWeight", lossWeight);
 }
 
 void Output::validate() const {
@@ -116,6 +119,8 @@ void Output::validate() const {
           "output: the loss nll goes with activation softmax, got {}", nameOf(activation));
   require(loss != Loss::BinaryCrossEntropy || activation == Activation::Sigmoid,
           "output: the loss bce goes with activation sigmoid, got {}", nameOf(activation));
+  require(std::isfinite(lossWeight) && lossWeight >= 0,
+          "output: lossWeight must be finite and not negative, got {}", lossWeight);
   init.validate();
 }
 

@@ -45,13 +45,17 @@ struct Output {
   Init init = Init::xavier();
   bool bias = true;
   bool perStep = false;  ///< for sequences: at each step
+  /// Examples: a batch's loss is the sum over the steps of its sequences, divided by the number of examples,
+  /// whatever the mask, as in Deeplearning4j.
+  LossMean lossMean = LossMean::Rows;
+  double lossWeight = 1;  ///< factor of the loss, finite and at least 0
   std::string name = {};
 
   bool flatInput() const { return !perStep; }
   Shape outputShape(const Shape& input) const;
   std::vector<ParameterSpec> parameters(const Shape& input) const;
   std::unique_ptr<ModuleProgram> compile(const ModuleBinding& binding, Context& context) const;
-  LossHead lossHead() const { return {loss, activation}; }
+  LossHead lossHead() const { return {loss, activation, lossMean, lossWeight}; }
   void fields(Fields& f);
   void validate() const;
 };

@@ -7,7 +7,9 @@ Written from the formulas in the literature, element by element, without a look 
 
     SGD        w -= lr g
     Nesterov   v = mu v + g;  w -= lr (g + mu v)                  (PyTorch's form, lr outside the velocity)
+    Velocity   v = mu v + lr g;  w -= lr g + mu v                 (Nesterov as in Deeplearning4j, lr inside)
     Adam       m, v exponential means of g, g^2, corrected by 1 - beta^t;  w -= lr m^ / (sqrt(v^) + eps)
+    Adam hat   the same moments;  w -= lr sqrt(1 - b2^t) / (1 - b1^t) m / (sqrt(v) + eps)
     AdamW      Adam, and w -= lr lambda w_before
     RMSProp    s = d s + (1 - d) g^2;  w -= lr g / (sqrt(s) + eps)
     AdaGrad    s += g^2;  w -= lr g / (sqrt(s) + eps)
@@ -53,14 +55,28 @@ class Nesterovs:
         return g + self.momentum * self.v[i]
 
 
+class Velocity:
+    """The steps of Nesterov's momentum with the rate in the velocity, divided by the rate of this step."""
+
+    def __init__(self, momentum, rate):
+        self.momentum, self.rate, self.v = momentum, rate, {}
+
+    def step(self, i, g, t):
+        rate = self.rate(t - 1)
+        self.v[i] = self.momentum * self.v.get(i, 0.0) + rate * g
+        return (rate * g + self.momentum * self.v[i]) / rate
+
+
 class Adam:
-    def __init__(self, beta1, beta2, eps):
-        self.b1, self.b2, self.eps, self.m, self.v = beta1, beta2, eps, {}, {}
+    def __init__(self, beta1, beta2, eps, hat=False):
+        self.b1, self.b2, self.eps, self.hat, self.m, self.v = beta1, beta2, eps, hat, {}, {}
 
     def step(self, i, g, t):
         self.m[i] = self.b1 * self.m.get(i, 0.0) + (1 - self.b1) * g
         self.v[i] = self.b2 * self.v.get(i, 0.0) + (1 - self.b2) * g * g
         mean = self.m[i] / (1 - self.b1**t)
+        if self.hat:
+            return mean * math.sqrt(1 - self.b2**t) / (math.sqrt(self.v[i]) + self.eps)
         square = self.v[i] / (1 - self.b2**t)
         return mean / (math.sqrt(square) + self.eps)
 
@@ -153,8 +169,11 @@ train("sgd all", Sgd(), fixed(0.1), **ALL)
 train("nesterovs", Nesterovs(0.9), fixed(0.01))
 train("nesterovs l2", Nesterovs(0.9), fixed(0.01), l2=5e-4)
 train("nesterovs all", Nesterovs(0.5), fixed(0.1), **ALL)
+train("nesterovs rate in velocity", Velocity(0.9, stepped(0.2, 0.5, 3)), stepped(0.2, 0.5, 3), l2=0.05)
 train("adam", Adam(0.9, 0.999, 1e-8), fixed(0.001))
 train("adam all", Adam(0.8, 0.95, 1e-3), fixed(0.05), **ALL)
+train("adam hat", Adam(0.8, 0.95, 0.25, hat=True), fixed(0.05))
+train("adamw hat", Adam(0.8, 0.95, 0.25, hat=True), fixed(0.05), decay=0.3)
 train("adamw", Adam(0.9, 0.999, 1e-8), fixed(0.001), decay=0.01)
 train("adamw all", Adam(0.8, 0.95, 1e-3), fixed(0.05), **{**ALL, "decay": 0.1 + 0.3})
 train("rmsprop", RmsProp(0.95, 1e-8), fixed(0.001))

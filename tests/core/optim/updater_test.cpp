@@ -39,7 +39,22 @@ const std::map<std::string_view, TrainingOptions> kCases{
     {"nesterovs", {.updater = Nesterovs{.learningRate = 0.01}}},
     {"nesterovs l2", {.updater = Nesterovs{.learningRate = 0.01, .momentum = 0.9}, .l2 = 5e-4}},
     {"nesterovs all", withAll(Nesterovs{.learningRate = 0.1, .momentum = 0.5})},
+    {"nesterovs rate in velocity",
+     {.updater = Nesterovs{.learningRate = StepSchedule{.initial = 0.2, .decay = 0.5, .every = 3},
+                           .momentum = 0.9,
+                           .rateInVelocity = true},
+      .l2 = 0.05}},
     {"adam", {.updater = Adam{}}},
+    {"adam hat",
+     {.updater =
+          Adam{.learningRate = 0.05, .beta1 = 0.8, .beta2 = 0.95, .epsilon = 0.25, .epsilonHat = true}}},
+    {"adamw hat",
+     {.updater = AdamW{.learningRate = 0.05,
+                       .beta1 = 0.8,
+                       .beta2 = 0.95,
+                       .epsilon = 0.25,
+                       .epsilonHat = true,
+                       .weightDecay = 0.3}}},
     {"adam all", withAll(Adam{.learningRate = 0.05, .beta1 = 0.8, .beta2 = 0.95, .epsilon = 1e-3})},
     {"adamw", {.updater = AdamW{}}},
     {"adamw all",
@@ -85,9 +100,16 @@ struct Problem {
 /// Every updater, each option with a value other than its default.
 const std::vector<Updater> kUpdaters{
     Sgd{.learningRate = 0.25},
-    Nesterovs{.learningRate = StepSchedule{.initial = 0.5, .decay = 0.5, .every = 7}, .momentum = 0.75},
-    Adam{.learningRate = 0.5, .beta1 = 0.5, .beta2 = 0.75, .epsilon = 0.125},
-    AdamW{.learningRate = 0.5, .beta1 = 0.5, .beta2 = 0.75, .epsilon = 0.125, .weightDecay = 0.0625},
+    Nesterovs{.learningRate = StepSchedule{.initial = 0.5, .decay = 0.5, .every = 7},
+              .momentum = 0.75,
+              .rateInVelocity = true},
+    Adam{.learningRate = 0.5, .beta1 = 0.5, .beta2 = 0.75, .epsilon = 0.125, .epsilonHat = true},
+    AdamW{.learningRate = 0.5,
+          .beta1 = 0.5,
+          .beta2 = 0.75,
+          .epsilon = 0.125,
+          .epsilonHat = true,
+          .weightDecay = 0.0625},
     RmsProp{.learningRate = 0.5, .decay = 0.75, .epsilon = 0.125},
     AdaGrad{.learningRate = 0.5, .epsilon = 0.125},
     Lion{.learningRate = 0.5, .beta1 = 0.5, .beta2 = 0.75},
@@ -132,9 +154,11 @@ TEST_CASE("an updater written and read back is the same updater") {
 
 TEST_CASE("a written updater names its options") {
   const FieldTree tree = written(kUpdaters[3]).objects.at("it");
-  CHECK(tree.values ==
-        std::map<std::string, std::string, std::less<>>{
-            {"beta1", "0.5"}, {"beta2", "0.75"}, {"epsilon", "0.125"}, {"weightDecay", "0.0625"}});
+  CHECK(tree.values == std::map<std::string, std::string, std::less<>>{{"beta1", "0.5"},
+                                                                       {"beta2", "0.75"},
+                                                                       {"epsilon", "0.125"},
+                                                                       {"epsilonHat", "true"},
+                                                                       {"weightDecay", "0.0625"}});
   CHECK(tree.objects.at("learningRate").type == "fixed");
   CHECK(tree.objects.at("learningRate").values.at("value") == "0.5");
 }

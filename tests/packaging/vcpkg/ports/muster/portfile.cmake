@@ -1,6 +1,7 @@
 # From the checkout that this port is in. The component page needs dygraphs, which vcpkg does not have.
 get_filename_component(SOURCE_PATH "${CURRENT_PORT_DIR}/../../../../.." ABSOLUTE)
 vcpkg_check_features(OUT_FEATURE_OPTIONS without INVERTED_FEATURES
+  dl4j CMAKE_DISABLE_FIND_PACKAGE_LIBZIP
   gloo CMAKE_DISABLE_FIND_PACKAGE_Gloo
   nodes CMAKE_DISABLE_FIND_PACKAGE_MPI
   onnx CMAKE_DISABLE_FIND_PACKAGE_ONNX

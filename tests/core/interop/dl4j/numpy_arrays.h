@@ -1,0 +1,15 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+
+#include "muster/core/tensor/tensor.h"
+
+namespace muster::test {
+
+/// The float32 arrays of a file of NumPy's `savez`, in row order.
+std::map<std::string, Tensor> readArrays(const std::filesystem::path& npz,
+                                         const std::vector<std::string>& names);
+
+}  // namespace muster::test
