@@ -16,6 +16,7 @@ bool ParallelWrapper::Impl::inListener() const {
 Evaluation ParallelWrapper::Impl::evaluate(DataSetIterator& data) {
   if (!running_.exchange(true)) {
     const Call call(*this);
+    model_.requireNotTrainedElsewhere("evaluate");
     requireNotRead(data, "evaluate");
     const StallWatch::Shift shift(*watch_, "evaluate()");
     return evaluateOverNodes(data);

@@ -23,6 +23,7 @@ void evaluateBatch(Model& model, const Batch& batch, std::optional<Evaluation>& 
 }
 
 Evaluation evaluate(Model& model, DataSetIterator& data) {
+  model.requireNotTrainedElsewhere("evaluate");
   requireNotRead(data, "evaluate");
   std::optional<Evaluation> evaluation;
   Batch batch;

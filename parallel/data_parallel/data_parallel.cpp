@@ -147,6 +147,7 @@ void DataParallel::Impl::checkGradOutput(const Tensor& gradOutput) const {
 }
 
 void DataParallel::Impl::forward(const Tensor& input, Tensor& output) {
+  model.requireNotTrainedElsewhere("data parallel: forward");
   active = 0;  // so that `backward` is refused after a failure
   checkInput(input);
   makeReplicas(input);
@@ -246,6 +247,7 @@ void DataParallel::zeroGradients() {
 void DataParallel::updateParameters(double learningRate) {
   require(std::isfinite(learningRate), "data parallel: the learning rate is {}", learningRate);
   Model& model = usable(impl_, "data parallel").model;
+  model.requireNotTrainedElsewhere("data parallel: updateParameters");
   auto& parameters = model.block(BlockKind::Parameters);
   const auto& gradients = model.block(BlockKind::Gradients);
   const ContextScope scope(model.context());

@@ -3,15 +3,9 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
-#include <string_view>
 #include <vector>
 
 namespace muster {
-
-/// The block of Place::Replica that a strategy with arrivals gets beside its own blocks: each worker's number
-/// of updates, by which Adam corrects its moments. A worker that has none yet begins with the model's
-/// iterations.
-inline constexpr std::string_view kOwnUpdates = "updates of each worker";
 
 /// The state of a worker when it continues after an arrival.
 struct Departure {

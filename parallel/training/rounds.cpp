@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "muster/core/base/error.h"
+#include "muster/parallel/exchange/own_updates.h"
 #include "muster/parallel/training/named_call.h"
 
 namespace muster {
@@ -72,6 +73,8 @@ bool Rounds::stage(const Participant& participant) {
   participant.activity.set(Activity::Kind::Merging);
   const auto begin = Clock::now();
   const bool staged = strategy_.stage(participant.exchange, participant.context);
+  if (staged && strategy_.updaterState() == UpdaterState::Reset)
+    *OwnUpdates::find(participant.exchange, at(participant)) = {.count = 0, .mergedCopyReset = 1};
   participant.times.own.merging += Clock::now() - begin;
   return staged;
 }
