@@ -9,6 +9,7 @@
 #include "muster/core/base/plural.h"
 #include "muster/core/data/joining_iterator.h"
 #include "muster/core/data/training_reads.h"
+#include "muster/core/device/arithmetic_scope.h"
 #include "muster/core/device/memory_room.h"
 #include "muster/core/nn/plan_remark.h"
 #include "muster/core/nn/training_use.h"
@@ -163,6 +164,7 @@ void ParallelWrapper::Impl::fit(DataSetIterator& users, std::int64_t epochs, con
   FailingLink failing(options_.nodes.link());
   const TrainingUse use(model_);
   const TrainingReads reads(users);
+  const ArithmeticScope arithmetic(model_.context().threads());
   JoiningIterator data(users, model_.trainingOptions().accumulate);
   stop_ = false;
   const std::stop_callback stopWhenAsked(stop, [this] { stop_ = true; });

@@ -58,6 +58,9 @@ struct Batch {
   std::vector<NamedTensor> labels;
   std::vector<NamedTensor> masks;
   BatchStamp stamp;
+  /// If the batch was joined from several (TrainingOptions::accumulate): the examples of each, in order. Else
+  /// empty.
+  std::vector<std::int64_t> parts = {};
 
   /// Number of examples; 0 for a batch without features.
   std::int64_t examples() const;

@@ -4,6 +4,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/data/next_batch.h"
 #include "muster/core/data/training_reads.h"
+#include "muster/core/device/arithmetic_scope.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/nn/network.h"
 
@@ -25,6 +26,7 @@ void evaluateBatch(Model& model, const Batch& batch, std::optional<Evaluation>& 
 Evaluation evaluate(Model& model, DataSetIterator& data) {
   model.requireNotTrainedElsewhere("evaluate");
   requireNotRead(data, "evaluate");
+  const ArithmeticScope arithmetic(model.context().threads());
   std::optional<Evaluation> evaluation;
   Batch batch;
   BatchStamp stamp;

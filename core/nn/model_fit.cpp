@@ -10,6 +10,7 @@
 #include "muster/core/data/joining_iterator.h"
 #include "muster/core/data/next_batch.h"
 #include "muster/core/data/training_reads.h"
+#include "muster/core/device/arithmetic_scope.h"
 #include "muster/core/nn/model.h"
 #include "muster/core/nn/state_recorder.h"
 #include "muster/core/nn/training_use.h"
@@ -217,6 +218,7 @@ void Model::fit(DataSetIterator& data, std::int64_t epochs, const std::stop_toke
   const std::stop_callback stopWhenAsked(stop, [this] { stopRequested_ = true; });
   const TrainingUse use(*this);
   const TrainingReads reads(data);
+  const ArithmeticScope arithmetic(context_->threads());
   strategyState_.clear();
   Fit(*this, data, listeners_, stopRequested_).run(epochs);
 } catch (const std::bad_alloc&) {

@@ -119,7 +119,9 @@ void Rounds::plan(Exchange& exchange, bool met) {
   measured_ = measuresNow();
   penaltyAdded_ = landingDue_ = false;
   std::ranges::fill(updated_, 0);
-  flights_.endRound(plan_, round(), strategy_.pending());
+  // An arrival without weight lands, too: its worker takes the global parameters.
+  const bool lands = arrivals_ && result_.merging;
+  flights_.endRound(plan_, round(), lands || strategy_.pending());
   if (result_.merging) strategy_.prepare(round());
   // If a late score turns out not to be finite, nothing was merged.
   committed_ = !result_.merging || (localWork() == LocalWork::Step && !late_);
