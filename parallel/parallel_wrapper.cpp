@@ -9,8 +9,10 @@
 #include "muster/core/base/plural.h"
 #include "muster/core/data/joining_iterator.h"
 #include "muster/core/data/training_reads.h"
+#include "muster/core/device/arithmetic_scope.h"
 #include "muster/core/device/memory_room.h"
 #include "muster/core/nn/plan_remark.h"
+#include "muster/core/nn/training_use.h"
 #include "muster/parallel/elastic/elastic_nodes.h"
 #include "muster/parallel/exchange/node_link.h"
 #include "muster/parallel/strategies/option_fields.h"
@@ -148,6 +150,12 @@ Model& ParallelWrapper::Impl::model() {
   return model_;
 }
 
+void ParallelWrapper::Impl::copyReplica(int worker, Model& into) {
+  require(inListener() && fit_ != nullptr,
+          "copyReplica: only listeners may call it, on the thread that called fit()");
+  fit_->copyReplica(worker, into);
+}
+
 TrainingState ParallelWrapper::Impl::trainingState() {
   require(inListener(), "trainingState: only listeners may call it, on the thread that called fit()");
   if (fit_ == nullptr) return model_.trainingState();  // between the parts of a fit
@@ -160,7 +168,9 @@ void ParallelWrapper::Impl::fit(DataSetIterator& users, std::int64_t epochs, con
           "fit: it is already running; a listener or another thread called it again");
   const Call call(*this);
   FailingLink failing(options_.nodes.link());
+  const TrainingUse use(model_);
   const TrainingReads reads(users);
+  const ArithmeticScope arithmetic(model_.context().threads());
   JoiningIterator data(users, model_.trainingOptions().accumulate);
   stop_ = false;
   const std::stop_callback stopWhenAsked(stop, [this] { stop_ = true; });
@@ -266,6 +276,9 @@ void ParallelWrapper::fit(DataSetIterator& data, std::int64_t epochs, const std:
   usable(impl_, "fit").fit(data, epochs, stop);
 } catch (const std::bad_alloc&) {
   throw kShortageInFit;
+}
+void ParallelWrapper::fitUntil(DataSetIterator& data, std::int64_t epochs, const std::stop_token& stop) {
+  fit(data, usable(impl_, "fitUntil").epochsUntil(epochs), stop);
 }
 AnyEvaluation ParallelWrapper::evaluateTask(DataSetIterator& data, std::optional<Task> task) try {
   return usable(impl_, "evaluate").evaluateTask(data, task);

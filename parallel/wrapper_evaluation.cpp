@@ -2,6 +2,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/data/training_reads.h"
+#include "muster/core/device/arithmetic_scope.h"
 #include "muster/parallel/evaluation/evaluation_run.h"
 #include "muster/parallel/training/first_batch.h"
 #include "muster/parallel/wrapper_impl.h"
@@ -16,7 +17,9 @@ bool ParallelWrapper::Impl::inListener() const {
 AnyEvaluation ParallelWrapper::Impl::evaluateTask(DataSetIterator& data, std::optional<Task> task) {
   if (!running_.exchange(true)) {
     const Call call(*this);
+    model_.requireNotTrainedElsewhere("evaluate");
     requireNotRead(data, "evaluate");
+    const ArithmeticScope arithmetic(model_.context().threads());
     const StallWatch::Shift shift(*watch_, "evaluate()");
     return evaluateOverNodes(data, task);
   }

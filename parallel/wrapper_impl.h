@@ -29,10 +29,12 @@ struct ParallelWrapper::Impl final : Trainer {
   std::vector<WorkerTimes> workerTimes() const override;
   AnyEvaluation evaluateTask(DataSetIterator& data, std::optional<Task> task) override;
   TrainingState trainingState() override;
+  void copyReplica(int worker, Model& into) override;
   const DataSetIterator* trainingData() const override { return fit_ ? usersData_ : nullptr; }
 
   void fit(DataSetIterator& users, std::int64_t epochs, const std::stop_token& stop);
   std::string plan() const;
+  std::int64_t epochsUntil(std::int64_t epochs) const { return model_.epochsUntil(epochs); }
 
   bool running() const { return running_; }
   const ParallelOptions options_;

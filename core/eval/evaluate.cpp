@@ -4,6 +4,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/data/next_batch.h"
 #include "muster/core/data/training_reads.h"
+#include "muster/core/device/arithmetic_scope.h"
 #include "muster/core/eval/any_evaluation.h"
 #include "muster/core/nn/network.h"
 
@@ -52,7 +53,9 @@ void evaluateBatch(Model& model, const Batch& batch, std::optional<AnyEvaluation
 }
 
 AnyEvaluation evaluateTask(Model& model, DataSetIterator& data, std::optional<Task> task) {
+  model.requireNotTrainedElsewhere("evaluate");
   requireNotRead(data, "evaluate");
+  const ArithmeticScope arithmetic(model.context().threads());
   std::optional<AnyEvaluation> evaluation;
   Batch batch;
   BatchStamp stamp;

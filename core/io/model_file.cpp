@@ -27,6 +27,8 @@ constexpr const char* kConfiguration = "configuration";
 constexpr const char* kVersion = "muster.version";
 constexpr const char* kInput = "muster.input";
 constexpr std::string_view kCounters = "counters.";
+/// May be missing, in files of earlier versions (it is 0 then), and negative (Model::setUpdates).
+constexpr std::string_view kUpdaterBegan = "counters.updaterBegan";
 
 /// The tensor name of a state segment in a model file.
 std::string fileName(const StateBlock& block, const Segment& segment) {
@@ -119,11 +121,12 @@ void requireDescribedTensors(const Network& described, const Safetensors& file,
 
 /// Checks the range of counters: schedules and random streams use them unchecked and increment them.
 void requireCounters(const Safetensors& file, const std::filesystem::path& path) {
+  constexpr auto kMost = std::int64_t{1} << 60;
   for (const auto& [name, values] : file.tensors)
     if (name.starts_with(kCounters) && values.dtype() == DType::Int64)
       for (const std::int64_t count : values.span<std::int64_t>())
-        if (constexpr auto kMost = std::int64_t{1} << 60; count < 0 || count > kMost)
-          throw FileError(path, fmt::format("{} is {}, but can only be 0 to {}", name, count, kMost));
+        if (const std::int64_t least = name == kUpdaterBegan ? -kMost : 0; count < least || count > kMost)
+          throw FileError(path, fmt::format("{} is {}, but can only be {} to {}", name, count, least, kMost));
 }
 
 /// The file must have exactly the network's tensors, by name, shape and type.
@@ -132,6 +135,7 @@ void requireSameTensors(Network& network, const Safetensors& file, const Tensors
   std::set<std::string, std::less<>> expected;
   visitState(network, [&](const std::string& name, const Tensor& mine) {
     expected.insert(name);
+    if (name == kUpdaterBegan && !tensors.contains(name)) return;
     requireTensor(tensors, path, name, mine.shape(), mine.dtype());
   });
   for (const auto& entry : file.tensors)
@@ -144,11 +148,13 @@ void fill(Network& network, const Safetensors& file, const std::filesystem::path
   requireSameTensors(network, file, tensors, path);
   requireCounters(file, path);
   detail::requireTensorChecksums(file, path);
+  const Tensor zero = Tensor::zeros({}, DType::Int64);  // of a counter that the file lacks
   std::set<std::string, std::less<>> known;
   std::vector<std::pair<const Tensor*, Tensor>> state;
   visitState(network, [&](const std::string& name, Tensor mine) {
     known.insert(name);
-    state.emplace_back(tensors.at(name), std::move(mine));
+    const auto found = tensors.find(name);
+    state.emplace_back(found == tensors.end() ? &zero : found->second, std::move(mine));
   });
   const auto valuesOf = [&](std::string_view prefix) {
     std::vector<NamedValues> all;
@@ -241,6 +247,7 @@ void Network::save(const std::filesystem::path& path) {
 
 void ModelSnapshot::take(Network& network, const TrainingState& training, const ModelNotes& notes) {
   require(network.initialized(), "network: save() before init()");
+  network.requireNotTrainedElsewhere("save");
   network.context().synchronize();
   const auto before = std::exchange(contents.tensors, {});
   const auto add = [&](std::string name, const Tensor& values) {
@@ -320,6 +327,7 @@ std::unique_ptr<ComputationGraph> ComputationGraph::load(const std::filesystem::
 }
 
 void loadState(Network& network, const std::filesystem::path& path) {
+  network.requireNotTrainedElsewhere("loadState");
   detail::onFile("loadState", path, [&] {
     const Safetensors file = readModelFile(path);
     const auto saved = networkIn(file, path);

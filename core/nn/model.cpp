@@ -1,5 +1,6 @@
 #include "muster/core/nn/model.h"
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <string_view>
@@ -25,10 +26,11 @@ struct ScaledSchedule {
 
 StateBlock makeCounters() {
   auto table = std::make_shared<SegmentTable>();
-  // Two adjacent scalars: int64 needs no further alignment.
+  // Adjacent scalars: int64 needs no further alignment.
   table->segments = {{.name = "iteration", .shape = {}, .offset = 0, .regularised = false},
-                     {.name = "epoch", .shape = {}, .offset = 1, .regularised = false}};
-  table->elements = 2;
+                     {.name = "epoch", .shape = {}, .offset = 1, .regularised = false},
+                     {.name = "updaterBegan", .shape = {}, .offset = 2, .regularised = false}};
+  table->elements = 3;
   return StateBlock::zeros("counters", BlockKind::Counters, MergeRule::Keep, table, DType::Int64);
 }
 
@@ -65,7 +67,7 @@ double Model::update(const BatchStamp& stamp) {
   StateBlock& parameters = block(BlockKind::Parameters);
   const StateBlock& gradients = block(BlockKind::Gradients);
   const double penalty =
-      optimizer().apply(parameters, gradients, stamp.iteration, stamp.epoch, *context_, stamp.updates());
+      optimizer().apply(parameters, gradients, stamp.iteration, stamp.epoch, *context_, updatesAt(stamp));
   if (std::isnan(penalty)) refuseUpdate(parameters, gradients);
   return penalty;
 }
@@ -170,6 +172,7 @@ std::int64_t Model::parameterCount() {
 void Model::copyStateFrom(Model& other, bool withUpdaterState) {
   context_->synchronize();
   other.context_->synchronize();
+  const std::int64_t ownUpdates = updates();
   const auto mine = state();
   const auto theirs = other.state();
   require(mine.size() == theirs.size(), "model: one has {} state blocks, the other {}", mine.size(),
@@ -184,7 +187,7 @@ void Model::copyStateFrom(Model& other, bool withUpdaterState) {
   }
   lastScore_ = other.lastScore_;
   loadedFrom_ = withUpdaterState ? other.loadedFrom_ : std::filesystem::path();
-  if (!withUpdaterState) return;
+  if (!withUpdaterState) return setUpdates(ownUpdates);
   strategyState_.clear();
   for (const auto& [name, values] : other.strategyState_)
     strategyState_.push_back({name, cloneTensor(values)});
@@ -201,8 +204,24 @@ std::int64_t Model::epoch() const {
 }
 
 void Model::setCounters(std::int64_t iteration, std::int64_t epoch) {
+  const std::int64_t back = std::max<std::int64_t>(0, this->iteration() - iteration);
+  counters_.values.data<std::int64_t>()[2] -= back;
   counters_.values.data<std::int64_t>()[0] = iteration;
   counters_.values.data<std::int64_t>()[1] = epoch;
+}
+
+std::int64_t Model::updates() const {
+  return std::max<std::int64_t>(0, iteration() - counters_.values.data<std::int64_t>()[2]);
+}
+
+void Model::setUpdates(std::int64_t count) {
+  require(count >= 0, "model: an updater cannot have made {} updates", count);
+  counters_.values.data<std::int64_t>()[2] = iteration() - count;
+}
+
+std::int64_t Model::updatesAt(const BatchStamp& stamp) const {
+  if (stamp.update > 0) return stamp.update;
+  return std::max<std::int64_t>(1, stamp.iteration + 1 - counters_.values.data<std::int64_t>()[2]);
 }
 
 void Model::stopFit() {

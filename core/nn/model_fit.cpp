@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <new>
@@ -5,12 +6,15 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/data/joining_iterator.h"
 #include "muster/core/data/next_batch.h"
 #include "muster/core/data/training_reads.h"
+#include "muster/core/device/arithmetic_scope.h"
 #include "muster/core/nn/fit_remarks.h"
 #include "muster/core/nn/model.h"
 #include "muster/core/nn/state_recorder.h"
+#include "muster/core/nn/training_use.h"
 
 namespace muster {
 namespace {
@@ -45,6 +49,10 @@ class Fit final : public Trainer {
   Model& model() override { return model_; }
   int workers() const override { return 1; }
   const DataSetIterator* trainingData() const override { return &users_; }
+  void copyReplica(int worker, Model& into) override {
+    require(worker == 0, "copyReplica: there is no worker {}, only worker 0", worker);
+    into.copyStateFrom(model_);
+  }
   void stopFit() override { stop_ = true; }
   std::vector<WorkerTimes> workerTimes() const override { return {times_}; }
   TrainingState trainingState() override {
@@ -217,11 +225,25 @@ void Model::fit(DataSetIterator& data, std::int64_t epochs, const std::stop_toke
   require(epochs >= 0, "fit: epochs cannot be negative, got {}", epochs);
   stopRequested_ = false;
   const std::stop_callback stopWhenAsked(stop, [this] { stopRequested_ = true; });
+  const TrainingUse use(*this);
   const TrainingReads reads(data);
+  const ArithmeticScope arithmetic(context_->threads());
   strategyState_.clear();
   Fit(*this, data, listeners_, stopRequested_).run(epochs);
 } catch (const std::bad_alloc&) {
   throw kShortage;
+}
+
+void Model::fitUntil(DataSetIterator& data, std::int64_t epochs, const std::stop_token& stop) {
+  fit(data, epochsUntil(epochs), stop);
+}
+
+std::int64_t Model::epochsUntil(std::int64_t epochs) const {
+  require(epochs >= 0, "fitUntil: epochs cannot be negative, got {}", epochs);
+  if (epoch() >= epochs)
+    logInfo("fitUntil: nothing is left to train: the model has finished {} of {}", epoch(),
+            plural(epochs, "epoch"));
+  return std::max<std::int64_t>(0, epochs - epoch());
 }
 
 }  // namespace muster

@@ -208,6 +208,8 @@ bool FitCall::endRound(std::int64_t lastEpoch) {
   if (round.merging) {
     const MergeEvent event{.trainer = setting_.trainer,
                            .kind = run_.rounds.kind(),
+                           .launched = run_.rounds.launched(),
+                           .landed = run_.rounds.landed(),
                            .epoch = round.epoch,
                            .iteration = round.iteration,
                            .batchesInEpoch = round.batchesInEpoch,
