@@ -15,6 +15,11 @@ struct ProgressOptions {
   LinesBelow below = {};  ///< more to draw with the bar
 };
 
+/// Whether `fit()`, of a model or of a ParallelWrapper, shows its progress by itself: if standard error is a
+/// terminal, and no ProgressListener or WatchListener is among the listeners, it adds a ProgressListener. For
+/// the whole process, from the next `fit()` or wrapper on; thread-safe. Default true.
+void showProgress(bool shown);
+
 /// Shows the progress of `fit()`, as EpochProgress does, with one line for each finished epoch. After
 /// `fit()`, also one that failed, no trace of the bar is left.
 class ProgressListener final : public Listener {

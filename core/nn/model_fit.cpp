@@ -7,6 +7,7 @@
 #include "muster/core/data/joining_iterator.h"
 #include "muster/core/data/next_batch.h"
 #include "muster/core/data/training_reads.h"
+#include "muster/core/nn/detail/shown_progress.h"
 #include "muster/core/nn/model.h"
 #include "muster/core/nn/state_recorder.h"
 
@@ -209,7 +210,7 @@ void Model::fit(DataSetIterator& data, std::int64_t epochs, const std::stop_toke
   const std::stop_callback stopWhenAsked(stop, [this] { stopRequested_ = true; });
   const TrainingReads reads(data);
   strategyState_.clear();
-  Fit(*this, data, listeners_, stopRequested_).run(epochs);
+  Fit(*this, data, detail::withProgress(listeners_), stopRequested_).run(epochs);
 } catch (const std::bad_alloc&) {
   throw kShortage;
 }

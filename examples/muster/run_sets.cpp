@@ -124,6 +124,8 @@ void applySet(json::object& run, const std::string& set) {
       return;
     }
     if (at->is_null()) at->emplace_object();
+    if (at->is_string())  // a strategy, updater or schedule without fields
+      *at = json::object{{steps[s].name == "strategy" ? "name" : "type", at->get_string()}};
     require(at->is_object(), "--set {}: {} is no object", path, steps[s].name);
     in = &at->get_object();
   }
