@@ -34,8 +34,10 @@ void SchemaWriter::object(std::string_view name, std::string& type,
     if (const auto family = families_->find(type); family != families_->end()) {
       JsonWriter preset;
       preset.object(name, type, inside);
-      properties_[name] = json::object{{"$ref", "#/$defs/" + family->second},
-                                       {"default", parseJson(preset.line()).as_object().at(name)}};
+      json::array forms{json::object{{"$ref", "#/$defs/" + family->second}}};
+      forms.push_back(json::object{{"type", family->second == "schedule" ? "number" : "string"}});
+      properties_[name] =
+          json::object{{"anyOf", forms}, {"default", parseJson(preset.line()).as_object().at(name)}};
       return;
     }
   SchemaWriter writer(families_);

@@ -11,6 +11,7 @@
 #include "muster/core/data/next_batch.h"
 #include "muster/core/data/training_reads.h"
 #include "muster/core/device/arithmetic_scope.h"
+#include "muster/core/nn/detail/shown_progress.h"
 #include "muster/core/nn/fit_remarks.h"
 #include "muster/core/nn/model.h"
 #include "muster/core/nn/state_recorder.h"
@@ -229,7 +230,7 @@ void Model::fit(DataSetIterator& data, std::int64_t epochs, const std::stop_toke
   const TrainingReads reads(data);
   const ArithmeticScope arithmetic(context_->threads());
   strategyState_.clear();
-  Fit(*this, data, listeners_, stopRequested_).run(epochs);
+  Fit(*this, data, detail::withProgress(listeners_), stopRequested_).run(epochs);
 } catch (const std::bad_alloc&) {
   throw kShortage;
 }

@@ -8,8 +8,8 @@ namespace program {
 
 /// Arguments of a command: `muster COMMAND [FILE] [options]`.
 struct Call {
-  std::string program;    ///< such as "muster train"
-  std::string file = {};  ///< "" if the first argument is an option
+  std::string program;            ///< such as "muster train"
+  mutable std::string file = {};  ///< "": none; `readOptions` finds one that comes after options
   std::vector<std::string> options = {};
 };
 

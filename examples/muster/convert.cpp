@@ -13,8 +13,8 @@
 #include "examples/muster/run_sets.h"
 #include "examples/muster/to_onnx.h"
 #include "examples/support/paths.h"
+#include "examples/support/standard_streams.h"
 #include "muster/core/base/error.h"
-#include "muster/core/io/atomic_file.h"
 #include "muster/core/io/json_value.h"
 #include "muster/core/io/model_file.h"
 #include "muster/core/io/network_json.h"
@@ -248,7 +248,10 @@ int convert(const Call& call) {
   example::Paths paths;
   paths.reads("the first argument", file);
   paths.reads("--network", options.network);
-  paths.writes("--out", options.out);
+  if (format == Format::Json)
+    paths.writesResult("--out", options.out);
+  else
+    paths.writes("--out", options.out);
   paths.check();
 
   auto network = zip                       ? fromZip(file, options)
@@ -272,7 +275,7 @@ int convert(const Call& call) {
       toDeeplearning4j(*network, options.out);
       break;
     case Format::Json:
-      writeFileAtomically(options.out, network->toJson());
+      if (!example::writeResult(options.out, network->toJson())) return 0;
       break;
   }
   fmt::print("written: {}\n", options.out.string());

@@ -14,7 +14,6 @@
 #include "muster/core/base/plural.h"
 #include "muster/core/base/printable_text.h"
 #include "muster/core/eval/any_evaluation.h"
-#include "muster/core/io/atomic_file.h"
 #include "muster/core/io/network_json.h"
 #include "muster/core/nn/fit_remarks.h"
 #include "muster/core/nn/step_memory.h"
@@ -45,7 +44,7 @@ struct Trained {
     paths.reads("the run file", call.file);
     paths.reads(options.model.empty() ? "training.model" : "--model", model);
     addTo(paths, run.data);
-    paths.writes("--out", options.out);
+    paths.writesResult("--out", options.out);
     paths.check();
     data = loadData(run.data, PlacementWish::Host, std::array{Device::cpu()}, 1);
     network = makeNetwork(run, data);
@@ -156,14 +155,14 @@ int predict(const Call& call) {
       "label, the most probable class and its probability, or for a regression the predicted number.\n\n"
       "  muster predict run.json --out predictions.csv\n");
   describeTrained(line, options);
-  line.add("out", options.out, "FILE", "the file to write (default: standard output)");
+  line.add("out", options.out, "FILE", "the file to write; -: standard output, the default");
   if (!readOptions(line, call)) return 0;
   const Trained trained(call, options);
   const auto text = predictionsOf(trained, trained.on(options.on));
   if (options.out.empty())
     example::printResult(printableLines(text));
   else
-    writeFileAtomically(options.out, text);
+    example::writeResult(options.out, text);
   return 0;
 }
 

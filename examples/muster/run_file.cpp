@@ -39,6 +39,10 @@ void readStrategy(const json::object& run, RunTraining& training) {
   const json::value* const strategy =
       inside && inside->is_object() ? inside->get_object().if_contains("strategy") : nullptr;
   if (strategy == nullptr) return;
+  if (strategy->is_string()) {
+    training.strategy = strategy->get_string();
+    return;
+  }
   require(strategy->is_object(),
           "training.strategy: expected an object as in {{\"name\": \"diloco\"}}, found {}",
           muster::describeJson(*strategy));

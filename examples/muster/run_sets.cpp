@@ -71,6 +71,11 @@ void dropOptions(json::object& strategy) {
   strategy.emplace("name", std::move(name));
 }
 
+/// Whether a string in this field stands for an object with that name or type.
+bool isShortForm(std::string_view field) {
+  return field == "strategy" || field == "updater" || field == "learningRate";
+}
+
 std::string_view keyOf(std::string_view set) {
   return set.substr(0, set.find('='));
 }
@@ -124,6 +129,8 @@ void applySet(json::object& run, const std::string& set) {
       return;
     }
     if (at->is_null()) at->emplace_object();
+    if (at->is_string() && isShortForm(steps[s].name))
+      *at = json::object{{steps[s].name == "strategy" ? "name" : "type", at->get_string()}};
     require(at->is_object(), "--set {}: {} is no object", path, steps[s].name);
     in = &at->get_object();
   }

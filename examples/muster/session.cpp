@@ -81,6 +81,12 @@ std::unique_ptr<Network> makeNetwork(const RunFile& run, LoadedData& data) {
         "network and data do not fit: {} has {} ({}), and the network's output has {}",
         run.data.train.empty() ? data.title : run.data.train, plural(classes.size(), "class", "classes"),
         printableText(fmt::format("{}", fmt::join(classes, ", "))), outputs));
+  if (const auto& weights = run.data.classWeights;
+      !weights.empty() && (!data.classes.empty() || network->outputShapes().back().second.rank() == 1)) {
+    const auto classes = !data.classes.empty() ? data.classes.size() : outputs == 1 ? 2 : outputs;
+    require(weights.size() == classes, "data.classWeights: there are {} weights for {} classes",
+            weights.size(), classes);
+  }
   try {         // finds shapes that do not fit before the training
     Batch one;  // example
     first.gatherInto(one);

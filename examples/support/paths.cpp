@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "examples/support/pages.h"
+#include "examples/support/standard_streams.h"
 #include "muster/core/base/error.h"
 #include "muster/core/eval/detail/summary_title.h"
 #include "muster/core/io/atomic_file.h"
@@ -68,7 +69,13 @@ void Paths::readsPictures(std::string option, const std::filesystem::path& direc
   if (!directory.empty()) pictures_.push_back({.option = std::move(option), .path = directory});
 }
 
+void Paths::writesResult(std::string option, const std::filesystem::path& file) {
+  if (!isStandardOutput(file)) writes(std::move(option), file);
+}
+
 void Paths::writes(std::string option, const std::filesystem::path& file) {
+  require(!isStandardOutput(file), "{}: {} is standard output; give the name of a file{}", option,
+          file.string(), file == "-" ? ", and if - is one, write ./-" : "");
   if (!file.empty()) files_.push_back({.option = std::move(option), .path = file, .written = true});
 }
 

@@ -905,6 +905,63 @@ TEST_CASE("every command has a help text, and muster prints the schema") {
   CHECK(json::parse(muster.run({"schema"}).out).at("properties").at("training").is_object());
 }
 
+TEST_CASE("options may come before the file, and an empty or a wrong first argument is named") {
+  const Muster muster;
+  const auto usual = muster.run({"plan", "run.json", "--set", "training.workers=3"});
+  REQUIRE(usual.exit == 0);
+  CHECK(muster.run({"plan", "--set", "training.workers=3", "run.json"}).out == usual.out);
+  CHECK(muster.run({"summary", "--json", "run.json"}).out ==
+        muster.run({"summary", "run.json", "--json"}).out);
+  CHECK(contains(muster.run({"plan", "--set", "training.workers=3", "run.json", "more"}).err,
+                 "unexpected argument \"more\""));
+  CHECK(contains(muster.run({"schema", "run.json"}).err, "unexpected argument \"run.json\""));
+  CHECK(contains(muster.run({"plan", "--set", "training.workers=3"}).err, "muster plan needs an argument"));
+  for (const char* command : {"train", "example", "page"})
+    CHECK(muster.run({command, ""}).err == std::string("muster: muster ") + command +
+                                               ": the first argument is empty, perhaps an unset variable\n");
+  CHECK(
+      contains(muster.run({"run.json"}).err, "there is no command \"run.json\"; to train it: muster train"));
+  muster.write("marked.json", "\xEF\xBB\xBF" + muster.read("run.json"));  // a byte order mark
+  CHECK(muster.run({"plan", "marked.json", "--set", "training.workers=3"}).out == usual.out);
+}
+
+TEST_CASE("results go to standard output where - or /dev/stdout is the file, and models do not") {
+  const Muster muster;
+  muster.write("run.json", csvRun(2, false));
+  muster.write("rows.csv", "x,y,label\n0,1,0\n1,0,1\n0,2,0\n2,0,1\n");
+  REQUIRE(muster.run({"train", "run.json"}).exit == 0);
+  const auto names = muster.directory.names();
+  const auto predicted = muster.run({"predict", "run.json"});
+  REQUIRE(predicted.exit == 0);
+  REQUIRE(contains(predicted.out, "prediction"));
+  for (const char* out : {"-", "/dev/stdout"}) {
+    CHECK(muster.run({"predict", "run.json", "--out", out}).out == predicted.out);
+    const auto json = muster.run({"convert", "model.safetensors", "--to", "json", "--out", out});
+    CHECK(json::parse(json.out).at("layers").is_array());
+    const auto model = muster.run({"convert", "model.safetensors", "--to", "model", "--out", out});
+    CHECK(model.exit == 2);
+    CHECK(model.err.starts_with("muster: --out: " + std::string(out) +
+                                " is standard output; give the name of a file"));
+    CHECK(muster.run({"train", "run.json", "--json", out}).err.starts_with("muster: --json: "));
+    CHECK(muster.run({"train", "run.json", "--set", "training.model=" + std::string(out)})
+              .err.starts_with("muster: training.model: "));
+  }
+  CHECK(muster.directory.names() == names);
+}
+
+TEST_CASE("class weights for another number of classes are refused before the training") {
+  const Muster muster;
+  muster.write("run.json", csvRun(2, false));
+  muster.write("rows.csv", "x,y,label\n0,1,0\n1,0,1\n0,2,0\n2,0,1\n");
+  for (const char* command : {"train", "plan"}) {
+    const auto run = muster.run({command, "run.json", "--set", "data.classWeights=[1,2,3]"});
+    CHECK(run.exit == 2);
+    CHECK(run.err == "muster: data.classWeights: there are 3 weights for 2 classes\n");
+  }
+  CHECK(muster.run({"plan", "run.json", "--set", "data.classWeights=[1,2]"}).exit == 0);
+  CHECK(muster.run({"plan", "run.json", "--set", "network.updater.learningRate=0.01"}).exit == 0);
+}
+
 TEST_CASE("neither a training nor predictions replace the files that they read") {
   const Muster muster;
   muster.write("run.json", csvRun(2, false));

@@ -46,6 +46,12 @@ class JsonSchema {
         if (one == value) return "";
       return at + ": is none of " + textOf(rule);
     }
+    if (keyword == "anyOf") {
+      const auto& forms = rule.as_array();
+      for (const auto& one : forms)
+        if (check(one, value, at).empty()) return "";
+      return check(forms.front(), value, at);
+    }
     if (keyword == "allOf") {
       for (const auto& one : rule.as_array())
         if (auto found = check(one, value, at); !found.empty()) return found;
