@@ -75,12 +75,14 @@ std::unique_ptr<Network> makeNetwork(const RunFile& run, LoadedData& data) {
   data.training().reset(0);
   require(data.training().next(first), "data: there are no examples to train with");
   network->prepare(first);
+  network->setInputDescription(data.description);
   const auto outputs = static_cast<std::size_t>(network->outputShapes().back().second.elements());
   if (const auto& classes = data.classes; !run.data.regression && outputs > 1 && classes.size() > outputs)
     throw InvalidArgument(fmt::format(
         "network and data do not fit: {} has {} ({}), and the network's output has {}",
         run.data.train.empty() ? data.title : run.data.train, plural(classes.size(), "class", "classes"),
         printableText(fmt::format("{}", fmt::join(classes, ", "))), outputs));
+  if (!network->normalisationFitted()) network->fitNormalisation(data.training());
   try {         // finds shapes that do not fit before the training
     Batch one;  // example
     first.gatherInto(one);
