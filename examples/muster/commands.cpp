@@ -7,6 +7,7 @@
 
 #include "examples/compare_convergence/compare.h"
 #include "examples/muster/options.h"
+#include "examples/muster/picture_run.h"
 #include "examples/muster/run_file.h"
 #include "examples/support/standard_streams.h"
 #include "muster/core/base/error.h"
@@ -14,7 +15,6 @@
 #include "muster/core/nn/models/convnet.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/datasets/csv.h"
-#include "muster/datasets/image_folder.h"
 
 namespace program {
 namespace {
@@ -36,36 +36,23 @@ RunFile drawnDigits() {
           .listeners = {.testEvery = 1}};
 }
 
-/// A run on a table or a folder of images: reads their shapes and classes, and adds a small network.
+/// A run on a table: reads its shape and classes, and adds a small network.
 RunFile ofData(RunData data) {
   muster::MultiLayerConfiguration network{.seed = 123, .updater = muster::Adam{}};
   muster::Output output;
   std::int64_t examples = 0;
-  if (data.type == "csv") {
-    const auto table = muster::readCsv(data.train, {.header = data.header,
-                                                    .label = data.label,
-                                                    .separator = data.separator.front(),
-                                                    .regression = data.regression});
-    examples = table.features.shape()[0];
-    network.inputShape = {table.features.shape()[1]};
-    network.layers = {muster::BatchNorm{},
-                      muster::Dense{.units = 32, .activation = muster::Activation::ReLU}};
-    output.classes = static_cast<std::int64_t>(table.classes.size());
-    if (data.regression) {
-      output = {.classes = 1};
-      output.loss = muster::Loss::MeanSquaredError;
-      output.activation = muster::Activation::Identity;
-    }
-  } else {
-    const auto folder =
-        muster::readImageFolder(data.train, data.grey ? muster::PngColour::Grey : muster::PngColour::Rgb);
-    examples = folder.images->size();
-    network.inputShape = folder.images->imageShape();
-    network.layers = {
-        muster::Conv2d{
-            .outChannels = 16, .kernel = {3, 3}, .padding = {1, 1}, .activation = muster::Activation::ReLU},
-        muster::Dense{.units = 64, .activation = muster::Activation::ReLU}};
-    output.classes = static_cast<std::int64_t>(folder.classes.size());
+  const auto table = muster::readCsv(data.train, {.header = data.header,
+                                                  .label = data.label,
+                                                  .separator = data.separator.front(),
+                                                  .regression = data.regression});
+  examples = table.features.shape()[0];
+  network.inputShape = {table.features.shape()[1]};
+  network.layers = {muster::BatchNorm{}, muster::Dense{.units = 32, .activation = muster::Activation::ReLU}};
+  output.classes = static_cast<std::int64_t>(table.classes.size());
+  if (data.regression) {
+    output = {.classes = 1};
+    output.loss = muster::Loss::MeanSquaredError;
+    output.activation = muster::Activation::Identity;
   }
   muster::require(data.regression || output.classes > 1,
                   "{}: has a single class, and a classification needs two; --label names the column of the "
@@ -88,7 +75,8 @@ int example(const Call& call) {
       "convolutional network on generated digits, or a small network for data of your own.\n\n"
       "  muster example > run.json\n"
       "  muster example rows.csv > run.json          the label is the last column\n"
-      "  muster example images --grey > run.json     a directory with one of PNG files for each class\n");
+      "  muster example images --grey > run.json     a directory with one of PNG or JPEG files for each "
+      "class\n");
   line.group("Options, for data of your own");
   bool noHeader = false;
   line.add("label", data.label, "NAME", "the label's column, or its number from 1 (default: the last one)");
@@ -106,7 +94,10 @@ int example(const Call& call) {
                   data.separator);
   data.header = !noHeader;
   if (pictures) data.type = "images";
-  example::printResult((call.file.empty() ? drawnDigits() : ofData(std::move(data))).toJson());
+  example::printResult((call.file.empty() ? drawnDigits()
+                        : pictures        ? pictureRun(std::move(data))
+                                          : ofData(std::move(data)))
+                           .toJson());
   return 0;
 }
 

@@ -36,6 +36,9 @@ void checkData(const RunData& d) {
   requireBetween("data.testExamples", d.testExamples, 0, kMost);
   requireBetween("data.validationExamples", d.validationExamples, 0, kMost);
   requireBetween("data.classes", d.classes, 2, 256);
+  requireBetween("data.height", d.height, 0, 1 << 15);
+  requireBetween("data.width", d.width, 0, 1 << 15);
+  require((d.height == 0) == (d.width == 0), "data.height and data.width go together, and one is 0");
   require(d.separator.size() == 1, "data.separator must be one character, got \"{}\"", d.separator);
   const auto needs = [&](std::string_view field, const std::string& value) {
     require(!value.empty(), "data.{}: is missing, and data of type {} need it", field, d.type);

@@ -39,6 +39,17 @@ struct Images {
   std::shared_ptr<const ImageSet> train, test;  // test may be null
 };
 
+/// What a network on these images needs to know of new ones. Classes without names have their numbers.
+InputDescription descriptionOf(const ImageSet& images, const std::vector<std::string>& classes) {
+  const Shape& shape = images.imageShape();
+  InputDescription description{
+      .pictures = PictureDescription{.channels = shape[0], .height = shape[1], .width = shape[2]},
+      .classes = classes};
+  for (int c = static_cast<int>(classes.size()); c < images.classes(); ++c)
+    description.classes.push_back(fmt::format("{}", c));
+  return description;
+}
+
 void deal(const RunData& d, const Images& images, PlacementWish placement, std::span<const Device> devices,
           int workers, LoadedData& into) {
   std::pair<std::shared_ptr<const ImageSet>, std::shared_ptr<const ImageSet>> parts{
@@ -71,17 +82,18 @@ Images ownSet(const RunData& d, LoadedData& into) {
 }
 
 Images folders(const RunData& d, LoadedData& into) {
-  const auto colour = d.grey ? PngColour::Grey : PngColour::Rgb;
-  auto train = readImageFolder(d.train, colour);
+  ImageFolderOptions options{.colour = d.grey ? PictureColour::Grey : PictureColour::Rgb,
+                             .size = {.height = d.height, .width = d.width}};
+  const auto train = readImageFolder(d.train, options);
+  into.classes = options.classes = train.classes;
   Images images{train.images, {}};
-  if (!d.test.empty()) {
-    images.test = readImageFolder(d.test, colour, train.classes).images;
-    if (images.test->imageShape() != images.train->imageShape())
-      throw FileError(
-          d.test, fmt::format("has pictures {}, and those of {} are {}", images.test->imageShape().toString(),
-                              d.train, images.train->imageShape().toString()));
-  }
-  into.classes = std::move(train.classes);
+  if (d.test.empty()) return images;
+  images.test = readImageFolder(d.test, options).images;
+  const Shape &known = images.train->imageShape(), &tested = images.test->imageShape();
+  if (tested != known)
+    throw FileError(d.test, fmt::format("has pictures {}, and those of {} are {}; data.height and data.width "
+                                        "bring all to one size",
+                                        tested.toString(), d.train, known.toString()));
   return images;
 }
 
@@ -167,6 +179,7 @@ LoadedData loadData(const RunData& d, PlacementWish placement, std::span<const D
                           : d.type == "images" ? folders(d, loaded)
                                                : ownSet(d, loaded);
     deal(d, images, placement, devices, workers, loaded);
+    loaded.description = descriptionOf(*images.train, loaded.classes);
   }
   for (const auto& [field, set] : {std::pair{"train", loaded.train.get()}, {"test", loaded.test.get()}})
     require(set == nullptr || set->examples().value_or(1) > 0, "data.{}: there are no examples in it", field);

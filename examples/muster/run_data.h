@@ -8,16 +8,18 @@
 #include "examples/muster/run_file.h"
 #include "examples/support/paths.h"
 #include "muster/core/data/data_set_iterator.h"
+#include "muster/core/data/input_description.h"
 #include "muster/core/device/device.h"
 
 namespace program {
 
 /// The data of a run file.
 struct LoadedData {
-  std::string title;                 ///< for display
-  std::string origin;                ///< source of the data
-  std::string placed;                ///< note on the images' placement; "" if not needed
-  std::vector<std::string> classes;  ///< [class] names; may be empty
+  std::string title;                          ///< for display
+  std::string origin;                         ///< source of the data
+  std::string placed;                         ///< note on the images' placement; "" if not needed
+  std::vector<std::string> classes;           ///< [class] names; may be empty
+  muster::InputDescription description = {};  ///< for the network; empty if the data have none
   std::unique_ptr<muster::DataSetIterator> train;
   std::unique_ptr<muster::DataSetIterator> validation, test;  ///< null: none
   std::unique_ptr<muster::DataSetIterator> weighted;          ///< `train` with class weights; null: none

@@ -58,7 +58,11 @@ void visitSource(Visitor& v, RunData& d) {
     v.field("separator", d.separator);
     v.field("regression", d.regression);
   }
-  if (d.type == "images") v.field("grey", d.grey);
+  if (d.type == "images") {
+    v.field("grey", d.grey);
+    v.field("height", d.height);
+    v.field("width", d.width);
+  }
 }
 
 /// Visits a text that is one of `words`; the default is the first one.

@@ -38,6 +38,7 @@ struct RunData {
   bool regression = false;
   // images
   bool grey = false;
+  std::int64_t height = 0, width = 0;  ///< to which all are stretched; 0: all must have one size
   // all
   std::int64_t validationExamples = 0;  ///< held out from the training examples, for listeners: drawn by the
                                         ///< seed, each class in equal shares

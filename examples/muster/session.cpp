@@ -75,6 +75,7 @@ std::unique_ptr<Network> makeNetwork(const RunFile& run, LoadedData& data) {
   data.training().reset(0);
   require(data.training().next(first), "data: there are no examples to train with");
   network->prepare(first);
+  network->setInputDescription(data.description);
   const auto outputs = static_cast<std::size_t>(network->outputShapes().back().second.elements());
   if (const auto& classes = data.classes; !run.data.regression && outputs > 1 && classes.size() > outputs)
     throw InvalidArgument(fmt::format(
@@ -87,6 +88,7 @@ std::unique_ptr<Network> makeNetwork(const RunFile& run, LoadedData& data) {
     require(weights.size() == classes, "data.classWeights: there are {} weights for {} classes",
             weights.size(), classes);
   }
+  if (!network->normalisationFitted()) network->fitNormalisation(data.training());
   try {         // finds shapes that do not fit before the training
     Batch one;  // example
     first.gatherInto(one);

@@ -13,6 +13,7 @@
 #include "muster/core/eval/detail/summary_title.h"
 #include "muster/core/io/atomic_file.h"
 #include "muster/core/io/output_path.h"
+#include "muster/core/io/picture.h"
 
 namespace example {
 
@@ -21,9 +22,8 @@ using muster::require;
 namespace {
 
 /// Whether the file, or the file that this link leads to, has the name of a picture.
-bool isPicture(const std::filesystem::path& file) {
-  const auto extension = muster::followLinks(file).extension();
-  return extension == ".png" || extension == ".PNG";
+bool hasPictureName(const std::filesystem::path& file) {
+  return muster::isPicture(muster::followLinks(file));
 }
 
 /// Whether the file is in the directory and has a name of checkpoints, which are written and removed there.
@@ -116,7 +116,7 @@ void Paths::checkNames() const {
               file.option, file.path.string(), directory.option);
   for (const auto& file : files_)
     for (const auto& read : pictures_)
-      require(!file.written || !isPicture(file.path) || !muster::isInside(file.path, read.path),
+      require(!file.written || !hasPictureName(file.path) || !muster::isInside(file.path, read.path),
               "{} is {}, a picture in the directory of {}, {}: writing it would change the data", file.option,
               file.path.string(), read.option, read.path.string());
 }
