@@ -599,7 +599,8 @@ TEST_CASE("CSV files are trained with class names, predicted, and refused with t
   const auto numbers = muster.run({"train", "numbers.json", "--set", "training.epochs=400"});
   CAPTURE(numbers.err);
   CHECK(numbers.exit == 0);
-  CHECK(contains(muster.run({"evaluate", "numbers.json"}).out, "on 4 examples"));
+  CHECK(contains(numbers.out, "test: R2 1.0000, RMSE "));
+  CHECK(contains(muster.run({"evaluate", "numbers.json"}).out, "4 examples, 1 column: R2 1.0000, RMSE "));
   CHECK(muster.run({"train", "numbers.json", "--set", "network.layers[0].classes=3"}).exit == 2);
 }
 
@@ -618,6 +619,45 @@ TEST_CASE("muster reads IDX files and safetensors") {
   CAPTURE(run.err);
   CHECK(run.exit == 0);
   CHECK(contains(run.out, "8 examples to train with, from rows.safetensors"));
+
+  // Targets that are numbers: the network's loss makes it a regression.
+  Safetensors numbers;
+  Tensor features = Tensor::empty({12, 2}), targets = Tensor::empty({12, 2});
+  for (std::int64_t i = 0; i < 12; ++i) {
+    const auto a = static_cast<float>(i % 4) / 4, b = static_cast<float>(i % 3) / 3;
+    std::ranges::copy(std::array{a, b}, features.data<float>() + 2 * i);
+    std::ranges::copy(std::array{a + b, 2.04f - a}, targets.data<float>() + 2 * i);
+  }
+  numbers.add("features", features);
+  numbers.add("labels", targets);
+  writeSafetensors(muster.directory / "numbers.safetensors", numbers);
+  auto regression = json::parse(csvRun(2, true)).as_object();
+  regression["data"] = json::object{{"type", "safetensors"},
+                                    {"train", "numbers.safetensors"},
+                                    {"test", "numbers.safetensors"},
+                                    {"batch", 3}};
+  muster.write("numbers.json", json::serialize(regression));
+  const auto trained = muster.run({"train",  "numbers.json",
+                                   "--json", "result.json",
+                                   "--set",  "training.epochs=200",
+                                   "--set",  "training.workers=2",
+                                   "--set",  "listeners.testEvery=100",
+                                   "--set",  "listeners.earlyStopping.monitor=loss",
+                                   "--set",  "listeners.earlyStopping.patience=50",
+                                   "--set",  "listeners.reduceOnPlateau.monitor=r2",
+                                   "--set",  "listeners.checkpoints.directory=c",
+                                   "--set",  "listeners.checkpoints.best.monitor=r2"});
+  CAPTURE(trained.err);
+  CAPTURE(trained.out);
+  CHECK(trained.exit == 0);
+  CHECK(contains(trained.out, "epoch 100: R2 "));
+  CHECK(contains(trained.out, "test: R2 1.0000, RMSE "));
+  CHECK(std::filesystem::exists(muster.directory / "c/checkpoint-best.safetensors"));
+  const auto result = json::parse(muster.read("result.json")).as_object();
+  CHECK(result.at("testR2").as_double() > 0.9999);
+  CHECK(result.at("testLoss").as_double() < 1e-4);
+  CHECK(result.at("testR2ByEpoch").as_array().size() == 2);
+  CHECK_FALSE(result.contains("testAccuracy"));
 
   const std::string images(
       "\0\0\x08\x03\0\0\0\x04\0\0\0\x01\0\0\0\x02"
