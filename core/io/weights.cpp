@@ -119,6 +119,7 @@ void requireFits(const std::vector<Weight>& weights, const Safetensors& file, co
 }  // namespace
 
 void loadWeights(Network& network, const std::filesystem::path& path, const WeightOptions& options) {
+  network.requireNotTrainedElsewhere("loadWeights");
   detail::onFile("loadWeights", path, [&] {
     const auto weights = weightsOf(network, options);
     const Safetensors file = readSafetensors(path);
@@ -138,6 +139,7 @@ void loadWeights(Network& network, const std::filesystem::path& path, const Weig
 }
 
 void saveWeights(Network& network, const std::filesystem::path& path, const WeightOptions& options) {
+  network.requireNotTrainedElsewhere("saveWeights");
   detail::onFile("saveWeights", path, [&] {
     const auto weights = weightsOf(network, options);
     network.context().synchronize();

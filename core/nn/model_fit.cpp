@@ -224,9 +224,9 @@ void Model::fit(DataSetIterator& data, std::int64_t epochs) {
 
 void Model::fit(DataSetIterator& data, std::int64_t epochs, const std::stop_token& stop) try {
   require(epochs >= 0, "fit: epochs cannot be negative, got {}", epochs);
+  const TrainingUse use(*this);
   stopRequested_ = false;
   const std::stop_callback stopWhenAsked(stop, [this] { stopRequested_ = true; });
-  const TrainingUse use(*this);
   const TrainingReads reads(data);
   const ArithmeticScope arithmetic(context_->threads());
   strategyState_.clear();

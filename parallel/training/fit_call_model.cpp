@@ -44,9 +44,10 @@ void FitCall::fillModel() {
   filled_ = filled;
   if (!filled) return;
   setting_.model.setCounters(round.iteration, round.epoch + (round.verdict == Verdict::EpochOver ? 1 : 0));
-  if (const auto updates = setting_.replicas.updatesAfterReset(); updates && round.merges > 0)
-    setting_.model.setUpdates(*updates);
-  if (round.merges > 0) setting_.model.setScore(round.score);
+  if (round.merges > 0) {
+    if (const auto updates = setting_.replicas.updatesAfterReset()) setting_.model.setUpdates(*updates);
+    setting_.model.setScore(round.score);
+  }
   // The training is past the point at which it was resumed.
   if (round.merges == 0 && round.verdict != Verdict::EpochOver) return;
   setting_.model.trainingState().clear();

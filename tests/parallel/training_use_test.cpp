@@ -7,7 +7,10 @@
 #include <thread>
 
 #include "muster/core/eval/evaluation.h"
+#include "muster/core/io/model_file.h"
+#include "muster/core/io/weights.h"
 #include "muster/core/nn/multi_layer_network.h"
+#include "muster/core/nn/recompute_statistics.h"
 #include "muster/datasets/generated_digits.h"
 #include "muster/parallel/data_parallel/data_parallel.h"
 #include "muster/parallel/inference/parallel_inference.h"
@@ -90,6 +93,10 @@ TEST_CASE("while a model trains, only its listeners save, evaluate, serve and sp
       {"save", [&] { model.save(file); }},
       {"evaluate", [&] { static_cast<void>(model.evaluate(other)); }},
       {"evaluate", [&] { static_cast<void>(second.evaluate(other)); }},
+      {"saveWeights", [&] { saveWeights(model, directory / "weights.safetensors"); }},
+      {"loadWeights", [&] { loadWeights(model, directory / "weights.safetensors"); }},
+      {"loadState", [&] { loadState(model, file); }},
+      {"recompute statistics", [&] { recomputeStatistics(model, other); }},
       {"parallel inference", [&] { const ParallelInference serving(model); }},
       {"data parallel: forward", [&] { static_cast<void>(parallel.forward(image)); }},
       {"data parallel: updateParameters", [&] { parallel.updateParameters(0); }}};

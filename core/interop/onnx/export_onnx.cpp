@@ -161,6 +161,7 @@ onnx::ModelProto modelOf(Network& network, const OnnxOptions& options) {
 }  // namespace
 
 void exportOnnx(Network& network, const std::filesystem::path& path, const OnnxOptions& options) {
+  network.requireNotTrainedElsewhere("onnx: exportOnnx");
   const onnx::ModelProto model = modelOf(network, options);
   std::string bytes;
   require(model.SerializeToString(&bytes), "onnx: the model is too large for a file");

@@ -94,8 +94,7 @@ class Training:
                 opened = opened if pending else time
                 pending.append(w)
                 arrived[w] += 1
-            # Without grace each arrival lands by itself, unless all wait for all.
-            elif kind == 0:
+            else:  # without grace each arrival lands by itself, unless all wait for all
                 alone = self.grace == 0 and self.staleness > 0
                 who, left = (pending[:1], pending[1:]) if alone else (pending, [])
                 if lacking.intersection(who):
