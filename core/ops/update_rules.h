@@ -91,21 +91,23 @@ struct NesterovsOfStepsRule {
 ///
 /// With `epsilonHat`: w -= lr sqrt(1 - beta2^t) / (1 - beta1^t) * m / (sqrt(v) + epsilon), the form at the
 /// end of their section 2, as in Deeplearning4j. Early steps are smaller where gradients are not far above
-/// epsilon.
+/// epsilon. 1 - beta and the corrections are computed in float32, as there: for 0.999 a relative error of
+/// 1e-5.
 struct AdamRule {
   static constexpr int kStates = 2;
   AdamRule(double b1, double b2, double e, bool hat = false)
       : betas{b1, b2},
         epsilonHat(hat),
         beta1(static_cast<float>(b1)),
-        rest1(static_cast<float>(1 - b1)),
+        rest1(hat ? 1.0f - beta1 : static_cast<float>(1 - b1)),
         beta2(static_cast<float>(b2)),
-        rest2(static_cast<float>(1 - b2)),
+        rest2(hat ? 1.0f - beta2 : static_cast<float>(1 - b2)),
         epsilon(static_cast<float>(e)) {}
   void numbers(double t, double* corrections) const {
     for (int i = 0; i < 2; ++i) corrections[i] = 1 / (1 - std::pow(betas[i], t));
     if (!epsilonHat) return;
-    corrections[0] /= std::sqrt(corrections[1]);
+    const auto steps = static_cast<float>(t);
+    corrections[0] = std::sqrt(1.0f - std::pow(beta2, steps)) / (1.0f - std::pow(beta1, steps));
     corrections[1] = 1;
   }
   MUSTER_HOST_DEVICE void setNumbers(const double* corrections) {

@@ -58,6 +58,7 @@ class Converter {
   Problems& problems_;
   ImageSizes sizes_;
   TrainingReader training_;
+  bool trained_ = false;  // a layer so far
   std::vector<PlacedParameter> parameters_;
   std::vector<GraphInput> inputs_;
   std::vector<GraphVertex> vertices_;  // a chain's too
@@ -89,7 +90,9 @@ Reader Converter::readerOf(const std::string& value, std::set<std::string>& seen
     }
     if (before == kToSteps) here.kind = Kind::Sequence;
     if (vertex.type() == "EmbeddingLayer") here.shape = {1};
-    if (vertex.type() == "EmbeddingSequenceLayer") here.shape = {vertex.options.count({"inputLength"}, 0)};
+    if (vertex.type() == "EmbeddingSequenceLayer")
+      here.shape = {vertex.options.flag("inferInputLength", true) ? 0
+                                                                  : vertex.options.count({"inputLength"}, 0)};
     if (!here.kind && (vertex.type() == "DenseLayer" || vertex.type() == "OutputLayer"))
       here.kind = Kind::Rows;
     const bool passes = vertex.type() != "MergeVertex" && vertex.type() != "SubsetVertex" && before.empty();
@@ -154,6 +157,9 @@ Kind Converter::addPreprocessor(const Vertex& vertex, Kind kind) {
 LayerSettings Converter::settingsOf(const Vertex& vertex, const Converted& made) {
   LayerSettings settings{.frozen = vertex.frozen};
   if (made.parameters.empty()) return settings;
+  if (vertex.stopsGradient && trained_)
+    vertex.options.refuse("frozen after layers that are trained, which get no gradient there");
+  trained_ = trained_ || !vertex.frozen;
   std::string key;
   if (!vertex.frozen) {
     const bool regularised = vertex.type() != "BatchNormalization";

@@ -45,7 +45,10 @@ Vertex layerIn(const Options& conf, std::size_t number) {
   std::string name = inner.word({"layerName"}, layer.word({"layerName"}));
   if (name.empty()) name = fmt::format("layer{}", number);
   const Options placed(inner.json(), placeOf("layer", name, inner.type()), conf.problems());
-  return {.name = std::move(name), .frozen = frozen, .options = placed};
+  return {.name = std::move(name),
+          .frozen = frozen,
+          .stopsGradient = layer.type() == "FrozenLayer",
+          .options = placed};
 }
 
 void addChain(const Options& root, Description& all) {

@@ -11,7 +11,6 @@ Converted recurrent(const Reading& r, bool returnSequences) {
   if (activationIn(o) != Activation::Tanh) o.refuse("an activation other than ActivationTanH");
   if (const auto gates = o.object({"gateActivationFn"}).type(); gates != "ActivationSigmoid")
     o.refuse("gates with " + (gates.empty() ? "no activation" : gates));
-  const Options recurrentInit = o.find({"weightInitFnRecurrent"}) ? o.object({"weightInitFnRecurrent"}) : o;
   const LSTM lstm{.units = o.count({"nout", "nOut"}, 0),
                   .returnSequences = returnSequences,
                   .forgetBias = o.number({"forgetGateBiasInit"}, 1),

@@ -17,7 +17,8 @@ struct Vertex {
   std::string name;
   bool isLayer = true;
   bool frozen = false;
-  Options options;  ///< of the layer itself, without FrozenLayer around it
+  bool stopsGradient = false;  ///< frozen, and no gradient reaches what is before it
+  Options options;             ///< of the layer itself, without FrozenLayer around it
   std::optional<Options> preprocessor = {};
   std::vector<std::string> inputs = {};  ///< network inputs or other vertices
 

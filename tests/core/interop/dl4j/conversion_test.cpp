@@ -284,7 +284,7 @@ TEST_CASE("broken files are refused with their fault") {
   CHECK(refusedOf(R"({"confs":)" + std::string(100000, '['), array).starts_with("cannot be converted: "));
   CHECK(refusedOf(replaced(good, R"("nin":2)", R"("nin":2000000000)"), array)
             .starts_with("cannot be converted: "));
-  CHECK(Made({{"other.txt", "x"}}).refused() ==
+  CHECK(Made(ZipEntries{{"other.txt", "x"}}).refused() ==
         "cannot be converted: holds no model of Deeplearning4j: there is no configuration.json in it");
   TemporaryDirectory directory;
   const auto file = directory / "model.zip";
