@@ -77,6 +77,8 @@ int run(int argc, char** argv) {
     muster::require(!call.file.empty(), "{}: the first argument is empty, perhaps an unset variable",
                     call.program);
   }
+  while (first == "predict" && at < argc && !std::string_view(argv[at]).starts_with("-"))
+    call.others.emplace_back(argv[at++]);
   call.options.assign(argv + at, argv + argc);
   return command.run(call);
 }

@@ -89,6 +89,13 @@ void detail::requirePixels(std::uint64_t width, std::uint64_t height, const std:
     throw FileError(path, fmt::format("has {} x {} pixels, more than {}", width, height, kMostPixels));
 }
 
+void detail::requireBytes(std::uint64_t fewest, FileBytes file, std::uint64_t width, std::uint64_t height,
+                          const std::filesystem::path& path) {
+  if (file.size() < fewest)
+    throw FileError(
+        path, fmt::format("is too short for {} x {} pixels: it has {} bytes", width, height, file.size()));
+}
+
 bool isPicture(const std::filesystem::path& path) {
   auto ending = path.extension().string();
   for (char& c : ending)

@@ -149,6 +149,7 @@ int evaluate(const Call& call) {
 }
 
 int predict(const Call& call) {
+  if (call.file.ends_with(".safetensors")) return predictPictures(call);
   Options options;
   example::CommandLine line(
       "Writes a trained network's predictions for the data of a run file, as CSV: for each example its\n"

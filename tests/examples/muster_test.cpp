@@ -725,6 +725,65 @@ TEST_CASE("muster trains with CIFAR-10's files and a folder of PNGs, and predict
   CHECK(contains(broken.err, "train/light/4.png"));
 }
 
+TEST_CASE(
+    "a folder of photographs of several sizes is learned, and its model's file alone predicts new ones") {
+  const Muster muster;
+  const auto draw = [&](const std::string& path, int value, int width, int height) {
+    std::filesystem::create_directories((muster.directory / path).parent_path());
+    test::writePng(
+        muster.directory / path,
+        std::vector<std::uint8_t>(static_cast<std::size_t>(width * height), static_cast<std::uint8_t>(value)),
+        width, height);
+  };
+  for (int i = 0; i < 10; ++i) {
+    draw(fmt::format("photos/dark/{}.png", i), 10 + 5 * i, 20 + i, 30 - i);
+    draw(fmt::format("photos/light/{}.Png", i), 250 - 5 * i, 40 - i, 10 + i);
+  }
+  draw("new/deep/snow.png", 240, 50, 9);
+  draw("new/night.png", 30, 9, 50);
+  muster.write("photos/light/notes.txt", "x");
+  const auto example = muster.run({"example", "photos"});
+  REQUIRE(example.exit == 0);
+  CHECK(contains(example.err, "20 pictures read, and left out 1 .txt"));
+  const auto run = json::parse(example.out).as_object();
+  CHECK(run.at("data").at("height") == 30);
+  CHECK(run.at("data").at("width") == 20);
+  CHECK(run.at("data").at("validationExamples") == 4);
+  muster.write("run.json", example.out);
+  const auto trained = muster.run({"train", "run.json", "--set", "training.epochs=10", "--set",
+                                   "training.devices=cpu", "--set", "training.pinThreads=false"});
+  CAPTURE(trained.err);
+  REQUIRE(trained.exit == 0);
+  CHECK(contains(trained.out + trained.err, "accuracy 1.0000, F1 1.0000 on 4 examples"));
+  std::filesystem::remove_all(muster.directory / "photos");
+  std::filesystem::remove(muster.directory / "run.json");
+
+  const std::string header = "file,prediction,probability,probability of dark,probability of light\n";
+  const auto one = muster.run({"predict", "model.safetensors", "new/night.png"});
+  CAPTURE(one.err);
+  CHECK(one.out.starts_with(header + "new/night.png,dark,0."));
+  const auto all = muster.run({"predict", "model.safetensors", "new", "--out", "all.csv"});
+  CHECK(all.exit == 0);
+  const auto text = muster.read("all.csv");
+  CHECK(text.starts_with(header + "deep/snow.png,light,0."));
+  CHECK(contains(text, "\nnight.png,dark,0."));
+
+  const auto refusal = [&](const std::vector<std::string>& arguments) {
+    const auto refused = muster.run(arguments);
+    CHECK(refused.exit != 0);
+    CHECK(std::ranges::count(refused.err, '\n') == 1);
+    return refused.err;
+  };
+  CHECK(contains(refusal({"predict", "model.safetensors"}), "needs a picture or a folder"));
+  CHECK(contains(refusal({"predict", "model.safetensors", "new", "--out", "new/night.png"}),
+                 "a picture in the directory of the pictures, new"));
+  CHECK(contains(refusal({"predict", "model.safetensors", "model.safetensors"}),
+                 "is neither a PNG nor a JPEG file"));
+  muster.write("empty.jpg", "");
+  CHECK(contains(refusal({"predict", "model.safetensors", "empty.jpg"}),
+                 "empty.jpg: is empty, and no picture"));
+}
+
 TEST_CASE("muster example writes a run file for a newcomer's data, and mistakes get advice") {
   const Muster muster;
   std::string rows = "size;speed;kind\n";

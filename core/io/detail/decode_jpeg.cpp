@@ -9,11 +9,16 @@
 #include <jerror.h>
 
 #include "muster/core/base/error.h"
-#include "muster/core/device/memory_room.h"
 #include "muster/core/io/detail/decoded_picture.h"
 
 namespace muster::detail {
 namespace {
+
+/// Pixels that one byte can hold: each block of 8 x 8 has a bit, at least.
+constexpr std::uint64_t kMostPacked = 8 * 64;
+
+/// A file of some kilobytes can have thousands of scans, each over all pixels; a camera's has ten or so.
+constexpr int kMostScans = 500;
 
 /// Faults that a picture may have and still be whole.
 bool isHarmless(int code) {
@@ -39,6 +44,8 @@ class JpegReader {
     if (setjmp(jump_) != 0) return false;
     jpeg_create_decompress(&jpeg_);
     jpeg_.client_data = this;
+    progress_.progress_monitor = &JpegReader::limitScans;
+    jpeg_.progress = &progress_;
     jpeg_mem_src(&jpeg_, file_.data(), static_cast<unsigned long>(file_.size()));  // NOLINT: its type
     jpeg_save_markers(&jpeg_, JPEG_APP0 + 1, 0xFFFF);
     jpeg_read_header(&jpeg_, TRUE);
@@ -90,8 +97,15 @@ class JpegReader {
   static void warn(j_common_ptr jpeg, int level) {
     if (level < 0 && !isHarmless(jpeg->err->msg_code)) fail(jpeg);
   }
+  static void limitScans(j_common_ptr jpeg) {
+    if (reinterpret_cast<j_decompress_ptr>(jpeg)->input_scan_number <= kMostScans) return;
+    auto* const self = static_cast<JpegReader*>(jpeg->client_data);
+    std::snprintf(self->message_, sizeof self->message_, "it has more than %d scans", kMostScans);
+    std::longjmp(self->jump_, 1);
+  }
 
   FileBytes file_;
+  jpeg_progress_mgr progress_{};
   jpeg_decompress_struct jpeg_{};
   jpeg_error_mgr errors_{};
   std::jmp_buf jump_{};
@@ -119,9 +133,7 @@ DecodedPicture decodeJpeg(FileBytes file, const std::filesystem::path& path) {
   };
   if (!jpeg.begin()) fail();
   requirePixels(jpeg.width(), jpeg.height(), path);
-  requireMemoryRoom(static_cast<double>(jpeg.width() * jpeg.height()) * 4,
-                    fmt::format("a picture of {} x {} pixels takes", jpeg.width(), jpeg.height()),
-                    "smaller pictures need less");
+  requireBytes(jpeg.width() * jpeg.height() / kMostPacked, file, jpeg.width(), jpeg.height(), path);
   if (!jpeg.start()) fail();
   DecodedPicture picture{.width = static_cast<std::int64_t>(jpeg.width()),
                          .height = static_cast<std::int64_t>(jpeg.height()),

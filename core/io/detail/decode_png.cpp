@@ -95,9 +95,7 @@ DecodedPicture decodePng(FileBytes file, const std::filesystem::path& path) {
   };
   if (!png.begin()) fail();
   requirePixels(png.width(), png.height(), path);
-  if (png.fewestBytes() > kMostPacked * file.size())
-    throw FileError(path, fmt::format("is too short for {} x {} pixels: it has {} bytes", png.width(),
-                                      png.height(), file.size()));
+  requireBytes(png.fewestBytes() / kMostPacked, file, png.width(), png.height(), path);
   DecodedPicture picture{.width = static_cast<std::int64_t>(png.width()),
                          .height = static_cast<std::int64_t>(png.height()),
                          .channels = png.channels()};

@@ -21,8 +21,12 @@ using FileBytes = std::span<const std::uint8_t>;
 DecodedPicture decodePng(FileBytes file, const std::filesystem::path& path);
 DecodedPicture decodeJpeg(FileBytes file, const std::filesystem::path& path);
 
-/// Refuses a picture of too many pixels. @throws FileError.
+/// Refuses a picture of too many pixels, before they are allocated. @throws FileError.
 void requirePixels(std::uint64_t width, std::uint64_t height, const std::filesystem::path& path);
+/// Refuses a file that is shorter than the fewest bytes that so many pixels can be packed into.
+/// @throws FileError.
+void requireBytes(std::uint64_t fewest, FileBytes file, std::uint64_t width, std::uint64_t height,
+                  const std::filesystem::path& path);
 
 /// The orientation, 1 to 8, in EXIF data that begin with the TIFF header; 1 if they have none or are broken.
 int exifOrientation(FileBytes tiff);

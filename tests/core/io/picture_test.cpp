@@ -181,6 +181,20 @@ TEST_CASE("too many pixels are refused before they are allocated") {
   REQUIRE(frame != jpeg.npos);
   jpeg.replace(frame + 5, 4, "\xFF\xDC\xFF\xDC");
   CHECK(problemWith(jpeg) == "has 65500 x 65500 pixels, more than 67108864");
+  jpeg.replace(frame + 5, 4, std::string("\x20\0\x20\0", 4));
+  CHECK(problemWith(jpeg) ==
+        fmt::format("is too short for 8192 x 8192 pixels: it has {} bytes", jpeg.size()));
+}
+
+TEST_CASE("a JPEG file of endlessly many scans is refused") {
+  auto jpeg = contentsOf(kPictures / "progressive.jpg");
+  const auto begin = jpeg.find("\xFF\xDA"), end = jpeg.find("\xFF\xC4", begin);  // the first scan, of means
+  REQUIRE(end != jpeg.npos);
+  const auto header = static_cast<std::size_t>(static_cast<unsigned char>(jpeg[begin + 3]));
+  jpeg[begin + 2 + header - 1] = 0;  // with all bits, so that it may be repeated
+  const auto scan = jpeg.substr(begin, end - begin);
+  for (int i = 0; i < 600; ++i) jpeg.insert(begin, scan);
+  CHECK(problemWith(jpeg) == "is not a JPEG file that can be read: it has more than 500 scans");
 }
 
 TEST_CASE("PNG files that are packed as well as possible are read") {
