@@ -72,6 +72,8 @@ int run(int argc, char** argv) {
   int at = 2;
   if (at < argc && !std::string_view(argv[at]).starts_with("-") && !command.file.empty())
     call.file = argv[at++];
+  while (first == "predict" && at < argc && !std::string_view(argv[at]).starts_with("-"))
+    call.others.emplace_back(argv[at++]);
   call.options.assign(argv + at, argv + argc);
   return command.run(call);
 }

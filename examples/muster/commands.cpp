@@ -8,13 +8,14 @@
 #include "examples/compare_convergence/compare.h"
 #include "examples/muster/options.h"
 #include "examples/muster/run_file.h"
+#include "examples/muster/table_run.h"
 #include "examples/support/standard_streams.h"
 #include "muster/core/base/error.h"
 #include "muster/core/io/input_file.h"
 #include "muster/core/nn/models/convnet.h"
 #include "muster/core/nn/multi_layer_network.h"
-#include "muster/datasets/csv.h"
 #include "muster/datasets/image_folder.h"
+#include "muster/datasets/table.h"
 
 namespace program {
 namespace {
@@ -36,27 +37,12 @@ RunFile drawnDigits() {
           .listeners = {.testEvery = 1}};
 }
 
-/// A run on a table or a folder of images: reads their shapes and classes, and adds a small network.
-RunFile ofData(RunData data) {
+/// A run on a folder of images: reads their shape and classes, and adds a small network.
+RunFile pictureRun(RunData data) {
   muster::MultiLayerConfiguration network{.seed = 123, .updater = muster::Adam{}};
   muster::Output output;
   std::int64_t examples = 0;
-  if (data.type == "csv") {
-    const auto table = muster::readCsv(data.train, {.header = data.header,
-                                                    .label = data.label,
-                                                    .separator = data.separator.front(),
-                                                    .regression = data.regression});
-    examples = table.features.shape()[0];
-    network.inputShape = {table.features.shape()[1]};
-    network.layers = {muster::BatchNorm{},
-                      muster::Dense{.units = 32, .activation = muster::Activation::ReLU}};
-    output.classes = static_cast<std::int64_t>(table.classes.size());
-    if (data.regression) {
-      output = {.classes = 1};
-      output.loss = muster::Loss::MeanSquaredError;
-      output.activation = muster::Activation::Identity;
-    }
-  } else {
+  {
     const auto folder =
         muster::readImageFolder(data.train, data.grey ? muster::PngColour::Grey : muster::PngColour::Rgb);
     examples = folder.images->size();
@@ -105,8 +91,13 @@ int example(const Call& call) {
   muster::require(data.separator.size() == 1, "--separator must be one character, got \"{}\"",
                   data.separator);
   data.header = !noHeader;
+  if (!call.file.empty() && !pictures && !line.said("separator"))
+    data.separator = muster::separatorIn(call.file);
   if (pictures) data.type = "images";
-  example::printResult((call.file.empty() ? drawnDigits() : ofData(std::move(data))).toJson());
+  example::printResult((call.file.empty() ? drawnDigits()
+                        : pictures        ? pictureRun(std::move(data))
+                                          : tableRun(std::move(data)))
+                           .toJson());
   return 0;
 }
 
@@ -117,7 +108,7 @@ const std::vector<Command>& commands() {
       {"train", "run.json", "trains, tests and saves the network of a run file", train},
       {"plan", "run.json", "says what train would do, with the memory of each device; trains nothing", plan},
       {"evaluate", "run.json", "tests a trained network: accuracy, F1, the confusion matrix", evaluate},
-      {"predict", "run.json", "writes a trained network's predictions as CSV", predict},
+      {"predict", "model new.csv", "writes a trained network's predictions as CSV", predict},
       {"summary", "run.json | model", "layers, shapes and parameters of a run file or a model file", summary},
       {"convert", "model", "a model to ONNX, weights to and from PyTorch, a checkpoint to a model", convert},
       {"compare", "", "compares averaging rules over a grid of trainings with several seeds", compare},

@@ -8,8 +8,9 @@ namespace program {
 
 /// Arguments of a command: `muster COMMAND [FILE] [options]`.
 struct Call {
-  std::string program;    ///< such as "muster train"
-  std::string file = {};  ///< "" if the first argument is an option
+  std::string program;                   ///< such as "muster train"
+  std::string file = {};                 ///< "" if the first argument is an option
+  std::vector<std::string> others = {};  ///< files after it, as the rows to predict
   std::vector<std::string> options = {};
 };
 

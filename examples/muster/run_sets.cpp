@@ -58,9 +58,9 @@ std::vector<Step> stepsOf(std::string_view path) {
 
 /// Keeps only the data fields that all types have.
 void dropOthers(json::object& data) {
-  for (const auto* const name :
-       {"directory", "trainExamples", "testExamples", "trainImages", "trainLabels", "testImages",
-        "testLabels", "classes", "train", "test", "header", "label", "separator", "regression", "grey"})
+  for (const auto* const name : {"directory", "trainExamples", "testExamples", "trainImages", "trainLabels",
+                                 "testImages", "testLabels", "classes", "train", "test", "header", "label",
+                                 "separator", "regression", "columns", "leaveOut", "grey"})
     data.erase(name);
 }
 
