@@ -73,6 +73,12 @@ Safetensors readModelFile(const std::filesystem::path& path) {
   return file;
 }
 
+/// The input description in a file; empty if there is none.
+InputDescription inputIn(const Safetensors& file) {
+  const auto input = file.metadata.find(kInput);
+  return input == file.metadata.end() ? InputDescription{} : InputDescription::fromJson(input->second);
+}
+
 /// The network described by a file, not yet initialised.
 std::unique_ptr<Network> networkIn(const Safetensors& file, const std::filesystem::path& path) {
   const auto found = file.metadata.find(kConfiguration);
@@ -80,8 +86,7 @@ std::unique_ptr<Network> networkIn(const Safetensors& file, const std::filesyste
     throw FileError(path, "holds no muster model: its metadata have no \"configuration\"");
   try {
     auto network = networkFromJson(found->second);
-    if (const auto input = file.metadata.find(kInput); input != file.metadata.end())
-      network->setInputDescription(InputDescription::fromJson(input->second));
+    network->setInputDescription(inputIn(file));
     return network;
   } catch (const InvalidArgument& error) {
     throw FileError(path, fmt::format("its configuration cannot be used: {}", error.what()));
@@ -311,6 +316,17 @@ ModelNotes readModelNotes(const std::filesystem::path& path) {
     for (const char* ours : {kFormat, kVersion, kConfiguration, kInput}) notes.erase(ours);
     std::erase_if(notes, [](const auto& note) { return detail::isOfChecksums(note.first); });
     return notes;
+  });
+}
+
+InputDescription readInputDescription(const std::filesystem::path& path) {
+  return detail::onFile("readInputDescription", path, [&] {
+    const Safetensors file = readModelFile(path);
+    try {
+      return inputIn(file);
+    } catch (const InvalidArgument& error) {
+      throw FileError(path, fmt::format("its input description cannot be used: {}", error.what()));
+    }
   });
 }
 

@@ -9,12 +9,13 @@
 #include "examples/muster/options.h"
 #include "examples/muster/picture_run.h"
 #include "examples/muster/run_file.h"
+#include "examples/muster/table_run.h"
 #include "examples/support/standard_streams.h"
 #include "muster/core/base/error.h"
 #include "muster/core/io/input_file.h"
 #include "muster/core/nn/models/convnet.h"
 #include "muster/core/nn/multi_layer_network.h"
-#include "muster/datasets/csv.h"
+#include "muster/datasets/table.h"
 
 namespace program {
 namespace {
@@ -34,38 +35,6 @@ RunFile drawnDigits() {
           .network = network.toJson(),
           .training = {.workers = 2, .strategyOptions = "every=3", .epochs = 3},
           .listeners = {.testEvery = 1}};
-}
-
-/// A run on a table: reads its shape and classes, and adds a small network.
-RunFile ofData(RunData data) {
-  muster::MultiLayerConfiguration network{.seed = 123, .updater = muster::Adam{}};
-  muster::Output output;
-  std::int64_t examples = 0;
-  const auto table = muster::readCsv(data.train, {.header = data.header,
-                                                  .label = data.label,
-                                                  .separator = data.separator.front(),
-                                                  .regression = data.regression});
-  examples = table.features.shape()[0];
-  network.inputShape = {table.features.shape()[1]};
-  network.layers = {muster::BatchNorm{}, muster::Dense{.units = 32, .activation = muster::Activation::ReLU}};
-  output.classes = static_cast<std::int64_t>(table.classes.size());
-  if (data.regression) {
-    output = {.classes = 1};
-    output.loss = muster::Loss::MeanSquaredError;
-    output.activation = muster::Activation::Identity;
-  }
-  muster::require(data.regression || output.classes > 1,
-                  "{}: has a single class, and a classification needs two; --label names the column of the "
-                  "labels, and --regression is for numbers to predict",
-                  data.train);
-  muster::require(examples > 1, "{}: has one example, and a training needs two", data.train);
-  network.layers.emplace_back(output);
-  data.batch = std::clamp<std::int64_t>(examples / 4, 2, 32);
-  while (examples % data.batch == 1) ++data.batch;  // BatchNorm cannot train on a last batch of one
-  return {.data = std::move(data),
-          .network = network.toJson(),
-          .training = {.workers = 2, .strategyOptions = "every=3", .epochs = 20},
-          .listeners = {}};
 }
 
 int example(const Call& call) {
@@ -93,10 +62,12 @@ int example(const Call& call) {
   muster::require(data.separator.size() == 1, "--separator must be one character, got \"{}\"",
                   data.separator);
   data.header = !noHeader;
+  if (!call.file.empty() && !pictures && !line.said("separator"))
+    data.separator = muster::separatorIn(call.file);
   if (pictures) data.type = "images";
   example::printResult((call.file.empty() ? drawnDigits()
                         : pictures        ? pictureRun(std::move(data))
-                                          : ofData(std::move(data)))
+                                          : tableRun(std::move(data)))
                            .toJson());
   return 0;
 }
@@ -108,7 +79,7 @@ const std::vector<Command>& commands() {
       {"train", "run.json", "trains, tests and saves the network of a run file", train},
       {"plan", "run.json", "says what train would do, with the memory of each device; trains nothing", plan},
       {"evaluate", "run.json", "tests a trained network: accuracy, F1, the confusion matrix", evaluate},
-      {"predict", "run.json", "writes a trained network's predictions as CSV", predict},
+      {"predict", "model new.csv", "writes a trained network's predictions as CSV", predict},
       {"summary", "run.json | model", "layers, shapes and parameters of a run file or a model file", summary},
       {"convert", "model", "a model to ONNX, weights to and from PyTorch, a checkpoint to a model", convert},
       {"compare", "", "compares averaging rules over a grid of trainings with several seeds", compare},

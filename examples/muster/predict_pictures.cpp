@@ -10,7 +10,6 @@
 #include "examples/support/standard_streams.h"
 #include "muster/core/base/error.h"
 #include "muster/core/base/printable_text.h"
-#include "muster/core/io/atomic_file.h"
 #include "muster/core/io/input_file.h"
 #include "muster/datasets/picture_model.h"
 
@@ -54,7 +53,7 @@ int predictPictures(const Call& call) {
       "  muster predict model.safetensors new.jpg\n"
       "  muster predict model.safetensors folder --out predictions.csv\n");
   line.group("Options");
-  line.add("out", out, "FILE", "the file to write (default: standard output)");
+  line.add("out", out, "FILE", "the file to write; -: standard output, the default");
   if (!readOptions(line, call)) return 0;
   require(call.others.size() == 1,
           "muster predict {} needs a picture or a folder of pictures, as in muster predict {} new.jpg",
@@ -66,13 +65,13 @@ int predictPictures(const Call& call) {
     paths.readsPictures("the pictures", pictures);
   else
     paths.reads("the picture", pictures);
-  paths.writes("--out", out);
+  paths.writesResult("--out", out);
   paths.check();
   const auto text = textOf(PictureModel::load(call.file).predict(pictures));
   if (out.empty())
     example::printResult(printableLines(text));
   else
-    writeFileAtomically(out, text);
+    example::writeResult(out, text);
   return 0;
 }
 

@@ -9,10 +9,10 @@
 #include "muster/core/data/in_memory.h"
 #include "muster/core/data/split.h"
 #include "muster/core/io/safetensors.h"
-#include "muster/datasets/csv.h"
 #include "muster/datasets/image_folder.h"
 #include "muster/datasets/image_placement.h"
 #include "muster/datasets/image_set_iterator.h"
+#include "muster/datasets/table_examples.h"
 
 namespace program {
 namespace {
@@ -105,10 +105,10 @@ Images idxFiles(const RunData& d) {
           d.testImages.empty() ? nullptr : read(d.testImages, d.testLabels)};
 }
 
-using Table = LabelledTensors;
+using Tensors = LabelledTensors;
 
 /// The training examples, and those to validate with, if any.
-std::pair<Table, Table> validated(const RunData& d, const Table& all) {
+std::pair<Tensors, Tensors> validated(const RunData& d, const Tensors& all) {
   require(all.features.shape().rank() > 0, "data.train: features need examples, got {}",
           all.features.toString());
   const std::int64_t examples = all.features.shape()[0], part = trainingPart(d, examples);
@@ -119,8 +119,8 @@ std::pair<Table, Table> validated(const RunData& d, const Table& all) {
   return splitAt(all.features, all.labels, part, static_cast<std::uint64_t>(d.seed));
 }
 
-void deal(const RunData& d, const Table& train, const std::optional<Table>& test, LoadedData& into) {
-  const auto make = [&](const Table& table, std::optional<std::uint64_t> seed) {
+void deal(const RunData& d, const Tensors& train, const std::optional<Tensors>& test, LoadedData& into) {
+  const auto make = [&](const Tensors& table, std::optional<std::uint64_t> seed) {
     return std::make_unique<InMemoryDataSetIterator>(table.features, table.labels, d.batch, seed);
   };
   const auto [first, second] = validated(d, train);
@@ -133,23 +133,39 @@ void deal(const RunData& d, const Table& train, const std::optional<Table>& test
   into.test = make(*test, std::nullopt);
 }
 
-void dealCsv(const RunData& d, LoadedData& into) {
-  CsvOptions options{
-      .header = d.header, .label = d.label, .separator = d.separator.front(), .regression = d.regression};
-  auto train = readCsv(d.train, options);
-  options.classes = train.classes;
-  std::optional<Table> test;
-  if (!d.test.empty()) {
-    auto read = readCsv(d.test, options);
-    if (d.header && read.columns != train.columns)
-      throw FileError(d.test, "has other columns than " + d.train);
-    test = Table{read.features, read.labels};
-  }
-  into.classes = train.classes;
-  deal(d, {train.features, train.labels}, test, into);
+/// Rows of a table as an iterator, for training if there is a seed.
+std::unique_ptr<DataSetIterator> rowsOf(const muster::Table& table, const InputDescription& description,
+                                        std::span<const std::int64_t> rows, std::int64_t batch,
+                                        std::optional<std::uint64_t> seed = std::nullopt) {
+  return std::make_unique<InMemoryDataSetIterator>(tableFeatures(description, table, rows),
+                                                   tableLabels(description, table, rows), batch, seed);
 }
 
-Table readTensors(const std::string& path) {
+/// The column of the labels.
+const std::string& labelOf(const InputDescription& description) {
+  return description.targets.empty() ? description.label : description.targets.front().name;
+}
+
+void dealCsv(const RunData& d, const InputDescription& known, LoadedData& into) {
+  const TableFormat format = formatOf(d);
+  const auto options = tableOptionsOf(d);
+  const auto train = readTable(d.train, format);
+  const auto count = std::ssize(labelledRows(train, d.label));
+  const auto split = splitTable(train, options, trainingPart(d, count), static_cast<std::uint64_t>(d.seed));
+  into.description = describeTable(train, options, split.first);
+  if (!known.empty()) {
+    into.description.requireSame(known, d.train, "the model");
+    into.description = known;
+  }
+  into.classes = into.description.classes;
+  into.train = rowsOf(train, into.description, split.first, d.batch, shuffleSeed(d));
+  if (!split.second.empty()) into.validation = rowsOf(train, into.description, split.second, d.batch);
+  if (d.test.empty()) return;
+  const auto test = readTable(d.test, format);
+  into.test = rowsOf(test, into.description, labelledRows(test, labelOf(into.description)), d.batch);
+}
+
+Tensors readTensors(const std::string& path) {
   const Safetensors file = readSafetensors(path);
   const auto find = [&](std::string_view name) {
     const Tensor* tensor = file.find(name);
@@ -161,7 +177,17 @@ Table readTensors(const std::string& path) {
 
 }  // namespace
 
-LoadedData loadData(const RunData& d, PlacementWish placement, std::span<const Device> devices, int workers) {
+TableFormat formatOf(const RunData& data) {
+  return {.header = data.header, .separator = data.separator.front()};
+}
+
+TableOptions tableOptionsOf(const RunData& data) {
+  return {
+      .label = data.label, .regression = data.regression, .columns = data.columns, .leaveOut = data.leaveOut};
+}
+
+LoadedData loadData(const RunData& d, PlacementWish placement, std::span<const Device> devices, int workers,
+                    const InputDescription& known) {
   LoadedData loaded;
   loaded.title = d.type;
   loaded.origin = d.train.empty() ? d.trainImages : d.train;
@@ -169,7 +195,7 @@ LoadedData loadData(const RunData& d, PlacementWish placement, std::span<const D
     require(placement != PlacementWish::Device,
             "training.placement: device is for images, not for data of type {}", d.type);
     if (d.type == "csv") {
-      dealCsv(d, loaded);
+      dealCsv(d, known, loaded);
     } else {
       deal(d, readTensors(d.train), d.test.empty() ? std::nullopt : std::optional(readTensors(d.test)),
            loaded);

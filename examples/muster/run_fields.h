@@ -4,6 +4,7 @@
 // (SchemaWriter) it.
 
 #include <algorithm>
+#include <boost/json/array.hpp>
 #include <concepts>
 #include <span>
 
@@ -33,6 +34,19 @@ inline bool isOneOf(std::string_view type, std::initializer_list<std::string_vie
   return std::ranges::find(types, type) != types.end();
 }
 
+/// Visits a list of texts; files leave out an empty one.
+inline void texts(muster::JsonReader& reader, std::string_view name, std::vector<std::string>& value) {
+  reader.strings(name, value);
+}
+inline void texts(muster::JsonWriter& writer, std::string_view name, std::vector<std::string>& value) {
+  if (!value.empty()) writer.put(name, std::span<const std::string>(value));
+}
+inline void texts(SchemaWriter& writer, std::string_view name, std::vector<std::string>& value) {
+  boost::json::array preset(value.begin(), value.end());
+  writer.put(name,
+             {{"type", "array"}, {"items", boost::json::object{{"type", "string"}}}, {"default", preset}});
+}
+
 template <typename Visitor>
 void visitSource(Visitor& v, RunData& d) {
   const bool published = std::ranges::find(example::kPublishedData, d.type) != example::kPublishedData.end();
@@ -57,6 +71,8 @@ void visitSource(Visitor& v, RunData& d) {
     v.field("label", d.label);
     v.field("separator", d.separator);
     v.field("regression", d.regression);
+    texts(v, "columns", d.columns);
+    texts(v, "leaveOut", d.leaveOut);
   }
   if (d.type == "images") {
     v.field("grey", d.grey);

@@ -36,6 +36,8 @@ struct RunData {
   std::string label = {};
   std::string separator = ",";
   bool regression = false;
+  std::vector<std::string> columns = {};   ///< to learn from; empty: all but the label
+  std::vector<std::string> leaveOut = {};  ///< not to learn from
   // images
   bool grey = false;
   std::int64_t height = 0, width = 0;  ///< to which all are stretched; 0: all must have one size

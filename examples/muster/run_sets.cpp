@@ -60,7 +60,7 @@ std::vector<Step> stepsOf(std::string_view path) {
 void dropOthers(json::object& data) {
   for (const auto* const name : {"directory", "trainExamples", "testExamples", "trainImages", "trainLabels",
                                  "testImages", "testLabels", "classes", "train", "test", "header", "label",
-                                 "separator", "regression", "grey", "height", "width"})
+                                 "separator", "regression", "columns", "leaveOut", "grey", "height", "width"})
     data.erase(name);
 }
 

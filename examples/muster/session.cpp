@@ -69,6 +69,12 @@ Nodes nodesOf(const RunTraining& training) {
 #endif
 }
 
+InputDescription knownBy(const RunFile& run, const std::filesystem::path& resumed) {
+  const std::filesystem::path model =
+      resumed.empty() ? std::filesystem::path(run.training.initialModel) : resumed;
+  return model.empty() ? InputDescription{} : readInputDescription(model);
+}
+
 std::unique_ptr<Network> makeNetwork(const RunFile& run, LoadedData& data) {
   auto network = networkFromJson(run.network);
   Batch first;

@@ -149,8 +149,8 @@ int trainRun(const RunFile& run, Options options) {
   if (first) checkPaths(options, run, resumed);
   example::requireUsable(devices);
 
-  LoadedData data =
-      loadData(run.data, run.training.placement, devices.devices, static_cast<int>(run.training.workers));
+  LoadedData data = loadData(run.data, run.training.placement, devices.devices,
+                             static_cast<int>(run.training.workers), knownBy(run, resumed));
   const auto network = makeNetwork(run, data);
   if (first) requireRoom(run, *network);
   if (!resumed.empty()) loadState(*network, resumed);

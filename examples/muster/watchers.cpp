@@ -56,15 +56,14 @@ Watchers watch(const RunFile& run, LoadedData& data, Network& network, const Sho
       return false;
     }
   };
+  const LineSink quietly = shown.progress ? LineSink() : LineSink([](std::string_view) {});
   const auto add = [&](auto listener) { watchers.all.push_back(std::move(listener)); };
   if ((l.progress || shown.terminal) && shown.progress)
     example::WatchOptions{.terminal = shown.terminal}.addProgress(watchers.all);
   if (l.scoreEvery > 0) add(std::make_shared<ScoreListener>(l.scoreEvery));
   if (l.testEvery > 0) {
     watchers.tests = std::make_shared<EvaluationListener>(
-        watched(data, "listeners.testEvery"),
-        EvaluationOptions{.everyEpochs = l.testEvery,
-                          .sink = shown.progress ? LineSink() : LineSink([](std::string_view) {})});
+        watched(data, "listeners.testEvery"), EvaluationOptions{.everyEpochs = l.testEvery, .sink = quietly});
     add(watchers.tests);
   }
   watchers.record = std::make_shared<example::EpochRecord>(watchers.tests);
@@ -108,7 +107,8 @@ Watchers watch(const RunFile& run, LoadedData& data, Network& network, const Sho
                                                              .restoreBest = e->restoreBest,
                                                              .bestFile = e->bestFile,
                                                              .acceptBest = acceptBest,
-                                                             .notes = notesOf(run)});
+                                                             .notes = notesOf(run),
+                                                             .sink = quietly});
     add(watchers.stopping);
   }
   return watchers;

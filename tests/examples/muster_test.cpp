@@ -368,7 +368,7 @@ TEST_CASE("muster evaluate, predict and summary work on a trained model") {
   const auto predicted = muster.small("predict", {"--out", "p.csv"});
   CHECK(predicted.exit == 0);
   const auto rows = muster.read("p.csv");
-  CHECK(rows.starts_with("example,label,prediction,probability\n0,"));
+  CHECK(rows.starts_with("example,label,prediction,probability,probability of 0,"));
   CHECK(std::ranges::count(rows, '\n') == 201);
   // The share of rows whose label equals the prediction is the accuracy.
   std::istringstream lines(rows);
@@ -802,8 +802,8 @@ TEST_CASE("muster example writes a run file for a newcomer's data, and mistakes 
   CHECK(contains(evaluated.out, "         0 cat\n         1 dog\n"));
   const auto numbers =
       muster.run({"example", "rows.csv", "--separator", ";", "--label", "size", "--regression"});
-  CHECK(numbers.exit == 1);
-  CHECK(contains(numbers.err, "column kind must be a finite number"));
+  CHECK(numbers.exit == 0);
+  CHECK(contains(numbers.out, "\"separator\": \";\""));
 
   for (const std::string name : {"a", "b"}) {
     const auto path = muster.directory / "pictures" / name / "1.png";
