@@ -9,6 +9,7 @@
 #include "muster/core/base/plural.h"
 #include "muster/core/data/joining_iterator.h"
 #include "muster/core/data/next_batch.h"
+#include "muster/core/data/non_finite_value.h"
 #include "muster/core/data/training_reads.h"
 #include "muster/core/device/arithmetic_scope.h"
 #include "muster/core/nn/detail/shown_progress.h"
@@ -120,7 +121,7 @@ class Fit final : public Trainer {
       before = now;
       // Listeners see the model after this step.
       if (listeners_.empty() && !now.ticket.known()) continue;
-      finish(now);
+      namingValues(batch_, [&] { finish(now); });
       before.reset();
     }
     if (before) finish(*before);
