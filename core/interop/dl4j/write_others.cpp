@@ -39,7 +39,7 @@ json::object lossJson(const Output& o, const Writing& to) {
     to.refuse(fmt::format("the loss {}", nameOf(o.loss)));
   }
   if (o.lossWeight != weight)
-    to.refuse(fmt::format("a lossWeight of {}, where it has {}", o.lossWeight, weight));
+    to.differ(fmt::format("the factor of its loss is {} here and {} there", o.lossWeight, weight));
   return there;
 }
 
@@ -50,7 +50,7 @@ WrittenLayers output(const Output& o, const Writing& to) {
   there["nout"] = o.classes;
   if (o.perStep) there["rnnDataFormat"] = "NCW";
   if (o.perStep && o.lossMean != LossMean::Examples)
-    to.refuse("a lossMean over rows, where it has one over examples");
+    to.differ("its loss is a mean over all steps here, and a sum over the steps of an example there");
   const Form at = o.perStep ? Form::Sequence : Form::Rows;
   return to.layer(std::move(there), at, at, weightNames(o.bias));
 }

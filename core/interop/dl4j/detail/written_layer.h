@@ -63,6 +63,8 @@ class Writing {
   const Shape& input() const { return node_.inputShapes.front(); }
   Form form() const { return form_; }
   void refuse(std::string_view text) const;
+  /// Warns of a training that is another there, with the same predictions.
+  void differ(std::string_view text) const;
 
   /// The members of any layer.
   boost::json::object layer(std::string_view type) const;
