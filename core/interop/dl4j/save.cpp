@@ -47,8 +47,8 @@ Form formOf(const Shape& shape) {
 /// Turns a network's nodes into layers and vertices there.
 class NetworkWriter {
  public:
-  NetworkWriter(const NetworkPlan& plan, const TrainingOptions& training, Problems& problems)
-      : plan_(plan), training_(training), problems_(problems) {
+  NetworkWriter(Network& network, const NetworkPlan& plan, Problems& problems)
+      : network_(network), plan_(plan), training_(network.trainingOptions()), problems_(problems) {
     for (const auto& input : plan.inputs)
       values_.push_back(
           {input.name, input.indices ? Form::Rows : formOf(input.shape), Form::Rows, input.shape});
@@ -93,6 +93,7 @@ class NetworkWriter {
     Form form = Form::Rows;
     for (std::size_t i = 0; i < written.size(); ++i) {
       auto& layer = written[i];
+      if (node.module->type() == BatchNorm::kType && i == 0) keepLogarithms(layer);
       if (node.settings.frozen && layer.isLayer && !layer.variables.empty())
         layer.json = frozen(std::move(layer.json));
       json::value before = nullptr;
@@ -115,6 +116,13 @@ class NetworkWriter {
     return nullptr;
   }
 
+  /// A batch normalisation whose variances are still those of a file gets the file's own numbers.
+  void keepLogarithms(WrittenLayer& layer) {
+    if (keptLogarithms(network_, layer.name + ".variance") == nullptr) return;
+    layer.json["useLogStd"] = true;
+    layer.variables.back() = "log10stdev";
+  }
+
   static json::object frozen(json::object inner) {
     json::object there{{"@class", "org.deeplearning4j.nn.conf.layers.misc.FrozenLayer"}};
     there["constraints"] = nullptr;
@@ -123,6 +131,7 @@ class NetworkWriter {
     return there;
   }
 
+  Network& network_;
   const NetworkPlan& plan_;
   const TrainingOptions& training_;
   Problems& problems_;
@@ -220,7 +229,7 @@ std::string configurationOf(Network& network, const NetworkPlan& plan, std::stri
   Problems problems;
   const TrainingOptions& training = network.trainingOptions();
   if (training.clipNorm != 0) problems.add({}, "clipNorm, a norm of all gradients together");
-  const NetworkWriter writer(plan, training, problems);
+  const NetworkWriter writer(network, plan, problems);
   const std::uint64_t seed = seedOf(network);
   const bool chain = dynamic_cast<const MultiLayerNetwork*>(&network) != nullptr;
   normaliser = writer.normaliser();
