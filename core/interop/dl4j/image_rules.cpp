@@ -31,7 +31,7 @@ std::array<Resize, 2> windowsOf(const Options& o) {
 /// Zeros above, below, left and right of an image.
 Padding2d paddingOf(const Reading& r) {
   const auto windows = windowsOf(r.options);
-  Padding2d zeros{};
+  Padding2d zeros{0, 0, 0, 0};
   for (std::size_t i = 0; i < 2; ++i) {
     const Resize& w = windows[i];
     std::int64_t total = w.padding;

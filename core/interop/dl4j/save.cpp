@@ -60,6 +60,8 @@ class NetworkWriter {
   const std::vector<Placed>& layers() const { return placed_; }
   /// The name of the Normalise that the network begins with; empty if there is none.
   const std::string& normaliser() const { return normaliser_; }
+  /// Whether a change of form waits for a layer, of which there is none after an output.
+  bool changesForm(std::size_t value) const { return values_[value].form != values_[value].from; }
   /// The name there of an output here.
   const std::string& nameOf(std::size_t value) const { return values_[value].name; }
 
@@ -170,7 +172,8 @@ json::object commonOf(Network& network) {
           {"validateOutputLayerConfig", true}};
 }
 
-json::object chainOf(Network& network, const NetworkWriter& writer, std::uint64_t seed, Problems& problems) {
+json::object chainOf(Network& network, const NetworkPlan& plan, const NetworkWriter& writer,
+                     std::uint64_t seed, Problems& problems) {
   json::object chain = commonOf(network);
   json::array confs;
   json::object preprocessors;
@@ -180,6 +183,7 @@ json::object chainOf(Network& network, const NetworkWriter& writer, std::uint64_
     if (!preprocessor.is_null()) preprocessors[std::to_string(confs.size())] = preprocessor;
     confs.push_back(configurationOf(written.json, seed, written.variables));
   }
+  if (writer.changesForm(plan.outputs.front().value)) problems.add({}, "a change of form at the end");
   chain["confs"] = std::move(confs);
   chain["inputPreProcessors"] = std::move(preprocessors);
   return chain;
@@ -202,6 +206,8 @@ json::object graphOf(Network& network, const NetworkPlan& plan, const NetworkWri
     names.emplace_back(written.name);
   }
   for (const auto& output : plan.outputs) {
+    if (writer.changesForm(output.value))
+      problems.add("output " + output.name, "a change of form at the end");
     outputs.emplace_back(writer.nameOf(output.value));
     const double own = output.head ? output.head->weight : 1;
     if (output.weight != own)
@@ -234,7 +240,7 @@ std::string configurationOf(Network& network, const NetworkPlan& plan, std::stri
   const bool chain = dynamic_cast<const MultiLayerNetwork*>(&network) != nullptr;
   normaliser = writer.normaliser();
   const json::object all =
-      chain ? chainOf(network, writer, seed, problems) : graphOf(network, plan, writer, seed, problems);
+      chain ? chainOf(network, plan, writer, seed, problems) : graphOf(network, plan, writer, seed, problems);
   require(problems.empty(), "dl4j::save: Deeplearning4j does not have {}", problems.text());
   if (training.accumulate > 1)
     logWarning("dl4j::save: accumulate {} is left out; Deeplearning4j takes a step for each batch",

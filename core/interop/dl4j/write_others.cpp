@@ -21,7 +21,7 @@ json::object lossJson(const Output& o, const Writing& to) {
   const auto named = [](std::string_view type) {
     return classed("org.nd4j.linalg.lossfunctions.impl.", type);
   };
-  const auto outputs = static_cast<double>(o.classes);
+  const auto outputs = static_cast<double>(to.output()[-1]);
   json::object there;
   double weight = 1;
   if (o.loss == Loss::NegativeLogLikelihood) {
@@ -44,10 +44,11 @@ json::object lossJson(const Output& o, const Writing& to) {
 }
 
 WrittenLayers output(const Output& o, const Writing& to) {
-  json::object there = to.trained(o.perStep ? "RnnOutputLayer" : "OutputLayer", o.activation, o.init);
+  json::object there =
+      to.trained(o.perStep ? "RnnOutputLayer" : "OutputLayer", o.lossHead().activation, o.init);
   there["hasBias"] = o.bias;
   there["lossFn"] = lossJson(o, to);
-  there["nout"] = o.classes;
+  there["nout"] = to.output()[-1];
   if (o.perStep) there["rnnDataFormat"] = "NCW";
   if (o.perStep && o.lossMean != LossMean::Examples)
     to.differ("its loss is a mean over all steps here, and a sum over the steps of an example there");

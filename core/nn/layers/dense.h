@@ -55,7 +55,9 @@ struct Output {
   Shape outputShape(const Shape& input) const;
   std::vector<ParameterSpec> parameters(const Shape& input) const;
   std::unique_ptr<ModuleProgram> compile(const ModuleBinding& binding, Context& context) const;
-  LossHead lossHead() const { return {loss, activation, lossMean, lossWeight}; }
+  LossHead lossHead() const {
+    return {.loss = loss, .activation = activation, .mean = lossMean, .weight = lossWeight};
+  }
   void fields(Fields& f);
   void validate() const;
 };
