@@ -31,12 +31,16 @@ struct CsvTable {
 };
 
 /// Reads rows of numbers with a label column, plain or gzip: RFC 4180, that is fields in quotes may contain
-/// separators, line ends and doubled quotes; lines end with LF or CRLF. Lines that are empty or blank, and a
-/// byte order mark, are skipped.
+/// separators, line ends and doubled quotes; lines end with LF or CRLF. Lines that are empty or blank, a byte
+/// order mark, and a separator at a line's end are skipped. Names and labels are trimmed; labels that are
+/// numbers are compared as numbers, so that "1" and "1.0" are one class. `readTable` reads tables with words,
+/// dates and gaps.
 /// @throws FileError naming the line of a row with another number of fields than the first, a field that is
 ///         not a finite number, a quote that is not closed or is followed by text, a class that is blank or
-///         not among `options.classes`; FileError for a label column that is missing or given twice, a file
-///         without rows, and a gzip file that unpacks to more than 256 MiB.
+///         not among `options.classes`; FileError for a label column that is missing or given twice, or that
+///         has too many different numbers or words to be classes, a first line that has numbers instead of
+///         names, a file without rows, one that is no CSV (UTF-16, Excel, zip), and a gzip file that unpacks
+///         to more than 256 MiB.
 CsvTable readCsv(const std::filesystem::path& path, const CsvOptions& options = {});
 
 /// As above, from text. @param path  for messages.

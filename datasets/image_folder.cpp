@@ -3,10 +3,15 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <system_error>
 #include <utility>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/log.h"
+#include "muster/core/base/plural.h"
+#include "muster/core/data/in_parallel.h"
 #include "muster/core/device/memory_room.h"
 #include "muster/core/io/detail/directory_names.h"
 #include "muster/core/io/detail/file_shortage.h"
@@ -14,15 +19,12 @@
 namespace muster {
 namespace {
 
-constexpr std::size_t kMostClasses = 256;  // a label is a byte
-
-/// The names in a directory that `wanted` takes, sorted.
-template <typename Wanted>
-std::vector<std::string> namesIn(const std::filesystem::path& directory, const Wanted& wanted) {
+/// The names in a directory without the hidden ones, sorted.
+std::vector<std::string> namesIn(const std::filesystem::path& directory) {
   std::error_code error;
   auto names = detail::namesIn(directory, error);
   if (error) throw FileError(directory, "cannot be read: " + error.message());
-  std::erase_if(names, [&](const auto& name) { return name.starts_with('.') || !wanted(directory / name); });
+  std::erase_if(names, [](const auto& name) { return name.starts_with('.'); });
   std::ranges::sort(names);
   return names;
 }
@@ -32,87 +34,133 @@ bool isDirectory(const std::filesystem::path& path) {
   return std::filesystem::is_directory(path, ignored);
 }
 
-bool isPng(const std::filesystem::path& path) {
-  const auto extension = path.extension();
-  return extension == ".png" || extension == ".PNG";
-}
-
-/// The pictures read so far.
-struct Pictures {
-  std::size_t count = 0;  // of all that are to be read
-  std::vector<std::uint8_t> pixels = {}, labels = {};
-  int width = 0, height = 0;
-
-  void add(const std::filesystem::path& path, PngColour colour, std::size_t label) {
-    const PngPicture picture = readPng(path, colour);
-    if (labels.empty()) beginWith(picture);
-    if (picture.width != width || picture.height != height)
-      throw FileError(path, fmt::format("has {} x {} pixels, and the first picture {} x {}", picture.width,
-                                        picture.height, width, height));
-    const std::size_t pixelsOfOne = static_cast<std::size_t>(width) * static_cast<std::size_t>(height);
-    const std::size_t channels = colour == PngColour::Rgb ? 3 : 1;
-    const std::size_t begin = pixels.size();
-    pixels.resize(begin + channels * pixelsOfOne);
-    for (std::size_t c = 0; c < channels; ++c)  // by channel, as networks read images
-      for (std::size_t i = 0; i < pixelsOfOne; ++i)
-        pixels[begin + c * pixelsOfOne + i] = picture.pixels[i * channels + c];
-    labels.push_back(static_cast<std::uint8_t>(label));
+/// What a folder has beside the pictures of its classes, by the endings of the names.
+class LeftOut {
+ public:
+  void add(const std::filesystem::path& path) {
+    const auto ending = path.extension().string();
+    ++counts_[isDirectory(path) ? "directories" : ending.empty() ? "names without an ending" : ending];
+  }
+  void say(const std::filesystem::path& directory, std::size_t pictures) const {
+    if (counts_.empty()) return;
+    std::vector<std::string> kinds;
+    for (const auto& [kind, count] : counts_) kinds.push_back(fmt::format("{} {}", count, kind));
+    logWarning("{}: {} read, and left out {}; .png, .jpg and .jpeg in a directory of each class are read",
+               directory.string(), plural(pictures, "picture"), fmt::join(kinds, ", "));
   }
 
  private:
-  /// All pictures have the size of the first one, so it tells what memory they need together.
-  void beginWith(const PngPicture& first) {
-    width = first.width;
-    height = first.height;
-    requireMemoryRoom(static_cast<double>(count) * static_cast<double>(first.pixels.size()),
-                      fmt::format("its {} pictures of {} x {} pixels take", count, width, height),
-                      "fewer or smaller pictures need less");
-    pixels.reserve(count * first.pixels.size());
-    labels.reserve(count);
-  }
+  std::map<std::string, std::size_t> counts_;
 };
 
-/// The paths of the pictures of each class. [class]
-using Files = std::vector<std::vector<std::filesystem::path>>;
+/// The pictures of a folder: paths relative to it, and classes.
+struct Listing {
+  std::vector<std::string> classes = {}, files = {};
+  std::vector<std::int32_t> labels = {};  // [file]
+  LeftOut leftOut = {};
+};
 
-Files filesOf(const std::filesystem::path& directory, const std::vector<std::string>& classes) {
-  Files files;
-  for (const auto& name : classes) {
-    const auto folder = directory / name;
-    auto& paths = files.emplace_back();
-    for (const auto& file : namesIn(folder, isPng)) paths.push_back(folder / file);
-    if (paths.empty()) throw FileError(folder, "has no PNG files");
+std::vector<std::string> classesIn(const std::filesystem::path& directory, Listing& listing,
+                                   std::vector<std::string> classes) {
+  std::vector<std::string> found;
+  for (const auto& name : namesIn(directory)) {
+    if (isDirectory(directory / name))
+      found.push_back(name);
+    else if (isPicture(name))
+      listing.leftOut.add(directory / name);
   }
-  return files;
-}
-
-ImageFolder readWhole(const std::filesystem::path& directory, PngColour colour,
-                      std::vector<std::string> classes) {
-  const auto found = namesIn(directory, isDirectory);
   if (classes.empty()) classes = found;
   for (const auto& name : found)
     if (std::ranges::find(classes, name) == classes.end())
       throw FileError(directory / name, fmt::format("is no class; there are {}", fmt::join(classes, ", ")));
-  if (classes.size() < 2 || classes.size() > kMostClasses)
-    throw FileError(directory, fmt::format("has {} directories; expected 2 to {}, one for each class",
-                                           classes.size(), kMostClasses));
-  const auto files = filesOf(directory, classes);
-  Pictures pictures;
-  for (const auto& paths : files) pictures.count += paths.size();
-  for (std::size_t c = 0; c < classes.size(); ++c)
-    for (const auto& path : files[c]) pictures.add(path, colour, c);
-  const Shape image{colour == PngColour::Rgb ? 3 : 1, pictures.height, pictures.width};
-  return {.images = std::make_shared<ImageSet>(std::move(pictures.pixels), image, std::move(pictures.labels),
-                                               static_cast<int>(classes.size()), directory),
-          .classes = std::move(classes)};
+  if (classes.size() < 2)
+    throw FileError(directory, fmt::format("has {} directories; expected one for each class, at least 2",
+                                           classes.size()));
+  return classes;
+}
+
+Listing listingOf(const std::filesystem::path& directory, const std::vector<std::string>& classes) {
+  Listing all;
+  all.classes = classesIn(directory, all, classes);
+  for (std::size_t c = 0; c < all.classes.size(); ++c) {
+    const auto& name = all.classes[c];
+    const std::size_t before = all.files.size();
+    for (const auto& file : namesIn(directory / name)) {
+      const auto path = directory / name / file;
+      if (!isPicture(path) || isDirectory(path)) {
+        all.leftOut.add(path);
+        continue;
+      }
+      all.files.push_back(name + "/" + file);
+      all.labels.push_back(static_cast<std::int32_t>(c));
+    }
+    if (all.files.size() == before) throw FileError(directory / name, "has no PNG or JPEG files");
+  }
+  return all;
+}
+
+/// Reads all pictures into one block. The first one's size tells what memory they need together.
+std::vector<std::uint8_t> pixelsOf(const std::filesystem::path& directory, const Listing& listing,
+                                   const PictureOptions& options, Shape& shape) {
+  const Tensor first = readPicture(directory / listing.files.front(), options);
+  shape = first.shape();
+  const std::size_t count = listing.files.size(), bytes = first.bytes();
+  requireMemoryRoom(static_cast<double>(count) * static_cast<double>(bytes),
+                    fmt::format("its {} pictures of {} x {} pixels take", count, shape[2], shape[1]),
+                    "fewer or smaller pictures need less");
+  std::vector<std::uint8_t> pixels(count * bytes);
+  std::ranges::copy(first.span<std::uint8_t>(), pixels.begin());
+  inParallel(count - 1, [&](std::size_t i) {
+    const auto path = directory / listing.files[i + 1];
+    const Tensor picture = readPicture(path, options);
+    if (picture.shape() != first.shape())
+      throw FileError(path, fmt::format("has {} x {} pixels, and the first picture {} x {}; give a size, as "
+                                        "in {{.size = {{{}, {}}}}} or data.height and data.width, to which "
+                                        "all are brought",
+                                        picture.shape()[2], picture.shape()[1], first.shape()[2],
+                                        first.shape()[1], first.shape()[1], first.shape()[2]));
+    std::ranges::copy(picture.span<std::uint8_t>(),
+                      pixels.begin() + static_cast<std::ptrdiff_t>((i + 1) * bytes));
+  });
+  return pixels;
+}
+
+ImageFolder readWhole(const std::filesystem::path& directory, const ImageFolderOptions& options) {
+  auto listing = listingOf(directory, options.classes);
+  listing.leftOut.say(directory, listing.files.size());
+  Shape shape;
+  auto pixels = pixelsOf(directory, listing, {.colour = options.colour, .size = options.size}, shape);
+  return {.images = std::make_shared<ImageSet>(std::move(pixels), shape, std::move(listing.labels),
+                                               static_cast<int>(listing.classes.size()), directory),
+          .classes = std::move(listing.classes),
+          .files = std::move(listing.files)};
 }
 
 }  // namespace
 
-ImageFolder readImageFolder(const std::filesystem::path& directory, PngColour colour,
-                            std::vector<std::string> classes) {
-  return detail::onFile("readImageFolder", directory,
-                        [&] { return readWhole(directory, colour, std::move(classes)); });
+InputDescription ImageFolder::description() const {
+  const Shape& shape = images->imageShape();
+  return {.pictures = PictureDescription{.channels = shape[0], .height = shape[1], .width = shape[2]},
+          .classes = classes};
+}
+
+ImageFolder readImageFolder(const std::filesystem::path& directory, const ImageFolderOptions& options) {
+  return detail::onFile("readImageFolder", directory, [&] { return readWhole(directory, options); });
+}
+
+std::vector<std::string> picturesIn(const std::filesystem::path& directory) {
+  std::vector<std::string> pictures;
+  const std::function<void(const std::string&)> visit = [&](const std::string& within) {
+    for (const auto& name : namesIn(directory / within)) {
+      const auto path = within.empty() ? name : within + "/" + name;
+      if (isDirectory(directory / path))
+        visit(path);
+      else if (isPicture(path))
+        pictures.push_back(path);
+    }
+  };
+  visit({});
+  return pictures;
 }
 
 }  // namespace muster

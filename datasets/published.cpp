@@ -105,6 +105,9 @@ std::string problemWith(std::span<const std::uint8_t> bytes, const fs::path& pat
   }
 }
 
+constexpr const char* kNameDirectory =
+    "if you have the files, name their directory in the environment variable MUSTER_DATA_DIR";
+
 /// As in "mnist: train-images-idx3-ubyte.gz is neither in data nor in /home/me/.cache/muster/mnist".
 std::string notFound(const PublishedSet& set, std::size_t index, const DataOptions& options,
                      const fs::path& cache) {
@@ -151,8 +154,9 @@ FileContents fetchPublished(const PublishedSet& set, std::size_t index, const Da
       logWarning("{}; it will be fetched anew", error.what());
     }
   } else if (!options.allowDownload) {
-    throw DownloadError(fmt::format("{}, and fetching {} is not allowed",
-                                    notFound(set, index, options, cached.parent_path()), address));
+    throw DownloadError(fmt::format("{}, and fetching {} is not allowed; {}",
+                                    notFound(set, index, options, cached.parent_path()), address,
+                                    kNameDirectory));
   }
   const auto check = [&](std::span<const std::uint8_t> bytes) {
     return problemWith(bytes, cached, set, index);
@@ -160,8 +164,8 @@ FileContents fetchPublished(const PublishedSet& set, std::size_t index, const Da
   try {
     download(address, cached, check, options.download);
   } catch (const DownloadError& error) {
-    throw DownloadError(
-        fmt::format("{}; {}", notFound(set, index, options, cached.parent_path()), error.what()));
+    throw DownloadError(fmt::format("{}; {}; {}", notFound(set, index, options, cached.parent_path()),
+                                    error.what(), kNameDirectory));
   }
   return readContents(cached);
 }

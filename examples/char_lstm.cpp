@@ -13,6 +13,7 @@
 #include "examples/char_lstm/options.h"
 #include "examples/char_lstm/sampler.h"
 #include "examples/support/check_saved.h"
+#include "examples/support/divergence.h"
 #include "examples/support/keep_network.h"
 #include "examples/support/paths.h"
 #include "examples/support/program.h"
@@ -65,15 +66,16 @@ CharacterIterator beginningOf(const CharacterText& text, const example::CharLstm
   return {std::make_shared<const CharacterText>(std::move(beginning)), a.steps, a.batch};
 }
 
+/// Writes the network and its characters.
+void write(Network& network, const CharacterIterator& data, const std::filesystem::path& path) {
+  saveModel(network, path, {{kVocabularyNote, encodeUtf8(data.vocabulary().characters())}});
+}
+
 /// Saves the network and its characters, and loads it again to check the file.
-void save(Network& network, const CollectScoresListener& scores, const CharacterIterator& data,
-          const example::CharLstmArguments& a) {
+void save(Network& network, const CharacterIterator& data, const example::CharLstmArguments& a) {
   CharacterIterator text = beginningOf(*data.text(), a);
-  example::requireFiniteOutputs(network, text);
-  example::requireNoDivergence(scores.merges(), data.vocabulary().size());
-  example::writeHereOrElsewhere(a.model, [&](const std::filesystem::path& path) {
-    saveModel(network, path, {{kVocabularyNote, encodeUtf8(data.vocabulary().characters())}});
-  });
+  example::writeHereOrElsewhere(a.model,
+                                [&](const std::filesystem::path& path) { write(network, data, path); });
   fmt::print("saved: {}; {}. --load samples from it\n", a.model.string(),
              example::checkSaved(network, a.model, text));
 }
@@ -147,18 +149,21 @@ int train(const example::CharLstmArguments& a) {
   fmt::print("text: {}, {}, {} different ones\n\n{}plan: {}; {} of {}, {} a batch\n", a.text.string(),
              plural(data.text()->indices.size(), "character"), vocabulary.size(), network.summary(),
              wrapper.plan(), plural(*data.examples(), "sequence"), plural(a.steps, "character"), a.batch);
+  const example::DivergenceCheck diverged(network, data);
   example::TrainingInterrupt interrupt;
-  example::trainAndSave([&] { watching.during([&] { wrapper.fit(data, a.epochs, interrupt.token()); }); },
-                        [&](bool) {  // network now holds the averaged parameters
-                          if (interrupt.requested())
-                            fmt::print("interrupted, with {} of {} finished\n", network.epoch(),
-                                       plural(a.epochs, "epoch"));
-                          if (network.iteration() > 0)
-                            save(network, *scores, data, a);
-                          else
-                            fmt::print("ended before the first step: nothing was saved\n");
-                        },
-                        fmt::format("--lr {}", a.learningRate));
+  example::trainAndSave(
+      [&] { watching.during([&] { wrapper.fit(data, a.epochs, interrupt.token()); }); },
+      [&](bool) {  // network now holds the averaged parameters
+        if (interrupt.requested())
+          fmt::print("interrupted, with {} of {} finished\n", network.epoch(), plural(a.epochs, "epoch"));
+        if (network.iteration() == 0) return fmt::print("ended before the first step: nothing was saved\n");
+        diverged.requireNone(network);
+        save(network, data, a);
+      },
+      fmt::format("--lr {}", a.learningRate), {a.model, [&](const std::filesystem::path& path) {
+                                                 if (network.iteration() > 0) write(network, data, path);
+                                                 return network.iteration() > 0;
+                                               }});
   interrupt.end(network.iteration() > 0);
   const bool interrupted = interrupt.requested();
   if (!a.json.empty()) writeJson(a, data, *scores, wrapper.plan(), interrupted);

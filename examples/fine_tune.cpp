@@ -12,6 +12,7 @@
 
 #include "examples/fine_tune/options.h"
 #include "examples/support/data_sets.h"
+#include "examples/support/divergence.h"
 #include "examples/support/keep_network.h"
 #include "examples/support/paths.h"
 #include "examples/support/program.h"
@@ -23,7 +24,6 @@
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/io/safetensors.h"
 #include "muster/core/io/weights.h"
-#include "muster/core/listeners/collect_scores_listener.h"
 #include "muster/core/nn/models/resnet18.h"
 #include "muster/parallel/parallel_wrapper.h"
 
@@ -73,7 +73,7 @@ std::shared_ptr<const ImageSet> part(const ImageSet& set, int firstClass, int cl
 
 /// The shape of the weights' first convolution, by its name in torchvision.
 Shape firstConvolution(const std::filesystem::path& path) {
-  const Safetensors file = readSafetensors(path);
+  const Safetensors file = readSafetensors(path, OtherTypes::Skip);
   const Tensor* const stem = file.find("conv1.weight");
   if (stem == nullptr || stem->shape().rank() != 4)
     throw FileError(path, "has no conv1.weight of four dimensions: it is not a ResNet of torchvision");
@@ -89,24 +89,22 @@ ComputationGraphConfiguration configurationOf(const ImageSet& images, std::int64
   return configuration;
 }
 
-/// Averages every four iterations. @param scores  receives the scores.
-ParallelWrapper makeWrapper(ComputationGraph& network, const Options& o,
-                            const std::shared_ptr<CollectScoresListener>& scores) {
-  return ParallelWrapper::Builder(network)
-      .workers(o.workers)
-      .averagingFrequency(4)
-      .listeners({scores})
-      .build();
+/// Averages every four iterations.
+ParallelWrapper makeWrapper(ComputationGraph& network, const Options& o) {
+  return ParallelWrapper::Builder(network).workers(o.workers).averagingFrequency(4).build();
 }
 
-/// Writes the weights unless the training diverged.
-void save(ComputationGraph& network, const CollectScoresListener& scores, DataSetIterator& data,
-          const std::filesystem::path& file, std::int64_t batch) {
-  example::requireFiniteOutputs(network, data);
-  example::requireNoDivergence(scores.merges(), network.outputShapes().back().second.elements());
-  example::writeHereOrElsewhere(file, [&](const std::filesystem::path& path) {
-    saveWeights(network, path, {.layers = resnet18InTorchvision(), .batch = batch});
-  });
+/// Writes the weights.
+void save(ComputationGraph& network, const std::filesystem::path& file, std::int64_t batch) {
+  saveWeights(network, file, {.layers = resnet18InTorchvision(), .batch = batch});
+}
+
+/// How the weights are kept if the training diverged.
+example::Beside besideOf(ComputationGraph& network, const std::filesystem::path& file, std::int64_t batch) {
+  return {file, [&network, batch](const std::filesystem::path& path) {
+            if (network.iteration() > 0) save(network, path, batch);
+            return network.iteration() > 0;
+          }};
 }
 
 /// The learning rate as an option, for the message of a diverged training.
@@ -121,9 +119,9 @@ bool writeBackbone(const ImageSet& digits, const Options& o) {
   ComputationGraph network(configurationOf(*few, 8, o));
   network.init();
   ImageSetIterator train(few, kBatch, static_cast<std::uint64_t>(o.seed));
-  const auto scores = std::make_shared<CollectScoresListener>();
-  auto wrapper = makeWrapper(network, o, scores);
+  auto wrapper = makeWrapper(network, o);
   example::requireDiskRoom(o.backbone, example::savedBytes(network));
+  const example::DivergenceCheck diverged(network, train);
   fmt::print("no --weights: a small network learns the digits 0 to 4 first\n");
   example::TrainingInterrupt interrupt;
   const auto fit = [&] {
@@ -135,10 +133,11 @@ bool writeBackbone(const ImageSet& digits, const Options& o) {
   };
   const auto saveTrained = [&](bool) {
     if (network.iteration() == 0) return fmt::print("ended before the first step: nothing was saved\n");
-    save(network, *scores, train, o.backbone, kBatch);
+    diverged.requireNone(network);
+    example::writeHereOrElsewhere(o.backbone, [&](const auto& path) { save(network, path, kBatch); });
     fmt::print("saved: {}\n", o.backbone.string());
   };
-  example::trainAndSave(fit, saveTrained, rateOf(o));
+  example::trainAndSave(fit, saveTrained, rateOf(o), besideOf(network, o.backbone, kBatch));
   interrupt.endWith(network.iteration() > 0
                         ? "Interrupted before the head was trained; the small network is saved."
                         : "Interrupted before the head was trained; nothing was saved.");
@@ -227,21 +226,22 @@ int run(const Options& o) {
   DataSetIterator &images = o.imagenet ? static_cast<DataSetIterator&>(trainColours) : trainPlain,
                   &others = o.imagenet ? static_cast<DataSetIterator&>(testColours) : testPlain;
 
-  const auto scores = std::make_shared<CollectScoresListener>();
-  auto wrapper = makeWrapper(network, o, scores);
+  auto wrapper = makeWrapper(network, o);
   example::requireDiskRoom(o.model, example::savedBytes(network));
   fmt::print("plan: {}\n", wrapper.plan());
+  const example::DivergenceCheck diverged(network, images);
   example::TrainingInterrupt interrupt;
   std::vector<EpochResult> epochs;
   const auto saveTrained = [&](bool) {
     if (network.iteration() == 0)
       return fmt::print("ended before the first step: {} was not written\n", o.model.string());
-    save(network, *scores, others, o.model, o.trainedBatch);
+    diverged.requireNone(network);
+    example::writeHereOrElsewhere(o.model, [&](const auto& path) { save(network, path, o.trainedBatch); });
     fmt::print("saved: {}, which PyTorch reads: model.load_state_dict(safetensors.torch.load_file(...))\n",
                o.model.string());
   };
   example::trainAndSave([&] { train(wrapper, network, images, others, o, interrupt.token(), epochs); },
-                        saveTrained, rateOf(o));
+                        saveTrained, rateOf(o), besideOf(network, o.model, o.trainedBatch));
   interrupt.end(network.iteration() > 0);
   if (interrupt.requested())
     fmt::print("interrupted, with {} of {} finished\n", epochs.size(), plural(o.epochs, "epoch"));

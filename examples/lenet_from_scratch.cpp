@@ -10,6 +10,7 @@
 #include <deque>
 #include <future>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <vector>
@@ -28,7 +29,6 @@
 #include "muster/core/base/plural.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/io/safetensors.h"
-#include "muster/core/listeners/collect_scores_listener.h"
 #include "muster/core/listeners/epoch_progress.h"
 #include "muster/core/ops/update.h"
 #include "muster/parallel/exchange/all_reduce.h"
@@ -141,7 +141,22 @@ struct EpochResult {
   double seconds = 0;  // of the training, without the validation
 };
 
-using Scores = std::vector<CollectScoresListener::Score>;  // of all batches
+using Scores = std::vector<double>;  // [batch] of all epochs
+
+/// Throws if the losses have grown to more than twice the first one, or that of a guess: the mean of the last
+/// eight batches, since a small batch has a large loss now and then.
+void requireNoDivergence(const Scores& scores) {
+  if (scores.empty()) return;
+  const auto count = std::min<std::size_t>(scores.size(), 8);
+  const double last = std::accumulate(scores.end() - static_cast<std::ptrdiff_t>(count), scores.end(), 0.0) /
+                      static_cast<double>(count);
+  const double guess = std::log(static_cast<double>(LeNet::kClasses));
+  if (last > 2 * std::max(scores.front(), guess))
+    throw NonFiniteScore(
+        fmt::format("the training diverged: its loss went from {:.3g} to {:.3g}, while that of a constant "
+                    "prediction is {:.3g}",
+                    scores.front(), last, guess));
+}
 
 /// @return nothing if it was interrupted.
 std::optional<EpochResult> trainEpoch(std::int64_t epoch, DataSetIterator& data, Replicas& replicas,
@@ -158,9 +173,7 @@ std::optional<EpochResult> trainEpoch(std::int64_t epoch, DataSetIterator& data,
     if (!std::isfinite(lossSum))
       throw NonFiniteScore(fmt::format("epoch {}: the loss became {}", epoch + 1, std::abs(lossSum)));
     progress.advance(done, batch.examples(), lossSum);
-    const std::int64_t examples = batch.examples();
-    scores.push_back(
-        {.epoch = epoch, .examples = examples, .score = lossSum / static_cast<double>(examples)});
+    scores.push_back(lossSum / static_cast<double>(batch.examples()));
   }
   return EpochResult{progress.loss(), progress.elapsed().count()};
 }
@@ -246,13 +259,17 @@ int run(const Options& options) {
   bool saved = false;
   example::TrainingInterrupt interrupt(/*saves=*/!options.model.empty());
   const auto saveTrained = [&](bool) {
-    example::requireNoDivergence(scores, LeNet::kClasses);
+    requireNoDivergence(scores);
     if (options.model.empty() || scores.empty()) return;
     saveAndCheck(replicas.front(), *data.test, options.model);
     saved = true;
   };
   example::trainAndSave([&] { finished = train(data, replicas, options, interrupt, scores); }, saveTrained,
-                        fmt::format("--lr {}", options.learningRate));
+                        fmt::format("--lr {}", options.learningRate), {options.model, [&](const auto& path) {
+                                                                         if (!scores.empty())
+                                                                           save(replicas.front(), path);
+                                                                         return !scores.empty();
+                                                                       }});
   interrupt.end(saved);
   if (!interrupt.requested()) return 0;
   fmt::print("interrupted, with {} of {} finished\n", finished, plural(options.epochs, "epoch"));

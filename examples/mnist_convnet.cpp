@@ -14,6 +14,7 @@
 #include "examples/mnist_convnet/watchers.h"
 #include "examples/support/check_saved.h"
 #include "examples/support/data_sets.h"
+#include "examples/support/divergence.h"
 #include "examples/support/keep_network.h"
 #include "examples/support/paths.h"
 #include "examples/support/program.h"
@@ -112,15 +113,14 @@ std::string interruption(const MultiLayerNetwork& network, const Options& option
 
 /// Saves the trained network. @return false if Ctrl-C or a failure came before the first step.
 bool saveTrained(MultiLayerNetwork& network, const Options& options, const example::Recipe& recipe,
-                 const Start& start, const example::Watchers& watchers, DataSetIterator& test,
-                 bool cutShort) {
+                 const Start& start, const example::Watchers& watchers,
+                 const example::DivergenceCheck& diverged, bool cutShort) {
   const bool trained = network.iteration() != start.iteration;
   if (!trained && cutShort) {
     fmt::print("ended before the first step: nothing was saved\n");
     return false;
   }
-  example::requireFiniteOutputs(network, test);
-  example::requireNoDivergence(watchers.scores->merges(), network.outputShapes().back().second.elements());
+  diverged.requireNone(network);
   if (watchers.last->state) network.trainingState() = *watchers.last->state;  // makes the file a checkpoint
   example::writeHereOrElsewhere(options.model, [&](const std::filesystem::path& path) {
     saveModel(network, path, example::notesOf(recipe));
@@ -177,6 +177,7 @@ int run(const Options& options) {
   watching.describe(wrapper.plan(), network.summary());
   watching.options(example::hyperParameters(options), {"accuracy"});
 
+  const example::DivergenceCheck diverged(network, *data.train);
   example::TrainingInterrupt interrupt;
   bool saved = false;
   example::trainAndSave(
@@ -188,12 +189,17 @@ int run(const Options& options) {
       },  // network now holds the averaged parameters
       [&](bool failed) {
         if (options.nodes.node() > 0) return;  // node 0 writes the files
-        saved = saveTrained(network, options, recipe, start, watchers, *data.test,
-                            failed || interrupt.requested());
+        saved =
+            saveTrained(network, options, recipe, start, watchers, diverged, failed || interrupt.requested());
         if (failed && saved && network.epoch() >= options.epochs)
           fmt::print("saved: {}\n", options.model.string());
       },
-      fmt::format("--lr {}", options.learningRate));
+      fmt::format("--lr {}", options.learningRate),
+      {options.model, [&](const std::filesystem::path& path) {
+         if (options.nodes.node() > 0 || network.iteration() == start.iteration) return false;
+         saveModel(network, path, example::notesOf(recipe));
+         return true;
+       }});
   const bool first = options.nodes.node() == 0;
   if (first)
     interrupt.end(saved);

@@ -49,6 +49,8 @@ const Command& commandNamed(const std::string& name) {
     names = {"--help", "--version"};
   else
     for (const auto& command : commands()) names.emplace_back(command.name);
+  muster::require(!name.ends_with(".json"), "there is no command \"{}\"; to train it: muster train {}", name,
+                  name);
   throw muster::InvalidArgument(fmt::format("there is no command \"{}\"; the nearest is {}; --help lists all",
                                             name, muster::nearestWord(name, names)));
 }
@@ -70,8 +72,13 @@ int run(int argc, char** argv) {
   const Command& command = commandNamed(first);
   program::Call call{.program = "muster " + first};
   int at = 2;
-  if (at < argc && !std::string_view(argv[at]).starts_with("-") && !command.file.empty())
+  if (at < argc && !std::string_view(argv[at]).starts_with("-") && !command.file.empty()) {
     call.file = argv[at++];
+    muster::require(!call.file.empty(), "{}: the first argument is empty, perhaps an unset variable",
+                    call.program);
+  }
+  while (first == "predict" && at < argc && !std::string_view(argv[at]).starts_with("-"))
+    call.others.emplace_back(argv[at++]);
   call.options.assign(argv + at, argv + argc);
   return command.run(call);
 }

@@ -12,6 +12,7 @@
 #include "examples/resnet18_fashion/options.h"
 #include "examples/support/check_saved.h"
 #include "examples/support/data_sets.h"
+#include "examples/support/divergence.h"
 #include "examples/support/keep_network.h"
 #include "examples/support/number_text.h"
 #include "examples/support/paths.h"
@@ -168,10 +169,7 @@ void train(ParallelWrapper& wrapper, Network& network, DataSetIterator& images, 
 }
 
 /// Saves the network, loads it again, and compares the two.
-void save(Network& network, const CollectScoresListener& scores, const example::DataSets& data,
-          const Options& options) {
-  example::requireFiniteOutputs(network, *data.test);
-  example::requireNoDivergence(scores.merges(), network.outputShapes().back().second.elements());
+void save(Network& network, const example::DataSets& data, const Options& options) {
   example::writeHereOrElsewhere(options.save, [&](const std::filesystem::path& path) { network.save(path); });
   fmt::print("saved: {}; {}\n", options.save.string(),
              example::checkSaved(network, options.save, data, options.batch));
@@ -213,6 +211,7 @@ int run(const Options& options) {
   example::TrainingInterrupt interrupt(/*saves=*/!options.save.empty());
   bool saved = false;
   const auto before = network->iteration();
+  const example::DivergenceCheck diverged(*network, *data.train);
   std::vector<EpochResult> epochs;
   example::trainAndSave(
       [&] {
@@ -225,10 +224,15 @@ int run(const Options& options) {
           fmt::print("ended before the first step: nothing was saved\n");
           return;
         }
-        save(*network, *told.scores, data, options);
+        diverged.requireNone(*network);
+        save(*network, data, options);
         saved = true;
       },
-      fmt::format("--learning-rate {}", options.learningRate));
+      fmt::format("--learning-rate {}", options.learningRate),
+      {options.save, [&](const std::filesystem::path& path) {
+         if (network->iteration() != before) network->save(path);
+         return network->iteration() != before;
+       }});
   interrupt.end(saved);
   const bool interrupted = interrupt.requested();
   if (interrupted)

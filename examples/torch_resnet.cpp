@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "examples/support/command_line.h"
+#include "examples/support/divergence.h"
 #include "examples/support/keep_network.h"
 #include "examples/support/program.h"
 #include "examples/support/training_interrupt.h"
@@ -199,6 +200,7 @@ int run(const Options& options) {
   Alone alone(options.width, options.workers);
 
   Speeds speeds;
+  const example::DivergenceCheck diverged(model, train);
   example::TrainingInterrupt interrupt;
   bool saved = false;
   const auto trainBoth = [&] {
@@ -213,13 +215,17 @@ int run(const Options& options) {
   };
   const auto saveTrained = [&](bool) {
     if (scores->merges().empty()) return;
-    example::requireNoDivergence(scores->merges(), kClasses);
+    diverged.requireNone(model);
     example::writeHereOrElsewhere(options.model,
                                   [&](const std::filesystem::path& path) { save(model, path); });
     saved = true;
     fmt::print("saved: {}\n", options.model);
   };
-  example::trainAndSave(trainBoth, saveTrained, fmt::format("the learning rate {}", kRate));
+  example::trainAndSave(trainBoth, saveTrained, fmt::format("the learning rate {}", kRate),
+                        {options.model, [&](const std::filesystem::path& path) {
+                           if (!scores->merges().empty()) save(model, path);
+                           return !scores->merges().empty();
+                         }});
   interrupt.end(saved);
   if (interrupt.requested()) {
     fmt::print("interrupted\n");

@@ -9,8 +9,10 @@
 #include "muster/core/base/plural.h"
 #include "muster/core/data/joining_iterator.h"
 #include "muster/core/data/training_reads.h"
+#include "muster/core/device/arithmetic_scope.h"
 #include "muster/core/device/memory_room.h"
 #include "muster/core/nn/plan_remark.h"
+#include "muster/core/nn/training_use.h"
 #include "muster/parallel/elastic/elastic_nodes.h"
 #include "muster/parallel/exchange/node_link.h"
 #include "muster/parallel/strategies/option_fields.h"
@@ -129,7 +131,13 @@ std::string ParallelWrapper::Impl::plan() const {
   const auto& place = replicas_->place();
   const auto need = memoryNeed();
   const auto* const remark = dynamic_cast<const PlanRemark*>(&model_);
-  const std::string more = remark ? remark->planRemark() : std::string();
+  std::string more = remark ? remark->planRemark() : std::string();
+  // With W workers a schedule over iterations takes W times as many batches.
+  const Schedule& rate = model_.trainingOptions().updater.learningRate();
+  if (rate.iterations() > 0 && place.workers() > 1)
+    more += fmt::format("{}the learning rate's schedule ({}) ends after {} iterations, {} batches",
+                        more.empty() ? "" : "; ", rate.type(), rate.iterations(),
+                        rate.iterations() * place.workers());
   return fmt::format("{}{}, {}{}{}: {} a round{}{}",
                      place.nodes > 1 ? fmt::format("node {} of {}: ", place.node, place.nodes) : "",
                      describe(placements_, options_.threadsPerWorker, need ? need->describe() : ""),
@@ -140,6 +148,12 @@ std::string ParallelWrapper::Impl::plan() const {
 Model& ParallelWrapper::Impl::model() {
   if (fit_ && fit_->atRoundEnd()) fit_->lendModel();
   return model_;
+}
+
+void ParallelWrapper::Impl::copyReplica(int worker, Model& into) {
+  require(inListener() && fit_ != nullptr,
+          "copyReplica: only listeners may call it, on the thread that called fit()");
+  fit_->copyReplica(worker, into);
 }
 
 TrainingState ParallelWrapper::Impl::trainingState() {
@@ -154,7 +168,9 @@ void ParallelWrapper::Impl::fit(DataSetIterator& users, std::int64_t epochs, con
           "fit: it is already running; a listener or another thread called it again");
   const Call call(*this);
   FailingLink failing(options_.nodes.link());
+  const TrainingUse use(model_);
   const TrainingReads reads(users);
+  const ArithmeticScope arithmetic(model_.context().threads());
   JoiningIterator data(users, model_.trainingOptions().accumulate);
   stop_ = false;
   const std::stop_callback stopWhenAsked(stop, [this] { stop_ = true; });
@@ -261,10 +277,22 @@ void ParallelWrapper::fit(DataSetIterator& data, std::int64_t epochs, const std:
 } catch (const std::bad_alloc&) {
   throw kShortageInFit;
 }
-Evaluation ParallelWrapper::evaluate(DataSetIterator& data) try {
-  return usable(impl_, "evaluate").evaluate(data);
+void ParallelWrapper::fitUntil(DataSetIterator& data, std::int64_t epochs, const std::stop_token& stop) {
+  fit(data, usable(impl_, "fitUntil").epochsUntil(epochs), stop);
+}
+AnyEvaluation ParallelWrapper::evaluateTask(DataSetIterator& data, std::optional<Task> task) try {
+  return usable(impl_, "evaluate").evaluateTask(data, task);
 } catch (const std::bad_alloc&) {
   throw kShortageInEvaluate;
+}
+Evaluation ParallelWrapper::evaluate(DataSetIterator& data) {
+  return evaluateTask(data, Task::Classification).classification();
+}
+RegressionEvaluation ParallelWrapper::evaluateRegression(DataSetIterator& data) {
+  return evaluateTask(data, Task::Regression).regression();
+}
+BinaryEvaluation ParallelWrapper::evaluateBinary(DataSetIterator& data) {
+  return evaluateTask(data, Task::Labels).labels();
 }
 void ParallelWrapper::stopFit() noexcept {
   if (impl_) impl_->stopFit();

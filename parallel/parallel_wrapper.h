@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "muster/core/data/data_set_iterator.h"
-#include "muster/core/eval/evaluation.h"
+#include "muster/core/eval/any_evaluation.h"
 #include "muster/core/nn/listener.h"
 #include "muster/core/nn/model.h"
 #include "muster/parallel/nodes.h"
@@ -65,7 +65,7 @@ class ParallelWrapper {
   ///
   /// After a checkpoint was loaded into the model (see CheckpointListener), training continues from it. If it
   /// was made within an epoch, the rest of that epoch is the first of the `epochs`. So
-  /// `fit(data, wanted - model.epoch())` ends with the same bits as a run that was not interrupted. The rule,
+  /// `fitUntil(data, wanted)` ends with the same bits as a run that was not interrupted. The rule,
   /// workers and data must be the same; prefetch buffer, pinning and listeners may differ. With another rule
   /// or number of workers all workers start from the merged copy, and a log line says so.
   ///
@@ -78,19 +78,22 @@ class ParallelWrapper {
   /// resynchronisation. Every `fit()` ends with one.
   ///
   /// @throws FileError for a checkpoint that was loaded but holds impossible numbers, naming the file;
-  ///         InvalidArgument for epochs < 0, from inside a listener, if another training reads the iterator,
-  ///         or for a model that the training mode cannot train (SharedGradients wants float32);
-  ///         TrainingError naming the worker, device and batch (or the iterator or listener) for any failure;
-  ///         OutOfMemory. The user's model then holds the state of the last merge, or of the start if there
-  ///         was none or, with synchronous gradients, if every replica failed in its update (for the
-  ///         updater's state with `averageUpdaters(false)` see above). If a strategy of your own throws
-  ///         within a merge, that is the merge before (see Strategy::mayThrow). If the GPU is lost, or a
-  ///         merge of gradients between GPUs is aborted, the model keeps the state of the start, or what a
+  ///         InvalidArgument for epochs < 0, from inside a listener, if another training reads the iterator
+  ///         or trains the model, or for a model that the training mode cannot train (SharedGradients wants
+  ///         float32); TrainingError naming the worker, device and batch (or the iterator or listener) for
+  ///         any failure; OutOfMemory. The user's model then holds the state of the last merge, or of the
+  ///         start if there was none or, with synchronous gradients, if every replica failed in its update
+  ///         (for the updater's state with `averageUpdaters(false)` see above). If a strategy of your own
+  ///         throws within a merge, that is the merge before (see Strategy::mayThrow). If the GPU is lost, or
+  ///         a merge of gradients between GPUs is aborted, the model keeps the state of the start, or what a
   ///         listener has read since. All threads are idle, and the wrapper can be used again.
   void fit(DataSetIterator& data, std::int64_t epochs = 1);
   /// As above, and ends like `stopFit` once `stop` is requested. A request before the call counts, too, so it
   /// cannot be lost.
   void fit(DataSetIterator& data, std::int64_t epochs, const std::stop_token& stop);
+  /// Trains until the model has finished `epochs` epochs over all its calls, as Model::fitUntil does. If it
+  /// has, a log line says that nothing is left.
+  void fitUntil(DataSetIterator& data, std::int64_t epochs, const std::stop_token& stop = {});
 
   /// Evaluates the user's model with all workers: worker b mod W gets batch b, and the counts equal those of
   /// `evaluate(model, data)` for any number of workers. Replicas take the model's state for this time and get
@@ -104,6 +107,13 @@ class ParallelWrapper {
   ///         caller is no such listener; TrainingError naming the worker, device and batch, or the iterator,
   ///         for any failure (of several, the earliest batch). The wrapper can be used again.
   Evaluation evaluate(DataSetIterator& data);
+  /// As above, of an output that predicts numbers: mean squared error, R2 and others of each.
+  RegressionEvaluation evaluateRegression(DataSetIterator& data);
+  /// As above, of labels that are 0 or 1, one or several sigmoid outputs: area under the ROC curve and
+  /// others.
+  BinaryEvaluation evaluateBinary(DataSetIterator& data);
+  /// As above, by what the model predicts (`Model::task`), or the given task; with the model's own loss.
+  AnyEvaluation evaluateTask(DataSetIterator& data, std::optional<Task> task = {});
 
   /// Ends `fit()` soon: each worker finishes its step, and all training so far is merged. Thread-safe, and
   /// safe in a signal handler; has no effect when `fit()` is not running.
@@ -163,8 +173,8 @@ class ParallelWrapper::Builder {
   Builder& prefetchBuffer(std::int64_t batches);
   /// Logs the mean score and the time of each merge. Default false.
   Builder& reportScoreAfterAveraging(bool report);
-  /// Worker i of W runs on device i mod D, as in `Device::parseList("cuda:0,cuda:1")`: several replicas may
-  /// share a GPU, at most 32. Default: the CPU. GPUs and the CPU cannot be mixed.
+  /// Worker i of W runs on device i mod D, as in `Device::parseList("cuda:0,cuda:1")` or `allGpus()`
+  /// (core/device/choose_device.h): several replicas may share a GPU, at most 32. Default: the CPU. GPUs and the CPU cannot be mixed.
   Builder& devices(std::vector<Device> devices);
   /// How workers multiply float32 numbers; parameters, updates and merges stay float32. Default: TF32 if a
   /// GPU has it, else fp32. A CPU may have fp32 and bf16 (`whyNoMathMode`); `plan()` says the mode.

@@ -2,6 +2,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/data/training_reads.h"
+#include "muster/core/device/arithmetic_scope.h"
 #include "muster/parallel/evaluation/evaluation_run.h"
 #include "muster/parallel/training/first_batch.h"
 #include "muster/parallel/wrapper_impl.h"
@@ -13,12 +14,14 @@ bool ParallelWrapper::Impl::inListener() const {
   return callersThread_.load() == std::this_thread::get_id() && caller_.kind() == Activity::Kind::InListener;
 }
 
-Evaluation ParallelWrapper::Impl::evaluate(DataSetIterator& data) {
+AnyEvaluation ParallelWrapper::Impl::evaluateTask(DataSetIterator& data, std::optional<Task> task) {
   if (!running_.exchange(true)) {
     const Call call(*this);
+    model_.requireNotTrainedElsewhere("evaluate");
     requireNotRead(data, "evaluate");
+    const ArithmeticScope arithmetic(model_.context().threads());
     const StallWatch::Shift shift(*watch_, "evaluate()");
-    return evaluateOverNodes(data);
+    return evaluateOverNodes(data, task);
   }
   require(inListener(),
           "evaluate: the wrapper is at work; while fit() runs only its listeners may evaluate, in calls on "
@@ -28,23 +31,25 @@ Evaluation ParallelWrapper::Impl::evaluate(DataSetIterator& data) {
     Activity& caller;
     ~BackInListener() { caller.set(Activity::Kind::InListener); }
   } back{caller_};
-  return fit_ && fit_->toldOnAllNodes() ? evaluateOverNodes(data) : evaluateOnWorkers(data, nullptr);
+  return fit_ && fit_->toldOnAllNodes() ? evaluateOverNodes(data, task)
+                                        : evaluateOnWorkers(data, task, nullptr);
 }
 
 /// A node that fails before it has counts tells the other nodes, which wait for these.
-Evaluation ParallelWrapper::Impl::evaluateOverNodes(DataSetIterator& data) {
+AnyEvaluation ParallelWrapper::Impl::evaluateOverNodes(DataSetIterator& data, std::optional<Task> task) {
   NodeLink* const link = options_.nodes.link();
   if (link) link->requireWhole();
   bool counted = false;
   try {
-    return evaluateOnWorkers(data, link, &counted);
+    return evaluateOnWorkers(data, task, link, &counted);
   } catch (...) {
     if (link && !counted) link->fail();
     throw;
   }
 }
 
-Evaluation ParallelWrapper::Impl::evaluateOnWorkers(DataSetIterator& data, NodeLink* link, bool* counted) {
+AnyEvaluation ParallelWrapper::Impl::evaluateOnWorkers(DataSetIterator& data, std::optional<Task> task,
+                                                       NodeLink* link, bool* counted) {
   model_.block(BlockKind::Parameters);  // throws if the model is not initialised
   Batch first;
   const bool read = !replicas_->made();
@@ -55,7 +60,7 @@ Evaluation ParallelWrapper::Impl::evaluateOnWorkers(DataSetIterator& data, NodeL
   // One more batch a worker keeps all workers busy. The training's batches are not used: they may hold data
   // that was read ahead, or an iterator's own memory.
   const auto ahead = std::min<std::int64_t>(options_.prefetchBuffer, options_.workers);
-  EvaluationRun evaluation(model(), replicas_->threads(), ahead, link, &replicas_->exchange(),
+  EvaluationRun evaluation(model(), task, replicas_->threads(), ahead, link, &replicas_->exchange(),
                            options_.internals ? options_.internals->root.string() : "/");
   if (counted) *counted = true;
   if (!fit_ || !fit_->atRoundEnd()) return evaluation.evaluate(data, caller_, read ? &first : nullptr);

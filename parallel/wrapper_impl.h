@@ -27,12 +27,14 @@ struct ParallelWrapper::Impl final : Trainer {
   int workers() const override { return options_.workers; }
   void stopFit() override { stop_ = true; }
   std::vector<WorkerTimes> workerTimes() const override;
-  Evaluation evaluate(DataSetIterator& data) override;
+  AnyEvaluation evaluateTask(DataSetIterator& data, std::optional<Task> task) override;
   TrainingState trainingState() override;
+  void copyReplica(int worker, Model& into) override;
   const DataSetIterator* trainingData() const override { return fit_ ? usersData_ : nullptr; }
 
   void fit(DataSetIterator& users, std::int64_t epochs, const std::stop_token& stop);
   std::string plan() const;
+  std::int64_t epochsUntil(std::int64_t epochs) const { return model_.epochsUntil(epochs); }
 
   bool running() const { return running_; }
   const ParallelOptions options_;
@@ -58,10 +60,11 @@ struct ParallelWrapper::Impl final : Trainer {
   bool trainTogether(DataSetIterator& data, std::int64_t lastEpoch, bool& inTraining, FitParts& parts);
   void tellEnd(FitParts& parts);
   bool inListener() const;
-  Evaluation evaluateOverNodes(DataSetIterator& data);
+  AnyEvaluation evaluateOverNodes(DataSetIterator& data, std::optional<Task> task);
   /// @param link  evaluates with the other nodes; null: alone.
   /// @param counted  set to true once a failure would be reported together with the counts.
-  Evaluation evaluateOnWorkers(DataSetIterator& data, NodeLink* link, bool* counted = nullptr);
+  AnyEvaluation evaluateOnWorkers(DataSetIterator& data, std::optional<Task> task, NodeLink* link,
+                                  bool* counted = nullptr);
   std::vector<StallWatch::Subject> watchedThreads() const;
 
   Model& model_;

@@ -9,6 +9,8 @@
 #include <string>
 #include <utility>
 
+#include "muster/core/base/standard_library.h"
+
 namespace muster {
 
 /// Base class of all exceptions of muster. `what()` is one sentence that says what failed and where.
@@ -27,7 +29,8 @@ class InvalidArgument : public Error {
 class FileError : public Error {
  public:
   FileError(std::filesystem::path path, const std::string& problem)
-      : Error(fmt::format("{}: {}", path.string(), problem)), path_(std::move(path)) {}
+      : Error(fmt::format("{}: {}", path.empty() ? "a file without a name" : path.string(), problem)),
+        path_(std::move(path)) {}
   const std::filesystem::path& path() const { return path_; }
 
  private:

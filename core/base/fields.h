@@ -34,7 +34,8 @@ class Fields {
   /// One of `names`. A reader @throws InvalidArgument for any other word, naming those that exist.
   virtual void choice(std::string_view name, std::size_t& index, std::span<const std::string_view> names) = 0;
   /// A value whose type varies, as an updater or a schedule: written as an object whose "type" is `type`. A
-  /// reader sets `type` to the type it read, then calls `inside`, which creates that type and visits its
+  /// reader also takes the type alone, as "adam", and for a schedule a number, which stays the same. It
+  /// sets `type` to the type it read, then calls `inside`, which creates that type and visits its
   /// fields.
   virtual void object(std::string_view name, std::string& type,
                       const std::function<void(Fields&)>& inside) = 0;

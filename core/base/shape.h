@@ -7,6 +7,8 @@
 #include <span>
 #include <string>
 
+#include "muster/core/base/standard_library.h"
+
 namespace muster {
 
 /// Sizes of a tensor's dimensions, outermost first; at most `kMaxRank`. A value; never allocates. A default

@@ -85,7 +85,7 @@ file(RELATIVE_PATH muster_pc_up "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")  # so 
 set(muster_pc_requires "fmt")
 set(muster_pc_libraries "")
 if(NOT BUILD_SHARED_LIBS)
-  set(muster_pc_requires "fmt libcurl libcrypto libpng zlib")
+  set(muster_pc_requires "fmt libcurl libcrypto libjpeg libpng zlib")
   set(muster_pc_libraries "-lboost_json -lboost_iostreams -ldnnl -fopenmp -ldl")
   if(MUSTER_CUDA_BUILT)
     string(APPEND muster_pc_libraries " -L${CUDAToolkit_LIBRARY_DIR} -lcudart_static -lrt")

@@ -59,6 +59,7 @@ void Batch::gatherInto(Batch& into) const {
   gather(labels, into.labels);
   gather(masks, into.masks);
   into.stamp = stamp;
+  into.parts = parts;
 }
 
 const Tensor* Batch::sequenceMask() const {

@@ -18,11 +18,8 @@ struct BatchStamp {
   std::int64_t iteration =
       0;  ///< rounds dispatched before, over all epochs; the i-th batches of all workers share it
   std::int64_t firstExample = 0;  ///< position of the batch's first example in the epoch
-  /// Updates of the model with this one, where they are counted apart; 0: iteration + 1.
+  /// Updates of the model with this one, from 1, where they are counted apart; 0: as Model::updates says.
   std::int64_t update = 0;
-
-  /// Updates of the model with this one, from 1: what Adam corrects its moments by.
-  std::int64_t updates() const { return update > 0 ? update : iteration + 1; }
 
   /// For messages, counted from 1: "batch 6 of epoch 1".
   std::string toString() const;
@@ -61,6 +58,9 @@ struct Batch {
   std::vector<NamedTensor> labels;
   std::vector<NamedTensor> masks;
   BatchStamp stamp;
+  /// If the batch was joined from several (TrainingOptions::accumulate): the examples of each, in order. Else
+  /// empty.
+  std::vector<std::int64_t> parts = {};
 
   /// Number of examples; 0 for a batch without features.
   std::int64_t examples() const;

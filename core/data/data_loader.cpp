@@ -1,9 +1,9 @@
 #include "muster/core/data/data_loader.h"
 
-#include <algorithm>
 #include <cstring>
 
 #include "muster/core/base/error.h"
+#include "muster/core/data/in_parallel.h"
 
 namespace muster {
 namespace {
@@ -60,28 +60,24 @@ void putExample(const Example& example, std::int64_t row, std::int64_t rows, std
 DataLoader::DataLoader(const Dataset& dataset, std::int64_t batch, DataLoaderOptions options)
     : dataset_(dataset),
       batch_(batch),
-      dropLast_(options.dropLast),
+      readers_(options.readers),
       order_(dataset.size(), options.shuffle ? std::optional(options.seed) : std::nullopt) {
   require(batch >= 1, "data loader: a batch needs at least 1 example, got {}", batch);
+  require(readers_ >= 0, "data loader: there cannot be {} readers", readers_);
+  if (options.dropLast) order_.keepFull(batch);
 }
 
 bool DataLoader::next(Batch& batch) {
-  if (dropLast_ && order_.remaining() < batch_) return false;
   const auto indices = order_.take(batch_);
   const auto rows = static_cast<std::int64_t>(indices.size());
-  for (std::int64_t row = 0; row < rows; ++row) {
-    const auto index = indices[static_cast<std::size_t>(row)];
-    putExample(dataset_.get(index), row, rows, index, batch);
-  }
-  return rows > 0;
-}
-
-std::int64_t DataLoader::skip(std::int64_t batches) {
-  return order_.skip(dropLast_ ? std::min(batches, order_.remaining() / batch_) : batches, batch_);
-}
-
-std::optional<std::int64_t> DataLoader::examples() const {
-  return dropLast_ ? order_.count() / batch_ * batch_ : order_.count();
+  if (rows == 0) return false;
+  const auto read = [&](std::size_t row) {
+    putExample(dataset_.get(indices[row]), static_cast<std::int64_t>(row), rows, indices[row], batch);
+  };
+  read(0);  // decides the shapes
+  inParallel(
+      indices.size() - 1, [&](std::size_t i) { read(i + 1); }, readers_);
+  return true;
 }
 
 }  // namespace muster

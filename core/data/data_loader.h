@@ -23,7 +23,8 @@ class Dataset {
  public:
   virtual ~Dataset() = default;
   virtual std::int64_t size() const = 0;
-  /// Example `index`, 0 <= index < size(). One thread at a time calls it, not always the same thread.
+  /// Example `index`, 0 <= index < size(). One thread at a time calls it, not always the same thread; several
+  /// at once if `DataLoaderOptions::readers` allows it.
   virtual Example get(std::int64_t index) const = 0;
 };
 
@@ -32,6 +33,9 @@ struct DataLoaderOptions {
   bool shuffle = false;    ///< each epoch, by (seed, epoch)
   std::uint64_t seed = 0;  ///< of the shuffle
   bool dropLast = false;   ///< leave out a last batch that is not full
+  /// Threads that call `get` at once for the examples of a batch, for pictures that must be decoded, say. The
+  /// batches are the same for any number. 0: one for each core of the process.
+  int readers = 1;
 };
 
 /// Makes batches of a Dataset.
@@ -39,7 +43,7 @@ class DataLoader : public DataSetIterator {
  public:
   /// @param dataset  must outlive the loader; its size is read once.
   /// @param batch    examples a batch, at least 1.
-  /// @throws InvalidArgument for an invalid batch or data set size.
+  /// @throws InvalidArgument for an invalid batch, data set size or number of readers.
   DataLoader(const Dataset& dataset, std::int64_t batch, DataLoaderOptions options = {});
 
   void reset(std::int64_t epoch) override { order_.reset(epoch); }
@@ -47,15 +51,15 @@ class DataLoader : public DataSetIterator {
   ///         whatever `get` throws. That batch is lost, and the next call continues after it.
   bool next(Batch& batch) override;
   /// Reads none of the examples.
-  std::int64_t skip(std::int64_t batches) override;
+  std::int64_t skip(std::int64_t batches) override { return order_.skip(batches, batch_); }
   /// Without the examples that `dropLast` leaves out.
-  std::optional<std::int64_t> examples() const override;
+  std::optional<std::int64_t> examples() const override { return order_.count(); }
   std::optional<std::int64_t> batchSize() const override { return batch_; }
 
  private:
   const Dataset& dataset_;
   std::int64_t batch_;
-  bool dropLast_;
+  int readers_;
   EpochOrder order_;
 };
 

@@ -7,6 +7,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/base/plural.h"
 #include "muster/core/data/next_batch.h"
+#include "muster/core/data/own_memory.h"
 
 namespace muster {
 namespace {
@@ -66,16 +67,21 @@ std::int64_t JoiningIterator::skip(std::int64_t batches) {
 }
 
 bool JoiningIterator::next(Batch& batch) {
-  if (count_ == 1) return data_.next(batch);
+  if (count_ == 1) {
+    batch.parts.clear();
+    return data_.next(batch);
+  }
   std::size_t read = 0;
   while (!ended_ && static_cast<std::int64_t>(read) < count_) {
     if (read == parts_.size()) parts_.emplace_back();
     ended_ = !nextBatch(data_, parts_[read]);
-    if (!ended_) ++read;
+    if (!ended_) ownMemory(parts_[read++]);  // it waits while the others are read
   }
   if (read == 0) return false;
   const std::span parts(parts_.data(), read);
   for (const auto tensors : {&Batch::features, &Batch::labels, &Batch::masks}) join(parts, tensors, batch);
+  batch.parts.clear();
+  for (const Batch& part : parts) batch.parts.push_back(part.examples());
   return true;
 }
 

@@ -11,6 +11,7 @@
 #include "muster/core/base/queue.h"
 #include "muster/core/base/start_thread.h"
 #include "muster/core/data/next_batch.h"
+#include "muster/core/data/own_memory.h"
 
 namespace muster {
 
@@ -75,6 +76,7 @@ class PrefetchingIterator::Reader {
       std::swap(front_->batch->features, batch.features);
       std::swap(front_->batch->labels, batch.labels);
       std::swap(front_->batch->masks, batch.masks);
+      std::swap(front_->batch->parts, batch.parts);
       recycle();
       noteShare();
       ++taken_;
@@ -270,7 +272,9 @@ class PrefetchingIterator::Reader {
   /// inner.next; keeps the batch if it throws, because batches are recycled.
   bool fill(Batch& batch) {
     try {
-      return nextBatch(inner_, batch);
+      const bool any = nextBatch(inner_, batch);
+      if (any) ownMemory(batch);
+      return any;
     } catch (...) {
       used_.push(std::move(batch));
       throw;

@@ -29,6 +29,13 @@ MachineGpus MachineGpus::here() {
           .nameOf = [](Device device) { return propertiesOf(device).name; }};
 }
 
+std::vector<Device> allGpus() {
+  const MachineGpus machine = MachineGpus::here();
+  if (machine.gpus.empty())
+    throw DeviceUnavailable(fmt::format("allGpus: there is no GPU: {}", machine.whyNone));
+  return machine.gpus;
+}
+
 ChosenDevice chooseDevice(const MachineGpus& machine) {
   if (machine.gpus.empty()) return {.why = machine.hasDriver ? fmt::format("cpu: {}", machine.whyNone) : ""};
   std::string unusable;  // the reasons why earlier GPUs cannot be used

@@ -34,6 +34,10 @@ struct MachineGpus {
 /// old is no error.
 ChosenDevice chooseDevice(const MachineGpus& machine = MachineGpus::here());
 
+/// All GPUs of this machine, as in `.devices(allGpus())`. @throws DeviceUnavailable with the reason if there
+/// are none.
+std::vector<Device> allGpus();
+
 /// Why a device cannot be used: it is missing, busy, full, too old, or its libraries do not start. "" where
 /// it can be. Makes a context there and destroys it.
 std::string whyUnusable(Device device);

@@ -12,6 +12,7 @@
 #include "muster/core/base/log.h"
 #include "muster/core/base/signal_stack.h"
 #include "muster/core/base/start_thread.h"
+#include "muster/core/device/arithmetic_scope.h"
 #include "muster/core/device/detail/backend.h"
 #include "muster/core/device/detail/cpu.h"
 #include "muster/core/device/detail/cuda.h"
@@ -42,8 +43,18 @@ void requireThreads(int threads) {
       trial.push_back(
           startThread(fmt::format("an operation, {} of {},", i, threads), [&] { released.wait(false); }));
   }
+  const ArithmeticScope arithmetic;
+  std::atomic<int> started{0};
 #pragma omp parallel num_threads(threads)
-  useSignalStack();
+  {
+    useSignalStack();
+    ++started;
+  }
+  // A smaller team would add up in another order, and give other bits.
+  require(started == threads,
+          "context: {} threads were asked for, but OpenMP starts {}: see OMP_THREAD_LIMIT; fewer threads and "
+          "more workers use as many cores",
+          threads, started.load());
 }
 
 ContextOptions checked(Device device, ContextOptions options) {

@@ -4,45 +4,97 @@
 #include "muster/core/base/error.h"
 #include "muster/core/data/next_batch.h"
 #include "muster/core/data/training_reads.h"
-#include "muster/core/eval/evaluation.h"
+#include "muster/core/device/arithmetic_scope.h"
+#include "muster/core/eval/any_evaluation.h"
 #include "muster/core/nn/network.h"
 
 namespace muster {
+namespace {
+
+/// The batch's labels of the output that is evaluated.
+const NamedTensor& labelsOf(const Model& model, const Batch& batch) {
+  const std::string_view name = model.outputName();
+  const NamedTensor* labels = batch.labelsOf(name);
+  require(labels != nullptr, "evaluate: a batch has no labels{}{}", name.empty() ? "" : " called ", name);
+  return *labels;
+}
+
+void requireRank(const Tensor& predictions) {
+  const auto rank = predictions.shape().rank();
+  require(rank == 2 || rank == 3, "evaluate: expected predictions [N, classes] or [N, T, classes], got {}",
+          predictions.toString());
+}
+
+}  // namespace
 
 void evaluateBatch(Model& model, const Batch& batch, std::optional<Evaluation>& evaluation) {
   Tensor predictions;
   model.output(batch, predictions);
+  requireRank(predictions);
   const Shape& shape = predictions.shape();
-  require(shape.rank() == 2 || shape.rank() == 3,
-          "evaluate: expected predictions [N, classes] or [N, T, classes], got {}", predictions.toString());
-  const std::string_view name = model.outputName();
-  const NamedTensor* labels = batch.labelsOf(name);
-  require(labels != nullptr, "evaluate: a batch has no labels{}{}", name.empty() ? "" : " called ", name);
+  const NamedTensor& labels = labelsOf(model, batch);
   if (!evaluation) evaluation.emplace(std::max<std::int64_t>(shape[-1], 2));
-  evaluation->add(predictions, labels->gathered(), batch.lossMask(shape, name));
+  evaluation->add(predictions, labels.gathered(), batch.lossMask(shape, model.outputName()));
 }
 
-Evaluation evaluate(Model& model, DataSetIterator& data) {
+void evaluateBatch(Model& model, const Batch& batch, std::optional<AnyEvaluation>& evaluation,
+                   std::optional<Task> task) {
+  Tensor predictions;
+  std::optional<StepScore> loss;
+  if (task)
+    model.output(batch, predictions);
+  else
+    loss = model.outputAndLoss(batch, predictions);
+  requireRank(predictions);
+  const Shape& shape = predictions.shape();
+  const NamedTensor& labels = labelsOf(model, batch);
+  if (!evaluation) evaluation.emplace(task.value_or(model.task()), shape[-1]);
+  evaluation->add(predictions, labels.gathered(), batch.lossMask(shape, model.outputName()), loss);
+}
+
+AnyEvaluation evaluateTask(Model& model, DataSetIterator& data, std::optional<Task> task) {
+  model.requireNotTrainedElsewhere("evaluate");
   requireNotRead(data, "evaluate");
-  std::optional<Evaluation> evaluation;
+  const ArithmeticScope arithmetic(model.context().threads());
+  std::optional<AnyEvaluation> evaluation;
   Batch batch;
   BatchStamp stamp;
   data.reset(0);
   for (; nextBatch(data, batch); ++stamp.sequence) {
     batch.stamp = stamp;
-    evaluateBatch(model, batch, evaluation);
+    evaluateBatch(model, batch, evaluation, task);
     stamp.firstExample += batch.examples();
   }
   require(evaluation.has_value(), "evaluate: the data set has no batches");
   return *std::move(evaluation);
 }
 
+Evaluation evaluate(Model& model, DataSetIterator& data) {
+  return evaluateTask(model, data, Task::Classification).classification();
+}
+
 Evaluation Network::evaluate(DataSetIterator& data) {
   return muster::evaluate(*this, data);
 }
 
+RegressionEvaluation Network::evaluateRegression(DataSetIterator& data) {
+  return evaluateTask(data, Task::Regression).regression();
+}
+
+BinaryEvaluation Network::evaluateBinary(DataSetIterator& data) {
+  return evaluateTask(data, Task::Labels).labels();
+}
+
+AnyEvaluation Network::evaluateTask(DataSetIterator& data, std::optional<Task> task) {
+  return muster::evaluateTask(*this, data, task);
+}
+
 Evaluation Trainer::evaluate(DataSetIterator& data) {
-  return muster::evaluate(model(), data);
+  return evaluateTask(data, Task::Classification).classification();
+}
+
+AnyEvaluation Trainer::evaluateTask(DataSetIterator& data, std::optional<Task> task) {
+  return muster::evaluateTask(model(), data, task);
 }
 
 }  // namespace muster

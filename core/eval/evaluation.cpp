@@ -9,9 +9,13 @@
 #include <string>
 
 #include "muster/core/base/error.h"
+#include "muster/core/eval/detail/rows.h"
 
 namespace muster {
 namespace {
+
+using detail::placeName;
+using detail::rowOf;
 
 constexpr int kLossBits = 40;  // fraction bits of a fixed-point loss
 
@@ -63,8 +67,7 @@ void requireShapes(const Tensor& predictions, const Shape& rows, const Tensor& l
   require(labels.defined() && (indices || oneHot),
           "evaluation: expected int64 labels {} or one-hot float32 labels {}, got {}", rows.toString(),
           withLast(classes).toString(), labels.toString());
-  require(!mask.defined() || (mask.dtype() == DType::Float32 && mask.shape() == rows),
-          "evaluation: expected a float32 mask {}, got {}", rows.toString(), mask.toString());
+  detail::requireMask(mask, rows);
 }
 
 /// @return the shape of the rows.
@@ -76,18 +79,6 @@ Shape requirePredictions(const Tensor& predictions, std::int64_t classes) {
           "evaluation: expected float32 predictions [N, {}] or [N, T, {}], got {}", classes, classes,
           predictions.toString());
   return shape.dropLast();
-}
-
-/// "example 3", or "example 1, step 5".
-std::string placeName(std::int64_t row, const Shape& rows) {
-  if (rows.rank() == 1) return fmt::format("example {}", row);
-  return fmt::format("example {}, step {}", row / rows[1], row % rows[1]);
-}
-
-/// Row `i` of a [N, C] or [N, T, C] tensor.
-std::span<const float> rowOf(const Tensor& tensor, std::int64_t i) {
-  const auto columns = static_cast<std::size_t>(tensor.shape()[-1]);
-  return tensor.span<float>().subspan(static_cast<std::size_t>(i) * columns, columns);
 }
 
 /// @param rows  the shape that `i` indexes.
@@ -115,7 +106,7 @@ void Evaluation::add(const Tensor& predictions, const Tensor& labels, const Tens
   requireShapes(predictions, rows, labels, mask, classes_);
   Evaluation batch(classes_);  // counted separately: a bad example leaves this object unchanged
   for (std::int64_t i = 0; i < rows.elements(); ++i) {
-    if (mask.defined() && mask.data<float>()[i] == 0) continue;
+    if (detail::isMasked(mask, i)) continue;
     const auto row = rowOf(predictions, i);
     if (std::ranges::any_of(row, [](float p) { return std::isnan(p); }))
       throw InvalidArgument(fmt::format("evaluation: a prediction for {} is NaN", placeName(i, rows)));

@@ -22,6 +22,7 @@ namespace {
 
 constexpr mode_t kModeOfNewFiles = 0666;  // restricted by the process's umask
 constexpr int kNamesToTry = 1000;
+constexpr const char* kNotRegular = "cannot be written: it is not a regular file";
 constexpr int kMostLinks = 40;             // as Linux
 constexpr std::size_t kLongestStem = 220;  // so that the temporary name stays below 255 bytes
 
@@ -124,11 +125,13 @@ std::filesystem::path followLinks(const std::filesystem::path& path) {
 
 AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)), target_(followLinks(path_)) {
   struct stat existing {};
+  if (path_.empty()) fail("cannot be written", ENOENT);
+  // The link of /dev/stdout to a pipe names no file.
+  if (::stat(path_.c_str(), &existing) == 0 && !S_ISREG(existing.st_mode) && !S_ISDIR(existing.st_mode))
+    throw FileError(path_, kNotRegular);
   const bool exists = ::stat(target_.c_str(), &existing) == 0;
   if (!exists && errno != ENOENT) fail("cannot be written", errno);
   if (exists && S_ISDIR(existing.st_mode)) fail("cannot be written", EISDIR);
-  if (exists && !S_ISREG(existing.st_mode))
-    throw FileError(path_, "cannot be written: it is not a regular file");
   if (exists && ::faccessat(AT_FDCWD, target_.c_str(), W_OK, AT_EACCESS) != 0)
     fail("cannot be written", errno);
   openTemporary();

@@ -95,6 +95,9 @@ struct Builder {
 }  // namespace
 
 json::value parseJson(std::string_view text) {
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);  // a byte order mark
+  require(!text.starts_with("\xFF\xFE") && !text.starts_with("\xFE\xFF"),
+          "the text is UTF-16, and JSON is UTF-8: save it with the encoding UTF-8");
   json::basic_parser<Builder> parser{json::parse_options()};
   json::error_code error;
   const std::size_t end = parser.write_some(false, text.data(), text.size(), error);

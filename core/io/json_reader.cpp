@@ -1,6 +1,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <vector>
 
@@ -8,6 +9,8 @@
 #include "muster/core/base/nearest_word.h"
 #include "muster/core/io/json_fields.h"
 #include "muster/core/io/json_value.h"
+#include "muster/core/optim/schedule.h"
+#include "muster/core/optim/schedules.h"
 
 namespace muster {
 
@@ -34,13 +37,17 @@ void locate(const std::string& path, const Visit& visit) {
 }
 
 std::optional<std::int64_t> wholeNumber(const json::value& value) {
+  constexpr double kMostExact = 9007199254740992;  // 2^53: up to here each whole number is a double
   if (value.is_int64()) return value.get_int64();
+  if (value.is_double() && std::abs(value.get_double()) <= kMostExact &&
+      std::trunc(value.get_double()) == value.get_double())
+    return static_cast<std::int64_t>(value.get_double());  // as 2.0, of programs without whole numbers
   return std::nullopt;  // the parser uses uint64 only beyond the range of int64
 }
 
 std::optional<std::uint64_t> wholeNumberFromZero(const json::value& value) {
   if (value.is_uint64()) return value.get_uint64();
-  if (value.is_int64() && value.get_int64() >= 0) return static_cast<std::uint64_t>(value.get_int64());
+  if (const auto whole = wholeNumber(value); whole && *whole >= 0) return static_cast<std::uint64_t>(*whole);
   return std::nullopt;
 }
 
@@ -61,6 +68,15 @@ std::optional<Shape> shape(const json::value& value) {
     sizes.push_back(*size);
   }
   return Shape(sizes);
+}
+
+bool isSchedule(std::string_view type) {
+  try {
+    Schedule::registry().make(type);
+    return true;
+  } catch (const InvalidArgument&) {
+    return false;
+  }
 }
 
 }  // namespace
@@ -92,6 +108,15 @@ struct JsonReader::Impl {
   [[noreturn]] static void refuse(const std::string& where, std::string_view expected,
                                   const json::value& found) {
     throw LocatedError(fmt::format("{}: expected {}, found {}", where, expected, describeJson(found)));
+  }
+
+  /// An object in place of a shorter form.
+  static std::unique_ptr<Impl> made(json::object object, std::string path) {
+    auto impl = std::make_unique<Impl>();
+    impl->document = std::make_shared<const json::value>(std::move(object));
+    impl->object = &impl->document->get_object();
+    impl->path = std::move(path);
+    return impl;
   }
 
   std::unique_ptr<Impl> child(const json::value& value, std::string childPath) const {
@@ -141,7 +166,17 @@ void JsonReader::field(std::string_view name, std::string& value) {
 }
 
 void JsonReader::field(std::string_view name, Shape& value) {
-  impl_->read(name, value, shape, fmt::format("an array of at most {} whole numbers", Shape::kMaxRank));
+  if (value.empty())
+    return impl_->read(name, value, shape,
+                       fmt::format("an array of at most {} whole numbers", Shape::kMaxRank));
+  // Sizes of a fixed count: one number is all of them.
+  const auto sizes = [rank = value.rank()](const json::value& v) {
+    const auto all = wholeNumber(v);
+    if (!all || *all < 0) return shape(v);
+    return std::optional(Shape(std::vector(static_cast<std::size_t>(rank), *all)));
+  };
+  impl_->read(name, value, sizes,
+              fmt::format("a whole number or an array of at most {} whole numbers", Shape::kMaxRank));
 }
 
 void JsonReader::choice(std::string_view name, std::size_t& index, std::span<const std::string_view> names) {
@@ -158,6 +193,16 @@ void JsonReader::object(std::string_view name, std::string& type,
                         const std::function<void(Fields&)>& inside) {
   const json::value* value = impl_->find(name);
   if (value == nullptr) return;
+  if (const auto plain = number(*value); plain && isSchedule(type)) {
+    JsonReader reader(impl_->made({{"value", *plain}}, impl_->pathOf(name)));
+    type = FixedSchedule::kType;
+    return locate(reader.impl_->path, [&] { inside(reader); });
+  }
+  if (value->is_string()) {
+    JsonReader reader(impl_->made({}, impl_->pathOf(name)));
+    type = value->get_string();
+    return locate(reader.impl_->path, [&] { inside(reader); });
+  }
   JsonReader reader(impl_->child(*value, impl_->pathOf(name)));
   reader.requireField("type");
   reader.field("type", type);

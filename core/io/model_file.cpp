@@ -27,6 +27,8 @@ constexpr const char* kConfiguration = "configuration";
 constexpr const char* kVersion = "muster.version";
 constexpr const char* kInput = "muster.input";
 constexpr std::string_view kCounters = "counters.";
+/// May be missing, in files of earlier versions (it is 0 then), and negative (Model::setUpdates).
+constexpr std::string_view kUpdaterBegan = "counters.updaterBegan";
 
 /// The tensor name of a state segment in a model file.
 std::string fileName(const StateBlock& block, const Segment& segment) {
@@ -71,6 +73,12 @@ Safetensors readModelFile(const std::filesystem::path& path) {
   return file;
 }
 
+/// The input description in a file; empty if there is none.
+InputDescription inputIn(const Safetensors& file) {
+  const auto input = file.metadata.find(kInput);
+  return input == file.metadata.end() ? InputDescription{} : InputDescription::fromJson(input->second);
+}
+
 /// The network described by a file, not yet initialised.
 std::unique_ptr<Network> networkIn(const Safetensors& file, const std::filesystem::path& path) {
   const auto found = file.metadata.find(kConfiguration);
@@ -78,8 +86,7 @@ std::unique_ptr<Network> networkIn(const Safetensors& file, const std::filesyste
     throw FileError(path, "holds no muster model: its metadata have no \"configuration\"");
   try {
     auto network = networkFromJson(found->second);
-    if (const auto input = file.metadata.find(kInput); input != file.metadata.end())
-      network->setInputDescription(InputDescription::fromJson(input->second));
+    network->setInputDescription(inputIn(file));
     return network;
   } catch (const InvalidArgument& error) {
     throw FileError(path, fmt::format("its configuration cannot be used: {}", error.what()));
@@ -119,11 +126,12 @@ void requireDescribedTensors(const Network& described, const Safetensors& file,
 
 /// Checks the range of counters: schedules and random streams use them unchecked and increment them.
 void requireCounters(const Safetensors& file, const std::filesystem::path& path) {
+  constexpr auto kMost = std::int64_t{1} << 60;
   for (const auto& [name, values] : file.tensors)
     if (name.starts_with(kCounters) && values.dtype() == DType::Int64)
       for (const std::int64_t count : values.span<std::int64_t>())
-        if (constexpr auto kMost = std::int64_t{1} << 60; count < 0 || count > kMost)
-          throw FileError(path, fmt::format("{} is {}, but can only be 0 to {}", name, count, kMost));
+        if (const std::int64_t least = name == kUpdaterBegan ? -kMost : 0; count < least || count > kMost)
+          throw FileError(path, fmt::format("{} is {}, but can only be {} to {}", name, count, least, kMost));
 }
 
 /// The file must have exactly the network's tensors, by name, shape and type.
@@ -132,6 +140,7 @@ void requireSameTensors(Network& network, const Safetensors& file, const Tensors
   std::set<std::string, std::less<>> expected;
   visitState(network, [&](const std::string& name, const Tensor& mine) {
     expected.insert(name);
+    if (name == kUpdaterBegan && !tensors.contains(name)) return;
     requireTensor(tensors, path, name, mine.shape(), mine.dtype());
   });
   for (const auto& entry : file.tensors)
@@ -144,11 +153,13 @@ void fill(Network& network, const Safetensors& file, const std::filesystem::path
   requireSameTensors(network, file, tensors, path);
   requireCounters(file, path);
   detail::requireTensorChecksums(file, path);
+  const Tensor zero = Tensor::zeros({}, DType::Int64);  // of a counter that the file lacks
   std::set<std::string, std::less<>> known;
   std::vector<std::pair<const Tensor*, Tensor>> state;
   visitState(network, [&](const std::string& name, Tensor mine) {
     known.insert(name);
-    state.emplace_back(tensors.at(name), std::move(mine));
+    const auto found = tensors.find(name);
+    state.emplace_back(found == tensors.end() ? &zero : found->second, std::move(mine));
   });
   const auto valuesOf = [&](std::string_view prefix) {
     std::vector<NamedValues> all;
@@ -241,6 +252,7 @@ void Network::save(const std::filesystem::path& path) {
 
 void ModelSnapshot::take(Network& network, const TrainingState& training, const ModelNotes& notes) {
   require(network.initialized(), "network: save() before init()");
+  network.requireNotTrainedElsewhere("save");
   network.context().synchronize();
   const auto before = std::exchange(contents.tensors, {});
   const auto add = [&](std::string name, const Tensor& values) {
@@ -307,6 +319,17 @@ ModelNotes readModelNotes(const std::filesystem::path& path) {
   });
 }
 
+InputDescription readInputDescription(const std::filesystem::path& path) {
+  return detail::onFile("readInputDescription", path, [&] {
+    const Safetensors file = readModelFile(path);
+    try {
+      return inputIn(file);
+    } catch (const InvalidArgument& error) {
+      throw FileError(path, fmt::format("its input description cannot be used: {}", error.what()));
+    }
+  });
+}
+
 std::unique_ptr<Network> Network::load(const std::filesystem::path& path) {
   return detail::onFile("load", path, [&] { return loadNetwork(path); });
 }
@@ -320,6 +343,7 @@ std::unique_ptr<ComputationGraph> ComputationGraph::load(const std::filesystem::
 }
 
 void loadState(Network& network, const std::filesystem::path& path) {
+  network.requireNotTrainedElsewhere("loadState");
   detail::onFile("loadState", path, [&] {
     const Safetensors file = readModelFile(path);
     const auto saved = networkIn(file, path);

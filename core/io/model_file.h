@@ -40,6 +40,9 @@ void saveModel(Network& network, const std::filesystem::path& path, const ModelN
 /// The notes in a model file; reads the whole file. @throws FileError.
 ModelNotes readModelNotes(const std::filesystem::path& path);
 
+/// The input description in a model file; empty if there is none. Reads the whole file. @throws FileError.
+InputDescription readInputDescription(const std::filesystem::path& path);
+
 /// Reads a whole model file. @throws FileError for one that is cut off or damaged, naming the header or the
 ///         tensor whose checksum does not match.
 void checkModelFile(const std::filesystem::path& path);

@@ -15,7 +15,10 @@ void SchemaWriter::field(std::string_view name, std::uint64_t& value) {
 
 void SchemaWriter::field(std::string_view name, Shape& value) {
   json::object schema{{"type", "array"}, {"items", json::object{{"type", "integer"}}}};
-  if (!value.empty()) schema["minItems"] = value.rank();
+  if (!value.empty()) {
+    schema["type"] = json::array{"integer", "array"};
+    schema["minItems"] = value.rank();
+  }
   schema["maxItems"] = value.empty() ? Shape::kMaxRank : value.rank();
   schema["default"] = json::array(value.begin(), value.end());
   properties_[name] = std::move(schema);
@@ -34,8 +37,10 @@ void SchemaWriter::object(std::string_view name, std::string& type,
     if (const auto family = families_->find(type); family != families_->end()) {
       JsonWriter preset;
       preset.object(name, type, inside);
-      properties_[name] = json::object{{"$ref", "#/$defs/" + family->second},
-                                       {"default", parseJson(preset.line()).as_object().at(name)}};
+      json::array forms{json::object{{"$ref", "#/$defs/" + family->second}}};
+      forms.push_back(json::object{{"type", family->second == "schedule" ? "number" : "string"}});
+      properties_[name] =
+          json::object{{"anyOf", forms}, {"default", parseJson(preset.line()).as_object().at(name)}};
       return;
     }
   SchemaWriter writer(families_);

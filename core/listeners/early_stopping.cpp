@@ -29,12 +29,12 @@ const Monitored& valid(const Monitored& monitored) {
 
 /// Two listeners with equal names keep the same numbers.
 std::string nameOf(const Monitored& monitored, const EarlyStoppingOptions& options) {
-  return fmt::format("early stopping ({}, {}, every {}, above {})", monitored.name(), nameOf(*monitored.mode),
-                     options.everyEpochs, options.minImprovement);
+  return fmt::format("early stopping ({}, {}, every {}, above {})", monitored.name(),
+                     nameOf(monitored.better()), options.everyEpochs, options.minImprovement);
 }
 
 std::string notePrefix(const Monitored& monitored) {
-  return fmt::format("{}, {}: ", monitored.name(), nameOf(*monitored.mode));
+  return fmt::format("{}, {}: ", monitored.name(), nameOf(monitored.better()));
 }
 
 /// Does not allocate if there are values of this name.
@@ -92,8 +92,9 @@ std::string EarlyStopping::describe() const {
   return fmt::format(
       "EarlyStopping (monitor={}, mode={}, everyEpochs={}, patience={}, minImprovement={}, maxTime={} ns, "
       "restoreBest={}, examples={}, batchSize={})",
-      nameOf(o.monitor), nameOf(*o.mode), o.everyEpochs, o.patience, o.minImprovement, o.maxTime.count(),
-      o.restoreBest, data ? data->examples().value_or(-1) : 0, data ? data->batchSize().value_or(-1) : 0);
+      nameOf(o.monitor), nameOf(monitored_.better()), o.everyEpochs, o.patience, o.minImprovement,
+      o.maxTime.count(), o.restoreBest, data ? data->examples().value_or(-1) : 0,
+      data ? data->batchSize().value_or(-1) : 0);
 }
 
 void EarlyStopping::onFitStart(const FitEvent& event) {

@@ -19,10 +19,10 @@ namespace muster {
 
 /// Options of EarlyStopping.
 struct EarlyStoppingOptions {
-  /// Data for Monitor::Accuracy and Loss; null otherwise. Must outlive the listener.
+  /// Data for monitors on validation data; null otherwise. Must outlive the listener.
   DataSetIterator* validation = nullptr;
   Monitor monitor = Monitor::Accuracy;
-  std::optional<MonitorMode> mode = {};          ///< required: which of two values is better
+  std::optional<MonitorMode> mode = {};          ///< which of two values is better; empty: the monitor's
   std::function<double(Trainer&)> measure = {};  ///< of Monitor::Own, at the ends of epochs
   std::int64_t everyEpochs = 1;                  ///< evaluates after each multiple of this many epochs
   std::int64_t patience = 5;  ///< stops after this many epochs without an improvement; 0: no limit

@@ -33,7 +33,7 @@ void EvaluationListener::onEpochStart(const EpochEvent& event) {
 void EvaluationListener::onMerge(const MergeEvent& event) {
   current_ = false;
   if (!everyIterations_.passed(event.iteration)) return;
-  results_.push_back({event.epoch, event.iteration, event.trainer.evaluate(data_)});
+  results_.push_back({event.epoch, event.iteration, event.trainer.evaluateTask(data_)});
   current_ = true;
   write("iteration", event.iteration);
 }
@@ -43,15 +43,15 @@ void EvaluationListener::onEpochEnd(const EpochEvent& event) {
   const bool known = std::exchange(current_, false);
   if (options_.everyEpochs == 0 || finished % options_.everyEpochs != 0) return;
   results_.push_back(
-      {finished, event.iteration, known ? results_.back().evaluation : event.trainer.evaluate(data_)});
+      {finished, event.iteration, known ? results_.back().evaluation : event.trainer.evaluateTask(data_)});
   write("epoch", finished);
 }
 
 void EvaluationListener::write(std::string_view unit, std::int64_t count) {
   if (!onFirstNode()) return;
-  const Evaluation& e = results_.back().evaluation;
-  writeLine(options_.sink, fmt::format("{} {}: accuracy {:.4f}, F1 {:.4f} on {}", unit, count, e.accuracy(),
-                                       e.f1(), plural(e.examples(), "example")));
+  const AnyEvaluation& e = results_.back().evaluation;
+  writeLine(options_.sink,
+            fmt::format("{} {}: {} on {}", unit, count, e.line(), plural(e.examples(), "example")));
 }
 
 }  // namespace muster

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "muster/core/eval/evaluation.h"
+#include "muster/core/eval/any_evaluation.h"
 #include "muster/core/listeners/every.h"
 #include "muster/core/listeners/line_sink.h"
 #include "muster/core/listeners/node_listener.h"
@@ -20,16 +20,17 @@ struct EvaluationOptions {
 };
 
 /// Evaluates the merged model every N epochs, every N iterations, or both, on a data set of its own with all
-/// workers. Keeps the results and writes lines such as `epoch 3: accuracy 0.9834, F1 0.9833 on 10000
-/// examples`. Iterations are checked after each merge: "every N" means whenever a multiple of N was passed.
-/// With several nodes each evaluates a share of the data, all have the results, and node 0 writes.
+/// workers, by what the model predicts (`Model::task`). Keeps the results and writes lines such as `epoch 3:
+/// accuracy 0.9834, F1 0.9833 on 10000 examples`, or for a regression `epoch 3: R2 0.8110, RMSE 2.31, MAE 1.7
+/// on 500 examples`. Iterations are checked after each merge: "every N" means whenever a multiple of N was
+/// passed. With several nodes each evaluates a share of the data, all have the results, and node 0 writes.
 class EvaluationListener final : public NodeListener {
  public:
   /// An evaluation, and when it was.
   struct Result {
     std::int64_t epoch = 0;      ///< epochs finished
     std::int64_t iteration = 0;  ///< iterations finished
-    Evaluation evaluation;
+    AnyEvaluation evaluation;
   };
 
   /// @param data  must outlive the listener, and must not be the iterator of the training.

@@ -1,23 +1,38 @@
 #include "muster/core/listeners/monitored.h"
 
 #include "muster/core/base/error.h"
-#include "muster/core/eval/evaluation.h"
+#include "muster/core/eval/any_evaluation.h"
+#include "muster/core/nn/model.h"
 
 namespace muster {
 
+std::optional<MonitorMode> modeOf(Monitor monitor) {
+  switch (monitor) {
+    case Monitor::Accuracy:
+    case Monitor::R2:
+    case Monitor::Auc:
+      return MonitorMode::Max;
+    case Monitor::Loss:
+    case Monitor::TrainingScore:
+      return MonitorMode::Min;
+    case Monitor::Own:
+      break;
+  }
+  return {};
+}
+
 void Monitored::validate(std::string_view caller) const {
   const auto what = name();
-  require(mode.has_value(), "{}: mode must be given, Min or Max: whether a smaller or a larger {} is better",
+  const bool own = monitor == Monitor::Own, validates = !own && monitor != Monitor::TrainingScore;
+  require(!own || mode, "{}: mode must be given, Min or Max: whether a smaller or a larger {} is better",
           caller, what);
-  const bool validates = monitor == Monitor::Accuracy || monitor == Monitor::Loss;
   require(!validates || validation, "{}: the {} needs validation data, got none", caller, what);
   require(validates || !validation, "{}: the {} does not use the validation data given", caller, what);
-  const bool own = monitor == Monitor::Own;
   require(!own || measure, "{}: Monitor::Own needs `measure`", caller);
   require(own || !measure, "{}: `measure` works with Monitor::Own only, not with the {}", caller, what);
-  const auto best = monitor == Monitor::Accuracy ? MonitorMode::Max : MonitorMode::Min;
-  require(own || *mode == best, "{}: mode {} contradicts the {}, of which {} is better", caller,
-          nameOf(*mode), what, best == MonitorMode::Max ? "a larger one" : "a smaller one");
+  const auto best = modeOf(monitor);
+  require(!best || better() == *best, "{}: mode {} contradicts the {}, of which {} is better", caller,
+          nameOf(better()), what, best == MonitorMode::Max ? "a larger one" : "a smaller one");
 }
 
 std::string_view Monitored::name() const {
@@ -26,6 +41,10 @@ std::string_view Monitored::name() const {
       return "validation accuracy";
     case Monitor::Loss:
       return "validation loss";
+    case Monitor::R2:
+      return "validation R2";
+    case Monitor::Auc:
+      return "validation AUC";
     case Monitor::TrainingScore:
       return "training score";
     case Monitor::Own:
@@ -35,14 +54,28 @@ std::string_view Monitored::name() const {
 }
 
 double Monitored::value(const EpochEvent& event) const {
-  if (monitor == Monitor::TrainingScore) return event.score;
-  if (monitor == Monitor::Own) return measure(event.trainer);
-  const Evaluation evaluation = event.trainer.evaluate(*validation);
-  return monitor == Monitor::Accuracy ? evaluation.accuracy() : evaluation.loss();
+  Trainer& trainer = event.trainer;
+  switch (monitor) {
+    case Monitor::Accuracy:
+      // Classes may be learned as one-hot rows by a loss for numbers.
+      return trainer.model().task() == Task::Labels ? trainer.evaluateTask(*validation).accuracy()
+                                                    : trainer.evaluate(*validation).accuracy();
+    case Monitor::Loss:
+      return trainer.evaluateTask(*validation).loss();
+    case Monitor::R2:
+      return trainer.evaluateTask(*validation, Task::Regression).regression().r2();
+    case Monitor::Auc:
+      return trainer.evaluateTask(*validation, Task::Labels).labels().auc();
+    case Monitor::TrainingScore:
+      return event.score;
+    case Monitor::Own:
+      break;
+  }
+  return measure(trainer);
 }
 
 double Monitored::gain(double value, double before) const {
-  return mode == MonitorMode::Max ? value - before : before - value;
+  return better() == MonitorMode::Max ? value - before : before - value;
 }
 
 }  // namespace muster

@@ -15,16 +15,20 @@ namespace muster {
 /// A number that measures how good a training is.
 enum class Monitor {
   Accuracy,       ///< on the validation data; larger is better
-  Loss,           ///< on the validation data, as Evaluation::loss; smaller is better
+  Loss,           ///< the model's own loss on the validation data, without penalties; smaller is better
+  R2,             ///< of a regression, on the validation data, mean over the outputs; larger is better
+  Auc,            ///< area under the ROC curve of sigmoid outputs, likewise; larger is better
   TrainingScore,  ///< mean over the epoch's training examples; smaller is better
   Own             ///< what `measure` returns
 };
 
 template <>
 struct EnumNames<Monitor> {
-  static constexpr std::array<std::pair<Monitor, std::string_view>, 4> kNames{
+  static constexpr std::array<std::pair<Monitor, std::string_view>, 6> kNames{
       {{Monitor::Accuracy, "accuracy"},
        {Monitor::Loss, "loss"},
+       {Monitor::R2, "r2"},
+       {Monitor::Auc, "auc"},
        {Monitor::TrainingScore, "trainingScore"},
        {Monitor::Own, "own"}}};
 };
@@ -38,20 +42,26 @@ struct EnumNames<MonitorMode> {
       {{MonitorMode::Min, "min"}, {MonitorMode::Max, "max"}}};
 };
 
+/// The mode that belongs to a monitor; none for Monitor::Own.
+std::optional<MonitorMode> modeOf(Monitor monitor);
+
 /// What is monitored at the ends of epochs, and which values are better.
 struct Monitored {
-  /// Data for Accuracy and Loss; null otherwise. Must outlive its use, and not be the training's.
+  /// Data for monitors on validation data; null otherwise. Must outlive its use, and not be the training's.
   DataSetIterator* validation = nullptr;
   Monitor monitor = Monitor::Accuracy;
-  std::optional<MonitorMode> mode = {};          ///< required; not derived from the monitor
+  std::optional<MonitorMode> mode = {};          ///< empty: the monitor's; Own has none, so it needs one
   std::function<double(Trainer&)> measure = {};  ///< of Monitor::Own
 
   /// @param caller  begins the message, as in "early stopping".
-  /// @throws InvalidArgument without a mode, for one that contradicts the monitor, Accuracy or Loss without
-  ///         validation data, the others with them, or Own without `measure` and the others with it.
+  /// @throws InvalidArgument for Own without a mode, a mode that contradicts the monitor, a monitor on
+  ///         validation data without them, the others with them, or Own without `measure` and the others with
+  ///         it.
   void validate(std::string_view caller) const;
   /// As in "validation accuracy".
   std::string_view name() const;
+  /// The given mode, or the monitor's. After `validate`.
+  MonitorMode better() const { return mode ? *mode : *modeOf(monitor); }
   double value(const EpochEvent& event) const;
   /// By how much `value` is better than `before`; negative if it is worse.
   double gain(double value, double before) const;

@@ -15,6 +15,12 @@ struct ProgressOptions {
   LinesBelow below = {};  ///< more to draw with the bar
 };
 
+/// Whether `fit()`, of a model or of a ParallelWrapper, shows its progress by itself: if standard error is a
+/// terminal, and no ProgressListener or WatchListener is among the listeners, it adds a ProgressListener. For
+/// the whole process, from the next `fit()` of a model and the next wrapper on; thread-safe. Default true. A
+/// model on a GPU that trains by itself then waits for the score of each step, as with any listener.
+void showProgress(bool shown);
+
 /// Shows the progress of `fit()`, as EpochProgress does, with one line for each finished epoch. After
 /// `fit()`, also one that failed, no trace of the bar is left.
 class ProgressListener final : public Listener {

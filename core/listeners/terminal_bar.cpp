@@ -23,11 +23,6 @@ constexpr Clock::duration kBarInterval = 100ms;
 constexpr Clock::duration kLineInterval = 10s;
 constexpr winsize kUsualSize{.ws_row = 24, .ws_col = 80, .ws_xpixel = 0, .ws_ypixel = 0};
 
-bool standardErrorIsTerminal() {
-  const char* kind = std::getenv("TERM");
-  return ::isatty(STDERR_FILENO) != 0 && kind != nullptr && std::string_view(kind) != "dumb";
-}
-
 winsize standardErrorSize() {
   winsize size{};
   const bool known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 && size.ws_row > 0;
@@ -54,6 +49,11 @@ void writeToStandardError(std::string_view text) {
 }
 
 }  // namespace
+
+bool standardErrorIsTerminal() {
+  const char* kind = std::getenv("TERM");
+  return ::isatty(STDERR_FILENO) != 0 && kind != nullptr && std::string_view(kind) != "dumb";
+}
 
 /// Workers may log while the bar is drawn, so all members except hookLog and unhookLog are thread-safe.
 class TerminalBar::Screen {

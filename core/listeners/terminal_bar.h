@@ -18,6 +18,9 @@ struct TerminalOptions {
   std::function<std::chrono::steady_clock::time_point()> now = {};
 };
 
+/// Whether standard error is a terminal in which a bar can be drawn.
+bool standardErrorIsTerminal();
+
 /// The last lines of a terminal, one or more, in which a bar is redrawn in place; elsewhere, lines one after
 /// the other. While it lives, log lines appear above the bar; afterwards no trace of the bar is left. One
 /// thread at a time, but any thread may log.

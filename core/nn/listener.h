@@ -15,8 +15,10 @@
 namespace muster {
 
 class DataSetIterator;
+class AnyEvaluation;
 class Evaluation;
 class Model;
+enum class Task;
 
 /// A worker's time since `fit()` began, and its work.
 struct WorkerTimes {
@@ -36,14 +38,24 @@ class Trainer {
   virtual ~Trainer() = default;
   /// The user's model: in a call of a merged listener it holds the merged state, elsewhere the state last
   /// asked for. Do not change it: a ParallelWrapper trains its replicas, so changes before onFitEnd are
-  /// lost.
+  /// lost. A ParallelWrapper copies the merged state into it in this call, not before: a listener that keeps
+  /// a reference to the model must call this before it reads the model, or it reads an earlier merge.
   virtual Model& model() = 0;
+  /// Copies the state of a worker's replica to `into`, a model of the same architecture, on any device; for
+  /// merged listeners in onMerge, onEpochEnd and onFitEnd. After plain averaging all replicas are equal; with
+  /// gossip, elastic or hierarchical averaging, streaming or arrivals they may differ.
+  /// @throws InvalidArgument if there is no such worker, it is on another node, or the caller is no such
+  ///         listener.
+  virtual void copyReplica(int worker, Model& into);
   virtual int workers() const = 0;
-  /// Evaluates `model()` on a data set that the training does not read at the same time; a ParallelWrapper
-  /// uses all its workers. For listeners, in calls on the thread that called `fit()`. @throws as
-  /// ParallelWrapper::evaluate, or as core/eval's `evaluate` if a Model trains by itself. Source: core/eval.
+  /// Evaluates `model()` by its own task, or the given one, on a data set that the training does not read at
+  /// the same time; a ParallelWrapper uses all its workers. For listeners, in calls on the thread that called
+  /// `fit()`. @throws as ParallelWrapper::evaluate, or as core/eval's `evaluate` if a Model trains by itself.
+  /// Source: core/eval.
   /// @throws InvalidArgument for the iterator that the training reads, which would miss batches.
-  virtual Evaluation evaluate(DataSetIterator& data);
+  virtual AnyEvaluation evaluateTask(DataSetIterator& data, std::optional<Task> task = {});
+  /// Evaluates it as a classifier.
+  Evaluation evaluate(DataSetIterator& data);
   /// The iterator that the training reads; null before and after it.
   virtual const DataSetIterator* trainingData() const { return nullptr; }
   /// Ends `fit()` soon: each worker finishes its step, and the steps are merged. Thread-safe; listeners may
@@ -98,10 +110,14 @@ struct MergeValue {
   double value = 0;
 };
 
-/// The replicas have been merged, or all have been updated by the merged gradients.
+/// The replicas have been merged, or all have been updated by the merged gradients; or, with a rule whose
+/// merges land later, a merge was launched.
 struct MergeEvent {
   Trainer& trainer;
   MergeKind kind = MergeKind::State;
+  /// Whether a merge was launched, and whether one was applied: most rules do both at once. If none was
+  /// applied, the model is that of the merge before.
+  bool launched = true, landed = true;
   std::int64_t epoch = 0;
   std::int64_t iteration = 0;       ///< iterations finished
   std::int64_t batchesInEpoch = 0;  ///< finished by all workers together

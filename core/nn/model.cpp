@@ -1,20 +1,37 @@
 #include "muster/core/nn/model.h"
 
+#include <algorithm>
 #include <cmath>
+#include <memory>
+#include <string_view>
 
 #include "muster/core/base/error.h"
+#include "muster/core/data/non_finite_value.h"
 #include "muster/core/nn/detail/kept_statistics.h"
 #include "muster/core/optim/finite_gradient.h"
 
 namespace muster {
 namespace {
 
+/// A schedule times a number that may change.
+struct ScaledSchedule {
+  static constexpr std::string_view kType = "scaled";
+  Schedule schedule;
+  std::shared_ptr<const double> factor;
+  double at(std::int64_t iteration, std::int64_t epoch) const {
+    return schedule.at(iteration, epoch) * *factor;
+  }
+  void fields(Fields& f) { schedule.field("schedule", f); }
+  void validate() const { schedule.validate(); }
+};
+
 StateBlock makeCounters() {
   auto table = std::make_shared<SegmentTable>();
-  // Two adjacent scalars: int64 needs no further alignment.
+  // Adjacent scalars: int64 needs no further alignment.
   table->segments = {{.name = "iteration", .shape = {}, .offset = 0, .regularised = false},
-                     {.name = "epoch", .shape = {}, .offset = 1, .regularised = false}};
-  table->elements = 2;
+                     {.name = "epoch", .shape = {}, .offset = 1, .regularised = false},
+                     {.name = "updaterBegan", .shape = {}, .offset = 2, .regularised = false}};
+  table->elements = 3;
   return StateBlock::zeros("counters", BlockKind::Counters, MergeRule::Keep, table, DType::Int64);
 }
 
@@ -40,6 +57,7 @@ Optimizer& Model::optimizer() {
     const StateBlock& parameters = block(BlockKind::Parameters);
     auto made = std::make_unique<Optimizer>(options_, parameters);
     made->prepare(parameters, *context_);
+    made->followFactor(learningRateFactor_);
     optimizer_ = std::move(made);
   }
   return *optimizer_;
@@ -50,7 +68,7 @@ double Model::update(const BatchStamp& stamp) {
   StateBlock& parameters = block(BlockKind::Parameters);
   const StateBlock& gradients = block(BlockKind::Gradients);
   const double penalty =
-      optimizer().apply(parameters, gradients, stamp.iteration, stamp.epoch, *context_, stamp.updates());
+      optimizer().apply(parameters, gradients, stamp.iteration, stamp.epoch, *context_, updatesAt(stamp));
   if (std::isnan(penalty)) refuseUpdate(parameters, gradients);
   return penalty;
 }
@@ -78,6 +96,10 @@ StepTicket Model::step(const Batch& batch) {
     }
     score.score += update(batch.stamp);
     return StepTicket(score);
+  } catch (const NonFiniteScore&) {
+    statistics_->restore(blocks(), *context_);
+    if (const auto where = nonFiniteValue(batch)) throw NonFiniteScore(*where);
+    throw;
   } catch (...) {  // the forward pass may have moved them
     statistics_->restore(blocks(), *context_);
     throw;
@@ -86,6 +108,26 @@ StepTicket Model::step(const Batch& batch) {
 
 void Model::output(const Batch&, Tensor&) {
   throw InvalidArgument("model: this model has no output()");
+}
+
+void Model::setLearningRateFactor(double factor) {
+  require(std::isfinite(factor) && factor >= 0,
+          "model: the learning rate's factor must be finite and not negative, got {}", factor);
+  *learningRateFactor_ = factor;
+}
+
+void Model::followLearningRate(const Model& other) {
+  learningRateFactor_ = other.learningRateFactor_;
+  if (optimizer_) optimizer_->followFactor(learningRateFactor_);
+}
+
+Schedule Model::learningRate() const {
+  return ScaledSchedule{options_.updater.learningRate(), learningRateFactor_};
+}
+
+std::optional<StepScore> Model::outputAndLoss(const Batch& batch, Tensor& out) {
+  output(batch, out);
+  return {};
 }
 
 std::string_view Model::outputName() const {
@@ -135,6 +177,7 @@ std::int64_t Model::parameterCount() {
 void Model::copyStateFrom(Model& other, bool withUpdaterState) {
   context_->synchronize();
   other.context_->synchronize();
+  const std::int64_t ownUpdates = updates();
   const auto mine = state();
   const auto theirs = other.state();
   require(mine.size() == theirs.size(), "model: one has {} state blocks, the other {}", mine.size(),
@@ -149,7 +192,7 @@ void Model::copyStateFrom(Model& other, bool withUpdaterState) {
   }
   lastScore_ = other.lastScore_;
   loadedFrom_ = withUpdaterState ? other.loadedFrom_ : std::filesystem::path();
-  if (!withUpdaterState) return;
+  if (!withUpdaterState) return setUpdates(ownUpdates);
   strategyState_.clear();
   for (const auto& [name, values] : other.strategyState_)
     strategyState_.push_back({name, cloneTensor(values)});
@@ -166,8 +209,24 @@ std::int64_t Model::epoch() const {
 }
 
 void Model::setCounters(std::int64_t iteration, std::int64_t epoch) {
+  const std::int64_t back = std::max<std::int64_t>(0, this->iteration() - iteration);
+  counters_.values.data<std::int64_t>()[2] -= back;
   counters_.values.data<std::int64_t>()[0] = iteration;
   counters_.values.data<std::int64_t>()[1] = epoch;
+}
+
+std::int64_t Model::updates() const {
+  return std::max<std::int64_t>(0, iteration() - counters_.values.data<std::int64_t>()[2]);
+}
+
+void Model::setUpdates(std::int64_t count) {
+  require(count >= 0, "model: an updater cannot have made {} updates", count);
+  counters_.values.data<std::int64_t>()[2] = iteration() - count;
+}
+
+std::int64_t Model::updatesAt(const BatchStamp& stamp) const {
+  if (stamp.update > 0) return stamp.update;
+  return std::max<std::int64_t>(1, stamp.iteration + 1 - counters_.values.data<std::int64_t>()[2]);
 }
 
 void Model::stopFit() {

@@ -4,16 +4,19 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "muster/core/data/data_set_iterator.h"
 #include "muster/core/nn/listener.h"
 #include "muster/core/nn/step_ticket.h"
+#include "muster/core/nn/task.h"
 #include "muster/core/nn/training_state.h"
 #include "muster/core/optim/optimizer.h"
 
@@ -81,6 +84,12 @@ class Model {
   /// The predictions for the batch's features: `out` is resized, on the CPU.
   /// @throws InvalidArgument if a model does not implement it.
   virtual void output(const Batch& batch, Tensor& out);
+  /// As `output`. @return the batch's mean loss and its normaliser, as `score`, from the same pass; nothing
+  /// if the model does not tell it, or if it is the cross-entropy that Evaluation::loss computes from the
+  /// predictions. Default: nothing.
+  virtual std::optional<StepScore> outputAndLoss(const Batch& batch, Tensor& out);
+  /// What `output` predicts, which decides how the model is evaluated. Default: classes.
+  virtual Task task() const { return Task::Classification; }
   /// The name of the labels and the mask that `output` is compared with. Default: empty, the first labels,
   /// and the first mask that is not called "features".
   virtual std::string_view outputName() const;
@@ -137,10 +146,29 @@ class Model {
   Optimizer& optimizer();
   Context& context() const { return *context_; }
 
+  /// A number by which all learning rates are multiplied, 1 unless a listener such as ReduceOnPlateau changes
+  /// it. Change it between steps, as a merged listener does: all replicas follow.
+  double learningRateFactor() const { return *learningRateFactor_; }
+  /// @throws InvalidArgument unless it is finite and not negative.
+  void setLearningRateFactor(double factor);
+  /// Takes over the factor of another model, now and later. For replicas.
+  void followLearningRate(const Model& other);
+  /// The updater's schedule times the factor, which it follows.
+  Schedule learningRate() const;
+
   /// Iterations (rounds) and epochs finished over all `fit()` calls. Schedules read them; files store them.
   std::int64_t iteration() const;
   std::int64_t epoch() const;
+  /// A smaller iteration than before leaves `updates` as it was.
   void setCounters(std::int64_t iteration, std::int64_t epoch);
+  /// Updates that the updater has made since its state was zero: Adam corrects its moments by this number.
+  /// Normally `iteration`, and counts on with it; smaller if a strategy has reset the state
+  /// (UpdaterState::Reset). Files store it.
+  std::int64_t updates() const;
+  /// Sets it for the state as it is now; 0 for a state that was set to zero.
+  void setUpdates(std::int64_t count);
+  /// The number of the update of this step, from 1: the stamp's, or `updates` counted to its iteration.
+  std::int64_t updatesAt(const BatchStamp& stamp) const;
 
   /// Trains on the calling thread: for each epoch resets the iterator and takes a step for each batch. After
   /// a checkpoint was loaded, it continues there; the rest of an epoch is the first of the `epochs`.
@@ -150,12 +178,23 @@ class Model {
   void fit(DataSetIterator& data, std::int64_t epochs = 1);
   /// As above, and ends like `stopFit` once `stop` is requested, also if it was requested before the call.
   void fit(DataSetIterator& data, std::int64_t epochs, const std::stop_token& stop);
+  /// Trains until the model has finished `epochs` epochs over all its calls: `fit(data, epochs - epoch())`.
+  /// If it has, a log line says that nothing is left. So a program that is started again with a larger total
+  /// continues, and with a smaller one ends at once.
+  void fitUntil(DataSetIterator& data, std::int64_t epochs, const std::stop_token& stop = {});
+  /// Epochs that are left until the model has finished `epochs`; 0, and a log line, if none is.
+  std::int64_t epochsUntil(std::int64_t epochs) const;
   void setListeners(Listeners listeners) { listeners_ = std::move(listeners); }
   /// Ends `fit()` after the step in progress. Thread-safe; no effect outside `fit()`.
   void stopFit();
   /// The score of the last step of `fit`; after a wrapper's `fit`, the mean since its last merge.
   double score() const { return lastScore_; }
   void setScore(double score) { lastScore_ = score; }
+
+  /// Called by what reads or changes the model. @param what  begins the message, as in "save".
+  /// @throws InvalidArgument if another thread trains the model. A listener may use it on the thread that
+  ///         called `fit()`.
+  void requireNotTrainedElsewhere(std::string_view what) const;
 
  private:
   TrainingOptions options_;
@@ -171,6 +210,9 @@ class Model {
   Listeners listeners_;
   std::atomic<bool> stopRequested_{false};
   double lastScore_ = 0;
+  std::shared_ptr<double> learningRateFactor_ = std::make_shared<double>(1);
+  std::atomic<std::thread::id> trainedBy_{};  // the thread whose `fit()` trains it
+  friend class TrainingUse;
   std::int64_t passes_ = 0;  // number of forward(input, output) calls
 };
 

@@ -1,14 +1,22 @@
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <new>
 #include <optional>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/log.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/data/joining_iterator.h"
 #include "muster/core/data/next_batch.h"
+#include "muster/core/data/non_finite_value.h"
 #include "muster/core/data/training_reads.h"
+#include "muster/core/device/arithmetic_scope.h"
+#include "muster/core/nn/detail/shown_progress.h"
+#include "muster/core/nn/fit_remarks.h"
 #include "muster/core/nn/model.h"
 #include "muster/core/nn/state_recorder.h"
+#include "muster/core/nn/training_use.h"
 
 namespace muster {
 namespace {
@@ -43,6 +51,10 @@ class Fit final : public Trainer {
   Model& model() override { return model_; }
   int workers() const override { return 1; }
   const DataSetIterator* trainingData() const override { return &users_; }
+  void copyReplica(int worker, Model& into) override {
+    require(worker == 0, "copyReplica: there is no worker {}, only worker 0", worker);
+    into.copyStateFrom(model_);
+  }
   void stopFit() override { stop_ = true; }
   std::vector<WorkerTimes> workerTimes() const override { return {times_}; }
   TrainingState trainingState() override {
@@ -58,6 +70,10 @@ class Fit final : public Trainer {
         model_.setScore(position_.score);
       }
     if (epochs > 0) model_.fitBeforeTraining(users_);
+    // A program that calls fit() for each epoch is not told.
+    if (epochs > 1 && start.batchesPerEpoch)
+      for (const auto& remark : fitRemarks(model_, epochs, *start.batchesPerEpoch, 1))
+        logWarning("fit: {}", remark);
     std::exception_ptr failure;  // the first failure
     try {
       tell([&](Listener& l) { l.onFitStart(start); });
@@ -105,12 +121,15 @@ class Fit final : public Trainer {
       before = now;
       // Listeners see the model after this step.
       if (listeners_.empty() && !now.ticket.known()) continue;
-      finish(now);
+      namingValues(batch_, [&] { finish(now); });
       before.reset();
     }
     if (before) finish(*before);
-    // A model without parameters needs a batch to be prepared; a prepared model stays unchanged.
-    require(stop_ || prepared_ || !model_.blocks().empty(), "fit: the data set has no batches");
+    require(stop_ || stamp.sequence > 0, "fit: {}",
+            trained_ ? fmt::format("the iterator gave no batches in epoch {}; does its reset() begin again?",
+                                   epoch + 1)
+                     : "the data set has no batches");
+    trained_ = true;
     if (stop_) return;  // a stopped epoch does not count
     model_.setCounters(stamp.iteration, epoch + 1);
     event.iteration = stamp.iteration;
@@ -191,6 +210,7 @@ class Fit final : public Trainer {
   std::atomic<bool>& stop_;
   Batch batch_;
   bool prepared_ = false;
+  bool trained_ = false;    // an epoch
   EpochPosition position_;  // after the last finished step
   bool begun_ = false;      // whether a step or an epoch has finished
   bool failed_ = false;
@@ -205,13 +225,27 @@ void Model::fit(DataSetIterator& data, std::int64_t epochs) {
 
 void Model::fit(DataSetIterator& data, std::int64_t epochs, const std::stop_token& stop) try {
   require(epochs >= 0, "fit: epochs cannot be negative, got {}", epochs);
+  const TrainingUse use(*this);
   stopRequested_ = false;
   const std::stop_callback stopWhenAsked(stop, [this] { stopRequested_ = true; });
   const TrainingReads reads(data);
+  const ArithmeticScope arithmetic(context_->threads());
   strategyState_.clear();
-  Fit(*this, data, listeners_, stopRequested_).run(epochs);
+  Fit(*this, data, detail::withProgress(listeners_), stopRequested_).run(epochs);
 } catch (const std::bad_alloc&) {
   throw kShortage;
+}
+
+void Model::fitUntil(DataSetIterator& data, std::int64_t epochs, const std::stop_token& stop) {
+  fit(data, epochsUntil(epochs), stop);
+}
+
+std::int64_t Model::epochsUntil(std::int64_t epochs) const {
+  require(epochs >= 0, "fitUntil: epochs cannot be negative, got {}", epochs);
+  if (epoch() >= epochs)
+    logInfo("fitUntil: nothing is left to train: the model has finished {} of {}", epoch(),
+            plural(epochs, "epoch"));
+  return std::max<std::int64_t>(0, epochs - epoch());
 }
 
 }  // namespace muster

@@ -51,6 +51,7 @@ void Network::init() {
   trainingState().clear();
   setLoadedFrom({});
   setCounters(0, 0);
+  setUpdates(0);
 }
 
 bool Network::initialized() const {

@@ -15,7 +15,10 @@
 
 namespace muster {
 
+class AnyEvaluation;
+class BinaryEvaluation;
 class Evaluation;
+class RegressionEvaluation;
 
 namespace detail {
 struct NetworkInput;
@@ -62,6 +65,13 @@ class Network : public Model, public KnownFeatures {
   /// Runs the network over a data set and counts the predictions of its first output, with the labels that
   /// `outputName()` names. Source: core/eval.
   Evaluation evaluate(DataSetIterator& data);
+  /// As above, of an output that predicts numbers: mean squared error, R2 and others of each.
+  RegressionEvaluation evaluateRegression(DataSetIterator& data);
+  /// As above, of labels that are 0 or 1, one or several sigmoid outputs: area under the ROC curve and
+  /// others.
+  BinaryEvaluation evaluateBinary(DataSetIterator& data);
+  /// As above, by what the network predicts (`task()`), or the given task; with the network's own loss.
+  AnyEvaluation evaluateTask(DataSetIterator& data, std::optional<Task> task = {});
   /// Writes configuration and state; atomic. @throws FileError, or OutOfMemory naming the file. Source:
   /// core/io.
   void save(const std::filesystem::path& path);
@@ -96,6 +106,10 @@ class Network : public Model, public KnownFeatures {
   /// Fits Normalise layers that were never fitted.
   void fitBeforeTraining(DataSetIterator& data) override;
   void output(const Batch& batch, Tensor& out) override;
+  std::optional<StepScore> outputAndLoss(const Batch& batch, Tensor& out) override;
+  /// By the first output's loss and activation: after softmax Classification; with BinaryCrossEntropy Labels,
+  /// but for one unit Classification into two classes; Regression otherwise.
+  Task task() const override;
   /// For several outputs, the first one's.
   std::string_view outputName() const override;
   std::string configurationText() const override { return toJson(); }

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "muster/core/device/memory_room.h"
 #include "muster/core/nn/detail/network_batch.h"
 #include "muster/core/nn/detail/network_impl.h"
@@ -14,7 +16,7 @@ void predict(const detail::NetworkProgram& program, const std::optional<LossHead
              Tensor& out, detail::DeviceCopies& copies, Context& context) {
   const Tensor& predictions = program.output(index);
   out.resize(predictions.shape(), DType::Float32);
-  if (!head || head->loss == Loss::MeanSquaredError) return copies.fetch(predictions, out);
+  if (!head || !takesLogits(head->loss)) return copies.fetch(predictions, out);
   // In a sequence every time step is a row.
   const Shape rows{predictions.elements() / predictions.shape()[-1], predictions.shape()[-1]};
   Tensor& activated = copies.resultFor(out);
@@ -54,6 +56,31 @@ void Network::output(const Batch& batch, Tensor& out) {
   ContextScope scope(context());
   const auto& program = impl_->run(impl_->there(batch), false);
   predict(program, impl_->plan.outputs.front().head, 0, out, impl_->copies, context());
+}
+
+std::optional<StepScore> Network::outputAndLoss(const Batch& batch, Tensor& out) {
+  const auto& outputs = impl_->plan.outputs;
+  const bool told = std::ranges::all_of(outputs, [](const auto& one) { return one.head.has_value(); }) &&
+                    batch.labels.size() >= outputs.size() &&
+                    !(outputs.size() == 1 && outputs.front().head->loss == Loss::NegativeLogLikelihood);
+  if (!told) {
+    output(batch, out);
+    return {};
+  }
+  ContextScope scope(context());
+  const Batch& there = impl_->there(batch);
+  auto& program = impl_->run(there, false);
+  const StepScore loss = detail::lossOf(impl_->plan, program, there, false, context());
+  predict(program, outputs.front().head, 0, out, impl_->copies, context());
+  return loss;
+}
+
+Task Network::task() const {
+  if (impl_->plan.outputs.empty()) return Task::Classification;
+  const auto& output = impl_->plan.outputs.front();
+  if (!output.head || output.head->activation == Activation::Softmax) return Task::Classification;
+  if (output.head->loss != Loss::BinaryCrossEntropy) return Task::Regression;
+  return impl_->plan.shapeOf(output.value)[-1] > 1 ? Task::Labels : Task::Classification;
 }
 
 std::vector<Tensor> Network::outputs(const Batch& batch) {

@@ -51,6 +51,7 @@ class Moments {
 }  // namespace
 
 void recomputeStatistics(Model& model, DataSetIterator& data) {
+  model.requireNotTrainedElsewhere("recompute statistics");
   requireNotRead(data, "recompute statistics");
   std::vector<Moments> moments;
   model.context().synchronize();

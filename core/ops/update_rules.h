@@ -57,6 +57,22 @@ struct SgdRule {
   Bounds bounds(double g, double) const { return {.step = g}; }
 };
 
+/// v = momentum v + g;  w -= lr v. As in PyTorch: the learning rate is not part of the velocity. Source:
+/// Polyak 1964.
+struct MomentumRule {
+  static constexpr int kStates = 1;
+  explicit MomentumRule(double m) : momentum(static_cast<float>(m)) {}
+  MUSTER_HOST_DEVICE float step(float g, float learningRate, float& velocity, float&) const {
+    velocity = momentum * velocity + g;
+    return learningRate * velocity;
+  }
+  Bounds bounds(double g, double velocity) const {
+    const double after = std::abs(static_cast<double>(momentum)) * velocity + g;
+    return {after, after};
+  }
+  float momentum;
+};
+
 /// v = momentum v + g;  w -= lr (g + momentum v). The learning rate is not part of the velocity, as in
 /// PyTorch (Sutskever et al. 2013, in the form of Bengio et al. 2013).
 struct NesterovsRule {
@@ -189,6 +205,7 @@ namespace muster {
 
 /// The rules that have kernels on every backend.
 using UpdateRule = std::variant<update::SgdRule, update::NesterovsRule, update::AdamRule, update::RmsPropRule,
-                                update::AdaGradRule, update::LionRule, update::NesterovsOfStepsRule>;
+                                update::AdaGradRule, update::LionRule, update::NesterovsOfStepsRule,
+                                update::MomentumRule>;
 
 }  // namespace muster

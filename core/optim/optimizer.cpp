@@ -171,9 +171,9 @@ bool Optimizer::isFinite(const StateBlock& block, Context& context) const {
 
 double Optimizer::applyUnchecked(const UpdateBlocks& blocks, std::int64_t iteration, std::int64_t epoch,
                                  std::int64_t updates, Context& context) {
-  const double learningRate = options_.updater.learningRate().at(iteration, epoch);
+  const double rate = learningRate(iteration, epoch);
   for (std::size_t i = 0; i < ranges_.size(); ++i)
-    stepRanges_[i].learningRate = learningRate * ranges_[i].learningRate;
+    stepRanges_[i].learningRate = rate * ranges_[i].learningRate;
   return options_.updater.apply({.blocks = blocks,
                                  .ranges = stepRanges_,
                                  .gradientScale = clipScale(blocks.gradients, context),
@@ -199,8 +199,7 @@ void Optimizer::plan(const StateBlock& parameters, Context& context) {
 
 void Optimizer::writeNumbers(std::int64_t iteration, std::int64_t epoch, std::int64_t updates,
                              Tensor& numbers) const {
-  writeUpdateNumbers(settings_->rule, options_.updater.learningRate().at(iteration, epoch), updates, 1,
-                     numbers);
+  writeUpdateNumbers(settings_->rule, learningRate(iteration, epoch), updates, 1, numbers);
 }
 
 void Optimizer::enqueue(StateBlock& parameters, const StateBlock& gradients, const Tensor& numbers,

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "muster/core/optim/state_block.h"
@@ -74,6 +75,9 @@ class Optimizer {
   /// return.
   double penalty(const StateBlock& parameters, Context& context) const;
 
+  /// Multiplies all learning rates by a number that may change between updates.
+  void followFactor(std::shared_ptr<const double> factor) { factor_ = std::move(factor); }
+
   const TrainingOptions& options() const { return options_; }
   /// The updater's state, kind UpdaterState, rule Average, named after `Updater::stateNames()`, with the
   /// parameters' segments.
@@ -91,7 +95,12 @@ class Optimizer {
   /// The gradient's factor from clipping by norm.
   float clipScale(const Tensor& gradients, Context& context) const;
 
+  double learningRate(std::int64_t iteration, std::int64_t epoch) const {
+    return options_.updater.learningRate().at(iteration, epoch) * (factor_ ? *factor_ : 1.0);
+  }
+
   TrainingOptions options_;
+  std::shared_ptr<const double> factor_;  // of the learning rate; null: 1
   std::vector<StateBlock> state_;
   std::vector<UpdateRange> ranges_;      // with factors of the learning rate
   std::vector<UpdateRange> stepRanges_;  // with the step's learning rates: for `applyOwn` only

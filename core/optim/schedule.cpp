@@ -29,6 +29,18 @@ void requireDecay(std::string_view type, double decay) {
           decay);
 }
 
+/// Iterations and epochs are two ways to give the same.
+template <typename Rule>
+void requireOneUnit(const Rule& rule, std::int64_t Rule::*iterations, std::string_view name,
+                    std::int64_t Rule::*epochs, std::string_view epochsName) {
+  require(rule.*iterations >= 1, "schedule {}: {} must be at least 1{}, got {}", Rule::kType, name,
+          name == "every" ? " iteration" : "", rule.*iterations);
+  require(rule.*epochs >= 0, "schedule {}: {} cannot be negative, got {}", Rule::kType, epochsName,
+          rule.*epochs);
+  require(rule.*epochs == 0 || rule.*iterations == Rule{}.*iterations,
+          "schedule {}: {} and {} contradict each other; give one of them", Rule::kType, name, epochsName);
+}
+
 }  // namespace
 
 Schedule::Schedule(double value) : Schedule(FixedSchedule{value}) {}
@@ -54,29 +66,32 @@ void FixedSchedule::validate() const {
   requireFinite(kType, "value", value);
 }
 
-double StepSchedule::at(std::int64_t iteration, std::int64_t) const {
-  return initial * std::pow(decay, static_cast<double>(iteration / every));
+double StepSchedule::at(std::int64_t iteration, std::int64_t epoch) const {
+  const std::int64_t steps = everyEpochs > 0 ? epoch / everyEpochs : iteration / every;
+  return initial * std::pow(decay, static_cast<double>(steps));
 }
 
 void StepSchedule::fields(Fields& f) {
   f.field("initial", initial);
   f.field("decay", decay);
   f.field("every", every);
+  f.field("everyEpochs", everyEpochs);
 }
 
 void StepSchedule::validate() const {
   requireFinite(kType, "initial", initial);
   requireDecay(kType, decay);
-  require(every >= 1, "schedule {}: every must be at least 1 iteration, got {}", kType, every);
+  requireOneUnit(*this, &StepSchedule::every, "every", &StepSchedule::everyEpochs, "everyEpochs");
 }
 
-double ExponentialSchedule::at(std::int64_t iteration, std::int64_t) const {
-  return initial * std::pow(decay, static_cast<double>(iteration));
+double ExponentialSchedule::at(std::int64_t iteration, std::int64_t epoch) const {
+  return initial * std::pow(decay, static_cast<double>(perEpoch ? epoch : iteration));
 }
 
 void ExponentialSchedule::fields(Fields& f) {
   f.field("initial", initial);
   f.field("decay", decay);
+  f.field("perEpoch", perEpoch);
 }
 
 void ExponentialSchedule::validate() const {
@@ -84,9 +99,10 @@ void ExponentialSchedule::validate() const {
   requireDecay(kType, decay);
 }
 
-double CosineSchedule::at(std::int64_t iteration, std::int64_t) const {
-  if (iteration >= iterations) return final;
-  const double way = static_cast<double>(iteration) / static_cast<double>(iterations);
+double CosineSchedule::at(std::int64_t iteration, std::int64_t epoch) const {
+  const std::int64_t now = epochs > 0 ? epoch : iteration, end = epochs > 0 ? epochs : iterations;
+  if (now >= end) return final;
+  const double way = static_cast<double>(now) / static_cast<double>(end);
   return final + (initial - final) * 0.5 * (1 + std::cos(std::numbers::pi * way));
 }
 
@@ -94,27 +110,30 @@ void CosineSchedule::fields(Fields& f) {
   f.field("initial", initial);
   f.field("final", final);
   f.field("iterations", iterations);
+  f.field("epochs", epochs);
 }
 
 void CosineSchedule::validate() const {
   requireFinite(kType, "initial", initial);
   requireFinite(kType, "final", final);
-  require(iterations >= 1, "schedule {}: iterations must be at least 1, got {}", kType, iterations);
+  requireOneUnit(*this, &CosineSchedule::iterations, "iterations", &CosineSchedule::epochs, "epochs");
 }
 
 double WarmUpSchedule::at(std::int64_t iteration, std::int64_t epoch) const {
   const double target = then.at(iteration, epoch);
-  if (iteration >= iterations) return target;
-  return target * static_cast<double>(iteration + 1) / static_cast<double>(iterations);
+  const std::int64_t now = epochs > 0 ? epoch : iteration, end = epochs > 0 ? epochs : iterations;
+  if (now >= end) return target;
+  return target * static_cast<double>(now + 1) / static_cast<double>(end);
 }
 
 void WarmUpSchedule::fields(Fields& f) {
   f.field("iterations", iterations);
+  f.field("epochs", epochs);
   then.field("then", f);
 }
 
 void WarmUpSchedule::validate() const {
-  require(iterations >= 1, "schedule {}: iterations must be at least 1, got {}", kType, iterations);
+  requireOneUnit(*this, &WarmUpSchedule::iterations, "iterations", &WarmUpSchedule::epochs, "epochs");
   then.validate();
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <cstdint>
 #include <memory>
@@ -21,11 +22,15 @@ concept ScheduleRule = requires(const T& rule, T& mutableRule, std::int64_t n, F
   rule.validate();
 };
 
+// Which unit to take: with W workers an epoch has a W-th of the iterations, so a schedule over iterations
+// runs W times as long. A schedule over epochs is the same for any number of workers.
+
 namespace detail {
 struct ScheduleHolder {
   virtual ~ScheduleHolder() = default;
   virtual std::string_view type() const = 0;
   virtual double at(std::int64_t iteration, std::int64_t epoch) const = 0;
+  virtual std::int64_t iterations() const = 0;
   virtual void fields(Fields& fields) = 0;
   virtual void validate() const = 0;
   virtual std::unique_ptr<ScheduleHolder> clone() const = 0;
@@ -36,6 +41,10 @@ struct ScheduleOf final : ScheduleHolder {
   explicit ScheduleOf(Rule r = {}) : rule(std::move(r)) {}
   std::string_view type() const override { return Rule::kType; }
   double at(std::int64_t iteration, std::int64_t epoch) const override { return rule.at(iteration, epoch); }
+  std::int64_t iterations() const override {
+    if constexpr (requires { rule.length(); }) return rule.length();
+    return 0;
+  }
   void fields(Fields& fields) override { rule.fields(fields); }
   void validate() const override { rule.validate(); }
   std::unique_ptr<ScheduleHolder> clone() const override { return std::make_unique<ScheduleOf>(rule); }
@@ -59,6 +68,9 @@ class Schedule {
 
   double at(std::int64_t iteration, std::int64_t epoch = 0) const { return holder_->at(iteration, epoch); }
   std::string_view type() const { return holder_->type(); }
+  /// The iterations after which it no longer changes, if it is declared so (a rule's optional `length()`);
+  /// else 0.
+  std::int64_t iterations() const { return holder_->iterations(); }
   /// @throws InvalidArgument for values out of range.
   void validate() const { holder_->validate(); }
   /// Visits the schedule as one field called `name`.
@@ -80,46 +92,54 @@ struct FixedSchedule {
   void validate() const;
 };
 
-/// initial * decay^floor(iteration / every): PyTorch's StepLR by iterations.
+/// initial * decay^floor(iteration / every), or initial * decay^floor(epoch / everyEpochs): PyTorch's StepLR.
 struct StepSchedule {
   static constexpr std::string_view kType = "step";
   double initial = 0.1;
   double decay = 0.1;
-  std::int64_t every = 1000;  ///< iterations
+  std::int64_t every = 1000;     ///< iterations
+  std::int64_t everyEpochs = 0;  ///< instead of iterations, if above 0
   double at(std::int64_t iteration, std::int64_t epoch) const;
   void fields(Fields& f);
   void validate() const;
 };
 
-/// initial * decay^iteration.
+/// initial * decay^iteration, or initial * decay^epoch.
 struct ExponentialSchedule {
   static constexpr std::string_view kType = "exponential";
   double initial = 0.1;
   double decay = 0.999;
+  bool perEpoch = false;  ///< decays once an epoch instead of once an iteration
   double at(std::int64_t iteration, std::int64_t epoch) const;
   void fields(Fields& f);
   void validate() const;
 };
 
-/// From `initial` to `final` along half a cosine over `iterations`, then `final`. Source: Loshchilov and
-/// Hutter 2017, "SGDR", without restarts.
+/// From `initial` to `final` along half a cosine over `iterations` or over `epochs` (then constant within an
+/// epoch, as PyTorch's CosineAnnealingLR called once an epoch), then `final`. Source: Loshchilov and Hutter
+/// 2017, "SGDR", without restarts.
 struct CosineSchedule {
   static constexpr std::string_view kType = "cosine";
   double initial = 0.1;
   double final = 0;
   std::int64_t iterations = 1000;
+  std::int64_t epochs = 0;  ///< instead of iterations, if above 0
   double at(std::int64_t iteration, std::int64_t epoch) const;
+  std::int64_t length() const { return epochs > 0 ? 0 : iterations; }
   void fields(Fields& f);
   void validate() const;
 };
 
 /// Grows linearly over `iterations` to the value of `then`, which counts from the start of the training:
-/// then.at(i) * (i + 1) / iterations while i < iterations. Source: Goyal et al. 2017.
+/// then * (i + 1) / iterations while iteration i < iterations; or likewise over `epochs`, once an epoch.
+/// Source: Goyal et al. 2017.
 struct WarmUpSchedule {
   static constexpr std::string_view kType = "warmup";
   std::int64_t iterations = 100;
+  std::int64_t epochs = 0;  ///< instead of iterations, if above 0
   Schedule then = 0.1;
   double at(std::int64_t iteration, std::int64_t epoch) const;
+  std::int64_t length() const { return std::max(epochs > 0 ? 0 : iterations, then.iterations()); }
   void fields(Fields& f);
   void validate() const;
 };

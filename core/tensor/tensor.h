@@ -1,7 +1,10 @@
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
+#include <iosfwd>
 #include <memory>
 #include <span>
 #include <string>
@@ -60,6 +63,15 @@ class Tensor {
     return {data<T>(), static_cast<std::size_t>(storage())};
   }
   void* raw() const { return data_; }
+  /// The element at these indices, one for each dimension: `scores.at(0, 2)`, and of another element type
+  /// `labels.at<std::int64_t>(3)`. For single elements; loops are faster over `span`.
+  /// @throws InvalidArgument for another element type, a wrong number of indices, one that is out of range,
+  /// or
+  ///         a tensor that is on a GPU or not RowMajor.
+  template <typename T = float, std::integral... Index>
+  T& at(Index... index) const {
+    return data<T>()[positionOf({static_cast<std::int64_t>(index)...})];
+  }
 
   /// The same memory in another shape. @throws InvalidArgument unless RowMajor with as many elements.
   Tensor reshape(const Shape& shape) const;
@@ -73,11 +85,12 @@ class Tensor {
   /// keeps it only for a shape that takes no more bytes. A `pinned` tensor stays pinned.
   void resize(const Shape& shape, DType dtype);
 
-  /// For example `float32 [128, 1, 28, 28] on cpu`.
+  /// For example `float32 [128, 1, 28, 28] on cpu`; `valuesText` has the elements.
   std::string toString() const;
 
  private:
   void requireDType(DType expected) const;
+  std::int64_t positionOf(std::initializer_list<std::int64_t> index) const;
 
   std::shared_ptr<const Buffer> owner_;  // empty for a view
   std::byte* data_ = nullptr;
@@ -113,6 +126,25 @@ Tensor copyTo(const Tensor& source, Device device);
 
 /// Copies each tensor as above, in order: for example a replica's parameters. [source]
 std::vector<Tensor> copyTo(std::span<const Tensor> sources, Device device);
+
+/// The index of the greatest element in each row of the last dimension, [..., C] -> int64 [...] on the CPU:
+/// of a network's output the predicted classes. Of equal elements the first; NaN counts as the greatest.
+/// Elements on a GPU are copied as by `copy` without a context.
+/// @throws InvalidArgument unless `x` is RowMajor and C is at least 1.
+Tensor argmax(const Tensor& x);
+
+/// The elements as nested lists, then `toString()` on a line. Of more than 1000 elements, each dimension
+/// longer than 6 is shortened to its first and last three. Numbers have at most six digits; longer rows are
+/// wrapped. Elements on a GPU are copied as by `copy` without a context; those in another layout are left
+/// out.
+///
+///     [[  1, 2.5,  -3],
+///      [  4,   5,   6]]
+///     float32 [2, 3] on cpu
+std::string valuesText(const Tensor& tensor);
+
+/// Writes `valuesText`. For fmt include "muster/core/tensor/tensor_format.h".
+std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 
 /// Whether two tensors share at least one byte of memory.
 bool shareMemory(const Tensor& a, const Tensor& b);

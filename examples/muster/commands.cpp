@@ -7,14 +7,15 @@
 
 #include "examples/compare_convergence/compare.h"
 #include "examples/muster/options.h"
+#include "examples/muster/picture_run.h"
 #include "examples/muster/run_file.h"
+#include "examples/muster/table_run.h"
 #include "examples/support/standard_streams.h"
 #include "muster/core/base/error.h"
 #include "muster/core/io/input_file.h"
 #include "muster/core/nn/models/convnet.h"
 #include "muster/core/nn/multi_layer_network.h"
-#include "muster/datasets/csv.h"
-#include "muster/datasets/image_folder.h"
+#include "muster/datasets/table.h"
 
 namespace program {
 namespace {
@@ -36,51 +37,6 @@ RunFile drawnDigits() {
           .listeners = {.testEvery = 1}};
 }
 
-/// A run on a table or a folder of images: reads their shapes and classes, and adds a small network.
-RunFile ofData(RunData data) {
-  muster::MultiLayerConfiguration network{.seed = 123, .updater = muster::Adam{}};
-  muster::Output output;
-  std::int64_t examples = 0;
-  if (data.type == "csv") {
-    const auto table = muster::readCsv(data.train, {.header = data.header,
-                                                    .label = data.label,
-                                                    .separator = data.separator.front(),
-                                                    .regression = data.regression});
-    examples = table.features.shape()[0];
-    network.inputShape = {table.features.shape()[1]};
-    network.layers = {muster::BatchNorm{},
-                      muster::Dense{.units = 32, .activation = muster::Activation::ReLU}};
-    output.classes = static_cast<std::int64_t>(table.classes.size());
-    if (data.regression) {
-      output = {.classes = 1};
-      output.loss = muster::Loss::MeanSquaredError;
-      output.activation = muster::Activation::Identity;
-    }
-  } else {
-    const auto folder =
-        muster::readImageFolder(data.train, data.grey ? muster::PngColour::Grey : muster::PngColour::Rgb);
-    examples = folder.images->size();
-    network.inputShape = folder.images->imageShape();
-    network.layers = {
-        muster::Conv2d{
-            .outChannels = 16, .kernel = {3, 3}, .padding = {1, 1}, .activation = muster::Activation::ReLU},
-        muster::Dense{.units = 64, .activation = muster::Activation::ReLU}};
-    output.classes = static_cast<std::int64_t>(folder.classes.size());
-  }
-  muster::require(data.regression || output.classes > 1,
-                  "{}: has a single class, and a classification needs two; --label names the column of the "
-                  "labels, and --regression is for numbers to predict",
-                  data.train);
-  muster::require(examples > 1, "{}: has one example, and a training needs two", data.train);
-  network.layers.emplace_back(output);
-  data.batch = std::clamp<std::int64_t>(examples / 4, 2, 32);
-  while (examples % data.batch == 1) ++data.batch;  // BatchNorm cannot train on a last batch of one
-  return {.data = std::move(data),
-          .network = network.toJson(),
-          .training = {.workers = 2, .strategyOptions = "every=3", .epochs = 20},
-          .listeners = {}};
-}
-
 int example(const Call& call) {
   RunData data{.type = "csv", .train = call.file};
   example::CommandLine line(
@@ -88,7 +44,8 @@ int example(const Call& call) {
       "convolutional network on generated digits, or a small network for data of your own.\n\n"
       "  muster example > run.json\n"
       "  muster example rows.csv > run.json          the label is the last column\n"
-      "  muster example images --grey > run.json     a directory with one of PNG files for each class\n");
+      "  muster example images --grey > run.json     a directory with one of PNG or JPEG files for each "
+      "class\n");
   line.group("Options, for data of your own");
   bool noHeader = false;
   line.add("label", data.label, "NAME", "the label's column, or its number from 1 (default: the last one)");
@@ -105,8 +62,13 @@ int example(const Call& call) {
   muster::require(data.separator.size() == 1, "--separator must be one character, got \"{}\"",
                   data.separator);
   data.header = !noHeader;
+  if (!call.file.empty() && !pictures && !line.said("separator"))
+    data.separator = muster::separatorIn(call.file);
   if (pictures) data.type = "images";
-  example::printResult((call.file.empty() ? drawnDigits() : ofData(std::move(data))).toJson());
+  example::printResult((call.file.empty() ? drawnDigits()
+                        : pictures        ? pictureRun(std::move(data))
+                                          : tableRun(std::move(data)))
+                           .toJson());
   return 0;
 }
 
@@ -117,7 +79,7 @@ const std::vector<Command>& commands() {
       {"train", "run.json", "trains, tests and saves the network of a run file", train},
       {"plan", "run.json", "says what train would do, with the memory of each device; trains nothing", plan},
       {"evaluate", "run.json", "tests a trained network: accuracy, F1, the confusion matrix", evaluate},
-      {"predict", "run.json", "writes a trained network's predictions as CSV", predict},
+      {"predict", "model new.csv", "writes a trained network's predictions as CSV", predict},
       {"summary", "run.json | model", "layers, shapes and parameters of a run file or a model file", summary},
       {"convert", "model", "a model to ONNX, weights to and from PyTorch, a checkpoint to a model", convert},
       {"compare", "", "compares averaging rules over a grid of trainings with several seeds", compare},

@@ -8,8 +8,9 @@ namespace program {
 
 /// Arguments of a command: `muster COMMAND [FILE] [options]`.
 struct Call {
-  std::string program;    ///< such as "muster train"
-  std::string file = {};  ///< "" if the first argument is an option
+  std::string program;                   ///< such as "muster train"
+  mutable std::string file = {};         ///< "": none; `readOptions` finds one that comes after options
+  std::vector<std::string> others = {};  ///< files after it, as the rows to predict
   std::vector<std::string> options = {};
 };
 
@@ -18,6 +19,8 @@ struct Call {
 int train(const Call& call);
 int evaluate(const Call& call);
 int predict(const Call& call);
+/// Predicts pictures by a model's file alone.
+int predictPictures(const Call& call);
 int summary(const Call& call);
 int plan(const Call& call);
 int convert(const Call& call);

@@ -13,8 +13,8 @@
 #include "examples/muster/run_sets.h"
 #include "examples/muster/to_onnx.h"
 #include "examples/support/paths.h"
+#include "examples/support/standard_streams.h"
 #include "muster/core/base/error.h"
-#include "muster/core/io/atomic_file.h"
 #include "muster/core/io/json_value.h"
 #include "muster/core/io/model_file.h"
 #include "muster/core/io/network_json.h"
@@ -141,7 +141,7 @@ std::unique_ptr<Network> networkOf(const std::string& path, const std::vector<st
 
 /// Loads another framework's weights into a network.
 std::unique_ptr<Network> fromWeights(const std::string& file, const Options& options) {
-  require(!readSafetensors(file).metadata.contains("configuration"),
+  require(!readSafetensors(file, OtherTypes::Skip).metadata.contains("configuration"),
           "--network is for weights of other systems, and {} is a model of muster", file);
   auto network = networkOf(options.network, options.sets);
   try {
@@ -157,7 +157,7 @@ std::unique_ptr<Network> fromWeights(const std::string& file, const Options& opt
 }
 
 std::unique_ptr<Network> fromModel(const std::string& file) {
-  if (!readSafetensors(file).metadata.contains("configuration"))
+  if (!readSafetensors(file, OtherTypes::Skip).metadata.contains("configuration"))
     throw FileError(
         file, "holds no model of muster; if it holds weights of PyTorch, --network says of which network");
   auto network = Network::load(file);
@@ -250,7 +250,10 @@ int convert(const Call& call) {
   example::Paths paths;
   paths.reads("the first argument", file);
   paths.reads("--network", options.network);
-  paths.writes("--out", options.out);
+  if (format == Format::Json)
+    paths.writesResult("--out", options.out);
+  else
+    paths.writes("--out", options.out);
   paths.check();
 
   auto network = zip                       ? fromZip(file, options)
@@ -274,7 +277,7 @@ int convert(const Call& call) {
       toDeeplearning4j(*network, options.out);
       break;
     case Format::Json:
-      writeFileAtomically(options.out, network->toJson());
+      if (!example::writeResult(options.out, network->toJson())) return 0;
       break;
   }
   fmt::print("written: {}\n", options.out.string());

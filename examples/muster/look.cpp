@@ -7,15 +7,16 @@
 #include "examples/muster/options.h"
 #include "examples/muster/schema.h"
 #include "examples/muster/session.h"
+#include "examples/muster/trained.h"
 #include "examples/muster/watchers.h"
 #include "examples/support/standard_streams.h"
 #include "muster/core/base/byte_text.h"
 #include "muster/core/base/error.h"
 #include "muster/core/base/plural.h"
 #include "muster/core/base/printable_text.h"
-#include "muster/core/eval/evaluation.h"
-#include "muster/core/io/atomic_file.h"
+#include "muster/core/eval/any_evaluation.h"
 #include "muster/core/io/network_json.h"
+#include "muster/core/nn/fit_remarks.h"
 #include "muster/core/nn/step_memory.h"
 #include "muster/parallel/strategies/named_strategy.h"
 
@@ -23,98 +24,6 @@ namespace program {
 namespace {
 
 using namespace muster;
-
-struct Options {
-  std::vector<std::string> sets;
-  std::filesystem::path model, out;
-  std::string on = "test";
-};
-
-/// A run's data and its trained network.
-struct Trained {
-  RunFile run;
-  LoadedData data;
-  std::unique_ptr<Network> network;
-
-  Trained(const Call& call, const Options& options)
-      : run(RunFile::read(fileOf(call, "a run file such as run.json"), options.sets)) {
-    const std::filesystem::path model =
-        options.model.empty() ? std::filesystem::path(run.training.model) : options.model;
-    example::Paths paths;
-    paths.reads("the run file", call.file);
-    paths.reads(options.model.empty() ? "training.model" : "--model", model);
-    addTo(paths, run.data);
-    paths.writes("--out", options.out);
-    paths.check();
-    data = loadData(run.data, PlacementWish::Host, std::array{Device::cpu()}, 1);
-    network = makeNetwork(run, data);
-    loadState(*network, model);
-  }
-
-  DataSetIterator& on(const std::string& which) const {
-    DataSetIterator* const chosen = which == "test"         ? data.test.get()
-                                    : which == "validation" ? data.validation.get()
-                                                            : data.train.get();
-    require(chosen != nullptr,
-            "the run file has no {} data ({}); --on train takes the examples that it was trained with", which,
-            which == "test" ? "data.test is empty" : "data.validationExamples is 0");
-    return *chosen;
-  }
-};
-
-void describeTrained(example::CommandLine& line, Options& options) {
-  line.group("Options");
-  describeSets(line, options.sets);
-  line.add("model", options.model, "FILE", "the trained network (default: the file of training.model)");
-  line.add("on", options.on, "DATA", "test, validation or train", [](const char*, const std::string& given) {
-    require(given == "test" || given == "validation" || given == "train",
-            "--on must be test, validation or train, got {}", given);
-  });
-}
-
-/// A field of a CSV file, quoted if necessary.
-std::string field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == text.npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted.append(c == '"' ? 2 : 1, c);
-  return quoted.append("\"");
-}
-
-/// A row per example: number, label, and predicted class or values.
-std::string predictionsOf(const Trained& trained, DataSetIterator& data) {
-  const bool classes = !trained.run.data.regression;
-  std::string text = classes ? "example,label,prediction,probability\n" : "example,label,prediction\n";
-  const auto nameOf = [&](std::int64_t c) {
-    const auto& names = trained.data.classes;
-    return c < static_cast<std::int64_t>(names.size()) ? names[static_cast<std::size_t>(c)]
-                                                       : fmt::format("{}", c);
-  };
-  Batch batch, read;
-  Tensor outputs;
-  std::int64_t example = 0;
-  data.reset(0);
-  while (data.next(read)) {
-    read.gatherInto(batch);
-    static_cast<Model&>(*trained.network).output(batch, outputs);
-    const Tensor& labels = batch.labels.front().value;
-    require(outputs.shape().rank() == 2, "predict: outputs {} are no rows of numbers", outputs.toString());
-    const std::int64_t width = outputs.shape()[1];
-    for (std::int64_t i = 0; i < batch.examples(); ++i, ++example) {
-      const auto row =
-          outputs.span<float>().subspan(static_cast<std::size_t>(i * width), static_cast<std::size_t>(width));
-      if (!classes) {
-        text += fmt::format("{},{},{}\n", example, labels.span<float>()[static_cast<std::size_t>(i)], row[0]);
-        continue;
-      }
-      const auto best = std::ranges::max_element(row);
-      const auto label = labels.dtype() == DType::Int64
-                             ? field(nameOf(labels.data<std::int64_t>()[i]))
-                             : std::string();  // label rows, such as one-hot, have no name
-      text += fmt::format("{},{},{},{}\n", example, label, field(nameOf(best - row.begin())), *best);
-    }
-  }
-  return text;
-}
 
 /// Why muster train would be refused because of the checkpoints of an earlier training; "" if it would not.
 std::string earlierTraining(const RunFile& run, const std::filesystem::path& resumed) {
@@ -130,7 +39,7 @@ std::string earlierTraining(const RunFile& run, const std::filesystem::path& res
 }  // namespace
 
 int evaluate(const Call& call) {
-  Options options;
+  TrainedOptions options;
   example::CommandLine line(
       "Tests a trained network on the data of a run file.\n\n"
       "  muster evaluate run.json\n"
@@ -139,46 +48,17 @@ int evaluate(const Call& call) {
   if (!readOptions(line, call)) return 0;
   const Trained trained(call, options);
   DataSetIterator& data = trained.on(options.on);
-  if (trained.run.data.regression) {
-    double sum = 0;
-    std::int64_t examples = 0;
-    Batch batch;
-    data.reset(0);
-    while (data.next(batch)) {
-      sum += static_cast<Model&>(*trained.network).score(batch) * static_cast<double>(batch.examples());
-      examples += batch.examples();
-    }
-    example::printResult(
-        fmt::format("loss {:.6g} on {}\n", sum / static_cast<double>(examples), plural(examples, "example")));
-    return 0;
-  }
-  example::printResult(trained.network->evaluate(data).summary());
+  const auto evaluation = trained.network->evaluateTask(data);
+  example::printResult(evaluation.summary());
+  if (evaluation.task() != Task::Classification) return 0;
   if (!trained.data.classes.empty()) fmt::print("\n");
   for (std::size_t c = 0; c < trained.data.classes.size(); ++c)
     fmt::print("{:>10} {}\n", c, printableText(trained.data.classes[c]));
   return 0;
 }
 
-int predict(const Call& call) {
-  Options options;
-  example::CommandLine line(
-      "Writes a trained network's predictions for the data of a run file, as CSV: for each example its\n"
-      "label, the most probable class and its probability, or for a regression the predicted number.\n\n"
-      "  muster predict run.json --out predictions.csv\n");
-  describeTrained(line, options);
-  line.add("out", options.out, "FILE", "the file to write (default: standard output)");
-  if (!readOptions(line, call)) return 0;
-  const Trained trained(call, options);
-  const auto text = predictionsOf(trained, trained.on(options.on));
-  if (options.out.empty())
-    example::printResult(printableLines(text));
-  else
-    writeFileAtomically(options.out, text);
-  return 0;
-}
-
 int summary(const Call& call) {
-  Options options;
+  TrainedOptions options;
   bool json = false;
   example::CommandLine line(
       "Prints the layers, shapes and parameters of a network, of a run file or of a model file.\n\n"
@@ -201,7 +81,7 @@ int summary(const Call& call) {
 }
 
 int plan(const Call& call) {
-  Options options;
+  TrainedOptions options;
   example::CommandLine line(
       "Says what muster train would do with a run file: data, network, workers, merging and memory. Trains\n"
       "nothing, and writes no file. A note says if the checkpoints of an earlier training are in the way.\n\n"
@@ -232,6 +112,10 @@ int plan(const Call& call) {
   if (!resumed.empty())
     fmt::print("resumes: {}{}\n", resumed.string(),
                changes.empty() ? "" : fmt::format(", which was trained with {}", changes));
+  for (const auto& remark :
+       fitRemarks(*network, std::max<std::int64_t>(run.training.epochs - network->epoch(), 0), batches,
+                  run.training.workers))
+    fmt::print("note: {}\n", remark);
   if (!earlier.empty()) fmt::print("note: muster train refuses this run for now: {}\n", earlier);
   std::int64_t state = 0;
   for (const auto* block : network->state()) state += static_cast<std::int64_t>(block->values.bytes());

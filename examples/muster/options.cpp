@@ -22,6 +22,7 @@ bool readOptions(example::CommandLine& line, const Call& call) {
   if (command != commands().end())
     line.usage(
         fmt::format("{}{}{} [options]", call.program, command->file.empty() ? "" : " ", command->file));
+  if (command != commands().end() && !command->file.empty() && call.file.empty()) line.argument(call.file);
   std::vector<const char*> arguments{call.program.c_str()};
   for (const auto& option : call.options) arguments.push_back(option.c_str());
   try {

@@ -5,9 +5,9 @@
 #include "examples/support/pages.h"
 #include "examples/support/paths.h"
 #include "examples/support/program.h"
+#include "examples/support/standard_streams.h"
 #include "muster/core/base/error.h"
 #include "muster/core/base/interrupt.h"
-#include "muster/core/io/atomic_file.h"
 
 namespace program {
 
@@ -33,10 +33,9 @@ int page(const Call& call) {
     example::Paths paths;
     for (const auto& file : example::curvesBelow(directory))
       paths.reads(fmt::format("the run {}", file.string()), file);
-    paths.writes("--out", out);
+    paths.writesResult("--out", out);
     paths.check();
-    muster::writeFileAtomically(out, example::stillPageOf(directory));
-    fmt::print("written: {}\n", out.string());
+    if (example::writeResult(out, example::stillPageOf(directory))) fmt::print("written: {}\n", out.string());
     return 0;
   }
   example::endOnInterrupt("The page has ended.");

@@ -36,6 +36,9 @@ void checkData(const RunData& d) {
   requireBetween("data.testExamples", d.testExamples, 0, kMost);
   requireBetween("data.validationExamples", d.validationExamples, 0, kMost);
   requireBetween("data.classes", d.classes, 2, 256);
+  requireBetween("data.height", d.height, 0, 1 << 15);
+  requireBetween("data.width", d.width, 0, 1 << 15);
+  require((d.height == 0) == (d.width == 0), "data.height and data.width go together, and one is 0");
   require(d.separator.size() == 1, "data.separator must be one character, got \"{}\"", d.separator);
   const auto needs = [&](std::string_view field, const std::string& value) {
     require(!value.empty(), "data.{}: is missing, and data of type {} need it", field, d.type);
@@ -75,14 +78,14 @@ void checkTraining(const RunTraining& t) {
 }
 
 void checkMonitor(std::string_view path, const RunMonitor& m) {
-  require(m.mode == "min" || m.mode == "max",
-          "{}.mode must be given, min or max: whether a smaller or a larger {} is better; got \"{}\"", path,
-          muster::nameOf(m.monitor), m.mode);
   require(m.monitor != muster::Monitor::Own,
-          "{}.monitor: own is for programs; there are accuracy, loss, trainingScore", path);
-  const bool larger = m.monitor == muster::Monitor::Accuracy;
-  require(larger == (m.mode == "max"), "{}.mode {} contradicts {}.monitor {}, of which a {} one is better",
-          path, m.mode, path, muster::nameOf(m.monitor), larger ? "larger" : "smaller");
+          "{}.monitor: own is for programs; there are accuracy, loss, r2, auc, trainingScore", path);
+  require(m.mode.empty() || m.mode == "min" || m.mode == "max",
+          "{}.mode must be min or max, or left out; got \"{}\"", path, m.mode);
+  const auto best = muster::nameOf(*muster::modeOf(m.monitor));
+  require(m.mode.empty() || m.mode == best,
+          "{}.mode {} contradicts {}.monitor {}, of which a {} one is better", path, m.mode, path,
+          muster::nameOf(m.monitor), best == "max" ? "larger" : "smaller");
 }
 
 void checkListeners(const RunListeners& l) {
@@ -111,6 +114,15 @@ void checkListeners(const RunListeners& l) {
     requireMinutes("listeners.earlyStopping.maxMinutes", e->maxMinutes);
     require(e->patience > 0 || e->maxMinutes > 0,
             "listeners.earlyStopping.patience and maxMinutes are both 0, so it would never stop");
+  }
+  if (const auto& p = l.reduceOnPlateau) {
+    checkMonitor("listeners.reduceOnPlateau", p->monitored);
+    require(p->factor > 0 && p->factor < 1,
+            "listeners.reduceOnPlateau.factor must be between 0 and 1, got {}", p->factor);
+    requireBetween("listeners.reduceOnPlateau.patience", p->patience, 1, kMost);
+    requireNotNegative("listeners.reduceOnPlateau.minImprovement", p->minImprovement);
+    require(p->minFactor >= 0 && p->minFactor < 1,
+            "listeners.reduceOnPlateau.minFactor must be from 0 to below 1, got {}", p->minFactor);
   }
 }
 

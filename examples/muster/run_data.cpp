@@ -9,10 +9,10 @@
 #include "muster/core/data/in_memory.h"
 #include "muster/core/data/split.h"
 #include "muster/core/io/safetensors.h"
-#include "muster/datasets/csv.h"
 #include "muster/datasets/image_folder.h"
 #include "muster/datasets/image_placement.h"
 #include "muster/datasets/image_set_iterator.h"
+#include "muster/datasets/table_examples.h"
 
 namespace program {
 namespace {
@@ -39,6 +39,17 @@ struct Images {
   std::shared_ptr<const ImageSet> train, test;  // test may be null
 };
 
+/// What a network on these images needs to know of new ones. Classes without names have their numbers.
+InputDescription descriptionOf(const ImageSet& images, const std::vector<std::string>& classes) {
+  const Shape& shape = images.imageShape();
+  InputDescription description{
+      .pictures = PictureDescription{.channels = shape[0], .height = shape[1], .width = shape[2]},
+      .classes = classes};
+  for (int c = static_cast<int>(classes.size()); c < images.classes(); ++c)
+    description.classes.push_back(fmt::format("{}", c));
+  return description;
+}
+
 void deal(const RunData& d, const Images& images, PlacementWish placement, std::span<const Device> devices,
           int workers, LoadedData& into) {
   std::pair<std::shared_ptr<const ImageSet>, std::shared_ptr<const ImageSet>> parts{
@@ -46,6 +57,7 @@ void deal(const RunData& d, const Images& images, PlacementWish placement, std::
   const std::int64_t part = trainingPart(d, parts.first->size());
   if (part < parts.first->size()) parts = splitAt(parts.first, part, static_cast<std::uint64_t>(d.seed));
   auto train = std::make_unique<ImageSetIterator>(parts.first, d.batch, shuffleSeed(d));
+  train->setDropLast(d.dropLast);
   std::vector<ImageSetIterator*> iterators{train.get()};
   into.train = std::move(train);
   const auto add = [&](std::shared_ptr<const ImageSet> set, std::unique_ptr<DataSetIterator>& to,
@@ -71,17 +83,18 @@ Images ownSet(const RunData& d, LoadedData& into) {
 }
 
 Images folders(const RunData& d, LoadedData& into) {
-  const auto colour = d.grey ? PngColour::Grey : PngColour::Rgb;
-  auto train = readImageFolder(d.train, colour);
+  ImageFolderOptions options{.colour = d.grey ? PictureColour::Grey : PictureColour::Rgb,
+                             .size = {.height = d.height, .width = d.width}};
+  const auto train = readImageFolder(d.train, options);
+  into.classes = options.classes = train.classes;
   Images images{train.images, {}};
-  if (!d.test.empty()) {
-    images.test = readImageFolder(d.test, colour, train.classes).images;
-    if (images.test->imageShape() != images.train->imageShape())
-      throw FileError(
-          d.test, fmt::format("has pictures {}, and those of {} are {}", images.test->imageShape().toString(),
-                              d.train, images.train->imageShape().toString()));
-  }
-  into.classes = std::move(train.classes);
+  if (d.test.empty()) return images;
+  images.test = readImageFolder(d.test, options).images;
+  const Shape &known = images.train->imageShape(), &tested = images.test->imageShape();
+  if (tested != known)
+    throw FileError(d.test, fmt::format("has pictures {}, and those of {} are {}; data.height and data.width "
+                                        "bring all to one size",
+                                        tested.toString(), d.train, known.toString()));
   return images;
 }
 
@@ -93,10 +106,10 @@ Images idxFiles(const RunData& d) {
           d.testImages.empty() ? nullptr : read(d.testImages, d.testLabels)};
 }
 
-using Table = LabelledTensors;
+using Tensors = LabelledTensors;
 
 /// The training examples, and those to validate with, if any.
-std::pair<Table, Table> validated(const RunData& d, const Table& all) {
+std::pair<Tensors, Tensors> validated(const RunData& d, const Tensors& all) {
   require(all.features.shape().rank() > 0, "data.train: features need examples, got {}",
           all.features.toString());
   const std::int64_t examples = all.features.shape()[0], part = trainingPart(d, examples);
@@ -107,12 +120,14 @@ std::pair<Table, Table> validated(const RunData& d, const Table& all) {
   return splitAt(all.features, all.labels, part, static_cast<std::uint64_t>(d.seed));
 }
 
-void deal(const RunData& d, const Table& train, const std::optional<Table>& test, LoadedData& into) {
-  const auto make = [&](const Table& table, std::optional<std::uint64_t> seed) {
+void deal(const RunData& d, const Tensors& train, const std::optional<Tensors>& test, LoadedData& into) {
+  const auto make = [&](const Tensors& table, std::optional<std::uint64_t> seed) {
     return std::make_unique<InMemoryDataSetIterator>(table.features, table.labels, d.batch, seed);
   };
   const auto [first, second] = validated(d, train);
-  into.train = make(first, shuffleSeed(d));
+  auto training = make(first, shuffleSeed(d));
+  training->setDropLast(d.dropLast);
+  into.train = std::move(training);
   if (second.features.defined()) into.validation = make(second, std::nullopt);
   if (!test) return;
   require(test->features.shape().dropFirst() == train.features.shape().dropFirst(),
@@ -121,23 +136,39 @@ void deal(const RunData& d, const Table& train, const std::optional<Table>& test
   into.test = make(*test, std::nullopt);
 }
 
-void dealCsv(const RunData& d, LoadedData& into) {
-  CsvOptions options{
-      .header = d.header, .label = d.label, .separator = d.separator.front(), .regression = d.regression};
-  auto train = readCsv(d.train, options);
-  options.classes = train.classes;
-  std::optional<Table> test;
-  if (!d.test.empty()) {
-    auto read = readCsv(d.test, options);
-    if (d.header && read.columns != train.columns)
-      throw FileError(d.test, "has other columns than " + d.train);
-    test = Table{read.features, read.labels};
-  }
-  into.classes = train.classes;
-  deal(d, {train.features, train.labels}, test, into);
+/// Rows of a table as an iterator, for training if there is a seed.
+std::unique_ptr<DataSetIterator> rowsOf(const muster::Table& table, const InputDescription& description,
+                                        std::span<const std::int64_t> rows, std::int64_t batch,
+                                        std::optional<std::uint64_t> seed = std::nullopt) {
+  return std::make_unique<InMemoryDataSetIterator>(tableFeatures(description, table, rows),
+                                                   tableLabels(description, table, rows), batch, seed);
 }
 
-Table readTensors(const std::string& path) {
+/// The column of the labels.
+const std::string& labelOf(const InputDescription& description) {
+  return description.targets.empty() ? description.label : description.targets.front().name;
+}
+
+void dealCsv(const RunData& d, const InputDescription& known, LoadedData& into) {
+  const TableFormat format = formatOf(d);
+  const auto options = tableOptionsOf(d);
+  const auto train = readTable(d.train, format);
+  const auto count = std::ssize(labelledRows(train, d.label));
+  const auto split = splitTable(train, options, trainingPart(d, count), static_cast<std::uint64_t>(d.seed));
+  into.description = describeTable(train, options, split.first);
+  if (!known.empty()) {
+    into.description.requireSame(known, d.train, "the model");
+    into.description = known;
+  }
+  into.classes = into.description.classes;
+  into.train = rowsOf(train, into.description, split.first, d.batch, shuffleSeed(d));
+  if (!split.second.empty()) into.validation = rowsOf(train, into.description, split.second, d.batch);
+  if (d.test.empty()) return;
+  const auto test = readTable(d.test, format);
+  into.test = rowsOf(test, into.description, labelledRows(test, labelOf(into.description)), d.batch);
+}
+
+Tensors readTensors(const std::string& path) {
   const Safetensors file = readSafetensors(path);
   const auto find = [&](std::string_view name) {
     const Tensor* tensor = file.find(name);
@@ -149,7 +180,17 @@ Table readTensors(const std::string& path) {
 
 }  // namespace
 
-LoadedData loadData(const RunData& d, PlacementWish placement, std::span<const Device> devices, int workers) {
+TableFormat formatOf(const RunData& data) {
+  return {.header = data.header, .separator = data.separator.front()};
+}
+
+TableOptions tableOptionsOf(const RunData& data) {
+  return {
+      .label = data.label, .regression = data.regression, .columns = data.columns, .leaveOut = data.leaveOut};
+}
+
+LoadedData loadData(const RunData& d, PlacementWish placement, std::span<const Device> devices, int workers,
+                    const InputDescription& known) {
   LoadedData loaded;
   loaded.title = d.type;
   loaded.origin = d.train.empty() ? d.trainImages : d.train;
@@ -157,7 +198,7 @@ LoadedData loadData(const RunData& d, PlacementWish placement, std::span<const D
     require(placement != PlacementWish::Device,
             "training.placement: device is for images, not for data of type {}", d.type);
     if (d.type == "csv") {
-      dealCsv(d, loaded);
+      dealCsv(d, known, loaded);
     } else {
       deal(d, readTensors(d.train), d.test.empty() ? std::nullopt : std::optional(readTensors(d.test)),
            loaded);
@@ -167,7 +208,10 @@ LoadedData loadData(const RunData& d, PlacementWish placement, std::span<const D
                           : d.type == "images" ? folders(d, loaded)
                                                : ownSet(d, loaded);
     deal(d, images, placement, devices, workers, loaded);
+    loaded.description = descriptionOf(*images.train, loaded.classes);
   }
+  for (const auto& [field, set] : {std::pair{"train", loaded.train.get()}, {"test", loaded.test.get()}})
+    require(set == nullptr || set->examples().value_or(1) > 0, "data.{}: there are no examples in it", field);
   if (!d.classWeights.empty())
     loaded.weighted = std::make_unique<ClassWeights>(
         *loaded.train, std::vector<float>(d.classWeights.begin(), d.classWeights.end()));

@@ -8,16 +8,19 @@
 #include "examples/muster/run_file.h"
 #include "examples/support/paths.h"
 #include "muster/core/data/data_set_iterator.h"
+#include "muster/core/data/input_description.h"
 #include "muster/core/device/device.h"
+#include "muster/datasets/table_description.h"
 
 namespace program {
 
 /// The data of a run file.
 struct LoadedData {
-  std::string title;                 ///< for display
-  std::string origin;                ///< source of the data
-  std::string placed;                ///< note on the images' placement; "" if not needed
-  std::vector<std::string> classes;  ///< [class] names; may be empty
+  std::string title;                          ///< for display
+  std::string origin;                         ///< source of the data
+  std::string placed;                         ///< note on the images' placement; "" if not needed
+  std::vector<std::string> classes;           ///< [class] names; may be empty
+  muster::InputDescription description = {};  ///< for the network; empty if the data have none
   std::unique_ptr<muster::DataSetIterator> train;
   std::unique_ptr<muster::DataSetIterator> validation, test;  ///< null: none
   std::unique_ptr<muster::DataSetIterator> weighted;          ///< `train` with class weights; null: none
@@ -27,9 +30,16 @@ struct LoadedData {
 };
 
 /// Reads, downloads or generates the data. @param devices  worker i computes on device i mod D of them.
+/// @param known  the description of a trained model, by which rows are read; data with other names or kinds
+///        of columns, or other classes, are refused. Empty: the training examples decide.
 /// @throws InvalidArgument naming the field that does not fit the data; FileError, DownloadError.
 LoadedData loadData(const RunData& data, muster::PlacementWish placement,
-                    std::span<const muster::Device> devices, int workers);
+                    std::span<const muster::Device> devices, int workers,
+                    const muster::InputDescription& known = {});
+
+/// How a run's tables are read, and what is learned from them.
+muster::TableFormat formatOf(const RunData& data);
+muster::TableOptions tableOptionsOf(const RunData& data);
 
 /// Adds the files and the folders of images that the data are read from.
 void addTo(example::Paths& paths, const RunData& data);

@@ -4,6 +4,7 @@
 // (SchemaWriter) it.
 
 #include <algorithm>
+#include <boost/json/array.hpp>
 #include <concepts>
 #include <span>
 
@@ -33,6 +34,19 @@ inline bool isOneOf(std::string_view type, std::initializer_list<std::string_vie
   return std::ranges::find(types, type) != types.end();
 }
 
+/// Visits a list of texts; files leave out an empty one.
+inline void texts(muster::JsonReader& reader, std::string_view name, std::vector<std::string>& value) {
+  reader.strings(name, value);
+}
+inline void texts(muster::JsonWriter& writer, std::string_view name, std::vector<std::string>& value) {
+  if (!value.empty()) writer.put(name, std::span<const std::string>(value));
+}
+inline void texts(SchemaWriter& writer, std::string_view name, std::vector<std::string>& value) {
+  boost::json::array preset(value.begin(), value.end());
+  writer.put(name,
+             {{"type", "array"}, {"items", boost::json::object{{"type", "string"}}}, {"default", preset}});
+}
+
 template <typename Visitor>
 void visitSource(Visitor& v, RunData& d) {
   const bool published = std::ranges::find(example::kPublishedData, d.type) != example::kPublishedData.end();
@@ -57,8 +71,14 @@ void visitSource(Visitor& v, RunData& d) {
     v.field("label", d.label);
     v.field("separator", d.separator);
     v.field("regression", d.regression);
+    texts(v, "columns", d.columns);
+    texts(v, "leaveOut", d.leaveOut);
   }
-  if (d.type == "images") v.field("grey", d.grey);
+  if (d.type == "images") {
+    v.field("grey", d.grey);
+    v.field("height", d.height);
+    v.field("width", d.width);
+  }
 }
 
 /// Visits a text that is one of `words`; the default is the first one.
@@ -78,6 +98,7 @@ void visitData(Visitor& v, RunData& d) {
   visitSource(v, d);
   v.field("validationExamples", d.validationExamples);
   v.field("batch", d.batch);
+  v.field("dropLast", d.dropLast);
   v.field("seed", d.seed);
   v.field("shuffle", d.shuffle);
   v.numbers("classWeights", d.classWeights);
@@ -135,6 +156,13 @@ void visitListeners(Visitor& v, RunListeners& l) {
     in.field("maxMinutes", e.maxMinutes);
     in.field("restoreBest", e.restoreBest);
     in.field("bestFile", e.bestFile);
+  });
+  optionalGroup(v, "reduceOnPlateau", l.reduceOnPlateau, [](Visitor& in, RunPlateau& p) {
+    visitMonitor(in, p.monitored);
+    in.field("factor", p.factor);
+    in.field("patience", p.patience);
+    in.field("minImprovement", p.minImprovement);
+    in.field("minFactor", p.minFactor);
   });
 }
 

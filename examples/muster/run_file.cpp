@@ -39,6 +39,10 @@ void readStrategy(const json::object& run, RunTraining& training) {
   const json::value* const strategy =
       inside && inside->is_object() ? inside->get_object().if_contains("strategy") : nullptr;
   if (strategy == nullptr) return;
+  if (strategy->is_string()) {
+    training.strategy = strategy->get_string();
+    return;
+  }
   require(strategy->is_object(),
           "training.strategy: expected an object as in {{\"name\": \"diloco\"}}, found {}",
           muster::describeJson(*strategy));
@@ -200,7 +204,8 @@ std::vector<std::pair<std::string, std::string>> decisiveFields(const RunFile& r
   flatten(muster::parseJson(run.toJson()), "", all);
   std::erase_if(all, [](const auto& field) {
     const auto& [path, value] = field;
-    if (path.starts_with("data.directory") || path.starts_with("listeners.")) return true;
+    if (path.starts_with("data.directory") || path.starts_with("listeners."))
+      return !path.starts_with("listeners.reduceOnPlateau");  // the others only watch
     if (!path.starts_with("training.")) return path == "format";
     return !isOneOf(path, {"training.workers", "training.threadsPerWorker", "training.groups",
                            "training.mathMode"}) &&

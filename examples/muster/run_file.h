@@ -36,12 +36,16 @@ struct RunData {
   std::string label = {};
   std::string separator = ",";
   bool regression = false;
+  std::vector<std::string> columns = {};   ///< to learn from; empty: all but the label
+  std::vector<std::string> leaveOut = {};  ///< not to learn from
   // images
   bool grey = false;
+  std::int64_t height = 0, width = 0;  ///< to which all are stretched; 0: all must have one size
   // all
   std::int64_t validationExamples = 0;  ///< held out from the training examples, for listeners: drawn by the
                                         ///< seed, each class in equal shares
   std::int64_t batch = 128;
+  bool dropLast = false;    ///< leaves out the last batch of a training epoch if it is not full
   std::int64_t seed = 123;  ///< for the order of the training examples
   bool shuffle = true;
   std::vector<double> classWeights = {};
@@ -78,7 +82,7 @@ struct RunTraining {
 /// What early stopping or the best checkpoint monitors.
 struct RunMonitor {
   muster::Monitor monitor = muster::Monitor::Loss;
-  std::string mode = {};  ///< min or max; required
+  std::string mode = {};  ///< min or max; "": the monitor's
 };
 
 struct RunCheckpoints {
@@ -97,6 +101,13 @@ struct RunEarlyStopping {
   std::string bestFile = {};
 };
 
+struct RunPlateau {
+  RunMonitor monitored = {};
+  double factor = 0.1;
+  std::int64_t patience = 10;
+  double minImprovement = 0, minFactor = 0;
+};
+
 struct RunListeners {
   bool progress = true;
   std::int64_t scoreEvery = 0;   ///< iterations; 0: no lines
@@ -108,6 +119,7 @@ struct RunListeners {
   std::string group = {};        ///< for that file: the page draws the mean of a group
   std::optional<RunCheckpoints> checkpoints = {};
   std::optional<RunEarlyStopping> earlyStopping = {};
+  std::optional<RunPlateau> reduceOnPlateau = {};
 };
 
 struct RunFile {

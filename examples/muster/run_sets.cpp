@@ -58,9 +58,9 @@ std::vector<Step> stepsOf(std::string_view path) {
 
 /// Keeps only the data fields that all types have.
 void dropOthers(json::object& data) {
-  for (const auto* const name :
-       {"directory", "trainExamples", "testExamples", "trainImages", "trainLabels", "testImages",
-        "testLabels", "classes", "train", "test", "header", "label", "separator", "regression", "grey"})
+  for (const auto* const name : {"directory", "trainExamples", "testExamples", "trainImages", "trainLabels",
+                                 "testImages", "testLabels", "classes", "train", "test", "header", "label",
+                                 "separator", "regression", "columns", "leaveOut", "grey", "height", "width"})
     data.erase(name);
 }
 
@@ -69,6 +69,11 @@ void dropOptions(json::object& strategy) {
   json::value name = strategy.at("name");
   strategy.clear();
   strategy.emplace("name", std::move(name));
+}
+
+/// Whether a string in this field stands for an object with that name or type.
+bool isShortForm(std::string_view field) {
+  return field == "strategy" || field == "updater" || field == "learningRate";
 }
 
 std::string_view keyOf(std::string_view set) {
@@ -124,6 +129,8 @@ void applySet(json::object& run, const std::string& set) {
       return;
     }
     if (at->is_null()) at->emplace_object();
+    if (at->is_string() && isShortForm(steps[s].name))
+      *at = json::object{{steps[s].name == "strategy" ? "name" : "type", at->get_string()}};
     require(at->is_object(), "--set {}: {} is no object", path, steps[s].name);
     in = &at->get_object();
   }

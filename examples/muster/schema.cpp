@@ -54,10 +54,11 @@ void visitStrategy(SchemaWriter& writer, RunTraining& training) {
         json::object{{"if", json::object{{"properties", named}, {"required", json::array{"name"}}}},
                      {"then", json::object{{"description", strategy.description}, {"properties", options}}}});
   }
-  writer.put("strategy", {{"type", "object"},
-                          {"description", "a name, and options: muster strategies lists them"},
-                          {"properties", json::object{{"name", json::object{{"enum", names}}}}},
-                          {"allOf", rules}});
+  const json::object withOptions{{"type", "object"},
+                                 {"properties", json::object{{"name", json::object{{"enum", names}}}}},
+                                 {"allOf", rules}};
+  writer.put("strategy", {{"description", "a name, or a name and options: muster strategies lists them"},
+                          {"anyOf", json::array{withOptions, json::object{{"enum", names}}}}});
 }
 
 std::string runFileSchema() {

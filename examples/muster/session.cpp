@@ -69,18 +69,32 @@ Nodes nodesOf(const RunTraining& training) {
 #endif
 }
 
+InputDescription knownBy(const RunFile& run, const std::filesystem::path& resumed) {
+  const std::filesystem::path model =
+      resumed.empty() ? std::filesystem::path(run.training.initialModel) : resumed;
+  return model.empty() ? InputDescription{} : readInputDescription(model);
+}
+
 std::unique_ptr<Network> makeNetwork(const RunFile& run, LoadedData& data) {
   auto network = networkFromJson(run.network);
   Batch first;
   data.training().reset(0);
   require(data.training().next(first), "data: there are no examples to train with");
   network->prepare(first);
+  network->setInputDescription(data.description);
   const auto outputs = static_cast<std::size_t>(network->outputShapes().back().second.elements());
   if (const auto& classes = data.classes; !run.data.regression && outputs > 1 && classes.size() > outputs)
     throw InvalidArgument(fmt::format(
         "network and data do not fit: {} has {} ({}), and the network's output has {}",
         run.data.train.empty() ? data.title : run.data.train, plural(classes.size(), "class", "classes"),
         printableText(fmt::format("{}", fmt::join(classes, ", "))), outputs));
+  if (const auto& weights = run.data.classWeights;
+      !weights.empty() && (!data.classes.empty() || network->outputShapes().back().second.rank() == 1)) {
+    const auto classes = !data.classes.empty() ? data.classes.size() : outputs == 1 ? 2 : outputs;
+    require(weights.size() == classes, "data.classWeights: there are {} weights for {} classes",
+            weights.size(), classes);
+  }
+  if (!network->normalisationFitted()) network->fitNormalisation(data.training());
   try {         // finds shapes that do not fit before the training
     Batch one;  // example
     first.gatherInto(one);

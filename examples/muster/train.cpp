@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -14,7 +15,7 @@
 #include "examples/support/training_interrupt.h"
 #include "muster/core/base/interrupt.h"
 #include "muster/core/base/plural.h"
-#include "muster/core/eval/evaluation.h"
+#include "muster/core/eval/any_evaluation.h"
 #include "muster/core/io/atomic_file.h"
 #include "muster/core/io/json_value.h"
 
@@ -47,11 +48,6 @@ void checkPaths(const Options& options, const RunFile& run, const std::filesyste
   paths.check();
 }
 
-/// Whether the labels are classes, so that accuracy is defined.
-bool classifies(const RunFile& run) {
-  return !run.data.regression;
-}
-
 /// The learning rate's field and value, for the message of a diverged training.
 std::string learningRateOf(const RunFile& run) {
   constexpr std::string_view kField = "network.updater.learningRate";
@@ -64,10 +60,33 @@ std::string learningRateOf(const RunFile& run) {
 }
 
 struct Results {
-  std::optional<Evaluation> test;
+  std::optional<AnyEvaluation> test;
   std::int64_t epochs = 0;
   bool interrupted = false;
+  Task task = Task::Classification;
 };
+
+void putScores(const AnyEvaluation& test, JsonWriter& json) {
+  switch (test.task()) {
+    case Task::Classification:
+      json.put("testAccuracy", test.accuracy());
+      json.put("testLoss", test.loss());
+      json.put("f1", test.f1());
+      return;
+    case Task::Regression:
+      json.put("testR2", test.regression().r2());
+      json.put("testRmse", test.regression().rootMeanSquaredError());
+      json.put("testMae", test.regression().meanAbsoluteError());
+      json.put("testLoss", test.loss());
+      return;
+    case Task::Labels:
+      json.put("testAccuracy", test.accuracy());
+      json.put("testLoss", test.loss());
+      json.put("f1", test.f1());
+      if (const double auc = test.labels().auc(); std::isfinite(auc)) json.put("testAuc", auc);
+      return;
+  }
+}
 
 void writeResults(const std::filesystem::path& path, const RunFile& run, const Results& results,
                   const Watchers& watchers, const std::string& plan) {
@@ -81,12 +100,8 @@ void writeResults(const std::filesystem::path& path, const RunFile& run, const R
     json.put("stopped", std::string_view(watchers.stopping->reason()));
     if (const auto& best = watchers.stopping->best()) json.put("bestValue", best->value);
   }
-  if (results.test) {
-    json.put("testAccuracy", results.test->accuracy());
-    json.put("testLoss", results.test->loss());
-    json.put("f1", results.test->f1());
-  }
-  watchers.record->write(json);
+  if (results.test) putScores(*results.test, json);
+  watchers.record->write(json, results.task);
   const auto& report = watchers.performance->report();
   json.put("seconds", report.seconds);
   json.put("samplesPerSecond", report.samplesPerSecond());
@@ -134,8 +149,8 @@ int trainRun(const RunFile& run, Options options) {
   if (first) checkPaths(options, run, resumed);
   example::requireUsable(devices);
 
-  LoadedData data =
-      loadData(run.data, run.training.placement, devices.devices, static_cast<int>(run.training.workers));
+  LoadedData data = loadData(run.data, run.training.placement, devices.devices,
+                             static_cast<int>(run.training.workers), knownBy(run, resumed));
   const auto network = makeNetwork(run, data);
   if (first) requireRoom(run, *network);
   if (!resumed.empty()) loadState(*network, resumed);
@@ -152,7 +167,7 @@ int trainRun(const RunFile& run, Options options) {
   if (!first && resumed.empty() && !run.training.resume.empty())
     example::logNothingToResume(run.training.resume);
   watching.describe(wrapper.plan(), network->summary());
-  watching.options(hyperParameters(run), {"accuracy"});
+  watching.options(hyperParameters(run), {network->task() == Task::Regression ? "r2" : "accuracy"});
 
   example::TrainingInterrupt interrupt;
   bool saved = false;
@@ -169,8 +184,7 @@ int trainRun(const RunFile& run, Options options) {
           fmt::print("ended before the first step: nothing was saved\n");
           return;
         }
-        example::requireFiniteOutputs(*network, data.test ? *data.test : *data.train);
-        watchers.requireNoDivergence(network->iteration());
+        watchers.diverged->requireNone(*network);
         // If early stopping restored the best state, the training state does not belong to the model.
         const bool restored =
             watchers.stopping && run.listeners.earlyStopping->restoreBest && watchers.stopping->best();
@@ -181,7 +195,11 @@ int trainRun(const RunFile& run, Options options) {
         saved = true;
         if (failed) fmt::print("saved: {}, with what was trained before the failure\n", run.training.model);
       },
-      learningRateOf(run));
+      learningRateOf(run), {run.training.model, [&](const std::filesystem::path& path) {
+                              if (!isFirst() || network->iteration() == begun) return false;
+                              saveModel(*network, path, notesOf(run));
+                              return true;
+                            }});
   first = isFirst();
   if (first)
     interrupt.end(saved);
@@ -194,19 +212,19 @@ int trainRun(const RunFile& run, Options options) {
                  nodes.node());
     return 0;
   }
-  const bool judged = data.test && classifies(run);
   if (!first) {
-    if (judged && (network->iteration() != begun || !interrupted)) wrapper.evaluate(*data.test);
+    if (data.test && (network->iteration() != begun || !interrupted)) wrapper.evaluateTask(*data.test);
     return 0;
   }
   if (!saved) return kInterruptedExit;
 
-  Results results{.test = {}, .epochs = network->epoch(), .interrupted = interrupted};
-  if (judged) {
-    results.test = wrapper.evaluate(*data.test);
-    watching.result("accuracy", results.test->accuracy());
-    fmt::print("test: accuracy {:.4f}, F1 {:.4f} on {}\n", results.test->accuracy(), results.test->f1(),
-               plural(results.test->examples(), "example"));
+  Results results{
+      .test = {}, .epochs = network->epoch(), .interrupted = interrupted, .task = network->task()};
+  if (data.test) {
+    results.test = wrapper.evaluateTask(*data.test);
+    const auto [score, value] = results.test->mainScore();
+    watching.result(std::string(score), value);
+    fmt::print("test: {} on {}\n", results.test->line(), plural(results.test->examples(), "example"));
   }
   fmt::print("saved: {}{}\n", run.training.model,
              results.interrupted ? "; interrupted, and training.resume continues from there" : "");

@@ -7,13 +7,13 @@
 #include <utility>
 
 #include "examples/muster/session.h"
-#include "examples/support/keep_network.h"
 #include "examples/support/pages.h"
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
 #include "muster/core/io/json_fields.h"
 #include "muster/core/io/output_path.h"
 #include "muster/core/listeners/checkpoint_listener.h"
+#include "muster/core/listeners/reduce_on_plateau.h"
 #include "muster/core/listeners/score_listener.h"
 
 namespace program {
@@ -35,51 +35,51 @@ DataSetIterator& watched(LoadedData& data, std::string_view who) {
 }
 
 Monitored monitoredOf(const RunMonitor& m, LoadedData& data, std::string_view who) {
-  Monitored monitored{.monitor = m.monitor, .mode = valueNamed<MonitorMode>(who, m.mode)};
+  Monitored monitored{.monitor = m.monitor};
+  if (!m.mode.empty()) monitored.mode = valueNamed<MonitorMode>(who, m.mode);
   if (m.monitor != Monitor::TrainingScore) monitored.validation = &watched(data, who);
   return monitored;
 }
 
-/// @param scores  of the training.
-DivergenceCheck divergenceCheck(const RunFile& run, LoadedData& data, const Network& network,
-                                std::shared_ptr<const CollectScoresListener> scores) {
-  if (run.data.regression)
-    return [scores, labels = example::labelScaleOf(*data.train)](std::int64_t iteration) {
-      example::requireNoDivergence(example::scoresUntil(scores->merges(), iteration), labels);
-    };
-  return [scores, classes = network.outputShapes().back().second.elements()](std::int64_t iteration) {
-    example::requireNoDivergence(example::scoresUntil(scores->merges(), iteration), classes);
-  };
-}
-
 }  // namespace
 
-Watchers watch(const RunFile& run, LoadedData& data, const Network& network, const Shown& shown) {
+Watchers watch(const RunFile& run, LoadedData& data, Network& network, const Shown& shown) {
   const auto& l = run.listeners;
   Watchers watchers;
-  watchers.requireNoDivergence = divergenceCheck(run, data, network, watchers.scores);
-  const auto acceptBest = [check = watchers.requireNoDivergence](Trainer& trainer) {
+  watchers.diverged = std::make_shared<example::DivergenceCheck>(network, data.training());
+  const auto acceptBest = [check = watchers.diverged](Trainer& trainer) {
     try {
-      check(trainer.model().iteration());
+      check->requireNone(trainer.model());
       return true;
     } catch (const NonFiniteScore& diverged) {
       logWarning("the file of the best model is not replaced: {}", diverged.what());
       return false;
     }
   };
+  const LineSink quietly = shown.progress ? LineSink() : LineSink([](std::string_view) {});
   const auto add = [&](auto listener) { watchers.all.push_back(std::move(listener)); };
   if ((l.progress || shown.terminal) && shown.progress)
     example::WatchOptions{.terminal = shown.terminal}.addProgress(watchers.all);
   if (l.scoreEvery > 0) add(std::make_shared<ScoreListener>(l.scoreEvery));
   if (l.testEvery > 0) {
     watchers.tests = std::make_shared<EvaluationListener>(
-        watched(data, "listeners.testEvery"),
-        EvaluationOptions{.everyEpochs = l.testEvery,
-                          .sink = shown.progress ? LineSink() : LineSink([](std::string_view) {})});
+        watched(data, "listeners.testEvery"), EvaluationOptions{.everyEpochs = l.testEvery, .sink = quietly});
     add(watchers.tests);
   }
   watchers.record = std::make_shared<example::EpochRecord>(watchers.tests);
   add(watchers.record);
+  if (const auto& p = l.reduceOnPlateau) {
+    const auto monitored = monitoredOf(p->monitored, data, "listeners.reduceOnPlateau");
+    add(std::make_shared<ReduceOnPlateau>(
+        PlateauOptions{.validation = monitored.validation,
+                       .monitor = monitored.monitor,
+                       .mode = monitored.mode,
+                       .factor = p->factor,
+                       .patience = p->patience,
+                       .minImprovement = p->minImprovement,
+                       .minFactor = p->minFactor,
+                       .sink = shown.progress ? LineSink() : LineSink([](std::string_view) {})}));
+  }
   if (const auto& c = l.checkpoints) {
     CheckpointOptions policy{.directory = c->directory,
                              .everyEpochs = c->everyEpochs,
@@ -107,7 +107,8 @@ Watchers watch(const RunFile& run, LoadedData& data, const Network& network, con
                                                              .restoreBest = e->restoreBest,
                                                              .bestFile = e->bestFile,
                                                              .acceptBest = acceptBest,
-                                                             .notes = notesOf(run)});
+                                                             .notes = notesOf(run),
+                                                             .sink = quietly});
     add(watchers.stopping);
   }
   return watchers;

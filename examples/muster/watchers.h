@@ -1,16 +1,15 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <vector>
 
 #include "examples/muster/run_data.h"
 #include "examples/muster/run_file.h"
+#include "examples/support/divergence.h"
 #include "examples/support/epoch_record.h"
 #include "examples/support/last_state.h"
 #include "examples/support/watching.h"
-#include "muster/core/listeners/collect_scores_listener.h"
 #include "muster/core/listeners/early_stopping.h"
 #include "muster/core/listeners/evaluation_listener.h"
 #include "muster/core/listeners/performance_listener.h"
@@ -19,21 +18,17 @@
 
 namespace program {
 
-/// Throws muster::NonFiniteScore if the scores up to this iteration show that the training diverged.
-using DivergenceCheck = std::function<void(std::int64_t iteration)>;
-
 /// The listeners of a training. The PerformanceListener comes first, so that it does not measure the others'
 /// work between epochs.
 struct Watchers {
   std::shared_ptr<muster::PerformanceListener> performance =
       std::make_shared<muster::PerformanceListener>(muster::PerformanceOptions{.tableAtEnd = false});
-  std::shared_ptr<muster::CollectScoresListener> scores = std::make_shared<muster::CollectScoresListener>();
-  DivergenceCheck requireNoDivergence;
+  std::shared_ptr<example::DivergenceCheck> diverged;
   std::shared_ptr<example::LastState> last = std::make_shared<example::LastState>();
   std::shared_ptr<muster::EarlyStopping> stopping;
   std::shared_ptr<muster::EvaluationListener> tests;
   std::shared_ptr<example::EpochRecord> record;
-  muster::Listeners all{performance, scores, last};
+  muster::Listeners all{performance, last};
 };
 
 /// What is printed of a training.
@@ -43,7 +38,8 @@ struct Shown {
 };
 
 /// The listeners that a run file asks for. @param data  must outlive them.
-Watchers watch(const RunFile& run, LoadedData& data, const muster::Network& network, const Shown& shown);
+/// @param network  before the training.
+Watchers watch(const RunFile& run, LoadedData& data, muster::Network& network, const Shown& shown);
 
 /// @throws InvalidArgument naming a field of the listeners whose module this program was built without.
 void requireModules(const RunListeners& listeners);

@@ -98,9 +98,16 @@ bool CommandLine::read(int argc, const char* const* argv) {
   try {
     const int style = po::command_line_style::unix_style & ~po::command_line_style::allow_guessing;
     const auto parsed = po::command_line_parser(argc, argv).options(all).style(style).run();
+    std::vector<std::string> arguments;
     for (const auto& option : parsed.options)
-      muster::require(option.position_key < 0, "unexpected argument \"{}\"; --help lists the options",
-                      fmt::join(option.value, " "));
+      if (option.position_key >= 0)
+        arguments.insert(arguments.end(), option.value.begin(), option.value.end());
+    if (argument_ != nullptr && !arguments.empty()) {
+      *argument_ = arguments.front();
+      arguments.erase(arguments.begin());
+    }
+    muster::require(arguments.empty(), "unexpected argument \"{}\"; --help lists the options",
+                    fmt::join(arguments, " "));
     po::store(parsed, given_);
   } catch (const po::error& error) {
     const std::span arguments(argv + 1, static_cast<std::size_t>(std::max(argc - 1, 0)));

@@ -87,22 +87,23 @@ void EpochRecord::readTests(Model& model) {
   if (testsRead_ == results.size()) return;
   for (; testsRead_ < results.size(); ++testsRead_) {
     const auto& result = results[testsRead_];
-    tests_.push_back({result.epoch, result.iteration, result.evaluation.accuracy()});
+    tests_.push_back({result.epoch, result.iteration, result.evaluation.mainScore().second});
   }
   std::vector<double> numbers;
-  for (const auto& [epoch, iteration, accuracy] : tests_)
-    numbers.insert(numbers.end(), {static_cast<double>(epoch), static_cast<double>(iteration), accuracy});
+  for (const auto& [epoch, iteration, value] : tests_)
+    numbers.insert(numbers.end(), {static_cast<double>(epoch), static_cast<double>(iteration), value});
   keep(model, kTests, numbers);
 }
 
-void EpochRecord::write(JsonWriter& json) const {
+void EpochRecord::write(JsonWriter& json, Task task) const {
   json.put("firstEpoch", firstEpoch());
   json.put("scoreByEpoch", std::span<const double>(scores_));
   if (tests_.empty()) return;
-  json.list("testAccuracyByEpoch", tests_.size(), [&](std::size_t i, JsonWriter& test) {
+  const std::string_view name = task == Task::Regression ? "testR2" : "testAccuracy";
+  json.list(fmt::format("{}ByEpoch", name), tests_.size(), [&](std::size_t i, JsonWriter& test) {
     test.put("epoch", tests_[i].epoch);
     test.put("iteration", tests_[i].iteration);
-    test.put("testAccuracy", tests_[i].accuracy);
+    test.put(name, tests_[i].value);
   });
 }
 

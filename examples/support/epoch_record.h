@@ -10,7 +10,7 @@
 
 namespace example {
 
-/// The score of each finished epoch, and the accuracies of the tests during the training. They are kept with
+/// The score of each finished epoch, and the results of the tests during the training. They are kept with
 /// the model (Model::listenerState), so checkpoints hold them, and a resumed training has them from its
 /// beginning.
 class EpochRecord final : public muster::Listener {
@@ -18,7 +18,7 @@ class EpochRecord final : public muster::Listener {
   struct Test {
     std::int64_t epoch = 0;      ///< epochs finished
     std::int64_t iteration = 0;  ///< iterations finished
-    double accuracy = 0;
+    double value = 0;            ///< accuracy, or R2 of a regression
   };
 
   /// @param tests  may be null. Must come earlier in the list of listeners.
@@ -29,8 +29,10 @@ class EpochRecord final : public muster::Listener {
   std::int64_t firstEpoch() const { return scores_.empty() ? 0 : firstEpoch_ + 1; }
   const std::vector<double>& scores() const { return scores_; }
   const std::vector<Test>& tests() const { return tests_; }
-  /// Writes these as `firstEpoch`, `scoreByEpoch` and, if there are any, `testAccuracyByEpoch`.
-  void write(muster::JsonWriter& json) const;
+  /// Writes these as `firstEpoch`, `scoreByEpoch` and, if there are any, `testAccuracyByEpoch`, or
+  /// `testR2ByEpoch` of a regression.
+  /// @param task  of the tests.
+  void write(muster::JsonWriter& json, muster::Task task = muster::Task::Classification) const;
 
   void onFitStart(const muster::FitEvent& event) override;
   void onMerge(const muster::MergeEvent& event) override { readTests(event.trainer.model()); }

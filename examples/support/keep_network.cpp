@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <exception>
 #include <string>
@@ -30,30 +29,6 @@ bool isDivergence(const std::exception_ptr& failure) {
   }
 }
 
-struct Mean {
-  double score = 0;
-  std::int64_t examples = 0;
-};
-
-/// The mean over the last rounds that together have so many examples, or over all.
-Mean last(Scores scores, std::int64_t examples) {
-  Mean mean;
-  for (auto score = scores.rbegin(); score != scores.rend() && mean.examples < examples; ++score) {
-    mean.score += score->score * static_cast<double>(score->examples);
-    mean.examples += score->examples;
-  }
-  mean.score /= static_cast<double>(std::max<std::int64_t>(mean.examples, 1));
-  return mean;
-}
-
-void requireBelowTwice(double limit, double first, double last, double guessing) {
-  if (last > 2 * limit)
-    throw muster::NonFiniteScore(
-        fmt::format("the training diverged: its score went from {:.3g} to {:.3g}, while a constant "
-                    "prediction scores {:.3g}",
-                    first, last, guessing));
-}
-
 /// The directory, or the nearest one above it that exists.
 std::filesystem::path existing(std::filesystem::path directory) {
   std::error_code problem;
@@ -74,6 +49,19 @@ std::vector<std::filesystem::path> otherDirectories() {
   return all;
 }
 
+/// @return what happened, to be read after "and".
+std::string keepBeside(const Beside& beside) try {
+  if (beside.file.empty() || !beside.write) return "nothing was saved";
+  auto file = beside.file;
+  file.replace_filename(fmt::format("{}-diverged{}", file.stem().string(), file.extension().string()));
+  bool written = false;
+  writeHereOrElsewhere(file, [&](const std::filesystem::path& path) { written = beside.write(path); });
+  if (!written) return "nothing was saved";
+  return fmt::format("the network is saved as {} instead of {}", file.string(), beside.file.string());
+} catch (...) {
+  return fmt::format("the network could not be saved: {}", muster::describe(std::current_exception()));
+}
+
 bool isWritten(const std::function<void(const std::filesystem::path&)>& write,
                const std::filesystem::path& file) {
   std::error_code unreachable;
@@ -89,7 +77,7 @@ bool isWritten(const std::function<void(const std::filesystem::path&)>& write,
 }  // namespace
 
 void trainAndSave(const std::function<void()>& train, const std::function<void(bool failed)>& save,
-                  const std::string& setting) {
+                  const std::string& setting, const Beside& beside) {
   std::exception_ptr failure;
   try {
     train();
@@ -108,7 +96,7 @@ void trainAndSave(const std::function<void()>& train, const std::function<void(b
   if (!failure) return;
   if (isDivergence(failure))
     throw muster::NonFiniteScore(
-        fmt::format("{}; this was with {}, and nothing was saved", muster::describe(failure), setting));
+        fmt::format("{}; this was with {}, and {}", muster::describe(failure), setting, keepBeside(beside)));
   std::rethrow_exception(failure);
 }
 
@@ -147,53 +135,6 @@ void requireDiskRoom(const std::filesystem::path& path, std::int64_t bytes) {
   if (static_cast<double>(bytes) <= left) return;
   throw muster::FileError(path, fmt::format("the network takes {:.1f} MB, and its disk has {:.1f} MB left",
                                             static_cast<double>(bytes) / 1e6, left / 1e6));
-}
-
-void requireFiniteOutputs(muster::Network& network, muster::DataSetIterator& data) {
-  muster::Batch batch;
-  muster::Tensor outputs;
-  data.reset(0);
-  if (!data.next(batch)) return;
-  static_cast<muster::Model&>(network).output(batch, outputs);
-  if (!std::ranges::all_of(outputs.span<float>(), [](float value) { return std::isfinite(value); }))
-    throw muster::NonFiniteScore("the training diverged: the network's outputs are not numbers");
-}
-
-Scores scoresUntil(Scores scores, std::int64_t iteration) {
-  const auto end =
-      std::ranges::upper_bound(scores, iteration, {}, &muster::CollectScoresListener::Score::iteration);
-  return {scores.begin(), end};
-}
-
-void requireNoDivergence(Scores scores, std::int64_t classes) {
-  if (scores.empty()) return;
-  const double guessing = std::log(static_cast<double>(std::max<std::int64_t>(classes, 2)));
-  const double first = scores.front().score;
-  requireBelowTwice(std::clamp(first, guessing, 10 * guessing), first, last(scores, 512).score, guessing);
-}
-
-LabelScale labelScaleOf(muster::DataSetIterator& data) {
-  double sum = 0;
-  LabelScale scale;
-  std::size_t labels = 0;
-  muster::Batch read, batch;
-  for (data.reset(0); data.next(read); scale.examples += batch.examples()) {
-    read.gatherInto(batch);
-    for (const float label : batch.labels.front().value.span<float>()) {
-      sum += static_cast<double>(label) * static_cast<double>(label);
-      ++labels;
-    }
-  }
-  scale.meanSquare = sum / static_cast<double>(std::max<std::size_t>(labels, 1));
-  return scale;
-}
-
-void requireNoDivergence(Scores scores, const LabelScale& labels) {
-  if (scores.empty() || labels.examples == 0) return;
-  const Mean end = last(scores, labels.examples);
-  const double first = scores.front().score;
-  if (end.examples >= labels.examples)
-    requireBelowTwice(std::max(first, labels.meanSquare), first, end.score, labels.meanSquare);
 }
 
 }  // namespace example

@@ -8,10 +8,12 @@
 #include <utility>
 
 #include "examples/support/pages.h"
+#include "examples/support/standard_streams.h"
 #include "muster/core/base/error.h"
 #include "muster/core/eval/detail/summary_title.h"
 #include "muster/core/io/atomic_file.h"
 #include "muster/core/io/output_path.h"
+#include "muster/core/io/picture.h"
 
 namespace example {
 
@@ -20,9 +22,8 @@ using muster::require;
 namespace {
 
 /// Whether the file, or the file that this link leads to, has the name of a picture.
-bool isPicture(const std::filesystem::path& file) {
-  const auto extension = muster::followLinks(file).extension();
-  return extension == ".png" || extension == ".PNG";
+bool hasPictureName(const std::filesystem::path& file) {
+  return muster::isPicture(muster::followLinks(file));
 }
 
 /// Whether the file is in the directory and has a name of checkpoints, which are written and removed there.
@@ -68,7 +69,13 @@ void Paths::readsPictures(std::string option, const std::filesystem::path& direc
   if (!directory.empty()) pictures_.push_back({.option = std::move(option), .path = directory});
 }
 
+void Paths::writesResult(std::string option, const std::filesystem::path& file) {
+  if (!isStandardOutput(file)) writes(std::move(option), file);
+}
+
 void Paths::writes(std::string option, const std::filesystem::path& file) {
+  require(!isStandardOutput(file), "{}: {} is standard output; give the name of a file{}", option,
+          file.string(), file == "-" ? ", and if - is one, write ./-" : "");
   if (!file.empty()) files_.push_back({.option = std::move(option), .path = file, .written = true});
 }
 
@@ -109,7 +116,7 @@ void Paths::checkNames() const {
               file.option, file.path.string(), directory.option);
   for (const auto& file : files_)
     for (const auto& read : pictures_)
-      require(!file.written || !isPicture(file.path) || !muster::isInside(file.path, read.path),
+      require(!file.written || !hasPictureName(file.path) || !muster::isInside(file.path, read.path),
               "{} is {}, a picture in the directory of {}, {}: writing it would change the data", file.option,
               file.path.string(), read.option, read.path.string());
 }

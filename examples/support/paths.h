@@ -15,7 +15,10 @@ class Paths {
   void reads(std::string option, const std::filesystem::path& file, std::string replacedBy = {});
   /// Adds a directory whose pictures, PNG files at any depth, are read.
   void readsPictures(std::string option, const std::filesystem::path& directory);
+  /// @throws muster::InvalidArgument for standard output, which has the program's lines.
   void writes(std::string option, const std::filesystem::path& file);
+  /// As `writes`, for a command's whole result, which may go to standard output (writeResult).
+  void writesResult(std::string option, const std::filesystem::path& file);
   /// Adds a directory that the program creates if missing. @param names  the files written there; empty: a
   ///         listener gives them names that are always new.
   void writesInto(std::string option, const std::filesystem::path& directory,

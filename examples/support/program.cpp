@@ -14,6 +14,7 @@
 #include "muster/core/base/interrupt.h"
 #include "muster/core/base/printable_text.h"
 #include "muster/core/base/process_name.h"
+#include "muster/core/listeners/progress_listener.h"
 
 namespace example {
 namespace {
@@ -48,6 +49,7 @@ int runProgram(std::string_view name, const std::function<int()>& body) {
   // Ignoring SIGXFSZ makes a write beyond the file size limit fail like one on a full disk.
   std::signal(SIGXFSZ, SIG_IGN);
   programName = name;
+  muster::showProgress(false);  // these programs have options for it
   endOnInterrupt("Interrupted.");
   const int status = runBody(name, body);
   const std::string lost = lostOutput();

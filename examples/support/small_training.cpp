@@ -48,7 +48,11 @@ bool trainAndSave(const SmallTraining& options, muster::Model& model,
     writeHereOrElsewhere(options.model, save);
     if (failed || interrupt.requested()) fmt::print("saved: {}\n", options.model);
   };
-  trainAndSave([&] { train(interrupt.token()); }, saveTrained, fmt::format("--seed {}", options.seed));
+  trainAndSave([&] { train(interrupt.token()); }, saveTrained, fmt::format("--seed {}", options.seed),
+               {options.model, [&](const std::filesystem::path& file) {
+                  if (model.iteration() > 0) save(file);
+                  return model.iteration() > 0;
+                }});
   interrupt.end(model.iteration() > 0);
   return !interrupt.requested();
 }

@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "muster/core/base/error.h"
+#include "muster/core/io/atomic_file.h"
 
 namespace example {
 namespace {
@@ -64,6 +65,19 @@ void guardStandardStreams() {
 void printResult(std::string_view text) {
   if (standardOutput.closed) throw muster::Error("standard output could not be written: it is closed");
   fmt::print("{}", text);
+}
+
+bool isStandardOutput(const std::filesystem::path& path) {
+  return path == "-" || path == "/dev/stdout" || path == "/dev/fd/1" || path == "/proc/self/fd/1";
+}
+
+bool writeResult(const std::filesystem::path& path, std::string_view text) {
+  if (isStandardOutput(path)) {
+    printResult(text);
+    return false;
+  }
+  muster::writeFileAtomically(path, text);
+  return true;
 }
 
 std::string lostOutput() {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -17,6 +18,13 @@ void guardStandardStreams();
 /// Prints the result of a command that writes nothing else.
 /// @throws muster::Error if standard output was closed when the program began.
 void printResult(std::string_view text);
+
+/// Whether a path names standard output: "-" or /dev/stdout.
+bool isStandardOutput(const std::filesystem::path& path);
+
+/// Writes the text that is a command's whole result, into a file or to standard output.
+/// @return whether it is a file. @throws muster::FileError, or as printResult.
+bool writeResult(const std::filesystem::path& path, std::string_view text);
 
 /// Flushes standard output. @return why output was lost; "" if none was.
 std::string lostOutput();

@@ -6,6 +6,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/base/owner_process.h"
 #include "muster/core/device/math_mode.h"
+#include "muster/core/nn/network.h"
 #include "muster/core/ops/axpy.h"
 #include "muster/core/optim/finite_gradient.h"
 #include "muster/parallel/data_parallel/gradient_sum.h"
@@ -52,12 +53,18 @@ struct DataParallel::Impl {
   void checkGradOutput(const Tensor& gradOutput) const;
   void forward(const Tensor& input, Tensor& output);
   void backward(const Tensor& gradOutput, Tensor* gradInput);
+  // With tensors that are split along `dim`.
+  void forwardSplit(const Tensor& input, Tensor& output);
+  void backwardSplit(const Tensor& gradOutput, Tensor* gradInput);
   /// Records that the user's model has new parameters or statistics.
   void setChanged();
   void takeStatistics();
 
   Model& model;
-  const int dim;
+  const int usersDim;        // of the examples in the user's tensors
+  const int dim;             // along which they are split: a network's examples come first
+  bool outputMoved = false;  // whether the output's examples are in `usersDim`, and the model's come first
+  Tensor movedInput, movedOutput, movedGradOutput, movedGradInput;  // with the examples first
   const OwnerProcess owner;
   Placements placements;
   bool made = false;   // whether the replicas are made
@@ -73,8 +80,11 @@ struct DataParallel::Impl {
 
 DataParallel::Impl::Impl(Model& m, const std::vector<Device>& devices, int d,
                          const DataParallelOptions& options)
-    : model(m), dim(d), sums(static_cast<int>(devices.size())) {
-  checkOptions(devices, dim, options);
+    : model(m),
+      usersDim(d),
+      dim(dynamic_cast<const Network*>(&m) ? 0 : d),
+      sums(static_cast<int>(devices.size())) {
+  checkOptions(devices, usersDim, options);
   placements = placeAndClaim(static_cast<int>(devices.size()), devices, options.threadsPerReplica,
                              options.pinThreads, options.mathMode);
   for (const auto& placement : placements.workers)
@@ -120,13 +130,13 @@ void DataParallel::Impl::makeReplicas(const Tensor& input) {
 }
 
 void DataParallel::Impl::checkInput(const Tensor& input) const {
-  if (!input.defined() || input.layout() != Layout::RowMajor || input.shape().rank() <= dim)
+  if (!input.defined() || input.layout() != Layout::RowMajor || input.shape().rank() <= usersDim)
     throw InvalidArgument(fmt::format(
         "data parallel: the input is {}; it must be row-major and have a dimension {} to be split along",
-        input.toString(), dim));
-  if (input.shape()[dim] == 0)
+        input.toString(), usersDim));
+  if (input.shape()[usersDim] == 0)
     throw InvalidArgument(
-        fmt::format("data parallel: the input {} is empty along dimension {}", input.toString(), dim));
+        fmt::format("data parallel: the input {} is empty along dimension {}", input.toString(), usersDim));
   requireOnCpu(input, "input");
 }
 
@@ -146,9 +156,35 @@ void DataParallel::Impl::checkGradOutput(const Tensor& gradOutput) const {
   requireOnCpu(gradOutput, "gradOutput");
 }
 
+/// A network's output [N, C] has no dimension in front of the examples.
 void DataParallel::Impl::forward(const Tensor& input, Tensor& output) {
+  model.requireNotTrainedElsewhere("data parallel: forward");
   active = 0;  // so that `backward` is refused after a failure
   checkInput(input);
+  outputMoved = false;
+  if (dim == usersDim) return forwardSplit(input, output);
+  examplesFirst(input, usersDim, movedInput);
+  forwardSplit(movedInput, movedOutput);
+  const int rank = movedOutput.shape().rank();
+  outputMoved = rank > 2 && rank > usersDim;
+  if (outputMoved) {
+    examplesAt(usersDim, movedOutput, output);
+  } else {
+    output.resize(movedOutput.shape(), movedOutput.dtype());
+    copy(movedOutput, output);
+  }
+  outputShape = output.shape();
+}
+
+void DataParallel::Impl::backward(const Tensor& gradOutput, Tensor* gradInput) {
+  checkGradOutput(gradOutput);
+  if (dim == usersDim) return backwardSplit(gradOutput, gradInput);
+  if (outputMoved) examplesFirst(gradOutput, usersDim, movedGradOutput);
+  backwardSplit(outputMoved ? movedGradOutput : gradOutput, gradInput ? &movedGradInput : nullptr);
+  if (gradInput) examplesAt(usersDim, movedGradInput, *gradInput);
+}
+
+void DataParallel::Impl::forwardSplit(const Tensor& input, Tensor& output) {
   makeReplicas(input);
   model.context().synchronize();
   const auto parts = splitEvenly(input.shape()[dim], replicas.size());
@@ -173,8 +209,7 @@ void DataParallel::Impl::forward(const Tensor& input, Tensor& output) {
   active = parts.size();
 }
 
-void DataParallel::Impl::backward(const Tensor& gradOutput, Tensor* gradInput) {
-  checkGradOutput(gradOutput);
+void DataParallel::Impl::backwardSplit(const Tensor& gradOutput, Tensor* gradInput) {
   runPass(active, "failed in backward", [&](Replica& replica) {
     scatterPart(gradOutput, dim, replica.outputPart, replica.gradOutput, replica.thread.context());
     replica.thread.replica().backward(replica.gradOutput, gradInput ? &replica.gradInput : nullptr);
@@ -246,6 +281,7 @@ void DataParallel::zeroGradients() {
 void DataParallel::updateParameters(double learningRate) {
   require(std::isfinite(learningRate), "data parallel: the learning rate is {}", learningRate);
   Model& model = usable(impl_, "data parallel").model;
+  model.requireNotTrainedElsewhere("data parallel: updateParameters");
   auto& parameters = model.block(BlockKind::Parameters);
   const auto& gradients = model.block(BlockKind::Gradients);
   const ContextScope scope(model.context());

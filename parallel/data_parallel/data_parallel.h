@@ -49,9 +49,9 @@ struct ReplicaShapes {
 /// Gradients are sums over the whole input: if the loss is a mean over N examples, `gradOutput` includes the
 /// factor 1/N.
 ///
-/// A dimension of size n is split over k replicas in order: each gets n / k, the first n mod k one more. If
-/// n < k, only n replicas run. Tensors have any element type that the model accepts; they are row-major and
-/// on the CPU, whatever the replicas' devices.
+/// A dimension of size n is split over k replicas in order: each gets n / k, the first n mod k one more (10
+/// examples over three: 4, 3, 3; PyTorch: 4, 4, 2). If n < k, only n replicas run. Tensors have any element
+/// type that the model accepts; they are row-major and on the CPU, whatever the replicas' devices.
 ///
 /// Random numbers (dropout) depend on the number of the training pass and on an example's position in the
 /// whole input, not on the number of replicas. Statistics (running means) are those of replica 0, as in
@@ -68,7 +68,10 @@ class DataParallel {
   /// Starts a thread for each entry of `devices`; a device named several times is shared by as many replicas.
   /// The first `forward` makes the replicas.
   ///
-  /// @param dim  the dimension along which inputs, outputs and their gradients are split, from 0.
+  /// @param dim  the dimension along which inputs, outputs and their gradients are split, from 0. A network
+  ///             takes examples first: with dim 1 it computes inputs [T, N, F] as [N, T, F], and gives
+  ///             outputs [T, N, C], or [N, C] if it has one output for each sequence. A model of your own
+  ///             gets parts of your tensors as they are.
   /// @throws InvalidArgument if there are no devices, an option is out of range, or a device lacks the math
   ///         mode; TrainingError naming the replica and device if one cannot be started; Error if a thread
   ///         cannot.

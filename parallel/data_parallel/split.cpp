@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
+#include <vector>
 
 #include "muster/core/base/error.h"
 
@@ -77,6 +79,47 @@ void gatherPart(const Tensor& shard, int dim, Part part, Tensor& whole, Context&
     Tensor target = to.slice(i * runs.stride + runs.first, {runs.length});
     copy(from.slice(i * runs.length, {runs.length}), target, context);
   }
+}
+
+namespace {
+
+/// Copies [rows, columns] blocks of so many bytes to [columns, rows].
+void transposeBlocks(const Tensor& from, std::int64_t rows, std::int64_t columns, Tensor& into) {
+  const auto* source = static_cast<const std::byte*>(from.raw());
+  auto* target = static_cast<std::byte*>(into.raw());
+  if (from.elements() == 0) return;
+  const auto bytes = static_cast<std::int64_t>(from.bytes()) / (rows * columns);
+  for (std::int64_t c = 0; c < columns; ++c)
+    for (std::int64_t r = 0; r < rows; ++r)
+      std::memcpy(target + (c * rows + r) * bytes, source + (r * columns + c) * bytes,
+                  static_cast<std::size_t>(bytes));
+}
+
+/// The sizes with the one at `from` moved to `to`.
+Shape moved(const Shape& shape, int from, int to) {
+  std::vector<std::int64_t> sizes(shape.sizes().begin(), shape.sizes().end());
+  const std::int64_t size = sizes.at(static_cast<std::size_t>(from));
+  sizes.erase(sizes.begin() + from);
+  sizes.insert(sizes.begin() + to, size);
+  return Shape(std::span<const std::int64_t>(sizes));
+}
+
+std::int64_t sizeBefore(const Shape& shape, int dim) {
+  std::int64_t size = 1;
+  for (int i = 0; i < dim; ++i) size *= shape[i];
+  return size;
+}
+
+}  // namespace
+
+void examplesFirst(const Tensor& from, int dim, Tensor& into) {
+  into.resize(moved(from.shape(), dim, 0), from.dtype());
+  transposeBlocks(from, sizeBefore(from.shape(), dim), from.shape()[dim], into);
+}
+
+void examplesAt(int dim, const Tensor& from, Tensor& into) {
+  into.resize(moved(from.shape(), 0, dim), from.dtype());
+  transposeBlocks(from, from.shape()[0], sizeBefore(into.shape(), dim), into);
 }
 
 }  // namespace muster

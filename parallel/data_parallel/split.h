@@ -30,4 +30,9 @@ void scatterPart(const Tensor& whole, int dim, Part part, Tensor& shard, Context
 /// @throws InvalidArgument unless `shard` has the shape of that part and the element type of `whole`.
 void gatherPart(const Tensor& shard, int dim, Part part, Tensor& whole, Context& context);
 
+/// Moves dimension `dim` of `from` to the front: [T, N, F] becomes [N, T, F] for 1. Row-major, on the CPU.
+void examplesFirst(const Tensor& from, int dim, Tensor& into);
+/// The opposite: moves the first dimension of `from` to place `dim`.
+void examplesAt(int dim, const Tensor& from, Tensor& into);
+
 }  // namespace muster

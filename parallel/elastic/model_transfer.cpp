@@ -11,7 +11,7 @@
 namespace muster {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x6d7573746d6f6431;
+constexpr std::uint64_t kMagic = 0x6d7573746d6f6432;
 constexpr int kChannel = 1;                     // of NodeLink::gather, which is not used meanwhile
 constexpr std::size_t kPiece = 64 * 1024;       // heartbeats get through between pieces
 constexpr std::size_t kPiecesUnderWay = 16;     // in transfer at a time, for each node
@@ -130,6 +130,7 @@ std::vector<std::byte> packModel(Model& model) {
   packed.add(kMagic);
   packed.add(model.iteration());
   packed.add(model.epoch());
+  packed.add(model.updates());
   packed.add(model.score());
   for (const StateBlock* block : sentBlocks(model)) packed.add(block->name, block->values);
   for (const auto* list : sentValues(model)) {
@@ -143,8 +144,9 @@ void unpackModel(std::span<const std::byte> bytes, Model& model) {
   Unpacker packed(bytes);
   Unpacker::check(packed.number<std::uint64_t>() == kMagic);
   const auto iteration = packed.number<std::int64_t>(), epoch = packed.number<std::int64_t>();
+  const auto updates = packed.number<std::int64_t>();
   const auto score = packed.number<double>();
-  Unpacker::check(iteration >= 0 && epoch >= 0);
+  Unpacker::check(iteration >= 0 && epoch >= 0 && updates >= 0);
   const auto blocks = sentBlocks(model);
   std::vector<Tensor> values;
   for (const StateBlock* block : blocks) {
@@ -163,6 +165,7 @@ void unpackModel(std::span<const std::byte> bytes, Model& model) {
   for (std::size_t b = 0; b < blocks.size(); ++b) copy(values[b], blocks[b]->values);
   for (std::size_t l = 0; l < lists.size(); ++l) *sentValues(model)[l] = std::move(lists[l]);
   model.setCounters(iteration, epoch);
+  model.setUpdates(updates);
   model.setScore(score);
   model.setLoadedFrom({});
 }

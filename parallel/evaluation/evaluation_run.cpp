@@ -12,9 +12,10 @@
 
 namespace muster {
 
-EvaluationRun::EvaluationRun(Model& model, std::span<ReplicaThread* const> threads, std::int64_t batchesAhead,
-                             NodeLink* link, Exchange* exchange, std::string root)
-    : link_(link),
+EvaluationRun::EvaluationRun(Model& model, std::optional<Task> task, std::span<ReplicaThread* const> threads,
+                             std::int64_t batchesAhead, NodeLink* link, Exchange* exchange, std::string root)
+    : task_(task),
+      link_(link),
       exchange_(exchange),
       root_(std::move(root)),
       threads_(threads),
@@ -29,7 +30,7 @@ EvaluationRun::EvaluationRun(Model& model, std::span<ReplicaThread* const> threa
     queues_.push_back(std::make_unique<BoundedQueue<Batch*>>(batches_.size()));
 }
 
-Evaluation EvaluationRun::evaluate(DataSetIterator& data, Activity& caller, Batch* first) {
+AnyEvaluation EvaluationRun::evaluate(DataSetIterator& data, Activity& caller, Batch* first) {
   Tasks tasks;
   for (std::size_t r = 0; r < threads_.size(); ++r)
     threads_[r]->addTo(tasks, Activity::Kind::Replicating, [this, r] { work(static_cast<int>(r)); });
@@ -135,7 +136,7 @@ void EvaluationRun::countBatches(int replica) {
     // reported.
     if (sequence < failedAt_) try {
         thread.activity().set(Activity::Kind::Computing, sequence);
-        evaluateBatch(thread.replica(), batch, counts_[replica]);
+        evaluateBatch(thread.replica(), batch, counts_[replica], task_);
       } catch (...) {
         failInBatch(sequence, replica);
       }
@@ -152,8 +153,8 @@ void EvaluationRun::awaitWork() {
   while (working_ > 0) ended_.wait(lock.native());
 }
 
-Evaluation EvaluationRun::result() {
-  std::optional<Evaluation> all;
+AnyEvaluation EvaluationRun::result() {
+  std::optional<AnyEvaluation> all;
   for (int r = 0; r < static_cast<int>(counts_.size()); ++r) try {
       if (!counts_[r]) continue;
       if (all)

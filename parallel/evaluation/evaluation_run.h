@@ -14,7 +14,7 @@
 #include "muster/core/base/mutex.h"
 #include "muster/core/base/queue.h"
 #include "muster/core/data/data_set_iterator.h"
-#include "muster/core/eval/evaluation.h"
+#include "muster/core/eval/any_evaluation.h"
 #include "muster/parallel/exchange/exchange.h"
 #include "muster/parallel/exchange/node_link.h"
 #include "muster/parallel/runtime/replica_thread.h"
@@ -29,19 +29,20 @@ namespace muster {
 class EvaluationRun {
  public:
   /// @param model  the replicas take its state. It must not change meanwhile.
+  /// @param task  empty: the model's own.
   /// @param batchesAhead  batches that are read ahead, over all replicas.
   /// @param link, exchange  to the other nodes of the same evaluation: batch b then belongs to node b mod N.
   ///                        Null link: no other nodes.
   /// @param root  see requireMemoryRoom.
-  EvaluationRun(Model& model, std::span<ReplicaThread* const> threads, std::int64_t batchesAhead,
-                NodeLink* link, Exchange* exchange, std::string root);
+  EvaluationRun(Model& model, std::optional<Task> task, std::span<ReplicaThread* const> threads,
+                std::int64_t batchesAhead, NodeLink* link, Exchange* exchange, std::string root);
 
   /// Evaluates while the threads run no other task.
   /// @param caller  shows what the calling thread does.
   /// @param first  see `deal`.
   /// @throws TrainingError for the failure of the earliest batch, the same in every run; InvalidArgument if
   ///         there were no batches.
-  Evaluation evaluate(DataSetIterator& data, Activity& caller, Batch* first = nullptr);
+  AnyEvaluation evaluate(DataSetIterator& data, Activity& caller, Batch* first = nullptr);
 
   // For an evaluation inside another task of these threads: each thread calls `work`. The calling thread
   // calls `deal` and, when all threads have returned from `work`, `result`.
@@ -56,7 +57,7 @@ class EvaluationRun {
   /// Waits until every thread has returned from `work`.
   void awaitWork();
   /// The counts of all replicas. @throws what `evaluate` throws.
-  Evaluation result();
+  AnyEvaluation result();
 
  private:
   /// Fails the run if memory has no room for the batches after the first.
@@ -75,14 +76,16 @@ class EvaluationRun {
   static constexpr std::int64_t kBeforeAnyBatch = -1;
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
+  const std::optional<Task> task_;
   NodeLink* const link_;
   Exchange* const exchange_;
   const std::string root_;
 
   const std::span<ReplicaThread* const> threads_;
-  std::vector<Tensor> state_;                      // the model's blocks
-  std::vector<Batch> batches_;                     // circulate between free_ and queues_
-  std::vector<std::optional<Evaluation>> counts_;  // [replica] used by its thread only, until all have ended
+  std::vector<Tensor> state_;   // the model's blocks
+  std::vector<Batch> batches_;  // circulate between free_ and queues_
+  std::vector<std::optional<AnyEvaluation>>
+      counts_;  // [replica] used by its thread only, until all have ended
   BoundedQueue<Batch*> free_;
   std::vector<std::unique_ptr<BoundedQueue<Batch*>>> queues_;  // [replica]
   std::atomic<std::int64_t> failedAt_{kNever};                 // the earliest batch that failed

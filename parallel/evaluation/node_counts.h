@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "muster/core/eval/evaluation.h"
+#include "muster/core/eval/any_evaluation.h"
 #include "muster/parallel/exchange/exchange.h"
 #include "muster/parallel/exchange/node_link.h"
 
@@ -16,7 +16,7 @@ namespace muster {
 /// @return nothing if this node's failure is the earliest.
 /// @throws TrainingError naming the node with the earliest failure, if it is another node; InvalidArgument
 ///         if nodes predict different classes; NodeFailure.
-std::optional<Evaluation> addUpNodes(Exchange& exchange, const NodeLink& link, std::int64_t failedAt,
-                                     const std::optional<Evaluation>& own);
+std::optional<AnyEvaluation> addUpNodes(Exchange& exchange, const NodeLink& link, std::int64_t failedAt,
+                                        const std::optional<AnyEvaluation>& own);
 
 }  // namespace muster

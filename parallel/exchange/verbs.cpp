@@ -9,6 +9,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/ops/linear_combination.h"
 #include "muster/core/ops/non_finite.h"
+#include "muster/parallel/exchange/own_updates.h"
 #include "muster/parallel/exchange/tensor_parts.h"
 
 namespace muster {
@@ -118,11 +119,23 @@ void Verbs::requireWaiting(std::string_view verb, bool may) const {
           waiting_ == Waiting::None ? "before a round ends" : "if workers arrive one by one");
 }
 
+void Verbs::noteReset(std::size_t worker, bool replica) const {
+  if (OwnUpdates* const own = OwnUpdates::find(exchange_, worker); own != nullptr && replica) own->count = 0;
+}
+
+void Verbs::noteMergedCopyReset(const SharedBlock& block) const {
+  if (block.rule != MergeRule::Reset || block.kind != BlockKind::UpdaterState) return;
+  if (OwnUpdates* const own = OwnUpdates::find(exchange_, static_cast<std::size_t>(participant_)))
+    own->mergedCopyReset = 1;
+}
+
 void Verbs::merge(const SharedBlock& block, std::span<const double> weights, Spread* spread) {
   if (spread) *spread = {};
   named(exchange_, allWait(), block.replicas[static_cast<std::size_t>(participant_)],
         [&] { exchange_.merge(participant_, block, weights, context_, spread); });
   if (spread) addOverNodes(*spread);
+  noteReset(block, [](std::size_t) { return true; });
+  noteMergedCopyReset(block);
   bytes_ += bytesToMerge(block, static_cast<std::size_t>(participant_), weights);
 }
 
@@ -140,7 +153,10 @@ void Verbs::mergeOthers(std::span<const double> weights) {
 void Verbs::mergeCopy(const SharedBlock& block, std::span<const double> weights, double keep) {
   if (block.rule == MergeRule::Average)
     return mean(block.replicas, weights, block.mergedCopies, block.whole, keep);
-  if (block.rule == MergeRule::Reset) return combine(block.mergedCopies, {}, block.whole);
+  if (block.rule == MergeRule::Reset) {
+    noteMergedCopyReset(block);
+    return combine(block.mergedCopies, {}, block.whole);
+  }
   if (block.rule == MergeRule::Keep) return;
   requireMean(weights, keep);
   named(exchange_, allWait(), block.mergedCopy(),
@@ -153,6 +169,8 @@ void Verbs::mix(const SharedBlock& block, const Mixing& mixing) {
           mixing.workers(), block.replicas.size());
   named(exchange_, allWait(), block.replicas[static_cast<std::size_t>(participant_)],
         [&] { exchange_.mix(participant_, block, mixing, context_); });
+  noteReset(block, [&](std::size_t w) { return !mixing.row(w).empty(); });
+  if (!mixing.merged().empty()) noteMergedCopyReset(block);
   if (block.rule == MergeRule::Keep || block.rule == MergeRule::Reset) return;
   const auto own = static_cast<std::size_t>(participant_);
   bytes_ += readers(exchange_, mixing, own) * static_cast<std::int64_t>(block.replicas[own].bytes());

@@ -97,6 +97,18 @@ class Verbs {
   /// copies, with 1 they do not change.
   void writeBack(std::span<const Tensor> from, std::span<const Tensor> replicas, double keep,
                  const Fragment& fragment);
+  /// For a rule that copies the merged copy of `block` to some replicas by itself: if the block is the
+  /// updater's state and its rule Reset, the updaters of these workers start anew, their counts of updates
+  /// included. The other verbs do this themselves.
+  /// @param isReset  `bool isReset(worker)`.
+  template <typename F>
+  void noteReset(const SharedBlock& block, F isReset) {
+    if (block.rule != MergeRule::Reset || block.kind != BlockKind::UpdaterState) return;
+    const auto own = static_cast<std::size_t>(participant_);
+    if (waiting_ != Waiting::NoSums) return noteReset(own, isReset(own));
+    if (own != 0) return;  // one thread may land for all workers
+    for (std::size_t w = 0; w < block.replicas.size(); ++w) noteReset(w, isReset(w));
+  }
   /// For work without a verb: calls `use` for each of this participant's shares of `elements` elements.
   /// @param use  `void use(const Share&)`.
   template <typename F>
@@ -167,6 +179,8 @@ class Verbs {
   std::int64_t bytes() const { return bytes_; }
 
  private:
+  void noteReset(std::size_t worker, bool replica) const;
+  void noteMergedCopyReset(const SharedBlock& block) const;
   void requireWaiting(std::string_view verb, bool may) const;
   /// Whether no worker trains meanwhile.
   bool allWait() const { return waiting_ == Waiting::Any; }

@@ -23,6 +23,7 @@ void requireSameForm(Model& model, Model& served) try {
 
 ModelVersions::ModelVersions(Model& model)
     : current_(new Version{.number = 1, .context = Context(), .model = {}}) {
+  model.requireNotTrainedElsewhere("parallel inference");
   model.block(BlockKind::Parameters);  // throws if the model is not initialised
   current_->model = model.replicate(current_->context);
   current_->model->copyStateFrom(model, /*withUpdaterState=*/false);
@@ -39,6 +40,7 @@ std::shared_ptr<const Model> ModelVersions::model() const {
 }
 
 std::int64_t ModelVersions::publish(Model& model) {
+  model.requireNotTrainedElsewhere("parallel inference: updateModel");
   const Lock publishing(publishing_);
   const auto old = current();
   requireSameForm(model, *old->model);

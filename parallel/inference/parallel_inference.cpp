@@ -143,6 +143,7 @@ void ParallelInference::Impl::makeWorkers() {
 
 Prediction ParallelInference::Impl::output(const Batch& batch, Clock::time_point deadline) {
   const auto examples = requireReadable(batch);
+  if (deadline <= Clock::now()) throw DeadlineExceeded("output: the deadline passed before the call");
   if (options.mode == InferenceMode::InPlace) {
     FreeReplicas::Loan loan(replicas_, deadline);
     auto& [context, model, version] = loan.replica();

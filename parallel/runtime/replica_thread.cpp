@@ -72,6 +72,7 @@ void ReplicaThread::makeReplica(const Model& model) {
   makeContext();
   replica_ = model.replicate(*context_);
   require(replica_ != nullptr, "the model's replicate() returned nothing");
+  replica_->followLearningRate(model);
 }
 
 void runOnAll(std::span<ReplicaThread* const> threads, std::string_view problem,

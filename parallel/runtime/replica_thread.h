@@ -37,6 +37,7 @@ class ReplicaThread {
   Activity& activity() { return activity_; }
   Context& context() { return *context_; }
   Model& replica() { return *replica_; }
+  bool hasReplica() const { return replica_ != nullptr; }
 
   // For tasks on this thread.
   /// Makes the context if there is none.

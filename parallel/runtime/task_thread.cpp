@@ -1,9 +1,12 @@
 #include "muster/parallel/runtime/task_thread.h"
 
+#include "muster/core/device/arithmetic_scope.h"
+
 namespace muster {
 
 TaskThread::TaskThread(std::string_view name, std::function<void()> atEnd)
     : thread_(startThread(name, [this, atEnd = std::move(atEnd)] {
+        const ArithmeticScope arithmetic;
         while (auto task = tasks_.pop()) (*task)();
         if (atEnd) atEnd();
       })) {}

@@ -6,6 +6,7 @@
 #include "muster/core/base/detail/log_scope.h"
 #include "muster/core/base/error.h"
 #include "muster/core/data/next_batch.h"
+#include "muster/core/data/own_memory.h"
 #include "muster/core/nn/training_state.h"
 #include "muster/parallel/runtime/activity.h"
 
@@ -41,6 +42,7 @@ class WatchedIterator {
     activity_.set(Activity::Kind::InIterator, batch_);
     if (!nextBatch(data_, batch)) return false;
     require(batch.examples() > 0, "the batch has no examples");
+    ownMemory(batch);  // it may wait in a queue
     ++batch_;
     return true;
   }

@@ -3,15 +3,9 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
-#include <string_view>
 #include <vector>
 
 namespace muster {
-
-/// The block of Place::Replica that a strategy with arrivals gets beside its own blocks: each worker's number
-/// of updates, by which Adam corrects its moments. A worker that has none yet begins with the model's
-/// iterations.
-inline constexpr std::string_view kOwnUpdates = "updates of each worker";
 
 /// The state of a worker when it continues after an arrival.
 struct Departure {
@@ -33,7 +27,8 @@ struct ArrivalPlan {
   /// If iterations vary: those to the next arrival, at least 1, a function of the departure. Thread-safe.
   std::function<std::int64_t(const Departure&)> iterationsFrom = {};
   std::vector<double> speeds = {};  ///< [worker] iterations in a unit of virtual time, above 0
-  /// Arrivals less than this time after the first one are merged together; infinity: those of all workers.
+  /// Arrivals less than this time after the first one are merged together; infinity: those of all workers. 0:
+  /// each by itself, also after a wait for `staleness` above 0, in the order of arrival.
   double grace = 0;
   /// A worker that has arrived c times continues when every other worker has arrived c - staleness times. 0:
   /// all workers wait for each other.

@@ -235,6 +235,8 @@ void AsynchronousOuterStrategy::mergeOthers(const Landing& now, const Round& rou
     }
     verbs.mergeCopy(block, round.weights,
                     1 - static_cast<double>(now.arrivals) / static_cast<double>(workers_));
+    if (block.kind == BlockKind::UpdaterState)  // reset, since it is neither kept nor averaged
+      verbs.noteReset(block, [&](std::size_t w) { return round.arrivals[w].goesOn; });
     // For means and variances a participant's share is the same part of both halves.
     const std::int64_t parts = block.rule == MergeRule::Moments ? 2 : 1;
     const std::int64_t elements = block.mergedCopy().elements() / parts;

@@ -37,7 +37,8 @@ struct EnumNames<ArrivalClock> {
 /// N arrivals from the same s change W as one step of OuterAveraging does. The user's model is
 /// W. Momentum only at every N-th arrival is Delayed Nesterov (Liu et al. 2024); with N = 1 each arrival is a
 /// Nesterov step, which then needs about a tenth of the rate. Arrivals that are merged together count one
-/// each, and their d is formed from their mean x, weighted by the loss normaliser.
+/// each, and their d is formed from their mean x, weighted by the loss normaliser. An arrival whose examples
+/// were all masked does not count: it changes nothing, and its worker takes W.
 ///
 /// The epoch ends when a worker has no batch left before its next arrival: all workers arrive together and
 /// complete an outer step, as they do at a stop. An iteration is one batch for each worker. Each worker keeps
@@ -71,8 +72,10 @@ struct AsynchronousOuter {
   /// A worker that has arrived c times continues once every other has arrived c - staleness times: with 0 all
   /// wait for all. Empty: no worker ever waits. Source: Ho et al. 2013 (stale synchronous parallel).
   std::optional<std::int64_t> staleness = {};
-  /// Arrivals less than this time after the first one are merged together. 0: each by itself. Infinity: all
-  /// workers' together, as in OuterAveraging. On the virtual clock only.
+  /// Arrivals less than this time after the first one are merged together. 0: each by itself, also those that
+  /// have waited for `staleness` (but with staleness 0 all are merged together). Infinity: all workers'
+  /// together, as in OuterAveraging. On the virtual clock only: on the wall clock those that wait are merged
+  /// together.
   double grace = 0;
   UpdaterState updaterState = UpdaterState::Keep;  ///< or Reset, at a worker's arrivals
   Codec codec = {};                                ///< how a worker sends x - s

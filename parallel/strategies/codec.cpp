@@ -124,9 +124,18 @@ const CodedReplicas::Matrices* CodedReplicas::findMatrices(const Fragment& fragm
 std::int64_t CodedReplicas::bytesOf(const Fragment& fragment) const {
   std::int64_t bytes = 0;
   for (const Slice slice : fragment.slices)
-    bytes +=
-        codedBytes(std::visit(CodingOf{slice.length()}, codec_), slice.length(), sent_.mergedCopy().dtype());
+    bytes += codedBytes(codingOf(slice), slice.length(), sent_.mergedCopy().dtype());
   return bytes;
+}
+
+DeltaCoding CodedReplicas::codingOf(Slice slice) const {
+  if (!sent_.segments) return std::visit(CodingOf{slice.length(), slice.length()}, codec_);
+  std::int64_t real = 0;
+  for (const Segment& segment : sent_.segments->segments) {
+    const std::int64_t end = segment.offset + segment.shape.elements();
+    real += std::max<std::int64_t>(0, std::min(end, slice.end) - std::max(segment.offset, slice.begin));
+  }
+  return std::visit(CodingOf{slice.length(), real}, codec_);
 }
 
 std::int64_t CodedReplicas::sendSlices(std::span<const double> weights, Base base, double remember,
@@ -140,7 +149,7 @@ std::int64_t CodedReplicas::sendSlices(std::span<const double> weights, Base bas
       const Tensor& values = valuesOf(w, parameters);
       std::size_t done = 0;
       for (const Slice slice : fragment.slices) {
-        DeltaCoding coding = std::visit(CodingOf{slice.length()}, codec_);
+        DeltaCoding coding = codingOf(slice);
         coding.remember = remember;
         setBase(base, w, coded[w], slice, share.context);
         if (packed.empty()) {

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "muster/core/ops/delta_coding.h"
 #include "muster/core/ops/linear_combination.h"
 #include "muster/core/ops/low_rank.h"
 #include "muster/parallel/strategies/strategy.h"
@@ -37,7 +38,7 @@ struct E3M0Codec {
 /// The largest elements, with their positions: 64 bits for each element sent.
 struct TopKCodec {
   /// The share of elements that is sent, in (0, 1], at least one; of a fragment, the share of each run of
-  /// adjacent tensors.
+  /// adjacent tensors. The padding between tensors does not count.
   double share = 0.01;
   bool operator==(const TopKCodec&) const = default;
 };
@@ -127,6 +128,7 @@ class CodedReplicas {
   std::int64_t sendMatrices(std::span<const double> weights, Base base, double remember,
                             const Matrices& matrices, Verbs& verbs, std::span<std::byte> packed = {}) const;
   std::int64_t bytesOf(const Fragment& fragment) const;
+  DeltaCoding codingOf(Slice slice) const;
   const Matrices* findMatrices(const Fragment& fragment) const;
   /// The values of which worker w, or sender w, sends a part.
   const Tensor& valuesOf(std::size_t w, const SharedBlock& parameters) const {

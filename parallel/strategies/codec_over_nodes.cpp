@@ -175,7 +175,7 @@ void CodedReplicas::unpack(const Packed& packed, std::size_t node, Context& cont
   };
   const Matrices* const matrices = findMatrices(*packed.fragment);
   for (const Slice slice : (matrices ? matrices->others : *packed.fragment).slices) {
-    const DeltaCoding coding = std::visit(CodingOf{slice.length()}, codec_);
+    const DeltaCoding coding = codingOf(slice);
     const auto bytes = codedBytes(coding, slice.length(), decoded.dtype());
     unpackDelta(coding, take(static_cast<std::size_t>(bytes)), decoded, slice.begin, slice.end, context);
   }

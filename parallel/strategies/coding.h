@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <initializer_list>
@@ -28,17 +27,18 @@ struct CodedMemory {
 /// @param together  whether a sender sends for several workers.
 CodedMemory codedMemory(std::span<const StrategyBlock> declared, bool together);
 
-/// The coding of a run of `elements` elements.
+/// The coding of a run of `elements` elements, of which `real` are of tensors, and the others padding.
 struct CodingOf {
-  std::int64_t elements;
+  std::int64_t elements, real;
 
   DeltaCoding operator()(const WholeReplicas&) const { return {}; }
   DeltaCoding operator()(const Bf16Codec&) const { return {.codec = DeltaCodec::Bf16}; }
   DeltaCoding operator()(const Int8Codec&) const { return {.codec = DeltaCodec::Int8}; }
   DeltaCoding operator()(const E3M0Codec&) const { return {.codec = DeltaCodec::E3M0}; }
   DeltaCoding operator()(const TopKCodec& topK) const {
-    const double count = std::ceil(topK.share * static_cast<double>(elements));
-    return {.codec = DeltaCodec::TopK, .largest = std::min(elements, static_cast<std::int64_t>(count))};
+    const double count = std::ceil(topK.share * static_cast<double>(real));
+    const bool all = count >= static_cast<double>(real);  // then no positions are sent
+    return {.codec = DeltaCodec::TopK, .largest = all ? elements : static_cast<std::int64_t>(count)};
   }
   /// For the parts that are not matrices.
   DeltaCoding operator()(const PowerSgdCodec&) const {

@@ -126,18 +126,34 @@ void ArrivalOrder::arrive(Member& member) {
   slowest_ = std::ranges::min(members_, {}, &Member::arrived).arrived;
 }
 
+/// The worker that has arrived first of those that have not landed.
+std::size_t ArrivalOrder::firstPending() const {
+  std::size_t first = members_.size();
+  const auto arrival = [this](std::size_t w) { return clock(w, members_[w].iterations); };
+  for (std::size_t w = 0; w < members_.size(); ++w)
+    if (members_[w].pending && (first == members_.size() || arrival(w) < arrival(first))) first = w;
+  return first;
+}
+
 void ArrivalOrder::landNow() {
+  const bool together = plan_.grace > 0 || plan_.staleness == 0;
+  const std::size_t first = firstPending();
   for (std::size_t w = 0; w < members_.size(); ++w) {
     Member& member = members_[w];
     const std::int64_t begun = begunIterations(w);
     dealt_[w] = begun - std::exchange(member.done, begun);
     batches_ += dealt_[w];
-    arrivals_[w] = {.arrives = std::exchange(member.pending, false),
-                    .goesOn = !member.running && mayGoOn(member)};
+    arrivals_[w].arrives = member.pending && (together || w == first);
+    if (!arrivals_[w].arrives) continue;
+    member.pending = false;
+    --pending_;
+  }
+  for (std::size_t w = 0; w < members_.size(); ++w) {
+    const Member& member = members_[w];
+    arrivals_[w].goesOn = !member.running && !member.pending && mayGoOn(member);
   }
   for (std::size_t w = 0; w < members_.size(); ++w)
     if (arrivals_[w].goesOn) depart(w);
-  pending_ = 0;
 }
 
 void ArrivalOrder::depart(std::size_t worker) {

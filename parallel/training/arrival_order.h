@@ -20,7 +20,8 @@ std::int64_t iterationsFrom(const ArrivalPlan& plan, const Departure& departure)
 /// A running worker gets batches until it has had all its iterations, and arrives at the virtual time when
 /// it has done them; events are ordered by (time, arrivals before batches, worker). Workers that have arrived
 /// land together: `grace` after the first one, but not before one of them may continue, and at once if no
-/// worker is running.
+/// worker is running. With grace 0 each lands by itself, in the order of arrival (unless all wait for all:
+/// staleness 0).
 ///
 /// An object is used either for `deal` or for `land`; it may only land before its first deal, too. `land`
 /// steps from arrival to arrival, however many iterations are between them.
@@ -71,6 +72,7 @@ class ArrivalOrder {
   bool mayGoOn(const Member& member) const { return member.arrived - slowest_ <= plan_.staleness; }
   bool mayLand() const;
   void arrive(Member& member);
+  std::size_t firstPending() const;
   void landNow();
   void depart(std::size_t worker);
 

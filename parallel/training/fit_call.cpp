@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "muster/core/base/error.h"
+#include "muster/core/base/log.h"
+#include "muster/core/nn/fit_remarks.h"
 #include "muster/core/nn/state_recorder.h"
 #include "muster/parallel/exchange/node_transport.h"
 #include "muster/parallel/training/dispatcher.h"
@@ -25,7 +28,7 @@ Rounds::Options roundsOf(const FitSetting& setting) {
   const bool onePlace = setting.replicas.made() && setting.replicas.exchange().onePlace();
   return {.strategy = setting.strategy,
           .stop = setting.stop,
-          .learningRate = setting.model.trainingOptions().updater.learningRate(),
+          .learningRate = setting.model.learningRate(),
           .coordinatorJoinsEveryRound = joins,
           .meetAtLandings = joins || !onePlace,
           .firstIteration = setting.model.iteration(),
@@ -80,6 +83,11 @@ void FitCall::run(DataSetIterator& data, std::int64_t epochs, Batch* first) {
 bool FitCall::tellStart(const DataSetIterator& data, std::int64_t epochs) {
   const Model& model = setting_.model;
   const FitEvent start{setting_.trainer, model.epoch(), epochs, batchesPerEpoch(data)};
+  const bool begins = !setting_.parts || setting_.parts->started.empty();
+  // A program that calls fit() for each epoch is told once.
+  if (run_.place.node == 0 && begins && start.batchesPerEpoch && (epochs > 1 || model.epoch() == 0))
+    for (const auto& remark : fitRemarks(model, epochs, *start.batchesPerEpoch, run_.place.workers()))
+      logWarning("fit: {}", remark);
   const EpochEvent firstEpoch{setting_.trainer, model.epoch(), model.iteration(), 0, 0};
   const auto before = setting_.parts ? setting_.parts->started : std::vector<const Listener*>{};
   const auto isNew = [&](const Listener& l) { return std::ranges::find(before, &l) == before.end(); };
@@ -200,6 +208,8 @@ bool FitCall::endRound(std::int64_t lastEpoch) {
   if (round.merging) {
     const MergeEvent event{.trainer = setting_.trainer,
                            .kind = run_.rounds.kind(),
+                           .launched = run_.rounds.launched(),
+                           .landed = run_.rounds.landed(),
                            .epoch = round.epoch,
                            .iteration = round.iteration,
                            .batchesInEpoch = round.batchesInEpoch,
@@ -213,6 +223,13 @@ bool FitCall::endRound(std::int64_t lastEpoch) {
       if (listener->scope() == ListenerScope::Merged) tell(*listener, [&](Listener& l) { l.onMerge(event); });
   }
   if (round.verdict != Verdict::EpochOver) return round.verdict != Verdict::Stop;
+  if (round.batchesInEpoch == 0) {
+    run_.fail(-1,
+              std::make_exception_ptr(
+                  InvalidArgument("the iterator gave no batches; does its reset() begin again?")),
+              [&] { return fmt::format("epoch {} cannot be trained", round.epoch + 1); });
+    return false;
+  }
   EpochEvent event{setting_.trainer, round.epoch, round.iteration, 0, round.examplesInEpoch};
   if (round.weightInEpoch > 0) event.score = round.scoreSumInEpoch / round.weightInEpoch;
   tellAll([&](Listener& l) { l.onEpochEnd(event); });

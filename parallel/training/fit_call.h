@@ -69,6 +69,8 @@ class FitCall {
   /// At the end of a round: fills the user's model with the last merge, for a listener. Changes by the
   /// listener are not trained: the model is filled with the last merge again when the training ends.
   void lendModel();
+  /// See Trainer::copyReplica. Call it at the end of a round, or after the last round.
+  void copyReplica(int worker, Model& into);
   /// See Trainer::trainingState. Call it at the end of a round, or after the last round.
   TrainingState trainingState(const DataSetIterator& data);
   /// At the end of a round: each worker calls `task(worker)` on its thread, which must not throw, and this

@@ -1,7 +1,10 @@
 // How FitCall fills the user's model with the last merge, and tells the state of the training.
+#include <algorithm>
 #include <utility>
 
+#include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
+#include "muster/core/base/plural.h"
 #include "muster/parallel/training/fit_call.h"
 #include "muster/parallel/training/named_call.h"
 #include "muster/parallel/training/strategy_state.h"
@@ -41,7 +44,10 @@ void FitCall::fillModel() {
   filled_ = filled;
   if (!filled) return;
   setting_.model.setCounters(round.iteration, round.epoch + (round.verdict == Verdict::EpochOver ? 1 : 0));
-  if (round.merges > 0) setting_.model.setScore(round.score);
+  if (round.merges > 0) {
+    if (const auto updates = setting_.replicas.updatesAfterReset()) setting_.model.setUpdates(*updates);
+    setting_.model.setScore(round.score);
+  }
   // The training is past the point at which it was resumed.
   if (round.merges == 0 && round.verdict != Verdict::EpochOver) return;
   setting_.model.trainingState().clear();
@@ -77,6 +83,17 @@ void FitCall::tellLacking(std::string_view why) {
           : "; a training that is resumed from the model file begins the next epoch with each worker at "
             "the merged model",
       why);
+}
+
+void FitCall::copyReplica(int worker, Model& into) {
+  const auto workers = setting_.replicas.workers();
+  const auto found =
+      std::ranges::find_if(workers, [&](const auto& w) { return w->thread().index() == worker; });
+  require(found != workers.end() && (*found)->thread().hasReplica(),
+          "copyReplica: there is no replica of worker {} on this node, which has {}", worker,
+          plural(workers.size(), "worker"));
+  setting_.replicas.exchange().wait();
+  into.copyStateFrom((*found)->thread().replica());
 }
 
 TrainingState FitCall::trainingState(const DataSetIterator& data) {

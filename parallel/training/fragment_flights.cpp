@@ -62,6 +62,7 @@ void FragmentFlights::endRound(const RoundPlan& plan, const Round& round, bool p
   const FragmentSet all = FragmentSet::all(static_cast<int>(fragments_.size()));
   const FragmentSet land = round.last ? all : plan.land & all;
   launch_ = (round.last ? all : trained ? plan.launch : FragmentSet::none()) & all & ~untrained;
+  launched_ = !launch_.empty();
   landFirst_ = inFlight_ & land;
   landAfterwards_ = round.last ? launch_ : launch_ & land & ~inFlight_;
   if (!trained && pending) landAfterwards_ = landAfterwards_ | (all & ~inFlight_);

@@ -25,6 +25,10 @@ class FragmentFlights {
   void resume(FragmentSet inFlight, std::span<const double> weights);
   /// Whether a fragment is in flight, or workers have trained since its launch.
   bool outstanding() const;
+  /// Whether a fragment is launched, and whether one lands, at the end of the round that `endRound` was
+  /// called for last.
+  bool launched() const { return launched_; }
+  bool landed() const { return !(landFirst_ | landAfterwards_).empty(); }
 
   /// Decides what is launched and lands at the end of a round.
   /// @param round  with the weights of the round, all 0 if nothing was trained.
@@ -48,6 +52,7 @@ class FragmentFlights {
   std::vector<Fragment> fragments_;
   FragmentSet inFlight_;                             // launched and not landed
   FragmentSet landFirst_, launch_, landAfterwards_;  // at this round's end
+  bool launched_ = false;                            // likewise; `commit` empties launch_
 };
 
 }  // namespace muster

@@ -5,6 +5,7 @@
 
 #include "muster/core/base/log.h"
 #include "muster/core/listeners/node_listener.h"
+#include "muster/core/nn/detail/shown_progress.h"
 #include "muster/core/nn/state_recorder.h"
 
 namespace muster {
@@ -27,6 +28,7 @@ bool isOnAllNodes(const Listener& listener) {
 
 Listeners listenersHere(Listeners listeners, bool report, int node) {
   if (report) listeners.push_back(std::make_shared<ReportListener>());
+  if (node == 0) listeners = detail::withProgress(std::move(listeners));
   if (node > 0)
     std::erase_if(listeners, [](const auto& one) {
       return one->scope() == ListenerScope::Merged && !isOnAllNodes(*one);

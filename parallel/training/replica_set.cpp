@@ -6,6 +6,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
 #include "muster/core/optim/finite_gradient.h"
+#include "muster/parallel/exchange/own_updates.h"
 #include "muster/parallel/training/named_call.h"
 #include "muster/parallel/training/strategy_state.h"
 
@@ -127,11 +128,15 @@ void ReplicaSet::make() {
   auto exchange = makeExchange(states, std::move(refused));
   const int workers = place_.workers();
   auto blocks = callStrategy("name its blocks", [&] { return strategy_.blocks(workers); });
-  if (callStrategy("tell how workers arrive", [&] { return strategy_.arrivals(workers); }))
+  const bool arrive =
+      callStrategy("tell how workers arrive", [&] { return strategy_.arrivals(workers); }).has_value();
+  // If each merge resets all workers, a checkpoint needs no count of theirs.
+  if (arrive || strategy_.updaterState() == UpdaterState::Reset)
     blocks.push_back({.name = std::string(kOwnUpdates),
                       .place = StrategyBlock::Place::Replica,
-                      .numbers = 1,
-                      .counts = true});
+                      .numbers = OwnUpdates::kNumbers,
+                      .counts = true,
+                      .saved = arrive || strategy_.replicasDiffer()});
   exchange->makeStrategyBlocks(blocks);
   requireModelSource(*exchange, strategy_);
   if (workersDiffer(*exchange)) exchange->allowCollecting();
@@ -178,7 +183,7 @@ bool ReplicaSet::load(const Resumption& resumed) {
   examplesBefore_ = resumed.examples;
   examplesBefore_.resize(static_cast<std::size_t>(place_.workers()));
   if (trained_ && unchanged && !resumed.any) {
-    for (auto* thread : threads_) thread->replica().setCounters(model_.iteration(), model_.epoch());
+    for (auto* thread : threads_) takeCounters(thread->replica());
     exchange_->restart();
     return false;
   }
@@ -189,6 +194,7 @@ bool ReplicaSet::load(const Resumption& resumed) {
   const std::string rule = strategy_.describe();
   loadStrategyState(*exchange_, model_, /*stale=*/filled_ && !unchanged && !resumed.any, resumed.sameRule,
                     rule);
+  beginOwnUpdates();
   takeValues(resumed.values, *exchange_, resumed.replicas);
   if (resumed.sameRule) takeOfWorkers(resumed.values, *exchange_, resumed.replicas, rule);
   if (resumed.rounds && resumed.rounds->anyInFlight()) takeInFlight(resumed.values, *exchange_);
@@ -214,7 +220,6 @@ void ReplicaSet::start(Strategy& strategy) {
 void ReplicaSet::loadReplicas() {
   // Read here, on one thread: a model is not thread-safe and may make its blocks in this call.
   const auto values = sharedValues();
-  const auto iteration = model_.iteration(), epoch = model_.epoch();
   const auto blocks = exchange_->blocks();
   // Each worker copies on its own thread, so its memory is touched where it is used.
   runOnAll(threads_, "could not take the model's state", [&](ReplicaThread& thread) {
@@ -227,8 +232,32 @@ void ReplicaSet::loadReplicas() {
       else
         copy(values.at(b), target, thread.context());
     }
-    thread.replica().setCounters(iteration, epoch);
+    takeCounters(thread.replica());
   });
+}
+
+void ReplicaSet::takeCounters(Model& replica) const {
+  replica.setCounters(model_.iteration(), model_.epoch());
+  replica.setUpdates(model_.updates());
+}
+
+/// A worker whose count was saved as 0 was reset, and so was the merged copy that the model holds.
+void ReplicaSet::beginOwnUpdates() {
+  const auto updates = static_cast<double>(model_.updates());
+  for (std::size_t w = 0; w < static_cast<std::size_t>(place_.workers()); ++w) {
+    OwnUpdates* const own = OwnUpdates::find(*exchange_, w);
+    if (own == nullptr) return;
+    if (own->count == 0) own->count = updates;
+    if (updates == 0) own->mergedCopyReset = 1;
+  }
+}
+
+std::optional<std::int64_t> ReplicaSet::updatesAfterReset() const {
+  if (strategy_.updaterState() != UpdaterState::Reset) return {};
+  const auto first = static_cast<std::size_t>(place_.worker(0));
+  const OwnUpdates& own = *OwnUpdates::find(*exchange_, first);
+  if (strategy_.localWork() == LocalWork::Gradient) return static_cast<std::int64_t>(own.count);
+  return own.mergedCopyReset != 0 ? std::optional<std::int64_t>(0) : std::nullopt;
 }
 
 void ReplicaSet::loadMergedCopies() {

@@ -69,6 +69,8 @@ class ReplicaSet {
   ///         The model does not change then.
   /// @throws DeviceFailure if a device is lost.
   bool fill(bool afterFailure, bool together);
+  /// After `fill`: the updates that the updater's state has had which it copied, if a merge has reset it.
+  std::optional<std::int64_t> updatesAfterReset() const;
   /// Whether a checkpoint over nodes would be wrong, because it does not collect replicas that differ
   /// although Strategy::replicasDiffer denies it.
   bool differUnexpectedly() const;
@@ -100,6 +102,8 @@ class ReplicaSet {
   /// Whether the user's model still holds what `fill` wrote.
   bool isUnchanged();
   void loadReplicas();
+  void takeCounters(Model& replica) const;
+  void beginOwnUpdates();
   void loadMergedCopies();
   void takeMeanOfKept(const SharedBlock& block);
   std::vector<std::int64_t> examplesOfAll() const;

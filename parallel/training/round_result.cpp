@@ -36,10 +36,12 @@ void RoundResult::add(std::span<const Contribution> contributions, std::span<con
   }
   require(std::isfinite(weight), "the weights of the workers' batches add up to {}", weight);
   // Steps on fully masked examples still change the parameters (decay, momentum). If there are no others,
-  // the number of batches is the weight.
+  // the number of batches is the weight. Among arrivals they have no weight: others land without them.
   for (std::size_t w = 0; w < contributions.size(); ++w) {
     const Contribution& c = contributions[w];
-    weights[w] = !isMerged(landing, w) ? 0 : weight > 0 ? c.weight : static_cast<double>(c.batches);
+    weights[w] = !isMerged(landing, w)            ? 0
+                 : weight > 0 || !landing.empty() ? c.weight
+                                                  : static_cast<double>(c.batches);
   }
   trained = batches > 0;
   batchesInEpoch += batches;

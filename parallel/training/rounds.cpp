@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "muster/core/base/error.h"
+#include "muster/parallel/exchange/own_updates.h"
 #include "muster/parallel/training/named_call.h"
 
 namespace muster {
@@ -72,6 +73,8 @@ bool Rounds::stage(const Participant& participant) {
   participant.activity.set(Activity::Kind::Merging);
   const auto begin = Clock::now();
   const bool staged = strategy_.stage(participant.exchange, participant.context);
+  if (staged && strategy_.updaterState() == UpdaterState::Reset)
+    *OwnUpdates::find(participant.exchange, at(participant)) = {.count = 0, .mergedCopyReset = 1};
   participant.times.own.merging += Clock::now() - begin;
   return staged;
 }
@@ -116,7 +119,9 @@ void Rounds::plan(Exchange& exchange, bool met) {
   measured_ = measuresNow();
   penaltyAdded_ = landingDue_ = false;
   std::ranges::fill(updated_, 0);
-  flights_.endRound(plan_, round(), strategy_.pending());
+  // An arrival without weight lands, too: its worker takes the global parameters.
+  const bool lands = arrivals_ && result_.merging;
+  flights_.endRound(plan_, round(), lands || strategy_.pending());
   if (result_.merging) strategy_.prepare(round());
   // If a late score turns out not to be finite, nothing was merged.
   committed_ = !result_.merging || (localWork() == LocalWork::Step && !late_);

@@ -51,7 +51,7 @@ class Rounds {
   struct Options {
     Strategy& strategy;
     std::atomic<bool>& stop;
-    const Schedule& learningRate;
+    Schedule learningRate;
     bool coordinatorJoinsEveryRound = false;
     bool meetAtLandings = true;
     std::int64_t firstIteration = 0, firstEpoch = 0;
@@ -172,6 +172,9 @@ class Rounds {
   /// Bytes that a contributor had to send, on average.
   std::int64_t bytes() const;
   MergeKind kind() const { return strategy_.kind(); }
+  /// Whether the round has launched a fragment, and whether one has landed.
+  bool launched() const { return localWork() == LocalWork::Gradient || flights_.launched(); }
+  bool landed() const { return localWork() == LocalWork::Gradient || flights_.landed(); }
   double divergence() const { return strategy_.divergence(); }
   std::span<const MergeValue> values() const { return values_; }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "muster/core/base/error.h"
+#include "muster/core/data/non_finite_value.h"
 #include "muster/core/optim/finite_gradient.h"
 #include "muster/parallel/exchange/node_transport.h"
 
@@ -16,8 +17,8 @@ using Clock = std::chrono::steady_clock;
 class Worker::Peer final : public Peers {
  public:
   /// Sets the peers of the worker's context, unless the worker is `alone`. The destructor unsets them.
-  Peer(Worker& worker, PeerSums& exchange, bool alone, bool overNodes)
-      : worker_(worker), exchange_(exchange), overNodes_(overNodes) {
+  Peer(Worker& worker, PeerSums& exchange, bool alone, bool overNodes, bool arrivals)
+      : worker_(worker), exchange_(exchange), overNodes_(overNodes), arrivals_(arrivals) {
     worker_.thread_.context().setPeers(alone ? nullptr : this);
   }
   ~Peer() override { worker_.thread_.context().setPeers(nullptr); }
@@ -26,7 +27,7 @@ class Worker::Peer final : public Peers {
 
   void sum(std::span<double> values) override {
     require(
-        worker_.updates_ == nullptr,
+        !arrivals_,
         "a layer adds up numbers between workers (synchronised batch normalisation), but with asynchronous "
         "arrivals they are never in the same step");
     require(!overNodes_,
@@ -42,7 +43,7 @@ class Worker::Peer final : public Peers {
  private:
   Worker& worker_;
   PeerSums& exchange_;
-  const bool overNodes_;
+  const bool overNodes_, arrivals_;
 };
 
 Worker::Worker(int index, int local, const Placement& placement, int threads)
@@ -60,15 +61,13 @@ void Worker::train(Tasks& tasks, FitRun& run, std::int64_t epochs, Exchange& exc
   thread_.addTo(tasks, Activity::Kind::WaitingForData, [this, &run, epochs, &exchange, &listeners] {
     current_ = {.epoch = run.rounds.firstEpoch()};
     hadBatch_ = false;
-    updates_ = run.rounds.arrivals() ? exchange.strategyBlock(kOwnUpdates)
-                                           .values[static_cast<std::size_t>(thread_.index())]
-                                           .data<double>()
-                                     : nullptr;
+    updates_ = OwnUpdates::find(exchange, static_cast<std::size_t>(thread_.index()));
     begun_.reset();  // a failed run may have left a step
     staged_ = false;
     own_ = nullptr;
     reading_ = false;
-    const Peer peer(*this, run.peers, exchange.participants() == 1, exchange.nodes() > 1);
+    const Peer peer(*this, run.peers, exchange.participants() == 1, exchange.nodes() > 1,
+                    run.rounds.arrivals() != nullptr);
     try {
       // Workers may keep trained batches only if batches are dealt in turn; see BatchQueues::group.
       trained_.begin(run.queues.free(), run.rounds.arrivals() ? 1 : run.queues.group());
@@ -160,10 +159,8 @@ bool Worker::runRound(FitRun& run, const Participant& me, WorkerListeners& liste
 
 void Worker::work(Batch& batch, FitRun& run, const Participant& me, WorkerListeners& listeners) {
   const bool gradientAlone = run.rounds.localWork() == LocalWork::Gradient;
-  if (updates_) {
-    if (*updates_ == 0) *updates_ = static_cast<double>(run.rounds.epochIteration());
-    batch.stamp.update = static_cast<std::int64_t>(++*updates_);
-  }
+  batch.stamp.update = 0;  // of an earlier training
+  if (!gradientAlone) stampUpdate(batch.stamp);
   current_ = batch.stamp;
   hadBatch_ = true;
   thread_.activity().set(Activity::Kind::Computing, batch.stamp.sequence);
@@ -181,7 +178,12 @@ void Worker::work(Batch& batch, FitRun& run, const Participant& me, WorkerListen
   times_.own.waitingForWorkers += waitedInStep_;
   finishBegun(run, me, listeners);
   begun_ = Step{ticket, batch.stamp, batch.examples()};
-  if (gradientAlone || ticket.known() || !listeners.listeners.empty()) finishStep(run, listeners);
+  if (gradientAlone || ticket.known() || !listeners.listeners.empty())
+    namingValues(batch, [&] { finishStep(run, listeners); });
+}
+
+void Worker::stampUpdate(BatchStamp& stamp) {
+  if (updates_ != nullptr) stamp.update = static_cast<std::int64_t>(++updates_->count);
 }
 
 void Worker::finishStep(FitRun& run, WorkerListeners& listeners) {
@@ -251,6 +253,7 @@ double Worker::update(FitRun& run, const RoundResult& round, WorkerListeners& li
   const bool trained = contribution_.batches > 0;
   current_.epoch = round.epoch;  // changes something only if the worker trained nothing
   current_.iteration = round.iteration - 1;
+  stampUpdate(current_);
   thread_.activity().set(Activity::Kind::Computing, current_.sequence);
   const auto begin = Clock::now();
   whole_ = false;

@@ -5,6 +5,7 @@
 
 #include "muster/core/base/mutex.h"
 #include "muster/core/nn/model.h"
+#include "muster/parallel/exchange/own_updates.h"
 #include "muster/parallel/runtime/replica_thread.h"
 #include "muster/parallel/training/fit_run.h"
 
@@ -55,6 +56,8 @@ class Worker {
   /// Trains a batch: runs a step, or computes the gradient alone. If the device only enqueues a step, its
   /// score is read while the next step runs, unless a listener needs the replica right after the step.
   void work(Batch& batch, FitRun& run, const Participant& me, WorkerListeners& listeners);
+  /// Counts an update, if the worker counts its own.
+  void stampUpdate(BatchStamp& stamp);
   /// Waits for the step in `begun_`, and counts it.
   void finishStep(FitRun& run, WorkerListeners& listeners);
   /// Counts a step in the contribution, without its score.
@@ -86,12 +89,12 @@ class Worker {
   };
   std::optional<Step> begun_;  // the step whose score is not read yet
   TrainedBatches trained_;
-  Batch* own_ = nullptr;       // filled by the worker itself, from the beginning of an epoch to its end
-  BatchStamp ownNext_;         // of the batch that it reads next, or is reading
-  bool reading_ = false;       // whether the worker is in the iterator's call
-  bool staged_ = false;        // whether `begun_` ends a round whose merge was staged
-  double* updates_ = nullptr;  // the worker's own count of updates, with arrivals; see kOwnUpdates
-  double currentScore_ = 0;    // of the last finished step
+  Batch* own_ = nullptr;           // filled by the worker itself, from the beginning of an epoch to its end
+  BatchStamp ownNext_;             // of the batch that it reads next, or is reading
+  bool reading_ = false;           // whether the worker is in the iterator's call
+  bool staged_ = false;            // whether `begun_` ends a round whose merge was staged
+  OwnUpdates* updates_ = nullptr;  // if the worker counts its own updates; see kOwnUpdates
+  double currentScore_ = 0;        // of the last finished step
   std::int64_t currentExamples_ = 0;          // of that step
   std::chrono::nanoseconds waitedInStep_{0};  // for other workers, since the step began
   bool whole_ = true;                         // other threads may use it while no task runs

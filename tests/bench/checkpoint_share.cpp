@@ -12,6 +12,7 @@
 #include <iostream>
 
 #include "muster/core/listeners/checkpoint_listener.h"
+#include "muster/core/listeners/progress_listener.h"
 #include "muster/core/nn/models/convnet.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/parallel/parallel_wrapper.h"
@@ -80,6 +81,7 @@ void measure(std::int64_t everyIterations, std::int64_t epochs, InMemoryDataSetI
 }  // namespace
 
 int main(int argc, char** argv) try {
+  muster::showProgress(false);
   namespace po = boost::program_options;
   std::int64_t batch = 128, batches = 120, epochs = 3;
   std::filesystem::path directory = std::filesystem::temp_directory_path() / "muster-checkpoint-share";

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "muster/core/base/random.h"
+#include "muster/core/listeners/progress_listener.h"
 #include "muster/core/nn/computation_graph.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "tests/bench/command_line.h"
@@ -223,6 +224,7 @@ bool takeSteps(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) try {
+  muster::showProgress(false);
   namespace po = boost::program_options;
   Options options;
   std::string device = options.device.toString();

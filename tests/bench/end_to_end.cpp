@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "muster/core/device/math_mode.h"
+#include "muster/core/listeners/progress_listener.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "tests/bench/arms.h"
 #include "tests/bench/command_line.h"
@@ -281,6 +282,7 @@ void compareAll(const Options& options, const std::optional<OldMeasurements>& ol
 }  // namespace
 
 int main(int argc, char** argv) try {
+  muster::showProgress(false);
   namespace po = boost::program_options;
   Options options;
   po::options_description description(

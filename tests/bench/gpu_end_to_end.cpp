@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "muster/core/base/log.h"
+#include "muster/core/listeners/progress_listener.h"
 #include "muster/core/nn/models/resnet18.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "tests/bench/arms.h"
@@ -384,6 +385,7 @@ void traceTraining(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) try {
+  muster::showProgress(false);
   namespace po = boost::program_options;
   Options options;
   po::options_description description("Training speed on a GPU, beside PyTorch where Python has it");

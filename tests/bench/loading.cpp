@@ -20,6 +20,7 @@
 #include "muster/core/base/random.h"
 #include "muster/core/data/image_transform.h"
 #include "muster/core/device/affinity.h"
+#include "muster/core/listeners/progress_listener.h"
 #include "muster/core/nn/models/convnet.h"
 #include "muster/core/nn/models/resnet18.h"
 #include "muster/datasets/cache.h"
@@ -201,6 +202,7 @@ void measureArm(const Options& o) {
 }  // namespace
 
 int main(int argc, char** argv) try {
+  muster::showProgress(false);
   namespace po = boost::program_options;
   Options o;
   o.began = secondsOfClock();

@@ -11,6 +11,7 @@
 #include <iostream>
 #include <utility>
 
+#include "muster/core/listeners/progress_listener.h"
 #include "muster/core/nn/models/convnet.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/parallel/parallel_wrapper.h"
@@ -117,6 +118,7 @@ std::unique_ptr<Arm> armOf(const std::string& text) {
 }  // namespace
 
 int main(int argc, char** argv) try {
+  muster::showProgress(false);
   namespace po = boost::program_options;
   std::int64_t batch = 128, batches = 60, turns = 5;
   std::vector<std::string> rules = {"averaging",

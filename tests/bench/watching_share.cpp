@@ -21,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "muster/core/listeners/progress_listener.h"
 #include "muster/core/nn/models/convnet.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/parallel/parallel_wrapper.h"
@@ -153,6 +154,7 @@ pid_t lookOn(const PageListener& page) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  muster::showProgress(false);
   const std::int64_t epochs = argc > 1 ? std::stoll(argv[1]) : 20;
   fmt::print(
       "| watched by | batch | the training computes | calls at merges | calls at steps | beside them | all "

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/log.h"
 #include "tests/support/child_process.h"
 #include "tests/support/png.h"
 #include "tests/support/temporary_directory.h"
@@ -17,10 +18,10 @@ namespace {
 
 using Bytes = std::vector<std::uint8_t>;
 
-constexpr char kGrey = 0, kRgb = 2;  // colour types of PNG files
+constexpr char kRgb = 2;  // a colour type of PNG files
 
 void draw(const std::filesystem::path& path, const Bytes& pixels, int width, int height,
-          PngColour colour = PngColour::Grey) {
+          PictureColour colour = PictureColour::Grey) {
   std::filesystem::create_directories(path.parent_path());
   test::writePng(path, pixels, width, height, colour);
 }
@@ -58,59 +59,15 @@ Bytes imageAt(const ImageFolder& folder, std::int64_t index) {
 
 }  // namespace
 
-TEST_CASE("readPng reads what writePng wrote, and converts colours") {
-  test::TemporaryDirectory directory;
-  const auto path = directory / "a.png";
-  const Bytes colours{255, 0, 0, 0, 255, 0, 0, 0, 255, 7, 7, 7};
-  draw(path, colours, 2, 2, PngColour::Rgb);
-  const auto read = readPng(path, PngColour::Rgb);
-  CHECK(read.width == 2);
-  CHECK(read.height == 2);
-  CHECK(read.pixels == colours);
-  draw(path, {1, 2, 3}, 3, 1);
-  CHECK(readPng(path, PngColour::Rgb).pixels == Bytes{1, 1, 1, 2, 2, 2, 3, 3, 3});
-}
-
-TEST_CASE(
-    "a PNG file that is too short for the pixels that it declares is refused before they are allocated") {
-  test::TemporaryDirectory directory;
-  const auto path = directory / "a.png";
-  const auto file = pngOfZeros(8192, 8192, {8, kRgb, 0, 0, 0}, 10);
-  test::writeFile(path, file);
-  CHECK(test::thrown<FileError>([&] { readPng(path, PngColour::Rgb); }) ==
-        fmt::format("{}: is too short for 8192 x 8192 pixels: it has {} bytes", path.string(), file.size()));
-}
-
-TEST_CASE("PNG files that are packed as well as possible are read") {
-  constexpr std::uint32_t kSide = 4096;
-  test::TemporaryDirectory directory;
-  const auto path = directory / "a.png";
-  const auto check = [&](std::uint32_t width, std::uint32_t height, const std::string& form,
-                         std::size_t zeros) {
-    test::writeFile(path, pngOfZeros(width, height, form, zeros));
-    const auto picture = readPng(path, PngColour::Grey);
-    CHECK(picture.width == static_cast<int>(width));
-    CHECK(picture.height == static_cast<int>(height));
-    CHECK(std::ranges::count(picture.pixels, 0) == std::int64_t{width} * height);
-  };
-  check(kSide, kSide, {1, kGrey, 0, 0, 0}, kSide * (kSide / 8 + 1));
-  check(1, 1000000, {1, kGrey, 0, 0, 0}, 2000000);
-  check(kSide, kSide / 4, {8, kRgb, 0, 0, 0}, kSide / 4 * (3 * kSide + 1));
-  std::size_t interlaced = 0;
-  for (const auto& [columns, rows] : {std::pair{8, 8}, {8, 8}, {4, 8}, {4, 4}, {2, 4}, {2, 2}, {1, 2}})
-    interlaced += kSide / rows * (kSide / columns / 8 + 1);
-  check(kSide, kSide, {1, kGrey, 0, 0, 1}, interlaced);
-}
-
 TEST_CASE("pictures are read class by class, sorted by name, with separate channels") {
   test::TemporaryDirectory directory;
-  draw(directory / "dogs/b.png", {1, 2, 3, 4, 5, 6}, 2, 1, PngColour::Rgb);
-  draw(directory / "cats/2.png", {9, 9, 9, 8, 8, 8}, 2, 1, PngColour::Rgb);
+  draw(directory / "dogs/b.png", {1, 2, 3, 4, 5, 6}, 2, 1, PictureColour::Rgb);
+  draw(directory / "cats/2.png", {9, 9, 9, 8, 8, 8}, 2, 1, PictureColour::Rgb);
   draw(directory / "cats/1.PNG", {5, 5}, 2, 1);
   test::writeFile(directory / "cats/readme.txt", "x");
   test::writeFile(directory / "list.txt", "x");
   std::filesystem::create_directory(directory / ".hidden");
-  const auto folder = readImageFolder(directory.path(), PngColour::Rgb);
+  const auto folder = readImageFolder(directory.path());
   CHECK(folder.classes == std::vector<std::string>{"cats", "dogs"});
   REQUIRE(folder.images->size() == 3);
   CHECK(folder.images->imageShape() == Shape{3, 1, 2});
@@ -119,7 +76,7 @@ TEST_CASE("pictures are read class by class, sorted by name, with separate chann
   CHECK(folder.images->label(1) == 0);
   CHECK(folder.images->label(2) == 1);
   const auto problem = test::thrown<FileError>([&] {
-    readImageFolder(directory.path(), PngColour::Rgb, {"birds", "cats"});
+    readImageFolder(directory.path(), {.classes = {"birds", "cats"}});
   });
   CHECK(problem.find("dogs: is no class; there are birds, cats") != std::string::npos);
 }
@@ -135,30 +92,76 @@ TEST_CASE("pictures that need too much memory together are refused after the fir
   test::writeFile(directory / "b/9.png", "not a picture");  // is not read
   const auto problem = test::inChild([&] {
     test::allowMemory(std::size_t{64} << 20);
-    return test::thrown<Error>([&] { readImageFolder(directory.path(), PngColour::Rgb); });
+    return test::thrown<Error>([&] { readImageFolder(directory.path()); });
   });
-  const auto expected = test::kSanitized
-                            ? fmt::format("{}: is not a PNG file", (directory / "b/9.png").string())
-                            : fmt::format(
-                                  "readImageFolder: {}: its 40 pictures of 1024 x 1024 pixels take 125.8 MB, "
-                                  "but of the ",
-                                  directory.path().string());
+  const auto expected =
+      test::kSanitized ? fmt::format("{}: is neither a PNG nor a JPEG file", (directory / "b/9.png").string())
+                       : fmt::format(
+                             "readImageFolder: {}: its 40 pictures of 1024 x 1024 pixels take 125.8 MB, "
+                             "but of the ",
+                             directory.path().string());
   CHECK_MESSAGE(problem.starts_with(expected), problem);
+}
+
+TEST_CASE("pictures of several sizes and types are brought to one size, and what is left out is counted") {
+  test::TemporaryDirectory directory;
+  const std::filesystem::path pictures = MUSTER_TEST_PICTURES;
+  std::filesystem::create_directories(directory / "big");
+  std::filesystem::copy(pictures / "rgb.jpg", directory / "big/a.JPG");
+  std::filesystem::copy(pictures / "grey.png", directory / "big/b.Png");
+  draw(directory / "small/c.png", {1, 2, 3, 4}, 2, 2);
+  for (const char* name : {"big/d.gif", "big/e.gif", "small/notes.txt", "small/Makefile", "small/.hidden"})
+    test::writeFile(directory / name, "x");
+  std::filesystem::create_directories(directory / "small/more");
+  draw(directory / "top.png", {1}, 1, 1);
+  std::vector<std::string> lines;
+  const auto before = setLogSink([&](LogLevel, std::string_view line) { lines.emplace_back(line); });
+  const auto folder = readImageFolder(directory.path(), {.size = {6, 4}});
+  setLogSink(before);
+  CHECK(lines ==
+        std::vector<std::string>{fmt::format(
+            "{}: 3 pictures read, and left out 2 .gif, 1 .png, 1 .txt, 1 directories, 1 names without an "
+            "ending; .png, .jpg and .jpeg in a directory of each class are read",
+            directory.path().string())});
+  REQUIRE(folder.images->imageShape() == Shape{3, 6, 4});
+  CHECK(folder.files == std::vector<std::string>{"big/a.JPG", "big/b.Png", "small/c.png"});
+  const Tensor alone = readPicture(pictures / "grey.png", {.size = {6, 4}});
+  CHECK(std::ranges::equal(folder.images->image(1), alone.span<std::uint8_t>()));
+  const auto description = folder.description();
+  CHECK(description.pictures == PictureDescription{.channels = 3, .height = 6, .width = 4});
+  CHECK(description.classes == std::vector<std::string>{"big", "small"});
+  CHECK(picturesIn(directory.path()) ==
+        std::vector<std::string>{"big/a.JPG", "big/b.Png", "small/c.png", "top.png"});
+}
+
+TEST_CASE("there may be more classes than a byte has") {
+  test::TemporaryDirectory directory;
+  for (int c = 0; c < 300; ++c)
+    draw(directory / fmt::format("class{:03}/1.png", c), {static_cast<std::uint8_t>(c % 256)}, 1, 1);
+  const auto folder = readImageFolder(directory.path(), {.colour = PictureColour::Grey});
+  CHECK(folder.images->classes() == 300);
+  for (int c = 0; c < 300; ++c) {
+    CHECK(folder.images->label(c) == c);
+    CHECK(folder.images->image(c)[0] == c % 256);
+  }
 }
 
 TEST_CASE("folders and pictures that do not fit are refused by name") {
   test::TemporaryDirectory directory;
   const auto problem = [&] {
-    return test::thrown<FileError>([&] { readImageFolder(directory.path(), PngColour::Grey); });
+    return test::thrown<FileError>(
+        [&] { readImageFolder(directory.path(), {.colour = PictureColour::Grey}); });
   };
   CHECK(problem().find("has 0 directories") != std::string::npos);
   draw(directory / "a/1.png", {1, 2}, 2, 1);
   CHECK(problem().find("has 1 directories") != std::string::npos);
   std::filesystem::create_directory(directory / "b");
-  CHECK(problem().find("b: has no PNG files") != std::string::npos);
+  CHECK(problem().find("b: has no PNG or JPEG files") != std::string::npos);
   draw(directory / "b/1.png", {1, 2}, 1, 2);
-  CHECK(problem().find("1.png: has 1 x 2 pixels, and the first picture 2 x 1") != std::string::npos);
+  CHECK(problem().find("1.png: has 1 x 2 pixels, and the first picture 2 x 1; give a size, as in {.size = "
+                       "{1, 2}} or data.height and data.width, to which all are brought") !=
+        std::string::npos);
   test::writeFile(directory / "b/1.png", "not a picture");
-  CHECK(problem().find("b/1.png: is not a PNG file that can be read: ") != std::string::npos);
-  CHECK_THROWS_AS(readImageFolder(directory / "none", PngColour::Grey), FileError);
+  CHECK(problem().find("b/1.png: is neither a PNG nor a JPEG file") != std::string::npos);
+  CHECK_THROWS_AS(readImageFolder(directory / "none"), FileError);
 }

@@ -167,6 +167,7 @@ TEST_CASE("without a network the error names the address and the cause") {
   const DataOptions options{.address = address, .download = {.attempts = 1}};
   const auto text = thrown<DownloadError>([&] { MnistDataSetIterator(10, true, 1, options); });
   CHECK(contains(text, address + "train-images-idx3-ubyte.gz"));
+  CHECK(contains(text, "name their directory in the environment variable MUSTER_DATA_DIR"));
   CHECK(contains(thrown<DownloadError>([&] { MnistDataSetIterator(10, true, 1, offline.options); }),
                  "https://ossci-datasets.s3.amazonaws.com/mnist/train-images-idx3-ubyte.gz"));
 }

@@ -202,6 +202,8 @@ TEST_CASE("if downloads are not allowed, the error about a missing file names it
   CHECK(contains(text, "http://letters.invalid/one.gz"));
   CHECK(contains(text, "one.gz is neither in "));
   CHECK(contains(text, places.cache.string()));
+  CHECK(contains(
+      text, "; if you have the files, name their directory in the environment variable MUSTER_DATA_DIR"));
 }
 
 }  // namespace

@@ -83,7 +83,7 @@ struct with_measurements {
     for (std::size_t i = 0; i < 500; ++i) classes[i] = static_cast<std::int64_t>(i % 3);
   }
 };
-/// flowers.csv, and pets with one picture a class.
+/// flowers.csv, and pets with five pictures a class.
 struct with_files {
   with_files();
 };

@@ -13,8 +13,10 @@ with_files::with_files() {
       << "petal,sepal,kind\n1.4,0.2,setosa\n4.7,1.4,versicolor\n1.3,0.2,setosa\n4.5,1.5,versicolor\n";
   for (const std::string pet : {"cat", "dog"}) {
     std::filesystem::create_directories("pets/" + pet);
-    muster::test::writePng("pets/" + pet + "/1.png", std::vector<std::uint8_t>(8 * 8 * 3, 100), 8, 8,
-                           PngColour::Rgb);
+    for (const std::string number : {"1", "2", "3", "4", "5"})
+      muster::test::writePng("pets/" + pet + "/" + number + ".png",
+                             std::vector<std::uint8_t>(8 * 8 * 3, pet == "cat" ? 100 : 200), 8, 8,
+                             PictureColour::Rgb);
   }
 }
 

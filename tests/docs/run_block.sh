@@ -37,6 +37,13 @@ echo "a page's block called ./run \$command, which tests do not have" >&2
 exit 1
 END
 chmod +x run
+if grep -q photographs "$block"; then  # pictures of several sizes in two classes, and a new one
+  mkdir -p photographs/cat photographs/dog
+  pictures=$source/tests/core/io/pictures
+  cp "$pictures"/oriented[1-8].jpg photographs/cat
+  cp "$pictures"/{gamma,grey,rgb,rgba,rgb16,palette,interlaced,black_white}.png photographs/dog
+  cp "$pictures/rgb.jpg" new.jpg
+fi
 # mpirun refuses root and more processes than cores; the names differ before and since Open MPI 5.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 \
   PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe OMPI_MCA_mpi_yield_when_idle=1 \

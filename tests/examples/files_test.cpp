@@ -3,14 +3,18 @@
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "examples/support/divergence.h"
 #include "examples/support/keep_network.h"
 #include "examples/support/paths.h"
 #include "muster/core/base/error.h"
@@ -129,77 +133,135 @@ TEST_CASE("a help text that cannot be written is a failure") {
     CHECK(sandbox.run({"-c", fmt::format("exec \"$0\" {} >&-", arguments), MUSTER_PROGRAM}).exit == 1);
 }
 
-TEST_CASE("a trained model is saved before its failure is reported, unless it diverged") {
+TEST_CASE("a trained model is saved before its failure is reported; if it diverged, beside its file") {
+  const test::TemporaryDirectory directory;
   int saved = 0;
   bool failed = false;
   const auto save = [&](bool afterFailure) {
     ++saved;
     failed = afterFailure;
   };
-  example::trainAndSave([] {}, save, "--lr 1");
+  const example::Beside beside{directory / "model.safetensors", [](const std::filesystem::path& file) {
+                                 test::writeFile(file, "doubtful");
+                                 return true;
+                               }};
+  const auto other = (directory / "model-diverged.safetensors").string();
+  const auto kept = fmt::format("and the network is saved as {} instead of {}", other, beside.file.string());
+  example::trainAndSave([] {}, save, "--lr 1", beside);
   CHECK(saved == 1);
   CHECK_FALSE(failed);
 
   CHECK(thrown<FileError>([&] {
-          example::trainAndSave([] { throw FileError("plot", "disk full"); }, save, "--lr 1");
+          example::trainAndSave([] { throw FileError("plot", "disk full"); }, save, "--lr 1", beside);
         }) == "plot: disk full");
   CHECK(saved == 2);
   CHECK(failed);
+  CHECK_FALSE(std::filesystem::exists(other));
 
   const auto diverge = [] {
     const auto cause = std::make_exception_ptr(NonFiniteScore("the score became nan"));
     throw TrainingError("worker 0: the score became nan", 0, cause);
   };
-  CHECK(thrown<NonFiniteScore>([&] { example::trainAndSave(diverge, save, "--lr 1"); }) ==
-        "worker 0: the score became nan; this was with --lr 1, and nothing was saved");
+  CHECK(thrown<NonFiniteScore>([&] { example::trainAndSave(diverge, save, "--lr 1", beside); }) ==
+        "worker 0: the score became nan; this was with --lr 1, " + kept);
   CHECK(saved == 2);
-  CHECK(thrown<NonFiniteScore>([&] {
-          example::trainAndSave([] {}, [](bool) { throw NonFiniteScore("diverged"); }, "--lr 1");
-        }) == "diverged; this was with --lr 1, and nothing was saved");
+  CHECK(test::readFile(other) == "doubtful");
+  std::filesystem::remove(other);
+  const auto doubts = [](bool) { throw NonFiniteScore("diverged"); };
+  CHECK(thrown<NonFiniteScore>([&] { example::trainAndSave([] {}, doubts, "--lr 1", beside); }) ==
+        "diverged; this was with --lr 1, " + kept);
+  CHECK(test::readFile(other) == "doubtful");
+  CHECK_FALSE(std::filesystem::exists(beside.file));
+
+  const example::Beside untrained{beside.file, [](const auto&) { return false; }};
+  for (const auto& none : {example::Beside{}, untrained})
+    CHECK(thrown<NonFiniteScore>([&] { example::trainAndSave([] {}, doubts, "--lr 1", none); }) ==
+          "diverged; this was with --lr 1, and nothing was saved");
+  const example::Beside broken{beside.file,
+                               [](const std::filesystem::path&) -> bool { throw Error("it broke"); }};
+  CHECK(thrown<NonFiniteScore>([&] { example::trainAndSave([] {}, doubts, "--lr 1", broken); }) ==
+        "diverged; this was with --lr 1, and the network could not be saved: it broke");
 }
 
-TEST_CASE("a training has diverged if it ends far above its first score and above guessing") {
-  const auto ends = [](std::initializer_list<double> scores, std::int64_t examples = 512) {
-    std::vector<CollectScoresListener::Score> all;
-    for (const double score : scores) all.push_back({.examples = examples, .score = score});
-    example::requireNoDivergence(all, 10);
+Tensor classes(std::initializer_list<std::int64_t> all) {
+  auto labels = Tensor::zeros({std::ssize(all)}, DType::Int64);
+  std::ranges::copy(all, labels.data<std::int64_t>());
+  return labels;
+}
+
+/// A network of one dense layer with one input.
+std::unique_ptr<MultiLayerNetwork> smallNetwork(const Output& output, double l2 = 0) {
+  auto network = std::make_unique<MultiLayerNetwork>(
+      MultiLayerConfiguration{.l2 = l2, .inputShape = {1}, .layers = {output}});
+  network->init();
+  return network;
+}
+
+void setParameters(Model& model, std::string_view name, std::initializer_list<float> values) {
+  auto& block = model.block(BlockKind::Parameters);
+  for (const auto& segment : block.segments->segments)
+    if (segment.name.ends_with(name))
+      std::ranges::copy(values, block.values.span<float>().begin() + segment.offset);
+}
+
+TEST_CASE(
+    "a regression has diverged if its loss, without penalty, is far above the first and above predicting 0") {
+  InMemoryDataSetIterator data(Tensor::zeros({4, 1}), Tensor::of({1, -1, 3, -3}, {4, 1}), 2);
+  const auto owned =
+      smallNetwork({.classes = 1, .loss = Loss::MeanSquaredError, .activation = Activation::Identity},
+                   /*l2=*/1);
+  auto& network = *owned;
+  const auto from = [&](float bias) {
+    setParameters(network, "weight", {1e6f});  // a penalty of 5e11, and features are 0
+    setParameters(network, "bias", {bias});    // the loss is 5 + bias^2
+    return example::DivergenceCheck(network, data);
   };
-  CHECK_NOTHROW(ends({}));
-  CHECK_NOTHROW(ends({2.3, 0.1}));
-  CHECK_NOTHROW(ends({0.01, 0.03}));               // resumed: noise
-  CHECK_NOTHROW(ends({9.0, 10.0}));                // interrupted early
-  CHECK_NOTHROW(ends({2.3, 0.1, 0.1, 6.0}, 200));  // few examples in a round, and a mistake
-  CHECK(thrown<NonFiniteScore>([&] {
-          ends({2.4, 57.13});
-        }) ==
-        "the training diverged: its score went from 2.4 to 57.1, while a constant prediction scores 2.3");
-}
-
-TEST_CASE("only the scores of the restored state count") {
-  const std::vector<CollectScoresListener::Score> all{{.iteration = 3, .examples = 512, .score = 2.3},
-                                                      {.iteration = 6, .examples = 512, .score = 0.4},
-                                                      {.iteration = 9, .examples = 512, .score = 90}};
-  CHECK_NOTHROW(example::requireNoDivergence(example::scoresUntil(all, 6), 10));
-  CHECK_NOTHROW(example::requireNoDivergence(example::scoresUntil(all, 0), 10));
-  CHECK_THROWS_AS(example::requireNoDivergence(example::scoresUntil(all, 9), 10), NonFiniteScore);
-}
-
-TEST_CASE("a regression has diverged if its last epoch is far above its first score and above predicting 0") {
-  const auto ends = [](std::vector<double> scores) {
-    InMemoryDataSetIterator data(Tensor::zeros({4, 1}), Tensor::of({1, -1, 3, -3}, {4, 1}), 2);
-    std::vector<CollectScoresListener::Score> all;
-    for (const double score : scores) all.push_back({.examples = 2, .score = score});
-    example::requireNoDivergence(all, example::labelScaleOf(data));
+  const auto endsWith = [&](const example::DivergenceCheck& check, float bias) {
+    setParameters(network, "bias", {bias});
+    check.requireNone(network);
   };
-  CHECK_NOTHROW(ends({}));
-  CHECK_NOTHROW(ends({5, 2}));
-  CHECK_NOTHROW(ends({0.01, 0.02, 9, 10}));      // below twice the mean square of the labels, 5
-  CHECK_NOTHROW(ends({100, 100, 150, 240}));     // the first score is larger
-  CHECK_NOTHROW(ends({1000}));                   // less than an epoch
-  CHECK_NOTHROW(ends({0.1, 20, 0.1, 0.1, 19}));  // a label that is much larger than the others
-  CHECK(thrown<NonFiniteScore>([&] {
-          ends({4, 5, 30, 50});
-        }) == "the training diverged: its score went from 4 to 40, while a constant prediction scores 5");
+  const auto untrained = from(0);
+  CHECK(untrained.constant() == 5);
+  CHECK_NOTHROW(endsWith(untrained, 2.2f));  // 9.84
+  CHECK(thrown<NonFiniteScore>([&] { endsWith(untrained, 3); }) ==
+        "the training diverged: its loss went from 5 to 14, while that of a constant prediction is 5");
+  CHECK_NOTHROW(endsWith(from(100), 99));  // far above a constant prediction, but it fell
+  CHECK_NOTHROW(endsWith(from(100), 120));
+  CHECK_THROWS_AS(endsWith(from(100), 150), NonFiniteScore);
+  CHECK(thrown<NonFiniteScore>([&] { endsWith(untrained, std::numeric_limits<float>::infinity()); }) ==
+        "the training diverged: the network's outputs are not numbers");
+}
+
+TEST_CASE("a classifier has diverged if its loss is far above the first and above guessing") {
+  InMemoryDataSetIterator data(Tensor::zeros({3, 1}), classes({1, 1, 1}), 2);
+  const auto owned = smallNetwork({.classes = 2});
+  auto& network = *owned;
+  const auto setBias = [&](float bias) {
+    setParameters(network, "bias", {bias, 0});
+  };  // loss log(1 + e^bias)
+  setBias(0);
+  const example::DivergenceCheck check(network, data);
+  setBias(1);
+  CHECK_NOTHROW(check.requireNone(network));  // 1.313 of 1.386
+  setBias(2);
+  CHECK(thrown<NonFiniteScore>([&] { check.requireNone(network); }) ==
+        "the training diverged: its loss went from 0.693 to 2.13, while that of a constant prediction is "
+        "0.693");
+}
+
+TEST_CASE("the loss of a constant prediction follows from the labels") {
+  const auto constantOf = [](const Output& output, const Tensor& labels) {
+    const auto owned = smallNetwork(output);
+    auto& network = *owned;
+    InMemoryDataSetIterator data(Tensor::zeros({labels.shape()[0], 1}), labels, 2);
+    return example::DivergenceCheck(network, data).constant();
+  };
+  const Output squares{.classes = 3, .loss = Loss::MeanSquaredError, .activation = Activation::Identity};
+  const Output sigmoids{.classes = 3, .loss = Loss::BinaryCrossEntropy, .activation = Activation::Sigmoid};
+  CHECK(constantOf({.classes = 3}, classes({2, 0, 1})) == doctest::Approx(std::log(3)));
+  CHECK(constantOf({.classes = 3}, Tensor::of({0, 1, 0, 1, 0, 0}, {2, 3})) == doctest::Approx(std::log(3)));
+  CHECK(constantOf(sigmoids, Tensor::of({0, 1, 1, 0, 0, 0}, {2, 3})) == doctest::Approx(std::log(2)));
+  CHECK(constantOf(squares, Tensor::of({0, 1, 2, 3, 4, 0}, {2, 3})) == doctest::Approx(5));
 }
 
 TEST_CASE("a disk that has no room for the network is found before the training") {
@@ -417,8 +479,9 @@ TEST_CASE("a network that diverged does not replace one that was saved") {
     CAPTURE(run.err);
     CHECK(run.exit == 1);
     CHECK(contains(run.err, fmt::format("; this was with {}", rate)));
-    CHECK(contains(run.err, ", and nothing was saved\n"));
+    CHECK(contains(run.err, ", and the network is saved as m-diverged instead of m\n"));
     CHECK(readFile(model) == "a good one");
+    CHECK(std::filesystem::remove(convnet.directory / "m-diverged"));
   };
   test::writeFile(model, "a good one");
   for (const char* rate : {"10", "1e9"})
@@ -440,7 +503,7 @@ TEST_CASE("a network that diverged does not replace one that was saved") {
       fineTune.run({"--examples", "96", "--epochs", "2", "--learning-rate", "1e9", "--model", "m"});
   CAPTURE(run.err);
   CHECK(run.exit == 1);
-  CHECK(contains(run.err, "; this was with --learning-rate 1000000000, and nothing was saved\n"));
+  CHECK(contains(run.err, "; this was with --learning-rate 1000000000, and the network is saved as "));
   CHECK(readFile(fineTune.directory / "backbone.safetensors") == "a good one");
   CHECK(readFile(fineTune.directory / "m") == "a good one");
 }

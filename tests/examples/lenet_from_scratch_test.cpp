@@ -230,8 +230,9 @@ TEST_CASE("failures of lenet_from_scratch exit with 1 and a sentence") {
   const auto large =
       lenet.train({"--examples", "600", "--batch", "16", "--lr", "1000", "--epochs", "1", "--model", "good"});
   CHECK(large.exit == 1);
-  CHECK(contains(large.err, "lenet_from_scratch: the training diverged: its score went from 2."));
-  CHECK(contains(large.err, "; this was with --lr 1000, and nothing was saved"));
+  CHECK(contains(large.err, "lenet_from_scratch: the training diverged: its loss went from 2."));
+  CHECK(contains(large.err,
+                 "; this was with --lr 1000, and the network is saved as good-diverged instead of "));
   CHECK(test::readFile(lenet.directory / "good") == "the one before");
 
   const auto noDevice = lenet.run({"--data", "generated", "--device", "cuda:99"});

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "examples/muster/run_fields.h"
+#include "examples/muster/run_sets.h"
 #include "examples/muster/schema.h"
 #include "muster/core/base/error.h"
 #include "muster/core/nn/computation_graph.h"
@@ -111,7 +112,7 @@ ComputationGraphConfiguration graphWith(const std::string& type) {
 json::value wrong(const json::value& right) {
   if (right.is_string()) return 17;
   if (right.is_bool() || right.is_number()) return "x";
-  return 5;
+  return true;
 }
 
 }  // namespace
@@ -205,11 +206,15 @@ TEST_CASE("values out of range are refused, and the error names their path") {
        "listeners.checkpoints.everyMinutes must be between 0 and 1"},
       {"listeners.earlyStopping.maxMinutes=-1", "listeners.earlyStopping.maxMinutes must be between 0 and 1"},
       {"network.l2=x", "network.l2: expected a number"},
-      {"training.strategy=averaging", "training.strategy: expected an object"},
+      {"training.strategy=5", "training.strategy: expected an object"},
+      {"training.strategy=diloko",
+       "training.strategy.name: there is no strategy \"diloko\"; the nearest is "},
+      {"training.epochs=2.5", "training.epochs: expected a whole number, found 2.5"},
+      {"network.updater=0.1", "network.updater: expected an object, found 0.1"},
       {"listeners.pagePort=8080", "listeners.pagePort needs listeners.page"},
       {"listeners.pagePort=70000", "listeners.pagePort must be between 0 and 65535, got 70000"},
       {"listeners.group=a", "listeners.group needs listeners.curves"},
-      {"listeners.earlyStopping.mode=most", "listeners.earlyStopping.mode must be given, min or max"},
+      {"listeners.earlyStopping.mode=most", "listeners.earlyStopping.mode must be min or max, or left out"},
       {"listeners.earlyStopping.mode=min", "listeners.earlyStopping.mode min contradicts"},
       {"listeners.earlyStopping.patience=0", "listeners.earlyStopping.patience and maxMinutes are both 0"},
       {"listeners.checkpoints.best.monitor=own", "listeners.checkpoints.best.monitor: own is for programs"},
@@ -245,6 +250,32 @@ TEST_CASE("of two --set of the same field the later one wins, also if one of the
   CHECK(before.training.strategy == "diloco");
   CHECK(before.training.strategyOptions == "every=9");
   CHECK(with({"data.directory=d", "data.type=mnist"}).data.directory == "d");
+}
+
+TEST_CASE(
+    "short forms: a strategy or an updater by its name, a learning rate or a whole number as 0.01 and 2.0") {
+  const auto with = [text = whole("generated").toJson()](std::vector<std::string> sets) {
+    return RunFile::parse(text, sets);
+  };
+  const auto strategy = with({"training.strategy=diloco"}).training;
+  CHECK(strategy.strategy == "diloco");
+  CHECK(strategy.strategyOptions.empty());
+  CHECK(with({"training.strategy=diloco", "training.strategy.rate=0.5"}).training.strategyOptions ==
+        "rate=0.5");
+  CHECK(with({"training.epochs=2.0", "training.workers=3e0"}).training.epochs == 2);
+  const auto rate = json::parse(with({"network.updater=adam", "network.updater.learningRate=0.01"}).network);
+  CHECK(rate.at("updater").at("type") == "adam");
+  CHECK(rate.at("updater").at("learningRate") == 0.01);
+  const test::JsonSchema schema(json::parse(runFileSchema()));
+  auto run = asJson(whole("generated"));
+  for (const char* set : {"training.strategy=diloco", "network.updater=adam", "training.epochs=2"}) {
+    applySet(run.as_object(), set);
+    CHECK(schema.problem(run) == "");
+  }
+  applySet(run.as_object(), "network.updater={\"type\":\"sgd\",\"learningRate\":0.01}");
+  CHECK(schema.problem(run) == "");
+  applySet(run.as_object(), "network.updater=[1]");
+  CHECK(schema.problem(run) != "");
 }
 
 TEST_CASE("an error names the --set that is wrong, wherever it is among others") {
@@ -318,7 +349,8 @@ TEST_CASE("a run file is written and read back, and a results file gives its con
 TEST_CASE("the schema has the options of each strategy, with their types in run files") {
   const auto schema = json::parse(runFileSchema());
   const test::JsonSchema checks(schema);
-  const auto& strategy = schema.at("properties").at("training").at("properties").at("strategy");
+  const auto& strategy =
+      schema.at("properties").at("training").at("properties").at("strategy").at("anyOf").at(0);
   const auto& rules = strategy.at("allOf").as_array();
   REQUIRE(rules.size() == strategy.at("properties").at("name").at("enum").as_array().size());
   for (const auto& rule : rules) {

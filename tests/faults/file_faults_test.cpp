@@ -371,7 +371,7 @@ TEST_CASE("file faults: a folder of pictures is read") {
                   }
                 },
                 [](const fs::path& at) {
-                  const auto folder = readImageFolder(at / "all", PngColour::Grey);
+                  const auto folder = readImageFolder(at / "all", {.colour = PictureColour::Grey});
                   return fmt::format("{} {}", folder.classes.at(1), folder.images->image(1)[3]);
                 },
                 nothing});

@@ -116,6 +116,37 @@ TEST_CASE("momentum at every second arrival, classical and Nesterov, equals valu
     }
 }
 
+TEST_CASE("an arrival whose examples were all masked does not count, and its worker takes the global model") {
+  // Four equal workers, rate 1, momentum 0.5, learning rate 0.5, two passes over values 2, 6, 2, 6; worker
+  // 2's first example is masked. Workers 0, 1 and 3 give W = 0.25, 1, 1.75; A = 1.75, of three arrivals.
+  // Then:
+  //   worker 0 from 0.25 to 1.125: W = 1.96875, the fourth arrival: D = 1.96875, A = 0
+  //   worker 1 from 1 to 3.5, worker 2 from 1 to 1.5, worker 3 from 1.75 to 3.875: W = 3.25, A = 1.28125
+  //   the end of the epoch completes the step: W = 3.25 + 0.5 D = 4.234375
+  for (const bool listens : {false, true}) {
+    ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}});
+    ToyIterator data({{{2}}, {{6}}, {{2}, {0}}, {{6}}, {{2}}, {{6}}, {{2}}, {{6}}});
+    wrapperOf(model, 4, AsynchronousOuter{.momentum = 0.5}, 0,
+              listens ? Listeners{std::make_shared<Listener>()} : Listeners{})
+        .fit(data);
+    CHECK(model.parameters()[0] == 4.234375f);
+  }
+}
+
+TEST_CASE("arrivals that wait for a slow worker are merged each by itself, in the order of arrival") {
+  // Worker 0 is four times as fast, and at most one arrival ahead. Rate 1: an arrival moves W by half of the
+  // worker's move; learning rate 0.5. Worker 0: 8 -> 4, W = 2; then from 2 to 5. It waits until worker 1
+  // (0 -> 2) arrives. Worker 0's arrival: W = 2 + 1.5 = 3.5; it continues from there. Worker 1's: W = 4.5.
+  // One batch is left, for worker 0: from 3.5 to 5.75, W = 4.5 + 1.125.
+  ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}});
+  auto data = ToyIterator::ofValues({8, 4, 8, 8});
+  auto listener = std::make_shared<MergeListener>();
+  wrapperOf(model, 2, AsynchronousOuter{.speeds = {4, 1}, .staleness = 1}, 0, {listener}).fit(data);
+  CHECK(model.parameters()[0] == 5.625f);
+  REQUIRE(listener->merges.size() >= 3);
+  for (std::size_t m = 0; m < 3; ++m) CHECK(listener->merges[m].arrivals == 1);
+}
+
 TEST_CASE(
     "if all workers arrive together, by grace or staleness 0, AsynchronousOuter has OuterAveraging's bits") {
   for (const int workers : {1, 2, 3})

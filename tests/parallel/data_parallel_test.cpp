@@ -49,6 +49,62 @@ std::string describe(const std::vector<ReplicaShapes>& shapes) {
 
 }  // namespace
 
+TEST_CASE("with dim 1 a network takes sequences [T, N, F], and gives [T, N, C], or [N, C]") {
+  constexpr std::int64_t kSteps = 4, kExamples = 10, kFeatures = 3, kUnits = 2;
+  for (const bool everyStep : {true, false}) {
+    CAPTURE(everyStep);
+    MultiLayerNetwork network({.seed = 5,
+                               .inputShape = {kSteps, kFeatures},
+                               .layers = {LSTM{.units = kUnits, .returnSequences = everyStep}}});
+    network.init();
+    const Tensor input = randomTensor<float>({kSteps, kExamples, kFeatures}, 1);
+    // The same by hand, example by example.
+    Tensor examplesFirst = Tensor::empty({kExamples, kSteps, kFeatures});
+    for (std::int64_t t = 0; t < kSteps; ++t)
+      for (std::int64_t n = 0; n < kExamples; ++n)
+        for (std::int64_t f = 0; f < kFeatures; ++f)
+          examplesFirst.data<float>()[(n * kSteps + t) * kFeatures + f] =
+              input.data<float>()[(t * kExamples + n) * kFeatures + f];
+    Tensor expected, gradInput;
+    network.forward(examplesFirst, expected);
+    const Tensor gradExpected = randomTensor<float>(expected.shape(), 2);
+    network.backward(gradExpected, &gradInput);
+    const Tensor gradient = cloneTensor(gradients(network));
+    DataParallel parallel(network, cpus(3), 1, unpinned());
+    parallel.zeroGradients();
+    const Tensor output = parallel.forward(input);
+    REQUIRE(output.shape() == (everyStep ? Shape{kSteps, kExamples, kUnits} : Shape{kExamples, kUnits}));
+    // [step or 0][example] of both.
+    const std::int64_t steps = everyStep ? kSteps : 1;
+    const auto moved = [&](const Tensor& tensor, std::int64_t width,
+                           std::int64_t rows) {  // to examples first
+      Tensor to = Tensor::empty({kExamples * rows * width});
+      for (std::int64_t t = 0; t < rows; ++t)
+        for (std::int64_t n = 0; n < kExamples; ++n)
+          for (std::int64_t f = 0; f < width; ++f)
+            to.data<float>()[(n * rows + t) * width + f] =
+                tensor.data<float>()[(t * kExamples + n) * width + f];
+      return to;
+    };
+    CHECK(distance<float>(moved(output, kUnits, steps), expected.reshape({expected.elements()})) < 1e-6);
+    Tensor gradOutput = Tensor::empty(output.shape());  // gradExpected with the steps first
+    for (std::int64_t t = 0; t < steps; ++t)
+      for (std::int64_t n = 0; n < kExamples; ++n)
+        for (std::int64_t u = 0; u < kUnits; ++u)
+          gradOutput.data<float>()[(t * kExamples + n) * kUnits + u] =
+              gradExpected.data<float>()[(n * steps + t) * kUnits + u];
+    const Tensor gradOfInput = parallel.backward(gradOutput);
+    REQUIRE(gradOfInput.shape() == input.shape());
+    CHECK(distance<float>(moved(gradOfInput, kFeatures, kSteps), gradInput.reshape({gradInput.elements()})) <
+          1e-5);
+    CHECK(distance<float>(gradients(network), gradient) < 1e-5);
+    const auto shapes = parallel.shapes();
+    REQUIRE(shapes.size() == 3);
+    for (std::size_t r = 0; r < 3; ++r)  // 10 over three: 4, 3, 3
+      CHECK(shapes[r].input == Shape{r == 0 ? 4 : 3, kSteps, kFeatures});
+  }
+}
+
 TEST_CASE_TEMPLATE("DataParallel's outputs and gradients equal the model's own, along either dimension", T,
                    float, double) {
   for (const bool timeMajor : {false, true})

@@ -47,6 +47,45 @@ TEST_CASE("landings equal those worked out by hand") {
   }
 }
 
+TEST_CASE("a listener tells a launch from a landing, and sees the merged model and each replica") {
+  // As above, Delta: what is launched after iterations 1 and 3 lands after 2 and 4.
+  struct Seen {
+    std::int64_t iteration;
+    bool launched, landed;
+    float model, first, second;
+    bool operator==(const Seen&) const = default;
+  };
+  class Watcher final : public Listener {
+   public:
+    void onMerge(const MergeEvent& event) override {
+      const auto replica = [&](int worker) {
+        ToyModel copied;
+        event.trainer.copyReplica(worker, copied);
+        CHECK(copied.iteration() == event.iteration);
+        return copied.parameters()[0];
+      };
+      const float merged = static_cast<ToyModel&>(event.trainer.model()).parameters()[0];
+      seen.push_back({event.iteration, event.launched, event.landed, merged, replica(0), replica(1)});
+      CHECK(thrown<InvalidArgument>([&] { replica(2); }) ==
+            "copyReplica: there is no replica of worker 2 on this node, which has 2 workers");
+    }
+    std::vector<Seen> seen;
+  };
+  ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}});
+  auto data = ToyIterator::ofValues({2, 6, 2, 6, 2, 6, 2, 6});
+  auto watcher = std::make_shared<Watcher>();
+  wrapperOf(model, 2, OverlappedAveraging{}, 0, {watcher}).fit(data);
+  CHECK(watcher->seen == std::vector<Seen>{{1, true, false, 0, 1, 3},
+                                           {2, false, true, 2, 2.5f, 3.5f},
+                                           {3, true, false, 2, 2.25f, 4.75f},
+                                           {4, false, true, 3.5f, 3.375f, 4.125f},
+                                           {4, true, true, 3.75f, 3.75f, 3.75f}});
+  auto averaging = std::make_shared<Watcher>();
+  auto four = ToyIterator::ofValues({2, 6, 2, 6});
+  wrapperOf(model, 2, Averaging{}, 0, {averaging}).fit(four);
+  for (const Seen& seen : averaging->seen) CHECK((seen.launched && seen.landed && seen.first == seen.model));
+}
+
 TEST_CASE("without a delay overlapped averaging has the bits of averaging, or of outer averaging") {
   for (const int workers : {1, 2, 3})
     for (const int devices : {0, workers}) {

@@ -4,6 +4,7 @@
 #include <set>
 #include <thread>
 
+#include "muster/core/base/random.h"
 #include "muster/core/data/in_memory.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/listeners/evaluation_listener.h"
@@ -205,6 +206,46 @@ TEST_CASE("nodes that evaluate together have the counts of one, whatever share e
       for (const auto& problem : problems) CHECK(problem == "");
       for (const auto& one : counts) CHECK((one && *one == alone));
     }
+}
+
+TEST_CASE("regressions and labels have the bits of one worker, for any workers and nodes") {
+  const RandomStream random(5, "regression");
+  Tensor features = Tensor::empty({61, 3}), numbers = Tensor::empty({61, 2}), labels = Tensor::empty({61, 2});
+  for (std::int64_t i = 0; i < features.elements(); ++i)
+    features.data<float>()[i] = static_cast<float>(random.uniform(static_cast<std::uint64_t>(i)));
+  for (std::int64_t i = 0; i < numbers.elements(); ++i) {
+    const double x = random.uniform(static_cast<std::uint64_t>(1000 + i));
+    numbers.data<float>()[i] = static_cast<float>(1e6 + x);
+    labels.data<float>()[i] = x > 0.7 ? 1 : 0;
+  }
+  const Output squares{.classes = 2, .loss = Loss::MeanSquaredError, .activation = Activation::Identity};
+  const Output sigmoids{.classes = 2, .loss = Loss::BinaryCrossEntropy, .activation = Activation::Sigmoid};
+  const auto check = [&](const Output& output, const Tensor& wanted, Task task) {
+    const MultiLayerConfiguration configuration{.inputShape = {3}, .layers = {output}};
+    MultiLayerNetwork network(configuration);
+    network.init();
+    InMemoryDataSetIterator data(features, wanted, 4);
+    const AnyEvaluation alone = network.evaluateTask(data);
+    CHECK(alone.task() == task);
+    CHECK(alone.examples() == 61);
+    for (const int workers : {1, 2, 5})
+      CHECK(ParallelWrapper::Builder(network).workers(workers).pinThreads(false).build().evaluateTask(data) ==
+            alone);
+    for (const int nodes : {2, 3}) {
+      std::vector<std::optional<AnyEvaluation>> all(static_cast<std::size_t>(nodes));
+      const auto problems = evaluateOnNodes(nodes, [&](const Nodes& here) {
+        MultiLayerNetwork own(configuration);
+        own.init();
+        InMemoryDataSetIterator share(features, wanted, 4);
+        auto wrapper = ParallelWrapper::Builder(own).workers(2).pinThreads(false).nodes(here).build();
+        all[static_cast<std::size_t>(here.node())] = wrapper.evaluateTask(share);
+      });
+      for (const auto& problem : problems) CHECK(problem == "");
+      for (const auto& one : all) CHECK((one && *one == alone && one->loss() == alone.loss()));
+    }
+  };
+  check(squares, numbers, Task::Regression);
+  check(sigmoids, labels, Task::Labels);
 }
 
 TEST_CASE("a node that fails in an evaluation is named by the others, and all can continue") {

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <future>
 #include <thread>
@@ -327,6 +328,19 @@ TEST_CASE("a deadline ends a call that waits or is being computed") {
     CHECK(thrown<DeadlineExceeded>([&] { waits.get(); }) != "");
     gate.openUp();
     CHECK(inference.output(row(3)).output.data<float>()[0] == 3);
+  }
+}
+
+TEST_CASE("a deadline that has passed before the call is answered at once, and nothing is computed") {
+  for (const auto mode : {InferenceMode::Batched, InferenceMode::Sequential, InferenceMode::InPlace}) {
+    ToyModel model;
+    std::atomic<int> computed = 0;
+    model.control().onOutput = [&](const Batch&) { ++computed; };
+    ParallelInference inference(model, {.mode = mode});
+    for (const auto deadline : {Clock::now(), Clock::time_point::min(), Clock::time_point()})
+      CHECK(thrown<DeadlineExceeded>([&] { inference.output(row(2), deadline); }) ==
+            "output: the deadline passed before the call");
+    CHECK(computed == 0);
   }
 }
 

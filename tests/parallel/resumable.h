@@ -171,6 +171,12 @@ inline std::vector<ResumableRule> resumableRules() {
                                                                         .grace = 0.5,
                                                                         .codec = Int8Codec{}}},
                    adam});
+  rules.push_back({{"gossip of pairs, reset",
+                    Gossip{.graph = GossipGraph::Pairs, .frequency = 2, .updaterState = UpdaterState::Reset}},
+                   adam});
+  rules.push_back({{"overlapped, reset",
+                    OverlappedAveraging{.frequency = 3, .delay = 1, .updaterState = UpdaterState::Reset}},
+                   adam});
   for (auto& rule : everyRule()) rules.push_back({std::move(rule)});
   rules.push_back({{"fragments in flight", InFlight{}}});
   return rules;

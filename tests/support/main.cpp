@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdlib>
 
+#include "muster/core/listeners/progress_listener.h"
 #include "tests/support/skip.h"
 
 namespace muster::test {
@@ -42,6 +43,7 @@ const char* realDataDir() {
 }  // namespace muster::test
 
 int main(int argc, char** argv) {
+  muster::showProgress(false);
   doctest::Context context(argc, argv);
   const int result = context.run();
   const bool allSkipped = muster::test::skipped > 0 && muster::test::skipped == muster::test::ran;

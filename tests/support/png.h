@@ -4,13 +4,13 @@
 #include <filesystem>
 #include <span>
 
-#include "muster/core/io/png.h"
+#include "muster/core/io/picture.h"
 
 namespace muster::test {
 
 /// Writes an image of 8 bits a channel.
-/// @param pixels  as in PngPicture.
+/// @param pixels  [height, width] or, for Rgb, [height, width, 3]; from the top
 void writePng(const std::filesystem::path& path, std::span<const std::uint8_t> pixels, int width, int height,
-              PngColour colour = PngColour::Grey);
+              PictureColour colour = PictureColour::Grey);
 
 }  // namespace muster::test

@@ -103,7 +103,7 @@ std::vector<std::string> addNodes(const NetworkPlan& plan, OnnxGraph& graph,
     OnnxLayer layer(graph, node, std::move(inputs));
     try {
       values.push_back(detail::onnxRule(node.module->type())(*node.module, layer));
-      if (const auto head = node.module->lossHead(); head && head->loss != Loss::MeanSquaredError)
+      if (const auto head = node.module->lossHead(); head && takesLogits(head->loss))
         predictions.emplace(values.size() - 1, layer.activation(head->activation, values.back()));
     } catch (const InvalidArgument& error) {
       throw InvalidArgument(fmt::format("onnx: {} ({}): {}", node.name, node.module->type(), error.what()));
@@ -161,6 +161,7 @@ onnx::ModelProto modelOf(Network& network, const OnnxOptions& options) {
 }  // namespace
 
 void exportOnnx(Network& network, const std::filesystem::path& path, const OnnxOptions& options) {
+  network.requireNotTrainedElsewhere("onnx: exportOnnx");
   const onnx::ModelProto model = modelOf(network, options);
   std::string bytes;
   require(model.SerializeToString(&bytes), "onnx: the model is too large for a file");

@@ -100,6 +100,8 @@ struct TorchModel::Impl {
                 const std::vector<const TorchTensors*>& parts);
   void addGradients();
   /// @throws InvalidArgument naming a parameter or buffer that is no longer in its block.
+  void requireInBlocks() const;
+  /// The same, also for a parameter that the module did not have.
   void requirePlaces() const;
   void requireGradients() const;
   /// Calls `work`. On a GPU libtorch uses a stream of its own: `work` starts after all work enqueued on our
@@ -202,10 +204,7 @@ void TorchModel::Impl::addGradients() {
   blocks.push_back(std::move(block));
 }
 
-void TorchModel::Impl::requirePlaces() const {
-  const auto current = module->parameters();
-  require(current.size() == handles,
-          "torch: the module has {} parameters, and had {} when the model was made", current.size(), handles);
+void TorchModel::Impl::requireInBlocks() const {
   const auto require1 = [](const TorchPlace& place, std::string_view what) {
     require(isAt(place.tensor, place.values),
             "torch: the {} {} is no longer in the model's block ({}): to(), set_data() or torch::load() gave "
@@ -214,6 +213,13 @@ void TorchModel::Impl::requirePlaces() const {
   };
   for (const auto& place : parameters) require1(place, "parameter");
   for (const auto& place : buffers) require1(place, "buffer");
+}
+
+void TorchModel::Impl::requirePlaces() const {
+  const auto current = module->parameters();
+  require(current.size() == handles,
+          "torch: the module has {} parameters, and had {} when the model was made", current.size(), handles);
+  requireInBlocks();
   for (const auto& tensor : current) {
     const auto known = [&](const TorchPlace& place) { return place.tensor.is_same(tensor); };
     require(std::ranges::any_of(parameters, known),
@@ -269,6 +275,7 @@ void TorchModel::adopt() {
 }
 
 std::unique_ptr<Model> TorchModel::replicate(Context& context) const {
+  impl_->requireInBlocks();
   auto replica = std::unique_ptr<TorchModel>(new TorchModel(impl_->program, trainingOptions(), &context));
   const auto &mine = impl_->kept.all(), &theirs = replica->impl_->kept.all();
   require(mine.size() == theirs.size(),
@@ -303,7 +310,9 @@ StepTicket TorchModel::gradient(const Batch& batch) {
   });
 }
 
+/// A wrapper, a file or an evaluation would read the values from before `torch::load`.
 std::span<StateBlock> TorchModel::blocks() {
+  impl_->requireInBlocks();
   return impl_->blocks;
 }
 

@@ -97,7 +97,8 @@ concept TorchOutput = std::is_invocable_v < Output&,
 /// (`at::globalContext().setDeterministicAlgorithms`).
 ///
 /// Do not give parameters other memory (`to()`, `set_data`, `torch::load`): the next step refuses it by name.
-/// After `torch::load` call `adopt()`, which copies the values back.
+/// After `torch::load` call `adopt()`, which copies the values back; until then training, evaluation and saving
+/// are refused.
 class TorchModel final : public Model, public PlanRemark {
  public:
   /// @param factory  returns a `std::shared_ptr` of a module, or a holder as `torch::nn::Sequential`.

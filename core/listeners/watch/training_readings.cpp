@@ -109,7 +109,8 @@ void TrainingReadings::merge(const MergeEvent& event) {
     }
     if (dynamic_cast<const Network*>(model_) != nullptr)
       sink_("training/learning rate", step,
-            model_->trainingOptions().updater.learningRate().at(step, event.epoch));
+            model_->learningRateFactor() *
+                model_->trainingOptions().updater.learningRate().at(step, event.epoch));
   }
   if (trained_ >= options_.everyTime) readTimes(event.trainer, step);
   readTests();
@@ -162,7 +163,8 @@ void TrainingReadings::readTests() {
   const auto& results = options_.evaluation->results();
   for (; testsRead_ < results.size(); ++testsRead_) {
     const auto& result = results[testsRead_];
-    sink_("test/accuracy", result.iteration, result.evaluation.accuracy());
+    const auto [name, value] = result.evaluation.mainScore();
+    sink_(fmt::format("test/{}", name), result.iteration, value);
     sink_("test/loss", result.iteration, result.evaluation.loss());
   }
 }

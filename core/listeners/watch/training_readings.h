@@ -45,7 +45,7 @@ struct ReadingOptions {
 ///     time/all/computing             share in [0, 1] of the time since the last reading; also "waiting for
 ///                                    data", "waiting for workers", "merging", and time/worker 0/...
 ///     memory/resident bytes          of this process
-///     test/accuracy, test/loss       of an EvaluationListener
+///     test/accuracy, test/loss       of an EvaluationListener; test/r2 of a regression
 ///     at/samples, at/seconds, at/bytes    trained so far by all workers; of training; sent by a worker
 ///     mark/resynchronisation         1 at each iteration at which shared gradients resynchronised
 ///

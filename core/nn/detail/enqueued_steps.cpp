@@ -16,7 +16,7 @@ StepTicket EnqueuedSteps::enqueue(const Batch& batch, StepWork work) {
   if (work == StepWork::Update) {
     auto& optimizer = network_.optimizer();
     optimizer.plan(network_.block(BlockKind::Parameters), network_.context());
-    optimizer.writeNumbers(batch.stamp.iteration, batch.stamp.epoch, batch.stamp.updates(),
+    optimizer.writeNumbers(batch.stamp.iteration, batch.stamp.epoch, network_.updatesAt(batch.stamp),
                            slot.hostUpdateNumbers());
   }
   const std::uint64_t number = scores_.nextNumber();

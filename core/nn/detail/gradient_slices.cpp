@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <numeric>
+#include <span>
 
+#include "muster/core/base/error.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/ops/linear_combination.h"
 
 namespace muster::detail {
@@ -26,14 +30,20 @@ StepScore GradientSlices::gradient(const Batch& batch, std::int64_t count, Tenso
                                    Context& context,
                                    const std::function<StepTicket(const Batch&)>& gradient) {
   const std::int64_t examples = batch.examples(), rows = (examples + count - 1) / count;
-  if (rows == examples) return gradient(batch).wait();  // one slice
+  const std::span<const std::int64_t> parts(batch.parts);
+  require(parts.empty() || std::reduce(parts.begin(), parts.end()) == examples,
+          "accumulate: a batch of {} was joined from batches of {}", plural(examples, "example"),
+          fmt::join(parts, ", "));
+  if (parts.empty() ? rows == examples : parts.size() == 1) return gradient(batch).wait();  // one slice
   if (!sums_.defined()) sums_ = Tensor::empty(gradients.shape(), DType::Float64, gradients.device());
   const std::int64_t elements = gradients.elements();
   StepScore all{.score = 0, .weight = 0};
   // A recycled batch whose memory others share could not grow again within it.
   const std::unique_ptr<Batch, void (*)(Batch*)> released(&slice_, [](Batch* slice) { slice->release(); });
-  for (std::int64_t begin = 0; begin < examples; begin += rows) {
-    const std::int64_t end = std::min(begin + rows, examples);
+  std::size_t slice = 0;
+  for (std::int64_t begin = 0, end = 0; begin < examples; begin = end, ++slice) {
+    end = parts.empty() ? std::min(begin + rows, examples) : begin + parts[slice];
+    if (end == begin) continue;  // an empty batch
     sliceRows(batch.features, begin, end, slice_.features);
     sliceRows(batch.labels, begin, end, slice_.labels);
     sliceRows(batch.masks, begin, end, slice_.masks);

@@ -9,11 +9,13 @@
 
 namespace muster::detail {
 
-/// Computes the gradient of a batch slice by slice, so that memory holds only one slice's activations.
+/// Computes the gradient of a batch slice by slice, so that memory holds only one slice's activations. The
+/// slices are the batches that were joined (Batch::parts); of a batch that was not joined, parts of one size.
 /// Allocates nothing after the first batch. One thread at a time.
 class GradientSlices {
  public:
-  /// @param count  slices of a batch; each has ceil(N / count) rows, the last may have fewer.
+  /// @param count  slices of a batch that was not joined; each has ceil(N / count) rows, the last may have
+  ///               fewer.
   /// @param gradients  receives the slices' mean, weighted by their loss normalisers, added up in float64 and
   ///                   rounded once.
   /// @param gradient  computes a slice's gradient into `gradients`; this function waits for it.

@@ -10,6 +10,9 @@
 namespace muster::detail {
 namespace {
 
+constexpr const char* kOwnOnCpu =
+    "network: a loss of one's own is computed on the CPU; train on CPU workers, or use one of the library's";
+
 /// Returns the result of `call`; with several outputs, errors name the output.
 template <typename Call>
 std::invoke_result_t<Call> naming(const NetworkPlan& plan, const NetworkOutput& output, Call&& call) {
@@ -70,9 +73,12 @@ StepScore lossOf(const NetworkPlan& plan, NetworkProgram& program, const Batch& 
               [&](std::size_t i, const Tensor& labels, const Tensor& mask, Tensor& gradient) {
                 const auto& output = plan.outputs[i];
                 const Tensor& predictions = program.output(i);
+                const auto valueOf = [&](const auto& rule) {
+                  return loss(rule, predictions, labels, mask, gradient,
+                              divisorOf(output, predictions.shape()), context);
+                };
                 add(total, output, predictions.shape(),
-                    loss(output.head->loss, predictions, labels, mask, gradient,
-                         divisorOf(output, predictions.shape()), context));
+                    output.head->own ? valueOf(*output.head->own) : valueOf(output.head->rule()));
               });
   return total;
 }
@@ -81,7 +87,8 @@ void enqueueLosses(const NetworkPlan& plan, NetworkProgram& program, StagingSlot
   forEachLoss(plan, program, slot.batch(), true, context,
               [&](std::size_t i, const Tensor& labels, const Tensor& mask, Tensor& gradient) {
                 const auto& head = *plan.outputs[i].head;
-                lossInto(head.loss, program.output(i), labels, mask, gradient,
+                if (head.own) throw InvalidArgument(kOwnOnCpu);
+                lossInto(head.rule(), program.output(i), labels, mask, gradient,
                          head.mean == LossMean::Examples ? slot.examples() : Tensor(), slot.lossNumbers(i),
                          context);
               });

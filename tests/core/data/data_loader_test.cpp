@@ -2,7 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
+#include <cstring>
 #include <functional>
+#include <latch>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -90,6 +93,47 @@ TEST_CASE("labels may be float targets, features may be bytes and views of the d
   CHECK(batch.features.front().value.data<std::uint8_t>()[4] == 5);
   CHECK(batch.labels.front().value.shape() == Shape{3, 1});
   CHECK(batch.labels.front().value.data<float>()[2] == 2);
+}
+
+TEST_CASE("several readers make the same batches, and the error of the first example that fails") {
+  const Made data(101, squares);
+  DataLoader one(data, 8, {.shuffle = true, .seed = 3});
+  for (const int readers : {0, 2, 5, 50}) {
+    DataLoader several(data, 8, {.shuffle = true, .seed = 3, .readers = readers});
+    Batch expected, batch;
+    one.reset(1);
+    several.reset(1);
+    while (one.next(expected)) {
+      REQUIRE(several.next(batch));
+      for (const auto list : {&Batch::features, &Batch::labels}) {
+        const Tensor &a = (batch.*list).front().value, &e = (expected.*list).front().value;
+        REQUIRE(a.shape() == e.shape());
+        CHECK(std::memcmp(a.raw(), e.raw(), e.bytes()) == 0);
+      }
+    }
+    CHECK_FALSE(several.next(batch));
+  }
+  const Made failing(64, [](std::int64_t i) {
+    if (i % 10 == 3) throw std::runtime_error(fmt::format("example {}", i));
+    return squares(i);
+  });
+  DataLoader broken(failing, 64, {.readers = 4});
+  Batch batch;
+  for (int i = 0; i < 20; ++i) {
+    broken.reset(0);
+    CHECK(thrown<std::runtime_error>([&] { broken.next(batch); }) == "example 3");
+  }
+  CHECK_THROWS_AS(DataLoader(data, 8, {.readers = -1}), InvalidArgument);
+}
+
+TEST_CASE("readers call get at the same time") {
+  std::latch together(3);  // each waits for the others
+  const Made data(4, [&](std::int64_t i) {
+    if (i > 0) together.arrive_and_wait();
+    return squares(i);
+  });
+  DataLoader loader(data, 4, {.readers = 3});
+  CHECK(classesOf(loader, 0) == std::vector<std::int64_t>{0, 1, 2, 3});
 }
 
 TEST_CASE("an example whose shape or type differs from those before it is refused by its index") {

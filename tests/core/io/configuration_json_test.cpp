@@ -85,6 +85,22 @@ TEST_CASE("a configuration written by hand is read") {
   CHECK(read.layers[0].module().outputShape(std::vector<Shape>{{1, 28, 28}}) == Shape{20, 24, 24});
 }
 
+TEST_CASE("a learning rate may be a number, and an updater its type") {
+  const auto rate =
+      MultiLayerConfiguration::fromJson(with(R"("updater": {"type": "adam", "learningRate": 0.25}, )"));
+  CHECK(rate.updater.learningRate().type() == "fixed");
+  CHECK(rate.updater.learningRate().at(7) == 0.25);
+  const auto warm = MultiLayerConfiguration::fromJson(with(
+      R"("updater": {"type": "sgd", "learningRate": {"type": "warmup", "iterations": 4, "then": 2}}, )"));
+  CHECK(warm.updater.learningRate().at(0) == 0.5);  // a quarter of 2
+  const auto word = MultiLayerConfiguration::fromJson(with(R"("updater": "adam", )"));
+  CHECK(word.updater.type() == "adam");
+  CHECK(word.updater.learningRate().at(0) == 1e-3);
+  CHECK(problemOf(with(R"("updater": 0.1, )")) == "updater: expected an object, found 0.1");
+  CHECK(problemOf(with(R"("updater": "adm", )"))
+            .starts_with("updater: updater: there is no type \"adm\"; there are "));
+}
+
 TEST_CASE("mistakes in a configuration are reported with their path") {
   CHECK(problemOf(with("")) == "");
   CHECK(problemOf("{}") == "format: is missing");

@@ -132,10 +132,27 @@ TEST_CASE("doubles are written and read back bit for bit") {
   CHECK(wrong == 0);
 }
 
-TEST_CASE("an integer is accepted for a double, but not the other way round") {
+TEST_CASE("an integer is accepted for a double, and a double without a fraction for an integer") {
   CHECK(readOptions(R"({"rate": 3})").rate == 3);
   CHECK(readOptions(R"({"rate": 18446744073709551615})").rate == 18446744073709551615.0);
-  CHECK(problemOf(R"({"count": 3.0})") == "count: expected a whole number, found 3.0");
+  CHECK(readOptions(R"({"count": 3.0})").count == 3);
+  CHECK(readOptions(R"({"count": -1e2})").count == -100);
+  CHECK(readOptions(R"({"count": 9007199254740992.0})").count == 9007199254740992);
+  CHECK(readOptions(R"({"seed": 5.0})").seed == 5);
+  CHECK(readOptions(R"({"shape": [1.0, 28, 28.0]})").shape == Shape{1, 28, 28});
+  CHECK(problemOf(R"({"count": 2.5})") == "count: expected a whole number, found 2.5");
+  CHECK(problemOf(R"({"count": 1e16})") == "count: expected a whole number, found 1e+16");
+  CHECK(problemOf(R"({"seed": -1.0})").starts_with("seed: expected a whole number from 0 to "));
+}
+
+TEST_CASE("a type alone stands for an object, and a number for a fixed schedule") {
+  const auto number = readOptions(R"({"rule": 5})");
+  CHECK(number.ruleType == "fixed");
+  CHECK(number.ruleValue == 5);
+  const auto word = readOptions(R"({"rule": "step"})");
+  CHECK(word.ruleType == "step");
+  CHECK(word.ruleValue == 7);
+  CHECK(problemOf(R"({"rule": [5]})") == "rule: expected an object, found [5]");
 }
 
 TEST_CASE("an invalid field is refused with its path, the expected type and the value found") {
@@ -148,12 +165,12 @@ TEST_CASE("an invalid field is refused with its path, the expected type and the 
   CHECK(problemOf(R"({"rate": null})") == "rate: expected a number, found null");
   CHECK(problemOf(R"({"name": {}})") == "name: expected a string, found an object");
   CHECK(problemOf(R"({"shape": [1, -2]})") ==
-        "shape: expected an array of at most 6 whole numbers, found [1, -2]");
+        "shape: expected a whole number or an array of at most 6 whole numbers, found [1, -2]");
   CHECK(problemOf(R"({"shape": [1, 2, 3, 4, 5, 6, 7]})") ==
-        "shape: expected an array of at most 6 whole numbers, found [1, 2, 3, 4, 5, 6, 7]");
+        "shape: expected a whole number or an array of at most 6 whole numbers, found [1, 2, 3, 4, 5, 6, 7]");
   CHECK(problemOf(R"({"kernel": [1, 2, 3]})") == "kernel: expected 2 numbers, got [1, 2, 3]");
   CHECK(problemOf(R"({"fruit": "plum"})") == "fruit: there is no \"plum\"; there are apple, pear");
-  CHECK(problemOf(R"({"rule": 5})") == "rule: expected an object, found 5");
+  CHECK(problemOf(R"({"rule": true})") == "rule: expected an object, found true");
   CHECK(problemOf(R"({"rule": {"value": 5}})") == "rule.type: is missing");
   CHECK(problemOf(R"({"rule": {"type": "a", "value": "b"}})") ==
         "rule.value: expected a number, found the string \"b\"");
@@ -209,6 +226,12 @@ TEST_CASE("errors inside lists carry the index, also those that the reader of an
   CHECK(read(R"({"layers": [{}, {"kernel": [0, 5]}]})") == "layers[1]: the kernel is empty");
   CHECK(read(R"({"layers": [{}, 3]})") == "layers[1]: expected an object, found 3");
   CHECK(read(R"({"layers": {}})") == "layers: expected an array of objects, found an object");
+}
+
+TEST_CASE("a byte order mark is skipped, and UTF-16 is named") {
+  CHECK(readOptions("\xEF\xBB\xBF{\"count\": 3}").count == 3);
+  for (const std::string_view text : {std::string_view("\xFF\xFE{\0", 4), std::string_view("\xFE\xFF\0{", 4)})
+    CHECK(problemOf(text) == "the text is UTF-16, and JSON is UTF-8: save it with the encoding UTF-8");
 }
 
 TEST_CASE("text that is not JSON is refused with line and column") {

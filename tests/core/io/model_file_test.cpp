@@ -104,8 +104,9 @@ const std::vector<Expected> kParameters{{"conv1.weight", {2, 1, 3, 3}}, {"conv1.
 
 /// The expected content of the file of `network` according to the format's description, for read_model.py.
 std::string expectedFor(MultiLayerNetwork& network) {
-  std::string text = fmt::format("counters.iteration|I64||{}\ncounters.epoch|I64||{}\n", network.iteration(),
-                                 network.epoch());
+  std::string text =
+      fmt::format("counters.iteration|I64||{}\ncounters.epoch|I64||{}\ncounters.updaterBegan|I64||{}\n",
+                  network.iteration(), network.epoch(), network.iteration() - network.updates());
   const auto add = [&](const std::string& prefix, const StateBlock& block) {
     for (const auto& [name, shape] : kParameters) {
       text += fmt::format("{}{}|F32|{}|", prefix, name, fmt::join(shape.sizes(), ","));
@@ -195,7 +196,7 @@ TEST_CASE("tensors in a file have PyTorch's names and shapes") {
   TemporaryDirectory directory;
   trained(smallConvnet())->save(directory / "m.safetensors");
   const Safetensors file = readSafetensors(directory / "m.safetensors");
-  CHECK(file.tensors.size() == 2 * kParameters.size() + 2);
+  CHECK(file.tensors.size() == 2 * kParameters.size() + 3);
   for (const auto& [name, shape] : kParameters)
     for (const auto& saved : {name, "updater.velocity." + name}) {
       CAPTURE(saved);
@@ -281,6 +282,9 @@ TEST_CASE("statistics are saved like parameters") {
 
 TEST_CASE("a file that does not fit the network is refused, and the error names the tensor") {
   CHECK(problemAfter([](Safetensors&) {}) == "");
+  CHECK(problemAfter([](Safetensors& file) {  // of an earlier version: all updates are of its updater
+          std::erase_if(file.tensors, [](auto& t) { return t.name == "counters.updaterBegan"; });
+        }) == "");
   CHECK(problemAfter([](Safetensors& file) {
           std::erase_if(file.tensors, [](auto& t) { return t.name == "dense1.bias"; });
         }) == "tensor \"dense1.bias\" is missing");

@@ -446,8 +446,8 @@ TEST_CASE("invalid rules of which checkpoints to keep are refused by name") {
   CHECK(problem({.keepEveryEpochs = 2}) ==
         "checkpoint listener: keepEveryEpochs 2 has no effect with keepLast 0, which keeps all");
   CHECK(
-      problem({.best = Monitored{.monitor = Monitor::TrainingScore}}) ==
-      "checkpoint listener: mode must be given, Min or Max: whether a smaller or a larger training score is "
+      problem({.best = Monitored{.monitor = Monitor::Own}}) ==
+      "checkpoint listener: mode must be given, Min or Max: whether a smaller or a larger monitored value is "
       "better");
 }
 

@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "muster/core/base/error.h"
+#include "muster/core/data/in_memory.h"
+#include "muster/core/eval/any_evaluation.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/support/allocations.h"
 #include "tests/support/fake_trainer.h"
@@ -258,7 +260,7 @@ TEST_CASE("a NaN value ends the training with its reason and the best state") {
   CHECK(echo.epoch() == 1);
 }
 
-TEST_CASE("the mode says whether less or more is better, and is never guessed") {
+TEST_CASE("the mode of a number of one's own says whether less or more is better, and is never guessed") {
   for (const auto mode : {MonitorMode::Min, MonitorMode::Max}) {
     EchoModel model;
     FakeTrainer trainer(model);
@@ -277,6 +279,60 @@ TEST_CASE("the mode says whether less or more is better, and is never guessed") 
     CHECK(listener.best()->value == (mode == MonitorMode::Min ? 1 : 3));
     CHECK(listener.stopped() == (mode == MonitorMode::Min ? StopReason::NoImprovement : StopReason::None));
   }
+}
+
+TEST_CASE("regressions and labels stop early by their own loss, R2 and AUC") {
+  const Output squares{.classes = 1, .loss = Loss::MeanSquaredError, .activation = Activation::Identity};
+  const Output sigmoids{.classes = 2, .loss = Loss::BinaryCrossEntropy, .activation = Activation::Sigmoid};
+  const Tensor features = Tensor::of({0, 1, 2, 3, 4, 5}, {6, 1});
+  const Tensor numbers = Tensor::of({1, 1.5f, 4, 2, 5, 6}, {6, 1});
+  const Tensor labels = Tensor::of({0, 1, 0, 0, 1, 1, 0, 1, 1, 1, 1, 0}, {6, 2});
+  struct Case {
+    const Output& output;
+    const Tensor& wanted;
+    Monitor monitor;
+  };
+  for (const auto& [output, wanted, monitor] :
+       {Case{squares, numbers, Monitor::Loss}, Case{squares, numbers, Monitor::R2},
+        Case{sigmoids, labels, Monitor::Loss}, Case{sigmoids, labels, Monitor::Auc},
+        Case{sigmoids, labels, Monitor::Accuracy}})
+    for (const int workers : {0, 2}) {
+      CAPTURE(nameOf(monitor));
+      CAPTURE(workers);
+      InMemoryDataSetIterator data(features, wanted, 2), held(features, wanted, 3);
+      MultiLayerNetwork network({.seed = 1,
+                                 .updater = Sgd{.learningRate = 0.05},
+                                 .l2 = 0.5,  // not in the loss
+                                 .inputShape = {1},
+                                 .layers = {output}});
+      network.init();
+      const auto listener = std::make_shared<EarlyStopping>(EarlyStoppingOptions{
+          .validation = &held, .monitor = monitor, .restoreBest = true, .sink = [](std::string_view) {}});
+      if (workers > 0) {
+        ParallelWrapper::Builder(network)
+            .workers(workers)
+            .pinThreads(false)
+            .listeners({listener})
+            .build()
+            .fit(data, 4);
+      } else {
+        network.setListeners({listener});
+        network.fit(data, 4);
+      }
+      REQUIRE(listener->best());
+      const AnyEvaluation e = network.evaluateTask(held);  // of the best state
+      const double expected = monitor == Monitor::Loss  ? e.loss()
+                              : monitor == Monitor::R2  ? e.regression().r2()
+                              : monitor == Monitor::Auc ? e.labels().auc()
+                                                        : e.accuracy();
+      CHECK(listener->best()->value == expected);
+      if (monitor == Monitor::Loss) {
+        Batch all;
+        all.features.push_back({"features", features});
+        all.labels.push_back({"labels", wanted});
+        CHECK(static_cast<Model&>(network).score(all) == doctest::Approx(expected).epsilon(1e-6));
+      }
+    }
 }
 
 TEST_CASE("the time limit ends a training at a merge, by a clock of the test") {
@@ -347,10 +403,15 @@ TEST_CASE("invalid options of early stopping are refused by name") {
         "early stopping: maxTime cannot be negative, got -1 ns");
   CHECK(problem({.validation = &data, .mode = kMax, .patience = 0}) ==
         "early stopping: patience and maxTime are both 0, so it would only stop at a NaN");
-  CHECK(
-      problem({.validation = &data}) ==
-      "early stopping: mode must be given, Min or Max: whether a smaller or a larger validation accuracy is "
-      "better");
+  CHECK(problem({.monitor = Monitor::Own, .measure = [](Trainer&) { return 0.0; }}) ==
+        "early stopping: mode must be given, Min or Max: whether a smaller or a larger monitored value is "
+        "better");
+  CHECK_NOTHROW(EarlyStopping({.validation = &data}));  // a larger accuracy is better
+  CHECK_NOTHROW(EarlyStopping({.validation = &data, .monitor = Monitor::Loss}));
+  CHECK(problem({.validation = &data, .monitor = Monitor::R2, .mode = kMin}) ==
+        "early stopping: mode min contradicts the validation R2, of which a larger one is better");
+  CHECK(problem({.monitor = Monitor::Auc}) ==
+        "early stopping: the validation AUC needs validation data, got none");
   CHECK(problem({.validation = &data, .mode = kMin}) ==
         "early stopping: mode min contradicts the validation accuracy, of which a larger one is better");
   CHECK(problem({.validation = &data, .monitor = Monitor::Loss, .mode = kMax}) ==

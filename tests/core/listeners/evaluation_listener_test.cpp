@@ -2,10 +2,13 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "muster/core/base/error.h"
+#include "muster/core/data/in_memory.h"
+#include "muster/core/nn/multi_layer_network.h"
 #include "tests/support/fake_trainer.h"
 #include "tests/support/list_iterator.h"
 #include "tests/support/thrown.h"
@@ -27,7 +30,7 @@ TEST_CASE("the model is evaluated every N epochs") {
                                           "epoch 4: accuracy 0.5000, F1 0.3333 on 4 examples"});
   REQUIRE(listener.results().size() == 2);
   CHECK(listener.results()[1].epoch == 4);
-  CHECK(listener.results()[1].evaluation.count(1, 0) == 1);
+  CHECK(listener.results()[1].evaluation.classification().count(1, 0) == 1);
 }
 
 TEST_CASE("the model is evaluated every N iterations, and only once if an epoch ends there") {
@@ -63,6 +66,22 @@ TEST_CASE("the model is evaluated every N iterations, and only once if an epoch 
   CHECK(listener.results()[0].iteration == 9);
   CHECK(listener.results()[2].epoch == 3);
   CHECK(listener.results()[2].iteration == 12);
+}
+
+TEST_CASE("a regression's line has its own scores") {
+  MultiLayerNetwork network(
+      {.inputShape = {1},
+       .layers = {Output{.classes = 1, .loss = Loss::MeanSquaredError, .activation = Activation::Identity}}});
+  network.init();
+  std::ranges::fill(network.block(BlockKind::Parameters).values.span<float>(), 1.0f);  // x + 1
+  // Errors 0, 0, -3; the labels' mean is 3, so R2 = 1 - 9 / 14.
+  InMemoryDataSetIterator data(Tensor::of({0, 1, 2}, {3, 1}), Tensor::of({1, 2, 6}, {3, 1}), 2);
+  test::FakeTrainer trainer(network);
+  std::vector<std::string> lines;
+  EvaluationListener listener(data, {.sink = [&](std::string_view line) { lines.emplace_back(line); }});
+  listener.onEpochEnd({trainer, 0, 0, 0, 0});
+  CHECK(lines == std::vector<std::string>{"epoch 1: R2 0.3571, RMSE 1.73205, MAE 1 on 3 examples"});
+  CHECK(listener.results()[0].evaluation.loss() == doctest::Approx(3));
 }
 
 TEST_CASE("an evaluation listener that would never evaluate is refused") {

@@ -9,8 +9,12 @@
 #include <vector>
 
 #include "muster/core/base/log.h"
+#include "tests/support/environment.h"
 #include "tests/support/fake_trainer.h"
+#include "tests/support/pseudo_terminal.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/support/terminal_screen.h"
+#include "tests/support/toy_wrapper.h"
 
 namespace muster {
 namespace {
@@ -197,6 +201,70 @@ TEST_CASE_FIXTURE(Fixture, "a model that has trained before continues to count i
   clock += 2s;
   listener.onEpochEnd({trainer, 5, 10, 0.25, 100});
   CHECK(plain == "epoch 6/10: score 0.2500, 100 examples in 2.0 s, 50 samples/s\n");
+}
+
+namespace {
+
+/// Leads standard error to another file during its lifetime.
+class StandardError {
+ public:
+  explicit StandardError(int descriptor) : before_(::dup(STDERR_FILENO)) {
+    ::dup2(descriptor, STDERR_FILENO);
+  }
+  ~StandardError() {
+    ::dup2(before_, STDERR_FILENO);
+    ::close(before_);
+  }
+  StandardError(const StandardError&) = delete;
+  StandardError& operator=(const StandardError&) = delete;
+
+ private:
+  int before_;
+};
+
+int countOf(const std::string& text, const std::string& part) {
+  int count = 0;
+  for (auto at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+/// What a model and a wrapper of two workers write to standard error while they train two epochs each.
+/// @param take  removes and returns what was written since its last call.
+std::vector<std::string> shownBy(int descriptor, const std::function<std::string()>& take,
+                                 const Listeners& listeners = {}) {
+  auto data = test::ToyIterator::ofValues({1, 2, 3, 4});
+  test::ToyModel alone, joint;
+  alone.setListeners(listeners);
+  const StandardError to(descriptor);
+  auto wrapper = test::toyWrapper(joint, 2).listeners(listeners).build();
+  alone.fit(data, 2);
+  std::vector<std::string> shown{take()};
+  wrapper.fit(data, 2);
+  shown.push_back(take());
+  return shown;
+}
+
+}  // namespace
+
+TEST_CASE("fit shows its progress in a terminal by itself, unless it is told not to or a listener does") {
+  const test::Environment kind("TERM", "xterm");
+  test::PseudoTerminal terminal(100, 24);
+  const auto take = [&] { return terminal.take(); };
+  showProgress(true);
+  for (const auto& text : shownBy(terminal.descriptor(), take)) {
+    CAPTURE(text);
+    CHECK(countOf(text, "epoch 1/2: score ") == 1);
+    CHECK(countOf(text, "epoch 2/2: score ") == 1);
+  }
+  for (const auto& text : shownBy(terminal.descriptor(), take, {std::make_shared<ProgressListener>()}))
+    CHECK(countOf(text, "epoch 2/2: score ") == 1);
+  const test::TemporaryDirectory directory;
+  const int file = ::open((directory / "log").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  shownBy(file, [] { return ""; });
+  ::close(file);
+  CHECK(test::readFile(directory / "log").empty());
+  showProgress(false);
+  for (const auto& text : shownBy(terminal.descriptor(), take)) CHECK(text == "");
 }
 
 }  // namespace muster

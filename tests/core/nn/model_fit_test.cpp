@@ -2,12 +2,16 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <stdexcept>
 
 #include "muster/core/base/error.h"
 #include "muster/core/eval/evaluation.h"
+#include "muster/core/nn/fit_remarks.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/parallel/parallel_wrapper.h"
+#include "tests/support/failure.h"
+#include "tests/support/log_lines.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/thrown.h"
 #include "tests/support/toy_data.h"
@@ -63,9 +67,74 @@ TEST_CASE("a model that needs a first batch reports that there is none") {
   auto data = ToyIterator::ofValues({2});
   CHECK(test::thrown<InvalidArgument>([&] { open.evaluate(data); }) ==
         "network: call init() first, or give an input shape");
-  ToyModel model;
-  model.fit(none);
-  CHECK(model.epoch() == 1);
+}
+
+TEST_CASE(
+    "a schedule over iterations that does not fit the training, and workers without batches, are told") {
+  MultiLayerNetwork model({.updater = Sgd{.learningRate = CosineSchedule{.initial = 0.2, .iterations = 1000}},
+                           .inputShape = {2},
+                           .layers = {Output{.classes = 2}}});
+  CHECK(fitRemarks(model, 10, 100, 1).empty());
+  CHECK(fitRemarks(model, 1, 100, 2).empty());  // a program may call fit() for each epoch
+  // Half of the cosine: iteration 499 of 1000 has 0.1 (1 + cos(0.499 pi)).
+  CHECK(
+      fitRemarks(model, 10, 100, 2) ==
+      std::vector<std::string>{
+          "the learning rate's schedule (cosine) takes 1000 iterations, and the training ends after 500 (an "
+          "epoch's 100 batches are 50 iterations of 2 workers), at a rate of 0.1; a schedule in epochs does "
+          "not depend on the number of workers"});
+  CHECK(fitRemarks(model, 20, 100, 1) ==
+        std::vector<std::string>{
+            "the learning rate's schedule (cosine) is 0 after 1000 iterations, and the training goes on to "
+            "2000 "
+            "(100 batches an epoch); a schedule in epochs does not depend on the number of workers"});
+  MultiLayerNetwork constant({.inputShape = {2}, .layers = {Output{.classes = 2}}});
+  CHECK(fitRemarks(constant, 3, 2, 4) ==
+        std::vector<std::string>{"an epoch has 2 batches, so 2 of 4 workers train nothing in it; take fewer "
+                                 "workers or smaller batches"});
+
+  const LogLines log;
+  ToyModel toy;
+  auto data = ToyIterator::ofValues({1, 2});
+  auto wrapper = ParallelWrapper::Builder(toy).workers(3).pinThreads(false).build();
+  wrapper.fit(data);
+  CHECK(log.all() == std::vector<std::string>{"warning: fit: an epoch has 2 batches, so 1 of 3 workers train "
+                                              "nothing in it; take fewer workers or smaller batches"});
+  wrapper.fit(data);
+  CHECK(log.all().size() == 1);
+  auto cosine = ParallelWrapper::Builder(model).workers(2).pinThreads(false).build();
+  CHECK_MESSAGE(contains(cosine.plan(),
+                         "the learning rate's schedule (cosine) ends after 1000 iterations, 2000 batches"),
+                cosine.plan());
+}
+
+TEST_CASE("an epoch without batches is an error, and does not count") {
+  /// Gives its batches in epoch 0 only.
+  struct Once final : DataSetIterator {
+    bool next(Batch& batch) override { return epoch == 0 && data.next(batch); }
+    void reset(std::int64_t now) override { data.reset(epoch = now); }
+    ToyIterator data = ToyIterator::ofValues({1, 2});
+    std::int64_t epoch = 0;
+  };
+  for (const int workers : {0, 2}) {
+    CAPTURE(workers);
+    ToyModel model;
+    std::optional<ParallelWrapper> wrapper;
+    if (workers > 0) wrapper = ParallelWrapper::Builder(model).workers(workers).pinThreads(false).build();
+    const auto fit = [&](DataSetIterator& data, std::int64_t epochs) {
+      return thrown<Error>([&] { wrapper ? wrapper->fit(data, epochs) : model.fit(data, epochs); });
+    };
+    ToyIterator none({});
+    CHECK(contains(fit(none, 1), "no batches"));
+    CHECK(model.epoch() == 0);
+    Once once;
+    const auto problem = fit(once, 3);
+    CHECK_MESSAGE(contains(problem, "epoch 2"), problem);
+    CHECK_MESSAGE(contains(problem, "gave no batches"), problem);
+    CHECK(model.epoch() == 1);
+    auto data = ToyIterator::ofValues({1, 2});
+    CHECK(fit(data, 1).empty());  // it can be used again
+  }
 }
 
 TEST_CASE("stopFit() ends model.fit() after the step in progress, and leaves the epoch unfinished") {
@@ -107,7 +176,9 @@ TEST_CASE("a score that is not finite is named, and does not change the paramete
   ToyModel model;
   auto data = ToyIterator::ofValues({2, std::nanf("")});
   const auto text = thrown<NonFiniteScore>([&] { model.fit(data); });
-  CHECK(text.starts_with("batch 2 of epoch 1: the score became nan; "));
+  CHECK(text ==
+        "batch 2 of epoch 1: x holds nan: example 1 of the batch (example 2 of the epoch), column 1, "
+        "counted from 1");
   CHECK(model.parameters()[0] == 1);
 
   // Ignore the sign of a NaN, but not that of an infinity.

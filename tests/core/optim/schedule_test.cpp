@@ -96,6 +96,32 @@ TEST_CASE("copies of a schedule are independent") {
   CHECK(second.at(3) == 0.125);
 }
 
+TEST_CASE("schedules over epochs do not depend on the iteration") {
+  const Schedule step = StepSchedule{.initial = 0.8, .decay = 0.5, .everyEpochs = 2};
+  const Schedule decay = ExponentialSchedule{.initial = 0.8, .decay = 0.5, .perEpoch = true};
+  const Schedule cosine = CosineSchedule{.initial = 0.3, .final = 0.1, .epochs = 4};
+  const Schedule warmUp = WarmUpSchedule{.epochs = 2, .then = StepSchedule{.initial = 0.8, .everyEpochs = 3}};
+  for (const std::int64_t iteration : {0, 7, 100000}) {
+    CHECK(step.at(iteration, 1) == 0.8);
+    CHECK(step.at(iteration, 2) == 0.4);
+    CHECK(decay.at(iteration, 3) == 0.1);
+    CHECK(cosine.at(iteration, 0) == 0.3);
+    CHECK(cosine.at(iteration, 1) == doctest::Approx(0.2 + 0.1 * std::sqrt(0.5)).epsilon(1e-15));
+    CHECK(cosine.at(iteration, 2) == doctest::Approx(0.2).epsilon(1e-15));
+    CHECK(cosine.at(iteration, 4) == 0.1);
+    CHECK(warmUp.at(iteration, 0) == 0.4);
+    CHECK(warmUp.at(iteration, 1) == 0.8);
+    CHECK(warmUp.at(iteration, 3) == doctest::Approx(0.08).epsilon(1e-15));
+  }
+  for (const Schedule& schedule : {step, decay, cosine, warmUp}) CHECK(schedule.iterations() == 0);
+  CHECK(Schedule(CosineSchedule{.iterations = 7}).iterations() == 7);
+  CHECK(Schedule(WarmUpSchedule{.iterations = 9, .then = CosineSchedule{.iterations = 7}}).iterations() == 9);
+  CHECK(Schedule(WarmUpSchedule{.epochs = 9, .then = CosineSchedule{.iterations = 7}}).iterations() == 7);
+  CHECK_THROWS_WITH_AS(Schedule(CosineSchedule{.iterations = 7, .epochs = 2}).validate(),
+                       "schedule cosine: iterations and epochs contradict each other; give one of them",
+                       InvalidArgument);
+}
+
 TEST_CASE("schedules refuse options out of range") {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const Schedule broken[] = {
@@ -108,6 +134,10 @@ TEST_CASE("schedules refuse options out of range") {
       ExponentialSchedule{.initial = nan},
       CosineSchedule{.iterations = 0},
       CosineSchedule{.final = nan},
+      CosineSchedule{.epochs = -1},
+      StepSchedule{.everyEpochs = -1},
+      StepSchedule{.every = 5, .everyEpochs = 1},
+      WarmUpSchedule{.iterations = 5, .epochs = 1},
       WarmUpSchedule{.iterations = 0},
       WarmUpSchedule{.iterations = 2, .then = StepSchedule{.every = -1}},
   };

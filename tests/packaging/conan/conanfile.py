@@ -61,6 +61,7 @@ class MusterConan(ConanFile):
         self.requires("fmt/[>=8 <12]", transitive_headers=True)
         self.requires("concurrentqueue/[>=1.0.4 <2]", transitive_headers=True)
         self.requires("libcurl/[>=7.78 <9]")
+        self.requires("libjpeg-turbo/[>=2 <4]")
         self.requires("libpng/[>=1.6 <2]")
         self.requires("openssl/[>=3 <4]")
         self.requires("zlib/[>=1.2.11 <2]")

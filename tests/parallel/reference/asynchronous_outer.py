@@ -94,16 +94,18 @@ class Training:
                 opened = opened if pending else time
                 pending.append(w)
                 arrived[w] += 1
-            elif lacking.intersection(pending):
-                break
-            else:
-                go_on = [w for w in waiting if may_go_on(w)]
-                self.land(pending, weights, go_on, False)
+            else:  # without grace each arrival lands by itself, unless all wait for all
+                alone = self.grace == 0 and self.staleness > 0
+                who, left = (pending[:1], pending[1:]) if alone else (pending, [])
+                if lacking.intersection(who):
+                    break
+                go_on = [w for w in waiting if may_go_on(w) and w not in left]
+                self.land(who, weights, go_on, False)
                 for w in go_on:
                     waiting.remove(w)
                     running.add(w)
                     clock[w], had[w] = time, 0
-                pending, apart = [], len(go_on) < len(clock)
+                pending, apart = left, len(go_on) < len(clock)
                 yield self.model()
         if any(weights) or apart or (self.momentum > 0 and self.counted > 0):
             self.land(workers, weights, workers, True)

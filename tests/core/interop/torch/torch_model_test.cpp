@@ -5,6 +5,7 @@
 #include <torch/optim/sgd.h>
 #include <torch/serialize.h>
 #include <torch/version.h>
+#include <functional>
 
 #include "tests/core/interop/torch/conv_net.h"
 
@@ -354,6 +355,10 @@ TEST_CASE("a parameter that leaves the blocks is found and named, and can be put
   torch::save(trained->shared<ConvNet>(), (directory / "net.pt").string());
   auto net = loaded->shared<ConvNet>();
   torch::load(net, (directory / "net.pt").string());
+  for (const auto& use : std::initializer_list<std::function<void()>>{
+           [&] { loaded->state(); }, [&] { static_cast<void>(loaded->replicate(loaded->context())); },
+           [&] { convModel()->copyStateFrom(*loaded); }})
+    CHECK(thrown<InvalidArgument>(use).find("TorchModel::adopt() takes its values") != std::string::npos);
   loaded->adopt();
   CHECK(parameter(*loaded, "conv.bias")[1] == parameter(*trained, "conv.bias")[1]);
   CHECK_NOTHROW(loaded->step(batch));

@@ -31,6 +31,7 @@ const CHARTS = [
   {title: 'Score of each epoch', match: /^score\/epoch$/, points: true, arm: 'score/epoch'},
   {title: 'Accuracy', unit: 'on test data, spaced by the logarithm of the error', match: /^test\/accuracy$/, points: true,
    scale: ACCURACY, text: percentText, arm: 'test/accuracy', marks: true},
+  {title: 'R2', unit: 'on test data', match: /^test\/r2$/, points: true, arm: 'test/r2', marks: true},
   {title: 'Test loss', unit: 'log', match: /^test\/loss$/, points: true, log: true, arm: 'test/loss', marks: true},
   {title: 'Distance of the replicas', unit: 'from their mean before a merge, relative', match: /^merge\/divergence$/,
    arm: 'merge/divergence', marks: true},

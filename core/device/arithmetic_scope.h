@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cfenv>
+#include <vector>
+
+namespace muster {
+
+/// While it lives, operations on the calling thread compute as they do everywhere: they round to nearest,
+/// keep subnormal numbers, and use as many threads as their context says, whatever the program has set for
+/// itself (rounding mode, flush-to-zero, `omp_set_dynamic`, OMP_DYNAMIC, OMP_MAX_ACTIVE_LEVELS). Otherwise
+/// the bits of a training would depend on these. The destructor restores them. Threads that are started
+/// meanwhile inherit the arithmetic.
+class ArithmeticScope {
+ public:
+  /// @param threads  of the operations.
+  explicit ArithmeticScope(int threads = 1);
+  ~ArithmeticScope();
+  ArithmeticScope(const ArithmeticScope&) = delete;
+  ArithmeticScope& operator=(const ArithmeticScope&) = delete;
+
+ private:
+  std::vector<std::fenv_t> before_;  // [thread] of the OpenMP team, from 0, the calling one
+  int dynamicBefore_, levelsBefore_;
+};
+
+}  // namespace muster

@@ -1,0 +1,44 @@
+#include "muster/core/eval/detail/rows.h"
+
+#include <cmath>
+
+#include "muster/core/base/error.h"
+
+namespace muster::detail {
+
+std::string placeName(std::int64_t row, const Shape& rows) {
+  if (rows.rank() == 1) return fmt::format("example {}", row);
+  return fmt::format("example {}, step {}", row / rows[1], row % rows[1]);
+}
+
+std::span<const float> rowOf(const Tensor& tensor, std::int64_t i) {
+  const auto columns = static_cast<std::size_t>(tensor.shape()[-1]);
+  return tensor.span<float>().subspan(static_cast<std::size_t>(i) * columns, columns);
+}
+
+void requireMask(const Tensor& mask, const Shape& rows) {
+  require(!mask.defined() || (mask.dtype() == DType::Float32 && mask.shape() == rows),
+          "evaluation: expected a float32 mask {}, got {}", rows.toString(), mask.toString());
+}
+
+Shape requireRows(const Tensor& predictions, const Tensor& labels, const Tensor& mask, std::int64_t columns) {
+  const Shape& shape = predictions.shape();
+  require(predictions.defined() && predictions.dtype() == DType::Float32 &&
+              (shape.rank() == 2 || shape.rank() == 3) && shape[-1] == columns,
+          "evaluation: expected float32 predictions [N, {}] or [N, T, {}], got {}", columns, columns,
+          predictions.toString());
+  require(labels.defined() && labels.dtype() == DType::Float32 && labels.shape() == shape,
+          "evaluation: expected float32 labels {}, as the predictions, got {}", shape.toString(),
+          labels.toString());
+  requireMask(mask, shape.dropLast());
+  return shape.dropLast();
+}
+
+void requireFinite(std::span<const float> row, std::string_view what, std::int64_t i, const Shape& rows) {
+  for (const float value : row)
+    if (!std::isfinite(value))
+      throw InvalidArgument(fmt::format("evaluation: {} {} is {}", what, placeName(i, rows),
+                                        std::isnan(value) ? "NaN" : "infinite"));
+}
+
+}  // namespace muster::detail

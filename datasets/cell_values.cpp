@@ -1,0 +1,136 @@
+#include "muster/datasets/cell_values.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+
+namespace muster {
+namespace {
+
+bool isDigit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+/// Takes a whole number of `least` to `most` digits from the front of a text.
+std::optional<int> takeNumber(std::string_view& text, std::size_t least, std::size_t most) {
+  std::size_t digits = 0;
+  int value = 0;
+  while (digits < text.size() && digits < most && isDigit(text[digits]))
+    value = 10 * value + (text[digits++] - '0');
+  if (digits < least || (digits < text.size() && isDigit(text[digits]))) return std::nullopt;
+  text.remove_prefix(digits);
+  return value;
+}
+
+bool take(std::string_view& text, char c) {
+  if (!text.starts_with(c)) return false;
+  text.remove_prefix(1);
+  return true;
+}
+
+std::optional<double> takeDate(std::string_view& text, DateOrder order) {
+  static constexpr std::array<std::array<int, 3>, 3> kPlaces{{{0, 1, 2}, {2, 1, 0}, {2, 0, 1}}};  // y, m, d
+  const auto& place = kPlaces[static_cast<std::size_t>(order)];
+  std::array<int, 3> parts{};
+  char separator = 0;
+  for (int i = 0; i < 3; ++i) {
+    if (i == 1) {
+      separator = text.empty() ? '\0' : text.front();
+      if (separator != '-' && separator != '/' && separator != '.') return std::nullopt;
+    }
+    if (i > 0 && !take(text, separator)) return std::nullopt;
+    const auto part = i == place[0] ? takeNumber(text, 4, 4) : takeNumber(text, 1, 2);
+    if (!part) return std::nullopt;
+    parts[static_cast<std::size_t>(i)] = *part;
+  }
+  const auto at = [&](int i) { return parts[static_cast<std::size_t>(place[static_cast<std::size_t>(i)])]; };
+  const std::chrono::year_month_day day{std::chrono::year(at(0)),
+                                        std::chrono::month(static_cast<unsigned>(at(1))),
+                                        std::chrono::day(static_cast<unsigned>(at(2)))};
+  if (!day.ok()) return std::nullopt;
+  const std::chrono::sys_days begin = std::chrono::year(2000) / 1 / 1;
+  return static_cast<double>((std::chrono::sys_days(day) - begin).count());
+}
+
+/// Takes "12:30", "12:30:05" or "12:30:05.25", as a fraction of a day.
+std::optional<double> takeTime(std::string_view& text) {
+  const auto hours = takeNumber(text, 1, 2);
+  if (!hours || !take(text, ':')) return std::nullopt;
+  const auto minutes = takeNumber(text, 2, 2);
+  if (!minutes) return std::nullopt;
+  double seconds = 0;
+  if (take(text, ':')) {
+    const auto whole = takeNumber(text, 2, 2);
+    if (!whole) return std::nullopt;
+    seconds = *whole;
+    if (take(text, '.')) {
+      double unit = 0.1;
+      for (; !text.empty() && isDigit(text.front()); text.remove_prefix(1), unit /= 10)
+        seconds += unit * (text.front() - '0');
+    }
+  }
+  if (*hours > 24 || *minutes > 59 || seconds > 60.999) return std::nullopt;
+  return (*hours + (*minutes + seconds / 60) / 60) / 24;
+}
+
+/// Takes "Z", "+02:00" or "-0530", as days; 0 without one.
+std::optional<double> takeZone(std::string_view& text) {
+  if (text.empty() || take(text, 'Z')) return 0;
+  const double sign = text.front() == '-' ? -1 : 1;
+  if (!take(text, '+') && !take(text, '-')) return std::nullopt;
+  std::string digits;
+  for (const char c : text)
+    if (c != ':') digits += c;
+  std::string_view rest = digits;
+  const auto number = takeNumber(rest, 4, 4);
+  if (!number || !rest.empty()) return std::nullopt;
+  text = {};
+  return sign * (*number / 100 + *number % 100 / 60.0) / 24;
+}
+
+}  // namespace
+
+std::string_view trimmed(std::string_view cell) {
+  while (!cell.empty() && (cell.front() == ' ' || cell.front() == '\t')) cell.remove_prefix(1);
+  while (!cell.empty() && (cell.back() == ' ' || cell.back() == '\t')) cell.remove_suffix(1);
+  return cell;
+}
+
+bool isMissing(std::string_view cell) {
+  static constexpr std::array<std::string_view, 14> kWords{
+      "", "?", "-", ".", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None"};
+  return std::ranges::find(kWords, cell) != kWords.end();
+}
+
+std::optional<double> numberIn(std::string_view text) {
+  text = trimmed(text);
+  if (text.starts_with('+')) text.remove_prefix(1);
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = error == std::errc() && end == text.data() + text.size() && !text.empty();
+  return whole && std::isfinite(value) && std::isfinite(static_cast<float>(value)) ? std::optional(value)
+                                                                                   : std::nullopt;
+}
+
+bool hasDecimalComma(std::string_view cell) {
+  cell = trimmed(cell);
+  const auto comma = cell.find(',');
+  if (comma == cell.npos || cell.find(',', comma + 1) != cell.npos || comma + 1 == cell.size()) return false;
+  std::string text(cell);
+  text[comma] = '.';
+  return numberIn(text).has_value() && text.find('.') == comma;
+}
+
+std::optional<double> daysIn(std::string_view cell, DateOrder order) {
+  const auto days = takeDate(cell, order);
+  if (!days || cell.empty()) return days;
+  if (!take(cell, 'T') && !take(cell, ' ')) return std::nullopt;
+  const auto time = takeTime(cell);
+  if (!time) return std::nullopt;
+  const auto zone = takeZone(cell);
+  return zone && cell.empty() ? std::optional(*days + *time - *zone) : std::nullopt;
+}
+
+}  // namespace muster

@@ -1,0 +1,158 @@
+#include "muster/datasets/detail/csv_rows.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+
+#include "muster/core/base/error.h"
+#include "muster/core/base/nearest_word.h"
+#include "muster/core/base/plural.h"
+#include "muster/datasets/cell_values.h"
+
+namespace muster::detail {
+namespace {
+
+constexpr std::size_t kMostColumns = std::size_t{1} << 20;
+
+bool isBlank(char c) {
+  return c == ' ' || c == '\t';
+}
+
+/// @throws FileError for files that are often given for CSV.
+void requireCsv(std::string_view text, const std::filesystem::path& path) {
+  if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF"))
+    throw FileError(path, "is UTF-16 text; save it as UTF-8");
+  if (text.starts_with("PK\x03\x04"))
+    throw FileError(path,
+                    "is a zip archive or an Excel workbook (xlsx), not CSV; unpack it, or save the "
+                    "sheet as CSV");
+  if (text.starts_with("\xD0\xCF\x11\xE0"))
+    throw FileError(path, "is an Excel workbook (xls), not CSV; save the sheet as CSV");
+  if (text.starts_with("PAR1")) throw FileError(path, "is a Parquet file, not CSV");
+}
+
+}  // namespace
+
+void failAtLine(const std::filesystem::path& path, std::int64_t line, const std::string& why) {
+  throw FileError(path, fmt::format("line {}: {}", line, why));
+}
+
+CsvRows::CsvRows(std::string_view text, char separator, const std::filesystem::path& path)
+    : text_(text), separator_(separator), path_(path) {
+  require(separator != '"' && separator != '\n' && separator != '\r',
+          "csv: the separator cannot be a quote or a line end");
+  requireCsv(text, path);
+  if (text_.starts_with("\xEF\xBB\xBF")) text_.remove_prefix(3);
+}
+
+std::optional<CsvRow> CsvRows::next() {
+  skipBlankLines();
+  if (at_ == text_.size()) return std::nullopt;
+  CsvRow row{.line = line_, .fields = {}};
+  for (bool more = true; more;) {
+    if (row.fields.size() == kMostColumns)
+      failAtLine(path_, line_, fmt::format("more than {} columns", kMostColumns));
+    row.fields.push_back(at_ < text_.size() && text_[at_] == '"' ? quoted() : plain());
+    more = at_ < text_.size() && text_[at_] == separator_;
+    if (more) ++at_;
+  }
+  if (at_ < text_.size()) endLine();
+  return row;
+}
+
+/// A table has at least two columns, so blank lines are not rows.
+void CsvRows::skipBlankLines() {
+  for (std::size_t end = at_; true; end = at_) {
+    while (end < text_.size() && text_[end] != separator_ && isBlank(text_[end])) ++end;
+    if (end < text_.size() && text_[end] != '\n' && text_[end] != '\r') return;
+    at_ = end;
+    if (at_ == text_.size()) return;
+    endLine();
+  }
+}
+
+void CsvRows::endLine() {
+  if (text_[at_] == '\r') ++at_;
+  if (at_ == text_.size() || text_[at_] != '\n')
+    failAtLine(path_, line_, "a carriage return without a line feed");
+  ++at_;
+  ++line_;
+}
+
+std::string CsvRows::plain() {
+  const std::size_t begin = at_;
+  while (at_ < text_.size() && text_[at_] != separator_ && !atLineEnd()) ++at_;
+  return std::string(text_.substr(begin, at_ - begin));
+}
+
+std::string CsvRows::quoted() {
+  const std::int64_t opened = line_;
+  std::string field;
+  for (++at_;; ++at_) {
+    if (at_ == text_.size()) failAtLine(path_, opened, "a quote is opened here and never closed");
+    if (text_[at_] == '\n') ++line_;
+    if (text_[at_] == '"' && (++at_ == text_.size() || text_[at_] != '"')) break;
+    field += text_[at_];
+  }
+  if (at_ < text_.size() && text_[at_] != separator_ && !atLineEnd())
+    failAtLine(path_, line_, "text follows a closing quote");
+  return field;
+}
+
+void requireNames(const std::vector<std::string>& names, const std::filesystem::path& path) {
+  std::size_t numbers = 0;
+  bool data = false;  // a fraction, a sign or a number twice: not a year or a code
+  std::set<double> seen;
+  for (const auto& name : names) {
+    const auto value = numberIn(name);
+    if (!value) continue;
+    ++numbers;
+    data = data || name.find('.') != name.npos || *value < 0 || !seen.insert(*value).second;
+  }
+  if (numbers == 0 || (numbers < names.size() && !data)) return;
+  throw FileError(path,
+                  "its first line has numbers where the names of the columns should be; if it has no "
+                  "names, set header to false (data.header, muster example --no-header)");
+}
+
+void dropEmptyLast(std::vector<std::string>& fields) {
+  if (fields.size() > 1 && trimmed(fields.back()).empty()) fields.pop_back();
+}
+
+std::size_t labelColumn(std::string_view label, const std::vector<std::string>& names,
+                        const std::filesystem::path& path) {
+  label = trimmed(label);
+  if (label.empty()) return names.size() - 1;
+  if (const auto found = std::ranges::find(names, label); found != names.end()) {
+    if (std::ranges::count(names, label) > 1)
+      throw FileError(path,
+                      fmt::format("has several columns \"{}\"; the label's number says which one", label));
+    return static_cast<std::size_t>(found - names.begin());
+  }
+  std::size_t number = 0;
+  const char* const end = label.data() + label.size();
+  const auto [rest, error] = std::from_chars(label.data(), end, number);
+  if (error == std::errc() && rest == end && number >= 1 && number <= names.size()) return number - 1;
+  throw FileError(path, fmt::format("has no column \"{}\" for the labels; the nearest of its {} is {}", label,
+                                    names.size(), nearestWord(label, names)));
+}
+
+void requireFields(CsvRow& row, std::size_t columns, const std::filesystem::path& path) {
+  if (row.fields.size() == columns + 1) dropEmptyLast(row.fields);
+  if (row.fields.size() != columns)
+    failAtLine(path, row.line,
+               fmt::format("{}, where the first line has {}", plural(row.fields.size(), "field"), columns));
+}
+
+std::string oneColumn(std::string_view firstLine, char separator) {
+  const auto shown = [](char c) { return c == '\t' ? std::string("a tab") : fmt::format("\"{}\"", c); };
+  auto text = fmt::format("has one column; features and a label are separated by {}", shown(separator));
+  for (const char other : {',', ';', '\t', '|'})
+    if (other != separator && firstLine.find(other) != firstLine.npos)
+      return text + fmt::format(", and this file seems to have {} between its columns", shown(other));
+  return text;
+}
+
+}  // namespace muster::detail

@@ -1,0 +1,167 @@
+#include "muster/datasets/detail/describe_column.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "muster/core/base/error.h"
+#include "muster/core/base/log.h"
+#include "muster/core/base/plural.h"
+#include "muster/core/io/json_value.h"
+#include "muster/datasets/cell_values.h"
+
+namespace muster::detail {
+namespace {
+
+constexpr double kNumberShare = 0.9;      // of values that are numbers in a column of numbers
+constexpr double kIdentifierShare = 0.9;  // of words that differ in a column that identifies rows
+constexpr std::int64_t kLeastRows = 3;    // that have a word with a feature of its own
+constexpr std::size_t kMostWords = 50;    // with a feature of their own
+constexpr double kMagnitudes = 100;       // the largest by the median one in a column of many magnitudes
+
+using Described = std::variant<ColumnDescription, OmittedColumn>;
+
+/// A column's values in the training rows.
+struct Values {
+  std::int64_t missing = 0;
+  std::vector<double> numbers;
+  std::map<std::string_view, std::int64_t> words;  // [cell] rows, of all cells that are not missing
+  std::int64_t commas = 0;                         // numbers with a decimal comma
+  std::string_view noNumber;                       // the first cell that is none
+
+  std::int64_t present(std::span<const std::int64_t> rows) const { return std::ssize(rows) - missing; }
+};
+
+Values valuesIn(const Table& table, std::size_t column, std::span<const std::int64_t> rows) {
+  Values values;
+  for (const auto row : rows) {
+    const auto cell = table.cell(row, column);
+    if (isMissing(cell)) {
+      ++values.missing;
+      continue;
+    }
+    ++values.words[cell];
+    if (const auto number = numberIn(cell)) {
+      values.numbers.push_back(*number);
+    } else {
+      if (values.noNumber.empty()) values.noNumber = cell;
+      values.commas += hasDecimalComma(cell);
+    }
+  }
+  return values;
+}
+
+/// The middle value, or the mean of the two in the middle. @param values  not empty.
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + std::ssize(values) / 2;
+  std::ranges::nth_element(values, middle);
+  if (values.size() % 2 == 1) return *middle;
+  return (*std::max_element(values.begin(), middle) + *middle) / 2;
+}
+
+/// Whether whole numbers all differ and count from 0 or 1, with a few left out.
+bool countsRows(std::vector<double> numbers) {
+  std::ranges::sort(numbers);
+  const bool whole = std::ranges::all_of(numbers, [](double x) { return x == std::floor(x); });
+  const bool differ = std::ranges::adjacent_find(numbers) == numbers.end();
+  const auto count = static_cast<double>(numbers.size());
+  return whole && differ && count > 2 && (numbers.front() == 0 || numbers.front() == 1) &&
+         numbers.back() <= 1.5 * count + 1;
+}
+
+/// The scale of a logarithm for values of many magnitudes, else 0.
+double logScaleOf(const std::vector<double>& numbers) {
+  std::vector<double> magnitudes;
+  for (const double x : numbers)
+    if (x != 0) magnitudes.push_back(std::abs(x));
+  if (magnitudes.empty()) return 0;
+  const double middle = median(magnitudes);
+  return *std::ranges::max_element(magnitudes) > kMagnitudes * middle ? middle : 0;
+}
+
+Described numbersIn(const std::string& name, const Values& values) {
+  if (countsRows(values.numbers)) return OmittedColumn{name, "its whole numbers count the rows"};
+  const auto others = std::ssize(values.numbers);
+  std::int64_t present = 0;
+  for (const auto& [word, count] : values.words) present += count;
+  if (present > others)
+    logWarning("column {}: {} no numbers, as {}: they count as missing", name,
+               present - others == 1 ? "1 value is" : fmt::format("{} values are", present - others),
+               quoteJson(values.noNumber));
+  return ColumnDescription{.name = name,
+                           .kind = ColumnKind::Number,
+                           .filling = median(values.numbers),
+                           .missing = values.missing + present - others > 0,
+                           .wordsAreMissing = present > others,
+                           .logScale = logScaleOf(values.numbers)};
+}
+
+/// The order in which all values are dates.
+std::optional<DateOrder> orderOf(const Values& values) {
+  for (const auto order : {DateOrder::YearMonthDay, DateOrder::MonthDayYear, DateOrder::DayMonthYear})
+    if (std::ranges::all_of(values.words,
+                            [&](const auto& word) { return daysIn(word.first, order).has_value(); }))
+      return order;
+  return std::nullopt;
+}
+
+ColumnDescription datesIn(const std::string& name, const Values& values, DateOrder order) {
+  std::vector<double> days;
+  for (const auto& [word, count] : values.words)
+    days.insert(days.end(), static_cast<std::size_t>(count), *daysIn(word, order));
+  const auto [first, last] = std::ranges::minmax(days);
+  return {.name = name,
+          .kind = ColumnKind::Date,
+          .filling = median(days),
+          .missing = values.missing > 0,
+          .order = order,
+          .year = last - first > 366,
+          .week = last - first > 14,
+          .day = std::ranges::any_of(days, [](double d) { return d != std::floor(d); })};
+}
+
+Described wordsIn(const std::string& name, const Values& values, std::int64_t present) {
+  const auto different = std::ssize(values.words);
+  if (present >= 10 && static_cast<double>(different) >= kIdentifierShare * static_cast<double>(present))
+    return OmittedColumn{name, "nearly every row has another word"};
+  std::vector<std::pair<std::int64_t, std::string>> frequent;
+  for (const auto& [word, count] : values.words)
+    if (count >= kLeastRows || different == 2) frequent.emplace_back(-count, word);
+  std::ranges::sort(frequent);
+  if (frequent.size() > kMostWords) frequent.resize(kMostWords);
+  ColumnDescription column{.name = name, .kind = ColumnKind::Words, .missing = values.missing > 0};
+  for (const auto& [count, word] : frequent) column.words.push_back(word);
+  std::ranges::sort(column.words);
+  column.others = different > std::ssize(column.words);
+  if (column.words.empty())
+    return OmittedColumn{name, fmt::format("no word is in {} rows or more", kLeastRows)};
+  return column;
+}
+
+}  // namespace
+
+Described describeColumn(const Table& table, std::size_t column, std::span<const std::int64_t> rows) {
+  const auto& name = table.names()[column];
+  const Values values = valuesIn(table, column, rows);
+  const auto present = values.present(rows);
+  if (present == 0) return OmittedColumn{name, "no row has a value"};
+  if (values.words.size() == 1 && values.missing == 0)
+    return OmittedColumn{name, fmt::format("every row has {}", quoteJson(values.words.begin()->first))};
+  const auto share = [&](std::int64_t count) {
+    return static_cast<double>(count) / static_cast<double>(present);
+  };
+  const auto numbers = std::ssize(values.numbers);
+  if (share(numbers) >= kNumberShare) return numbersIn(name, values);
+  if (values.commas > 0 && share(numbers + values.commas) >= kNumberShare)
+    throw FileError(table.origin(), fmt::format("column {} has decimal commas, as {}; write points", name,
+                                                quoteJson(values.noNumber)));
+  if (const auto order = orderOf(values)) return datesIn(name, values, *order);
+  return wordsIn(name, values, present);
+}
+
+}  // namespace muster::detail

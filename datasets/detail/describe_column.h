@@ -1,0 +1,16 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <variant>
+
+#include "muster/core/data/input_description.h"
+#include "muster/datasets/table.h"
+
+namespace muster::detail {
+
+/// How a column becomes features, or why not; `describeTable` documents the rules.
+std::variant<ColumnDescription, OmittedColumn> describeColumn(const Table& table, std::size_t column,
+                                                              std::span<const std::int64_t> rows);
+
+}  // namespace muster::detail

@@ -1,0 +1,121 @@
+#include "muster/datasets/table_description.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "muster/core/base/error.h"
+#include "muster/core/base/log.h"
+#include "muster/core/base/nearest_word.h"
+#include "muster/core/base/plural.h"
+#include "muster/core/io/json_value.h"
+#include "muster/datasets/cell_values.h"
+#include "muster/datasets/detail/class_names.h"
+#include "muster/datasets/detail/csv_rows.h"
+#include "muster/datasets/detail/describe_column.h"
+
+namespace muster {
+namespace {
+
+/// @throws FileError for a name that the table does not have.
+std::set<std::size_t> columnsNamed(const Table& table, std::span<const std::string> names) {
+  std::set<std::size_t> found;
+  for (const auto& name : names) {
+    const auto column = table.find(trimmed(name));
+    if (!column)
+      throw FileError(table.origin(), fmt::format("has no column \"{}\"; the nearest of its {} is {}", name,
+                                                  table.names().size(), nearestWord(name, table.names())));
+    found.insert(*column);
+  }
+  return found;
+}
+
+double target(const Table& table, std::int64_t row, std::size_t column) {
+  const auto value = numberIn(table.cell(row, column));
+  if (!value)
+    detail::failAtLine(table.origin(), table.line(row),
+                       fmt::format("column {} must be a finite number, and is {}", table.names()[column],
+                                   quoteJson(table.cell(row, column))));
+  return *value;
+}
+
+TargetColumn scaleOf(const Table& table, std::size_t column, std::span<const std::int64_t> rows) {
+  double mean = 0, squares = 0;
+  for (const auto row : rows) mean += target(table, row, column);
+  mean /= static_cast<double>(rows.size());
+  for (const auto row : rows) squares += std::pow(target(table, row, column) - mean, 2);
+  const double deviation = std::sqrt(squares / static_cast<double>(rows.size()));
+  return {.name = table.names()[column], .mean = mean, .scale = deviation > 0 ? deviation : 1};
+}
+
+std::vector<std::string> classesIn(const Table& table, std::size_t column,
+                                   std::span<const std::int64_t> rows) {
+  std::set<std::string, std::less<>> words;
+  for (const auto row : rows)
+    if (const auto word = table.cell(row, column); !words.contains(word)) words.emplace(word);
+  return detail::classesOf(words, std::ssize(rows), table.names()[column], table.origin());
+}
+
+}  // namespace
+
+std::vector<std::int64_t> labelledRows(const Table& table, const std::string& label) {
+  const auto column = table.labelColumn(label);
+  std::vector<std::int64_t> rows;
+  for (std::int64_t r = 0; r < table.rows(); ++r)
+    if (!isMissing(table.cell(r, column))) rows.push_back(r);
+  if (rows.empty()) throw FileError(table.origin(), fmt::format("no row has a {}", table.names()[column]));
+  return rows;
+}
+
+RowSplit splitTable(const Table& table, const TableOptions& options, std::int64_t count, std::uint64_t seed) {
+  const auto rows = labelledRows(table, options.label);
+  const auto column = table.labelColumn(options.label);
+  if (const auto without = table.rows() - std::ssize(rows); without > 0)
+    logInfo("{}: {} without {} {} left out", table.origin().string(), plural(without, "row"),
+            table.names()[column], without == 1 ? "is" : "are");
+  std::map<std::string_view, std::int64_t> numbers;
+  std::vector<std::int64_t> classes;
+  if (!options.regression)
+    for (const auto row : rows)
+      classes.push_back(numbers.emplace(table.cell(row, column), std::ssize(numbers)).first->second);
+  auto split =
+      options.regression ? splitRows(std::ssize(rows), count, seed) : splitRows(classes, count, seed);
+  for (auto* part : {&split.first, &split.second})
+    for (auto& row : *part) row = rows[static_cast<std::size_t>(row)];
+  return split;
+}
+
+InputDescription describeTable(const Table& table, const TableOptions& options,
+                               std::span<const std::int64_t> rows) {
+  require(!rows.empty(), "describeTable: there are no rows");
+  const auto label = table.labelColumn(options.label);
+  const auto wanted = columnsNamed(table, options.columns), unwanted = columnsNamed(table, options.leaveOut);
+  InputDescription described{.format = table.format()};
+  for (std::size_t c = 0; c < table.names().size(); ++c) {
+    if (c == label || unwanted.contains(c) || (!wanted.empty() && !wanted.contains(c))) continue;
+    if (!table.find(table.names()[c])) continue;  // refuses names that several columns have
+    auto found = detail::describeColumn(table, c, rows);
+    if (auto* column = std::get_if<ColumnDescription>(&found))
+      described.columns.push_back(std::move(*column));
+    else
+      described.omitted.push_back(std::get<OmittedColumn>(std::move(found)));
+  }
+  if (described.columns.empty()) {
+    std::string reasons;
+    for (const auto& [name, reason] : described.omitted) reasons += fmt::format("; {}: {}", name, reason);
+    throw FileError(table.origin(), "has no column to learn from" + reasons);
+  }
+  if (options.regression) {
+    described.targets = {scaleOf(table, label, rows)};
+  } else {
+    described.label = table.names()[label];
+    described.classes = classesIn(table, label, rows);
+  }
+  return described;
+}
+
+}  // namespace muster

@@ -1,0 +1,144 @@
+#include "muster/datasets/table_examples.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <numeric>
+
+#include "muster/core/base/error.h"
+#include "muster/core/io/json_value.h"
+#include "muster/datasets/cell_values.h"
+#include "muster/datasets/detail/class_names.h"
+#include "muster/datasets/detail/csv_rows.h"
+
+namespace muster {
+namespace {
+
+[[noreturn]] void failAt(const Table& table, std::int64_t row, const ColumnDescription& column,
+                         std::string_view cell) {
+  detail::failAtLine(
+      table.origin(), table.line(row),
+      fmt::format("column {} must be a {}, and is {}", column.name,
+                  column.kind == ColumnKind::Date ? "date" : "finite number", quoteJson(cell)));
+}
+
+/// Writes a number's features. @return the next place.
+float* writeNumber(const ColumnDescription& column, double value, float* to) {
+  *to++ = static_cast<float>(value);
+  if (column.logScale > 0)
+    *to++ = static_cast<float>(std::copysign(std::log1p(std::abs(value) / column.logScale), value));
+  return to;
+}
+
+float* writeDate(const ColumnDescription& column, double days, float* to) {
+  *to++ = static_cast<float>(days);
+  const auto writeTurn = [&](double turns) {
+    *to++ = static_cast<float>(std::cos(2 * std::numbers::pi * turns));
+    *to++ = static_cast<float>(std::sin(2 * std::numbers::pi * turns));
+  };
+  if (column.year) writeTurn(days / 365.2425);
+  if (column.week) {
+    const auto weekday = static_cast<int>(std::floor(days) - 7 * std::floor((std::floor(days) + 5) / 7)) + 5;
+    for (int d = 0; d < 7; ++d) *to++ = d == weekday ? 1.0f : 0.0f;  // 2000-01-01 was a Saturday
+  }
+  if (column.day) writeTurn(days - std::floor(days));
+  return to;
+}
+
+float* writeWord(const ColumnDescription& column, std::string_view cell, float* to) {
+  const auto found = std::ranges::lower_bound(column.words, cell);
+  const bool known = found != column.words.end() && *found == cell;
+  std::fill_n(to, column.words.size(), 0.0f);
+  if (known) to[found - column.words.begin()] = 1;
+  to += column.words.size();
+  if (column.others) *to++ = known || isMissing(cell) ? 0.0f : 1.0f;
+  return to;
+}
+
+float* writeCell(const ColumnDescription& column, const Table& table, std::int64_t row, std::size_t place,
+                 float* to) {
+  const auto cell = table.cell(row, place);
+  bool missing = isMissing(cell);
+  if (column.kind == ColumnKind::Words) {
+    to = writeWord(column, cell, to);
+  } else {
+    const bool date = column.kind == ColumnKind::Date;
+    const auto value = missing ? std::nullopt : date ? daysIn(cell, column.order) : numberIn(cell);
+    if (!missing && !value && !column.wordsAreMissing) failAt(table, row, column, cell);
+    missing = !value.has_value();
+    to = date ? writeDate(column, value.value_or(column.filling), to)
+              : writeNumber(column, value.value_or(column.filling), to);
+  }
+  if (column.missing) *to++ = missing ? 1.0f : 0.0f;
+  return to;
+}
+
+/// The places of columns in a table. @throws FileError naming all that are missing.
+template <typename Columns>
+std::vector<std::size_t> placesOf(const Table& table, const Columns& columns) {
+  std::vector<std::size_t> places;
+  std::vector<std::string> lacking;
+  for (const auto& column : columns)
+    if (const auto place = table.find(column.name))
+      places.push_back(*place);
+    else
+      lacking.push_back(column.name);
+  if (lacking.empty()) return places;
+  throw FileError(
+      table.origin(),
+      fmt::format("lacks the column{} {}, from which the model learned; it has {}",
+                  lacking.size() == 1 ? "" : "s", fmt::join(lacking, ", "), fmt::join(table.names(), ", ")));
+}
+
+}  // namespace
+
+std::vector<std::int64_t> allRows(const Table& table) {
+  std::vector<std::int64_t> rows(static_cast<std::size_t>(table.rows()));
+  std::iota(rows.begin(), rows.end(), std::int64_t{0});
+  return rows;
+}
+
+Tensor tableFeatures(const InputDescription& description, const Table& table,
+                     std::span<const std::int64_t> rows) {
+  const auto places = placesOf(table, description.columns);
+  Tensor features = Tensor::empty({std::ssize(rows), description.features()});
+  float* to = features.data<float>();
+  for (const auto row : rows)
+    for (std::size_t c = 0; c < places.size(); ++c)
+      to = writeCell(description.columns[c], table, row, places[c], to);
+  return features;
+}
+
+Tensor tableLabels(const InputDescription& description, const Table& table,
+                   std::span<const std::int64_t> rows) {
+  if (!description.targets.empty()) {
+    const auto places = placesOf(table, description.targets);
+    Tensor labels = Tensor::empty({std::ssize(rows), std::ssize(places)});
+    float* to = labels.data<float>();
+    for (const auto row : rows)
+      for (std::size_t t = 0; t < places.size(); ++t) {
+        const auto& target = description.targets[t];
+        const auto value = numberIn(table.cell(row, places[t]));
+        if (!value) failAt(table, row, {.name = target.name}, table.cell(row, places[t]));
+        *to++ = static_cast<float>((*value - target.mean) / target.scale);
+      }
+    return labels;
+  }
+  const auto place = placesOf(table, std::array{TargetColumn{.name = description.label}}).front();
+  const detail::ClassNumbers classes(description.classes);
+  Tensor labels = Tensor::empty({std::ssize(rows)}, DType::Int64);
+  std::int64_t* to = labels.data<std::int64_t>();
+  for (const auto row : rows) {
+    const auto found = classes.find(table.cell(row, place));
+    if (!found)
+      detail::failAtLine(table.origin(), table.line(row),
+                         fmt::format("there is no class {}; there are {}", quoteJson(table.cell(row, place)),
+                                     fmt::join(description.classes, ", ")));
+    *to++ = *found;
+  }
+  return labels;
+}
+
+}  // namespace muster

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "muster/core/data/input_description.h"
+#include "muster/core/tensor/tensor.h"
+#include "muster/datasets/table.h"
+
+namespace muster {
+
+/// Rows of a table as a network reads them: float32 [N, features]. Columns are found by their names, in any
+/// order; others are not read. Words without a feature are 0 in all of them, or 1 in the one of the others.
+/// @throws FileError naming all columns that the table lacks, or the line and column of a value that is
+///         neither missing nor of the column's kind.
+Tensor tableFeatures(const InputDescription& description, const Table& table,
+                     std::span<const std::int64_t> rows);
+
+/// The labels: int64 [N] classes or, for a regression, float32 [N, targets], (value - mean) / scale.
+/// @throws FileError naming the line of a label that is missing, unknown or no number.
+Tensor tableLabels(const InputDescription& description, const Table& table,
+                   std::span<const std::int64_t> rows);
+
+/// 0 .. rows-1
+std::vector<std::int64_t> allRows(const Table& table);
+
+}  // namespace muster

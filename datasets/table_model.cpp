@@ -1,0 +1,85 @@
+#include "muster/datasets/table_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "muster/core/base/error.h"
+#include "muster/core/base/plural.h"
+#include "muster/datasets/table_examples.h"
+
+namespace muster {
+namespace {
+
+constexpr std::int64_t kBatch = 1024;
+
+/// @throws InvalidArgument if the description does not fit the network.
+void requireFits(const Network& network) {
+  const auto& description = network.inputDescription();
+  require(!description.columns.empty(),
+          "the model does not know the columns of its table; it was trained on "
+          "other data, or saved without setInputDescription");
+  const auto outputs = network.outputShapes().back().second.elements();
+  const auto named = std::ssize(description.classes) + std::ssize(description.targets);
+  require(named == outputs || (outputs == 1 && description.classes.size() == 2),
+          "the model has {}, and its description names {}", plural(outputs, "output"), named);
+}
+
+}  // namespace
+
+TablePredictions namedOutputs(const InputDescription& description, const Tensor& outputs) {
+  require(outputs.shape().rank() == 2, "predict: outputs {} are no rows of numbers", outputs.toString());
+  const std::int64_t count = outputs.shape()[0], width = outputs.shape()[1];
+  const auto& classes = description.classes;
+  TablePredictions predictions{.names = classes};
+  for (const auto& target : description.targets) predictions.names.push_back(target.name);
+  const bool single = width == 1 && classes.size() == 2;
+  predictions.values = Tensor::empty({count, std::ssize(predictions.names)});
+  const float* from = outputs.data<float>();
+  float* to = predictions.values.data<float>();
+  for (std::int64_t i = 0; i < count; ++i, from += width, to += predictions.names.size()) {
+    if (single) {
+      to[0] = 1 - from[0];
+      to[1] = from[0];
+    } else if (!description.targets.empty()) {
+      for (std::int64_t t = 0; t < width; ++t) {
+        const auto& target = description.targets[static_cast<std::size_t>(t)];
+        to[t] = static_cast<float>(target.mean + target.scale * from[t]);
+      }
+    } else {
+      std::copy_n(from, width, to);
+    }
+    if (classes.empty()) continue;
+    const auto best = single ? (from[0] > 0.5f ? 1 : 0) : std::max_element(to, to + width) - to;
+    predictions.classes.push_back(classes[static_cast<std::size_t>(best)]);
+  }
+  return predictions;
+}
+
+TableModel::TableModel(std::unique_ptr<Network> network) : network_(std::move(network)) {
+  require(network_ != nullptr, "TableModel: there is no network");
+  requireFits(*network_);
+}
+
+TableModel TableModel::load(const std::filesystem::path& path) {
+  try {
+    return TableModel(Network::load(path));
+  } catch (const InvalidArgument& error) {
+    throw FileError(path, error.what());
+  }
+}
+
+TablePredictions TableModel::predict(const Table& table) {
+  const Tensor features = tableFeatures(description(), table, allRows(table));
+  const std::int64_t count = table.rows(), width = network_->outputShapes().back().second.elements();
+  Tensor outputs = Tensor::empty({count, width});
+  for (std::int64_t begin = 0; begin < count; begin += kBatch) {
+    const std::int64_t end = std::min(count, begin + kBatch);
+    const Tensor some = network_->output(features.rows(begin, end));
+    std::copy_n(some.data<float>(), (end - begin) * width, outputs.data<float>() + begin * width);
+  }
+  return namedOutputs(description(), outputs);
+}
+
+}  // namespace muster

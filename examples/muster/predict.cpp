@@ -1,0 +1,177 @@
+// muster predict: a trained network's predictions as CSV.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "examples/muster/commands.h"
+#include "examples/muster/options.h"
+#include "examples/muster/trained.h"
+#include "examples/support/paths.h"
+#include "examples/support/standard_streams.h"
+#include "muster/core/base/error.h"
+#include "muster/core/base/printable_text.h"
+#include "muster/core/io/model_file.h"
+#include "muster/datasets/table_model.h"
+
+namespace program {
+namespace {
+
+using namespace muster;
+
+struct Options : TrainedOptions {
+  std::vector<std::string> keep;
+};
+
+/// A field of a CSV file, quoted if necessary.
+std::string field(std::string_view text) {
+  if (text.find_first_of(",\"\r\n") == text.npos) return std::string(text);
+  std::string quoted = "\"";
+  for (const char c : text) quoted.append(c == '"' ? 2 : 1, c);
+  return quoted.append("\"");
+}
+
+/// The header of what `rowText` writes.
+std::string headerText(const TablePredictions& predictions) {
+  const bool one = predictions.names.size() == 1;
+  if (predictions.classes.empty() && one) return "prediction";
+  std::string text = predictions.classes.empty() ? "" : "prediction,probability";
+  for (const auto& name : predictions.names)
+    text +=
+        (text.empty() ? "" : ",") +
+        field(fmt::format("{} {}", predictions.classes.empty() ? "prediction of" : "probability of", name));
+  return text;
+}
+
+/// The predicted class, its probability and those of all classes; or the numbers.
+std::string rowText(const TablePredictions& predictions, std::int64_t row) {
+  const auto width = predictions.names.size();
+  const auto values = predictions.values.span<float>().subspan(static_cast<std::size_t>(row) * width, width);
+  std::string text;
+  if (!predictions.classes.empty()) {
+    const auto& best = predictions.classes[static_cast<std::size_t>(row)];
+    const auto place = std::ranges::find(predictions.names, best) - predictions.names.begin();
+    text = fmt::format("{},{}", field(best), values[static_cast<std::size_t>(place)]);
+  }
+  for (const float value : values) text += fmt::format("{}{}", text.empty() ? "" : ",", value);
+  return text;
+}
+
+/// The description of a run's outputs, with numbers for classes without names.
+InputDescription outputsOf(const Trained& trained, std::int64_t width) {
+  auto described = trained.network->inputDescription();
+  if (trained.network->task() != Task::Classification) {
+    while (std::ssize(described.targets) < width)
+      described.targets.push_back({.name = fmt::format("{}", described.targets.size() + 1)});
+    return described;
+  }
+  described.classes = trained.data.classes;
+  while (std::ssize(described.classes) < std::max<std::int64_t>(width, 2))
+    described.classes.push_back(fmt::format("{}", described.classes.size()));
+  return described;
+}
+
+/// The label of an example by name, or a number in its own units.
+std::string labelText(const InputDescription& described, const Tensor& labels, std::int64_t example) {
+  if (labels.dtype() == DType::Int64) {
+    const auto label = static_cast<std::size_t>(labels.data<std::int64_t>()[example]);
+    return label < described.classes.size() ? field(described.classes[label]) : fmt::format("{}", label);
+  }
+  if (described.targets.empty()) return {};  // label rows, such as one-hot, have no name
+  const auto width = static_cast<std::int64_t>(described.targets.size());
+  const auto& target = described.targets.front();
+  return fmt::format(
+      "{}",
+      static_cast<float>(target.mean +
+                         target.scale * labels.span<float>()[static_cast<std::size_t>(example * width)]));
+}
+
+/// A row for each example of a run's data: number, label and prediction.
+std::string predictionsOf(const Trained& trained, DataSetIterator& data) {
+  std::string text;
+  Batch batch, read;
+  Tensor outputs;
+  std::int64_t example = 0;
+  data.reset(0);
+  while (data.next(read)) {
+    read.gatherInto(batch);
+    static_cast<Model&>(*trained.network).output(batch, outputs);
+    require(outputs.shape().rank() == 2, "predict: outputs {} are no rows of numbers", outputs.toString());
+    const auto described = outputsOf(trained, outputs.shape()[1]);
+    const auto predictions = namedOutputs(described, outputs);
+    if (text.empty()) text = fmt::format("example,label,{}\n", headerText(predictions));
+    for (std::int64_t i = 0; i < batch.examples(); ++i, ++example)
+      text += fmt::format("{},{},{}\n", example, labelText(described, batch.labels.front().value, i),
+                          rowText(predictions, i));
+  }
+  return text;
+}
+
+/// A row for each row of a new table: the columns that are kept, and the prediction.
+std::string predictionsOf(TableModel& model, const Table& table, const std::vector<std::string>& keep) {
+  std::vector<std::size_t> kept;
+  for (const auto& name : keep) kept.push_back(table.labelColumn(name));
+  const auto predictions = model.predict(table);
+  std::string text;
+  for (const auto column : kept) text += field(table.names()[column]) + ",";
+  text += headerText(predictions) + "\n";
+  for (std::int64_t row = 0; row < table.rows(); ++row) {
+    for (const auto column : kept) text += field(table.cell(row, column)) + ",";
+    text += rowText(predictions, row) + "\n";
+  }
+  return text;
+}
+
+std::string byModel(const Call& call, const Options& options) {
+  require(call.others.size() == 1,
+          "muster predict {} needs the file of the rows to predict, as in muster predict {} new.csv",
+          call.file, call.file);
+  const auto& rows = call.others.front();
+  example::Paths paths;
+  paths.reads("the model", call.file);
+  paths.reads("the rows", rows);
+  paths.writesResult("--out", options.out);
+  paths.check();
+  auto model = TableModel::load(call.file);
+  return predictionsOf(model, readTable(rows, model.description().format), options.keep);
+}
+
+}  // namespace
+
+int predict(const Call& call) {
+  if (call.file.ends_with(".safetensors") && readInputDescription(call.file).pictures)
+    return predictPictures(call);
+  Options options;
+  example::CommandLine line(
+      "Writes a trained network's predictions as CSV: the most probable class, its probability and those of\n"
+      "all classes, or the predicted numbers. A model file alone predicts the rows of a new table, whose\n"
+      "columns are found by their names; a run file predicts its own data, beside their labels.\n\n"
+      "  muster predict model.safetensors new.csv --keep id --out predictions.csv\n"
+      "  muster predict model.safetensors photographs --out predictions.csv     pictures, if it learned "
+      "pictures\n"
+      "  muster predict run.json --out predictions.csv\n");
+  describeTrained(line, options);
+  line.list("keep", options.keep, "NAME",
+            "a column of the new table to repeat in the output. May be given several times");
+  line.add("out", options.out, "FILE", "the file to write; -: standard output, the default");
+  if (!readOptions(line, call)) return 0;
+  std::string text;
+  if (call.file.ends_with(".safetensors")) {
+    line.refuse({"set", "model", "on"}, "is for a run file, and this is a model file");
+    text = byModel(call, options);
+  } else {
+    line.refuse({"keep"}, "is for a new table, with a model file");
+    require(call.others.empty(),
+            "unexpected argument {}; new rows are predicted by a model file, as in muster predict "
+            "model.safetensors new.csv",
+            call.others.empty() ? "" : call.others.front());
+    const Trained trained(call, options);
+    text = predictionsOf(trained, trained.on(options.on));
+  }
+  if (options.out.empty())
+    example::printResult(printableLines(text));
+  else
+    example::writeResult(options.out, text);
+  return 0;
+}
+
+}  // namespace program

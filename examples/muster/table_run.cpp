@@ -1,0 +1,71 @@
+#include "examples/muster/table_run.h"
+
+#include <algorithm>
+
+#include "examples/muster/run_data.h"
+#include "muster/core/base/error.h"
+#include "muster/core/base/log.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "muster/datasets/table_description.h"
+
+namespace program {
+namespace {
+
+using namespace muster;
+
+constexpr std::int64_t kLeastHeldOut = 5;  // rows; fewer say nothing
+constexpr std::int64_t kMostHeldOut = 2000;
+constexpr std::int64_t kMostSteps = 60000;  // of a training, so that it takes seconds
+
+Output outputOf(const InputDescription& described) {
+  if (described.targets.empty()) return {.classes = std::ssize(described.classes)};
+  Output output{.classes = 1};
+  output.loss = Loss::MeanSquaredError;
+  output.activation = Activation::Identity;
+  return output;
+}
+
+/// Rows held out of `rows`: one in five, or none if that is too few.
+std::int64_t heldOut(std::int64_t rows, std::size_t classes) {
+  const std::int64_t part = std::min(rows / 5, kMostHeldOut);
+  return part < kLeastHeldOut || rows - part < static_cast<std::int64_t>(classes) ? 0 : part;
+}
+
+}  // namespace
+
+RunFile tableRun(RunData data) {
+  const auto table = readTable(data.train, formatOf(data));
+  const auto rows = labelledRows(table, data.label);
+  require(rows.size() > 1, "{}: has one example, and a training needs two", data.train);
+  const auto described = describeTable(table, tableOptionsOf(data), rows);
+  require(data.regression || described.classes.size() > 1,
+          "{}: has a single class, and a classification needs two; --label names the column of the labels, "
+          "and --regression is for numbers to predict",
+          data.train);
+  for (const auto& [name, reason] : described.omitted) logInfo("column {} is left out: {}", name, reason);
+  const auto examples = std::ssize(rows);
+  data.validationExamples = heldOut(examples, described.classes.size());
+  const std::int64_t train = examples - data.validationExamples;
+  data.batch = std::clamp<std::int64_t>(train / 16, 1, 64);
+  const std::int64_t steps = (train + data.batch - 1) / data.batch;
+
+  MultiLayerConfiguration network{
+      .seed = 123,
+      .updater = Adam{.learningRate = 0.005},
+      .weightDecay = 0.01,
+      .layers = {Normalise{}, Dense{.units = 64, .activation = Activation::Tanh}, outputOf(described)}};
+  RunFile run{.data = std::move(data),
+              .network = network.toJson(),
+              .training = {.workers = 1,
+                           .strategyOptions = "every=1",
+                           .epochs = std::clamp<std::int64_t>(kMostSteps / steps, 20, 400)},
+              .listeners = {}};
+  if (run.data.validationExamples > 0) {
+    run.listeners.testEvery = 10;
+    run.listeners.earlyStopping =
+        RunEarlyStopping{.monitored = {.monitor = Monitor::Loss, .mode = "min"}, .patience = 50};
+  }
+  return run;
+}
+
+}  // namespace program

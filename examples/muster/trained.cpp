@@ -1,0 +1,49 @@
+#include "examples/muster/trained.h"
+
+#include <array>
+
+#include "examples/muster/options.h"
+#include "examples/muster/session.h"
+#include "muster/core/base/error.h"
+#include "muster/core/io/model_file.h"
+
+namespace program {
+
+using namespace muster;
+
+void describeTrained(example::CommandLine& line, TrainedOptions& options) {
+  line.group("Options");
+  describeSets(line, options.sets);
+  line.add("model", options.model, "FILE", "the trained network (default: the file of training.model)");
+  line.add("on", options.on, "DATA", "test, validation or train", [](const char*, const std::string& given) {
+    require(given == "test" || given == "validation" || given == "train",
+            "--on must be test, validation or train, got {}", given);
+  });
+}
+
+Trained::Trained(const Call& call, const TrainedOptions& options)
+    : run(RunFile::read(fileOf(call, "a run file such as run.json"), options.sets)) {
+  const std::filesystem::path model =
+      options.model.empty() ? std::filesystem::path(run.training.model) : options.model;
+  example::Paths paths;
+  paths.reads("the run file", call.file);
+  paths.reads(options.model.empty() ? "training.model" : "--model", model);
+  addTo(paths, run.data);
+  paths.writesResult("--out", options.out);
+  paths.check();
+  data = loadData(run.data, PlacementWish::Host, std::array{Device::cpu()}, 1, readInputDescription(model));
+  network = makeNetwork(run, data);
+  loadState(*network, model);
+}
+
+DataSetIterator& Trained::on(const std::string& which) const {
+  DataSetIterator* const chosen = which == "test"         ? data.test.get()
+                                  : which == "validation" ? data.validation.get()
+                                                          : data.train.get();
+  require(chosen != nullptr,
+          "the run file has no {} data ({}); --on train takes the examples that it was trained with", which,
+          which == "test" ? "data.test is empty" : "data.validationExamples is 0");
+  return *chosen;
+}
+
+}  // namespace program

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "examples/muster/commands.h"
+#include "examples/muster/run_data.h"
+#include "examples/muster/run_file.h"
+#include "examples/support/command_line.h"
+#include "muster/core/nn/network.h"
+
+namespace program {
+
+/// Options of the commands that use a trained network.
+struct TrainedOptions {
+  std::vector<std::string> sets;
+  std::filesystem::path model, out;
+  std::string on = "test";
+};
+
+/// Adds `--set`, `--model` and `--on`.
+void describeTrained(example::CommandLine& line, TrainedOptions& options);
+
+/// A run's data and its trained network.
+struct Trained {
+  RunFile run;
+  LoadedData data;
+  std::unique_ptr<muster::Network> network;
+
+  /// @throws InvalidArgument if the data have other columns or classes than the model.
+  Trained(const Call& call, const TrainedOptions& options);
+
+  /// The data that `--on` names. @throws InvalidArgument if the run has none.
+  muster::DataSetIterator& on(const std::string& which) const;
+};
+
+}  // namespace program

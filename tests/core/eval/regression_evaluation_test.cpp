@@ -1,0 +1,112 @@
+#include "muster/core/eval/regression_evaluation.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "muster/core/base/error.h"
+#include "tests/support/thrown.h"
+
+namespace muster {
+namespace {
+
+using doctest::Approx;
+using test::thrown;
+
+// See evaluation_golden.py.
+const Tensor kLabels =
+    Tensor::of({3, 1000001, -0.5f, 1000002.5f, 2, 999999.25f, 7, 1000000, 4.25f, 1000001.75f}, {5, 2});
+
+Tensor predictionsOf() {
+  constexpr float kErrors[] = {-0.5f, 0.25f, 0.5f, -0.5f, 0, 1, 1, 0.75f, -2, -0.25f};
+  Tensor predictions = cloneTensor(kLabels);
+  for (std::int64_t i = 0; i < 10; ++i) predictions.data<float>()[i] += kErrors[i];
+  return predictions;
+}
+
+RegressionEvaluation whole() {
+  RegressionEvaluation e(2);
+  e.add(predictionsOf(), kLabels);
+  return e;
+}
+
+}  // namespace
+
+TEST_CASE("a regression's scores equal scikit-learn's") {
+  const RegressionEvaluation e = whole();
+  CHECK(e.examples() == 5);
+  CHECK(e.meanSquaredError(0) == Approx(1.1).epsilon(1e-14));
+  CHECK(e.meanSquaredError(1) == 0.3875);
+  CHECK(e.meanSquaredError() == Approx(0.74375).epsilon(1e-14));
+  CHECK(e.rootMeanSquaredError(1) == Approx(0.6224949798994366).epsilon(1e-14));
+  CHECK(e.rootMeanSquaredError() == Approx(0.8356519140347941).epsilon(1e-14));
+  CHECK(e.meanAbsoluteError(0) == Approx(0.8).epsilon(1e-14));
+  CHECK(e.meanAbsoluteError() == Approx(0.675).epsilon(1e-14));
+  CHECK(e.r2(0) == Approx(0.8208469055374593).epsilon(1e-14));
+  CHECK(e.r2(1) == Approx(0.716117216117216).epsilon(1e-14));  // although the mean is a million
+  CHECK(e.r2() == Approx(0.7684820608273377).epsilon(1e-14));
+  CHECK(e.correlation(0) == Approx(0.923019179620283).epsilon(1e-13));
+  CHECK(e.correlation(1) == Approx(0.9952531725722752).epsilon(1e-13));
+  CHECK(e.summary().starts_with("5 examples, 2 columns: R2 0.7685, RMSE 0.835652, MAE 0.675\n"));
+}
+
+TEST_CASE("a regression's evaluation depends neither on the order nor on the batches") {
+  const RegressionEvaluation e = whole();
+  const Tensor predictions = predictionsOf();
+  RegressionEvaluation backwards(2);
+  for (std::int64_t i = 4; i >= 0; --i) {
+    RegressionEvaluation one(2);
+    one.add(predictions.rows(i, i + 1), kLabels.rows(i, i + 1));
+    backwards.merge(one);
+  }
+  CHECK(backwards == e);
+  CHECK(backwards.r2() == e.r2());
+  CHECK(RegressionEvaluation::fromNumbers(e.toNumbers()) == e);
+
+  RegressionEvaluation masked(2), some(2), steps(2);
+  masked.add(predictions, kLabels, Tensor::of({1, 0, 0, 2, 0}, {5}));
+  some.add(predictions.rows(0, 1), kLabels.rows(0, 1));
+  some.add(predictions.rows(3, 4), kLabels.rows(3, 4));
+  CHECK(masked == some);
+  steps.add(predictions.reshape({1, 5, 2}), kLabels.reshape({1, 5, 2}), Tensor::of({1, 0, 0, 1, 0}, {1, 5}));
+  CHECK(steps == some);
+}
+
+TEST_CASE("equal labels, and none") {
+  RegressionEvaluation e(1);
+  CHECK(e.meanSquaredError() == 0);
+  CHECK(e.r2() == 0);
+  const Tensor labels = Tensor::of({0.1f, 0.1f, 0.1f}, {3, 1});
+  e.add(labels, labels);
+  CHECK(e.r2() == 1);
+  CHECK(e.correlation() == 0);
+  e.add(Tensor::of({0.2f}, {1, 1}), Tensor::of({0.1f}, {1, 1}));
+  CHECK(e.r2() == 0);  // as in scikit-learn
+}
+
+TEST_CASE("what a regression cannot be evaluated on is refused, and nothing is added") {
+  RegressionEvaluation e = whole();
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  CHECK(thrown<InvalidArgument>([&] {
+          e.add(Tensor::of({1, 2, 3, nan}, {2, 2}), Tensor::zeros({2, 2}));
+        }) == "evaluation: a prediction for example 1 is NaN");
+  CHECK(thrown<InvalidArgument>([&] {
+          e.add(Tensor::zeros({1, 2, 2}), Tensor::of({1, 2, 3, -HUGE_VALF}, {1, 2, 2}));
+        }) == "evaluation: a label of example 0, step 1 is infinite");
+  CHECK(thrown<InvalidArgument>([&] {
+          e.add(Tensor::zeros({2, 3}), Tensor::zeros({2, 3}));
+        }) == "evaluation: expected float32 predictions [N, 2] or [N, T, 2], got float32 [2, 3] on cpu");
+  CHECK(thrown<InvalidArgument>([&] {
+          e.add(Tensor::zeros({2, 2}), Tensor::zeros({2, 1}));
+        }) == "evaluation: expected float32 labels [2, 2], as the predictions, got float32 [2, 1] on cpu");
+  CHECK(e == whole());
+  CHECK_THROWS_AS(e.merge(RegressionEvaluation(1)), InvalidArgument);
+  CHECK_THROWS_AS(RegressionEvaluation(0), InvalidArgument);
+  CHECK_THROWS_AS(static_cast<void>(e.r2(2)), InvalidArgument);
+  auto numbers = e.toNumbers();
+  numbers.pop_back();
+  CHECK_THROWS_AS(RegressionEvaluation::fromNumbers(numbers), InvalidArgument);
+}
+
+}  // namespace muster

@@ -1,0 +1,167 @@
+#include "muster/core/listeners/reduce_on_plateau.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "muster/core/base/error.h"
+#include "muster/core/io/model_file.h"
+#include "muster/core/listeners/checkpoint_listener.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "muster/parallel/parallel_wrapper.h"
+#include "tests/support/fake_trainer.h"
+#include "tests/support/small_examples.h"
+#include "tests/support/state_bits.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/thrown.h"
+#include "tests/support/toy_data.h"
+#include "tests/support/toy_model.h"
+
+namespace muster::test {
+namespace {
+
+/// The factor after each epoch that ends with these training scores.
+std::vector<double> factorsAfter(PlateauOptions options, const std::vector<double>& scores) {
+  EchoModel model;
+  FakeTrainer trainer(model);
+  options.monitor = Monitor::TrainingScore;
+  options.sink = [](std::string_view) {};
+  ReduceOnPlateau listener(options);
+  listener.onFitStart({.trainer = trainer});
+  std::vector<double> factors;
+  for (std::size_t e = 0; e < scores.size(); ++e) {
+    listener.onEpochEnd({trainer, static_cast<std::int64_t>(e), 0, scores[e], 0});
+    factors.push_back(model.learningRateFactor());
+    CHECK(listener.factor() == model.learningRateFactor());
+  }
+  listener.onFitEnd(trainer);
+  CHECK(model.learningRateFactor() == 1);
+  return factors;
+}
+
+MultiLayerNetwork& initialized(MultiLayerNetwork& network) {
+  network.init();
+  return network;
+}
+
+MultiLayerConfiguration configuration() {
+  return {.seed = 4,
+          .updater = Adam{.learningRate = 0.05},
+          .inputShape = {6},
+          .layers = {Dense{.units = 5}, Output{.classes = 4}}};
+}
+
+/// By epoch.
+const std::vector<double> kValues{1, 2, 2, 3, 3, 3, 1, 0.5, 1, 1};
+
+Listeners listenersOf(const std::filesystem::path& directory) {
+  const auto measure = [](Trainer& trainer) {
+    return kValues.at(static_cast<std::size_t>(trainer.model().epoch() - 1));
+  };
+  return {std::make_shared<CheckpointListener>(CheckpointOptions{.directory = directory, .resumed = true}),
+          std::make_shared<ReduceOnPlateau>(PlateauOptions{.monitor = Monitor::Own,
+                                                           .mode = MonitorMode::Min,
+                                                           .measure = measure,
+                                                           .factor = 0.5,
+                                                           .patience = 2,
+                                                           .sink = [](std::string_view) {}})};
+}
+
+void train(Model& model, int workers, std::int64_t epochs, const Listeners& listeners) {
+  SmallExamples data(5);
+  if (workers == 0) {
+    model.setListeners(listeners);
+    return model.fit(data, epochs);
+  }
+  ParallelWrapper::Builder(model)
+      .workers(workers)
+      .pinThreads(false)
+      .averagingFrequency(2)
+      .listeners(listeners)
+      .build()
+      .fit(data, epochs);
+}
+
+}  // namespace
+
+TEST_CASE("the learning rate is lowered after so many epochs without an improvement") {
+  // Best 4; 5 and 4 are none better: two epochs; 3 improves; two more.
+  CHECK(factorsAfter({.factor = 0.5, .patience = 2}, {4, 5, 4, 3, 3, 3, 3, 3}) ==
+        std::vector<double>{1, 1, 0.5, 0.5, 0.5, 0.25, 0.25, 0.125});
+  CHECK(factorsAfter({.factor = 0.5, .patience = 1, .minImprovement = 1}, {4, 3, 2.5, 1.9}) ==
+        std::vector<double>{1, 0.5, 0.5, 0.25});
+  CHECK(factorsAfter({.factor = 0.5, .patience = 1, .minFactor = 0.4}, {1, 1, 1, 1}) ==
+        std::vector<double>{1, 0.5, 0.4, 0.4});
+  CHECK(factorsAfter({.factor = 0.5, .patience = 2}, {std::numeric_limits<double>::quiet_NaN(), HUGE_VAL,
+                                                      1}) == std::vector<double>{1, 0.5, 0.5});
+}
+
+TEST_CASE("all workers take the lower learning rate at once") {
+  // With SGD and learning rate 0.5 a step moves p halfway to 1: from 0 to 0.5. Then the rate is a tenth, and
+  // a step moves it by a twentieth of what is left.
+  for (const int workers : {0, 1, 3}) {
+    CAPTURE(workers);
+    ToyModel model;
+    auto data = ToyIterator::ofValues(std::vector<float>(static_cast<std::size_t>(std::max(workers, 1)), 1));
+    const auto plateau = std::make_shared<ReduceOnPlateau>(
+        PlateauOptions{.monitor = Monitor::Own,
+                       .mode = MonitorMode::Max,
+                       .measure = [](Trainer& trainer) { return trainer.model().epoch() < 3 ? 0.0 : 1.0; },
+                       .patience = 1,
+                       .sink = [](std::string_view) {}});
+    const auto parameters = [&](std::int64_t epochs) {
+      if (workers == 0) {
+        model.setListeners({plateau});
+        model.fit(data, epochs);
+      } else {
+        ParallelWrapper::Builder(model).workers(workers).pinThreads(false).listeners({plateau}).build().fit(
+            data, epochs);
+      }
+      return static_cast<double>(model.parameters()[0]);
+    };
+    CHECK(parameters(2) == doctest::Approx(0.75));             // the plateau is after epoch 2
+    CHECK(parameters(1) == doctest::Approx(1 - 0.25 * 0.95));  // a further fit goes on with it
+    CHECK(model.learningRateFactor() == 1);
+    CHECK(model.learningRate().at(0) == 0.5);
+  }
+}
+
+TEST_CASE("a training with a plateau that is resumed ends with the same bits") {
+  for (const int workers : {0, 2}) {
+    CAPTURE(workers);
+    const TemporaryDirectory whole, parts;
+    MultiLayerNetwork once(configuration()), first(configuration()), second(configuration()),
+        without(configuration());
+    train(initialized(once), workers, 10, listenersOf(whole.path()));
+    train(initialized(first), workers, 5, listenersOf(parts.path()));
+    loadState(initialized(second), parts.path() / "checkpoint-epoch-0005.safetensors");
+    train(second, workers, 5, listenersOf(parts.path()));
+    CHECK(stateBits(second) == stateBits(once));
+    train(initialized(without), workers, 10, {});
+    CHECK(stateBits(without) != stateBits(once));
+  }
+}
+
+TEST_CASE("a plateau's options out of range are refused") {
+  const auto problem = [](PlateauOptions options) {
+    options.monitor = Monitor::TrainingScore;
+    return thrown<InvalidArgument>([&] { ReduceOnPlateau{options}; });
+  };
+  CHECK(problem({.factor = 1}) == "reduce on plateau: factor must be between 0 and 1, got 1");
+  CHECK(problem({.patience = 0}) == "reduce on plateau: patience must be at least 1 epoch, got 0");
+  CHECK(problem({.minImprovement = -1}) ==
+        "reduce on plateau: minImprovement must be finite and not negative, got -1");
+  CHECK(problem({.minFactor = 1}) == "reduce on plateau: minFactor must be from 0 to below 1, got 1");
+  CHECK(problem({.mode = MonitorMode::Max}) ==
+        "reduce on plateau: mode max contradicts the training score, of which a smaller one is better");
+  CHECK(thrown<InvalidArgument>([] { ReduceOnPlateau(PlateauOptions{}); }) ==
+        "reduce on plateau: the validation loss needs validation data, got none");
+}
+
+}  // namespace muster::test

@@ -1,0 +1,223 @@
+#include "muster/datasets/table_description.h"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "muster/core/base/error.h"
+#include "muster/core/base/log.h"
+#include "muster/datasets/table_examples.h"
+#include "tests/support/thrown.h"
+
+using namespace muster;
+
+namespace {
+
+using Names = std::vector<std::string>;
+using Floats = std::vector<float>;
+
+Table table(std::string_view text) {
+  return parseTable(text, {}, "f.csv");
+}
+
+InputDescription described(const Table& read, const TableOptions& options = {}) {
+  return describeTable(read, options, allRows(read));
+}
+
+/// The rows of a column beside a label: "a" and "b" in turn.
+Table column(const Names& cells) {
+  std::string text = "x,other,label\n";
+  for (std::size_t i = 0; i < cells.size(); ++i)
+    text += fmt::format("\"{}\",{},{}\n", cells[i], i % 3 == 0 ? 7.5 : 2.5, i % 2 == 0 ? "a" : "b");
+  return table(text);
+}
+
+ColumnDescription columnOf(const Names& cells) {
+  return described(column(cells)).columns.front();
+}
+
+std::string omission(const Names& cells) {
+  const auto omitted = described(column(cells)).omitted;
+  REQUIRE(omitted.size() == 1);
+  return omitted.front().reason;
+}
+
+Floats features(const InputDescription& description, std::string_view text) {
+  const auto read = table(text);
+  const Tensor all = tableFeatures(description, read, allRows(read));
+  const auto values = all.span<float>();
+  return {values.begin(), values.end()};
+}
+
+std::string problem(std::string_view text, const TableOptions& options = {}) {
+  return test::thrown<FileError>([&] { described(table(text), options); });
+}
+
+}  // namespace
+
+TEST_CASE("a gap in numbers is the median of the training rows, and has a feature if training had gaps") {
+  const auto numbers = columnOf({"1.5", "", "10", "NA", "3"});
+  CHECK(numbers == ColumnDescription{.name = "x", .filling = 3, .missing = true});
+  CHECK(columnOf({"1.5", "2", "10.5", "4"}) == ColumnDescription{.name = "x", .filling = 3});
+  InputDescription both{.columns = {numbers, {.name = "y", .filling = -2}}};
+  CHECK(features(both, "y,x\n5,7\n?,\n") == Floats{7, 0, 5, 3, 1, -2});
+}
+
+TEST_CASE("a few words among numbers count as missing, with a warning") {
+  std::string said;
+  auto* const to = &said;
+  setLogSink([to](LogLevel, std::string_view line) { *to += line; });
+  Names cells(19, "4.5");
+  cells[3] = "2.5";
+  cells.emplace_back("<1");
+  const auto numbers = columnOf(cells);
+  setLogSink({});
+  CHECK(numbers == ColumnDescription{.name = "x", .filling = 4.5, .missing = true, .wordsAreMissing = true});
+  CHECK(said == "column x: 1 value is no numbers, as \"<1\": they count as missing");
+  CHECK(features({.columns = {numbers}}, "x,y\nhigh,1\n2,1\n") == Floats{4.5f, 1, 2, 0});
+  cells[0] = cells[1] = "many";
+  CHECK(columnOf(cells).kind == ColumnKind::Words);
+}
+
+TEST_CASE("a column of many magnitudes has its signed logarithm beside it") {
+  const auto numbers = columnOf({"0", "-1", "2", "2", "5000.5"});
+  CHECK(numbers.logScale == 2);  // median of 1, 2, 2, 5000.5
+  const auto values = features({.columns = {numbers}}, "x,y\n-6,1\n0,1\n");
+  CHECK(values[0] == -6);
+  CHECK(values[1] == doctest::Approx(-std::log(4.0)));
+  CHECK(values[3] == 0);
+}
+
+TEST_CASE("words have a feature each, the rare ones share one, a gap is none") {
+  const auto words = columnOf({"red", "blue", "red", " blue", "red", "blue ", "green", "pink", ""});
+  CHECK(
+      words ==
+      ColumnDescription{
+          .name = "x", .kind = ColumnKind::Words, .missing = true, .words = {"blue", "red"}, .others = true});
+  CHECK(features({.columns = {words}}, "x,y\nred,1\nblue,1\nnever seen,1\n,1\n") ==
+        Floats{0, 1, 0, 0, /**/ 1, 0, 0, 0, /**/ 0, 0, 1, 0, /**/ 0, 0, 0, 1});
+  CHECK(columnOf({"no", "no", "no", "yes"}).words == Names{"no", "yes"});
+}
+
+TEST_CASE("dates are days and the parts that vary") {
+  const auto dates = columnOf({"31/12/1999", "01/01/2000", "03/01/2000"});
+  CHECK(dates == ColumnDescription{.name = "x", .kind = ColumnKind::Date, .order = DateOrder::DayMonthYear});
+  const auto ambiguous = columnOf({"3/4/2000", "5/4/2000", "5/5/2000"});
+  CHECK(ambiguous.order == DateOrder::MonthDayYear);
+  CHECK(ambiguous.week);
+  CHECK_FALSE(ambiguous.year);
+  const auto times = columnOf({"2000-01-01 06:00", "2002-01-03 12:00", "2000-01-02 00:00"});
+  CHECK(times.year);
+  CHECK(times.day);
+  // 6:00 on Saturday 2000-01-01; the year begins there
+  const auto values = features({.columns = {times}}, "x,y\n2000-01-01 06:00,1\n");
+  CHECK(values.size() == 1 + 2 + 7 + 2);
+  CHECK(values[0] == 0.25f);
+  CHECK(values[1] == doctest::Approx(1).epsilon(1e-4));
+  CHECK(Floats(values.begin() + 3, values.begin() + 10) == Floats{0, 0, 0, 0, 0, 1, 0});
+  CHECK(values[10] == doctest::Approx(0).epsilon(1e-6));
+  CHECK(values[11] == doctest::Approx(1));
+  const auto before = features({.columns = {times}}, "x,y\n1999-12-27,1\n");  // a Monday
+  CHECK(before[3] == 1);
+}
+
+TEST_CASE("columns that say nothing, or identify rows, are left out with a reason") {
+  CHECK(omission({"4", "4", "4"}) == "every row has \"4\"");
+  CHECK(omission({"", "NA", "?"}) == "no row has a value");
+  CHECK(omission({"3", "1", "2", "4"}) == "its whole numbers count the rows");
+  CHECK(columnOf({"1971", "1972", "1973", "1974"}).kind == ColumnKind::Number);
+  Names names;
+  for (int i = 0; i < 20; ++i) names.push_back(fmt::format("Name {}", i));
+  CHECK(omission(names) == "nearly every row has another word");
+  names.insert(names.end(), {"Name 1", "Name 2", "Name 1", "Name 2"});
+  CHECK(columnOf(names).words == Names{"Name 1", "Name 2"});
+  CHECK(omission({"a", "a", "b", "c", "b", "c"}) == "no word is in 3 rows or more");
+  CHECK(problem("id,y\n1,a\n2,b\n3,a\n") ==
+        "f.csv: has no column to learn from; id: its whole numbers count the rows");
+}
+
+TEST_CASE("columns are chosen or left out by name") {
+  const auto read = table("a,b,c,y\n1.5,2.5,3.5,u\n2.5,1.5,1.5,v\n");
+  const auto names = [&](const TableOptions& options) {
+    Names all;
+    for (const auto& column : described(read, options).columns) all.push_back(column.name);
+    return all;
+  };
+  CHECK(names({}) == Names{"a", "b", "c"});
+  CHECK(names({.leaveOut = {"b"}}) == Names{"a", "c"});
+  CHECK(names({.columns = {"c", "b"}}) == Names{"b", "c"});
+  CHECK(names({.label = "b", .regression = true, .leaveOut = {"y"}}) == Names{"a", "c"});
+  CHECK(test::thrown<FileError>([&] { described(read, {.leaveOut = {"cc"}}); }) ==
+        "f.csv: has no column \"cc\"; the nearest of its 4 is c");
+}
+
+TEST_CASE("labels are trimmed, numbers are compared as numbers, and too many are no classes") {
+  const auto read = table("x,y\n1.5,yes \n2.5,no\n3.5, yes\n");
+  const auto description = described(read);
+  CHECK(description.classes == Names{"no", "yes"});
+  const Tensor labels = tableLabels(description, read, allRows(read));
+  CHECK(std::ranges::equal(labels.span<std::int64_t>(), std::vector<std::int64_t>{1, 0, 1}));
+  CHECK(described(table("x,y\n1.5,1\n2.5,0\n3.5,1.0\n1.5,10\n")).classes == Names{"0", "1", "10"});
+
+  std::string decimals = "x,y\n", codes = "x,y\n", texts = "x,y\n";
+  for (int i = 0; i < 100; ++i) {
+    decimals += fmt::format("{}.5,{}.5\n", i % 7, i % 30);
+    codes += fmt::format("{}.5,{}\n", i % 7, i % 50);
+    texts += fmt::format("{}.5,text {}\n", i % 7, i % 60);
+  }
+  CHECK(problem(decimals) ==
+        "f.csv: column y has 30 different numbers, too many to be classes; to predict a "
+        "number, ask for a regression (data.regression, --regression)");
+  CHECK(described(table(codes)).classes.size() == 50);
+  CHECK(problem(texts) == "f.csv: column y has 60 different labels in 100 rows, too many to be classes");
+}
+
+TEST_CASE("a regression's target is scaled to mean 0 and deviation 1") {
+  const auto read = table("x,y\n1.5,10\n2.5,20\n3.5,60\n1.5,NA\n");
+  const auto rows = labelledRows(read, "");
+  CHECK(rows.size() == 3);
+  const auto description = describeTable(read, {.regression = true}, rows);
+  REQUIRE(description.targets.size() == 1);
+  const auto& target = description.targets.front();
+  CHECK(target.name == "y");
+  CHECK(target.mean == 30);
+  CHECK(target.scale == doctest::Approx(std::sqrt((400 + 100 + 900) / 3.0)));
+  const Tensor labels = tableLabels(description, read, std::vector<std::int64_t>{2});
+  CHECK(labels.shape() == Shape{1, 1});
+  CHECK(labels.data<float>()[0] == doctest::Approx(30 / target.scale));
+  CHECK(problem("x,y\n1.5,2\n2.5,high\n", {.regression = true}) ==
+        "f.csv: line 3: column y must be a finite number, and is \"high\"");
+}
+
+TEST_CASE("the classes are in equal shares in both parts of a table") {
+  std::string text = "x,y\n";
+  for (int i = 0; i < 40; ++i) text += fmt::format("{}.5,{}\n", i % 7, i < 30 ? "often" : "rare");
+  const auto read = table(text);
+  const auto [train, heldOut] = splitTable(read, {}, 32, 1);
+  CHECK(train.size() == 32);
+  CHECK(std::ranges::count_if(heldOut, [](auto row) { return row >= 30; }) == 2);
+  CHECK(splitTable(read, {}, 32, 1).first == train);
+  CHECK(splitTable(read, {}, 32, 2).first != train);
+}
+
+TEST_CASE("rows that do not fit a description are refused by name") {
+  const InputDescription description{
+      .columns = {{.name = "a"}, {.name = "b"}, {.name = "when", .kind = ColumnKind::Date}},
+      .label = "y",
+      .classes = {"u", "v"}};
+  const auto refused = [&](std::string_view text) {
+    return test::thrown<FileError>([&] { features(description, text); });
+  };
+  CHECK(refused("b,c\n1,2\n") ==
+        "f.csv: lacks the columns a, when, from which the model learned; it has b, c");
+  CHECK(refused("a,b,when\n1,2,2000-01-01\nx,2,2000-01-01\n") ==
+        "f.csv: line 3: column a must be a finite number, and is \"x\"");
+  CHECK(refused("a,b,when\n1,2,soon\n") == "f.csv: line 2: column when must be a date, and is \"soon\"");
+  const auto read = table("a,y\n1,w\n");
+  CHECK(test::thrown<FileError>([&] { tableLabels(description, read, allRows(read)); }) ==
+        "f.csv: line 2: there is no class \"w\"; there are u, v");
+  CHECK(problem("x,y\n\"1,5\",a\n\"2,5\",b\n3,a\n") ==
+        "f.csv: column x has decimal commas, as \"1,5\"; write points");
+}

@@ -1,0 +1,83 @@
+#include "muster/datasets/table_model.h"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "muster/core/base/error.h"
+#include "muster/core/data/in_memory.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "muster/datasets/table_description.h"
+#include "muster/datasets/table_examples.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/thrown.h"
+
+using namespace muster;
+
+namespace {
+
+using Names = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("outputs become classes by name and numbers in their own units") {
+  const InputDescription kinds{.classes = {"a", "b", "c"}};
+  const auto named = namedOutputs(kinds, Tensor::of({0.2f, 0.5f, 0.3f, 0.6f, 0.1f, 0.3f}, {2, 3}));
+  CHECK(named.names == Names{"a", "b", "c"});
+  CHECK(named.classes == Names{"b", "a"});
+
+  // One sigmoid output: the second class above 0.5, as Evaluation counts it.
+  const InputDescription two{.classes = {"no", "yes"}};
+  const auto single = namedOutputs(two, Tensor::of({0.5f, 0.75f}, {2, 1}));
+  CHECK(single.classes == Names{"no", "yes"});
+  CHECK(single.values.shape() == Shape{2, 2});
+  CHECK(single.values.data<float>()[2] == 0.25f);
+  CHECK(single.values.data<float>()[3] == 0.75f);
+
+  const InputDescription numbers{.targets = {{"y", 100, 10}, {"z", -1, 0.5}}};
+  const auto scaled = namedOutputs(numbers, Tensor::of({1.5f, 2.0f}, {1, 2}));
+  CHECK(scaled.names == Names{"y", "z"});
+  CHECK(scaled.classes.empty());
+  CHECK(scaled.values.data<float>()[0] == 115);
+  CHECK(scaled.values.data<float>()[1] == 0);
+}
+
+TEST_CASE("a model file alone predicts new rows, in any order of columns and without the label") {
+  test::TemporaryDirectory directory;
+  std::string text = "size,colour,id,kind\n";
+  for (int i = 0; i < 60; ++i)
+    text += fmt::format("{},{},{},{}\n", i % 7 == 0 ? "" : fmt::format("{}", 1000 + i % 5),
+                        i % 2 == 0 ? "red" : "blue", i + 1, i % 2 == 0 ? "cat" : "dog");
+  const auto table = parseTable(text, {}, "train.csv");
+  const auto [train, heldOut] = splitTable(table, {}, 50, 1);
+  const auto description = describeTable(table, {}, train);
+  CHECK(description.omitted == std::vector<OmittedColumn>{{"id", "its whole numbers count the rows"}});
+  MultiLayerNetwork network(
+      {.seed = 1, .updater = Adam{.learningRate = 0.05}, .layers = {Normalise{}, Output{.classes = 2}}});
+  InMemoryDataSetIterator rows(tableFeatures(description, table, train),
+                               tableLabels(description, table, train), 10, 1);
+  network.fit(rows, 20);
+  network.setInputDescription(description);
+  network.save(directory / "m.safetensors");
+
+  auto model = TableModel::load(directory / "m.safetensors");
+  const auto predicted = model.predict(parseTable("colour,more,size\nred,x,1002\nblue,y,\n", {}, "new.csv"));
+  CHECK(predicted.classes == Names{"cat", "dog"});
+  CHECK(predicted.names == Names{"cat", "dog"});
+  CHECK(test::thrown<FileError>([&] { model.predict(parseTable("size,more\n1,2\n", {}, "new.csv")); }) ==
+        "new.csv: lacks the column colour, from which the model learned; it has size, more");
+}
+
+TEST_CASE("a model without a table's description, or with another one, is refused") {
+  test::TemporaryDirectory directory;
+  MultiLayerNetwork network({.inputShape = {1}, .layers = {Output{.classes = 3}}});
+  network.init();
+  network.save(directory / "m.safetensors");
+  CHECK(test::thrown<FileError>([&] { TableModel::load(directory / "m.safetensors"); })
+            .ends_with("the model does not know the columns of its table; it was trained on other data, or "
+                       "saved without setInputDescription"));
+  network.setInputDescription({.columns = {{.name = "x"}}, .classes = {"a", "b"}});
+  network.save(directory / "m.safetensors");
+  CHECK(test::thrown<FileError>([&] {
+          TableModel::load(directory / "m.safetensors");
+        }).ends_with("the model has 3 outputs, and its description names 2"));
+}

@@ -1,0 +1,118 @@
+#include "muster/datasets/table.h"
+
+#include <doctest/doctest.h>
+
+#include "muster/core/base/error.h"
+#include "muster/datasets/cell_values.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/thrown.h"
+
+using namespace muster;
+
+namespace {
+
+using Names = std::vector<std::string>;
+
+Table table(std::string_view text, const TableFormat& format = {}) {
+  return parseTable(text, format, "f.csv");
+}
+
+std::string problem(std::string_view text, const TableFormat& format = {}) {
+  return test::thrown<FileError>([&] { table(text, format); });
+}
+
+}  // namespace
+
+TEST_CASE("cells are trimmed texts, and know their lines") {
+  const auto read = table(" a ,\"b\",\n1, two words ,\n\n\" x\ny \",\"3\",\n");
+  CHECK(read.names() == Names{"a", "b"});
+  REQUIRE(read.rows() == 2);
+  CHECK(read.cell(0, 0) == "1");
+  CHECK(read.cell(0, 1) == "two words");
+  CHECK(read.cell(1, 0) == "x\ny");
+  CHECK(read.cell(1, 1) == "3");
+  CHECK(read.line(0) == 2);
+  CHECK(read.line(1) == 4);
+  CHECK(table("\"\",a\n1,2\n").names() == Names{"1", "a"});
+  CHECK(table("1,2\n3,4\n", {.header = false}).names() == Names{"1", "2"});
+  CHECK(table("1,2\n3,4\n", {.header = false}).rows() == 2);
+}
+
+TEST_CASE("columns are found by name, and the label's also by number") {
+  const auto read = table("a, b ,c\n1,2,3\n");
+  CHECK(read.find("b") == 1);
+  CHECK_FALSE(read.find("d").has_value());
+  CHECK(read.labelColumn("") == 2);
+  CHECK(read.labelColumn(" b") == 1);
+  CHECK(read.labelColumn("1") == 0);
+  CHECK(test::thrown<FileError>([&] { table("a,a\n1,2\n").find("a"); }) ==
+        "f.csv: has several columns \"a\"");
+}
+
+TEST_CASE("files that are no table say what they are") {
+  CHECK(problem("\xFF\xFE"
+                "a") == "f.csv: is UTF-16 text; save it as UTF-8");
+  CHECK(problem("PK\x03\x04zip") ==
+        "f.csv: is a zip archive or an Excel workbook (xlsx), not CSV; unpack it, or save the sheet as CSV");
+  CHECK(problem("\xD0\xCF\x11\xE0") == "f.csv: is an Excel workbook (xls), not CSV; save the sheet as CSV");
+  CHECK(problem("PAR1") == "f.csv: is a Parquet file, not CSV");
+  CHECK(problem("a,b\n1,caf\xE9\n") == "f.csv: line 2: \"caf\\xe9\" is not UTF-8; save the file as UTF-8");
+  CHECK(problem("a;b\n1;2\n") ==
+        "f.csv: has one column; features and a label are separated by \",\", and this file seems to have "
+        "\";\" between its columns");
+  CHECK(problem("a,b\n1,2,,\n") == "f.csv: line 2: 4 fields, where the first line has 2");
+}
+
+TEST_CASE("a first line of numbers is no header") {
+  const std::string advice =
+      "f.csv: its first line has numbers where the names of the columns should be; if it has no names, set "
+      "header to false (data.header, muster example --no-header)";
+  for (const char* text : {"5.1,3.5,setosa\n4.9,3,setosa\n", "1,2\n3,4\n", "7,7,x\n1,2,y\n", "-1,x\n2,y\n"})
+    CHECK(problem(text) == advice);
+  CHECK(table("country,1990,1991\nFrance,1,2\n").rows() == 1);  // years are names
+}
+
+TEST_CASE("the separator is found in a file's first line") {
+  test::TemporaryDirectory directory;
+  const auto found = [&](const std::string& text) {
+    test::writeFile(directory / "t.csv", text);
+    return separatorIn(directory / "t.csv");
+  };
+  CHECK(found("a,b\n1;2;3;4,5\n") == ',');
+  CHECK(found("a;b\n1,5;2,5\n") == ';');
+  CHECK(found("a\tb\n") == '\t');
+  CHECK(found("\"a;b;c\"|d\n") == '|');
+  CHECK(found("alone\n") == ',');
+}
+
+TEST_CASE("a missing value is one of a few words") {
+  for (const char* word : {"", "NA", "?", "NaN", "null", "N/A", "None", "-", "."}) CHECK(isMissing(word));
+  for (const char* word : {"0", "none", "x", "--", "nano"}) CHECK_FALSE(isMissing(word));
+}
+
+TEST_CASE("numbers are decimal and finite") {
+  CHECK(numberIn(" +4e-1 ") == 0.4);
+  CHECK(numberIn("-3.5") == -3.5);
+  for (const char* text : {"", "nan", "inf", "1e999", "1 2", "0x10", "1,5", "12%"})
+    CHECK_FALSE(numberIn(text).has_value());
+  CHECK(hasDecimalComma("1,5"));
+  CHECK(hasDecimalComma("-0,25"));
+  for (const char* text : {"1.5", "1,", "1,5,2", "a,b", "1.000,5"}) CHECK_FALSE(hasDecimalComma(text));
+}
+
+TEST_CASE("dates are days since 2000, with the time of the day") {
+  using enum DateOrder;
+  CHECK(daysIn("2000-01-01", YearMonthDay) == 0);
+  CHECK(daysIn("2001-03-01", YearMonthDay) == 366 + 31 + 28);
+  CHECK(daysIn("1999/12/31", YearMonthDay) == -1);
+  CHECK(daysIn("3/4/2000", MonthDayYear) == 31 + 29 + 3);       // 4 March
+  CHECK(daysIn("3/4/2000", DayMonthYear) == 31 + 29 + 31 + 2);  // 3 April
+  CHECK(daysIn("03.04.2000", DayMonthYear) == 93);
+  CHECK(daysIn("2000-01-02T06:00", YearMonthDay) == 1.25);
+  CHECK(daysIn("2000-01-02 18:00:00.0", YearMonthDay) == 1.75);
+  CHECK(daysIn("2000-01-02T12:00:00Z", YearMonthDay) == 1.5);
+  CHECK(daysIn("2000-01-02T12:00:00+06:00", YearMonthDay) == 1.25);
+  for (const char* text : {"2001-02-29", "2000-13-01", "00-01-01", "2000-01/01", "2000-01-01x",
+                           "2000-01-01T25:00", "2000-01-01 12", "2000-01-01T12:00+6", "12", ""})
+    CHECK_FALSE(daysIn(text, YearMonthDay).has_value());
+}

@@ -1,0 +1,140 @@
+// An iterator that hands out its own tensors, and fills the same memory again for the next batch.
+#include <doctest/doctest.h>
+
+#include <vector>
+
+#include "muster/core/data/joining_iterator.h"
+#include "muster/core/data/own_memory.h"
+#include "muster/core/data/prefetch.h"
+#include "muster/core/eval/evaluation.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "muster/parallel/strategies.h"
+#include "tests/support/state_bits.h"
+#include "tests/support/toy_wrapper.h"
+
+using namespace muster;
+using namespace muster::test;
+
+namespace {
+
+constexpr std::int64_t kBatches = 24, kRows = 2, kWidth = 3;
+
+enum class Memory {
+  OfBatch,   ///< fills the batch's memory, as the library's iterators do
+  Handed,    ///< hands out its own tensors
+  Viewed,    ///< hands out views of memory that tensors do not own
+  RowsOfOwn  ///< hands out rows of a larger tensor of its own
+};
+
+/// Examples of ones times a number that depends on the batch, with labels 0 and 1.
+class Refilling final : public DataSetIterator {
+ public:
+  explicit Refilling(Memory memory) : memory_(memory), floats_(kRows * kWidth), classes_(kRows) {}
+  void reset(std::int64_t epoch) override {
+    epoch_ = epoch;
+    next_ = 0;
+  }
+  bool next(Batch& batch) override {
+    if (next_ == kBatches) return false;
+    const auto value = static_cast<float>((next_ * 7 + epoch_ * 3) % 11 - 5);
+    Tensor features, labels;
+    if (memory_ == Memory::OfBatch) {
+      features = Batch::ensure(batch.features, "x", {kRows, kWidth});
+      labels = Batch::ensure(batch.labels, "y", {kRows}, DType::Int64);
+    } else if (memory_ == Memory::Handed) {
+      features = own_;
+      labels = ownLabels_;
+    } else if (memory_ == Memory::Viewed) {
+      features = Tensor::view(floats_.data(), {kRows, kWidth});
+      labels = Tensor::view(classes_.data(), {kRows}, DType::Int64);
+    } else {
+      features = all_.rows(1, 1 + kRows);
+      labels = ownLabels_;
+    }
+    for (std::int64_t i = 0; i < kRows * kWidth; ++i)
+      features.data<float>()[i] = value + static_cast<float>(i) * 0.25f;
+    for (std::int64_t i = 0; i < kRows; ++i) labels.data<std::int64_t>()[i] = (next_ + i) % 2;
+    if (memory_ != Memory::OfBatch) {
+      batch.features = {{"x", features}};
+      batch.labels = {{"y", labels}};
+    }
+    ++next_;
+    return true;
+  }
+
+ private:
+  const Memory memory_;
+  Tensor own_ = Tensor::zeros({kRows, kWidth}), all_ = Tensor::zeros({kRows + 2, kWidth}),
+         ownLabels_ = Tensor::zeros({kRows}, DType::Int64);
+  std::vector<float> floats_;
+  std::vector<std::int64_t> classes_;
+  std::int64_t epoch_ = 0, next_ = 0;
+};
+
+MultiLayerNetwork network(std::int64_t accumulate = 1) {
+  MultiLayerNetwork made(
+      {.seed = 3,
+       .updater = Sgd{.learningRate = 0.05},
+       .accumulate = accumulate,
+       .inputShape = {kWidth},
+       .layers = {Dense{.units = 4, .activation = Activation::Tanh}, Output{.classes = 2}}});
+  made.init();
+  return made;
+}
+
+}  // namespace
+
+TEST_CASE("memory that a batch shares or does not own is copied, and no other") {
+  Batch batch;
+  Batch::ensure(batch.features, "own", {2, 2});
+  const void* const before = batch.features[0].value.raw();
+  ownMemory(batch);
+  CHECK(batch.features[0].value.raw() == before);
+  const Tensor theirs = Tensor::of({1, 2, 3, 4, 5, 6}, {3, 2});
+  std::vector<float> numbers{7, 8};
+  batch.features = {{"shared", theirs}, {"rows", theirs.rows(1, 2)}};
+  batch.labels = {{"view", Tensor::view(numbers.data(), {2})}};
+  batch.masks = {{"last rows of a tensor that nobody else has", Tensor::of({1, 2, 3}, {3, 1}).rows(1, 3)}};
+  ownMemory(batch);
+  theirs.data<float>()[2] = numbers[0] = 99;
+  const auto values = [](const NamedTensor& tensor) {
+    const auto all = tensor.value.span<float>();
+    return std::vector(all.begin(), all.end());
+  };
+  CHECK(values(batch.features[0]) == std::vector<float>{1, 2, 3, 4, 5, 6});
+  CHECK(values(batch.features[1]) == std::vector<float>{3, 4});
+  CHECK(values(batch.labels[0]) == std::vector<float>{7, 8});
+  CHECK(values(batch.masks[0]) == std::vector<float>{2, 3});
+}
+
+TEST_CASE("such an iterator trains, accumulates, prefetches and evaluates as one that fills the batch") {
+  for (const auto memory : {Memory::Handed, Memory::Viewed, Memory::RowsOfOwn}) {
+    CAPTURE(static_cast<int>(memory));
+    for (const std::int64_t accumulate : {1, 3})
+      for (const int workers : {0, 1, 3}) {  // 0: model.fit
+        CAPTURE(accumulate);
+        CAPTURE(workers);
+        const auto trained = [&](Memory how) {
+          auto model = network(accumulate);
+          Refilling data(how);
+          workers == 0 ? model.fit(data, 2) : toyWrapper(model, workers).build().fit(data, 2);
+          return stateBits(model);
+        };
+        CHECK(trained(memory) == trained(Memory::OfBatch));
+      }
+    const auto prefetched = [&](Memory how) {
+      auto model = network();
+      Refilling data(how);
+      PrefetchingIterator ahead(data, 4);
+      model.fit(ahead, 2);
+      return stateBits(model);
+    };
+    CHECK(prefetched(memory) == prefetched(Memory::OfBatch));
+    const auto correct = [&](Memory how) {
+      auto model = network();
+      Refilling data(how);
+      return toyWrapper(model, 3).build().evaluate(data).confusionMatrix();
+    };
+    CHECK(correct(memory) == correct(Memory::OfBatch));
+  }
+}
