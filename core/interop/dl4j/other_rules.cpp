@@ -48,8 +48,11 @@ ReadLoss lossIn(const Options& o, std::int64_t outputs) {
   } else if (type == "LossBinaryXENT") {
     only(Loss::BinaryCrossEntropy, Activation::Sigmoid);
     read.weight = static_cast<double>(outputs);
-  } else if (type == "LossL2") {
+  } else if (type == "LossL2" || type == "LossL1") {
+    read.loss = type == "LossL2" ? Loss::MeanSquaredError : Loss::MeanAbsoluteError;
     read.weight = static_cast<double>(outputs);
+  } else if (type == "LossMAE") {
+    read.loss = Loss::MeanAbsoluteError;
   } else if (type != "LossMSE") {
     o.refuse("loss " + (type.empty() ? "without a class" : type));
   }

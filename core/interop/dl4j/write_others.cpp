@@ -31,13 +31,14 @@ json::object lossJson(const Output& o, const Writing& to) {
     there = named("LossBinaryXENT");
     there["clipEps"] = 1e-5;
     weight = outputs;
-  } else if (o.loss == Loss::MeanSquaredError) {
-    const bool sum = o.lossWeight == outputs && outputs != 1;
-    there = named(sum ? "LossL2" : "LossMSE");
+  } else if (o.loss == Loss::MeanSquaredError || o.loss == Loss::MeanAbsoluteError) {
+    const bool sum = o.lossWeight == outputs && outputs != 1, squares = o.loss == Loss::MeanSquaredError;
+    there = named(squares ? (sum ? "LossL2" : "LossMSE") : (sum ? "LossL1" : "LossMAE"));
     if (sum) weight = outputs;
   } else {
     to.refuse(fmt::format("the loss {}", nameOf(o.loss)));
   }
+  if (o.labelSmoothing != 0) to.refuse("labelSmoothing");
   if (o.lossWeight != weight)
     to.differ(fmt::format("the factor of its loss is {} here and {} there", o.lossWeight, weight));
   return there;
