@@ -242,7 +242,7 @@ TEST_CASE("learning rates change by schedules, by iteration or by epoch") {
         std::vector<double>{8, 4, 2, 1});
   CHECK(rates(R"(ExponentialSchedule","scheduleType":"EPOCH","initialValue":8,"gamma":0.5)") ==
         std::vector<double>{8, 8, 4, 4});
-  // DL4J's ramp: the base times (iteration + 1) / numIter.
+  // The ramp there: the base times (iteration + 1) / numIter.
   CHECK(rates(R"(RampSchedule","numIter":4,"baseSchedule":{"@class":"x.FixedSchedule","value":8})") ==
         std::vector<double>{2, 4, 6, 8});
   CHECK(thrown<FileError>([&] {
