@@ -163,7 +163,9 @@ std::unique_ptr<Network> fromModel(const std::string& file) {
   auto network = Network::load(file);
   network->trainingState().clear();
   network->strategyState().clear();
-  network->listenerState().clear();
+  std::erase_if(network->listenerState(), [](const auto& state) {
+    return !state.name.starts_with("dl4j.");  // the file that the model came from
+  });
   return network;
 }
 

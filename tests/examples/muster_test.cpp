@@ -448,6 +448,40 @@ TEST_CASE("muster convert writes weights there and back, a checkpoint, a graph a
   }
 }
 
+TEST_CASE("muster convert writes models of Deeplearning4j and reads them") {
+  const Muster muster;
+  REQUIRE(muster.small("train").exit == 0);
+  const auto there = muster.run({"convert", "model.safetensors", "--out", "model.zip"});
+  const auto version = muster.run({"--version"}).out;
+  if (version.find("dl4j (") > version.find("without: ")) {
+    CHECK(there.exit == 2);
+    CHECK(contains(there.err, "this muster was built without the module dl4j"));
+    return;
+  }
+  CHECK(there.exit == 0);
+  REQUIRE(muster.run({"convert", "model.zip", "--out", "back.safetensors"}).exit == 0);
+  const auto chain = Network::load(muster.directory / "model.safetensors");
+  const auto back = Network::load(muster.directory / "back.safetensors");
+  const Tensor images = Tensor::zeros({2, 1, 28, 28});
+  images.data<float>()[400] = 1;
+  CHECK(std::ranges::equal(back->output(images).span<float>(), chain->output(images).span<float>()));
+  CHECK(back->iteration() == chain->iteration());
+  const auto problem = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "convert");
+    const auto run = muster.run(arguments);
+    CHECK(run.exit != 0);
+    return run.err;
+  };
+  CHECK(contains(problem({"model.zip", "--out", "x.safetensors", "--shape", "1,x"}),
+                 "--shape 1,x: expected up to"));
+  CHECK(contains(problem({"model.zip", "--out", "x.safetensors", "--shape", "4"}),
+                 "model.zip: cannot be converted: "));
+  CHECK(contains(problem({"model.safetensors", "--out", "x.json", "--shape", "4"}),
+                 "--shape is for models of Deeplearning4j that are read"));
+  CHECK(contains(problem({"model.zip", "--network", "run.json", "--out", "x.safetensors"}),
+                 "--network is for weights, and the first argument is a model of Deeplearning4j"));
+}
+
 TEST_CASE("muster convert translates a ResNet-18 to PyTorch's names and back") {
   const Muster muster;
   ComputationGraph model(resnet18(10, 3, {.imageSize = {32, 32}, .width = 4}));
@@ -481,7 +515,7 @@ TEST_CASE("a model that cannot be converted gives one line with the reason") {
   CHECK(problem({m}) == "muster: --out is missing: the file to write\n");
   CHECK(contains(problem({m, "--out", "m.pt"}), "--out m.pt: its ending does not give the format"));
   CHECK(contains(problem({m, "--to", "keras", "--out", "m"}),
-                 "--to must be onnx, weights, model, graph or json"));
+                 "--to must be onnx, weights, model, graph, json or dl4j"));
   CHECK(contains(problem({m, "--out", m}), "model.safetensors"));
   CHECK(contains(problem({m, "--out", "x.json", "--lengths"}), "--lengths works with ONNX only"));
   CHECK(contains(problem({m, "--out", "x.json", "--keep", "conv1"}), "--keep needs --network"));
@@ -541,7 +575,8 @@ TEST_CASE("--version prints the version, with its libraries and the optional mod
     REQUIRE(at != std::string::npos);
     CHECK(std::isalnum(static_cast<unsigned char>(text[at + std::string(name).size()])) != 0);
   }
-  for (const char* module : {"CUDA", "nodes (", "gloo (", "onnx (", "page (", "tensorboard (", "torch ("})
+  for (const char* module :
+       {"CUDA", "nodes (", "dl4j (", "gloo (", "onnx (", "page (", "tensorboard (", "torch ("})
     CHECK(contains(text, module));
   CHECK(contains(text, "\nGPUs: "));
 }

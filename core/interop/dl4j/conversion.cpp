@@ -75,7 +75,7 @@ Reader Converter::readerOf(const std::string& value, std::set<std::string>& seen
     const std::string before = preprocessorOf(vertex);
     if (before == kToImages) {
       const Shape image = imageIn(*vertex.preprocessor);
-      return {.kind = Kind::Rows, .shape = {image[0] * image[1] * image[2]}};
+      return {.kind = Kind::Rows, .shape = {image.elements()}};
     }
     const LayerRule* rule = vertex.isLayer ? ruleFor(vertex.type()) : nullptr;
     Reader here;

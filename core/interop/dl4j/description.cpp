@@ -13,7 +13,7 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr std::size_t kMostVertices = 10000;
+constexpr std::size_t kMostVertices = 2000;
 constexpr std::string_view kChainInput = "features";
 
 std::string placeOf(std::string_view kind, std::string_view name, std::string_view type) {

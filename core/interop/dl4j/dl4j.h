@@ -28,7 +28,9 @@ struct LoadOptions {
 ///         inputs; OutOfMemory naming the file.
 std::unique_ptr<Network> load(const std::filesystem::path& path, const LoadOptions& options = {});
 
-/// Writes a network with its state, as Deeplearning4j 1.0.0-M2 would. Complete or not at all.
+/// Writes a network with its state, as Deeplearning4j 1.0.0-M2 would. Complete or not at all. It predicts the
+/// same there. It trains on in Deeplearning4j's own form of its updater; a loss that has another factor there
+/// is logged as a warning.
 /// @throws InvalidArgument before `init()`, or naming every layer and option that Deeplearning4j does not
 ///         have; FileError if the file cannot be written.
 void save(Network& network, const std::filesystem::path& path);

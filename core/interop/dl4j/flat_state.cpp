@@ -27,7 +27,22 @@ Tensor tensorOf(Network& network, const std::string& name) {
   throw InvalidArgument(fmt::format("the network has no tensor {}", name));
 }
 
+constexpr std::string_view kLogarithms = "dl4j.";  // and the tensor's name
+
 }  // namespace
+
+const Tensor* keptLogarithms(Network& network, const std::string& tensor) {
+  const Tensor* kept = findValues(network.listenerState(), std::string(kLogarithms) + tensor);
+  if (kept == nullptr) return nullptr;
+  const Tensor values = copyTo(tensorOf(network, tensor), Device::cpu());
+  const auto same = [](float logarithm, float variance) {
+    return decoded(Coding::LogDeviation, logarithm) == variance;
+  };
+  return kept->shape() == values.shape() && kept->dtype() == DType::Float32 &&
+                 std::ranges::equal(kept->span<float>(), values.span<float>(), same)
+             ? kept
+             : nullptr;
+}
 
 FlatState::FlatState(const Conversion& conversion)
     : states_(static_cast<std::int64_t>(conversion.network->trainingOptions().updater.stateNames().size())) {
@@ -86,6 +101,11 @@ void FlatState::putParameters(Network& network, std::span<const float> values) c
     for (std::int64_t i = 0; i < target.count; ++i)
       to[static_cast<std::size_t>(order.here(i, target.count))] =
           decoded(coding, values[static_cast<std::size_t>(i)]);
+    if (coding == Coding::LogDeviation) {
+      Tensor kept = Tensor::empty(tensor.shape());
+      std::copy_n(values.begin(), target.count, kept.data<float>());
+      network.listenerState().push_back({std::string(kLogarithms) + name, kept});
+    }
     values = values.subspan(static_cast<std::size_t>(target.count));
   });
 }
@@ -106,10 +126,16 @@ std::vector<float> FlatState::takeParameters(Network& network) const {
   eachParameter(network, [&](const Target& target, const Tensor& tensor) {
     require(tensor.elements() == target.count, "its tensor {} has another size",
             target.placed->parameter.tensor);
+    const auto& parameter = target.placed->parameter;
+    if (parameter.coding == Coding::LogDeviation) {
+      const Tensor* const kept = keptLogarithms(network, parameter.tensor);
+      require(kept != nullptr, "the logarithms of {} are not known", parameter.tensor);
+      values.insert(values.end(), kept->span<float>().begin(), kept->span<float>().end());
+      return;
+    }
     const Tensor here = copyTo(tensor, Device::cpu());
     for (std::int64_t i = 0; i < target.count; ++i)
-      values.push_back(encoded(target.placed->parameter.coding,
-                               here.data<float>()[target.placed->parameter.order.here(i, target.count)]));
+      values.push_back(here.data<float>()[parameter.order.here(i, target.count)]);
   });
   return values;
 }

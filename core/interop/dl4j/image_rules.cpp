@@ -13,11 +13,18 @@ std::string modeOf(const Options& o) {
   return o.word({"convolutionMode"}, "Truncate");
 }
 
+constexpr std::int64_t kMostWindow = 1 << 20;  // products of two of them and of a size do not overflow
+
 /// The window of a convolution or pooling along height and width.
 std::array<Resize, 2> windowsOf(const Options& o) {
   const Pair kernel = o.pair("kernelSize", 1), stride = o.pair("stride", 1), padding = o.pair("padding", 0),
              dilation = o.pair("dilation", 1);
   std::array<Resize, 2> windows;
+  for (const Pair& numbers : {kernel, stride, padding, dilation})
+    if (std::max(numbers[0], numbers[1]) > kMostWindow) {
+      o.refuse(fmt::format("a kernel, stride, padding or dilation of more than {}", kMostWindow));
+      return windows;
+    }
   for (std::size_t i = 0; i < 2; ++i) {
     if (kernel[i] == 0 || stride[i] == 0 || dilation[i] == 0) o.refuse("a kernel, stride or dilation of 0");
     windows[i] = {.window = dilation[i] * (std::max<std::int64_t>(kernel[i], 1) - 1) + 1,
@@ -31,7 +38,7 @@ std::array<Resize, 2> windowsOf(const Options& o) {
 /// Zeros above, below, left and right of an image.
 Padding2d paddingOf(const Reading& r) {
   const auto windows = windowsOf(r.options);
-  Padding2d zeros{};
+  Padding2d zeros{0, 0, 0, 0};
   for (std::size_t i = 0; i < 2; ++i) {
     const Resize& w = windows[i];
     std::int64_t total = w.padding;

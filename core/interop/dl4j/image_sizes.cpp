@@ -1,4 +1,5 @@
-#include "muster/core/base/log.h"
+#include <algorithm>
+
 #include "muster/core/interop/dl4j/detail/conversion.h"
 #include "muster/core/interop/dl4j/detail/rules.h"
 
@@ -6,6 +7,12 @@ namespace muster::dl4j::detail {
 namespace {
 
 using Size = std::array<std::int64_t, 2>;
+
+constexpr std::int64_t kMostSize = std::int64_t{1} << 31;  // larger ones count as not known
+
+Size bounded(Size size) {
+  return size[0] > 0 && size[1] > 0 && std::max(size[0], size[1]) <= kMostSize ? size : Size{};
+}
 
 std::string preprocessorOf(const Vertex& vertex) {
   return vertex.preprocessor ? vertex.preprocessor->type() : std::string();
@@ -31,7 +38,7 @@ Size sizeIn(const Options& preprocessor) {
 ImageSizes::ImageSizes(const Description& description, const std::vector<Shape>& shapes) {
   if (shapes.empty()) setBackward(description);
   for (std::size_t i = 0; i < std::min(shapes.size(), description.inputs.size()); ++i)
-    if (shapes[i].rank() == 3) sizes_[description.inputs[i]] = {shapes[i][1], shapes[i][2]};
+    if (shapes[i].rank() == 3) sizes_[description.inputs[i]] = bounded({shapes[i][1], shapes[i][2]});
   setForward(description);
 }
 
@@ -53,7 +60,7 @@ void ImageSizes::setBackward(const Description& description) {
       for (std::size_t axis = 0; axis < 2; ++axis)
         if (out[axis] > 0) in[axis] = std::max<std::int64_t>(resize[axis].exact(out[axis]), 0);
     }
-    if (in[0] > 0 && in[1] > 0)
+    if (bounded(in) != Size{})
       for (const auto& input : vertex.inputs) sizes_.emplace(input, in);
   }
   std::erase_if(sizes_, [&](const auto& entry) { return description.indexOf(entry.first).has_value(); });
@@ -66,7 +73,7 @@ void ImageSizes::setForward(const Description& description) {
     if (preprocessorOf(vertex) == "FeedForwardToCnnPreProcessor") in = sizeIn(*vertex.preprocessor);
     if (in[0] == 0 || !keepsImages(vertex)) continue;
     const auto resize = resizeOf(vertex);
-    sizes_[vertex.name] = {resize[0].forward(in[0]), resize[1].forward(in[1])};
+    sizes_[vertex.name] = bounded({resize[0].forward(in[0]), resize[1].forward(in[1])});
   }
 }
 

@@ -24,44 +24,56 @@ Converted dense(const Reading& r) {
   return all;
 }
 
-/// Sets loss and weight. Losses there are sums over the outputs, except those called mean.
-void setLoss(const Options& o, Output& output) {
+/// A loss with the activation that belongs to it.
+struct ReadLoss {
+  Loss loss = Loss::MeanSquaredError;
+  Activation activation = Activation::Identity;
+  double weight = 1;
+};
+
+/// Losses there are sums over the outputs, except those called mean.
+ReadLoss lossIn(const Options& o, std::int64_t outputs) {
   const Options loss = o.object({"lossFn"});
   const std::string type = loss.type();
   if (loss.find({"weights"})) o.refuse(type + " with weights");
-  const auto require = [&](Activation activation) {
-    if (output.activation != activation)
-      o.refuse(fmt::format("{} with the activation {}", type, nameOf(output.activation)));
-    output.activation = activation;
+  ReadLoss read{.activation = activationIn(o)};
+  const auto only = [&](Loss here, Activation activation) {
+    if (read.activation != activation)
+      o.refuse(fmt::format("{} with the activation {}", type, nameOf(read.activation)));
+    read.loss = here;
+    read.activation = activation;
   };
   if (type == "LossMCXENT" || type == "LossNegativeLogLikelihood") {
-    output.loss = Loss::NegativeLogLikelihood;
-    require(Activation::Softmax);
+    only(Loss::NegativeLogLikelihood, Activation::Softmax);
   } else if (type == "LossBinaryXENT") {
-    output.loss = Loss::BinaryCrossEntropy;
-    output.lossWeight = static_cast<double>(output.classes);
-    require(Activation::Sigmoid);
-  } else if (type == "LossMSE" || type == "LossL2") {
-    output.loss = Loss::MeanSquaredError;
-    if (type == "LossL2") output.lossWeight = static_cast<double>(output.classes);
-  } else {
+    only(Loss::BinaryCrossEntropy, Activation::Sigmoid);
+    read.weight = static_cast<double>(outputs);
+  } else if (type == "LossL2" || type == "LossL1") {
+    read.loss = type == "LossL2" ? Loss::MeanSquaredError : Loss::MeanAbsoluteError;
+    read.weight = static_cast<double>(outputs);
+  } else if (type == "LossMAE") {
+    read.loss = Loss::MeanAbsoluteError;
+  } else if (type != "LossMSE") {
     o.refuse("loss " + (type.empty() ? "without a class" : type));
-    output.activation = Activation::Softmax;
   }
+  return read;
 }
 
 Converted outputOf(const Reading& r, bool perStep) {
   const Options& o = r.options;
   if (!perStep && r.kind == Kind::Sequence) o.refuse("an output of rows that reads a sequence");
   if (perStep) requireChannelsFirst(o);
-  Output output{.classes = o.count({"nout", "nOut"}, 0),
-                .activation = activationIn(o),
-                .init = initIn(o),
-                .bias = o.flag("hasBias", true),
-                .perStep = perStep,
-                .lossMean = perStep ? LossMean::Examples : LossMean::Rows,
-                .name = r.name};
-  setLoss(o, output);
+  const std::int64_t outputs = o.count({"nout", "nOut"}, 0);
+  const ReadLoss loss = lossIn(o, outputs);
+  const Output output{.classes = outputs,
+                      .loss = loss.loss,
+                      .activation = loss.activation,
+                      .init = initIn(o),
+                      .bias = o.flag("hasBias", true),
+                      .perStep = perStep,
+                      .lossMean = perStep ? LossMean::Examples : LossMean::Rows,
+                      .lossWeight = loss.weight,
+                      .name = r.name};
   Converted all{.layers = {output}, .kind = perStep ? Kind::Sequence : Kind::Rows};
   addDenseParameters(all, r.name, output.bias);
   return all;

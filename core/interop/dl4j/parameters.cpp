@@ -20,8 +20,4 @@ float decoded(Coding coding, float there) {
   return coding == Coding::Same ? there : static_cast<float>(std::pow(10.0, 2.0 * there));
 }
 
-float encoded(Coding coding, float here) {
-  return coding == Coding::Same ? here : static_cast<float>(std::log10(here) / 2);
-}
-
 }  // namespace muster::dl4j::detail

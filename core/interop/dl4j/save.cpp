@@ -47,8 +47,8 @@ Form formOf(const Shape& shape) {
 /// Turns a network's nodes into layers and vertices there.
 class NetworkWriter {
  public:
-  NetworkWriter(const NetworkPlan& plan, const TrainingOptions& training, Problems& problems)
-      : plan_(plan), training_(training), problems_(problems) {
+  NetworkWriter(Network& network, const NetworkPlan& plan, Problems& problems)
+      : network_(network), plan_(plan), training_(network.trainingOptions()), problems_(problems) {
     for (const auto& input : plan.inputs)
       values_.push_back(
           {input.name, input.indices ? Form::Rows : formOf(input.shape), Form::Rows, input.shape});
@@ -60,6 +60,8 @@ class NetworkWriter {
   const std::vector<Placed>& layers() const { return placed_; }
   /// The name of the Normalise that the network begins with; empty if there is none.
   const std::string& normaliser() const { return normaliser_; }
+  /// Whether a change of form waits for a layer, of which there is none after an output.
+  bool changesForm(std::size_t value) const { return values_[value].form != values_[value].from; }
   /// The name there of an output here.
   const std::string& nameOf(std::size_t value) const { return values_[value].name; }
 
@@ -93,6 +95,7 @@ class NetworkWriter {
     Form form = Form::Rows;
     for (std::size_t i = 0; i < written.size(); ++i) {
       auto& layer = written[i];
+      if (node.module->type() == BatchNorm::kType && i == 0) keepLogarithms(layer);
       if (node.settings.frozen && layer.isLayer && !layer.variables.empty())
         layer.json = frozen(std::move(layer.json));
       json::value before = nullptr;
@@ -115,6 +118,13 @@ class NetworkWriter {
     return nullptr;
   }
 
+  /// A batch normalisation whose variances are still those of a file gets the file's own numbers.
+  void keepLogarithms(WrittenLayer& layer) {
+    if (keptLogarithms(network_, layer.name + ".variance") == nullptr) return;
+    layer.json["useLogStd"] = true;
+    layer.variables.back() = "log10stdev";
+  }
+
   static json::object frozen(json::object inner) {
     json::object there{{"@class", "org.deeplearning4j.nn.conf.layers.misc.FrozenLayer"}};
     there["constraints"] = nullptr;
@@ -123,6 +133,7 @@ class NetworkWriter {
     return there;
   }
 
+  Network& network_;
   const NetworkPlan& plan_;
   const TrainingOptions& training_;
   Problems& problems_;
@@ -161,7 +172,8 @@ json::object commonOf(Network& network) {
           {"validateOutputLayerConfig", true}};
 }
 
-json::object chainOf(Network& network, const NetworkWriter& writer, std::uint64_t seed, Problems& problems) {
+json::object chainOf(Network& network, const NetworkPlan& plan, const NetworkWriter& writer,
+                     std::uint64_t seed, Problems& problems) {
   json::object chain = commonOf(network);
   json::array confs;
   json::object preprocessors;
@@ -171,6 +183,7 @@ json::object chainOf(Network& network, const NetworkWriter& writer, std::uint64_
     if (!preprocessor.is_null()) preprocessors[std::to_string(confs.size())] = preprocessor;
     confs.push_back(configurationOf(written.json, seed, written.variables));
   }
+  if (writer.changesForm(plan.outputs.front().value)) problems.add({}, "a change of form at the end");
   chain["confs"] = std::move(confs);
   chain["inputPreProcessors"] = std::move(preprocessors);
   return chain;
@@ -193,6 +206,8 @@ json::object graphOf(Network& network, const NetworkPlan& plan, const NetworkWri
     names.emplace_back(written.name);
   }
   for (const auto& output : plan.outputs) {
+    if (writer.changesForm(output.value))
+      problems.add("output " + output.name, "a change of form at the end");
     outputs.emplace_back(writer.nameOf(output.value));
     const double own = output.head ? output.head->weight : 1;
     if (output.weight != own)
@@ -220,12 +235,12 @@ std::string configurationOf(Network& network, const NetworkPlan& plan, std::stri
   Problems problems;
   const TrainingOptions& training = network.trainingOptions();
   if (training.clipNorm != 0) problems.add({}, "clipNorm, a norm of all gradients together");
-  const NetworkWriter writer(plan, training, problems);
+  const NetworkWriter writer(network, plan, problems);
   const std::uint64_t seed = seedOf(network);
   const bool chain = dynamic_cast<const MultiLayerNetwork*>(&network) != nullptr;
   normaliser = writer.normaliser();
   const json::object all =
-      chain ? chainOf(network, writer, seed, problems) : graphOf(network, plan, writer, seed, problems);
+      chain ? chainOf(network, plan, writer, seed, problems) : graphOf(network, plan, writer, seed, problems);
   require(problems.empty(), "dl4j::save: Deeplearning4j does not have {}", problems.text());
   if (training.accumulate > 1)
     logWarning("dl4j::save: accumulate {} is left out; Deeplearning4j takes a step for each batch",

@@ -29,13 +29,15 @@ std::int64_t stepsIn(const Options& schedule, std::string_view name) {
 Schedule scheduleIn(const Options& s) {
   const std::string type = s.type();
   if (type == "FixedSchedule") return s.number({"value"}, 0);
-  if (s.word({"scheduleType"}, "ITERATION") != "ITERATION" && type != "RampSchedule")
-    s.refuse(type + " by epoch");
+  const bool epochs = s.word({"scheduleType"}, "ITERATION") == "EPOCH";
   const double initial = s.number({"initialValue"}, 0);
-  if (type == "StepSchedule")
-    return StepSchedule{.initial = initial, .decay = s.number({"decayRate"}, 0), .every = stepsIn(s, "step")};
+  if (type == "StepSchedule") {
+    StepSchedule steps{.initial = initial, .decay = s.number({"decayRate"}, 0)};
+    (epochs ? steps.everyEpochs : steps.every) = stepsIn(s, "step");
+    return steps;
+  }
   if (type == "ExponentialSchedule")
-    return ExponentialSchedule{.initial = initial, .decay = s.number({"gamma"}, 0)};
+    return ExponentialSchedule{.initial = initial, .decay = s.number({"gamma"}, 0), .perEpoch = epochs};
   if (type == "RampSchedule")
     return WarmUpSchedule{.iterations = stepsIn(s, "numIter"),
                           .then = scheduleIn(s.object({"baseSchedule"}))};

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/log.h"
 #include "muster/core/interop/dl4j/detail/written_layer.h"
 
 namespace muster::dl4j::detail {
@@ -23,6 +24,10 @@ std::vector<std::string> weightNames(bool bias) {
 
 void Writing::refuse(std::string_view text) const {
   problems_.add(fmt::format("layer {} ({})", node_.name, node_.module->type()), text);
+}
+
+void Writing::differ(std::string_view text) const {
+  logWarning("dl4j::save: layer {}: {}", node_.name, text);
 }
 
 json::value Writing::activation(Activation function) const {

@@ -21,7 +21,7 @@ json::object lossJson(const Output& o, const Writing& to) {
   const auto named = [](std::string_view type) {
     return classed("org.nd4j.linalg.lossfunctions.impl.", type);
   };
-  const auto outputs = static_cast<double>(o.classes);
+  const auto outputs = static_cast<double>(to.output()[-1]);
   json::object there;
   double weight = 1;
   if (o.loss == Loss::NegativeLogLikelihood) {
@@ -31,26 +31,28 @@ json::object lossJson(const Output& o, const Writing& to) {
     there = named("LossBinaryXENT");
     there["clipEps"] = 1e-5;
     weight = outputs;
-  } else if (o.loss == Loss::MeanSquaredError) {
-    const bool sum = o.lossWeight == outputs && outputs != 1;
-    there = named(sum ? "LossL2" : "LossMSE");
+  } else if (o.loss == Loss::MeanSquaredError || o.loss == Loss::MeanAbsoluteError) {
+    const bool sum = o.lossWeight == outputs && outputs != 1, squares = o.loss == Loss::MeanSquaredError;
+    there = named(squares ? (sum ? "LossL2" : "LossMSE") : (sum ? "LossL1" : "LossMAE"));
     if (sum) weight = outputs;
   } else {
     to.refuse(fmt::format("the loss {}", nameOf(o.loss)));
   }
+  if (o.labelSmoothing != 0) to.refuse("labelSmoothing");
   if (o.lossWeight != weight)
-    to.refuse(fmt::format("a lossWeight of {}, where it has {}", o.lossWeight, weight));
+    to.differ(fmt::format("the factor of its loss is {} here and {} there", o.lossWeight, weight));
   return there;
 }
 
 WrittenLayers output(const Output& o, const Writing& to) {
-  json::object there = to.trained(o.perStep ? "RnnOutputLayer" : "OutputLayer", o.activation, o.init);
+  json::object there =
+      to.trained(o.perStep ? "RnnOutputLayer" : "OutputLayer", o.lossHead().activation, o.init);
   there["hasBias"] = o.bias;
   there["lossFn"] = lossJson(o, to);
-  there["nout"] = o.classes;
+  there["nout"] = to.output()[-1];
   if (o.perStep) there["rnnDataFormat"] = "NCW";
   if (o.perStep && o.lossMean != LossMean::Examples)
-    to.refuse("a lossMean over rows, where it has one over examples");
+    to.differ("its loss is a mean over all steps here, and a sum over the steps of an example there");
   const Form at = o.perStep ? Form::Sequence : Form::Rows;
   return to.layer(std::move(there), at, at, weightNames(o.bias));
 }

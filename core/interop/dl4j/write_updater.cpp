@@ -45,17 +45,18 @@ json::object scheduleOf(const Schedule& schedule) {
     fill(rule);
   };
   read(StepSchedule{}, "StepSchedule", [&](const StepSchedule& s) {
-    there["scheduleType"] = "ITERATION";
+    there["scheduleType"] = s.everyEpochs > 0 ? "EPOCH" : "ITERATION";
     there["initialValue"] = s.initial;
     there["decayRate"] = s.decay;
-    there["step"] = static_cast<double>(s.every);
+    there["step"] = static_cast<double>(s.everyEpochs > 0 ? s.everyEpochs : s.every);
   });
   read(ExponentialSchedule{}, "ExponentialSchedule", [&](const ExponentialSchedule& s) {
-    there["scheduleType"] = "ITERATION";
+    there["scheduleType"] = s.perEpoch ? "EPOCH" : "ITERATION";
     there["initialValue"] = s.initial;
     there["gamma"] = s.decay;
   });
   read(WarmUpSchedule{}, "RampSchedule", [&](const WarmUpSchedule& s) {
+    if (s.epochs > 0) return there.clear();
     there["baseSchedule"] =
         s.then.type() == FixedSchedule::kType ? fixedSchedule(s.then.at(0)) : scheduleOf(s.then);
     there["numIter"] = s.iterations;
@@ -74,7 +75,7 @@ json::object ruleJson(const Updater& updater) {
     there["beta2"] = rule.beta2;
     there["epsilon"] = rule.epsilon;
   };
-  if (ruleOf<Sgd>(updater)) there = named("Sgd");
+  if (const auto rule = ruleOf<Sgd>(updater); rule && rule->momentum == 0) there = named("Sgd");
   if (const auto rule = ruleOf<Adam>(updater)) adam(*rule);
   if (const auto rule = ruleOf<AdamW>(updater)) adam(*rule);
   if (const auto rule = ruleOf<Nesterovs>(updater)) {

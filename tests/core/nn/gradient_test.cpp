@@ -182,6 +182,9 @@ TEST_CASE("gradient check: dense layers over each step of a sequence, with a los
                                   Output{.classes = 4, .perStep = true}};
   check(layers, input, test::sequenceBatch(input, 7, 4, 5, false));
   check(layers, input, test::sequenceBatch(input, 7, 4, 5, true));
+  auto summed = layers;
+  summed.back() = Output{.classes = 4, .perStep = true, .lossMean = LossMean::Examples, .lossWeight = 0.5};
+  check(summed, input, test::sequenceBatch(input, 7, 4, 5, true));
   auto flat = layers;
   flat.back() = Output{.classes = 4};  // one loss per sequence
   check(flat, input, test::classBatch(input, 7, 4, 5));

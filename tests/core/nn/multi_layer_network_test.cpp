@@ -233,6 +233,35 @@ TEST_CASE("the score is the mean loss plus the L2 penalty") {
   CHECK(model.step(batch).wait().score == doctest::Approx(model.score(batch) + 0.25 * squares).epsilon(1e-6));
 }
 
+TEST_CASE("a loss over examples adds up an example's steps, whatever the mask") {
+  // Two sequences of three steps, of which the second has one: y = w x with w = 1, labels 0, losses x^2.
+  const auto scoreAndStep = [](LossMean mean, double weight) {
+    MultiLayerNetwork model({.updater = Sgd{.learningRate = 0.5},
+                             .inputShape = {3, 1},
+                             .layers = {Output{.classes = 1,
+                                               .loss = Loss::MeanSquaredError,
+                                               .activation = Activation::Identity,
+                                               .init = Init::constant(1),
+                                               .bias = false,
+                                               .perStep = true,
+                                               .lossMean = mean,
+                                               .lossWeight = weight}}});
+    model.init();
+    Batch batch;
+    batch.features.push_back({"features", Tensor::of({1, 2, 3, 4, 5, 6}, {2, 3, 1})});
+    batch.labels.push_back({"labels", Tensor::zeros({2, 3, 1})});
+    batch.masks.push_back({"features", Tensor::of({1, 1, 1, 1, 0, 0}, {2, 3})});
+    const double score = model.score(batch);
+    StepTicket step = model.step(batch);
+    CHECK(step.weight() == (mean == LossMean::Rows ? 4 : 2));
+    return std::pair(score, static_cast<double>(model.block(BlockKind::Parameters).values.data<float>()[0]));
+  };
+  // 1 + 4 + 9 + 16 = 30, over 4 steps or 2 examples; the gradient is twice that.
+  CHECK(scoreAndStep(LossMean::Rows, 1) == std::pair(7.5, 1 - 7.5));
+  CHECK(scoreAndStep(LossMean::Examples, 1) == std::pair(15.0, 1 - 15.0));
+  CHECK(scoreAndStep(LossMean::Examples, 0.25) == std::pair(3.75, 1 - 3.75));
+}
+
 TEST_CASE("output() gives probabilities that do not depend on the batch size") {
   MultiLayerNetwork model(convnet());
   model.init();

@@ -9,6 +9,11 @@
 
 namespace muster::dl4j::detail {
 
+/// The logarithms of which a network's variances `tensor` were computed when a file was read; null if there
+/// are none, or the variances have changed since. They are kept beside the network (`Model::listenerState`),
+/// because logarithms computed from the variances would be others in their last bits.
+const Tensor* keptLogarithms(Network& network, const std::string& tensor);
+
 /// The vectors in which Deeplearning4j keeps all parameters of a network, and the state of its updater.
 ///
 /// Parameters with equal updaters that follow one another share a block of the state: its first array for all

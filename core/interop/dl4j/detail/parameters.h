@@ -32,7 +32,7 @@ struct Parameter {
   bool trained = true;  ///< has a state of the updater; running statistics have none
 };
 
+/// A value as the network has it.
 float decoded(Coding coding, float there);
-float encoded(Coding coding, float here);
 
 }  // namespace muster::dl4j::detail

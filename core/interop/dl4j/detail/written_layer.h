@@ -61,8 +61,11 @@ class Writing {
 
   const std::string& name() const { return node_.name; }
   const Shape& input() const { return node_.inputShapes.front(); }
+  const Shape& output() const { return node_.output; }
   Form form() const { return form_; }
   void refuse(std::string_view text) const;
+  /// Warns of a training that is another there, with the same predictions.
+  void differ(std::string_view text) const;
 
   /// The members of any layer.
   boost::json::object layer(std::string_view type) const;

@@ -224,6 +224,32 @@ TEST_CASE("binary cross-entropy is a sum over the outputs there") {
   CHECK(listOf(tensorOf(*network, "o.bias")) == std::vector<float>{0.25, -0.25});
 }
 
+TEST_CASE("learning rates change by schedules, by iteration or by epoch") {
+  const auto rates = [](const std::string& schedule) {
+    const std::string rate = R"("learningRate":0.5)";
+    const std::string output =
+        replaced(outputJson("o", 1, 1), rate,
+                 rate + R"(,"learningRateSchedule":{"@class":"org.nd4j.linalg.schedule.)" + schedule + "}");
+    const auto network = Made(chainJson({output}), {1, 0}).load();
+    const Schedule& read = network->trainingOptions().updater.learningRate();
+    return std::vector<double>{read.at(0, 0), read.at(1, 0), read.at(2, 1), read.at(3, 1)};
+  };
+  CHECK(rates(R"(StepSchedule","scheduleType":"ITERATION","initialValue":8,"decayRate":0.5,"step":2.0)") ==
+        std::vector<double>{8, 8, 4, 4});
+  CHECK(rates(R"(StepSchedule","scheduleType":"EPOCH","initialValue":8,"decayRate":0.25,"step":1.0)") ==
+        std::vector<double>{8, 8, 2, 2});
+  CHECK(rates(R"(ExponentialSchedule","scheduleType":"ITERATION","initialValue":8,"gamma":0.5)") ==
+        std::vector<double>{8, 4, 2, 1});
+  CHECK(rates(R"(ExponentialSchedule","scheduleType":"EPOCH","initialValue":8,"gamma":0.5)") ==
+        std::vector<double>{8, 8, 4, 4});
+  // The ramp there: the base times (iteration + 1) / numIter.
+  CHECK(rates(R"(RampSchedule","numIter":4,"baseSchedule":{"@class":"x.FixedSchedule","value":8})") ==
+        std::vector<double>{2, 4, 6, 8});
+  CHECK(thrown<FileError>([&] {
+          rates(R"(PolySchedule","initialValue":1)");
+        }).ends_with("layer o (OutputLayer): learning rates by PolySchedule"));
+}
+
 TEST_CASE("AdaGrad and RMSProp without a state begin with epsilon, as there") {
   const std::string sgd = R"("config.Sgd","learningRate":0.5)";
   const std::string output =
