@@ -73,7 +73,7 @@ std::shared_ptr<const ImageSet> part(const ImageSet& set, int firstClass, int cl
 
 /// The shape of the weights' first convolution, by its name in torchvision.
 Shape firstConvolution(const std::filesystem::path& path) {
-  const Safetensors file = readSafetensors(path);
+  const Safetensors file = readSafetensors(path, OtherTypes::Skip);
   const Tensor* const stem = file.find("conv1.weight");
   if (stem == nullptr || stem->shape().rank() != 4)
     throw FileError(path, "has no conv1.weight of four dimensions: it is not a ResNet of torchvision");

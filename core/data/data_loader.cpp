@@ -1,6 +1,5 @@
 #include "muster/core/data/data_loader.h"
 
-#include <algorithm>
 #include <cstring>
 
 #include "muster/core/base/error.h"
@@ -60,13 +59,12 @@ void putExample(const Example& example, std::int64_t row, std::int64_t rows, std
 DataLoader::DataLoader(const Dataset& dataset, std::int64_t batch, DataLoaderOptions options)
     : dataset_(dataset),
       batch_(batch),
-      dropLast_(options.dropLast),
       order_(dataset.size(), options.shuffle ? std::optional(options.seed) : std::nullopt) {
   require(batch >= 1, "data loader: a batch needs at least 1 example, got {}", batch);
+  if (options.dropLast) order_.keepFull(batch);
 }
 
 bool DataLoader::next(Batch& batch) {
-  if (dropLast_ && order_.remaining() < batch_) return false;
   const auto indices = order_.take(batch_);
   const auto rows = static_cast<std::int64_t>(indices.size());
   for (std::int64_t row = 0; row < rows; ++row) {
@@ -74,14 +72,6 @@ bool DataLoader::next(Batch& batch) {
     putExample(dataset_.get(index), row, rows, index, batch);
   }
   return rows > 0;
-}
-
-std::int64_t DataLoader::skip(std::int64_t batches) {
-  return order_.skip(dropLast_ ? std::min(batches, order_.remaining() / batch_) : batches, batch_);
-}
-
-std::optional<std::int64_t> DataLoader::examples() const {
-  return dropLast_ ? order_.count() / batch_ * batch_ : order_.count();
 }
 
 }  // namespace muster

@@ -47,15 +47,14 @@ class DataLoader : public DataSetIterator {
   ///         whatever `get` throws. That batch is lost, and the next call continues after it.
   bool next(Batch& batch) override;
   /// Reads none of the examples.
-  std::int64_t skip(std::int64_t batches) override;
+  std::int64_t skip(std::int64_t batches) override { return order_.skip(batches, batch_); }
   /// Without the examples that `dropLast` leaves out.
-  std::optional<std::int64_t> examples() const override;
+  std::optional<std::int64_t> examples() const override { return order_.count(); }
   std::optional<std::int64_t> batchSize() const override { return batch_; }
 
  private:
   const Dataset& dataset_;
   std::int64_t batch_;
-  bool dropLast_;
   EpochOrder order_;
 };
 

@@ -23,6 +23,11 @@ EpochOrder::EpochOrder(std::int64_t count, std::optional<std::uint64_t> shuffleS
   reset(0);
 }
 
+void EpochOrder::keepFull(std::int64_t batch) {
+  require(batch >= 1, "epoch order: a batch needs at least 1 example, got {}", batch);
+  each_ = batch;
+}
+
 void EpochOrder::reset(std::int64_t epoch) {
   position_ = 0;
   if (!seed_) return;

@@ -17,6 +17,11 @@ class EpochOrder {
   /// @throws InvalidArgument if `count` is negative.
   EpochOrder(std::int64_t count, std::optional<std::uint64_t> shuffleSeed);
 
+  /// From here on an epoch ends with the last full batch: the examples at the end of its order are left out,
+  /// in a shuffled order other ones in each epoch. @param batch  examples a batch, at least 1; 1: none are
+  /// left out.
+  void keepFull(std::int64_t batch);
+
   /// Goes to the start of epoch `epoch`.
   void reset(std::int64_t epoch);
 
@@ -28,13 +33,15 @@ class EpochOrder {
   /// @return the number of examples in them, fewer at the end.
   std::int64_t skip(std::int64_t batches, std::int64_t batch);
 
-  std::int64_t count() const { return static_cast<std::int64_t>(order_.size()); }
+  /// Examples in an epoch.
+  std::int64_t count() const { return static_cast<std::int64_t>(order_.size()) / each_ * each_; }
   std::int64_t remaining() const { return count() - position_; }
 
  private:
   std::vector<std::int64_t> order_;
   std::optional<std::uint64_t> seed_;
   std::int64_t position_ = 0;
+  std::int64_t each_ = 1;  // the count is a multiple of it
 };
 
 }  // namespace muster

@@ -141,7 +141,17 @@ void JsonReader::field(std::string_view name, std::string& value) {
 }
 
 void JsonReader::field(std::string_view name, Shape& value) {
-  impl_->read(name, value, shape, fmt::format("an array of at most {} whole numbers", Shape::kMaxRank));
+  if (value.empty())
+    return impl_->read(name, value, shape,
+                       fmt::format("an array of at most {} whole numbers", Shape::kMaxRank));
+  // Sizes of a fixed count: one number is all of them.
+  const auto sizes = [rank = value.rank()](const json::value& v) {
+    const auto all = wholeNumber(v);
+    if (!all || *all < 0) return shape(v);
+    return std::optional(Shape(std::vector(static_cast<std::size_t>(rank), *all)));
+  };
+  impl_->read(name, value, sizes,
+              fmt::format("a whole number or an array of at most {} whole numbers", Shape::kMaxRank));
 }
 
 void JsonReader::choice(std::string_view name, std::size_t& index, std::span<const std::string_view> names) {

@@ -18,6 +18,8 @@ struct Safetensors {  /// A tensor of the file.
     Tensor values;  ///< RowMajor on the CPU
   };
   std::vector<Entry> tensors;  ///< in the order of their data in the file
+  /// Names and element types of tensors that were not read, as {"mask", "BOOL"}: see readSafetensors.
+  std::map<std::string, std::string, std::less<>> others;
   std::map<std::string, std::string> metadata;
 
   void add(std::string name, Tensor values) { tensors.push_back({std::move(name), std::move(values)}); }
@@ -27,12 +29,18 @@ struct Safetensors {  /// A tensor of the file.
   std::map<std::string_view, const Tensor*> byName() const;
 };
 
+/// What readSafetensors does with tensors whose element type it cannot read.
+enum class OtherTypes {
+  Refuse,
+  Skip,  ///< lists them in `Safetensors::others`
+};
+
 /// Reads a whole file; its tensors own their memory.
 ///
 /// Strict: the header must be JSON of the right form, and the tensors must fill the file without gaps or
-/// overlaps. Element types are F32, F64, U8 and I64.
+/// overlaps. Element types are F32, F64, U8 and I64; F16 and BF16 become F32.
 /// @throws FileError naming the path and what is wrong; OutOfMemory naming the path.
-Safetensors readSafetensors(const std::filesystem::path& path);
+Safetensors readSafetensors(const std::filesystem::path& path, OtherTypes others = OtherTypes::Refuse);
 
 /// Writes a file, completely or not at all (see AtomicFile). Tensors with larger elements come first,
 /// otherwise in the given order, so that each is aligned to its element size.

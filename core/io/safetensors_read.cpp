@@ -1,11 +1,15 @@
 #include <algorithm>
 #include <bit>
+#include <cmath>
+#include <limits>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/plural.h"
 #include "muster/core/io/detail/file_shortage.h"
+#include "muster/core/io/detail/safetensors_dtype.h"
 #include "muster/core/io/detail/safetensors_header.h"
 #include "muster/core/io/input_file.h"
 #include "muster/core/io/safetensors.h"
@@ -60,6 +64,42 @@ std::string readHeader(InputFile& file) {
   return header;
 }
 
+/// @param bits  IEEE 754 half precision.
+float fromFloat16(std::uint16_t bits) {
+  const int sign = bits & 0x8000 ? -1 : 1, exponent = bits >> 10 & 0x1f, fraction = bits & 0x3ff;
+  if (exponent == 0x1f)
+    return fraction != 0 ? std::numeric_limits<float>::quiet_NaN()
+                         : static_cast<float>(sign) * std::numeric_limits<float>::infinity();
+  const int whole = exponent == 0 ? fraction : fraction + 0x400;  // times the last place's power of two
+  return std::ldexp(static_cast<float>(sign * whole), std::max(exponent, 1) - 25);
+}
+
+/// @param bits  the upper half of a float32.
+float fromBfloat16(std::uint16_t bits) {
+  return std::bit_cast<float>(std::uint32_t{bits} << 16);
+}
+
+Tensor readTensor(InputFile& file, const detail::SafetensorsHeader::Entry& entry) {
+  Tensor tensor = Tensor::empty(entry.shape, entry.dtype);
+  const std::uint64_t bytes = entry.end - entry.begin;
+  if (entry.type != detail::kFloat16 && entry.type != detail::kBfloat16) {
+    file.read(tensor.raw(), bytes);
+    return tensor;
+  }
+  std::vector<std::uint16_t> halves(bytes / 2);
+  file.read(halves.data(), bytes);
+  std::ranges::transform(halves, tensor.data<float>(),
+                         entry.type == detail::kFloat16 ? fromFloat16 : fromBfloat16);
+  return tensor;
+}
+
+/// Reads past a tensor.
+void skip(InputFile& file, std::uint64_t bytes) {
+  std::vector<char> unused(1 << 16);
+  for (; bytes > 0; bytes -= std::min<std::uint64_t>(bytes, unused.size()))
+    file.read(unused.data(), std::min<std::uint64_t>(bytes, unused.size()));
+}
+
 }  // namespace
 
 const Tensor* Safetensors::find(std::string_view name) const {
@@ -73,17 +113,22 @@ std::map<std::string_view, const Tensor*> Safetensors::byName() const {
   return all;
 }
 
-Safetensors readSafetensors(const std::filesystem::path& path) {
+Safetensors readSafetensors(const std::filesystem::path& path, OtherTypes others) {
   return detail::onFile("readSafetensors", path, [&] {
     InputFile file(path);
     const std::string text = readHeader(file);
-    auto header = detail::parseSafetensorsHeader(text, file.size() - kLengthBytes - text.size(), path);
+    auto header =
+        detail::parseSafetensorsHeader(text, file.size() - kLengthBytes - text.size(), path, others);
     Safetensors contents;
     contents.metadata = std::move(header.metadata);
     for (auto& entry : header.tensors) {
-      Tensor tensor = Tensor::empty(entry.shape, entry.dtype);
-      file.read(tensor.raw(), entry.end - entry.begin);
-      contents.add(std::move(entry.name), std::move(tensor));
+      if (detail::safetensorsDType(entry.type)) {
+        Tensor tensor = readTensor(file, entry);
+        contents.add(std::move(entry.name), std::move(tensor));
+        continue;
+      }
+      skip(file, entry.end - entry.begin);
+      contents.others.emplace(std::move(entry.name), std::move(entry.type));
     }
     return contents;
   });

@@ -33,7 +33,8 @@ class SchemaWriter final : public Fields {
   void field(std::string_view name, std::string& value) override {
     add(name, "string", boost::json::value(std::string_view(value)));
   }
-  /// A shape that has sizes by default always has as many: a kernel's size, for example.
+  /// A shape that has sizes by default always has as many, such as those of a kernel; one number is all of
+  /// them.
   void field(std::string_view name, Shape& value) override;
   void choice(std::string_view name, std::size_t& index, std::span<const std::string_view> names) override;
   void object(std::string_view name, std::string& type, const std::function<void(Fields&)>& inside) override;

@@ -31,6 +31,11 @@ class Layer {
   requires LayerOptions<T> || VertexOptions<T> Layer(
       const T& options)  // NOLINT(google-explicit-constructor): a layer's options are a layer
       : module_(std::make_shared<const detail::ModuleOf<T>>(options)) {}
+  /// Names the member that a struct lacks.
+  template <detail::MeantAsLayer T>
+  Layer(const T&) {  // NOLINT(google-explicit-constructor): as above
+    detail::requireLayerMembers<T>();
+  }
   explicit Layer(std::shared_ptr<const Module> module, LayerSettings settings = {})
       : module_(std::move(module)), settings_(settings) {}
 

@@ -42,6 +42,44 @@ concept VertexOptions = detail::ModuleOptions<T> && requires(const T& vertex, st
 };
 
 namespace detail {
+/// Whether a struct is meant as a layer or vertex, though a member may be missing.
+template <typename T>
+concept MeantAsLayer = !LayerOptions<T> && !VertexOptions<T> &&
+                       (
+                           requires { T::kType; } || requires { &T::compile; });
+
+/// Fails to compile, with the name of the first member that the struct lacks.
+template <typename T>
+void requireLayerMembers() {
+  static_assert(
+      requires {
+        { T::kType } -> std::convertible_to<std::string_view>;
+      },
+      "this layer lacks: static constexpr std::string_view kType");
+  static_assert(
+      requires(const T& t) {
+        { t.name } -> std::convertible_to<std::string_view>;
+      },
+      "this layer lacks: std::string name");
+  static_assert(
+      requires(const T& t, const Shape& s) {
+        { t.outputShape(s) } -> std::same_as<Shape>;
+      } ||
+          requires(const T& t, std::span<const Shape> s) {
+            { t.outputShape(s) } -> std::same_as<Shape>;
+          },
+      "this layer lacks: Shape outputShape(const Shape& input) const");
+  static_assert(
+      requires(const T& t, const ModuleBinding& b, Context& c) {
+        { t.compile(b, c) } -> std::convertible_to<std::unique_ptr<VertexProgram>>;
+      },
+      "this layer lacks: std::unique_ptr<ModuleProgram> compile(const ModuleBinding&, Context&) const");
+  static_assert(
+      requires(T & t, Fields & f) { t.fields(f); }, "this layer lacks: void fields(Fields&)");
+  static_assert(
+      requires(const T& t) { t.validate(); }, "this layer lacks: void validate() const");
+}
+
 template <typename T>
 requires LayerOptions<T> || VertexOptions<T>
 class ModuleOf final : public Module {

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "muster/core/base/error.h"
+#include "muster/core/data/non_finite_value.h"
 #include "muster/core/nn/detail/kept_statistics.h"
 #include "muster/core/optim/finite_gradient.h"
 
@@ -78,6 +79,10 @@ StepTicket Model::step(const Batch& batch) {
     }
     score.score += update(batch.stamp);
     return StepTicket(score);
+  } catch (const NonFiniteScore&) {
+    statistics_->restore(blocks(), *context_);
+    if (const auto where = nonFiniteValue(batch)) throw NonFiniteScore(*where);
+    throw;
   } catch (...) {  // the forward pass may have moved them
     statistics_->restore(blocks(), *context_);
     throw;

@@ -6,6 +6,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/data/joining_iterator.h"
 #include "muster/core/data/next_batch.h"
+#include "muster/core/data/non_finite_value.h"
 #include "muster/core/data/training_reads.h"
 #include "muster/core/nn/model.h"
 #include "muster/core/nn/state_recorder.h"
@@ -105,7 +106,7 @@ class Fit final : public Trainer {
       before = now;
       // Listeners see the model after this step.
       if (listeners_.empty() && !now.ticket.known()) continue;
-      finish(now);
+      namingValues(batch_, [&] { finish(now); });
       before.reset();
     }
     if (before) finish(*before);

@@ -36,10 +36,16 @@ struct ParameterSpec {
   MergeRule merge = MergeRule::Average;
 };
 
-/// The end of a network: the loss, and the activation that `output()` applies.
+/// The end of a network: the loss, and the activation of its predictions. If the loss takes logits
+/// (`takesLogits`), `output()` applies that activation; else the layer has applied it.
 struct LossHead {
   Loss loss = Loss::NegativeLogLikelihood;
   Activation activation = Activation::Softmax;
+  double delta = 1, labelSmoothing = 0;  ///< see LossRule
+  /// If set, the loss instead of `loss`, which then says what kind of labels it takes.
+  std::shared_ptr<const OwnLoss> own = {};
+
+  LossRule rule() const { return {loss, delta, labelSmoothing}; }
 };
 
 /// The description of a layer or vertex: its computation and parameters. Immutable in a network; compiled

@@ -51,12 +51,6 @@ bool Network::normalisationFitted() {
   return std::ranges::all_of(impl_->plan.nodes, [](const auto& n) { return !isNormalise(n) || isFitted(n); });
 }
 
-void Network::fitBeforeTraining(DataSetIterator& data) {
-  const auto layers = outline();
-  const bool any = std::ranges::any_of(layers, [](const auto& row) { return row.type == Normalise::kType; });
-  if (any && (!initialized() || !normalisationFitted())) impl_->fitNormalisation(*this, data);
-}
-
 void Network::fitNormalisation(DataSetIterator& data) {
   requireNotRead(data, "fit normalisation");
   impl_->fitNormalisation(*this, data);

@@ -14,7 +14,7 @@ void predict(const detail::NetworkProgram& program, const std::optional<LossHead
              Tensor& out, detail::DeviceCopies& copies, Context& context) {
   const Tensor& predictions = program.output(index);
   out.resize(predictions.shape(), DType::Float32);
-  if (!head || head->loss == Loss::MeanSquaredError) return copies.fetch(predictions, out);
+  if (!head || !takesLogits(head->loss)) return copies.fetch(predictions, out);
   // In a sequence every time step is a row.
   const Shape rows{predictions.elements() / predictions.shape()[-1], predictions.shape()[-1]};
   Tensor& activated = copies.resultFor(out);

@@ -29,18 +29,27 @@ void requireUsable(Loss kind, const Tensor& predictions, const Tensor& labels, c
 
 }  // namespace
 
-LossValue loss(Loss kind, const Tensor& predictions, const Tensor& labels, const Tensor& mask,
+LossValue loss(const LossRule& rule, const Tensor& predictions, const Tensor& labels, const Tensor& mask,
                Tensor& gradient, double normaliser, Context& context) {
-  requireUsable(kind, predictions, labels, mask, gradient);
+  requireUsable(rule.kind, predictions, labels, mask, gradient);
   if (predictions.device().isCpu())
-    return cpu::loss(kind, predictions, labels, mask, gradient, normaliser, context);
-  if constexpr (kCudaBuilt) return cuda::loss(kind, predictions, labels, mask, gradient, normaliser, context);
+    return cpu::loss(rule, predictions, labels, mask, gradient, normaliser, context);
+  if constexpr (kCudaBuilt) return cuda::loss(rule, predictions, labels, mask, gradient, normaliser, context);
   throw DeviceUnavailable("loss: this build has no CUDA");
 }
 
-void lossInto(Loss kind, const Tensor& predictions, const Tensor& labels, const Tensor& mask,
+LossValue loss(const OwnLoss& rule, const Tensor& predictions, const Tensor& labels, const Tensor& mask,
+               Tensor& gradient, double normaliser, Context& context) {
+  requireUsable(Loss::MeanSquaredError, predictions, labels, mask, gradient);
+  require(
+      predictions.device().isCpu(),
+      "loss: a loss of one's own is computed on the CPU; train on CPU workers, or use one of the library's");
+  return cpu::loss(rule, predictions, labels, mask, gradient, normaliser, context);
+}
+
+void lossInto(const LossRule& rule, const Tensor& predictions, const Tensor& labels, const Tensor& mask,
               Tensor& gradient, const Tensor& normaliser, Tensor& value, Context& context) {
-  requireUsable(kind, predictions, labels, mask, gradient);
+  requireUsable(rule.kind, predictions, labels, mask, gradient);
   const Device device = predictions.device();
   if (normaliser.defined())
     detail::expectTensor("loss", "normaliser", normaliser,
@@ -48,9 +57,9 @@ void lossInto(Loss kind, const Tensor& predictions, const Tensor& labels, const 
   detail::expectTensor("loss", "value", value,
                        {.shape = {kLossNumbers}, .dtype = DType::Float64, .device = device});
   if (device.isCpu())
-    return cpu::lossInto(kind, predictions, labels, mask, gradient, normaliser, value, context);
+    return cpu::lossInto(rule, predictions, labels, mask, gradient, normaliser, value, context);
   if constexpr (kCudaBuilt)
-    return cuda::lossInto(kind, predictions, labels, mask, gradient, normaliser, value, context);
+    return cuda::lossInto(rule, predictions, labels, mask, gradient, normaliser, value, context);
   throw DeviceUnavailable("loss: this build has no CUDA");
 }
 

@@ -15,14 +15,38 @@ enum class Loss {
   NegativeLogLikelihood,  ///< of the labels' classes, by softmax(logits): softmax cross-entropy
   MeanSquaredError,       ///< mean over a row's features of (prediction - label)^2
   BinaryCrossEntropy,     ///< mean over a row's features, of sigmoid(logit) against labels in [0, 1]
+  MeanAbsoluteError,      ///< mean over a row's features of |prediction - label|
+  /// Mean over a row's features of d^2 / 2 up to |d| = delta, and delta (|d| - delta / 2) beyond, for d =
+  /// prediction - label. Source: Huber 1964.
+  Huber,
 };
+
+/// A loss and its numbers; a Loss alone has the usual ones.
+struct LossRule {
+  LossRule(Loss k, double huberDelta = 1, double smoothing = 0)  // NOLINT(google-explicit-constructor)
+      : kind(k), delta(huberDelta), labelSmoothing(smoothing) {}
+
+  Loss kind;
+  double delta;  ///< of Huber; finite and above 0
+  /// Of NegativeLogLikelihood over C classes, from 0 to below 1: a label's share y of a class counts as (1 -
+  /// labelSmoothing) y + labelSmoothing / C. Source: Szegedy et al. 2016.
+  double labelSmoothing;
+};
+
+/// Whether a loss takes logits, whose activation (softmax or sigmoid) is a part of it; else it takes
+/// activated outputs.
+inline bool takesLogits(Loss loss) {
+  return loss == Loss::NegativeLogLikelihood || loss == Loss::BinaryCrossEntropy;
+}
 
 template <>
 struct EnumNames<Loss> {
-  static constexpr std::array<std::pair<Loss, std::string_view>, 3> kNames{{
+  static constexpr std::array<std::pair<Loss, std::string_view>, 5> kNames{{
       {Loss::NegativeLogLikelihood, "nll"},
       {Loss::MeanSquaredError, "mse"},
       {Loss::BinaryCrossEntropy, "bce"},
+      {Loss::MeanAbsoluteError, "mae"},
+      {Loss::Huber, "huber"},
   }};
 };
 
@@ -37,7 +61,7 @@ struct LossValue {
 /// has its own loss; for sequences read [N, T] for [N] below.
 ///
 /// @param predictions  logits for NegativeLogLikelihood and BinaryCrossEntropy (softmax and sigmoid are
-///                     part of the loss), activated outputs for MeanSquaredError.
+///                     part of the loss), activated outputs for the others.
 /// @param labels  int64 [N] class indices (NegativeLogLikelihood only) or float32 like the predictions.
 /// @param mask    float32 [N], the weights of the examples or time steps, finite and at least 0; undefined:
 ///                all 1.
@@ -46,7 +70,7 @@ struct LossValue {
 /// @throws InvalidArgument naming the row for an invalid class index or weight (for sequences the example and
 ///         the step; on a GPU not the row of a weight), and for shapes that do not match.
 /// Sums run over the rows in order, in float64. `gradient` may be the same memory as `predictions`.
-LossValue loss(Loss kind, const Tensor& predictions, const Tensor& labels, const Tensor& mask,
+LossValue loss(const LossRule& rule, const Tensor& predictions, const Tensor& labels, const Tensor& mask,
                Tensor& gradient, double normaliser, Context& context);
 
 /// Number of values that `lossInto` writes.
@@ -59,23 +83,40 @@ inline constexpr std::size_t kLossNumbers = 4;
 /// @param value  float64 [kLossNumbers] on the predictions' device: sum, weight (NaN if one in the mask is
 ///         negative or not finite), the first row with an invalid class or -1, that class.
 /// @throws InvalidArgument for shapes that do not match; for an invalid class or weight on the CPU only.
-void lossInto(Loss kind, const Tensor& predictions, const Tensor& labels, const Tensor& mask,
+void lossInto(const LossRule& rule, const Tensor& predictions, const Tensor& labels, const Tensor& mask,
               Tensor& gradient, const Tensor& normaliser, Tensor& value, Context& context);
 
 /// Reads the numbers of `lossInto` for predictions of this shape. @throws InvalidArgument as `loss` for an
 /// invalid class or weight; the gradient has NaN in a row with such a class.
 LossValue lossValue(std::span<const double> numbers, const Shape& predictions);
 
-namespace cpu {
-LossValue loss(Loss kind, const Tensor& predictions, const Tensor& labels, const Tensor& mask,
+/// A loss of one's own, for a LossHead: computed on the CPU, row by row.
+class OwnLoss {
+ public:
+  virtual ~OwnLoss() = default;
+  /// The loss of one row (of one step in sequences). `gradient` receives d loss / d prediction, unless it is
+  /// empty. Called by several threads at once. @param labels  as many as predictions.
+  virtual double ofRow(std::span<const float> predictions, std::span<const float> labels,
+                       std::span<float> gradient) const = 0;
+};
+
+/// As above with a loss of one's own. @param labels  float32 like the predictions.
+/// @throws InvalidArgument for predictions on a GPU, too.
+LossValue loss(const OwnLoss& rule, const Tensor& predictions, const Tensor& labels, const Tensor& mask,
                Tensor& gradient, double normaliser, Context& context);
-void lossInto(Loss kind, const Tensor& predictions, const Tensor& labels, const Tensor& mask,
+
+namespace cpu {
+LossValue loss(const OwnLoss& rule, const Tensor& predictions, const Tensor& labels, const Tensor& mask,
+               Tensor& gradient, double normaliser, Context& context);
+LossValue loss(const LossRule& rule, const Tensor& predictions, const Tensor& labels, const Tensor& mask,
+               Tensor& gradient, double normaliser, Context& context);
+void lossInto(const LossRule& rule, const Tensor& predictions, const Tensor& labels, const Tensor& mask,
               Tensor& gradient, const Tensor& normaliser, Tensor& value, Context& context);
 }  // namespace cpu
 namespace cuda {
-LossValue loss(Loss kind, const Tensor& predictions, const Tensor& labels, const Tensor& mask,
+LossValue loss(const LossRule& rule, const Tensor& predictions, const Tensor& labels, const Tensor& mask,
                Tensor& gradient, double normaliser, Context& context);
-void lossInto(Loss kind, const Tensor& predictions, const Tensor& labels, const Tensor& mask,
+void lossInto(const LossRule& rule, const Tensor& predictions, const Tensor& labels, const Tensor& mask,
               Tensor& gradient, const Tensor& normaliser, Tensor& value, Context& context);
 }  // namespace cuda
 

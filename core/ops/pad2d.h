@@ -1,17 +1,13 @@
 #pragma once
 
-#include <array>
-#include <cstdint>
-
+#include "muster/core/base/size2d.h"
 #include "muster/core/device/context.h"
 #include "muster/core/tensor/tensor.h"
 
 namespace muster {
 
-/// Rows or columns of zeros around an image: top, bottom, left, right; each at least 0.
-using Padding2d = std::array<std::int64_t, 4>;
-
 /// [N, C, H, W] to [N, C, top + H + bottom, left + W + right].
+/// @param padding  zeros; each at least 0.
 /// @throws InvalidArgument for another rank or a negative padding.
 Shape padded2d(const Shape& input, const Padding2d& padding);
 

@@ -36,7 +36,7 @@ MUSTER_HOST_DEVICE float regularised(float g, float w, const Terms& t) {
 /// Upper bounds of the magnitudes that a rule computes in one step.
 struct Bounds {
   double states = 0;  ///< after the step
-  double step = 0;    ///< the parameter's change, and each number it is computed from, at a learning rate of 1
+  double step = 0;  ///< the parameter's change, and each number it is computed from, at a learning rate of 1
 };
 
 // A rule keeps `kStates` states for each parameter, at most two. `step` takes g, the regularised gradient,
@@ -55,6 +55,22 @@ struct SgdRule {
     return learningRate * g;
   }
   Bounds bounds(double g, double) const { return {.step = g}; }
+};
+
+/// v = momentum v + g;  w -= lr v. As in PyTorch: the learning rate is not part of the velocity. Source:
+/// Polyak 1964.
+struct MomentumRule {
+  static constexpr int kStates = 1;
+  explicit MomentumRule(double m) : momentum(static_cast<float>(m)) {}
+  MUSTER_HOST_DEVICE float step(float g, float learningRate, float& velocity, float&) const {
+    velocity = momentum * velocity + g;
+    return learningRate * velocity;
+  }
+  Bounds bounds(double g, double velocity) const {
+    const double after = std::abs(static_cast<double>(momentum)) * velocity + g;
+    return {after, after};
+  }
+  float momentum;
 };
 
 /// v = momentum v + g;  w -= lr (g + momentum v). The learning rate is not part of the velocity, as in
@@ -165,6 +181,6 @@ namespace muster {
 
 /// The rules that have kernels on every backend.
 using UpdateRule = std::variant<update::SgdRule, update::NesterovsRule, update::AdamRule, update::RmsPropRule,
-                                update::AdaGradRule, update::LionRule>;
+                                update::AdaGradRule, update::LionRule, update::MomentumRule>;
 
 }  // namespace muster

@@ -95,6 +95,45 @@ struct UpdaterOf final : UpdaterHolder {
 };
 }  // namespace detail
 
+namespace detail {
+/// Whether a struct is meant as an updater, though a member may be missing.
+template <typename T>
+concept MeantAsUpdater = !UpdaterRule<T> && (
+                                                requires { T::kType; } || requires { &T::stateNames; });
+
+/// Fails to compile, with the name of the first member that the struct lacks.
+template <typename T>
+void requireUpdaterMembers() {
+  static_assert(
+      requires {
+        { T::kType } -> std::convertible_to<std::string_view>;
+      },
+      "this updater lacks: static constexpr std::string_view kType");
+  static_assert(
+      requires(const T& t) {
+        { t.learningRate } -> std::convertible_to<const Schedule&>;
+      },
+      "this updater lacks: Schedule learningRate");
+  static_assert(
+      requires(const T& t) {
+        { t.stateNames() } -> std::convertible_to<std::vector<std::string>>;
+      },
+      "this updater lacks: std::vector<std::string> stateNames() const");
+  static_assert(
+      requires(const T& t) {
+        { t.settings() } -> std::convertible_to<UpdateSettings>;
+      } ||
+          requires(const T& t, const UpdateStep& s, Context& c) {
+            { t.apply(s, c) } -> std::convertible_to<double>;
+          },
+      "this updater lacks: double apply(const UpdateStep&, Context&) const (or settings())");
+  static_assert(
+      requires(T & t, Fields & f) { t.fields(f); }, "this updater lacks: void fields(Fields&)");
+  static_assert(
+      requires(const T& t) { t.validate(); }, "this updater lacks: void validate() const");
+}
+}  // namespace detail
+
 /// Any updater: `Nesterovs{.learningRate = 0.01}`. A value. Default: Sgd with learning rate 0.1.
 class Updater {
  public:
@@ -102,6 +141,11 @@ class Updater {
   template <UpdaterRule Rule>
   Updater(const Rule& rule)  // NOLINT(google-explicit-constructor): a rule is an updater
       : holder_(std::make_unique<detail::UpdaterOf<Rule>>(rule)) {}
+  /// Names the member that a struct lacks.
+  template <detail::MeantAsUpdater Rule>
+  Updater(const Rule&) {  // NOLINT(google-explicit-constructor): as above
+    detail::requireUpdaterMembers<Rule>();
+  }
   Updater(const Updater& other) : holder_(other.holder_->clone()) {}
   Updater(Updater&&) noexcept = default;
   Updater& operator=(Updater other) noexcept {

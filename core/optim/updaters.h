@@ -15,15 +15,22 @@ void requireEpsilon(std::string_view type, double epsilon);
 void requireNotNegative(std::string_view type, std::string_view option, double value);
 }  // namespace detail
 
-/// Stochastic gradient descent: w -= lr g.
+/// Stochastic gradient descent: w -= lr g; with `momentum` as PyTorch's SGD, v = momentum v + g and w -= lr v
+/// (`MomentumRule`). Nesterov's momentum is `Nesterovs`.
 struct Sgd {
   static constexpr std::string_view kType = "sgd";
   Schedule learningRate = 0.1;
+  double momentum = 0;  ///< from 0 to below 1; 0: no velocity is kept
 
-  std::vector<std::string> stateNames() const { return {}; }
-  UpdateSettings settings() const { return {}; }
-  void fields(Fields&) {}
-  void validate() const {}
+  std::vector<std::string> stateNames() const {
+    return momentum == 0 ? std::vector<std::string>{} : std::vector<std::string>{"velocity"};
+  }
+  UpdateSettings settings() const {
+    if (momentum == 0) return {};
+    return {.rule = update::MomentumRule(momentum)};
+  }
+  void fields(Fields& f) { f.field("momentum", momentum); }
+  void validate() const { detail::requireFraction(kType, "momentum", momentum); }
 };
 
 /// SGD with Nesterov momentum, as PyTorch's: the learning rate is not part of the velocity (`NesterovsRule`).

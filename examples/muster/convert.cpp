@@ -113,7 +113,7 @@ std::unique_ptr<Network> networkOf(const std::string& path, const std::vector<st
 
 /// Loads another framework's weights into a network.
 std::unique_ptr<Network> fromWeights(const std::string& file, const Options& options) {
-  require(!readSafetensors(file).metadata.contains("configuration"),
+  require(!readSafetensors(file, OtherTypes::Skip).metadata.contains("configuration"),
           "--network is for weights of other systems, and {} is a model of muster", file);
   auto network = networkOf(options.network, options.sets);
   try {
@@ -129,7 +129,7 @@ std::unique_ptr<Network> fromWeights(const std::string& file, const Options& opt
 }
 
 std::unique_ptr<Network> fromModel(const std::string& file) {
-  if (!readSafetensors(file).metadata.contains("configuration"))
+  if (!readSafetensors(file, OtherTypes::Skip).metadata.contains("configuration"))
     throw FileError(
         file, "holds no model of muster; if it holds weights of PyTorch, --network says of which network");
   auto network = Network::load(file);

@@ -46,6 +46,7 @@ void deal(const RunData& d, const Images& images, PlacementWish placement, std::
   const std::int64_t part = trainingPart(d, parts.first->size());
   if (part < parts.first->size()) parts = splitAt(parts.first, part, static_cast<std::uint64_t>(d.seed));
   auto train = std::make_unique<ImageSetIterator>(parts.first, d.batch, shuffleSeed(d));
+  train->setDropLast(d.dropLast);
   std::vector<ImageSetIterator*> iterators{train.get()};
   into.train = std::move(train);
   const auto add = [&](std::shared_ptr<const ImageSet> set, std::unique_ptr<DataSetIterator>& to,
@@ -112,7 +113,9 @@ void deal(const RunData& d, const Table& train, const std::optional<Table>& test
     return std::make_unique<InMemoryDataSetIterator>(table.features, table.labels, d.batch, seed);
   };
   const auto [first, second] = validated(d, train);
-  into.train = make(first, shuffleSeed(d));
+  auto training = make(first, shuffleSeed(d));
+  training->setDropLast(d.dropLast);
+  into.train = std::move(training);
   if (second.features.defined()) into.validation = make(second, std::nullopt);
   if (!test) return;
   require(test->features.shape().dropFirst() == train.features.shape().dropFirst(),

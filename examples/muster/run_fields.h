@@ -78,6 +78,7 @@ void visitData(Visitor& v, RunData& d) {
   visitSource(v, d);
   v.field("validationExamples", d.validationExamples);
   v.field("batch", d.batch);
+  v.field("dropLast", d.dropLast);
   v.field("seed", d.seed);
   v.field("shuffle", d.shuffle);
   v.numbers("classWeights", d.classWeights);

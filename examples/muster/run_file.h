@@ -42,6 +42,7 @@ struct RunData {
   std::int64_t validationExamples = 0;  ///< held out from the training examples, for listeners: drawn by the
                                         ///< seed, each class in equal shares
   std::int64_t batch = 128;
+  bool dropLast = false;    ///< leaves out the last batch of a training epoch if it is not full
   std::int64_t seed = 123;  ///< for the order of the training examples
   bool shuffle = true;
   std::vector<double> classWeights = {};

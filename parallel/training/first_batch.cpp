@@ -18,8 +18,7 @@ void fitBeforeTraining(Model& model, DataSetIterator& data, Activity& caller) {
     model.fitBeforeTraining(data);
   } catch (...) {
     const auto cause = std::current_exception();
-    throw TrainingError(
-        fmt::format("the model could not be fitted to the data set: {}", muster::describe(cause)), -1, cause);
+    throw TrainingError(fmt::format("the training could not begin: {}", muster::describe(cause)), -1, cause);
   }
 }
 

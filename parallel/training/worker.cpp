@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "muster/core/base/error.h"
+#include "muster/core/data/non_finite_value.h"
 #include "muster/core/optim/finite_gradient.h"
 #include "muster/parallel/exchange/node_transport.h"
 
@@ -181,7 +182,8 @@ void Worker::work(Batch& batch, FitRun& run, const Participant& me, WorkerListen
   times_.own.waitingForWorkers += waitedInStep_;
   finishBegun(run, me, listeners);
   begun_ = Step{ticket, batch.stamp, batch.examples()};
-  if (gradientAlone || ticket.known() || !listeners.listeners.empty()) finishStep(run, listeners);
+  if (gradientAlone || ticket.known() || !listeners.listeners.empty())
+    namingValues(batch, [&] { finishStep(run, listeners); });
 }
 
 void Worker::finishStep(FitRun& run, WorkerListeners& listeners) {

@@ -39,7 +39,7 @@ class JsonSchema {
     if (isOneOf({"$schema", "$defs", "title", "description", "default", "then"})) return "";
     if (keyword == "$ref")
       return check(root_.at_pointer(std::string_view(rule.as_string()).substr(1)), value, at);
-    if (keyword == "type") return hasType(value, rule.as_string()) ? "" : at + ": is no " + textOf(rule);
+    if (keyword == "type") return hasOneType(value, rule) ? "" : at + ": is no " + textOf(rule);
     if (keyword == "const") return value == rule ? "" : at + ": is not " + textOf(rule);
     if (keyword == "enum") {
       for (const auto& one : rule.as_array())
@@ -91,6 +91,13 @@ class JsonSchema {
         return at + ": unknown field " + std::string(name);
     }
     return "";
+  }
+
+  /// @param types  a word, or an array of words.
+  static bool hasOneType(const Value& value, const Value& types) {
+    if (!types.is_array()) return hasType(value, types.as_string());
+    return std::ranges::any_of(types.as_array(),
+                               [&](const Value& type) { return hasType(value, type.as_string()); });
   }
 
   static bool hasType(const Value& value, std::string_view type) {

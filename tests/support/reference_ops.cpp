@@ -162,6 +162,9 @@ Array losses(Loss kind, const Array& predictions, const Array& labels) {
       const auto count = static_cast<double>(features);
       if (kind == Loss::NegativeLogLikelihood) result.at(n) -= t * logSoftmax(predictions, n, f);
       if (kind == Loss::MeanSquaredError) result.at(n) += (z - t) * (z - t) / count;
+      if (kind == Loss::MeanAbsoluteError) result.at(n) += std::abs(z - t) / count;
+      if (kind == Loss::Huber)  // delta 1
+        result.at(n) += (std::abs(z - t) < 1 ? (z - t) * (z - t) / 2 : std::abs(z - t) - 0.5) / count;
       if (kind == Loss::BinaryCrossEntropy)
         result.at(n) -= (t * std::log(sigmoid(z)) + (1 - t) * std::log(sigmoid(-z))) / count;
     }
@@ -181,6 +184,8 @@ Array lossGradient(Loss kind, const Array& predictions, const Array& labels, con
       double slope = 0;
       if (kind == Loss::NegativeLogLikelihood) slope = mass * std::exp(logSoftmax(predictions, n, f)) - t;
       if (kind == Loss::MeanSquaredError) slope = 2 * (z - t) / count;
+      if (kind == Loss::MeanAbsoluteError) slope = ((z > t) - (z < t)) / count;
+      if (kind == Loss::Huber) slope = std::clamp(z - t, -1.0, 1.0) / count;
       if (kind == Loss::BinaryCrossEntropy) slope = (sigmoid(z) - t) / count;
       gradient.at(n * features + f) = mask.at(n) * slope / normaliser;
     }

@@ -35,7 +35,11 @@ double ReferenceUpdater::clipScale(const StateBlock& gradients) const {
 double ReferenceUpdater::step(std::int64_t i, double g, double learningRate, std::int64_t iteration) {
   const auto type = options_.updater.type();
   const auto state = [&](std::size_t which) -> double& { return state_[which].values.data<double>()[i]; };
-  if (type == Sgd::kType) return learningRate * g;
+  if (type == Sgd::kType) {
+    if (state_.empty()) return learningRate * g;
+    state(0) = option("momentum") * state(0) + g;
+    return learningRate * state(0);
+  }
   if (type == Nesterovs::kType) {
     const double momentum = option("momentum");
     double& velocity = state(0);

@@ -83,30 +83,54 @@ template <typename Gradient>
           });
 }
 
-/// @return the row's loss; gradient[f] = factor * (mass * exp(z[f] - top) / sum - labels[f])
-[[gnu::always_inline]] inline double softLabelRowOf(const float* z, const float* labels, float* gradient,
-                                                    std::int64_t features, double factor) {
-  const auto mass = sumOf<double>(
-      features, [=](std::int64_t f) __attribute__((always_inline)) { return double{labels[f]}; });
+/// @param shareOf  the row's label, as a share of each class.
+/// @return the row's loss; gradient[f] = factor * (mass * exp(z[f] - top) / sum - shareOf(f))
+template <typename Shares>
+[[gnu::always_inline]] inline double sharesRowOf(const float* z, Shares shareOf, float* gradient,
+                                                 std::int64_t features, double factor) {
+  const auto mass = sumOf<double>(features, shareOf);
   double value = 0;
   softmaxRowOf(
       z, features,
       [&](std::int64_t begin, std::int64_t count, const double* exps, LogSumExp all)
           __attribute__((always_inline)) {
-            const float *logits = z + begin, *shares = labels + begin;
+            const float* logits = z + begin;
             const double log = all.log(), scale = factor * mass / all.sum;
             double terms[kBlock];
             // A class with probability 0 adds nothing, even if its logit is -infinity.
-            for (std::int64_t f = 0; f < count; ++f)
-              terms[f] = shares[f] != 0 ? shares[f] * (log - logits[f]) : 0.0;
+            for (std::int64_t f = 0; f < count; ++f) {
+              const double share = shareOf(begin + f);
+              terms[f] = share != 0 ? share * (log - logits[f]) : 0.0;
+            }
             value += sumOf<double>(
                 count, [&](std::int64_t f) __attribute__((always_inline)) { return terms[f]; });
             if (!gradient) return;
             MUSTER_INDEPENDENT_ITERATIONS
             for (std::int64_t f = 0; f < count; ++f)
-              gradient[begin + f] = static_cast<float>(scale * exps[f] - factor * shares[f]);
+              gradient[begin + f] = static_cast<float>(scale * exps[f] - factor * shareOf(begin + f));
           });
   return value;
+}
+
+[[gnu::always_inline]] inline double softLabelRowOf(const float* z, const float* labels, float* gradient,
+                                                    std::int64_t features, double factor) {
+  return sharesRowOf(
+      z, [=](std::int64_t f) __attribute__((always_inline)) { return double{labels[f]}; }, gradient, features,
+      factor);
+}
+
+/// With smoothed labels. @param labels  null: the row's class is `label`.
+[[gnu::always_inline]] inline double smoothedRowOf(const float* z, const float* labels, std::int64_t label,
+                                                   float* gradient, std::int64_t features, double factor,
+                                                   double smoothing) {
+  const double rest = 1 - smoothing, each = smoothing / static_cast<double>(features);
+  return sharesRowOf(
+      z,
+      [=](std::int64_t f) __attribute__((always_inline)) {
+        const double share = labels ? double{labels[f]} : f == label ? 1.0 : 0.0;
+        return rest * share + each;
+      },
+      gradient, features, factor);
 }
 
 double ofClass(float logit, LogSumExp all) {
@@ -170,6 +194,41 @@ struct FewClasses {
   return value / static_cast<double>(features);
 }
 
+[[gnu::always_inline]] inline double absoluteRowOf(const float* prediction, const float* labels,
+                                                   float* gradient, std::int64_t features, double factor) {
+  const double scale = factor / static_cast<double>(features);
+  const auto difference = [=](std::int64_t f) __attribute__((always_inline)) {
+    return static_cast<double>(prediction[f]) - labels[f];
+  };
+  const auto value = sumOf<double>(
+      features, [=](std::int64_t f) __attribute__((always_inline)) { return std::fabs(difference(f)); });
+  if (gradient)
+    for (std::int64_t f = 0; f < features; ++f) {
+      const double d = difference(f);  // 0 and NaN stay
+      gradient[f] = static_cast<float>(scale * (d > 0 ? 1 : d < 0 ? -1 : d));
+    }
+  return value / static_cast<double>(features);
+}
+
+[[gnu::always_inline]] inline double huberRowOf(const float* prediction, const float* labels, float* gradient,
+                                                std::int64_t features, double factor, double delta) {
+  const double scale = factor / static_cast<double>(features);
+  const auto difference = [=](std::int64_t f) __attribute__((always_inline)) {
+    return static_cast<double>(prediction[f]) - labels[f];
+  };
+  const auto value = sumOf<double>(
+      features, [=](std::int64_t f) __attribute__((always_inline)) {
+        const double size = std::fabs(difference(f));
+        return size <= delta ? 0.5 * size * size : delta * (size - 0.5 * delta);
+      });
+  if (gradient)
+    for (std::int64_t f = 0; f < features; ++f) {
+      const double d = difference(f);
+      gradient[f] = static_cast<float>(scale * (d > delta ? delta : d < -delta ? -delta : d));
+    }
+  return value / static_cast<double>(features);
+}
+
 /// 1 + grown = (1 + q[0]) (1 + q[1]) ... of n numbers from 0 to 1: the sum of log1p(q[f]) is log1p(grown).
 /// All terms are positive, so small numbers keep their digits.
 [[gnu::always_inline]] inline double productMinusOne(std::int64_t n, const double* q) {
@@ -210,15 +269,22 @@ struct FewClasses {
   return value / count;
 }
 
-double row(Loss kind, const float* z, const float* labels, float* gradient, std::int64_t features,
+double row(const LossRule& rule, const float* z, const float* labels, float* gradient, std::int64_t features,
            double factor) {
-  switch (kind) {
+  switch (rule.kind) {
     case Loss::NegativeLogLikelihood:
+      if (rule.labelSmoothing > 0)
+        return dispatch<smoothedRowOf>(z, labels, std::int64_t{-1}, gradient, features, factor,
+                                       rule.labelSmoothing);
       return dispatch<softLabelRowOf>(z, labels, gradient, features, factor);
     case Loss::MeanSquaredError:
       return dispatch<squaredRowOf>(z, labels, gradient, features, factor);
     case Loss::BinaryCrossEntropy:
       return dispatch<binaryRowOf>(z, labels, gradient, features, factor);
+    case Loss::MeanAbsoluteError:
+      return dispatch<absoluteRowOf>(z, labels, gradient, features, factor);
+    case Loss::Huber:
+      return dispatch<huberRowOf>(z, labels, gradient, features, factor, rule.delta);
   }
   return 0;
 }
@@ -249,49 +315,90 @@ double weightOf(const Tensor& mask, std::int64_t rows) {
   return sum;
 }
 
-}  // namespace
+/// The rows of a batch and their weights.
+struct Rows {
+  Rows(const Tensor& predictions, const Tensor& weights, Tensor& gradient, double normaliser)
+      : features(predictions.shape()[-1]),
+        count(predictions.elements() / features),
+        mask(weights),
+        grad(gradient.defined() ? gradient.data<float>() : nullptr),
+        result{.sum = 0, .weight = weightOf(weights, count)},
+        divisor(normaliser != 0 ? normaliser : result.weight) {}
 
-LossValue loss(Loss kind, const Tensor& predictions, const Tensor& labels, const Tensor& mask,
-               Tensor& gradient, double normaliser, Context&) {
-  const std::int64_t features = predictions.shape()[-1], rows = predictions.elements() / features;
-  const bool classes = labels.dtype() == DType::Int64;
-  if (classes) requireClasses(labels, mask, features);
-  LossValue result{.sum = 0, .weight = weightOf(mask, rows)};
-  const double divisor = normaliser != 0 ? normaliser : result.weight;
-  const float* z = predictions.data<float>();
-  float* grad = gradient.defined() ? gradient.data<float>() : nullptr;
-  const auto weightAt = [&](std::int64_t n) { return mask.defined() ? mask.data<float>()[n] : 1.0; };
-  // Calls value(n, factor) for the rows [from, end) except rows of weight 0, which may contain anything.
-  const auto addRows = [&](std::int64_t from, std::int64_t end, auto value) {
+  double weightAt(std::int64_t n) const { return mask.defined() ? mask.data<float>()[n] : 1.0; }
+  float* gradientOf(std::int64_t n) const { return grad ? grad + n * features : nullptr; }
+
+  /// Calls value(n, factor) for the rows [from, end) except rows of weight 0, which may contain anything.
+  template <typename Value>
+  void add(std::int64_t from, std::int64_t end, Value value) {
     for (std::int64_t n = from; n < end; ++n) {
       const double weight = weightAt(n);
       if (weight != 0)
         result.sum += weight * value(n, weight / divisor);
       else if (grad)
-        std::fill_n(grad + n * features, features, 0.0f);
+        std::fill_n(gradientOf(n), features, 0.0f);
     }
-  };
+  }
+
+  const std::int64_t features, count;
+  const Tensor& mask;
+  float* const grad;
+  LossValue result;
+  const double divisor;
+};
+
+}  // namespace
+
+LossValue loss(const OwnLoss& rule, const Tensor& predictions, const Tensor& labels, const Tensor& mask,
+               Tensor& gradient, double normaliser, Context&) {
+  Rows rows(predictions, mask, gradient, normaliser);
+  const auto features = static_cast<std::size_t>(rows.features);
+  rows.add(0, rows.count, [&](std::int64_t n, double factor) {
+    const std::span<float> grad = rows.grad ? std::span(rows.gradientOf(n), features) : std::span<float>();
+    const double value = rule.ofRow({predictions.data<float>() + n * rows.features, features},
+                                    {labels.data<float>() + n * rows.features, features}, grad);
+    for (float& g : grad) g = static_cast<float>(factor * g);
+    return value;
+  });
+  return rows.result;
+}
+
+LossValue loss(const LossRule& rule, const Tensor& predictions, const Tensor& labels, const Tensor& mask,
+               Tensor& gradient, double normaliser, Context&) {
+  const bool classes = labels.dtype() == DType::Int64;
+  if (classes) requireClasses(labels, mask, predictions.shape()[-1]);
+  Rows batch(predictions, mask, gradient, normaliser);
+  const std::int64_t features = batch.features, rows = batch.count;
+  const float* z = predictions.data<float>();
+  float* const grad = batch.grad;
   if (!classes) {
-    addRows(0, rows, [&](std::int64_t n, double factor) {
-      return row(kind, z + n * features, labels.data<float>() + n * features,
-                 grad ? grad + n * features : nullptr, features, factor);
+    batch.add(0, rows, [&](std::int64_t n, double factor) {
+      return row(rule, z + n * features, labels.data<float>() + n * features, batch.gradientOf(n), features,
+                 factor);
     });
-    return result;
+    return batch.result;
   }
   const std::int64_t* label = labels.data<std::int64_t>();
-  if (features > kLanes) {
-    addRows(0, rows, [&](std::int64_t n, double factor) {
-      return classRow(z + n * features, label[n], grad ? grad + n * features : nullptr, features, factor);
+  if (rule.labelSmoothing > 0) {
+    batch.add(0, rows, [&](std::int64_t n, double factor) {
+      return dispatch<smoothedRowOf>(z + n * features, static_cast<const float*>(nullptr), label[n],
+                                     batch.gradientOf(n), features, factor, rule.labelSmoothing);
     });
-    return result;
+    return batch.result;
+  }
+  if (features > kLanes) {
+    batch.add(0, rows, [&](std::int64_t n, double factor) {
+      return classRow(z + n * features, label[n], batch.gradientOf(n), features, factor);
+    });
+    return batch.result;
   }
   for (std::int64_t from = 0; from < rows; from += kLanes) {
     const std::int64_t end = std::min(rows, from + kLanes);
     FewClasses few;
     double factors[kLanes] = {};
-    for (std::int64_t n = from; n < end; ++n) factors[n - from] = weightAt(n) / divisor;
+    for (std::int64_t n = from; n < end; ++n) factors[n - from] = batch.weightAt(n) / batch.divisor;
     dispatch<fewClassesOf>(z + from * features, end - from, features, grad ? factors : nullptr, &few);
-    addRows(from, end, [&](std::int64_t n, double factor) {
+    batch.add(from, end, [&](std::int64_t n, double factor) {
       const std::int64_t lane = n - from;
       const float logit = z[n * features + label[n]];
       if (grad) {
@@ -301,13 +408,13 @@ LossValue loss(Loss kind, const Tensor& predictions, const Tensor& labels, const
       return ofClass(logit, few.rows[lane]);
     });
   }
-  return result;
+  return batch.result;
 }
 
-void lossInto(Loss kind, const Tensor& predictions, const Tensor& labels, const Tensor& mask,
+void lossInto(const LossRule& rule, const Tensor& predictions, const Tensor& labels, const Tensor& mask,
               Tensor& gradient, const Tensor& normaliser, Tensor& value, Context& context) {
   const double divisor = normaliser.defined() ? *normaliser.data<double>() : 0;
-  const auto result = cpu::loss(kind, predictions, labels, mask, gradient, divisor, context);
+  const auto result = cpu::loss(rule, predictions, labels, mask, gradient, divisor, context);
   const double numbers[kLossNumbers] = {result.sum, result.weight, -1, 0};  // no class is out of range
   std::ranges::copy(numbers, value.data<double>());
 }

@@ -18,14 +18,20 @@ LossKind kindOf(Loss kind, const Tensor& labels) {
       return LossKind::Squared;
     case Loss::BinaryCrossEntropy:
       return LossKind::Binary;
+    case Loss::MeanAbsoluteError:
+      return LossKind::Absolute;
+    case Loss::Huber:
+      return LossKind::Huber;
   }
   return LossKind::SoftLabels;
 }
 
-void run(Loss kind, const Tensor& predictions, const Tensor& labels, const Tensor& mask, Tensor& gradient,
-         const double* normaliserAt, double normaliser, double* value, State& state) {
+void run(const LossRule& rule, const Tensor& predictions, const Tensor& labels, const Tensor& mask,
+         Tensor& gradient, const double* normaliserAt, double normaliser, double* value, State& state) {
   LossCall call{};
-  call.kind = kindOf(kind, labels);
+  call.kind = kindOf(rule.kind, labels);
+  call.delta = rule.delta;
+  call.smoothing = rule.labelSmoothing;
   call.predictions = predictions.data<float>();
   if (call.kind == LossKind::Classes)
     call.classes = labels.data<std::int64_t>();
@@ -43,18 +49,18 @@ void run(Loss kind, const Tensor& predictions, const Tensor& labels, const Tenso
 
 }  // namespace
 
-LossValue loss(Loss kind, const Tensor& predictions, const Tensor& labels, const Tensor& mask,
+LossValue loss(const LossRule& rule, const Tensor& predictions, const Tensor& labels, const Tensor& mask,
                Tensor& gradient, double normaliser, Context& context) {
   State& state = stateOf(context);
-  run(kind, predictions, labels, mask, gradient, nullptr, normaliser,
+  run(rule, predictions, labels, mask, gradient, nullptr, normaliser,
       reinterpret_cast<double*>(state.deviceResult()), state);
   const auto* const value = reinterpret_cast<const double*>(state.readResult(kLossNumbers * sizeof(double)));
   return lossValue({value, kLossNumbers}, predictions.shape());
 }
 
-void lossInto(Loss kind, const Tensor& predictions, const Tensor& labels, const Tensor& mask,
+void lossInto(const LossRule& rule, const Tensor& predictions, const Tensor& labels, const Tensor& mask,
               Tensor& gradient, const Tensor& normaliser, Tensor& value, Context& context) {
-  run(kind, predictions, labels, mask, gradient, normaliser.defined() ? normaliser.data<double>() : nullptr,
+  run(rule, predictions, labels, mask, gradient, normaliser.defined() ? normaliser.data<double>() : nullptr,
       0, value.data<double>(), stateOf(context));
 }
 

@@ -103,7 +103,7 @@ std::vector<std::string> addNodes(const NetworkPlan& plan, OnnxGraph& graph,
     OnnxLayer layer(graph, node, std::move(inputs));
     try {
       values.push_back(detail::onnxRule(node.module->type())(*node.module, layer));
-      if (const auto head = node.module->lossHead(); head && head->loss != Loss::MeanSquaredError)
+      if (const auto head = node.module->lossHead(); head && takesLogits(head->loss))
         predictions.emplace(values.size() - 1, layer.activation(head->activation, values.back()));
     } catch (const InvalidArgument& error) {
       throw InvalidArgument(fmt::format("onnx: {} ({}): {}", node.name, node.module->type(), error.what()));

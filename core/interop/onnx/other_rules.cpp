@@ -24,9 +24,12 @@ std::string linear(const Linear& dense, OnnxLayer& layer) {
     result = layer.add("MatMul", {layer.input(), columns});
     if (dense.bias) result = layer.add("Add", {result, bias});
   }
-  if constexpr (requires { dense.loss; })
-    if (dense.loss != Loss::MeanSquaredError) return result;  // logits; addNodes adds the loss's activation
-  return layer.activation(dense.activation, result);
+  if constexpr (requires { dense.lossHead(); }) {
+    if (takesLogits(dense.loss)) return result;  // addNodes adds the loss's activation
+    return layer.activation(dense.lossHead().activation, result);
+  } else {
+    return layer.activation(dense.activation, result);
+  }
 }
 
 std::string combineRule(const Combine& combine, OnnxLayer& layer) {

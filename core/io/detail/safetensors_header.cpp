@@ -59,15 +59,19 @@ std::optional<std::vector<std::int64_t>> wholeNumbers(const json::value* value) 
   return numbers;
 }
 
+/// Bytes of an element in the file.
+std::int64_t elementBytes(std::string_view type, DType dtype) {
+  return type == kFloat16 || type == kBfloat16 ? 2 : static_cast<std::int64_t>(sizeOf(dtype));
+}
+
 /// Bytes of a tensor; empty if their number does not fit 64 bits.
-std::optional<std::uint64_t> bytesOf(const std::vector<std::int64_t>& sizes, DType dtype) {
-  std::int64_t product = static_cast<std::int64_t>(sizeOf(dtype));
+std::optional<std::uint64_t> bytesOf(const std::vector<std::int64_t>& sizes, std::int64_t product) {
   for (const auto size : sizes)
     if (__builtin_mul_overflow(product, size, &product)) return std::nullopt;
   return static_cast<std::uint64_t>(product);
 }
 
-Entry readEntry(const Refusal& refuse, std::string_view name, const json::value& value) {
+Entry readEntry(const Refusal& refuse, std::string_view name, const json::value& value, OtherTypes others) {
   const auto* object = value.if_object();
   if (object == nullptr)
     refuse("tensor {}: expected an object, found {}", quoteJson(name), describeJson(value));
@@ -77,10 +81,11 @@ Entry readEntry(const Refusal& refuse, std::string_view name, const json::value&
 
   const json::value* word = object->if_contains("dtype");
   if (word == nullptr || !word->is_string()) refuse("tensor {}: has no dtype", quoteJson(name));
-  const auto dtype = safetensorsDType(word->get_string());
-  if (!dtype)
-    refuse("tensor {}: cannot read element type {}, only F32, F64, U8 and I64", quoteJson(name),
-           quoteJson(word->get_string()));
+  const std::string type(word->get_string());
+  const auto dtype = safetensorsDType(type);
+  if (!dtype && others == OtherTypes::Refuse)
+    refuse("tensor {}: cannot read element type {}, only F32, F64, F16, BF16, U8 and I64", quoteJson(name),
+           quoteJson(type));
 
   const auto sizes = wholeNumbers(object->if_contains("shape"));
   if (!sizes) refuse("tensor {}: its shape is not an array of whole numbers", quoteJson(name));
@@ -91,11 +96,15 @@ Entry readEntry(const Refusal& refuse, std::string_view name, const json::value&
   if (!offsets || offsets->size() != 2 || (*offsets)[0] > (*offsets)[1])
     refuse("tensor {}: its data_offsets are not two whole numbers in order", quoteJson(name));
 
-  Entry listing{std::string(name), *dtype, Shape(*sizes), static_cast<std::uint64_t>((*offsets)[0]),
-                static_cast<std::uint64_t>((*offsets)[1])};
-  if (bytesOf(*sizes, *dtype) != listing.end - listing.begin)
+  Entry listing{.name = std::string(name),
+                .type = type,
+                .dtype = dtype.value_or(DType::UInt8),
+                .shape = Shape(*sizes),
+                .begin = static_cast<std::uint64_t>((*offsets)[0]),
+                .end = static_cast<std::uint64_t>((*offsets)[1])};
+  if (dtype && bytesOf(*sizes, elementBytes(type, *dtype)) != listing.end - listing.begin)
     refuse("tensor {}: its data_offsets span {}, which is not what {} {} takes", quoteJson(name),
-           plural(listing.end - listing.begin, "byte"), toString(*dtype), listing.shape.toString());
+           plural(listing.end - listing.begin, "byte"), type, listing.shape.toString());
   return listing;
 }
 
@@ -120,14 +129,14 @@ void requireContiguous(const Refusal& refuse, const std::vector<Entry>& listings
 }  // namespace
 
 SafetensorsHeader parseSafetensorsHeader(std::string_view text, std::uint64_t dataBytes,
-                                         const std::filesystem::path& path) {
+                                         const std::filesystem::path& path, OtherTypes others) {
   const Refusal refuse{path};
   SafetensorsHeader header;
   for (const auto& [name, value] : parseHeader(refuse, text)) {
     if (name == "__metadata__")
       header.metadata = readMetadata(refuse, value);
     else
-      header.tensors.push_back(readEntry(refuse, name, value));
+      header.tensors.push_back(readEntry(refuse, name, value, others));
   }
   // Sort also by the end: an empty tensor begins at the same byte as the next tensor.
   std::ranges::stable_sort(header.tensors, {}, [](const Entry& e) { return std::pair(e.begin, e.end); });

@@ -10,6 +10,9 @@
 namespace muster::detail {
 namespace {
 
+constexpr const char* kOwnOnCpu =
+    "network: a loss of one's own is computed on the CPU; train on CPU workers, or use one of the library's";
+
 /// Returns the result of `call`; with several outputs, errors name the output.
 template <typename Call>
 std::invoke_result_t<Call> naming(const NetworkPlan& plan, const NetworkOutput& output, Call&& call) {
@@ -62,8 +65,11 @@ StepScore lossOf(const NetworkPlan& plan, NetworkProgram& program, const Batch& 
   forEachLoss(plan, program, batch, derivatives, context,
               [&](std::size_t i, const Tensor& labels, const Tensor& mask, Tensor& gradient) {
                 const auto& output = plan.outputs[i];
+                const auto valueOf = [&](const auto& rule) {
+                  return loss(rule, program.output(i), labels, mask, gradient, 0, context);
+                };
                 add(total, output,
-                    loss(output.head->loss, program.output(i), labels, mask, gradient, 0, context));
+                    output.head->own ? valueOf(*output.head->own) : valueOf(output.head->rule()));
               });
   return total;
 }
@@ -71,7 +77,8 @@ StepScore lossOf(const NetworkPlan& plan, NetworkProgram& program, const Batch& 
 void enqueueLosses(const NetworkPlan& plan, NetworkProgram& program, StagingSlot& slot, Context& context) {
   forEachLoss(plan, program, slot.batch(), true, context,
               [&](std::size_t i, const Tensor& labels, const Tensor& mask, Tensor& gradient) {
-                lossInto(plan.outputs[i].head->loss, program.output(i), labels, mask, gradient, {},
+                if (plan.outputs[i].head->own) throw InvalidArgument(kOwnOnCpu);
+                lossInto(plan.outputs[i].head->rule(), program.output(i), labels, mask, gradient, {},
                          slot.lossNumbers(i), context);
               });
 }

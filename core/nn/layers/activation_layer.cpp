@@ -30,6 +30,8 @@ class ActivationProgram final : public ModuleProgram {
 Shape ActivationLayer::outputShape(const Shape& input) const {
   require(activation != Activation::Softmax || input.rank() >= 1,
           "activation: softmax needs an input [C] or [C, H, W]");
+  require(activation != Activation::Softmax || input[input.rank() == 2 ? 1 : 0] > 1,
+          "activation: a softmax over one value is always 1, and the input is {}", input.toString());
   return input;
 }
 

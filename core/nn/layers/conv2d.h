@@ -1,11 +1,11 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "muster/core/base/size2d.h"
 #include "muster/core/nn/module.h"
 #include "muster/core/ops/conv2d.h"
 
@@ -19,10 +19,10 @@ struct Conv2d {
   static constexpr std::string_view kType = "conv2d";
 
   std::int64_t outChannels = 0;
-  std::array<std::int64_t, 2> kernel{1, 1};
-  std::array<std::int64_t, 2> stride{1, 1};
-  std::array<std::int64_t, 2> padding{0, 0};
-  std::array<std::int64_t, 2> dilation{1, 1};
+  Size2d kernel{1, 1};
+  Size2d stride{1, 1};
+  Size2d padding{0, 0};
+  Size2d dilation{1, 1};
   std::int64_t groups = 1;
   Activation activation = Activation::Identity;
   Init init = Init::xavier();

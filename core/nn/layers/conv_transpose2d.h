@@ -1,11 +1,11 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "muster/core/base/size2d.h"
 #include "muster/core/nn/module.h"
 
 namespace muster {
@@ -18,11 +18,11 @@ struct ConvTranspose2d {
   static constexpr std::string_view kType = "convtranspose2d";
 
   std::int64_t outChannels = 0;
-  std::array<std::int64_t, 2> kernel{1, 1};
-  std::array<std::int64_t, 2> stride{1, 1};
-  std::array<std::int64_t, 2> padding{0, 0};
-  std::array<std::int64_t, 2> outputPadding{0, 0};
-  std::array<std::int64_t, 2> dilation{1, 1};
+  Size2d kernel{1, 1};
+  Size2d stride{1, 1};
+  Size2d padding{0, 0};
+  Size2d outputPadding{0, 0};
+  Size2d dilation{1, 1};
   std::int64_t groups = 1;
   Activation activation = Activation::Identity;
   Init init = Init::xavier();

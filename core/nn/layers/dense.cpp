@@ -1,5 +1,6 @@
 #include "muster/core/nn/layers/dense.h"
 
+#include <cmath>
 #include <utility>
 
 #include "muster/core/base/error.h"
@@ -83,39 +84,82 @@ void Dense::fields(Fields& f) {
 
 void Dense::validate() const {
   require(units >= 1, "dense: units must be at least 1, got {}", units);
+  require(activation != Activation::Softmax || units > 1, "dense: a softmax over one unit is always 1");
   init.validate();
 }
 
+namespace {
+
+std::int64_t outputsOf(const Output& output) {
+  return output.units > 0 ? output.units : output.classes;
+}
+
+Activation usualActivation(Loss loss) {
+  if (loss == Loss::NegativeLogLikelihood) return Activation::Softmax;
+  return loss == Loss::BinaryCrossEntropy ? Activation::Sigmoid : Activation::Identity;
+}
+
+}  // namespace
+
 Shape Output::outputShape(const Shape& input) const {
-  return denseOutput(kType, input, classes, perStep);
+  return denseOutput(kType, input, outputsOf(*this), perStep);
 }
 
 std::vector<ParameterSpec> Output::parameters(const Shape& input) const {
-  return linearParameters({classes, input[-1]}, classes, input[-1], classes, init, bias);
+  const std::int64_t outputs = outputsOf(*this);
+  return linearParameters({outputs, input[-1]}, outputs, input[-1], outputs, init, bias);
+}
+
+LossHead Output::lossHead() const {
+  return {.loss = loss,
+          .activation = activation.value_or(usualActivation(loss)),
+          .delta = delta,
+          .labelSmoothing = labelSmoothing};
 }
 
 std::unique_ptr<ModuleProgram> Output::compile(const ModuleBinding& binding, Context& context) const {
-  // Softmax and sigmoid are part of their losses, which take logits.
-  const auto own = loss == Loss::MeanSquaredError ? activation : Activation::Identity;
-  return compileDense(classes, own, binding, context);
+  const auto own = takesLogits(loss) ? Activation::Identity : lossHead().activation;
+  return compileDense(outputsOf(*this), own, binding, context);
 }
 
+/// Files have the one of `classes` and `units` that is given, and the activation in use.
 void Output::fields(Fields& f) {
   f.field("name", name);
-  f.field("classes", classes);
+  if (units == 0) f.field("classes", classes);
+  if (classes == 0) f.field("units", units);
   f.field("loss", loss);
-  f.field("activation", activation);
+  f.field("delta", delta);
+  f.field("labelSmoothing", labelSmoothing);
+  Activation used = lossHead().activation;
+  f.field("activation", used);
+  activation = used;
   init.field("init", f);
   f.field("bias", bias);
   f.field("perStep", perStep);
 }
 
 void Output::validate() const {
-  require(classes >= 1, "output: classes must be at least 1, got {}", classes);
-  require(loss != Loss::NegativeLogLikelihood || activation == Activation::Softmax,
-          "output: the loss nll goes with activation softmax, got {}", nameOf(activation));
-  require(loss != Loss::BinaryCrossEntropy || activation == Activation::Sigmoid,
-          "output: the loss bce goes with activation sigmoid, got {}", nameOf(activation));
+  const Activation used = lossHead().activation;
+  require(classes == 0 || units == 0,
+          "output: classes ({}) and units ({}) are two words for one number; give one", classes, units);
+  require(
+      classes >= 0 && units >= 0 && outputsOf(*this) >= 1,
+      "output: its number of outputs must be at least 1, got {}; it is called classes in a classification, "
+      "otherwise units",
+      classes != 0 ? classes : units);
+  require(loss != Loss::NegativeLogLikelihood || used == Activation::Softmax,
+          "output: the loss nll goes with activation softmax, got {}", nameOf(used));
+  require(loss != Loss::BinaryCrossEntropy || used == Activation::Sigmoid,
+          "output: the loss bce goes with activation sigmoid, got {}", nameOf(used));
+  require(used != Activation::Softmax || outputsOf(*this) > 1,
+          "output: a softmax over one output is always 1; for two classes give classes = 2, or units = 1 "
+          "with the "
+          "loss bce; for a number give units = 1 with the loss mse");
+  require(std::isfinite(delta) && delta > 0, "output: delta must be finite and above 0, got {}", delta);
+  require(labelSmoothing >= 0 && labelSmoothing < 1, "output: labelSmoothing must be in [0, 1), got {}",
+          labelSmoothing);
+  require(labelSmoothing == 0 || loss == Loss::NegativeLogLikelihood,
+          "output: labelSmoothing goes with the loss nll, got {}", nameOf(loss));
   init.validate();
 }
 

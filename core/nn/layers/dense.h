@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,18 +31,24 @@ struct Dense {
   void validate() const;
 };
 
-/// The last layer of a network: a dense layer and a loss. [F] to [classes]; with `perStep` [T, F] to [T,
-/// classes], and a loss at each step. Labels are then [N, T] or [N, T, classes], and the score is the mean
-/// over all unmasked steps, so a long sequence counts more than a short one.
+/// The last layer of a network: a dense layer and a loss. [F] to [units]; with `perStep` [T, F] to [T,
+/// units], and a loss at each step. Labels are then [N, T] or [N, T, units], and the score is the mean over
+/// all unmasked steps, so a long sequence counts more than a short one.
 ///
+/// The number of outputs is called `classes` in a classification, `units` otherwise; give one of the two.
 /// NegativeLogLikelihood requires softmax and BinaryCrossEntropy sigmoid, which are computed as part of the
-/// loss; MeanSquaredError allows any activation. Other pairs are refused.
+/// loss; the other losses allow any activation. Other pairs are refused, and so is a softmax over one output,
+/// which is always 1. A loss of your own has an `OutputOf`.
 struct Output {
   static constexpr std::string_view kType = "output";
 
   std::int64_t classes = 0;
+  std::int64_t units = 0;
   Loss loss = Loss::NegativeLogLikelihood;
-  Activation activation = Activation::Softmax;
+  double delta = 1;           ///< of the loss Huber
+  double labelSmoothing = 0;  ///< of NegativeLogLikelihood, from 0 to below 1; see LossRule
+  /// By default that of the loss: softmax, sigmoid, or for the other losses identity.
+  std::optional<Activation> activation = {};
   Init init = Init::xavier();
   bool bias = true;
   bool perStep = false;  ///< for sequences: at each step
@@ -51,7 +58,7 @@ struct Output {
   Shape outputShape(const Shape& input) const;
   std::vector<ParameterSpec> parameters(const Shape& input) const;
   std::unique_ptr<ModuleProgram> compile(const ModuleBinding& binding, Context& context) const;
-  LossHead lossHead() const { return {loss, activation}; }
+  LossHead lossHead() const;
   void fields(Fields& f);
   void validate() const;
 };

@@ -58,6 +58,9 @@ void visit(Pool& layer, Fields& f) {
 
 template <typename Pool>
 void check(const Pool& layer) {
+  require((layer.stride[0] == 0) == (layer.stride[1] == 0),
+          "{}: a stride of 0 is the kernel's size in both directions, got [{}, {}]", Pool::kType,
+          layer.stride[0], layer.stride[1]);
   for (int i = 0; i < 2; ++i) {
     require(layer.kernel[i] >= 1, "{}: kernel must be at least 1, got {}", Pool::kType, layer.kernel[i]);
     require(layer.stride[i] >= 0, "{}: stride cannot be negative, got {}", Pool::kType, layer.stride[i]);

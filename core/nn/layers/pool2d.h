@@ -1,10 +1,10 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
 
+#include "muster/core/base/size2d.h"
 #include "muster/core/nn/module.h"
 #include "muster/core/ops/pool2d.h"
 
@@ -15,9 +15,9 @@ namespace muster {
 struct MaxPool2d {
   static constexpr std::string_view kType = "maxpool2d";
 
-  std::array<std::int64_t, 2> kernel{2, 2};
-  std::array<std::int64_t, 2> stride{0, 0};
-  std::array<std::int64_t, 2> padding{0, 0};
+  Size2d kernel{2, 2};
+  Size2d stride{0, 0};
+  Size2d padding{0, 0};
   std::string name = {};
 
   Shape outputShape(const Shape& input) const;
@@ -30,9 +30,9 @@ struct MaxPool2d {
 struct AveragePool2d {
   static constexpr std::string_view kType = "avgpool2d";
 
-  std::array<std::int64_t, 2> kernel{2, 2};
-  std::array<std::int64_t, 2> stride{0, 0};
-  std::array<std::int64_t, 2> padding{0, 0};
+  Size2d kernel{2, 2};
+  Size2d stride{0, 0};
+  Size2d padding{0, 0};
   std::string name = {};
 
   Shape outputShape(const Shape& input) const;

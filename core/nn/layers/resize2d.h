@@ -1,10 +1,10 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <string>
 
+#include "muster/core/base/size2d.h"
 #include "muster/core/nn/module.h"
 #include "muster/core/ops/pad2d.h"
 #include "muster/core/ops/upsample2d.h"
@@ -16,7 +16,7 @@ namespace muster {
 struct Upsample2d {
   static constexpr std::string_view kType = "upsample2d";
 
-  std::array<std::int64_t, 2> scale{2, 2};
+  Size2d scale{2, 2};
   UpsampleMode mode = UpsampleMode::Nearest;
   std::string name = {};
 
@@ -26,7 +26,8 @@ struct Upsample2d {
   void validate() const;
 };
 
-/// Adds zeros around images: [C, H, W] to [C, top + H + bottom, left + W + right].
+/// Adds zeros around images: [C, H, W] to [C, top + H + bottom, left + W + right]. One number is
+/// all four sides: ZeroPad2d{1}.
 struct ZeroPad2d {
   static constexpr std::string_view kType = "zeropad2d";
 

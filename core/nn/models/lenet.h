@@ -1,15 +1,15 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 
+#include "muster/core/base/size2d.h"
 #include "muster/core/nn/multi_layer_network.h"
 
 namespace muster {
 
 /// Options of `lenet`.
 struct LenetOptions {
-  std::array<std::int64_t, 2> imageSize{28, 28};
+  Size2d imageSize{28, 28};
   Activation activation = Activation::ReLU;  ///< of convolutions and dense layers; the paper uses tanh
   Init init = Init::xavier();                ///< of all weights
 };

@@ -1,11 +1,11 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "muster/core/base/size2d.h"
 #include "muster/core/nn/computation_graph.h"
 #include "muster/core/nn/layers/batch_norm.h"
 
@@ -13,7 +13,7 @@ namespace muster {
 
 /// Options of `resnet18`.
 struct Resnet18Options {
-  std::array<std::int64_t, 2> imageSize{28, 28};
+  Size2d imageSize{28, 28};
   /// Channels of the first stage; each later stage has twice as many as the one before. The paper has 64.
   std::int64_t width = 64;
   Init init = Init::he();         ///< of all weights

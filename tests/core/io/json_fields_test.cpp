@@ -148,9 +148,9 @@ TEST_CASE("an invalid field is refused with its path, the expected type and the 
   CHECK(problemOf(R"({"rate": null})") == "rate: expected a number, found null");
   CHECK(problemOf(R"({"name": {}})") == "name: expected a string, found an object");
   CHECK(problemOf(R"({"shape": [1, -2]})") ==
-        "shape: expected an array of at most 6 whole numbers, found [1, -2]");
+        "shape: expected a whole number or an array of at most 6 whole numbers, found [1, -2]");
   CHECK(problemOf(R"({"shape": [1, 2, 3, 4, 5, 6, 7]})") ==
-        "shape: expected an array of at most 6 whole numbers, found [1, 2, 3, 4, 5, 6, 7]");
+        "shape: expected a whole number or an array of at most 6 whole numbers, found [1, 2, 3, 4, 5, 6, 7]");
   CHECK(problemOf(R"({"kernel": [1, 2, 3]})") == "kernel: expected 2 numbers, got [1, 2, 3]");
   CHECK(problemOf(R"({"fruit": "plum"})") == "fruit: there is no \"plum\"; there are apple, pear");
   CHECK(problemOf(R"({"rule": 5})") == "rule: expected an object, found 5");

@@ -2,8 +2,12 @@
 
 #include <doctest/doctest.h>
 
+#include <fmt/format.h>
+
+#include <cmath>
 #include <cstring>
 #include <numeric>
+#include <vector>
 
 #include "muster/core/base/error.h"
 #include "tests/support/temporary_directory.h"
@@ -58,6 +62,39 @@ TEST_CASE("a small file has the expected bytes") {
   CHECK(read.tensors[0].values.shape() == Shape{2});
   CHECK(read.tensors[0].values.data<float>()[0] == 1);
   CHECK(read.tensors[0].values.data<float>()[1] == -2);
+}
+
+TEST_CASE("half precision is read as float32") {
+  const auto read = [](const std::string& type, const std::string& data) {
+    TemporaryDirectory directory;
+    const auto path = directory / "h.safetensors";
+    writeFile(path, fileOf(tensor("w", fmt::format(R"("dtype":"{}","shape":[{}],"data_offsets":[0,{}])", type,
+                                                   data.size() / 2, data.size())),
+                           data));
+    const Safetensors file = readSafetensors(path);
+    const auto values = file.tensors.at(0).values.span<float>();
+    return std::vector<float>(values.begin(), values.end());
+  };
+  // 1, -2, the smallest subnormal, the largest subnormal, the smallest normal, the largest, -0, infinity
+  const auto half =
+      read("F16", std::string("\x00\x3C\x00\xC0\x01\x00\xFF\x03\x00\x04\xFF\x7B\x00\x80\x00\x7C", 16));
+  CHECK(half == std::vector<float>{1, -2, 0x1p-24f, 1023 * 0x1p-24f, 0x1p-14f, 65504, 0, INFINITY});
+  CHECK(std::signbit(half[6]));
+  CHECK(std::isnan(read("F16", std::string("\x01\x7E", 2))[0]));
+  CHECK(read("BF16", std::string("\x80\x3F\x40\xC0\x80\x7F", 6)) == std::vector<float>{1, -3, INFINITY});
+}
+
+TEST_CASE("tensors of other types are listed where they may be skipped") {
+  TemporaryDirectory directory;
+  const auto path = directory / "o.safetensors";
+  writeFile(path, fileOf(R"({"flags":{"dtype":"BOOL","shape":[3],"data_offsets":[0,3]},)"
+                         R"("w":{"dtype":"U8","shape":[1],"data_offsets":[3,4]}})",
+                         "abcd"));
+  CHECK_FALSE(thrown<FileError>([&] { readSafetensors(path); }).empty());
+  const Safetensors file = readSafetensors(path, OtherTypes::Skip);
+  CHECK(file.others.at("flags") == "BOOL");
+  REQUIRE(file.tensors.size() == 1);
+  CHECK(file.tensors[0].values.data<std::uint8_t>()[0] == 'd');
 }
 
 TEST_CASE("all element types, scalars and empty tensors are read back, and larger elements come first") {
@@ -126,8 +163,8 @@ TEST_CASE("broken files are refused, and the error says what is wrong") {
         std::string::npos);
   CHECK(problemOf(fileOf("{\"__metadata__\":{\"a\":1}}", "")) == "__metadata__ \"a\" is not a string but 1");
   CHECK(problemOf(fileOf("{\"__metadata__\":[]}", "")) == "__metadata__ is not an object of strings but []");
-  CHECK(problemOf(fileOf(tensor("w", "\"dtype\":\"F16\",\"shape\":[2],\"data_offsets\":[0,4]"), four)) ==
-        "tensor \"w\": cannot read element type \"F16\", only F32, F64, U8 and I64");
+  CHECK(problemOf(fileOf(tensor("w", "\"dtype\":\"I16\",\"shape\":[2],\"data_offsets\":[0,4]"), four)) ==
+        "tensor \"w\": cannot read element type \"I16\", only F32, F64, F16, BF16, U8 and I64");
   CHECK(problemOf(fileOf(tensor("w", "\"shape\":[1],\"data_offsets\":[0,4]"), four)) ==
         "tensor \"w\": has no dtype");
   CHECK(problemOf(fileOf(tensor("w", "\"dtype\":\"F32\",\"data_offsets\":[0,4]"), four)) ==

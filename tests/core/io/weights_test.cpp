@@ -118,6 +118,117 @@ TEST_CASE("a network with PyTorch's weights computes the same as PyTorch's modul
   for (const auto& [name, values] : written.tensors) CHECK(same(values, *file.find(name)));
 }
 
+/// The last state of torch.nn.GRU or LSTM (one layer) for x [T, 2] with 2 units, in float64, by the formulas
+/// of PyTorch's documentation. @param at  a tensor's element by its name.
+template <typename At>
+std::vector<double> lastStateInTorch(bool gru, const std::vector<double>& x, At at) {
+  const auto sigma = [](double v) { return 1 / (1 + std::exp(-v)); };
+  std::vector<double> h(2), c(2);
+  for (std::size_t t = 0; t < x.size() / 2; ++t) {
+    const auto part = [&](const char* side, std::int64_t gate, std::int64_t u, const double* in) {
+      const std::int64_t row = gate * 2 + u;
+      return at(fmt::format("rnn.bias_{}_l0", side), row) +
+             at(fmt::format("rnn.weight_{}_l0", side), row * 2) * in[0] +
+             at(fmt::format("rnn.weight_{}_l0", side), row * 2 + 1) * in[1];
+    };
+    std::vector<double> next(2);
+    for (std::int64_t u = 0; u < 2; ++u) {
+      const auto own = [&](std::int64_t gate) { return part("ih", gate, u, &x[2 * t]); };
+      const auto past = [&](std::int64_t gate) { return part("hh", gate, u, h.data()); };
+      const auto i = static_cast<std::size_t>(u);
+      if (gru) {
+        const double r = sigma(own(0) + past(0)), z = sigma(own(1) + past(1));
+        next[i] = (1 - z) * std::tanh(own(2) + r * past(2)) + z * h[i];
+      } else {
+        c[i] = sigma(own(1) + past(1)) * c[i] + sigma(own(0) + past(0)) * std::tanh(own(2) + past(2));
+        next[i] = sigma(own(3) + past(3)) * std::tanh(c[i]);
+      }
+    }
+    h = next;
+  }
+  return h;
+}
+
+TEST_CASE("recurrent layers have PyTorch's names, and compute the same with its two biases") {
+  const TemporaryDirectory directory;
+  const auto path = directory.path() / "torch.safetensors", back = directory.path() / "back.safetensors";
+  for (const bool gru : {false, true}) {
+    CAPTURE(gru);
+    const std::int64_t rows = gru ? 6 : 8;
+    Safetensors file;
+    const RandomStream random(5, "recurrent");
+    std::uint64_t index = 0;
+    for (const auto& [name, shape] :
+         std::vector<std::pair<std::string, Shape>>{{"rnn.weight_ih_l0", {rows, 2}},
+                                                    {"rnn.weight_hh_l0", {rows, 2}},
+                                                    {"rnn.bias_ih_l0", {rows}},
+                                                    {"rnn.bias_hh_l0", {rows}}}) {
+      const Tensor values = Tensor::empty(shape);
+      for (float& value : values.span<float>()) value = static_cast<float>(2 * random.uniform(index++)) - 1;
+      file.add(name, values);
+    }
+    writeSafetensors(path, file);
+    const Layer layer = gru ? Layer(GRU{.units = 2, .returnSequences = false, .name = "rnn"})
+                            : Layer(LSTM{.units = 2, .returnSequences = false, .name = "rnn"});
+    MultiLayerNetwork network({.inputShape = {3, 2}, .layers = {layer}});
+    network.init();
+    loadWeights(network, path);
+    const std::vector<double> x{0.5, -1, 0.25, 2, -0.75, 1};
+    const auto expected = lastStateInTorch(gru, x, [&](const std::string& name, std::int64_t i) {
+      return double{file.find(name)->data<float>()[i]};
+    });
+    const Tensor input = Tensor::of({0.5f, -1, 0.25f, 2, -0.75f, 1}, {1, 3, 2});
+    const Tensor output = network.output(input);
+    for (std::int64_t u = 0; u < 2; ++u)
+      CHECK(output.data<float>()[u] == doctest::Approx(expected[static_cast<std::size_t>(u)]).epsilon(1e-5));
+
+    saveWeights(network, back);
+    const Safetensors written = readSafetensors(back);
+    CHECK(written.tensors.size() == 4);
+    const auto again = lastStateInTorch(gru, x, [&](const std::string& name, std::int64_t i) {
+      return double{written.find(name)->data<float>()[i]};
+    });
+    for (std::size_t u = 0; u < 2; ++u) CHECK(again[u] == doctest::Approx(expected[u]).epsilon(1e-6));
+    MultiLayerNetwork other({.inputShape = {3, 2}, .layers = {layer}});
+    other.init();
+    loadWeights(other, back);
+    CHECK(same(other.output(input), output));
+  }
+}
+
+TEST_CASE("attention has the names of torch.nn.MultiheadAttention") {
+  const TemporaryDirectory directory;
+  const auto path = directory.path() / "weights.safetensors";
+  MultiLayerNetwork network(
+      {.inputShape = {3, 4}, .layers = {SelfAttention{.heads = 2, .name = "attention"}}});
+  network.init();
+  saveWeights(network, path);
+  const Safetensors file = readSafetensors(path);
+  CHECK(file.find("attention.in_proj_weight")->shape() == Shape{12, 4});
+  CHECK(file.find("attention.in_proj_bias")->shape() == Shape{12});
+  CHECK(file.find("attention.out_proj.weight")->shape() == Shape{4, 4});
+  CHECK(file.find("attention.out_proj.bias")->shape() == Shape{4});
+  CHECK(file.tensors.size() == 4);
+}
+
+TEST_CASE("an ignored tensor of a type that cannot be read is ignored, others are named with it") {
+  const TemporaryDirectory directory;
+  const auto path = directory.path() / "torch.safetensors";
+  MultiLayerNetwork network({.inputShape = {1}, .layers = {Dense{.units = 1, .name = "d"}}});
+  network.init();
+  const std::string header = R"({"d.weight":{"dtype":"BF16","shape":[1,1],"data_offsets":[0,2]},)"
+                             R"("d.bias":{"dtype":"F16","shape":[1],"data_offsets":[2,4]},)"
+                             R"("d.mask":{"dtype":"BOOL","shape":[1],"data_offsets":[4,5]}})";
+  std::string length(8, '\0');
+  length[0] = static_cast<char>(header.size());
+  test::writeFile(path, length + header + std::string("\x40\xC0\x00\x3C\x01", 5));
+  CHECK(thrown<FileError>([&] {
+          loadWeights(network, path);
+        }).find("it has what the network has not: d.mask (BOOL)") != std::string::npos);
+  loadWeights(network, path, {.ignore = {"d.mask"}});
+  CHECK(network.output(Tensor::of({2}, {1, 1})).data<float>()[0] == -5);  // -3 * 2 + 1
+}
+
 TEST_CASE("running variances are converted between the biased and the unbiased estimate") {
   const TemporaryDirectory directory;
   const auto path = directory.path() / "torch.safetensors", back = directory.path() / "back.safetensors";

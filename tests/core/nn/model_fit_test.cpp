@@ -107,7 +107,9 @@ TEST_CASE("a score that is not finite is named, and does not change the paramete
   ToyModel model;
   auto data = ToyIterator::ofValues({2, std::nanf("")});
   const auto text = thrown<NonFiniteScore>([&] { model.fit(data); });
-  CHECK(text.starts_with("batch 2 of epoch 1: the score became nan; "));
+  CHECK(text ==
+        "batch 2 of epoch 1: x holds nan: example 1 of the batch (example 2 of the epoch), column 1, "
+        "counted from 1");
   CHECK(model.parameters()[0] == 1);
 
   // Ignore the sign of a NaN, but not that of an infinity.

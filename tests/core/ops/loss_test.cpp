@@ -104,10 +104,57 @@ TEST_CASE("losses equal values worked out by hand") {
   CHECK(loss(Loss::MeanSquaredError, Tensor::of({1, 2}, {1, 2}), Tensor::of({0, 4}, {1, 2}), {}, none, 0,
              context)
             .sum == doctest::Approx(2.5));
+  // (|1-0| + |2-4|) / 2
+  CHECK(loss(Loss::MeanAbsoluteError, Tensor::of({1, 2}, {1, 2}), Tensor::of({0, 4}, {1, 2}), {}, none, 0,
+             context)
+            .sum == doctest::Approx(1.5));
+  // Distances 1 and 4, delta 2: 1/2, and 2 (4 - 1).
+  Tensor gradient = Tensor::empty({1, 2});
+  CHECK(
+      loss({Loss::Huber, 2}, Tensor::of({1, 0}, {1, 2}), Tensor::of({0, 4}, {1, 2}), {}, gradient, 0, context)
+          .sum == doctest::Approx(3.25));
+  CHECK(gradient.data<float>()[0] == 0.5f);
+  CHECK(gradient.data<float>()[1] == -1.0f);
   // logit 0 against 1 and 0: ln 2 each
   CHECK(loss(Loss::BinaryCrossEntropy, Tensor::of({0, 0}, {1, 2}), Tensor::of({1, 0}, {1, 2}), {}, none, 0,
              context)
             .sum == doctest::Approx(std::log(2.0)));
+}
+
+TEST_CASE_TEMPLATE("smoothed labels are mixed with equal shares", Where, MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  Context context(Where::device());
+  // softmax(0, 0, ln 2) = 1/4, 1/4, 1/2; class 0 smoothed by 0.3 has the shares 0.8, 0.1, 0.1:
+  // 0.9 ln 4 + 0.1 ln 2 = 1.9 ln 2.
+  const Tensor logits =
+      copyTo(Tensor::of({0, 0, static_cast<float>(std::log(2.0))}, {1, 3}), context.device());
+  const Tensor hard = copyTo(classTensor({{1}, {0}}), context.device()),
+               soft = copyTo(Tensor::of({1, 0, 0}, {1, 3}), context.device());
+  for (const Tensor& labels : {hard, soft}) {
+    Tensor gradient = test::nanTensor({1, 3}, Layout::RowMajor, context.device());
+    const auto value = loss({Loss::NegativeLogLikelihood, 1, 0.3}, logits, labels, {}, gradient, 0, context);
+    CHECK(value.sum == doctest::Approx(1.9 * std::log(2.0)).epsilon(1e-6));
+    CHECK(test::maxError(gradient, Array({1, 3}, {0.25 - 0.8, 0.25 - 0.1, 0.5 - 0.1})) < 1e-6);
+  }
+}
+
+TEST_CASE("a loss of one's own is weighted by the mask, and leaves rows of weight 0 alone") {
+  struct Cubed final : OwnLoss {
+    double ofRow(std::span<const float> z, std::span<const float> y,
+                 std::span<float> gradient) const override {
+      const double d = std::abs(z[0] - y[0]);
+      if (!gradient.empty()) gradient[0] = static_cast<float>(3 * d * d * (z[0] > y[0] ? 1 : -1));
+      return d * d * d;
+    }
+  };
+  Context context;
+  Tensor gradient = test::nanTensor({3, 1});
+  // Weights 1, 0 and 3; distances 2 and 1: 8 + 3, and gradients 12 / 4 and -3 3 / 4.
+  const auto value = loss(Cubed(), Tensor::of({2, NAN, 0}, {3, 1}), Tensor::of({0, NAN, 1}, {3, 1}),
+                          Tensor::of({1, 0, 3}, {3}), gradient, 0, context);
+  CHECK(value.sum == 11);
+  CHECK(value.weight == 4);
+  CHECK(test::maxError(gradient, Array({3, 1}, {3, 0, -2.25})) == 0);
 }
 
 TEST_CASE("large logits neither overflow nor lose the loss") {

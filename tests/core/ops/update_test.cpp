@@ -54,6 +54,13 @@ struct RuleCase {
 
 const std::vector<RuleCase> kRules{
     {"sgd", false, {}, [](double g, double&, double&) { return g; }},
+    {"momentum",
+     false,
+     {.rule = update::MomentumRule(0.75)},
+     [](double g, double& v, double&) {
+       v = 0.75 * v + g;
+       return v;
+     }},
     {"nesterovs",
      false,
      {.rule = update::NesterovsRule(0.75)},
@@ -447,7 +454,8 @@ TEST_CASE("an update whose result would not be finite changes nothing, with ever
         }
 }
 
-TEST_CASE("no step of a rule exceeds the rule's bounds, for gradients and states of sizes from 2^-30 to 2^30") {
+TEST_CASE(
+    "no step of a rule exceeds the rule's bounds, for gradients and states of sizes from 2^-30 to 2^30") {
   const RandomStream random(11, "bounds");
   std::uint64_t drawn = 0;
   const auto draw = [&](double low, double high) { return low + (high - low) * random.uniform(drawn++); };

@@ -6,6 +6,7 @@
 Written from the formulas in the literature, element by element, without a look at the C++ code:
 
     SGD        w -= lr g
+    momentum   v = mu v + g;  w -= lr v                           (PyTorch's SGD)
     Nesterov   v = mu v + g;  w -= lr (g + mu v)                  (PyTorch's form, lr outside the velocity)
     Adam       m, v exponential means of g, g^2, corrected by 1 - beta^t;  w -= lr m^ / (sqrt(v^) + eps)
     AdamW      Adam, and w -= lr lambda w_before
@@ -42,6 +43,15 @@ def clipped(g, norm, value):
 class Sgd:
     def step(self, i, g, t):
         return g
+
+
+class Momentum:
+    def __init__(self, momentum):
+        self.momentum, self.v = momentum, {}
+
+    def step(self, i, g, t):
+        self.v[i] = self.momentum * self.v.get(i, 0.0) + g
+        return self.v[i]
 
 
 class Nesterovs:
@@ -150,6 +160,8 @@ train("sgd decay", Sgd(), fixed(0.1), decay=0.1)
 train("sgd clip norm", Sgd(), fixed(0.1), norm=1.0)
 train("sgd clip value", Sgd(), fixed(0.1), value=0.375)
 train("sgd all", Sgd(), fixed(0.1), **ALL)
+train("sgd momentum", Momentum(0.9), fixed(0.01))
+train("sgd momentum all", Momentum(0.5), fixed(0.1), **ALL)
 train("nesterovs", Nesterovs(0.9), fixed(0.01))
 train("nesterovs l2", Nesterovs(0.9), fixed(0.01), l2=5e-4)
 train("nesterovs all", Nesterovs(0.5), fixed(0.1), **ALL)

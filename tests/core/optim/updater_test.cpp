@@ -36,6 +36,8 @@ const std::map<std::string_view, TrainingOptions> kCases{
     {"sgd clip norm", {.updater = Sgd{.learningRate = 0.1}, .clipNorm = 1}},
     {"sgd clip value", {.updater = Sgd{.learningRate = 0.1}, .clipValue = 0.375}},
     {"sgd all", withAll(Sgd{.learningRate = 0.1})},
+    {"sgd momentum", {.updater = Sgd{.learningRate = 0.01, .momentum = 0.9}}},
+    {"sgd momentum all", withAll(Sgd{.learningRate = 0.1, .momentum = 0.5})},
     {"nesterovs", {.updater = Nesterovs{.learningRate = 0.01}}},
     {"nesterovs l2", {.updater = Nesterovs{.learningRate = 0.01, .momentum = 0.9}, .l2 = 5e-4}},
     {"nesterovs all", withAll(Nesterovs{.learningRate = 0.1, .momentum = 0.5})},
@@ -157,10 +159,18 @@ TEST_CASE("updaters are created by name, with their defaults and a learning rate
         fmt::format("updater: there is no type \"sdg\"; there are {}", fmt::join(names, ", ")));
 }
 
+TEST_CASE("Sgd keeps a velocity only with momentum, and files have it") {
+  CHECK(Updater(Sgd{}).stateNames().empty());
+  const Updater updater = Sgd{.learningRate = 0.5, .momentum = 0.75};
+  CHECK(updater.stateNames() == std::vector<std::string>{"velocity"});
+  CHECK(written(updater).objects.at("it").values.at("momentum") == "0.75");
+}
+
 TEST_CASE("updaters refuse options out of range") {
   const Updater broken[] = {
       Sgd{.learningRate = -0.1},
       Sgd{.learningRate = std::nan("")},
+      Sgd{.momentum = 1},
       Nesterovs{.momentum = 1},
       Nesterovs{.momentum = -0.1},
       Nesterovs{.learningRate = StepSchedule{.every = 0}},

@@ -52,6 +52,58 @@ __device__ double softLabelRow(const float* z, const float* labels, float* gradi
   return value;
 }
 
+/// With smoothed labels. @param labels  null: the row's class is `label`.
+__device__ double smoothedRow(const float* z, const float* labels, std::int64_t label, float* gradient,
+                              std::int64_t features, double factor, double smoothing, int lane) {
+  const LogSumExp all = logSumExp(z, features, lane);
+  const double log = all.log(), rest = 1 - smoothing, each = smoothing / static_cast<double>(features);
+  const auto shareOf = [&](std::int64_t f) {
+    return rest * (labels ? static_cast<double>(labels[f]) : f == label ? 1.0 : 0.0) + each;
+  };
+  double value = 0, mass = 0;
+  for (std::int64_t f = lane; f < features; f += 32) {
+    const double share = shareOf(f);
+    value += share * (log - z[f]);
+    mass += share;
+  }
+  value = warpSum(value);
+  mass = warpSum(mass);
+  if (gradient)
+    for (std::int64_t f = lane; f < features; f += 32)
+      gradient[f] = static_cast<float>(factor * (mass * exp(z[f] - all.top) / all.sum - shareOf(f)));
+  return value;
+}
+
+__device__ double absoluteRow(const float* prediction, const float* labels, float* gradient,
+                              std::int64_t features, double factor, int lane) {
+  const auto count = static_cast<double>(features);
+  double value = 0;
+  for (std::int64_t f = lane; f < features; f += 32) {
+    const double difference = static_cast<double>(prediction[f]) - labels[f];
+    value += fabs(difference);
+    if (gradient)  // 0 and NaN stay
+      gradient[f] = static_cast<float>(factor *
+                                       (difference > 0   ? 1
+                                        : difference < 0 ? -1
+                                                         : difference) /
+                                       count);
+  }
+  return warpSum(value) / count;
+}
+
+__device__ double huberRow(const float* prediction, const float* labels, float* gradient,
+                           std::int64_t features, double factor, double delta, int lane) {
+  const auto count = static_cast<double>(features);
+  double value = 0;
+  for (std::int64_t f = lane; f < features; f += 32) {
+    const double difference = static_cast<double>(prediction[f]) - labels[f], size = fabs(difference);
+    value += size <= delta ? 0.5 * size * size : delta * (size - 0.5 * delta);
+    const double slope = difference > delta ? delta : difference < -delta ? -delta : difference;
+    if (gradient) gradient[f] = static_cast<float>(factor * slope / count);
+  }
+  return warpSum(value) / count;
+}
+
 __device__ double squaredRow(const float* prediction, const float* labels, float* gradient,
                              std::int64_t features, double factor, int lane) {
   const auto count = static_cast<double>(features);
@@ -85,6 +137,8 @@ __device__ double rowLoss(const LossCall& call, std::int64_t row, double factor,
   switch (call.kind) {
     case LossKind::Classes: {
       const std::int64_t label = call.classes[row];
+      if (label >= 0 && label < call.features && call.smoothing > 0)
+        return smoothedRow(z, nullptr, label, gradient, call.features, factor, call.smoothing, lane);
       if (label >= 0 && label < call.features)
         return classRow(z, label, gradient, call.features, factor, lane);
       if (gradient)
@@ -92,11 +146,17 @@ __device__ double rowLoss(const LossCall& call, std::int64_t row, double factor,
       return NAN;
     }
     case LossKind::SoftLabels:
+      if (call.smoothing > 0)
+        return smoothedRow(z, call.labels + begin, -1, gradient, call.features, factor, call.smoothing, lane);
       return softLabelRow(z, call.labels + begin, gradient, call.features, factor, lane);
     case LossKind::Squared:
       return squaredRow(z, call.labels + begin, gradient, call.features, factor, lane);
     case LossKind::Binary:
       return binaryRow(z, call.labels + begin, gradient, call.features, factor, lane);
+    case LossKind::Absolute:
+      return absoluteRow(z, call.labels + begin, gradient, call.features, factor, lane);
+    case LossKind::Huber:
+      return huberRow(z, call.labels + begin, gradient, call.features, factor, call.delta, lane);
   }
   return 0;
 }

@@ -6,7 +6,7 @@
 
 namespace muster::cuda {
 
-enum class LossKind { Classes, SoftLabels, Squared, Binary };
+enum class LossKind { Classes, SoftLabels, Squared, Binary, Absolute, Huber };
 
 struct LossCall {
   LossKind kind;
@@ -19,6 +19,8 @@ struct LossCall {
   double normaliser;            // 0: the weight of these rows
   double* value;  // {sum, weight or NaN, first row whose class is out of range or -1, that class}
   std::int64_t rows, features;
+  double delta;      // of Huber
+  double smoothing;  // of Classes and SoftLabels
 };
 
 /// Numbers of `PartialSums` that a call needs, for any number of rows.

@@ -1,0 +1,147 @@
+#include <doctest/doctest.h>
+
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "muster/core/base/error.h"
+#include "muster/core/data/data_loader.h"
+#include "muster/core/data/in_memory.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "muster/parallel/parallel_wrapper.h"
+#include "tests/core/nn/batches.h"
+#include "tests/support/thrown.h"
+
+// What a training refuses before its first step, and names at a step that fails.
+
+using namespace muster;
+using namespace muster::test;
+
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+InMemoryDataSetIterator dataOf(std::int64_t examples, std::int64_t batch, const Shape& shape = {3}) {
+  const Batch all = classBatch(shape, examples, 2, 4);
+  return InMemoryDataSetIterator(all.features[0].value, all.labels[0].value, batch);
+}
+
+MultiLayerNetwork normalised(const Shape& input, BatchNorm norm = {}) {
+  return MultiLayerNetwork({.seed = 3, .inputShape = input, .layers = {norm, Output{.classes = 2}}});
+}
+
+std::string failureOf(Model& model, DataSetIterator& data) {
+  return thrown<InvalidArgument>([&] { model.fit(data); });
+}
+
+/// A regression on [N, 3] of 4 examples a batch.
+struct Regression {
+  Regression() {
+    const Batch all = targetBatch({3}, 8, 2, 4);
+    features = all.features[0].value;
+    labels = all.labels[0].value;
+  }
+  std::string failure() {
+    MultiLayerNetwork model(
+        {.inputShape = {3}, .layers = {Output{.units = 2, .loss = Loss::MeanSquaredError}}});
+    InMemoryDataSetIterator data(features, labels, 4);
+    return thrown<NonFiniteScore>([&] { model.fit(data); });
+  }
+  std::string failureWith(int workers, TrainingMode mode) {
+    MultiLayerNetwork model(
+        {.inputShape = {3}, .layers = {Output{.units = 2, .loss = Loss::MeanSquaredError}}});
+    InMemoryDataSetIterator data(features, labels, 4);
+    auto wrapper = ParallelWrapper::Builder(model).workers(workers).trainingMode(mode).build();
+    return thrown<TrainingError>([&] { wrapper.fit(data); });
+  }
+  Tensor features, labels;
+};
+
+}  // namespace
+
+TEST_CASE("BatchNorm and a last batch of one example are refused before the first step") {
+  auto data = dataOf(9, 4);
+  for (const Shape& input : {Shape{3}, Shape{}}) {
+    auto model = normalised(input);
+    CHECK(failureOf(model, data) ==
+          "network: batchnorm1 (batchnorm) normalises over the examples of a batch, and the last batch has "
+          "one: 9 "
+          "examples in batches of 4; give another batch size, or leave that batch out (dropLast)");
+    CHECK(model.iteration() == 0);
+    auto wrapper = ParallelWrapper::Builder(model).workers(2).build();
+    CHECK(thrown<TrainingError>([&] { wrapper.fit(data); }).find("9 examples in batches of 4") !=
+          std::string::npos);
+    CHECK(model.iteration() == 0);
+  }
+  auto model = normalised({3});
+  data.setDropLast(true);
+  model.fit(data);
+  CHECK(model.iteration() == 2);
+}
+
+TEST_CASE("where a single example is enough it is trained") {
+  auto images = dataOf(5, 4, {2, 3, 3});
+  auto pixels = normalised({2, 3, 3});
+  CHECK(failureOf(pixels, images).empty());  // nine values a channel
+  auto data = dataOf(5, 4), even = dataOf(6, 4);
+  auto plain = normalised({3});
+  CHECK(failureOf(plain, even).empty());
+  MultiLayerNetwork frozen(
+      {.inputShape = {3}, .layers = {Layer(BatchNorm{}).frozen(), Output{.classes = 2}}});
+  CHECK(failureOf(frozen, data).empty());
+}
+
+TEST_CASE("iterators leave out a last batch that is not full") {
+  const Batch all = classBatch({3}, 11, 2, 4);
+  InMemoryDataSetIterator data(all.features[0].value, all.labels[0].value, 4, /*shuffleSeed=*/5);
+  data.setDropLast(true);
+  CHECK(data.examples() == 8);
+  CHECK(data.batchesPerEpoch() == 2);
+  CHECK(data.numbered() != nullptr);
+  Batch batch;
+  std::vector<float> left[2];
+  for (std::int64_t epoch = 0; epoch < 2; ++epoch) {
+    data.reset(epoch);
+    int batches = 0;
+    for (; data.next(batch); ++batches) CHECK(batch.examples() == 4);
+    CHECK(batches == 2);
+    const auto last = batch.features[0].value.span<float>();
+    left[epoch].assign(last.begin(), last.end());
+    data.reset(epoch);
+    CHECK(data.skip(5) == 8);
+  }
+  CHECK(left[0] != left[1]);
+  data.setDropLast(false);
+  CHECK(data.examples() == 11);
+}
+
+TEST_CASE("a value that is not finite is named by example and column") {
+  Regression features;
+  features.features.data<float>()[5 * 3 + 2] = kNan;
+  CHECK(
+      features.failure() ==
+      "batch 2 of epoch 1: the features hold nan: example 2 of the batch (example 6 of the epoch), column 3, "
+      "counted from 1");
+  Regression labels;
+  labels.labels.data<float>()[1 * 2] = std::numeric_limits<float>::infinity();
+  CHECK(labels.failure() ==
+        "batch 1 of epoch 1: the labels hold inf: example 2 of the batch (example 2 of the epoch), column 1, "
+        "counted from 1");
+  for (const auto mode : {TrainingMode::Averaging, TrainingMode::SynchronousGradients})
+    CHECK(
+        features.failureWith(2, mode).find("the features hold nan: example 2 of the batch (example 6 of the "
+                                           "epoch), column 3, counted from 1") != std::string::npos);
+}
+
+TEST_CASE("the place in an image has three numbers; a score that is not finite by itself keeps its advice") {
+  Batch batch = classBatch({2, 3, 4}, 5, 2, 4);
+  batch.features[0].value.data<float>()[2 * 24 + 12 + 5] = kNan;
+  MultiLayerNetwork model({.inputShape = {2, 3, 4}, .layers = {Output{.classes = 2}}});
+  InMemoryDataSetIterator data(batch.features[0].value, batch.labels[0].value, 5);
+  CHECK(thrown<NonFiniteScore>([&] { model.fit(data); })
+            .find("example 3 of the batch (example 3 of the epoch), "
+                  "position [2, 2, 2], counted from 1") != std::string::npos);
+  Regression wild;
+  for (float& value : wild.features.span<float>()) value = 3e38f;
+  CHECK(wild.failure().find("lower learning rate") != std::string::npos);
+}

@@ -1,0 +1,194 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <string>
+
+#include "muster/core/base/error.h"
+#include "muster/core/nn/gradient_check.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "muster/core/nn/own_output.h"
+#include "muster/parallel/parallel_wrapper.h"
+#include "tests/core/nn/batches.h"
+#include "tests/support/list_iterator.h"
+#include "tests/support/state_bits.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/thrown.h"
+
+using namespace muster;
+using namespace muster::test;
+
+namespace {
+
+/// The pinball loss, whose best prediction is a quantile. Source: Koenker and Bassett 1978.
+struct Quantile {
+  static constexpr std::string_view kType = "test-quantile";
+  double quantile = 0.5;
+
+  double ofRow(std::span<const float> predictions, std::span<const float> labels,
+               std::span<float> gradient) const {
+    double sum = 0;
+    for (std::size_t i = 0; i < predictions.size(); ++i) {
+      const double over = predictions[i] - labels[i], slope = over > 0 ? 1 - quantile : -quantile;
+      sum += slope * over;
+      if (!gradient.empty()) gradient[i] = static_cast<float>(slope);
+    }
+    return sum;
+  }
+  void fields(Fields& f) { f.field("quantile", quantile); }
+  void validate() const { require(quantile > 0 && quantile < 1, "quantile: {} is not in (0, 1)", quantile); }
+};
+
+MultiLayerNetwork network(const Layer& output) {
+  return MultiLayerNetwork({.seed = 2,
+                            .updater = Sgd{.learningRate = 0.05},
+                            .inputShape = {3},
+                            .layers = {Dense{.units = 5, .activation = Activation::Tanh}, output}});
+}
+
+std::string refusal(const Layer& output) {
+  return thrown<InvalidArgument>([&] { network(output); });
+}
+
+/// A network whose output is its bias: weights 0.
+double scoreOf(const Output& output, float bias, const Tensor& labels) {
+  auto model = MultiLayerNetwork({.inputShape = {1}, .layers = {output}});
+  model.init();
+  model.block(BlockKind::Parameters).segment("output.bias").data<float>()[0] = bias;
+  Batch batch;
+  Batch::ensure(batch.features, "features", {labels.shape()[0], 1}).data<float>()[0] = 0;
+  batch.labels.push_back({"labels", labels});
+  return model.score(batch);
+}
+
+}  // namespace
+
+TEST_CASE("the activation follows the loss unless it is given") {
+  const auto activationOf = [](const Output& output) { return output.lossHead().activation; };
+  CHECK(activationOf({.classes = 3}) == Activation::Softmax);
+  CHECK(activationOf({.units = 3, .loss = Loss::BinaryCrossEntropy}) == Activation::Sigmoid);
+  for (const Loss loss : {Loss::MeanSquaredError, Loss::MeanAbsoluteError, Loss::Huber})
+    CHECK(activationOf({.units = 3, .loss = loss}) == Activation::Identity);
+  CHECK(activationOf({.units = 3, .loss = Loss::Huber, .activation = Activation::ReLU}) == Activation::ReLU);
+}
+
+TEST_CASE("a regression with the defaults predicts any number, not 1") {
+  auto model = network(Output{.units = 1, .loss = Loss::MeanSquaredError});
+  Batch batch = targetBatch({3}, 4, 1, 3);
+  for (float& target : batch.labels[0].value.span<float>()) target = 7;
+  ListIterator data({batch});
+  model.fit(data, 400);
+  CHECK(model.output(batch.features[0].value).data<float>()[0] == doctest::Approx(7).epsilon(0.01));
+}
+
+TEST_CASE("a softmax over one value is refused wherever it is one") {
+  const std::string advice =
+      "layer 1: output: a softmax over one output is always 1; for two classes give classes = 2, or units = "
+      "1 "
+      "with the loss bce; for a number give units = 1 with the loss mse";
+  CHECK(refusal(Output{.classes = 1}) == advice);
+  CHECK(refusal(Output{.units = 1, .loss = Loss::MeanSquaredError, .activation = Activation::Softmax}) ==
+        advice);
+  CHECK(refusal(Dense{.units = 1, .activation = Activation::Softmax}) ==
+        "layer 1: dense: a softmax over one unit is always 1");
+  CHECK(thrown<InvalidArgument>([] {
+          MultiLayerNetwork(
+              {.inputShape = {1, 4, 4}, .layers = {ActivationLayer{.activation = Activation::Softmax}}});
+        }).find("a softmax over one value is always 1, and the input is [1, 4, 4]") != std::string::npos);
+}
+
+TEST_CASE("classes and units are one number") {
+  CHECK(refusal(Output{.classes = 2, .units = 2}) ==
+        "layer 1: output: classes (2) and units (2) are two words for one number; give one");
+  CHECK(
+      refusal(Output{}).find("must be at least 1, got 0; it is called classes in a classification, otherwise "
+                             "units") != std::string::npos);
+  const auto read = [](const std::string& output) {
+    return MultiLayerConfiguration::fromJson(
+               R"({"format": "muster.MultiLayerConfiguration", "version": 1, "inputShape": [3], "layers": [)" +
+               output + "]}")
+        .toJson();
+  };
+  const auto regression = read(R"({"type": "output", "units": 2, "loss": "huber", "delta": 0.5})");
+  CHECK(regression.find("\"units\": 2") != std::string::npos);
+  CHECK(regression.find("classes") == std::string::npos);
+  CHECK(regression.find("\"activation\": \"identity\"") != std::string::npos);
+  CHECK(regression.find("\"delta\": 5E-1") != std::string::npos);
+  const auto classification = read(R"({"type": "output", "classes": 4, "labelSmoothing": 0.1})");
+  CHECK(classification.find("units") == std::string::npos);
+  CHECK(MultiLayerConfiguration::fromJson(classification).toJson() == classification);
+  CHECK_FALSE(
+      thrown<InvalidArgument>([&] { read(R"({"type": "output", "classes": 4, "units": 4})"); }).empty());
+}
+
+TEST_CASE("scores are those worked out by hand") {
+  const Tensor labels = Tensor::of({0, 4}, {2, 1});  // distances 1 and 3 of a prediction of 1
+  CHECK(scoreOf({.units = 1, .loss = Loss::MeanSquaredError}, 1, labels) == doctest::Approx(5));
+  CHECK(scoreOf({.units = 1, .loss = Loss::MeanAbsoluteError}, 1, labels) == doctest::Approx(2));
+  CHECK(scoreOf({.units = 1, .loss = Loss::Huber}, 1, labels) == doctest::Approx((0.5 + 2.5) / 2));
+  CHECK(scoreOf({.units = 1, .loss = Loss::Huber, .delta = 2}, 1, labels) == doctest::Approx((0.5 + 4) / 2));
+}
+
+TEST_CASE("the gradients of all losses agree with central differences") {
+  const Batch targets = targetBatch({3}, 6, 2, 5), classes = classBatch({3}, 6, 4, 5);
+  for (const Loss loss :
+       {Loss::MeanSquaredError, Loss::MeanAbsoluteError, Loss::Huber, Loss::BinaryCrossEntropy}) {
+    CAPTURE(nameOf(loss));
+    auto model = network(Output{.units = 2, .loss = loss, .delta = 0.3});
+    model.init();
+    const auto result = checkGradients(model, targets);
+    CHECK_MESSAGE(result.passed, result.toString());
+  }
+  auto smoothed = network(Output{.classes = 4, .labelSmoothing = 0.2});
+  smoothed.init();
+  CHECK(checkGradients(smoothed, classes).passed);
+}
+
+TEST_CASE("options of a loss out of range, or of another loss, are refused") {
+  CHECK(refusal(Output{.units = 1, .loss = Loss::Huber, .delta = 0}) ==
+        "layer 1: output: delta must be finite and above 0, got 0");
+  CHECK(refusal(Output{.classes = 2, .labelSmoothing = 1}) ==
+        "layer 1: output: labelSmoothing must be in [0, 1), got 1");
+  CHECK(refusal(Output{.units = 2, .loss = Loss::Huber, .labelSmoothing = 0.1}) ==
+        "layer 1: output: labelSmoothing goes with the loss nll, got huber");
+}
+
+TEST_CASE("a loss of one's own is trained, checked, saved, and merged bit for bit") {
+  Layer::registerType<OutputOf<Quantile>>();
+  const Layer output = OutputOf<Quantile>{.units = 2, .loss = {.quantile = 0.75}};
+  auto model = network(output);
+  model.init();
+  const Batch batch = targetBatch({3}, 8, 2, 5);
+  CHECK(checkGradients(model, batch).passed);
+  auto wrapped = network(output);
+  wrapped.init();
+  ListIterator data({batch, targetBatch({3}, 5, 2, 6)});
+  model.fit(data, 3);
+  ParallelWrapper::Builder(wrapped).workers(1).build().fit(data, 3);
+  CHECK(stateBits(model) == stateBits(wrapped));
+  const TemporaryDirectory directory;
+  model.save(directory / "m.safetensors");
+  const auto loaded = MultiLayerNetwork::load(directory / "m.safetensors");
+  CHECK(loaded->toJson() == model.toJson());
+  CHECK(loaded->score(batch) == model.score(batch));
+  CHECK(refusal(OutputOf<Quantile>{.units = 2, .loss = {.quantile = 1}}).find("1 is not in (0, 1)") !=
+        std::string::npos);
+}
+
+TEST_CASE("the best constant for a quantile's loss is that quantile") {
+  auto model =
+      MultiLayerNetwork({.updater = Sgd{.learningRate = 0.02},
+                         .inputShape = {1},
+                         .layers = {OutputOf<Quantile>{.units = 1, .loss = {.quantile = 0.8}, .name = "q"}}});
+  Batch batch;
+  Tensor& x = Batch::ensure(batch.features, "features", {10, 1});
+  Tensor& y = Batch::ensure(batch.labels, "labels", {10, 1});
+  for (std::int64_t i = 0; i < 10; ++i) {
+    x.data<float>()[i] = 0;
+    y.data<float>()[i] = static_cast<float>(i);
+  }
+  ListIterator data({batch});
+  model.fit(data, 3000);
+  const float found = model.output(x).data<float>()[0];
+  CHECK(found > 6.9f);
+  CHECK(found < 8.1f);
+}
