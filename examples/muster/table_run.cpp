@@ -21,10 +21,7 @@ constexpr std::int64_t kMostSteps = 40000, kPatientSteps = 8000;
 
 Output outputOf(const InputDescription& described) {
   if (described.targets.empty()) return {.classes = std::ssize(described.classes)};
-  Output output{.classes = 1};
-  output.loss = Loss::MeanSquaredError;
-  output.activation = Activation::Identity;
-  return output;
+  return {.units = 1, .loss = Loss::MeanSquaredError};
 }
 
 /// Rows held out of `rows`: one in five, or none if that is too few.
@@ -51,11 +48,11 @@ RunFile tableRun(RunData data) {
   data.batch = train < kManyRows ? std::clamp<std::int64_t>(train / 16, 1, 32) : 128;
   const std::int64_t steps = (train + data.batch - 1) / data.batch;
 
-  MultiLayerConfiguration network{
-      .seed = 123,
-      .updater = Adam{.learningRate = 0.005},
-      .weightDecay = 0.01,
-      .layers = {Normalise{}, Dense{.units = 64, .activation = Activation::Tanh}, outputOf(described)}};
+  MultiLayerConfiguration network{.seed = 123,
+                                  .updater = Adam{.learningRate = 0.005},
+                                  .weightDecay = 0.01,
+                                  .layers = {Normalise{}, Dense{.units = 64, .activation = Activation::Tanh},
+                                             Dropout{.rate = 0.3}, outputOf(described)}};
   RunFile run{.data = std::move(data),
               .network = network.toJson(),
               .training = {.workers = 1,
