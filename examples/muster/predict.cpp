@@ -1,5 +1,5 @@
 // muster predict: a trained network's predictions as CSV.
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -32,14 +32,13 @@ std::string field(std::string_view text) {
 
 /// The header of what `rowText` writes.
 std::string headerText(const TablePredictions& predictions) {
-  const bool one = predictions.names.size() == 1;
-  if (predictions.classes.empty() && one) return "prediction";
-  std::string text = predictions.classes.empty() ? "" : "prediction,probability";
+  const bool classes = !predictions.classes.empty();
+  if (!classes && predictions.names.size() == 1) return "prediction";
+  std::vector<std::string> columns;
+  if (classes) columns = {"prediction", "probability"};
   for (const auto& name : predictions.names)
-    text +=
-        (text.empty() ? "" : ",") +
-        field(fmt::format("{} {}", predictions.classes.empty() ? "prediction of" : "probability of", name));
-  return text;
+    columns.push_back(field(fmt::format("{} {}", classes ? "probability of" : "prediction of", name)));
+  return fmt::format("{}", fmt::join(columns, ","));
 }
 
 /// The predicted class, its probability and those of all classes; or the numbers.
@@ -112,11 +111,11 @@ std::string predictionsOf(TableModel& model, const Table& table, const std::vect
   for (const auto& name : keep) kept.push_back(table.labelColumn(name));
   const auto predictions = model.predict(table);
   std::string text;
-  for (const auto column : kept) text += field(table.names()[column]) + ",";
-  text += headerText(predictions) + "\n";
+  for (const auto column : kept) text += fmt::format("{},", field(table.names()[column]));
+  text += fmt::format("{}\n", headerText(predictions));
   for (std::int64_t row = 0; row < table.rows(); ++row) {
-    for (const auto column : kept) text += field(table.cell(row, column)) + ",";
-    text += rowText(predictions, row) + "\n";
+    for (const auto column : kept) text += fmt::format("{},", field(table.cell(row, column)));
+    text += fmt::format("{}\n", rowText(predictions, row));
   }
   return text;
 }

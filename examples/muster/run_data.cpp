@@ -140,8 +140,7 @@ void deal(const RunData& d, const Tensors& train, const std::optional<Tensors>& 
 std::unique_ptr<DataSetIterator> rowsOf(const muster::Table& table, const InputDescription& description,
                                         std::span<const std::int64_t> rows, std::int64_t batch,
                                         std::optional<std::uint64_t> seed = std::nullopt) {
-  return std::make_unique<InMemoryDataSetIterator>(tableFeatures(description, table, rows),
-                                                   tableLabels(description, table, rows), batch, seed);
+  return std::make_unique<InMemoryDataSetIterator>(tableIterator(description, table, rows, batch, seed));
 }
 
 /// The column of the labels.
