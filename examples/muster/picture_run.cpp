@@ -28,10 +28,10 @@ std::vector<Layer> layersFor(const PictureSize& size, std::int64_t classes) {
   std::vector<Layer> layers{Normalise{}};
   std::int64_t side = std::min(size.height, size.width), channels = 16;
   do {
-    layers.emplace_back(Conv2d{.outChannels = channels, .kernel = {3, 3}, .padding = {1, 1}, .bias = false});
+    layers.emplace_back(Conv2d{.outChannels = channels, .kernel = 3, .padding = 1, .bias = false});
     layers.emplace_back(BatchNorm{.activation = Activation::ReLU});
     if (side < kSmallestMap) break;
-    layers.emplace_back(MaxPool2d{.kernel = {2, 2}});
+    layers.emplace_back(MaxPool2d{.kernel = 2});
     side /= 2;
     channels *= 2;
   } while (channels <= 64);
