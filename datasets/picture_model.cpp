@@ -65,7 +65,7 @@ PictureModel PictureModel::load(const std::filesystem::path& path) {
 PictureOptions PictureModel::options() const {
   const auto& pictures = *description().pictures;
   return {.colour = pictures.channels == 1 ? PictureColour::Grey : PictureColour::Rgb,
-          .size = {.height = pictures.height, .width = pictures.width}};
+          .size = {pictures.height, pictures.width}};
 }
 
 Tensor PictureModel::outputsFor(std::span<const std::filesystem::path> paths) {

@@ -84,7 +84,7 @@ Images ownSet(const RunData& d, LoadedData& into) {
 
 Images folders(const RunData& d, LoadedData& into) {
   ImageFolderOptions options{.colour = d.grey ? PictureColour::Grey : PictureColour::Rgb,
-                             .size = {.height = d.height, .width = d.width}};
+                             .size = {d.height, d.width}};
   const auto train = readImageFolder(d.train, options);
   into.classes = options.classes = train.classes;
   Images images{train.images, {}};
