@@ -10,7 +10,9 @@
 #include "examples/support/standard_streams.h"
 #include "muster/core/base/error.h"
 #include "muster/core/base/printable_text.h"
+#include "muster/core/io/input_file.h"
 #include "muster/core/io/model_file.h"
+#include "muster/datasets/picture_model.h"
 #include "muster/datasets/table_model.h"
 
 namespace program {
@@ -120,25 +122,42 @@ std::string predictionsOf(TableModel& model, const Table& table, const std::vect
   return text;
 }
 
+/// A row for each picture of a file or a folder: its file, and the prediction.
+std::string predictionsOf(PictureModel& model, const std::filesystem::path& pictures) {
+  const auto predictions = model.predict(pictures);
+  std::string text = fmt::format("file,{}\n", headerText(predictions));
+  for (std::size_t i = 0; i < predictions.files.size(); ++i)
+    text += fmt::format("{},{}\n", field(predictions.files[i]),
+                        rowText(predictions, static_cast<std::int64_t>(i)));
+  return text;
+}
+
 std::string byModel(const Call& call, const Options& options) {
   require(call.others.size() == 1,
-          "muster predict {} needs the file of the rows to predict, as in muster predict {} new.csv",
+          "muster predict {} needs what it shall predict: the file of the rows, a picture or a folder of "
+          "pictures, as in muster predict {} new.csv",
           call.file, call.file);
-  const auto& rows = call.others.front();
+  const auto& data = call.others.front();
   example::Paths paths;
   paths.reads("the model", call.file);
-  paths.reads("the rows", rows);
+  if (fileTypeOf(data) == std::filesystem::file_type::directory)
+    paths.readsPictures("the pictures", data);
+  else
+    paths.reads("the data", data);
   paths.writesResult("--out", options.out);
   paths.check();
+  if (readInputDescription(call.file).pictures) {
+    require(options.keep.empty(), "--keep names a column of a table, and this model reads pictures");
+    auto model = PictureModel::load(call.file);
+    return predictionsOf(model, data);
+  }
   auto model = TableModel::load(call.file);
-  return predictionsOf(model, readTable(rows, model.description().format), options.keep);
+  return predictionsOf(model, readTable(data, model.description().format), options.keep);
 }
 
 }  // namespace
 
 int predict(const Call& call) {
-  if (call.file.ends_with(".safetensors") && readInputDescription(call.file).pictures)
-    return predictPictures(call);
   Options options;
   example::CommandLine line(
       "Writes a trained network's predictions as CSV: the most probable class, its probability and those of\n"
