@@ -25,6 +25,12 @@ void predict(const detail::NetworkProgram& program, const std::optional<LossHead
   copies.fetch(activated, out);
 }
 
+/// Whether the loss is what Evaluation::loss computes from the probabilities.
+bool isCrossEntropy(const LossHead& head) {
+  return head.loss == Loss::NegativeLogLikelihood && !head.own && head.labelSmoothing == 0 &&
+         head.weight == 1 && head.mean == LossMean::Rows;
+}
+
 }  // namespace
 
 double Network::score(const Batch& batch) {
@@ -62,7 +68,7 @@ std::optional<StepScore> Network::outputAndLoss(const Batch& batch, Tensor& out)
   const auto& outputs = impl_->plan.outputs;
   const bool told = std::ranges::all_of(outputs, [](const auto& one) { return one.head.has_value(); }) &&
                     batch.labels.size() >= outputs.size() &&
-                    !(outputs.size() == 1 && outputs.front().head->loss == Loss::NegativeLogLikelihood);
+                    !(outputs.size() == 1 && isCrossEntropy(*outputs.front().head));
   if (!told) {
     output(batch, out);
     return {};

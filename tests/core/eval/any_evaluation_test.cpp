@@ -83,6 +83,20 @@ TEST_CASE("evaluateTask gives the task's evaluation and the network's own loss, 
   CHECK(one.evaluateBinary(binary).positives(0) == 2);
 }
 
+TEST_CASE("the loss of a classifier is its own, also with label smoothing") {
+  const Tensor features = Tensor::of({0, 0, 1, 0, 0, 1}, {3, 2});
+  InMemoryDataSetIterator data(features, Tensor::of({1, 0, 0, 1, 1, 0}, {3, 2}), 2);
+  for (const double smoothing : {0.0, 0.2}) {
+    MultiLayerNetwork network(configurationOf({.classes = 2, .labelSmoothing = smoothing}));
+    network.init();
+    std::ranges::fill(network.block(BlockKind::Parameters).values.span<float>(), 0.0f);
+    network.block(BlockKind::Parameters).values.span<float>()[0] = std::log(3.0f);
+    // The second example has probabilities 0.75 and 0.25 and is of the second class, the others a half.
+    const double second = -(0.5 * smoothing * std::log(0.75) + (1 - 0.5 * smoothing) * std::log(0.25));
+    CHECK(network.evaluateTask(data).loss() == Approx((2 * std::log(2) + second) / 3).epsilon(1e-6));
+  }
+}
+
 TEST_CASE("evaluations of different tasks are not merged") {
   AnyEvaluation e(Task::Regression, 2);
   CHECK(test::thrown<InvalidArgument>([&] { e.merge(AnyEvaluation(Task::Labels, 2)); }) ==
