@@ -70,6 +70,8 @@ TEST_CASE("a first line of numbers is no header") {
   for (const char* text : {"5.1,3.5,setosa\n4.9,3,setosa\n", "1,2\n3,4\n", "7,7,x\n1,2,y\n", "-1,x\n2,y\n"})
     CHECK(problem(text) == advice);
   CHECK(table("country,1990,1991\nFrance,1,2\n").rows() == 1);  // years are names
+  CHECK(table("1990,1991\n1,2\n").rows() == 1);
+  CHECK(table("name,1,2\nFrance,1,2\n").rows() == 1);
 }
 
 TEST_CASE("the separator is found in a file's first line") {
