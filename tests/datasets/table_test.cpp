@@ -46,7 +46,7 @@ TEST_CASE("columns are found by name, and the label's also by number") {
   CHECK(read.labelColumn(" b") == 1);
   CHECK(read.labelColumn("1") == 0);
   CHECK(test::thrown<FileError>([&] { table("a,a\n1,2\n").find("a"); }) ==
-        "f.csv: has several columns \"a\"");
+        "f.csv: has several columns \"a\"; give each a name of its own");
 }
 
 TEST_CASE("files that are no table say what they are") {
@@ -88,8 +88,10 @@ TEST_CASE("the separator is found in a file's first line") {
 }
 
 TEST_CASE("a missing value is one of a few words") {
-  for (const char* word : {"", "NA", "?", "NaN", "null", "N/A", "None", "-", "."}) CHECK(isMissing(word));
-  for (const char* word : {"0", "none", "x", "--", "nano"}) CHECK_FALSE(isMissing(word));
+  for (const char* word : {"", "NA", "?", "NaN", "null", "N/A"}) CHECK(isMissing(word));
+  for (const char* word : {"0", "none", "-", ".", "x", "--", "nano"}) CHECK_FALSE(isMissing(word));
+  for (const char* word : {"", "NA", "-", ".", "None"}) CHECK(isMissingNumber(word));
+  for (const char* word : {"0", "-1", "--", "x"}) CHECK_FALSE(isMissingNumber(word));
 }
 
 TEST_CASE("numbers are decimal and finite") {
