@@ -8,9 +8,10 @@ namespace program {
 
 /// Arguments of a command: `muster COMMAND [FILE] [options]`.
 struct Call {
-  std::string program;                   ///< such as "muster train"
-  mutable std::string file = {};         ///< "": none; `readOptions` finds one that comes after options
-  std::vector<std::string> others = {};  ///< files after it, as the rows to predict
+  std::string program;  ///< such as "muster train"
+  // `readOptions` adds the files that come after options.
+  mutable std::string file = {};                 ///< "": none
+  mutable std::vector<std::string> others = {};  ///< files after it, as the rows to predict
   std::vector<std::string> options = {};
 };
 
@@ -19,8 +20,6 @@ struct Call {
 int train(const Call& call);
 int evaluate(const Call& call);
 int predict(const Call& call);
-/// Predicts pictures by a model's file alone.
-int predictPictures(const Call& call);
 int summary(const Call& call);
 int plan(const Call& call);
 int convert(const Call& call);

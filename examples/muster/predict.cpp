@@ -5,6 +5,7 @@
 
 #include "examples/muster/commands.h"
 #include "examples/muster/options.h"
+#include "examples/muster/predict_pictures.h"
 #include "examples/muster/trained.h"
 #include "examples/support/paths.h"
 #include "examples/support/standard_streams.h"
@@ -138,8 +139,6 @@ std::string byModel(const Call& call, const Options& options) {
 }  // namespace
 
 int predict(const Call& call) {
-  if (call.file.ends_with(".safetensors") && readInputDescription(call.file).pictures)
-    return predictPictures(call);
   Options options;
   example::CommandLine line(
       "Writes a trained network's predictions as CSV: the most probable class, its probability and those of\n"
@@ -157,7 +156,9 @@ int predict(const Call& call) {
   std::string text;
   if (call.file.ends_with(".safetensors")) {
     line.refuse({"set", "model", "on"}, "is for a run file, and this is a model file");
-    text = byModel(call, options);
+    const bool pictures = readInputDescription(call.file).pictures.has_value();
+    if (pictures) line.refuse({"keep"}, "is for a table, and this model predicts pictures");
+    text = pictures ? pictureRows(call, options.out) : byModel(call, options);
   } else {
     line.refuse({"keep"}, "is for a new table, with a model file");
     require(call.others.empty(),

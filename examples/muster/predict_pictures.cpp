@@ -1,15 +1,11 @@
-// muster predict with a model file and pictures.
+#include "examples/muster/predict_pictures.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "examples/muster/commands.h"
-#include "examples/muster/options.h"
-#include "examples/support/command_line.h"
 #include "examples/support/paths.h"
-#include "examples/support/standard_streams.h"
 #include "muster/core/base/error.h"
-#include "muster/core/base/printable_text.h"
 #include "muster/core/io/input_file.h"
 #include "muster/datasets/picture_model.h"
 
@@ -45,16 +41,7 @@ std::string textOf(const PicturePredictions& predictions) {
 
 }  // namespace
 
-int predictPictures(const Call& call) {
-  std::filesystem::path out;
-  example::CommandLine line(
-      "Writes a trained network's predictions for pictures as CSV: each file's most probable class, its\n"
-      "probability and those of all classes. The model's file says how pictures become its inputs.\n\n"
-      "  muster predict model.safetensors new.jpg\n"
-      "  muster predict model.safetensors folder --out predictions.csv\n");
-  line.group("Options");
-  line.add("out", out, "FILE", "the file to write; -: standard output, the default");
-  if (!readOptions(line, call)) return 0;
+std::string pictureRows(const Call& call, const std::filesystem::path& out) {
   require(call.others.size() == 1,
           "muster predict {} needs a picture or a folder of pictures, as in muster predict {} new.jpg",
           call.file, call.file);
@@ -67,12 +54,7 @@ int predictPictures(const Call& call) {
     paths.reads("the picture", pictures);
   paths.writesResult("--out", out);
   paths.check();
-  const auto text = textOf(PictureModel::load(call.file).predict(pictures));
-  if (out.empty())
-    example::printResult(printableLines(text));
-  else
-    example::writeResult(out, text);
-  return 0;
+  return textOf(PictureModel::load(call.file).predict(pictures));
 }
 
 }  // namespace program
