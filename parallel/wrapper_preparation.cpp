@@ -34,7 +34,7 @@ bool ParallelWrapper::Impl::prepareReplicas(DataSetIterator& data, std::int64_t 
   namingResumedFile(model_, [&] {
     const bool loaded = replicas_->load(resumed);
     callStrategy("begin", [&] { strategy_->begin(replicas_->exchange()); });
-    if (loaded && !resumed.rounds) replicas_->start(*strategy_);
+    if (loaded && !resumed.ledger) replicas_->start(*strategy_);
   });
   replicas_->setTrained(true);
   if (parts) parts->first.reset();

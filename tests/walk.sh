@@ -47,16 +47,19 @@ walk_bare() {
     exit 77
   fi
   root=$(mktemp -d)
-  trap 'umount "$root/proc" 2>/dev/null; rm -rf --one-file-system "$root"' EXIT
+  # Nothing of the host is removed, also if a folder could not be unmounted.
+  trap 'umount -R -l "$root/proc" "$root/dev" 2>/dev/null; rm -rf --one-file-system "$root" "$root.log"' EXIT
   debootstrap --variant=minbase --include=ca-certificates,git "$release" "$root" >"$root.log" 2>&1 || {
     tail -n 5 "$root.log"
-    echo "skipped: debootstrap could not make a root (log: $root.log)"
+    echo "skipped: debootstrap could not make a root"
     exit 77
   }
   mkdir "$root/muster"
   (cd "$source" && git ls-files -z | tar -c --null -T - -f -) | tar -x -C "$root/muster"
   if [[ -n ${MUSTER_DATA_DIR-} ]]; then cp -rL "$MUSTER_DATA_DIR" "$root/mnist"; fi
   mount -t proc proc "$root/proc"
+  mount --rbind /dev "$root/dev"
+  mount --make-rslave "$root/dev"
   chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root ${MUSTER_DATA_DIR+MUSTER_DATA_DIR=/mnist} \
     http_proxy="${http_proxy-}" https_proxy="${https_proxy-}" bash -euxo pipefail -c '
       cd /muster

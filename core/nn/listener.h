@@ -152,7 +152,7 @@ class Listener {
   virtual ~Listener() = default;
   virtual ListenerScope scope() const { return ListenerScope::Merged; }
   /// Whether `onMerge` reads `MergeEvent::divergence`. If so, averaging on the CPU or over nodes measures it
-  /// at most four times a second, also without `measureDivergence(true)`.
+  /// at the first 64 merges of a run and then ever more rarely, also without `measureDivergence(true)`.
   virtual bool readsDivergence() const { return false; }
   virtual void onFitStart(const FitEvent&) {}
   virtual void onEpochStart(const EpochEvent&) {}

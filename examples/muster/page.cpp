@@ -8,6 +8,7 @@
 #include "examples/support/standard_streams.h"
 #include "muster/core/base/error.h"
 #include "muster/core/base/interrupt.h"
+#include "muster/core/io/atomic_file.h"
 
 namespace program {
 

@@ -58,12 +58,6 @@ DeviceExchange::DeviceExchange(const std::vector<std::vector<StateBlock*>>& stat
                     several ? "the workers are on several devices" : "they set the updater's state to zero"));
   if (!guardable || several || resets) refused_.clear();
   for (const int g : plan_.groupOf()) arrivals_.emplace_back(*groups_[at(g)].context);
-  if (participants() == 1)
-    for (const auto& block : blocks_)
-      staged_.push_back(block.hasMergedCopy() && block.rule != MergeRule::Keep
-                            ? Tensor::zeros(block.mergedCopy().shape(), block.mergedCopy().dtype(),
-                                            block.mergedCopy().device())
-                            : Tensor());
   aborted_ = true;
   restart();
 }
@@ -170,7 +164,6 @@ void DeviceExchange::keepAll() {
     return;
   }
   Context& context = *groups_.front().context;
-  if (!staged_.empty()) arrivals_.front().waitOn(context);  // `stage` has written what is now the merged copy
   backup_.keep(context);
   kept_.record(context);
   keeping_ = false;
@@ -185,22 +178,6 @@ bool DeviceExchange::revert() {
   broken_ = false;
   if (checks_) *nonFiniteHere_.data<double>() = 0;
   return true;
-}
-
-bool DeviceExchange::stage(Context& context) {
-  kept_.waitOn(context);  // its copies may still be read from what this call overwrites
-  for (std::size_t b = 0; b < staged_.size(); ++b) {
-    if (!staged_[b].defined()) continue;
-    Tensor replica = blocks_[b].replicas.front();
-    if (blocks_[b].rule == MergeRule::Reset) muster::setZero(replica, context);
-    copy(replica, staged_[b], context);
-  }
-  return !staged_.empty();
-}
-
-void DeviceExchange::takeStaged() {
-  for (std::size_t b = 0; b < staged_.size(); ++b)
-    if (staged_[b].defined()) std::swap(blocks_[b].mergedCopies.front(), staged_[b]);
 }
 
 }  // namespace muster

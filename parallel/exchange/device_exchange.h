@@ -55,8 +55,6 @@ class DeviceExchange final : public Exchange {
   void abort() noexcept override;
   void restart() override;
 
-  bool stage(Context& context) override;
-  void takeStaged() override;
   bool guardsMerges() const override { return !refused_.empty(); }
 
   void merge(int participant, const SharedBlock& block, std::span<const double> weights, Context& context,
@@ -94,11 +92,10 @@ class DeviceExchange final : public Exchange {
   std::vector<SharedBlock> blocks_;
   std::vector<Group> groups_;
   DeviceReduction reduction_;
-  std::vector<double> alone_;      // [worker] weights with which one worker counts
-  std::vector<Tensor> refused_;    // [worker] empty if merges are not guarded
-  std::vector<Tensor> staged_;     // [block] with one participant: a second merged copy, if the block has one
-  std::vector<Event> arrivals_;    // [worker] recorded by its worker
-  std::atomic<bool> whole_{true};  // false between `begin` and `end`
+  std::vector<double> alone_;        // [worker] weights with which one worker counts
+  std::vector<Tensor> refused_;      // [worker] empty if merges are not guarded
+  std::vector<Event> arrivals_;      // [worker] recorded by its worker
+  std::atomic<bool> whole_{true};    // false between `begin` and `end`
   std::atomic<bool> broken_{false};  // a transfer to the first device was aborted
   // Copies of what a merge overwrites on the first device, from which the user's model is filled.
   MergeBackup backup_;

@@ -172,13 +172,6 @@ class Exchange {
   /// Before a run, also after `abort`: the caller has filled replicas and merged copies.
   virtual void restart() {}
 
-  /// With one participant whose work is enqueued: enqueues a copy of its state beside the merged copy, so
-  /// that the replica continues before its scores are read. `takeStaged` makes it the merged copy. Does not
-  /// wait.
-  /// @return false if that is not possible; nothing was done then.
-  virtual bool stage(Context& /*context*/) { return false; }
-  /// Makes the copy staged last the merged copy. Enqueues nothing.
-  virtual void takeStaged() {}
   /// Whether `merge` checks the last step of each replica on the device, and writes nothing if one of these
   /// steps was refused (Model::stepRefused). If so, `merge` may be called before their scores are read.
   virtual bool guardsMerges() const { return false; }

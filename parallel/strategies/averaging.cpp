@@ -32,11 +32,6 @@ class AveragingStrategy final : public Strategy {
   RoundPlan plan(const TrainingProgress& progress) override {
     return {.iterations = period_.iterations(progress)};
   }
-  bool stage(Exchange& exchange, Context& context) override {
-    // A period that adapts needs the score of its round.
-    return !options_.measureDivergence && options_.frequency.constant() && options_.frequency.until == 0 &&
-           options_.frequency.untilEpoch == 0 && exchange.stage(context);
-  }
   bool mergesBeforeScores() const override { return !options_.measureDivergence; }
   void land(int, const Round& round, Verbs& verbs) override {
     auto& spread = spreads_[static_cast<std::size_t>(verbs.participant())];

@@ -84,11 +84,6 @@ class GossipStrategy final : public Strategy {
   RoundPlan plan(const TrainingProgress& progress) override {
     return {.iterations = period_.iterations(progress)};
   }
-  bool stage(Exchange& exchange, Context& context) override {
-    return options_.frequency.constant() && options_.frequency.until == 0 &&
-           options_.frequency.untilEpoch == 0 && !options_.measureDistance && sending_.whole() &&
-           exchange.stage(context);
-  }
   std::span<const MergeValue> values() const override {
     if (!options_.measureDistance) return period_.values();
     values_.front() = period_.value();

@@ -45,10 +45,6 @@ class HierarchicalAveragingStrategy final : public Strategy {
     for (const auto& level : options_.levels) next = std::min(next, level.period - done % level.period);
     return {.iterations = next};
   }
-  bool stage(Exchange& exchange, Context& context) override {
-    // The next round begins before a staged round ends, so both must have the same plan.
-    return levels() == 1 && sending_.whole() && exchange.stage(context);
-  }
   void prepare(const Round& round) override;
   void land(int, const Round&, Verbs& verbs) override {
     if (!sending_.whole()) return landSent(verbs);

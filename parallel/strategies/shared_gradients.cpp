@@ -90,9 +90,6 @@ class SharedGradientsStrategy final : public Strategy {
   void begin(const Exchange& exchange) override;
   RoundPlan plan(const TrainingProgress&) override { return {}; }
   void contribute(double weight, Verbs& verbs) override;
-  bool stage(Exchange& exchange, Context& context) override {
-    return messages_.empty() && exchange.stage(context);
-  }
   void land(int, const Round& round, Verbs& verbs) override;
   bool pending() const override { return pending_; }
   MergeKind kind() const override { return messages_.empty() ? MergeKind::State : kind_; }

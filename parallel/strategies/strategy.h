@@ -110,7 +110,7 @@ class Strategy {
   /// then called for each landing, with fragment 0, and one thread may call it for all participants, so it
   /// must not call Verbs::sum or tellAll. At the end of an epoch and at a stop it is called once more, with
   /// all that the workers have trained since their last arrivals. Each worker counts its own updates.
-  /// `contribute` and `stage` are not called.
+  /// `contribute` is not called.
   virtual std::optional<ArrivalPlan> arrivals(int /*workers*/) const { return {}; }
   /// Why the strategy cannot train over several nodes (Builder::nodes); "" if it can.
   virtual std::string whyNotOverNodes() const { return {}; }
@@ -167,10 +167,6 @@ class Strategy {
   /// Called once, by one thread, before `launch` and `land` of a round that merges, while all workers wait.
   /// Prepares what all participants use: mixing rows, the strategy's own weights.
   virtual void prepare(const Round&) {}
-  /// Called if one participant trains alone, so that it continues before the scores of its round are read:
-  /// stages the merge (Exchange::stage), instead of `contribute`, `launch` and `land`. @return false if these
-  /// are needed; nothing was done then.
-  virtual bool stage(Exchange&, Context&) { return false; }
   /// Whether `launch` and `land` may be called before the scores of the round's last steps are read, if the
   /// exchange guards merges (Exchange::guardsMerges): they may call no verb except Verbs::merge and
   /// Verbs::mergeState, and wait for nothing. The scores are known when `plan` is called.

@@ -4,10 +4,9 @@
 
 namespace muster {
 
-void ArrivalGate::beginEpoch(std::span<const Arrival> next) {
+void ArrivalGate::beginEpoch() {
   const Lock lock(mutex_);
   std::ranges::fill(states_, State::Running);
-  next_ = next;
   over_ = false;
 }
 
@@ -27,10 +26,11 @@ void ArrivalGate::wakeAll() {
 
 bool ArrivalGate::complete() const {
   if (over_) return false;
+  const auto next = next_();
   bool any = false;
   for (std::size_t w = 0; w < states_.size(); ++w) {
-    if (next_[w].arrives && states_[w] != State::Arrived) return false;
-    any = any || next_[w].arrives;
+    if (next[w].arrives && states_[w] != State::Arrived) return false;
+    any = any || next[w].arrives;
   }
   return any;
 }
@@ -42,12 +42,13 @@ void ArrivalGate::release(std::span<const Arrival> landed) {
     states_[w] = State::Running;
     changed_[w].notify_one();
   }
-  look();
+  refresh();
 }
 
-void ArrivalGate::look() {
+void ArrivalGate::refresh() {
+  const auto next = next_();
   for (std::size_t w = 0; w < states_.size(); ++w)
-    if ((next_[w].arrives || anyEndEndsAll_) && states_[w] == State::Ended) over_ = true;
+    if ((next[w].arrives || anyEndEndsAll_) && states_[w] == State::Ended) over_ = true;
   if (over_) wakeAll();
 }
 

@@ -2,7 +2,9 @@
 
 #include <condition_variable>
 #include <cstddef>
+#include <functional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "muster/core/base/mutex.h"
@@ -15,16 +17,18 @@ namespace muster {
 /// `beginEpoch`.
 class ArrivalGate {
  public:
+  /// [worker] Which workers arrive at the next landing, or none while it is not known.
+  using Next = std::function<std::span<const Arrival>()>;
+  /// @param next  is called while no `enter` and no `land` runs.
   /// @param anyEndEndsAll  true on the wall clock: if one worker has no batches left, none has.
-  explicit ArrivalGate(int workers, bool anyEndEndsAll = false)
+  ArrivalGate(int workers, Next next, bool anyEndEndsAll = false)
       : anyEndEndsAll_(anyEndEndsAll),
+        next_(std::move(next)),
         changed_(static_cast<std::size_t>(workers)),
         states_(static_cast<std::size_t>(workers)) {}
 
   /// Call it while no worker is inside.
-  /// @param next  [worker] which workers arrive at the next landing, or none while it is not known. The
-  ///              array must outlive the epoch; `enter` and `land` change its values.
-  void beginEpoch(std::span<const Arrival> next);
+  void beginEpoch();
 
   /// The worker has arrived. Waits until it may continue, or until the next landing has become impossible.
   /// Makes these calls, one at a time over all workers:
@@ -60,7 +64,7 @@ class ArrivalGate {
     const Lock lock(mutex_);
     bring();
     states_[static_cast<std::size_t>(worker)] = State::Ended;
-    look();
+    refresh();
   }
   /// Wakes all waiting threads; from now on `pass` returns false.
   void abort();
@@ -73,14 +77,14 @@ class ArrivalGate {
   bool complete() const MUSTER_REQUIRES(mutex_);
   void release(std::span<const Arrival> landed) MUSTER_REQUIRES(mutex_);
   /// Sets `over_` if a worker of the next landing has ended, since that landing is then impossible.
-  void look() MUSTER_REQUIRES(mutex_);
+  void refresh() MUSTER_REQUIRES(mutex_);
 
   const bool anyEndEndsAll_;
+  const Next next_;
   Mutex mutex_;
   std::vector<std::condition_variable> changed_;         // [worker] a landing wakes only those that continue
   std::vector<State> states_ MUSTER_GUARDED_BY(mutex_);  // [worker]
-  std::span<const Arrival> next_ MUSTER_GUARDED_BY(mutex_);
-  bool over_ MUSTER_GUARDED_BY(mutex_) = false;  // no further landing is possible in the epoch
+  bool over_ MUSTER_GUARDED_BY(mutex_) = false;          // no further landing is possible in the epoch
   bool aborted_ MUSTER_GUARDED_BY(mutex_) = false;
 };
 

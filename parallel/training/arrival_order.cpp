@@ -32,12 +32,17 @@ std::int64_t iterationsFrom(const ArrivalPlan& plan, const Departure& departure)
 }
 
 ArrivalOrder::ArrivalOrder(ArrivalPlan plan, const Schedule& learningRate)
-    : plan_(std::move(plan)),
-      learningRate_(learningRate),
-      members_(plan_.speeds.size()),
+    : rule_(std::make_shared<const Rule>(Rule{std::move(plan), learningRate})),
+      members_(rule_->plan.speeds.size()),
       arrivals_(members_.size()),
       dealt_(members_.size()) {
   restart(0, 0);
+}
+
+ArrivalOrder ArrivalOrder::fresh() const {
+  ArrivalOrder order = *this;
+  order.restart(0, 0);
+  return order;
 }
 
 void ArrivalOrder::restart(std::int64_t iteration, std::int64_t epoch) {
@@ -78,7 +83,7 @@ void ArrivalOrder::land() {
 
 bool ArrivalOrder::landsBefore(int next, double time) {
   if (!mayLand()) return false;
-  const double due = std::max(now_, opened_ + plan_.grace);
+  const double due = std::max(now_, opened_ + plan().grace);
   if (next >= 0 && due > time) return false;
   if (next >= 0) now_ = due;
   landNow();
@@ -100,13 +105,13 @@ int ArrivalOrder::nextRunning(Done done) const {
 }
 
 double ArrivalOrder::clock(std::size_t worker, std::int64_t done) const {
-  return members_[worker].begun + static_cast<double>(done) / plan_.speeds[worker];
+  return members_[worker].begun + static_cast<double>(done) / plan().speeds[worker];
 }
 
 std::int64_t ArrivalOrder::begunIterations(std::size_t worker) const {
   const std::int64_t all = members_[worker].iterations;
   if (!members_[worker].running) return all;
-  const double about = std::ceil((now_ - members_[worker].begun) * plan_.speeds[worker]);
+  const double about = std::ceil((now_ - members_[worker].begun) * plan().speeds[worker]);
   auto count = static_cast<std::int64_t>(std::clamp(about, 0.0, static_cast<double>(all)));
   while (count > 0 && clock(worker, count - 1) >= now_) --count;  // `about` was rounded
   while (count < all && clock(worker, count) < now_) ++count;
@@ -158,10 +163,11 @@ void ArrivalOrder::landNow() {
 
 void ArrivalOrder::depart(std::size_t worker) {
   const std::int64_t iteration = iteration_ + batches_ / static_cast<std::int64_t>(members_.size());
-  members_[worker].iterations = iterationsFrom(plan_, {.worker = static_cast<int>(worker),
-                                                       .iteration = iteration,
-                                                       .epoch = epoch_,
-                                                       .learningRate = learningRate_.at(iteration, epoch_)});
+  members_[worker].iterations =
+      iterationsFrom(plan(), {.worker = static_cast<int>(worker),
+                              .iteration = iteration,
+                              .epoch = epoch_,
+                              .learningRate = learningRate().at(iteration, epoch_)});
   members_[worker].running = true;
   members_[worker].begun = now_;
   members_[worker].done = 0;

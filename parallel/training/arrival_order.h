@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -23,14 +24,17 @@ std::int64_t iterationsFrom(const ArrivalPlan& plan, const Departure& departure)
 /// worker is running. With grace 0 each lands by itself, in the order of arrival (unless all wait for all:
 /// staleness 0).
 ///
-/// An object is used either for `deal` or for `land`; it may only land before its first deal, too. `land`
-/// steps from arrival to arrival, however many iterations are between them.
+/// A value. An object is used either for `deal` or for `land`; it may only land before its first deal, too.
+/// `land` steps from arrival to arrival, however many iterations are between them.
 class ArrivalOrder {
  public:
   /// Begins an epoch at iteration 0. @param learningRate  of the model's updater.
   explicit ArrivalOrder(ArrivalPlan plan, const Schedule& learningRate = {});
-  const ArrivalPlan& plan() const { return plan_; }
+  const ArrivalPlan& plan() const { return rule_->plan; }
+  const Schedule& learningRate() const { return rule_->learningRate; }
 
+  /// A new order by the same plan.
+  ArrivalOrder fresh() const;
   /// Begins an epoch after this many iterations and epochs: all workers run, at time 0.
   void restart(std::int64_t iteration, std::int64_t epoch);
   /// The worker that gets the next batch.
@@ -69,15 +73,18 @@ class ArrivalOrder {
   double clock(std::size_t worker, std::int64_t done) const;
   /// Iterations of a worker that begin before `now_`.
   std::int64_t begunIterations(std::size_t worker) const;
-  bool mayGoOn(const Member& member) const { return member.arrived - slowest_ <= plan_.staleness; }
+  bool mayGoOn(const Member& member) const { return member.arrived - slowest_ <= plan().staleness; }
   bool mayLand() const;
   void arrive(Member& member);
   std::size_t firstPending() const;
   void landNow();
   void depart(std::size_t worker);
 
-  const ArrivalPlan plan_;
-  const Schedule learningRate_;
+  struct Rule {
+    ArrivalPlan plan;
+    Schedule learningRate;
+  };
+  std::shared_ptr<const Rule> rule_;  // shared by copies, so that a copy into another order allocates nothing
   std::vector<Member> members_;
   std::vector<Arrival> arrivals_;
   std::vector<std::int64_t> dealt_;

@@ -21,9 +21,7 @@ EpochPosition with(const EpochPosition& begun, std::int64_t firstUntrained,
 }  // namespace
 
 Arrivals::Arrivals(const ArrivalPlan& plan, const Schedule& learningRate)
-    : plan_(plan),
-      learningRate_(learningRate),
-      order_(newOrder()),
+    : order_(plan, learningRate),
       landing_(plan.speeds.size()),
       wentOn_(plan.speeds.size()),
       due_(plan.speeds.size()),
@@ -60,10 +58,10 @@ void Arrivals::depart(int worker, std::int64_t iteration) {
     iterations = order_.iterations(worker);
     return;
   }
-  iterations = iterationsFrom(plan_, {.worker = worker,
-                                      .iteration = iteration,
-                                      .epoch = epoch_,
-                                      .learningRate = learningRate_.at(iteration, epoch_)});
+  iterations = iterationsFrom(order_.plan(), {.worker = worker,
+                                              .iteration = iteration,
+                                              .epoch = epoch_,
+                                              .learningRate = order_.learningRate().at(iteration, epoch_)});
 }
 
 std::int64_t Arrivals::untilLanding(int worker, std::int64_t batches) const {

@@ -14,13 +14,13 @@ namespace muster {
 
 /// The landings of one `fit()` in which workers arrive one after another: the order of the landings, and the
 /// workers that each one merges. When a worker that should arrive has no batch left, the epoch ends: the
-/// last landing merges all workers that have trained.
+/// last landing merges all workers that have trained. A value.
 class Arrivals {
  public:
   Arrivals(const ArrivalPlan& plan, const Schedule& learningRate);
   bool onWallClock() const { return clock_.has_value(); }
   /// A new ArrivalOrder, which deals batches on the virtual clock. Thread-safe.
-  ArrivalOrder newOrder() const { return ArrivalOrder(plan_, learningRate_); }
+  ArrivalOrder newOrder() const { return order_.fresh(); }
 
   /// Begins an epoch after this many iterations and epochs.
   /// @param landings  of the epoch that were carried out before the training was resumed.
@@ -54,9 +54,7 @@ class Arrivals {
   void depart(int worker, std::int64_t iteration);
   void countLanding(std::span<const Arrival> landing);
 
-  const ArrivalPlan plan_;
-  const Schedule learningRate_;
-  ArrivalOrder order_;                     // on the virtual clock
+  ArrivalOrder order_;                     // on the virtual clock; has the plan
   std::optional<WallClockOrder> clock_;    // on the wall clock
   std::vector<Arrival> landing_;           // [worker]
   std::vector<std::int64_t> wentOn_;       // [worker] landings before its last departure

@@ -15,8 +15,6 @@ struct Contribution {
   double largest = 0;           ///< largest magnitude in the replica, if it was checked
   bool ended = false;           ///< the worker has had its last batch of the epoch
   bool late = false;            ///< the last step's score is not read yet: the sums of scores lack it
-  bool staged = false;          ///< the merge was staged, and the worker has continued since
-  bool listening = false;       ///< of a node: it calls listeners in every round
   std::int64_t untrained = -1;  ///< the batch that was taken but not trained because of a stop; -1: none
 };
 

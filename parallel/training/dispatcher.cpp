@@ -26,7 +26,7 @@ bool dealBatches(FitRun& run, WatchedIterator& data, std::optional<ArrivalOrder>
   };
   while (!run.stopping()) {
     const bool trained = begun.isTrained(stamp.sequence);
-    if (const int its = static_cast<int>(dealt % workers); !run.place.isHere(its) && !trained) {
+    if (const int worker = static_cast<int>(dealt % workers); !run.place.isHere(worker) && !trained) {
       const std::int64_t skipped =
           first ? std::exchange(first, nullptr)->examples() : data.skipOne(run.place.node);
       if (skipped == 0) break;
@@ -96,15 +96,15 @@ bool letWorkersRead(FitRun& run, const std::vector<Batch*>& own, BatchStamp& sta
 }  // namespace
 
 void dispatch(FitRun& run, DataSetIterator& iterator, std::int64_t epochs, Batch* first, Activity& activity) {
-  BatchStamp stamp{.epoch = run.rounds.firstEpoch(), .iteration = run.rounds.firstIteration()};
+  const Ledger& start = run.rounds.start();
+  BatchStamp stamp{.epoch = start.epoch, .iteration = start.epochIteration};
   WatchedIterator data(iterator, activity);
   try {
     std::optional<ArrivalOrder> order;
-    const Arrivals* const arrivals = run.rounds.arrivals();
-    if (arrivals && !arrivals->onWallClock()) order.emplace(arrivals->newOrder());
+    if (start.arrivals && !start.arrivals->onWallClock()) order.emplace(start.arrivals->newOrder());
     const std::vector<Batch*> own = run.numbered ? takeOwn(run) : std::vector<Batch*>();
     for (std::int64_t e = 0; e < epochs && !run.stopping(); ++e, ++stamp.epoch) {
-      const EpochPosition& begun = e == 0 ? run.rounds.firstPosition() : kEpochStart;
+      const EpochPosition& begun = e == 0 ? start.begun : kEpochStart;
       Batch* const read = std::exchange(first, nullptr);
       stamp.sequence = begun.nextBatch;
       stamp.firstExample = read ? read->stamp.firstExample : data.reset(stamp.epoch, begun);
@@ -114,7 +114,7 @@ void dispatch(FitRun& run, DataSetIterator& iterator, std::int64_t epochs, Batch
         continue;
       }
       if (order) order->restart(stamp.iteration, stamp.epoch);
-      for (std::int64_t l = 0; order && e == 0 && l < run.rounds.firstLandings(); ++l) order->land();
+      for (std::int64_t l = 0; order && e == 0 && l < start.landingsBefore; ++l) order->land();
       if (!dealBatches(run, data, order, read, begun, stamp, activity)) break;
       activity.set(Activity::Kind::WaitingForRoom);
       if (!endEpoch(run)) break;

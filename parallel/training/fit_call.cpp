@@ -8,6 +8,7 @@
 #include "muster/core/nn/state_recorder.h"
 #include "muster/parallel/exchange/node_transport.h"
 #include "muster/parallel/training/dispatcher.h"
+#include "muster/parallel/training/named_call.h"
 
 namespace muster {
 namespace {
@@ -31,14 +32,23 @@ Rounds::Options roundsOf(const FitSetting& setting) {
           .learningRate = setting.model.learningRate(),
           .coordinatorJoinsEveryRound = joins,
           .meetAtLandings = joins || !onePlace,
-          .firstIteration = setting.model.iteration(),
-          .firstEpoch = setting.model.epoch(),
-          .resumed = setting.resumed,
           .patience = setting.patience,
           .undoesMerges = onePlace && setting.replicas.exchange().checksResults(),
           .regroup = setting.parts ? &setting.parts->regroup : nullptr,
           .divergenceRead = std::ranges::any_of(
               setting.listeners, [](const auto& listener) { return listener->readsDivergence(); })};
+}
+
+/// The ledger from which the run begins.
+Ledger startOf(const FitSetting& setting) {
+  const int workers = setting.replicas.place().workers();
+  Ledger start =
+      ledgerAt(setting.resumed.position, setting.model.iteration(), setting.model.epoch(), workers);
+  if (setting.resumed.ledger) resume(start, *setting.resumed.ledger);
+  const auto arrivals =
+      callStrategy("tell how workers arrive", [&] { return setting.strategy.arrivals(workers); });
+  if (arrivals) setArrivals(start, *arrivals, setting.model.learningRate());
+  return start;
 }
 
 }  // namespace
@@ -55,7 +65,7 @@ bool isOfAnotherNode(const std::exception_ptr& cause) {
 
 FitCall::FitCall(const FitSetting& setting)
     : setting_(setting),
-      run_(setting.replicas.place(), setting.batches, roundsOf(setting),
+      run_(setting.replicas.place(), setting.batches, roundsOf(setting), startOf(setting),
            setting.replicas.made() ? &setting.replicas.exchange() : nullptr, setting.replicas.link(),
            setting.numbered) {}
 
@@ -67,7 +77,7 @@ Listeners FitCall::listenersOf(ListenerScope scope) const {
 }
 
 void FitCall::run(DataSetIterator& data, std::int64_t epochs, Batch* first) {
-  if (epochs > 0) namingResumedFile(setting_.model, [&] { run_.rounds.start(); });
+  if (epochs > 0) namingResumedFile(setting_.model, [&] { run_.rounds.planFirst(); });
   if (tellStart(data, epochs) && epochs > 0) train(data, epochs, first);
   if (epochs > 0) endTogether();
   if (run_.failure) setting_.replicas.setTrained(false);  // the replicas' state may be anything
@@ -171,6 +181,7 @@ void FitCall::train(DataSetIterator& data, std::int64_t epochs, Batch* first) {
     run_.fail(-1, std::current_exception(), [] { return "the training failed"; });
   }
   tasks.wait();
+  run_.rounds.close();
 }
 
 /// Waits for all nodes, so that no node's `fit` succeeds while another node's fails.
@@ -185,7 +196,7 @@ void FitCall::endTogether() {
 }
 
 void FitCall::coordinate(std::int64_t epochs) {
-  const std::int64_t lastEpoch = run_.rounds.firstEpoch() + epochs - 1;
+  const std::int64_t lastEpoch = run_.rounds.start().epoch + epochs - 1;
   bool more = true;
   setting_.caller.set(Activity::Kind::WaitingForWorkers);
   while (more && run_.rounds.await()) {
@@ -212,7 +223,7 @@ bool FitCall::endRound(std::int64_t lastEpoch) {
                            .landed = run_.rounds.landed(),
                            .epoch = round.epoch,
                            .iteration = round.iteration,
-                           .batchesInEpoch = round.batchesInEpoch,
+                           .batchesInEpoch = round.inEpoch.batches,
                            .examples = round.examples,
                            .score = round.score,
                            .mergeTime = run_.rounds.mergeTime(),
@@ -222,16 +233,16 @@ bool FitCall::endRound(std::int64_t lastEpoch) {
     for (const auto& listener : setting_.listeners)
       if (listener->scope() == ListenerScope::Merged) tell(*listener, [&](Listener& l) { l.onMerge(event); });
   }
-  if (round.verdict != Verdict::EpochOver) return round.verdict != Verdict::Stop;
-  if (round.batchesInEpoch == 0) {
+  if (round.verdict != Verdict::EpochOver) return !endsRun(round.verdict);
+  if (round.inEpoch.batches == 0) {
     run_.fail(-1,
               std::make_exception_ptr(
                   InvalidArgument("the iterator gave no batches; does its reset() begin again?")),
               [&] { return fmt::format("epoch {} cannot be trained", round.epoch + 1); });
     return false;
   }
-  EpochEvent event{setting_.trainer, round.epoch, round.iteration, 0, round.examplesInEpoch};
-  if (round.weightInEpoch > 0) event.score = round.scoreSumInEpoch / round.weightInEpoch;
+  EpochEvent event{setting_.trainer, round.epoch, round.iteration, 0, round.inEpoch.examples};
+  if (round.inEpoch.weight > 0) event.score = round.inEpoch.scoreSum / round.inEpoch.weight;
   tellAll([&](Listener& l) { l.onEpochEnd(event); });
   if (round.epoch == lastEpoch) return false;
   const EpochEvent next{setting_.trainer, round.epoch + 1, round.iteration, 0, 0};

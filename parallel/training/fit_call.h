@@ -13,7 +13,7 @@
 
 namespace muster {
 
-/// State that a `fit()` over nodes that come and go keeps from one of its parts (generations) to the next.
+/// State that a `fit()` over elastic nodes keeps from one of its parts (generations) to the next.
 struct FitParts {
   const std::atomic<bool>& regroup;           // see Rounds::Options
   std::vector<const Listener*> started = {};  // were told of the start
@@ -57,7 +57,7 @@ class FitCall {
   void run(DataSetIterator& data, std::int64_t epochs, Batch* first);
 
   /// After `run`: whether it has paused because some node set `FitParts::regroup`.
-  bool regrouping() const { return run_.rounds.regrouping(); }
+  bool regrouping() const { return run_.rounds.ledger().verdict == Verdict::Pause; }
   /// Call it after `run` has paused or failed, when the user's model holds the last committed merge. Adds the
   /// position in the data at which other nodes continue. @throws Error if the model lacks that merge.
   void keepPlace(const DataSetIterator& data);
@@ -133,11 +133,10 @@ class FitCall {
   FitRun run_;
   const Listener* told_ = nullptr;  // the listener called last
   bool atRoundEnd_ = false;
-  bool othersAnswer_ = false;      // whether the other nodes answer if this one collects replicas
-  bool lent_ = false;              // whether a listener was lent the user's model
-  bool filled_ = true;             // whether the user's model holds the last committed merge, if any
-  std::int64_t filledRounds_ = 0;  // rounds that the user's model reflects
-
+  bool othersAnswer_ = false;  // whether the other nodes answer if this one collects replicas
+  bool lent_ = false;          // whether a listener was lent the user's model
+  /// The rounds of this run whose result the user's model holds; nothing: it must be filled, or cannot be.
+  std::optional<std::int64_t> held_ = 0;
   bool toldLacking_ = false;  // whether tellLacking has warned
 };
 

@@ -19,7 +19,7 @@ void FitCall::lendModel() {
 /// On devices a merge may be lost after its verbs have returned: its transfers were aborted, or it has
 /// written numbers that are not finite.
 void FitCall::findLostMerge() {
-  if (run_.rounds.mergeFailed() || run_.rounds.committed().merges == 0) return;
+  if (run_.rounds.mergeFailed() || run_.rounds.ledger().merges == 0) return;
   Exchange& exchange = setting_.replicas.exchange();
   exchange.wait();
   if (!exchange.whole() || exchange.foundNonFinite()) run_.rounds.loseMerge();
@@ -27,9 +27,8 @@ void FitCall::findLostMerge() {
 
 void FitCall::fillModel() {
   if (run_.failure && run_.rounds.localWork() == LocalWork::Step) findLostMerge();
-  const auto rounds = run_.rounds.committedRounds();
-  if (filledRounds_ == rounds) return;
-  const RoundResult& round = run_.rounds.committed();
+  const Ledger& now = run_.rounds.ledger();
+  if (now.rounds == 0 || held_ == now.rounds) return;
   const bool failed = static_cast<bool>(run_.failure);
   if (run_.rounds.mergeFailed())
     for (const auto& worker : setting_.replicas.workers())
@@ -38,36 +37,35 @@ void FitCall::fillModel() {
       !run_.rounds.mergeFailed() || (run_.rounds.mergeKept() && setting_.replicas.exchange().revert());
   // If nothing was merged, the model keeps its state.
   const bool filled =
-      round.merges == 0 ||
+      now.merges == 0 ||
       (whole && setting_.replicas.fill(/*afterFailure=*/failed, /*together=*/!failed && !atRoundEnd_));
-  filledRounds_ = rounds;
-  filled_ = filled;
+  held_ = filled ? std::optional(now.rounds) : std::nullopt;
   if (!filled) return;
-  setting_.model.setCounters(round.iteration, round.epoch + (round.verdict == Verdict::EpochOver ? 1 : 0));
-  if (round.merges > 0) {
-    if (const auto updates = setting_.replicas.updatesAfterReset()) setting_.model.setUpdates(*updates);
-    setting_.model.setScore(round.score);
-  }
+  setting_.model.setCounters(now.iteration, now.epoch);
+  if (const auto updates = setting_.replicas.updatesAfterReset(); updates && now.merges > 0)
+    setting_.model.setUpdates(*updates);
+  if (now.merges > 0) setting_.model.setScore(now.score);
   // The training is past the point at which it was resumed.
-  if (round.merges == 0 && round.verdict != Verdict::EpochOver) return;
+  if (now.merges == 0 && now.verdict != Verdict::EpochOver) return;
   setting_.model.trainingState().clear();
   setting_.model.setLoadedFrom({});
 }
 
 void FitCall::keepPlace(const DataSetIterator& data) {
-  if (run_.rounds.committedRounds() == 0) return;  // the model is as it was when the run began
-  if (!filled_)
+  const Ledger& now = run_.rounds.ledger();
+  if (now.rounds == 0) return;  // the model is as it was when the run began
+  if (held_ != now.rounds)
     throw Error("the model could not be filled with the last merge, so other nodes cannot continue");
   TrainingState& state = setting_.model.trainingState();
-  state = callIterator("tell its size",
-                       [&] { return positionState(setting_.model, data, run_.rounds.committedPosition()); });
+  state = callIterator("tell its size", [&] { return positionState(setting_.model, data, position(now)); });
   addRule(state, ruleText(setting_.options));
 }
 
 /// [worker] Examples trained since `fit()` began, also before it was resumed.
 std::vector<std::int64_t> FitCall::examples() const {
   if (run_.place.nodes == 1) return setting_.replicas.examples();
-  auto all = run_.rounds.examples();
+  std::vector<std::int64_t> all;
+  for (const Tally& worker : run_.rounds.ledger().workers) all.push_back(worker.examples);
   for (std::size_t w = 0; w < setting_.resumed.examples.size(); ++w) all[w] += setting_.resumed.examples[w];
   return all;
 }
@@ -75,10 +73,10 @@ std::vector<std::int64_t> FitCall::examples() const {
 /// Says once why a checkpoint lacks the state of the training.
 void FitCall::tellLacking(std::string_view why) {
   if (std::exchange(toldLacking_, true)) return;
-  const RoundResult& round = run_.rounds.result();
+  const Ledger& now = run_.rounds.ledger();
   logWarning(
-      "there is no checkpoint of the training after iteration {}{}: {}", round.iteration,
-      round.verdict == Verdict::Continue
+      "there is no checkpoint of the training after iteration {}{}: {}", now.iteration,
+      now.verdict == Verdict::Continue
           ? ""
           : "; a training that is resumed from the model file begins the next epoch with each worker at "
             "the merged model",
@@ -99,8 +97,8 @@ void FitCall::copyReplica(int worker, Model& into) {
 TrainingState FitCall::trainingState(const DataSetIterator& data) {
   if (run_.failure) return {};
   fillModel();
-  if (run_.rounds.committedRounds() == 0 || !setting_.model.trainingState().empty())
-    return setting_.model.trainingState();
+  const Ledger& now = run_.rounds.ledger();
+  if (now.rounds == 0 || !setting_.model.trainingState().empty()) return setting_.model.trainingState();
   if (!setting_.replicas.exchange().awaitLaunched()) return {};  // the training will fail, too
   const bool overNodes = run_.place.nodes > 1;
   if (overNodes && !othersAnswer_) return {};
@@ -114,18 +112,16 @@ TrainingState FitCall::trainingState(const DataSetIterator& data) {
     collectStrategyState(setting_.replicas.exchange(), setting_.model);
   // On the wall clock the order of arrivals is not known in advance: only a point where all land can be
   // resumed.
-  const Arrivals* const arrivals = run_.rounds.arrivals();
-  if (arrivals && arrivals->onWallClock() && run_.rounds.result().verdict == Verdict::Continue) {
+  if (now.arrivals && now.arrivals->onWallClock() && now.verdict == Verdict::Continue) {
     tellLacking("on the wall clock only the end of an epoch can be resumed");
     return {};
   }
-  TrainingState state = callIterator(
-      "tell its size", [&] { return positionState(setting_.model, data, run_.rounds.position()); });
-  const RoundsState rounds = run_.rounds.state();
+  TrainingState state =
+      callIterator("tell its size", [&] { return positionState(setting_.model, data, position(now)); });
   const auto trained = examples();
-  addRounds(state, rounds, ruleText(setting_.options), trained);
+  addLedger(state, now, ruleText(setting_.options), trained);
   // At the end of the run, all nodes have formed the means of what workers keep.
-  setting_.replicas.addOwn(state, rounds.anyInFlight(),
+  setting_.replicas.addOwn(state, anyInFlight(now),
                            atRoundEnd_ ? std::span(trained) : std::span<const std::int64_t>());
   return state;
 }
@@ -135,7 +131,7 @@ TrainingState FitCall::trainingState(const DataSetIterator& data) {
 void FitCall::fillAtEnd() {
   constexpr std::string_view what = "the model could not be filled with the last merge";
   const bool failed = static_cast<bool>(run_.failure);
-  if (lent_ || run_.place.nodes > 1) filledRounds_ = 0;  // refill: listeners change it, nodes fill together
+  if (lent_ || run_.place.nodes > 1) held_.reset();  // refill: listeners change it, nodes fill together
   try {
     return fillModel();
   } catch (...) {
@@ -145,7 +141,7 @@ void FitCall::fillAtEnd() {
   try {
     fillModel();
   } catch (...) {
-    filled_ = false;
+    held_.reset();
     if (failed) try {
         logWarning("{}, and keeps its earlier state: {}", what, describe(std::current_exception()));
       } catch (...) {  // no memory for the log line: continue without it

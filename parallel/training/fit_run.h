@@ -2,31 +2,32 @@
 
 #include <atomic>
 #include <exception>
+#include <utility>
 
 #include "muster/core/data/data_set_iterator.h"
 #include "muster/parallel/exchange/node_link.h"
 #include "muster/parallel/runtime/peer_sums.h"
 #include "muster/parallel/training/batch_queues.h"
 #include "muster/parallel/training/first_failure.h"
-#include "muster/parallel/training/named_call.h"
 #include "muster/parallel/training/rounds.h"
 
 namespace muster {
 
 /// What the threads of one `fit()` share.
 struct FitRun {
+  /// @param start  see Rounds.
   /// @param batches  circulate between the free queue and the workers' queues.
   /// @param exchange  is aborted by a failure; nullptr: none.
   /// @param link  to the other nodes; nullptr: none.
   /// @param batchesByNumber  see `numbered`.
   FitRun(const NodePlace& where, std::span<const std::unique_ptr<Batch>> batches,
-         const Rounds::Options& options, Exchange* exchange, const NodeLink* link = nullptr,
+         const Rounds::Options& options, Ledger start, Exchange* exchange, const NodeLink* link = nullptr,
          const NumberedBatches* batchesByNumber = nullptr)
       : place(where),
         numbered(batchesByNumber),
-        queues(where.local, batches, onWallClock(options.strategy, where.workers())),
+        queues(where.local, batches, start.arrivals && start.arrivals->onWallClock()),
         peers(where.local),
-        rounds(where, options, peers),
+        rounds(where, options, std::move(start), peers),
         exchange_(exchange),
         link_(link) {}
 
@@ -64,11 +65,6 @@ struct FitRun {
   }
 
  private:
-  static bool onWallClock(const Strategy& strategy, int workers) {
-    const auto arrivals = callStrategy("tell how workers arrive", [&] { return strategy.arrivals(workers); });
-    return arrivals && arrivals->wallClock;
-  }
-
   Exchange* const exchange_;
   const NodeLink* const link_;
   std::atomic<bool> aborted_{false};

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/nn/training_state.h"
 
 namespace muster {
@@ -17,9 +18,11 @@ bool anyAbove0(std::span<const double> weights) {
 void FragmentFlights::begin(int fragments) {
   require(fragments >= 1 && fragments <= 64, "the strategy must have between 1 and 64 fragments, got {}",
           fragments);
-  fragments_.assign(static_cast<std::size_t>(fragments),
-                    {std::vector<double>(workers_), std::vector<double>(workers_)});
-  inFlight_ = {};
+  const auto count = static_cast<std::size_t>(fragments);
+  if (fragments_.empty())
+    fragments_.assign(count, {std::vector<double>(workers_), std::vector<double>(workers_)});
+  requireSaved(fragments_.size() == count, "training state: it is of {} fragments, but the strategy has {}",
+               fragments_.size(), fragments);
 }
 
 std::vector<double> FragmentFlights::weights() const {
@@ -33,10 +36,12 @@ std::vector<double> FragmentFlights::weights() const {
 }
 
 void FragmentFlights::resume(FragmentSet inFlight, std::span<const double> weights) {
-  const FragmentSet all = FragmentSet::all(static_cast<int>(fragments_.size()));
-  requireSaved(weights.size() == fragments_.size() * (2 * workers_ + 1) && (inFlight & ~all).empty(),
-               "training state: {} weights of fragments and those in flight ({:#x}) are not of {} fragments",
-               weights.size(), inFlight.bits, fragments_.size());
+  const std::size_t each = 2 * workers_ + 1, count = weights.size() / each;
+  const bool possible = weights.size() == count * each && count >= 1 && count <= 64;
+  requireSaved(possible && (inFlight & ~FragmentSet::all(static_cast<int>(count))).empty(),
+               "training state: {} weights of fragments and those in flight ({:#x}) cannot be of {}",
+               weights.size(), inFlight.bits, plural(workers_, "worker"));
+  fragments_.assign(count, {std::vector<double>(workers_), std::vector<double>(workers_)});
   inFlight_ = inFlight;
   for (Fragment& fragment : fragments_) {
     std::ranges::copy(weights.first(workers_), fragment.sinceLaunch.begin());

@@ -12,16 +12,20 @@ namespace muster {
 /// at a time, except `call`.
 class FragmentFlights {
  public:
+  FragmentFlights() = default;
   explicit FragmentFlights(std::size_t workers) : workers_(workers) {}
 
-  /// Before the first round: nothing is in flight. Allocates. @throws InvalidArgument unless 1 <= fragments
-  /// <= 64.
+  /// Before the first round: nothing is in flight, unless `resume` was called. Allocates.
+  /// @throws InvalidArgument unless 1 <= fragments <= 64; SavedStateError if `resume` has restored another
+  ///         number of fragments.
   void begin(int fragments);
+  /// 0 before `begin` and `resume`.
+  int fragments() const { return static_cast<int>(fragments_.size()); }
   FragmentSet inFlight() const { return inFlight_; }
   /// For a checkpoint, between rounds: for each fragment the weights since its last launch, the weights of
   /// that launch (both [worker]), and the launch's iteration.
   std::vector<double> weights() const;
-  /// After `begin`: restores what a checkpoint holds. @throws SavedStateError for another number of weights.
+  /// Restores what a checkpoint holds. @throws SavedStateError if no number of fragments has these weights.
   void resume(FragmentSet inFlight, std::span<const double> weights);
   /// Whether a fragment is in flight, or workers have trained since its launch.
   bool outstanding() const;
@@ -48,7 +52,7 @@ class FragmentFlights {
                  launchesAt = 0;  // iterations finished at the last launch, and at this round's end
   };
 
-  const std::size_t workers_;
+  std::size_t workers_ = 0;
   std::vector<Fragment> fragments_;
   FragmentSet inFlight_;                             // launched and not landed
   FragmentSet landFirst_, launch_, landAfterwards_;  // at this round's end

@@ -197,7 +197,7 @@ bool ReplicaSet::load(const Resumption& resumed) {
   beginOwnUpdates();
   takeValues(resumed.values, *exchange_, resumed.replicas);
   if (resumed.sameRule) takeOfWorkers(resumed.values, *exchange_, resumed.replicas, rule);
-  if (resumed.rounds && resumed.rounds->anyInFlight()) takeInFlight(resumed.values, *exchange_);
+  if (resumed.ledger && anyInFlight(*resumed.ledger)) takeInFlight(resumed.values, *exchange_);
   exchange_->restart();
   // What each worker has taken is not in the model: a next training continues from it, also if the epoch
   // had no batch left.

@@ -58,23 +58,23 @@ Contribution contributionIn(std::span<const double> numbers) {
           .iteration = count(Iteration)};
 }
 
-std::vector<Contribution> unmergedIn(const TrainingState& state, std::size_t workers) {
+void readUnmerged(const TrainingState& state, Ledger& ledger) {
+  const std::size_t workers = ledger.workers.size();
   const auto numbers = numbersIn<double>(state, kUnmerged, 0);
   const bool possible = std::ranges::all_of(
       numbers, [](double number) { return std::isfinite(number) && std::abs(number) < 0x1p53; });
   requireSaved(numbers.size() == workers * kContributionFields && possible,
                "training state: \"{}\" cannot be of {}", kUnmerged, plural(workers, "worker"));
-  std::vector<Contribution> all;
   for (std::size_t w = 0; w < workers; ++w) {
-    all.push_back(contributionIn(numbers.subspan(w * kContributionFields, kContributionFields)));
-    const Contribution& c = all.back();
+    const Contribution& c = ledger.workers[w].unmerged =
+        contributionIn(numbers.subspan(w * kContributionFields, kContributionFields));
     requireSaved(c.weight >= 0 && c.batches >= 0 && c.examples >= 0 && c.iteration >= 0,
                  "training state: \"{}\" has negative numbers where none may be negative", kUnmerged);
   }
-  return all;
 }
 
-RoundsState roundsIn(const TrainingState& state) {
+/// What the state holds of the ledger of `workers`, except what `readUnmerged` reads.
+Ledger ledgerIn(const TrainingState& state, std::size_t workers) {
   const auto numbers = numbersIn<std::int64_t>(state, kRounds, kRoundsFields);
   const auto weights = numbersIn<double>(state, kWeights, 0);
   requireSaved(detail::isCounted(numbers[Finished]),
@@ -85,14 +85,16 @@ RoundsState roundsIn(const TrainingState& state) {
   requireSaved(detail::isCounted(numbers[Landings]) && detail::isCounted(numbers[EpochIteration]),
                "training state: \"{}\" has {} landings after iteration {}, which is impossible", kRounds,
                numbers[Landings], numbers[EpochIteration]);
-  return {.rounds = numbers[Finished],
-          .plan = {.iterations = numbers[Iterations],
-                   .launch = fragmentsIn(numbers[Launch]),
-                   .land = fragmentsIn(numbers[Land])},
-          .inFlight = fragmentsIn(numbers[InFlight]),
-          .weights = {weights.begin(), weights.end()},
-          .landings = numbers[Landings],
-          .epochIteration = numbers[EpochIteration]};
+  Ledger ledger{.roundsBefore = numbers[Finished],
+                .epochIteration = numbers[EpochIteration],
+                .workers = std::vector<Tally>(workers),
+                .plan = {.iterations = numbers[Iterations],
+                         .launch = fragmentsIn(numbers[Launch]),
+                         .land = fragmentsIn(numbers[Land])},
+                .flights = FragmentFlights(workers),
+                .landingsBefore = numbers[Landings]};
+  ledger.flights.resume(fragmentsIn(numbers[InFlight]), weights);
+  return ledger;
 }
 
 /// Resuming repeats the order of the landings, one by one: refuses more than the trained batches allow.
@@ -110,15 +112,14 @@ void requirePossibleLandings(std::int64_t landings, const EpochPosition& positio
 /// For the log: what is lost if all workers start from the merged model, though the checkpoint's position
 /// counts it as trained.
 std::string lostWork(const TrainingState& state, std::size_t workers) {
-  const RoundsState rounds = roundsIn(state);
+  const Ledger ledger = savedLedger(state, workers);
   std::int64_t batches = 0;
-  if (rounds.landings > 0)
-    for (const Contribution& c : unmergedIn(state, workers)) batches += c.batches;
+  for (const Tally& worker : ledger.workers) batches += worker.unmerged.batches;
   std::string lost;
   if (batches > 0)
     lost = fmt::format("; {} trained and not merged {} lost",
                        plural(batches, "batch that was", "batches that were"), batches == 1 ? "is" : "are");
-  if (!rounds.inFlight.empty()) lost += "; merges that were launched and have not landed are lost";
+  if (!ledger.flights.inFlight().empty()) lost += "; merges that were launched and have not landed are lost";
   return lost;
 }
 
@@ -187,7 +188,7 @@ Resumption resumptionOf(Model& model, const DataSetIterator& data, const AnyStra
     return resumed;
   }
   resumed.values = state;
-  if (findValues(state, kExamples) == nullptr) return resumed;  // saved over nodes that come and go
+  if (findValues(state, kExamples) == nullptr) return resumed;  // saved over elastic nodes
   resumed.sameRule = true;
   const auto examples = numbersIn<std::int64_t>(state, kExamples, 1);
   if (examples.size() != static_cast<std::size_t>(workers)) {
@@ -201,29 +202,42 @@ Resumption resumptionOf(Model& model, const DataSetIterator& data, const AnyStra
                "training state: \"{}\" has numbers that workers cannot have trained", kExamples);
   resumed.examples.assign(examples.begin(), examples.end());
   resumed.replicas = true;
-  RoundsState rounds = roundsIn(state);
-  callIterator("tell its size", [&] { requirePossibleLandings(rounds.landings, *position, data); });
-  if (rounds.landings > 0)
-    rounds.unmerged = unmergedIn(state, static_cast<std::size_t>(workers));
-  else if (strategy.make()->arrivals(workers))
+  Ledger ledger = ledgerIn(state, examples.size());
+  callIterator("tell its size", [&] { requirePossibleLandings(ledger.landingsBefore, *position, data); });
+  if (ledger.landingsBefore > 0) {
+    readUnmerged(state, ledger);
+  } else if (strategy.make()->arrivals(workers)) {
     return resumed;
-  resumed.rounds = std::move(rounds);
+  }
+  resumed.ledger = std::move(ledger);
   return resumed;
 }
 
-void addRounds(TrainingState& state, const RoundsState& rounds, const RuleText& rule,
+Ledger savedLedger(const TrainingState& state, std::size_t workers) {
+  Ledger ledger = ledgerIn(state, workers);
+  if (ledger.landingsBefore > 0) readUnmerged(state, ledger);
+  return ledger;
+}
+
+void addLedger(TrainingState& state, const Ledger& ledger, const RuleText& rule,
                std::span<const std::int64_t> examples) {
   const auto bits = [](FragmentSet set) { return static_cast<std::int64_t>(set.bits); };
-  const std::array numbers{rounds.rounds,          rounds.plan.iterations, bits(rounds.plan.launch),
-                           bits(rounds.plan.land), bits(rounds.inFlight),  rounds.landings,
-                           rounds.epochIteration};
+  const bool landed = landings(ledger) > 0;
+  // With arrivals the number of rounds depends on whether listeners are called at landings.
+  const std::array numbers{ledger.arrivals ? 0 : ledger.roundsBefore + ledger.rounds,
+                           ledger.plan.iterations,
+                           bits(ledger.plan.launch),
+                           bits(ledger.plan.land),
+                           bits(ledger.flights.inFlight()),
+                           landings(ledger),
+                           landed ? ledger.epochIteration : 0};
   addRule(state, rule);
   state.push_back({std::string(kRounds), numbersAs<std::int64_t>(numbers)});
-  state.push_back({std::string(kWeights), numbersAs<double>(rounds.weights)});
+  state.push_back({std::string(kWeights), numbersAs<double>(ledger.flights.weights())});
   state.push_back({std::string(kExamples), numbersAs<std::int64_t>(examples)});
-  if (rounds.landings == 0) return;
+  if (!landed) return;
   std::vector<double> unmerged;
-  for (const Contribution& c : rounds.unmerged) addContribution(unmerged, c);
+  for (const Tally& worker : ledger.workers) addContribution(unmerged, worker.unmerged);
   state.push_back({std::string(kUnmerged), numbersAs<double>(unmerged)});
 }
 

@@ -8,24 +8,9 @@
 #include "muster/core/nn/model.h"
 #include "muster/parallel/exchange/exchange.h"
 #include "muster/parallel/strategies/any_strategy.h"
-#include "muster/parallel/training/contribution.h"
+#include "muster/parallel/training/ledger.h"
 
 namespace muster {
-
-/// The state of a `fit()` between two rounds.
-struct RoundsState {
-  std::int64_t rounds = 0;      ///< finished
-  RoundPlan plan = {};          ///< of the next one
-  FragmentSet inFlight = {};    ///< launched and not landed
-  std::vector<double> weights;  ///< see FragmentFlights
-  // Only with arrivals, within an epoch:
-  std::int64_t landings = 0;                ///< since the epoch began or was resumed after a stop; else 0
-  std::int64_t epochIteration = 0;          ///< iterations finished when the landings began
-  std::vector<Contribution> unmerged = {};  ///< [worker] trained and not merged
-
-  /// Whether something was launched and has not landed, or was trained and not merged.
-  bool anyInFlight() const { return !inFlight.empty() || landings > 0; }
-};
 
 /// What a `fit()` continues from: nothing, or the training state of the user's model.
 struct Resumption {
@@ -33,11 +18,12 @@ struct Resumption {
   /// Whether rule and number of workers are those of the checkpoint. Otherwise each worker starts from the
   /// merged copy.
   bool replicas = false;
-  /// Whether the rule is that of the checkpoint, which was not made over nodes that come and go. With other
+  /// Whether the rule is that of the checkpoint, which was not made over elastic nodes. With other
   /// numbers of workers or nodes, they begin with means of what was saved, where that is possible.
   bool sameRule = false;
-  /// Set if `replicas`, except with arrivals at the start of an epoch or after a stop.
-  std::optional<RoundsState> rounds = {};
+  /// What the checkpoint holds of the ledger; see `resume`. Set if `replicas`, except with arrivals at the
+  /// start of an epoch or after a stop.
+  std::optional<Ledger> ledger = {};
   /// [worker] trained by the checkpoint's `fit()`; set if `replicas`.
   std::vector<std::int64_t> examples = {};
   /// What merged copies and replicas hold, if the rule is that of the checkpoint.
@@ -57,9 +43,13 @@ RuleText ruleText(AnyStrategy strategy);
 /// @throws SavedStateError for a state that holds impossible numbers.
 Resumption resumptionOf(Model& model, const DataSetIterator& data, const AnyStrategy& strategy, int workers);
 
-/// Adds rounds and rule to a training state. @param examples  [worker] trained since `fit()` began.
-void addRounds(TrainingState& state, const RoundsState& rounds, const RuleText& rule,
+/// Adds ledger and rule to a training state. @param examples  [worker] trained since `fit()` began.
+void addLedger(TrainingState& state, const Ledger& ledger, const RuleText& rule,
                std::span<const std::int64_t> examples);
+
+/// What `addLedger` has added of a ledger. @param workers  as many as `examples` has.
+/// @throws SavedStateError for impossible numbers, or another number of workers.
+Ledger savedLedger(const TrainingState& state, std::size_t workers);
 
 /// Adds the rule alone: each worker is to start from the merged copy.
 void addRule(TrainingState& state, const RuleText& rule);

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "muster/core/base/error.h"
-#include "muster/parallel/exchange/own_updates.h"
+#include "muster/parallel/strategies/option_fields.h"
 #include "muster/parallel/training/named_call.h"
 
 namespace muster {
@@ -13,81 +13,61 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
-std::size_t at(const Participant& participant) {
-  return static_cast<std::size_t>(participant.worker);
+/// @throws InvalidArgument if the plan of a round is impossible.
+void requirePlan(const RoundPlan& plan, LocalWork work) {
+  require(plan.iterations >= 1, "the strategy's plan: a round must have at least 1 iteration, got {}",
+          plan.iterations);
+  require(plan.iterations <= detail::kMostIterations,
+          "the strategy's plan: a round has at most {} iterations, got {}", detail::kMostIterations,
+          plan.iterations);
+  require(plan.iterations == 1 || work == LocalWork::Step,
+          "the strategy's plan: a round of gradients has 1 iteration, got {}", plan.iterations);
 }
 
 }  // namespace
 
-Rounds::Rounds(const NodePlace& place, const Options& options, PeerSums& peers)
+Rounds::Rounds(const NodePlace& place, const Options& options, Ledger start, PeerSums& peers)
     : place_(place),
       options_(options),
       strategy_(options.strategy),
       peers_(peers),
+      start_(std::move(start)),
       gathered_(place.local, options.patience),
       reduced_(place.local, options.patience),
       mergedAlone_(place.local, options.patience),
       merged_(place.local + 1),
       resumed_(place.local + 1),
       contributions_(static_cast<std::size_t>(place.workers())),
-      contributionTimes_(contributions_.size()),
-      mergeTimes_(contributions_.size()),
-      bytes_(contributions_.size()),
-      updated_(contributions_.size()),
-      counts_(contributions_.size()),
-      previousCounts_(contributions_.size()),
-      examples_(contributions_.size()),
-      weights_(contributions_.size()),
-      own_(static_cast<std::size_t>(place.local) + 1),
-      all_(own_.size() * static_cast<std::size_t>(place.nodes)),
-      landed_(contributions_.size()),
-      flights_(contributions_.size()),
-      progress_{.workers = place.workers()},
-      epoch_(options.firstEpoch),
-      epochIteration_(firstIteration()) {
-  const EpochPosition& begun = options.resumed.position;
-  result_.iteration = options.firstIteration;
-  result_.batchesInEpoch = begun.nextBatch + static_cast<std::int64_t>(begun.trainedLater.size());
-  result_.examplesInEpoch = begun.examples;
-  result_.scoreSumInEpoch = begun.scoreSum;
-  result_.weightInEpoch = begun.weight;
-  result_.score = begun.score;
-  const auto plan =
-      callStrategy("tell how workers arrive", [&] { return strategy_.arrivals(place.workers()); });
-  if (!plan) return;
-  requireArrivals(*plan, place.workers());
-  arrivals_.emplace(*plan, options.learningRate).beginEpoch(epochIteration_, epoch_, firstLandings());
-  for (std::size_t w = 0; w < counts_.size(); ++w) {  // unmerged batches count once they are merged
-    const Contribution& begunWorker = contributions_[w] = begunWith(static_cast<int>(w));
-    counts_[w] -= begunWorker.batches;
-    result_.batchesInEpoch -= begunWorker.batches;
-    result_.examplesInEpoch -= begunWorker.examples;
-  }
-  if (!options.meetAtLandings && firstLandings() == 0)
-    gate_.emplace(place.workers(), plan->wallClock).beginEpoch(arrivals_->next());
+      work_(contributions_.size()),
+      transaction_(start_),
+      messages_(place) {
+  for (std::size_t w = 0; w < contributions_.size(); ++w)
+    contributions_[w] = start_.workers[w].unmerged;  // of workers that arrive in a later landing
+  if (start_.arrivals && !options.meetAtLandings && start_.landingsBefore == 0)
+    gate_.emplace(
+        place.workers(), [this] { return ledger().arrivals->next(); }, onWallClock());
 }
 
-bool Rounds::stage(const Participant& participant) {
-  if (contributions_.size() > 1 || arrivals_) return false;
-  if (options_.coordinatorJoinsEveryRound) return false;  // the coordinator reads the replica at once
-  participant.activity.set(Activity::Kind::Merging);
-  const auto begin = Clock::now();
-  const bool staged = strategy_.stage(participant.exchange, participant.context);
-  if (staged && strategy_.updaterState() == UpdaterState::Reset)
-    *OwnUpdates::find(participant.exchange, at(participant)) = {.count = 0, .mergedCopyReset = 1};
-  participant.times.own.merging += Clock::now() - begin;
-  return staged;
+void Rounds::planFirst() {
+  const bool resumed = start_.flights.fragments() > 0;
+  transaction_.begin(strategy_.fragments());
+  if (!resumed) return planNext();
+  try {
+    requirePlan(ledger().plan, localWork());
+  } catch (const InvalidArgument& error) {
+    throw SavedStateError(fmt::format("training state: {}", error.what()));
+  }
 }
 
 void Rounds::contribute(const Participant& participant, double weight) {
-  if (arrivals_) return;
+  if (start_.arrivals) return;
   participant.activity.set(Activity::Kind::Merging);
   const auto begin = Clock::now();
   participant.arriveAtExchange();
   Verbs verbs(participant.exchange, participant.worker, participant.context, Verbs::Waiting::None);
   strategy_.contribute(weight, verbs);
-  contributionTimes_[at(participant)] = Clock::now() - begin;
-  participant.times.own.merging += contributionTimes_[at(participant)];
+  work_[at(participant)].contributing = Clock::now() - begin;
+  participant.times.own.merging += work_[at(participant)].contributing;
 }
 
 bool Rounds::gather(const Participant& participant, const Contribution& contribution) {
@@ -99,147 +79,76 @@ bool Rounds::gather(const Participant& participant, const Contribution& contribu
   if (!gate_) participant.exchange.keep(participant.worker);  // while this worker waits
   const bool together = gathered_.arrive([&] {
     agree(participant.exchange);
-    plan(participant.exchange, /*met=*/true);
+    decide(participant.exchange, /*met=*/true);
   });
   participant.times.own.waitingForWorkers += Clock::now() - arrived;
   return together;
 }
 
-void Rounds::plan(Exchange& exchange, bool met) {
+/// Sends contributions and votes to every node, so that all nodes make the same decision.
+void Rounds::agree(Exchange& exchange) {
+  votes_ = {.stop = stopAsked(),
+            .pause = options_.regroup != nullptr && *options_.regroup,
+            .listens = options_.coordinatorJoinsEveryRound,
+            .measures = options_.divergenceRead};
+  if (place_.nodes == 1) return;
+  exchange.gather(messages_.write(contributions_, votes_), messages_.room());
+  votes_ = messages_.read(contributions_);
+  if (votes_.stop) options_.stop = true;
+}
+
+void Rounds::decide(Exchange& exchange, bool met) {
   keepLastMerge(exchange);
-  std::ranges::copy(counts_, previousCounts_.begin());
-  previous_ = std::exchange(result_, nextResult(met));
-  ++rounds_;
-  committed_ = false;  // until nothing in this function can fail
-  if (result_.verdict == Verdict::EpochOver) {
-    ++epoch_;
-    std::ranges::fill(counts_, 0);
+  transaction_.decide(contributions_, votes_, {.met = met, .pending = strategy_.pending()});
+  const Decision& decision = transaction_.decision();
+  if (decision.round.verdict == Verdict::EpochOver)
     peers_.beginAll();  // all workers are at the barrier, none inside a step
-  }
-  measured_ = measuresNow();
-  penaltyAdded_ = landingDue_ = false;
-  std::ranges::fill(updated_, 0);
-  // An arrival without weight lands, too: its worker takes the global parameters.
-  const bool lands = arrivals_ && result_.merging;
-  flights_.endRound(plan_, round(), lands || strategy_.pending());
-  if (result_.merging) strategy_.prepare(round());
-  // If a late score turns out not to be finite, nothing was merged.
-  committed_ = !result_.merging || (localWork() == LocalWork::Step && !late_);
+  landingDue_ = false;
+  for (MergeWork& work : work_) work.penalty.reset();
+  if (decision.round.merging) strategy_.prepare(decision.call());
+  if (!decision.round.merging || (localWork() == LocalWork::Step && decision.scored))
+    transaction_.allCarryOut();
 }
 
-void Rounds::takeScore(const Participant& participant, const Contribution& contribution) {
-  contributions_[at(participant)] = contribution;
-}
-
-RoundResult Rounds::nextResult(bool met) {
-  RoundResult next = result_.next(epoch_);
-  next.verdict = !met || std::ranges::any_of(contributions_, &Contribution::staged) ? Verdict::Continue
-                 : stopping_ || regrouping_                                         ? Verdict::Stop
-                 : std::ranges::all_of(contributions_, &Contribution::ended)        ? Verdict::EpochOver
-                                                                                    : Verdict::Continue;
-  const bool last = next.verdict != Verdict::Continue;
-  next.joinedByCoordinator = last || options_.coordinatorJoinsEveryRound;
-  if (arrivals_) arrivals_->chooseLanding(contributions_, last, met);
-  const auto landing = arrivals_ ? arrivals_->landing() : std::span<const Arrival>();
-  for (std::size_t w = 0; w < landing.size(); ++w)
-    if (landing[w].arrives) landed_[w] = 1;
-  next.add(contributions_, landing, weights_);
-  late_ = std::ranges::any_of(contributions_, &Contribution::late);
-  if (!late_) next.addScores(contributions_, landing);
-  for (std::size_t w = 0; w < counts_.size(); ++w) {
-    if (arrivals_ && !landing[w].arrives) continue;
-    counts_[w] += contributions_[w].batches;
-    examples_[w] += contributions_[w].examples;
-  }
-  next.merging = next.trained || (last && (strategy_.pending() || flights_.outstanding()));
-  next.merges += next.merging ? 1 : 0;
-  return next;
-}
-
-void Rounds::planNextRound() {
-  if (std::exchange(late_, false)) {
-    result_.addScores(contributions_, {});
-    committed_ = true;
-  }
-  flights_.commit();
-  if (arrivals_) {
-    const bool begins = result_.verdict == Verdict::EpochOver;
-    if (begins) arrivals_->beginEpoch(epochIteration_ = result_.iteration, epoch_);
-    arrivals_->planNext();
-    if (begins && gate_) gate_->beginEpoch(arrivals_->next());
-  }
-  const auto values = strategy_.values();
-  values_.assign(values.begin(), values.end());  // always the same number of values: allocates once
-  const std::int64_t iteration = result_.iteration;
-  const double learningRate = options_.learningRate.at(iteration, epoch_);
-  progress_.epoch = epoch_;
-  progress_.iteration = iteration;
-  progress_.rounds = rounds_ + (options_.resumed.rounds ? options_.resumed.rounds->rounds : 0);
-  progress_.score = result_.score;
-  progress_.learningRate = learningRate;
-  progress_.inFlight = flights_.inFlight();
-  plan_ = callStrategy("plan a round", [&] { return strategy_.plan(progress_); });
-  requirePlan();
+/// Copies the merged copies before a merge that may fail, unless workers have done so.
+void Rounds::keepLastMerge(Exchange& exchange) {
+  // Merges multiply by factors up to about 2^20: numbers below kLarge stay far from overflow.
+  constexpr double kLarge = 0x1p40;
+  const bool mayOverflow =
+      looksAtReplicas() && std::ranges::max(contributions_, {}, &Contribution::largest).largest > kLarge;
+  if (exchange.keepsMerges() ? gate_.has_value() : mayOverflow) exchange.keepAll();
+  mergeKept_ = exchange.keepsMerges() || mayOverflow;
 }
 
 void Rounds::merge(const Participant& participant) {
   participant.activity.set(Activity::Kind::Merging);
   const auto begin = Clock::now();
-  if (contributions_[at(participant)].staged) {
-    bytes_[at(participant)] = 0;  // there is no other worker
-    participant.exchange.takeStaged();
-  } else {
-    participant.exchange.begin(participant.worker);
-    Verbs verbs(participant.exchange, participant.worker, participant.context,
-                arrivals_ ? Verbs::Waiting::NoSums : Verbs::Waiting::Any);
-    try {
-      flights_.call(strategy_, round(), verbs);
-    } catch (...) {
-      mergeFailed_ = true;
-      throw;
-    }
-    bytes_[at(participant)] = verbs.bytes();
-    participant.exchange.end(participant.worker);
-  }
+  MergeWork& work = work_[at(participant)];
+  participant.exchange.begin(participant.worker);
+  Verbs verbs(participant.exchange, participant.worker, participant.context,
+              start_.arrivals ? Verbs::Waiting::NoSums : Verbs::Waiting::Any);
+  const Decision& decision = transaction_.decision();
+  orLoseMerge([&] { decision.after.flights.call(strategy_, decision.call(), verbs); });
+  work.bytes = verbs.bytes();
+  participant.exchange.end(participant.worker);
   const auto time = Clock::now() - begin;
   participant.times.own.merging += time;
-  mergeTimes_[at(participant)] = time + std::exchange(contributionTimes_[at(participant)], {});
-}
-
-Round Rounds::round() const {
-  return {.weights = weights_,
-          .iteration = result_.iteration,
-          .planned = plan_.iterations,
-          .last = result_.verdict != Verdict::Continue,
-          .measured = measured_,
-          .arrivals = arrivals_ ? arrivals_->landing() : std::span<const Arrival>()};
+  work.merging = time + std::exchange(work.contributing, {});
 }
 
 bool Rounds::awaitReduced(const Participant& participant) {
   participant.activity.set(Activity::Kind::WaitingForWorkers);
   const auto begin = Clock::now();
   // After this barrier each worker updates its replica, even if another worker fails.
-  const bool together = reduced_.arrive([this] { committed_ = true; });
+  const bool together = reduced_.arrive([this] { transaction_.allCarryOut(); });
   participant.times.own.waitingForWorkers += Clock::now() - begin;
   if (!together) return false;
   participant.enqueueAfterVerbs();
   Verbs verbs(participant.exchange, participant.worker, participant.context);
-  try {
-    strategy_.afterReduction(round(), verbs);
-  } catch (...) {
-    mergeFailed_ = true;
-    throw;
-  }
-  bytes_[at(participant)] += verbs.bytes();
+  orLoseMerge([&] { strategy_.afterReduction(transaction_.decision().call(), verbs); });
+  work_[at(participant)].bytes += verbs.bytes();
   participant.exchange.end(participant.worker);
   return true;
-}
-
-void Rounds::addPenalty(double penalty) {
-  // The penalty is the same for all workers: the first adds it. No other thread uses these fields now.
-  if (penaltyAdded_.exchange(true)) return;
-  result_.score += penalty;
-  result_.scoreSumInEpoch += penalty * result_.weight;
 }
 
 RoundEnd Rounds::leave(const Participant& participant) {
@@ -248,16 +157,45 @@ RoundEnd Rounds::leave(const Participant& participant) {
   participant.times.publish();  // so that listeners of this round see the times
   // With gradients the replica has been updated, and the coordinator may look at it.
   if (localWork() == LocalWork::Gradient) participant.arriveAtExchange();
-  const bool joined = result_.joinedByCoordinator;
-  bool together = (joined ? merged_ : mergedAlone_).arrive([this, &participant] {
-    planNextRound();
-    if (!result_.joinedByCoordinator) answerNodes(participant.exchange);
+  const bool joins = joined();
+  bool together = (joins ? merged_ : mergedAlone_).arrive([&] {
+    commit();
+    if (!joins) answerNodes(participant.exchange);
   });
-  const RoundEnd end = together ? result_.end() : RoundEnd{};  // now: a landing may change it later
+  const RoundEnd end = together ? endFor(ledger(), participant.worker) : RoundEnd{};
   if (together) participant.enqueueAfterVerbs();
-  if (together && joined) together = awaitResume(participant.worker);
+  if (together && joins) together = awaitResume(participant.worker);
   participant.times.own.waitingForWorkers += Clock::now() - begin;
   return together ? end : RoundEnd{};
+}
+
+/// The penalty is the same for all workers that have updated their replicas.
+double Rounds::penalty() const {
+  const auto updated = std::ranges::find_if(work_, [](const MergeWork& w) { return w.penalty.has_value(); });
+  return updated == work_.end() ? 0 : *updated->penalty;
+}
+
+void Rounds::commit() {
+  transaction_.commit(contributions_, penalty());
+  if (gate_ && ledger().verdict == Verdict::EpochOver) gate_->beginEpoch();
+  planNext();
+}
+
+void Rounds::planNext() {
+  const auto values = strategy_.values();
+  values_.assign(values.begin(), values.end());  // always the same number of values: allocates once
+  const auto progress = muster::progress(ledger(), options_.learningRate);
+  const RoundPlan plan = callStrategy("plan a round", [&] { return strategy_.plan(progress); });
+  requirePlan(plan, localWork());
+  transaction_.ledger().plan = plan;
+}
+
+RoundEnd Rounds::endFor(const Ledger& now, int worker) const {
+  return {.verdict = now.verdict,
+          .iteration = now.iteration,
+          .epoch = now.epoch,
+          .iterations = iterations(now, worker, gate_.has_value()),
+          .merged = now.workers[static_cast<std::size_t>(worker)].unmerged.batches == 0};
 }
 
 bool Rounds::awaitResume(int worker) {
@@ -267,6 +205,52 @@ bool Rounds::awaitResume(int worker) {
     if (!merged_.arrive()) return false;
   }
   return false;
+}
+
+void Rounds::noteArrival(int worker, const Contribution& contribution) {
+  if (gate_ || !onWallClock()) return;
+  if (contribution.ended || ledger().arrivals->hasArrived(worker, contribution.batches)) landingDue_ = true;
+}
+
+std::chrono::nanoseconds Rounds::mergeTime() const {
+  return std::ranges::max(work_, {}, &MergeWork::merging).merging;
+}
+
+std::int64_t Rounds::bytes() const {
+  std::int64_t bytes = 0, contributors = 0;
+  for (const MergeWork& work : work_) {
+    bytes += work.bytes;
+    contributors += work.bytes > 0 ? 1 : 0;
+  }
+  return contributors > 0 ? bytes / contributors : 0;
+}
+
+bool Rounds::beginTask(std::function<void(int)> task) {
+  task_ = std::move(task);
+  return resumed_.arrive();  // a barrier lets all threads pass or none
+}
+
+void Rounds::endTask() {
+  if (merged_.arrive()) task_ = {};
+}
+
+void Rounds::refuseUpdate() {
+  auto none = Loss::None;
+  loss_.compare_exchange_strong(none, Loss::Update);  // a failed merge needs more to be undone
+}
+
+void Rounds::abort() {
+  for (auto* barrier : {&gathered_, &reduced_, &mergedAlone_, &merged_, &resumed_}) barrier->abort();
+  if (gate_) gate_->abort();
+}
+
+void Rounds::close() {
+  transaction_.close(contributions_, penalty(), loss_ != Loss::None);
+}
+
+void Rounds::loseMerge() {
+  loss_ = Loss::Merge;
+  transaction_.revoke();
 }
 
 }  // namespace muster

@@ -31,7 +31,7 @@ class WallClockOrder {
     bool pending = false;      // it has arrived and not landed
     std::int64_t arrived = 0;  // number of its arrivals
   };
-  const std::int64_t staleness_;
+  std::int64_t staleness_;
   std::vector<Member> members_;
   std::vector<Arrival> arrivals_;
 };

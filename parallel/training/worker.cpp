@@ -59,18 +59,17 @@ void Worker::resetTimes() {
 void Worker::train(Tasks& tasks, FitRun& run, std::int64_t epochs, Exchange& exchange,
                    WorkerListeners& listeners) {
   thread_.addTo(tasks, Activity::Kind::WaitingForData, [this, &run, epochs, &exchange, &listeners] {
-    current_ = {.epoch = run.rounds.firstEpoch()};
+    current_ = {.epoch = run.rounds.start().epoch};
     hadBatch_ = false;
     updates_ = OwnUpdates::find(exchange, static_cast<std::size_t>(thread_.index()));
     begun_.reset();  // a failed run may have left a step
-    staged_ = false;
     own_ = nullptr;
     reading_ = false;
     const Peer peer(*this, run.peers, exchange.participants() == 1, exchange.nodes() > 1,
-                    run.rounds.arrivals() != nullptr);
+                    run.rounds.start().arrivals.has_value());
     try {
       // Workers may keep trained batches only if batches are dealt in turn; see BatchQueues::group.
-      trained_.begin(run.queues.free(), run.rounds.arrivals() ? 1 : run.queues.group());
+      trained_.begin(run.queues.free(), run.rounds.start().arrivals ? 1 : run.queues.group());
       trainEpochs(run, epochs, exchange, listeners);
     } catch (const NodeFailure&) {
       run.fail(-1, std::current_exception(), [&] {
@@ -97,35 +96,32 @@ std::string Worker::failure() const {
 }
 
 void Worker::trainEpochs(FitRun& run, std::int64_t epochs, Exchange& exchange, WorkerListeners& listeners) {
-  for (std::int64_t e = 0; e < epochs; ++e) {
-    contribution_ = e == 0 ? run.rounds.begunWith(thread_.index()) : Contribution{};
-    const Participant me{thread_.index(), exchange, thread_.context(), times_, thread_.activity()};
-    for (Verdict verdict = Verdict::Continue; verdict != Verdict::EpochOver;) {
-      if (!runRound(run, me, listeners)) return;
-      if (staged_) continue;  // finishBegun ends this round, usually while the next step runs
-      if (contribution_.batches > 0) {
-        lookAtReplica(run);
-        run.rounds.contribute(me, contribution_.weight);
-      }
-      const RoundEnd end = run.rounds.end(
-          me, contribution_, [&](const RoundResult& round) { return update(run, round, listeners); },
-          [&] { finishStep(run, listeners); });
-      verdict = end.verdict;
-      if (verdict == Verdict::Aborted) return;
-      if (run.rounds.landed(thread_.index())) contribution_ = {.ended = contribution_.ended};
-      if (verdict == Verdict::WentOn) continue;
-      thread_.replica().setCounters(end.iteration, end.epoch);
-      if (verdict == Verdict::Stop) return;
+  const Participant me{thread_.index(), exchange, thread_.context(), times_, thread_.activity()};
+  RoundEnd end = run.rounds.begin(thread_.index());
+  contribution_ = run.rounds.start().workers[static_cast<std::size_t>(thread_.index())].unmerged;
+  for (std::int64_t e = 0; e < epochs; e += end.verdict == Verdict::EpochOver ? 1 : 0) {
+    if (!runRound(run, me, end.iterations, listeners)) return;
+    if (contribution_.batches > 0) {
+      lookAtReplica(run);
+      run.rounds.contribute(me, contribution_.weight);
     }
+    end = run.rounds.end(
+        me, contribution_, [&](const RoundResult& round) { return update(run, round, listeners); },
+        [&] { finishStep(run, listeners); });
+    if (end.verdict == Verdict::Aborted) return;
+    if (end.merged) contribution_ = {.ended = contribution_.ended && end.verdict != Verdict::EpochOver};
+    if (end.verdict == Verdict::Resumed) continue;
+    thread_.replica().setCounters(end.iteration, end.epoch);
+    if (endsRun(end.verdict)) return;
   }
 }
 
-bool Worker::runRound(FitRun& run, const Participant& me, WorkerListeners& listeners) {
-  const std::int64_t iterations = run.rounds.iterations(thread_.index());
+bool Worker::runRound(FitRun& run, const Participant& me, std::int64_t iterations,
+                      WorkerListeners& listeners) {
   for (std::int64_t done = 0; done < iterations && !contribution_.ended && !run.stopping(); ++done) {
     if (done > 0 && run.rounds.landingDue()) break;
     run.requireNodes();
-    const auto batch = nextBatch(run, me, listeners);
+    const auto batch = nextBatch(run);
     if (!batch) return false;
     if (*batch == nullptr) {
       contribution_.ended = true;
@@ -134,22 +130,18 @@ bool Worker::runRound(FitRun& run, const Participant& me, WorkerListeners& liste
     }
     // After a stop during the wait, the batch is not trained.
     if (!run.stopping())
-      work(**batch, run, me, listeners);
+      work(**batch, run, listeners);
     else
       contribution_.untrained = (*batch)->stamp.sequence;
     if (!run.numbered && !trained_.add(*batch)) return false;
   }
-  const bool goesOn = begun_ && !staged_ && !contribution_.ended && !run.stopping();
-  if (goesOn && run.rounds.stage(me)) {
-    staged_ = true;
-    return true;
-  }
-  if (goesOn && !staged_ && begun_->ticket.weight() && run.rounds.mergesBeforeScores(me)) {
+  const bool resumes = begun_ && !contribution_.ended && !run.stopping();
+  if (resumes && begun_->ticket.weight() && run.rounds.mergesBeforeScores(me)) {
     count(begun_->stamp, begun_->examples, *begun_->ticket.weight());
     contribution_.late = true;
     return true;
   }
-  finishBegun(run, me, listeners);  // only finished steps with finite scores are merged
+  finishBegun(run, listeners);  // only finished steps with finite scores are merged
   if (run.stopping()) {
     run.peers.leave(local_);  // other workers may have begun a step before the stop
     giveBackBatches(run);
@@ -157,7 +149,7 @@ bool Worker::runRound(FitRun& run, const Participant& me, WorkerListeners& liste
   return true;
 }
 
-void Worker::work(Batch& batch, FitRun& run, const Participant& me, WorkerListeners& listeners) {
+void Worker::work(Batch& batch, FitRun& run, WorkerListeners& listeners) {
   const bool gradientAlone = run.rounds.localWork() == LocalWork::Gradient;
   batch.stamp.update = 0;  // of an earlier training
   if (!gradientAlone) stampUpdate(batch.stamp);
@@ -170,13 +162,13 @@ void Worker::work(Batch& batch, FitRun& run, const Participant& me, WorkerListen
     try {
       return gradientAlone ? thread_.replica().gradient(batch) : thread_.replica().step(batch);
     } catch (...) {
-      finishBegun(run, me, listeners);  // if the step before has failed, this throws its exception instead
+      finishBegun(run, listeners);  // if the step before has failed, this throws its exception instead
       throw;
     }
   }();
   times_.own.computing += Clock::now() - begin - waitedInStep_;
   times_.own.waitingForWorkers += waitedInStep_;
-  finishBegun(run, me, listeners);
+  finishBegun(run, listeners);
   begun_ = Step{ticket, batch.stamp, batch.examples()};
   if (gradientAlone || ticket.known() || !listeners.listeners.empty())
     namingValues(batch, [&] { finishStep(run, listeners); });
@@ -219,17 +211,8 @@ void Worker::count(const BatchStamp& stamp, std::int64_t examples, double weight
   contribution_.iteration = stamp.iteration + 1;
 }
 
-void Worker::finishBegun(FitRun& run, const Participant& me, WorkerListeners& listeners) {
-  if (!begun_) return;
-  const BatchStamp stamp = begun_->stamp;
-  finishStep(run, listeners);
-  if (!std::exchange(staged_, false)) return;
-  const BatchStamp latest = std::exchange(current_, stamp);
-  contribution_.staged = true;
-  run.rounds.end(
-      me, contribution_, [](const RoundResult&) { return 0.0; }, [] {});
-  contribution_ = {};
-  current_ = latest;
+void Worker::finishBegun(FitRun& run, WorkerListeners& listeners) {
+  if (begun_) finishStep(run, listeners);
 }
 
 void Worker::lookAtReplica(const FitRun& run) {

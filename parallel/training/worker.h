@@ -47,23 +47,23 @@ class Worker {
   void trainEpochs(FitRun& run, std::int64_t epochs, Exchange& exchange, WorkerListeners& listeners);
   /// Steps until the round's iterations are done, the epoch ends or the run stops. @return false if the run
   /// was aborted.
-  bool runRound(FitRun& run, const Participant& me, WorkerListeners& listeners);
+  bool runRound(FitRun& run, const Participant& me, std::int64_t iterations, WorkerListeners& listeners);
   /// @return nothing if the run was aborted.
-  std::optional<Batch*> nextBatch(FitRun& run, const Participant& me, WorkerListeners& listeners);
+  std::optional<Batch*> nextBatch(FitRun& run);
   /// Reads the worker's next batch by its number (FitRun::numbered); at first waits for the epoch to begin.
   /// @return null at the end of the epoch; nothing if the run was aborted.
   std::optional<Batch*> readNext(FitRun& run);
   /// Trains a batch: runs a step, or computes the gradient alone. If the device only enqueues a step, its
   /// score is read while the next step runs, unless a listener needs the replica right after the step.
-  void work(Batch& batch, FitRun& run, const Participant& me, WorkerListeners& listeners);
+  void work(Batch& batch, FitRun& run, WorkerListeners& listeners);
   /// Counts an update, if the worker counts its own.
   void stampUpdate(BatchStamp& stamp);
   /// Waits for the step in `begun_`, and counts it.
   void finishStep(FitRun& run, WorkerListeners& listeners);
   /// Counts a step in the contribution, without its score.
   void count(const BatchStamp& stamp, std::int64_t examples, double weight);
-  /// Calls `finishStep` if a step was begun. Then ends the worker's round if its merge was staged.
-  void finishBegun(FitRun& run, const Participant& me, WorkerListeners& listeners);
+  /// Calls `finishStep` if a step was begun.
+  void finishBegun(FitRun& run, WorkerListeners& listeners);
   /// Updates the replica after a merge of gradients. @return the penalty.
   double update(FitRun& run, const RoundResult& round, WorkerListeners& listeners);
   /// Called before a merge. Finds the replica's largest magnitude if the merge needs it, and requires finite
@@ -92,7 +92,6 @@ class Worker {
   Batch* own_ = nullptr;           // filled by the worker itself, from the beginning of an epoch to its end
   BatchStamp ownNext_;             // of the batch that it reads next, or is reading
   bool reading_ = false;           // whether the worker is in the iterator's call
-  bool staged_ = false;            // whether `begun_` ends a round whose merge was staged
   OwnUpdates* updates_ = nullptr;  // if the worker counts its own updates; see kOwnUpdates
   double currentScore_ = 0;        // of the last finished step
   std::int64_t currentExamples_ = 0;          // of that step

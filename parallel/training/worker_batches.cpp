@@ -8,18 +8,8 @@ namespace muster {
 
 using Clock = std::chrono::steady_clock;
 
-std::optional<Batch*> Worker::nextBatch(FitRun& run, const Participant& me, WorkerListeners& listeners) {
-  if (run.numbered) {
-    const auto batch = readNext(run);
-    if (staged_ && batch && !*batch) finishBegun(run, me, listeners);
-    return batch;
-  }
-  if (staged_) {  // continue only if a batch is already queued
-    const auto batch = run.queues.of(local_).tryPop();
-    if (batch && *batch) return batch;
-    finishBegun(run, me, listeners);
-    if (batch) return batch;
-  }
+std::optional<Batch*> Worker::nextBatch(FitRun& run) {
+  if (run.numbered) return readNext(run);
   if (const auto batch = run.queues.of(local_).tryPop()) return batch;
   if (!trained_.giveBack()) return std::nullopt;  // the reader may be waiting for these batches
   const auto begin = Clock::now();  // before the activity is set: once it is visible, the wait is timed

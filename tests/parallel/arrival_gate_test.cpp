@@ -14,10 +14,7 @@ using Landing = std::vector<Arrival>;
 
 /// Two workers arrive in the order of these landings; logs the events.
 struct Course {
-  explicit Course(std::vector<Landing> planned) : landings(std::move(planned)), gate(2) {
-    next = landings.front();
-    gate.beginEpoch(next);
-  }
+  explicit Course(std::vector<Landing> planned) : landings(std::move(planned)), next(landings.front()) {}
   /// @return the result of `ArrivalGate::pass`.
   bool pass(int worker) {
     return gate.pass(
@@ -38,7 +35,7 @@ struct Course {
   Landing next, landed;
   std::size_t done = 0;
   std::string log;  // written inside the gate
-  ArrivalGate gate;
+  ArrivalGate gate{2, [this] { return std::span<const Arrival>(next); }};
 };
 
 constexpr Arrival kAway{}, kArrives{.arrives = true}, kBack{.arrives = true, .goesOn = true},
@@ -75,7 +72,7 @@ TEST_CASE("no worker waits for an arrival of a worker that has ended") {
   other.join();
   CHECK(course.done == 0);
   CHECK(course.log == "in0 out0 ");
-  course.gate.beginEpoch(course.next);  // all workers take part again
+  course.gate.beginEpoch();  // all workers take part again
   std::jthread again([&] { CHECK(course.pass(0)); });
   CHECK(course.pass(1));
   again.join();
@@ -91,9 +88,8 @@ TEST_CASE("after an abort no worker waits") {
 }
 
 TEST_CASE("after a landing that throws the next worker neither repeats it nor waits") {
-  ArrivalGate gate(2);
   const Landing next{kBack, kAway};
-  gate.beginEpoch(next);
+  ArrivalGate gate(2, [&] { return std::span<const Arrival>(next); });
   int landings = 0;
   const auto land = [&]() -> std::span<const Arrival> {
     ++landings;
@@ -108,9 +104,8 @@ TEST_CASE("after a landing that throws the next worker neither repeats it nor wa
 }
 
 TEST_CASE("a worker whose arrival throws does not count as arrived") {
-  ArrivalGate gate(2);
   const Landing next{kBack, kBack};
-  gate.beginEpoch(next);
+  ArrivalGate gate(2, [&] { return std::span<const Arrival>(next); });
   int landings = 0;
   const auto land = [&]() -> std::span<const Arrival> {
     ++landings;

@@ -220,46 +220,6 @@ TEST_CASE("the spread is the distance of all replicas from the mean of all, on a
   }
 }
 
-TEST_CASE("a staged state becomes the merged copy once it is taken, whatever the replica does meanwhile") {
-  Replicas replicas(1, 34);
-  DeviceExchange exchange(replicas.states, UpdaterState::Average, planOf(1, 1, TransportKind::Host));
-  Context context;
-  const auto fill = [&](float value) {
-    for (auto& block : replicas.owned[0]) std::ranges::fill(block.values.span<float>(), value);
-  };
-  const auto copiesHold = [&](float value) {
-    bool hold = true;
-    for (const auto& block : exchange.blocks()) {
-      if (!block.hasMergedCopy() || block.rule == MergeRule::Keep) continue;
-      const float wanted = block.rule == MergeRule::Reset ? 0 : value;
-      hold =
-          hold && std::ranges::all_of(block.mergedCopy().span<float>(), [&](float x) { return x == wanted; });
-    }
-    return hold;
-  };
-  for (const float value : {1.0f, 2.0f, 3.0f}) {
-    fill(value);
-    CHECK(exchange.stage(context));
-    for (const auto& block : exchange.blocks())
-      CHECK(block.replicas[0].data<float>()[33] == (block.rule == MergeRule::Reset ? 0 : value));
-    fill(-1);
-    CHECK(copiesHold(value - 1));
-    exchange.takeStaged();
-    CHECK(copiesHold(value));
-  }
-  fill(7);  // a merge without staging
-  mergeAll(exchange, {1});
-  CHECK(copiesHold(7));
-}
-
-TEST_CASE("stage() does nothing for several participants or on the host") {
-  Replicas two(2, 10), one(1, 10);
-  Context context;
-  CHECK_FALSE(
-      DeviceExchange(two.states, UpdaterState::Average, planOf(2, 1, TransportKind::Host)).stage(context));
-  CHECK_FALSE(HostExchange(one.states, UpdaterState::Average).stage(context));
-}
-
 TEST_CASE("an exchange is whole between merges, but not within one") {
   Replicas replicas(2, 10);
   DeviceExchange exchange(replicas.states, UpdaterState::Average, planOf(2, 2, TransportKind::Peers));
@@ -339,28 +299,6 @@ TEST_CASE("a merge that fails is undone on the first device if merges are kept")
         exchange.restart();
       }
     }
-}
-
-TEST_CASE("a merge after a staged one is undone to the staged state") {
-  Replicas replicas(1, 34);
-  DeviceExchange exchange(replicas.states, UpdaterState::Average, planOf(1, 1, TransportKind::Host));
-  exchange.keepMerges(/*statisticsAlone=*/false);
-  Context context;
-  for (const float value : {1.0f, 2.0f, 3.0f}) {
-    fillReplicas(replicas, value);
-    exchange.stage(context);
-    exchange.arrive(0, context);
-    exchange.keep(0);
-    exchange.takeStaged();
-  }
-  const auto before = mergedBits(exchange);
-  exchange.arrive(0, context);
-  exchange.keep(0);
-  fillReplicas(replicas, 7);
-  mergeAll(exchange, {1});
-  CHECK(mergedBits(exchange) != before);
-  CHECK(exchange.revert());
-  CHECK(mergedBits(exchange) == before);
 }
 
 TEST_CASE("a merge that writes NaN is detected before the next one, which would overwrite the kept one") {

@@ -167,7 +167,6 @@ class FaultyStrategy final : public Strategy {
     faults_.visit("strategy: prepare");
     rule_->prepare(round);
   }
-  bool stage(Exchange& exchange, Context& context) override { return rule_->stage(exchange, context); }
   void launch(int fragment, const Round& round, Verbs& verbs) override {
     faults_.visit("strategy: launch");
     rule_->launch(fragment, round, verbs);

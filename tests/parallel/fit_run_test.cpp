@@ -28,11 +28,10 @@ TEST_CASE("after a failure workers end their rounds only once these can no longe
   std::atomic<bool> stop{false};
   const auto strategy = Averaging{.frequency = 5}.make();
   const Schedule rate = 0.1;
-  const Resumption resumed;
   const std::vector<std::unique_ptr<Batch>> batches(1);
   Watching exchange;
-  FitRun run({.local = 2}, batches,
-             {.strategy = *strategy, .stop = stop, .learningRate = rate, .resumed = resumed}, &exchange);
+  FitRun run({.local = 2}, batches, {.strategy = *strategy, .stop = stop, .learningRate = rate},
+             ledgerAt({}, 0, 0, 2), &exchange);
   exchange.run = &run;
   run.fail(0, std::make_exception_ptr(Error("boom")), [] { return "worker 0 failed"; });
   CHECK_FALSE(exchange.stopping);

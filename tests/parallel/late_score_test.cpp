@@ -82,28 +82,6 @@ class LateModel final : public Model, PendingScores {
   Tensor refused_ = Tensor::zeros({1}, DType::Float64);
 };
 
-/// Makes steps wait until all batches of their epoch were read: a worker continues only if a batch is already
-/// queued.
-/// @param then  called in a step after it has waited.
-void readAhead(ToyIterator& data, LateModel& model, std::int64_t batches, LateModel::OnStep then = {}) {
-  auto epochsRead = std::make_shared<std::atomic<std::int64_t>>(0);
-  data.onNext = [=](std::int64_t epoch, std::int64_t batch) {
-    if (batch == batches) *epochsRead = epoch + 1;
-  };
-  model.onStep([=](const Batch& batch) {
-    while (*epochsRead <= batch.stamp.epoch) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    if (then) then(batch);
-  });
-}
-
-/// The wrapper treats the CPU as a device on which work is enqueued.
-auto aloneOnDevice(LateModel& model, std::int64_t frequency) {
-  auto builder = toyWrapper(model, 1, frequency);
-  builder.internals({.pretendedDevices = 1});
-  builder.prefetchBuffer(16);
-  return builder;
-}
-
 }  // namespace
 
 TEST_CASE("a worker reads a score while the next step runs, and all scores before it merges") {
@@ -143,86 +121,6 @@ TEST_CASE("if a score is not finite and a later step fails, the error names the 
   auto one = ToyIterator::ofValues({1, 2, LateModel::kRefused, 4});
   CHECK(contains(failureOf(wrapper, one).text, "batch 3 of epoch 1"));
   CHECK(model.takeOrder() == "step3 step4 wait3 wait4 ");
-}
-
-TEST_CASE("a worker alone on a device continues before its round's scores are read") {
-  LateModel model;
-  auto data = ToyIterator::ofValues({1, 2, 3, 4, 5});
-  readAhead(data, model, 5);
-  auto wrapper = aloneOnDevice(model, 2).build();
-  wrapper.fit(data, 2);
-  CHECK(model.takeOrder() ==
-        "step1 step2 wait1 step3 wait2 step4 wait3 step5 wait4 wait5 "
-        "step6 step7 wait6 step8 wait7 step9 wait8 step10 wait9 wait10 ");
-  CHECK(model.parameter() == 5);
-  CHECK(model.score() == 5);
-  CHECK(model.iteration() == 10);
-  CHECK(model.epoch() == 2);
-
-  // The worker does not continue if a listener reads the merged model or the divergence is measured.
-  auto seen = aloneOnDevice(model, 2).listeners({std::make_shared<RecordingListener>()}).build();
-  seen.fit(data);
-  CHECK(model.takeOrder() == "step1 step2 wait1 wait2 step3 step4 wait3 wait4 step5 wait5 ");
-  auto measured = aloneOnDevice(model, 2).measureDivergence(true).build();
-  measured.fit(data);
-  CHECK(model.takeOrder() == "step1 step2 wait1 wait2 step3 step4 wait3 wait4 step5 wait5 ");
-}
-
-TEST_CASE("a worker that has continued is merged with its state at the end of the round, in every mode") {
-  for (const auto mode : {TrainingMode::Averaging, TrainingMode::SharedGradients}) {
-    LateModel model;
-    auto wrapper = aloneOnDevice(model, 1).trainingMode(mode).build();
-    auto data = ToyIterator::ofValues({1, 2, 3, LateModel::kRefused, 5});
-    readAhead(data, model, 5);
-    const auto failure = failureOf(wrapper, data);
-    CHECK(contains(failure.text, "batch 4 of epoch 1"));
-    CHECK(model.takeOrder() == "step1 step2 wait1 step3 wait2 wait3 ");
-    CHECK(model.parameter() == 3);
-    CHECK(model.iteration() == 3);
-    auto good = ToyIterator::ofValues({6, 7});
-    readAhead(good, model, 2);
-    wrapper.fit(good);
-    CHECK(model.parameter() == 7);
-  }
-}
-
-TEST_CASE("a score that is not finite is never merged, even if it is read after the worker has continued") {
-  LateModel model;
-  auto wrapper = aloneOnDevice(model, 2).build();
-  auto data = ToyIterator::ofValues({1, 2, 3, std::nanf(""), 5, 6});
-  readAhead(data, model, 6);
-  const auto failure = failureOf(wrapper, data);
-  CHECK(contains(failure.text, "batch 4 of epoch 1"));
-  CHECK(model.takeOrder() == "step1 step2 wait1 step3 wait2 step4 wait3 step5 wait4 ");
-  CHECK(model.parameter() == 2);
-  CHECK(model.iteration() == 2);
-  auto good = ToyIterator::ofValues({6, 7, 8});
-  readAhead(good, model, 3);
-  wrapper.fit(good);
-  CHECK(model.parameter() == 8);
-  CHECK(model.iteration() == 5);
-}
-
-TEST_CASE("a stop merges all that a worker which has continued has trained") {
-  const std::pair<float, std::string_view> cases[] = {
-      {2, "step1 step2 wait1 wait2 "},
-      {3, "step1 step2 wait1 step3 wait2 wait3 "},
-      {4, "step1 step2 wait1 step3 wait2 step4 wait3 wait4 "},
-  };
-  for (const auto& [last, order] : cases) {
-    CAPTURE(last);
-    LateModel model;
-    auto wrapper = aloneOnDevice(model, 2).build();
-    auto data = ToyIterator::ofValues({1, 2, 3, 4, 5, 6});
-    readAhead(data, model, 6, [&wrapper, stopAt = last](const Batch& batch) {
-      if (batch.features[0].value.data<float>()[0] == stopAt) wrapper.stopFit();
-    });
-    wrapper.fit(data, 3);
-    CHECK(model.takeOrder() == order);
-    CHECK(model.parameter() == last);
-    CHECK(model.iteration() == static_cast<std::int64_t>(last));
-    CHECK(model.epoch() == 0);
-  }
 }
 
 namespace {

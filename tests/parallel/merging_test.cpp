@@ -214,16 +214,21 @@ TEST_CASE("synchronousUntil merges every iteration up to it, then at the frequen
   CHECK(merges->iterations == std::vector<std::int64_t>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 13, 16});
 }
 
-TEST_CASE("measureDivergence reports the replicas' distance from their mean, as worked out by hand") {
-  struct Divergences final : Listener {
-    explicit Divergences(bool reads) : reads_(reads) {}
-    bool readsDivergence() const override { return reads_; }
-    void onMerge(const MergeEvent& event) override { all.push_back(event.divergence); }
-    std::vector<double> all;
+namespace {
 
-   private:
-    const bool reads_;
-  };
+struct Divergences final : Listener {
+  explicit Divergences(bool reads) : reads_(reads) {}
+  bool readsDivergence() const override { return reads_; }
+  void onMerge(const MergeEvent& event) override { all.push_back(event.divergence); }
+  std::vector<double> all;
+
+ private:
+  const bool reads_;
+};
+
+}  // namespace
+
+TEST_CASE("measureDivergence reports the replicas' distance from their mean, as worked out by hand") {
   // From 0, worker 0 on {2}: 1, worker 1 on {6, 6, 6}: 3. Weights 1 and 3: mean 2.5; the distance is
   // sqrt((1 * 1.5^2 + 3 * 0.5^2) / 4) = sqrt(0.75).
   for (const auto& [measure, reads] : {std::pair(true, false), {false, true}, {false, false}}) {
@@ -233,5 +238,21 @@ TEST_CASE("measureDivergence reports the replicas' distance from their mean, as 
     toyWrapper(model, 2).measureDivergence(measure).listeners({divergences}).build().fit(data);
     REQUIRE(divergences->all.size() == 1);
     CHECK(divergences->all[0] == doctest::Approx(measure || reads ? std::sqrt(0.75) / 2.5 : 0));
+  }
+}
+
+TEST_CASE("for a listener the divergence is measured at 64 merges, then at every second one") {
+  std::vector<float> values;
+  for (int round = 0; round < 70; ++round) values.insert(values.end(), {2, 6});  // the workers always differ
+  for (const bool always : {false, true}) {
+    ToyModel model;
+    auto data = ToyIterator::ofValues(values);
+    auto divergences = std::make_shared<Divergences>(true);
+    toyWrapper(model, 2, 1).measureDivergence(always).listeners({divergences}).build().fit(data);
+    REQUIRE(divergences->all.size() == 70);
+    for (std::size_t merge = 1; merge <= 70; ++merge) {
+      CAPTURE(merge);
+      CHECK((divergences->all[merge - 1] > 0) == (always || merge <= 64 || merge % 2 == 0));
+    }
   }
 }

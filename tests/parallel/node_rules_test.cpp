@@ -83,7 +83,6 @@ struct Told final : Listener {
     divergences.push_back(event.divergence);
     bytes.push_back(event.bytes);
     values.emplace_back(event.values.begin(), event.values.end());
-    if (reads_) std::this_thread::sleep_for(60ms);
   }
   std::vector<double> divergences;
   std::vector<std::int64_t> bytes;
@@ -218,15 +217,15 @@ TEST_CASE("the divergence in groups equals that of one sum, to the rounding of t
   for (std::size_t m = 0; m < one.size(); ++m) CHECK(two[m] == doctest::Approx(one[m]).epsilon(1e-5));
 }
 
-TEST_CASE("a listener of node 0 may read the divergence at some merges, and the bits stay the same") {
+TEST_CASE("a listener of node 0 reads the divergences of one process, and the bits stay the same") {
   const auto [expected, told] = ::told(Averaging{.frequency = 1}, {2, 2}, /*reads=*/true);
-  const auto measured = [](const Told& one) {
-    return std::ranges::count_if(one.divergences, [](double d) { return d > 0; });
-  };
+  REQUIRE(told->divergences.size() == expected->divergences.size());
   REQUIRE_FALSE(told->divergences.empty());
-  CHECK(measured(*told) >= 2);
-  CHECK(measured(*told) < static_cast<std::int64_t>(told->divergences.size()));
-  CHECK(told->divergences.front() == doctest::Approx(expected->divergences.front()).epsilon(1e-13));
+  CHECK(told->divergences.front() > 0);
+  for (std::size_t m = 0; m < told->divergences.size(); ++m) {
+    CHECK((told->divergences[m] > 0) == (expected->divergences[m] > 0));  // 0 with one contributor
+    CHECK(told->divergences[m] == doctest::Approx(expected->divergences[m]).epsilon(1e-13));
+  }
 }
 
 TEST_CASE("listeners get the bytes of shared gradients and Adasum that the network counts") {

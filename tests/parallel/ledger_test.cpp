@@ -1,0 +1,773 @@
+// What happens at the end of a round, on values: no thread, no model, no strategy.
+#include "muster/parallel/training/ledger.h"
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <cstring>
+#include <limits>
+
+#include "muster/core/base/error.h"
+#include "muster/parallel/training/resumption.h"
+#include "muster/parallel/training/round_messages.h"
+#include "muster/parallel/training/round_transaction.h"
+
+using namespace muster;
+
+namespace {
+
+using Contributions = std::vector<Contribution>;
+using Counts = std::vector<std::int64_t>;
+using Weights = std::vector<double>;
+
+/// Batches of weight 2, score 3 and 10 examples each.
+Contribution trained(std::int64_t batches, std::int64_t iteration) {
+  const auto n = static_cast<double>(batches);
+  return {.scoreSum = 6 * n,
+          .weight = 2 * n,
+          .plainScoreSum = 3 * n,
+          .batches = batches,
+          .examples = 10 * batches,
+          .iteration = iteration};
+}
+
+Contribution ended(Contribution contribution = {}) {
+  contribution.ended = true;
+  return contribution;
+}
+
+Contribution late(Contribution contribution) {
+  contribution.scoreSum = contribution.plainScoreSum = 0;
+  contribution.late = true;
+  return contribution;
+}
+
+Ledger newLedger(int workers, const EpochPosition& begun = {}) {
+  Ledger ledger = ledgerAt(begun, /*iteration=*/0, /*epoch=*/0, workers);
+  ledger.plan = {.iterations = 3};
+  return ledger;
+}
+
+RoundTransaction begun(const Ledger& start, int fragments = 1) {
+  RoundTransaction transaction(start);
+  transaction.begin(fragments);
+  return transaction;
+}
+
+/// A round of these contributions that is carried out.
+const Decision& round(RoundTransaction& transaction, const Contributions& contributions,
+                      const Votes& votes = {}, const RoundFacts& facts = {}) {
+  transaction.decide(contributions, votes, facts);
+  transaction.commit(contributions, 0);
+  return transaction.decision();
+}
+
+/// Worker 0 is twice as fast; both arrive every 2 iterations. Batches go to workers 0 1 0 0 1 0 0 1 0;
+/// workers 0, 0 and 1 land after 3, 6 and 6 batches.
+ArrivalPlan twoSpeeds() {
+  return {.iterations = {2, 2}, .speeds = {2, 1}};
+}
+
+Ledger withArrivals(const ArrivalPlan& plan, Ledger ledger = newLedger(2)) {
+  setArrivals(ledger, plan, 0.1);
+  return ledger;
+}
+
+}  // namespace
+
+TEST_CASE("the verdict follows from stop, end of the epoch and pause, in this order") {
+  struct Row {
+    bool met, stop, pause, firstEnded, secondEnded;
+    Verdict verdict;
+  };
+  const Row rows[] = {
+      {true, false, false, false, false, Verdict::Continue},
+      {true, false, false, true, false, Verdict::Continue},
+      {true, false, false, true, true, Verdict::EpochOver},
+      {true, true, false, false, false, Verdict::Stop},
+      {true, true, false, true, true, Verdict::Stop},
+      {true, true, true, false, false, Verdict::Stop},
+      {true, false, true, false, false, Verdict::Pause},
+      {true, false, true, true, false, Verdict::Pause},
+      {true, false, true, true, true, Verdict::EpochOver},
+      {false, true, false, false, false, Verdict::Continue},
+      {false, false, true, true, true, Verdict::Continue},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(&row - rows);
+    const Ledger now = newLedger(2);
+    Decision decision;
+    const Contributions both{{.ended = row.firstEnded}, {.ended = row.secondEnded}};
+    decide(now, both, {.stop = row.stop, .pause = row.pause}, {.met = row.met}, decision);
+    CHECK(decision.round.verdict == row.verdict);
+    CHECK(decision.after.verdict == row.verdict);
+    CHECK(decision.call().last == (row.verdict != Verdict::Continue));
+  }
+}
+
+TEST_CASE("a round adds contributions, weighted by their loss normalisers") {
+  auto transaction = begun(newLedger(3));
+  const Contributions all{
+      {.scoreSum = 2, .weight = 2, .plainScoreSum = 1, .batches = 1, .examples = 8, .iteration = 2},
+      {},  // had no batch
+      {.scoreSum = 18, .weight = 6, .plainScoreSum = 6, .batches = 2, .examples = 24, .iteration = 3}};
+  const Decision& decision = round(transaction, all);
+  CHECK(decision.weights == Weights{2, 0, 6});
+  CHECK(decision.round.merging);
+  CHECK(decision.round.weight == 8);
+  CHECK(decision.round.score == 2.5);  // (2 + 18) / 8
+  CHECK(decision.round.iteration == 3);
+  CHECK(decision.round.examples == 32);
+  CHECK(decision.call().planned == 3);
+  const Ledger& now = transaction.ledger();
+  CHECK(now.rounds == 1);
+  CHECK(now.merges == 1);
+  CHECK(now.iteration == 3);
+  CHECK(now.epoch == 0);
+  CHECK(now.score == 2.5);
+  CHECK(now.inEpoch.batches == 3);
+  CHECK(now.inEpoch.examples == 32);
+  CHECK(now.inEpoch.scoreSum == 20);
+  CHECK(now.inEpoch.weight == 8);
+  CHECK(now.workers[2].batches == 2);
+  CHECK(now.workers[2].examples == 24);
+
+  const Decision& next = round(transaction, {trained(1, 4), {}, {}});
+  CHECK(next.weights == Weights{2, 0, 0});
+  CHECK(next.round.score == 3);
+  CHECK(next.round.inEpoch.scoreSum == 26);
+  CHECK(next.round.inEpoch.weight == 10);
+  CHECK(transaction.ledger().workers[0].batches == 2);
+}
+
+TEST_CASE("if every example was masked, the numbers of batches are the weights") {
+  auto transaction = begun(newLedger(2));
+  const Decision& decision =
+      round(transaction, {{.plainScoreSum = 3, .batches = 2, .examples = 20, .iteration = 2},
+                          {.plainScoreSum = 6, .batches = 1, .examples = 10, .iteration = 1}});
+  CHECK(decision.weights == Weights{2, 1});
+  CHECK(decision.round.merging);
+  CHECK(decision.round.weight == 0);
+  CHECK(decision.round.score == 3);  // (3 + 6) / 3
+  CHECK(transaction.ledger().inEpoch.weight == 0);
+  CHECK(transaction.ledger().inEpoch.batches == 3);
+  // Beside a worker with unmasked examples, one without them does not count.
+  const Decision& mixed =
+      round(transaction, {{.plainScoreSum = 3, .batches = 2, .iteration = 4}, trained(1, 3)});
+  CHECK(mixed.weights == Weights{0, 2});
+  CHECK(mixed.round.score == 3);
+}
+
+TEST_CASE("a round without batches merges nothing, and keeps score and counters") {
+  auto transaction = begun(newLedger(2));
+  round(transaction, {trained(1, 1), trained(1, 1)});
+  const Decision& empty = round(transaction, {{}, {}});
+  CHECK_FALSE(empty.round.trained);
+  CHECK_FALSE(empty.round.merging);
+  CHECK(empty.round.score == 3);
+  CHECK(empty.round.iteration == 1);
+  CHECK(transaction.ledger().rounds == 2);
+  CHECK(transaction.ledger().merges == 1);
+}
+
+TEST_CASE("weights that add up to infinity open no decision") {
+  auto transaction = begun(newLedger(2));
+  round(transaction, {trained(1, 1), {}});
+  const double most = std::numeric_limits<double>::max();
+  const Contributions both{{.weight = most, .batches = 1}, {.weight = most, .batches = 1}};
+  CHECK_THROWS_WITH_AS(transaction.decide(both, {}, {}), "the weights of the workers' batches add up to inf",
+                       InvalidArgument);
+  transaction.close(both, 0, /*failed=*/false);
+  CHECK(transaction.ledger().rounds == 1);
+  CHECK(transaction.decision().round.score == 3);  // of the round before
+}
+
+TEST_CASE("the end of an epoch begins the next one, and the round keeps the epoch's sums") {
+  auto transaction = begun(newLedger(2, {.nextBatch = 2, .examples = 20, .scoreSum = 1, .weight = 4}));
+  const Decision& decision = round(transaction, {ended(trained(2, 2)), ended(trained(1, 1))});
+  CHECK(decision.round.verdict == Verdict::EpochOver);
+  CHECK(decision.round.epoch == 0);
+  CHECK(decision.round.inEpoch.batches == 5);
+  CHECK(decision.round.inEpoch.examples == 50);
+  CHECK(decision.round.inEpoch.scoreSum == 19);
+  CHECK(decision.round.inEpoch.weight == 10);
+  const Ledger& now = transaction.ledger();
+  CHECK(now.epoch == 1);
+  CHECK(now.iteration == 2);
+  CHECK(now.epochIteration == 2);
+  CHECK(now.inEpoch.batches == 0);
+  CHECK(now.inEpoch.scoreSum == 0);
+  CHECK(now.workers[0].batches == 0);
+  CHECK(now.workers[0].examples == 20);  // counts for the whole run
+  const EpochPosition start = position(now);
+  CHECK(start.nextBatch == 0);
+  CHECK(start.examples == 0);
+  CHECK(start.weight == 0);
+  CHECK(start.score == 3);
+}
+
+TEST_CASE("the position follows from the batches that each worker has merged") {
+  struct Row {
+    std::int64_t next;
+    Counts later;
+    std::array<std::int64_t, 2> batches;  // of the two workers, in one round
+    std::int64_t nextAfter;
+    Counts laterAfter;
+  };
+  // Untrained batches are dealt in turn.
+  const Row rows[] = {{0, {}, {0, 0}, 0, {}},      {0, {}, {1, 1}, 2, {}},      {0, {}, {3, 3}, 6, {}},
+                      {0, {}, {2, 1}, 3, {}},      {0, {}, {1, 0}, 1, {}},      {0, {}, {0, 1}, 0, {1}},
+                      {0, {}, {3, 1}, 3, {4}},     {0, {}, {1, 3}, 2, {3, 5}},  {3, {5}, {2, 1}, 7, {}},
+                      {3, {5}, {2, 0}, 4, {5, 6}}, {3, {5}, {0, 1}, 3, {4, 5}}, {2, {3, 4}, {1, 0}, 5, {}}};
+  for (const Row& row : rows) {
+    CAPTURE(&row - rows);
+    auto transaction = begun(newLedger(2, {.nextBatch = row.next, .trainedLater = row.later}));
+    round(transaction, {trained(row.batches[0], 1), trained(row.batches[1], 1)});
+    const EpochPosition now = position(transaction.ledger());
+    CHECK(now.nextBatch == row.nextAfter);
+    CHECK(now.trainedLater == row.laterAfter);
+    CHECK(now.examples == 10 * (row.batches[0] + row.batches[1]));
+  }
+}
+
+TEST_CASE("late scores are added before the commit, and give what they give in time") {
+  for (const bool atEpochEnd : {false, true}) {
+    CAPTURE(atEpochEnd);
+    auto inTime = begun(newLedger(2)), late = begun(newLedger(2));
+    Contributions complete{trained(2, 2), trained(1, 1)};
+    if (atEpochEnd) complete = {ended(complete[0]), ended(complete[1])};
+    Contributions without{complete[0], ::late(complete[1])};
+    round(inTime, complete);
+    late.decide(without, {}, {});
+    CHECK_FALSE(late.decision().scored);
+    CHECK(late.decision().weights == Weights{4, 2});  // known at once
+    CHECK(late.decision().round.score == 0);
+    CHECK(late.decision().after.inEpoch.scoreSum == 0);
+    late.commit(complete, 0);
+    CHECK(late.decision().round.score == 3);
+    CHECK(late.ledger().score == inTime.ledger().score);
+    CHECK(late.decision().round.inEpoch.scoreSum == 18);
+    CHECK(late.ledger().inEpoch.scoreSum == (atEpochEnd ? 0 : 18));
+    CHECK(late.ledger().inEpoch.weight == (atEpochEnd ? 0 : 6));
+  }
+}
+
+TEST_CASE("the penalty of the updates is added to the score, and to the sum with the round's weight") {
+  auto transaction = begun(newLedger(2));
+  transaction.decide(Contributions{trained(1, 1), trained(1, 1)}, {}, {});
+  transaction.allCarryOut();
+  transaction.commit({}, 0.5);
+  CHECK(transaction.decision().round.score == 3.5);
+  CHECK(transaction.ledger().score == 3.5);
+  CHECK(transaction.ledger().inEpoch.scoreSum == 14);  // 6 + 6 + 0.5 * 4
+}
+
+TEST_CASE("a round counts if it was carried out, and leaves no trace otherwise") {
+  const Contributions first{trained(1, 1), trained(1, 1)};
+  const Contributions complete{trained(2, 3), trained(1, 2)}, lacking{trained(2, 3), late(trained(1, 2))};
+  using Act = void (*)(RoundTransaction&, const Contributions&, const Contributions&);
+  struct Row {
+    const char* what;
+    Act act;
+    std::int64_t rounds;  // afterwards; the first one is committed before
+  };
+  const Row rows[] = {
+      {"no decision", [](auto& t, auto& all, auto&) { t.close(all, 0, false); }, 1},
+      {"failed while the workers train", [](auto& t, auto& all, auto&) { t.close(all, 0, true); }, 1},
+      {"aborted before anyone merges",
+       [](auto& t, auto& all, auto&) {
+         t.decide(all, {}, {});
+         t.close(all, 0, true);
+       },
+       1},
+      {"the strategy's preparation has failed: not carried out",
+       [](auto& t, auto& all, auto&) {
+         t.decide(all, {}, {});
+         t.close(all, 0, false);
+       },
+       1},
+      {"aborted while all merge: they finish",
+       [](auto& t, auto& all, auto&) {
+         t.decide(all, {}, {});
+         t.allCarryOut();
+         t.close(all, 0, false);
+       },
+       2},
+      {"a merge has failed",
+       [](auto& t, auto& all, auto&) {
+         t.decide(all, {}, {});
+         t.allCarryOut();
+         t.close(all, 0, true);
+       },
+       1},
+      {"a late score is missing: the merge wrote nothing",
+       [](auto& t, auto&, auto& some) {
+         t.decide(some, {}, {});
+         t.close(some, 0, false);
+       },
+       1},
+      {"aborted after all late scores came",
+       [](auto& t, auto& all, auto& some) {
+         t.decide(some, {}, {});
+         t.close(all, 0, false);
+       },
+       2},
+      {"all late scores came, but the merge has failed",
+       [](auto& t, auto& all, auto& some) {
+         t.decide(some, {}, {});
+         t.close(all, 0, true);
+       },
+       1},
+      {"committed, then another failure",
+       [](auto& t, auto& all, auto&) {
+         t.decide(all, {}, {});
+         t.commit(all, 0);
+         t.close(all, 0, true);
+       },
+       2},
+      {"committed, and lost",
+       [](auto& t, auto& all, auto&) {
+         t.decide(all, {}, {});
+         t.commit(all, 0);
+         t.revoke();
+       },
+       1},
+      {"lost only once",
+       [](auto& t, auto& all, auto&) {
+         t.decide(all, {}, {});
+         t.commit(all, 0);
+         t.revoke();
+         t.revoke();
+       },
+       1},
+      {"carried out at the close, and lost",
+       [](auto& t, auto& all, auto&) {
+         t.decide(all, {}, {});
+         t.allCarryOut();
+         t.close(all, 0, false);
+         t.revoke();
+       },
+       1},
+      {"dropped: the round before is not lost with it",
+       [](auto& t, auto& all, auto&) {
+         t.decide(all, {}, {});
+         t.close(all, 0, true);
+         t.revoke();
+       },
+       1},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.what);
+    auto transaction = begun(newLedger(2));
+    round(transaction, first);
+    row.act(transaction, complete, lacking);
+    const bool counts = row.rounds == 2;
+    const Ledger& now = transaction.ledger();
+    CHECK(now.rounds == row.rounds);
+    CHECK(now.merges == row.rounds);
+    CHECK(now.iteration == (counts ? 3 : 1));
+    CHECK(now.inEpoch.batches == (counts ? 5 : 2));
+    CHECK(now.inEpoch.scoreSum == (counts ? 30 : 12));
+    CHECK(position(now).nextBatch == (counts ? 5 : 2));
+    CHECK(now.workers[0].examples == (counts ? 30 : 10));
+    CHECK(transaction.decision().round.iteration == now.iteration);
+  }
+}
+
+TEST_CASE("a dropped end of an epoch does not end it") {
+  auto transaction = begun(newLedger(2));
+  const Contributions all{ended(trained(1, 1)), ended(trained(1, 1))};
+  transaction.decide(all, {}, {});
+  transaction.allCarryOut();
+  transaction.close(all, 0, /*failed=*/true);
+  CHECK(transaction.ledger().epoch == 0);
+  CHECK(transaction.ledger().verdict == Verdict::Continue);
+  CHECK(transaction.decision().round.verdict == Verdict::Continue);
+}
+
+TEST_CASE("what is launched lands as planned, and at the latest in the last round") {
+  Ledger start = newLedger(2);
+  start.plan = {.iterations = 1, .launch = FragmentSet::of(0), .land = FragmentSet::none()};
+  auto transaction = begun(start);
+  const Contributions all{trained(1, 1), trained(2, 1)};
+  // Dropped: nothing is in flight.
+  transaction.decide(all, {}, {});
+  transaction.close(all, 0, true);
+  CHECK(transaction.ledger().flights.inFlight().empty());
+  CHECK(transaction.ledger().flights.weights() == Weights{0, 0, 0, 0, 0});
+  CHECK_FALSE(anyInFlight(transaction.ledger()));
+
+  round(transaction, all);
+  CHECK(transaction.ledger().flights.inFlight().contains(0));
+  CHECK(transaction.ledger().flights.weights() == Weights{0, 0, 2, 4, 1});  // since then; then; iteration
+  CHECK(anyInFlight(transaction.ledger()));
+  CHECK(progress(transaction.ledger(), 0.1).inFlight.contains(0));
+
+  // The same plan again would launch it twice.
+  CHECK_THROWS_AS(transaction.decide(all, {}, {}), InvalidArgument);
+  CHECK(transaction.ledger().flights.weights() == Weights{0, 0, 2, 4, 1});
+
+  transaction.ledger().plan = {.iterations = 1, .launch = FragmentSet::none(), .land = FragmentSet::of(0)};
+  round(transaction, {trained(1, 2), {}});
+  CHECK(transaction.ledger().flights.inFlight().empty());
+  CHECK(transaction.ledger().flights.weights() == Weights{2, 0, 2, 4, 1});
+
+  // The last round merges what was trained since, though it trains nothing itself.
+  CHECK(round(transaction, {ended(), ended()}).round.merging);
+  CHECK(transaction.ledger().flights.weights() == Weights{0, 0, 2, 0, 2});
+  CHECK_FALSE(round(transaction, {ended(), ended()}).round.merging);
+}
+
+TEST_CASE("in a last round without batches only what is pending or in flight is merged") {
+  struct Row {
+    bool last, pending, inFlight, merging;
+  };
+  const Row rows[] = {{true, false, false, false}, {true, true, false, true},   {true, false, true, true},
+                      {true, true, true, true},    {false, true, false, false}, {false, false, true, false}};
+  for (const Row& row : rows) {
+    CAPTURE(&row - rows);
+    Ledger start = newLedger(1);
+    if (row.inFlight) start.plan.land = FragmentSet::none();
+    auto transaction = begun(start);
+    round(transaction, {trained(1, 1)});
+    CHECK(transaction.ledger().flights.inFlight().empty() == !row.inFlight);
+    transaction.decide(Contributions{{}}, {.stop = row.last}, {.pending = row.pending});
+    CHECK(transaction.decision().round.merging == row.merging);
+    CHECK_FALSE(transaction.decision().round.trained);
+  }
+}
+
+TEST_CASE("each fragment has the weights since its own launch") {
+  Ledger start = newLedger(1);
+  start.plan = {.iterations = 1, .launch = FragmentSet::of(0), .land = FragmentSet::of(0)};
+  auto transaction = begun(start, /*fragments=*/2);
+  round(transaction, {trained(1, 1)});
+  CHECK(transaction.ledger().flights.weights() == Weights{0, 2, 1, /*fragment 1*/ 2, 0, 0});
+  round(transaction, {ended(trained(2, 3))});  // the last round launches and lands all
+  CHECK(transaction.ledger().flights.weights() == Weights{0, 4, 3, 0, 6, 3});
+  CHECK(transaction.ledger().flights.inFlight().empty());
+}
+
+TEST_CASE("workers that arrive one at a time are merged when they land") {
+  auto transaction = begun(withArrivals(twoSpeeds()));
+  const auto iterations = [&](int worker) { return muster::iterations(transaction.ledger(), worker, false); };
+  const auto next = [&] { return position(transaction.ledger()).nextBatch; };
+  CHECK(iterations(0) == 2);
+  CHECK(iterations(1) == 1);  // until worker 0 lands
+  CHECK(muster::iterations(transaction.ledger(), 1, /*alone=*/true) == 2);
+
+  const Decision* decision = &round(transaction, {trained(2, 1), trained(1, 1)});
+  CHECK(decision->weights == Weights{4, 0});
+  CHECK(decision->round.examples == 20);
+  CHECK(transaction.ledger().workers[0].unmerged.batches == 0);
+  CHECK(transaction.ledger().workers[1].unmerged.batches == 1);
+  CHECK(transaction.ledger().inEpoch.batches == 2);
+  CHECK(next() == 3);  // merged or not
+  CHECK(position(transaction.ledger()).examples == 30);
+  CHECK(landings(transaction.ledger()) == 1);
+  CHECK(anyInFlight(transaction.ledger()));
+  CHECK(iterations(0) == 2);
+  CHECK(iterations(1) == 1);
+
+  // Worker 1 contributes what it has trained since it began.
+  round(transaction, {trained(2, 3), trained(2, 2)});
+  CHECK(next() == 6);
+  CHECK(iterations(0) == 0);
+  CHECK(iterations(1) == 0);
+  transaction.decide(Contributions{{}, trained(2, 2)}, {}, {});
+  CHECK(transaction.decision().weights == Weights{0, 4});
+  CHECK(transaction.decision().call().arrivals[1].staleness == 2);
+  CHECK_FALSE(transaction.decision().call().arrivals[0].arrives);
+  transaction.commit(Contributions{{}, trained(2, 2)}, 0);
+  CHECK(next() == 6);
+  CHECK(landings(transaction.ledger()) == 3);
+  CHECK(transaction.ledger().iteration == 3);
+  CHECK(transaction.ledger().inEpoch.batches == 6);
+
+  // At the end of the epoch all begin again.
+  round(transaction, {ended(trained(1, 4)), ended()});
+  CHECK(transaction.ledger().epoch == 1);
+  CHECK(transaction.ledger().epochIteration == 4);
+  CHECK(landings(transaction.ledger()) == 0);
+  CHECK(next() == 0);
+  CHECK(iterations(0) == 2);
+  CHECK(iterations(1) == 1);
+}
+
+TEST_CASE("a landing that is dropped does not move the arrivals") {
+  auto transaction = begun(withArrivals(twoSpeeds()));
+  const Contributions all{trained(2, 1), trained(1, 1)};
+  transaction.decide(all, {}, {});
+  transaction.allCarryOut();
+  transaction.close(all, 0, /*failed=*/true);
+  CHECK(landings(transaction.ledger()) == 0);
+  CHECK(transaction.ledger().workers[1].unmerged.batches == 0);
+  CHECK(iterations(transaction.ledger(), 0, false) == 2);
+  CHECK(iterations(transaction.ledger(), 1, false) == 1);
+  round(transaction, all);
+  CHECK(landings(transaction.ledger()) == 1);
+}
+
+TEST_CASE("if a worker that should land has no batches, the others train the rest of the epoch") {
+  auto transaction = begun(withArrivals(twoSpeeds()));
+  const Decision* decision = &round(transaction, {ended(), trained(1, 1)});
+  CHECK(decision->round.verdict == Verdict::Continue);
+  CHECK_FALSE(decision->round.merging);
+  CHECK(transaction.ledger().workers[1].unmerged.batches == 1);
+  CHECK(iterations(transaction.ledger(), 1, false) == std::numeric_limits<std::int64_t>::max());
+  decision = &round(transaction, {ended(), ended(trained(4, 4))});
+  CHECK(decision->round.verdict == Verdict::EpochOver);
+  CHECK(decision->weights == Weights{0, 8});
+}
+
+TEST_CASE("after a stop the position has the order in which batches are dealt to unequal workers") {
+  struct Row {
+    Counts batches;
+    std::int64_t next;
+    Counts later;
+  };
+  const Row rows[] = {{{0, 0}, 0, {}},  {{1, 0}, 1, {}}, {{0, 1}, 0, {1}},
+                      {{2, 0}, 1, {2}}, {{2, 1}, 3, {}}, {{3, 1}, 4, {}}};
+  for (const Row& row : rows) {
+    CAPTURE(row.batches[0]);
+    CAPTURE(row.batches[1]);
+    auto transaction = begun(withArrivals(twoSpeeds()));
+    round(transaction, {trained(row.batches[0], 1), trained(row.batches[1], 1)}, {.stop = true});
+    CHECK(position(transaction.ledger()).nextBatch == row.next);
+    CHECK(position(transaction.ledger()).trainedLater == row.later);
+    CHECK(landings(transaction.ledger()) == 0);  // all continue from the same state
+    CHECK_FALSE(anyInFlight(transaction.ledger()));
+  }
+}
+
+TEST_CASE("a landing while others train takes only those that have arrived") {
+  auto transaction = begun(withArrivals(twoSpeeds()));
+  transaction.ledger().workers[0].unmerged = trained(2, 1);
+  // What worker 1 brought last was merged long ago.
+  const Decision& decision = round(transaction, {trained(2, 1), trained(5, 5)}, {}, {.met = false});
+  CHECK(decision.weights == Weights{4, 0});
+  CHECK(transaction.ledger().workers[0].unmerged.batches == 0);
+  CHECK(transaction.ledger().workers[1].unmerged.batches == 0);
+  CHECK(transaction.ledger().inEpoch.batches == 2);
+}
+
+TEST_CASE(
+    "on the wall clock workers land when they arrive, and a stop lists what was taken and not trained") {
+  ArrivalPlan wall{.iterations = {2, 2}, .speeds = {1, 1}, .wallClock = true};
+  auto transaction = begun(withArrivals(wall));
+  CHECK(iterations(transaction.ledger(), 0, false) == 2);
+  transaction.ledger().arrivals->arrive(1);
+  CHECK(round(transaction, {{}, trained(2, 2)}, {}, {.met = false}).weights == Weights{0, 4});
+  // Batches 0 and 1 are trained; now 2, 3 and 5 are, and 4 was taken when the training stopped.
+  Contribution interrupted = trained(1, 3);
+  interrupted.untrained = 4;
+  round(transaction, {trained(2, 3), interrupted}, {.stop = true});
+  CHECK(position(transaction.ledger()).nextBatch == 4);
+  CHECK(position(transaction.ledger()).trainedLater == Counts{5});
+  CHECK(position(transaction.ledger()).examples == 50);
+}
+
+TEST_CASE("an impossible plan of arrivals is refused") {
+  CHECK_THROWS_AS(withArrivals({.iterations = {1}, .speeds = {1}}), InvalidArgument);
+  CHECK_THROWS_AS(withArrivals({.iterations = {1, 1}, .speeds = {1, 0}}), InvalidArgument);
+}
+
+TEST_CASE("a resumed run counts on from its checkpoint") {
+  Ledger saved{.roundsBefore = 7, .workers = std::vector<Tally>(2), .plan = {.iterations = 4}};
+  saved.flights = FragmentFlights(2);
+  saved.flights.resume(FragmentSet::of(0), Weights{1, 2, 3, 4, 5});
+  Ledger start = ledgerAt({.nextBatch = 6, .examples = 60, .scoreSum = 9, .weight = 12, .score = 2}, 3, 1, 2);
+  resume(start, saved);
+  auto transaction = begun(start);
+  CHECK(transaction.ledger().plan.iterations == 4);
+  CHECK(progress(transaction.ledger(), 0.1).rounds == 7);
+  CHECK(progress(transaction.ledger(), 0.1).score == 2);
+  round(transaction, {trained(1, 4), trained(1, 4)}, {}, {});
+  CHECK(transaction.ledger().rounds == 1);
+  CHECK(progress(transaction.ledger(), 0.1).rounds == 8);
+  CHECK(transaction.ledger().flights.weights() == Weights{0, 0, 3, 4, 4});  // 1 + 2 and 2 + 2; landed first
+  CHECK(transaction.ledger().inEpoch.batches == 8);
+  CHECK(transaction.ledger().inEpoch.scoreSum == 21);
+  CHECK(position(transaction.ledger()).nextBatch == 8);
+}
+
+TEST_CASE("a checkpoint of another number of fragments is refused") {
+  Ledger start = newLedger(2);
+  start.flights.resume({}, Weights{1, 2, 3, 4, 5});
+  RoundTransaction transaction(start);
+  CHECK_THROWS_AS(transaction.begin(2), SavedStateError);
+  CHECK_THROWS_AS(start.flights.resume({}, Weights{1, 2, 3, 4}), SavedStateError);
+  CHECK_THROWS_AS(start.flights.resume({}, Weights{}), SavedStateError);
+  CHECK_THROWS_AS(start.flights.resume(FragmentSet::of(1), Weights{1, 2, 3, 4, 5}), SavedStateError);
+}
+
+TEST_CASE("a resumed run repeats landings and what was trained and not merged") {
+  Ledger saved{.epochIteration = 10, .workers = std::vector<Tally>(2), .landingsBefore = 1};
+  saved.flights = FragmentFlights(2);
+  saved.flights.resume({}, Weights{0, 0, 4, 0, 11});
+  saved.workers[1].unmerged = trained(1, 11);
+  Ledger start = ledgerAt({.nextBatch = 3, .examples = 30, .scoreSum = 12, .weight = 4}, 11, 0, 2);
+  resume(start, saved);
+  CHECK(anyInFlight(saved));
+  auto transaction = begun(withArrivals(twoSpeeds(), start));
+  CHECK(transaction.ledger().epochIteration == 10);
+  CHECK(landings(transaction.ledger()) == 1);
+  CHECK(iterations(transaction.ledger(), 0, false) == 2);
+  CHECK(iterations(transaction.ledger(), 1, false) == 1);
+  CHECK(position(transaction.ledger()).nextBatch == 3);
+  CHECK(position(transaction.ledger()).examples == 30);
+  CHECK(transaction.ledger().inEpoch.batches == 2);
+  // A stop after worker 0 has trained batch 3: batch 4 goes to worker 1.
+  auto stopped = transaction;
+  round(stopped, {trained(1, 12), trained(1, 11)}, {.stop = true});
+  CHECK(position(stopped.ledger()).nextBatch == 4);
+  CHECK(stopped.ledger().inEpoch.batches == 4);
+  CHECK(position(stopped.ledger()).examples == 40);
+  stopped = transaction;
+  round(stopped, {{}, trained(2, 12)}, {.stop = true});
+  CHECK(position(stopped.ledger()).nextBatch == 3);
+  CHECK(position(stopped.ledger()).trainedLater == Counts{4});
+}
+
+TEST_CASE("a ledger that is saved and read is the same") {
+  const auto saved = [](const Ledger& ledger) {
+    TrainingState state;
+    addLedger(state, ledger, {.description = "a rule", .options = ""}, Counts{1, 2});
+    return state;
+  };
+  const auto numbers = [](const TrainingState& state) {
+    const auto all = numbersIn<std::int64_t>(state, "rounds", 0);
+    return Counts(all.begin(), all.end());
+  };
+  SUBCASE("in turn") {
+    Ledger start = newLedger(2);
+    start.roundsBefore = 5;
+    start.plan = {.iterations = 2, .launch = FragmentSet::of(0), .land = FragmentSet::none()};
+    auto transaction = begun(start);
+    round(transaction, {trained(1, 1), trained(2, 2)});
+    const TrainingState state = saved(transaction.ledger());
+    CHECK(numbers(state) == Counts{6, 2, 1, 0, 1, 0, 0});
+    const Ledger read = savedLedger(state, 2);
+    CHECK(read.roundsBefore == 6);
+    CHECK(read.plan.iterations == 2);
+    CHECK(read.plan.launch.bits == 1);
+    CHECK(read.plan.land.bits == 0);
+    CHECK(read.flights.inFlight().bits == 1);
+    CHECK(read.flights.weights() == Weights{0, 0, 2, 4, 2});
+    CHECK_FALSE(read.arrivals.has_value());
+    CHECK_THROWS_AS(savedLedger(state, 3), SavedStateError);
+  }
+  SUBCASE("with arrivals") {
+    auto transaction = begun(withArrivals(twoSpeeds()));
+    round(transaction, {trained(2, 1), trained(1, 1)});
+    const TrainingState state = saved(transaction.ledger());
+    CHECK(numbers(state)[5] == 1);
+    const Ledger read = savedLedger(state, 2);
+    CHECK(read.landingsBefore == 1);
+    CHECK(read.workers[0].unmerged.batches == 0);
+    CHECK(read.workers[1].unmerged.batches == 1);
+    CHECK(read.workers[1].unmerged.scoreSum == 6);
+    CHECK(read.workers[1].unmerged.plainScoreSum == 3);
+    CHECK(read.workers[1].unmerged.weight == 2);
+    CHECK(read.workers[1].unmerged.examples == 10);
+    CHECK(read.workers[1].unmerged.iteration == 1);
+    // At a stop all land.
+    round(transaction, {trained(1, 2), trained(1, 1)}, {.stop = true});
+    CHECK(numbers(saved(transaction.ledger())) == Counts{0, 3, -1, -1, 0, 0, 0});
+    CHECK(findValues(saved(transaction.ledger()), "unmerged") == nullptr);
+  }
+}
+
+TEST_CASE("nodes vote: what one node wants is decided on all, from the same contributions") {
+  struct Row {
+    Votes first, second, together;
+  };
+  const Row rows[] = {
+      {{}, {}, {}},
+      {{.stop = true}, {}, {.stop = true}},
+      {{}, {.stop = true}, {.stop = true}},
+      {{}, {.pause = true}, {.pause = true}},
+      {{.listens = true}, {}, {.listens = true}},
+      {{}, {.measures = true}, {.measures = true}},
+      {{.stop = true, .listens = true}, {.pause = true}, {.stop = true, .pause = true, .listens = true}}};
+  // Node n has the workers n and 2 + n.
+  const NodePlace places[] = {{.node = 0, .nodes = 2, .local = 2}, {.node = 1, .nodes = 2, .local = 2}};
+  for (const Row& row : rows) {
+    CAPTURE(&row - rows);
+    std::array<RoundMessages, 2> messages{RoundMessages(places[0]), RoundMessages(places[1])};
+    const Contributions of0{trained(1, 1), {}, trained(3, 3), {}},
+        of1{{}, trained(2, 2), {}, ended(trained(4, 4))};
+    const auto first = messages[0].write(of0, row.first), second = messages[1].write(of1, row.second);
+    for (RoundMessages& here : messages) {
+      const auto room = here.room();
+      REQUIRE(room.size() == first.size() + second.size());
+      std::memcpy(room.data(), first.data(), first.size());
+      std::memcpy(room.data() + first.size(), second.data(), second.size());
+      Contributions all(4);
+      const Votes votes = here.read(all);
+      CHECK(votes.stop == row.together.stop);
+      CHECK(votes.pause == row.together.pause);
+      CHECK(votes.listens == row.together.listens);
+      CHECK(votes.measures == row.together.measures);
+      for (std::size_t w = 0; w < 4; ++w) CHECK(all[w].batches == static_cast<std::int64_t>(w) + 1);
+      CHECK(all[3].ended);
+      CHECK_FALSE(all[0].ended);
+      Decision decision;
+      decide(newLedger(4), all, votes, {}, decision);
+      CHECK(decision.weights == Weights{2, 4, 6, 8});
+      CHECK(decision.round.verdict == (row.together.stop    ? Verdict::Stop
+                                       : row.together.pause ? Verdict::Pause
+                                                            : Verdict::Continue));
+    }
+  }
+}
+
+namespace {
+
+struct HundredsOfEpochs {
+  static constexpr std::string_view kType = "hundreds of epochs";
+  double at(std::int64_t iteration, std::int64_t epoch) const {
+    return static_cast<double>(100 * epoch + iteration);
+  }
+  void fields(Fields&) {}
+  void validate() const {}
+};
+
+}  // namespace
+
+TEST_CASE("a strategy plans by the numbers after the round") {
+  auto transaction = begun(newLedger(2));
+  round(transaction, {ended(trained(2, 2)), ended(trained(1, 1))});
+  const TrainingProgress progress = muster::progress(transaction.ledger(), HundredsOfEpochs{});
+  CHECK(progress.workers == 2);
+  CHECK(progress.epoch == 1);
+  CHECK(progress.iteration == 2);
+  CHECK(progress.rounds == 1);
+  CHECK(progress.score == 3);
+  CHECK(progress.learningRate == 102);
+}
+
+TEST_CASE("the divergence is measured at fewer and fewer merges, if a listener reads it") {
+  for (const auto& [merge, measured] :
+       std::initializer_list<std::pair<std::int64_t, bool>>{{1, true},
+                                                            {2, true},
+                                                            {63, true},
+                                                            {64, true},
+                                                            {65, false},
+                                                            {66, true},
+                                                            {127, false},
+                                                            {128, true},
+                                                            {130, false},
+                                                            {132, true},
+                                                            {256, true},
+                                                            {260, false},
+                                                            {264, true},
+                                                            {std::int64_t{1} << 40, true}}) {
+    CAPTURE(merge);
+    CHECK(isMeasured(merge) == measured);
+  }
+  auto transaction = begun(newLedger(1));
+  CHECK_FALSE(round(transaction, {trained(1, 1)}).call().measured);
+  CHECK(round(transaction, {trained(1, 2)}, {.measures = true}).call().measured);
+  CHECK_FALSE(round(transaction, {{}}, {.measures = true}).call().measured);  // merges nothing
+}
