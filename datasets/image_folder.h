@@ -14,9 +14,9 @@ namespace muster {
 /// Options of `readImageFolder`.
 struct ImageFolderOptions {
   PictureColour colour = PictureColour::Rgb;
-  /// All pictures are stretched to this size, as `resizePicture` does; {0, 0}: all must have the first
-  /// one's.
-  PictureSize size = {};
+  /// All pictures are stretched to this height and width, as `resizePicture` does; one number is both. 0: all
+  /// must have the first one's.
+  Size2d size = 0;
   /// The classes of another folder of the same data, in order; empty: the directories, sorted.
   std::vector<std::string> classes = {};
 };

@@ -65,18 +65,14 @@ PictureModel PictureModel::load(const std::filesystem::path& path) {
 PictureOptions PictureModel::options() const {
   const auto& pictures = *description().pictures;
   return {.colour = pictures.channels == 1 ? PictureColour::Grey : PictureColour::Rgb,
-          .size = {.height = pictures.height, .width = pictures.width}};
+          .size = {pictures.height, pictures.width}};
 }
 
-PicturePredictions PictureModel::predict(const std::filesystem::path& path) {
-  PicturePredictions result{.names = description().classes};
-  const auto paths = pathsOf(path, result.files);
+Tensor PictureModel::outputsFor(std::span<const std::filesystem::path> paths) {
   const auto& pictures = *description().pictures;
   const Shape shape{pictures.channels, pictures.height, pictures.width};
-  const std::size_t classes = result.names.size();
-  result.probabilities =
-      Tensor::empty({static_cast<std::int64_t>(paths.size()), static_cast<std::int64_t>(classes)});
-  float* row = result.probabilities.data<float>();
+  const std::int64_t width = network_->outputShapes().back().second[0];
+  Tensor outputs = Tensor::empty({std::ssize(paths), width});
   for (std::size_t begin = 0; begin < paths.size(); begin += kBatch) {
     const std::size_t count = std::min(kBatch, paths.size() - begin);
     Tensor batch = Tensor::empty(shape.prepend(static_cast<std::int64_t>(count)), DType::UInt8);
@@ -84,21 +80,16 @@ PicturePredictions PictureModel::predict(const std::filesystem::path& path) {
       const Tensor picture = readPicture(paths[begin + i], options());
       std::ranges::copy(picture.span<std::uint8_t>(), batch.data<std::uint8_t>() + i * picture.bytes());
     });
-    const Tensor outputs = network_->output(batch);
-    const float* value = outputs.data<float>();
-    for (std::size_t i = 0; i < count; ++i, row += classes) {
-      if (outputs.shape()[1] == 1) {  // one sigmoid: the second class
-        row[0] = 1 - *value;
-        row[1] = *value++;
-      } else {
-        std::copy_n(value, classes, row);
-        value += classes;
-      }
-      result.classes.push_back(
-          result.names[static_cast<std::size_t>(std::max_element(row, row + classes) - row)]);
-    }
+    const Tensor some = network_->output(batch);
+    std::ranges::copy(some.span<float>(), outputs.data<float>() + static_cast<std::int64_t>(begin) * width);
   }
-  return result;
+  return outputs;
+}
+
+PicturePredictions PictureModel::predict(const std::filesystem::path& path) {
+  std::vector<std::string> files;
+  const auto paths = pathsOf(path, files);
+  return {namedOutputs(description(), outputsFor(paths)), std::move(files)};
 }
 
 }  // namespace muster

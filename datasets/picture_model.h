@@ -2,20 +2,20 @@
 
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "muster/core/io/picture.h"
 #include "muster/core/nn/network.h"
+#include "muster/datasets/table_model.h"
 
 namespace muster {
 
-/// What a PictureModel says of pictures.
-struct PicturePredictions {
-  std::vector<std::string> files = {};    ///< [N]
-  std::vector<std::string> classes = {};  ///< [N], the most probable one of each
-  std::vector<std::string> names = {};    ///< [column of `probabilities`]
-  Tensor probabilities = {};              ///< float32 [N, names]
+/// What a PictureModel says of pictures: the classes' names, probabilities [N, names], and the most probable
+/// class of each.
+struct PicturePredictions : TablePredictions {
+  std::vector<std::string> files = {};  ///< [N]
 };
 
 /// A trained network with its `InputDescription`: predicts pictures of any size, by the model's file alone.
@@ -45,6 +45,9 @@ class PictureModel {
   PicturePredictions predict(const std::filesystem::path& path);
 
  private:
+  /// [N, outputs]
+  Tensor outputsFor(std::span<const std::filesystem::path> paths);
+
   std::unique_ptr<Network> network_;
 };
 

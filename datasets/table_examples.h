@@ -1,8 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <vector>
 
+#include "muster/core/data/in_memory.h"
 #include "muster/core/data/input_description.h"
 #include "muster/core/tensor/tensor.h"
 #include "muster/datasets/table.h"
@@ -20,6 +23,12 @@ Tensor tableFeatures(const InputDescription& description, const Table& table,
 /// @throws FileError naming the line of a label that is missing, unknown or no number.
 Tensor tableLabels(const InputDescription& description, const Table& table,
                    std::span<const std::int64_t> rows);
+
+/// Rows with labels in batches; the last batch of an epoch may be smaller.
+/// @param shuffleSeed  if given, each epoch is shuffled by (seed, epoch).
+InMemoryDataSetIterator tableIterator(const InputDescription& description, const Table& table,
+                                      std::span<const std::int64_t> rows, std::int64_t batch,
+                                      std::optional<std::uint64_t> shuffleSeed = std::nullopt);
 
 /// 0 .. rows-1
 std::vector<std::int64_t> allRows(const Table& table);

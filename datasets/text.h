@@ -77,6 +77,10 @@ class CharacterIterator : public DataSetIterator {
   std::optional<std::int64_t> examples() const override { return order_.count(); }
   std::optional<std::int64_t> batchSize() const override { return batch_; }
 
+  /// Whether to leave out the last batch of each epoch if it is not full, from the next `reset` on; by
+  /// default it is given.
+  void setDropLast(bool drop) { order_.keepFull(drop ? batch_ : 1); }
+
   const std::shared_ptr<const CharacterText>& text() const { return text_; }
   const Vocabulary& vocabulary() const { return text_->vocabulary; }
   std::int64_t steps() const { return steps_; }

@@ -105,7 +105,7 @@ bool isPicture(const std::filesystem::path& path) {
 
 Tensor readPicture(const std::filesystem::path& path, const PictureOptions& options) {
   Tensor picture = planesOf(decode(path), options.colour);
-  return options.size == PictureSize{} ? picture : resizePicture(picture, options.size);
+  return options.size == Size2d(0) ? picture : resizePicture(picture, options.size);
 }
 
 }  // namespace muster

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 
+#include "muster/core/base/size2d.h"
 #include "muster/core/tensor/tensor.h"
 
 namespace muster {
@@ -10,17 +11,11 @@ namespace muster {
 /// The channels of a picture: one, or red, green and blue.
 enum class PictureColour { Grey, Rgb };
 
-/// In pixels.
-struct PictureSize {
-  std::int64_t height = 0, width = 0;
-  bool operator==(const PictureSize&) const = default;
-};
-
 /// How a picture becomes a network's input.
 struct PictureOptions {
   PictureColour colour = PictureColour::Rgb;
-  /// The picture is stretched to this size, by `resizePicture`; {0, 0}: it keeps its own.
-  PictureSize size = {};
+  /// The picture is stretched to this height and width, by `resizePicture`; one number is both, 0 its own.
+  Size2d size = 0;
 };
 
 /// Whether the name ends in .png, .jpg or .jpeg, in any case.
@@ -37,9 +32,9 @@ bool isPicture(const std::filesystem::path& path);
 ///         InvalidArgument for a size with one dimension below 1. Thread-safe.
 Tensor readPicture(const std::filesystem::path& path, const PictureOptions& options = {});
 
-/// Brings a picture uint8 [C, H, W] to another size by a triangle filter, widened by the scale where the
-/// picture shrinks, so that no detail aliases (Pillow's BILINEAR). First along rows, then along columns, each
-/// rounded to bytes, in integers: the same bits on every machine. @throws InvalidArgument.
-Tensor resizePicture(const Tensor& picture, const PictureSize& size);
+/// Brings a picture uint8 [C, H, W] to another height and width by a triangle filter, widened by the scale
+/// where the picture shrinks, so that no detail aliases (Pillow's BILINEAR). First along rows, then along
+/// columns, each rounded to bytes, in integers: the same bits on every machine. @throws InvalidArgument.
+Tensor resizePicture(const Tensor& picture, Size2d size);
 
 }  // namespace muster

@@ -54,26 +54,26 @@ std::uint8_t sumOf(const Taps& taps, const std::uint8_t* values, std::int64_t st
 
 }  // namespace
 
-Tensor resizePicture(const Tensor& picture, const PictureSize& size) {
+Tensor resizePicture(const Tensor& picture, Size2d size) {
   require(picture.defined() && picture.dtype() == DType::UInt8 && picture.shape().rank() == 3 &&
               picture.layout() == Layout::RowMajor && picture.device().isCpu() && picture.elements() > 0,
           "resizePicture: expected uint8 [C, H, W] on the CPU, got {}", picture.toString());
-  require(size.height >= 1 && size.width >= 1, "resizePicture: a picture cannot have {} x {} pixels",
-          size.width, size.height);
+  require(size[0] >= 1 && size[1] >= 1, "resizePicture: a picture cannot have {} x {} pixels", size[1],
+          size[0]);
   const std::int64_t channels = picture.shape()[0], height = picture.shape()[1], width = picture.shape()[2];
-  if (size == PictureSize{height, width}) return picture;
-  const auto columns = tapsOf(width, size.width), rows = tapsOf(height, size.height);
-  Tensor narrow = Tensor::empty({channels, height, size.width}, DType::UInt8);
-  Tensor result = Tensor::empty({channels, size.height, size.width}, DType::UInt8);
+  if (size == Size2d(height, width)) return picture;
+  const auto columns = tapsOf(width, size[1]), rows = tapsOf(height, size[0]);
+  Tensor narrow = Tensor::empty({channels, height, size[1]}, DType::UInt8);
+  Tensor result = Tensor::empty({channels, size[0], size[1]}, DType::UInt8);
   const auto* from = picture.data<std::uint8_t>();
   auto* to = narrow.data<std::uint8_t>();
   for (std::int64_t y = 0; y < channels * height; ++y, from += width)
     for (const auto& taps : columns) *to++ = sumOf(taps, from, 1);
   from = narrow.data<std::uint8_t>();
   to = result.data<std::uint8_t>();
-  for (std::int64_t c = 0; c < channels; ++c, from += height * size.width)
+  for (std::int64_t c = 0; c < channels; ++c, from += height * size[1])
     for (const auto& taps : rows)
-      for (std::int64_t x = 0; x < size.width; ++x) *to++ = sumOf(taps, from + x, size.width);
+      for (std::int64_t x = 0; x < size[1]; ++x) *to++ = sumOf(taps, from + x, size[1]);
   return result;
 }
 

@@ -33,7 +33,7 @@ void EvaluationListener::onEpochStart(const EpochEvent& event) {
 void EvaluationListener::onMerge(const MergeEvent& event) {
   current_ = false;
   if (!everyIterations_.passed(event.iteration)) return;
-  results_.push_back({event.epoch, event.iteration, event.trainer.evaluateTask(data_)});
+  results_.push_back({event.epoch, event.iteration, event.trainer.evaluateTask(data_, options_.task)});
   current_ = true;
   write("iteration", event.iteration);
 }
@@ -42,8 +42,8 @@ void EvaluationListener::onEpochEnd(const EpochEvent& event) {
   const std::int64_t finished = event.epoch + 1;
   const bool known = std::exchange(current_, false);
   if (options_.everyEpochs == 0 || finished % options_.everyEpochs != 0) return;
-  results_.push_back(
-      {finished, event.iteration, known ? results_.back().evaluation : event.trainer.evaluateTask(data_)});
+  results_.push_back({finished, event.iteration,
+                      known ? results_.back().evaluation : event.trainer.evaluateTask(data_, options_.task)});
   write("epoch", finished);
 }
 

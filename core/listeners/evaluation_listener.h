@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,7 @@ namespace muster {
 struct EvaluationOptions {
   std::int64_t everyEpochs = 1;      ///< 0: not at ends of epochs
   std::int64_t everyIterations = 0;  ///< 0: not by iterations
+  std::optional<Task> task = {};     ///< empty: the model's own (`Model::task`)
   LineSink sink = {};
 };
 

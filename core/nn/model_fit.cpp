@@ -15,6 +15,7 @@
 #include "muster/core/nn/detail/shown_progress.h"
 #include "muster/core/nn/fit_remarks.h"
 #include "muster/core/nn/model.h"
+#include "muster/core/nn/scale_remark.h"
 #include "muster/core/nn/state_recorder.h"
 #include "muster/core/nn/training_use.h"
 
@@ -154,7 +155,11 @@ class Fit final : public Trainer {
 
   Step begin() {
     const auto begin = Clock::now();
-    if (!prepared_) model_.prepare(batch_);
+    if (!prepared_) {
+      model_.prepare(batch_);
+      if (model_.iteration() == 0)
+        if (const auto remark = scaleRemark(model_, batch_); !remark.empty()) logWarning("fit: {}", remark);
+    }
     prepared_ = true;
     const StepTicket ticket = named(batch_.stamp, [&] { return model_.step(batch_); });
     times_.computing += Clock::now() - begin;

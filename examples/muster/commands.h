@@ -19,8 +19,6 @@ struct Call {
 int train(const Call& call);
 int evaluate(const Call& call);
 int predict(const Call& call);
-/// Predicts pictures by a model's file alone.
-int predictPictures(const Call& call);
 int summary(const Call& call);
 int plan(const Call& call);
 int convert(const Call& call);

@@ -6,6 +6,7 @@
 #include "examples/muster/commands.h"
 #include "examples/muster/options.h"
 #include "examples/muster/schema.h"
+#include "examples/muster/score_line.h"
 #include "examples/muster/session.h"
 #include "examples/muster/trained.h"
 #include "examples/muster/watchers.h"
@@ -50,6 +51,9 @@ int evaluate(const Call& call) {
   DataSetIterator& data = trained.on(options.on);
   const auto evaluation = trained.network->evaluateTask(data);
   example::printResult(evaluation.summary());
+  if (const auto& description = trained.network->inputDescription(); description.targets.size() == 1)
+    fmt::print("\nin the units of {}: {}\n", printableText(description.targets.front().name),
+               scoreLine(evaluation, description));
   if (evaluation.task() != Task::Classification) return 0;
   if (!trained.data.classes.empty()) fmt::print("\n");
   for (std::size_t c = 0; c < trained.data.classes.size(); ++c)

@@ -16,22 +16,22 @@ constexpr std::int64_t kSmallestMap = 8;   // that is pooled
 constexpr std::int64_t kMostSteps = 2000;  // of a training, so that it takes minutes
 
 /// The size of small pictures; a square for larger ones, which may be upright or not.
-PictureSize sizeFor(const Shape& picture) {
+Size2d sizeFor(const Shape& picture) {
   const std::int64_t height = picture[1], width = picture[2];
   if (std::max(height, width) <= kLargestSide) return {height, width};
-  return {kLargestSide, kLargestSide};
+  return kLargestSide;
 }
 
 /// Convolutions that halve the map and double the channels until it is small, then the mean of each channel:
 /// the number of weights does not depend on the pictures' size.
-std::vector<Layer> layersFor(const PictureSize& size, std::int64_t classes) {
+std::vector<Layer> layersFor(Size2d size, std::int64_t classes) {
   std::vector<Layer> layers{Normalise{}};
-  std::int64_t side = std::min(size.height, size.width), channels = 16;
+  std::int64_t side = std::min(size[0], size[1]), channels = 16;
   do {
-    layers.emplace_back(Conv2d{.outChannels = channels, .kernel = {3, 3}, .padding = {1, 1}, .bias = false});
+    layers.emplace_back(Conv2d{.outChannels = channels, .kernel = 3, .padding = 1, .bias = false});
     layers.emplace_back(BatchNorm{.activation = Activation::ReLU});
     if (side < kSmallestMap) break;
-    layers.emplace_back(MaxPool2d{.kernel = {2, 2}});
+    layers.emplace_back(MaxPool2d{.kernel = 2});
     side /= 2;
     channels *= 2;
   } while (channels <= 64);
@@ -50,8 +50,8 @@ RunFile pictureRun(RunData data) {
       sizeFor(readPicture(std::filesystem::path(data.train) / pictures.front(), {.colour = colour}).shape());
   const auto folder = readImageFolder(data.train, {.colour = colour, .size = size});
   const std::int64_t examples = folder.images->size(), classes = std::ssize(folder.classes);
-  data.height = size.height;
-  data.width = size.width;
+  data.height = size[0];
+  data.width = size[1];
   data.validationExamples = examples / 5 >= classes ? examples / 5 : 0;
   const std::int64_t train = examples - data.validationExamples;
   data.batch = std::clamp<std::int64_t>(train / 8, 2, 32);

@@ -1,5 +1,5 @@
 // muster predict: a trained network's predictions as CSV.
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -10,7 +10,9 @@
 #include "examples/support/standard_streams.h"
 #include "muster/core/base/error.h"
 #include "muster/core/base/printable_text.h"
+#include "muster/core/io/input_file.h"
 #include "muster/core/io/model_file.h"
+#include "muster/datasets/picture_model.h"
 #include "muster/datasets/table_model.h"
 
 namespace program {
@@ -32,14 +34,13 @@ std::string field(std::string_view text) {
 
 /// The header of what `rowText` writes.
 std::string headerText(const TablePredictions& predictions) {
-  const bool one = predictions.names.size() == 1;
-  if (predictions.classes.empty() && one) return "prediction";
-  std::string text = predictions.classes.empty() ? "" : "prediction,probability";
+  const bool classes = !predictions.classes.empty();
+  if (!classes && predictions.names.size() == 1) return "prediction";
+  std::vector<std::string> columns;
+  if (classes) columns = {"prediction", "probability"};
   for (const auto& name : predictions.names)
-    text +=
-        (text.empty() ? "" : ",") +
-        field(fmt::format("{} {}", predictions.classes.empty() ? "prediction of" : "probability of", name));
-  return text;
+    columns.push_back(field(fmt::format("{} {}", classes ? "probability of" : "prediction of", name)));
+  return fmt::format("{}", fmt::join(columns, ","));
 }
 
 /// The predicted class, its probability and those of all classes; or the numbers.
@@ -112,34 +113,51 @@ std::string predictionsOf(TableModel& model, const Table& table, const std::vect
   for (const auto& name : keep) kept.push_back(table.labelColumn(name));
   const auto predictions = model.predict(table);
   std::string text;
-  for (const auto column : kept) text += field(table.names()[column]) + ",";
-  text += headerText(predictions) + "\n";
+  for (const auto column : kept) text += fmt::format("{},", field(table.names()[column]));
+  text += fmt::format("{}\n", headerText(predictions));
   for (std::int64_t row = 0; row < table.rows(); ++row) {
-    for (const auto column : kept) text += field(table.cell(row, column)) + ",";
-    text += rowText(predictions, row) + "\n";
+    for (const auto column : kept) text += fmt::format("{},", field(table.cell(row, column)));
+    text += fmt::format("{}\n", rowText(predictions, row));
   }
+  return text;
+}
+
+/// A row for each picture of a file or a folder: its file, and the prediction.
+std::string predictionsOf(PictureModel& model, const std::filesystem::path& pictures) {
+  const auto predictions = model.predict(pictures);
+  std::string text = fmt::format("file,{}\n", headerText(predictions));
+  for (std::size_t i = 0; i < predictions.files.size(); ++i)
+    text += fmt::format("{},{}\n", field(predictions.files[i]),
+                        rowText(predictions, static_cast<std::int64_t>(i)));
   return text;
 }
 
 std::string byModel(const Call& call, const Options& options) {
   require(call.others.size() == 1,
-          "muster predict {} needs the file of the rows to predict, as in muster predict {} new.csv",
+          "muster predict {} needs what it shall predict: the file of the rows, a picture or a folder of "
+          "pictures, as in muster predict {} new.csv",
           call.file, call.file);
-  const auto& rows = call.others.front();
+  const auto& data = call.others.front();
   example::Paths paths;
   paths.reads("the model", call.file);
-  paths.reads("the rows", rows);
+  if (fileTypeOf(data) == std::filesystem::file_type::directory)
+    paths.readsPictures("the pictures", data);
+  else
+    paths.reads("the data", data);
   paths.writesResult("--out", options.out);
   paths.check();
+  if (readInputDescription(call.file).pictures) {
+    require(options.keep.empty(), "--keep names a column of a table, and this model reads pictures");
+    auto model = PictureModel::load(call.file);
+    return predictionsOf(model, data);
+  }
   auto model = TableModel::load(call.file);
-  return predictionsOf(model, readTable(rows, model.description().format), options.keep);
+  return predictionsOf(model, readTable(data, model.description().format), options.keep);
 }
 
 }  // namespace
 
 int predict(const Call& call) {
-  if (call.file.ends_with(".safetensors") && readInputDescription(call.file).pictures)
-    return predictPictures(call);
   Options options;
   example::CommandLine line(
       "Writes a trained network's predictions as CSV: the most probable class, its probability and those of\n"

@@ -84,7 +84,7 @@ Images ownSet(const RunData& d, LoadedData& into) {
 
 Images folders(const RunData& d, LoadedData& into) {
   ImageFolderOptions options{.colour = d.grey ? PictureColour::Grey : PictureColour::Rgb,
-                             .size = {.height = d.height, .width = d.width}};
+                             .size = {d.height, d.width}};
   const auto train = readImageFolder(d.train, options);
   into.classes = options.classes = train.classes;
   Images images{train.images, {}};
@@ -140,8 +140,7 @@ void deal(const RunData& d, const Tensors& train, const std::optional<Tensors>& 
 std::unique_ptr<DataSetIterator> rowsOf(const muster::Table& table, const InputDescription& description,
                                         std::span<const std::int64_t> rows, std::int64_t batch,
                                         std::optional<std::uint64_t> seed = std::nullopt) {
-  return std::make_unique<InMemoryDataSetIterator>(tableFeatures(description, table, rows),
-                                                   tableLabels(description, table, rows), batch, seed);
+  return std::make_unique<InMemoryDataSetIterator>(tableIterator(description, table, rows, batch, seed));
 }
 
 /// The column of the labels.
@@ -209,6 +208,7 @@ LoadedData loadData(const RunData& d, PlacementWish placement, std::span<const D
                                                : ownSet(d, loaded);
     deal(d, images, placement, devices, workers, loaded);
     loaded.description = descriptionOf(*images.train, loaded.classes);
+    if (!known.empty()) loaded.description.requireSame(known, loaded.origin, "the model");
   }
   for (const auto& [field, set] : {std::pair{"train", loaded.train.get()}, {"test", loaded.test.get()}})
     require(set == nullptr || set->examples().value_or(1) > 0, "data.{}: there are no examples in it", field);

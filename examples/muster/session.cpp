@@ -70,9 +70,11 @@ Nodes nodesOf(const RunTraining& training) {
 }
 
 InputDescription knownBy(const RunFile& run, const std::filesystem::path& resumed) {
-  const std::filesystem::path model =
-      resumed.empty() ? std::filesystem::path(run.training.initialModel) : resumed;
-  return model.empty() ? InputDescription{} : readInputDescription(model);
+  if (!resumed.empty()) return readInputDescription(resumed);
+  if (run.training.initialModel.empty()) return {};
+  auto known = readInputDescription(run.training.initialModel);
+  // The weights of one set of pictures are a start for another one with other classes.
+  return known.pictures ? InputDescription{} : known;
 }
 
 std::unique_ptr<Network> makeNetwork(const RunFile& run, LoadedData& data) {

@@ -22,7 +22,8 @@ namespace program {
 example::DeviceChoice devicesOf(const RunTraining& training);
 muster::Nodes nodesOf(const RunTraining& training);
 
-/// The input description of the file that a training resumes or begins with; empty if there is none.
+/// The input description of the file that a training resumes or, with rows of tables, begins with; empty if
+/// there is none.
 muster::InputDescription knownBy(const RunFile& run, const std::filesystem::path& resumed);
 
 /// The network of a run file, with initial weights or those of `training.initialModel`; takes missing shapes

@@ -7,6 +7,7 @@
 
 #include "examples/muster/commands.h"
 #include "examples/muster/options.h"
+#include "examples/muster/score_line.h"
 #include "examples/muster/session.h"
 #include "examples/muster/watchers.h"
 #include "examples/support/keep_network.h"
@@ -121,6 +122,8 @@ void introduce(const RunFile& run, const LoadedData& data, const Network& networ
                const ParallelWrapper& wrapper) {
   fmt::print("data: {}, {} to train with, from {}\n\n{}", data.title,
              plural(data.train->examples().value_or(0), "example"), data.origin, network.summary());
+  if (const auto columns = columnsLine(network.inputDescription()); !columns.empty())
+    fmt::print("{}\n", columns);
   if (!resumed.file.empty())
     fmt::print("resuming: {}, with {} finished\n", resumed.file.string(), plural(network.epoch(), "epoch"));
   else if (!run.training.resume.empty())
@@ -213,18 +216,24 @@ int trainRun(const RunFile& run, Options options) {
     return 0;
   }
   if (!first) {
-    if (data.test && (network->iteration() != begun || !interrupted)) wrapper.evaluateTask(*data.test);
+    for (auto* const judged : {data.validation.get(), data.test.get()})
+      if (judged && (network->iteration() != begun || !interrupted)) wrapper.evaluateTask(*judged);
     return 0;
   }
   if (!saved) return kInterruptedExit;
 
   Results results{
       .test = {}, .epochs = network->epoch(), .interrupted = interrupted, .task = network->task()};
+  const auto print = [&](std::string_view part, const AnyEvaluation& scores) {
+    fmt::print("{}: {} on {}\n", part, scoreLine(scores, network->inputDescription()),
+               plural(scores.examples(), "example"));
+  };
+  if (data.validation) print("validation", wrapper.evaluateTask(*data.validation));
   if (data.test) {
     results.test = wrapper.evaluateTask(*data.test);
     const auto [score, value] = results.test->mainScore();
     watching.result(std::string(score), value);
-    fmt::print("test: {} on {}\n", results.test->line(), plural(results.test->examples(), "example"));
+    print("test", *results.test);
   }
   fmt::print("saved: {}{}\n", run.training.model,
              results.interrupted ? "; interrupted, and training.resume continues from there" : "");

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "muster/core/base/error.h"
 #include "muster/parallel/runtime/watched_iterator.h"
 
 namespace muster {
@@ -59,6 +60,11 @@ bool dealBatches(FitRun& run, WatchedIterator& data, std::optional<ArrivalOrder>
   return true;
 }
 
+/// Such an epoch would have the score 0, the best of all.
+void requireBatches(std::int64_t batches, std::int64_t epoch) {
+  require(batches > 0, "the iterator gave no batches in epoch {}; does its reset() begin again?", epoch + 1);
+}
+
 bool endEpoch(FitRun& run) {
   for (int w = 0; w < run.place.local; ++w)
     if (!run.queues.of(w).push(nullptr)) return false;
@@ -110,12 +116,14 @@ void dispatch(FitRun& run, DataSetIterator& iterator, std::int64_t epochs, Batch
       stamp.firstExample = read ? read->stamp.firstExample : data.reset(stamp.epoch, begun);
       if (read) data.resumeAfter(stamp.epoch, begun.nextBatch + 1);
       if (run.numbered) {
+        if (!run.stopping()) requireBatches(run.numbered->numberOfBatches(), stamp.epoch);
         if (!letWorkersRead(run, own, stamp, activity)) break;
         continue;
       }
       if (order) order->restart(stamp.iteration, stamp.epoch);
       for (std::int64_t l = 0; order && e == 0 && l < start.landingsBefore; ++l) order->land();
       if (!dealBatches(run, data, order, read, begun, stamp, activity)) break;
+      if (!run.stopping()) requireBatches(stamp.sequence, stamp.epoch);
       activity.set(Activity::Kind::WaitingForRoom);
       if (!endEpoch(run)) break;
     }

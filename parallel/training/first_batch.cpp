@@ -1,5 +1,7 @@
 #include "muster/parallel/training/first_batch.h"
 
+#include "muster/core/base/log.h"
+#include "muster/core/nn/scale_remark.h"
 #include "muster/parallel/runtime/watched_iterator.h"
 
 namespace muster {
@@ -31,6 +33,8 @@ bool prepareModel(Model& model, DataSetIterator& data, Activity& caller, std::in
     if (!reading.next(first)) return false;
     where = "the model could not be prepared for its first batch";
     model.prepare(first);
+    if (model.iteration() == 0)
+      if (const auto remark = scaleRemark(model, first); !remark.empty()) logWarning("fit: {}", remark);
     return true;
   } catch (...) {
     const auto cause = std::current_exception();

@@ -234,13 +234,6 @@ bool FitCall::endRound(std::int64_t lastEpoch) {
       if (listener->scope() == ListenerScope::Merged) tell(*listener, [&](Listener& l) { l.onMerge(event); });
   }
   if (round.verdict != Verdict::EpochOver) return !endsRun(round.verdict);
-  if (round.inEpoch.batches == 0) {
-    run_.fail(-1,
-              std::make_exception_ptr(
-                  InvalidArgument("the iterator gave no batches; does its reset() begin again?")),
-              [&] { return fmt::format("epoch {} cannot be trained", round.epoch + 1); });
-    return false;
-  }
   EpochEvent event{setting_.trainer, round.epoch, round.iteration, 0, round.inEpoch.examples};
   if (round.inEpoch.weight > 0) event.score = round.inEpoch.scoreSum / round.inEpoch.weight;
   tellAll([&](Listener& l) { l.onEpochEnd(event); });

@@ -55,10 +55,10 @@ TEST_CASE("a model's file alone predicts pictures of any size, in a file or a fo
   CHECK(all.files == Names{"deep/snow.png", "night.png"});
   CHECK(all.classes == Names{"light", "dark"});
   CHECK(all.names == Names{"dark", "light"});
-  REQUIRE(all.probabilities.shape() == Shape{2, 2});
+  REQUIRE(all.values.shape() == Shape{2, 2});
   const double likely = 1 / (1 + std::exp(-6.0));
-  CHECK(all.probabilities.data<float>()[1] == doctest::Approx(likely));
-  CHECK(all.probabilities.data<float>()[2] == doctest::Approx(likely));
+  CHECK(all.values.data<float>()[1] == doctest::Approx(likely));
+  CHECK(all.values.data<float>()[2] == doctest::Approx(likely));
   const auto one = model.predict(directory / "new/night.png");
   CHECK(one.files == Names{(directory / "new/night.png").string()});
   CHECK(one.classes == Names{"dark"});

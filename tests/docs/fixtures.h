@@ -87,6 +87,10 @@ struct with_measurements {
 struct with_files {
   with_files();
 };
+/// customers.csv with the columns of the guide to tables, and two new customers in new.csv.
+struct with_customers {
+  with_customers();
+};
 struct with_batch {
   Batch batch;
   std::int64_t n = 3;

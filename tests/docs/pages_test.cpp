@@ -20,6 +20,16 @@ with_files::with_files() {
   }
 }
 
+with_customers::with_customers() {
+  std::ofstream table("customers.csv");
+  table << "id,region,joined,income,visits,stays\n";
+  for (int i = 1; i <= 100; ++i)
+    table << i << (i % 3 == 0 ? ",north," : ",south,") << 2010 + i % 10 << "-05-01,"
+          << (i % 7 == 0 ? "" : std::to_string(20000 + 313 * i)) << ',' << i % 20
+          << (i % 20 > 9 ? ",yes\n" : ",no\n");
+  std::ofstream("new.csv") << "visits,region,income,joined\n15,north,30000,2019-05-01\n3,south,,2012-11-01\n";
+}
+
 with_resnet18::with_resnet18() {
   ComputationGraph network(resnet18(1000, 3, {.imageSize = {224, 224}, .largeImages = true}));
   network.init();

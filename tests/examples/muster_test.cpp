@@ -790,6 +790,10 @@ TEST_CASE(
   CAPTURE(trained.err);
   REQUIRE(trained.exit == 0);
   CHECK(contains(trained.out + trained.err, "accuracy 1.0000, F1 1.0000 on 4 examples"));
+  std::filesystem::rename(muster.directory / "photos/dark", muster.directory / "photos/night");
+  const auto renamed = muster.run({"evaluate", "run.json", "--on", "train"});
+  CHECK(renamed.exit == 2);
+  CHECK(contains(renamed.err, "class 0 is light in photos, and dark in the model"));
   std::filesystem::remove_all(muster.directory / "photos");
   std::filesystem::remove(muster.directory / "run.json");
 
@@ -809,7 +813,7 @@ TEST_CASE(
     CHECK(std::ranges::count(refused.err, '\n') == 1);
     return refused.err;
   };
-  CHECK(contains(refusal({"predict", "model.safetensors"}), "needs a picture or a folder"));
+  CHECK(contains(refusal({"predict", "model.safetensors"}), "a picture or a folder of pictures, as in"));
   CHECK(contains(refusal({"predict", "model.safetensors", "new", "--out", "new/night.png"}),
                  "a picture in the directory of the pictures, new"));
   CHECK(contains(refusal({"predict", "model.safetensors", "model.safetensors"}),

@@ -127,8 +127,9 @@ std::unique_ptr<ModuleProgram> Output::compile(const ModuleBinding& binding, Con
 /// Files have the one of `classes` and `units` that is given, and the activation in use.
 void Output::fields(Fields& f) {
   f.field("name", name);
-  if (units == 0) f.field("classes", classes);
-  if (classes == 0) f.field("units", units);
+  const bool ofClasses = classes != 0, ofUnits = units != 0;  // before a reader changes them
+  if (ofClasses || !ofUnits) f.field("classes", classes);
+  if (ofUnits || !ofClasses) f.field("units", units);
   f.field("loss", loss);
   f.field("delta", delta);
   f.field("labelSmoothing", labelSmoothing);

@@ -82,6 +82,12 @@ TEST_CASE("a regression's line has its own scores") {
   listener.onEpochEnd({trainer, 0, 0, 0, 0});
   CHECK(lines == std::vector<std::string>{"epoch 1: R2 0.3571, RMSE 1.73205, MAE 1 on 3 examples"});
   CHECK(listener.results()[0].evaluation.loss() == doctest::Approx(3));
+
+  test::EchoModel echo;  // its task is classification
+  test::FakeTrainer other(echo);
+  EvaluationListener asked(data, {.task = Task::Regression, .sink = [](std::string_view) {}});
+  asked.onEpochEnd({other, 0, 0, 0, 0});
+  CHECK(asked.results()[0].evaluation.regression().meanSquaredError() == doctest::Approx(6));  // 1, 1, 16
 }
 
 TEST_CASE("an evaluation listener that would never evaluate is refused") {

@@ -102,12 +102,12 @@ TEST_CASE("classes and units are one number") {
   CHECK(
       refusal(Output{}).find("must be at least 1, got 0; it is called classes in a classification, otherwise "
                              "units") != std::string::npos);
-  const auto read = [](const std::string& output) {
+  const auto parsed = [](const std::string& output) {
     return MultiLayerConfiguration::fromJson(
-               R"({"format": "muster.MultiLayerConfiguration", "version": 1, "inputShape": [3], "layers": [)" +
-               output + "]}")
-        .toJson();
+        R"({"format": "muster.MultiLayerConfiguration", "version": 1, "inputShape": [3], "layers": [)" +
+        output + "]}");
   };
+  const auto read = [&](const std::string& output) { return parsed(output).toJson(); };
   const auto regression = read(R"({"type": "output", "units": 2, "loss": "huber", "delta": 0.5})");
   CHECK(regression.find("\"units\": 2") != std::string::npos);
   CHECK(regression.find("classes") == std::string::npos);
@@ -116,8 +116,11 @@ TEST_CASE("classes and units are one number") {
   const auto classification = read(R"({"type": "output", "classes": 4, "labelSmoothing": 0.1})");
   CHECK(classification.find("units") == std::string::npos);
   CHECK(MultiLayerConfiguration::fromJson(classification).toJson() == classification);
-  CHECK_FALSE(
-      thrown<InvalidArgument>([&] { read(R"({"type": "output", "classes": 4, "units": 4})"); }).empty());
+  CHECK(parsed(R"({"type": "output", "classes": 4, "units": 0})").toJson() ==
+        read(R"({"type": "output", "classes": 4})"));
+  CHECK(thrown<InvalidArgument>([&] {
+          MultiLayerNetwork(parsed(R"({"type": "output", "classes": 4, "units": 4})"));
+        }) == "layer 0: output: classes (4) and units (4) are two words for one number; give one");
 }
 
 TEST_CASE("scores are those worked out by hand") {

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "muster/core/base/error.h"
+#include "muster/core/data/in_memory.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/nn/fit_remarks.h"
 #include "muster/core/nn/multi_layer_network.h"
@@ -94,9 +95,9 @@ TEST_CASE(
                                  "workers or smaller batches"});
 
   const LogLines log;
-  ToyModel toy;
-  auto data = ToyIterator::ofValues({1, 2});
-  auto wrapper = ParallelWrapper::Builder(toy).workers(3).pinThreads(false).build();
+  constant.init();
+  InMemoryDataSetIterator data(Tensor::zeros({2, 2}), Tensor::zeros({2}, DType::Int64), 1);
+  auto wrapper = ParallelWrapper::Builder(constant).workers(3).pinThreads(false).build();
   wrapper.fit(data);
   CHECK(log.all() == std::vector<std::string>{"warning: fit: an epoch has 2 batches, so 1 of 3 workers train "
                                               "nothing in it; take fewer workers or smaller batches"});

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "muster/parallel/inference/parallel_inference.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "tests/core/nn/batches.h"
+#include "tests/parallel/on_nodes.h"
 #include "tests/support/allocations.h"
 #include "tests/support/arrays.h"
 #include "tests/support/list_iterator.h"
@@ -150,6 +152,20 @@ TEST_CASE("fit takes the numbers from the training examples, and no step or merg
     wrapper.fit(data);  // anew, with the same replicas
     CHECK(numbersOf(merged) == numbers);
   }
+}
+
+TEST_CASE("every node finds the same numbers, those of all examples") {
+  auto expected = classifier({4});
+  ListIterator all(table());
+  expected.fitNormalisation(all);
+  VirtualNetwork network(2);
+  const auto problems = onNodes(network, std::chrono::seconds(30), [&](const Nodes& here) {
+    auto model = classifier({4});
+    ListIterator data(table());
+    ParallelWrapper::Builder(model).workers(1).averagingFrequency(1).nodes(here).build().fit(data, 2);
+    CHECK(numbersOf(model) == numbersOf(expected));
+  });
+  for (const auto& problem : problems) CHECK(problem == "");
 }
 
 TEST_CASE("an input shape that is open is taken from the first batch") {

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+
+#include "muster/core/data/input_description.h"
+#include "muster/core/eval/any_evaluation.h"
+
+namespace program {
+
+/// The main scores in a line, as `AnyEvaluation::line`; errors of a described regression are in its own
+/// units.
+std::string scoreLine(const muster::AnyEvaluation& evaluation, const muster::InputDescription& description);
+
+/// The columns that a network reads and those that it does not, with the reasons; "" without columns.
+std::string columnsLine(const muster::InputDescription& description);
+
+}  // namespace program

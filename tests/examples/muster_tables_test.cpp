@@ -1,0 +1,185 @@
+// Tables by the program muster: from rows to predictions.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/examples/program.h"
+#include "tests/examples/sandbox.h"
+#include "tests/support/temporary_directory.h"
+
+namespace muster {
+namespace {
+
+using test::contains;
+
+class Tables : public test::Sandbox {
+ public:
+  Tables() : Sandbox(MUSTER_PROGRAM) {}
+
+  void write(const std::string& name, const std::string& text) const {
+    test::writeFile(directory / name, text);
+  }
+  std::string read(const std::string& name) const { return test::readFile(directory / name); }
+
+  /// Trains what `muster example` writes for a table.
+  test::Outcome trained(const std::vector<std::string>& example,
+                        const std::vector<std::string>& more = {}) const {
+    auto arguments = example;
+    arguments.insert(arguments.begin(), "example");
+    const auto made = run(arguments);
+    CAPTURE(made.err);
+    REQUIRE(made.exit == 0);
+    write("run.json", made.out);
+    std::vector<std::string> train{"train", "run.json",
+                                   "--set", "training.devices=cpu",
+                                   "--set", "training.pinThreads=false",
+                                   "--set", "listeners.progress=false"};
+    train.insert(train.end(), more.begin(), more.end());
+    return run(train);
+  }
+};
+
+/// 150 rows: words, gaps, an identifier and magnitudes; a cat is red, a dog is not.
+std::string animals() {
+  std::string text = "id,colour,size,found,kind\n";
+  for (int i = 0; i < 150; ++i)
+    text += fmt::format("{},{},{},20{:02}-0{}-01,{}\n", i + 1,
+                        i % 2 == 0   ? "red"
+                        : i % 3 == 0 ? "blue"
+                                     : "green",
+                        i % 5 == 0 ? "" : fmt::format("{}", 1000 * (i % 11)), 10 + i % 9, 1 + i % 9,
+                        i % 2 == 0 ? "cat" : "dog");
+  return text;
+}
+
+std::vector<std::string> linesOf(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+}  // namespace
+
+TEST_CASE("a table with words, gaps and dates is predicted by the model file alone") {
+  const Tables muster;
+  muster.write("rows.csv", animals());
+  const auto run = muster.trained({"rows.csv", "--label", "kind"});
+  CAPTURE(run.err);
+  REQUIRE(run.exit == 0);
+  CHECK(contains(run.out, "columns: colour, size, found; left out: id (its whole numbers count the rows)"));
+  CHECK(contains(run.out, "validation: accuracy 1.0000"));
+  CHECK(contains(run.out, " on 30 examples"));
+
+  std::filesystem::remove(muster.directory / "rows.csv");
+  muster.write("new.csv",
+               " found ,size,name,colour\n2012-03-01,,\"A, B\",red\n2013-03-01,2000,C,blue\n,1,D,pink\n");
+  const auto predicted =
+      muster.run({"predict", "model.safetensors", "new.csv", "--keep", "name", "--out", "p.csv"});
+  CAPTURE(predicted.err);
+  REQUIRE(predicted.exit == 0);
+  const auto lines = linesOf(muster.read("p.csv"));
+  REQUIRE(lines.size() == 4);
+  CHECK(lines[0] == "name,prediction,probability,probability of cat,probability of dog");
+  CHECK(lines[1].starts_with("\"A, B\",cat,0.9"));
+  CHECK(lines[2].starts_with("C,dog,0.9"));
+  CHECK(lines[3].starts_with("D,"));
+
+  const auto problem = [&](const std::vector<std::string>& arguments) {
+    const auto failed = muster.run(arguments);
+    CHECK(failed.exit != 0);
+    return failed.err;
+  };
+  muster.write("other.csv", "found,size\n2012-03-01,1\n");
+  CHECK(contains(problem({"predict", "model.safetensors", "other.csv"}),
+                 "other.csv: lacks the column colour, from which the model learned; it has found, size"));
+  CHECK(contains(problem({"predict", "model.safetensors"}), "needs the file of the rows to predict"));
+  CHECK(contains(problem({"predict", "run.json", "new.csv"}), "new rows are predicted by a model file"));
+  CHECK(contains(problem({"predict", "model.safetensors", "new.csv", "--set", "a=b"}), "is for a run file"));
+  CHECK(contains(problem({"predict", "model.safetensors", "new.csv", "--keep", "nmae"}),
+                 "the nearest of its 4 is name"));
+}
+
+TEST_CASE("classes that were renamed, or columns, are refused by name") {
+  const Tables muster;
+  muster.write("rows.csv", animals());
+  REQUIRE(muster.trained({"rows.csv"}, {"--set", "training.epochs=1", "--set", "data.test=rows.csv"}).exit ==
+          0);
+  const auto problem = [&](const std::string& command, const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{command, "run.json", "--set", "training.devices=cpu"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const auto failed = muster.run(arguments);
+    CHECK(failed.exit == 2);
+    return failed.err;
+  };
+  std::string renamed = animals();
+  for (auto at = renamed.find("cat"); at != renamed.npos; at = renamed.find("cat"))
+    renamed.replace(at, 3, "elk");
+  muster.write("rows.csv", renamed);
+  const std::string difference = "class 0 is dog in rows.csv, and cat in the model";
+  CHECK(contains(problem("evaluate", {"--on", "train"}), difference));
+  CHECK(contains(problem("predict", {"--on", "train"}), difference));
+  CHECK(
+      contains(problem("train", {"--set", "training.resume=model.safetensors", "--set", "training.epochs=2"}),
+               difference));
+  CHECK(contains(problem("train", {"--set", "training.initialModel=model.safetensors"}), difference));
+  std::string moved = animals();
+  moved.replace(moved.find("size"), 4, "mass");
+  muster.write("rows.csv", moved);
+  CHECK(contains(problem("evaluate", {"--on", "train"}),
+                 "column 2 is mass in rows.csv, and size in the model"));
+}
+
+TEST_CASE("a regression learns in scaled units and predicts in the table's own") {
+  const Tables muster;
+  std::string text = "x,colour,price\n";
+  for (int i = 0; i < 200; ++i) {
+    const double x = 0.1 * (i * 37 % 100);
+    text += fmt::format("{},{},{}\n", x, i % 2 == 0 ? "red" : "blue",
+                        100000 + 3000 * x + (i % 2 == 0 ? 5000 : 0));
+  }
+  muster.write("rows.csv", text);
+  const auto run = muster.trained({"rows.csv", "--regression"}, {"--set", "data.test=rows.csv"});
+  CAPTURE(run.err);
+  REQUIRE(run.exit == 0);
+  muster.write("new.csv", "colour,x\nblue,5\nred,2\n");
+  const auto predicted = muster.run({"predict", "model.safetensors", "new.csv"});
+  CAPTURE(predicted.err);
+  REQUIRE(predicted.exit == 0);
+  const auto lines = linesOf(predicted.out);
+  REQUIRE(lines.size() == 3);
+  CHECK(lines[0] == "prediction");
+  CHECK(std::stod(lines[1]) == doctest::Approx(115000).epsilon(0.02));
+  CHECK(std::stod(lines[2]) == doctest::Approx(111000).epsilon(0.02));
+  const auto own = linesOf(muster.run({"predict", "run.json"}).out);
+  REQUIRE(own.size() == 201);
+  CHECK(own[0] == "example,label,prediction");
+  CHECK(own[1].starts_with("0,105000,10"));
+}
+
+TEST_CASE("muster example asks for what a table does not say") {
+  const Tables muster;
+  const auto problem = [&](const std::string& text, const std::vector<std::string>& more = {}) {
+    muster.write("rows.csv", text);
+    std::vector<std::string> arguments{"example", "rows.csv"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const auto run = muster.run(arguments);
+    CHECK(run.exit != 0);
+    return run.err;
+  };
+  CHECK(contains(problem("5.1,3.5,setosa\n4.9,3.0,setosa\n"), "muster example --no-header"));
+  std::string decimals = "x,y\n";
+  for (int i = 0; i < 100; ++i) decimals += fmt::format("{}.5,{}.25\n", i % 7, i);
+  CHECK(contains(problem(decimals),
+                 "column y has 100 different numbers, too many to be classes; to predict a number, "
+                 "ask for a regression (data.regression, --regression)"));
+  muster.write("rows.csv", decimals);
+  CHECK(muster.run({"example", "rows.csv", "--regression"}).exit == 0);
+  CHECK(contains(problem("a;b\n1,5;x\n2,5;y\n1,5;x\n"),
+                 "column a has decimal commas, as \"1,5\"; write points"));
+  CHECK(contains(problem("a,kind\n1.5,cat\n2.5,dog\n", {"--label", "knid"}), "the nearest of its 2 is kind"));
+}
+}  // namespace muster
