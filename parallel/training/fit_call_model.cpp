@@ -95,8 +95,8 @@ void FitCall::copyReplica(int worker, Model& into) {
   exchange.wait();
   into.copyStateFrom((*found)->thread().replica());
   // A replica is given its counters when it continues.
-  const RoundResult& round = run_.rounds.committed();
-  into.setCounters(round.iteration, round.epoch + (round.verdict == Verdict::EpochOver ? 1 : 0));
+  const Ledger& now = run_.rounds.ledger();
+  into.setCounters(now.iteration, now.epoch);
   if (const auto* const own = OwnUpdates::find(exchange, static_cast<std::size_t>(worker)))
     into.setUpdates(static_cast<std::int64_t>(own->count));
 }
