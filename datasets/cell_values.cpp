@@ -99,9 +99,13 @@ std::string_view trimmed(std::string_view cell) {
 }
 
 bool isMissing(std::string_view cell) {
-  static constexpr std::array<std::string_view, 14> kWords{
-      "", "?", "-", ".", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None"};
+  static constexpr std::array<std::string_view, 11> kWords{"",     "?",   "NA",  "N/A",  "n/a", "#N/A",
+                                                           "<NA>", "NaN", "nan", "NULL", "null"};
   return std::ranges::find(kWords, cell) != kWords.end();
+}
+
+bool isMissingNumber(std::string_view cell) {
+  return isMissing(cell) || cell == "-" || cell == "." || cell == "None" || cell == "none";
 }
 
 std::optional<double> numberIn(std::string_view text) {

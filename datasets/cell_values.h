@@ -10,9 +10,13 @@ namespace muster {
 /// Without spaces and tabs at the ends.
 std::string_view trimmed(std::string_view cell);
 
-/// Whether a trimmed cell says that the value is missing: "", ?, -, ., NA, N/A, n/a, #N/A, <NA>, NaN, nan,
-/// NULL, null, None.
+/// Whether a trimmed cell says that the value is missing: "", ?, NA, N/A, n/a, #N/A, <NA>, NaN, nan, NULL,
+/// null.
 bool isMissing(std::string_view cell);
+
+/// As above in a column of numbers or dates, where also -, ., None and none say so. As words they may mean
+/// something.
+bool isMissingNumber(std::string_view cell);
 
 /// A finite number that fits float32: decimal, with a sign or an exponent if need be, between spaces.
 std::optional<double> numberIn(std::string_view cell);

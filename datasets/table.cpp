@@ -98,7 +98,7 @@ std::optional<std::size_t> Table::find(std::string_view name) const {
   const auto found = std::ranges::find(names(), name);
   if (found == names().end()) return std::nullopt;
   if (std::ranges::count(names(), name) > 1)
-    throw FileError(origin(), fmt::format("has several columns \"{}\"", name));
+    throw FileError(origin(), fmt::format("has several columns \"{}\"; give each a name of its own", name));
   return static_cast<std::size_t>(found - names().begin());
 }
 

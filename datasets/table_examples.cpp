@@ -60,7 +60,7 @@ float* writeWord(const ColumnDescription& column, std::string_view cell, float* 
 float* writeCell(const ColumnDescription& column, const Table& table, std::int64_t row, std::size_t place,
                  float* to) {
   const auto cell = table.cell(row, place);
-  bool missing = isMissing(cell);
+  bool missing = column.kind == ColumnKind::Words ? isMissing(cell) : isMissingNumber(cell);
   if (column.kind == ColumnKind::Words) {
     to = writeWord(column, cell, to);
   } else {

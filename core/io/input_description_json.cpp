@@ -101,6 +101,8 @@ InputDescription InputDescription::fromJson(std::string_view json) {
   JsonReader reader(json);
   visit(reader, description);
   reader.finish();
+  for (const auto& column : description.columns)
+    require(std::ranges::is_sorted(column.words), "columns: the words of {} are not in order", column.name);
   for (const auto& target : description.targets)
     require(target.scale > 0, "targets: the scale of {} must be positive, got {}", target.name, target.scale);
   return description;

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
-#include <set>
+#include <cmath>
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/nearest_word.h"
@@ -102,16 +102,15 @@ std::string CsvRows::quoted() {
 }
 
 void requireNames(const std::vector<std::string>& names, const std::filesystem::path& path) {
-  std::size_t numbers = 0;
-  bool data = false;  // a fraction, a sign or a number twice: not a year or a code
-  std::set<double> seen;
-  for (const auto& name : names) {
-    const auto value = numberIn(name);
-    if (!value) continue;
-    ++numbers;
-    data = data || name.find('.') != name.npos || *value < 0 || !seen.insert(*value).second;
-  }
-  if (numbers == 0 || (numbers < names.size() && !data)) return;
+  std::vector<double> numbers;
+  for (const auto& name : names)
+    if (const auto value = numberIn(name)) numbers.push_back(*value);
+  const bool allNumbers = numbers.size() == names.size();
+  std::ranges::sort(numbers);
+  const bool codes = std::ranges::all_of(numbers, [](double x) { return x >= 0 && x == std::floor(x); }) &&
+                     std::ranges::adjacent_find(numbers) == numbers.end();
+  const bool years = codes && (numbers.empty() || (numbers.front() >= 1500 && numbers.back() <= 2200));
+  if (years || (codes && !allNumbers)) return;
   throw FileError(path,
                   "its first line has numbers where the names of the columns should be; if it has no "
                   "names, set header to false (data.header, muster example --no-header)");

@@ -29,6 +29,7 @@ using Described = std::variant<ColumnDescription, OmittedColumn>;
 /// A column's values in the training rows.
 struct Values {
   std::int64_t missing = 0;
+  std::int64_t marks = 0;  // not missing, but they would be among numbers
   std::vector<double> numbers;
   std::map<std::string_view, std::int64_t> words;  // [cell] rows, of all cells that are not missing
   std::int64_t commas = 0;                         // numbers with a decimal comma
@@ -46,7 +47,9 @@ Values valuesIn(const Table& table, std::size_t column, std::span<const std::int
       continue;
     }
     ++values.words[cell];
-    if (const auto number = numberIn(cell)) {
+    if (isMissingNumber(cell)) {
+      ++values.marks;
+    } else if (const auto number = numberIn(cell)) {
       values.numbers.push_back(*number);
     } else {
       if (values.noNumber.empty()) values.noNumber = cell;
@@ -84,28 +87,27 @@ double logScaleOf(const std::vector<double>& numbers) {
   return *std::ranges::max_element(magnitudes) > kMagnitudes * middle ? middle : 0;
 }
 
-Described numbersIn(const std::string& name, const Values& values) {
+/// @param others  values that are neither numbers nor missing.
+Described numbersIn(const std::string& name, const Values& values, std::int64_t others) {
   if (countsRows(values.numbers)) return OmittedColumn{name, "its whole numbers count the rows"};
-  const auto others = std::ssize(values.numbers);
-  std::int64_t present = 0;
-  for (const auto& [word, count] : values.words) present += count;
-  if (present > others)
-    logWarning("column {}: {} no numbers, as {}: they count as missing", name,
-               present - others == 1 ? "1 value is" : fmt::format("{} values are", present - others),
-               quoteJson(values.noNumber));
+  if (others > 0)
+    logWarning("column {}: {} no number{}, as {}: {} as missing", name,
+               others == 1 ? "1 value is" : fmt::format("{} values are", others), others == 1 ? "" : "s",
+               quoteJson(values.noNumber), others == 1 ? "it counts" : "they count");
   return ColumnDescription{.name = name,
                            .kind = ColumnKind::Number,
                            .filling = median(values.numbers),
-                           .missing = values.missing + present - others > 0,
-                           .wordsAreMissing = present > others,
+                           .missing = values.missing + values.marks + others > 0,
+                           .wordsAreMissing = others > 0,
                            .logScale = logScaleOf(values.numbers)};
 }
 
 /// The order in which all values are dates.
 std::optional<DateOrder> orderOf(const Values& values) {
   for (const auto order : {DateOrder::YearMonthDay, DateOrder::MonthDayYear, DateOrder::DayMonthYear})
-    if (std::ranges::all_of(values.words,
-                            [&](const auto& word) { return daysIn(word.first, order).has_value(); }))
+    if (std::ranges::all_of(values.words, [&](const auto& word) {
+          return isMissingNumber(word.first) || daysIn(word.first, order).has_value();
+        }))
       return order;
   return std::nullopt;
 }
@@ -113,12 +115,12 @@ std::optional<DateOrder> orderOf(const Values& values) {
 ColumnDescription datesIn(const std::string& name, const Values& values, DateOrder order) {
   std::vector<double> days;
   for (const auto& [word, count] : values.words)
-    days.insert(days.end(), static_cast<std::size_t>(count), *daysIn(word, order));
+    if (const auto day = daysIn(word, order)) days.insert(days.end(), static_cast<std::size_t>(count), *day);
   const auto [first, last] = std::ranges::minmax(days);
   return {.name = name,
           .kind = ColumnKind::Date,
           .filling = median(days),
-          .missing = values.missing > 0,
+          .missing = values.missing + values.marks > 0,
           .order = order,
           .year = last - first > 366,
           .week = last - first > 14,
@@ -152,15 +154,16 @@ Described describeColumn(const Table& table, std::size_t column, std::span<const
   if (present == 0) return OmittedColumn{name, "no row has a value"};
   if (values.words.size() == 1 && values.missing == 0)
     return OmittedColumn{name, fmt::format("every row has {}", quoteJson(values.words.begin()->first))};
-  const auto share = [&](std::int64_t count) {
-    return static_cast<double>(count) / static_cast<double>(present);
-  };
+  const auto meant = present - values.marks;  // values, if this is a column of numbers or dates
   const auto numbers = std::ssize(values.numbers);
-  if (share(numbers) >= kNumberShare) return numbersIn(name, values);
-  if (values.commas > 0 && share(numbers + values.commas) >= kNumberShare)
+  const auto nearlyAll = [&](std::int64_t count) {
+    return count > 0 && static_cast<double>(count) >= kNumberShare * static_cast<double>(meant);
+  };
+  if (nearlyAll(numbers)) return numbersIn(name, values, meant - numbers);
+  if (values.commas > 0 && nearlyAll(numbers + values.commas))
     throw FileError(table.origin(), fmt::format("column {} has decimal commas, as {}; write points", name,
                                                 quoteJson(values.noNumber)));
-  if (const auto order = orderOf(values)) return datesIn(name, values, *order);
+  if (const auto order = orderOf(values); order && meant > 0) return datesIn(name, values, *order);
   return wordsIn(name, values, present);
 }
 

@@ -8,9 +8,10 @@ namespace program {
 
 /// Arguments of a command: `muster COMMAND [FILE] [options]`.
 struct Call {
-  std::string program;                   ///< such as "muster train"
-  mutable std::string file = {};         ///< "": none; `readOptions` finds one that comes after options
-  std::vector<std::string> others = {};  ///< files after it, as the rows to predict
+  std::string program;  ///< such as "muster train"
+  // `readOptions` adds the files that come after options.
+  mutable std::string file = {};                 ///< "": none
+  mutable std::vector<std::string> others = {};  ///< files after it, as the rows to predict
   std::vector<std::string> options = {};
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include "muster/core/base/error.h"
 
@@ -22,11 +23,21 @@ bool readOptions(example::CommandLine& line, const Call& call) {
   if (command != commands().end())
     line.usage(
         fmt::format("{}{}{} [options]", call.program, command->file.empty() ? "" : " ", command->file));
-  if (command != commands().end() && !command->file.empty() && call.file.empty()) line.argument(call.file);
+  std::vector<std::string> files;
+  if (command != commands().end() && !command->file.empty()) line.arguments(files);
   std::vector<const char*> arguments{call.program.c_str()};
   for (const auto& option : call.options) arguments.push_back(option.c_str());
   try {
-    return line.read(static_cast<int>(arguments.size()), arguments.data());
+    const bool read = line.read(static_cast<int>(arguments.size()), arguments.data());
+    for (auto& file : files)
+      if (call.file.empty())
+        call.file = std::move(file);
+      else
+        call.others.push_back(std::move(file));
+    muster::require(call.others.empty() || command->name == "predict",
+                    "unexpected argument \"{}\"; --help lists the options",
+                    call.others.empty() ? "" : call.others.front());
+    return read;
   } catch (const muster::InvalidArgument& error) {
     const std::string_view text = error.what();
     const bool run = call.file.ends_with(".json") && text.find("unrecognised option") != text.npos;

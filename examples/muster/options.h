@@ -11,7 +11,7 @@ namespace program {
 /// Adds `--set`.
 void describeSets(example::CommandLine& line, std::vector<std::string>& sets);
 
-/// Reads the options of a call, and its file if that comes after options. @return false if it printed the
+/// Reads the options of a call, and the files among them. @return false if it printed the
 /// help.
 bool readOptions(example::CommandLine& line, const Call& call);
 

@@ -147,7 +147,7 @@ std::string byModel(const Call& call, const Options& options) {
   paths.writesResult("--out", options.out);
   paths.check();
   if (readInputDescription(call.file).pictures) {
-    require(options.keep.empty(), "--keep names a column of a table, and this model reads pictures");
+    require(options.keep.empty(), "--keep is for a table, and this model predicts pictures");
     auto model = PictureModel::load(call.file);
     return predictionsOf(model, data);
   }

@@ -5,6 +5,8 @@
 
 #include "examples/support/data_sets.h"
 #include "muster/core/base/error.h"
+#include "muster/core/base/log.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/data/class_weights.h"
 #include "muster/core/data/in_memory.h"
 #include "muster/core/data/split.h"
@@ -164,7 +166,10 @@ void dealCsv(const RunData& d, const InputDescription& known, LoadedData& into) 
   if (!split.second.empty()) into.validation = rowsOf(train, into.description, split.second, d.batch);
   if (d.test.empty()) return;
   const auto test = readTable(d.test, format);
-  into.test = rowsOf(test, into.description, labelledRows(test, labelOf(into.description)), d.batch);
+  const auto labelled = labelledRows(test, labelOf(into.description));
+  if (const auto without = test.rows() - std::ssize(labelled); without > 0)
+    logInfo("{}: {} without {} not tested", d.test, plural(without, "row"), labelOf(into.description));
+  into.test = rowsOf(test, into.description, labelled, d.batch);
 }
 
 Tensors readTensors(const std::string& path) {

@@ -24,9 +24,9 @@ Output outputOf(const InputDescription& described) {
   return {.units = 1, .loss = Loss::MeanSquaredError};
 }
 
-/// Rows held out of `rows`: one in five, or none if that is too few.
+/// Rows held out of `rows`: three in twenty, or none if that is too few.
 std::int64_t heldOut(std::int64_t rows, std::size_t classes) {
-  const std::int64_t part = std::min(rows / 5, kMostHeldOut);
+  const std::int64_t part = std::min(rows * 3 / 20, kMostHeldOut);
   return part < kLeastHeldOut || rows - part < static_cast<std::int64_t>(classes) ? 0 : part;
 }
 

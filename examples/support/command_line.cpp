@@ -102,10 +102,7 @@ bool CommandLine::read(int argc, const char* const* argv) {
     for (const auto& option : parsed.options)
       if (option.position_key >= 0)
         arguments.insert(arguments.end(), option.value.begin(), option.value.end());
-    if (argument_ != nullptr && !arguments.empty()) {
-      *argument_ = arguments.front();
-      arguments.erase(arguments.begin());
-    }
+    if (arguments_ != nullptr) arguments_->swap(arguments);
     muster::require(arguments.empty(), "unexpected argument \"{}\"; --help lists the options",
                     fmt::join(arguments, " "));
     po::store(parsed, given_);

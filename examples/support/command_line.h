@@ -86,8 +86,9 @@ class CommandLine {
   /// Adds an option without a value.
   void flag(const char* name, bool& target, const char* help);
 
-  /// Takes one argument that is no option, at any place, such as a file. Without this call it is refused.
-  void argument(std::string& target) { argument_ = &target; }
+  /// Takes the arguments that are no options, such as files, wherever they are. Without this call they are
+  /// refused.
+  void arguments(std::vector<std::string>& target) { arguments_ = &target; }
   /// Makes `read` print `text` for the value "help" of an option.
   void topic(const char* option, std::function<std::string()> text) { topics_[option] = std::move(text); }
 
@@ -132,7 +133,7 @@ class CommandLine {
 
   std::string_view introduction_;
   std::string usage_;
-  std::string* argument_ = nullptr;  // null: none is taken
+  std::vector<std::string>* arguments_ = nullptr;  // null: none are taken
   std::deque<boost::program_options::options_description> groups_;
   std::map<std::string, std::function<void(const std::string&)>> takes_;  // [option]
   std::map<std::string, std::function<std::string()>> topics_;            // [option]

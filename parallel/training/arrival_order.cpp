@@ -141,7 +141,7 @@ std::size_t ArrivalOrder::firstPending() const {
 }
 
 void ArrivalOrder::landNow() {
-  const bool together = plan_.grace > 0 || plan_.staleness == 0;
+  const bool together = plan().grace > 0 || plan().staleness == 0;
   const std::size_t first = firstPending();
   for (std::size_t w = 0; w < members_.size(); ++w) {
     Member& member = members_[w];

@@ -5,6 +5,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
 #include "muster/core/base/plural.h"
+#include "muster/parallel/exchange/own_updates.h"
 #include "muster/parallel/training/fit_call.h"
 #include "muster/parallel/training/named_call.h"
 #include "muster/parallel/training/strategy_state.h"
@@ -90,8 +91,14 @@ void FitCall::copyReplica(int worker, Model& into) {
   require(found != workers.end() && (*found)->thread().hasReplica(),
           "copyReplica: there is no replica of worker {} on this node, which has {}", worker,
           plural(workers.size(), "worker"));
-  setting_.replicas.exchange().wait();
+  Exchange& exchange = setting_.replicas.exchange();
+  exchange.wait();
   into.copyStateFrom((*found)->thread().replica());
+  // A replica is given its counters when it continues.
+  const Ledger& now = run_.rounds.ledger();
+  into.setCounters(now.iteration, now.epoch);
+  if (const auto* const own = OwnUpdates::find(exchange, static_cast<std::size_t>(worker)))
+    into.setUpdates(static_cast<std::int64_t>(own->count));
 }
 
 TrainingState FitCall::trainingState(const DataSetIterator& data) {

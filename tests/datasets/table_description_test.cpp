@@ -65,6 +65,18 @@ TEST_CASE("a gap in numbers is the median of the training rows, and has a featur
   CHECK(features(both, "y,x\n5,7\n?,\n") == Floats{7, 0, 5, 3, 1, -2});
 }
 
+TEST_CASE("marks are gaps among numbers and dates, and words among words and labels") {
+  CHECK(columnOf({"1.5", "-", "10", ".", "3"}) ==
+        ColumnDescription{.name = "x", .filling = 3, .missing = true});
+  CHECK(columnOf({"2000-01-03", "-", "2000-01-03", "2000-01-05", "none"}).kind == ColumnKind::Date);
+  CHECK(columnOf({"-", "+", "-", "+", "-"}).words == Names{"+", "-"});
+  const auto read = table("x,y\n1.5,+\n2.5,-\n3.5,+\n1.5,NA\n");
+  CHECK(labelledRows(read, "").size() == 3);
+  const Tensor all = tableFeatures({.columns = {{.name = "x", .filling = 7}}}, table("x,y\n-,1\n"),
+                                   std::vector<std::int64_t>{0});
+  CHECK(all.data<float>()[0] == 7);
+}
+
 TEST_CASE("a few words among numbers count as missing, with a warning") {
   std::string said;
   auto* const to = &said;
@@ -75,7 +87,7 @@ TEST_CASE("a few words among numbers count as missing, with a warning") {
   const auto numbers = columnOf(cells);
   setLogSink({});
   CHECK(numbers == ColumnDescription{.name = "x", .filling = 4.5, .missing = true, .wordsAreMissing = true});
-  CHECK(said == "column x: 1 value is no numbers, as \"<1\": they count as missing");
+  CHECK(said == "column x: 1 value is no number, as \"<1\": it counts as missing");
   CHECK(features({.columns = {numbers}}, "x,y\nhigh,1\n2,1\n") == Floats{4.5f, 1, 2, 0});
   cells[0] = cells[1] = "many";
   CHECK(columnOf(cells).kind == ColumnKind::Words);

@@ -46,7 +46,7 @@ TEST_CASE("columns are found by name, and the label's also by number") {
   CHECK(read.labelColumn(" b") == 1);
   CHECK(read.labelColumn("1") == 0);
   CHECK(test::thrown<FileError>([&] { table("a,a\n1,2\n").find("a"); }) ==
-        "f.csv: has several columns \"a\"");
+        "f.csv: has several columns \"a\"; give each a name of its own");
 }
 
 TEST_CASE("files that are no table say what they are") {
@@ -70,6 +70,8 @@ TEST_CASE("a first line of numbers is no header") {
   for (const char* text : {"5.1,3.5,setosa\n4.9,3,setosa\n", "1,2\n3,4\n", "7,7,x\n1,2,y\n", "-1,x\n2,y\n"})
     CHECK(problem(text) == advice);
   CHECK(table("country,1990,1991\nFrance,1,2\n").rows() == 1);  // years are names
+  CHECK(table("1990,1991\n1,2\n").rows() == 1);
+  CHECK(table("name,1,2\nFrance,1,2\n").rows() == 1);
 }
 
 TEST_CASE("the separator is found in a file's first line") {
@@ -86,8 +88,10 @@ TEST_CASE("the separator is found in a file's first line") {
 }
 
 TEST_CASE("a missing value is one of a few words") {
-  for (const char* word : {"", "NA", "?", "NaN", "null", "N/A", "None", "-", "."}) CHECK(isMissing(word));
-  for (const char* word : {"0", "none", "x", "--", "nano"}) CHECK_FALSE(isMissing(word));
+  for (const char* word : {"", "NA", "?", "NaN", "null", "N/A"}) CHECK(isMissing(word));
+  for (const char* word : {"0", "none", "-", ".", "x", "--", "nano"}) CHECK_FALSE(isMissing(word));
+  for (const char* word : {"", "NA", "-", ".", "None"}) CHECK(isMissingNumber(word));
+  for (const char* word : {"0", "-1", "--", "x"}) CHECK_FALSE(isMissingNumber(word));
 }
 
 TEST_CASE("numbers are decimal and finite") {

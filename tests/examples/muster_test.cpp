@@ -806,6 +806,7 @@ TEST_CASE(
   const auto text = muster.read("all.csv");
   CHECK(text.starts_with(header + "deep/snow.png,light,0."));
   CHECK(contains(text, "\nnight.png,dark,0."));
+  CHECK(muster.run({"predict", "model.safetensors", "--out", "-", "new"}).out == text);
 
   const auto refusal = [&](const std::vector<std::string>& arguments) {
     const auto refused = muster.run(arguments);
@@ -814,6 +815,8 @@ TEST_CASE(
     return refused.err;
   };
   CHECK(contains(refusal({"predict", "model.safetensors"}), "a picture or a folder of pictures, as in"));
+  CHECK(contains(refusal({"predict", "model.safetensors", "new", "--keep", "id"}),
+                 "--keep is for a table, and this model predicts pictures"));
   CHECK(contains(refusal({"predict", "model.safetensors", "new", "--out", "new/night.png"}),
                  "a picture in the directory of the pictures, new"));
   CHECK(contains(refusal({"predict", "model.safetensors", "model.safetensors"}),
@@ -1074,6 +1077,7 @@ TEST_CASE("results go to standard output where - or /dev/stdout is the file, and
   REQUIRE(contains(predicted.out, "prediction"));
   for (const char* out : {"-", "/dev/stdout"}) {
     CHECK(muster.run({"predict", "run.json", "--out", out}).out == predicted.out);
+    CHECK(muster.run({"predict", "--out", out, "run.json"}).out == predicted.out);
     const auto json = muster.run({"convert", "model.safetensors", "--to", "json", "--out", out});
     CHECK(json::parse(json.out).at("layers").is_array());
     const auto model = muster.run({"convert", "model.safetensors", "--to", "model", "--out", out});

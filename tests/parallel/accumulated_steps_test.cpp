@@ -85,17 +85,15 @@ TEST_CASE(
 
 TEST_CASE("a step takes the iterator's batches one after the other, also where their sizes differ") {
   // With batch normalisation a gradient depends on which examples are in a batch.
-  const auto normalised = [](std::int64_t accumulate) {
-    MultiLayerNetwork network({.seed = 1,
-                               .updater = Sgd{.learningRate = 0.25},
-                               .accumulate = accumulate,
-                               .inputShape = {kInputs},
-                               .layers = {Dense{.units = 3}, BatchNorm{},
-                                          Output{.classes = kOutputs,
-                                                 .loss = Loss::MeanSquaredError,
-                                                 .activation = Activation::Identity}}});
-    network.init();
-    return network;
+  const auto normalised = [](std::int64_t accumulate) -> MultiLayerConfiguration {
+    return {
+        .seed = 1,
+        .updater = Sgd{.learningRate = 0.25},
+        .accumulate = accumulate,
+        .inputShape = {kInputs},
+        .layers = {
+            Dense{.units = 3}, BatchNorm{},
+            Output{.classes = kOutputs, .loss = Loss::MeanSquaredError, .activation = Activation::Identity}}};
   };
   const Tensor features = integers({8, kInputs}, 7), labels = integers({8, kOutputs}, 3);
   const auto rows = [&](std::int64_t begin, std::int64_t end) {
@@ -105,7 +103,8 @@ TEST_CASE("a step takes the iterator's batches one after the other, also where t
     batch.stamp.firstExample = begin;
     return batch;
   };
-  auto one = normalised(1);
+  MultiLayerNetwork one(normalised(1));
+  one.init();
   Tensor& gradients = one.block(BlockKind::Gradients).values;
   const auto gradientOf = [&](const Batch& batch) {
     CHECK(one.gradient(batch).wait().weight == static_cast<double>(batch.examples()));
@@ -118,7 +117,8 @@ TEST_CASE("a step takes the iterator's batches one after the other, also where t
   one.update({});
   ListIterator data({rows(0, 3), rows(3, 8)});
   for (const int workers : {0, 1}) {  // 0: model.fit
-    auto network = normalised(2);
+    MultiLayerNetwork network(normalised(2));
+    network.init();
     workers == 0 ? network.fit(data)
                  : ParallelWrapper::Builder(network).workers(1).pinThreads(false).build().fit(data);
     const auto values = network.block(BlockKind::Parameters).values.span<float>(),

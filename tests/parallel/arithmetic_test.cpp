@@ -2,12 +2,12 @@
 #include "muster/core/device/arithmetic_scope.h"
 
 #include <doctest/doctest.h>
-#include <omp.h>
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
 
 #include <cfenv>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <limits>
@@ -58,14 +58,32 @@ bool roundsToNearest() {
   return one / three == 0x1.5555555555555p-2;
 }
 
-MultiLayerNetwork network(Context* context = nullptr) {
-  MultiLayerNetwork made(
-      {.seed = 1,
-       .inputShape = {1, 28, 28},
-       .layers = {Dense{.units = 24, .activation = Activation::Tanh}, Output{.classes = 10}}},
-      context);
-  made.init();
-  return made;
+MultiLayerConfiguration configuration() {
+  return {.seed = 1,
+          .inputShape = {1, 28, 28},
+          .layers = {Dense{.units = 24, .activation = Activation::Tanh}, Output{.classes = 10}}};
+}
+
+/// Every bit of a model that two workers of three threads have trained, as text.
+std::string trainedWithTeams() {
+  GeneratedDigitsIterator data(16, 96, 1, true);
+  MultiLayerNetwork model(configuration());
+  toyWrapper(model, 2).threadsPerWorker(3).build().fit(data);
+  std::uint64_t hash = 14695981039346656037u;  // FNV-1a
+  for (const std::byte bits : stateBits(model))
+    hash = (hash ^ static_cast<std::uint64_t>(bits)) * 1099511628211u;
+  return std::to_string(hash);
+}
+
+bool isChild() {
+  return std::getenv("MUSTER_TEST_BITS") != nullptr;
+}
+
+/// Runs a test case in another process with these variables. @return whether it passed.
+bool passes(const std::string& variables, const std::string& testCase) {
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
+  const std::string command = variables + " '" + self + "' -m -tc='" + testCase + "' > /dev/null";
+  return std::system(command.c_str()) == 0;
 }
 
 }  // namespace
@@ -75,10 +93,10 @@ TEST_CASE("within its scope arithmetic is the default, on all threads of a team,
   REQUIRE_FALSE(roundsToNearest());
   {
     const ArithmeticScope scope(3);
-    int wrong = 0;
-#pragma omp parallel num_threads(3) reduction(+ : wrong)
-    wrong += roundsToNearest() && halfOfSmallest() > 0 ? 0 : 1;
-    CHECK(wrong == 0);
+    int right = 0;
+#pragma omp parallel num_threads(3) reduction(+ : right)
+    right += roundsToNearest() && halfOfSmallest() > 0 ? 1 : 0;
+    CHECK(right == 3);
     bool started = false;
     std::thread([&] { started = roundsToNearest() && halfOfSmallest() > 0; }).join();
     CHECK(started);
@@ -94,7 +112,7 @@ TEST_CASE("a program that rounds up trains to the same bits") {
     CAPTURE(workers);
     const auto trained = [&](bool roundsUp) {
       GeneratedDigitsIterator data(16, 96, 1, true);
-      auto model = network();
+      MultiLayerNetwork model(configuration());
       std::optional<OtherArithmetic> other;
       if (roundsUp) other.emplace();
       workers == 0 ? model.fit(data) : toyWrapper(model, workers, 2).build().fit(data);
@@ -105,22 +123,7 @@ TEST_CASE("a program that rounds up trains to the same bits") {
   }
 }
 
-TEST_CASE("a program that lets OpenMP choose its teams trains to the same bits") {
-  const auto trained = [](bool dynamic) {
-    omp_set_dynamic(dynamic ? 1 : 0);
-    GeneratedDigitsIterator data(16, 96, 1, true);
-    Context context(Device::cpu(), {.threads = 3});
-    auto model = network(&context);
-    model.fit(data);
-    CHECK(omp_get_dynamic() == (dynamic ? 1 : 0));
-    omp_set_dynamic(0);
-    return stateBits(model);
-  };
-  CHECK(trained(true) == trained(false));
-}
-
-TEST_CASE("a context whose teams OpenMP limits is refused" *
-          doctest::skip(std::getenv("OMP_THREAD_LIMIT") == nullptr)) {
+TEST_CASE("child: a context whose teams OpenMP limits to two threads" * doctest::skip(!isChild())) {
   CHECK(
       thrown<InvalidArgument>([] { const Context context(Device::cpu(), {.threads = 4}); }) ==
       "context: 4 threads were asked for, but OpenMP starts 2: see OMP_THREAD_LIMIT; fewer threads and more "
@@ -128,12 +131,13 @@ TEST_CASE("a context whose teams OpenMP limits is refused" *
   CHECK_NOTHROW(Context(Device::cpu(), {.threads = 2}));
 }
 
-TEST_CASE("limits of the environment are found in another process") {
-  if (std::getenv("OMP_THREAD_LIMIT") != nullptr) return;
-  const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
-  CHECK(std::system(
-            ("OMP_THREAD_LIMIT=2 " + self + " -m -tc='a context whose teams*' > /dev/null").c_str()) == 0);
-  CHECK(std::system(("OMP_DYNAMIC=true OMP_MAX_ACTIVE_LEVELS=0 " + self +
-                     " -m -tc='a program that lets OpenMP*,within its scope*' > /dev/null")
-                        .c_str()) == 0);
+TEST_CASE("child: the same bits" * doctest::skip(!isChild())) {
+  CHECK(trainedWithTeams() == std::getenv("MUSTER_TEST_BITS"));
+}
+
+TEST_CASE("the environment's OpenMP settings change no bit, or are refused" * doctest::skip(isChild())) {
+  const std::string bits = "MUSTER_TEST_BITS=" + trainedWithTeams() + " ";
+  CHECK(passes(bits + "OMP_DYNAMIC=true OMP_MAX_ACTIVE_LEVELS=0", "child: the same bits"));
+  CHECK(passes(bits + "OMP_DYNAMIC=true OMP_MAX_ACTIVE_LEVELS=0", "within its scope*"));
+  CHECK(passes(bits + "OMP_THREAD_LIMIT=2", "child: a context whose teams*"));
 }

@@ -125,7 +125,7 @@ TEST_CASE("an arrival whose examples were all masked does not count, and its wor
   //   the end of the epoch completes the step: W = 3.25 + 0.5 D = 4.234375
   for (const bool listens : {false, true}) {
     ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}});
-    ToyIterator data({{{2}}, {{6}}, {{2}, {0}}, {{6}}, {{2}}, {{6}}, {{2}}, {{6}}});
+    ToyIterator data(std::vector<ToyBatch>{{{2}}, {{6}}, {{2}, {0}}, {{6}}, {{2}}, {{6}}, {{2}}, {{6}}});
     wrapperOf(model, 4, AsynchronousOuter{.momentum = 0.5}, 0,
               listens ? Listeners{std::make_shared<Listener>()} : Listeners{})
         .fit(data);

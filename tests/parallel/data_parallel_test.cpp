@@ -66,9 +66,10 @@ TEST_CASE("with dim 1 a network takes sequences [T, N, F], and gives [T, N, C], 
           examplesFirst.data<float>()[(n * kSteps + t) * kFeatures + f] =
               input.data<float>()[(t * kExamples + n) * kFeatures + f];
     Tensor expected, gradInput;
-    network.forward(examplesFirst, expected);
+    Model& alone = network;
+    alone.forward(examplesFirst, expected);
     const Tensor gradExpected = randomTensor<float>(expected.shape(), 2);
-    network.backward(gradExpected, &gradInput);
+    alone.backward(gradExpected, &gradInput);
     const Tensor gradient = cloneTensor(gradients(network));
     DataParallel parallel(network, cpus(3), 1, unpinned());
     parallel.zeroGradients();

@@ -71,15 +71,12 @@ class Refilling final : public DataSetIterator {
   std::int64_t epoch_ = 0, next_ = 0;
 };
 
-MultiLayerNetwork network(std::int64_t accumulate = 1) {
-  MultiLayerNetwork made(
-      {.seed = 3,
-       .updater = Sgd{.learningRate = 0.05},
-       .accumulate = accumulate,
-       .inputShape = {kWidth},
-       .layers = {Dense{.units = 4, .activation = Activation::Tanh}, Output{.classes = 2}}});
-  made.init();
-  return made;
+MultiLayerConfiguration network(std::int64_t accumulate = 1) {
+  return {.seed = 3,
+          .updater = Sgd{.learningRate = 0.05},
+          .accumulate = accumulate,
+          .inputShape = {kWidth},
+          .layers = {Dense{.units = 4, .activation = Activation::Tanh}, Output{.classes = 2}}};
 }
 
 }  // namespace
@@ -115,7 +112,7 @@ TEST_CASE("such an iterator trains, accumulates, prefetches and evaluates as one
         CAPTURE(accumulate);
         CAPTURE(workers);
         const auto trained = [&](Memory how) {
-          auto model = network(accumulate);
+          MultiLayerNetwork model(network(accumulate));
           Refilling data(how);
           workers == 0 ? model.fit(data, 2) : toyWrapper(model, workers).build().fit(data, 2);
           return stateBits(model);
@@ -123,7 +120,7 @@ TEST_CASE("such an iterator trains, accumulates, prefetches and evaluates as one
         CHECK(trained(memory) == trained(Memory::OfBatch));
       }
     const auto prefetched = [&](Memory how) {
-      auto model = network();
+      MultiLayerNetwork model(network());
       Refilling data(how);
       PrefetchingIterator ahead(data, 4);
       model.fit(ahead, 2);
@@ -131,7 +128,8 @@ TEST_CASE("such an iterator trains, accumulates, prefetches and evaluates as one
     };
     CHECK(prefetched(memory) == prefetched(Memory::OfBatch));
     const auto correct = [&](Memory how) {
-      auto model = network();
+      MultiLayerNetwork model(network());
+      model.init();
       Refilling data(how);
       return toyWrapper(model, 3).build().evaluate(data).confusionMatrix();
     };

@@ -36,10 +36,8 @@ class AtFirstMerge final : public Listener {
   std::function<void()> use_;
 };
 
-MultiLayerNetwork network() {
-  MultiLayerNetwork made({.seed = 1, .inputShape = {1, 28, 28}, .layers = {Output{.classes = 10}}});
-  made.init();
-  return made;
+MultiLayerConfiguration small() {
+  return {.seed = 1, .inputShape = {1, 28, 28}, .layers = {Output{.classes = 10}}};
 }
 
 std::string onAnotherThread(const std::function<void()>& use) {
@@ -54,7 +52,8 @@ TEST_CASE("a second training of a model in training is refused, whoever trains")
   GeneratedDigitsIterator data(8, 64, 1, true), other(8, 64, 2, true);
   for (const bool wrapped : {false, true}) {
     CAPTURE(wrapped);
-    auto model = network();
+    MultiLayerNetwork model(small());
+    model.init();
     auto second = toyWrapper(model, 2).build();
     std::vector<std::string> problems;
     const auto tryAll = [&] {
@@ -85,7 +84,8 @@ TEST_CASE("while a model trains, only its listeners save, evaluate, serve and sp
   const TemporaryDirectory directory;
   const auto file = directory / "model.safetensors";
   GeneratedDigitsIterator data(8, 64, 1, true), other(8, 16, 2, false);
-  auto model = network();
+  MultiLayerNetwork model(small());
+  model.init();
   auto second = toyWrapper(model, 1).build();
   const Tensor image = Tensor::zeros({1, 1, 28, 28});
   DataParallel parallel(model, {Device::cpu()}, 0, {.pinThreads = false});
@@ -117,7 +117,8 @@ TEST_CASE("while a model trains, only its listeners save, evaluate, serve and sp
 
 TEST_CASE("fitUntil trains up to a number of epochs, and says when nothing is left") {
   GeneratedDigitsIterator data(32, 64, 1, true);
-  auto model = network();
+  MultiLayerNetwork model(small());
+  model.init();
   auto wrapper = toyWrapper(model, 2).build();
   wrapper.fitUntil(data, 2);
   CHECK(model.epoch() == 2);

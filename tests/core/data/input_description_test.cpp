@@ -65,6 +65,9 @@ TEST_CASE("a description is the same after it was written as JSON") {
   CHECK(test::thrown<InvalidArgument>([] {
           InputDescription::fromJson(R"({"targets": [{"name": "y", "mean": 0, "scale": 0}]})");
         }) == "targets: the scale of y must be positive, got 0");
+  CHECK(test::thrown<InvalidArgument>([] {
+          InputDescription::fromJson(R"({"columns": [{"name": "c", "kind": "words", "words": ["b", "a"]}]})");
+        }) == "columns: the words of c are not in order");
 }
 
 TEST_CASE("what differs is named; fillings and omitted columns may differ") {
