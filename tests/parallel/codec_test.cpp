@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "muster/core/data/in_memory.h"
+#include "muster/core/nn/multi_layer_network.h"
 #include "muster/parallel/training/internals.h"
 #include "tests/parallel/rule_wrapper.h"
 #include "tests/support/recording_listener.h"
