@@ -158,7 +158,7 @@ void ArrivalOrder::landNow() {
   const std::int64_t slowest = landed(std::ranges::min(members_, {}, landed));
   for (std::size_t w = 0; w < members_.size(); ++w) {
     const Member& member = members_[w];
-    arrivals_[w].goesOn = !member.running && !member.pending && member.arrived - slowest <= plan_.staleness;
+    arrivals_[w].goesOn = !member.running && !member.pending && member.arrived - slowest <= plan().staleness;
   }
   for (std::size_t w = 0; w < members_.size(); ++w)
     if (arrivals_[w].goesOn) depart(w);
