@@ -56,7 +56,7 @@ using Landings = std::vector<std::string>;
 TEST_CASE("equal workers get batches in turn and land one after another") {
   CHECK(deals(planOf({1, 1, 1}, 2), 12) == "012012012012");
   CHECK(landings(planOf({1, 1, 1}, 2), 4) ==
-        Landings{"2.00: 2 2 2 +0 >0", "2.00: 0 0 0 +1 >1", "2.00: 0 0 0 >0 >1 +2 >2", "4.00: 2 2 2 +0 >0"});
+        Landings{"2.00: 2 2 2 +0 >0", "2.00: 0 0 0 +1 >1", "2.00: 0 0 0 +2 >2", "4.00: 2 2 2 +0 >0"});
 }
 
 TEST_CASE("a worker of half the speed gets half the batches and arrives half as often") {
