@@ -66,12 +66,13 @@ std::string readHeader(InputFile& file) {
 
 /// @param bits  IEEE 754 half precision.
 float fromFloat16(std::uint16_t bits) {
-  const int sign = bits & 0x8000 ? -1 : 1, exponent = bits >> 10 & 0x1f, fraction = bits & 0x3ff;
+  const float sign = bits & 0x8000 ? -1.0f : 1.0f;
+  const int exponent = bits >> 10 & 0x1f, fraction = bits & 0x3ff;
   if (exponent == 0x1f)
     return fraction != 0 ? std::numeric_limits<float>::quiet_NaN()
-                         : static_cast<float>(sign) * std::numeric_limits<float>::infinity();
+                         : sign * std::numeric_limits<float>::infinity();
   const int whole = exponent == 0 ? fraction : fraction + 0x400;  // times the last place's power of two
-  return std::ldexp(static_cast<float>(sign * whole), std::max(exponent, 1) - 25);
+  return sign * std::ldexp(static_cast<float>(whole), std::max(exponent, 1) - 25);
 }
 
 /// @param bits  the upper half of a float32.

@@ -6,7 +6,7 @@ namespace {
 
 [[noreturn]] void refuse(const std::filesystem::path& path) {
   throw muster::InvalidArgument(
-      fmt::format("{}: this muster was built without the module dl4j, as libzip was not found; install "
+      fmt::format("{}: this muster was built without the module dl4j, which needs libzip; install "
                   "libzip-dev and build it again",
                   path.string()));
 }

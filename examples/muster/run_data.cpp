@@ -139,9 +139,10 @@ void deal(const RunData& d, const Tensors& train, const std::optional<Tensors>& 
 }
 
 /// Rows of a table as an iterator, for training if there is a seed.
-std::unique_ptr<DataSetIterator> rowsOf(const muster::Table& table, const InputDescription& description,
-                                        std::span<const std::int64_t> rows, std::int64_t batch,
-                                        std::optional<std::uint64_t> seed = std::nullopt) {
+std::unique_ptr<InMemoryDataSetIterator> rowsOf(const muster::Table& table,
+                                                const InputDescription& description,
+                                                std::span<const std::int64_t> rows, std::int64_t batch,
+                                                std::optional<std::uint64_t> seed = std::nullopt) {
   return std::make_unique<InMemoryDataSetIterator>(tableIterator(description, table, rows, batch, seed));
 }
 
@@ -162,7 +163,9 @@ void dealCsv(const RunData& d, const InputDescription& known, LoadedData& into) 
     into.description = known;
   }
   into.classes = into.description.classes;
-  into.train = rowsOf(train, into.description, split.first, d.batch, shuffleSeed(d));
+  auto training = rowsOf(train, into.description, split.first, d.batch, shuffleSeed(d));
+  training->setDropLast(d.dropLast);
+  into.train = std::move(training);
   if (!split.second.empty()) into.validation = rowsOf(train, into.description, split.second, d.batch);
   if (d.test.empty()) return;
   const auto test = readTable(d.test, format);

@@ -153,9 +153,12 @@ void ArrivalOrder::landNow() {
     member.pending = false;
     --pending_;
   }
+  // A worker continues with all the arrivals that it has waited for.
+  const auto landed = [](const Member& m) { return m.arrived - (m.pending ? 1 : 0); };
+  const std::int64_t slowest = landed(std::ranges::min(members_, {}, landed));
   for (std::size_t w = 0; w < members_.size(); ++w) {
     const Member& member = members_[w];
-    arrivals_[w].goesOn = !member.running && !member.pending && mayGoOn(member);
+    arrivals_[w].goesOn = !member.running && !member.pending && member.arrived - slowest <= plan().staleness;
   }
   for (std::size_t w = 0; w < members_.size(); ++w)
     if (arrivals_[w].goesOn) depart(w);

@@ -22,7 +22,7 @@ std::int64_t iterationsFrom(const ArrivalPlan& plan, const Departure& departure)
 /// it has done them; events are ordered by (time, arrivals before batches, worker). Workers that have arrived
 /// land together: `grace` after the first one, but not before one of them may continue, and at once if no
 /// worker is running. With grace 0 each lands by itself, in the order of arrival (unless all wait for all:
-/// staleness 0).
+/// staleness 0), and those that may continue do so with the last of them.
 ///
 /// A value. An object is used either for `deal` or for `land`; it may only land before its first deal, too.
 /// `land` steps from arrival to arrival, however many iterations are between them.

@@ -36,7 +36,8 @@ class Tables : public test::Sandbox {
     std::vector<std::string> train{"train", "run.json",
                                    "--set", "training.devices=cpu",
                                    "--set", "training.pinThreads=false",
-                                   "--set", "listeners.progress=false"};
+                                   "--set", "listeners.progress=false",
+                                   "--set", "training.epochs=60"};
     train.insert(train.end(), more.begin(), more.end());
     return run(train);
   }
@@ -96,7 +97,8 @@ TEST_CASE("a table with words, gaps and dates is predicted by the model file alo
   muster.write("other.csv", "found,size\n2012-03-01,1\n");
   CHECK(contains(problem({"predict", "model.safetensors", "other.csv"}),
                  "other.csv: lacks the column colour, from which the model learned; it has found, size"));
-  CHECK(contains(problem({"predict", "model.safetensors"}), "needs the file of the rows to predict"));
+  CHECK(contains(problem({"predict", "model.safetensors"}),
+                 "needs what it shall predict: the file of the rows"));
   CHECK(contains(problem({"predict", "run.json", "new.csv"}), "new rows are predicted by a model file"));
   CHECK(contains(problem({"predict", "model.safetensors", "new.csv", "--set", "a=b"}), "is for a run file"));
   CHECK(contains(problem({"predict", "model.safetensors", "new.csv", "--keep", "nmae"}),
@@ -109,7 +111,7 @@ TEST_CASE("classes that were renamed, or columns, are refused by name") {
   REQUIRE(muster.trained({"rows.csv"}, {"--set", "training.epochs=1", "--set", "data.test=rows.csv"}).exit ==
           0);
   const auto problem = [&](const std::string& command, const std::vector<std::string>& more) {
-    std::vector<std::string> arguments{command, "run.json", "--set", "training.devices=cpu"};
+    std::vector<std::string> arguments{command, "run.json", "--set", "data.test=rows.csv"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     const auto failed = muster.run(arguments);
     CHECK(failed.exit == 2);
@@ -154,7 +156,7 @@ TEST_CASE("a regression learns in scaled units and predicts in the table's own")
   CHECK(lines[0] == "prediction");
   CHECK(std::stod(lines[1]) == doctest::Approx(115000).epsilon(0.02));
   CHECK(std::stod(lines[2]) == doctest::Approx(111000).epsilon(0.02));
-  const auto own = linesOf(muster.run({"predict", "run.json"}).out);
+  const auto own = linesOf(muster.run({"predict", "run.json", "--set", "data.test=rows.csv"}).out);
   REQUIRE(own.size() == 201);
   CHECK(own[0] == "example,label,prediction");
   CHECK(own[1].starts_with("0,105000,10"));

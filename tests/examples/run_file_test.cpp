@@ -502,7 +502,7 @@ TEST_CASE("an invalid network is refused by the schema and by the program") {
   CHECK(refused(chain, first + "/activation", "rleu").starts_with(first + "/activation: is none of "));
   CHECK(refused(chain, "/network/updater/type", "adma").starts_with("/network/updater/type: is none of "));
   CHECK(refused(chain, "/network/updater/beta1", 0.5) == "/network/updater: unknown field beta1");
-  CHECK(refused(chain, "/network/updater/learningRate", 0.1) ==
+  CHECK(refused(chain, "/network/updater/learningRate", true) ==
         "/network/updater/learningRate: is no \"object\"");
   CHECK(refused(chain, "/network/seed", -1) == "/network/seed: too small");
   CHECK(refused(chain, "/network/version", 2) == "/network/version: is not 1");

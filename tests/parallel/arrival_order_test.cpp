@@ -88,15 +88,15 @@ TEST_CASE("arrivals within the grace period land together") {
 TEST_CASE("with staleness 0 all workers wait for all, and with 1 a worker is at most one arrival ahead") {
   CHECK(landings(planOf({3, 1}, 1, 0, 0), 2) == Landings{"1.00: 1 1 +0 >0 +1 >1", "2.00: 1 1 +0 >0 +1 >1"});
   CHECK(landings(planOf({4, 1}, 1, 0, 1), 4) ==
-        Landings{"0.25: 1 1 +0 >0", "1.00: 1 0 +0 >0", "1.00: 0 0 +1 >1", "2.00: 1 1 +0 >0"});
+        Landings{"0.25: 1 1 +0 >0", "1.00: 1 0 +0", "1.00: 0 0 >0 +1 >1", "2.00: 1 1 +0"});
 }
 
 TEST_CASE("a worker that has landed may still wait for the slowest one") {
   // At time 1, worker 1 may continue (it has arrived once, worker 2 never); worker 0, which has arrived
   // twice, may not.
-  CHECK(landings(planOf({4, 1, 0.5}, 1, 0, 1), 5) ==
-        Landings{"0.25: 1 1 1 +0 >0", "1.00: 1 0 0 +0", "1.00: 0 0 0 +1 >1", "2.00: 0 1 0 >0 +1 >1",
-                 "2.00: 0 0 0 +2 >2"});
+  CHECK(landings(planOf({4, 1, 0.5}, 1, 0, 1), 5) == Landings{"0.25: 1 1 1 +0 >0", "1.00: 1 0 0 +0",
+                                                              "1.00: 0 0 0 +1 >1", "2.00: 0 1 0 +1",
+                                                              "2.00: 0 0 0 >0 >1 +2 >2"});
 }
 
 TEST_CASE("the next landing is found at once, however many iterations come before it") {

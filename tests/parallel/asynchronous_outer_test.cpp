@@ -136,13 +136,13 @@ TEST_CASE("an arrival whose examples were all masked does not count, and its wor
 TEST_CASE("arrivals that wait for a slow worker are merged each by itself, in the order of arrival") {
   // Worker 0 is four times as fast, and at most one arrival ahead. Rate 1: an arrival moves W by half of the
   // worker's move; learning rate 0.5. Worker 0: 8 -> 4, W = 2; then from 2 to 5. It waits until worker 1
-  // (0 -> 2) arrives. Worker 0's arrival: W = 2 + 1.5 = 3.5; it continues from there. Worker 1's: W = 4.5.
-  // One batch is left, for worker 0: from 3.5 to 5.75, W = 4.5 + 1.125.
+  // (0 -> 2) has arrived and landed: worker 0's arrival gives W = 2 + 1.5 = 3.5, worker 1's W = 4.5, from
+  // which both continue. One batch is left, for worker 0: from 4.5 to 6.25, W = 4.5 + 0.875.
   ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}});
   auto data = ToyIterator::ofValues({8, 4, 8, 8});
   auto listener = std::make_shared<MergeListener>();
   wrapperOf(model, 2, AsynchronousOuter{.speeds = {4, 1}, .staleness = 1}, 0, {listener}).fit(data);
-  CHECK(model.parameters()[0] == 5.625f);
+  CHECK(model.parameters()[0] == 5.375f);
   REQUIRE(listener->merges.size() >= 3);
   for (std::size_t m = 0; m < 3; ++m) CHECK(listener->merges[m].arrivals == 1);
 }

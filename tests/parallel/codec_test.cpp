@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "muster/core/data/in_memory.h"
+#include "muster/core/nn/multi_layer_network.h"
 #include "muster/parallel/training/internals.h"
 #include "tests/parallel/rule_wrapper.h"
 #include "tests/support/recording_listener.h"
@@ -248,6 +250,18 @@ TEST_CASE("a merge counts the bytes that a network would transfer") {
   CHECK(bytesOf(Gossip{.graph = GossipGraph::Ring}, 4) == 2 * 4 * kWidth);
   CHECK(bytesOf(Gossip{.graph = GossipGraph::Ring, .codec = Bf16Codec{}}, 4) == 2 * 2 * kWidth);
   CHECK(bytesOf(Gossip{.graph = GossipGraph::Complete, .codec = Bf16Codec{}}, 4) == 2 * kWidth);
+  // Parameters of 20, 4, 12 and 3 elements, each padded to a multiple of 16: a tenth of 39 are 4, all are 39.
+  const auto bytesOfSmallTensors = [](double share) {
+    MultiLayerNetwork network({.inputShape = {5}, .layers = {Dense{.units = 4}, Output{.classes = 3}}});
+    InMemoryDataSetIterator data(Tensor::zeros({4, 5}), Tensor::zeros({4}, DType::Int64), 2);
+    const auto bytes = std::make_shared<Bytes>();
+    wrapperOf(network, 2, Averaging{.codec = TopKCodec{.share = share}}, 0, {bytes}).fit(data);
+    return bytes->sent.front();
+  };
+  const std::int64_t padded = 32 + 16 + 16 + 16;
+  CHECK(bytesOfSmallTensors(0.1) == 8 * 4);
+  CHECK(bytesOfSmallTensors(0.5) == 8 * 20);
+  CHECK(bytesOfSmallTensors(1) == 4 * padded);  // the block as it is
 }
 
 TEST_CASE(

@@ -41,7 +41,7 @@ std::uint64_t seedIn(const Options& conf) {
 Vertex layerIn(const Options& conf, std::size_t number) {
   Options layer = conf.object({"layer"});
   const bool frozen = layer.type().starts_with("FrozenLayer");
-  Options inner = frozen ? layer.object({"layer"}) : layer;
+  Options inner = frozen ? layer.object({"layer", "underlying"}) : layer;
   std::string name = inner.word({"layerName"}, layer.word({"layerName"}));
   if (name.empty()) name = fmt::format("layer{}", number);
   const Options placed(inner.json(), placeOf("layer", name, inner.type()), conf.problems());

@@ -125,11 +125,12 @@ class NetworkWriter {
     layer.variables.back() = "log10stdev";
   }
 
+  /// Layers before it are trained, as here.
   static json::object frozen(json::object inner) {
-    json::object there{{"@class", "org.deeplearning4j.nn.conf.layers.misc.FrozenLayer"}};
+    json::object there{{"@class", "org.deeplearning4j.nn.conf.layers.misc.FrozenLayerWithBackprop"}};
     there["constraints"] = nullptr;
     there["layerName"] = inner["layerName"];
-    there["layer"] = std::move(inner);
+    there["underlying"] = std::move(inner);
     return there;
   }
 

@@ -182,10 +182,10 @@ TEST_CASE("broken files are refused, and the error says what is wrong") {
   CHECK(problemOf(fileOf(f32("[1]", "[0,4,4]"), four)) ==
         "tensor \"w\": its data_offsets are not two whole numbers in order");
   CHECK(problemOf(fileOf(f32("[3]", "[0,8]"), eight)) ==
-        "tensor \"w\": its data_offsets span 8 bytes, which is not what float32 [3] takes");
+        "tensor \"w\": its data_offsets span 8 bytes, which is not what F32 [3] takes");
   // 2^62 + 1 elements of 4 bytes are 2^64 + 4: a product that wraps round to 4.
   CHECK(problemOf(fileOf(f32("[4611686018427387905]", "[0,4]"), four)) ==
-        "tensor \"w\": its data_offsets span 4 bytes, which is not what float32 [4611686018427387905] takes");
+        "tensor \"w\": its data_offsets span 4 bytes, which is not what F32 [4611686018427387905] takes");
   CHECK(problemOf(fileOf(f32("[2]", "[0,8]"), four)) ==
         "tensor \"w\": its data end at byte 8, but the file has only 4 (was it cut off?)");
   CHECK(problemOf(fileOf(f32("[1]", "[4,8]"), eight)) ==

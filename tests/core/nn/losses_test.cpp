@@ -112,7 +112,7 @@ TEST_CASE("classes and units are one number") {
   CHECK(regression.find("\"units\": 2") != std::string::npos);
   CHECK(regression.find("classes") == std::string::npos);
   CHECK(regression.find("\"activation\": \"identity\"") != std::string::npos);
-  CHECK(regression.find("\"delta\": 5E-1") != std::string::npos);
+  CHECK(regression.find("\"delta\": 0.5") != std::string::npos);
   const auto classification = read(R"({"type": "output", "classes": 4, "labelSmoothing": 0.1})");
   CHECK(classification.find("units") == std::string::npos);
   CHECK(MultiLayerConfiguration::fromJson(classification).toJson() == classification);

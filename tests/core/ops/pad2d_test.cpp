@@ -17,7 +17,7 @@ TEST_CASE_TEMPLATE("images are padded with zeros in every layout", Where, MUSTER
   for (const std::int64_t channels : {18, 20}) {  // in fours, on a GPU, or not
     const Shape shape{3, channels, 4, 5};
     const Array x = test::randomArray(shape, random);
-    for (const Padding2d& padding : {Padding2d{1, 2, 3, 0}, Padding2d{0, 0, 0, 1}, Padding2d{}})
+    for (const Padding2d& padding : {Padding2d{1, 2, 3, 0}, Padding2d{0, 0, 0, 1}, Padding2d{0}})
       for (const Layout layout : Where::layouts()) {
         CAPTURE(channels);
         CAPTURE(nameOf(layout));
@@ -41,7 +41,7 @@ TEST_CASE_TEMPLATE("images are padded with zeros in every layout", Where, MUSTER
 
 TEST_CASE("invalid paddings and shapes are refused by name") {
   Context context;
-  CHECK_THROWS_WITH_AS(padded2d({3, 4}, {}), "pad2d: expected [N, C, H, W], got [3, 4]", InvalidArgument);
+  CHECK_THROWS_WITH_AS(padded2d({3, 4}, 0), "pad2d: expected [N, C, H, W], got [3, 4]", InvalidArgument);
   CHECK_THROWS_WITH_AS(padded2d({1, 1, 3, 4}, {0, 0, -1, 0}),
                        "pad2d: padding cannot be negative, got [0, 0, -1, 0]", InvalidArgument);
   Tensor x = Tensor::zeros({1, 1, 3, 3}), y = Tensor::zeros({1, 1, 4, 4});

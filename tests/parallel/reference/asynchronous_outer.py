@@ -99,7 +99,8 @@ class Training:
                 who, left = (pending[:1], pending[1:]) if alone else (pending, [])
                 if lacking.intersection(who):
                     break
-                go_on = [w for w in waiting if may_go_on(w) and w not in left]
+                slowest = min(arrived[w] - (w in left) for w in workers)  # of what has landed
+                go_on = [w for w in waiting if w not in left and arrived[w] - slowest <= self.staleness]
                 self.land(who, weights, go_on, False)
                 for w in go_on:
                     waiting.remove(w)

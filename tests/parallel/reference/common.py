@@ -194,9 +194,8 @@ def e3m0(v):
     return np.where((exponent >= lowest) & (v != 0), np.sign(v) * 2.0 ** exponent, 0)
 
 
-def top_k(v, share, segments):
-    """The count is that of the library's blocks, whose tensors begin at multiples of 16 elements."""
-    count = int(np.ceil(share * sum(-(-s // 16) * 16 for s in segments)))
+def top_k(v, share):
+    count = int(np.ceil(share * v.size))
     sent = np.zeros_like(v)
     largest = np.argsort(-np.abs(v.astype(np.float32)), kind="stable")[:count]
     sent[largest] = v[largest]
@@ -216,7 +215,7 @@ class Sender:
             return x
         v = x - base + self.residual[worker]
         name, *share = str(self.codec).split(":")
-        q = top_k(v, float(share[0]), self.segments) if share else {"bf16": bf16, "int8": int8, "e3m0": e3m0}[name](v)
+        q = top_k(v, float(share[0])) if share else {"bf16": bf16, "int8": int8, "e3m0": e3m0}[name](v)
         self.residual[worker] = remember * (v - q.astype(float))
         return base + q.astype(float)
 

@@ -48,6 +48,13 @@ std::vector<float> listOf(const Tensor& tensor) {
   return {tensor.span<float>().begin(), tensor.span<float>().end()};
 }
 
+Batch batchOf(const Tensor& features, const Tensor& labels) {
+  Batch batch;
+  batch.features.push_back({"features", features});
+  batch.labels.push_back({"labels", labels});
+  return batch;
+}
+
 std::vector<float> upTo(int count) {
   std::vector<float> values;
   for (int i = 1; i <= count; ++i) values.push_back(static_cast<float>(i));
@@ -199,8 +206,7 @@ TEST_CASE("layers may differ in their learning rate, and in nothing else") {
   const Made made(chainJson({denseJson("d", 1, 1), replaced(outputJson("o", 1, 1), rate, other)}),
                   {1, 0, 1, 0});
   const auto network = made.load();
-  Batch batch{.features = {{"features", Tensor::of({1}, {1, 1})}},
-              .labels = {{"labels", Tensor::of({0}, {1, 1})}}};
+  const Batch batch = batchOf(Tensor::of({1}, {1, 1}), Tensor::of({0}, {1, 1}));
   ListIterator batches({batch});
   network->fit(batches);
   // The loss is y^2 of y = 1: all gradients are 2.
@@ -216,8 +222,7 @@ TEST_CASE("binary cross-entropy is a sum over the outputs there") {
       replaced(replaced(outputJson("o", 1, 2, R"("hasLayerNorm":false)"), "LossMSE", "LossBinaryXENT"),
                "ActivationIdentity", "ActivationSigmoid");
   const auto network = Made(chainJson({output}), {0, 0, 0, 0}).load();
-  Batch batch{.features = {{"features", Tensor::of({1}, {1, 1})}},
-              .labels = {{"labels", Tensor::of({1, 0}, {1, 2})}}};
+  const Batch batch = batchOf(Tensor::of({1}, {1, 1}), Tensor::of({1, 0}, {1, 2}));
   CHECK(std::abs(network->score(batch) - 2 * std::log(2.0)) < 1e-6);
   ListIterator batches({batch});
   network->fit(batches);  // gradients -0.5 and 0.5, rate 0.5

@@ -54,8 +54,9 @@ class Recording {
     arrays_ = readArrays(fileOf(model.name, ".npz"), names);
     for (int i = 0; i < model.batches; ++i) {
       const std::string batch = "batch" + std::to_string(i);
-      batches.push_back({.features = {{"features", asHere(arrays_.at(batch + "_x"))}},
-                         .labels = {{"labels", asHere(arrays_.at(batch + "_y"))}}});
+      batches.emplace_back();
+      batches.back().features.push_back({"features", asHere(arrays_.at(batch + "_x"))});
+      batches.back().labels.push_back({"labels", asHere(arrays_.at(batch + "_y"))});
     }
   }
 

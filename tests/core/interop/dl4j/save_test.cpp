@@ -132,8 +132,9 @@ TEST_CASE("networks of muster are written and read again, layer by layer") {
   ComputationGraph joined(graph);
   joined.init();
   const auto joined2 = again(joined, directory / "graph.zip");
-  const Batch batch{
-      .features = {{"left", Tensor::of({1, 2, 3, 4}, {1, 4})}, {"right", Tensor::of({5, 6, 7}, {1, 3})}}};
+  Batch batch;
+  batch.features.push_back({"left", Tensor::of({1, 2, 3, 4}, {1, 4})});
+  batch.features.push_back({"right", Tensor::of({5, 6, 7}, {1, 3})});
   for (std::size_t i = 0; i < 2; ++i)
     CHECK(listOfBits(joined2->outputs(batch)[i]) == listOfBits(joined.outputs(batch)[i]));
 }
