@@ -135,7 +135,7 @@ std::string ParallelWrapper::Impl::plan() const {
   // With W workers a schedule over iterations takes W times as many batches.
   const Schedule& rate = model_.trainingOptions().updater.learningRate();
   if (rate.iterations() > 0 && place.workers() > 1)
-    more += fmt::format("{}the learning rate's schedule ({}) ends after {} iterations, {} batches",
+    more += fmt::format("{}the learning rate's schedule ({}) ends after {} iterations ({} batches)",
                         more.empty() ? "" : "; ", rate.type(), rate.iterations(),
                         rate.iterations() * place.workers());
   return fmt::format("{}{}, {}{}{}: {} a round{}{}",

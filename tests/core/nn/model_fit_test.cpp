@@ -105,7 +105,7 @@ TEST_CASE(
   CHECK(log.all().size() == 1);
   auto cosine = ParallelWrapper::Builder(model).workers(2).pinThreads(false).build();
   CHECK_MESSAGE(contains(cosine.plan(),
-                         "the learning rate's schedule (cosine) ends after 1000 iterations, 2000 batches"),
+                         "the learning rate's schedule (cosine) ends after 1000 iterations (2000 batches)"),
                 cosine.plan());
 }
 
