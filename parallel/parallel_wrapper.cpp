@@ -285,14 +285,20 @@ AnyEvaluation ParallelWrapper::evaluateTask(DataSetIterator& data, std::optional
 } catch (const std::bad_alloc&) {
   throw kShortageInEvaluate;
 }
-Evaluation ParallelWrapper::evaluate(DataSetIterator& data) {
+Evaluation ParallelWrapper::evaluate(DataSetIterator& data) try {
   return evaluateTask(data, Task::Classification).classification();
+} catch (const std::bad_alloc&) {
+  throw kShortageInEvaluate;
 }
-RegressionEvaluation ParallelWrapper::evaluateRegression(DataSetIterator& data) {
+RegressionEvaluation ParallelWrapper::evaluateRegression(DataSetIterator& data) try {
   return evaluateTask(data, Task::Regression).regression();
+} catch (const std::bad_alloc&) {
+  throw kShortageInEvaluate;
 }
-BinaryEvaluation ParallelWrapper::evaluateBinary(DataSetIterator& data) {
+BinaryEvaluation ParallelWrapper::evaluateBinary(DataSetIterator& data) try {
   return evaluateTask(data, Task::Labels).labels();
+} catch (const std::bad_alloc&) {
+  throw kShortageInEvaluate;
 }
 void ParallelWrapper::stopFit() noexcept {
   if (impl_) impl_->stopFit();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cfenv>
+#include <cstddef>
 #include <vector>
 
 namespace muster {
@@ -12,14 +13,17 @@ namespace muster {
 /// meanwhile inherit the arithmetic.
 class ArithmeticScope {
  public:
-  /// @param threads  of the operations.
+  /// @param threads  of the operations. With one nothing is allocated.
   explicit ArithmeticScope(int threads = 1);
   ~ArithmeticScope();
   ArithmeticScope(const ArithmeticScope&) = delete;
   ArithmeticScope& operator=(const ArithmeticScope&) = delete;
 
  private:
-  std::vector<std::fenv_t> before_;  // [thread] of the OpenMP team, from 0, the calling one
+  std::fenv_t& before(std::size_t thread) { return thread == 0 ? own_ : others_[thread - 1]; }
+
+  std::fenv_t own_;                  // of the calling thread
+  std::vector<std::fenv_t> others_;  // [thread - 1] of the OpenMP team
   int dynamicBefore_, levelsBefore_;
 };
 

@@ -158,9 +158,10 @@ RoundEnd Rounds::leave(const Participant& participant) {
   // With gradients the replica has been updated, and the coordinator may look at it.
   if (localWork() == LocalWork::Gradient) participant.arriveAtExchange();
   const bool joins = joined();
-  bool together = (joins ? merged_ : mergedAlone_).arrive([&] {
+  // Two pointers: a std::function keeps no more without an allocation.
+  bool together = (joins ? merged_ : mergedAlone_).arrive([this, &participant] {
     commit();
-    if (!joins) answerNodes(participant.exchange);
+    if (!joined()) answerNodes(participant.exchange);
   });
   const RoundEnd end = together ? endFor(ledger(), participant.worker) : RoundEnd{};
   if (together) participant.enqueueAfterVerbs();

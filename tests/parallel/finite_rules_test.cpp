@@ -89,15 +89,15 @@ Failure failureWith(float feature, ToyModel& model, const NamedRule& rule, int w
 
 }  // namespace
 
-TEST_CASE("every rule: a gradient that is not finite reaches no merge") {
+TEST_CASE("every rule: a feature that is not finite reaches no merge, and is named") {
   forEveryRule({1, 2, 3}, [](const NamedRule& rule, int w) {
     for (const float feature : {std::numeric_limits<float>::infinity(), std::nanf("")}) {
       auto model = toy();
       const Failure failure = failureWith(feature, model, rule, w);
       CAPTURE(failure.text);
-      CHECK(contains(failure.text, fmt::format("worker {} on cpu failed in batch {} of epoch 2: the gradient "
-                                               "of p is not finite: element 3 is ",
-                                               kBad % w, kBad + 1)));
+      CHECK(contains(failure.text, fmt::format("worker {} on cpu failed in batch {} of epoch 2: x holds {}: "
+                                               "example 1 of the batch (example {} of the epoch), column 4",
+                                               kBad % w, kBad + 1, feature, kBad + 1)));
       CHECK(failure.worker == kBad % w);
       checkAsAfterThrow(model, rule, w);
     }

@@ -128,7 +128,7 @@ TEST_CASE(
   expected.init();
   auto data = examples(kExamples, 21);  // in batch 6 of 12
   const auto told = thrown<NonFiniteScore>([&] { model.fit(data); });
-  CHECK(told.starts_with("batch 6 of epoch 1: " + std::string(kTold)));
+  CHECK_MESSAGE(told.starts_with("batch 6 of epoch 1: " + std::string(kTold)), told);
   auto before = examples(20, 20);  // five batches
   expected.fit(before);
   CHECK(numbersOf(model) == numbersOf(expected));
@@ -199,7 +199,7 @@ TEST_CASE(
       told = error.what();
       CHECK(error.worker() == 1);
     }
-    CHECK(told.starts_with("worker 1 on cpu failed in batch 6 of epoch 1: " + std::string(kTold)));
+    CHECK_MESSAGE(told.starts_with("worker 1 on cpu failed in batch 6 of epoch 1: " + std::string(kTold)), told);
     auto before = examples(16, 16);  // one round
     wrapperOf(expected).fit(before);
     expected.setCounters(1, 0);  // the epoch was not finished

@@ -73,7 +73,7 @@ void checkClose(double actual, double expected) {
 TEST_CASE("whatever the remainder, the user's model is the merged model") {
   for (int workers = 1; workers <= 5; ++workers)
     for (int frequency = 1; frequency <= 4; ++frequency)
-      for (int count = 0; count <= 12; ++count) {
+      for (int count = 1; count <= 12; ++count) {
         CAPTURE(workers);
         CAPTURE(frequency);
         CAPTURE(count);

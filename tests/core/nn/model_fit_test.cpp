@@ -132,7 +132,9 @@ TEST_CASE("an epoch without batches is an error, and does not count") {
     const auto problem = fit(once, 3);
     CHECK_MESSAGE(contains(problem, "epoch 2"), problem);
     CHECK_MESSAGE(contains(problem, "gave no batches"), problem);
-    CHECK(model.epoch() == 1);
+    // A wrapper reads ahead, so the failure may come before the first epoch's last merge.
+    CHECK(model.epoch() <= 1);
+    if (workers == 0) CHECK(model.epoch() == 1);
     auto data = ToyIterator::ofValues({1, 2});
     CHECK(fit(data, 1).empty());  // it can be used again
   }
