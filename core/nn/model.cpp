@@ -192,7 +192,13 @@ void Model::copyStateFrom(Model& other, bool withUpdaterState) {
   }
   lastScore_ = other.lastScore_;
   loadedFrom_ = withUpdaterState ? other.loadedFrom_ : std::filesystem::path();
-  if (!withUpdaterState) return setUpdates(ownUpdates);
+  if (!withUpdaterState) {
+    // An updater without state is the other's, whose updates it continues to count.
+    const bool counts = std::ranges::any_of(
+        mine, [](const StateBlock* block) { return block->kind == BlockKind::UpdaterState; });
+    if (counts) setUpdates(ownUpdates);
+    return;
+  }
   strategyState_.clear();
   for (const auto& [name, values] : other.strategyState_)
     strategyState_.push_back({name, cloneTensor(values)});

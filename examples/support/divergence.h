@@ -20,7 +20,9 @@ class DivergenceCheck {
   DivergenceCheck(muster::Model& model, muster::DataSetIterator& data);
 
   /// @throws muster::NonFiniteScore if the loss is more than twice as large as before the training and as
-  /// that of a constant prediction, or is not a number. A loss that fell is never a divergence.
+  /// that of a constant prediction, or is not a number. A loss that fell is never a divergence. Running
+  /// statistics that lag behind after a few steps are none either: such a loss is computed again with the
+  /// statistics of the examples.
   void requireNone(muster::Model& model) const;
 
   /// The loss of a constant prediction: for classes log(classes), for labels 0 and 1 log(2), for other
@@ -29,6 +31,7 @@ class DivergenceCheck {
 
  private:
   double lossOf(muster::Model& model) const;
+  double lossWithOwnStatistics(muster::Model& model) const;
 
   std::vector<muster::Batch> batches_;
   double before_ = 0, constant_ = 0;

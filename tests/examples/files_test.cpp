@@ -485,7 +485,9 @@ TEST_CASE("a network that diverged does not replace one that was saved") {
   };
   test::writeFile(model, "a good one");
   for (const char* rate : {"10", "1e9"})
-    check(convnet.runSmall({"--epochs", "1", "--quiet", "--lr", rate, "--model", "m"}), "--lr ");
+    check(convnet.runSmall({"--epochs", "1", "--quiet", "--lr", rate, "--averaging-frequency", "1", "--model",
+                            "m"}),
+          "--lr ");
 
   std::string text;
   for (int i = 0; i < 2000; ++i) text += fmt::format("{} and ", i * i);

@@ -278,7 +278,9 @@ TEST_CASE("the math mode is shown by plan, saved for a resume, and refused with 
 TEST_CASE("a training that diverges names its learning rate") {
   const Muster muster;
   const auto diverged = [&](const std::string& rate) {
-    const auto run = muster.small("train", {"--set", "network.updater.learningRate=" + rate});
+    // A merge after the first step: before one there is nothing to save.
+    const auto run = muster.small("train", {"--set", "network.updater.learningRate=" + rate, "--set",
+                                            "training.strategy.every=1"});
     CHECK(run.exit == 1);
     return run.err;
   };
@@ -312,7 +314,7 @@ TEST_CASE("a training that diverges names its learning rate") {
                                     "--set", "listeners.checkpoints.best.monitor=trainingScore",
                                     "--set", "listeners.checkpoints.best.mode=min"});
   CHECK(restored.exit == 1);
-  CHECK_MESSAGE(contains(restored.err, "muster: the training diverged: its score went from "), restored.err);
+  CHECK_MESSAGE(contains(restored.err, "muster: the training diverged: its loss went from "), restored.err);
   CHECK(muster.read("model.safetensors") == "a good one");
   CHECK(muster.read("best.safetensors") == "a good one");
   CHECK_FALSE(std::filesystem::exists(muster.directory / "c" / "checkpoint-best.safetensors"));
@@ -686,7 +688,7 @@ TEST_CASE("muster reads IDX files and safetensors") {
   CAPTURE(trained.out);
   CHECK(trained.exit == 0);
   CHECK(contains(trained.out + trained.err, "epoch 100: R2 "));
-  CHECK(contains(trained.out, "test: R2 0.99"));
+  CHECK(contains(trained.out, "test: R2 "));
   CHECK(std::filesystem::exists(muster.directory / "c/checkpoint-best.safetensors"));
   const auto result = json::parse(muster.read("result.json")).as_object();
   CHECK(result.at("testR2").as_double() > 0.99);

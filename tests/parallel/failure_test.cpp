@@ -83,7 +83,8 @@ TEST_CASE("features that are not finite reach no merge") {
   ToyModel model;
   auto data = ToyIterator::ofValues({2, 6, 2, 6, 2, std::nanf("")});
   auto wrapper = toyWrapper(model, 2, 2).build();
-  CHECK(contains(failureOf(wrapper, data).text, "worker 1 on cpu failed in batch 6 of epoch 1: the score"));
+  CHECK(contains(failureOf(wrapper, data).text,
+                 "worker 1 on cpu failed in batch 6 of epoch 1: x holds nan: example 1 of the batch"));
   CHECK(model.parameters()[0] == kMergedOnce);
   checkTrainsAgain(wrapper, model);
 }
