@@ -25,19 +25,31 @@ std::string holder(const std::string& name) {
   return usual ? fmt::format("the {} hold", name.empty() ? "features" : name) : name + " holds";
 }
 
-std::optional<std::string> badValue(const NamedTensor& tensor, const Tensor& weights,
-                                    const BatchStamp& stamp) {
+/// Weights [N] or [N, T] of values [N, ...] or [N, T, ...], if they fit.
+std::span<const float> weightsFor(const Tensor& weights, const Shape& values) {
+  if (!weights.defined() || weights.dtype() != DType::Float32 || !weights.device().isCpu()) return {};
+  const Shape& rows = weights.shape();
+  if (rows.rank() > values.rank()) return {};
+  for (int axis = 0; axis < rows.rank(); ++axis)
+    if (rows[axis] != values[axis]) return {};
+  return weights.span<float>();
+}
+
+/// @param mask  examples or steps of weight 0 are not looked at; may be undefined.
+std::optional<std::string> badValue(const NamedTensor& tensor, const Tensor& mask, const BatchStamp& stamp) {
   const Tensor values = tensor.gathered();
   if (values.dtype() != DType::Float32 || !values.device().isCpu() || values.shape().rank() < 2 ||
       values.elements() == 0)
     return {};
   const Shape example = values.shape().dropFirst();
   const std::int64_t size = example.elements();
+  const auto weights = weightsFor(mask, values.shape());
+  const std::int64_t each = weights.empty() ? 1 : values.elements() / std::ssize(weights);
   for (std::int64_t i = 0; i < values.elements(); ++i) {
     const float value = values.data<float>()[i];
     if (std::isfinite(value)) continue;
+    if (!weights.empty() && weights[static_cast<std::size_t>(i / each)] == 0) continue;
     const std::int64_t row = i / size;
-    if (weights.defined() && weights.data<float>()[row] == 0) continue;
     return fmt::format("{} {}: example {} of the batch (example {} of the epoch), {}, counted from 1",
                        holder(tensor.name), std::isnan(value) ? std::fabs(value) : value, row + 1,
                        stamp.firstExample + row + 1, placeOf(i % size, example));
@@ -45,21 +57,29 @@ std::optional<std::string> badValue(const NamedTensor& tensor, const Tensor& wei
   return {};
 }
 
-/// The weights of examples float32 [N], if the batch has them.
-Tensor weightsOf(const Batch& batch) {
-  for (const auto& [name, mask, source] : batch.masks)
-    if (name != "features" && mask.dtype() == DType::Float32 && mask.shape().rank() == 1) return mask;
+std::optional<std::string> badFeature(const Batch& batch, const Tensor& mask) {
+  for (const auto& tensor : batch.features)
+    if (auto found = badValue(tensor, mask, batch.stamp)) return found;
+  return {};
+}
+
+std::optional<std::string> badLabel(const Batch& batch) {
+  const bool only = batch.labels.size() == 1;
+  for (const auto& tensor : batch.labels) {
+    const Tensor mask = batch.lossMask(tensor.gathered().shape(), only ? std::string_view() : tensor.name);
+    if (auto found = badValue(tensor, mask, batch.stamp)) return found;
+  }
   return {};
 }
 
 }  // namespace
 
 std::optional<std::string> nonFiniteValue(const Batch& batch) {
-  for (const auto& tensor : batch.features)
-    if (auto found = badValue(tensor, {}, batch.stamp)) return found;
-  for (const auto& tensor : batch.labels)
-    if (auto found = badValue(tensor, weightsOf(batch), batch.stamp)) return found;
-  return {};
+  const Tensor* steps = batch.sequenceMask();
+  if (auto found = badFeature(batch, steps ? *steps : Tensor())) return found;
+  if (auto found = badLabel(batch)) return found;
+  // Layers that take each step by itself read padding, too, and their weights' gradients then are NaN.
+  return steps ? badFeature(batch, {}) : std::nullopt;
 }
 
 }  // namespace muster

@@ -1,9 +1,11 @@
 #include "muster/core/ops/loss.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "muster/built.h"
 #include "muster/core/base/error.h"
+#include "muster/core/ops/detail/class_labels.h"
 #include "muster/core/ops/detail/expect.h"
 
 namespace muster {
@@ -18,7 +20,7 @@ void requireUsable(Loss kind, const Tensor& predictions, const Tensor& labels, c
                                       predictions.toString()));
   const Shape rows = predictions.shape().dropLast();
   const Device device = predictions.device();
-  if (kind == Loss::NegativeLogLikelihood && labels.dtype() == DType::Int64)
+  if (labels.dtype() == DType::Int64 && detail::takesClasses(kind, predictions.shape()))
     detail::expectTensor("loss", "labels", labels, {rows, Layout::RowMajor, DType::Int64, device});
   else
     detail::expectLike("loss", "labels", labels, predictions);
@@ -66,11 +68,11 @@ void lossInto(const LossRule& rule, const Tensor& predictions, const Tensor& lab
 LossValue lossValue(std::span<const double> numbers, const Shape& predictions) {
   require(numbers.size() == kLossNumbers, "loss: a value has {} numbers, got {}", kLossNumbers,
           numbers.size());
-  if (numbers[2] >= 0)
+  if (numbers[2] >= 0)  // one logit tells class 0 from 1
     throw InvalidArgument(
         fmt::format("loss: the label of {} is {}, expected 0 to {}",
                     detail::placeOfRow(static_cast<std::int64_t>(numbers[2]), predictions.dropLast()),
-                    static_cast<std::int64_t>(numbers[3]), predictions[-1] - 1));
+                    static_cast<std::int64_t>(numbers[3]), std::max<std::int64_t>(1, predictions[-1] - 1)));
   if (!(numbers[1] >= 0 && std::isfinite(numbers[1])))
     throw InvalidArgument("loss: a value of the mask is negative or not finite");
   return {.sum = numbers[0], .weight = numbers[1]};

@@ -5,6 +5,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/data/in_memory.h"
+#include "muster/core/eval/evaluation.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/datasets/table_description.h"
 #include "muster/datasets/table_examples.h"
@@ -65,6 +66,23 @@ TEST_CASE("a model file alone predicts new rows, in any order of columns and wit
   CHECK(predicted.names == Names{"cat", "dog"});
   CHECK(test::thrown<FileError>([&] { model.predict(parseTable("size,more\n1,2\n", {}, "new.csv")); }) ==
         "new.csv: lacks the column colour, from which the model learned; it has size, more");
+}
+
+TEST_CASE("one sigmoid output learns a table's two classes") {
+  std::string text = "x,bought\n";
+  for (int i = 0; i < 40; ++i) text += fmt::format("{},{}\n", i * i, i < 20 ? "no" : "yes");
+  const auto table = parseTable(text, {}, "train.csv");
+  const auto description = describeTable(table, {}, allRows(table));
+  auto network = std::make_unique<MultiLayerNetwork>(
+      MultiLayerConfiguration{.seed = 1,
+                              .updater = Adam{.learningRate = 0.1},
+                              .layers = {Normalise{}, Output{.units = 1, .loss = Loss::BinaryCrossEntropy}}});
+  auto rows = tableIterator(description, table, allRows(table), 10, 1);
+  network->fit(rows, 60);
+  CHECK(network->evaluate(rows).accuracy() > 0.9);
+  network->setInputDescription(description);
+  const auto predicted = TableModel(std::move(network)).predict(parseTable("x,more\n0,\n1600,\n", {}, "new.csv"));
+  CHECK(predicted.classes == Names{"no", "yes"});
 }
 
 TEST_CASE("a model without a table's description, or with another one, is refused") {

@@ -366,7 +366,8 @@ LossValue loss(const OwnLoss& rule, const Tensor& predictions, const Tensor& lab
 LossValue loss(const LossRule& rule, const Tensor& predictions, const Tensor& labels, const Tensor& mask,
                Tensor& gradient, double normaliser, Context&) {
   const bool classes = labels.dtype() == DType::Int64;
-  if (classes) requireClasses(labels, mask, predictions.shape()[-1]);
+  const bool binary = rule.kind == Loss::BinaryCrossEntropy;
+  if (classes) requireClasses(labels, mask, binary ? 2 : predictions.shape()[-1]);
   Rows batch(predictions, mask, gradient, normaliser);
   const std::int64_t features = batch.features, rows = batch.count;
   const float* z = predictions.data<float>();
@@ -379,6 +380,13 @@ LossValue loss(const LossRule& rule, const Tensor& predictions, const Tensor& la
     return batch.result;
   }
   const std::int64_t* label = labels.data<std::int64_t>();
+  if (binary) {
+    batch.add(0, rows, [&](std::int64_t n, double factor) {
+      const auto share = static_cast<float>(label[n]);
+      return row(rule, z + n, &share, batch.gradientOf(n), features, factor);
+    });
+    return batch.result;
+  }
   if (rule.labelSmoothing > 0) {
     batch.add(0, rows, [&](std::int64_t n, double factor) {
       return dispatch<smoothedRowOf>(z + n * features, static_cast<const float*>(nullptr), label[n],

@@ -10,10 +10,9 @@ namespace {
 static_assert(kMostLossSums * sizeof(double) <= kScratchBytes);
 
 LossKind kindOf(Loss kind, const Tensor& labels) {
-  if (labels.dtype() == DType::Int64) return LossKind::Classes;
   switch (kind) {
     case Loss::NegativeLogLikelihood:
-      return LossKind::SoftLabels;
+      return labels.dtype() == DType::Int64 ? LossKind::Classes : LossKind::SoftLabels;
     case Loss::MeanSquaredError:
       return LossKind::Squared;
     case Loss::BinaryCrossEntropy:
@@ -33,7 +32,7 @@ void run(const LossRule& rule, const Tensor& predictions, const Tensor& labels, 
   call.delta = rule.delta;
   call.smoothing = rule.labelSmoothing;
   call.predictions = predictions.data<float>();
-  if (call.kind == LossKind::Classes)
+  if (labels.dtype() == DType::Int64)
     call.classes = labels.data<std::int64_t>();
   else
     call.labels = labels.data<float>();

@@ -6,6 +6,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/plural.h"
+#include "muster/core/ops/detail/class_labels.h"
 
 namespace muster::detail {
 namespace {
@@ -114,7 +115,7 @@ void findFeatures(const NetworkPlan& plan, const Batch& batch, std::vector<const
 const Tensor& labelsOf(const NetworkPlan& plan, const Batch& batch, const NetworkOutput& output,
                        const Shape& predictions) {
   const Tensor& labels = tensorFor(batch.labels, "labels", output.name, plan.outputs.size() == 1);
-  const bool takesClasses = output.head->loss == Loss::NegativeLogLikelihood;
+  const bool takesClasses = !output.head->own && detail::takesClasses(output.head->loss, predictions);
   if (labels.dtype() == DType::Float32 && labels.shape() == predictions) return labels;
   if (takesClasses && labels.dtype() == DType::Int64 && labels.shape() == predictions.dropLast())
     return labels;

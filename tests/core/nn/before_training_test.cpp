@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <array>
 #include <limits>
 #include <string>
 #include <vector>
@@ -7,6 +9,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/data/data_loader.h"
 #include "muster/core/data/in_memory.h"
+#include "muster/core/data/non_finite_value.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "tests/core/nn/batches.h"
@@ -144,4 +147,27 @@ TEST_CASE("the place in an image has three numbers; a score that is not finite b
   Regression wild;
   for (float& value : wild.features.span<float>()) value = 3e38f;
   CHECK(wild.failure().find("lower learning rate") != std::string::npos);
+}
+
+TEST_CASE("padding of sequences is not blamed for a value that is not finite elsewhere") {
+  Batch batch = sequenceBatch({3, 2}, 2, 2, 4, /*masked=*/true);  // the first example is all padding
+  float* const features = batch.features[0].value.data<float>();
+  batch.labels.clear();
+  Tensor labels = Batch::ensure(batch.labels, "labels", {2, 3, 1});
+  std::ranges::fill(labels.span<float>(), 0.5f);
+  labels.data<float>()[1] = kNan;
+  CHECK(nonFiniteValue(batch) == std::nullopt);
+  features[3] = kNan;
+  CHECK(nonFiniteValue(batch) ==  // nothing else can be it
+        "the features hold nan: example 1 of the batch (example 1 of the epoch), position [2, 2], counted "
+        "from 1");
+  labels.data<float>()[5] = kNan;
+  CHECK(nonFiniteValue(batch) ==
+        "the labels hold nan: example 2 of the batch (example 2 of the epoch), position [3, 1], counted from "
+        "1");
+  Tensor weights = Batch::ensure(batch.masks, "labels", {2, 3});  // read instead of the features' mask
+  std::ranges::copy(std::array{0.0f, 0.5f, 0.0f, 1.0f, 1.0f, 0.0f}, weights.data<float>());
+  CHECK(nonFiniteValue(batch)->starts_with("the labels hold nan: example 1 of the batch"));
+  features[8] = kNan;
+  CHECK(nonFiniteValue(batch)->ends_with("(example 2 of the epoch), position [2, 1], counted from 1"));
 }

@@ -1,9 +1,11 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
 #include "muster/core/base/error.h"
+#include "muster/core/data/in_memory.h"
 #include "muster/core/nn/gradient_check.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/core/nn/own_output.h"
@@ -55,7 +57,7 @@ double scoreOf(const Output& output, float bias, const Tensor& labels) {
   model.init();
   model.block(BlockKind::Parameters).segment("output.bias").data<float>()[0] = bias;
   Batch batch;
-  Batch::ensure(batch.features, "features", {labels.shape()[0], 1}).data<float>()[0] = 0;
+  batch.features.push_back({"features", Tensor::zeros({labels.shape()[0], 1})});
   batch.labels.push_back({"labels", labels});
   return model.score(batch);
 }
@@ -129,6 +131,39 @@ TEST_CASE("scores are those worked out by hand") {
   CHECK(scoreOf({.units = 1, .loss = Loss::MeanAbsoluteError}, 1, labels) == doctest::Approx(2));
   CHECK(scoreOf({.units = 1, .loss = Loss::Huber}, 1, labels) == doctest::Approx((0.5 + 2.5) / 2));
   CHECK(scoreOf({.units = 1, .loss = Loss::Huber, .delta = 2}, 1, labels) == doctest::Approx((0.5 + 4) / 2));
+}
+
+TEST_CASE("one sigmoid output learns two classes from class indices as from numbers") {
+  const Output output{.units = 1, .loss = Loss::BinaryCrossEntropy};
+  const auto classes = [](std::vector<std::int64_t> values) {
+    Tensor labels = Tensor::empty({std::ssize(values)}, DType::Int64);
+    std::ranges::copy(values, labels.data<std::int64_t>());
+    return labels;
+  };
+  // sigmoid(ln 3) = 3/4, against 1 and 0.
+  const auto logit = static_cast<float>(std::log(3.0));
+  CHECK(scoreOf(output, logit, classes({1, 0})) ==
+        doctest::Approx((std::log(4.0 / 3) + std::log(4.0)) / 2).epsilon(1e-6));
+  CHECK(thrown<InvalidArgument>([&] {
+          scoreOf(output, 0, classes({1, 2}));
+        }) == "loss: the label of row 1 is 2, expected 0 to 1");
+  CHECK(thrown<InvalidArgument>([&] {
+          scoreOf({.units = 2, .loss = Loss::BinaryCrossEntropy}, 0, classes({1, 0}));
+        }) ==
+        "network: output output takes float32 [2, 2], but its labels, called labels, are int64 [2] on cpu");
+
+  const Batch indices = classBatch({3}, 20, 2, 5);
+  Tensor numbers = Tensor::empty({20, 1});
+  std::ranges::copy(indices.labels[0].value.span<std::int64_t>(), numbers.data<float>());
+  InMemoryDataSetIterator byIndex(indices.features[0].value, indices.labels[0].value, 4),
+      byNumber(indices.features[0].value, numbers, 4);
+  auto model = network(output), same = network(output), parallel = network(output);
+  model.fit(byIndex, 3);
+  same.fit(byNumber, 3);
+  CHECK(stateBits(model) == stateBits(same));
+  ParallelWrapper::Builder(parallel).workers(1).build().fit(byIndex, 3);
+  CHECK(stateBits(parallel) == stateBits(model));
+  CHECK(model.evaluate(byIndex).loss() == doctest::Approx(model.score(indices)).epsilon(1e-6));
 }
 
 TEST_CASE("the gradients of all losses agree with central differences") {

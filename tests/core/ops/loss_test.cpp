@@ -138,6 +138,29 @@ TEST_CASE_TEMPLATE("smoothed labels are mixed with equal shares", Where, MUSTER_
   }
 }
 
+TEST_CASE_TEMPLATE("one logit takes classes 0 and 1", Where, MUSTER_TEST_DEVICES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  Context context(Where::device());
+  const auto there = [&](const Tensor& tensor) { return copyTo(tensor, context.device()); };
+  // sigmoid(ln 3) = 3/4, against 1, 0, and a row of weight 0.
+  const auto logit = static_cast<float>(std::log(3.0));
+  const Tensor logits = there(Tensor::of({logit, logit, logit}, {3, 1}));
+  const Tensor mask = there(Tensor::of({1, 1, 0}, {3}));
+  Tensor gradient = there(test::nanTensor({3, 1}));
+  const auto of = [&](const Array& labels) {
+    return loss(Loss::BinaryCrossEntropy, logits, there(classTensor(labels)), mask, gradient, 0, context);
+  };
+  CHECK(of({{3}, {1, 0, 7}}).sum == doctest::Approx(std::log(4.0 / 3) + std::log(4.0)).epsilon(1e-6));
+  CHECK(test::maxError(gradient, Array({3, 1}, {-0.125, 0.375, 0})) < 1e-6);
+  for (const double label : {2, -1})
+    CHECK(test::thrown<InvalidArgument>([&] {
+            of({{3}, {1, label, 0}});
+          }) == fmt::format("loss: the label of row 1 is {}, expected 0 to 1", label));
+  CHECK_THROWS_AS(loss(Loss::BinaryCrossEntropy, there(Tensor::zeros({2, 2})),
+                       there(classTensor({{2}, {0, 1}})), {}, gradient, 0, context),
+                  InvalidArgument);
+}
+
 TEST_CASE("a loss of one's own is weighted by the mask, and leaves rows of weight 0 alone") {
   struct Cubed final : OwnLoss {
     double ofRow(std::span<const float> z, std::span<const float> y,

@@ -116,18 +116,25 @@ __device__ double squaredRow(const float* prediction, const float* labels, float
   return warpSum(value) / count;
 }
 
-__device__ double binaryRow(const float* z, const float* labels, float* gradient, std::int64_t features,
+/// @param labelOf  the share of a feature.
+template <typename Label>
+__device__ double binaryRow(const float* z, Label labelOf, float* gradient, std::int64_t features,
                             double factor, int lane) {
   const auto count = static_cast<double>(features);
   double value = 0;
   for (std::int64_t f = lane; f < features; f += 32) {
     const double logit = z[f];
     const double small = exp(-fabs(logit));  // cannot overflow
-    value += (logit > 0 ? logit : logit <= 0 ? 0.0 : logit) - logit * labels[f] + log1p(small);
+    value += (logit > 0 ? logit : logit <= 0 ? 0.0 : logit) - logit * labelOf(f) + log1p(small);
     const double sigmoid = (logit >= 0 ? 1 : small) / (1 + small);
-    if (gradient) gradient[f] = static_cast<float>(factor * (sigmoid - labels[f]) / count);
+    if (gradient) gradient[f] = static_cast<float>(factor * (sigmoid - labelOf(f)) / count);
   }
   return warpSum(value) / count;
+}
+
+/// Whether a class is none that the predictions tell apart; one logit tells 0 from 1.
+__device__ bool isOutOfRange(const LossCall& call, std::int64_t label) {
+  return label < 0 || label >= (call.kind == LossKind::Binary ? 2 : call.features);
 }
 
 __device__ double rowLoss(const LossCall& call, std::int64_t row, double factor, int lane) {
@@ -137,10 +144,9 @@ __device__ double rowLoss(const LossCall& call, std::int64_t row, double factor,
   switch (call.kind) {
     case LossKind::Classes: {
       const std::int64_t label = call.classes[row];
-      if (label >= 0 && label < call.features && call.smoothing > 0)
+      if (!isOutOfRange(call, label) && call.smoothing > 0)
         return smoothedRow(z, nullptr, label, gradient, call.features, factor, call.smoothing, lane);
-      if (label >= 0 && label < call.features)
-        return classRow(z, label, gradient, call.features, factor, lane);
+      if (!isOutOfRange(call, label)) return classRow(z, label, gradient, call.features, factor, lane);
       if (gradient)
         for (std::int64_t f = lane; f < call.features; f += 32) gradient[f] = NAN;
       return NAN;
@@ -152,7 +158,13 @@ __device__ double rowLoss(const LossCall& call, std::int64_t row, double factor,
     case LossKind::Squared:
       return squaredRow(z, call.labels + begin, gradient, call.features, factor, lane);
     case LossKind::Binary:
-      return binaryRow(z, call.labels + begin, gradient, call.features, factor, lane);
+      return binaryRow(
+          z,
+          [&](std::int64_t f) {
+            if (!call.classes) return call.labels[begin + f];
+            return isOutOfRange(call, call.classes[row]) ? NAN : static_cast<float>(call.classes[row]);
+          },
+          gradient, call.features, factor, lane);
     case LossKind::Absolute:
       return absoluteRow(z, call.labels + begin, gradient, call.features, factor, lane);
     case LossKind::Huber:
@@ -185,8 +197,7 @@ __global__ void __launch_bounds__(kBlockThreads) maskSumKernel(LossCall call, Pa
 
 /// Whether the row's class is out of range. A row of weight 0 may have any class.
 __device__ bool isBad(const LossCall& call, std::int64_t row, double weight) {
-  return call.kind == LossKind::Classes && weight != 0 &&
-         (call.classes[row] < 0 || call.classes[row] >= call.features);
+  return call.classes && weight != 0 && isOutOfRange(call, call.classes[row]);
 }
 
 /// One warp per row. The block that finishes last adds the blocks' sums in order.

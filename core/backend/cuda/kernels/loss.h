@@ -11,8 +11,8 @@ enum class LossKind { Classes, SoftLabels, Squared, Binary, Absolute, Huber };
 struct LossCall {
   LossKind kind;
   const float* predictions;     // [rows, features]
-  const std::int64_t* classes;  // [rows], for Classes
-  const float* labels;          // [rows, features], for the other losses
+  const std::int64_t* classes;  // [rows], for Classes, and for Binary of one feature: 0 or 1; or null
+  const float* labels;          // [rows, features], if there are no classes
   const float* mask;            // [rows] or null
   float* gradient;              // null: not computed; may be the predictions
   const double* normaliserAt;   // on the device; null: use `normaliser`
