@@ -13,7 +13,8 @@ namespace {
 template <typename Use>
 void onTeam(std::size_t threads, const Use& use) {
   if (threads < 2 || !canRunLoops()) return use(std::size_t{0});
-#pragma omp parallel num_threads(static_cast <int>(threads))
+  const int team = static_cast<int>(threads);
+#pragma omp parallel num_threads(team)
   use(static_cast<std::size_t>(omp_get_thread_num()));
 }
 
