@@ -37,8 +37,8 @@ class ImageSetIterator : public DataSetIterator, protected NumberedBatches {
   /// as byte / 255 with the same bits; they take a quarter of the memory to gather and to send to a GPU.
   /// @throws InvalidArgument for another type.
   void setFeatures(DType type);
-  /// Whether to leave out the last batch of each epoch if it is not full, from the next `reset` on; by
-  /// default it is given. Of shuffled data other examples are left out in each epoch.
+  /// Whether to leave out the last batch of each epoch if it is not full; by default it is given. Call it
+  /// between epochs: it holds at once. Of shuffled data other examples are left out in each epoch.
   void setDropLast(bool drop) { order_.keepFull(drop ? batch_ : 1); }
   /// Where images are stored from the next batch on. With Device, batches hold row numbers of the bytes and
   /// `setFeatures` has no effect; see `MemoryPlacement`.

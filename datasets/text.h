@@ -77,8 +77,8 @@ class CharacterIterator : public DataSetIterator {
   std::optional<std::int64_t> examples() const override { return order_.count(); }
   std::optional<std::int64_t> batchSize() const override { return batch_; }
 
-  /// Whether to leave out the last batch of each epoch if it is not full, from the next `reset` on; by
-  /// default it is given.
+  /// Whether to leave out the last batch of each epoch if it is not full; by default it is given. Call it
+  /// between epochs: it holds at once.
   void setDropLast(bool drop) { order_.keepFull(drop ? batch_ : 1); }
 
   const std::shared_ptr<const CharacterText>& text() const { return text_; }

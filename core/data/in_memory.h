@@ -35,8 +35,8 @@ class InMemoryDataSetIterator : public DataSetIterator, protected NumberedBatche
   std::optional<std::int64_t> examples() const override { return order_.count(); }
   std::optional<std::int64_t> batchSize() const override { return batch_; }
   const NumberedBatches* numbered() const override;
-  /// Whether to leave out the last batch of each epoch if it is not full, from the next `reset` on; by
-  /// default it is given. Of shuffled data other examples are left out in each epoch.
+  /// Whether to leave out the last batch of each epoch if it is not full; by default it is given. Call it
+  /// between epochs: it holds at once. Of shuffled data other examples are left out in each epoch.
   void setDropLast(bool drop) { order_.keepFull(drop ? batch_ : 1); }
 
  private:

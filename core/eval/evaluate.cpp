@@ -97,4 +97,8 @@ AnyEvaluation Trainer::evaluateTask(DataSetIterator& data, std::optional<Task> t
   return muster::evaluateTask(model(), data, task);
 }
 
+void Trainer::copyReplica(int, Model&) {
+  throw InvalidArgument("copyReplica: this trainer does not show its replicas");
+}
+
 }  // namespace muster

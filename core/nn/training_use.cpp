@@ -4,10 +4,6 @@
 
 namespace muster {
 
-void Trainer::copyReplica(int, Model&) {
-  throw InvalidArgument("copyReplica: this trainer does not show its replicas");
-}
-
 TrainingUse::TrainingUse(Model& model) : model_(model) {
   std::thread::id none;
   require(

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <string_view>
-
 #include "muster/core/nn/model.h"
 
 namespace muster {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "muster/core/base/size2d.h"
 #include "muster/core/device/context.h"
 #include "muster/core/ops/activation.h"
 #include "muster/core/ops/pool2d.h"
@@ -18,10 +19,10 @@ struct Conv2dShape {
   std::int64_t inChannels = 1;
   std::int64_t height = 1, width = 1;  ///< of the input
   std::int64_t outChannels = 1;
-  std::array<std::int64_t, 2> kernel{1, 1};
-  std::array<std::int64_t, 2> stride{1, 1};
-  std::array<std::int64_t, 2> padding{0, 0};  ///< zeros on each side
-  std::array<std::int64_t, 2> dilation{1, 1};
+  Size2d kernel{1, 1};
+  Size2d stride{1, 1};
+  Size2d padding{0, 0};  ///< zeros on each side
+  Size2d dilation{1, 1};
   /// Divides both channel counts: output channels [g out / groups, (g + 1) out / groups) only depend on input
   /// channels [g in / groups, (g + 1) in / groups). As many groups as input channels make a depthwise
   /// convolution.

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 
+#include "muster/core/base/size2d.h"
 #include "muster/core/ops/conv2d.h"
 
 namespace muster {
@@ -14,11 +14,11 @@ struct ConvTranspose2dShape {
   std::int64_t inChannels = 1;
   std::int64_t height = 1, width = 1;  ///< of the input
   std::int64_t outChannels = 1;
-  std::array<std::int64_t, 2> kernel{1, 1};
-  std::array<std::int64_t, 2> stride{1, 1};
-  std::array<std::int64_t, 2> padding{0, 0};        ///< removed from each side of the output
-  std::array<std::int64_t, 2> outputPadding{0, 0};  ///< added at its bottom and right; below the stride
-  std::array<std::int64_t, 2> dilation{1, 1};
+  Size2d kernel{1, 1};
+  Size2d stride{1, 1};
+  Size2d padding{0, 0};        ///< removed from each side of the output
+  Size2d outputPadding{0, 0};  ///< added at its bottom and right; below the stride
+  Size2d dilation{1, 1};
   std::int64_t groups = 1;  ///< as for Conv2dShape
 
   Shape input() const { return {batch, inChannels, height, width}; }

@@ -62,7 +62,8 @@ struct LossValue {
 ///
 /// @param predictions  logits for NegativeLogLikelihood and BinaryCrossEntropy (softmax and sigmoid are
 ///                     part of the loss), activated outputs for the others.
-/// @param labels  int64 [N] class indices (NegativeLogLikelihood only) or float32 like the predictions.
+/// @param labels  float32 like the predictions, or int64 [N] class indices for NegativeLogLikelihood and, of
+///         one logit, BinaryCrossEntropy (0 or 1).
 /// @param mask    float32 [N], the weights of the examples or time steps, finite and at least 0; undefined:
 ///                all 1.
 /// @param normaliser  the gradient's divisor; 0: this batch's own weight, for sequences the number of

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 
+#include "muster/core/base/size2d.h"
 #include "muster/core/device/context.h"
 #include "muster/core/tensor/tensor.h"
 
@@ -14,9 +14,9 @@ enum class PoolKind { Max, Average };
 struct Pool2dShape {
   PoolKind kind = PoolKind::Max;
   std::int64_t batch = 1, channels = 1, height = 1, width = 1;
-  std::array<std::int64_t, 2> kernel{2, 2};
-  std::array<std::int64_t, 2> stride{2, 2};
-  std::array<std::int64_t, 2> padding{0, 0};  ///< at most half the kernel
+  Size2d kernel{2, 2};
+  Size2d stride{2, 2};
+  Size2d padding{0, 0};  ///< at most half the kernel
 
   Shape input() const { return {batch, channels, height, width}; }
   /// [N, C, (H + 2 padding - kernel) / stride + 1, ...], rounded down.

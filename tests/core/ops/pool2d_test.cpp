@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "muster/core/base/error.h"
+#include "muster/core/ops/conv_transpose2d.h"
 #include "tests/support/devices.h"
 #include "tests/support/reference_ops.h"
 #include "tests/support/rounding.h"
@@ -39,6 +40,17 @@ void checkAgainstReference(const Pool2dShape& shape, const Array& x, const Array
         test::sumError(windows(0) * windows(1), deviation, 2 * test::kRounding));
   CHECK(test::paddingIsZero(y));
   CHECK(test::paddingIsZero(gradX));
+}
+
+TEST_CASE("one number is both sizes of a window in an operation, as in a layer") {
+  const Pool2dShape pool{.height = 6, .width = 9, .kernel = 3, .stride = 3, .padding = 1};
+  CHECK(pool.output() == Shape{1, 1, 2, 3});  // (6 + 2 - 3) / 3 + 1, (9 + 2 - 3) / 3 + 1
+  const Conv2dShape convolution{
+      .height = 6, .width = 9, .kernel = 3, .stride = 2, .padding = 1, .dilation = 2};
+  CHECK(convolution.output() == Shape{1, 1, 2, 4});  // (6 + 2 - 5) / 2 + 1, (9 + 2 - 5) / 2 + 1
+  const ConvTranspose2dShape back{
+      .height = 2, .width = 4, .kernel = 3, .stride = 2, .padding = 1, .outputPadding = 1, .dilation = 2};
+  CHECK(back.output() == Shape{1, 1, 6, 10});  // (2 - 1) 2 - 2 + 4 + 1 + 1, (4 - 1) 2 - 2 + 4 + 1 + 1
 }
 
 TEST_CASE_TEMPLATE("pooling agrees with the reference over shapes, layouts and threads", Where,
