@@ -48,8 +48,9 @@ class NumberReader {
   void look() {
     CsvRows rows(text_, options_.separator, path_);
     auto row = rows.next();
+    detail::HeaderCheck header;
     if (options_.header && row) {
-      detail::requireNames(row->fields, path_);
+      header = {row->fields, path_};
       detail::dropEmptyLast(row->fields);
       for (const auto& name : row->fields) names_.emplace_back(trimmed(name));
       row = rows.next();
@@ -59,6 +60,7 @@ class NumberReader {
       if (names_.empty())
         for (std::size_t c = 1; c <= row->fields.size(); ++c) names_.push_back(fmt::format("{}", c));
       detail::requireFields(*row, names_.size(), path_);
+      header.add(*row);
       if (count_ == 0) {
         if (names_.size() < 2)
           throw FileError(path_, detail::oneColumn(text_.substr(0, text_.find('\n')), options_.separator));

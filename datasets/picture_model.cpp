@@ -16,7 +16,9 @@ constexpr std::size_t kBatch = 32;
 
 /// @throws InvalidArgument if the description does not fit the network.
 void requireFits(const Network& network) {
-  const auto& [format, columns, omitted, pictures, label, classes, targets] = network.inputDescription();
+  const auto& description = network.inputDescription();
+  const auto& pictures = description.pictures;
+  const auto& classes = description.classes;
   require(
       pictures.has_value() && !classes.empty(),
       "the model does not know the size of its pictures and its classes; it was trained on other data, or "

@@ -49,14 +49,16 @@ Table parseTable(std::string_view text, const TableFormat& format, const std::fi
   Table::Contents contents{.origin = path, .format = format};
   contents.text.reserve(text.size());
   auto row = rows.next();
+  detail::HeaderCheck header;
   if (row && format.header) {
-    detail::requireNames(row->fields, path);
+    header = {row->fields, path};
     contents.names = namesIn(*row);
     row = rows.next();
   }
   for (; row; row = rows.next()) {
     if (contents.names.empty()) contents.names = numbered(row->fields.size());
     detail::requireFields(*row, contents.names.size(), path);
+    header.add(*row);
     for (const auto& field : row->fields) {
       const auto cell = trimmed(field);
       if (!isUtf8(cell))

@@ -60,30 +60,42 @@ std::vector<std::string> classesIn(const Table& table, std::size_t column,
   return detail::classesOf(words, std::ssize(rows), table.names()[column], table.origin());
 }
 
+/// [row] The number of its class, in the order of their first rows.
+std::vector<std::int64_t> classNumbers(const Table& table, std::size_t column,
+                                       std::span<const std::int64_t> rows) {
+  const detail::ClassNumbers known(classesIn(table, column, rows));
+  std::map<std::int64_t, std::int64_t> places;
+  std::vector<std::int64_t> numbers;
+  for (const auto row : rows)
+    numbers.push_back(places.emplace(*known.find(table.cell(row, column)), std::ssize(places)).first->second);
+  return numbers;
+}
+
+/// @throws FileError if several columns have this one's name.
+void requireUniqueName(const Table& table, std::size_t column) {
+  static_cast<void>(table.find(table.names()[column]));
+}
+
 }  // namespace
 
-std::vector<std::int64_t> labelledRows(const Table& table, const std::string& label) {
+std::vector<std::int64_t> labelledRows(const Table& table, const std::string& label, bool regression) {
   const auto column = table.labelColumn(label);
   std::vector<std::int64_t> rows;
   for (std::int64_t r = 0; r < table.rows(); ++r)
-    if (!isMissing(table.cell(r, column))) rows.push_back(r);
+    if (const auto cell = table.cell(r, column); regression ? !isMissingNumber(cell) : !isMissing(cell))
+      rows.push_back(r);
   if (rows.empty()) throw FileError(table.origin(), fmt::format("no row has a {}", table.names()[column]));
   return rows;
 }
 
 RowSplit splitTable(const Table& table, const TableOptions& options, std::int64_t count, std::uint64_t seed) {
-  const auto rows = labelledRows(table, options.label);
+  const auto rows = labelledRows(table, options.label, options.regression);
   const auto column = table.labelColumn(options.label);
   if (const auto without = table.rows() - std::ssize(rows); without > 0)
     logInfo("{}: {} without {} {} left out", table.origin().string(), plural(without, "row"),
             table.names()[column], without == 1 ? "is" : "are");
-  std::map<std::string_view, std::int64_t> numbers;
-  std::vector<std::int64_t> classes;
-  if (!options.regression)
-    for (const auto row : rows)
-      classes.push_back(numbers.emplace(table.cell(row, column), std::ssize(numbers)).first->second);
-  auto split =
-      options.regression ? splitRows(std::ssize(rows), count, seed) : splitRows(classes, count, seed);
+  auto split = options.regression ? splitRows(std::ssize(rows), count, seed)
+                                  : splitRows(classNumbers(table, column, rows), count, seed);
   for (auto* part : {&split.first, &split.second})
     for (auto& row : *part) row = rows[static_cast<std::size_t>(row)];
   return split;
@@ -97,7 +109,7 @@ InputDescription describeTable(const Table& table, const TableOptions& options,
   InputDescription described{.format = table.format()};
   for (std::size_t c = 0; c < table.names().size(); ++c) {
     if (c == label || unwanted.contains(c) || (!wanted.empty() && !wanted.contains(c))) continue;
-    if (!table.find(table.names()[c])) continue;  // refuses names that several columns have
+    requireUniqueName(table, c);
     auto found = detail::describeColumn(table, c, rows);
     if (auto* column = std::get_if<ColumnDescription>(&found))
       described.columns.push_back(std::move(*column));

@@ -20,11 +20,13 @@ struct TableOptions {
 };
 
 /// The rows that have a label, in order.
+/// @param regression  the label is a number, so "-", ".", "None" and "none" are gaps, too.
 /// @throws FileError if no row has one, or as `Table::labelColumn`.
-std::vector<std::int64_t> labelledRows(const Table& table, const std::string& label);
+std::vector<std::int64_t> labelledRows(const Table& table, const std::string& label, bool regression = false);
 
 /// Divides the rows with a label at random into `count` to train with and the others, each class in equal
-/// shares. Logs how many rows have no label. @throws as labelledRows, and as splitRows.
+/// shares. Logs how many rows have no label. @throws as labelledRows and splitRows, and FileError for labels
+/// that are no classes (`readCsv`).
 RowSplit splitTable(const Table& table, const TableOptions& options, std::int64_t count, std::uint64_t seed);
 
 /// Finds out from training rows how a table's columns become features:
@@ -36,8 +38,7 @@ RowSplit splitTable(const Table& table, const TableOptions& options, std::int64_
 ///   first), with the time of the year if they span over a year, the day of the week if they span over two
 ///   weeks, and the time of the day if one is given;
 /// - else words: a feature for each of at most 50 words, the most frequent ones that occur in at least 3
-/// rows;
-///   the others share a feature;
+///   rows; the others share a feature;
 /// - a missing value counts as the column's median, or as no word; if training rows had gaps, a last
 ///   feature is 1 there.
 ///

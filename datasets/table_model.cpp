@@ -14,16 +14,25 @@ namespace {
 
 constexpr std::int64_t kBatch = 1024;
 
+/// Outputs are the probabilities of classes or numbers: one of them has names.
+void requireFits(const InputDescription& description, std::int64_t outputs) {
+  const auto classes = std::ssize(description.classes), targets = std::ssize(description.targets);
+  require(classes == 0 || targets == 0,
+          "the model's description names both classes and numbers to predict; its outputs are one of them");
+  require(classes + targets == outputs || (outputs == 1 && classes == 2),
+          "the model has {}, and its description names {}", plural(outputs, "output"), classes + targets);
+}
+
 /// @throws InvalidArgument if the description does not fit the network.
 void requireFits(const Network& network) {
   const auto& description = network.inputDescription();
   require(!description.columns.empty(),
           "the model does not know the columns of its table; it was trained on "
           "other data, or saved without setInputDescription");
-  const auto outputs = network.outputShapes().back().second.elements();
-  const auto named = std::ssize(description.classes) + std::ssize(description.targets);
-  require(named == outputs || (outputs == 1 && description.classes.size() == 2),
-          "the model has {}, and its description names {}", plural(outputs, "output"), named);
+  const Shape input = network.exampleFeatures().features.front().value.shape().dropFirst();
+  require(input == Shape{description.features()}, "the model reads {}, and its description makes {}",
+          input.toString(), plural(description.features(), "feature"));
+  requireFits(description, network.outputShapes().back().second.elements());
 }
 
 }  // namespace
@@ -31,6 +40,7 @@ void requireFits(const Network& network) {
 TablePredictions namedOutputs(const InputDescription& description, const Tensor& outputs) {
   require(outputs.shape().rank() == 2, "predict: outputs {} are no rows of numbers", outputs.toString());
   const std::int64_t count = outputs.shape()[0], width = outputs.shape()[1];
+  requireFits(description, width);
   const auto& classes = description.classes;
   TablePredictions predictions{.names = classes};
   for (const auto& target : description.targets) predictions.names.push_back(target.name);

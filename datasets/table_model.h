@@ -29,7 +29,7 @@ struct TablePredictions {
 class TableModel {
  public:
   /// @throws InvalidArgument if the network has no description of a table's columns, or another number of
-  ///         inputs or outputs than its description.
+  ///         inputs or outputs than its description, or both classes and numbers to predict.
   explicit TableModel(std::unique_ptr<Network> network);
   /// @throws FileError as Network::load, and for a network without a description.
   static TableModel load(const std::filesystem::path& path);
@@ -46,6 +46,7 @@ class TableModel {
 /// Names the outputs of a network for examples: the most probable class, and numbers in their own units.
 /// One output with classes is the probability of the second one, which is predicted above 0.5.
 /// @param outputs  float32 [N, outputs].
+/// @throws InvalidArgument if the description names another number of outputs, or both classes and numbers.
 TablePredictions namedOutputs(const InputDescription& description, const Tensor& outputs);
 
 }  // namespace muster

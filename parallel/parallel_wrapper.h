@@ -174,7 +174,7 @@ class ParallelWrapper::Builder {
   /// Logs the mean score and the time of each merge. Default false.
   Builder& reportScoreAfterAveraging(bool report);
   /// Worker i of W runs on device i mod D, as in `Device::parseList("cuda:0,cuda:1")` or `allGpus()`
-  /// (core/device/choose_device.h): several replicas may share a GPU, at most 32. Default: the CPU. GPUs and the CPU cannot be mixed.
+  /// (core/device/choose_device.h); a GPU may have up to 32. Default: the CPU. GPUs and the CPU cannot mix.
   Builder& devices(std::vector<Device> devices);
   /// How workers multiply float32 numbers; parameters, updates and merges stay float32. Default: TF32 if a
   /// GPU has it, else fp32. A CPU may have fp32 and bf16 (`whyNoMathMode`); `plan()` says the mode.

@@ -19,7 +19,7 @@ void ParallelWrapper::Impl::fitElastic(DataSetIterator& data, std::int64_t epoch
   require(!nodes.running(), "nodes: another wrapper uses them; create new ones for this one");
   const std::int64_t lastEpoch = model_.epoch() + epochs;
   Batch first;
-  fitBeforeTraining(model_, data, caller_);
+  fitBeforeTraining(model_, *usersData_, caller_);
   require(prepareModel(model_, data, caller_, 0, {}, first), "fit: the data set has no batches");
   nodes.begin(inWords(agreement(data, lastEpoch, 0, &first)));
   struct Leave {

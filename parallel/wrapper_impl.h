@@ -80,7 +80,7 @@ struct ParallelWrapper::Impl final : Trainer {
   std::atomic<std::thread::id> callersThread_;  // of the current call
   FitCall* fit_ = nullptr;                      // the current call, if it is a fit; used by its thread only
   const DataSetIterator* data_ = nullptr;       // what it reads; used by its thread only
-  const DataSetIterator* usersData_ = nullptr;  // the user's iterator, whose batches data_ may join
+  DataSetIterator* usersData_ = nullptr;        // the user's iterator, whose batches data_ may join
   Activity caller_, reading_;
   mutable Mutex timesMutex_;              // also guards the replacement of replicas_
   std::vector<WorkerTimes> timesBefore_;  // of earlier replicas in this `fit()`; may be empty

@@ -22,7 +22,7 @@ bool ParallelWrapper::Impl::prepareReplicas(DataSetIterator& data, std::int64_t 
   const bool kept = parts && parts->first && model_.epoch() == 0 && resumed.position.nextBatch == 0;
   bool any = kept;
   if (kept) first = *parts->first;
-  fitBeforeTraining(model_, data, caller_);
+  if (!kept) fitBeforeTraining(model_, *usersData_, caller_);
   if (!replicas_->made()) {
     any = kept || prepareModel(model_, data, caller_, model_.epoch(), resumed.position, first);
     require(any || !model_.blocks().empty(), "fit: the data set has no batches");

@@ -78,8 +78,8 @@ class BinaryEvaluation {
 
  private:
   struct Label {
-    std::vector<float> with,
-        without;  // predictions for examples that have the label, and for those that do not
+    std::vector<float> with,  // predictions for examples that have the label
+        without;              // and for those that do not
   };
   /// Of one label: by whether an example has it and whether it was predicted.
   struct Counts {

@@ -41,7 +41,7 @@ void evaluateBatch(Model& model, const Batch& batch, std::optional<AnyEvaluation
                    std::optional<Task> task) {
   Tensor predictions;
   std::optional<StepScore> loss;
-  if (task)
+  if (task && *task != model.task())
     model.output(batch, predictions);
   else
     loss = model.outputAndLoss(batch, predictions);

@@ -74,9 +74,14 @@ Safetensors readModelFile(const std::filesystem::path& path) {
 }
 
 /// The input description in a file; empty if there is none.
-InputDescription inputIn(const Safetensors& file) {
+InputDescription inputIn(const Safetensors& file, const std::filesystem::path& path) {
   const auto input = file.metadata.find(kInput);
-  return input == file.metadata.end() ? InputDescription{} : InputDescription::fromJson(input->second);
+  if (input == file.metadata.end()) return {};
+  try {
+    return InputDescription::fromJson(input->second);
+  } catch (const InvalidArgument& error) {
+    throw FileError(path, fmt::format("its input description cannot be used: {}", error.what()));
+  }
 }
 
 /// The network described by a file, not yet initialised.
@@ -86,7 +91,7 @@ std::unique_ptr<Network> networkIn(const Safetensors& file, const std::filesyste
     throw FileError(path, "holds no muster model: its metadata have no \"configuration\"");
   try {
     auto network = networkFromJson(found->second);
-    network->setInputDescription(inputIn(file));
+    network->setInputDescription(inputIn(file, path));
     return network;
   } catch (const InvalidArgument& error) {
     throw FileError(path, fmt::format("its configuration cannot be used: {}", error.what()));
@@ -199,12 +204,23 @@ void requireSameParts(const Network& mine, const Network& theirs, const std::fil
           path, fmt::format("{} is there {}, but here {}", here[i].first, there[i].second, here[i].second));
 }
 
-/// Equal layers may read data of other columns or classes.
+/// The file's description, if it has one, must have made the tensors of the data here: equal layers may read
+/// other columns, classes or units.
 void requireSameInput(const Network& mine, const Network& theirs, const std::filesystem::path& path) {
   const auto &here = mine.inputDescription(), &there = theirs.inputDescription();
   if (here.empty() || there.empty()) return;
   try {
     there.requireSame(here, "the file", "the data here");
+    for (std::size_t c = 0; c < here.columns.size(); ++c)
+      require(here.columns[c] == there.columns[c],
+              "column {} has another filling, scale or order of dates in the file than in the data here; "
+              "read the data by readInputDescription of the file",
+              here.columns[c].name);
+    for (std::size_t t = 0; t < here.targets.size(); ++t)
+      require(here.targets[t] == there.targets[t],
+              "the number to predict, {}, has another mean or scale in the file than in the data here; read "
+              "the data by readInputDescription of the file",
+              here.targets[t].name);
   } catch (const InvalidArgument& error) {
     throw FileError(path, error.what());
   }
@@ -275,7 +291,7 @@ void ModelSnapshot::take(Network& network, const TrainingState& training, const 
     require(isUtf8(name), "model file: the name of a note is not UTF-8, so the file could not be read back");
     require(isUtf8(text), "model file: the note \"{}\" is not UTF-8, so the file could not be read back",
             name);
-    require(!detail::isOfChecksums(name) && contents.metadata.emplace(name, text).second,
+    require(name != kInput && !detail::isOfChecksums(name) && contents.metadata.emplace(name, text).second,
             "model file: a note cannot be named \"{}\"", name);
   }
 }
@@ -320,14 +336,7 @@ ModelNotes readModelNotes(const std::filesystem::path& path) {
 }
 
 InputDescription readInputDescription(const std::filesystem::path& path) {
-  return detail::onFile("readInputDescription", path, [&] {
-    const Safetensors file = readModelFile(path);
-    try {
-      return inputIn(file);
-    } catch (const InvalidArgument& error) {
-      throw FileError(path, fmt::format("its input description cannot be used: {}", error.what()));
-    }
-  });
+  return detail::onFile("readInputDescription", path, [&] { return inputIn(readModelFile(path), path); });
 }
 
 std::unique_ptr<Network> Network::load(const std::filesystem::path& path) {

@@ -59,8 +59,8 @@ bool holdSameState(const std::filesystem::path& one, const std::filesystem::path
 /// if it has one.
 ///
 /// Initialises `network` if necessary. Does not change it unless the whole file fits.
-/// @throws FileError naming the layer, class or column that differs, or the tensor that is missing,
-/// unexpected or of another
+/// @throws FileError naming the layer, class or column that differs, also in its filling or scale (read the
+///         data by `readInputDescription` then), or the tensor that is missing, unexpected or of another
 ///         shape or type.
 void loadState(Network& network, const std::filesystem::path& path);
 

@@ -71,6 +71,7 @@ void CheckpointListener::onFitStart(const FitEvent& event) {
   Model& model = event.trainer.model();
   require(options_.save || dynamic_cast<Network*>(&model) != nullptr,
           "checkpoint listener: the model is not a Network; give a `save` function for it");
+  if (options_.best) options_.best->requireFits("checkpoint listener", model);
   std::error_code error;
   std::filesystem::create_directories(options_.directory, error);
   if (error) throw FileError(options_.directory, "cannot be made: " + error.message());

@@ -107,6 +107,7 @@ void EarlyStopping::onFitStart(const FitEvent& event) {
   kept_ = {};
   numbers_ = Tensor::zeros({kNumbers}, DType::Float64);
   Model& model = event.trainer.model();
+  monitored_.requireFits("early stopping", model);
   const bool resumed = !model.trainingState().empty();
   if (resumed) namingResumedFile(model, [&] { resume(model); });
   if (!kept_.whole) eraseAll(model.listenerState(), bestName_);

@@ -89,7 +89,8 @@ class EarlyStopping final : public NodeListener {
   explicit EarlyStopping(EarlyStoppingOptions options);
 
   std::string describe() const override;
-  /// @throws InvalidArgument for a bestFile with a model that is not a Network; SavedStateError for a state
+  /// @throws InvalidArgument as Monitored::requireFits, or for a bestFile with a model that is not a Network;
+  ///         SavedStateError for a state
   ///         with impossible numbers, FileError if it was loaded from a file; FileError for a bestFile that
   ///         cannot be written or, when resumed, read.
   void onFitStart(const FitEvent& event) override;

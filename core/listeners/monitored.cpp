@@ -1,10 +1,36 @@
 #include "muster/core/listeners/monitored.h"
 
+#include <algorithm>
+
 #include "muster/core/base/error.h"
+#include "muster/core/data/next_batch.h"
+#include "muster/core/data/training_reads.h"
 #include "muster/core/eval/any_evaluation.h"
 #include "muster/core/nn/model.h"
 
 namespace muster {
+namespace {
+
+/// Whether the labels of the first batch are numbers, and not classes: indices, or one-hot rows.
+bool hasNumbers(DataSetIterator& data, const Model& model) {
+  requireNotRead(data, "evaluate");
+  data.reset(0);
+  Batch first;
+  if (!nextBatch(data, first)) return false;
+  const NamedTensor* const found = first.labelsOf(model.outputName());
+  if (found == nullptr) return false;
+  const Tensor& labels = found->gathered();
+  if (labels.dtype() == DType::Int64) return false;
+  try {
+    Evaluation(std::max<std::int64_t>(labels.shape()[-1], 2))
+        .add(labels, labels, first.lossMask(labels.shape(), model.outputName()));
+    return false;
+  } catch (const InvalidArgument&) {
+    return true;
+  }
+}
+
+}  // namespace
 
 std::optional<MonitorMode> modeOf(Monitor monitor) {
   switch (monitor) {
@@ -33,6 +59,12 @@ void Monitored::validate(std::string_view caller) const {
   const auto best = modeOf(monitor);
   require(!best || better() == *best, "{}: mode {} contradicts the {}, of which {} is better", caller,
           nameOf(better()), what, best == MonitorMode::Max ? "a larger one" : "a smaller one");
+}
+
+void Monitored::requireFits(std::string_view caller, Model& model) const {
+  if (monitor == Monitor::Accuracy && model.task() == Task::Regression)
+    require(!hasNumbers(*validation, model), "{}: a regression has no accuracy; monitor its loss or R2",
+            caller);
 }
 
 std::string_view Monitored::name() const {

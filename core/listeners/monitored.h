@@ -58,6 +58,9 @@ struct Monitored {
   ///         validation data without them, the others with them, or Own without `measure` and the others with
   ///         it.
   void validate(std::string_view caller) const;
+  /// Call it when a training begins. @throws InvalidArgument for the accuracy of a regression, unless its
+  ///         labels (those of the first validation batch) are classes as one-hot rows.
+  void requireFits(std::string_view caller, Model& model) const;
   /// As in "validation accuracy".
   std::string_view name() const;
   /// The given mode, or the monitor's. After `validate`.

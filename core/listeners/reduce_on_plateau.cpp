@@ -51,6 +51,7 @@ std::string ReduceOnPlateau::describe() const {
 
 void ReduceOnPlateau::onFitStart(const FitEvent& event) {
   Model& model = event.trainer.model();
+  monitored_.requireFits(kCaller, model);
   if (!model.trainingState().empty()) {
     now_ = {};
     namingResumedFile(model, [&] { resume(model); });

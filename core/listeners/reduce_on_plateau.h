@@ -28,8 +28,8 @@ struct PlateauOptions {
 
 /// Lowers the learning rate when a training no longer improves: whenever the monitored value has not improved
 /// for `patience` epochs, all learning rates (after their schedule) are multiplied by `factor`. Evaluates the
-/// merged model at the end of each epoch, with all workers; all replicas, and rules that read the learning
-/// rate, follow.
+/// merged model at the end of each epoch, with all workers; all replicas, and rules that plan rounds by the
+/// learning rate, follow. Rules whose workers arrive one by one plan ahead, by the schedule without factors.
 ///
 /// Later `fit()` calls continue where it was. A training that resumes a checkpoint of one with this listener
 /// continues from its numbers (Model::listenerState) and ends with the same bits. With other values of
@@ -44,7 +44,8 @@ class ReduceOnPlateau final : public NodeListener {
   explicit ReduceOnPlateau(PlateauOptions options);
 
   std::string describe() const override;
-  /// @throws SavedStateError for a state with impossible numbers, FileError if it was loaded from a file.
+  /// @throws InvalidArgument as Monitored::requireFits; SavedStateError for a state with impossible numbers,
+  ///         FileError if it was loaded from a file.
   void onFitStart(const FitEvent& event) override;
   void onEpochEnd(const EpochEvent& event) override;
   /// The model's factor is 1 again.

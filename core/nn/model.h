@@ -146,8 +146,8 @@ class Model {
   Optimizer& optimizer();
   Context& context() const { return *context_; }
 
-  /// A number by which all learning rates are multiplied, 1 unless a listener such as ReduceOnPlateau changes
-  /// it. Change it between steps, as a merged listener does: all replicas follow.
+  /// Multiplies all learning rates; 1 unless a listener such as ReduceOnPlateau changes it. Not part of the
+  /// state. Change it between steps, as a merged listener does: all replicas follow.
   double learningRateFactor() const { return *learningRateFactor_; }
   /// @throws InvalidArgument unless it is finite and not negative.
   void setLearningRateFactor(double factor);

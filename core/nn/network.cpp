@@ -33,6 +33,7 @@ Network::Network(const TrainingOptions& options, std::uint64_t seed, Context* co
 Network::~Network() = default;
 
 void Network::init() {
+  requireNotTrainedElsewhere("init");
   for (const auto& input : inputs())
     require(!input.shape.empty(),
             "network: init() needs an inputShape for {}; without it the first batch decides", input.name);
@@ -98,6 +99,7 @@ void Network::setInputDescription(InputDescription description) {
 }
 
 std::unique_ptr<Network> Network::cloneNetwork() {
+  requireNotTrainedElsewhere("clone");
   require(initialized(), "network: clone() before init()");
   auto copy = make(nullptr);
   copy->init();

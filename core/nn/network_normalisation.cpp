@@ -52,6 +52,7 @@ bool Network::normalisationFitted() {
 }
 
 void Network::fitNormalisation(DataSetIterator& data) {
+  requireNotTrainedElsewhere("fit normalisation");
   requireNotRead(data, "fit normalisation");
   impl_->fitNormalisation(*this, data);
 }

@@ -34,6 +34,7 @@ bool isCrossEntropy(const LossHead& head) {
 }  // namespace
 
 double Network::score(const Batch& batch) {
+  requireNotTrainedElsewhere("score");
   detail::requireLoss(impl_->plan);
   ContextScope scope(context());
   const Batch& there = impl_->there(batch);
@@ -59,12 +60,14 @@ Batch Network::exampleFeatures() const {
 }
 
 void Network::output(const Batch& batch, Tensor& out) {
+  requireNotTrainedElsewhere("output");
   ContextScope scope(context());
   const auto& program = impl_->run(impl_->there(batch), false);
   predict(program, impl_->plan.outputs.front().head, 0, out, impl_->copies, context());
 }
 
 std::optional<StepScore> Network::outputAndLoss(const Batch& batch, Tensor& out) {
+  requireNotTrainedElsewhere("output");
   const auto& outputs = impl_->plan.outputs;
   const bool told = std::ranges::all_of(outputs, [](const auto& one) { return one.head.has_value(); }) &&
                     batch.labels.size() >= outputs.size() &&
@@ -90,6 +93,7 @@ Task Network::task() const {
 }
 
 std::vector<Tensor> Network::outputs(const Batch& batch) {
+  requireNotTrainedElsewhere("outputs");
   ContextScope scope(context());
   const auto& program = impl_->run(impl_->there(batch), false);
   const auto& outputs = impl_->plan.outputs;

@@ -9,6 +9,7 @@
 namespace muster {
 
 void Network::forward(const Tensor& input, Tensor& output, const ForwardPass& pass) {
+  requireNotTrainedElsewhere("forward");
   detail::requireInitialized(impl_->plan);
   require(impl_->plan.inputs.size() == 1 && impl_->plan.outputs.size() == 1,
           "network: forward() is for networks with one input and one output, this one has {} and {}",

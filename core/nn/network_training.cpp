@@ -56,6 +56,7 @@ StepTicket Network::Impl::gradient(const Batch& batch) {
 }
 
 StepTicket Network::step(const Batch& batch) {
+  requireNotTrainedElsewhere("step");
   detail::requireLoss(impl_->plan);
   if (!impl_->enqueuesSteps || !optimizer().enqueues() || trainingOptions().accumulate > 1)
     return Model::step(batch);

@@ -65,9 +65,9 @@ class Tensor {
   void* raw() const { return data_; }
   /// The element at these indices, one for each dimension: `scores.at(0, 2)`, and of another element type
   /// `labels.at<std::int64_t>(3)`. For single elements; loops are faster over `span`.
-  /// @throws InvalidArgument for another element type, a wrong number of indices, one that is out of range,
-  /// or
-  ///         a tensor that is on a GPU or not RowMajor.
+  /// @throws InvalidArgument for another element type, a wrong number of indices,
+  ///         one that is out of range, or a tensor that is on a GPU
+  ///         or not RowMajor.
   template <typename T = float, std::integral... Index>
   T& at(Index... index) const {
     return data<T>()[positionOf({static_cast<std::int64_t>(index)...})];

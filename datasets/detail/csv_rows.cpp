@@ -33,6 +33,12 @@ void requireCsv(std::string_view text, const std::filesystem::path& path) {
   if (text.starts_with("PAR1")) throw FileError(path, "is a Parquet file, not CSV");
 }
 
+[[noreturn]] void failNoNames(const std::filesystem::path& path) {
+  throw FileError(path,
+                  "its first line has numbers where the names of the columns should be; if it has no "
+                  "names, set header to false (data.header, muster example --no-header)");
+}
+
 }  // namespace
 
 void failAtLine(const std::filesystem::path& path, std::int64_t line, const std::string& why) {
@@ -101,7 +107,8 @@ std::string CsvRows::quoted() {
   return field;
 }
 
-void requireNames(const std::vector<std::string>& names, const std::filesystem::path& path) {
+HeaderCheck::HeaderCheck(const std::vector<std::string>& names, const std::filesystem::path& path)
+    : path_(path) {
   std::vector<double> numbers;
   for (const auto& name : names)
     if (const auto value = numberIn(name)) numbers.push_back(*value);
@@ -110,10 +117,16 @@ void requireNames(const std::vector<std::string>& names, const std::filesystem::
   const bool codes = std::ranges::all_of(numbers, [](double x) { return x >= 0 && x == std::floor(x); }) &&
                      std::ranges::adjacent_find(numbers) == numbers.end();
   const bool years = codes && (numbers.empty() || (numbers.front() >= 1500 && numbers.back() <= 2200));
-  if (years || (codes && !allNumbers)) return;
-  throw FileError(path,
-                  "its first line has numbers where the names of the columns should be; if it has no "
-                  "names, set header to false (data.header, muster example --no-header)");
+  if (!years && (!codes || allNumbers)) failNoNames(path);
+  if (numbers.empty()) return;
+  for (std::size_t c = 0; c < names.size(); ++c)
+    if (const auto name = trimmed(names[c]); !isMissingNumber(name) && !numberIn(name))
+      words_.push_back({c, std::string(name)});
+}
+
+void HeaderCheck::add(const CsvRow& row) const {
+  for (const auto& [column, name] : words_)
+    if (column < row.fields.size() && trimmed(row.fields[column]) == name) failNoNames(path_);
 }
 
 void dropEmptyLast(std::vector<std::string>& fields) {

@@ -42,9 +42,26 @@ class CsvRows {
 /// @throws FileError "line 3: why".
 [[noreturn]] void failAtLine(const std::filesystem::path& path, std::int64_t line, const std::string& why);
 
-/// @throws FileError if the first row has numbers where names should be: a table without a header would
-///         lose that row.
-void requireNames(const std::vector<std::string>& names, const std::filesystem::path& path);
+/// Finds a first row that has no names: a table without a header would lose it.
+class HeaderCheck {
+ public:
+  /// For a table without a header.
+  HeaderCheck() = default;
+  /// @throws FileError if `names` has numbers where names should be.
+  HeaderCheck(const std::vector<std::string>& names, const std::filesystem::path& path);
+  /// Beside names that are numbers, a word that occurs again in its column is a value.
+  /// @throws FileError if a word of the header occurs again in `row`.
+  void add(const CsvRow& row) const;
+
+ private:
+  struct Word {
+    std::size_t column;
+    std::string name;
+  };
+
+  std::vector<Word> words_ = {};  // beside numbers
+  std::filesystem::path path_;
+};
 
 /// Removes the empty last field that a separator at a line's end makes, if the row is by one too long.
 /// @throws FileError if the row then has another number of fields than `columns`.

@@ -15,7 +15,6 @@
 #include "muster/core/base/error.h"
 #include "muster/core/base/plural.h"
 #include "muster/core/base/printable_text.h"
-#include "muster/core/eval/any_evaluation.h"
 #include "muster/core/io/network_json.h"
 #include "muster/core/nn/fit_remarks.h"
 #include "muster/core/nn/step_memory.h"
@@ -50,10 +49,7 @@ int evaluate(const Call& call) {
   const Trained trained(call, options);
   DataSetIterator& data = trained.on(options.on);
   const auto evaluation = trained.network->evaluateTask(data);
-  example::printResult(evaluation.summary());
-  if (const auto& description = trained.network->inputDescription(); description.targets.size() == 1)
-    fmt::print("\nin the units of {}: {}\n", printableText(description.targets.front().name),
-               scoreLine(evaluation, description));
+  example::printResult(scoreTable(evaluation, trained.network->inputDescription()));
   if (evaluation.task() != Task::Classification) return 0;
   if (!trained.data.classes.empty()) fmt::print("\n");
   for (std::size_t c = 0; c < trained.data.classes.size(); ++c)
@@ -100,8 +96,8 @@ int plan(const Call& call) {
   const auto [resumed, changes] = resumedBy(run);
   const std::string earlier = earlierTraining(run, resumed);
   pathsOf(call.file, run, resumed).checkNames();
-  LoadedData data =
-      loadData(run.data, run.training.placement, devices.devices, static_cast<int>(run.training.workers));
+  LoadedData data = loadData(run.data, run.training.placement, devices.devices,
+                             static_cast<int>(run.training.workers), knownBy(run, resumed));
   const auto network = makeNetwork(run, data);
   const auto wrapper = makeWrapper(run, devices, nodes, *network, {});
   const std::int64_t examples = data.train->examples().value_or(0);

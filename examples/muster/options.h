@@ -11,8 +11,7 @@ namespace program {
 /// Adds `--set`.
 void describeSets(example::CommandLine& line, std::vector<std::string>& sets);
 
-/// Reads the options of a call, and the files among them. @return false if it printed the
-/// help.
+/// Reads the options of a call, and the files among them. @return false if it printed the help.
 bool readOptions(example::CommandLine& line, const Call& call);
 
 /// The file of a call. @param what  for example "run.json". @throws InvalidArgument if it has none.

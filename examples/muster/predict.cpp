@@ -63,8 +63,10 @@ InputDescription outputsOf(const Trained& trained, std::int64_t width) {
   if (trained.network->task() != Task::Classification) {
     while (std::ssize(described.targets) < width)
       described.targets.push_back({.name = fmt::format("{}", described.targets.size() + 1)});
+    described.classes.clear();
     return described;
   }
+  described.targets.clear();
   described.classes = trained.data.classes;
   while (std::ssize(described.classes) < std::max<std::int64_t>(width, 2))
     described.classes.push_back(fmt::format("{}", described.classes.size()));

@@ -155,7 +155,7 @@ void dealCsv(const RunData& d, const InputDescription& known, LoadedData& into) 
   const TableFormat format = formatOf(d);
   const auto options = tableOptionsOf(d);
   const auto train = readTable(d.train, format);
-  const auto count = std::ssize(labelledRows(train, d.label));
+  const auto count = std::ssize(labelledRows(train, d.label, d.regression));
   const auto split = splitTable(train, options, trainingPart(d, count), static_cast<std::uint64_t>(d.seed));
   into.description = describeTable(train, options, split.first);
   if (!known.empty()) {
@@ -169,7 +169,7 @@ void dealCsv(const RunData& d, const InputDescription& known, LoadedData& into) 
   if (!split.second.empty()) into.validation = rowsOf(train, into.description, split.second, d.batch);
   if (d.test.empty()) return;
   const auto test = readTable(d.test, format);
-  const auto labelled = labelledRows(test, labelOf(into.description));
+  const auto labelled = labelledRows(test, labelOf(into.description), d.regression);
   if (const auto without = test.rows() - std::ssize(labelled); without > 0)
     logInfo("{}: {} without {} not tested", d.test, plural(without, "row"), labelOf(into.description));
   into.test = rowsOf(test, into.description, labelled, d.batch);

@@ -11,6 +11,9 @@ namespace program {
 /// units.
 std::string scoreLine(const muster::AnyEvaluation& evaluation, const muster::InputDescription& description);
 
+/// All scores, as `AnyEvaluation::summary`; errors of a described regression are in its own units.
+std::string scoreTable(const muster::AnyEvaluation& evaluation, const muster::InputDescription& description);
+
 /// The columns that a network reads and those that it does not, with the reasons; "" without columns.
 std::string columnsLine(const muster::InputDescription& description);
 

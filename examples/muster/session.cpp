@@ -107,7 +107,10 @@ std::unique_ptr<Network> makeNetwork(const RunFile& run, LoadedData& data) {
     throw InvalidArgument(fmt::format("network and data do not fit: {}", error.what()));
   }
   if (run.training.initialModel.empty()) return network;
+  // The weights of one set of pictures are a start for another one with other classes.
+  if (data.description.pictures) network->setInputDescription({});
   loadState(*network, run.training.initialModel);
+  network->setInputDescription(data.description);
   network->setCounters(0, 0);
   network->setLoadedFrom({});  // this training does not continue that file's
   network->trainingState().clear();

@@ -34,7 +34,7 @@ std::int64_t heldOut(std::int64_t rows, std::size_t classes) {
 
 RunFile tableRun(RunData data) {
   const auto table = readTable(data.train, formatOf(data));
-  const auto rows = labelledRows(table, data.label);
+  const auto rows = labelledRows(table, data.label, data.regression);
   require(rows.size() > 1, "{}: has one example, and a training needs two", data.train);
   const auto described = describeTable(table, tableOptionsOf(data), rows);
   require(data.regression || described.classes.size() > 1,

@@ -70,15 +70,14 @@ Watchers watch(const RunFile& run, LoadedData& data, Network& network, const Sho
   add(watchers.record);
   if (const auto& p = l.reduceOnPlateau) {
     const auto monitored = monitoredOf(p->monitored, data, "listeners.reduceOnPlateau");
-    add(std::make_shared<ReduceOnPlateau>(
-        PlateauOptions{.validation = monitored.validation,
-                       .monitor = monitored.monitor,
-                       .mode = monitored.mode,
-                       .factor = p->factor,
-                       .patience = p->patience,
-                       .minImprovement = p->minImprovement,
-                       .minFactor = p->minFactor,
-                       .sink = shown.progress ? LineSink() : LineSink([](std::string_view) {})}));
+    add(std::make_shared<ReduceOnPlateau>(PlateauOptions{.validation = monitored.validation,
+                                                         .monitor = monitored.monitor,
+                                                         .mode = monitored.mode,
+                                                         .factor = p->factor,
+                                                         .patience = p->patience,
+                                                         .minImprovement = p->minImprovement,
+                                                         .minFactor = p->minFactor,
+                                                         .sink = quietly}));
   }
   if (const auto& c = l.checkpoints) {
     CheckpointOptions policy{.directory = c->directory,

@@ -47,7 +47,7 @@ Ledger startOf(const FitSetting& setting) {
   if (setting.resumed.ledger) resume(start, *setting.resumed.ledger);
   const auto arrivals =
       callStrategy("tell how workers arrive", [&] { return setting.strategy.arrivals(workers); });
-  if (arrivals) setArrivals(start, *arrivals, setting.model.learningRate());
+  if (arrivals) setArrivals(start, *arrivals, setting.model.trainingOptions().updater.learningRate());
   return start;
 }
 
@@ -77,8 +77,8 @@ Listeners FitCall::listenersOf(ListenerScope scope) const {
 }
 
 void FitCall::run(DataSetIterator& data, std::int64_t epochs, Batch* first) {
-  if (epochs > 0) namingResumedFile(setting_.model, [&] { run_.rounds.planFirst(); });
-  if (tellStart(data, epochs) && epochs > 0) train(data, epochs, first);
+  if (epochs > 0) namingResumedFile(setting_.model, [&] { run_.rounds.prepare(); });
+  if (tellStart(data, epochs) && epochs > 0 && planFirst()) train(data, epochs, first);
   if (epochs > 0) endTogether();
   if (run_.failure) setting_.replicas.setTrained(false);  // the replicas' state may be anything
   fillAtEnd();
@@ -87,6 +87,17 @@ void FitCall::run(DataSetIterator& data, std::int64_t epochs, Batch* first) {
   else
     tellEnd();
   run_.failure.rethrow();
+}
+
+/// After the listeners' start, where one may set the learning rate's factor. @return false if it failed.
+bool FitCall::planFirst() {
+  try {
+    run_.rounds.planFirst();
+    return true;
+  } catch (...) {
+    run_.fail(-1, std::current_exception(), [] { return "the first round could not be planned"; });
+    return false;
+  }
 }
 
 /// Calls the listeners that were not called in an earlier part.

@@ -85,6 +85,7 @@ class FitCall {
 
  private:
   void train(DataSetIterator& data, std::int64_t epochs, Batch* first);
+  bool planFirst();
   bool tellStart(const DataSetIterator& data, std::int64_t epochs);
   void tellEnd();
   void endTogether();

@@ -130,13 +130,12 @@ void ReplicaSet::make() {
   auto blocks = callStrategy("name its blocks", [&] { return strategy_.blocks(workers); });
   const bool arrive =
       callStrategy("tell how workers arrive", [&] { return strategy_.arrivals(workers); }).has_value();
-  // If each merge resets all workers, a checkpoint needs no count of theirs.
   if (arrive || strategy_.updaterState() == UpdaterState::Reset)
     blocks.push_back({.name = std::string(kOwnUpdates),
                       .place = StrategyBlock::Place::Replica,
                       .numbers = OwnUpdates::kNumbers,
                       .counts = true,
-                      .saved = arrive || strategy_.replicasDiffer()});
+                      .saved = false});  // they belong to the replicas, not to the model; see addOwn
   exchange->makeStrategyBlocks(blocks);
   requireModelSource(*exchange, strategy_);
   if (workersDiffer(*exchange)) exchange->allowCollecting();
@@ -196,6 +195,7 @@ bool ReplicaSet::load(const Resumption& resumed) {
                     rule);
   beginOwnUpdates();
   takeValues(resumed.values, *exchange_, resumed.replicas);
+  if (resumed.replicas) takeOwnUpdates(resumed.values, *exchange_);
   if (resumed.sameRule) takeOfWorkers(resumed.values, *exchange_, resumed.replicas, rule);
   if (resumed.ledger && anyInFlight(*resumed.ledger)) takeInFlight(resumed.values, *exchange_);
   exchange_->restart();
@@ -241,14 +241,13 @@ void ReplicaSet::takeCounters(Model& replica) const {
   replica.setUpdates(model_.updates());
 }
 
-/// A worker whose count was saved as 0 was reset, and so was the merged copy that the model holds.
+/// Workers that begin with the model's state have had its updates; if these are none, its state is zero.
 void ReplicaSet::beginOwnUpdates() {
   const auto updates = static_cast<double>(model_.updates());
   for (std::size_t w = 0; w < static_cast<std::size_t>(place_.workers()); ++w) {
     OwnUpdates* const own = OwnUpdates::find(*exchange_, w);
     if (own == nullptr) return;
-    if (own->count == 0) own->count = updates;
-    if (updates == 0) own->mergedCopyReset = 1;
+    *own = {.count = updates, .mergedCopyReset = updates == 0 ? 1.0 : 0.0};
   }
 }
 
@@ -332,8 +331,10 @@ void ReplicaSet::addOwn(TrainingState& state, bool inFlight, std::span<const std
   std::vector<CollectedBlock> collected;
   for (const SharedBlock& block : exchange_->blocks()) collected.push_back(collect(block, examples));
   addValues(state, exchange_->blocks(), mergedValues(), strategy_.localWork() == LocalWork::Step, collected);
+  // If each merge resets all workers, a checkpoint needs no count of theirs.
+  if (strategy_.replicasDiffer()) addOwnUpdates(state, *exchange_);
   if (inFlight) addInFlight(state, *exchange_);
-  if (place_.nodes > 1) addOfWorkers(state, *exchange_, strategy_.pending());
+  if (place_.nodes > 1) addOfWorkers(state, model_, *exchange_, strategy_.pending());
 }
 
 }  // namespace muster

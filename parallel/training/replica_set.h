@@ -76,7 +76,8 @@ class ReplicaSet {
   bool differUnexpectedly() const;
   /// [worker] Examples trained since `fit()` began, also before it was resumed; of this node's workers.
   std::vector<std::int64_t> examples() const;
-  /// Calls `addValues`, `addInFlight` if `inFlight`, and over nodes `addOfWorkers`. Call it after `fill`.
+  /// Calls `addValues`, `addOwnUpdates` if replicas differ, `addInFlight` if `inFlight`, and over nodes
+  /// `addOfWorkers`. Call it after `fill`.
   /// Over nodes it collects the state that may differ, for which the other nodes must answer.
   /// @param examples  [worker] of all nodes, if the model lacks the mean of blocks that each worker keeps.
   void addOwn(TrainingState& state, bool inFlight, std::span<const std::int64_t> examples);

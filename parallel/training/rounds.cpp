@@ -48,15 +48,18 @@ Rounds::Rounds(const NodePlace& place, const Options& options, Ledger start, Pee
         place.workers(), [this] { return ledger().arrivals->next(); }, onWallClock());
 }
 
-void Rounds::planFirst() {
-  const bool resumed = start_.flights.fragments() > 0;
+void Rounds::prepare() {
   transaction_.begin(strategy_.fragments());
-  if (!resumed) return planNext();
+  if (!isResumed()) return;
   try {
     requirePlan(ledger().plan, localWork());
   } catch (const InvalidArgument& error) {
     throw SavedStateError(fmt::format("training state: {}", error.what()));
   }
+}
+
+void Rounds::planFirst() {
+  if (!isResumed()) planNext();
 }
 
 void Rounds::contribute(const Participant& participant, double weight) {

@@ -72,8 +72,10 @@ class Rounds {
   /// Whether workers must report the largest magnitude in their replicas.
   bool looksAtReplicas() const { return options_.undoesMerges && strategy_.extrapolates(); }
 
-  /// Plans the first round. Call it before the workers start. @throws InvalidArgument if the strategy's plan
-  ///         is impossible, SavedStateError if a checkpoint's is.
+  /// Call it first. @throws SavedStateError if a checkpoint's plan is impossible.
+  void prepare();
+  /// Plans the first round, unless a checkpoint has its plan. Call it before the workers start, when the
+  /// learning rate is known. @throws InvalidArgument if the strategy's plan is impossible.
   void planFirst();
 
   // For workers.
@@ -172,6 +174,7 @@ class Rounds {
   }
 
  private:
+  bool isResumed() const { return start_.flights.fragments() > 0; }
   /// What a failure has made of the last round.
   enum class Loss { None, Merge, Update };
   /// A worker's part in the end of a round.

@@ -11,6 +11,7 @@
 #include "muster/core/base/plural.h"
 #include "muster/core/nn/training_state.h"
 #include "muster/core/ops/linear_combination.h"
+#include "muster/parallel/exchange/own_updates.h"
 #include "muster/parallel/strategies/saved_numbers.h"
 
 namespace muster {
@@ -265,12 +266,27 @@ void takeInFlight(const TrainingState& all, Exchange& exchange) {
     if (isInFlight(state)) take(findValues(all, inFlightName(state)), "of what is in flight", state);
 }
 
-void addOfWorkers(TrainingState& all, Exchange& exchange, bool pending) {
+void addOwnUpdates(TrainingState& all, Exchange& exchange) {
+  for (const StrategyState& state : exchange.strategyBlocks())
+    if (state.declared.name == kOwnUpdates)
+      all.push_back({std::string(kOwnUpdates), valuesOfAll(state, exchange)});
+}
+
+void takeOwnUpdates(const TrainingState& all, Exchange& exchange) {
+  const Tensor* const saved = findValues(all, kOwnUpdates);
+  if (saved == nullptr) return;
+  for (const StrategyState& state : exchange.strategyBlocks())
+    if (state.declared.name == kOwnUpdates) take(saved, "of the workers", state);
+}
+
+void addOfWorkers(TrainingState& all, Model& model, Exchange& exchange, bool pending) {
   for (const StrategyState& state : exchange.strategyBlocks()) {
     if (!isOfWorkers(state) || (state.declared.zeroUnlessPending && !pending)) continue;
     const Tensor values = valuesOfAll(state, exchange);
-    // The model holds the numbers that this node has for all workers.
-    if (isElsewhere(state) || !isSaved(state, values)) all.push_back({ofWorkersName(state), values});
+    // Of numbers the model has those of all workers at the end of a training, before it those that this node
+    // has.
+    const Tensor* const ofModel = findValues(model.strategyState(), state.declared.name);
+    if (ofModel == nullptr || !sameBytes(*ofModel, values)) all.push_back({ofWorkersName(state), values});
   }
 }
 

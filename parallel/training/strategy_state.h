@@ -38,6 +38,14 @@ void saveStrategyState(Exchange& exchange, Model& model, bool together);
 /// Adds to the model the blocks of Place::Node that it lacks. Waits for the other nodes.
 void collectStrategyState(Exchange& exchange, Model& model);
 
+/// Adds the OwnUpdates of all workers to a checkpoint, if the strategy has them. A resumed worker that gets
+/// the state of its replica needs them; one that begins with the model's has had the model's updates. Over
+/// nodes it waits for the others.
+void addOwnUpdates(TrainingState& state, Exchange& exchange);
+/// Fills them from a checkpoint that holds them, for the same workers. @throws SavedStateError for those of
+/// another size, and as above.
+void takeOwnUpdates(const TrainingState& state, Exchange& exchange);
+
 /// Adds the blocks that hold what is in flight to a checkpoint. Call it while no worker runs. Over nodes it
 /// waits for the others.
 void addInFlight(TrainingState& state, Exchange& exchange);
@@ -46,7 +54,7 @@ void takeInFlight(const TrainingState& state, Exchange& exchange);
 
 /// Over nodes: adds the values of all workers of saved blocks of Place::Replica that are not in flight,
 /// unless the model holds them. Waits for the other nodes. @param pending  Strategy::pending.
-void addOfWorkers(TrainingState& state, Exchange& exchange, bool pending);
+void addOfWorkers(TrainingState& state, Model& model, Exchange& exchange, bool pending);
 /// Fills those of these blocks that a checkpoint holds. @throws SavedStateError for one of another size,
 /// and as above.
 /// @param sameWorkers  as many as those that were saved; else blocks that permit it get means.

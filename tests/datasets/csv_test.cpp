@@ -105,6 +105,17 @@ TEST_CASE("an invalid file is refused, and the error names the line") {
         "f.csv: line 2: column y must be a finite number, and is \"x\"");
 }
 
+TEST_CASE("a first row with a word that its column repeats is no header") {
+  const std::string none =
+      "f.csv: its first line has numbers where the names of the columns should be; if it has no names, set "
+      "header to false (data.header, muster example --no-header)";
+  CHECK(problem("34,yes\n20,no\n51, yes \n") == none);
+  CHECK(problem("5,male,1\n6,female,0\n7,male,0\n", {.label = "3"}) == none);
+  CHECK(table("34,yes\n20,no\n51,yes\n", {.header = false}).features.shape() == Shape{3, 1});
+  CHECK(table("1,2,kind\n0.5,1,a\n0.25,3,b\n").columns == Words{"1", "2"});
+  CHECK(table("other,kind\n1,other\n2,kind\n").classes == Words{"kind", "other"});  // no number: a header
+}
+
 TEST_CASE("rows have at most 2^20 columns") {
   const std::string many(std::size_t{1} << 20, ',');
   CHECK(problem(many + "\n", {.header = false}) == "f.csv: line 1: more than 1048576 columns");

@@ -190,6 +190,10 @@ TEST_CASE("a regression's target is scaled to mean 0 and deviation 1") {
   const auto read = table("x,y\n1.5,10\n2.5,20\n3.5,60\n1.5,NA\n");
   const auto rows = labelledRows(read, "");
   CHECK(rows.size() == 3);
+  const auto gaps = table("x,y\n1.5,10\n2.5,-\n3.5,.\n1.5,None\n2.5,20\n");
+  CHECK(labelledRows(gaps, "", true) == std::vector<std::int64_t>{0, 4});
+  CHECK(labelledRows(gaps, "").size() == 5);  // as words they may mean something
+  CHECK(splitTable(gaps, {.regression = true}, 1, 1).second.size() == 1);
   const auto description = describeTable(read, {.regression = true}, rows);
   REQUIRE(description.targets.size() == 1);
   const auto& target = description.targets.front();
@@ -212,6 +216,12 @@ TEST_CASE("the classes are in equal shares in both parts of a table") {
   CHECK(std::ranges::count_if(heldOut, [](auto row) { return row >= 30; }) == 2);
   CHECK(splitTable(read, {}, 32, 1).first == train);
   CHECK(splitTable(read, {}, 32, 2).first != train);
+
+  text = "x,y\n";
+  for (int i = 0; i < 40; ++i)
+    text += fmt::format("{}.5,{}\n", i % 7, i % 2 == 0 ? "0" : i % 4 == 1 ? "1" : "1.0");
+  const auto parts = splitTable(table(text), {}, 2, 1);  // 1 and 1.0 are one class: two rows are enough
+  CHECK((parts.first[0] + parts.first[1]) % 2 == 1);
 }
 
 TEST_CASE("rows that do not fit a description are refused by name") {

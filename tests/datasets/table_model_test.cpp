@@ -40,6 +40,14 @@ TEST_CASE("outputs become classes by name and numbers in their own units") {
   CHECK(scaled.classes.empty());
   CHECK(scaled.values.data<float>()[0] == 115);
   CHECK(scaled.values.data<float>()[1] == 0);
+
+  const auto problem = [](const InputDescription& described, const Shape& outputs) {
+    return test::thrown<InvalidArgument>([&] { namedOutputs(described, Tensor::zeros(outputs)); });
+  };
+  CHECK(problem({.classes = {"no", "yes"}, .targets = {{"y", 100, 10}}}, {1, 1}) ==
+        "the model's description names both classes and numbers to predict; its outputs are one of them");
+  CHECK(problem({}, {1, 2}) == "the model has 2 outputs, and its description names 0");
+  CHECK(problem(numbers, {1, 1}) == "the model has 1 output, and its description names 2");
 }
 
 TEST_CASE("a model file alone predicts new rows, in any order of columns and without the label") {
@@ -98,4 +106,9 @@ TEST_CASE("a model without a table's description, or with another one, is refuse
   CHECK(test::thrown<FileError>([&] {
           TableModel::load(directory / "m.safetensors");
         }).ends_with("the model has 3 outputs, and its description names 2"));
+  network.setInputDescription({.columns = {{.name = "x"}, {.name = "z"}}, .classes = {"a", "b", "c"}});
+  network.save(directory / "m.safetensors");
+  CHECK(test::thrown<FileError>([&] {
+          TableModel::load(directory / "m.safetensors");
+        }).ends_with("the model reads [1], and its description makes 2 features"));
 }

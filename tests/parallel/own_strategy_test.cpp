@@ -339,9 +339,10 @@ TEST_CASE("options that are out of range, or given twice in different ways, are 
   CHECK(refusal(wrapperOf(model, 2).strategy(Averaging{}).averageUpdaters(true)) ==
         "averageUpdaters: the strategy has that among its own options; give it in strategy(...)");
   auto data = ToyIterator::ofValues(kRounds);
-  CHECK(thrown<InvalidArgument>([&] {
-          wrapperOf(model, 2).strategy(BlockMomentum{.frequency = 0}).build().fit(data);
-        }) == "the strategy's plan: a round must have at least 1 iteration, got 0");
+  CHECK(thrown<TrainingError>(
+            [&] { wrapperOf(model, 2).strategy(BlockMomentum{.frequency = 0}).build().fit(data); }) ==
+        "the first round could not be planned: the strategy's plan: a round must have at least 1 iteration, "
+        "got 0");
 }
 
 TEST_CASE("Averaging as a struct trains as the builder's options do, and Reset sets momentum to zero") {

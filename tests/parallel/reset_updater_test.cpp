@@ -2,6 +2,7 @@
 // with new optimisers, one for each worker's round.
 #include <doctest/doctest.h>
 
+#include <memory>
 #include <vector>
 
 #include "muster/core/data/in_memory.h"
@@ -10,6 +11,8 @@
 #include "muster/parallel/strategies/asynchronous_outer.h"
 #include "muster/parallel/strategies/gossip.h"
 #include "muster/parallel/strategies/outer_averaging.h"
+#include "muster/parallel/strategies/overlapped_averaging.h"
+#include "tests/parallel/resumable.h"
 #include "tests/parallel/rule_wrapper.h"
 #include "tests/support/temporary_directory.h"
 
@@ -127,6 +130,36 @@ TEST_CASE("a worker that arrives alone begins with a new optimiser, the others c
         }
       CHECK(model.parameters()[0] == doctest::Approx(global).epsilon(1e-5));
     }
+}
+
+TEST_CASE("from a model without its training, workers begin with new optimisers, also between two resets") {
+  for (const Updater& updater : kCorrecting) {
+    CAPTURE(updater.type());
+    const OverlappedAveraging late{.frequency = 3, .delay = 1, .updaterState = UpdaterState::Reset};
+    std::vector<Held> atMerges;
+    auto trained = toy(updater);
+    auto rounds = ToyIterator::ofValues({8, -2, 4, 6, 8, 1, 2, 2, 5, 3, 1, 7});
+    wrapperOf(trained, 2, late, 0, {std::make_shared<Holder>(&atMerges)}).fit(rounds);
+    // Launched after iterations 2 and 5, landed after 3: the third time each worker has taken two steps.
+    REQUIRE(atMerges.size() == 5);
+    Held& held = atMerges[2];
+    held.training.clear();
+    for (const bool sameRule : {true, false}) {
+      CAPTURE(sameRule);
+      auto model = toy(updater);
+      held.giveTo(model);
+      const float begin = model.parameters()[0];
+      auto data = ToyIterator::ofValues({8, 4});
+      if (sameRule)
+        wrapperOf(model, 2, late).fit(data);
+      else
+        wrapperOf(model, 2, Gossip{.updaterState = UpdaterState::Reset}).fit(data);
+      const double mean = (static_cast<double>(afterNewOptimiser(updater, begin, {8})) +
+                           afterNewOptimiser(updater, begin, {4})) /
+                          2;
+      CHECK(model.parameters()[0] == doctest::Approx(mean).epsilon(1e-5));
+    }
+  }
 }
 
 TEST_CASE("a model that goes back in its schedule keeps the updates that its moments hold") {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "muster/core/data/next_batch.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/io/model_file.h"
 #include "muster/core/io/weights.h"
@@ -88,9 +89,20 @@ TEST_CASE("while a model trains, only its listeners save, evaluate, serve and sp
   model.init();
   auto second = toyWrapper(model, 1).build();
   const Tensor image = Tensor::zeros({1, 1, 28, 28});
+  Tensor predictions;
+  Batch digits;
+  REQUIRE(nextBatch(other, digits));
   DataParallel parallel(model, {Device::cpu()}, 0, {.pinThreads = false});
   const std::vector<std::pair<std::string, std::function<void()>>> uses{
       {"save", [&] { model.save(file); }},
+      {"output", [&] { model.output(digits, predictions); }},
+      {"outputs", [&] { static_cast<void>(model.outputs(digits)); }},
+      {"score", [&] { static_cast<void>(model.score(digits)); }},
+      {"forward", [&] { model.forward(image, predictions); }},
+      {"step", [&] { static_cast<void>(model.step(digits).wait()); }},
+      {"clone", [&] { static_cast<void>(model.clone()); }},
+      {"init", [&] { model.init(); }},
+      {"fit normalisation", [&] { model.fitNormalisation(other); }},
       {"evaluate", [&] { static_cast<void>(model.evaluate(other)); }},
       {"evaluate", [&] { static_cast<void>(second.evaluate(other)); }},
       {"saveWeights", [&] { saveWeights(model, directory / "weights.safetensors"); }},

@@ -17,7 +17,7 @@ std::string placeName(std::int64_t row, const Shape& rows);
 /// Row `i`.
 std::span<const float> rowOf(const Tensor& tensor, std::int64_t i);
 
-/// Whether the mask includes a row; an undefined one includes all.
+/// Whether the mask leaves out a row; an undefined one leaves out none.
 inline bool isMasked(const Tensor& mask, std::int64_t row) {
   return mask.defined() && mask.data<float>()[row] == 0;
 }

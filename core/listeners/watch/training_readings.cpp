@@ -108,9 +108,7 @@ void TrainingReadings::merge(const MergeEvent& event) {
       sink_(known->second, step, value);
     }
     if (dynamic_cast<const Network*>(model_) != nullptr)
-      sink_("training/learning rate", step,
-            model_->learningRateFactor() *
-                model_->trainingOptions().updater.learningRate().at(step, event.epoch));
+      sink_("training/learning rate", step, model_->learningRate().at(step, event.epoch));
   }
   if (trained_ >= options_.everyTime) readTimes(event.trainer, step);
   readTests();

@@ -12,8 +12,8 @@
 namespace muster {
 
 /// A network's plan, state and compiled programs. Functions of Network are defined by subject in network.cpp,
-/// network_training.cpp, network_output.cpp, network_passes.cpp and
-/// network_normalisation.cpp.
+/// network_training.cpp, network_output.cpp, network_passes.cpp
+/// and network_normalisation.cpp.
 struct Network::Impl {
   Impl(Network& network, std::uint64_t networkSeed);
 

@@ -125,4 +125,55 @@ TEST_CASE("a network's description is in its copies, replicas and files") {
         }).ends_with("class 0 is a in the file, and b in the data here"));
   loadState(other, plain);
   CHECK(other.inputDescription() == renamed);
+
+  const auto refused = [&](void (*change)(InputDescription&)) {
+    auto changed = flowers();
+    change(changed);
+    other.setInputDescription(changed);
+    return test::thrown<FileError>([&] { loadState(other, described); });
+  };
+  const std::string reason =
+      " has another filling, scale or order of dates in the file than in the data here; read the data by "
+      "readInputDescription of the file";
+  CHECK(refused([](InputDescription& d) { d.columns[0].filling = 7; }).ends_with("column size" + reason));
+  CHECK(refused([](InputDescription& d) { d.columns[0].logScale = 2; }).ends_with("column size" + reason));
+  CHECK(refused([](InputDescription& d) {
+          d.columns[2].order = DateOrder::MonthDayYear;
+        }).ends_with("column seen" + reason));
+  auto same = flowers();
+  same.omitted.clear();
+  same.format.separator = ',';
+  other.setInputDescription(same);
+  loadState(other, described);
+  CHECK(other.inputDescription() == flowers());
+}
+
+TEST_CASE("labels scaled by another mean are refused") {
+  const test::TemporaryDirectory directory;
+  MultiLayerNetwork model(
+      {.inputShape = {1}, .layers = {Output{.units = 1, .loss = Loss::MeanSquaredError}}});
+  model.init();
+  model.setInputDescription({.columns = {{.name = "x"}}, .targets = {{"y", 100, 10}}});
+  model.save(directory / "m");
+  model.setInputDescription({.columns = {{.name = "x"}}, .targets = {{"y", 90, 10}}});
+  CHECK(test::thrown<FileError>([&] { loadState(model, directory / "m"); })
+            .ends_with("the number to predict, y, has another mean or scale in the file than in the data "
+                       "here; read the data by readInputDescription of the file"));
+  CHECK(model.inputDescription().targets.front().mean == 90);
+}
+
+TEST_CASE("a description that cannot be read is named, and no note takes its place") {
+  const test::TemporaryDirectory directory;
+  MultiLayerNetwork model(layers());
+  model.init();
+  CHECK(test::thrown<InvalidArgument>([&] {
+          saveModel(model, directory / "m", {{"muster.input", "x"}});
+        }) == "model file: a note cannot be named \"muster.input\"");
+  model.setInputDescription({.columns = {{.name = "x"}}, .targets = {{"y", 0, 0}}});  // a scale of 0
+  model.save(directory / "m");
+  const std::string problem = (directory / "m").string() +
+                              ": its input description cannot be used: targets: the scale of y must be "
+                              "positive, got 0";
+  CHECK(test::thrown<FileError>([&] { Network::load(directory / "m"); }) == problem);
+  CHECK(test::thrown<FileError>([&] { readInputDescription(directory / "m"); }) == problem);
 }

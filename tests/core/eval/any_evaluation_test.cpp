@@ -55,6 +55,7 @@ TEST_CASE("evaluateTask gives the task's evaluation and the network's own loss, 
     CHECK(e.examples() == 3);
     CHECK(e.columns() == 2);
     CHECK(e.loss() == Approx(30.0 / 6).epsilon(1e-15));
+    CHECK(network.evaluateTask(data, Task::Regression) == e);
     CHECK(e.regression().meanSquaredError(0) == Approx(14.0 / 3).epsilon(1e-15));
     CHECK(e.regression() == network.evaluateRegression(data));
     CHECK(e.mainScore().first == "r2");

@@ -14,6 +14,8 @@
 #include "muster/core/base/error.h"
 #include "muster/core/data/in_memory.h"
 #include "muster/core/eval/any_evaluation.h"
+#include "muster/core/listeners/checkpoint_listener.h"
+#include "muster/core/listeners/reduce_on_plateau.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/support/allocations.h"
 #include "tests/support/fake_trainer.h"
@@ -333,6 +335,51 @@ TEST_CASE("regressions and labels stop early by their own loss, R2 and AUC") {
         CHECK(static_cast<Model&>(network).score(all) == doctest::Approx(expected).epsilon(1e-6));
       }
     }
+}
+
+TEST_CASE("the accuracy of a regression is refused before the training, but not of classes as one-hot rows") {
+  const Output squares{.classes = 2, .loss = Loss::MeanSquaredError, .activation = Activation::Identity};
+  const Tensor features = Tensor::of({0, 1, 2, 3}, {4, 1});
+  const Tensor numbers = Tensor::of({1, 0, 0, 1, 0.5f, 0, 0, 1}, {4, 2});
+  const Tensor classes = Tensor::of({1, 0, 0, 1, 1, 0, 0, 1}, {4, 2});
+  const test::TemporaryDirectory directory;
+  const auto failure = [&](const Tensor& labels, const auto& listenerOf, int workers) -> std::string {
+    InMemoryDataSetIterator data(features, labels, 2), held(features, labels, 4);
+    MultiLayerNetwork network({.inputShape = {1}, .layers = {squares}});
+    network.init();
+    try {
+      const Listeners listeners{listenerOf(held)};
+      if (workers > 0) {
+        toyWrapper(network, workers).listeners(listeners).build().fit(data, 2);
+      } else {
+        network.setListeners(listeners);
+        network.fit(data, 2);
+      }
+      CHECK(network.epoch() == 2);
+      return "";
+    } catch (const std::exception& error) {
+      CHECK(network.iteration() == 0);
+      return error.what();
+    }
+  };
+  const auto stopping = [](DataSetIterator& held) -> std::shared_ptr<Listener> {
+    return std::make_shared<EarlyStopping>(EarlyStoppingOptions{.validation = &held});
+  };
+  const auto plateau = [](DataSetIterator& held) -> std::shared_ptr<Listener> {
+    return std::make_shared<ReduceOnPlateau>(
+        PlateauOptions{.validation = &held, .monitor = Monitor::Accuracy});
+  };
+  const auto checkpoints = [&](DataSetIterator& held) -> std::shared_ptr<Listener> {
+    return std::make_shared<CheckpointListener>(
+        CheckpointOptions{.directory = directory.path(), .best = Monitored{.validation = &held}});
+  };
+  const std::string why = "a regression has no accuracy; monitor its loss or R2";
+  CHECK(failure(numbers, stopping, 0) == "early stopping: " + why);
+  CHECK(failure(numbers, plateau, 0) == "reduce on plateau: " + why);
+  CHECK(failure(numbers, checkpoints, 0) == "checkpoint listener: " + why);
+  CHECK(failure(numbers, stopping, 2) == "a listener failed at the start: early stopping: " + why);
+  for (const int workers : {0, 2}) CHECK(failure(classes, stopping, workers).empty());
+  CHECK(failure(classes, plateau, 0).empty());
 }
 
 TEST_CASE("the time limit ends a training at a merge, by a clock of the test") {

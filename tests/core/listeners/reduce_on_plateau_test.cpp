@@ -15,6 +15,7 @@
 #include "muster/core/listeners/checkpoint_listener.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/parallel/parallel_wrapper.h"
+#include "muster/parallel/strategies/asynchronous_outer.h"
 #include "tests/support/fake_trainer.h"
 #include "tests/support/small_examples.h"
 #include "tests/support/state_bits.h"
@@ -88,6 +89,38 @@ void train(Model& model, int workers, std::int64_t epochs, const Listeners& list
       .fit(data, epochs);
 }
 
+struct Merges final : Listener {
+  void onMerge(const MergeEvent& event) override { iterations.push_back(event.iteration); }
+  std::vector<std::int64_t> iterations;
+};
+
+/// The iterations after which two workers were merged, in epochs of 24 iterations.
+/// @param fits  epochs of each call.  @param lowers  whether the rate is halved after each epoch but the
+/// first.
+template <typename Rule>
+std::vector<std::int64_t> mergesOf(Model& model, const Rule& rule, const std::vector<std::int64_t>& fits,
+                                   bool lowers) {
+  const auto merges = std::make_shared<Merges>();
+  Listeners listeners{merges};
+  if (lowers)
+    listeners.push_back(
+        std::make_shared<ReduceOnPlateau>(PlateauOptions{.monitor = Monitor::Own,
+                                                         .mode = MonitorMode::Max,
+                                                         .measure = [](Trainer&) { return 0.0; },
+                                                         .factor = 0.5,
+                                                         .patience = 1,
+                                                         .sink = [](std::string_view) {}}));
+  auto data = ToyIterator::ofValues(std::vector<float>(48, 1));
+  auto wrapper = ParallelWrapper::Builder(model)
+                     .workers(2)
+                     .pinThreads(false)
+                     .strategy(rule)
+                     .listeners(listeners)
+                     .build();
+  for (const std::int64_t epochs : fits) wrapper.fit(data, epochs);
+  return merges->iterations;
+}
+
 }  // namespace
 
 TEST_CASE("the learning rate is lowered after so many epochs without an improvement") {
@@ -146,6 +179,28 @@ TEST_CASE("a training with a plateau that is resumed ends with the same bits") {
     train(initialized(without), workers, 10, {});
     CHECK(stateBits(without) != stateBits(once));
   }
+}
+
+TEST_CASE("a rule that plans by the learning rate follows it from a further fit's first round on") {
+  // QSR: rounds of (1 / rate)^2 iterations: 4 at the rate 0.5, 16 at the rate 0.25 from epoch 3 on.
+  std::vector<std::int64_t> each{4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 44, 48, 64, 72};
+  for (const std::vector<std::int64_t>& fits : {std::vector<std::int64_t>{2, 1}, {1, 1, 1}}) {
+    ToyModel model;
+    CHECK(mergesOf(model, Averaging{.frequency = Period::qsr(2, {.alpha = 1})}, fits, true) == each);
+  }
+  // Within a fit the round after epoch 2 is planned before the rate is lowered.
+  each = {4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 44, 48, 52, 68, 72};
+  ToyModel model;
+  CHECK(mergesOf(model, Averaging{.frequency = Period::qsr(2, {.alpha = 1})}, {3}, true) == each);
+}
+
+TEST_CASE("workers that arrive one by one plan ahead, by the schedule without the plateau's factor") {
+  const AsynchronousOuter rule{.frequency = Period::qsr(2, {.alpha = 1}), .speeds = {1, 0.5}};
+  ToyModel lowered, constant, parts;
+  const auto merges = mergesOf(constant, rule, {4}, false);
+  CHECK(mergesOf(lowered, rule, {4}, true) == merges);
+  CHECK(mergesOf(parts, rule, {2, 2}, true) == merges);
+  CHECK(stateBits(lowered) != stateBits(constant));
 }
 
 TEST_CASE("a plateau's options out of range are refused") {

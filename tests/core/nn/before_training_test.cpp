@@ -82,6 +82,17 @@ TEST_CASE("BatchNorm and a last batch of one example are refused before the firs
   CHECK(model.iteration() == 2);
 }
 
+TEST_CASE("a last batch of one example is refused also if steps accumulate batches") {
+  auto data = dataOf(5, 4);  // joined in one step, but normalised as 4 and 1
+  MultiLayerNetwork model(
+      {.accumulate = 2, .inputShape = {3}, .layers = {BatchNorm{}, Output{.classes = 2}}});
+  CHECK(failureOf(model, data).find("5 examples in batches of 4") != std::string::npos);
+  auto wrapper = ParallelWrapper::Builder(model).workers(1).build();
+  CHECK(thrown<TrainingError>([&] { wrapper.fit(data); }).find("5 examples in batches of 4") !=
+        std::string::npos);
+  CHECK(model.iteration() == 0);
+}
+
 TEST_CASE("where a single example is enough it is trained") {
   auto images = dataOf(5, 4, {2, 3, 3});
   auto pixels = normalised({2, 3, 3});
