@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include <cmath>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -117,6 +118,17 @@ TEST_CASE("classes that were renamed, or columns, are refused by name") {
     CHECK(failed.exit == 2);
     return failed.err;
   };
+  // Weights for other rows are read as the model reads them, though their median differs.
+  std::string others = animals();
+  for (auto at = others.find(",4000,"); at != others.npos; at = others.find(",4000,"))
+    others.replace(at, 6, ",9999,");
+  muster.write("others.csv", others);
+  for (const std::string command : {"plan", "train"})
+    CHECK(muster
+              .run({command, "run.json", "--set", "data.train=others.csv", "--set", "training.devices=cpu",
+                    "--set", "training.pinThreads=false", "--set", "training.epochs=1", "--set",
+                    "training.initialModel=model.safetensors", "--set", "training.model=second.safetensors"})
+              .err == "");
   std::string renamed = animals();
   for (auto at = renamed.find("cat"); at != renamed.npos; at = renamed.find("cat"))
     renamed.replace(at, 3, "elk");
@@ -160,6 +172,26 @@ TEST_CASE("a regression learns in scaled units and predicts in the table's own")
   REQUIRE(own.size() == 201);
   CHECK(own[0] == "example,label,prediction");
   CHECK(own[1].starts_with("0,105000,10"));
+
+  // The table is in the units of the predictions.
+  double absolute = 0;
+  for (std::size_t i = 1; i < own.size(); ++i) {
+    const auto label = own[i].find(','), prediction = own[i].rfind(',');
+    absolute +=
+        std::abs(std::stod(own[i].substr(label + 1)) - std::stod(own[i].substr(prediction + 1))) / 200;
+  }
+  const auto scores = muster.run({"evaluate", "run.json", "--set", "data.test=rows.csv"});
+  CAPTURE(scores.out);
+  const auto table = linesOf(scores.out);
+  REQUIRE(table.size() == 4);
+  CHECK(table[0] == "200 examples, errors in the column's own units");
+  CHECK(table[3].ends_with("  price"));
+  std::istringstream numbers(table[3]);
+  double squared = 0, root = 0, mean = 0;
+  numbers >> squared >> root >> mean;
+  CHECK(mean == doctest::Approx(absolute).epsilon(1e-3));
+  CHECK(root >= mean);
+  CHECK(squared == doctest::Approx(root * root).epsilon(1e-4));
 }
 
 TEST_CASE("muster example asks for what a table does not say") {

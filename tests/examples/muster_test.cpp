@@ -796,6 +796,14 @@ TEST_CASE(
   const auto renamed = muster.run({"evaluate", "run.json", "--on", "train"});
   CHECK(renamed.exit == 2);
   CHECK(contains(renamed.err, "class 0 is light in photos, and dark in the model"));
+  const auto started =
+      muster.run({"train", "run.json", "--set", "training.epochs=1", "--set", "training.devices=cpu", "--set",
+                  "training.pinThreads=false", "--set", "training.initialModel=model.safetensors", "--set",
+                  "training.model=second.safetensors"});
+  CAPTURE(started.err);
+  CHECK(started.exit == 0);
+  CHECK(muster.run({"predict", "second.safetensors", "new/night.png"})
+            .out.starts_with("file,prediction,probability,probability of light,probability of night\n"));
   std::filesystem::remove_all(muster.directory / "photos");
   std::filesystem::remove(muster.directory / "run.json");
 
