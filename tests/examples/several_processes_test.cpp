@@ -153,8 +153,9 @@ TEST_CASE("options that do not fit processes that join and leave are refused") {
                  "--min-nodes must be between 1 and 1024, got 0"));
   CHECK(contains(problem({"--min-nodes", "2", "--store", "s", "--node", "0"}),
                  "--node cannot be combined with --min-nodes"));
-  CHECK(contains(problem({"--min-nodes", "2", "--store", "s", "--curves", "c"}),
-                 "--curves cannot be combined with --min-nodes"));
+  if (test::kWithPage)  // without it --curves is refused by itself
+    CHECK(contains(problem({"--min-nodes", "2", "--store", "s", "--curves", "c"}),
+                   "--curves cannot be combined with --min-nodes"));
   CHECK(contains(problem({"--min-nodes", "2", "--store", "s"}), "interface: name the network interface"));
   CHECK(contains(problem({"--min-nodes", "2", "--store", "s", "--interface", "lo", "--silence", "1e300"}),
                  "silence must be above 0 and at most 1000000 s, got 1e+300"));
