@@ -91,7 +91,7 @@ TEST_CASE("memory that a batch shares or does not own is copied, and no other") 
   std::vector<float> numbers{7, 8};
   batch.features = {{"shared", theirs}, {"rows", theirs.rows(1, 2)}};
   batch.labels = {{"view", Tensor::view(numbers.data(), {2})}};
-  batch.masks = {{"last rows of a tensor that nobody else has", Tensor::of({1, 2, 3}, {3, 1}).rows(1, 3)}};
+  batch.masks = {{"last rows of a tensor without other users", Tensor::of({1, 2, 3}, {3, 1}).rows(1, 3)}};
   ownMemory(batch);
   theirs.data<float>()[2] = numbers[0] = 99;
   const auto values = [](const NamedTensor& tensor) {

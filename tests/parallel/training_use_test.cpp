@@ -49,7 +49,7 @@ std::string onAnotherThread(const std::function<void()>& use) {
 
 }  // namespace
 
-TEST_CASE("a second training of a model in training is refused, whoever trains") {
+TEST_CASE("a second training of a model in training is refused, by a wrapper or by fit") {
   GeneratedDigitsIterator data(8, 64, 1, true), other(8, 64, 2, true);
   for (const bool wrapped : {false, true}) {
     CAPTURE(wrapped);
