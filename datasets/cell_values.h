@@ -10,8 +10,8 @@ namespace muster {
 /// Without spaces and tabs at the ends.
 std::string_view trimmed(std::string_view cell);
 
-/// Whether a trimmed cell says that the value is missing: "", ?, NA, N/A, n/a, #N/A, <NA>, NaN, nan, NULL,
-/// null.
+/// Whether a trimmed cell says that the value is missing: `""`, `?`, `NA`, `N/A`, `n/a`, `#N/A`, `<NA>`,
+/// `NaN`, `nan`, `NULL`, `null`.
 bool isMissing(std::string_view cell);
 
 /// As above in a column of numbers or dates, where also -, ., None and none say so. As words they may mean

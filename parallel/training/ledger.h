@@ -74,6 +74,7 @@ struct Votes {
   bool listens = false;   ///< listeners are called in every round
   bool measures = false;  ///< a listener reads the divergence of the replicas
 };
+/// What either says.
 Votes operator|(const Votes& a, const Votes& b);
 
 /// What else the end of a round depends on.

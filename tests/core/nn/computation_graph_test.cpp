@@ -169,7 +169,8 @@ TEST_CASE(
   batch.masks.push_back({"digit", Tensor::of({0, 1, 0, 0, 0, 0, 0, 1, 0}, {9})});
   CHECK(evaluated().examples() == 2);
   batch.labels.back().name = "number";
-  CHECK(test::thrown<InvalidArgument>(evaluated) == "evaluate: a batch has no labels called digit");
+  CHECK(test::thrown<InvalidArgument>(evaluated) ==
+        "network: the batch has no labels called digit; it has size, number");
 }
 
 TEST_CASE("the order of the vertices does not matter, and a second backward pass gives the same gradient") {
