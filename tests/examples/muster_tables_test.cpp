@@ -128,7 +128,7 @@ TEST_CASE("classes that were renamed, or columns, are refused by name") {
               .run({command, "run.json", "--set", "data.train=others.csv", "--set", "training.devices=cpu",
                     "--set", "training.pinThreads=false", "--set", "training.epochs=1", "--set",
                     "training.initialModel=model.safetensors", "--set", "training.model=second.safetensors"})
-              .err == "");
+              .exit == 0);
   std::string renamed = animals();
   for (auto at = renamed.find("cat"); at != renamed.npos; at = renamed.find("cat"))
     renamed.replace(at, 3, "elk");
