@@ -46,11 +46,18 @@ Outcome interruptUntil(const std::function<std::unique_ptr<test::Program>()>& st
   return outcome;
 }
 
-/// Interrupts a program before it trains, until it ends with `sentence`.
+/// Interrupts a program before it trains, until it ends with `sentence`. What a trial left that came too late
+/// is removed before the next one.
 Outcome interruptEarly(const Sandbox& sandbox, const char* executable,
                        const std::vector<std::string>& arguments, const std::string& sentence, int signal) {
+  const auto begin = sandbox.directory.names();
   return interruptUntil(
-      [&] { return std::make_unique<test::Program>(executable, sandbox.launch(arguments)); },
+      [&] {
+        for (const auto& name : sandbox.directory.names()) {
+          if (!begin.contains(name)) std::filesystem::remove_all(sandbox.directory / name);
+        }
+        return std::make_unique<test::Program>(executable, sandbox.launch(arguments));
+      },
       [&](test::Program& program) { program.awaitHandler(signal); },
       [](const Outcome& outcome) { return outcome.err.ends_with(": Interrupted.\n"); }, sentence, signal);
 }
