@@ -123,7 +123,10 @@ std::filesystem::path followLinks(const std::filesystem::path& path) {
   return file;
 }
 
-AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)), target_(followLinks(path_)) {
+AtomicFile::AtomicFile(std::filesystem::path path) : AtomicFile(std::move(path), Temporary::Named) {}
+
+AtomicFile::AtomicFile(std::filesystem::path path, Temporary kind)
+    : path_(std::move(path)), target_(followLinks(path_)) {
   struct stat existing {};
   if (path_.empty()) fail("cannot be written", ENOENT);
   // The link of /dev/stdout to a pipe names no file.
@@ -134,6 +137,7 @@ AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)), tar
   if (exists && S_ISDIR(existing.st_mode)) fail("cannot be written", EISDIR);
   if (exists && ::faccessat(AT_FDCWD, target_.c_str(), W_OK, AT_EACCESS) != 0)
     fail("cannot be written", errno);
+  if (kind == Temporary::Unnamed) return openUnnamed();
   openTemporary();
   // A replaced file keeps its permissions if the file system allows it.
   if (exists) ::fchmod(descriptor_, existing.st_mode & 07777);
@@ -142,6 +146,21 @@ AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)), tar
 AtomicFile::~AtomicFile() {
   if (descriptor_ >= 0) ::close(descriptor_);
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+void AtomicFile::probe(const std::filesystem::path& path, std::string_view bytes) {
+  AtomicFile(path, Temporary::Unnamed).write(bytes);
+}
+
+/// Where the file system or the kernel has no files without names, the name is removed at once.
+void AtomicFile::openUnnamed() {
+  descriptor_ = uninterrupted([&] {
+    return ::open(directoryOf(target_).c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, kModeOfNewFiles);
+  });
+  if (descriptor_ >= 0) return;
+  openTemporary();
+  ::unlink(temporary_.c_str());
+  temporary_.clear();
 }
 
 void AtomicFile::openTemporary() {

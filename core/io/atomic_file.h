@@ -21,6 +21,9 @@ class AtomicFile {
   /// Opens the temporary file. @throws FileError also if the path is a directory or device, or a file that
   /// this process may not write.
   explicit AtomicFile(std::filesystem::path path);
+  /// Tries to write these bytes for a file at `path`, into a temporary file that has no name, so that nothing
+  /// is left even if the process is killed meanwhile. @throws FileError.
+  static void probe(const std::filesystem::path& path, std::string_view bytes);
   /// Removes the temporary file unless `commit` succeeded.
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
@@ -32,7 +35,10 @@ class AtomicFile {
   void commit();
 
  private:
+  enum class Temporary { Named, Unnamed };
+  AtomicFile(std::filesystem::path path, Temporary kind);
   void openTemporary();
+  void openUnnamed();
   [[noreturn]] void fail(std::string_view what, int errorNumber) const;
 
   std::filesystem::path path_;    // as the caller gave it, for error messages

@@ -28,10 +28,9 @@ fs::path resolved(const fs::path& path) {
   return found.has_filename() ? found : found.parent_path();  // "a/" is "a"
 }
 
-/// Writes and removes a page: on a full disk, creating an empty file still works.
+/// A page, because on a full disk creating an empty file still works.
 void writeAPage(const fs::path& file) {
-  AtomicFile attempt(file);
-  attempt.write(std::string(kPage, '\0'));
+  AtomicFile::probe(file, std::string(kPage, '\0'));
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <csignal>
+#include <cstdlib>
 #include <fstream>
 #include <functional>
 
@@ -53,6 +55,21 @@ TEST_CASE("a full disk and a read-only file are detected, and existing files sta
         path.string() + ": cannot be written: Permission denied");
   CHECK(test::readFile(path) == "mine");
   CHECK(directory.names() == std::set<std::string>{"model"});
+}
+
+TEST_CASE("a process that is ended while it checks a path leaves nothing there") {
+  const test::TemporaryDirectory directory;
+  const auto endedBy = [](const std::function<void()>& check) {
+    test::dyingWords([&] {
+      test::limitFileSize(100);
+      std::signal(SIGXFSZ, [](int) { std::abort(); });  // when the first page is written
+      check();
+    });
+  };
+  endedBy([&] { checkOutputFile(directory / "model"); });
+  endedBy([&] { checkOutputDirectory(directory / "checkpoints"); });
+  endedBy([&] { checkOutputDirectory(directory.path()); });
+  CHECK(directory.names().empty());
 }
 
 TEST_CASE("two paths count as the same if they lead to one file") {
