@@ -137,8 +137,10 @@ AtomicFile::AtomicFile(std::filesystem::path path, Temporary kind)
   if (exists && S_ISDIR(existing.st_mode)) fail("cannot be written", EISDIR);
   if (exists && ::faccessat(AT_FDCWD, target_.c_str(), W_OK, AT_EACCESS) != 0)
     fail("cannot be written", errno);
-  if (kind == Temporary::Unnamed) return openUnnamed();
-  openTemporary();
+  if (kind == Temporary::Unnamed)
+    openUnnamed();
+  else
+    openTemporary();
   // A replaced file keeps its permissions if the file system allows it.
   if (exists) ::fchmod(descriptor_, existing.st_mode & 07777);
 }

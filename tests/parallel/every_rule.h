@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdlib>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -134,6 +136,21 @@ inline std::vector<NamedRule> everyRule() {
        AsynchronousOuter{.frequency = 2, .rate = 0.7, .codec = TopKCodec{.share = 0.1}}},
       {"two halves", TwoHalves{}},
   };
+}
+
+/// One rule for each way of merging: what processes must agree on differs between these alone. Every rule
+/// with MUSTER_LONG set, as `./run soak` does.
+inline std::vector<NamedRule> ruleOfEachKind() {
+  auto rules = everyRule();
+  if (std::getenv("MUSTER_LONG")) return rules;
+  const std::set<std::string> kinds{"averaging",         "synchronous gradients",
+                                    "shared gradients",  "diloco",
+                                    "elastic averaging", "adasum",
+                                    "overlapped",        "streaming, int8",
+                                    "gossip on a ring",  "hierarchical averaging",
+                                    "two halves"};
+  std::erase_if(rules, [&](const NamedRule& rule) { return !kinds.contains(rule.name); });
+  return rules;
 }
 
 }  // namespace muster::test

@@ -20,12 +20,12 @@ std::string byGloo(const ProcessRun& run) {
 
 }  // namespace
 
-TEST_CASE("two processes of two workers have the bits of one process, by every rule") {
-  checkEveryRule(byGloo, 2, 2);
+TEST_CASE("two processes of two workers have the bits of one process, by a rule of each kind") {
+  checkRules(byGloo, 2, 2);
 }
 
-TEST_CASE("three processes of one worker have the bits of one process, by every rule") {
-  checkEveryRule(byGloo, 3, 1);
+TEST_CASE("three processes of one worker have the bits of one process, by a rule of each kind") {
+  checkRules(byGloo, 3, 1);
 }
 
 TEST_CASE("the log lines of each process name it") {

@@ -53,12 +53,12 @@ TEST_CASE("a program that initialises MPI for one thread is refused") {
   checkOwner("funneled", false);
 }
 
-TEST_CASE("two processes of two workers have the bits of one process, by every rule") {
-  checkEveryRule(byMpi, 2, 2);
+TEST_CASE("two processes of two workers have the bits of one process, by a rule of each kind") {
+  checkRules(byMpi, 2, 2);
 }
 
-TEST_CASE("three processes of one worker have the bits of one process, by every rule") {
-  checkEveryRule(byMpi, 3, 1);
+TEST_CASE("three processes of one worker have the bits of one process, by a rule of each kind") {
+  checkRules(byMpi, 3, 1);
 }
 
 TEST_CASE("the log lines of each process name it") {
