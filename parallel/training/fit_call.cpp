@@ -18,7 +18,7 @@ std::optional<std::int64_t> batchesPerEpoch(const DataSetIterator& data) {
     return data.batchesPerEpoch();
   } catch (...) {
     const auto cause = std::current_exception();
-    throw TrainingError(fmt::format("the data iterator failed to tell its size: {}", describe(cause)), -1,
+    throw TrainingError(fmt::format("the data iterator failed to report its size: {}", describe(cause)), -1,
                         cause);
   }
 }

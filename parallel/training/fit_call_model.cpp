@@ -58,7 +58,7 @@ void FitCall::keepPlace(const DataSetIterator& data) {
   if (held_ != now.rounds)
     throw Error("the model could not be filled with the last merge, so other nodes cannot continue");
   TrainingState& state = setting_.model.trainingState();
-  state = callIterator("tell its size", [&] { return positionState(setting_.model, data, position(now)); });
+  state = callIterator("report its size", [&] { return positionState(setting_.model, data, position(now)); });
   addRule(state, ruleText(setting_.options));
 }
 
@@ -124,7 +124,7 @@ TrainingState FitCall::trainingState(const DataSetIterator& data) {
     return {};
   }
   TrainingState state =
-      callIterator("tell its size", [&] { return positionState(setting_.model, data, position(now)); });
+      callIterator("report its size", [&] { return positionState(setting_.model, data, position(now)); });
   const auto trained = examples();
   addLedger(state, now, ruleText(setting_.options), trained);
   // At the end of the run, all nodes have formed the means of what workers keep.

@@ -12,7 +12,7 @@
 namespace muster {
 
 /// Calls a function of `whose`, as in "the strategy". An Error is passed on, since it says what is wrong, and
-/// so is std::bad_alloc, which is nobody's fault; any other exception becomes a TrainingError.
+/// so is std::bad_alloc, which the callee did not cause; any other exception becomes a TrainingError.
 /// @param doing  a verb for the message, as in "begin".
 template <typename Call>
 decltype(auto) callNamed(std::string_view whose, std::string_view doing, Call call) {

@@ -63,8 +63,8 @@ class ReplicaSet {
   /// Copies the last merge to the user's model. Blocks that each worker keeps for itself are averaged,
   /// weighted by the examples each worker has trained since `resetTimes`.
   /// @param afterFailure  each replica's blocks of the strategy are not saved: they are ahead of the merge.
-  /// @param together  all nodes call it now; otherwise, with several nodes, blocks that workers keep are left
-  ///                  out.
+  /// @param together  true: a collective call of all nodes; false: with several nodes, leaves out the blocks
+  ///                  that workers keep.
   /// @return false if no such state exists: every replica failed in its update, or a merge was not finished.
   ///         The model does not change then.
   /// @throws DeviceFailure if a device is lost.

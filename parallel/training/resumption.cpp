@@ -173,7 +173,7 @@ RuleText ruleText(AnyStrategy strategy) {
 }
 
 Resumption resumptionOf(Model& model, const DataSetIterator& data, const AnyStrategy& strategy, int workers) {
-  const auto position = callIterator("tell its size", [&] { return resumePosition(model, data); });
+  const auto position = callIterator("report its size", [&] { return resumePosition(model, data); });
   if (!position) return {};
   Resumption resumed{.position = *position, .any = true};
   const TrainingState& state = model.trainingState();
@@ -203,7 +203,7 @@ Resumption resumptionOf(Model& model, const DataSetIterator& data, const AnyStra
   resumed.examples.assign(examples.begin(), examples.end());
   resumed.replicas = true;
   Ledger ledger = ledgerIn(state, examples.size());
-  callIterator("tell its size", [&] { requirePossibleLandings(ledger.landingsBefore, *position, data); });
+  callIterator("report its size", [&] { requirePossibleLandings(ledger.landingsBefore, *position, data); });
   if (ledger.landingsBefore > 0) {
     readUnmerged(state, ledger);
   } else if (strategy.make()->arrivals(workers)) {

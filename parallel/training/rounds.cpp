@@ -4,12 +4,11 @@
 #include <utility>
 
 #include "muster/core/base/error.h"
+#include "muster/parallel/runtime/phase.h"
 #include "muster/parallel/strategies/option_fields.h"
 #include "muster/parallel/training/named_call.h"
 
 namespace muster {
-
-using Clock = std::chrono::steady_clock;
 
 namespace {
 
@@ -64,28 +63,28 @@ void Rounds::planFirst() {
 
 void Rounds::contribute(const Participant& participant, double weight) {
   if (start_.arrivals) return;
-  participant.activity.set(Activity::Kind::Merging);
-  const auto begin = Clock::now();
-  participant.arriveAtExchange();
-  Verbs verbs(participant.exchange, participant.worker, participant.context, Verbs::Waiting::None);
-  strategy_.contribute(weight, verbs);
-  work_[at(participant)].contributing = Clock::now() - begin;
-  participant.times.own.merging += work_[at(participant)].contributing;
+  std::chrono::nanoseconds& merging = participant.times.own.merging;
+  const auto before = merging;
+  {
+    const Phase phase(participant.activity, Activity::Kind::Merging, merging);
+    participant.arriveAtExchange();
+    Verbs verbs(participant.exchange, participant.worker, participant.context, Verbs::Waiting::None);
+    strategy_.contribute(weight, verbs);
+  }
+  work_[at(participant)].contributing = merging - before;
 }
 
 bool Rounds::gather(const Participant& participant, const Contribution& contribution) {
-  const auto arrived = Clock::now();  // before the activity is set: once it is visible, the wait is timed
-  participant.activity.set(Activity::Kind::WaitingForWorkers);
+  const Phase waiting(participant.activity, Activity::Kind::WaitingForWorkers,
+                      participant.times.own.waitingForWorkers);
   const auto bring = [&] { contributions_[at(participant)] = contribution; };
   gate_ ? gate_->end(participant.worker, bring) : bring();  // a landing worker may be reading them all
   participant.arriveAtExchange();
   if (!gate_) participant.exchange.keep(participant.worker);  // while this worker waits
-  const bool together = gathered_.arrive([&] {
+  return gathered_.arrive([&] {
     agree(participant.exchange);
     decide(participant.exchange, /*met=*/true);
   });
-  participant.times.own.waitingForWorkers += Clock::now() - arrived;
-  return together;
 }
 
 /// Sends contributions and votes to every node, so that all nodes make the same decision.
@@ -124,28 +123,29 @@ void Rounds::keepLastMerge(Exchange& exchange) {
 }
 
 void Rounds::merge(const Participant& participant) {
-  participant.activity.set(Activity::Kind::Merging);
-  const auto begin = Clock::now();
   MergeWork& work = work_[at(participant)];
-  participant.exchange.begin(participant.worker);
-  Verbs verbs(participant.exchange, participant.worker, participant.context,
-              start_.arrivals ? Verbs::Waiting::NoSums : Verbs::Waiting::Any);
-  const Decision& decision = transaction_.decision();
-  orLoseMerge([&] { decision.after.flights.call(strategy_, decision.call(), verbs); });
-  work.bytes = verbs.bytes();
-  participant.exchange.end(participant.worker);
-  const auto time = Clock::now() - begin;
-  participant.times.own.merging += time;
-  work.merging = time + std::exchange(work.contributing, {});
+  std::chrono::nanoseconds& merging = participant.times.own.merging;
+  const auto before = merging;
+  {
+    const Phase phase(participant.activity, Activity::Kind::Merging, merging);
+    participant.exchange.begin(participant.worker);
+    Verbs verbs(participant.exchange, participant.worker, participant.context,
+                start_.arrivals ? Verbs::Waiting::NoSums : Verbs::Waiting::Any);
+    const Decision& decision = transaction_.decision();
+    orLoseMerge([&] { decision.after.flights.call(strategy_, decision.call(), verbs); });
+    work.bytes = verbs.bytes();
+    participant.exchange.end(participant.worker);
+  }
+  work.merging = merging - before + std::exchange(work.contributing, {});
 }
 
 bool Rounds::awaitReduced(const Participant& participant) {
-  participant.activity.set(Activity::Kind::WaitingForWorkers);
-  const auto begin = Clock::now();
-  // After this barrier each worker updates its replica, even if another worker fails.
-  const bool together = reduced_.arrive([this] { transaction_.allCarryOut(); });
-  participant.times.own.waitingForWorkers += Clock::now() - begin;
-  if (!together) return false;
+  {
+    const Phase waiting(participant.activity, Activity::Kind::WaitingForWorkers,
+                        participant.times.own.waitingForWorkers);
+    // After this barrier each worker updates its replica, even if another worker fails.
+    if (!reduced_.arrive([this] { transaction_.allCarryOut(); })) return false;
+  }
   participant.enqueueAfterVerbs();
   Verbs verbs(participant.exchange, participant.worker, participant.context);
   orLoseMerge([&] { strategy_.afterReduction(transaction_.decision().call(), verbs); });
@@ -155,8 +155,8 @@ bool Rounds::awaitReduced(const Participant& participant) {
 }
 
 RoundEnd Rounds::leave(const Participant& participant) {
-  participant.activity.set(Activity::Kind::WaitingForWorkers);
-  const auto begin = Clock::now();
+  const Phase waiting(participant.activity, Activity::Kind::WaitingForWorkers,
+                      participant.times.own.waitingForWorkers);
   participant.times.publish();  // so that listeners of this round see the times
   // With gradients the replica has been updated, and the coordinator may look at it.
   if (localWork() == LocalWork::Gradient) participant.arriveAtExchange();
@@ -166,11 +166,10 @@ RoundEnd Rounds::leave(const Participant& participant) {
     commit();
     if (!joined()) answerNodes(participant.exchange);
   });
-  const RoundEnd end = together ? endFor(ledger(), participant.worker) : RoundEnd{};
-  if (together) participant.enqueueAfterVerbs();
-  if (together && joins) together = awaitResume(participant.worker);
-  participant.times.own.waitingForWorkers += Clock::now() - begin;
-  return together ? end : RoundEnd{};
+  if (!together) return {};
+  const RoundEnd end = endFor(ledger(), participant.worker);
+  participant.enqueueAfterVerbs();
+  return joins && !awaitResume(participant.worker) ? RoundEnd{} : end;
 }
 
 /// The penalty is the same for all workers that have updated their replicas.

@@ -19,8 +19,8 @@ class WallClockOrder {
   /// A worker that runs has arrived.
   void arrive(int worker);
   bool runs(int worker) const { return members_[static_cast<std::size_t>(worker)].running; }
-  /// [worker] The landing that can be carried out now, without staleness. If no worker arrives in it, none
-  /// can be.
+  /// [worker] The landing that can be carried out now, without staleness. No worker arrives in it if no
+  /// landing is possible yet.
   std::span<const Arrival> arrivals() const { return arrivals_; }
   /// Call it once that landing was carried out.
   void landed();

@@ -9,10 +9,9 @@
 #include "muster/core/data/non_finite_value.h"
 #include "muster/core/optim/finite_gradient.h"
 #include "muster/parallel/exchange/node_transport.h"
+#include "muster/parallel/runtime/phase.h"
 
 namespace muster {
-
-using Clock = std::chrono::steady_clock;
 
 class Worker::Peer final : public Peers {
  public:
@@ -33,10 +32,11 @@ class Worker::Peer final : public Peers {
     require(!overNodes_,
             "a layer adds up numbers between workers (synchronised batch normalisation), which is not "
             "supported over nodes yet");
-    worker_.thread_.activity().set(Activity::Kind::InExchange, worker_.current_.sequence);
-    const auto begin = Clock::now();
-    exchange_.sum(worker_.local_, values);
-    worker_.waitedInStep_ += Clock::now() - begin;
+    {
+      const Phase waiting(worker_.thread_.activity(), Activity::Kind::InExchange, worker_.waitedInStep_,
+                          worker_.current_.sequence);
+      exchange_.sum(worker_.local_, values);
+    }
     worker_.thread_.activity().set(Activity::Kind::Computing, worker_.current_.sequence);
   }
 
@@ -63,13 +63,10 @@ void Worker::train(Tasks& tasks, FitRun& run, std::int64_t epochs, Exchange& exc
     hadBatch_ = false;
     updates_ = OwnUpdates::find(exchange, static_cast<std::size_t>(thread_.index()));
     begun_.reset();  // a failed run may have left a step
-    own_ = nullptr;
-    reading_ = false;
     const Peer peer(*this, run.peers, exchange.participants() == 1, exchange.nodes() > 1,
                     run.rounds.start().arrivals.has_value());
     try {
-      // Workers may keep trained batches only if batches are dealt in turn; see BatchQueues::group.
-      trained_.begin(run.queues.free(), run.rounds.start().arrivals ? 1 : run.queues.group());
+      batches_.begin(run, local_, thread_.activity(), times_);
       trainEpochs(run, epochs, exchange, listeners);
     } catch (const NodeFailure&) {
       run.fail(-1, std::current_exception(), [&] {
@@ -78,14 +75,16 @@ void Worker::train(Tasks& tasks, FitRun& run, std::int64_t epochs, Exchange& exc
             hadBatch_ ? "after " + current_.toString() : "before the first batch of " + thread_.name());
       });
     } catch (...) {
-      run.fail(reading_ ? -1 : thread_.index(), std::current_exception(), [this] { return failure(); });
+      run.fail(batches_.reading() ? -1 : thread_.index(), std::current_exception(),
+               [this] { return failure(); });
     }
     times_.publish();
   });
 }
 
 std::string Worker::failure() const {
-  if (reading_) return fmt::format("the data iterator failed at {}", ownNext_.toString());
+  if (batches_.reading())
+    return fmt::format("the data iterator failed at {}", batches_.reading()->toString());
   if (!hadBatch_) return fmt::format("{} failed before its first batch", thread_.name());
   const auto kind = thread_.activity().kind();
   const std::string_view where = kind == Activity::Kind::Computing    ? "in"
@@ -121,7 +120,7 @@ bool Worker::runRound(FitRun& run, const Participant& me, std::int64_t iteration
   for (std::int64_t done = 0; done < iterations && !contribution_.ended && !run.stopping(); ++done) {
     if (done > 0 && run.rounds.landingDue()) break;
     run.requireNodes();
-    const auto batch = nextBatch(run);
+    const auto batch = batches_.next();
     if (!batch) return false;
     if (*batch == nullptr) {
       contribution_.ended = true;
@@ -133,7 +132,7 @@ bool Worker::runRound(FitRun& run, const Participant& me, std::int64_t iteration
       work(**batch, run, listeners);
     else
       contribution_.untrained = (*batch)->stamp.sequence;
-    if (!run.numbered && !trained_.add(*batch)) return false;
+    if (!batches_.done(*batch)) return false;
   }
   const bool resumes = begun_ && !contribution_.ended && !run.stopping();
   if (resumes && begun_->ticket.weight() && run.rounds.mergesBeforeScores(me)) {
@@ -144,7 +143,7 @@ bool Worker::runRound(FitRun& run, const Participant& me, std::int64_t iteration
   finishBegun(run, listeners);  // only finished steps with finite scores are merged
   if (run.stopping()) {
     run.peers.leave(local_);  // other workers may have begun a step before the stop
-    giveBackBatches(run);
+    batches_.giveBack();
   }
   return true;
 }
@@ -155,18 +154,18 @@ void Worker::work(Batch& batch, FitRun& run, WorkerListeners& listeners) {
   if (!gradientAlone) stampUpdate(batch.stamp);
   current_ = batch.stamp;
   hadBatch_ = true;
-  thread_.activity().set(Activity::Kind::Computing, batch.stamp.sequence);
   waitedInStep_ = std::chrono::nanoseconds(0);
-  const auto begin = Clock::now();
   const StepTicket ticket = [&] {
     try {
+      const Phase computing(thread_.activity(), Activity::Kind::Computing, times_.own.computing,
+                            batch.stamp.sequence);
       return gradientAlone ? thread_.replica().gradient(batch) : thread_.replica().step(batch);
     } catch (...) {
       finishBegun(run, listeners);  // if the step before has failed, this throws its exception instead
       throw;
     }
   }();
-  times_.own.computing += Clock::now() - begin - waitedInStep_;
+  times_.own.computing -= waitedInStep_;
   times_.own.waitingForWorkers += waitedInStep_;
   finishBegun(run, listeners);
   begun_ = Step{ticket, batch.stamp, batch.examples()};
@@ -178,12 +177,9 @@ void Worker::stampUpdate(BatchStamp& stamp) {
   if (updates_ != nullptr) stamp.update = static_cast<std::int64_t>(++updates_->count);
 }
 
-void Worker::finishStep(FitRun& run, WorkerListeners& listeners) {
-  const Step step = *begun_;
-  begun_.reset();
-  const BatchStamp latest = std::exchange(current_, step.stamp);  // failures below are of this step
-  thread_.activity().set(Activity::Kind::Computing, step.stamp.sequence);
-  const auto begin = Clock::now();
+StepScore Worker::awaitScore(const Step& step, const FitRun& run) {
+  const Phase computing(thread_.activity(), Activity::Kind::Computing, times_.own.computing,
+                        step.stamp.sequence);
   const StepScore score = step.ticket.wait();
   requireFinite(score);
   require(std::isfinite(score.weight) && score.weight >= 0,
@@ -192,7 +188,14 @@ void Worker::finishStep(FitRun& run, WorkerListeners& listeners) {
     requireFiniteGradient(thread_.replica().block(BlockKind::Gradients));
     requireFiniteStatistics(thread_.replica().blocks());
   }
-  times_.own.computing += Clock::now() - begin;
+  return score;
+}
+
+void Worker::finishStep(FitRun& run, WorkerListeners& listeners) {
+  const Step step = *begun_;
+  begun_.reset();
+  const BatchStamp latest = std::exchange(current_, step.stamp);  // failures below are of this step
+  const StepScore score = awaitScore(step, run);
   currentScore_ = score.score;
   currentExamples_ = step.examples;
   ++times_.own.batches;
@@ -220,7 +223,7 @@ void Worker::lookAtReplica(const FitRun& run) {
   Model& replica = thread_.replica();
   const bool unchecked = !replica.refusesNonFinite();
   if (!unchecked && !run.rounds.looksAtReplicas()) return;
-  const auto begin = Clock::now();
+  const Phase looking(thread_.activity(), Activity::Kind::Computing, times_.own.merging, current_.sequence);
   for (const auto& block : replica.blocks())
     if (block.kind == BlockKind::Parameters)
       contribution_.largest = requireFiniteBlock(block, "after its steps the parameters");
@@ -229,7 +232,6 @@ void Worker::lookAtReplica(const FitRun& run) {
     for (const auto& block : replica.updaterState())
       requireFiniteBlock(block, "after its steps the updater's numbers");
   }
-  times_.own.merging += Clock::now() - begin;
 }
 
 double Worker::update(FitRun& run, const RoundResult& round, WorkerListeners& listeners) {
@@ -237,11 +239,11 @@ double Worker::update(FitRun& run, const RoundResult& round, WorkerListeners& li
   current_.epoch = round.epoch;  // changes something only if the worker trained nothing
   current_.iteration = round.iteration - 1;
   stampUpdate(current_);
-  thread_.activity().set(Activity::Kind::Computing, current_.sequence);
-  const auto begin = Clock::now();
   whole_ = false;
   double penalty = 0;
   try {
+    const Phase computing(thread_.activity(), Activity::Kind::Computing, times_.own.computing,
+                          current_.sequence);
     penalty = thread_.replica().update(current_);
   } catch (const UpdateRefused&) {
     whole_ = true;
@@ -249,7 +251,6 @@ double Worker::update(FitRun& run, const RoundResult& round, WorkerListeners& li
     throw;
   }
   whole_ = true;
-  times_.own.computing += Clock::now() - begin;
   if (trained) {
     requireFinite({.score = currentScore_ + penalty});
     tell(listeners, currentScore_ + penalty);

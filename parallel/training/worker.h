@@ -8,6 +8,7 @@
 #include "muster/parallel/exchange/own_updates.h"
 #include "muster/parallel/runtime/replica_thread.h"
 #include "muster/parallel/training/fit_run.h"
+#include "muster/parallel/training/worker_batches.h"
 
 namespace muster {
 
@@ -44,20 +45,23 @@ class Worker {
   void resetTimes();
 
  private:
+  struct Step {
+    StepTicket ticket;
+    BatchStamp stamp;
+    std::int64_t examples;
+  };
+
   void trainEpochs(FitRun& run, std::int64_t epochs, Exchange& exchange, WorkerListeners& listeners);
   /// Steps until the round's iterations are done, the epoch ends or the run stops. @return false if the run
   /// was aborted.
   bool runRound(FitRun& run, const Participant& me, std::int64_t iterations, WorkerListeners& listeners);
-  /// @return nothing if the run was aborted.
-  std::optional<Batch*> nextBatch(FitRun& run);
-  /// Reads the worker's next batch by its number (FitRun::numbered); at first waits for the epoch to begin.
-  /// @return null at the end of the epoch; nothing if the run was aborted.
-  std::optional<Batch*> readNext(FitRun& run);
   /// Trains a batch: runs a step, or computes the gradient alone. If the device only enqueues a step, its
   /// score is read while the next step runs, unless a listener needs the replica right after the step.
   void work(Batch& batch, FitRun& run, WorkerListeners& listeners);
   /// Counts an update, if the worker counts its own.
   void stampUpdate(BatchStamp& stamp);
+  /// Waits for the score of a step. @throws NonFiniteScore, or InvalidArgument for an impossible weight.
+  StepScore awaitScore(const Step& step, const FitRun& run);
   /// Waits for the step in `begun_`, and counts it.
   void finishStep(FitRun& run, WorkerListeners& listeners);
   /// Counts a step in the contribution, without its score.
@@ -70,8 +74,6 @@ class Worker {
   /// numbers of a model that has its own updates (the library's updates guarantee them).
   void lookAtReplica(const FitRun& run);
   void tell(WorkerListeners& listeners, double score);
-  /// After a stop: returns the worker's batches, so that a reader that waits for a batch does not hang.
-  void giveBackBatches(FitRun& run);
   /// Connects the replica's layers with the other workers. Time spent waiting is not counted as computing.
   class Peer;
   /// What the thread was doing when it failed.
@@ -82,18 +84,10 @@ class Worker {
   Contribution contribution_;
   BatchStamp current_;     // of the batch in progress, or of the last one
   bool hadBatch_ = false;  // whether the worker has had a batch in this run
-  struct Step {
-    StepTicket ticket;
-    BatchStamp stamp;
-    std::int64_t examples;
-  };
-  std::optional<Step> begun_;  // the step whose score is not read yet
-  TrainedBatches trained_;
-  Batch* own_ = nullptr;           // filled by the worker itself, from the beginning of an epoch to its end
-  BatchStamp ownNext_;             // of the batch that it reads next, or is reading
-  bool reading_ = false;           // whether the worker is in the iterator's call
-  OwnUpdates* updates_ = nullptr;  // if the worker counts its own updates; see kOwnUpdates
-  double currentScore_ = 0;        // of the last finished step
+  WorkerBatches batches_;
+  std::optional<Step> begun_;                 // the step whose score is not read yet
+  OwnUpdates* updates_ = nullptr;             // if the worker counts its own updates; see kOwnUpdates
+  double currentScore_ = 0;                   // of the last finished step
   std::int64_t currentExamples_ = 0;          // of that step
   std::chrono::nanoseconds waitedInStep_{0};  // for other workers, since the step began
   bool whole_ = true;                         // other threads may use it while no task runs

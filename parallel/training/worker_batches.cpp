@@ -1,54 +1,67 @@
-// How a worker gets its batches, and gives them back.
+#include "muster/parallel/training/worker_batches.h"
+
 #include <utility>
 
 #include "muster/core/data/next_batch.h"
-#include "muster/parallel/training/worker.h"
+#include "muster/parallel/runtime/phase.h"
 
 namespace muster {
 
-using Clock = std::chrono::steady_clock;
-
-std::optional<Batch*> Worker::nextBatch(FitRun& run) {
-  if (run.numbered) return readNext(run);
-  if (const auto batch = run.queues.of(local_).tryPop()) return batch;
-  if (!trained_.giveBack()) return std::nullopt;  // the reader may be waiting for these batches
-  const auto begin = Clock::now();  // before the activity is set: once it is visible, the wait is timed
-  thread_.activity().set(Activity::Kind::WaitingForData);
-  const auto batch = run.queues.of(local_).pop();
-  times_.own.waitingForData += Clock::now() - begin;
-  return batch;
+void WorkerBatches::begin(FitRun& run, int local, Activity& activity, TimeSheet& times) {
+  run_ = &run;
+  local_ = local;
+  activity_ = &activity;
+  times_ = &times;
+  own_ = nullptr;
+  reading_ = false;
+  // Workers may keep trained batches only if batches are dealt in turn; see BatchQueues::group.
+  trained_.begin(run.queues.free(), run.rounds.start().arrivals ? 1 : run.queues.group());
 }
 
-std::optional<Batch*> Worker::readNext(FitRun& run) {
-  const auto begin = Clock::now();
-  if (!own_) {  // the epoch has not begun
-    thread_.activity().set(Activity::Kind::WaitingForData);
-    const auto batch = run.queues.of(local_).pop();
+std::optional<Batch*> WorkerBatches::next() {
+  return run_->numbered ? readByNumber() : dealt();
+}
+
+std::optional<Batch*> WorkerBatches::dealt() {
+  if (const auto batch = run_->queues.of(local_).tryPop()) return batch;
+  if (!trained_.giveBack()) return std::nullopt;  // the reader may be waiting for these batches
+  return waitForBatch();
+}
+
+std::optional<Batch*> WorkerBatches::waitForBatch() {
+  const Phase waiting(*activity_, Activity::Kind::WaitingForData, times_->own.waitingForData);
+  return run_->queues.of(local_).pop();
+}
+
+/// At first waits for the epoch to begin.
+std::optional<Batch*> WorkerBatches::readByNumber() {
+  if (!own_) {
+    const auto batch = waitForBatch();
     if (!batch || !*batch) return batch;
     own_ = *batch;
     ownNext_ = own_->stamp;
   }
-  const NumberedBatches& batches = *run.numbered;
+  const NumberedBatches& batches = *run_->numbered;
   if (ownNext_.sequence >= batches.numberOfBatches())
-    return run.queues.free().push(std::exchange(own_, nullptr)) ? std::optional<Batch*>(nullptr)
-                                                                : std::nullopt;
-  thread_.activity().set(Activity::Kind::InIterator, ownNext_.sequence);
+    return run_->queues.free().push(std::exchange(own_, nullptr)) ? std::optional<Batch*>(nullptr)
+                                                                  : std::nullopt;
+  const Phase inIterator(*activity_, Activity::Kind::InIterator, times_->own.waitingForData,
+                         ownNext_.sequence);
   reading_ = true;
   muster::nextBatch(batches, ownNext_.sequence, *own_);
   reading_ = false;
   own_->stamp = ownNext_;
-  ownNext_.sequence += run.place.workers();
-  ownNext_.firstExample += run.place.workers() * batches.examplesEach();
+  ownNext_.sequence += run_->place.workers();
+  ownNext_.firstExample += run_->place.workers() * batches.examplesEach();
   ++ownNext_.iteration;
-  times_.own.waitingForData += Clock::now() - begin;
   return own_;
 }
 
-void Worker::giveBackBatches(FitRun& run) {
+void WorkerBatches::giveBack() {
   trained_.giveBack();
-  if (run.queues.shared()) return;  // waiting workers have emptied the shared queue
-  while (const auto batch = run.queues.of(local_).tryPop())
-    if (*batch) run.queues.free().push(*batch);
+  if (run_->queues.shared()) return;  // waiting workers have emptied the shared queue
+  while (const auto batch = run_->queues.of(local_).tryPop())
+    if (*batch) run_->queues.free().push(*batch);
 }
 
 }  // namespace muster

@@ -4,6 +4,8 @@
 
 #include <thread>
 
+#include "muster/parallel/runtime/phase.h"
+
 using namespace muster;
 using namespace std::chrono_literals;
 
@@ -45,4 +47,28 @@ TEST_CASE("the age of an activity is never that of the one before") {
     old += elapsed > std::chrono::steady_clock::now() - started ? 1 : 0;
   }
   CHECK(old == 0);
+}
+
+TEST_CASE("a phase is the activity of its thread, and its time is added also if it throws") {
+  using Clock = std::chrono::steady_clock;
+  Activity activity;
+  std::chrono::nanoseconds sum{1000};
+  const auto work = [&](bool fails) {
+    const Phase phase(activity, Activity::Kind::Merging, sum, 3);
+    CHECK(activity.kind() == Activity::Kind::Merging);
+    const auto begin = Clock::now();
+    while (Clock::now() - begin < 100us) {
+    }
+    CHECK(sum % 1000ns == 0ns);  // not before the end
+    if (fails) throw 1;
+  };
+  const auto begin = Clock::now();
+  work(false);
+  const auto once = sum;
+  CHECK(once >= 101us);
+  sum = 100us;
+  CHECK_THROWS_AS(work(true), int);
+  CHECK(sum >= 200us);
+  CHECK(once + sum <= Clock::now() - begin + 101us);
+  CHECK(activity.kind() == Activity::Kind::Merging);  // for the text of a failure
 }

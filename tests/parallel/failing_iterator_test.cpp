@@ -98,6 +98,6 @@ TEST_CASE("an iterator that throws when its size is requested ends fit() with it
   Sizeless data(std::vector<ToyBatch>{{{4}}});
   ToyModel model;
   auto wrapper = toyWrapper(model, 1).build();
-  CHECK(failureOf(wrapper, data).text == "the data iterator failed to tell its size: boom");
+  CHECK(failureOf(wrapper, data).text == "the data iterator failed to report its size: boom");
   checkTrainsAgain(wrapper, model);
 }

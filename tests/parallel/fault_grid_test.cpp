@@ -126,7 +126,7 @@ std::string whereOf(std::string_view place) {
   static const std::map<std::string, std::string, std::less<>> kTexts = {
       {"iterator: reset", "the data iterator failed in reset to epoch"},
       {"iterator: next", "the data iterator failed at batch"},
-      {"iterator: size", "the data iterator failed to tell its size"},
+      {"iterator: size", "the data iterator failed to report its size"},
       {"model: replicate", "on cpu could not be made"},
       {"model: step", "on cpu failed in batch"},
       {"model: update", "on cpu failed in batch"},

@@ -413,7 +413,7 @@ TEST_CASE(
             "averaging every iteration: each worker starts from the merged model") != lines.end());
 }
 
-TEST_CASE("an iterator that cannot tell its size to a resumed training is named") {
+TEST_CASE("an iterator that cannot report its size to a resumed training is named") {
   struct Sizeless : ToyIterator {
     using ToyIterator::ToyIterator;
     std::optional<std::int64_t> examples() const override { throw std::runtime_error("boom"); }
@@ -425,7 +425,7 @@ TEST_CASE("an iterator that cannot tell its size to a resumed training is named"
   atMerges[2].giveTo(model);
   Sizeless data(randomBatches(7, kBatches, 5, kWidth, true), kWidth);
   CHECK(thrown<TrainingError>([&] { wrapperOf(model, rule, 2).fit(data); }) ==
-        "the data iterator failed to tell its size: boom");
+        "the data iterator failed to report its size: boom");
 }
 
 TEST_CASE(

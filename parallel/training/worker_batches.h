@@ -1,0 +1,42 @@
+#pragma once
+
+#include <optional>
+
+#include "muster/parallel/runtime/time_sheet.h"
+#include "muster/parallel/training/fit_run.h"
+
+namespace muster {
+
+/// The batches of one worker in a run: dealt to it by the reader, taken from a queue that all workers share,
+/// or read by the worker itself (FitRun::numbered). Used by the worker's thread.
+class WorkerBatches {
+ public:
+  /// A run begins. @param local  the worker, among those of this node.
+  void begin(FitRun& run, int local, Activity& activity, TimeSheet& times);
+  /// The next batch, for which it waits. @return null at the end of the epoch; nothing if the run was
+  /// aborted.
+  std::optional<Batch*> next();
+  /// The batch is no longer needed. @return false if the run was aborted.
+  bool done(Batch* batch) { return run_->numbered || trained_.add(batch); }
+  /// After a stop: returns the worker's batches, so that a reader that waits for one does not hang.
+  void giveBack();
+  /// The batch that the worker is reading, or in whose reading the iterator has failed; null: none.
+  const BatchStamp* reading() const { return reading_ ? &ownNext_ : nullptr; }
+
+ private:
+  std::optional<Batch*> dealt();
+  std::optional<Batch*> readByNumber();
+  std::optional<Batch*> waitForBatch();
+
+  // Set by `begin`:
+  FitRun* run_ = nullptr;
+  int local_ = 0;
+  Activity* activity_ = nullptr;
+  TimeSheet* times_ = nullptr;
+  TrainedBatches trained_;
+  Batch* own_ = nullptr;  // filled by the worker itself, from the beginning of an epoch to its end
+  BatchStamp ownNext_;    // of the batch that it reads next, or is reading
+  bool reading_ = false;  // whether the worker is in the iterator's call
+};
+
+}  // namespace muster
