@@ -6,6 +6,8 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
+#include <ctime>
 #include <string>
 #include <system_error>
 
@@ -27,13 +29,18 @@ struct Line {
 // Shared with the handler, which any thread may run at any time.
 std::atomic<int> pipeOfInterrupt{-1};  // -1: there is none
 std::atomic<int> inHandler{0};
-std::atomic<bool> taken{false};
-std::atomic<bool> ending{false};  // a handler is ending the program
+std::atomic<std::int64_t> first{0};  // the first signal and when it came, see stampOf; 0: none yet
+std::atomic<bool> ending{false};     // a handler is ending the program
 std::atomic<const Line*> lastLine{nullptr};
 static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free &&
+              std::atomic<std::int64_t>::is_always_lock_free &&
               std::atomic<const Line*>::is_always_lock_free);
 
 constexpr int kHandled[] = {SIGTERM, SIGUSR1, SIGINT, SIGHUP, SIGXCPU};
+
+/// Nanoseconds within which the first signal, sent again, is one signal: `timeout` sends it to the program
+/// and to its group.
+constexpr std::int64_t kOneSignal = 500'000'000;
 
 /// After the notice, or the line of a progress bar that has not ended.
 constexpr std::string_view kAtOnce =
@@ -57,6 +64,23 @@ constexpr std::string_view kAtOnce =
   ::_exit(kInterruptedExit);
 }
 
+constexpr std::int64_t kSignals = 64;  // a signal's number is less
+
+/// The time in nanoseconds by the monotonic clock, with the signal's number as its last digit to base 64.
+/// Async-signal-safe.
+std::int64_t stampOf(int signal) {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  const std::int64_t nanoseconds = std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+  return nanoseconds - nanoseconds % kSignals + signal;
+}
+
+/// Whether a signal that came later is another one than the first.
+bool isSecond(std::int64_t stamp, std::int64_t firstStamp) {
+  const bool same = stamp % kSignals == firstStamp % kSignals;
+  return stamp % kSignals != SIGXCPU && (!same || stamp - firstStamp > kOneSignal);
+}
+
 /// Calls only async-signal-safe functions; `request_stop` is not one.
 void onSignal(int signal) {
   const int savedError = errno;
@@ -66,9 +90,13 @@ void onSignal(int signal) {
     const Line* const line = lastLine;
     endProgram(line ? std::string_view(line->text) : std::string_view());
   }
-  const bool repeated = taken.exchange(true);
-  if ((repeated && signal != SIGXCPU) || (!repeated && ::write(pipe, &kSignal, 1) != 1))
-    endProgram(repeated ? kAtOnce : "\nInterrupted.\n");
+  const std::int64_t stamp = stampOf(signal);
+  std::int64_t before = 0;
+  if (!first.compare_exchange_strong(before, stamp)) {
+    if (isSecond(stamp, before)) endProgram(kAtOnce);
+  } else if (::write(pipe, &kSignal, 1) != 1) {
+    endProgram("\nInterrupted.\n");
+  }
   --inHandler;
   errno = savedError;
 }
@@ -115,7 +143,7 @@ Interrupt::Interrupt(std::string_view notice) {
     for (const int end : pipe_) ::close(end);
     throw;
   }
-  taken = false;
+  first = 0;
   pipeOfInterrupt = pipe_[1];
   handleSignals();
 }

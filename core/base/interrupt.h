@@ -23,8 +23,8 @@ inline constexpr int kInterruptedExit = 130;  // 128 + SIGINT, as shells count
 void exitOnInterrupt(std::string_view line = "");
 
 /// While it lives, the first of these signals requests a stop and logs a notice; the second ends the program
-/// at once with 130 and a line that says so, unless it is SIGXCPU, which the kernel repeats every second. One
-/// at a time.
+/// at once with 130 and a line that says so. SIGXCPU, which the kernel repeats every second, is no second
+/// one, nor is one within half a second: `timeout` sends its signal twice. One at a time.
 class Interrupt {
  public:
   explicit Interrupt(std::string_view notice =

@@ -70,6 +70,7 @@ TEST_CASE("the second signal ends the program at once, and says so") {
           std::raise(SIGINT);
           while (!interrupt.requested()) std::this_thread::sleep_for(1ms);
           ::dup2(output, STDERR_FILENO);
+          std::this_thread::sleep_for(600ms);
           std::raise(second);
         },
         text);
@@ -77,6 +78,21 @@ TEST_CASE("the second signal ends the program at once, and says so") {
     CHECK(WEXITSTATUS(status) == kInterruptedExit);
     CHECK(text == "\nInterrupted again: the program ends at once, and what is not saved yet is lost.\n");
   }
+}
+
+TEST_CASE("a signal that is sent twice, as by timeout, is one") {
+  std::string text;
+  const int status = test::detail::runChild(
+      [](int) {
+        resetSignals();
+        const Interrupt interrupt("interrupt_test: a signal");
+        for (int i = 0; i < 2; ++i) std::raise(SIGTERM);
+        while (!interrupt.requested()) std::this_thread::sleep_for(1ms);
+        ::_exit(7);
+      },
+      text);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 7);
 }
 
 TEST_CASE("without an Interrupt a signal ends the program at once, with the line it was given") {
