@@ -44,11 +44,11 @@ struct NamedTensor {
 /// int64 class indices [N], or float32: one-hot rows [N, C] or targets [N, F]. A label mask is float32 [N]:
 /// the weight of each example, finite and at least 0; without a mask all weights are 1.
 ///
-/// Sequences are [N, T, ...], padded to one length T, which the first batch or the input shape fixes for a
-/// network. The mask called "features", float32 [N, T], says which steps are real (1) and which are padding
-/// (0); no other values are allowed. With a label at each step, labels are [N, T] or [N, T, F], and their
-/// mask, of another name, is [N, T]. One mask called "features" serves the whole batch: all its sequences
-/// have the same T and the same padding.
+/// Sequences are [N, T, ...], padded to one T, which the first batch or the input shape fixes for a network;
+/// a shape with T 0 leaves it to each batch. The mask called "features", float32 [N, T], says which steps are
+/// real (1) and which are padding (0), and nothing else. With a label at each step, labels are [N, T] or
+/// [N, T, F], and their mask, of another name, is [N, T]. One mask called "features" serves the whole batch:
+/// all its sequences have the same T and the same padding.
 ///
 /// A network with one output reads one label mask, of any name that does not begin with "feature"; two masks
 /// are refused. A network with several outputs finds labels and mask of each output by its name, and refuses

@@ -22,7 +22,7 @@ const Batch& Network::Impl::there(const Batch& batch) {
 detail::NetworkProgram& Network::Impl::run(const Batch& batch, bool training) {
   findFeatures(plan, batch, features_);
   requireFitted();
-  auto& program = *programs.get(plan, features_.front()->shape()[0], training, context).program;
+  auto& program = *programs.get(plan, detail::sizeOf(plan, features_), training, context).program;
   program.forward(features_, detail::infoOf(batch, seed, training));
   return program;
 }
@@ -80,6 +80,9 @@ void Network::prepare(const Batch& first) {
             "network: the first batch has no examples to take the shape of {} from, it is {}", input.name,
             value.toString());
     shapes.back() = value.shape().dropFirst();
+    require(shapes.back().elements() > 0,
+            "network: the first batch gives the shape of {}, but its examples are empty: {}", input.name,
+            value.toString());
   }
   setInputShapes(shapes);
   try {

@@ -49,12 +49,12 @@ std::string_view Network::outputName() const {
 
 Batch Network::exampleFeatures() const {
   Batch batch;
-  for (const auto& [name, shape, indices] : impl_->plan.inputs) {
-    const DType type = indices ? DType::Int64 : DType::Float32;
-    requireMemoryRoom(static_cast<double>(shape.elements()) * static_cast<double>(sizeOf(type)),
+  for (const auto& input : impl_->plan.inputs) {
+    const DType type = input.indices ? DType::Int64 : DType::Float32;
+    requireMemoryRoom(static_cast<double>(input.shape.elements()) * static_cast<double>(sizeOf(type)),
                       "network: an example takes",
-                      fmt::format("the shape of its {} is {}", name, shape.toString()));
-    batch.features.push_back({name, Tensor::zeros(shape.prepend(1), type)});
+                      fmt::format("the shape of its {} is {}", input.name, input.shape.toString()));
+    batch.features.push_back({input.name, Tensor::zeros(input.shape.prepend(1), type)});
   }
   return batch;
 }

@@ -18,7 +18,8 @@ void Network::forward(const Tensor& input, Tensor& output, const ForwardPass& pa
   impl_->requireFitted();
   ContextScope scope(context());
   // Compile for training even in evaluation: a backward pass may follow, which reads the activations.
-  auto& entry = impl_->programs.get(impl_->plan, input.shape()[0], true, context());
+  const Tensor* const only[] = {&input};
+  auto& entry = impl_->programs.get(impl_->plan, detail::sizeOf(impl_->plan, only), true, context());
   const StepInfo info{.stamp = {.epoch = pass.call, .firstExample = pass.firstExample},
                       .seed = impl_->seed,
                       .training = pass.training,

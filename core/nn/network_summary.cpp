@@ -1,5 +1,7 @@
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "muster/core/base/error.h"
 #include "muster/core/nn/detail/network_plan.h"
 #include "muster/core/nn/network.h"
@@ -76,6 +78,8 @@ std::string Network::summary() const {
                     std::to_string(count)});
   }
   std::string text = print(rows, {"total", "", "", "", std::to_string(total)});
+  if (std::ranges::any_of(plan.inputs, &detail::NetworkInput::anyLength))
+    text += fmt::format("shapes for {} steps; batches may have any number\n", detail::kExampleLength);
   if (frozen > 0) text += fmt::format("of these frozen: {}\n", frozen);
   return text;
 }

@@ -114,10 +114,9 @@ Shape Converter::inputShape(const std::string& name, const Reader& reader) const
                                   what, name, example));
     return Shape{1};
   };
-  if (!reader.shape.empty()) return reader.shape[0] > 0 ? reader.shape : advise("the length", "50");
+  if (!reader.shape.empty()) return reader.shape;
   if (reader.features == 0) return advise("the number of features", "4");
-  if (reader.kind == Kind::Sequence)
-    return advise("the length of the sequences", fmt::format("50,{} for 50 steps", reader.features));
+  if (reader.kind == Kind::Sequence) return {0, reader.features};
   if (reader.kind != Kind::Image) return {reader.features};
   const auto [height, width] = sizes_.of(name);
   if (height == 0 || width == 0)
@@ -261,10 +260,13 @@ Conversion Converter::run(const FirstLayers& first) {
   for (const Vertex& vertex : description_.vertices) addVertex(vertex);
   if (description_.truncated > 0) {
     const auto fits = [&](const GraphInput& input) {
-      return kinds_.at(input.name) != Kind::Sequence || input.shape[0] <= description_.truncated;
+      return kinds_.at(input.name) != Kind::Sequence ||
+             (input.shape[0] > 0 && input.shape[0] <= description_.truncated);
     };
     if (!std::ranges::all_of(inputs_, fits))
-      problems_.add({}, "backpropType TruncatedBPTT: sequences are longer than tbpttFwdLength");
+      problems_.add({}, fmt::format("backpropType TruncatedBPTT with sequences of more than {} steps "
+                                    "(tbpttFwdLength); shapes state shorter ones (inputShapes, --shape)",
+                                    description_.truncated));
   }
   require(problems_.empty(), "{}", problems_.text());
   return {network(), std::move(parameters_), training_.initialState()};

@@ -107,14 +107,24 @@ void addGraph(const Options& root, Description& all) {
   all.vertices = inOrder(std::move(made), all.inputs, root.words("topologicalOrderStr"));
 }
 
+/// Sorts ascending numbers as Java's HashSet of Integers visits them: by the place in its table, which has 16
+/// places, and twice as many whenever more than three quarters of them are filled.
+void sortAsHashSet(std::vector<std::size_t>& numbers) {
+  std::size_t places = 16;
+  while (4 * numbers.size() > 3 * places) places *= 2;
+  std::ranges::stable_sort(numbers, {}, [&](std::size_t number) { return number % places; });
+}
+
 /// Places of all inputs and vertices in Deeplearning4j's own order.
 std::vector<std::size_t> ownOrder(const std::vector<std::set<std::size_t>>& reads) {
-  std::vector<std::set<std::size_t>> missing = reads, readers(reads.size());
+  std::vector<std::set<std::size_t>> missing = reads;
+  std::vector<std::vector<std::size_t>> readers(reads.size());
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < reads.size(); ++i) {
-    for (const std::size_t input : reads[i]) readers[input].insert(i);
+    for (const std::size_t input : reads[i]) readers[input].push_back(i);
     if (reads[i].empty()) order.push_back(i);
   }
+  for (auto& numbers : readers) sortAsHashSet(numbers);
   for (std::size_t next = 0; next < order.size(); ++next)
     for (const std::size_t reader : readers[order[next]]) {
       missing[reader].erase(order[next]);

@@ -52,24 +52,11 @@ std::vector<Shape> shapesAtTwice(const NetworkPlan& plan) {
   std::vector<Shape> shapes;
   for (const auto& input : plan.inputs)
     shapes.push_back(isSequence(input) ? withSteps(input.shape, 2 * input.shape[0]) : input.shape);
-  const auto shapesOf = [](const std::vector<ParameterSpec>& specs) {
-    std::vector<Shape> result;
-    for (const auto& spec : specs) result.push_back(spec.shape);
-    return result;
-  };
-  for (const auto& node : plan.nodes) {
-    std::vector<Shape> inputs;
-    for (const std::size_t value : node.inputs) inputs.push_back(shapes[value]);
-    try {
-      if (shapesOf(node.module->parameters(inputs)) != shapesOf(node.module->parameters(node.inputShapes)) ||
-          shapesOf(node.module->statistics(inputs)) != shapesOf(node.module->statistics(node.inputShapes)))
-        return {};
-      shapes.push_back(node.module->outputShape(inputs));
-    } catch (const InvalidArgument&) {
-      return {};
-    }
+  try {
+    return detail::shapesFor(plan, std::move(shapes));
+  } catch (const InvalidArgument&) {
+    return {};
   }
-  return shapes;
 }
 
 /// A value's dimensions, including the batch. @param twice  the result of shapesAtTwice.

@@ -10,7 +10,7 @@
 namespace muster::detail {
 
 StepTicket EnqueuedSteps::enqueue(const Batch& batch, StepWork work) {
-  auto& owner = programs_.get(plan_, examplesOf(batch), true, network_.context());
+  auto& owner = programs_.get(plan_, sizeOf(batch), true, network_.context());
   StepRunner& steps = runner(owner, batch);
   StagingSlot& slot = steps.begin(batch);
   if (work == StepWork::Update) {
@@ -25,7 +25,7 @@ StepTicket EnqueuedSteps::enqueue(const Batch& batch, StepWork work) {
 }
 
 const Batch& EnqueuedSteps::fetch(const Batch& batch) {
-  auto& owner = programs_.get(plan_, examplesOf(batch), false, network_.context());
+  auto& owner = programs_.get(plan_, sizeOf(batch), false, network_.context());
   StagingSlot& slot = runner(owner, batch).begin(batch);
   slot.fetchAlone();
   return slot.batch();
@@ -37,14 +37,26 @@ StepScore EnqueuedSteps::wait(std::uint64_t number) {
 }
 
 /// Checks the batch before it is copied.
-std::int64_t EnqueuedSteps::examplesOf(const Batch& batch) {
+BatchSize EnqueuedSteps::sizeOf(const Batch& batch) {
   requireInitialized(plan_);
-  if (batch.namesRows())
-    batch.requireMaskValues();  // GPU kernels do not check them
-  else
+  if (!batch.namesRows()) {
     findFeatures(plan_, batch, features_);
+    return detail::sizeOf(plan_, features_);
+  }
+  batch.requireMaskValues();  // GPU kernels do not check them
   require(batch.examples() > 0, "network: the batch has no examples");
-  return batch.examples();
+  BatchSize size{.examples = batch.examples()};
+  for (const auto& input : plan_.inputs)
+    if (input.anyLength) {  // all rows of a data set have one length
+      const auto& named = namedFor(batch.features, "features", input.name, plan_.inputs.size() == 1);
+      const Shape& shape = (named.source ? named.source->onCpu() : named.value).shape();
+      const std::int64_t steps = shape.rank() > 1 ? shape[1] : 0;
+      require(steps > 0 && (size.steps == 0 || size.steps == steps),
+              "network: {} is {}, without steps or of another length than the other inputs", input.name,
+              shape.toString());
+      size.steps = steps;
+    }
+  return size;
 }
 
 /// The runner of steps with batches of this form.

@@ -25,7 +25,7 @@ class EnqueuedSteps final : public PendingScores {
   StepScore wait(std::uint64_t number) override;
 
  private:
-  std::int64_t examplesOf(const Batch& batch);
+  BatchSize sizeOf(const Batch& batch);
   StepRunner& runner(ProgramCache::Entry& owner, const Batch& batch);
   void enqueueStep(NetworkProgram& program, StagingSlot& slot, StepWork work);
   void finish(std::uint64_t number, const NetworkProgram& program, const StagingSlot& slot, StepWork work);

@@ -17,6 +17,7 @@ InputMoments::InputMoments(const Shape& example) : example_(example) {
 }
 
 void InputMoments::add(const Tensor& examples, const Tensor& mask) {
+  example_ = examples.shape().dropFirst();  // sequences may have another length in each batch
   const auto features = static_cast<std::int64_t>(mean_.size());
   const std::int64_t size = example_.elements(), groups = size / features;
   const bool images = example_.rank() == 3;

@@ -23,8 +23,10 @@ std::string lengthAdvice(const NetworkInput& input, const Shape& value) {
   if (input.shape.rank() != (input.indices ? 1 : 2) || value.rank() != input.shape.rank() + 1) return {};
   const Shape example = value.dropFirst();
   if (example.dropFirst() != input.shape.dropFirst() || example[0] == input.shape[0]) return {};
-  return fmt::format("; a network's sequences keep their length: {} {} steps and mask the padding",
-                     example[0] < input.shape[0] ? "pad to" : "cut or pad to", input.shape[0]);
+  return fmt::format(
+      "; a network's sequences keep their length: {} {} steps and mask the padding, or state 0 for any "
+      "length",
+      example[0] < input.shape[0] ? "pad to" : "cut or pad to", input.shape[0]);
 }
 
 /// Whether a mask's name looks like a misspelt "features".
@@ -70,16 +72,21 @@ void requireKnownMasks(const NetworkPlan& plan, const Batch& batch) {
 
 }  // namespace
 
-const Tensor& tensorFor(const std::vector<NamedTensor>& tensors, std::string_view what, std::string_view name,
-                        bool only) {
+const NamedTensor& namedFor(const std::vector<NamedTensor>& tensors, std::string_view what,
+                            std::string_view name, bool only) {
   require(!tensors.empty(), "network: the batch has no {}", what);
-  if (only) return tensors.front().value;
+  if (only) return tensors.front();
   const auto found = std::ranges::find(tensors, name, &NamedTensor::name);
-  if (found != tensors.end()) return found->value;
+  if (found != tensors.end()) return *found;
   std::vector<std::string> names;
   for (const auto& tensor : tensors) names.push_back(tensor.name);
   throw InvalidArgument(
       fmt::format("network: the batch has no {} called {}; it has {}", what, name, fmt::join(names, ", ")));
+}
+
+const Tensor& tensorFor(const std::vector<NamedTensor>& tensors, std::string_view what, std::string_view name,
+                        bool only) {
+  return namedFor(tensors, what, name, only).value;
 }
 
 void requireInitialized(const NetworkPlan& plan) {
@@ -87,11 +94,36 @@ void requireInitialized(const NetworkPlan& plan) {
 }
 
 void requireInput(const NetworkPlan& plan, std::size_t input, const Tensor& value) {
-  const auto& [name, shape, indices] = plan.inputs[input];
-  if (value.shape().rank() >= 1 && value.shape()[0] > 0 && value.shape().dropFirst() == shape) return;
-  throw InvalidArgument(fmt::format("network: expected {} {} with at least one example before it, got {}{}",
-                                    name, shape.toString(), value.toString(),
-                                    lengthAdvice(plan.inputs[input], value.shape())));
+  const auto& wanted = plan.inputs[input];
+  const Shape& shape = value.shape();
+  const bool examples = shape.rank() >= 1 && shape[0] > 0;
+  if (examples && shape.dropFirst() == wanted.shape) return;
+  if (!wanted.anyLength)
+    throw InvalidArgument(fmt::format("network: expected {} {} with at least one example before it, got {}{}",
+                                      wanted.name, wanted.shape.toString(), value.toString(),
+                                      lengthAdvice(wanted, shape)));
+  if (examples && shape.rank() == wanted.shape.rank() + 1 && shape[1] > 0 &&
+      shape.dropFirst().dropFirst() == wanted.shape.dropFirst())
+    return;
+  throw InvalidArgument(
+      fmt::format("network: expected {} {} of at least one step, with at least one example before it, got {}",
+                  wanted.name, wanted.stated().toString(), value.toString()));
+}
+
+BatchSize sizeOf(const NetworkPlan& plan, std::span<const Tensor* const> features) {
+  BatchSize size{.examples = features.front()->shape()[0]};
+  const NetworkInput* first = nullptr;
+  for (std::size_t i = 0; i < plan.inputs.size(); ++i) {
+    const NetworkInput& input = plan.inputs[i];
+    if (!input.anyLength) continue;
+    const std::int64_t steps = features[i]->shape()[1];
+    if (first != nullptr && steps != size.steps)
+      throw InvalidArgument(fmt::format("network: {} has {} steps, but {} has {}; state the length of one",
+                                        first->name, size.steps, input.name, steps));
+    if (first == nullptr) first = &input;
+    size.steps = steps;
+  }
+  return size;
 }
 
 StepInfo infoOf(const Batch& batch, std::uint64_t seed, bool training) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -14,12 +15,15 @@ namespace muster::detail {
 
 /// The first of a batch's features or labels if the network has one input or output, else the one called
 /// `name`. @param what  "features" or "labels".
+const NamedTensor& namedFor(const std::vector<NamedTensor>& tensors, std::string_view what,
+                            std::string_view name, bool only);
 const Tensor& tensorFor(const std::vector<NamedTensor>& tensors, std::string_view what, std::string_view name,
                         bool only);
 
 /// @throws InvalidArgument if the network has not been laid out.
 void requireInitialized(const NetworkPlan& plan);
-/// @throws InvalidArgument unless `value` is [N, ...] of the shape of input `input`, with N at least 1.
+/// @throws InvalidArgument unless `value` is [N, ...] of the shape of input `input`, with N at least 1 and,
+/// where the length is open, at least one step.
 void requireInput(const NetworkPlan& plan, std::size_t input, const Tensor& value);
 
 /// Information of a batch for a pass, other than its tensors.
@@ -27,6 +31,10 @@ StepInfo infoOf(const Batch& batch, std::uint64_t seed, bool training);
 
 /// The features of each input, checked as the masks are. @param features  [input], overwritten.
 void findFeatures(const NetworkPlan& plan, const Batch& batch, std::vector<const Tensor*>& features);
+
+/// The size of a batch of these features, [input], checked before.
+/// @throws InvalidArgument if inputs of any length have different ones.
+BatchSize sizeOf(const NetworkPlan& plan, std::span<const Tensor* const> features);
 
 /// The labels for the loss of `output`; their shape fits its predictions.
 const Tensor& labelsOf(const NetworkPlan& plan, const Batch& batch, const NetworkOutput& output,

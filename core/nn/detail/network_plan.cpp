@@ -2,6 +2,8 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "muster/core/base/error.h"
 #include "muster/core/base/utf8.h"
 #include "muster/core/nn/layers/normalise.h"
@@ -37,8 +39,57 @@ void requireUsableName(std::string_view what, std::string_view name) {
           what);
 }
 
+std::vector<Shape> shapesFor(const NetworkPlan& plan, std::vector<Shape> inputs) {
+  const auto shapesOf = [](const std::vector<ParameterSpec>& specs) {
+    std::vector<Shape> shapes;
+    for (const auto& spec : specs) shapes.push_back(spec.shape);
+    return shapes;
+  };
+  std::vector<Shape> shapes = std::move(inputs);
+  for (const auto& node : plan.nodes) {
+    std::vector<Shape> reads;
+    for (const std::size_t value : node.inputs) reads.push_back(shapes[value]);
+    try {
+      shapes.push_back(node.module->outputShape(reads));
+      const auto& module = *node.module;
+      require(shapesOf(module.parameters(reads)) == shapesOf(module.parameters(node.inputShapes)) &&
+                  shapesOf(module.statistics(reads)) == shapesOf(module.statistics(node.inputShapes)),
+              "its parameters depend on the length of the sequences; state it in the input's shape");
+    } catch (const InvalidArgument& error) {
+      throw InvalidArgument(fmt::format("{} ({}): {}", node.name, node.module->type(), error.what()));
+    }
+  }
+  return shapes;
+}
+
+NetworkPlan withSteps(const NetworkPlan& plan, std::int64_t steps) {
+  NetworkPlan resized = plan;
+  std::vector<Shape> inputs;
+  for (auto& input : resized.inputs) {
+    if (input.anyLength) input.shape = input.shape.dropFirst().prepend(steps);
+    inputs.push_back(input.shape);
+  }
+  const std::vector<Shape> shapes = shapesFor(plan, std::move(inputs));
+  for (std::size_t i = 0; i < resized.nodes.size(); ++i) {
+    auto& node = resized.nodes[i];
+    for (std::size_t j = 0; j < node.inputs.size(); ++j) node.inputShapes[j] = shapes[node.inputs[j]];
+    node.output = shapes[resized.inputs.size() + i];
+  }
+  return resized;
+}
+
 NetworkLayout::NetworkLayout(std::vector<NetworkInput> inputs) : readAsNumbers_(inputs.size()) {
   plan_.inputs = std::move(inputs);
+  for (auto& input : plan_.inputs)
+    if ((input.shape.rank() == 1 || input.shape.rank() == 2) && input.shape[0] == 0) {
+      input.anyLength = true;
+      input.shape = input.shape.dropFirst().prepend(kExampleLength);
+    }
+}
+
+NetworkPlan NetworkLayout::take() {
+  if (std::ranges::any_of(plan_.inputs, &NetworkInput::anyLength)) withSteps(plan_, 2 * kExampleLength);
+  return std::move(plan_);
 }
 
 std::size_t NetworkLayout::add(std::string name, const Layer& layer, std::vector<std::size_t> inputs) {

@@ -16,8 +16,22 @@ namespace muster::detail {
 /// An input of a network.
 struct NetworkInput {
   std::string name;
-  Shape shape = {};      ///< of one example
-  bool indices = false;  ///< int64; else float32
+  Shape shape = {};        ///< of one example
+  bool indices = false;    ///< int64; else float32
+  bool anyLength = false;  ///< sequences; `shape` has kExampleLength, batches may have another length
+
+  /// As in a configuration, where 0 is any length.
+  Shape stated() const { return anyLength ? shape.dropFirst().prepend(0) : shape; }
+};
+
+/// The length with which sequences of any length are laid out.
+inline constexpr std::int64_t kExampleLength = 64;
+
+/// What a network is compiled for.
+struct BatchSize {
+  std::int64_t examples = 0;
+  std::int64_t steps = 0;  ///< of the inputs of any length; 0 if there are none
+  bool operator==(const BatchSize&) const = default;
 };
 
 /// A module of a network, its inputs, and its part of the flat state: the source of a compiled program.
@@ -64,6 +78,12 @@ struct NetworkPlan {
   }
 };
 
+/// The shapes of all values, [value], for inputs of other lengths.
+/// @throws InvalidArgument naming the node that cannot read them or would have other parameters.
+std::vector<Shape> shapesFor(const NetworkPlan& plan, std::vector<Shape> inputs);
+/// The plan for sequences of this length, where the plan leaves it open.
+NetworkPlan withSteps(const NetworkPlan& plan, std::int64_t steps);
+
 /// Checks the name of a layer, vertex or input, which files and tables use. @param what  has the name: "layer
 /// 3".
 /// @throws InvalidArgument for a name that is not UTF-8 or contains a control character, such as a newline.
@@ -79,7 +99,8 @@ class NetworkLayout {
   ///         the shapes do not fit.
   std::size_t add(std::string name, const Layer& layer, std::vector<std::size_t> inputs);
   void addOutput(std::string name, std::size_t value, double weight = 1);
-  NetworkPlan take() { return std::move(plan_); }
+  /// @throws InvalidArgument if a layer's parameters depend on a length that is left open.
+  NetworkPlan take();
 
  private:
   std::size_t append(NetworkNode node);

@@ -7,8 +7,18 @@
 #include "muster/core/base/log.h"
 
 namespace muster::detail {
+namespace {
 
-ProgramCache::Entry& ProgramCache::get(const NetworkPlan& plan, std::int64_t batch, bool training,
+std::unique_ptr<NetworkProgram> compiled(const NetworkPlan& plan, const BatchSize& batch, bool training,
+                                         Context& context) {
+  if (batch.steps == 0 || batch.steps == kExampleLength)
+    return std::make_unique<NetworkProgram>(plan, batch.examples, training, context);
+  return std::make_unique<NetworkProgram>(withSteps(plan, batch.steps), batch.examples, training, context);
+}
+
+}  // namespace
+
+ProgramCache::Entry& ProgramCache::get(const NetworkPlan& plan, const BatchSize& batch, bool training,
                                        Context& context) {
   const auto wanted = [&](const Entry& e) { return e.batch == batch && e.training == training; };
   auto found = std::ranges::find_if(entries_, wanted);
@@ -20,9 +30,8 @@ ProgramCache::Entry& ProgramCache::get(const NetworkPlan& plan, std::int64_t bat
       oldest->runners.clear();  // destroy runners first: `erase` would move the program away before them
       entries_.erase(oldest);
     }
-    entries_.push_back({.batch = batch,
-                        .training = training,
-                        .program = std::make_unique<NetworkProgram>(plan, batch, training, context)});
+    entries_.push_back(
+        {.batch = batch, .training = training, .program = compiled(plan, batch, training, context)});
     found = std::prev(entries_.end());
   }
   found->use = ++uses_;
@@ -30,7 +39,7 @@ ProgramCache::Entry& ProgramCache::get(const NetworkPlan& plan, std::int64_t bat
 }
 
 /// After one removal the size may be out of use. A second removal of a size means that sizes alternate.
-void ProgramCache::noteRemoval(std::int64_t batch) {
+void ProgramCache::noteRemoval(const BatchSize& batch) {
   if (std::ranges::find(removed_, batch) == removed_.end())
     removed_.push_back(batch);
   else

@@ -18,7 +18,7 @@ class ProgramCache {
   static constexpr std::size_t kForms = 4;
 
   struct Entry {
-    std::int64_t batch;
+    BatchSize batch;
     bool training;
     std::uint64_t use = 0;  ///< number of the last use, from 1
     std::unique_ptr<NetworkProgram> program;
@@ -28,7 +28,7 @@ class ProgramCache {
 
   /// The program for this size, compiled if necessary, for another pass. The reference is valid until the
   /// next call.
-  Entry& get(const NetworkPlan& plan, std::int64_t batch, bool training, Context& context);
+  Entry& get(const NetworkPlan& plan, const BatchSize& batch, bool training, Context& context);
   /// The program whose last use is `use`; nullptr if it has been used since or was removed.
   NetworkProgram* heldSince(std::uint64_t use) const;
 
@@ -49,10 +49,10 @@ class ProgramCache {
   std::size_t bytes() const;
 
  private:
-  void noteRemoval(std::int64_t batch);
+  void noteRemoval(const BatchSize& batch);
 
   std::vector<Entry> entries_;
-  std::vector<std::int64_t> removed_;  // batch sizes whose recorded steps were removed, each once
+  std::vector<BatchSize> removed_;  // batch sizes whose recorded steps were removed, each once
   std::uint64_t uses_ = 0;
 };
 

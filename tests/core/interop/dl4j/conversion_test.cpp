@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "muster/core/base/error.h"
+#include "muster/core/interop/dl4j/detail/description.h"
 #include "muster/core/interop/dl4j/detail/zip_file.h"
 #include "muster/core/interop/dl4j/dl4j.h"
 #include "muster/core/nn/computation_graph.h"
@@ -158,13 +159,41 @@ TEST_CASE("what a file does not say of its input is stated") {
       "o", "RnnOutputLayer",
       R"("activationFn":{"@class":"x.ActivationSoftmax"},"lossFn":{"@class":"x.LossMCXENT"},"nin":2,"nout":2,"hasBias":false,"iupdater":{"@class":"x.Sgd","learningRate":0.5})");
   const Made made(chainJson({output}), {1, 2, 3, 4});
-  CHECK(made.refused() ==
-        "cannot be converted: the file does not say the length of the sequences of features; state its shape "
-        "(inputShapes, --shape 50,2 for 50 steps)");
+  for (const std::int64_t steps : {1, 7, 90})  // any length
+    CHECK(made.load()->output(Tensor::zeros({1, steps, 2})).shape() == Shape{1, steps, 2});
   CHECK(made.load({{7, 2}})->output(Tensor::zeros({1, 7, 2})).shape() == Shape{1, 7, 2});
   CHECK(thrown<FileError>([&] {
           made.load({{7, 2}, {3}});
         }).ends_with("the network has 1 inputs, but 2 shapes are given"));
+}
+
+TEST_CASE("truncated backpropagation is that of whole sequences that are not longer") {
+  const std::string output = layerJson(
+      "o", "RnnOutputLayer",
+      R"("activationFn":{"@class":"x.ActivationSoftmax"},"lossFn":{"@class":"x.LossMCXENT"},"nin":2,"nout":2,"hasBias":false,"iupdater":{"@class":"x.Sgd","learningRate":0.5})");
+  const Made made(replaced(chainJson({output}), R"("iterationCount":5)",
+                           R"("iterationCount":5,"backpropType":"TruncatedBPTT","tbpttFwdLength":8)"),
+                  {1, 2, 3, 4});
+  const std::string refusal =
+      "cannot be converted: backpropType TruncatedBPTT with sequences of more than 8 steps (tbpttFwdLength); "
+      "shapes state shorter ones (inputShapes, --shape)";
+  CHECK(made.refused() == refusal);
+  CHECK(made.refused({{9, 2}}) == refusal);
+  CHECK(made.load({{8, 2}})->output(Tensor::zeros({1, 8, 2})).shape() == Shape{1, 8, 2});
+}
+
+TEST_CASE("without a stated order, vertices are visited as in Java's hash tables") {
+  const boost::json::object none;
+  dl4j::detail::Problems problems;
+  const dl4j::detail::Options options(none, {}, problems);
+  std::vector<dl4j::detail::Vertex> vertices;
+  for (int i = 1; i <= 16; ++i)  // 15 and 16 read 1; the others read the input, which is number 0
+    vertices.push_back({.name = std::to_string(i), .options = options, .inputs = {i < 15 ? "in" : "1"}});
+  std::vector<std::string> names;
+  for (const auto& vertex : dl4j::detail::inOrder(vertices, {"in"}, {})) names.push_back(vertex.name);
+  // A table of 16 places has number 16 in place 0, before 15.
+  CHECK(names == std::vector<std::string>{"1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13",
+                                          "14", "16", "15"});
 }
 
 TEST_CASE("everything that muster does not have is named in one sentence") {

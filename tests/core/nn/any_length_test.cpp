@@ -1,0 +1,110 @@
+// Networks whose input shape leaves the length of sequences open.
+#include <doctest/doctest.h>
+
+#include "muster/core/base/error.h"
+#include "muster/core/nn/computation_graph.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "tests/core/nn/batches.h"
+#include "tests/support/list_iterator.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/thrown.h"
+
+using namespace muster;
+using test::thrown;
+
+namespace {
+
+constexpr std::int64_t kClasses = 4;
+
+MultiLayerConfiguration recurrent(std::int64_t steps) {
+  return {.seed = 7,
+          .updater = Adam{},
+          .inputShape = {steps, 3},
+          .layers = {Normalise{}, Conv1d{.outChannels = 5, .kernel = 2}, LSTM{.units = 3},
+                     Output{.classes = kClasses, .perStep = true}}};
+}
+
+/// Sequences with a label at each step of what the convolution leaves.
+Batch sequences(std::int64_t steps, std::uint64_t seed) {
+  Batch batch = test::sequenceBatch({steps, 3}, 5, kClasses, seed, false);
+  batch.labels = test::sequenceBatch({steps - 1, 3}, 5, kClasses, seed, false).labels;
+  return batch;
+}
+
+std::vector<float> listOf(const Tensor& tensor) {
+  return {tensor.span<float>().begin(), tensor.span<float>().end()};
+}
+
+std::vector<float> parametersOf(Network& model) {
+  return listOf(model.block(BlockKind::Parameters).values);
+}
+
+}  // namespace
+
+TEST_CASE("a network of any length computes the bits of one with the batch's length") {
+  MultiLayerNetwork any(recurrent(0));
+  any.init();
+  // The same numbers to scale by; the data have sequences of several lengths.
+  test::ListIterator all({sequences(6, 1), sequences(9, 2)});
+  any.fitNormalisation(all);
+  for (const std::int64_t steps : {6, 2, 64, 9}) {
+    CAPTURE(steps);
+    MultiLayerNetwork fixed(recurrent(steps));
+    fixed.init();
+    fixed.copyStateFrom(any);
+    const Batch batch = sequences(steps, 3);
+    test::ListIterator once({batch}), again({batch});
+    any.fit(once);
+    fixed.fit(again);
+    CHECK(parametersOf(any) == parametersOf(fixed));
+    const Tensor& features = batch.features[0].value;
+    CHECK(any.output(features).shape() == Shape{5, steps - 1, kClasses});
+    CHECK(listOf(any.output(features)) == listOf(fixed.output(features)));
+  }
+  CHECK(thrown<InvalidArgument>([&] {
+          any.output(Tensor::zeros({2, 4, 5}));
+        }) ==
+        "network: expected features [0, 3] of at least one step, with at least one example before it, got "
+        "float32 [2, 4, 5] on cpu");
+  CHECK(any.summary().find("shapes for 64 steps; batches may have any number\n") != std::string::npos);
+}
+
+TEST_CASE("an open length is kept in files") {
+  test::TemporaryDirectory directory;
+  MultiLayerNetwork words({.inputShape = {0},
+                           .layers = {Embedding{.vocabulary = 9, .features = 3},
+                                      LSTM{.units = 3, .returnSequences = false}, Output{.classes = 2}}});
+  words.init();
+  words.save(directory / "words.safetensors");
+  const auto read = MultiLayerNetwork::load(directory / "words.safetensors");
+  CHECK(read->configuration().inputShape == Shape{0});
+  for (const std::int64_t length : {1, 7}) {
+    const Tensor indices = Tensor::zeros({2, length}, DType::Int64);
+    CHECK(listOf(read->output(indices)) == listOf(words.output(indices)));
+  }
+}
+
+TEST_CASE("layers whose parameters depend on the length need one") {
+  CHECK(
+      thrown<InvalidArgument>([] {
+        MultiLayerNetwork({.inputShape = {0, 3}, .layers = {LSTM{.units = 3}, Output{.classes = 2}}});
+      }) ==
+      "output (output): its parameters depend on the length of the sequences; state it in the input's shape");
+  CHECK(!thrown<InvalidArgument>([] {
+           MultiLayerNetwork({.inputShape = {0, 28, 28}, .layers = {Output{.classes = 2}}});
+         }).empty());
+}
+
+TEST_CASE("inputs of any length have the same length in a batch") {
+  ComputationGraphConfiguration graph{.inputs = {{"a", {0, 2}}, {"b", {0, 2}}}};
+  const auto sum = graph.add("sum", Combine{}, {"a", "b"});
+  graph.addOutput(graph.add("out", Output{.classes = 2, .perStep = true}, {sum}));
+  ComputationGraph model(graph);
+  model.init();
+  Batch batch;
+  batch.features = {{"a", Tensor::zeros({3, 5, 2})}, {"b", Tensor::zeros({3, 5, 2})}};
+  CHECK(model.outputs(batch)[0].shape() == Shape{3, 5, 2});
+  batch.features[1].value = Tensor::zeros({3, 7, 2});
+  CHECK(thrown<InvalidArgument>([&] { model.outputs(batch); }) ==
+        "network: a has 5 steps, but b has 7; state the length of one");
+}
