@@ -90,6 +90,26 @@ std::optional<double> takeZone(std::string_view& text) {
   return sign * (*number / 100 + *number % 100 / 60.0) / 24;
 }
 
+/// Without the commas between groups of three digits before the decimal point; "" if a comma stands
+/// elsewhere.
+std::string withoutThousands(std::string_view number) {
+  std::string plain(number);
+  std::erase(plain, ',');
+  auto whole = number.substr(0, number.find_first_of(".eE"));
+  if (plain.size() == number.size()) return plain;
+  if (number.substr(whole.size()).find(',') != number.npos) return {};
+  if (whole.starts_with('-') || whole.starts_with('+')) whole.remove_prefix(1);
+  if (whole.starts_with('0')) return {};  // as in "0,125"
+  for (auto comma = whole.find(','); comma != whole.npos; comma = whole.find(',')) {
+    if (comma < 1 || comma > 3) return {};
+    whole.remove_prefix(comma + 1);
+    if (whole.size() < 3 || whole.substr(0, 3).find(',') != whole.npos ||
+        (whole.size() > 3 && whole[3] != ','))
+      return {};
+  }
+  return plain;
+}
+
 }  // namespace
 
 std::string_view trimmed(std::string_view cell) {
@@ -116,6 +136,20 @@ std::optional<double> numberIn(std::string_view text) {
   const bool whole = error == std::errc() && end == text.data() + text.size() && !text.empty();
   return whole && std::isfinite(value) && std::isfinite(static_cast<float>(value)) ? std::optional(value)
                                                                                    : std::nullopt;
+}
+
+std::optional<double> numberIn(std::string_view cell, const NumberText& text) {
+  cell = trimmed(cell);
+  bool negative = false;
+  if (!text.before.empty() && cell.find(text.before) <= 1) {  // "$5" or "-$5"
+    negative = cell.starts_with('-');
+    if (!negative && cell.find(text.before) == 1 && !cell.starts_with('+')) return std::nullopt;
+    cell.remove_prefix(cell.find(text.before) + text.before.size());
+  }
+  if (!text.after.empty() && cell.ends_with(text.after)) cell.remove_suffix(text.after.size());
+  const auto plain = text.thousands ? withoutThousands(trimmed(cell)) : std::string(trimmed(cell));
+  const auto value = numberIn(plain);
+  return value && negative ? std::optional(-*value) : value;
 }
 
 bool hasDecimalComma(std::string_view cell) {

@@ -21,6 +21,9 @@ bool isMissingNumber(std::string_view cell);
 /// A finite number that fits float32: decimal, with a sign or an exponent if need be, between spaces.
 std::optional<double> numberIn(std::string_view cell);
 
+/// As above, also with the column's unit, and with commas between thousands if it has them.
+std::optional<double> numberIn(std::string_view cell, const NumberText& text);
+
 /// A number with a decimal comma, as in "1,5".
 bool hasDecimalComma(std::string_view cell);
 

@@ -17,6 +17,8 @@
 #include "muster/datasets/detail/class_names.h"
 #include "muster/datasets/detail/csv_rows.h"
 #include "muster/datasets/detail/describe_column.h"
+#include "muster/datasets/detail/number_text.h"
+#include "muster/datasets/detail/unknown_words.h"
 
 namespace muster {
 namespace {
@@ -34,8 +36,8 @@ std::set<std::size_t> columnsNamed(const Table& table, std::span<const std::stri
   return found;
 }
 
-double target(const Table& table, std::int64_t row, std::size_t column) {
-  const auto value = numberIn(table.cell(row, column));
+double target(const Table& table, std::int64_t row, std::size_t column, const NumberText& text) {
+  const auto value = numberIn(table.cell(row, column), text);
   if (!value)
     detail::failAtLine(table.origin(), table.line(row),
                        fmt::format("column {} must be a finite number, and is {}", table.names()[column],
@@ -44,12 +46,15 @@ double target(const Table& table, std::int64_t row, std::size_t column) {
 }
 
 TargetColumn scaleOf(const Table& table, std::size_t column, std::span<const std::int64_t> rows) {
+  std::map<std::string_view, std::int64_t> words;
+  for (const auto row : rows) ++words[table.cell(row, column)];
+  const auto text = detail::numberTextOf(table, column, words).value_or(NumberText{});
   double mean = 0, squares = 0;
-  for (const auto row : rows) mean += target(table, row, column);
+  for (const auto row : rows) mean += target(table, row, column, text);
   mean /= static_cast<double>(rows.size());
-  for (const auto row : rows) squares += std::pow(target(table, row, column) - mean, 2);
+  for (const auto row : rows) squares += std::pow(target(table, row, column, text) - mean, 2);
   const double deviation = std::sqrt(squares / static_cast<double>(rows.size()));
-  return {.name = table.names()[column], .mean = mean, .scale = deviation > 0 ? deviation : 1};
+  return {.name = table.names()[column], .mean = mean, .scale = deviation > 0 ? deviation : 1, .text = text};
 }
 
 std::vector<std::string> classesIn(const Table& table, std::size_t column,
@@ -58,6 +63,17 @@ std::vector<std::string> classesIn(const Table& table, std::size_t column,
   for (const auto row : rows)
     if (const auto word = table.cell(row, column); !words.contains(word)) words.emplace(word);
   return detail::classesOf(words, std::ssize(rows), table.names()[column], table.origin());
+}
+
+/// Warns of classes that may be one, as "Stays" and "stays".
+void warnOfTwins(const InputDescription& described) {
+  const auto& classes = described.classes;
+  for (auto one = classes.begin(); one != classes.end(); ++one)
+    if (const auto twin = std::find_if(one + 1, classes.end(),
+                                       [&](const auto& other) { return detail::looksLike(*one, other); });
+        twin != classes.end())
+      logWarning("column {}: {} and {} are two classes, although they look like one", described.label,
+                 quoteJson(*one), quoteJson(*twin));
 }
 
 /// [row] The number of its class, in the order of their first rows.
@@ -126,6 +142,7 @@ InputDescription describeTable(const Table& table, const TableOptions& options,
   } else {
     described.label = table.names()[label];
     described.classes = classesIn(table, label, rows);
+    warnOfTwins(described);
   }
   return described;
 }

@@ -16,12 +16,22 @@
 namespace muster {
 namespace {
 
+/// What a cell must be, as the model learned it.
+std::string wanted(const ColumnDescription& column) {
+  if (column.kind == ColumnKind::Date)
+    return column.order == DateOrder::YearMonthDay   ? "a date as 2020-12-31 (year, month, day)"
+           : column.order == DateOrder::DayMonthYear ? "a date as 31/12/2020 (day, month, year)"
+                                                     : "a date as 12/31/2020 (month, day, year)";
+  const auto& [before, after, thousands] = column.text;
+  if (before.empty() && after.empty()) return "a finite number";
+  return fmt::format("a number as {}", quoteJson(before + "5" + (after.size() > 1 ? " " : "") + after));
+}
+
 [[noreturn]] void failAt(const Table& table, std::int64_t row, const ColumnDescription& column,
                          std::string_view cell) {
   detail::failAtLine(
       table.origin(), table.line(row),
-      fmt::format("column {} must be a {}, and is {}", column.name,
-                  column.kind == ColumnKind::Date ? "date" : "finite number", quoteJson(cell)));
+      fmt::format("column {} must be {}, and is {}", column.name, wanted(column), quoteJson(cell)));
 }
 
 /// Writes a number's features. @return the next place.
@@ -65,7 +75,9 @@ float* writeCell(const ColumnDescription& column, const Table& table, std::int64
     to = writeWord(column, cell, to);
   } else {
     const bool date = column.kind == ColumnKind::Date;
-    const auto value = missing ? std::nullopt : date ? daysIn(cell, column.order) : numberIn(cell);
+    const auto value = missing ? std::nullopt
+                       : date  ? daysIn(cell, column.order)
+                               : numberIn(cell, column.text);
     if (!missing && !value && !column.wordsAreMissing) failAt(table, row, column, cell);
     missing = !value.has_value();
     to = date ? writeDate(column, value.value_or(column.filling), to)
@@ -120,8 +132,9 @@ Tensor tableLabels(const InputDescription& description, const Table& table,
     for (const auto row : rows)
       for (std::size_t t = 0; t < places.size(); ++t) {
         const auto& target = description.targets[t];
-        const auto value = numberIn(table.cell(row, places[t]));
-        if (!value) failAt(table, row, {.name = target.name}, table.cell(row, places[t]));
+        const auto value = numberIn(table.cell(row, places[t]), target.text);
+        if (!value)
+          failAt(table, row, {.name = target.name, .text = target.text}, table.cell(row, places[t]));
         *to++ = static_cast<float>((*value - target.mean) / target.scale);
       }
     return labels;

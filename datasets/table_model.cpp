@@ -7,6 +7,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/plural.h"
+#include "muster/datasets/detail/unknown_words.h"
 #include "muster/datasets/table_examples.h"
 
 namespace muster {
@@ -82,6 +83,7 @@ TableModel TableModel::load(const std::filesystem::path& path) {
 
 TablePredictions TableModel::predict(const Table& table) {
   const Tensor features = tableFeatures(description(), table, allRows(table));
+  detail::logUnknownWords(description(), table);
   const std::int64_t count = table.rows(), width = network_->outputShapes().back().second.elements();
   Tensor outputs = Tensor::empty({count, width});
   for (std::int64_t begin = 0; begin < count; begin += kBatch) {

@@ -33,6 +33,8 @@ void requireSameColumn(const ColumnDescription& a, const ColumnDescription& b, s
                        std::string_view there) {
   require(a.kind == b.kind, "column {} holds {} in {}, and {} in {}", a.name, nameOf(a.kind), here,
           nameOf(b.kind), there);
+  require(a.text == b.text, "the numbers of column {} have other units or commas in {} than in {}", a.name,
+          here, there);
   require(a.words == b.words, "column {} has the words {} in {}, and {} in {}", a.name, listOf(a.words), here,
           listOf(b.words), there);
   require(a.featureNames() == b.featureNames(), "column {} has the features {} in {}, and {} in {}", a.name,

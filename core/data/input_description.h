@@ -32,6 +32,13 @@ struct EnumNames<DateOrder> {
        {DateOrder::MonthDayYear, "monthDayYear"}}};
 };
 
+/// How a column's numbers are written.
+struct NumberText {
+  std::string before = {}, after = {};  ///< a unit, as "$" or "%", which each number may have
+  bool thousands = false;               ///< commas separate thousands, as in "92,000"
+  bool operator==(const NumberText&) const = default;
+};
+
 /// How a column of a table becomes features.
 ///
 /// A number is one feature. Words are one feature each, 1 where the row has this word and else 0. A date is
@@ -45,6 +52,7 @@ struct ColumnDescription {
   bool missing = false;
   /// Of a number: words that are no numbers count as missing, because training rows had some.
   bool wordsAreMissing = false;
+  NumberText text = {};  ///< of a number
   /// Of a number: a second feature is sign(x) log(1 + |x| / scale), for values of many magnitudes; 0: none.
   double logScale = 0;
   std::vector<std::string> words = {};  ///< with a feature each, in order
@@ -69,6 +77,7 @@ struct OmittedColumn {
 struct TargetColumn {
   std::string name = {};
   double mean = 0, scale = 1;
+  NumberText text = {};
   bool operator==(const TargetColumn&) const = default;
 };
 

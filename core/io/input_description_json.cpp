@@ -35,6 +35,13 @@ void unusual(Visitor& v, std::string_view name, T& value, const T& usual) {
 }
 
 template <typename Visitor>
+void visitText(Visitor& v, NumberText& text) {
+  unusual(v, "before", text.before, std::string());
+  unusual(v, "after", text.after, std::string());
+  unusual(v, "thousands", text.thousands, false);
+}
+
+template <typename Visitor>
 void visitColumn(Visitor& v, ColumnDescription& c) {
   v.field("name", c.name);
   v.field("kind", c.kind);
@@ -47,6 +54,7 @@ void visitColumn(Visitor& v, ColumnDescription& c) {
   if (c.kind == ColumnKind::Number) {
     unusual(v, "wordsAreMissing", c.wordsAreMissing, false);
     unusual(v, "logScale", c.logScale, 0.0);
+    visitText(v, c.text);
   }
   if (c.kind == ColumnKind::Date) {
     v.field("order", c.order);
@@ -84,6 +92,7 @@ void visit(Visitor& v, InputDescription& d) {
     in.field("name", t.name);
     in.field("mean", t.mean);
     in.field("scale", t.scale);
+    visitText(in, t.text);
   });
 }
 

@@ -147,8 +147,8 @@ std::size_t labelColumn(std::string_view label, const std::vector<std::string>& 
   const char* const end = label.data() + label.size();
   const auto [rest, error] = std::from_chars(label.data(), end, number);
   if (error == std::errc() && rest == end && number >= 1 && number <= names.size()) return number - 1;
-  throw FileError(path, fmt::format("has no column \"{}\" for the labels; the nearest of its {} is {}", label,
-                                    names.size(), nearestWord(label, names)));
+  throw FileError(path, fmt::format("has no column \"{}\"; the nearest of its {} is {}", label, names.size(),
+                                    nearestWord(label, names)));
 }
 
 void requireFields(CsvRow& row, std::size_t columns, const std::filesystem::path& path) {

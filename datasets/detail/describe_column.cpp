@@ -14,6 +14,7 @@
 #include "muster/core/base/plural.h"
 #include "muster/core/io/json_value.h"
 #include "muster/datasets/cell_values.h"
+#include "muster/datasets/detail/number_text.h"
 
 namespace muster::detail {
 namespace {
@@ -88,7 +89,8 @@ double logScaleOf(const std::vector<double>& numbers) {
 }
 
 /// @param others  values that are neither numbers nor missing.
-Described numbersIn(const std::string& name, const Values& values, std::int64_t others) {
+Described numbersIn(const std::string& name, const Values& values, std::int64_t others,
+                    const NumberText& text = {}) {
   if (countsRows(values.numbers)) return OmittedColumn{name, "its whole numbers count the rows"};
   if (others > 0)
     logWarning("column {}: {} no number{}, as {}: {} as missing", name,
@@ -99,7 +101,17 @@ Described numbersIn(const std::string& name, const Values& values, std::int64_t 
                            .filling = median(values.numbers),
                            .missing = values.missing + values.marks + others > 0,
                            .wordsAreMissing = others > 0,
+                           .text = text,
                            .logScale = logScaleOf(values.numbers)};
+}
+
+/// The values of a column of numbers that are written so.
+Values withText(Values values, const NumberText& text) {
+  values.numbers.clear();
+  for (const auto& [cell, rows] : values.words)
+    if (const auto number = numberIn(cell, text))
+      values.numbers.insert(values.numbers.end(), static_cast<std::size_t>(rows), *number);
+  return values;
 }
 
 /// The order in which all values are dates.
@@ -160,6 +172,8 @@ Described describeColumn(const Table& table, std::size_t column, std::span<const
     return count > 0 && static_cast<double>(count) >= kNumberShare * static_cast<double>(meant);
   };
   if (nearlyAll(numbers)) return numbersIn(name, values, meant - numbers);
+  if (const auto text = meant > 0 ? numberTextOf(table, column, values.words) : std::nullopt)
+    return numbersIn(name, withText(values, *text), 0, *text);
   if (values.commas > 0 && nearlyAll(numbers + values.commas))
     throw FileError(table.origin(), fmt::format("column {} has decimal commas, as {}; write points", name,
                                                 quoteJson(values.noNumber)));

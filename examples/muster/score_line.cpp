@@ -40,7 +40,11 @@ std::string scoreTable(const AnyEvaluation& evaluation, const InputDescription& 
 std::string columnsLine(const InputDescription& description) {
   if (description.columns.empty()) return {};
   std::vector<std::string> read, omitted;
-  for (const auto& column : description.columns) read.push_back(column.name);
+  for (const auto& column : description.columns)
+    read.push_back(column.kind == ColumnKind::Words
+                       ? fmt::format("{} ({})", column.name, plural(column.words.size(), "word"))
+                   : column.kind == ColumnKind::Date ? column.name + " (date)"
+                                                     : column.name);
   for (const auto& [name, reason] : description.omitted)
     omitted.push_back(fmt::format("{} ({})", name, reason));
   return printableText(fmt::format("columns: {}{}{}", fmt::join(read, ", "),

@@ -42,6 +42,9 @@ RunFile tableRun(RunData data) {
           "and --regression is for numbers to predict",
           data.train);
   for (const auto& [name, reason] : described.omitted) logInfo("column {} is left out: {}", name, reason);
+  if (data.label.empty())
+    logInfo("{}: the label is the last column, {}; --label names another one", data.train,
+            table.names().back());
   const auto examples = std::ssize(rows);
   data.validationExamples = heldOut(examples, described.classes.size());
   const std::int64_t train = examples - data.validationExamples;

@@ -91,7 +91,7 @@ TEST_CASE("an invalid file is refused, and the error names the line") {
   CHECK(problem("a,b\n") == "f.csv: has no rows of data");
   CHECK(problem("a\n1\n") == "f.csv: has one column; features and a label are separated by \",\"");
   CHECK(problem("size,kind\n1,2\n", {.label = "knid"}) ==
-        "f.csv: has no column \"knid\" for the labels; the nearest of its 2 is kind");
+        "f.csv: has no column \"knid\"; the nearest of its 2 is kind");
   CHECK(problem("size,kind\n1,2\n", {.label = "3"}).find("has no column \"3\"") != std::string::npos);
   CHECK(problem("a,kind\n1,x\n2,\n") == "f.csv: line 3: column kind has no label");
   CHECK(problem("a,kind\n1,x\n2, \t\n") == "f.csv: line 3: column kind has no label");

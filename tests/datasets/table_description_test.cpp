@@ -9,6 +9,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
 #include "muster/datasets/table_examples.h"
+#include "tests/support/log_lines.h"
 #include "tests/support/thrown.h"
 
 using namespace muster;
@@ -91,6 +92,52 @@ TEST_CASE("a few words among numbers count as missing, with a warning") {
   CHECK(features({.columns = {numbers}}, "x,y\nhigh,1\n2,1\n") == Floats{4.5f, 1, 2, 0});
   cells[0] = cells[1] = "many";
   CHECK(columnOf(cells).kind == ColumnKind::Words);
+}
+
+TEST_CASE("numbers with one unit, or with commas between thousands, are numbers") {
+  const auto readAs = [](const Names& cells, const NumberText& text, const Floats& numbers) {
+    CAPTURE(cells.front());
+    const auto found = columnOf(cells);
+    CHECK(found.kind == ColumnKind::Number);
+    CHECK(found.text == text);
+    const auto read = described(column(cells));
+    CHECK(InputDescription::fromJson(read.toJson()) == read);
+    const Tensor all = tableFeatures(read, column(cells), allRows(column(cells)));
+    for (std::size_t i = 0; i < numbers.size(); ++i)
+      CHECK(all.span<float>()[i * static_cast<std::size_t>(read.features())] == numbers[i]);
+  };
+  readAs({"$45", "-$2.5", "7", "$ 8"}, {.before = "$"}, {45, -2.5f, 7, 8});
+  readAs({"0.3%", "12 %", "-1.5%"}, {.after = "%"}, {0.3f, 12, -1.5f});
+  readAs({"12 kg", "5 kg", "+3 kg"}, {.after = "kg"}, {12, 5, 3});
+  readAs({"92,000", "1,250,000", "-3,500", "300"}, {.thousands = true}, {92000, 1250000, -3500, 300});
+  readAs({"$1,200.50", "$999"}, {.before = "$", .thousands = true}, {1200.5f, 999});
+  CHECK(problem("x,y\n\"0,125\",a\n\"0,250\",b\n") ==
+        "f.csv: column x has decimal commas, as \"0,125\"; write points");
+
+  const auto semicolons = parseTable("x;y\n92,000;a\n15,500;b\n", {.separator = ';'}, "f.csv");
+  CHECK(test::thrown<FileError>([&] { described(semicolons); }) ==
+        "f.csv: column x has commas that may be decimal or separate thousands, as \"15,500\"; write 15.500 "
+        "or 15500");
+  CHECK(columnOf({"5 kg", "5 g", "5 kg", "5 g", "5 kg", "5 g"}).kind == ColumnKind::Words);
+  CHECK(columnOf({"5a", "5b", "5a", "5b", "5a", "5b"}).kind == ColumnKind::Words);
+  CHECK(columnOf({"PC1", "PC2", "PC1", "PC2", "PC1", "PC2"}).kind == ColumnKind::Words);
+
+  const auto prices = described(column({"$10", "$20", "$40"}));
+  const auto euros = described(column({"\u20ac10", "\u20ac20", "\u20ac40"}));
+  CHECK(test::thrown<InvalidArgument>([&] { prices.requireSame(euros, "here", "there"); }) ==
+        "the numbers of column x have other units or commas in here than in there");
+  CHECK(test::thrown<FileError>([&] { features(prices, "x,other,label\n\u20ac3,2.5,a\n"); }) ==
+        "f.csv: line 2: column x must be a number as \"$5\", and is \"\u20ac3\"");
+}
+
+TEST_CASE("a regression's target may have a unit") {
+  const auto read = table("x,y\n1,\"$1,000\"\n2,\"$3,000\"\n");
+  const auto found = described(read, {.regression = true});
+  CHECK(found.targets.front().mean == 2000);
+  CHECK(found.targets.front().text == NumberText{.before = "$", .thousands = true});
+  const Tensor labels = tableLabels(found, read, allRows(read));
+  CHECK(labels.span<float>()[0] == -1);
+  CHECK(labels.span<float>()[1] == 1);
 }
 
 TEST_CASE("a column of many magnitudes has its signed logarithm beside it") {
@@ -186,6 +233,13 @@ TEST_CASE("labels are trimmed, numbers are compared as numbers, and too many are
   CHECK(problem(texts) == "f.csv: column y has 60 different labels in 100 rows, too many to be classes");
 }
 
+TEST_CASE("classes that differ in capitals or blanks alone are warned of") {
+  const test::LogLines log;
+  described(table("x,y\n1.5,Stays\n2.5,stays\n4.5,goes\n"));
+  CHECK(log.all() ==
+        Names{"warning: column y: \"Stays\" and \"stays\" are two classes, although they look like one"});
+}
+
 TEST_CASE("a regression's target is scaled to mean 0 and deviation 1") {
   const auto read = table("x,y\n1.5,10\n2.5,20\n3.5,60\n1.5,NA\n");
   const auto rows = labelledRows(read, "");
@@ -236,7 +290,8 @@ TEST_CASE("rows that do not fit a description are refused by name") {
         "f.csv: lacks the columns a, when, from which the model learned; it has b, c");
   CHECK(refused("a,b,when\n1,2,2000-01-01\nx,2,2000-01-01\n") ==
         "f.csv: line 3: column a must be a finite number, and is \"x\"");
-  CHECK(refused("a,b,when\n1,2,soon\n") == "f.csv: line 2: column when must be a date, and is \"soon\"");
+  CHECK(refused("a,b,when\n1,2,soon\n") ==
+        "f.csv: line 2: column when must be a date as 2020-12-31 (year, month, day), and is \"soon\"");
   const auto read = table("a,y\n1,w\n");
   CHECK(test::thrown<FileError>([&] { tableLabels(description, read, allRows(read)); }) ==
         "f.csv: line 2: there is no class \"w\"; there are u, v");

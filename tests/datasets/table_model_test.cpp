@@ -9,6 +9,7 @@
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/datasets/table_description.h"
 #include "muster/datasets/table_examples.h"
+#include "tests/support/log_lines.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/thrown.h"
 
@@ -72,6 +73,10 @@ TEST_CASE("a model file alone predicts new rows, in any order of columns and wit
   const auto predicted = model.predict(parseTable("colour,more,size\nred,x,1002\nblue,y,\n", {}, "new.csv"));
   CHECK(predicted.classes == Names{"cat", "dog"});
   CHECK(predicted.names == Names{"cat", "dog"});
+  const test::LogLines log;
+  model.predict(parseTable("colour,size\nRed,1\ngold,2\nRed,3\nred,4\n,5\n", {}, "new.csv"));
+  CHECK(log.all() == Names{"column colour: 3 rows have words for which the model has no feature: "
+                           "\"Red\" (known is \"red\"), \"gold\""});
   CHECK(test::thrown<FileError>([&] { model.predict(parseTable("size,more\n1,2\n", {}, "new.csv")); }) ==
         "new.csv: lacks the column colour, from which the model learned; it has size, more");
 }
@@ -89,7 +94,8 @@ TEST_CASE("one sigmoid output learns a table's two classes") {
   network->fit(rows, 60);
   CHECK(network->evaluate(rows).accuracy() > 0.9);
   network->setInputDescription(description);
-  const auto predicted = TableModel(std::move(network)).predict(parseTable("x,more\n0,\n1600,\n", {}, "new.csv"));
+  const auto predicted =
+      TableModel(std::move(network)).predict(parseTable("x,more\n0,\n1600,\n", {}, "new.csv"));
   CHECK(predicted.classes == Names{"no", "yes"});
 }
 

@@ -72,7 +72,7 @@ TEST_CASE("a table with words, gaps and dates is predicted by the model file alo
   const auto run = muster.trained({"rows.csv", "--label", "kind"});
   CAPTURE(run.err);
   REQUIRE(run.exit == 0);
-  CHECK(contains(run.out, "columns: colour, size, found; left out: id (its whole numbers count the rows)"));
+  CHECK(contains(run.out, "columns: colour (3 words), size, found (date); left out: id (its whole numbers count the rows)"));
   CHECK(contains(run.out, "validation: accuracy 1.0000"));
   CHECK(contains(run.out, " on 22 examples"));
 

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string_view>
+
+#include "muster/core/data/input_description.h"
+#include "muster/datasets/table.h"
+
+namespace muster::detail {
+
+/// How all numbers of a column are written, if they have a unit or commas between thousands.
+///
+/// A unit is a currency sign before the number, or up to 8 bytes after it, as in "0.3%" and "12 kg". Every
+/// value is a number with this unit or a plain one. Logs how the column is read.
+/// @param words  [cell] rows with this value, without missing ones.
+/// @return nothing for a column of plain numbers, of words, or of several units, which is logged.
+/// @throws FileError where the commas of "92,000" may be decimal, because the table's separator is none.
+std::optional<NumberText> numberTextOf(const Table& table, std::size_t column,
+                                       const std::map<std::string_view, std::int64_t>& words);
+
+}  // namespace muster::detail
