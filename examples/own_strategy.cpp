@@ -48,8 +48,9 @@ struct AnnealedAveraging {
   std::unique_ptr<Strategy> make() const;
 };
 
-/// The rule. Its decisions depend only on counters and it computes only with verbs, so every run gives the
-/// same bits, on the CPU and on GPUs.
+/// The rule: `describe`, `plan` and `land`, as every rule has, and a block of its own from which the model is
+/// filled. Its decisions depend only on counters and it computes only with verbs, so every run gives the same
+/// bits, on the CPU and on GPUs.
 class AnnealedAveragingStrategy final : public Strategy {
  public:
   explicit AnnealedAveragingStrategy(const AnnealedAveraging& options) : options_(options) {}
@@ -57,13 +58,6 @@ class AnnealedAveragingStrategy final : public Strategy {
   std::string describe() const override {
     return fmt::format("annealed averaging every {} iterations", options_.frequency);
   }
-  /// The strategy's block, beside the merged copy. It is saved with the model.
-  std::vector<StrategyBlock> blocks(int /*workers*/) const override {
-    return {{.name = "moving average", .start = StrategyBlock::Start::Parameters}};
-  }
-  /// The user's model gets the moving average, not the last mean.
-  std::string_view modelSource() const override { return "moving average"; }
-
   RoundPlan plan(const TrainingProgress&) override { return {.iterations = options_.frequency}; }
 
   /// Every worker calls this on its own thread when a round ends; each verb does the worker's part.
@@ -78,6 +72,13 @@ class AnnealedAveragingStrategy final : public Strategy {
     verbs.writeBack(parameters.mergedCopies, parameters.replicas, keep, all);
     verbs.mergeOthers(round.weights);  // momentum and statistics
   }
+
+  /// The strategy's block, beside the merged copy. It is saved with the model.
+  std::vector<StrategyBlock> blocks(int /*workers*/) const override {
+    return {{.name = "moving average", .start = StrategyBlock::Start::Parameters}};
+  }
+  /// The user's model gets the moving average, not the last mean.
+  StrategyTraits traits(int /*workers*/) const override { return {.modelSource = "moving average"}; }
 
  private:
   const AnnealedAveraging options_;

@@ -28,6 +28,7 @@ Rounds::Options roundsOf(const FitSetting& setting) {
   const bool joins = std::ranges::any_of(setting.listeners, isMerged);
   const bool onePlace = setting.replicas.made() && setting.replicas.exchange().onePlace();
   return {.strategy = setting.strategy,
+          .traits = setting.replicas.traits(),
           .stop = setting.stop,
           .learningRate = setting.model.learningRate(),
           .coordinatorJoinsEveryRound = joins,
@@ -45,9 +46,8 @@ Ledger startOf(const FitSetting& setting) {
   Ledger start =
       ledgerAt(setting.resumed.position, setting.model.iteration(), setting.model.epoch(), workers);
   if (setting.resumed.ledger) resume(start, *setting.resumed.ledger);
-  const auto arrivals =
-      callStrategy("tell how workers arrive", [&] { return setting.strategy.arrivals(workers); });
-  if (arrivals) setArrivals(start, *arrivals, setting.model.trainingOptions().updater.learningRate());
+  if (const auto& arrivals = setting.replicas.traits().arrivals)
+    setArrivals(start, *arrivals, setting.model.trainingOptions().updater.learningRate());
   return start;
 }
 
@@ -229,7 +229,7 @@ bool FitCall::endRound(std::int64_t lastEpoch) {
   const RoundResult& round = run_.rounds.result();
   if (round.merging) {
     const MergeEvent event{.trainer = setting_.trainer,
-                           .kind = run_.rounds.kind(),
+                           .kind = run_.rounds.report().kind,
                            .launched = run_.rounds.launched(),
                            .landed = run_.rounds.landed(),
                            .epoch = round.epoch,
@@ -239,8 +239,8 @@ bool FitCall::endRound(std::int64_t lastEpoch) {
                            .score = round.score,
                            .mergeTime = run_.rounds.mergeTime(),
                            .bytes = run_.rounds.bytes(),
-                           .divergence = run_.rounds.divergence(),
-                           .values = run_.rounds.values()};
+                           .divergence = run_.rounds.report().divergence,
+                           .values = run_.rounds.report().values};
     for (const auto& listener : setting_.listeners)
       if (listener->scope() == ListenerScope::Merged) tell(*listener, [&](Listener& l) { l.onMerge(event); });
   }

@@ -111,7 +111,8 @@ TrainingState FitCall::trainingState(const DataSetIterator& data) {
   if (overNodes && !othersAnswer_) return {};
   if (overNodes && setting_.replicas.differUnexpectedly()) {
     tellLacking(
-        "the strategy says that all replicas are equal (Strategy::replicasDiffer), so those of other nodes "
+        "the strategy says that all replicas are equal (StrategyTraits::replicasDiffer), so those of other "
+        "nodes "
         "are not collected, but they differ");
     return {};
   }

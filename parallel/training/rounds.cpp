@@ -48,7 +48,7 @@ Rounds::Rounds(const NodePlace& place, const Options& options, Ledger start, Pee
 }
 
 void Rounds::prepare() {
-  transaction_.begin(strategy_.fragments());
+  transaction_.begin(options_.traits.fragments);
   if (!isResumed()) return;
   try {
     requirePlan(ledger().plan, localWork());
@@ -185,8 +185,9 @@ void Rounds::commit() {
 }
 
 void Rounds::planNext() {
-  const auto values = strategy_.values();
-  values_.assign(values.begin(), values.end());  // always the same number of values: allocates once
+  report_ = strategy_.report();
+  values_.assign(report_.values.begin(), report_.values.end());  // as many every time: allocates once
+  report_.values = values_;
   const auto progress = muster::progress(ledger(), options_.learningRate);
   const RoundPlan plan = callStrategy("plan a round", [&] { return strategy_.plan(progress); });
   requirePlan(plan, localWork());

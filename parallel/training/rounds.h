@@ -49,6 +49,7 @@ class Rounds {
   /// What the rounds of a fit need.
   struct Options {
     Strategy& strategy;
+    const StrategyTraits& traits;  ///< of the strategy
     std::atomic<bool>& stop;
     Schedule learningRate;
     bool coordinatorJoinsEveryRound = false;
@@ -68,9 +69,9 @@ class Rounds {
   bool stopAsked() const { return options_.stop; }
   /// The ledger from which the run has begun. Thread-safe.
   const Ledger& start() const { return start_; }
-  LocalWork localWork() const { return strategy_.localWork(); }
+  LocalWork localWork() const { return options_.traits.localWork; }
   /// Whether workers must report the largest magnitude in their replicas.
-  bool looksAtReplicas() const { return options_.undoesMerges && strategy_.extrapolates(); }
+  bool looksAtReplicas() const { return options_.undoesMerges && options_.traits.extrapolates; }
 
   /// Call it first. @throws SavedStateError if a checkpoint's plan is impossible.
   void prepare();
@@ -86,7 +87,7 @@ class Rounds {
   bool landingDue() const { return landingDue_; }
   /// Whether a round may be merged before the scores of its last steps are read.
   bool mergesBeforeScores(const Participant& participant) const {
-    return !start_.arrivals && localWork() == LocalWork::Step && strategy_.mergesBeforeScores() &&
+    return !start_.arrivals && localWork() == LocalWork::Step && options_.traits.mergesBeforeScores &&
            participant.exchange.guardsMerges();
   }
   /// Prepares the contribution of a worker that has trained.
@@ -145,12 +146,11 @@ class Rounds {
   std::chrono::nanoseconds mergeTime() const;
   /// Bytes that a contributor had to send, on average.
   std::int64_t bytes() const;
-  MergeKind kind() const { return strategy_.kind(); }
   /// Whether the round has launched a fragment, and whether one has landed.
   bool launched() const { return localWork() == LocalWork::Gradient || ledger().flights.launched(); }
   bool landed() const { return localWork() == LocalWork::Gradient || ledger().flights.landed(); }
-  double divergence() const { return strategy_.divergence(); }
-  std::span<const MergeValue> values() const { return values_; }
+  /// Of the strategy.
+  const MergeReport& report() const { return report_; }
 
   // Failures.
 
@@ -236,7 +236,8 @@ class Rounds {
   RoundTransaction transaction_;
   RoundMessages messages_;
   Votes votes_;
-  std::vector<MergeValue> values_;  // of the round that has ended
+  MergeReport report_;              // of the round that has ended
+  std::vector<MergeValue> values_;  // of the report
   bool mergeKept_ = false;
 
   std::atomic<bool> landingDue_{false};  // reset in gathered_
