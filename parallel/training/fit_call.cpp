@@ -78,7 +78,7 @@ Listeners FitCall::listenersOf(ListenerScope scope) const {
 
 void FitCall::run(DataSetIterator& data, std::int64_t epochs, Batch* first) {
   if (epochs > 0) namingResumedFile(setting_.model, [&] { run_.rounds.prepare(); });
-  if (tellStart(data, epochs) && epochs > 0 && planFirst()) train(data, epochs, first);
+  if (tellStart(data, epochs) && epochs > 0 && begin(epochs)) train(data, epochs, first);
   if (epochs > 0) endTogether();
   if (run_.failure) setting_.replicas.setTrained(false);  // the replicas' state may be anything
   fillAtEnd();
@@ -90,9 +90,9 @@ void FitCall::run(DataSetIterator& data, std::int64_t epochs, Batch* first) {
 }
 
 /// After the listeners' start, where one may set the learning rate's factor. @return false if it failed.
-bool FitCall::planFirst() {
+bool FitCall::begin(std::int64_t epochs) {
   try {
-    run_.rounds.planFirst();
+    run_.rounds.begin(epochs);
     return true;
   } catch (...) {
     run_.fail(-1, std::current_exception(), [] { return "the first round could not be planned"; });
@@ -183,11 +183,11 @@ void FitCall::train(DataSetIterator& data, std::int64_t epochs, Batch* first) {
   Tasks tasks;
   try {
     for (const auto& worker : setting_.replicas.workers())
-      worker->train(tasks, run_, epochs, setting_.replicas.exchange(), workerListeners);
+      worker->train(tasks, run_, setting_.replicas.exchange(), workerListeners);
     tasks.add(setting_.reader,
               [this, &data, epochs, first] { dispatch(run_, data, epochs, first, setting_.reading); });
     tasks.start();
-    coordinate(epochs);
+    coordinate();
   } catch (...) {
     run_.fail(-1, std::current_exception(), [] { return "the training failed"; });
   }
@@ -206,15 +206,14 @@ void FitCall::endTogether() {
   }
 }
 
-void FitCall::coordinate(std::int64_t epochs) {
-  const std::int64_t lastEpoch = run_.rounds.start().epoch + epochs - 1;
-  bool more = true;
+void FitCall::coordinate() {
   setting_.caller.set(Activity::Kind::WaitingForWorkers);
-  while (more && run_.rounds.await()) {
+  for (bool over = false; !over && run_.rounds.await();) {
+    over = run_.rounds.isOver();
     atRoundEnd_ = othersAnswer_ = true;
     const auto after = [&] { return fmt::format("after iteration {}", run_.rounds.result().iteration); };
     try {
-      more = endRound(lastEpoch);
+      endRound();
       answerNodes(after);
     } catch (...) {
       failInListener(after);
@@ -225,7 +224,7 @@ void FitCall::coordinate(std::int64_t epochs) {
   run_.queues.close();  // after a stop, the reader may still push batches that no worker takes
 }
 
-bool FitCall::endRound(std::int64_t lastEpoch) {
+void FitCall::endRound() {
   const RoundResult& round = run_.rounds.result();
   if (round.merging) {
     const MergeEvent event{.trainer = setting_.trainer,
@@ -237,22 +236,20 @@ bool FitCall::endRound(std::int64_t lastEpoch) {
                            .batchesInEpoch = round.inEpoch.batches,
                            .examples = round.examples,
                            .score = round.score,
-                           .mergeTime = run_.rounds.mergeTime(),
-                           .bytes = run_.rounds.bytes(),
+                           .mergeTime = run_.shares.time(),
+                           .bytes = run_.shares.bytes(),
                            .divergence = run_.rounds.report().divergence,
                            .values = run_.rounds.report().values};
     for (const auto& listener : setting_.listeners)
       if (listener->scope() == ListenerScope::Merged) tell(*listener, [&](Listener& l) { l.onMerge(event); });
   }
-  if (round.verdict != Verdict::EpochOver) return !endsRun(round.verdict);
+  if (round.verdict != Verdict::EpochOver) return;
   EpochEvent event{setting_.trainer, round.epoch, round.iteration, 0, round.inEpoch.examples};
   if (round.inEpoch.weight > 0) event.score = round.inEpoch.scoreSum / round.inEpoch.weight;
   tellAll([&](Listener& l) { l.onEpochEnd(event); });
-  if (round.epoch == lastEpoch) return false;
   const EpochEvent next{setting_.trainer, round.epoch + 1, round.iteration, 0, 0};
   // After a stop the workers end one more round, but no epoch begins.
-  if (!setting_.stop) tellAll([&](Listener& l) { l.onEpochStart(next); });
-  return true;
+  if (!run_.rounds.isOver() && !setting_.stop) tellAll([&](Listener& l) { l.onEpochStart(next); });
 }
 
 }  // namespace muster
