@@ -42,8 +42,6 @@ void MembershipRules::writeCard(NodeStore& store) {
   store.put(kMember + process_, text);
 }
 
-/// The last process erases the texts of its training. A process that was stopped meanwhile, and finds no text
-/// of its generation or a later one, has to conclude that the others have ended.
 void MembershipRules::noteTime(Time now) {
   if (beats_ > 0 && now - lastCall_ > options_.silence / 2) slept_ = true;
   lastCall_ = now;
@@ -51,6 +49,10 @@ void MembershipRules::noteTime(Time now) {
 
 void MembershipRules::beat(NodeStore& store, Time now) {
   noteTime(now);
+  if (isOver(store)) {  // no other process may count on this one
+    knocked_ = true;
+    return;
+  }
   writeCard(store);
   if (card_.ready || generation_.number == 0 || knocked_) return;
   knocked_ = isLeftOut(store);
@@ -124,11 +126,23 @@ std::optional<MembershipRules::List> MembershipRules::listOf(NodeStore& store, s
   return list;
 }
 
+/// The last process of a training erases its texts. A process that was stopped meanwhile finds neither the
+/// list of its generation nor a later one with this process: the others have ended, even if new processes
+/// train now.
+bool MembershipRules::isOver(NodeStore& store) const {
+  if (!slept_ || generation_.number == 0) return false;
+  const auto own = listOf(store, generation_.number);
+  if (own && own->members == generation_.members) return false;
+  const auto latest = latestLease(store);
+  const auto list = listOf(store, latest);
+  return latest <= generation_.number || !list || !contains(list->members, process_);
+}
+
 /// Whether the others have begun a later generation without this process, or have ended, because it was
 /// silent.
 bool MembershipRules::isLeftOut(NodeStore& store) const {
   const auto latest = latestLease(store);
-  if (latest < generation_.number) return slept_;
+  if (latest <= generation_.number) return isOver(store);
   const auto list = listOf(store, latest);
   return list && !list->members.empty() && !contains(list->members, process_);
 }
@@ -162,6 +176,8 @@ void MembershipRules::requireCommon(const List& list) const {
 }
 
 void MembershipRules::begin(NodeStore& store, Time now) {
+  noteTime(now);
+  if (isOver(store)) throwLeftOut();
   end_ = now + options_.patience;
   place_ = generation_.number > 0 ? generation_.node : 1;  // reported if the store is lost
   card_.ready = true;
@@ -172,7 +188,7 @@ std::optional<Generation> MembershipRules::tryNext(NodeStore& store, Time now) {
   noteTime(now);
   look(store, now);
   const auto latest = latestLease(store);
-  if (latest < generation_.number && slept_) throwLeftOut();
+  if (isOver(store)) throwLeftOut();
   const auto list = latest > 0 ? listOf(store, latest) : List{};
   const bool isOnIt = list && contains(list->members, process_);
   const auto any = [&](bool (MembershipRules::*is)(const std::string&) const) {

@@ -99,6 +99,7 @@ class MembershipRules {
   bool isOpen(const std::string& process) const;
   std::int64_t latestLease(NodeStore& store) const;
   std::optional<List> listOf(NodeStore& store, std::int64_t number) const;
+  bool isOver(NodeStore& store) const;
   bool isLeftOut(NodeStore& store) const;
   [[noreturn]] void throwLeftOut();
   void requireCommon(const List& list) const;

@@ -88,7 +88,10 @@ class Search {
       ++ends_;
       while (violation_.empty()) {
         const auto move = world.fairMove(sleep);
-        if (!move || !ended_.insert(world.hash() * 31 + static_cast<std::uint64_t>(sleep)).second) break;
+        if (!move) break;
+        if (move->kind == Move::Kind::Tick &&
+            !ended_.insert(world.hash() * 31 + static_cast<std::uint64_t>(sleep)).second)
+          break;  // it has ended well from here before
         path_.push_back(*move);
         if (!tried(world, *move)) break;
       }
