@@ -1,21 +1,18 @@
-// DataParallel as in PyTorch's tutorial: runs a small model on several devices at once, prints the batch
-// sizes inside and outside the replicas, then trains a regression with a hand-written loop. `data_parallel
-// --help` lists its options.
+// DataParallel as in PyTorch's tutorial: a small model runs on several devices at once. The program prints
+// the batch sizes inside and outside the replicas, then trains a regression with a hand-written loop.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
 #include <vector>
 
-#include "examples/support/command_line.h"
-#include "examples/support/device_option.h"
-#include "examples/support/program.h"
-#include "muster/core/base/error.h"
 #include "muster/core/base/random.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/core/ops/loss.h"
 #include "muster/parallel/data_parallel/data_parallel.h"
+#include "options.h"
 
 using namespace muster;
 
@@ -24,12 +21,6 @@ namespace {
 constexpr std::int64_t kExamples = 100, kInputs = 5, kOutputs = 2;
 constexpr double kLearningRate = 0.1;
 constexpr int kPasses = 6;
-
-struct Options {
-  int replicas = 3;
-  std::int64_t batch = 30;
-  std::vector<Device> devices;  // replica r is on device r mod D
-};
 
 /// Inputs, and targets that are a linear function of them.
 struct Data {
@@ -89,45 +80,36 @@ double trainPass(DataParallel& parallel, MultiLayerNetwork& model, const Data& d
   return sum / kExamples;
 }
 
-int run(const Options& options) {
+void run(std::int64_t replicas, std::int64_t batch, const std::string& device) {
   const Data data = drawData();
   MultiLayerNetwork model({.seed = 1, .inputShape = {kInputs}, .layers = {Dense{.units = kOutputs}}});
   model.init();
+  const auto listed = Device::parseList(device);
   std::vector<Device> devices;  // [replica]
-  for (std::size_t r = 0; r < static_cast<std::size_t>(options.replicas); ++r)
-    devices.push_back(options.devices[r % options.devices.size()]);
+  for (std::size_t r = 0; r < static_cast<std::size_t>(replicas); ++r)
+    devices.push_back(listed[r % listed.size()]);
   DataParallel parallel(model, devices);
-  fmt::print("{} examples in batches of {}, replicas: {}\n\n", kExamples, options.batch, options.replicas);
-  printSizes(parallel, data, options.batch);
+
+  fmt::print("{} examples in batches of {}, replicas: {}\n\n", kExamples, batch, replicas);
+  printSizes(parallel, data, batch);
   fmt::print("\n");
   for (int pass = 1; pass <= kPasses; ++pass)
-    fmt::print("pass {}: loss {:.6f}\n", pass, trainPass(parallel, model, data, options.batch));
-  return 0;  // model holds the trained parameters
-}
-
-int readAndRun(int argc, const char* const* argv) {
-  Options options;
-  example::DeviceOption device(example::Unasked::Cpu);  // this model is too small to gain from a GPU
-  example::CommandLine line(
-      "Runs a small model on several devices at once: prints what each replica gets of a batch,\n"
-      "then trains a regression by hand.\n\n");
-  line.group("Options");
-  device.describe(line, "replica");
-  line.add("replicas", options.replicas, "N", "replicas of the model, a thread each",
-           example::between(1, 64));
-  line.add("batch", options.batch, "N", "examples a batch, dealt out to the replicas",
-           example::between(1, kExamples));
-  if (!line.read(argc, argv)) return 0;
-  options.devices = device.choose().devices;
-  const auto listed = static_cast<int>(options.devices.size());
-  if (!line.said("replicas")) options.replicas = std::max(options.replicas, listed);
-  require(options.replicas >= listed, "--replicas {} leaves some of the {} that --device names without work",
-          options.replicas, listed);
-  return run(options);
+    fmt::print("pass {}: loss {:.6f}\n", pass, trainPass(parallel, model, data, batch));
+  // The model holds the trained parameters: model.save("regression.safetensors") would keep them.
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  return example::runProgram("data_parallel", [&] { return readAndRun(argc, argv); });
+  std::int64_t replicas = 3, batch = 30;
+  std::string device = "cpu";
+  return example::runExample(
+      argc, argv,
+      "Runs a small model on several devices at once: prints what each replica gets of a batch, then trains "
+      "a\n"
+      "regression by hand. Two GPUs: --device cuda:0,cuda:1",
+      {{"replicas", &replicas, "of the model, a thread each; replica r is on device r mod D of --device"},
+       {"device", &device, "cpu, or GPUs, as in cuda:0,cuda:1"},
+       {"batch", &batch, "examples a batch, dealt out to the replicas"}},
+      [&] { run(replicas, batch, device); });
 }

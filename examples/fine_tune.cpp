@@ -1,50 +1,52 @@
-// Fine-tunes a ResNet-18 with the weights of a PyTorch state dict and a new head: several workers train only
-// the head. `fine_tune --help` lists the options.
+// Fine-tunes a ResNet-18 with the weights of a PyTorch state dict: several workers train a new head, all else
+// is frozen or learns more slowly, and such a file is written again. `fine_tune --help` says more.
 
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <memory>
-#include <stop_token>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include "examples/fine_tune/options.h"
-#include "examples/support/data_sets.h"
-#include "examples/support/divergence.h"
-#include "examples/support/keep_network.h"
-#include "examples/support/paths.h"
-#include "examples/support/program.h"
-#include "examples/support/training_interrupt.h"
-#include "examples/support/training_json.h"
-#include "muster/core/base/interrupt.h"
-#include "muster/core/base/plural.h"
 #include "muster/core/data/image_transform.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/io/safetensors.h"
 #include "muster/core/io/weights.h"
 #include "muster/core/nn/models/resnet18.h"
+#include "muster/datasets/cifar10.h"
+#include "muster/datasets/generated_digits.h"
 #include "muster/parallel/parallel_wrapper.h"
+#include "options.h"
 
 using namespace muster;
 
 namespace {
 
-using example::EpochResult;
-using Options = example::FineTuneOptions;
+constexpr const char* kHelp =
+    R"(Gives a ResNet-18 the weights of a file that PyTorch wrote, with torchvision's names, and a new head, which
+it trains. To make such a file in Python:
+  import safetensors.torch, torchvision
+  safetensors.torch.save_file(torchvision.models.resnet18(weights="DEFAULT").state_dict(), "resnet18.safetensors")
+  fine_tune --weights resnet18.safetensors --data cifar10
 
-constexpr std::int64_t kBatch = Options::kBatch;
+Without --weights a small network learns generated digits from 0 to 4, and a new head on it learns 5 to 9.)";
+/// Examples a batch, as on each GPU that trained torchvision's weights: running variances depend on it.
+constexpr std::int64_t kBatch = 32;
 
-/// The normalisation of colours with which torchvision's weights were trained: each channel minus its mean,
-/// divided by its standard deviation.
+struct Options {
+  std::string weights, data = "generated", model = "fine-tuned.safetensors";
+  int workers = 2;
+  std::int64_t epochs = 3, examples = 3000;
+  double backboneRate = 0;
+};
+
+/// Colours as torchvision's weights expect them: each channel minus its mean, by its standard deviation.
 struct ImagenetColours {
   static constexpr std::string_view kType = "imagenet-colours";
   static constexpr float kMean[] = {0.485f, 0.456f, 0.406f}, kDeviation[] = {0.229f, 0.224f, 0.225f};
   void apply(const ImageView& view, const std::byte* from, std::byte* to, const RandomStream&,
              std::uint64_t) const {
-    require(view.channels == 3 && view.elementBytes == sizeof(float),
-            "--imagenet is for float32 in three channels");
     const auto* x = reinterpret_cast<const float*>(from);
     auto* y = reinterpret_cast<float*>(to);
     for (int c = 0; c < 3; ++c)
@@ -53,207 +55,96 @@ struct ImagenetColours {
   void validate() const {}
 };
 
+std::shared_ptr<const ImageSet> images(const Options& o, bool train) {
+  if (o.data == "cifar10")
+    return Cifar10DataSetIterator(kBatch, train, 1, DataOptions{.limit = o.examples}).set();
+  require(o.data == "generated", "--data must be generated or cifar10, got {}", o.data);
+  return GeneratedDigitsIterator(kBatch, o.examples, /*seed=*/20, train).set();
+}
+
 /// The images of some classes, renumbered from 0, with as many channels as the network reads.
 std::shared_ptr<const ImageSet> part(const ImageSet& set, int firstClass, int classes,
                                      std::int64_t channels) {
   const Shape& shape = set.imageShape();
-  require(shape[0] == channels || shape[0] == 1, "the weights are for {}, and the images have {}",
-          plural(channels, "channel"), shape[0]);
+  require(shape[0] == channels || shape[0] == 1, "the weights do not fit images {}", shape.toString());
   std::vector<std::uint8_t> pixels, labels;
   for (std::int64_t i = 0; i < set.size(); ++i) {
     const int label = set.label(i) - firstClass;
     if (label < 0 || label >= classes) continue;
     labels.push_back(static_cast<std::uint8_t>(label));
-    for (std::int64_t c = 0; c < channels; c += shape[0])
+    for (std::int64_t c = 0; c < channels; c += shape[0])  // grey is three equal channels
       pixels.insert(pixels.end(), set.image(i).begin(), set.image(i).end());
   }
   return std::make_shared<ImageSet>(std::move(pixels), Shape{channels, shape[1], shape[2]}, std::move(labels),
                                     classes, set.origin());
 }
 
-/// The shape of the weights' first convolution, by its name in torchvision.
-Shape firstConvolution(const std::filesystem::path& path) {
-  const Safetensors file = readSafetensors(path, OtherTypes::Skip);
-  const Tensor* const stem = file.find("conv1.weight");
-  if (stem == nullptr || stem->shape().rank() != 4)
-    throw FileError(path, "has no conv1.weight of four dimensions: it is not a ResNet of torchvision");
-  return stem->shape();
-}
-
-ComputationGraphConfiguration configurationOf(const ImageSet& images, std::int64_t width, const Options& o) {
-  const Shape& image = images.imageShape();
-  auto configuration = resnet18(images.classes(), image[0],
+ComputationGraphConfiguration network(const ImageSet& set, std::int64_t width) {
+  const Shape& image = set.imageShape();
+  auto configuration = resnet18(set.classes(), image[0],
                                 {.imageSize = {image[1], image[2]}, .width = width, .largeImages = true});
-  configuration.seed = static_cast<std::uint64_t>(o.seed);
-  configuration.updater = Nesterovs{.learningRate = o.learningRate, .momentum = 0.9};
+  configuration.updater = Nesterovs{.learningRate = 0.02, .momentum = 0.9};
   return configuration;
 }
 
-/// Averages every four iterations.
-ParallelWrapper makeWrapper(ComputationGraph& network, const Options& o) {
-  return ParallelWrapper::Builder(network).workers(o.workers).averagingFrequency(4).build();
+void train(ComputationGraph& model, DataSetIterator& data, const Options& o) {
+  ParallelWrapper::Builder(model).workers(o.workers).averagingFrequency(4).build().fit(data, o.epochs);
 }
 
-/// Writes the weights.
-void save(ComputationGraph& network, const std::filesystem::path& file, std::int64_t batch) {
-  saveWeights(network, file, {.layers = resnet18InTorchvision(), .batch = batch});
-}
-
-/// How the weights are kept if the training diverged.
-example::Beside besideOf(ComputationGraph& network, const std::filesystem::path& file, std::int64_t batch) {
-  return {file, [&network, batch](const std::filesystem::path& path) {
-            if (network.iteration() > 0) save(network, path, batch);
-            return network.iteration() > 0;
-          }};
-}
-
-/// The learning rate as an option, for the message of a diverged training.
-std::string rateOf(const Options& o) {
-  return fmt::format("--learning-rate {}", o.learningRate);
-}
-
-/// Writes the weights to start from: a small network trained on the digits 0 to 4.
-/// @return false if it was interrupted; what was trained is then saved.
-bool writeBackbone(const ImageSet& digits, const Options& o) {
+/// Writes weights to start from.
+void writeBackbone(const ImageSet& digits, const std::string& file, const Options& o) {
   const auto few = part(digits, 0, 5, 1);
-  ComputationGraph network(configurationOf(*few, 8, o));
-  network.init();
-  ImageSetIterator train(few, kBatch, static_cast<std::uint64_t>(o.seed));
-  auto wrapper = makeWrapper(network, o);
-  example::requireDiskRoom(o.backbone, example::savedBytes(network));
-  const example::DivergenceCheck diverged(network, train);
-  fmt::print("no --weights: a small network learns the digits 0 to 4 first\n");
-  example::TrainingInterrupt interrupt;
-  const auto fit = [&] {
-    for (std::int64_t epoch = 1; epoch <= o.epochs && !interrupt.requested(); ++epoch) {
-      wrapper.fit(train, 1, interrupt.token());
-      if (network.epoch() == epoch)
-        fmt::print("small network, epoch {}/{}: loss {:.4f}\n", epoch, o.epochs, network.score());
-    }
-  };
-  const auto saveTrained = [&](bool) {
-    if (network.iteration() == 0) return fmt::print("ended before the first step: nothing was saved\n");
-    diverged.requireNone(network);
-    example::writeHereOrElsewhere(o.backbone, [&](const auto& path) { save(network, path, kBatch); });
-    fmt::print("saved: {}\n", o.backbone.string());
-  };
-  example::trainAndSave(fit, saveTrained, rateOf(o), besideOf(network, o.backbone, kBatch));
-  interrupt.endWith(network.iteration() > 0
-                        ? "Interrupted before the head was trained; the small network is saved."
-                        : "Interrupted before the head was trained; nothing was saved.");
-  if (interrupt.requested())
-    fmt::print("interrupted, with {} of {} of the small network finished; the head was not trained\n",
-               network.epoch(), plural(o.epochs, "epoch"));
-  return !interrupt.requested();
+  ComputationGraph model(network(*few, /*width=*/8));
+  model.init();
+  ImageSetIterator data(few, kBatch, /*shuffleSeed=*/1);
+  train(model, data, o);
+  saveWeights(model, file, {.layers = resnet18InTorchvision(), .batch = kBatch});
+  fmt::print("a small network has learnt the digits 0 to 4: loss {:.4f}, saved: {}\n", model.score(), file);
 }
 
-/// Trains epoch by epoch. @param epochs  receives the results of each finished epoch.
-void train(ParallelWrapper& wrapper, ComputationGraph& network, DataSetIterator& images,
-           DataSetIterator& others, const Options& o, const std::stop_token& stop,
-           std::vector<EpochResult>& epochs) {
-  for (std::int64_t epoch = 1; epoch <= o.epochs && !stop.stop_requested(); ++epoch) {
-    wrapper.fit(images, 1, stop);
-    if (network.epoch() < epoch) break;  // interrupted within the epoch
-    epochs.push_back(
-        {.epoch = epoch, .loss = network.score(), .testAccuracy = wrapper.evaluate(others).accuracy()});
-    fmt::print("epoch {}/{}: loss {:.4f}, accuracy on other images {:.4f}\n", epoch, o.epochs,
-               epochs.back().loss, *epochs.back().testAccuracy);
-  }
-}
-
-/// Writes the file of `--json`.
-void writeJson(const Options& o, const example::DataSets& data, const std::filesystem::path& weights,
-               std::string_view plan, const std::vector<EpochResult>& epochs, bool interrupted) {
-  const auto putOptions = [&](JsonWriter& json) {
-    json.put("weights", std::string_view(weights.string()));
-    json.put("workers", std::int64_t{o.workers});
-    json.put("batch", kBatch);
-    json.put("learningRate", o.learningRate);
-    json.put("backboneRate", o.backboneRate);
-    json.put("seed", o.seed);
-    json.put("imagenet", o.imagenet);
-  };
-  example::TrainingJson{.data = data.title,
-                        .dataFrom = data.origin,
-                        .options = putOptions,
-                        .plan = plan,
-                        .interrupted = interrupted,
-                        .epochs = epochs}
-      .write(o.json);
-  fmt::print("json: {}\n", o.json.string());
-}
-
-/// Checks all that it can before the data are read, which may take long.
-void checkBeforehand(const Options& o) {
-  example::Paths paths;
-  o.data.addTo(paths);
-  paths.reads("--weights", o.weights, /*replacedBy=*/"--model");
-  paths.writes("--model", o.model);
-  paths.writes("--json", o.json);
-  if (o.weights.empty()) paths.writes("--backbone", o.backbone);
-  paths.check();
-  if (!o.weights.empty()) firstConvolution(o.weights);
-}
-
-int run(const Options& o) {
-  checkBeforehand(o);
-  example::endOnInterrupt(example::kInterruptedBefore);
-  auto data = example::loadData(o.data, kBatch, o.seed);
-  if (!data.notice.empty()) fmt::print("{}\n", data.notice);
-  const bool own = o.weights.empty();
-  if (own && !writeBackbone(*data.train->set(), o)) return kInterruptedExit;
-  const auto& weights = own ? o.backbone : o.weights;
-  const Shape stem = firstConvolution(weights);
-
-  const int firstClass = own ? 5 : 0, classes = data.train->set()->classes() - firstClass;
-  const auto trainSet = part(*data.train->set(), firstClass, classes, stem[1]),
-             testSet = part(*data.test->set(), firstClass, classes, stem[1]);
-  auto configuration = configurationOf(*trainSet, stem[0], o);
-  for (auto& vertex : configuration.vertices)  // all but the head: frozen, or a lower learning rate
+void run(const Options& o) {
+  require(!o.weights.empty() || o.data == "generated", "--data {} needs --weights", o.data);
+  const std::string weights = o.weights.empty() ? "backbone.safetensors" : o.weights;
+  if (o.weights.empty()) writeBackbone(*images(o, true), weights, o);
+  const Safetensors file = readSafetensors(weights, OtherTypes::Skip);
+  const Tensor* const stem = file.find("conv1.weight");  // [width, channels, 7, 7]
+  if (stem == nullptr || stem->shape().rank() != 4)
+    throw FileError(weights, "has no conv1.weight of four dimensions: it is not a ResNet of torchvision");
+  const std::int64_t width = stem->shape()[0], channels = stem->shape()[1];
+  const int firstClass = o.weights.empty() ? 5 : 0, classes = 10 - firstClass;
+  const auto set = part(*images(o, true), firstClass, classes, channels);
+  auto configuration = network(*set, width);
+  for (auto& vertex : configuration.vertices)
     if (vertex.name != "output")
       vertex.layer = o.backboneRate > 0 ? vertex.layer.learningRate(o.backboneRate) : vertex.layer.frozen();
-  ComputationGraph network(configuration);
-  network.init();
-  loadWeights(network, weights,
-              {.layers = resnet18InTorchvision(), .keep = {"output"}, .batch = o.trainedBatch});
-  fmt::print("weights: {}, ResNet-18 of width {} for {}; a new head for {} classes\n", weights.string(),
-             stem[0], plural(stem[1], "channel"), classes);
+  ComputationGraph model(configuration);
+  model.init();
+  loadWeights(model, weights, {.layers = resnet18InTorchvision(), .keep = {"output"}, .batch = kBatch});
+  fmt::print("weights: {}, ResNet-18 of width {}; a new head for {} classes\n", weights, width, classes);
 
-  ImageSetIterator trainPlain(trainSet, kBatch, static_cast<std::uint64_t>(o.seed)),
-      testPlain(testSet, kBatch);
-  const std::vector<ImageTransform> colours{ImagenetColours{}};
-  TransformingIterator trainColours(trainPlain, colours, 0), testColours(testPlain, colours, 0);
-  DataSetIterator &images = o.imagenet ? static_cast<DataSetIterator&>(trainColours) : trainPlain,
-                  &others = o.imagenet ? static_cast<DataSetIterator&>(testColours) : testPlain;
-
-  auto wrapper = makeWrapper(network, o);
-  example::requireDiskRoom(o.model, example::savedBytes(network));
-  fmt::print("plan: {}\n", wrapper.plan());
-  const example::DivergenceCheck diverged(network, images);
-  example::TrainingInterrupt interrupt;
-  std::vector<EpochResult> epochs;
-  const auto saveTrained = [&](bool) {
-    if (network.iteration() == 0)
-      return fmt::print("ended before the first step: {} was not written\n", o.model.string());
-    diverged.requireNone(network);
-    example::writeHereOrElsewhere(o.model, [&](const auto& path) { save(network, path, o.trainedBatch); });
-    fmt::print("saved: {}, which PyTorch reads: model.load_state_dict(safetensors.torch.load_file(...))\n",
-               o.model.string());
-  };
-  example::trainAndSave([&] { train(wrapper, network, images, others, o, interrupt.token(), epochs); },
-                        saveTrained, rateOf(o), besideOf(network, o.model, o.trainedBatch));
-  interrupt.end(network.iteration() > 0);
-  if (interrupt.requested())
-    fmt::print("interrupted, with {} of {} finished\n", epochs.size(), plural(o.epochs, "epoch"));
-  if (!o.json.empty()) writeJson(o, data, weights, wrapper.plan(), epochs, interrupt.requested());
-  return interrupt.requested() ? kInterruptedExit : 0;
+  ImageSetIterator plain(set, kBatch, /*shuffleSeed=*/1);
+  ImageSetIterator plainTest(part(*images(o, false), firstClass, classes, channels), kBatch);
+  TransformingIterator colours(plain, {ImagenetColours{}}, 0), testColours(plainTest, {ImagenetColours{}}, 0);
+  const bool photographs = o.data == "cifar10";
+  train(model, photographs ? static_cast<DataSetIterator&>(colours) : plain, o);
+  DataSetIterator& test = photographs ? static_cast<DataSetIterator&>(testColours) : plainTest;
+  fmt::print("accuracy on other images {:.4f}\n", model.evaluate(test).accuracy());
+  saveWeights(model, o.model, {.layers = resnet18InTorchvision(), .batch = kBatch});
+  fmt::print("saved: {}, which PyTorch reads\n", o.model);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  return example::runProgram("fine_tune", [&] {
-    const auto options = example::readFineTuneOptions(argc, argv);
-    return options ? run(*options) : 0;
-  });
+  Options o;
+  return example::runExample(
+      argc, argv, kHelp,
+      {{"weights", &o.weights, "ResNet-18's state dict in the safetensors format"},
+       {"data", &o.data, "generated, or cifar10, with the colours that torchvision's weights expect"},
+       {"examples", &o.examples, "at most so many, to train and to test with"},
+       {"backbone-rate", &o.backboneRate, "factor of the learning rate outside the head; 0: frozen"},
+       {"workers", &o.workers, "threads, each with a replica"},
+       {"epochs", &o.epochs, "passes over the images"},
+       {"model", &o.model, "all weights, in the same format"}},
+      [&] { run(o); });
 }

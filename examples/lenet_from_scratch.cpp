@@ -1,286 +1,150 @@
-// Trains LeNet on several devices with a hand-written data-parallel loop, as MXNet's "multi-GPU from scratch"
-// does: no model class, no ParallelWrapper. Begin with `trainBatch`; the network, written with operations
-// alone, is in lenet_from_scratch/lenet.cpp.
+// Trains LeNet on several devices by hand, as MXNet's "multi-GPU from scratch" does: every batch is split
+// among the devices, each computes the gradients of its part with its own copy of the parameters, the
+// gradients are summed over the devices, and each takes the same step with the sum. There is no model class
+// and no trainer: begin with `trainBatch`. The network, of operations alone, is in lenet.h.
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
-#include <cmath>
 #include <deque>
 #include <future>
 #include <map>
-#include <numeric>
-#include <optional>
-#include <span>
+#include <string>
 #include <vector>
 
-#include "examples/lenet_from_scratch/lenet.h"
-#include "examples/lenet_from_scratch/options.h"
-#include "examples/support/data_sets.h"
-#include "examples/support/device_option.h"
-#include "examples/support/keep_network.h"
-#include "examples/support/paths.h"
-#include "examples/support/program.h"
-#include "examples/support/training_interrupt.h"
-#include "examples/support/training_options.h"
-#include "muster/core/base/error.h"
-#include "muster/core/base/interrupt.h"
-#include "muster/core/base/plural.h"
+#include "lenet.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/io/safetensors.h"
-#include "muster/core/listeners/epoch_progress.h"
 #include "muster/core/ops/update.h"
+#include "muster/datasets/generated_digits.h"
+#include "muster/datasets/mnist.h"
 #include "muster/parallel/exchange/all_reduce.h"
 #include "muster/parallel/split_and_load.h"
+#include "options.h"
 
 using namespace muster;
+using example::LeNet, example::Tensors, example::kParameters, example::kParameterNames;
 
 namespace {
 
-using example::LeNet;
-using Options = example::LenetOptions;
+constexpr float kLearningRate = 0.2f;
 
-/// The state of one device: its copy of parameters and gradients, and LeNet planned for each batch size that
-/// has occurred.
-class Replica {
- public:
-  Replica(std::span<const Tensor> initialParameters, Device device)
-      : parameters(copyTo(initialParameters, device)),
-        gradients(copyTo(initialParameters, device)),
-        context(device) {}
+/// One device: its copies of parameters and gradients, and LeNet for each number of examples that it gets.
+struct Replica {
+  Replica(const Tensors& initial, Device device)
+      : context(device), parameters(copyTo(initial, device)), gradients(copyTo(initial, device)) {}
+  LeNet& network(std::int64_t n) { return networks.try_emplace(n, n, context).first->second; }
 
-  const Tensor& forward(const Batch& batch) {
-    const ContextScope scope(context);
-    return network(batch).forward(batch.features[0].value, parameters);
-  }
-
-  /// Computes the gradients of the loss on this piece of a batch. The whole batch has `examples`; the loss is
-  /// divided by this number, so that the sum over the pieces is the gradient of the batch's mean loss.
-  /// @return the summed loss of the piece.
-  double computeGradients(const Batch& piece, std::int64_t examples) {
-    forward(piece);
-    const ContextScope scope(context);
-    const double lossSum =
-        network(piece).backward(piece.labels[0].value, static_cast<double>(examples), parameters, gradients);
-    context.synchronize();  // on a GPU the work is only enqueued; another GPU reads the gradients next
-    return lossSum;
-  }
-
-  /// Sets the gradients to zero, for a batch with fewer examples than devices.
-  void clearGradients() {
-    for (Tensor& gradient : gradients) setZero(gradient, context);
-    context.synchronize();
-  }
-
-  /// The predictions for a batch on the CPU: logits [N, 10], on the CPU.
-  Tensor predict(const Batch& batch) {
-    const auto there = splitAndLoad(batch, std::array{context.device()});
-    const Tensor& logits = forward(there.front());
-    context.synchronize();
-    return copyTo(logits, Device::cpu());
-  }
-
-  void update(double learningRate) {
-    for (std::size_t p = 0; p < parameters.size(); ++p)
-      updateSgd(parameters[p], gradients[p], static_cast<float>(learningRate), context);
-  }
-
-  std::vector<Tensor> parameters, gradients;  // [Parameter]
   Context context;
-
- private:
-  LeNet& network(const Batch& batch) {
-    return networks_.try_emplace(batch.examples(), batch.examples(), context).first->second;
-  }
-
-  std::map<std::int64_t, LeNet> networks_;  // [batch size]
+  Tensors parameters, gradients;  // [Parameter]
+  std::map<std::int64_t, LeNet> networks;
 };
 
-using Replicas = std::deque<Replica>;  // [device]; a deque, because networks refer to their replica's context
-
-Replicas makeReplicas(const Options& options) {
-  const auto parameters = example::initialParameters(static_cast<std::uint64_t>(options.seed));
-  Replicas replicas;
-  for (const Device device : options.replicas()) replicas.emplace_back(parameters, device);
-  return replicas;
+/// Computes the gradients of the loss on this part of a batch, divided by the examples of the whole batch, so
+/// that their sum over the devices is the gradient of the batch's mean loss. @return the part's summed loss.
+double computeGradients(Replica& replica, const Batch& part, std::int64_t examples) {
+  const ContextScope scope(replica.context);
+  LeNet& network = replica.network(part.examples());
+  network.forward(part.features[0].value, replica.parameters);
+  const double sum = network.backward(part.labels[0].value, examples, replica.parameters, replica.gradients);
+  replica.context.synchronize();  // a GPU's work is only enqueued, and the gradients are read next
+  return sum;
 }
 
-/// Adds up the gradients of all devices; afterwards all hold the sum.
-void sumGradients(Replicas& replicas) {
-  for (std::size_t p = 0; p < example::kParameters; ++p) {
-    std::vector<Tensor> gradients;  // [device]
-    for (const Replica& replica : replicas) gradients.push_back(replica.gradients[p]);
-    allReduce(gradients, replicas.front().context);
-  }
-  replicas.front().context.synchronize();
-}
-
-/// One step on all devices, equal up to rounding to a step of one device on the whole batch. All devices have
-/// the same parameters before and after. @return the summed loss.
-double trainBatch(const Batch& batch, Replicas& replicas, double learningRate) {
+/// One step on all devices, equal up to rounding to a step of one device on the whole batch.
+/// @return the summed loss.
+double trainBatch(const Batch& batch, std::deque<Replica>& replicas) {
   std::vector<Device> devices;
   for (const Replica& replica : replicas) devices.push_back(replica.context.device());
-  const auto pieces = splitAndLoad(batch, devices, /*evenSplit=*/false);
+  const auto parts = splitAndLoad(batch, devices, /*evenSplit=*/false);
 
-  std::vector<std::future<double>> losses;  // [piece]
-  for (std::size_t d = 0; d < pieces.size(); ++d)
-    losses.push_back(std::async(
-        std::launch::async, [&, d] { return replicas[d].computeGradients(pieces[d], batch.examples()); }));
-  double lossSum = 0;
-  for (auto& loss : losses) lossSum += loss.get();
-  for (std::size_t d = pieces.size(); d < replicas.size(); ++d) replicas[d].clearGradients();
-
-  sumGradients(replicas);
-  for (Replica& replica : replicas) replica.update(learningRate);
-  return lossSum;
-}
-
-struct EpochResult {
-  double loss = 0;     // mean over the examples
-  double seconds = 0;  // of the training, without the validation
-};
-
-using Scores = std::vector<double>;  // [batch] of all epochs
-
-/// Throws if the losses have grown to more than twice the first one, or that of a guess: the mean of the last
-/// eight batches, since a small batch has a large loss now and then.
-void requireNoDivergence(const Scores& scores) {
-  if (scores.empty()) return;
-  const auto count = std::min<std::size_t>(scores.size(), 8);
-  const double last = std::accumulate(scores.end() - static_cast<std::ptrdiff_t>(count), scores.end(), 0.0) /
-                      static_cast<double>(count);
-  const double guess = std::log(static_cast<double>(LeNet::kClasses));
-  if (last > 2 * std::max(scores.front(), guess))
-    throw NonFiniteScore(
-        fmt::format("the training diverged: its loss went from {:.3g} to {:.3g}, while that of a constant "
-                    "prediction is {:.3g}",
-                    scores.front(), last, guess));
-}
-
-/// @return nothing if it was interrupted.
-std::optional<EpochResult> trainEpoch(std::int64_t epoch, DataSetIterator& data, Replicas& replicas,
-                                      const Options& options, const example::TrainingInterrupt& interrupt,
-                                      Scores& scores) {
-  const std::int64_t batches = (*data.examples() + options.batch - 1) / options.batch;
-  EpochProgress progress(options.epochs);
-  progress.begin(epoch + 1, batches);
-  data.reset(epoch);
-  Batch batch;
-  for (std::int64_t done = 1; data.next(batch); ++done) {
-    if (interrupt.requested()) return std::nullopt;
-    const double lossSum = trainBatch(batch, replicas, options.learningRate);
-    if (!std::isfinite(lossSum))
-      throw NonFiniteScore(fmt::format("epoch {}: the loss became {}", epoch + 1, std::abs(lossSum)));
-    progress.advance(done, batch.examples(), lossSum);
-    scores.push_back(lossSum / static_cast<double>(batch.examples()));
+  std::vector<std::future<double>> losses;
+  for (std::size_t d = 0; d < parts.size(); ++d)
+    losses.push_back(std::async(std::launch::async, computeGradients, std::ref(replicas[d]),
+                                std::cref(parts[d]), batch.examples()));
+  double sum = 0;
+  for (auto& loss : losses) sum += loss.get();
+  for (std::size_t d = parts.size(); d < replicas.size(); ++d) {  // fewer examples than devices
+    for (Tensor& gradient : replicas[d].gradients) setZero(gradient, replicas[d].context);
+    replicas[d].context.synchronize();
   }
-  return EpochResult{progress.loss(), progress.elapsed().count()};
+
+  for (std::size_t p = 0; p < kParameters; ++p) {
+    Tensors gradients;  // [device]
+    for (const Replica& replica : replicas) gradients.push_back(replica.gradients[p]);
+    allReduce(gradients, replicas[0].context);  // now each device has the sum
+  }
+  replicas[0].context.synchronize();
+  for (Replica& replica : replicas)
+    for (std::size_t p = 0; p < kParameters; ++p)
+      updateSgd(replica.parameters[p], replica.gradients[p], kLearningRate, replica.context);
+  return sum;
 }
 
-/// The accuracy, computed on the first device; all devices have the same parameters.
-double validate(DataSetIterator& data, Replica& first) {
-  Evaluation evaluation(LeNet::kClasses);
+/// Tests the first device's parameters, which all devices have.
+double accuracy(Replica& replica, DataSetIterator& data) {
+  const ContextScope scope(replica.context);
+  Evaluation evaluation(10);
   data.reset(0);
-  for (Batch batch; data.next(batch);) evaluation.add(first.predict(batch), batch.labels[0].value);
+  for (Batch batch; data.next(batch);) {
+    const Tensor images = copyTo(batch.features[0].value, replica.context.device());
+    const Tensor& logits = replica.network(batch.examples()).forward(images, replica.parameters);
+    replica.context.synchronize();
+    evaluation.add(copyTo(logits, Device::cpu()), batch.labels[0].value);
+  }
   return evaluation.accuracy();
 }
 
-void save(Replica& replica, const std::filesystem::path& path) {
+struct Options {
+  std::string device = "cpu", data = "mnist", model = "lenet.safetensors";
+  std::int64_t devices = 2, batch = 256, epochs = 5, examples = 60'000, seed = 123;
+};
+
+std::unique_ptr<DataSetIterator> digits(const Options& o, bool train) {
+  require(o.data == "mnist" || o.data == "generated", "--data must be mnist or generated, got {}", o.data);
+  if (o.data == "generated")
+    return std::make_unique<GeneratedDigitsIterator>(o.batch, o.examples, /*seed=*/20, train);
+  return std::make_unique<MnistDataSetIterator>(o.batch, train, /*seed=*/123,
+                                                DataOptions{.limit = o.examples});
+}
+
+void run(const Options& o) {
+  const auto listed = Device::parseList(o.device);
+  const auto train = digits(o, true), test = digits(o, false);
+  const Tensors initial = example::initialParameters(static_cast<std::uint64_t>(o.seed));
+  std::deque<Replica> replicas;  // networks refer to their contexts, which a deque never moves
+  for (std::size_t d = 0; d < static_cast<std::size_t>(o.devices); ++d)
+    replicas.emplace_back(initial, listed[d % listed.size()]);
+
+  for (std::int64_t epoch = 0; epoch < o.epochs; ++epoch) {
+    double sum = 0;
+    train->reset(epoch);
+    for (Batch batch; train->next(batch);) sum += trainBatch(batch, replicas);
+    fmt::print("epoch {}/{}: loss {:.4f}, accuracy {:.4f}\n", epoch + 1, o.epochs,
+               sum / static_cast<double>(*train->examples()), accuracy(replicas[0], *test));
+  }
   Safetensors file;
-  replica.context.synchronize();
-  for (std::size_t p = 0; p < example::kParameters; ++p)
-    file.add(std::string(example::kParameterNames[p]), copyTo(replica.parameters[p], Device::cpu()));
-  file.metadata["format"] = "pt";  // what PyTorch's loader asks for
-  writeSafetensors(path, file);
-}
-
-std::vector<Tensor> load(const std::filesystem::path& path) {
-  const Safetensors file = readSafetensors(path);
-  std::vector<Tensor> parameters;  // [Parameter]
-  for (const auto name : example::kParameterNames) {
-    const Tensor* const parameter = file.find(std::string(name));
-    if (!parameter) throw FileError(path, fmt::format("holds no {}", name));
-    parameters.push_back(*parameter);
-  }
-  return parameters;
-}
-
-/// Saves the parameters, loads them again, and checks that a network with the loaded ones gives the same
-/// outputs for the first validation batch.
-void saveAndCheck(Replica& trained, DataSetIterator& images, const std::filesystem::path& path) {
-  example::writeHereOrElsewhere(path, [&](const std::filesystem::path& file) { save(trained, file); });
-  Replica loaded(load(path), trained.context.device());
-  Batch batch;
-  images.reset(0);
-  images.next(batch);
-  const Tensor expected = trained.predict(batch);
-  const Tensor outputs = loaded.predict(batch);
-  if (!std::ranges::equal(expected.span<float>(), outputs.span<float>()))
-    throw FileError(path,
-                    "was saved, but what was loaded from it predicts something else: another process has "
-                    "replaced the file, or the disk changed it");
-  fmt::print("saved: {}; loaded again, it gives the same outputs, bit for bit\n", path.string());
-}
-
-/// @return the number of finished epochs.
-std::int64_t train(const example::DataSets& data, Replicas& replicas, const Options& options,
-                   const example::TrainingInterrupt& interrupt, Scores& scores) {
-  for (std::int64_t epoch = 0; epoch < options.epochs; ++epoch) {
-    const auto result = trainEpoch(epoch, *data.train, replicas, options, interrupt, scores);
-    if (!result) return epoch;
-    fmt::print("epoch {}/{}: loss {}, {:.2f} s, validation accuracy {:.4f}\n", epoch + 1, options.epochs,
-               scoreDigits(result->loss), result->seconds, validate(*data.test, replicas.front()));
-  }
-  return options.epochs;
-}
-
-int run(const Options& options) {
-  example::Paths paths;
-  options.data.addTo(paths);
-  paths.writes("--model", options.model);
-  paths.check();
-  example::requireUsable(options.device);
-  example::endOnInterrupt(example::kInterruptedBefore);
-  auto data = example::loadData(options.data, options.batch, options.seed);
-  const auto placed = example::placeImages(data, PlacementWish::Auto, options.device.devices, options.devices,
-                                           "it is split there");
-  for (const auto& notice : {data.notice, options.device.notice, placed})
-    if (!notice.empty()) fmt::print("{}\n", notice);
-  fmt::print("data: {}, {} to train with and {} to validate with, from {}\n", data.title,
-             plural(*data.train->examples(), "image"), *data.test->examples(), data.origin);
-  fmt::print("plan: {} on {}, {} a batch over all, SGD with learning rate {}\n",
-             plural(options.devices, "replica"), namesOf(options.device.devices),
-             plural(options.batch, "example"), options.learningRate);
-
-  Replicas replicas = makeReplicas(options);
-  Scores scores;
-  std::int64_t finished = 0;
-  bool saved = false;
-  example::TrainingInterrupt interrupt(/*saves=*/!options.model.empty());
-  const auto saveTrained = [&](bool) {
-    requireNoDivergence(scores);
-    if (options.model.empty() || scores.empty()) return;
-    saveAndCheck(replicas.front(), *data.test, options.model);
-    saved = true;
-  };
-  example::trainAndSave([&] { finished = train(data, replicas, options, interrupt, scores); }, saveTrained,
-                        fmt::format("--lr {}", options.learningRate), {options.model, [&](const auto& path) {
-                                                                         if (!scores.empty())
-                                                                           save(replicas.front(), path);
-                                                                         return !scores.empty();
-                                                                       }});
-  interrupt.end(saved);
-  if (!interrupt.requested()) return 0;
-  fmt::print("interrupted, with {} of {} finished\n", finished, plural(options.epochs, "epoch"));
-  return kInterruptedExit;
+  for (std::size_t p = 0; p < kParameters; ++p)
+    file.add(kParameterNames[p], copyTo(replicas[0].parameters[p], Device::cpu()));
+  writeSafetensors(o.model, file);
+  fmt::print("saved: {}\n", o.model);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  return example::runProgram("lenet_from_scratch", [&] {
-    const auto options = example::readLenetOptions(argc, argv);
-    return options ? example::runOn(options->device, [&] { return run(*options); }) : 0;
-  });
+  Options o;
+  return example::runExample(
+      argc, argv,
+      "Trains LeNet on several devices by hand. More devices give the same numbers, except for rounding; on "
+      "the\n"
+      "CPU each is a thread. Two GPUs: --device cuda:0,cuda:1",
+      {{"devices", &o.devices, "replicas that share each batch; replica d is on device d mod D of --device"},
+       {"device", &o.device, "cpu, or GPUs, as in cuda:0,cuda:1"},
+       {"data", &o.data, "mnist, or generated: digits that the program draws"},
+       {"examples", &o.examples, "at most so many, to train and to test with"},
+       {"batch", &o.batch, "examples a step, over all devices"},
+       {"epochs", &o.epochs, "passes over the data"},
+       {"seed", &o.seed, "of the first weights"},
+       {"model", &o.model, "the trained parameters, in the safetensors format"}},
+      [&] { run(o); });
 }

@@ -179,18 +179,18 @@ int run(const Options& options) {
 
   const example::DivergenceCheck diverged(network, *data.train);
   example::TrainingInterrupt interrupt;
-  bool saved = false;
+  bool saved = false, interrupted = false;
   example::trainAndSave(
       [&] {
         watching.during([&] {
           wrapper.fit(*data.train, std::max<std::int64_t>(options.epochs - start.epoch, 0),
                       interrupt.token());
         });
+        interrupted = example::onAnyNode(options.nodes, interrupt.requested());
       },  // network now holds the averaged parameters
       [&](bool failed) {
         if (options.nodes.node() > 0) return;  // node 0 writes the files
-        saved =
-            saveTrained(network, options, recipe, start, watchers, diverged, failed || interrupt.requested());
+        saved = saveTrained(network, options, recipe, start, watchers, diverged, failed || interrupted);
         if (failed && saved && network.epoch() >= options.epochs)
           fmt::print("saved: {}\n", options.model.string());
       },
@@ -205,19 +205,18 @@ int run(const Options& options) {
     interrupt.end(saved);
   else
     interrupt.end();
-  const bool interrupted = interrupt.requested();
   const bool cutShort = network.epoch() < options.epochs;
+  const int status = interrupted || cutShort ? kInterruptedExit : 0;
   const bool trained = first ? saved : network.iteration() != start.iteration || !cutShort;
   if (!first && options.nodes.elastic()) {
     say(options, "this was process {} of the training: process 0 saves the network and tests it\n",
         options.nodes.node());
-    return 0;
+    return status;
   }
-  if (!trained || (cutShort && options.report.empty() && options.json.empty()))
-    return first ? kInterruptedExit : 0;
+  if (!trained || (cutShort && options.report.empty() && options.json.empty())) return kInterruptedExit;
 
   const Evaluation test = wrapper.evaluate(*data.test);  // on all nodes together
-  if (!first) return 0;
+  if (!first) return status;
   watching.result("accuracy", test.accuracy());
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - started;
   conclude({.test = test,
@@ -229,7 +228,7 @@ int run(const Options& options) {
             .epochsFinished = network.epoch(),
             .interrupted = cutShort},
            options, data, network, wrapper, watching);
-  return interrupted ? kInterruptedExit : 0;
+  return status;
 }
 
 }  // namespace

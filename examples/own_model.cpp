@@ -1,141 +1,150 @@
-// A model of your own: a class with three functions that ParallelWrapper trains like any network. It
-// computes LeNet as lenet_from_scratch does, with operations alone; it could also call another library.
-// `own_model --help` lists the options.
+// A model of your own: a class with three functions, `replicate`, `gradient` and `blocks`, that
+// ParallelWrapper trains like any network. It is a network of two dense layers, written with operations; it
+// could also call another library. The program trains it with several workers, saves its parameters and loads
+// them.
 
 #include <fmt/format.h>
 
+#include <array>
 #include <map>
 #include <memory>
-#include <stop_token>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
-#include "examples/lenet_from_scratch/lenet.h"
-#include "examples/support/small_training.h"
-#include "muster/core/base/interrupt.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/eval/same_outputs.h"
 #include "muster/core/io/safetensors.h"
+#include "muster/core/nn/initializer.h"
 #include "muster/core/nn/model.h"
 #include "muster/core/ops/activation.h"
+#include "muster/core/ops/dense.h"
+#include "muster/core/ops/loss.h"
 #include "muster/datasets/generated_digits.h"
 #include "muster/parallel/parallel_wrapper.h"
+#include "options.h"
 
 using namespace muster;
 
 namespace {
 
-constexpr std::uint64_t kDrawing = 20;  // the seed of the generated digits
+constexpr std::int64_t kPixels = 28 * 28, kHidden = 64, kClasses = 10;
 
-constexpr std::string_view kIntroduction =
-    R"(Trains a model of your own, a class with three functions, with several workers on digits that the program
-draws, saves its parameters and loads them again.
-)";
+enum : std::size_t { kW1, kB1, kW2, kB2, kParameters };
+const std::array<std::string, kParameters> kNames{"hidden.weight", "hidden.bias", "digit.weight",
+                                                  "digit.bias"};
+const std::array<Shape, kParameters> kShapes{
+    Shape{kHidden, kPixels}, {kHidden}, {kClasses, kHidden}, {kClasses}};
 
-using example::LeNet;
+/// What a batch size needs: planned operations and memory.
+struct Plans {
+  Plans(std::int64_t n, Context& context)
+      : dense1(planDense({n, kPixels, kHidden}, context)),
+        dense2(planDense({n, kHidden, kClasses}, context)) {
+    for (Tensor* t : {&hidden, &gradHidden}) *t = Tensor::empty({n, kHidden});
+    for (Tensor* t : {&logits, &gradLogits}) *t = Tensor::empty({n, kClasses});
+  }
+  std::unique_ptr<DensePlan> dense1, dense2;
+  Tensor hidden, gradHidden, logits, gradLogits;
+};
 
-/// The three functions that a model must have are `replicate`, `gradient` and `blocks`; `output` is for
-/// testing it. Updater, counters and merging are the library's.
+/// The updater, the counters and merging are the library's; `output` is for testing it.
 class OwnModel final : public Model {
  public:
-  explicit OwnModel(TrainingOptions training, std::uint64_t seed, Context* context = nullptr)
-      : Model(std::move(training), context), seed_(seed) {
+  explicit OwnModel(TrainingOptions training, Context* context = nullptr)
+      : Model(std::move(training), context) {
     // One flat block of parameters and one of gradients, with the same segments.
-    const auto initial = example::initialParameters(seed);
     const auto table = std::make_shared<SegmentTable>();
-    for (std::size_t p = 0; p < initial.size(); ++p)
-      table->add({.name = std::string(example::kParameterNames[p]), .shape = initial[p].shape()});
+    for (std::size_t p = 0; p < kParameters; ++p) table->add({.name = kNames[p], .shape = kShapes[p]});
     blocks_ = {StateBlock::zeros("parameters", BlockKind::Parameters, MergeRule::Average, table),
                StateBlock::zeros("gradients", BlockKind::Gradients, MergeRule::Keep, table)};
-    for (std::size_t p = 0; p < initial.size(); ++p) {
-      parameters_.push_back(blocks_[0].segment(table->segments[p]));
-      gradients_.push_back(blocks_[1].segment(table->segments[p]));
-      copy(initial[p], parameters_[p]);
+    for (const Segment& segment : table->segments) {
+      parameters_.push_back(blocks_[0].segment(segment));
+      gradients_.push_back(blocks_[1].segment(segment));
     }
+    for (const std::size_t p : {kW1, kW2})
+      initialize(parameters_[p], Init::xavier(), kShapes[p][1], kShapes[p][0], /*seed=*/1, kNames[p]);
   }
 
-  /// Called for each worker, on its thread.
+  /// Called for each worker, on its thread; the caller copies the parameters.
   std::unique_ptr<Model> replicate(Context& context) const override {
-    return std::make_unique<OwnModel>(trainingOptions(), seed_, &context);
+    return std::make_unique<OwnModel>(trainingOptions(), &context);
   }
 
   /// Computes the mean loss of the batch and writes its gradient to the block of gradients.
   StepTicket gradient(const Batch& batch) override {
-    const auto examples = static_cast<double>(batch.examples());
-    LeNet& lenet = network(batch.examples());
-    lenet.forward(batch.features[0].value, parameters_);
-    const double loss = lenet.backward(batch.labels[0].value, examples, parameters_, gradients_);
-    return StepTicket({.score = loss / examples, .weight = examples});
+    const ContextScope scope(context());
+    auto& [dense1, dense2, hidden, gradHidden, logits, gradLogits] = forward(batch);
+    const auto value =
+        loss(Loss::NegativeLogLikelihood, logits, batch.labels[0].value, {}, gradLogits, 0, context());
+    dense2->backwardWeights(hidden, gradLogits, gradients_[kW2], gradients_[kB2]);
+    dense2->backwardData(gradLogits, parameters_[kW2], gradHidden);
+    activationBackward(Activation::ReLU, {}, hidden, gradHidden, gradHidden, context());
+    dense1->backwardWeights(rowsOf(batch), gradHidden, gradients_[kW1], gradients_[kB1]);
+    return StepTicket({.score = value.sum / value.weight, .weight = value.weight});
   }
 
   std::span<StateBlock> blocks() override { return blocks_; }
 
   /// Writes each class's probability, [N, 10].
   void output(const Batch& batch, Tensor& out) override {
-    const Tensor& logits = network(batch.examples()).forward(batch.features[0].value, parameters_);
+    const ContextScope scope(context());
+    const Tensor& logits = forward(batch).logits;
     out.resize(logits.shape(), DType::Float32);
     activationForward(Activation::Softmax, logits, out, context());
   }
 
-  void save(const std::filesystem::path& path) {
-    Safetensors file;
-    for (std::size_t p = 0; p < parameters_.size(); ++p)
-      file.add(std::string(example::kParameterNames[p]), parameters_[p]);
-    writeSafetensors(path, file);
-  }
-  void load(const std::filesystem::path& path) {
-    const Safetensors file = readSafetensors(path);
-    for (std::size_t p = 0; p < parameters_.size(); ++p) {
-      const Tensor* const values = file.find(example::kParameterNames[p]);
-      if (values == nullptr) throw FileError(path, fmt::format("has no {}", example::kParameterNames[p]));
-      copy(*values, parameters_[p]);
-    }
-  }
+  std::vector<Tensor>& parameters() { return parameters_; }
 
  private:
-  /// LeNet for a batch size; planned at the first batch of this size.
-  LeNet& network(std::int64_t examples) {
-    const ContextScope scope(context());
-    return networks_.try_emplace(examples, examples, context()).first->second;
+  static Tensor rowsOf(const Batch& batch) {
+    return batch.features[0].value.reshape({batch.examples(), kPixels});
   }
 
-  std::uint64_t seed_;
+  Plans& forward(const Batch& batch) {
+    const std::int64_t n = batch.examples();
+    Plans& p = plans_.try_emplace(n, n, context()).first->second;
+    p.dense1->forward(rowsOf(batch), parameters_[kW1], parameters_[kB1], p.hidden);
+    activationForward(Activation::ReLU, p.hidden, p.hidden, context());
+    p.dense2->forward(p.hidden, parameters_[kW2], parameters_[kB2], p.logits);
+    return p;
+  }
+
   std::vector<StateBlock> blocks_;              // parameters, gradients
-  std::vector<Tensor> parameters_, gradients_;  // [Parameter], views of the blocks
-  std::map<std::int64_t, LeNet> networks_;      // [batch size]
+  std::vector<Tensor> parameters_, gradients_;  // views of the blocks
+  std::map<std::int64_t, Plans> plans_;         // [batch size]
 };
 
-int run(const example::SmallTraining& options) {
-  const auto seed = static_cast<std::uint64_t>(options.seed);
-  const GeneratedDigitsIterator digits(32, options.examples, kDrawing, true);
-  ImageSetIterator train(digits.set(), 32, seed);
-  GeneratedDigitsIterator test(32, options.examples, kDrawing, false);
+void run(int workers, std::int64_t epochs, std::int64_t examples) {
+  GeneratedDigitsIterator train(32, examples, /*seed=*/20, true), test(32, examples, 20, false);
   const TrainingOptions training{.updater = Nesterovs{.learningRate = 0.02, .momentum = 0.9}};
-  OwnModel model(training, seed);
-  auto wrapper = ParallelWrapper::Builder(model).workers(options.workers).averagingFrequency(3).build();
+  OwnModel model(training), loaded(training);
+  auto wrapper = ParallelWrapper::Builder(model).workers(workers).averagingFrequency(3).build();
   fmt::print("plan: {}\n", wrapper.plan());
-  const auto fit = [&](const std::stop_token& stop) {
-    for (std::int64_t epoch = 1; epoch <= options.epochs; ++epoch) {
-      wrapper.fit(train, 1, stop);
-      if (stop.stop_requested()) return;
-      fmt::print("epoch {}/{}: loss {:.4f}, accuracy on other digits {:.4f}\n", epoch, options.epochs,
-                 model.score(), wrapper.evaluate(test).accuracy());
-    }
-  };
-  if (!example::trainAndSave(options, model, fit, [&](const auto& file) { model.save(file); }))
-    return kInterruptedExit;
+  wrapper.fit(train, epochs);
+  fmt::print("accuracy on other digits {:.4f}\n", wrapper.evaluate(test).accuracy());
 
-  OwnModel loaded(training, seed + 1);  // has other initial parameters
-  loaded.load(options.model);
-  const bool same = sameOutputs(model, loaded, test);
-  fmt::print("saved and loaded: {}; its outputs are {}\n", options.model,
-             same ? "the same, bit for bit" : "others");
-  return same ? 0 : 1;
+  const std::string path = "own-model.safetensors";
+  Safetensors file;
+  for (std::size_t p = 0; p < kParameters; ++p) file.add(kNames[p], model.parameters()[p]);
+  writeSafetensors(path, file);
+  const Safetensors again = readSafetensors(path);
+  for (std::size_t p = 0; p < kParameters; ++p) copy(*again.find(kNames[p]), loaded.parameters()[p]);
+  if (!sameOutputs(model, loaded, test)) throw Error("what was loaded predicts something else");
+  fmt::print("saved: {}; loaded, it predicts the same, bit for bit\n", path);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  return example::runSmallTraining(argc, argv, "own_model", kIntroduction, run);
+  int workers = 2;
+  std::int64_t epochs = 3, examples = 3000;
+  return example::runExample(
+      argc, argv,
+      "Trains a model of your own, a class with three functions, with several workers on\n"
+      "digits that the program draws, saves its parameters and loads them.",
+      {{"workers", &workers, "threads, each with a replica"},
+       {"epochs", &epochs, "passes over the digits"},
+       {"examples", &examples, "digits to train with, and as many to test with"}},
+      [&] { run(workers, epochs, examples); });
 }

@@ -1,35 +1,25 @@
 // An averaging rule of your own, which the library does not have: replicas move only a part of the way to
 // their mean, a larger part as training continues, and the user's model is a moving average of those means.
-// The program saves its state, compares it with plain averaging, and continues from the file with a second
-// wrapper. `own_strategy --help` lists the options.
+// The program compares it with plain averaging, saves the model with the rule's state, and continues from the
+// file with a second wrapper.
 
 #include <fmt/format.h>
 
 #include <cmath>
 #include <memory>
-#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "examples/support/small_training.h"
-#include "muster/core/base/error.h"
-#include "muster/core/base/interrupt.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/datasets/generated_digits.h"
 #include "muster/parallel/parallel_wrapper.h"
+#include "options.h"
 
 using namespace muster;
 
 namespace {
-
-constexpr std::uint64_t kDrawing = 20;  // the seed of the generated digits
-
-constexpr std::string_view kIntroduction =
-    R"(Trains on generated digits with an averaging rule of your own, beside plain averaging: replicas move
-a growing part of the way to their mean, and the model is a moving average of the means.
-)";
 
 /// The options for the builder: `strategy(AnnealedAveraging{.frequency = 5})`.
 struct AnnealedAveraging {
@@ -48,8 +38,9 @@ struct AnnealedAveraging {
   std::unique_ptr<Strategy> make() const;
 };
 
-/// The rule. Its decisions depend only on counters and it computes only with verbs, so every run gives the
-/// same bits, on the CPU and on GPUs.
+/// The rule: `describe`, `plan` and `land`, as every rule has, and a block of its own from which the model is
+/// filled. Its decisions depend only on counters and it computes only with verbs, so every run gives the same
+/// bits, on the CPU and on GPUs.
 class AnnealedAveragingStrategy final : public Strategy {
  public:
   explicit AnnealedAveragingStrategy(const AnnealedAveraging& options) : options_(options) {}
@@ -57,13 +48,6 @@ class AnnealedAveragingStrategy final : public Strategy {
   std::string describe() const override {
     return fmt::format("annealed averaging every {} iterations", options_.frequency);
   }
-  /// The strategy's block, beside the merged copy. It is saved with the model.
-  std::vector<StrategyBlock> blocks(int /*workers*/) const override {
-    return {{.name = "moving average", .start = StrategyBlock::Start::Parameters}};
-  }
-  /// The user's model gets the moving average, not the last mean.
-  std::string_view modelSource() const override { return "moving average"; }
-
   RoundPlan plan(const TrainingProgress&) override { return {.iterations = options_.frequency}; }
 
   /// Every worker calls this on its own thread when a round ends; each verb does the worker's part.
@@ -79,6 +63,13 @@ class AnnealedAveragingStrategy final : public Strategy {
     verbs.mergeOthers(round.weights);  // momentum and statistics
   }
 
+  /// The strategy's block, beside the merged copy. It is saved with the model.
+  std::vector<StrategyBlock> blocks(int /*workers*/) const override {
+    return {{.name = "moving average", .start = StrategyBlock::Start::Parameters}};
+  }
+  /// The user's model gets the moving average, not the last mean.
+  StrategyTraits traits(int /*workers*/) const override { return {.modelSource = "moving average"}; }
+
  private:
   const AnnealedAveraging options_;
 };
@@ -87,50 +78,47 @@ std::unique_ptr<Strategy> AnnealedAveraging::make() const {
   return std::make_unique<AnnealedAveragingStrategy>(*this);
 }
 
-MultiLayerConfiguration network(std::int64_t seed) {
-  return {.seed = static_cast<std::uint64_t>(seed),
+MultiLayerConfiguration network() {
+  return {.seed = 1,
           .updater = Nesterovs{.learningRate = 0.02, .momentum = 0.9},
           .inputShape = {1, 28, 28},
-          .layers = {Conv2d{.outChannels = 8, .kernel = {5, 5}, .activation = Activation::ReLU},
-                     MaxPool2d{.kernel = {2, 2}}, Dense{.units = 64, .activation = Activation::ReLU},
+          .layers = {Conv2d{.outChannels = 8, .kernel = 5, .activation = Activation::ReLU},
+                     MaxPool2d{.kernel = 2}, Dense{.units = 64, .activation = Activation::ReLU},
                      Output{.classes = 10}}};
 }
 
-int run(const example::SmallTraining& options) {
-  const GeneratedDigitsIterator digits(32, options.examples, kDrawing, true);
-  ImageSetIterator train(digits.set(), 32, static_cast<std::uint64_t>(options.seed));
-  GeneratedDigitsIterator test(32, options.examples, kDrawing, false);
-
-  const auto fit = [&](MultiLayerNetwork& model, auto strategy, const std::stop_token& stop) {
-    auto wrapper = ParallelWrapper::Builder(model).workers(options.workers).strategy(strategy).build();
-    fmt::print("{}\n", wrapper.plan());
-    for (std::int64_t epoch = 1; epoch <= options.epochs; ++epoch) {
-      wrapper.fit(train, 1, stop);
-      if (stop.stop_requested()) return;
-      fmt::print("  epoch {}/{}: loss {:.4f}, accuracy on other digits {:.4f}\n", epoch, options.epochs,
-                 model.score(), wrapper.evaluate(test).accuracy());
-    }
+void run(int workers, std::int64_t epochs, std::int64_t examples) {
+  GeneratedDigitsIterator train(32, examples, /*seed=*/20, true), test(32, examples, 20, false);
+  const auto fit = [&](MultiLayerNetwork& model, std::int64_t passes, auto strategy) {
+    auto wrapper = ParallelWrapper::Builder(model).workers(workers).strategy(strategy).build();
+    wrapper.fit(train, passes);
+    fmt::print("{}: accuracy on other digits {:.4f}\n", wrapper.plan(), wrapper.evaluate(test).accuracy());
   };
-  MultiLayerNetwork own(network(options.seed)), plain(network(options.seed));
+  MultiLayerNetwork own(network()), plain(network());
   own.init();
-  if (!example::trainAndSave(
-          options, own, [&](const auto& stop) { fit(own, AnnealedAveraging{}, stop); },
-          [&](const auto& file) { own.save(file); }))
-    return kInterruptedExit;
   plain.init();
-  fit(plain, Averaging{.frequency = 3}, {});
+  fit(plain, epochs, Averaging{.frequency = 3});
+  fit(own, epochs, AnnealedAveraging{});
 
-  const auto loaded = MultiLayerNetwork::load(options.model);
-  auto wrapper =
-      ParallelWrapper::Builder(*loaded).workers(options.workers).strategy(AnnealedAveraging{}).build();
-  wrapper.fit(train);
-  fmt::print("saved as {}, loaded, and one epoch more: accuracy {:.4f}\n", options.model,
-             wrapper.evaluate(test).accuracy());
-  return 0;
+  const std::string file = "own-strategy.safetensors";
+  own.save(file);  // with the moving average
+  const auto loaded = MultiLayerNetwork::load(file);
+  fmt::print("saved: {}; one epoch more from there\n", file);
+  fit(*loaded, 1, AnnealedAveraging{});
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  return example::runSmallTraining(argc, argv, "own_strategy", kIntroduction, run);
+  int workers = 2;
+  std::int64_t epochs = 3, examples = 3000;
+  return example::runExample(
+      argc, argv,
+      "Trains on digits that the program draws by an averaging rule of your own, beside\n"
+      "plain averaging: replicas move a growing part of the way to their mean, and the\n"
+      "model is a moving average of the means.",
+      {{"workers", &workers, "threads, each with a replica"},
+       {"epochs", &epochs, "passes over the digits"},
+       {"examples", &examples, "digits to train with, and as many to test with"}},
+      [&] { run(workers, epochs, examples); });
 }

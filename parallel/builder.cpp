@@ -87,11 +87,10 @@ void checkNodes(const ParallelOptions& o, const Strategy& strategy) {
     require(nodes > 1 || device.isCpu(),
             "groups: workers on GPUs are not supported yet, and one would be on {}", device.toString());
   if (nodes == 1) return;
-  require(!strategy.arrivals(nodes * o.workers),
-          "nodes: {} takes workers as they arrive, which is not supported over nodes yet",
+  const StrategyTraits traits = strategy.traits(nodes * o.workers);
+  require(!traits.arrivals, "nodes: {} takes workers as they arrive, which is not supported over nodes yet",
           strategy.describe());
-  require(strategy.whyNotOverNodes().empty(), "nodes: {}: {}", strategy.describe(),
-          strategy.whyNotOverNodes());
+  require(traits.whyNotOverNodes.empty(), "nodes: {}: {}", strategy.describe(), traits.whyNotOverNodes);
   if (o.nodes.elastic()) checkAnyNumberOfNodes(o, strategy);
 }
 

@@ -84,9 +84,9 @@ class ParallelWrapper {
   ///         any failure; OutOfMemory. The user's model then holds the state of the last merge, or of the
   ///         start if there was none or, with synchronous gradients, if every replica failed in its update
   ///         (for the updater's state with `averageUpdaters(false)` see above). If a strategy of your own
-  ///         throws within a merge, that is the merge before (see Strategy::mayThrow). If the GPU is lost, or
-  ///         a merge of gradients between GPUs is aborted, the model keeps the state of the start, or what a
-  ///         listener has read since. All threads are idle, and the wrapper can be used again.
+  ///         throws within a merge, that is the merge before (see StrategyTraits::mayThrow). If the GPU is
+  ///         lost, or a merge of gradients between GPUs is aborted, the model keeps the state of the start,
+  ///         or what a listener has read since. All threads are idle, and the wrapper can be used again.
   void fit(DataSetIterator& data, std::int64_t epochs = 1);
   /// As above, and ends like `stopFit` once `stop` is requested. A request before the call counts, too, so it
   /// cannot be lost.

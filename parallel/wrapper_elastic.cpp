@@ -8,11 +8,26 @@
 #include "muster/core/nn/state_recorder.h"
 #include "muster/parallel/elastic/elastic_nodes.h"
 #include "muster/parallel/elastic/model_transfer.h"
+#include "muster/parallel/exchange/node_transport.h"
 #include "muster/parallel/training/agreement.h"
 #include "muster/parallel/training/first_batch.h"
 #include "muster/parallel/wrapper_impl.h"
 
 namespace muster {
+namespace {
+
+/// In a handler of the failure.
+[[noreturn]] void throwFailed(const NodeFailure& failure) {
+  throw TrainingError(fmt::format("the training over nodes that come and go has failed: {}", failure.what()),
+                      -1, std::current_exception());
+}
+
+/// A process that was silent for long may have trained to the end while the others continued without it.
+void requireCurrent(ElasticNodes& nodes) try { nodes.requireCurrent(); } catch (const NodeFailure& failure) {
+  throwFailed(failure);
+}
+
+}  // namespace
 
 void ParallelWrapper::Impl::fitElastic(DataSetIterator& data, std::int64_t epochs) {
   ElasticNodes& nodes = *options_.nodes.elastic();
@@ -37,6 +52,7 @@ void ParallelWrapper::Impl::fitElastic(DataSetIterator& data, std::int64_t epoch
   try {
     while (!stop_ && model_.epoch() < lastEpoch)
       if (!trainTogether(data, lastEpoch, inTraining, parts)) break;
+    requireCurrent(nodes);
   } catch (...) {
     tellEnd(parts);
     throw;
@@ -67,9 +83,7 @@ bool ParallelWrapper::Impl::trainTogether(DataSetIterator& data, std::int64_t la
   try {
     if (!nodes.next([this] { return stop_.load(); })) return false;
   } catch (const NodeFailure& failure) {
-    throw TrainingError(
-        fmt::format("the training over nodes that come and go has failed: {}", failure.what()), -1,
-        std::current_exception());
+    throwFailed(failure);
   }
   std::string problem;
   try {

@@ -64,11 +64,8 @@ AnyEvaluation ParallelWrapper::Impl::evaluateOnWorkers(DataSetIterator& data, st
                            options_.internals ? options_.internals->root.string() : "/");
   if (counted) *counted = true;
   if (!fit_ || !fit_->atRoundEnd()) return evaluation.evaluate(data, caller_, read ? &first : nullptr);
-  const bool done = fit_->runOnWorkers([&](int worker) { evaluation.work(worker); },
-                                       [&] {
-                                         evaluation.deal(data, caller_);
-                                         evaluation.awaitWork();
-                                       });
+  const bool done =
+      fit_->visit([&](int worker) { evaluation.work(worker); }, [&] { evaluation.deal(data, caller_); });
   if (!done) throw Error("evaluate: the training has failed meanwhile, and its workers have ended");
   return evaluation.result();
 }

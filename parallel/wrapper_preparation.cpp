@@ -11,8 +11,7 @@ namespace muster {
 const NumberedBatches* ParallelWrapper::Impl::numberedFor(const DataSetIterator& data,
                                                           const Resumption& resumed) {
   if (!placements_.noCoreForReader || !resumed.position.trainedLater.empty()) return nullptr;
-  const bool inTurn = !callStrategy("tell how workers arrive",
-                                    [&] { return strategy_->arrivals(replicas_->place().workers()); });
+  const bool inTurn = !replicas_->traits().arrivals;
   return inTurn ? callIterator("tell its numbered batches", [&] { return data.numbered(); }) : nullptr;
 }
 

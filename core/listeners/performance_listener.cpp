@@ -1,5 +1,6 @@
 #include "muster/core/listeners/performance_listener.h"
 
+#include <algorithm>
 #include <sstream>
 
 #include "muster/core/base/error.h"
@@ -18,6 +19,7 @@ void PerformanceListener::onFitStart(const FitEvent&) {
   training_ = {};
   epochBegin_.reset();
   atLastLine_.clear();
+  merged_ = mergedAtLastLine_ = 0;
 }
 
 void PerformanceListener::onEpochStart(const EpochEvent& event) {
@@ -27,19 +29,23 @@ void PerformanceListener::onEpochStart(const EpochEvent& event) {
 }
 
 void PerformanceListener::onMerge(const MergeEvent& event) {
+  merged_ += event.examples;
   const auto time = now();
   const bool timeIsUp = options_.every.count() > 0 && time - lastLine_ >= options_.every;
   if (!everyIterations_.passed(event.iteration) && !timeIsUp) return;
   auto times = event.trainer.workerTimes();
-  const auto report = performanceBetween(atLastLine_, times, time - lastLine_);
+  auto report = performanceBetween(atLastLine_, times, time - lastLine_);
+  addOthers(report, merged_ - mergedAtLastLine_);
   writeLine(options_.sink, fmt::format("iteration {}: {}", event.iteration, report.line()));
   atLastLine_ = std::move(times);
+  mergedAtLastLine_ = merged_;
   lastLine_ = time;
 }
 
 void PerformanceListener::onEpochEnd(const EpochEvent& event) {
   closeEpoch(event.trainer);
   atLastLine_ = report_.workers;
+  mergedAtLastLine_ = merged_;
 }
 
 void PerformanceListener::onFitEnd(Trainer& trainer) {
@@ -54,6 +60,11 @@ void PerformanceListener::closeEpoch(Trainer& trainer) {
   training_ += now() - *epochBegin_;
   epochBegin_.reset();
   report_ = performanceBetween({}, trainer.workerTimes(), training_);
+  addOthers(report_, merged_);
+}
+
+void PerformanceListener::addOthers(PerformanceReport& report, std::int64_t merged) const {
+  if (options_.overNodes) report.elsewhere = std::max<std::int64_t>(merged - report.examples(), 0);
 }
 
 }  // namespace muster

@@ -15,6 +15,7 @@ struct PerformanceOptions {
   std::int64_t everyIterations = 0;
   std::chrono::nanoseconds every{0};
   bool tableAtEnd = true;  ///< a table of all workers when `fit()` ends
+  bool overNodes = false;  ///< other nodes train, too: samples a second count theirs
   LineSink sink = {};
   /// The clock; empty: the steady clock.
   std::function<std::chrono::steady_clock::time_point()> now = {};
@@ -45,6 +46,7 @@ class PerformanceListener final : public Listener {
  private:
   Clock::time_point now() const { return options_.now ? options_.now() : Clock::now(); }
   void closeEpoch(Trainer& trainer);
+  void addOthers(PerformanceReport& report, std::int64_t merged) const;
 
   PerformanceOptions options_;
   Every everyIterations_;
@@ -53,6 +55,7 @@ class PerformanceListener final : public Listener {
   std::optional<Clock::time_point> epochBegin_;  // while an epoch runs
   Clock::time_point lastLine_;
   std::vector<WorkerTimes> atLastLine_;
+  std::int64_t merged_ = 0, mergedAtLastLine_ = 0;  // examples of all nodes
 };
 
 }  // namespace muster

@@ -47,7 +47,7 @@ std::int64_t PerformanceReport::examples() const {
 }
 
 double PerformanceReport::samplesPerSecond() const {
-  return perSecond(examples(), seconds);
+  return perSecond(examples() + elsewhere, seconds);
 }
 
 double PerformanceReport::samplesPerSecond(const WorkerTimes& worker) const {
@@ -72,14 +72,17 @@ std::string PerformanceReport::table() const {
                                  "data wait", "peer wait", "merging");
   for (const auto& w : workers)
     text += row(std::to_string(w.worker), w.device.toString(), w, samplesPerSecond(w));
-  return text + row("all", "", sumOf(workers), samplesPerSecond());
+  const auto here = sumOf(workers);
+  if (elsewhere == 0) return text + row("all", "", here, samplesPerSecond());
+  return text + row("here", "", here, samplesPerSecond(here)) +
+         fmt::format("{:<27} {:>10} {:>10.0f}\n", "all", examples() + elsewhere, samplesPerSecond());
 }
 
 std::string PerformanceReport::line() const {
   const Shares s = shares();
-  return fmt::format("{:.0f} samples/s; computing {}, waiting for data {}, for workers {}, merging {}",
-                     samplesPerSecond(), percent(s.computing), percent(s.waitingForData),
-                     percent(s.waitingForWorkers), percent(s.merging));
+  return fmt::format("{:.0f} samples/s{} computing {}, waiting for data {}, for workers {}, merging {}",
+                     samplesPerSecond(), elsewhere > 0 ? " on all nodes; here" : ";", percent(s.computing),
+                     percent(s.waitingForData), percent(s.waitingForWorkers), percent(s.merging));
 }
 
 PerformanceReport performanceBetween(const std::vector<WorkerTimes>& before, std::vector<WorkerTimes> after,

@@ -16,21 +16,22 @@ struct PerformanceReport {
   };
 
   double seconds = 0;                ///< wall time
-  std::vector<WorkerTimes> workers;  ///< [worker]
+  std::vector<WorkerTimes> workers;  ///< [worker] of this process
+  std::int64_t elsewhere = 0;        ///< examples that other nodes trained
 
   std::int64_t batches() const;
   std::int64_t examples() const;
-  /// All workers together; 0 if no time has passed.
+  /// All workers together, also those of other nodes; 0 if no time has passed.
   double samplesPerSecond() const;
   double samplesPerSecond(const WorkerTimes& worker) const;
   /// Shares of the time of all workers together.
   Shares shares() const;
   static Shares shares(const WorkerTimes& worker);
 
-  /// A line for each worker and one for all.
+  /// A line for each worker, and one for all; with other nodes, one for those here and one for all.
   std::string table() const;
   /// For example `8612 samples/s; computing 97.1 %, waiting for data 0.8 %, for workers 1.2 %, merging 0.9
-  /// %`.
+  /// %`; with other nodes, `17224 samples/s on all nodes; here computing` and so on.
   std::string line() const;
 };
 

@@ -12,7 +12,7 @@ namespace muster {
 /// An input of a graph.
 struct GraphInput {
   std::string name;
-  Shape shape = {};  ///< of one example; empty: taken from the first batch; [0, F], [0]: of any length
+  Shape shape = {};  ///< of one example; empty: taken from the first batch; 0: any length, height, width
 };
 
 /// A layer or vertex of a graph, and the names of its inputs: inputs of the graph or other vertices.

@@ -18,7 +18,7 @@ struct MultiLayerConfiguration {
   double l1 = 0, l2 = 0, weightDecay = 0;  ///< see TrainingOptions
   double clipNorm = 0, clipValue = 0;      ///< see TrainingOptions
   std::int64_t accumulate = 1;             ///< batches a step, see TrainingOptions
-  Shape inputShape = {};  ///< of one example: [C, H, W], [T, F] or [F], T 0: any; empty: as the first batch
+  Shape inputShape = {};  ///< of one example: [C, H, W], [T, F], [F]; empty: as the first batch; 0: any
   std::vector<Layer> layers = {};
 
   TrainingOptions trainingOptions() const;

@@ -78,8 +78,9 @@ std::string Network::summary() const {
                     std::to_string(count)});
   }
   std::string text = print(rows, {"total", "", "", "", std::to_string(total)});
-  if (std::ranges::any_of(plan.inputs, &detail::NetworkInput::anyLength))
-    text += fmt::format("shapes for {} steps; batches may have any number\n", detail::kExampleLength);
+  if (std::ranges::any_of(plan.inputs, &detail::NetworkInput::open))
+    text +=
+        fmt::format("shapes for a size of {} where the input's shape leaves it open\n", detail::kExampleSize);
   if (frozen > 0) text += fmt::format("of these frozen: {}\n", frozen);
   return text;
 }

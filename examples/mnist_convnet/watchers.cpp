@@ -11,7 +11,7 @@ namespace example {
 using namespace muster;
 
 Watchers makeWatchers(const Options& options, DataSets& data, const Recipe& recipe) {
-  Watchers watchers;
+  Watchers watchers(options.nodes.nodes() > 1 || options.nodes.elastic());
   if (!options.quiet) options.watch.addProgress(watchers.all);
   if (options.testEvery > 0 || options.testIterations > 0) {
     watchers.tests = std::make_shared<EvaluationListener>(

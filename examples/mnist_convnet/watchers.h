@@ -28,8 +28,12 @@ struct MergeCount final : muster::Listener {
 /// The listeners of a training. The PerformanceListener comes first, so that it does not measure the others'
 /// work between epochs.
 struct Watchers {
-  std::shared_ptr<muster::PerformanceListener> performance =
-      std::make_shared<muster::PerformanceListener>(muster::PerformanceOptions{.tableAtEnd = false});
+  /// @param overNodes  whether other nodes train, too.
+  explicit Watchers(bool overNodes)
+      : performance(std::make_shared<muster::PerformanceListener>(
+            muster::PerformanceOptions{.tableAtEnd = false, .overNodes = overNodes})) {}
+
+  std::shared_ptr<muster::PerformanceListener> performance;
   std::shared_ptr<muster::CollectScoresListener> scores = std::make_shared<muster::CollectScoresListener>();
   std::shared_ptr<muster::EvaluationListener> tests;
   std::shared_ptr<EpochRecord> record;

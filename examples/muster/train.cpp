@@ -13,6 +13,7 @@
 #include "examples/support/keep_network.h"
 #include "examples/support/paths.h"
 #include "examples/support/program.h"
+#include "examples/support/nodes.h"
 #include "examples/support/training_interrupt.h"
 #include "muster/core/base/interrupt.h"
 #include "muster/core/base/plural.h"
@@ -158,7 +159,10 @@ int trainRun(const RunFile& run, Options options) {
   if (first) requireRoom(run, *network);
   if (!resumed.empty()) loadState(*network, resumed);
   const std::int64_t begun = network->iteration();
-  Watchers watchers = watch(run, data, *network, {.progress = !options.quiet, .terminal = options.watch});
+  Watchers watchers = watch(run, data, *network,
+                            {.progress = !options.quiet,
+                             .overNodes = nodes.nodes() > 1 || nodes.elastic(),
+                             .terminal = options.watch});
   const auto watching = watchingOf(run, watchers, first, nodes.nodes() > 1 || nodes.elastic());
   watching.addTo(watchers.all);
   auto wrapper = makeWrapper(run, devices, nodes, *network, watchers.all);
@@ -173,17 +177,18 @@ int trainRun(const RunFile& run, Options options) {
   watching.options(hyperParameters(run), {network->task() == Task::Regression ? "r2" : "accuracy"});
 
   example::TrainingInterrupt interrupt;
-  bool saved = false;
+  bool saved = false, interrupted = false;
   example::trainAndSave(
       [&] {
         watching.during([&] {
           wrapper.fit(data.training(), std::max<std::int64_t>(run.training.epochs - network->epoch(), 0),
                       interrupt.token());
         });
+        interrupted = example::onAnyNode(nodes, interrupt.requested());
       },
       [&](bool failed) {
         if (!isFirst()) return;
-        if ((failed || interrupt.requested()) && network->iteration() == begun) {
+        if ((failed || interrupted) && network->iteration() == begun) {
           fmt::print("ended before the first step: nothing was saved\n");
           return;
         }
@@ -208,17 +213,17 @@ int trainRun(const RunFile& run, Options options) {
     interrupt.end(saved);
   else
     interrupt.end();
-  const bool interrupted = interrupt.requested();
+  const int status = interrupted ? kInterruptedExit : 0;
   if (!first && nodes.elastic()) {
     if (!options.quiet)
       fmt::print("this was process {} of the training: process 0 saves the network and tests it\n",
                  nodes.node());
-    return 0;
+    return status;
   }
   if (!first) {
     for (auto* const judged : {data.validation.get(), data.test.get()})
       if (judged && (network->iteration() != begun || !interrupted)) wrapper.evaluateTask(*judged);
-    return 0;
+    return status;
   }
   if (!saved) return kInterruptedExit;
 
@@ -238,7 +243,7 @@ int trainRun(const RunFile& run, Options options) {
   fmt::print("saved: {}{}\n", run.training.model,
              results.interrupted ? "; interrupted, and training.resume continues from there" : "");
   if (!options.json.empty()) writeResults(options.json, run, results, watchers, wrapper.plan());
-  return results.interrupted ? kInterruptedExit : 0;
+  return status;
 }
 
 }  // namespace

@@ -45,7 +45,7 @@ Monitored monitoredOf(const RunMonitor& m, LoadedData& data, std::string_view wh
 
 Watchers watch(const RunFile& run, LoadedData& data, Network& network, const Shown& shown) {
   const auto& l = run.listeners;
-  Watchers watchers;
+  Watchers watchers(shown.overNodes);
   watchers.diverged = std::make_shared<example::DivergenceCheck>(network, data.training());
   const auto acceptBest = [check = watchers.diverged](Trainer& trainer) {
     try {

@@ -21,8 +21,12 @@ namespace program {
 /// The listeners of a training. The PerformanceListener comes first, so that it does not measure the others'
 /// work between epochs.
 struct Watchers {
-  std::shared_ptr<muster::PerformanceListener> performance =
-      std::make_shared<muster::PerformanceListener>(muster::PerformanceOptions{.tableAtEnd = false});
+  /// @param overNodes  whether other nodes train, too.
+  explicit Watchers(bool overNodes)
+      : performance(std::make_shared<muster::PerformanceListener>(
+            muster::PerformanceOptions{.tableAtEnd = false, .overNodes = overNodes})) {}
+
+  std::shared_ptr<muster::PerformanceListener> performance;
   std::shared_ptr<example::DivergenceCheck> diverged;
   std::shared_ptr<example::LastState> last = std::make_shared<example::LastState>();
   std::shared_ptr<muster::EarlyStopping> stopping;
@@ -33,8 +37,9 @@ struct Watchers {
 
 /// What is printed of a training.
 struct Shown {
-  bool progress = true;   ///< lines or a bar, and the tests between epochs
-  bool terminal = false;  ///< a row for each worker and the curve of the score in the terminal
+  bool progress = true;    ///< lines or a bar, and the tests between epochs
+  bool overNodes = false;  ///< speeds count the examples of other nodes
+  bool terminal = false;   ///< a row for each worker and the curve of the score in the terminal
 };
 
 /// The listeners that a run file asks for. @param data  must outlive them.

@@ -5,20 +5,15 @@
 
 namespace example {
 
-std::string checkSaved(muster::Network& network, const std::filesystem::path& path,
-                       muster::DataSetIterator& data) {
-  if (!muster::sameOutputs(network, *muster::Network::load(path), data))
+std::string checkSaved(muster::Network& network, const std::filesystem::path& path, const DataSets& data,
+                       std::int64_t batch) {
+  muster::ImageSetIterator first(data.test->set(), batch, std::nullopt, batch);
+  if (!muster::sameOutputs(network, *muster::Network::load(path), first))
     throw muster::FileError(
         path,
         "was saved, but what was loaded from it predicts something else: another process has "
         "replaced the file, or the disk changed it");
   return "loaded again, it gives the same outputs, bit for bit";
-}
-
-std::string checkSaved(muster::Network& network, const std::filesystem::path& path, const DataSets& data,
-                       std::int64_t batch) {
-  muster::ImageSetIterator first(data.test->set(), batch, std::nullopt, batch);
-  return checkSaved(network, path, first);
 }
 
 }  // namespace example

@@ -5,17 +5,13 @@
 #include <string>
 
 #include "examples/support/data_sets.h"
-#include "muster/core/data/data_set_iterator.h"
 #include "muster/core/nn/network.h"
 
 namespace example {
 
-/// Loads the saved network and compares its outputs for all of `data` with the original's.
+/// Loads the saved network and compares its outputs for the first batch of test images with the original's.
 /// @return a message that the outputs are equal.
 /// @throws muster::FileError if the file cannot be read or the outputs differ.
-std::string checkSaved(muster::Network& network, const std::filesystem::path& path,
-                       muster::DataSetIterator& data);
-/// The same for the first batch of test images.
 std::string checkSaved(muster::Network& network, const std::filesystem::path& path, const DataSets& data,
                        std::int64_t batch);
 

@@ -23,8 +23,6 @@ inline constexpr std::array<std::string_view, 3> kGreyImages{"mnist", "fashion",
 /// Grey images, 28x28, and examples from Gaussian mixtures.
 inline constexpr std::array<std::string_view, 4> kImagesAndMixtures{"mnist", "fashion", "generated",
                                                                     "mixtures"};
-/// Grey images and CIFAR-10, in colour and 32x32.
-inline constexpr std::array<std::string_view, 4> kAllImages{"mnist", "fashion", "cifar10", "generated"};
 
 /// The requested data.
 struct DataChoice {

@@ -40,16 +40,15 @@ int runOn(const DeviceChoice& choice, const std::function<int()>& run) {
   }
 }
 
-void DeviceOption::describe(CommandLine& line, std::string_view what) {
+void DeviceOption::describe(CommandLine& line) {
   line.add("device", list_, "LIST",
-           fmt::format(
-               "cpu, cuda, cuda:1, or a list as in cuda:0,cuda:1: {} i computes on device i of the list, "
-               "and the list is repeated for further ones. If it is not given: {}",
-               what, unasked_ == Unasked::Cpu ? "the CPU" : "the first GPU that can be used, else the CPU"));
+           "cpu, cuda, cuda:1, or a list as in cuda:0,cuda:1: worker i computes on device i of the list, and "
+           "the list is repeated for further ones. If it is not given: the first GPU that can be used, else "
+           "the CPU");
 }
 
 DeviceChoice DeviceOption::choose() const {
-  if (!list_) return unasked_ == Unasked::Cpu ? DeviceChoice{} : chooseUnasked();
+  if (!list_) return chooseUnasked();
   const std::string& list = *list_;
   std::vector<Device> devices;
   try {

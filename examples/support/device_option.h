@@ -3,7 +3,6 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "examples/support/command_line.h"
@@ -30,25 +29,17 @@ void requireUsable(const DeviceChoice& choice);
 /// to choose the CPU.
 int runOn(const DeviceChoice& choice, const std::function<int()>& run);
 
-/// The device of a program whose user named none.
-enum class Unasked {
-  FirstGpu,  ///< the first usable GPU, or else the CPU
-  Cpu        ///< the CPU is enough for what the program demonstrates
-};
-
 /// The devices on which a program trains: `--device`.
 class DeviceOption {
  public:
-  explicit DeviceOption(Unasked unasked = Unasked::FirstGpu) : unasked_(unasked) {}
-  /// Adds `--device`. @param what  what computes on the device, in the singular.
-  void describe(CommandLine& line, std::string_view what = "worker");
+  /// Adds `--device`.
+  void describe(CommandLine& line);
   /// Call after the command line was read. Worker i computes on device i mod D of these.
   /// @throws muster::InvalidArgument for a list that names no devices, one of them twice, or GPUs and the CPU
   ///         together; muster::DeviceUnavailable for a device that is missing, naming those that are there.
   DeviceChoice choose() const;
 
  private:
-  Unasked unasked_;
   std::optional<std::string> list_;  // empty: not given
 };
 

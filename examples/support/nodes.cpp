@@ -1,12 +1,17 @@
 #include "examples/support/nodes.h"
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <chrono>
 #include <cmath>
+#include <cstddef>
 #include <cstdlib>
 #include <system_error>
+#include <vector>
 
 #include "muster/parallel/exchange/launched_processes.h"
+#include "muster/parallel/exchange/node_link.h"
 
 namespace example {
 namespace {
@@ -94,6 +99,19 @@ muster::Nodes NodeOptions::connect() const {
   if (minNodes)
     return elasticNodes({.store = store, .minNodes = *minNodes, .interface = interface, .silence = lost});
   return nodesByGloo({.store = store, .node = node, .nodes = nodes, .interface = interface, .silence = lost});
+}
+
+bool onAnyNode(const muster::Nodes& nodes, bool here) {
+  const auto link = nodes.elastic() ? nullptr : nodes.link();
+  if (!link) return here;
+  std::vector<std::byte> all(static_cast<std::size_t>(nodes.nodes()));
+  const std::array own{std::byte(here ? 1 : 0)};
+  try {
+    link->gather(own, all);
+  } catch (const muster::NodeFailure&) {  // the next call that needs it says so
+    return here;
+  }
+  return std::ranges::any_of(all, [](std::byte one) { return one != std::byte{0}; });
 }
 
 }  // namespace example

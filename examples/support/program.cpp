@@ -7,7 +7,6 @@
 #include <exception>
 #include <new>
 #include <string>
-#include <system_error>
 
 #include "examples/support/standard_streams.h"
 #include "muster/core/base/error.h"
@@ -33,9 +32,6 @@ int runBody(std::string_view name, const std::function<int()>& body) {
     return 2;
   } catch (const std::bad_alloc&) {
     printError(name, "out of memory");
-  } catch (const std::system_error& error) {
-    const bool thread = error.code() == std::errc::resource_unavailable_try_again;
-    printError(name, fmt::format("{}{}", thread ? "a thread could not be started: " : "", error.what()));
   } catch (...) {
     printError(name, muster::describe(std::current_exception()));
   }

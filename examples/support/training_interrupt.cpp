@@ -4,15 +4,10 @@
 
 namespace example {
 
-TrainingInterrupt::TrainingInterrupt(bool saves) {
+TrainingInterrupt::TrainingInterrupt() {
   // First, because this sentence is also the one after a failed training.
   endOnInterrupt("Interrupted.");
-  if (saves)
-    interrupt_.emplace();
-  else
-    interrupt_.emplace(
-        "Interrupted: the current step is finished, then the training ends. The network is not saved, "
-        "because no file is named for it. Interrupt again to quit at once.");
+  interrupt_.emplace();
   token_ = interrupt_->token();
 }
 

@@ -19,8 +19,7 @@ class TrainingInterrupt {
  public:
   /// From now on the first signal requests a stop and logs a notice; the second ends the program. If the
   /// training throws, a later signal ends the program with the sentence "Interrupted."
-  /// @param saves  whether the network is saved after the training, for the notice.
-  explicit TrainingInterrupt(bool saves = true);
+  TrainingInterrupt();
 
   /// For `fit`, which ends after the step in progress.
   std::stop_token token() const { return token_; }
@@ -32,10 +31,10 @@ class TrainingInterrupt {
   /// For a process that saves nothing, because another one does: the sentence is "Interrupted."
   void end() { endWith("Interrupted."); }
   void end(const char*) = delete;  // it would convert to bool
-  /// Ends with a sentence of the program's own.
-  void endWith(std::string_view sentence);
 
  private:
+  void endWith(std::string_view sentence);
+
   std::optional<muster::Interrupt> interrupt_;  // until `end`
   std::stop_token token_;
 };

@@ -17,16 +17,13 @@ constexpr int kMostWorkers = 1024;  // over all nodes
 using muster::PlacementWish;
 using muster::TrainingMode;
 
-void WorkerOptions::describe(CommandLine& line, bool modes) {
+void WorkerOptions::describe(CommandLine& line) {
   line.add("workers", workers, "N", "threads, each with a replica of the network", between(1, kMostWorkers));
-  if (modes)
-    line.add("mode", mode, "NAME",
-             "averaging (of parameters), synchronous (gradients averaged every iteration) or shared (encoded "
-             "gradients)");
+  line.add("mode", mode, "NAME",
+           "averaging (of parameters), synchronous (gradients averaged every iteration) or shared (encoded "
+           "gradients)");
   line.add("averaging-frequency", averagingFrequency, "N",
-           modes ? "iterations of each worker between averages; only for averaging"
-                 : "iterations of each worker between averages",
-           atLeast(1));
+           "iterations of each worker between averages; only for averaging", atLeast(1));
   line.add("strategy", strategy, "NAME",
            "the averaging rule, by name, instead of the options above: averaging, outer, diloco, "
            "easgd, ...; help: a table of all with their options, defaults and sources");
@@ -109,9 +106,9 @@ void describePlacement(CommandLine& line, PlacementWish& wish) {
 }
 
 std::string placeImages(DataSets& data, PlacementWish wish, std::span<const muster::Device> devices,
-                        int workers, std::string_view hostWhy) {
+                        int workers) {
   const auto chosen =
-      muster::placeImages(std::array{data.train.get(), data.test.get()}, wish, devices, workers, hostWhy);
+      muster::placeImages(std::array{data.train.get(), data.test.get()}, wish, devices, workers);
   data.placement = chosen.placement;
   const bool unasked = wish == PlacementWish::Auto && chosen.placement == muster::MemoryPlacement::Device;
   return chosen.why + (unasked ? "; --placement host sends each batch instead" : "");

@@ -33,8 +33,8 @@ struct WorkerOptions {
   muster::Nodes nodes = {};      ///< set by that program
   WatchOptions watch = {};       ///< has its own `describe`
 
-  /// Adds these options; `--mode` only if `modes`.
-  void describe(CommandLine& line, bool modes = true);
+  /// Adds these options.
+  void describe(CommandLine& line);
   /// The number of workers of all nodes, before these are connected.
   /// @throws muster::InvalidArgument if it is above 1024.
   int workersOfAll() const;
@@ -57,6 +57,6 @@ void describePlacement(CommandLine& line, muster::PlacementWish& wish);
 /// Places the training and test images and records the placement in `data`.
 /// @return a line for the user, or "".
 std::string placeImages(DataSets& data, muster::PlacementWish wish, std::span<const muster::Device> devices,
-                        int workers, std::string_view hostWhy = {});
+                        int workers);
 
 }  // namespace example

@@ -3,25 +3,40 @@
 #include <utility>
 
 #include "muster/core/base/error.h"
-#include "muster/parallel/elastic/membership.h"
+#include "muster/parallel/elastic/membership_rules.h"
 #include "muster/parallel/elastic/names.h"
+#include "muster/parallel/exchange/node_transport.h"
 
 namespace muster {
 
 using namespace std::chrono_literals;
 using namespace elastic;
 
+/// Takes a lease. A newcomer leaves it to processes that train.
+bool MembershipRules::openLease(NodeStore& store, std::int64_t number) {
+  const auto trains = [this](const auto& one) {
+    return one.second.card.from > 0 && one.second.card.common == hash_ &&
+           (isAlive(one.first) || isOpen(one.first));
+  };
+  if (generation_.number == 0 && std::ranges::any_of(seen_, trains)) return false;
+  return seenAt_ >= notBefore_ && store.create(kLease + std::to_string(number), process_);
+}
+
+/// Ends the attempt of a lease, so that the next lease is open.
+void MembershipRules::closeLease(NodeStore& store, std::int64_t number) const {
+  store.create(kList + std::to_string(number), fmt::format("{} 0\n", kMagic));
+}
+
 /// The number of processes that could take part, with this one.
-std::size_t Membership::count() {
-  return 1 + static_cast<std::size_t>(
-                 std::ranges::count_if(seen_, [this](const auto& one) MUSTER_REQUIRES(mutex_) {
-                   return one.second.card.common == hash_ && one.second.card.ready && isAlive(one.first);
-                 }));
+std::size_t MembershipRules::count() const {
+  return 1 + static_cast<std::size_t>(std::ranges::count_if(seen_, [this](const auto& one) {
+           return one.second.card.common == hash_ && one.second.card.ready && isAlive(one.first);
+         }));
 }
 
 /// The processes that are ready: those of the last generation in order, then the others, newcomers last.
 /// @param more  set to true if some are alive and not ready yet, or not watched for long enough.
-std::vector<std::string> Membership::readyProcesses(bool& more) {
+std::vector<std::string> MembershipRules::readyProcesses(bool& more) const {
   const auto& before = generation_.members;
   std::vector<std::pair<std::ptrdiff_t, std::string>> ready;
   const auto add = [&](const std::string& process, std::int64_t from) {
@@ -41,28 +56,27 @@ std::vector<std::string> Membership::readyProcesses(bool& more) {
   return processes;
 }
 
-void Membership::convene(std::int64_t number) {
+void MembershipRules::convene(NodeStore& store, std::int64_t number) {
   bool more = false, cut = false;
   const auto ready = readyProcesses(more);
-  const auto lostOf = [this](const std::string& process)
-                          MUSTER_REQUIRES(mutex_) -> const std::set<std::string>& {
+  const auto lostOf = [this](const std::string& process) -> const std::set<std::string>& {
     return process == process_ ? card_.lost : seen_.at(process).card.lost;
   };
   std::vector<std::string> chosen{process_};
   for (const auto& one : ready) {
     if (one == process_) continue;
-    const bool apart = std::ranges::any_of(chosen, [&](const std::string& other) MUSTER_REQUIRES(mutex_) {
+    const bool apart = std::ranges::any_of(chosen, [&](const std::string& other) {
       return lostOf(one).contains(other) && lostOf(other).contains(one);
     });
     cut = cut || apart;
     if (!apart) chosen.push_back(one);
   }
-  const auto now = Clock::now();
+  const auto now = seenAt_;
   if (attempt_.number != number || attempt_.ready != chosen)
     attempt_ = {.number = number, .changed = now, .ready = chosen};
   const bool enough = chosen.size() >= static_cast<std::size_t>(options_.minNodes);
   if (cut && !enough) {  // the other side may have more processes
-    store_.create(kList + std::to_string(number), fmt::format("{} 0\n", kMagic));
+    closeLease(store, number);
     notBefore_ = now + options_.silence;
     return;
   }
@@ -72,19 +86,30 @@ void Membership::convene(std::int64_t number) {
   std::vector<std::string> members;
   for (const auto& one : ready)
     if (contains(chosen, one)) members.push_back(one);
-  publish(number, members);
+  publish(store, number, members);
 }
 
-void Membership::publish(std::int64_t number, const std::vector<std::string>& members) {
+void MembershipRules::publish(NodeStore& store, std::int64_t number,
+                              const std::vector<std::string>& members) {
   std::string text = fmt::format("{} {}\n", kMagic, members.size());
   for (const auto& one : members) text += one + '\n';
-  if (!store_.create(kList + std::to_string(number), text + options_.common)) return;
+  if (!store.create(kList + std::to_string(number), text + options_.common)) return;
   // Remove the texts of earlier generations, and the cards of dead processes.
   for (const auto& prefix : {kLease, kList, kRendezvous})
-    for (const auto& name : store_.names(prefix))
-      if (numberIn(name, prefix) < number) store_.erase(name);
+    for (const auto& name : store.names(prefix))
+      if (numberIn(name, prefix) < number) store.erase(name);
   for (const auto& [process, seen] : seen_)
-    if (!isAlive(process) && !isOpen(process)) store_.eraseAll(kMember + process);
+    if (!isAlive(process) && !isOpen(process)) store.eraseAll(kMember + process);
+}
+
+/// Too few processes have come.
+void MembershipRules::giveUp(NodeStore& store) {
+  bool more = false;
+  const auto left = readyProcesses(more);
+  place_ = static_cast<int>(std::ranges::find(left, process_) - left.begin());
+  throw NodeFailure(fmt::format("only {1} of at least {0} nodes {2} joined {3} in {4} s", options_.minNodes,
+                                count(), count() == 1 ? "has" : "have", store.describe(),
+                                std::chrono::duration<double>(options_.patience).count()));
 }
 
 }  // namespace muster

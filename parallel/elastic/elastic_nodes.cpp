@@ -13,7 +13,8 @@ ElasticNodes::ElasticNodes(std::unique_ptr<NodeStore> store, Membership::Options
 
 void ElasticNodes::begin(const std::string& common) {
   auto options = options_;
-  options.common = common;
+  // Processes that take each other for dead after different times could not agree who trains.
+  options.common = fmt::format("{}silence: {} ms\n", common, options.silence.count());
   node_ = 0;
   logInfo("waiting in {} for at least {}", store_->describe(), plural(options.minNodes, "node"));
   membership_ = std::make_unique<Membership>(*store_, std::move(options));
@@ -46,6 +47,15 @@ bool ElasticNodes::next(const std::function<bool()>& stopped) {
       logWarning("generation {} of {} nodes could not be connected: {}", generation_.number,
                  generation_.members.size(), failure.what());
     }
+  }
+}
+
+void ElasticNodes::requireCurrent() {
+  try {
+    membership_->requireCurrent();
+  } catch (const NodeFailure&) {
+    node_ = membership_->place();
+    throw;
   }
 }
 

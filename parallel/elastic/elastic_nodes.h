@@ -27,6 +27,8 @@ class ElasticNodes {
   /// @return false if it was stopped meanwhile: this process has no connection then.
   /// @throws what Membership::next throws.
   bool next(const std::function<bool()>& stopped);
+  /// @throws NodeFailure if the others continue without this process; call it at the end of the training.
+  void requireCurrent();
   /// Ends the training for this process.
   /// @param well  whether all nodes have reached the end; they then confirm that to each other.
   void end(bool well);

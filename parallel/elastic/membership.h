@@ -3,30 +3,15 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <cstdint>
 #include <functional>
-#include <map>
-#include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "muster/core/base/mutex.h"
-#include "muster/parallel/elastic/node_store.h"
+#include "muster/parallel/elastic/membership_rules.h"
 
 namespace muster {
-
-/// The processes that train together until one is lost or another one joins.
-struct Generation {
-  std::int64_t number = 0;           ///< from 1; every attempt takes a number, so some are missing
-  std::vector<std::string> members;  ///< [node] the processes, by their random numbers
-  int node = 0;                      ///< number of this process among them
-
-  /// The prefix of the names of all texts that the members write to the store to connect.
-  std::string rendezvous() const;
-};
 
 /// The processes that want to train one model, and how they agree on the members of a generation, through a
 /// store. Each process has a card there, `member-<process>`, and rewrites it regularly, so that others see
@@ -39,14 +24,7 @@ struct Generation {
 /// One thread may call `next` and `lost`.
 class Membership {
  public:
-  /// What a training requires of its members.
-  struct Options {
-    int minNodes = 1;
-    std::chrono::milliseconds silence{0};   ///< a process that has not written for half of this time is dead
-    std::chrono::milliseconds patience{0};  ///< how long to wait for `minNodes`
-    /// What all members must have in common, one line for each item.
-    std::string common = {};
-  };
+  using Options = MembershipOptions;
 
   /// @throws NodeFailure if the store cannot be reached.
   Membership(NodeStore& store, Options options);
@@ -64,67 +42,29 @@ class Membership {
   /// If `next` threw: the rank among the remaining processes; above 0 if others continue. If the store was
   /// lost: the number in the last generation; above 0 if this process was in none.
   int place() const { return place_; }
+  /// @throws NodeFailure if the others continue without this process; call it before the results are used.
+  void requireCurrent();
   /// Records that this process cannot connect to `process`. If both record it, they are never in one
   /// generation.
   void lost(const std::string& process);
-  /// Whether a process wants to join the generation; only set on its node 0.
+  /// Whether the generation should end: a process wants to join it, which its node 0 notices, or the others
+  /// have begun another one without this process.
   const std::atomic<bool>& knocked() const { return knocked_; }
   const std::string& process() const { return process_; }
 
  private:
-  using Clock = std::chrono::steady_clock;
-  struct Card {
-    std::string common;     // hash of Options::common
-    std::int64_t from = 0;  // the last generation that the process was in; 0: none
-    bool ready = false;     // for another generation
-    std::set<std::string> lost;
-  };
-  struct Seen {
-    Card card;
-    std::string beat;
-    Clock::time_point since, changed;  // time of the first look, and of the last change
-    bool lives = false;                // whether the card has ever changed
-  };
-  struct List {
-    std::vector<std::string> members;  // none: the attempt has failed
-    std::string common;
-  };
-  struct Attempt {
-    std::int64_t number = 0;
-    Clock::time_point changed;  // time of the last change of `ready`
-    std::vector<std::string> ready;
-  };
-
-  void writeCard() MUSTER_REQUIRES(mutex_);
-  void look() MUSTER_REQUIRES(mutex_);
+  using Clock = MembershipRules::Clock;
   void beat(const std::stop_token& stop);
-  void lookForKnocks() MUSTER_REQUIRES(mutex_);
-  bool isAlive(const std::string& process) MUSTER_REQUIRES(mutex_);
-  bool isOpen(const std::string& process) MUSTER_REQUIRES(mutex_);
-  std::int64_t latestLease();
-  std::optional<List> listOf(std::int64_t number);
-  void requireCommon(const List& list) const;
-  bool openLease(std::int64_t number) MUSTER_REQUIRES(mutex_);
-  void convene(std::int64_t number) MUSTER_REQUIRES(mutex_);
-  std::vector<std::string> readyProcesses(bool& more) MUSTER_REQUIRES(mutex_);
-  void publish(std::int64_t number, const std::vector<std::string>& members) MUSTER_REQUIRES(mutex_);
-  std::optional<Generation> accept(std::int64_t number, const List& list) MUSTER_REQUIRES(mutex_);
-  std::size_t count() MUSTER_REQUIRES(mutex_);
 
   NodeStore& store_;
   const Options options_;
-  const std::string process_, hash_;
+  const std::string process_;
 
   Mutex mutex_;  // both threads hold it, except in their pauses
-  Card card_ MUSTER_GUARDED_BY(mutex_);
-  std::int64_t beats_ MUSTER_GUARDED_BY(mutex_) = 0;
-  std::map<std::string, Seen> seen_ MUSTER_GUARDED_BY(mutex_);  // [process] except this one
-  Generation generation_ MUSTER_GUARDED_BY(mutex_);             // the last generation of this process
+  MembershipRules rules_ MUSTER_GUARDED_BY(mutex_);
   std::condition_variable_any changed_;
 
   int place_ = 0;
-  Attempt attempt_;                // this process's attempt to form a generation
-  Clock::time_point notBefore_{};  // this process takes no lease before this time
   std::atomic<bool> knocked_{false};
   std::jthread thread_;  // last: uses the members above
 };

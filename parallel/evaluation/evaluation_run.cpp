@@ -21,8 +21,7 @@ EvaluationRun::EvaluationRun(Model& model, std::optional<Task> task, std::span<R
       threads_(threads),
       batches_(threads.size() + static_cast<std::size_t>(batchesAhead)),
       counts_(threads.size()),
-      free_(batches_.size()),
-      working_(threads.size()) {
+      free_(batches_.size()) {
   for (const auto* block : model.state()) state_.push_back(block->values);
   model.context().synchronize();
   for (auto& batch : batches_) free_.push(&batch);
@@ -119,9 +118,6 @@ void EvaluationRun::work(int replica) noexcept {
          [&] { return fmt::format("{} could not take the model's state", threads_[replica]->name()); });
     countBatches(replica);  // counts nothing now, but gives the batches back
   }
-  const Lock lock(mutex_);
-  --working_;
-  ended_.notify_all();  // under the lock: the waiting thread may destroy this object at once
 }
 
 void EvaluationRun::countBatches(int replica) {
@@ -146,11 +142,6 @@ void EvaluationRun::countBatches(int replica) {
 
 void EvaluationRun::closeQueues() {
   for (auto& queue : queues_) queue->close();
-}
-
-void EvaluationRun::awaitWork() {
-  Lock lock(mutex_);
-  while (working_ > 0) ended_.wait(lock.native());
 }
 
 AnyEvaluation EvaluationRun::result() {

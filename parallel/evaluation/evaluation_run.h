@@ -1,7 +1,6 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <exception>
 #include <limits>
@@ -54,8 +53,6 @@ class EvaluationRun {
   /// Gives the replica the model's state, counts until the queue is closed, and gives the replica its own
   /// state back. A failure becomes the run's failure.
   void work(int replica) noexcept;
-  /// Waits until every thread has returned from `work`.
-  void awaitWork();
   /// The counts of all replicas. @throws what `evaluate` throws.
   AnyEvaluation result();
 
@@ -90,9 +87,7 @@ class EvaluationRun {
   std::vector<std::unique_ptr<BoundedQueue<Batch*>>> queues_;  // [replica]
   std::atomic<std::int64_t> failedAt_{kNever};                 // the earliest batch that failed
   Mutex mutex_;
-  std::condition_variable ended_;
   std::exception_ptr failure_ MUSTER_GUARDED_BY(mutex_);
-  std::size_t working_ MUSTER_GUARDED_BY(mutex_);  // threads that have not finished `work`
 };
 
 }  // namespace muster

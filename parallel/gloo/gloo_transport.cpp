@@ -23,6 +23,7 @@
 #include "muster/core/base/start_thread.h"
 #include "muster/parallel/elastic/not_connected.h"
 #include "muster/parallel/gloo/message_queue.h"
+#include "muster/parallel/gloo/pair_connection.h"
 #include "muster/parallel/gloo/rendezvous.h"
 
 namespace muster {
@@ -54,12 +55,6 @@ int addressFamily(const std::string& interface) {
   return interfacesHere().at(interface) ? AF_INET : AF_INET6;
 }
 
-/// Removes the source location at the start of Gloo's messages.
-std::string_view ownWords(std::string_view why) {
-  if (const auto end = why.find("] "); why.starts_with('[') && end != why.npos) why.remove_prefix(end + 2);
-  return why;
-}
-
 class GlooTransport final : public NodeTransport {
  public:
   GlooTransport(const Nodes::Gloo& options, NodeStore& store, const std::string& prefix)
@@ -68,21 +63,18 @@ class GlooTransport final : public NodeTransport {
         interface_(options.interface),
         lost_(static_cast<std::size_t>(options.nodes)),
         heard_(static_cast<std::size_t>(options.nodes)),
-        rendezvous_(std::make_unique<Rendezvous>(store, prefix, node_, nodes_)) {
+        rendezvous_(std::make_unique<Rendezvous>(store, prefix, node_, nodes_)),
+        pairs_(static_cast<std::size_t>(options.nodes)) {
     blockSigpipe();
     gloo::transport::tcp::attr attributes;
     attributes.iface = interface_;
     attributes.ai_family = addressFamily(interface_);
     try {
       device_ = gloo::transport::tcp::CreateDevice(attributes);
-      context_ = device_->createContext(node_, nodes_);
-      // Gloo waits five times this long for a connection.
-      context_->setTimeout(
-          std::max<std::chrono::milliseconds>(options.silence / 5, std::chrono::milliseconds(1)));
     } catch (const std::exception& error) {
       throw NodeFailure(fmt::format("Gloo: the network interface {}: {}", interface_, error.what()));
     }
-    connect(options);
+    connect(store, prefix, options);
   }
   GlooTransport(const GlooTransport&) = delete;
   GlooTransport& operator=(const GlooTransport&) = delete;
@@ -96,7 +88,8 @@ class GlooTransport final : public NodeTransport {
             message.bytes.size());
     if (lost_[static_cast<std::size_t>(message.node)]) return;  // never done
     auto& queue = queues_[{message.node, message.channel, message.way}];
-    if (!queue) queue = std::make_unique<MessageQueue>(context_, outcomes_);
+    if (!queue)
+      queue = std::make_unique<MessageQueue>(pairs_[static_cast<std::size_t>(message.node)], outcomes_);
     try {
       queue->begin(message, ticket);
     } catch (const std::exception& error) {
@@ -117,11 +110,12 @@ class GlooTransport final : public NodeTransport {
   }
 
  private:
-  void connect(const Nodes::Gloo& options) {
-    std::vector<Rendezvous::Address> own(static_cast<std::size_t>(nodes_));
-    for (int n = 0; n < nodes_; ++n)
-      if (n != node_) own[static_cast<std::size_t>(n)] = context_->createPair(n)->address().bytes();
-    const auto theirs = rendezvous_->awaitAll(own, options.patience);
+  void connect(NodeStore& store, const std::string& prefix, const Nodes::Gloo& options) {
+    const PairMeeting meeting{.store = store,
+                              .prefix = prefix,
+                              .word = rendezvous_->awaitAll(options.patience),
+                              .node = node_,
+                              .nodes = nodes_};
     // Connect to all at once: each call waits for the other side, and a silent node would delay the rest.
     std::vector<std::string> problems(static_cast<std::size_t>(nodes_));
     {
@@ -129,10 +123,9 @@ class GlooTransport final : public NodeTransport {
       for (int n = 0; n < nodes_; ++n) {
         if (n == node_) continue;
         const auto node = static_cast<std::size_t>(n);
-        auto* const pair = context_->getPair(n).get();
-        calls.push_back(startThread("a connection", [&, pair, node](const std::stop_token&) {
+        calls.push_back(startThread("a connection", [&, n, node](const std::stop_token&) {
           try {
-            pair->connect(theirs[node]);
+            pairs_[node] = connectPair(*device_, meeting, n, options.silence);
           } catch (const std::exception& error) {
             problems[node] = error.what();
           }
@@ -145,8 +138,8 @@ class GlooTransport final : public NodeTransport {
       const auto& why = problems[static_cast<std::size_t>(n)];
       if (why.empty()) continue;
       missing.push_back(n);
-      text +=
-          fmt::format("{}node {} cannot be reached ({})", text.empty() ? "Gloo: " : "; ", n, ownWords(why));
+      text += fmt::format("{}node {} cannot be reached ({})", text.empty() ? "Gloo: " : "; ", n,
+                          wordsOfGloo(why));
     }
     if (!missing.empty()) throw NotConnected(std::move(missing), text);
   }
@@ -160,7 +153,7 @@ class GlooTransport final : public NodeTransport {
 
   [[noreturn]] void lose(int node, std::string_view why) {
     lost_[static_cast<std::size_t>(node)] = 1;
-    throw NodeLost(node, fmt::format("the connection is broken ({})", ownWords(why)));
+    throw NodeLost(node, fmt::format("the connection is broken ({})", wordsOfGloo(why)));
   }
 
   const int node_, nodes_;
@@ -168,7 +161,7 @@ class GlooTransport final : public NodeTransport {
   std::vector<char> lost_, heard_;          // [node]
   std::unique_ptr<Rendezvous> rendezvous_;  // until all nodes have sent something
   std::shared_ptr<gloo::transport::Device> device_;
-  std::shared_ptr<gloo::transport::Context> context_;
+  std::vector<std::shared_ptr<gloo::transport::Context>> pairs_;  // [node] of one connection each
   Outcomes outcomes_;
   std::map<std::tuple<int, int, NodeMessage::Way>, std::unique_ptr<MessageQueue>> queues_;
 };

@@ -5,33 +5,23 @@
 #include <thread>
 
 #include "muster/parallel/exchange/node_transport.h"
+#include "muster/parallel/gloo/pair_connection.h"
 
 namespace muster {
 namespace {
 
 using namespace std::chrono_literals;
 
-const std::string kMagic = "muster-rendezvous-1";
+const std::string kNode = "node-", kFamily = "muster-rendezvous-", kMagic = kFamily + "2";
 
 std::string drawn() {
   std::random_device device;
   return fmt::format("{:08x}{:08x}", device(), device());
 }
 
-std::string hexOf(std::span<const char> bytes) {
-  std::string text;
-  for (const char byte : bytes) text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
-  return text;
-}
-
-/// The bytes; empty if the text does not hold `size` bytes.
-std::vector<char> bytesOf(const std::string& text, std::size_t size) {
-  if (text.size() != 2 * size || text.find_first_not_of("0123456789abcdef") != std::string::npos) return {};
-  std::vector<char> bytes;
-  for (std::size_t i = 0; i < text.size(); i += 2)
-    bytes.push_back(static_cast<char>(std::stoi(text.substr(i, 2), nullptr, 16)));
-  return bytes;
-}
+constexpr auto kBeat = 200ms;
+/// A node that leaves because of another one's text leaves so late that the other one has seen its text, too.
+constexpr auto kGrace = 1s;
 
 }  // namespace
 
@@ -42,38 +32,59 @@ Rendezvous::~Rendezvous() {
   try {
     if (card_.number.empty() || readCard(node_).number != card_.number) return;  // not this process's
     store_.erase(cardName(node_));
+    for (int n = 0; n < nodes_; ++n) store_.erase(addressName(prefix_, node_, n));
     if (node_ == 0) store_.erase(sessionName());
   } catch (const std::exception&) {  // texts that are left mislead no node
   }
 }
 
-std::vector<Rendezvous::Address> Rendezvous::awaitAll(std::span<const Address> own,
-                                                      std::chrono::milliseconds patience) {
-  card_ = {.number = drawn(), .session = "-", .nodes = nodes_, .addresses = {own.begin(), own.end()}};
-  for (const auto& address : own) addressSize_ = std::max(addressSize_, address.size());
-  writeCard();
-  const auto end = std::chrono::steady_clock::now() + patience;
+const std::string& Rendezvous::awaitAll(std::chrono::milliseconds patience) {
+  card_ = {.number = drawn(), .session = "-", .nodes = nodes_};
+  const auto end = Clock::now() + patience;
+  beat();
   while (!(node_ == 0 ? convene() : join())) {
-    const auto number = readCard(node_).number;
-    if (number.empty()) writeCard();  // another process has removed it
-    if (!number.empty() && number != card_.number)
-      throw NodeFailure(fmt::format("another process has joined {} as node {}", store_.describe(), node_));
-    if (std::chrono::steady_clock::now() > end)
+    requireOwnCard();
+    if (Clock::now() - lastBeat_ > kBeat) beat();
+    if (Clock::now() > end)
       throw NodeFailure(fmt::format("not all nodes have joined {} in {} s: {}", store_.describe(),
                                     std::chrono::duration<double>(patience).count(), absent()));
     std::this_thread::sleep_for(10ms);
   }
-  std::vector<Address> all(static_cast<std::size_t>(nodes_));
-  for (int n = 0; n < nodes_; ++n) {
-    if (n == node_) continue;
-    const Card card = readCard(n);
-    if (card.number != session_.numbers[static_cast<std::size_t>(n)])
-      throw NodeFailure(fmt::format(
-          "node {} has left {} before all were connected, or another process has joined as node {}", n,
-          store_.describe(), n));
-    all[static_cast<std::size_t>(n)] = card.addresses[static_cast<std::size_t>(node_)];
+  return session_.name;
+}
+
+void Rendezvous::requireOwnCard() {
+  const auto number = readCard(node_).number;
+  if (number.empty()) writeCard();  // another process has removed it
+  if (!number.empty() && number != card_.number)
+    throw NodeFailure(fmt::format("another process has joined {} as node {}", store_.describe(), node_));
+}
+
+/// Shows the others that this process is alive, and looks for processes that do not fit.
+void Rendezvous::beat() {
+  lastBeat_ = Clock::now();
+  ++beats_;
+  writeCard();
+  lookForOthers(lastBeat_);
+  if (!unlike_.empty() && lastBeat_ - unlikeSince_ > kGrace)
+    throw NodeFailure(fmt::format("the nodes that join {} do not fit: {}", store_.describe(), unlike_));
+}
+
+/// A text of a killed run does not change, so only those that do are of living processes.
+void Rendezvous::lookForOthers(Clock::time_point now) {
+  const auto prefix = prefix_ + kNode;
+  for (const auto& name : store_.names(prefix)) {
+    const auto text = store_.get(name);
+    const Card card = parse(text);
+    if (!card.otherVersion && (card.number.empty() || card.nodes == nodes_)) continue;
+    const auto [before, isNew] = texts_.try_emplace(name, text);
+    if (isNew || before->second == text || !unlike_.empty()) continue;
+    unlikeSince_ = now;
+    const auto node = name.substr(prefix.size());
+    unlike_ = card.otherVersion
+                  ? fmt::format("node {} runs another version of muster", node)
+                  : fmt::format("node {} counts {} nodes, and this one {}", node, card.nodes, nodes_);
   }
-  return all;
 }
 
 /// Node 0 opens a session with the numbers of all nodes, and a new session if a number changes.
@@ -119,7 +130,9 @@ std::string Rendezvous::absent() const {
     const bool answers = node_ > 0 || session_.name.empty() || card.session == session_.name;
     if (!card.number.empty() && answers) continue;
     std::string why = "is missing";
-    if (card.nodes != 0 && card.nodes != nodes_)
+    if (card.otherVersion)
+      why = "runs another version of muster";
+    else if (card.nodes != 0 && card.nodes != nodes_)
       why = fmt::format("counts {} nodes, and this one {}", card.nodes, nodes_);
     else if (!card.number.empty())
       why = "has left a file and does not answer";
@@ -129,7 +142,7 @@ std::string Rendezvous::absent() const {
 }
 
 std::string Rendezvous::cardName(int node) const {
-  return fmt::format("{}node-{}", prefix_, node);
+  return fmt::format("{}{}{}", prefix_, kNode, node);
 }
 
 std::string Rendezvous::sessionName() const {
@@ -137,24 +150,24 @@ std::string Rendezvous::sessionName() const {
 }
 
 void Rendezvous::writeCard() {
-  std::string text = fmt::format("{} {} {} {}\n", kMagic, card_.number, card_.session, nodes_);
-  for (const auto& address : card_.addresses) text += address.empty() ? "-\n" : hexOf(address) + '\n';
-  store_.put(cardName(node_), text);
+  store_.put(cardName(node_),
+             fmt::format("{} {} {} {} {}\n", kMagic, card_.number, card_.session, nodes_, beats_));
 }
 
-/// The text of a node; without a number if there is none for a training of `nodes_` nodes.
-Rendezvous::Card Rendezvous::readCard(int node) const {
-  std::istringstream text(store_.get(cardName(node)));
-  std::string magic, word;
+/// Without a number if the text is not a card.
+Rendezvous::Card Rendezvous::parse(const std::string& text) {
+  std::istringstream words(text);
+  std::string magic;
   Card card;
-  text >> magic >> card.number >> card.session >> card.nodes;
-  if (!text || magic != kMagic) return {};
-  for (int n = 0; n < nodes_; ++n) {
-    text >> word;
-    card.addresses.push_back(bytesOf(word, addressSize_));
-    if (card.nodes != nodes_ || !text || (n != node && card.addresses.back().empty()))
-      return {.number = {}, .session = {}, .nodes = card.nodes, .addresses = {}};
-  }
+  words >> magic >> card.number >> card.session >> card.nodes;
+  if (words && magic == kMagic) return card;
+  return {.number = {}, .session = {}, .otherVersion = magic != kMagic && magic.starts_with(kFamily)};
+}
+
+/// Without a number if there is none of a training of `nodes_` nodes.
+Rendezvous::Card Rendezvous::readCard(int node) const {
+  Card card = parse(store_.get(cardName(node)));
+  if (card.nodes != nodes_) card.number.clear();
   return card;
 }
 

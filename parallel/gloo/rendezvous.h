@@ -1,7 +1,8 @@
 #pragma once
 
 #include <chrono>
-#include <span>
+#include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -9,34 +10,30 @@
 
 namespace muster {
 
-/// Connects the nodes of a training through a shared store. Each node writes one small text with a random
-/// number; node 0 writes a second text with the numbers of all. The training begins when every node has found
-/// its own number there, so texts of earlier runs mislead no node. All are removed once the nodes are
-/// connected.
+/// Finds the nodes of a training in a shared store. Each node writes a small text with a random number, again
+/// and again; node 0 writes a second text with the numbers of all. The training begins when every node has
+/// found its own number there, so texts of earlier runs mislead no node. No node listens for connections
+/// meanwhile. The destructor removes this node's texts.
 class Rendezvous {
  public:
-  /// The address on which a node listens for another node, in the transport's own format.
-  using Address = std::vector<char>;
-
   /// @param prefix  of the texts' names, since several trainings may share a store.
   Rendezvous(NodeStore& store, std::string prefix, int node, int nodes);
-  /// Removes this node's texts.
   ~Rendezvous();
   Rendezvous(const Rendezvous&) = delete;
   Rendezvous& operator=(const Rendezvous&) = delete;
 
   /// Waits until all nodes have joined.
-  /// @param own  [node] where this node listens for that node. All nodes have addresses of one size.
-  /// @return  [node] where that node listens for this one; empty for this node.
+  /// @return  a random word that only these nodes know.
   /// @throws NodeFailure naming the nodes that have not joined in this time, and what in their texts does not
-  /// fit.
-  std::vector<Address> awaitAll(std::span<const Address> own, std::chrono::milliseconds patience);
+  ///         fit; after a second, if another process that is alive counts other nodes than this one.
+  const std::string& awaitAll(std::chrono::milliseconds patience);
 
  private:
+  using Clock = std::chrono::steady_clock;
   struct Card {  // the text of a node
     std::string number, session;
     int nodes = 0;
-    std::vector<Address> addresses;
+    bool otherVersion = false;
   };
   struct Session {
     std::string name;
@@ -47,19 +44,27 @@ class Rendezvous {
   std::string cardName(int node) const;
   std::string sessionName() const;
   void writeCard();
+  static Card parse(const std::string& text);
   Card readCard(int node) const;
   void writeSession() const;
   Session readSession() const;
   bool convene();
   bool join();
+  void beat();
+  void lookForOthers(Clock::time_point now);
+  void requireOwnCard();
   std::string absent() const;
 
   NodeStore& store_;
   const std::string prefix_;
   const int node_, nodes_;
-  std::size_t addressSize_ = 0;
   Card card_;
   Session session_;
+  std::int64_t beats_ = 0;
+  Clock::time_point lastBeat_, unlikeSince_;
+  std::map<std::string, std::string>
+      texts_;           // [name of a card of another version, or another number of nodes]
+  std::string unlike_;  // what one of those says that is alive
 };
 
 }  // namespace muster

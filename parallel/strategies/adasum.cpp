@@ -29,9 +29,6 @@ class AdasumStrategy final : public Strategy {
   explicit AdasumStrategy(const Adasum& options)
       : options_(options), period_(options.frequency), sending_(options.codec) {}
 
-  std::string whyNotOverNodes() const override {
-    return sending_.whole() ? "" : "with a codec it would still send the sums of pairs unencoded";
-  }
   std::string describe() const override {
     return fmt::format("adaptive summation {}{}", options_.frequency.describe(),
                        muster::describe(options_.codec));
@@ -46,9 +43,13 @@ class AdasumStrategy final : public Strategy {
     period_.declare(blocks);
     return blocks;
   }
-  bool replicasDiffer() const override { return false; }
-  UpdaterState updaterState() const override { return options_.updaterState; }
-  bool mayThrow() const override { return false; }
+  StrategyTraits traits(int) const override {
+    return {.updaterState = options_.updaterState,
+            .replicasDiffer = false,
+            .mayThrow = false,
+            .whyNotOverNodes =
+                sending_.whole() ? "" : "with a codec it would still send the sums of pairs unencoded"};
+  }
   void begin(const Exchange& exchange) override {
     period_.begin(exchange);
     const SharedBlock& parameters = exchange.block(BlockKind::Parameters);
@@ -89,7 +90,7 @@ class AdasumStrategy final : public Strategy {
       verbs.countBytes(static_cast<std::int64_t>(parameters.mergedCopy().bytes()));
     verbs.mergeOthers(round.weights);
   }
-  std::span<const MergeValue> values() const override {
+  MergeReport report() const override {
     double sum = 0, elements = 0;
     for (std::size_t s = 0; s < segments_.size(); ++s) {
       const auto size = static_cast<double>(segments_[s].length());
@@ -97,7 +98,7 @@ class AdasumStrategy final : public Strategy {
       elements += size;
     }
     values_ = {{period_.value(), {"gain", elements > 0 ? sum / elements : 0}}};
-    return values_;
+    return {.values = values_};
   }
 
  private:

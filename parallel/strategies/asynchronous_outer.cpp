@@ -28,9 +28,9 @@ class AsynchronousOuterStrategy final : public Strategy {
 
   std::string describe() const override;
   std::vector<StrategyBlock> blocks(int workers) const override;
-  std::optional<ArrivalPlan> arrivals(int workers) const override;
-  UpdaterState updaterState() const override { return options_.updaterState; }
-  bool mayThrow() const override { return false; }
+  StrategyTraits traits(int workers) const override {
+    return {.updaterState = options_.updaterState, .arrivals = arrivals(workers), .mayThrow = false};
+  }
   void begin(const Exchange& exchange) override {
     all_ = Fragment::whole(exchange.block(BlockKind::Parameters).mergedCopy().elements());
     workers_ = exchange.participants();
@@ -54,9 +54,10 @@ class AsynchronousOuterStrategy final : public Strategy {
   bool pending() const override {
     return memory_.data<double>()[kApart] != 0 || (options_.momentum > 0 && sinceStep() > 0);
   }
-  std::span<const MergeValue> values() const override { return values_; }
+  MergeReport report() const override { return {.values = values_}; }
 
  private:
+  ArrivalPlan arrivals(int workers) const;
   std::int64_t iterationsOf(int worker, std::int64_t iterations, std::span<const double> speeds) const;
 
   struct Landing {
@@ -111,7 +112,7 @@ std::vector<StrategyBlock> AsynchronousOuterStrategy::blocks(int workers) const 
   return all;
 }
 
-std::optional<ArrivalPlan> AsynchronousOuterStrategy::arrivals(int workers) const {
+ArrivalPlan AsynchronousOuterStrategy::arrivals(int workers) const {
   const auto count = static_cast<std::size_t>(workers);
   const auto& speeds = options_.speeds;
   require(speeds.empty() || speeds.size() == count, "{}: speeds must name one for each of {}, got {}", kRule,

@@ -19,10 +19,13 @@ class AveragingStrategy final : public Strategy {
     period_.declare(blocks);
     return blocks;
   }
-  bool replicasDiffer() const override { return false; }
-  UpdaterState updaterState() const override { return options_.updaterState; }
-  bool mayThrow() const override { return false; }
-  bool extrapolates() const override { return false; }
+  StrategyTraits traits(int) const override {
+    return {.updaterState = options_.updaterState,
+            .replicasDiffer = false,
+            .extrapolates = false,
+            .mayThrow = false,
+            .mergesBeforeScores = !options_.measureDivergence};
+  }
   void begin(const Exchange& exchange) override {
     period_.begin(exchange);
     if (options_.measureDivergence) exchange.block(BlockKind::Parameters);  // throws if there is none
@@ -32,15 +35,15 @@ class AveragingStrategy final : public Strategy {
   RoundPlan plan(const TrainingProgress& progress) override {
     return {.iterations = period_.iterations(progress)};
   }
-  bool mergesBeforeScores() const override { return !options_.measureDivergence; }
   void land(int, const Round& round, Verbs& verbs) override {
     auto& spread = spreads_[static_cast<std::size_t>(verbs.participant())];
     spread = {};
     const bool measure = options_.measureDivergence || (measuresIfRead_ && round.measured);
     verbs.mergeState(round.weights, measure ? &spread : nullptr);
   }
-  double divergence() const override { return relativeDistance(spreads_); }
-  std::span<const MergeValue> values() const override { return period_.values(); }
+  MergeReport report() const override {
+    return {.divergence = relativeDistance(spreads_), .values = period_.values()};
+  }
 
  private:
   const Averaging options_;

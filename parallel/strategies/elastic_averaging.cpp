@@ -33,9 +33,9 @@ class ElasticAveragingStrategy final : public Strategy {
     period_.declare(blocks);
     return blocks;
   }
-  UpdaterState updaterState() const override { return options_.updaterState; }
-  bool mayThrow() const override { return false; }
-  bool extrapolates() const override { return !sending_.whole(); }
+  StrategyTraits traits(int) const override {
+    return {.updaterState = options_.updaterState, .extrapolates = !sending_.whole(), .mayThrow = false};
+  }
   void begin(const Exchange& exchange) override {
     period_.begin(exchange);
     all_ = Fragment::whole(exchange.block(BlockKind::Parameters).mergedCopy().elements());
@@ -59,11 +59,11 @@ class ElasticAveragingStrategy final : public Strategy {
     if (options_.centreFirst) pull(parameters, verbs);
     verbs.mergeOthers(round.weights);
   }
-  std::span<const MergeValue> values() const override {
-    if (!options_.measureDistance) return period_.values();
+  MergeReport report() const override {
+    if (!options_.measureDistance) return {.values = period_.values()};
     values_.front() = period_.value();
     values_.back().value = relativeDistance(spreads_);
-    return values_;
+    return {.values = values_};
   }
 
  private:

@@ -39,12 +39,6 @@ class GossipStrategy final : public Strategy {
   explicit GossipStrategy(const Gossip& options)
       : options_(options), period_(options.frequency), sending_(options.codec) {}
 
-  std::string whyNotOverNodes() const override {
-    if (!sending_.whole() && options_.graph != GossipGraph::Complete)
-      return "codec: replicas on a ring cannot be sent encoded to other nodes yet; the graph complete "
-             "accepts a codec";
-    return "";
-  }
   std::string describe() const override {
     return fmt::format("gossip ({}) {}{}", nameOf(options_.graph), options_.frequency.describe(),
                        muster::describe(options_.codec));
@@ -62,10 +56,17 @@ class GossipStrategy final : public Strategy {
     period_.declare(blocks);
     return blocks;
   }
-  bool replicasDiffer() const override { return options_.graph != GossipGraph::Complete; }
-  UpdaterState updaterState() const override { return options_.updaterState; }
-  bool mayThrow() const override { return false; }
-  bool extrapolates() const override { return !sending_.whole(); }
+  StrategyTraits traits(int) const override {
+    const bool differ = options_.graph != GossipGraph::Complete;
+    return {.updaterState = options_.updaterState,
+            .replicasDiffer = differ,
+            .extrapolates = !sending_.whole(),
+            .mayThrow = false,
+            .whyNotOverNodes = differ && !sending_.whole()
+                                   ? "codec: replicas on a ring cannot be sent encoded to other nodes yet; "
+                                     "the graph complete accepts a codec"
+                                   : ""};
+  }
   void begin(const Exchange& exchange) override {
     period_.begin(exchange);
     const auto workers = static_cast<std::size_t>(exchange.participants());
@@ -84,11 +85,11 @@ class GossipStrategy final : public Strategy {
   RoundPlan plan(const TrainingProgress& progress) override {
     return {.iterations = period_.iterations(progress)};
   }
-  std::span<const MergeValue> values() const override {
-    if (!options_.measureDistance) return period_.values();
+  MergeReport report() const override {
+    if (!options_.measureDistance) return {.values = period_.values()};
     values_.front() = period_.value();
     values_.back().value = relativeDistance(spreads_);
-    return values_;
+    return {.values = values_};
   }
   void prepare(const Round& round) override;
   bool pending() const override { return sinceMean() > 0; }

@@ -24,17 +24,18 @@ class HierarchicalAveragingStrategy final : public Strategy {
     for (std::size_t l = 0; l < levels(); ++l) bases_.push_back(fmt::format("sent from at level {}", l));
   }
 
-  std::string whyNotOverNodes() const override {
-    return sending_.whole() ? ""
-                            : "codec: replicas of groups cannot be sent encoded to other nodes yet; with one "
-                              "level, Averaging accepts a codec";
-  }
   std::string describe() const override;
   std::vector<StrategyBlock> blocks(int workers) const override;
-  bool replicasDiffer() const override { return levels() > 1; }
-  UpdaterState updaterState() const override { return options_.updaterState; }
-  bool mayThrow() const override { return false; }
-  bool extrapolates() const override { return !sending_.whole(); }
+  StrategyTraits traits(int) const override {
+    return {.updaterState = options_.updaterState,
+            .replicasDiffer = levels() > 1,
+            .extrapolates = !sending_.whole(),
+            .mayThrow = false,
+            .whyNotOverNodes = sending_.whole()
+                                   ? ""
+                                   : "codec: replicas of groups cannot be sent encoded to other nodes yet; "
+                                     "with one level, Averaging accepts a codec"};
+  }
   void begin(const Exchange& exchange) override;
   void start(Verbs& verbs) override {
     for (double& number : numbers_[static_cast<std::size_t>(verbs.participant())].span<double>()) number = 0;
@@ -55,7 +56,7 @@ class HierarchicalAveragingStrategy final : public Strategy {
       if (trained(levels() - 1, w) > 0) return true;
     return false;
   }
-  std::span<const MergeValue> values() const override { return {&group_, 1}; }
+  MergeReport report() const override { return {.values = {&group_, 1}}; }
 
  private:
   /// [level] @throws InvalidArgument unless each size divides the next, and the last is that of all workers.

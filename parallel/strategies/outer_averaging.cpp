@@ -40,9 +40,9 @@ class OuterAveragingStrategy final : public Strategy {
     period_.declare(blocks);
     return blocks;
   }
-  bool replicasDiffer() const override { return false; }
-  UpdaterState updaterState() const override { return options_.updaterState; }
-  bool mayThrow() const override { return false; }
+  StrategyTraits traits(int) const override {
+    return {.updaterState = options_.updaterState, .replicasDiffer = false, .mayThrow = false};
+  }
   void begin(const Exchange& exchange) override {
     period_.begin(exchange);
     if (options_.followLearningRate) memory_ = exchange.strategyBlock(kRate).values.front();
@@ -81,10 +81,10 @@ class OuterAveragingStrategy final : public Strategy {
           verbs.distance(outer, verbs.own(kBefore), all_);
     verbs.mergeOthers(round.weights);
   }
-  std::span<const MergeValue> values() const override {
-    if (!options_.measureStep) return period_.values();
+  MergeReport report() const override {
+    if (!options_.measureStep) return {.values = period_.values()};
     values_ = {{period_.value(), {"outer step", relativeDistance(spreads_)}}};
-    return values_;
+    return {.values = values_};
   }
 
  private:

@@ -44,9 +44,11 @@ class OverlappedAveragingStrategy final : public Strategy {
     period_.declare(blocks);
     return blocks;
   }
-  bool replicasDiffer() const override { return options_.delay > 0 || pulls(); }
-  UpdaterState updaterState() const override { return options_.updaterState; }
-  bool mayThrow() const override { return false; }
+  StrategyTraits traits(int) const override {
+    return {.updaterState = options_.updaterState,
+            .replicasDiffer = options_.delay > 0 || pulls(),
+            .mayThrow = false};
+  }
   void begin(const Exchange& exchange) override {
     period_.begin(exchange);
     all_ = Fragment::whole(exchange.block(BlockKind::Parameters).mergedCopy().elements());
@@ -56,7 +58,7 @@ class OverlappedAveragingStrategy final : public Strategy {
     if (outer_.ahead() > 0) outer_.writeBack(0, all_, verbs);
   }
   RoundPlan plan(const TrainingProgress& progress) override;
-  std::span<const MergeValue> values() const override { return period_.values(); }
+  MergeReport report() const override { return {.values = period_.values()}; }
   void launch(int, const Round& round, Verbs& verbs) override;
   void land(int, const Round& round, Verbs& verbs) override;
 

@@ -90,7 +90,7 @@ class PeriodState {
   /// Call this instead of `iterations` after a round without a merge (a fragment was launched and did not
   /// land): the score of the round counts in the next merge.
   void passRound(const TrainingProgress& progress);
-  /// What listeners get (Strategy::values): "period", the iterations of the round, as they were chosen.
+  /// What listeners get (MergeReport::values): "period", the iterations of the round, as they were chosen.
   MergeValue value() const { return value_; }
   std::span<const MergeValue> values() const { return {&value_, 1}; }
 

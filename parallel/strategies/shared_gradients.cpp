@@ -82,19 +82,23 @@ class SharedGradientsStrategy final : public Strategy {
 
   std::string describe() const override;
   std::vector<StrategyBlock> blocks(int workers) const override;
-  std::int64_t bytesBesideBlocks(int workers, std::int64_t elements) const override {
-    return workers == 1 ? 0 : workers * ThresholdMessage::mostBytes(elements);  // each node has those of all
+  StrategyTraits traits(int workers) const override {
+    StrategyTraits traits{.updaterState = options_.updaterState, .mayThrow = false};
+    if (workers > 1)  // each node has the messages of all
+      traits.hostBytes = [workers](std::int64_t parameters) {
+        return workers * ThresholdMessage::mostBytes(parameters);
+      };
+    return traits;
   }
-  UpdaterState updaterState() const override { return options_.updaterState; }
-  bool mayThrow() const override { return false; }
   void begin(const Exchange& exchange) override;
   RoundPlan plan(const TrainingProgress&) override { return {}; }
   void contribute(double weight, Verbs& verbs) override;
   void land(int, const Round& round, Verbs& verbs) override;
   bool pending() const override { return pending_; }
-  MergeKind kind() const override { return messages_.empty() ? MergeKind::State : kind_; }
-  /// The drift: |mean residual| / |parameters| at a resynchronisation, otherwise 0.
-  double divergence() const override { return relativeDistance(drifts_); }
+  /// The divergence is the drift: |mean residual| / |parameters| at a resynchronisation, otherwise 0.
+  MergeReport report() const override {
+    return {.kind = messages_.empty() ? MergeKind::State : kind_, .divergence = relativeDistance(drifts_)};
+  }
 
  private:
   /// Over nodes, sends the participant's message and receives those of the corresponding participants of the

@@ -3,15 +3,14 @@
 #include <concepts>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "muster/core/nn/listener.h"
 #include "muster/parallel/exchange/verbs.h"
 #include "muster/parallel/strategies/arrivals.h"
+#include "muster/parallel/strategies/strategy_traits.h"
 
 namespace muster {
 
@@ -68,15 +67,20 @@ struct Round {
   std::span<const Arrival> arrivals = {};
 };
 
-/// What a worker does with a batch.
-enum class LocalWork {
-  Step,     ///< a whole step
-  Gradient  ///< the gradient alone; the round ends with every replica updating itself by what was merged
+/// What a strategy tells listeners of the last round.
+struct MergeReport {
+  MergeKind kind = MergeKind::State;
+  /// How far the replicas were from their mean, if it was measured:
+  /// sqrt(sum_w weights[w] |x_w - m|^2 / sum_w weights[w]) / |m|.
+  double divergence = 0;
+  /// Further numbers (MergeEvent::values): the same names in the same order every time, which outlive the
+  /// strategy. The numbers are copied before the next call of the strategy.
+  std::span<const MergeValue> values = {};
 };
 
 /// When replicas are merged, and by which rule. To write your own rule, derive from Strategy and give the
-/// builder an option struct whose `make` returns it (see StrategyOptions). The same code runs on CPU
-/// replicas and on GPUs.
+/// builder an option struct whose `make` returns it (see StrategyOptions). A simple rule overrides
+/// `describe`, `plan` and `land`; all others have defaults. The same code runs on CPU replicas and on GPUs.
 ///
 /// A strategy decides by TrainingProgress alone and computes by Verbs alone, so that a run gives the same
 /// bits every time.
@@ -93,55 +97,13 @@ class Strategy {
   /// A few words for ParallelWrapper::plan, as in "averaging every 3 iterations".
   virtual std::string describe() const = 0;
 
-  // What the strategy needs; called once before the first training.
+  // What the strategy needs; called before the first training, and at build() on another instance.
 
-  virtual LocalWork localWork() const { return LocalWork::Step; }
-  /// The strategy's own state. Also called at build(). @throws InvalidArgument for a number of workers that
-  /// the strategy cannot merge.
+  /// The strategy's own state. @throws InvalidArgument for a number of workers that the strategy cannot
+  /// merge.
   virtual std::vector<StrategyBlock> blocks(int /*workers*/) const { return {}; }
-  /// Bytes of host memory that `begin` allocates on each node beside the blocks, if it is much. Also called
-  /// at build(), after `blocks`, with the number of workers and of the parameters.
-  virtual std::int64_t bytesBesideBlocks(int /*workers*/, std::int64_t /*elements*/) const { return 0; }
-  /// The name of the block, of `blocks()` with Place::MergedCopy, saved and not in flight, that fills the
-  /// parameters of the user's model; "": the merged copy. A training that is resumed from a file starts from
-  /// it.
-  virtual std::string_view modelSource() const { return {}; }
-  /// For a rule whose workers do not wait for each other at the end of rounds: its arrivals. `land` is
-  /// then called for each landing, with fragment 0, and one thread may call it for all participants, so it
-  /// must not call Verbs::sum or tellAll. At the end of an epoch and at a stop it is called once more, with
-  /// all that the workers have trained since their last arrivals. Each worker counts its own updates.
-  /// `contribute` is not called.
-  virtual std::optional<ArrivalPlan> arrivals(int /*workers*/) const { return {}; }
-  /// Why the strategy cannot train over several nodes (Builder::nodes); "" if it can.
-  virtual std::string whyNotOverNodes() const { return {}; }
-  /// Whether replicas may differ from each other after a merge. If so, a checkpoint over several nodes
-  /// collects the replicas of all nodes, for which every node waits at the end of each round, until node 0
-  /// has called its listeners. Return false only if each merge leaves all replicas equal: a checkpoint then
-  /// holds those of its node. (Blocks of rule Keep, and the strategy's blocks of Place::Replica, are always
-  /// collected.)
-  virtual bool replicasDiffer() const { return true; }
-  /// What a merge of all state does with the updater's state.
-  virtual UpdaterState updaterState() const { return UpdaterState::Average; }
-  /// Whether verbs read or write a block of the replicas. Workers on GPUs over nodes copy these blocks to
-  /// host memory and back at the end of each round. Default: all except those of rule Keep, and except the
-  /// gradients if local work is a step.
-  virtual bool uses(const SharedBlock& block) const {
-    return block.rule != MergeRule::Keep &&
-           (block.kind != BlockKind::Gradients || localWork() == LocalWork::Gradient);
-  }
-  /// Whether a merge may give numbers larger than those of all replicas, as outer momentum does. Such a merge
-  /// may overflow, so if replicas hold very large numbers, the last merge is kept before it; on GPUs it is
-  /// always kept, and the merge is checked there.
-  /// False only for weighted means and other combinations that stay between the replicas; with a codec true,
-  /// because decoded values include residuals.
-  virtual bool extrapolates() const { return true; }
-  /// Whether `launch`, `land` or `afterReduction` may throw, other than in the first merge and by a verb
-  /// whose result is not finite. If so, each round first copies the merged copies and the strategy's blocks
-  /// beside them (their memory again, and a pass that workers share), from which the user's model gets the
-  /// last merge after an exception. If it is false and they throw, the model keeps what it held when
-  /// `fit` began or a listener last asked for it. Rules of the library allocate before their first merge, so
-  /// they return false.
-  virtual bool mayThrow() const { return true; }
+  /// What the training has to know of the strategy. @throws InvalidArgument as `blocks`.
+  virtual StrategyTraits traits(int /*workers*/) const { return {}; }
 
   // A training.
 
@@ -152,9 +114,6 @@ class Strategy {
   /// After `begin`, unless the training continues from the end of the last `fit()` or from a checkpoint:
   /// replicas hold the user's model, and may be changed here. Called once for each participant.
   virtual void start(Verbs&) {}
-  /// Number of fragments that the strategy launches and lands, 1 to 64; numbered from 0. Called after
-  /// `begin`.
-  virtual int fragments() const { return 1; }
   /// The next round. Keep what you remember between calls in the strategy's blocks, so that checkpoints
   /// hold it; a resumed training continues with the saved plan. One thread calls it, before the first round
   /// and after each. It is also called on another instance, without `begin`, for the text of
@@ -167,12 +126,8 @@ class Strategy {
   /// Called once, by one thread, before `launch` and `land` of a round that merges, while all workers wait.
   /// Prepares what all participants use: mixing rows, the strategy's own weights.
   virtual void prepare(const Round&) {}
-  /// Whether `launch` and `land` may be called before the scores of the round's last steps are read, if the
-  /// exchange guards merges (Exchange::guardsMerges): they may call no verb except Verbs::merge and
-  /// Verbs::mergeState, and wait for nothing. The scores are known when `plan` is called.
-  virtual bool mergesBeforeScores() const { return false; }
   /// Takes from the replicas what fragment number `fragment` sends. All scores are known to be finite, unless
-  /// `mergesBeforeScores`.
+  /// StrategyTraits::mergesBeforeScores.
   virtual void launch(int /*fragment*/, const Round&, Verbs&) {}
   /// Applies what was launched.
   virtual void land(int /*fragment*/, const Round&, Verbs&) {}
@@ -183,15 +138,8 @@ class Strategy {
   /// although no worker has trained since the last round. Called while all workers wait.
   virtual bool pending() const { return false; }
 
-  // About the last round, for listeners. Called after it.
-
-  virtual MergeKind kind() const { return MergeKind::State; }
-  /// How far the replicas were from their mean, if it was measured:
-  /// sqrt(sum_w weights[w] |x_w - m|^2 / sum_w weights[w]) / |m|.
-  virtual double divergence() const { return 0; }
-  /// Further numbers of the round (MergeEvent::values): the same names in the same order every time, which
-  /// outlive the strategy. Called before the next round is planned.
-  virtual std::span<const MergeValue> values() const { return {}; }
+  /// About the last round, for listeners. Called once after each round, before the next one is planned.
+  virtual MergeReport report() const { return {}; }
 };
 
 /// What the builder takes: a plain struct of options.

@@ -39,17 +39,17 @@ class StreamingOuterStrategy final : public Strategy {
     period_.declare(blocks);
     return blocks;
   }
-  bool replicasDiffer() const override {
-    return options_.fragments > 1 || options_.delay > 0 || options_.mixing > 0;
+  StrategyTraits traits(int) const override {
+    return {.updaterState = options_.updaterState,
+            .fragments = options_.fragments,
+            .replicasDiffer = options_.fragments > 1 || options_.delay > 0 || options_.mixing > 0,
+            .mayThrow = false};
   }
-  UpdaterState updaterState() const override { return options_.updaterState; }
-  bool mayThrow() const override { return false; }
   void begin(const Exchange& exchange) override;
   void start(Verbs& verbs) override {
     if (outer_.ahead() == 0) return;
     for (const Fragment& fragment : fragments_) outer_.writeBack(0, fragment, verbs);
   }
-  int fragments() const override { return options_.fragments; }
   RoundPlan plan(const TrainingProgress& progress) override;
   void launch(int fragment, const Round& round, Verbs& verbs) override {
     outer_.takeMean(sending_, round.weights, 1 - options_.mixing, at(fragment), verbs, !round.landsAtOnce);
@@ -60,7 +60,7 @@ class StreamingOuterStrategy final : public Strategy {
     if (fragment == options_.fragments - 1) verbs.mergeOthers(round.weights);
     if (verbs.participant() == 0) values_.front().value = fragment;
   }
-  std::span<const MergeValue> values() const override { return values_; }
+  MergeReport report() const override { return {.values = values_}; }
 
  private:
   /// The fragment to launch next. Each epoch begins with the first fragment.

@@ -9,14 +9,13 @@ namespace {
 class SynchronousGradientsStrategy final : public Strategy {
  public:
   std::string describe() const override { return "averaging gradients every iteration"; }
-  LocalWork localWork() const override { return LocalWork::Gradient; }
-  bool replicasDiffer() const override { return false; }
-  bool mayThrow() const override { return false; }
-  bool uses(const SharedBlock& block) const override {
-    return block.kind == BlockKind::Gradients ||
-           (block.kind == BlockKind::Statistics && block.rule != MergeRule::Keep);
+  StrategyTraits traits(int) const override {
+    return {.localWork = LocalWork::Gradient,
+            .replicasDiffer = false,
+            .extrapolates = false,
+            .mayThrow = false,
+            .used = {BlockKind::Gradients, BlockKind::Statistics}};
   }
-  bool extrapolates() const override { return false; }
   /// @throws InvalidArgument unless there are gradients for the parameters.
   void begin(const Exchange& exchange) override {
     const Tensor& parameters = exchange.block(BlockKind::Parameters).replicas[0];
@@ -33,7 +32,7 @@ class SynchronousGradientsStrategy final : public Strategy {
     for (const auto& block : verbs.blocks())
       if (block.kind == BlockKind::Statistics) verbs.merge(block, round.weights);
   }
-  MergeKind kind() const override { return MergeKind::Gradients; }
+  MergeReport report() const override { return {.kind = MergeKind::Gradients}; }
 };
 
 }  // namespace

@@ -28,6 +28,7 @@ Rounds::Options roundsOf(const FitSetting& setting) {
   const bool joins = std::ranges::any_of(setting.listeners, isMerged);
   const bool onePlace = setting.replicas.made() && setting.replicas.exchange().onePlace();
   return {.strategy = setting.strategy,
+          .traits = setting.replicas.traits(),
           .stop = setting.stop,
           .learningRate = setting.model.learningRate(),
           .coordinatorJoinsEveryRound = joins,
@@ -45,9 +46,8 @@ Ledger startOf(const FitSetting& setting) {
   Ledger start =
       ledgerAt(setting.resumed.position, setting.model.iteration(), setting.model.epoch(), workers);
   if (setting.resumed.ledger) resume(start, *setting.resumed.ledger);
-  const auto arrivals =
-      callStrategy("tell how workers arrive", [&] { return setting.strategy.arrivals(workers); });
-  if (arrivals) setArrivals(start, *arrivals, setting.model.trainingOptions().updater.learningRate());
+  if (const auto& arrivals = setting.replicas.traits().arrivals)
+    setArrivals(start, *arrivals, setting.model.trainingOptions().updater.learningRate());
   return start;
 }
 
@@ -78,7 +78,7 @@ Listeners FitCall::listenersOf(ListenerScope scope) const {
 
 void FitCall::run(DataSetIterator& data, std::int64_t epochs, Batch* first) {
   if (epochs > 0) namingResumedFile(setting_.model, [&] { run_.rounds.prepare(); });
-  if (tellStart(data, epochs) && epochs > 0 && planFirst()) train(data, epochs, first);
+  if (tellStart(data, epochs) && epochs > 0 && begin(epochs)) train(data, epochs, first);
   if (epochs > 0) endTogether();
   if (run_.failure) setting_.replicas.setTrained(false);  // the replicas' state may be anything
   fillAtEnd();
@@ -90,9 +90,9 @@ void FitCall::run(DataSetIterator& data, std::int64_t epochs, Batch* first) {
 }
 
 /// After the listeners' start, where one may set the learning rate's factor. @return false if it failed.
-bool FitCall::planFirst() {
+bool FitCall::begin(std::int64_t epochs) {
   try {
-    run_.rounds.planFirst();
+    run_.rounds.begin(epochs);
     return true;
   } catch (...) {
     run_.fail(-1, std::current_exception(), [] { return "the first round could not be planned"; });
@@ -183,11 +183,11 @@ void FitCall::train(DataSetIterator& data, std::int64_t epochs, Batch* first) {
   Tasks tasks;
   try {
     for (const auto& worker : setting_.replicas.workers())
-      worker->train(tasks, run_, epochs, setting_.replicas.exchange(), workerListeners);
+      worker->train(tasks, run_, setting_.replicas.exchange(), workerListeners);
     tasks.add(setting_.reader,
               [this, &data, epochs, first] { dispatch(run_, data, epochs, first, setting_.reading); });
     tasks.start();
-    coordinate(epochs);
+    coordinate();
   } catch (...) {
     run_.fail(-1, std::current_exception(), [] { return "the training failed"; });
   }
@@ -206,15 +206,14 @@ void FitCall::endTogether() {
   }
 }
 
-void FitCall::coordinate(std::int64_t epochs) {
-  const std::int64_t lastEpoch = run_.rounds.start().epoch + epochs - 1;
-  bool more = true;
+void FitCall::coordinate() {
   setting_.caller.set(Activity::Kind::WaitingForWorkers);
-  while (more && run_.rounds.await()) {
+  for (bool over = false; !over && run_.rounds.await();) {
+    over = run_.rounds.isOver();
     atRoundEnd_ = othersAnswer_ = true;
     const auto after = [&] { return fmt::format("after iteration {}", run_.rounds.result().iteration); };
     try {
-      more = endRound(lastEpoch);
+      endRound();
       answerNodes(after);
     } catch (...) {
       failInListener(after);
@@ -225,11 +224,11 @@ void FitCall::coordinate(std::int64_t epochs) {
   run_.queues.close();  // after a stop, the reader may still push batches that no worker takes
 }
 
-bool FitCall::endRound(std::int64_t lastEpoch) {
+void FitCall::endRound() {
   const RoundResult& round = run_.rounds.result();
   if (round.merging) {
     const MergeEvent event{.trainer = setting_.trainer,
-                           .kind = run_.rounds.kind(),
+                           .kind = run_.rounds.report().kind,
                            .launched = run_.rounds.launched(),
                            .landed = run_.rounds.landed(),
                            .epoch = round.epoch,
@@ -237,22 +236,20 @@ bool FitCall::endRound(std::int64_t lastEpoch) {
                            .batchesInEpoch = round.inEpoch.batches,
                            .examples = round.examples,
                            .score = round.score,
-                           .mergeTime = run_.rounds.mergeTime(),
-                           .bytes = run_.rounds.bytes(),
-                           .divergence = run_.rounds.divergence(),
-                           .values = run_.rounds.values()};
+                           .mergeTime = run_.shares.time(),
+                           .bytes = run_.shares.bytes(),
+                           .divergence = run_.rounds.report().divergence,
+                           .values = run_.rounds.report().values};
     for (const auto& listener : setting_.listeners)
       if (listener->scope() == ListenerScope::Merged) tell(*listener, [&](Listener& l) { l.onMerge(event); });
   }
-  if (round.verdict != Verdict::EpochOver) return !endsRun(round.verdict);
+  if (round.verdict != Verdict::EpochOver) return;
   EpochEvent event{setting_.trainer, round.epoch, round.iteration, 0, round.inEpoch.examples};
   if (round.inEpoch.weight > 0) event.score = round.inEpoch.scoreSum / round.inEpoch.weight;
   tellAll([&](Listener& l) { l.onEpochEnd(event); });
-  if (round.epoch == lastEpoch) return false;
   const EpochEvent next{setting_.trainer, round.epoch + 1, round.iteration, 0, 0};
   // After a stop the workers end one more round, but no epoch begins.
-  if (!setting_.stop) tellAll([&](Listener& l) { l.onEpochStart(next); });
-  return true;
+  if (!run_.rounds.isOver() && !setting_.stop) tellAll([&](Listener& l) { l.onEpochStart(next); });
 }
 
 }  // namespace muster

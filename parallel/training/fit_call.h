@@ -73,25 +73,20 @@ class FitCall {
   void copyReplica(int worker, Model& into);
   /// See Trainer::trainingState. Call it at the end of a round, or after the last round.
   TrainingState trainingState(const DataSetIterator& data);
-  /// At the end of a round: each worker calls `task(worker)` on its thread, which must not throw, and this
-  /// thread calls `meanwhile`. @return false if the training has failed meanwhile: neither was called.
+  /// At the end of a round; see Rounds::visit. @return false if the training has failed meanwhile.
   template <typename Meanwhile>
-  bool runOnWorkers(std::function<void(int)> task, Meanwhile meanwhile) {
-    if (run_.failure || !run_.rounds.beginTask(std::move(task))) return false;
-    meanwhile();
-    run_.rounds.endTask();
-    return true;
+  bool visit(const std::function<void(int)>& task, Meanwhile meanwhile) {
+    return !run_.failure && run_.rounds.visit(task, meanwhile);
   }
 
  private:
   void train(DataSetIterator& data, std::int64_t epochs, Batch* first);
-  bool planFirst();
+  bool begin(std::int64_t epochs);
   bool tellStart(const DataSetIterator& data, std::int64_t epochs);
   void tellEnd();
   void endTogether();
-  void coordinate(std::int64_t epochs);
-  /// @return whether another round follows.
-  bool endRound(std::int64_t lastEpoch);
+  void coordinate();
+  void endRound();
   void tellEndAndAnswer();
   template <typename When>
   void answerNodes(When when);

@@ -20,22 +20,22 @@ void FitCall::lendModel() {
 /// On devices a merge may be lost after its verbs have returned: its transfers were aborted, or it has
 /// written numbers that are not finite.
 void FitCall::findLostMerge() {
-  if (run_.rounds.mergeFailed() || run_.rounds.ledger().merges == 0) return;
+  if (run_.shares.mergeFailed() || run_.rounds.ledger().merges == 0) return;
   Exchange& exchange = setting_.replicas.exchange();
   exchange.wait();
   if (!exchange.whole() || exchange.foundNonFinite()) run_.rounds.loseMerge();
 }
 
 void FitCall::fillModel() {
-  if (run_.failure && run_.rounds.localWork() == LocalWork::Step) findLostMerge();
+  if (run_.failure && run_.shares.localWork() == LocalWork::Step) findLostMerge();
   const Ledger& now = run_.rounds.ledger();
   if (now.rounds == 0 || held_ == now.rounds) return;
   const bool failed = static_cast<bool>(run_.failure);
-  if (run_.rounds.mergeFailed())
+  if (run_.shares.mergeFailed())
     for (const auto& worker : setting_.replicas.workers())
-      if (run_.rounds.ahead(worker->thread().index())) worker->setAhead();
+      if (run_.shares.ahead(worker->thread().index())) worker->setAhead();
   const bool whole =
-      !run_.rounds.mergeFailed() || (run_.rounds.mergeKept() && setting_.replicas.exchange().revert());
+      !run_.shares.mergeFailed() || (run_.shares.mergeKept() && setting_.replicas.exchange().revert());
   // If nothing was merged, the model keeps its state.
   const bool filled =
       now.merges == 0 ||
@@ -111,7 +111,8 @@ TrainingState FitCall::trainingState(const DataSetIterator& data) {
   if (overNodes && !othersAnswer_) return {};
   if (overNodes && setting_.replicas.differUnexpectedly()) {
     tellLacking(
-        "the strategy says that all replicas are equal (Strategy::replicasDiffer), so those of other nodes "
+        "the strategy says that all replicas are equal (StrategyTraits::replicasDiffer), so those of other "
+        "nodes "
         "are not collected, but they differ");
     return {};
   }

@@ -9,6 +9,7 @@
 #include "muster/parallel/runtime/peer_sums.h"
 #include "muster/parallel/training/batch_queues.h"
 #include "muster/parallel/training/first_failure.h"
+#include "muster/parallel/training/merge_shares.h"
 #include "muster/parallel/training/rounds.h"
 
 namespace muster {
@@ -27,7 +28,8 @@ struct FitRun {
         numbered(batchesByNumber),
         queues(where.local, batches, start.arrivals && start.arrivals->onWallClock()),
         peers(where.local),
-        rounds(where, options, std::move(start), peers),
+        shares(options.strategy, options.traits, where.workers(), options.undoesMerges),
+        rounds(where, options, std::move(start), peers, shares),
         exchange_(exchange),
         link_(link) {}
 
@@ -39,6 +41,7 @@ struct FitRun {
   /// Adds up sums for layers that need every worker's batch. A worker leaves when it has no more batches in
   /// the epoch, and takes part again in the next epoch.
   PeerSums peers;
+  MergeShares shares;
   Rounds rounds;
   FirstFailure failure;
 

@@ -26,7 +26,7 @@ std::vector<std::int64_t> ReplicaSet::examplesOfAll() const {
 
 bool ReplicaSet::isCollected(const SharedBlock& block) const {
   return place_.nodes > 1 && block.hasMergedCopy() &&
-         (strategy_.replicasDiffer() || block.rule == MergeRule::Keep);
+         (traits_.replicasDiffer || block.rule == MergeRule::Keep);
 }
 
 bool ReplicaSet::workersDiffer(const Exchange& exchange) const {

@@ -34,7 +34,9 @@ MemoryNeed::MemoryNeed(Model& model, const Strategy& strategy, const NodePlace& 
     : workers_(place.local), onCpu_(replicas.onCpu) {
   std::int64_t parameters = 0;
   DType type = DType::Float32;
-  const bool steps = strategy.localWork() == LocalWork::Step;
+  const StrategyTraits traits =
+      callStrategy("describe its traits", [&] { return strategy.traits(place.workers()); });
+  const bool steps = traits.localWork == LocalWork::Step;
   for (const auto* block : model.state()) {
     const auto bytes = static_cast<std::int64_t>(block->values.bytes());
     if (block->kind == BlockKind::Parameters) {
@@ -47,14 +49,14 @@ MemoryNeed::MemoryNeed(Model& model, const Strategy& strategy, const NodePlace& 
       add(fmt::format("mirrors of {}", nameOf(block->kind)), bytes, workers_, true);
     if (block->kind == BlockKind::Gradients) continue;
     add("merged copy", bytes, 1, false);
-    const bool kept = strategy.mayThrow() && (steps || block->kind == BlockKind::Statistics);
+    const bool kept = traits.mayThrow && (steps || block->kind == BlockKind::Statistics);
     if (place.nodes > 1 || kept) add(std::string(kBefore), bytes, 1, false);
   }
-  addStrategy(strategy, place, groups, parameters, type);
+  addStrategy(strategy, traits, place, groups, parameters, type);
 }
 
-void MemoryNeed::addStrategy(const Strategy& strategy, const NodePlace& place, int groups,
-                             std::int64_t parameters, DType parameterType) {
+void MemoryNeed::addStrategy(const Strategy& strategy, const StrategyTraits& traits, const NodePlace& place,
+                             int groups, std::int64_t parameters, DType parameterType) {
   using Place = StrategyBlock::Place;
   const auto blocks = callStrategy("name its blocks", [&] { return strategy.blocks(place.workers()); });
   const bool overNodes = place.nodes > 1;
@@ -68,7 +70,7 @@ void MemoryNeed::addStrategy(const Strategy& strategy, const NodePlace& place, i
     const auto name = fmt::format("the strategy's {}", block.name);
     if (block.place == Place::MergedCopy) {
       add(name, bytes, 1, false);
-      if ((overNodes || strategy.mayThrow()) && block.saved && !block.inFlight)
+      if ((overNodes || traits.mayThrow) && block.saved && !block.inFlight)
         add(std::string(kBefore), bytes, 1, false);
       flies = flies || (overNodes && block.inFlight && block.saved);
     } else {
@@ -77,9 +79,9 @@ void MemoryNeed::addStrategy(const Strategy& strategy, const NodePlace& place, i
     }
   }
   const auto elements = parameters / static_cast<std::int64_t>(sizeOf(parameterType));
-  const auto beside =
-      callStrategy("tell its memory", [&] { return strategy.bytesBesideBlocks(place.workers(), elements); });
-  add("what the strategy has beside its blocks", beside, 1, false);
+  if (traits.hostBytes)
+    add("what the strategy has beside its blocks",
+        callStrategy("tell its memory", [&] { return traits.hostBytes(elements); }), 1, false);
   const auto coded = detail::codedMemory(blocks, senders < place.workers());
   if (flies && !coded.any) add("replicas in flight", parameters, workers_, true);
   add("means that are encoded", parameters, coded.ofSender * sendersHere, false);

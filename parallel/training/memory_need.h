@@ -56,8 +56,8 @@ class MemoryNeed {
     std::int64_t all() const { return bytes * count; }
   };
   void add(std::string name, std::int64_t bytes, std::int64_t count, bool ofWorker);
-  void addStrategy(const Strategy& strategy, const NodePlace& place, int groups, std::int64_t parameters,
-                   DType parameterType);
+  void addStrategy(const Strategy& strategy, const StrategyTraits& traits, const NodePlace& place, int groups,
+                   std::int64_t parameters, DType parameterType);
 
   std::int64_t workers_;
   bool onCpu_;

@@ -59,17 +59,16 @@ NodePlace placeOf(const NodeLink* link, std::size_t workers) {
   return place;
 }
 
-void requireModelSource(const Exchange& exchange, const Strategy& strategy) {
-  if (strategy.modelSource().empty()) return;
-  const StrategyState& source = exchange.strategyBlock(strategy.modelSource());
-  require(strategy.localWork() == LocalWork::Step &&
-              source.declared.place == StrategyBlock::Place::MergedCopy && source.declared.saved &&
-              !source.declared.inFlight &&
+void requireModelSource(const Exchange& exchange, const StrategyTraits& traits) {
+  if (traits.modelSource.empty()) return;
+  const StrategyState& source = exchange.strategyBlock(traits.modelSource);
+  require(traits.localWork == LocalWork::Step && source.declared.place == StrategyBlock::Place::MergedCopy &&
+              source.declared.saved && !source.declared.inFlight &&
               source.values.front().dtype() == exchange.block(BlockKind::Parameters).mergedCopy().dtype(),
           "strategy: the model cannot be filled from block \"{}\": it must be of Place::MergedCopy, saved, "
           "not in "
           "flight and of the parameters' type, and local work a whole step",
-          strategy.modelSource());
+          traits.modelSource);
 }
 
 /// Verbs on devices do not check their results, so these are checked before the model takes them.
@@ -92,6 +91,7 @@ ReplicaSet::ReplicaSet(Model& model, const std::vector<Placement>& placements, i
       nodes_(nodes),
       model_(model),
       strategy_(strategy),
+      traits_(callStrategy("describe its traits", [&] { return strategy.traits(place_.workers()); })),
       replicaMade_(internals.replicaMade),
       failingTransport_(internals.failingTransport),
       mirrored_(place_.nodes > 1 && onDevices(placements, internals.pretendedDevices)),
@@ -128,20 +128,18 @@ void ReplicaSet::make() {
   auto exchange = makeExchange(states, std::move(refused));
   const int workers = place_.workers();
   auto blocks = callStrategy("name its blocks", [&] { return strategy_.blocks(workers); });
-  const bool arrive =
-      callStrategy("tell how workers arrive", [&] { return strategy_.arrivals(workers); }).has_value();
-  if (arrive || strategy_.updaterState() == UpdaterState::Reset)
+  if (traits_.arrivals || traits_.updaterState == UpdaterState::Reset)
     blocks.push_back({.name = std::string(kOwnUpdates),
                       .place = StrategyBlock::Place::Replica,
                       .numbers = OwnUpdates::kNumbers,
                       .counts = true,
                       .saved = false});  // they belong to the replicas, not to the model; see addOwn
   exchange->makeStrategyBlocks(blocks);
-  requireModelSource(*exchange, strategy_);
+  requireModelSource(*exchange, traits_);
   if (workersDiffer(*exchange)) exchange->allowCollecting();
-  const bool steps = strategy_.localWork() == LocalWork::Step;  // else updates check their own results
-  const bool unchecked = steps && strategy_.extrapolates() && !exchange->checksResults();
-  if (strategy_.mayThrow() || unchecked || (steps && exchange->mayLoseMerges())) exchange->keepMerges(!steps);
+  const bool steps = traits_.localWork == LocalWork::Step;  // else updates check their own results
+  const bool unchecked = steps && traits_.extrapolates && !exchange->checksResults();
+  if (traits_.mayThrow || unchecked || (steps && exchange->mayLoseMerges())) exchange->keepMerges(!steps);
   if (unchecked) exchange->checkMerges();
   exchange_ = std::move(exchange);
 }
@@ -252,10 +250,10 @@ void ReplicaSet::beginOwnUpdates() {
 }
 
 std::optional<std::int64_t> ReplicaSet::updatesAfterReset() const {
-  if (strategy_.updaterState() != UpdaterState::Reset) return {};
+  if (traits_.updaterState != UpdaterState::Reset) return {};
   const auto first = static_cast<std::size_t>(place_.worker(0));
   const OwnUpdates& own = *OwnUpdates::find(*exchange_, first);
-  if (strategy_.localWork() == LocalWork::Gradient) return static_cast<std::int64_t>(own.count);
+  if (traits_.localWork == LocalWork::Gradient) return static_cast<std::int64_t>(own.count);
   return own.mergedCopyReset != 0 ? std::optional<std::int64_t>(0) : std::nullopt;
 }
 
@@ -311,16 +309,16 @@ bool ReplicaSet::fill(bool afterFailure, bool together) {
 
 std::span<const Tensor> ReplicaSet::mergedValues() {
   const auto whole = std::ranges::find_if(workers_, [](const auto& worker) { return worker->whole(); });
-  const bool ofReplica = strategy_.localWork() == LocalWork::Gradient;
+  const bool ofReplica = traits_.localWork == LocalWork::Gradient;
   merged_.clear();
   if (ofReplica && whole == workers_.end()) return {};
   for (const auto& block : exchange_->blocks()) {
     // Forward passes change a replica's statistics between merges, so their merged copy is taken.
     const bool updated = block.kind == BlockKind::Parameters || block.kind == BlockKind::UpdaterState;
-    const bool source = block.kind == BlockKind::Parameters && !strategy_.modelSource().empty();
+    const bool source = block.kind == BlockKind::Parameters && !traits_.modelSource.empty();
     merged_.push_back(ofReplica && updated
                           ? block.replicas[static_cast<std::size_t>((*whole)->thread().index())]
-                      : source ? exchange_->strategyBlock(strategy_.modelSource()).values.front()
+                      : source                ? exchange_->strategyBlock(traits_.modelSource).values.front()
                       : block.hasMergedCopy() ? block.mergedCopy()
                                               : Tensor());
   }
@@ -330,9 +328,9 @@ std::span<const Tensor> ReplicaSet::mergedValues() {
 void ReplicaSet::addOwn(TrainingState& state, bool inFlight, std::span<const std::int64_t> examples) {
   std::vector<CollectedBlock> collected;
   for (const SharedBlock& block : exchange_->blocks()) collected.push_back(collect(block, examples));
-  addValues(state, exchange_->blocks(), mergedValues(), strategy_.localWork() == LocalWork::Step, collected);
+  addValues(state, exchange_->blocks(), mergedValues(), traits_.localWork == LocalWork::Step, collected);
   // If each merge resets all workers, a checkpoint needs no count of theirs.
-  if (strategy_.replicasDiffer()) addOwnUpdates(state, *exchange_);
+  if (traits_.replicasDiffer) addOwnUpdates(state, *exchange_);
   if (inFlight) addInFlight(state, *exchange_);
   if (place_.nodes > 1) addOfWorkers(state, model_, *exchange_, strategy_.pending());
 }

@@ -32,6 +32,8 @@ class ReplicaSet {
              const Strategy& strategy, const NodeOptions& nodes, const detail::Internals& internals = {});
 
   const NodePlace& place() const { return place_; }
+  /// Of the strategy, with the workers of all nodes.
+  const StrategyTraits& traits() const { return traits_; }
   const NodeLink* link() const { return nodes_.link; }                           // null: no other nodes
   std::span<const std::unique_ptr<Worker>> workers() const { return workers_; }  // [local worker]
   std::span<ReplicaThread* const> threads() const { return threads_; }           // [local worker]
@@ -72,7 +74,7 @@ class ReplicaSet {
   /// After `fill`: the updates that the updater's state has had which it copied, if a merge has reset it.
   std::optional<std::int64_t> updatesAfterReset() const;
   /// Whether a checkpoint over nodes would be wrong, because it does not collect replicas that differ
-  /// although Strategy::replicasDiffer denies it.
+  /// although StrategyTraits::replicasDiffer denies it.
   bool differUnexpectedly() const;
   /// [worker] Examples trained since `fit()` began, also before it was resumed; of this node's workers.
   std::vector<std::int64_t> examples() const;
@@ -113,6 +115,7 @@ class ReplicaSet {
   const NodeOptions nodes_;
   Model& model_;
   const Strategy& strategy_;
+  const StrategyTraits traits_;
   const std::function<void(const Model&)> replicaMade_;  // for tests
   const std::optional<TransportKind> failingTransport_;  // for tests
   const bool mirrored_;                                  // workers are on GPUs, and there are other nodes

@@ -206,7 +206,7 @@ Resumption resumptionOf(Model& model, const DataSetIterator& data, const AnyStra
   callIterator("report its size", [&] { requirePossibleLandings(ledger.landingsBefore, *position, data); });
   if (ledger.landingsBefore > 0) {
     readUnmerged(state, ledger);
-  } else if (strategy.make()->arrivals(workers)) {
+  } else if (strategy.make()->traits(workers).arrivals) {
     return resumed;
   }
   resumed.ledger = std::move(ledger);

@@ -4,29 +4,18 @@
 
 namespace muster {
 
-/// How a round ends for all workers, or for one worker that leaves it alone.
+/// How a round ends.
 enum class Verdict {
   Continue,
   EpochOver,
-  Stop,   ///< the training stops within the epoch
-  Pause,  ///< the training stops as for Stop, because nodes regroup
-  Aborted,
-  Resumed  ///< the worker continues after a landing, without the others
+  Stop,  ///< the training stops within the epoch
+  Pause  ///< the training stops as for Stop, because nodes regroup
 };
 
 /// Whether the workers end the training, whose epoch is not over.
 constexpr bool endsRun(Verdict verdict) {
   return verdict == Verdict::Stop || verdict == Verdict::Pause;
 }
-
-/// How a round has ended for one worker, and what it does next. A value: other workers may end further rounds
-/// before the worker reads it.
-struct RoundEnd {
-  Verdict verdict = Verdict::Aborted;
-  std::int64_t iteration = 0, epoch = 0;  ///< finished
-  std::int64_t iterations = 0;            ///< the worker's in the next round, or an upper bound
-  bool merged = true;                     ///< the worker's contribution was merged
-};
 
 /// Sums over the trained part of an epoch.
 struct EpochSums {

@@ -9,7 +9,6 @@
 #include "muster/parallel/training/named_call.h"
 
 namespace muster {
-
 namespace {
 
 /// @throws InvalidArgument if the plan of a round is impossible.
@@ -25,19 +24,17 @@ void requirePlan(const RoundPlan& plan, LocalWork work) {
 
 }  // namespace
 
-Rounds::Rounds(const NodePlace& place, const Options& options, Ledger start, PeerSums& peers)
+Rounds::Rounds(const NodePlace& place, const Options& options, Ledger start, PeerSums& peers,
+               MergeShares& shares)
     : place_(place),
       options_(options),
       strategy_(options.strategy),
       peers_(peers),
+      shares_(shares),
       start_(std::move(start)),
-      gathered_(place.local, options.patience),
-      reduced_(place.local, options.patience),
-      mergedAlone_(place.local, options.patience),
-      merged_(place.local + 1),
-      resumed_(place.local + 1),
+      rendezvous_(place.local, options.patience),
       contributions_(static_cast<std::size_t>(place.workers())),
-      work_(contributions_.size()),
+      orders_(contributions_.size()),
       transaction_(start_),
       messages_(place) {
   for (std::size_t w = 0; w < contributions_.size(); ++w)
@@ -48,43 +45,66 @@ Rounds::Rounds(const NodePlace& place, const Options& options, Ledger start, Pee
 }
 
 void Rounds::prepare() {
-  transaction_.begin(strategy_.fragments());
+  transaction_.begin(options_.traits.fragments);
   if (!isResumed()) return;
   try {
-    requirePlan(ledger().plan, localWork());
+    requirePlan(ledger().plan, shares_.localWork());
   } catch (const InvalidArgument& error) {
     throw SavedStateError(fmt::format("training state: {}", error.what()));
   }
 }
 
-void Rounds::planFirst() {
+void Rounds::begin(std::int64_t epochs) {
+  lastEpoch_ = start_.epoch + epochs - 1;
   if (!isResumed()) planNext();
+  for (std::size_t w = 0; w < orders_.size(); ++w) orders_[w] = trainingOrder(static_cast<int>(w));
 }
 
-void Rounds::contribute(const Participant& participant, double weight) {
-  if (start_.arrivals) return;
-  std::chrono::nanoseconds& merging = participant.times.own.merging;
-  const auto before = merging;
-  {
-    const Phase phase(participant.activity, Activity::Kind::Merging, merging);
-    participant.arriveAtExchange();
-    Verbs verbs(participant.exchange, participant.worker, participant.context, Verbs::Waiting::None);
-    strategy_.contribute(weight, verbs);
+Order Rounds::next(const Participant& me, const Contribution& mine) {
+  const Order::Do done = orders_[at(me)].what;
+  if (done == Order::Do::Train && gate_ && !mine.ended && !stopAsked()) return arrive(me, mine);
+  const Phase waiting(me.activity, Activity::Kind::WaitingForWorkers, me.times.own.waitingForWorkers);
+  bring(me, mine);
+  // Two pointers: a std::function keeps no more without an allocation.
+  if (!rendezvous_.arrive([this, &me] { return advance(me.exchange, orders_[at(me)].what); })) return {};
+  if (done == Order::Do::Merge || done == Order::Do::Update) me.enqueueAfterVerbs();
+  return orders_[at(me)];
+}
+
+/// What the others must know of the worker before it waits for them.
+void Rounds::bring(const Participant& me, const Contribution& mine) {
+  const Order::Do done = orders_[at(me)].what;
+  const auto contribute = [&] { contributions_[at(me)] = mine; };
+  if (done == Order::Do::Train) {
+    if (!gate_ && onWallClock() && (mine.ended || ledger().arrivals->hasArrived(me.worker, mine.batches)))
+      landingDue_ = true;
+    gate_ ? gate_->end(me.worker, contribute) : contribute();  // a landing worker may be reading them all
+  } else {
+    contribute();  // with late scores
   }
-  work_[at(participant)].contributing = merging - before;
+  // So that listeners of the round see the times.
+  if (done != Order::Do::Train || mine.batches == 0) me.times.publish();
+  // After an update the coordinator may look at the replica.
+  if (done == Order::Do::Train || done == Order::Do::Update) me.arriveAtExchange();
+  if (done == Order::Do::Train && !gate_) me.exchange.keep(me.worker);  // while this worker waits
 }
 
-bool Rounds::gather(const Participant& participant, const Contribution& contribution) {
-  const Phase waiting(participant.activity, Activity::Kind::WaitingForWorkers,
-                      participant.times.own.waitingForWorkers);
-  const auto bring = [&] { contributions_[at(participant)] = contribution; };
-  gate_ ? gate_->end(participant.worker, bring) : bring();  // a landing worker may be reading them all
-  participant.arriveAtExchange();
-  if (!gate_) participant.exchange.keep(participant.worker);  // while this worker waits
-  return gathered_.arrive([&] {
-    agree(participant.exchange);
-    decide(participant.exchange, /*met=*/true);
-  });
+Rendezvous::Turn Rounds::advance(Exchange& exchange, Order::Do done) {
+  if (done == Order::Do::Visit) return Rendezvous::Turn::Coordinator;
+  if (done == Order::Do::Train) {
+    agree(exchange);
+    decide(exchange, /*met=*/true);
+    if (result().merging) return giveAll({.what = Order::Do::Merge});
+  }
+  if (done == Order::Do::Merge && shares_.localWork() == LocalWork::Gradient) {
+    transaction_.allCarryOut();  // from now on each worker updates its replica, even if another one fails
+    return giveAll({.what = Order::Do::Update});
+  }
+  commit();
+  if (isJoined()) return Rendezvous::Turn::Coordinator;
+  answerNodes(exchange);
+  giveNextRound();
+  return Rendezvous::Turn::Workers;
 }
 
 /// Sends contributions and votes to every node, so that all nodes make the same decision.
@@ -100,159 +120,111 @@ void Rounds::agree(Exchange& exchange) {
 }
 
 void Rounds::decide(Exchange& exchange, bool met) {
-  keepLastMerge(exchange);
+  shares_.keepLast(exchange, std::ranges::max(contributions_, {}, &Contribution::largest).largest,
+                   gate_.has_value());
   transaction_.decide(contributions_, votes_, {.met = met, .pending = strategy_.pending()});
-  const Decision& decision = transaction_.decision();
-  if (decision.round.verdict == Verdict::EpochOver)
-    peers_.beginAll();  // all workers are at the barrier, none inside a step
+  if (result().verdict == Verdict::EpochOver) peers_.beginAll();  // all workers wait, none is inside a step
   landingDue_ = false;
-  for (MergeWork& work : work_) work.penalty.reset();
-  if (decision.round.merging) strategy_.prepare(decision.call());
-  if (!decision.round.merging || (localWork() == LocalWork::Step && decision.scored))
+  shares_.begin();
+  if (result().merging) strategy_.prepare(decision().call());
+  if (!result().merging || (shares_.localWork() == LocalWork::Step && decision().scored))
     transaction_.allCarryOut();
 }
 
-/// Copies the merged copies before a merge that may fail, unless workers have done so.
-void Rounds::keepLastMerge(Exchange& exchange) {
-  // Merges multiply by factors up to about 2^20: numbers below kLarge stay far from overflow.
-  constexpr double kLarge = 0x1p40;
-  const bool mayOverflow =
-      looksAtReplicas() && std::ranges::max(contributions_, {}, &Contribution::largest).largest > kLarge;
-  if (exchange.keepsMerges() ? gate_.has_value() : mayOverflow) exchange.keepAll();
-  mergeKept_ = exchange.keepsMerges() || mayOverflow;
-}
-
-void Rounds::merge(const Participant& participant) {
-  MergeWork& work = work_[at(participant)];
-  std::chrono::nanoseconds& merging = participant.times.own.merging;
-  const auto before = merging;
-  {
-    const Phase phase(participant.activity, Activity::Kind::Merging, merging);
-    participant.exchange.begin(participant.worker);
-    Verbs verbs(participant.exchange, participant.worker, participant.context,
-                start_.arrivals ? Verbs::Waiting::NoSums : Verbs::Waiting::Any);
-    const Decision& decision = transaction_.decision();
-    orLoseMerge([&] { decision.after.flights.call(strategy_, decision.call(), verbs); });
-    work.bytes = verbs.bytes();
-    participant.exchange.end(participant.worker);
-  }
-  work.merging = merging - before + std::exchange(work.contributing, {});
-}
-
-bool Rounds::awaitReduced(const Participant& participant) {
-  {
-    const Phase waiting(participant.activity, Activity::Kind::WaitingForWorkers,
-                        participant.times.own.waitingForWorkers);
-    // After this barrier each worker updates its replica, even if another worker fails.
-    if (!reduced_.arrive([this] { transaction_.allCarryOut(); })) return false;
-  }
-  participant.enqueueAfterVerbs();
-  Verbs verbs(participant.exchange, participant.worker, participant.context);
-  orLoseMerge([&] { strategy_.afterReduction(transaction_.decision().call(), verbs); });
-  work_[at(participant)].bytes += verbs.bytes();
-  participant.exchange.end(participant.worker);
-  return true;
-}
-
-RoundEnd Rounds::leave(const Participant& participant) {
-  const Phase waiting(participant.activity, Activity::Kind::WaitingForWorkers,
-                      participant.times.own.waitingForWorkers);
-  participant.times.publish();  // so that listeners of this round see the times
-  // With gradients the replica has been updated, and the coordinator may look at it.
-  if (localWork() == LocalWork::Gradient) participant.arriveAtExchange();
-  const bool joins = joined();
-  // Two pointers: a std::function keeps no more without an allocation.
-  bool together = (joins ? merged_ : mergedAlone_).arrive([this, &participant] {
-    commit();
-    if (!joined()) answerNodes(participant.exchange);
-  });
-  if (!together) return {};
-  const RoundEnd end = endFor(ledger(), participant.worker);
-  participant.enqueueAfterVerbs();
-  return joins && !awaitResume(participant.worker) ? RoundEnd{} : end;
-}
-
-/// The penalty is the same for all workers that have updated their replicas.
-double Rounds::penalty() const {
-  const auto updated = std::ranges::find_if(work_, [](const MergeWork& w) { return w.penalty.has_value(); });
-  return updated == work_.end() ? 0 : *updated->penalty;
-}
-
 void Rounds::commit() {
-  transaction_.commit(contributions_, penalty());
+  transaction_.commit(contributions_, shares_.penalty());
   if (gate_ && ledger().verdict == Verdict::EpochOver) gate_->beginEpoch();
   planNext();
 }
 
 void Rounds::planNext() {
-  const auto values = strategy_.values();
-  values_.assign(values.begin(), values.end());  // always the same number of values: allocates once
+  report_ = strategy_.report();
+  values_.assign(report_.values.begin(), report_.values.end());  // as many every time: allocates once
+  report_.values = values_;
   const auto progress = muster::progress(ledger(), options_.learningRate);
   const RoundPlan plan = callStrategy("plan a round", [&] { return strategy_.plan(progress); });
-  requirePlan(plan, localWork());
+  requirePlan(plan, shares_.localWork());
   transaction_.ledger().plan = plan;
 }
 
-RoundEnd Rounds::endFor(const Ledger& now, int worker) const {
-  return {.verdict = now.verdict,
-          .iteration = now.iteration,
-          .epoch = now.epoch,
+bool Rounds::isOver() const {
+  return endsRun(result().verdict) ||
+         (result().verdict == Verdict::EpochOver && result().epoch == lastEpoch_);
+}
+
+Rendezvous::Turn Rounds::giveAll(const Order& order) {
+  std::ranges::fill(orders_, order);
+  return Rendezvous::Turn::Workers;
+}
+
+void Rounds::giveNextRound() {
+  const Order::Do what = isOver() ? Order::Do::End : Order::Do::Train;
+  for (std::size_t w = 0; w < orders_.size(); ++w) {
+    orders_[w] = trainingOrder(static_cast<int>(w));
+    orders_[w].what = what;
+    orders_[w].counters = {ledger().iteration, ledger().epoch};
+  }
+}
+
+Order Rounds::trainingOrder(int worker) const {
+  const Ledger& now = ledger();
+  return {.what = Order::Do::Train,
           .iterations = iterations(now, worker, gate_.has_value()),
-          .merged = now.workers[static_cast<std::size_t>(worker)].unmerged.batches == 0};
+          .merged = now.workers[static_cast<std::size_t>(worker)].unmerged.batches == 0,
+          .epochOver = now.verdict == Verdict::EpochOver};
 }
 
-bool Rounds::awaitResume(int worker) {
-  while (resumed_.arrive()) {
-    if (!task_) return true;
-    task_(place_.localOf(worker));
-    if (!merged_.arrive()) return false;
+void Rounds::resume() {
+  giveNextRound();
+  rendezvous_.release();
+}
+
+Order Rounds::arrive(const Participant& me, const Contribution& mine) {
+  const auto enter = [&] {
+    contributions_[at(me)] = mine;
+    Ledger& now = transaction_.ledger();
+    now.workers[at(me)].unmerged = mine;
+    if (onWallClock()) now.arrivals->arrive(me.worker);
+    me.arriveAtExchange();
+  };
+  const auto leave = [&] {
+    me.enqueueAfterVerbs();
+    orders_[at(me)] = trainingOrder(me.worker);
+  };
+  const auto merging = me.times.own.merging;
+  bool passed = false;
+  {
+    const Phase waiting(me.activity, Activity::Kind::WaitingForWorkers, me.times.own.waitingForWorkers);
+    passed = gate_->pass(
+        me.worker, enter, [&] { return land(me); }, leave);
   }
-  return false;
+  me.times.own.waitingForWorkers -= me.times.own.merging - merging;
+  me.times.publish();
+  return passed ? orders_[at(me)] : Order{};
 }
 
-void Rounds::noteArrival(int worker, const Contribution& contribution) {
-  if (gate_ || !onWallClock()) return;
-  if (contribution.ended || ledger().arrivals->hasArrived(worker, contribution.batches)) landingDue_ = true;
-}
-
-std::chrono::nanoseconds Rounds::mergeTime() const {
-  return std::ranges::max(work_, {}, &MergeWork::merging).merging;
-}
-
-std::int64_t Rounds::bytes() const {
-  std::int64_t bytes = 0, contributors = 0;
-  for (const MergeWork& work : work_) {
-    bytes += work.bytes;
-    contributors += work.bytes > 0 ? 1 : 0;
+std::span<const Arrival> Rounds::land(const Participant& me) {
+  {
+    const Phase merging(me.activity, Activity::Kind::Merging, me.times.own.merging);
+    decide(me.exchange, /*met=*/false);
+    shares_.mergeAll(me, decision());
+    commit();
   }
-  return contributors > 0 ? bytes / contributors : 0;
-}
-
-bool Rounds::beginTask(std::function<void(int)> task) {
-  task_ = std::move(task);
-  return resumed_.arrive();  // a barrier lets all threads pass or none
-}
-
-void Rounds::endTask() {
-  if (merged_.arrive()) task_ = {};
-}
-
-void Rounds::refuseUpdate() {
-  auto none = Loss::None;
-  loss_.compare_exchange_strong(none, Loss::Update);  // a failed merge needs more to be undone
+  me.activity.set(Activity::Kind::WaitingForWorkers);
+  return ledger().arrivals->landing();
 }
 
 void Rounds::abort() {
-  for (auto* barrier : {&gathered_, &reduced_, &mergedAlone_, &merged_, &resumed_}) barrier->abort();
+  rendezvous_.abort();
   if (gate_) gate_->abort();
 }
 
 void Rounds::close() {
-  transaction_.close(contributions_, penalty(), loss_ != Loss::None);
+  transaction_.close(contributions_, shares_.penalty(), shares_.failed());
 }
 
 void Rounds::loseMerge() {
-  loss_ = Loss::Merge;
+  shares_.lose();
   transaction_.revoke();
 }
 

@@ -56,9 +56,10 @@ void Worker::resetTimes() {
   times_.publish();
 }
 
-void Worker::train(Tasks& tasks, FitRun& run, std::int64_t epochs, Exchange& exchange,
-                   WorkerListeners& listeners) {
-  thread_.addTo(tasks, Activity::Kind::WaitingForData, [this, &run, epochs, &exchange, &listeners] {
+void Worker::train(Tasks& tasks, FitRun& run, Exchange& exchange, WorkerListeners& listeners) {
+  thread_.addTo(tasks, Activity::Kind::WaitingForData, [this, &run, &exchange, &listeners] {
+    const Participant me{thread_.index(), exchange, thread_.context(), times_, thread_.activity()};
+    contribution_ = run.rounds.start().workers[static_cast<std::size_t>(me.worker)].unmerged;
     current_ = {.epoch = run.rounds.start().epoch};
     hadBatch_ = false;
     updates_ = OwnUpdates::find(exchange, static_cast<std::size_t>(thread_.index()));
@@ -67,7 +68,7 @@ void Worker::train(Tasks& tasks, FitRun& run, std::int64_t epochs, Exchange& exc
                     run.rounds.start().arrivals.has_value());
     try {
       batches_.begin(run, local_, thread_.activity(), times_);
-      trainEpochs(run, epochs, exchange, listeners);
+      obey(run, me, listeners);
     } catch (const NodeFailure&) {
       run.fail(-1, std::current_exception(), [&] {
         return fmt::format(
@@ -94,24 +95,31 @@ std::string Worker::failure() const {
   return fmt::format("{} failed {} {}", thread_.name(), where, current_.toString());
 }
 
-void Worker::trainEpochs(FitRun& run, std::int64_t epochs, Exchange& exchange, WorkerListeners& listeners) {
-  const Participant me{thread_.index(), exchange, thread_.context(), times_, thread_.activity()};
-  RoundEnd end = run.rounds.begin(thread_.index());
-  contribution_ = run.rounds.start().workers[static_cast<std::size_t>(thread_.index())].unmerged;
-  for (std::int64_t e = 0; e < epochs; e += end.verdict == Verdict::EpochOver ? 1 : 0) {
-    if (!runRound(run, me, end.iterations, listeners)) return;
-    if (contribution_.batches > 0) {
-      lookAtReplica(run);
-      run.rounds.contribute(me, contribution_.weight);
+void Worker::obey(FitRun& run, const Participant& me, WorkerListeners& listeners) {
+  for (Order order = run.rounds.first(me.worker);; order = run.rounds.next(me, contribution_)) {
+    switch (order.what) {
+      case Order::Do::Train:
+        if (order.counters) thread_.replica().setCounters(order.counters->iteration, order.counters->epoch);
+        if (order.merged) contribution_ = {.ended = contribution_.ended && !order.epochOver};
+        if (!runRound(run, me, order.iterations, listeners)) return;
+        if (contribution_.batches == 0) break;
+        lookAtReplica(run.shares);
+        run.shares.contribute(me, contribution_.weight);
+        break;
+      case Order::Do::Merge:
+        run.shares.merge(me, run.rounds.decision());
+        if (contribution_.late) finishStep(run, listeners);
+        break;
+      case Order::Do::Update:
+        update(run, me, listeners);
+        break;
+      case Order::Do::Visit:
+        (*order.visit)(local_);
+        break;
+      case Order::Do::End:
+        if (order.counters) thread_.replica().setCounters(order.counters->iteration, order.counters->epoch);
+        return;
     }
-    end = run.rounds.end(
-        me, contribution_, [&](const RoundResult& round) { return update(run, round, listeners); },
-        [&] { finishStep(run, listeners); });
-    if (end.verdict == Verdict::Aborted) return;
-    if (end.merged) contribution_ = {.ended = contribution_.ended && end.verdict != Verdict::EpochOver};
-    if (end.verdict == Verdict::Resumed) continue;
-    thread_.replica().setCounters(end.iteration, end.epoch);
-    if (endsRun(end.verdict)) return;
   }
 }
 
@@ -135,7 +143,7 @@ bool Worker::runRound(FitRun& run, const Participant& me, std::int64_t iteration
     if (!batches_.done(*batch)) return false;
   }
   const bool resumes = begun_ && !contribution_.ended && !run.stopping();
-  if (resumes && begun_->ticket.weight() && run.rounds.mergesBeforeScores(me)) {
+  if (resumes && begun_->ticket.weight() && run.shares.mergesBeforeScores(me.exchange)) {
     count(begun_->stamp, begun_->examples, *begun_->ticket.weight());
     contribution_.late = true;
     return true;
@@ -149,7 +157,7 @@ bool Worker::runRound(FitRun& run, const Participant& me, std::int64_t iteration
 }
 
 void Worker::work(Batch& batch, FitRun& run, WorkerListeners& listeners) {
-  const bool gradientAlone = run.rounds.localWork() == LocalWork::Gradient;
+  const bool gradientAlone = run.shares.localWork() == LocalWork::Gradient;
   batch.stamp.update = 0;  // of an earlier training
   if (!gradientAlone) stampUpdate(batch.stamp);
   current_ = batch.stamp;
@@ -184,7 +192,7 @@ StepScore Worker::awaitScore(const Step& step, const FitRun& run) {
   requireFinite(score);
   require(std::isfinite(score.weight) && score.weight >= 0,
           "a step's weight must be finite and not negative, got {}", score.weight);
-  if (run.rounds.localWork() == LocalWork::Gradient) {
+  if (run.shares.localWork() == LocalWork::Gradient) {
     requireFiniteGradient(thread_.replica().block(BlockKind::Gradients));
     requireFiniteStatistics(thread_.replica().blocks());
   }
@@ -203,7 +211,7 @@ void Worker::finishStep(FitRun& run, WorkerListeners& listeners) {
   if (!std::exchange(contribution_.late, false)) count(step.stamp, step.examples, score.weight);
   contribution_.scoreSum += score.score * score.weight;
   contribution_.plainScoreSum += score.score;
-  if (run.rounds.localWork() != LocalWork::Gradient) tell(listeners, currentScore_);
+  if (run.shares.localWork() != LocalWork::Gradient) tell(listeners, currentScore_);
   current_ = latest;
 }
 
@@ -218,11 +226,11 @@ void Worker::finishBegun(FitRun& run, WorkerListeners& listeners) {
   if (begun_) finishStep(run, listeners);
 }
 
-void Worker::lookAtReplica(const FitRun& run) {
-  if (run.rounds.localWork() == LocalWork::Gradient) return;
+void Worker::lookAtReplica(const MergeShares& shares) {
+  if (shares.localWork() == LocalWork::Gradient) return;
   Model& replica = thread_.replica();
   const bool unchecked = !replica.refusesNonFinite();
-  if (!unchecked && !run.rounds.looksAtReplicas()) return;
+  if (!unchecked && !shares.looksAtReplicas()) return;
   const Phase looking(thread_.activity(), Activity::Kind::Computing, times_.own.merging, current_.sequence);
   for (const auto& block : replica.blocks())
     if (block.kind == BlockKind::Parameters)
@@ -234,7 +242,9 @@ void Worker::lookAtReplica(const FitRun& run) {
   }
 }
 
-double Worker::update(FitRun& run, const RoundResult& round, WorkerListeners& listeners) {
+void Worker::update(FitRun& run, const Participant& me, WorkerListeners& listeners) {
+  run.shares.afterReduction(me, run.rounds.decision());
+  const RoundResult& round = run.rounds.result();
   const bool trained = contribution_.batches > 0;
   current_.epoch = round.epoch;  // changes something only if the worker trained nothing
   current_.iteration = round.iteration - 1;
@@ -247,7 +257,7 @@ double Worker::update(FitRun& run, const RoundResult& round, WorkerListeners& li
     penalty = thread_.replica().update(current_);
   } catch (const UpdateRefused&) {
     whole_ = true;
-    run.rounds.refuseUpdate();
+    run.shares.refuseUpdate();
     throw;
   }
   whole_ = true;
@@ -255,7 +265,7 @@ double Worker::update(FitRun& run, const RoundResult& round, WorkerListeners& li
     requireFinite({.score = currentScore_ + penalty});
     tell(listeners, currentScore_ + penalty);
   }
-  return penalty;
+  run.shares.setUpdated(me.worker, penalty);
 }
 
 void Worker::tell(WorkerListeners& listeners, double score) {

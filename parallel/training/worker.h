@@ -31,13 +31,14 @@ class Worker {
   const ReplicaThread& thread() const { return thread_; }
 
   /// Adds a task that trains until the run ends. Failures go to the run; the task itself throws nothing.
-  void train(Tasks& tasks, FitRun& run, std::int64_t epochs, Exchange& exchange, WorkerListeners& listeners);
+  void train(Tasks& tasks, FitRun& run, Exchange& exchange, WorkerListeners& listeners);
 
   /// Whether the replica's parameters are those of a finished update. Call only while no task runs.
   bool whole() const { return whole_; }
   /// Records that the replica was given a complete state. Call only while no task runs.
   void setWhole() { whole_ = true; }
-  /// Records that the replica is ahead of the last merge (see Rounds::ahead). Call only while no task runs.
+  /// Records that the replica is ahead of the last merge (see MergeShares::ahead). Call only while no task
+  /// runs.
   void setAhead() { whole_ = false; }
   /// Times from the last `resetTimes` to the end of the last round. Thread-safe.
   WorkerTimes times() const { return times_.published(); }
@@ -51,7 +52,8 @@ class Worker {
     std::int64_t examples;
   };
 
-  void trainEpochs(FitRun& run, std::int64_t epochs, Exchange& exchange, WorkerListeners& listeners);
+  /// Carries out orders until the run ends.
+  void obey(FitRun& run, const Participant& me, WorkerListeners& listeners);
   /// Steps until the round's iterations are done, the epoch ends or the run stops. @return false if the run
   /// was aborted.
   bool runRound(FitRun& run, const Participant& me, std::int64_t iterations, WorkerListeners& listeners);
@@ -68,11 +70,11 @@ class Worker {
   void count(const BatchStamp& stamp, std::int64_t examples, double weight);
   /// Calls `finishStep` if a step was begun.
   void finishBegun(FitRun& run, WorkerListeners& listeners);
-  /// Updates the replica after a merge of gradients. @return the penalty.
-  double update(FitRun& run, const RoundResult& round, WorkerListeners& listeners);
+  /// Updates the replica after a merge of gradients.
+  void update(FitRun& run, const Participant& me, WorkerListeners& listeners);
   /// Called before a merge. Finds the replica's largest magnitude if the merge needs it, and requires finite
   /// numbers of a model that has its own updates (the library's updates guarantee them).
-  void lookAtReplica(const FitRun& run);
+  void lookAtReplica(const MergeShares& shares);
   void tell(WorkerListeners& listeners, double score);
   /// Connects the replica's layers with the other workers. Time spent waiting is not counted as computing.
   class Peer;

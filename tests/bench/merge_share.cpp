@@ -36,16 +36,10 @@ class Timed final : public Strategy {
   Timed(std::unique_ptr<Strategy> strategy, std::shared_ptr<std::atomic<std::int64_t>> computed)
       : strategy_(std::move(strategy)), computed_(std::move(computed)) {}
   std::string describe() const override { return strategy_->describe(); }
-  LocalWork localWork() const override { return strategy_->localWork(); }
   std::vector<StrategyBlock> blocks(int workers) const override { return strategy_->blocks(workers); }
-  std::string_view modelSource() const override { return strategy_->modelSource(); }
-  std::optional<ArrivalPlan> arrivals(int workers) const override { return strategy_->arrivals(workers); }
-  UpdaterState updaterState() const override { return strategy_->updaterState(); }
-  bool extrapolates() const override { return strategy_->extrapolates(); }
-  bool mayThrow() const override { return strategy_->mayThrow(); }
+  StrategyTraits traits(int workers) const override { return strategy_->traits(workers); }
   void begin(const Exchange& exchange) override { strategy_->begin(exchange); }
   void start(Verbs& verbs) override { strategy_->start(verbs); }
-  int fragments() const override { return strategy_->fragments(); }
   RoundPlan plan(const TrainingProgress& progress) override { return strategy_->plan(progress); }
   void contribute(double weight, Verbs& verbs) override {
     time([&] { strategy_->contribute(weight, verbs); });
@@ -63,7 +57,7 @@ class Timed final : public Strategy {
     time([&] { strategy_->afterReduction(round, verbs); });
   }
   bool pending() const override { return strategy_->pending(); }
-  MergeKind kind() const override { return strategy_->kind(); }
+  MergeReport report() const override { return strategy_->report(); }
 
  private:
   template <typename Call>

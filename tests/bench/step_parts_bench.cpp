@@ -1,5 +1,5 @@
 // The parts of a small network's step beside its arithmetic, each by itself: reading a batch, handing it over
-// between two threads, its stamp, a barrier of two threads, and the call of a small product.
+// between two threads, its stamp, a rendezvous of two threads, and the call of a small product.
 #include <benchmark/benchmark.h>
 
 #include <oneapi/dnnl/dnnl.h>
@@ -19,7 +19,7 @@
 #include "muster/core/device/affinity.h"
 #include "muster/core/ops/dense.h"
 #include "muster/parallel/runtime/activity.h"
-#include "muster/parallel/runtime/barrier.h"
+#include "muster/parallel/runtime/rendezvous.h"
 #include "muster/parallel/training/batch_queues.h"
 #include "tests/bench/tensors.h"
 
@@ -169,36 +169,36 @@ void readClock(benchmark::State& state) {
 }
 
 /// Two threads that do nothing else. The argument is how long one spins before it sleeps, in microseconds.
-void barrierAtOnce(benchmark::State& state) {
+void rendezvousAtOnce(benchmark::State& state) {
   if (lacksCores(state)) return;
-  Barrier barrier(2, std::chrono::microseconds(state.range(0)));
+  Rendezvous rendezvous(2, std::chrono::microseconds(state.range(0)));
   const SecondThread second([&] {
-    while (barrier.arrive()) {
+    while (rendezvous.arrive()) {
     }
   });
-  for (auto step : state) barrier.arrive();
-  barrier.abort();
+  for (auto step : state) rendezvous.arrive();
+  rendezvous.abort();
 }
 
 /// The time from the arrival of the late thread until the other one goes on. Arguments in microseconds: how
 /// late it is, and how long the other one spins before it sleeps.
-void barrierOneLate(benchmark::State& state) {
+void rendezvousOneLate(benchmark::State& state) {
   if (lacksCores(state)) return;
   const std::chrono::microseconds late(state.range(0)), patience(state.range(1));
-  Barrier barrier(2, patience);
-  Clock::time_point arrived;  // written before the thread arrives, read after the barrier has opened
+  Rendezvous rendezvous(2, patience);
+  Clock::time_point arrived;  // written before the thread arrives, read after the rendezvous has opened
   const SecondThread second([&] {
     do {
       const auto until = Clock::now() + late;
       while ((arrived = Clock::now()) < until) {
       }
-    } while (barrier.arrive());
+    } while (rendezvous.arrive());
   });
   for (auto step : state) {
-    barrier.arrive();
+    rendezvous.arrive();
     state.SetIterationTime(std::chrono::duration<double>(Clock::now() - arrived).count());
   }
-  barrier.abort();
+  rendezvous.abort();
 }
 
 /// A small layer's forward product.
@@ -272,9 +272,9 @@ BENCHMARK(readerThread)->ArgName("rows")->Arg(0)->Arg(32)->Arg(128)->UseRealTime
 BENCHMARK(stamp);
 BENCHMARK(setActivity);
 BENCHMARK(readClock);
-BENCHMARK(barrierAtOnce)->ArgName("patience")->Arg(0)->Arg(20)->Arg(200)->UseRealTime();
+BENCHMARK(rendezvousAtOnce)->ArgName("patience")->Arg(0)->Arg(20)->Arg(200)->UseRealTime();
 // A fixed number, because the time that counts is a small part of the whole.
-BENCHMARK(barrierOneLate)
+BENCHMARK(rendezvousOneLate)
     ->ArgNames({"late", "patience"})
     ->ArgsProduct({{10, 100}, {0, 20, 200}})
     ->Iterations(500)

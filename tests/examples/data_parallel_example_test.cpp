@@ -54,23 +54,11 @@ TEST_CASE("the losses do not depend on the number of replicas") {
   for (std::size_t i = 0; i < one.size(); ++i) CHECK(five[i] == doctest::Approx(one[i]).epsilon(1e-4));
 }
 
-TEST_CASE("more replicas than examples are accepted, and --help explains the options") {
+TEST_CASE("more replicas than examples are accepted") {
   const auto few = run({"--replicas", "4", "--batch", "2"});
   CHECK(few.exit == 0);
   CHECK(few.out.find("replica 1 on cpu: input [1, 5]") != std::string::npos);
   CHECK(few.out.find("replica 2 ") == std::string::npos);
-  const auto help = run({"--help"});
-  CHECK(help.exit == 0);
-  CHECK(help.out.find("If it is not given: the CPU") != std::string::npos);
-  for (const char* option : {"--device", "--replicas", "--batch", "--help"})
-    CHECK(help.out.find(option) != std::string::npos);
-}
-
-TEST_CASE("a device that is not available is refused, and the error names those that are") {
-  const auto outcome = run({"--device", "cuda:99"});
-  CHECK(outcome.exit == 1);
-  CHECK(outcome.out.empty());
-  CHECK(outcome.err.starts_with("data_parallel: --device cuda:99: cuda:99 is not there; there "));
 }
 
 TEST_CASE("replicas on a GPU learn the same as those on the CPU") {
@@ -84,28 +72,4 @@ TEST_CASE("replicas on a GPU learn the same as those on the CPU") {
   const auto here = losses(outcome.out), cpu = losses(run({}).out);
   REQUIRE(here.size() == cpu.size());
   for (std::size_t i = 0; i < cpu.size(); ++i) CHECK(here[i] == doctest::Approx(cpu[i]).epsilon(0.05));
-}
-
-TEST_CASE("a GPU that would get no replica is refused") {
-  if (muster::availableDevices().size() < 3) return skip("this machine has not two GPUs");
-  if (!isHere(MUSTER_DATA_PARALLEL)) return skip("the program was not brought along");
-  const auto outcome = run({"--replicas", "1", "--device", "cuda:0,cuda:1"});
-  CHECK(outcome.exit == 2);
-  CHECK(outcome.out.empty());
-  CHECK(outcome.err == "data_parallel: --replicas 1 leaves some of the 2 that --device names without work\n");
-}
-
-TEST_CASE("invalid options exit with 2 and a sentence") {
-  const std::vector<std::pair<std::vector<std::string>, std::string>> cases{
-      {{"--replicas", "0"}, "data_parallel: --replicas must be between 1 and 64, got 0\n"},
-      {{"--device", "gpu"},
-       "data_parallel: --device gpu: device: expected cpu, cuda or cuda:N, got \"gpu\"\n"},
-      {{"--batch", "101"}, "data_parallel: --batch must be between 1 and 100, got 101\n"},
-      {{"--frobnicate"}, "data_parallel: unrecognised option '--frobnicate'; --help lists the options\n"}};
-  for (const auto& [arguments, problem] : cases) {
-    const auto outcome = run(arguments);
-    CHECK(outcome.exit == 2);
-    CHECK(outcome.err == problem);
-    CHECK(outcome.out.empty());
-  }
 }

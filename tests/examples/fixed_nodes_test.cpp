@@ -2,6 +2,7 @@
 // resumption.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <deque>
@@ -83,6 +84,26 @@ TEST_CASE("a full disk of a node that writes nothing has no effect") {
   }
   CHECK(two.directory(0).names() == std::set<std::string>{"mnist-convnet.safetensors"});
   CHECK(two.directory(1).names() == std::set<std::string>{});
+}
+
+TEST_CASE("a signal to any node ends all of them with the status of an interrupted program") {
+  const test::TemporaryDirectory store;
+  const Convnet terminals[2];
+  std::vector<std::unique_ptr<Program>> programs;
+  for (std::size_t n = 0; n < 2; ++n)
+    programs.push_back(std::make_unique<Program>(
+        Convnet::kExecutable,
+        terminals[n].launch(Convnet::small({"--workers", "1", "--batch", "32", "--epochs", "100000",
+                                            "--store", store.path().string(), "--interface", "lo", "--nodes",
+                                            "2", "--node", std::to_string(n)}))));
+  REQUIRE(programs[0]->awaitText("/100000: score"));
+  programs[1]->signal(SIGTERM);
+  const auto first = programs[0]->wait(), second = programs[1]->wait();
+  CAPTURE(first.err);
+  CAPTURE(second.err);
+  CHECK(first.exit == 130);
+  CHECK(second.exit == 130);
+  CHECK(contains(first.out, "saved: mnist-convnet.safetensors, and --resume continues from there"));
 }
 
 #ifdef MUSTER_WITH_PAGE

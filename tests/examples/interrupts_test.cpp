@@ -1,4 +1,4 @@
-// Ctrl-C outside the training: each program ends at once, with a sentence.
+// Ctrl-C: outside the training a program ends at once, with a sentence; within it saves what was trained.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -11,6 +11,8 @@
 #include <thread>
 #include <vector>
 
+#include "muster/core/nn/network.h"
+#include "tests/examples/early_interrupt.h"
 #include "tests/examples/sandbox.h"
 
 namespace muster {
@@ -78,11 +80,6 @@ TEST_CASE("a signal before the training ends a program at once, and it says that
     }
   };
   check(MUSTER_MNIST_CONVNET, drawn);
-  check(MUSTER_LENET_FROM_SCRATCH, drawn);
-  check(MUSTER_RESNET18_FASHION, drawn);
-  check(MUSTER_FINE_TUNE, drawn);
-  check(MUSTER_OWN_STRATEGY, {"--examples", many});
-  check(MUSTER_OWN_MODEL, {"--examples", many});
 }
 
 TEST_CASE("a signal before the training of a run file, and in the other commands, is answered, too") {
@@ -98,6 +95,61 @@ TEST_CASE("a signal before the training of a run file, and in the other commands
   check({"plan", "run.json", "--set", many}, "muster: Interrupted.\n");
   check({"compare", "--data", "generated", "--examples", "60000"},
         "muster: Interrupted; finished runs are kept.\n");
+}
+
+/// A training by muster of a few generated digits, of more epochs than a test waits for.
+std::vector<std::string> endless(const Sandbox& sandbox, const std::vector<std::string>& sets) {
+  test::writeFile(sandbox.directory / "run.json", sandbox.run({"example"}).out);
+  std::vector<std::string> arguments{"train", "run.json"};
+  for (const char* set : {"data.trainExamples=96", "data.testExamples=40", "training.epochs=1000000",
+                          "training.pinThreads=false", "training.devices=cpu"})
+    arguments.insert(arguments.end(), {"--set", set});
+  for (const auto& set : sets) arguments.insert(arguments.end(), {"--set", set});
+  return arguments;
+}
+
+TEST_CASE("a training that a signal ends is saved") {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    CAPTURE(signal);
+    const Sandbox sandbox(MUSTER_PROGRAM);
+    test::Program running(MUSTER_PROGRAM, sandbox.launch(endless(sandbox, {"training.model=net"})));
+    REQUIRE(running.awaitText("epoch 1/1000000: "));
+    running.signal(signal);
+    const auto run = running.wait();
+    CAPTURE(run.err);
+    CHECK(run.exit == 130);
+    CHECK(run.out.ends_with("\nsaved: net; interrupted, and training.resume continues from there\n"));
+    CHECK(Network::load(sandbox.directory / "net")->iteration() > 0);
+  }
+}
+
+TEST_CASE("a signal before the first step saves nothing") {
+  const Sandbox sandbox(MUSTER_PROGRAM);
+  test::checkInterruptBeforeFirstStep(
+      sandbox, MUSTER_PROGRAM,
+      [&](const std::string& workers) {
+        return endless(sandbox, {"training.model=earlier", "training.workers=" + workers});
+      },
+      "earlier");
+}
+
+TEST_CASE("a training whose directory has vanished is saved in another one") {
+  const Sandbox sandbox(MUSTER_PROGRAM);
+  auto launch = sandbox.launch(endless(sandbox, {"training.model=d/net"}));
+  const auto other = sandbox.directory / "other";
+  launch.environment["TMPDIR"] = other.string();
+  std::filesystem::create_directories(sandbox.directory / "d");
+  std::filesystem::create_directories(other);
+  test::Program running(MUSTER_PROGRAM, launch);
+  REQUIRE(running.awaitText("epoch 1/1000000: "));
+  std::filesystem::remove_all(sandbox.directory / "d");
+  running.signal(SIGINT);
+  const auto run = running.wait();
+  CAPTURE(run.err);
+  CHECK(run.exit == 1);
+  REQUIRE(contains(run.err, "; saved as " + other.string() + "/net-"));
+  for (const auto& file : std::filesystem::directory_iterator(other))
+    CHECK(Network::load(file.path())->iteration() > 0);
 }
 
 TEST_CASE("a signal during the test after the training ends the program, which has saved the network") {

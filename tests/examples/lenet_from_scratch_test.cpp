@@ -2,12 +2,9 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <csignal>
 #include <filesystem>
-#include <sstream>
 #include <string>
 
-#include "examples/support/data_sets.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/io/safetensors.h"
 #include "muster/core/nn/multi_layer_network.h"
@@ -27,7 +24,7 @@ class LenetFromScratch : public test::Sandbox {
   LenetFromScratch() : Sandbox(MUSTER_LENET_FROM_SCRATCH) {}
 
   test::Outcome train(std::vector<std::string> more) const {
-    more.insert(more.begin(), {"--data", "generated", "--device", "cpu"});
+    more.insert(more.begin(), {"--data", "generated"});
     return run(std::move(more));
   }
 
@@ -67,21 +64,14 @@ double lastNumber(const std::string& text, const std::string& label) {
   return std::stod(text.substr(at + label.size()));
 }
 
-TEST_CASE("lenet_from_scratch trains, logs its progress, and saves the parameters") {
+TEST_CASE("lenet_from_scratch trains, prints its progress, and saves the parameters") {
   const LenetFromScratch lenet;
-  const auto run =
-      lenet.train({"--examples", "600", "--epochs", "2", "--devices", "2", "--model", "lenet.safetensors"});
+  const auto run = lenet.train({"--examples", "600", "--epochs", "2"});
+  CAPTURE(run.err);
   CHECK(run.exit == 0);
-  std::istringstream progress(run.err);  // a line every ten seconds
-  for (std::string line; std::getline(progress, line);) CHECK_MESSAGE(line.starts_with("epoch "), line);
-  CHECK(run.out.starts_with(
-      "data: generated digits (not MNIST), 600 images to train with and 600 to validate with, from this "
-      "program\nplan: 2 replicas on cpu, 256 examples a batch over all, SGD with learning rate 0.2\nepoch "
-      "1/2: loss "));
+  CHECK(run.out.starts_with("epoch 1/2: loss "));
   CHECK(contains(run.out, "\nepoch 2/2: loss "));
-  CHECK(contains(run.out, " s, validation accuracy 0."));
-  CHECK(run.out.ends_with(
-      "\nsaved: lenet.safetensors; loaded again, it gives the same outputs, bit for bit\n"));
+  CHECK(run.out.ends_with("\nsaved: lenet.safetensors\n"));
   const auto file = readSafetensors(lenet.directory / "lenet.safetensors");
   CHECK(file.tensors.size() == 8);
   CHECK(file.find("conv1.weight")->shape() == Shape{20, 1, 3, 3});
@@ -94,7 +84,7 @@ TEST_CASE("lenet_from_scratch trains, logs its progress, and saves the parameter
 // can continue with it.
 TEST_CASE("the library's layers recognise as many digits with the saved parameters") {
   const LenetFromScratch lenet;
-  const auto run = lenet.train({"--examples", "600", "--epochs", "2", "--model", "lenet.safetensors"});
+  const auto run = lenet.train({"--examples", "3000", "--batch", "64", "--epochs", "3"});
   CAPTURE(run.err);
   REQUIRE(run.exit == 0);
   MultiLayerNetwork network(
@@ -112,10 +102,11 @@ TEST_CASE("the library's layers recognise as many digits with the saved paramete
     REQUIRE(parameter.shape() == values.shape());
     copy(values, parameter, network.context());
   }
-  GeneratedDigitsIterator digits(100, 600, example::kDrawingSeed, false);
-  CHECK(lastNumber(run.out, "validation accuracy ") ==
+  GeneratedDigitsIterator digits(100, 3000, 20, false);
+  CHECK(lastNumber(run.out, "accuracy ") ==
         doctest::Approx(network.evaluate(digits).accuracy()).epsilon(1e-4));
-  CHECK(lastNumber(run.out, "validation accuracy ") > 0.15);
+  CHECK(lastNumber(run.out, "accuracy ") > 0.8);
+  CHECK(lastNumber(run.out, "loss ") < 1);
 }
 
 // An input of ReLU near 0 may be positive for one split of the batch and negative for another, due to
@@ -159,90 +150,6 @@ TEST_CASE("on a GPU lenet_from_scratch takes the CPU's steps, and has the same b
     const auto first = readFile(there);
     CHECK(first == readFile(lenet.threeSteps(devices, 1, "cuda")));
   }
-}
-
-TEST_CASE("lenet_from_scratch reaches its accuracy") {
-  const LenetFromScratch lenet;
-  const auto run = lenet.train({"--examples", "3000", "--batch", "64", "--epochs", "3", "--devices", "2"});
-  CAPTURE(run.out);
-  CHECK(run.exit == 0);
-  CHECK(lastNumber(run.out, "accuracy ") > 0.8);
-  CHECK(lastNumber(run.out, "loss ") < 1);
-}
-
-TEST_CASE("an interrupted training saves its parameters") {
-  const LenetFromScratch lenet;
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    test::Program running(
-        MUSTER_LENET_FROM_SCRATCH,
-        lenet.launch({"--data", "generated", "--device", "cpu", "--examples", "60", "--batch", "20",
-                      "--epochs", "1000000", "--devices", "2", "--model", "net"}));
-    REQUIRE(running.awaitText("epoch 1/1000000: loss"));
-    running.signal(signal);
-    const auto run = running.wait();
-    CAPTURE(run.err);
-    CHECK(run.exit == 130);
-    CHECK(contains(run.out, "\nsaved: net; loaded again, it gives the same outputs"));
-    CHECK(contains(run.out, "\ninterrupted, with "));
-    CHECK(readSafetensors(lenet.directory / "net").tensors.size() == 8);
-    std::filesystem::remove(lenet.directory / "net");
-  }
-}
-
-TEST_CASE("help explains every option, and invalid options exit with 2") {
-  const LenetFromScratch lenet;
-  const auto help = lenet.run({"--help"});
-  CHECK(help.exit == 0);
-  for (const char* option : {"device", "devices", "batch", "epochs", "lr", "seed", "model", "help", "data",
-                             "data-dir", "examples"})
-    CHECK_MESSAGE(contains(help.out, "\n  --" + std::string(option) + " "), option);
-
-  const std::vector<std::pair<std::vector<std::string>, std::string>> refused{
-      {{"--devices", "0", "--device", "cpu"}, "--devices must be between 1 and 64, got 0"},
-      {{"--device", "gpu"}, "--device gpu: device: expected cpu, cuda or cuda:N, got \"gpu\""},
-      {{"--device", "cuda:0,cpu"},
-       "--device cuda:0,cpu: the CPU and GPUs cannot train together yet; name GPUs alone, or cpu alone"},
-      {{"--batch", "0"}, "--batch must be between 1 and 65536, got 0"},
-      {{"--epochs", "0"}, "--epochs must be between 1 and 1000000, got 0"},
-      {{"--lr", "-1"}, "--lr must be a positive number, got -1"},
-      {{"--seed", "-1"}, "--seed must be at least 0, got -1"},
-      {{"--data", "faces"}, "--data must be mnist, fashion or generated, got faces"},
-      {{"--workers", "2"}, "unrecognised option '--workers'; --help lists the options"}};
-  for (const auto& [arguments, sentence] : refused) {
-    const auto run = lenet.run(arguments);
-    CHECK(run.exit == 2);
-    CHECK(run.out.empty());
-    CHECK(run.err == "lenet_from_scratch: " + sentence + "\n");
-  }
-}
-
-TEST_CASE("failures of lenet_from_scratch exit with 1 and a sentence") {
-  const LenetFromScratch lenet;
-  const auto nowhere = lenet.train({"--examples", "60", "--model", "missing/lenet.safetensors"});
-  CHECK(nowhere.exit == 1);
-  CHECK(nowhere.out.empty());
-  CHECK(contains(nowhere.err, "lenet_from_scratch: missing/lenet.safetensors: cannot be written"));
-
-  const auto diverged = lenet.train({"--examples", "600", "--lr", "1e30"});
-  CHECK(diverged.exit == 1);
-  CHECK(contains(diverged.err, "lenet_from_scratch: epoch 1: the loss became "));
-  test::writeFile(lenet.directory / "good", "the one before");
-  const auto large =
-      lenet.train({"--examples", "600", "--batch", "16", "--lr", "1000", "--epochs", "1", "--model", "good"});
-  CHECK(large.exit == 1);
-  CHECK(contains(large.err, "lenet_from_scratch: the training diverged: its loss went from 2."));
-  CHECK(contains(large.err,
-                 "; this was with --lr 1000, and the network is saved as good-diverged instead of "));
-  CHECK(test::readFile(lenet.directory / "good") == "the one before");
-
-  const auto noDevice = lenet.run({"--data", "generated", "--device", "cuda:99"});
-  CHECK(noDevice.exit == 1);
-  CHECK(noDevice.out.empty());
-  CHECK(contains(noDevice.err, "lenet_from_scratch: --device cuda:99: cuda:99 is not there; there "));
-
-  const auto noData = lenet.run({"--device", "cpu", "--data", "mnist", "--data-dir", "nowhere"});
-  CHECK(noData.exit == 1);
-  CHECK(contains(noData.err, "nowhere"));
 }
 
 }  // namespace

@@ -150,16 +150,6 @@ TEST_CASE("if a thread cannot be started, a program trains without it or names i
                    ? 0
                    : 1;
   CHECK(refused > 0);
-
-  const test::Sandbox lenet(MUSTER_LENET_FROM_SCRATCH);
-  Launch launch = lenet.launch({"--data", "generated", "--examples", "64", "--device", "cpu"});
-  launch.environment["LD_PRELOAD"] = MUSTER_FAILING_CALLS_LIBRARY;
-  const auto problemOf = [&](int nth) {
-    launch.environment["MUSTER_FAILING_CALLS"] = fmt::format("thread,{},{},-1,/", nth, EAGAIN);
-    return test::runProgram(MUSTER_LENET_FROM_SCRATCH, launch).err;
-  };
-  CHECK(contains(problemOf(0), "lenet_from_scratch: the thread of the interrupt could not be started: "));
-  CHECK(contains(problemOf(1), "lenet_from_scratch: a thread could not be started: "));
 }
 
 TEST_CASE("muster plan refuses a network that cannot fit into memory before it allocates it") {
@@ -210,31 +200,25 @@ TEST_CASE("on a full disk without a directory for temporary files, the error nam
 }
 
 TEST_CASE("if the disk is full at the end of a training, the network is written elsewhere") {
-  const test::Sandbox fineTune(MUSTER_FINE_TUNE), lenet(MUSTER_LENET_FROM_SCRATCH);
-  REQUIRE(fineTune.run({"--examples", "96", "--epochs", "1"}).exit == 0);
-  const auto check = [](const test::Sandbox& program, const char* executable,
-                        std::vector<std::string> arguments) {
-    CAPTURE(executable);
-    const test::TemporaryDirectory elsewhere;
-    arguments.insert(arguments.end(), {"--examples", "96", "--epochs", "1", "--model", "net"});
-    auto launch = program.launch(std::move(arguments));
-    launch.environment["TMPDIR"] = elsewhere.path().string();
-    launch.environment["LD_PRELOAD"] = MUSTER_FAILING_CALLS_LIBRARY;
-    // The first write tests, before the training, whether the file can be written.
-    launch.environment["MUSTER_FAILING_CALLS"] =
-        fmt::format("write,1,{},-1,{}", ENOSPC, program.directory.path().string());
-    const auto run = test::runProgram(executable, launch);
-    CAPTURE(run.err);
-    CHECK(run.exit == 1);
-    REQUIRE(elsewhere.names().size() == 1);
-    const auto saved = elsewhere / *elsewhere.names().begin();
-    CHECK(
-        contains(run.err, "net: could not be written: No space left on device; saved as " + saved.string()));
-    CHECK_NOTHROW(readSafetensors(saved));
-    CHECK_FALSE(std::filesystem::exists(program.directory / "net"));
-  };
-  check(fineTune, MUSTER_FINE_TUNE, {"--weights", "backbone.safetensors"});
-  check(lenet, MUSTER_LENET_FROM_SCRATCH, {"--data", "generated", "--device", "cpu"});
+  const test::Sandbox muster(MUSTER_PROGRAM);
+  test::writeFile(muster.directory / "run.json", muster.run({"example"}).out);
+  const test::TemporaryDirectory elsewhere;
+  auto launch = muster.launch({"train", "run.json", "--set", "data.trainExamples=96", "--set",
+                               "data.testExamples=20", "--set", "training.epochs=1", "--set",
+                               "training.devices=cpu", "--set", "training.model=net"});
+  launch.environment["TMPDIR"] = elsewhere.path().string();
+  launch.environment["LD_PRELOAD"] = MUSTER_FAILING_CALLS_LIBRARY;
+  // The first write tests, before the training, whether the file can be written.
+  launch.environment["MUSTER_FAILING_CALLS"] =
+      fmt::format("write,1,{},-1,{}", ENOSPC, muster.directory.path().string());
+  const auto run = test::runProgram(MUSTER_PROGRAM, launch);
+  CAPTURE(run.err);
+  CHECK(run.exit == 1);
+  REQUIRE(elsewhere.names().size() == 1);
+  const auto saved = elsewhere / *elsewhere.names().begin();
+  CHECK(contains(run.err, "net: could not be written: No space left on device; saved as " + saved.string()));
+  CHECK_NOTHROW(readSafetensors(saved));
+  CHECK_FALSE(std::filesystem::exists(muster.directory / "net"));
 }
 
 }  // namespace muster

@@ -25,15 +25,11 @@ Bytes line(char program, const std::vector<std::string>& arguments) {
 
 const std::vector<Bytes>& validLines() {
   static const std::vector<Bytes> all{
-      line('c', {"--text", "book.txt"}),
+      line('e', {}),
       line('m', {}),
       line('g', {}),
-      line('f', {"--weights", "w", "--data", "cifar10"}),
-      line('l', {}),
-      line('r', {}),
       line('u', {}),
-      line('c', {"--text", "book.txt", "--units", "64", "--lr=0.01", "--clip-norm", "0"}),
-      line('c', {"--load", "m", "--prompt", "The \xC3\xA9", "--length", "5", "--temperature", "1e-3"}),
+      line('e', {"--text", "book.txt", "--epochs=4", "--lr", "1e-3", "--imagenet"}),
       line('m', {"--workers", "4", "--mode", "synchronous", "--batch", "32", "--quiet", "--device", "cpu"}),
       line('m',
            {"--strategy", "diloco", "--strategy-options", "rate=0.7,every=100", "--data", "generated",
@@ -41,14 +37,6 @@ const std::vector<Bytes>& validLines() {
       line('g', {"--mode", "averaging,synchronous", "--frequency", "1,5,25", "--workers", "2,4", "--seeds",
                  "1,2", "--updater", "nesterovs:0.02,adam", "--link", "10Gbit,50us", "--target", "97.5"}),
       line('g', {"--grid", "rules", "--data", "mixtures", "--model", "mlp", "--out", "d"}),
-      line('f', {"--weights", "w", "--imagenet", "--data", "cifar10", "--backbone-rate", "0.1",
-                 "--trained-batch", "256", "--learning-rate", "0.02"}),
-      line('f', {"--examples", "100", "--backbone", "b", "--model", "m", "--json", "j"}),
-      line('l', {"--devices", "2", "--device", "cpu", "--data", "fashion", "--batch", "14", "--lr", "0.2"}),
-      line('r', {"--workers", "2", "--batch", "16", "--init", "normal0.01", "--augment", "true", "--report",
-                 "r", "--data", "cifar10", "--width", "4"}),
-      line('r', {"--load", "m", "--epochs", "0", "--save", "m", "--page", "--page-port", "0", "--curves",
-                 "a.curves.jsonl", "--group", "g"}),
       line('u', {"training.workers=4", "network.layers[0].classes=3", "data.batch=8"}),
       line('u', {"training.strategy=diloco", "training.strategy.rate=0.7", "network.updater.learningRate=0.5",
                  "listeners.checkpoints={\"directory\":\"c\"}"})};

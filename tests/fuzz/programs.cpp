@@ -3,13 +3,10 @@
 #include <cmath>
 #include <span>
 
-#include "examples/char_lstm/options.h"
 #include "examples/compare_convergence/options.h"
-#include "examples/fine_tune/options.h"
-#include "examples/lenet_from_scratch/options.h"
 #include "examples/mnist_convnet/options.h"
 #include "examples/muster/run_file.h"
-#include "examples/resnet18_fashion/options.h"
+#include "examples/options.h"
 #include "muster/core/nn/layers.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/fuzz/target.h"
@@ -20,6 +17,23 @@ namespace {
 void expectSound(const example::WorkerOptions& o) {
   expect(o.workers >= 1 && o.workers <= 1024 && o.threadsPerWorker >= 1 && o.averagingFrequency >= 1,
          "numbers of workers out of range");
+}
+
+/// The options of the small examples, of each type.
+void readExample(int argc, const char* const* argv) {
+  int workers = 2;
+  std::int64_t epochs = 3;
+  double rate = 0.1;
+  std::string text = "a";
+  bool flag = false;
+  if (example::readOptions({argv + 1, argv + argc}, "An example.",
+                           {{"workers", &workers, "threads"},
+                            {"epochs", &epochs, "passes"},
+                            {"lr", &rate, "learning rate"},
+                            {"text", &text, "file"},
+                            {"imagenet", &flag, "colours"}}))
+    expect(workers >= 1 && epochs >= 1 && rate >= 0 && std::isfinite(rate) && !text.empty(),
+           "an example: out of range");
 }
 
 /// A run file with these values of `--set`.
@@ -44,34 +58,11 @@ std::string runFileText() {
 
 void readLine(char program, int argc, const char* const* argv) {
   switch (program) {
-    case 'c':
-      if (const auto o = example::readCharLstmArguments(argc, argv)) {
-        expectSound(*o);
-        expect(o->batch >= 1 && o->learningRate > 0 && std::isfinite(o->clipNorm), "char_lstm: out of range");
-      }
-      return;
+    case 'e':
+      return readExample(argc, argv);
     case 'g':
       if (const auto o = convergence::readOptions(argc, argv))
         expect(o->epochs >= 1 && o->target > 0 && o->target < 1 && !o->out.empty(), "compare: out of range");
-      return;
-    case 'f':
-      if (const auto o = example::readFineTuneOptions(argc, argv))
-        expect(o->workers >= 1 && o->epochs >= 1 && o->trainedBatch >= 0 && o->learningRate > 0 &&
-                   o->backboneRate >= 0 && std::isfinite(o->learningRate + o->backboneRate),
-               "fine_tune: out of range");
-      return;
-    case 'l':
-      if (const auto o = example::readLenetOptions(argc, argv))
-        expect(o->replicas().size() == static_cast<std::size_t>(o->devices) && o->devices >= 1 &&
-                   o->batch >= 1 && o->epochs >= 1 && o->learningRate > 0,
-               "lenet_from_scratch: out of range");
-      return;
-    case 'r':
-      if (const auto o = example::readResnet18Options(argc, argv)) {
-        expectSound(*o);
-        expect(o->batch >= 1 && o->epochs >= 0 && o->learningRate > 0 && o->width >= 1 && o->seed >= 0,
-               "resnet18_fashion: out of range");
-      }
       return;
     case 'u':
       return readSets(std::vector<std::string>(argv + 1, argv + argc));

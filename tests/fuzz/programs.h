@@ -6,7 +6,7 @@
 namespace muster::fuzz {
 
 /// Programs by a letter: the first of their names, and u for muster, whose arguments are values of `--set`.
-inline constexpr std::string_view kPrograms = "cmgflru";
+inline constexpr std::string_view kPrograms = "emgu";
 
 /// Reads a program's command line. @throws std::logic_error if it accepts values that it must not.
 void readLine(char program, int argc, const char* const* argv);

@@ -473,5 +473,5 @@ TEST_CASE("options out of range are refused by name") {
   const auto delayed = AsynchronousOuter::delayedNesterov({1, 0.5});
   CHECK(delayed.make()->describe() ==
         "asynchronous outer steps, an arrival every 50 iterations (rate 0.7, Nesterov momentum 0.9)");
-  CHECK(delayed.make()->arrivals(2)->iterations == std::vector<std::int64_t>{50, 25});
+  CHECK(delayed.make()->traits(2).arrivals->iterations == std::vector<std::int64_t>{50, 25});
 }

@@ -88,7 +88,7 @@ TEST_CASE("the divergence is measured on request, over all slices of the paramet
       Verbs verbs(exchange, participant, context);
       strategy->land(0, {.weights = weights}, verbs);
     }
-    return strategy->divergence();
+    return strategy->report().divergence;
   };
   CHECK(measured(true) == 0.5);  // sqrt((1 + 2 + 3) / (3 * 8))
   CHECK(measured(false) == 0);

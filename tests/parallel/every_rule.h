@@ -44,7 +44,8 @@ inline bool runsOverNodes(const AnyStrategy& options, int workers) {
   } catch (const InvalidArgument&) {
     return false;
   }
-  return !strategy->arrivals(workers) && strategy->whyNotOverNodes().empty();
+  const auto traits = strategy->traits(workers);
+  return !traits.arrivals && traits.whyNotOverNodes.empty();
 }
 
 /// A rule that is not in the library: two fragments in turn, launched at the end of a round and landed at the
@@ -65,12 +66,11 @@ class TwoHalvesStrategy : public Strategy {
             {.name = "mean", .dtype = DType::Float64, .saved = false},
             {.name = "sent", .place = StrategyBlock::Place::Replica, .inFlight = options_.inFlight}};
   }
-  std::string_view modelSource() const override { return "centre"; }
+  StrategyTraits traits(int) const override { return {.fragments = 2, .modelSource = "centre"}; }
   void begin(const Exchange& exchange) override {
     const auto elements = exchange.block(BlockKind::Parameters).mergedCopy().elements();
     halves_ = {{{{0, elements / 2}}}, {{{elements / 2, elements}}}};
   }
-  int fragments() const override { return 2; }
   RoundPlan plan(const TrainingProgress& progress) override {
     const int launched = static_cast<int>(progress.iteration / 2 % 2);
     return {.iterations = 2, .launch = FragmentSet::of(launched), .land = FragmentSet::of(1 - launched)};

@@ -141,7 +141,7 @@ std::string whereOf(std::string_view place) {
       {"worker listener: epochEnd", "a listener failed after iteration"},
       {"worker listener: fitEnd", "a listener failed at the end"},
       {"strategy: blocks", "the strategy failed to name its blocks"},
-      {"strategy: arrivals", "the strategy failed to tell how workers arrive"},
+      {"strategy: traits", "the strategy failed to describe its traits"},
       {"strategy: begin", "the strategy failed to begin"},
       {"strategy: start", "the strategy failed to start"},
       {"strategy: plan", "the strategy failed to plan a round"}};
@@ -258,7 +258,8 @@ class Grid {
   Bits expected_;
   std::vector<std::set<std::string>> after_;  // [merges] the states after so many
   const bool gradient_ =
-      strategyNamed(rule_.name, rule_.options, kWorkers).make()->localWork() == LocalWork::Gradient;
+      strategyNamed(rule_.name, rule_.options, kWorkers).make()->traits(kWorkers).localWork ==
+      LocalWork::Gradient;
   std::map<std::string, long, std::less<>> visits_;
 };
 

@@ -134,17 +134,17 @@ class FaultyStrategy final : public Strategy {
   FaultyStrategy(std::unique_ptr<Strategy> rule, Faults& faults) : rule_(std::move(rule)), faults_(faults) {}
 
   std::string describe() const override { return rule_->describe(); }
-  LocalWork localWork() const override { return rule_->localWork(); }
   std::vector<StrategyBlock> blocks(int workers) const override {
     faults_.visit("strategy: blocks");
     return rule_->blocks(workers);
   }
-  std::string_view modelSource() const override { return rule_->modelSource(); }
-  std::optional<ArrivalPlan> arrivals(int workers) const override {
-    faults_.visit("strategy: arrivals");
-    return rule_->arrivals(workers);
+  StrategyTraits traits(int workers) const override {
+    faults_.visit("strategy: traits");
+    StrategyTraits traits = rule_->traits(workers);
+    traits.mayThrow = traits.extrapolates = traits.replicasDiffer = true;
+    traits.mergesBeforeScores = false;
+    return traits;
   }
-  UpdaterState updaterState() const override { return rule_->updaterState(); }
   void begin(const Exchange& exchange) override {
     faults_.visit("strategy: begin");
     rule_->begin(exchange);
@@ -153,7 +153,6 @@ class FaultyStrategy final : public Strategy {
     faults_.visit("strategy: start");
     rule_->start(verbs);
   }
-  int fragments() const override { return rule_->fragments(); }
   RoundPlan plan(const TrainingProgress& progress) override {
     faults_.visit("strategy: plan");
     return rule_->plan(progress);
@@ -183,9 +182,7 @@ class FaultyStrategy final : public Strategy {
     faults_.visit("strategy: afterReduction, done");
   }
   bool pending() const override { return rule_->pending(); }
-  MergeKind kind() const override { return rule_->kind(); }
-  double divergence() const override { return rule_->divergence(); }
-  std::span<const MergeValue> values() const override { return rule_->values(); }
+  MergeReport report() const override { return rule_->report(); }
 
  private:
   const std::unique_ptr<Strategy> rule_;

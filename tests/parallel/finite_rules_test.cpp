@@ -53,7 +53,7 @@ std::vector<std::byte> bitsOf(ToyModel& model) {
 void checkAsAfterThrow(ToyModel& failed, const NamedRule& rule, int workers) {
   for (const float p : failed.parameters()) CHECK(std::isfinite(p));
   // Other workers may land once more before they notice the failure.
-  if (workers > 1 && rule.options.make()->arrivals(workers)) return;
+  if (workers > 1 && rule.options.make()->traits(workers).arrivals) return;
   auto model = toy();
   ToyIterator data(batches(), kWidth);
   model.control().onStep = [](const Batch& batch) {
@@ -107,7 +107,7 @@ TEST_CASE("every rule: a feature that is not finite reaches no merge, and is nam
 TEST_CASE("every rule: an update that would overflow reaches no merge") {
   // The gradient is finite; with momentum the step is not. A mean of gradients would be small enough.
   forEveryRule({1, 2, 3}, [](const NamedRule& rule, int w) {
-    if (rule.options.make()->localWork() == LocalWork::Gradient && w > 1) return;
+    if (rule.options.make()->traits(w).localWork == LocalWork::Gradient && w > 1) return;
     auto model = toy();
     const Failure failure = failureWith(-3e38f, model, rule, w);
     CAPTURE(failure.text);
@@ -115,7 +115,7 @@ TEST_CASE("every rule: an update that would overflow reaches no merge") {
     CHECK(contains(failure.text, fmt::format("in batch {} of epoch 2: an update would leave numbers that are "
                                              "not finite; the largest gradient or parameter is 3e+38, in p",
                                              kBad + 1)));
-    if (rule.options.make()->localWork() == LocalWork::Step) checkAsAfterThrow(model, rule, w);
+    if (rule.options.make()->traits(w).localWork == LocalWork::Step) checkAsAfterThrow(model, rule, w);
   });
 }
 
@@ -226,7 +226,7 @@ class WritesInfinityStrategy final : public Strategy {
  public:
   explicit WritesInfinityStrategy(const WritesInfinity& options) : options_(options) {}
   std::string describe() const override { return "averaging, and infinity"; }
-  bool mayThrow() const override { return options_.mayThrow; }
+  StrategyTraits traits(int) const override { return {.mayThrow = options_.mayThrow}; }
   RoundPlan plan(const TrainingProgress&) override { return {}; }
   void land(int, const Round& round, Verbs& verbs) override {
     verbs.mergeState(round.weights);

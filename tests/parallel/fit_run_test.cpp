@@ -27,10 +27,12 @@ TEST_CASE("after a failure workers end their rounds only once these can no longe
   // if all did, these would be merged.
   std::atomic<bool> stop{false};
   const auto strategy = Averaging{.frequency = 5}.make();
+  const StrategyTraits traits = strategy->traits(2);
   const Schedule rate = 0.1;
   const std::vector<std::unique_ptr<Batch>> batches(1);
   Watching exchange;
-  FitRun run({.local = 2}, batches, {.strategy = *strategy, .stop = stop, .learningRate = rate},
+  FitRun run({.local = 2}, batches,
+             {.strategy = *strategy, .traits = traits, .stop = stop, .learningRate = rate},
              ledgerAt({}, 0, 0, 2), &exchange);
   exchange.run = &run;
   run.fail(0, std::make_exception_ptr(Error("boom")), [] { return "worker 0 failed"; });

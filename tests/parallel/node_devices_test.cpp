@@ -70,7 +70,7 @@ void checkOnDevices(const AnyStrategy& rule, const Places& places, int devices =
 struct DecayedGradients {
   struct Rule final : Strategy {
     std::string describe() const override { return "gradients with decay"; }
-    LocalWork localWork() const override { return LocalWork::Gradient; }
+    StrategyTraits traits(int) const override { return {.localWork = LocalWork::Gradient}; }
     void start(Verbs& verbs) override {
       const auto& own = verbs.block(BlockKind::Parameters).replicas;
       const auto all = Fragment::whole(verbs.block(BlockKind::Parameters).mergedCopy().elements());
@@ -87,7 +87,7 @@ struct DecayedGradients {
     void afterReduction(const Round& round, Verbs& verbs) override {
       verbs.merge(verbs.block(BlockKind::Statistics), round.weights);
     }
-    MergeKind kind() const override { return MergeKind::Gradients; }
+    MergeReport report() const override { return {.kind = MergeKind::Gradients}; }
   };
   void validate() const {}
   std::unique_ptr<Strategy> make() const { return std::make_unique<Rule>(); }
@@ -208,7 +208,7 @@ TEST_CASE("if a node with workers on devices fails, every model is left at its l
       auto wrapper = onDevices(model, 2, rule, devices).nodes(here).build();
       CHECK_THROWS_AS(wrapper.fit(share, 3), TrainingError);
       bits[static_cast<std::size_t>(here.node())] = stateBits(model);
-      CHECK(model.iteration() == (rule.make()->localWork() == LocalWork::Gradient ? 5 : 4));
+      CHECK(model.iteration() == (rule.make()->traits(1).localWork == LocalWork::Gradient ? 5 : 4));
     });
     CHECK(bits[0] == bits[1]);
     return bits[0];

@@ -108,8 +108,9 @@ TEST_CASE("a training over nodes uses the memory that was predicted") {
           need.addBatches(first, 1 + places.workers);
           wrapper.fit(share, 1);
           model.control().forgetSteps();
-          needed += need.bytes() -
-                    rule.make()->bytesBesideBlocks(places.nodes * places.workers, kSize);  // small blocks
+          needed += need.bytes();
+          const auto traits = rule.make()->traits(places.nodes * places.workers);
+          if (traits.hostBytes) needed -= traits.hostBytes(kSize);  // small blocks
           if (devices > 0)
             needed += places.workers * kBlock;  // mirrors of the gradients, which nothing touches
           kept += bytesOf(model.strategyState()) + bytesOf(model.listenerState()) +

@@ -357,7 +357,11 @@ TEST_CASE(
     "a rule that says that its replicas are equal, although they differ, gets a warning and no checkpoint") {
   struct Wrong final : TwoHalvesStrategy {
     Wrong() : TwoHalvesStrategy(TwoHalves{}) {}
-    bool replicasDiffer() const override { return false; }
+    StrategyTraits traits(int workers) const override {
+      StrategyTraits traits = TwoHalvesStrategy::traits(workers);
+      traits.replicasDiffer = false;
+      return traits;
+    }
   };
   struct Rule {
     void validate() const {}

@@ -130,7 +130,8 @@ TEST_CASE("rules that mix replicas over nodes have the bits of one process in gr
         REQUIRE(held.size() == expected.size());
         for (std::size_t m = 0; m < held.size(); ++m) {
           CAPTURE(m);
-          if (rule.make()->updaterState() == UpdaterState::Keep)  // node 0 alone forms no mean of kept states
+          if (rule.make()->traits(1).updaterState ==
+              UpdaterState::Keep)  // node 0 alone forms no mean of kept states
             for (Held* one : {&held[m], &expected[m]}) {
               std::erase_if(one->state, [](const NamedValues& v) { return v.name == "velocity"; });
               std::erase_if(one->training, [](const NamedValues& v) {

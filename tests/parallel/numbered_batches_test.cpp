@@ -107,7 +107,7 @@ Held train(const ResumableRule& rule, int workers, NumberedToy& data, const Held
 }
 
 bool inTurn(const ResumableRule& rule, int workers) {
-  return !AnyStrategy(rule.options).make()->arrivals(workers);
+  return !AnyStrategy(rule.options).make()->traits(workers).arrivals;
 }
 
 }  // namespace

@@ -104,7 +104,7 @@ TEST_CASE("numbers that a strategy reports of a round reach the listeners of the
         return {.iterations = 2};
       }
       void land(int, const Round& round, Verbs& verbs) override { verbs.mergeState(round.weights); }
-      std::span<const MergeValue> values() const override { return told_; }
+      MergeReport report() const override { return {.values = told_}; }
       std::array<MergeValue, 2> told_;
     };
     void validate() const {}
@@ -128,7 +128,7 @@ TEST_CASE("an invalid plan of arrivals is refused before anything is trained") {
     struct Rule final : Strategy {
       explicit Rule(const ArrivalPlan& planned) : plan_(planned) {}
       std::string describe() const override { return "arriving"; }
-      std::optional<ArrivalPlan> arrivals(int) const override { return plan_; }
+      StrategyTraits traits(int) const override { return {.arrivals = plan_}; }
       RoundPlan plan(const TrainingProgress&) override { return {}; }
       ArrivalPlan plan_;
     };
@@ -214,11 +214,11 @@ class AlternatingStrategy final : public Strategy {
   explicit AlternatingStrategy(const Alternating& options) : calls_(options.calls) {}
   std::string describe() const override { return "alternating"; }
   std::vector<StrategyBlock> blocks(int) const override { return {{.name = "mean"}}; }
+  StrategyTraits traits(int) const override { return {.fragments = 2}; }
   void begin(const Exchange& exchange) override {
     const std::int64_t elements = exchange.block(BlockKind::Parameters).mergedCopy().elements();
     fragments_ = {Fragment{{{0, 16}}}, Fragment{{{16, elements}}}};
   }
-  int fragments() const override { return 2; }
   RoundPlan plan(const TrainingProgress& progress) override {
     const int turn = static_cast<int>(progress.rounds % 2);
     return {.launch = FragmentSet::of(turn), .land = FragmentSet::of(1 - turn)};
@@ -290,7 +290,7 @@ class MovingAverageStrategy final : public Strategy {
     return {{.name = "average", .start = StrategyBlock::Start::Parameters},
             {.name = "rounds", .place = Place::Replica, .numbers = 1}};
   }
-  std::string_view modelSource() const override { return "average"; }
+  StrategyTraits traits(int) const override { return {.modelSource = "average"}; }
   RoundPlan plan(const TrainingProgress&) override { return {}; }
   void land(int, const Round& round, Verbs& verbs) override {
     verbs.mergeState(round.weights);

@@ -100,14 +100,14 @@ class InFlightStrategy final : public Strategy {
             {.name = "average", .start = StrategyBlock::Start::Parameters},
             {.name = "numbers", .place = StrategyBlock::Place::Replica, .numbers = 2}};
   }
-  std::string_view modelSource() const override { return "average"; }
-  UpdaterState updaterState() const override { return UpdaterState::Keep; }
+  StrategyTraits traits(int) const override {
+    return {.updaterState = UpdaterState::Keep, .fragments = 2, .modelSource = "average"};
+  }
   void begin(const Exchange& exchange) override {
     const std::int64_t elements = exchange.block(BlockKind::Parameters).mergedCopy().elements();
     numbers_ = exchange.strategyBlock("numbers").values.front();
     fragments_ = {Fragment{{{0, 16}}}, Fragment{{{16, elements}}}};
   }
-  int fragments() const override { return 2; }
   RoundPlan plan(const TrainingProgress& progress) override {
     const int turn = static_cast<int>(progress.rounds % 2);
     std::int64_t iterations = 1;

@@ -288,10 +288,10 @@ TEST_CASE("a user-defined rule with arrivals may use whole replicas, but not sum
     struct Rule final : Strategy {
       Rule(bool adds, bool inStart) : adds_(adds), inStart_(inStart) {}
       std::string describe() const override { return "own"; }
-      std::optional<ArrivalPlan> arrivals(int workers) const override {
+      StrategyTraits traits(int workers) const override {
         const auto count = static_cast<std::size_t>(workers);
-        return ArrivalPlan{.iterations = std::vector<std::int64_t>(count, 1),
-                           .speeds = std::vector<double>(count, 1)};
+        return {.arrivals = ArrivalPlan{.iterations = std::vector<std::int64_t>(count, 1),
+                                        .speeds = std::vector<double>(count, 1)}};
       }
       RoundPlan plan(const TrainingProgress&) override { return {}; }
       void start(Verbs& verbs) override {

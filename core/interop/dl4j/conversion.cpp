@@ -119,8 +119,7 @@ Shape Converter::inputShape(const std::string& name, const Reader& reader) const
   if (reader.kind == Kind::Sequence) return {0, reader.features};
   if (reader.kind != Kind::Image) return {reader.features};
   const auto [height, width] = sizes_.of(name);
-  if (height == 0 || width == 0)
-    return advise("the size of the images", fmt::format("{},28,28", reader.features));
+  if (height == 0 || width == 0) return {reader.features, 0, 0};
   return {reader.features, height, width};
 }
 

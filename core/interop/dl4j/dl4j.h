@@ -12,8 +12,8 @@ namespace muster::dl4j {
 /// What a file leaves open.
 struct LoadOptions {
   /// The shape of one example for each input, in muster's order: [F], [C, H, W], or [T, F] for sequences.
-  /// Empty: as the file says. It has no length of sequences, so batches of any length are read ([0, F]), and
-  /// the size of images only if a layer after the convolutions fixes it.
+  /// Empty: as the file says. It has no length of sequences, and the size of images only if a layer after the
+  /// convolutions fixes it. What it leaves open is open here: batches may have any size ([0, F], [C, 0, 0]).
   std::vector<Shape> inputShapes = {};
 };
 

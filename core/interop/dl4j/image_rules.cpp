@@ -43,7 +43,9 @@ Padding2d paddingOf(const Reading& r) {
     const Resize& w = windows[i];
     std::int64_t total = w.padding;
     if (w.same && r.size[i] == 0 && w.stride > 1)
-      r.options.refuse("convolutionMode Same needs the size of the images, which the file does not say");
+      r.options.refuse(
+          "convolutionMode Same needs the size of the images, which the file does not say; state the input's "
+          "shape (inputShapes, --shape 3,32,32)");
     if (w.same) {
       const std::int64_t in = std::max<std::int64_t>(r.size[i], 1);
       const std::int64_t steps = w.stride > 1 ? w.forward(in) : in;

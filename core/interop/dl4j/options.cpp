@@ -4,6 +4,8 @@
 #include <boost/json/array.hpp>
 #include <boost/json/value.hpp>
 #include <cmath>
+#include <optional>
+#include <span>
 
 #include "muster/core/base/error.h"
 #include "muster/core/interop/dl4j/detail/options.h"

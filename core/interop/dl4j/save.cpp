@@ -277,7 +277,7 @@ std::string shapesOf(const NetworkPlan& plan) {
   json::array shapes;
   for (const auto& input : plan.inputs) {
     json::array shape;
-    for (const std::int64_t size : input.stated()) shape.emplace_back(size);
+    for (const std::int64_t size : input.stated) shape.emplace_back(size);
     shapes.emplace_back(std::move(shape));
   }
   return json::serialize(json::object{{"inputShapes", std::move(shapes)}});
@@ -296,7 +296,7 @@ void save(Network& network, const std::filesystem::path& path) {
     Problems problems;
     const Description description = describe(configuration, problems);
     std::vector<Shape> shapes;
-    for (const auto& input : plan.inputs) shapes.push_back(input.stated());
+    for (const auto& input : plan.inputs) shapes.push_back(input.stated);
     const Conversion again = convert(description, shapes, {}, problems);
     const FlatState flat(again);
     std::vector<std::pair<std::string, std::string>> files{

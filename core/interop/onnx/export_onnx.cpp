@@ -124,6 +124,8 @@ onnx::ModelProto modelOf(Network& network, const OnnxOptions& options) {
   std::vector<std::string> values;
   for (std::size_t i = 0; i < plan.inputs.size(); ++i) {
     const auto& input = plan.inputs[i];
+    require(!input.open() || isSequence(input), "onnx: {} has pictures of any size, {}; state their size",
+            input.name, input.stated.toString());
     graph.addInput(input.name, input.indices ? DType::Int64 : DType::Float32,
                    dimensionsOf(plan, i, steps, twice));
     values.push_back(input.name);

@@ -46,16 +46,10 @@ BatchSize EnqueuedSteps::sizeOf(const Batch& batch) {
   batch.requireMaskValues();  // GPU kernels do not check them
   require(batch.examples() > 0, "network: the batch has no examples");
   BatchSize size{.examples = batch.examples()};
-  for (const auto& input : plan_.inputs)
-    if (input.anyLength) {  // all rows of a data set have one length
-      const auto& named = namedFor(batch.features, "features", input.name, plan_.inputs.size() == 1);
-      const Shape& shape = (named.source ? named.source->onCpu() : named.value).shape();
-      const std::int64_t steps = shape.rank() > 1 ? shape[1] : 0;
-      require(steps > 0 && (size.steps == 0 || size.steps == steps),
-              "network: {} is {}, without steps or of another length than the other inputs", input.name,
-              shape.toString());
-      size.steps = steps;
-    }
+  for (const auto& input : plan_.inputs) {  // all rows of a data set have one shape
+    const auto& named = namedFor(batch.features, "features", input.name, plan_.inputs.size() == 1);
+    addOpenSizes(input, (named.source ? named.source->onCpu() : named.value).shape(), size);
+  }
   return size;
 }
 

@@ -98,31 +98,37 @@ void requireInput(const NetworkPlan& plan, std::size_t input, const Tensor& valu
   const Shape& shape = value.shape();
   const bool examples = shape.rank() >= 1 && shape[0] > 0;
   if (examples && shape.dropFirst() == wanted.shape) return;
-  if (!wanted.anyLength)
+  if (!wanted.open())
     throw InvalidArgument(fmt::format("network: expected {} {} with at least one example before it, got {}{}",
                                       wanted.name, wanted.shape.toString(), value.toString(),
                                       lengthAdvice(wanted, shape)));
-  if (examples && shape.rank() == wanted.shape.rank() + 1 && shape[1] > 0 &&
-      shape.dropFirst().dropFirst() == wanted.shape.dropFirst())
+  const auto fits = [](std::int64_t size, std::int64_t stated) {
+    return size == stated || (stated == 0 && size > 0);
+  };
+  if (examples &&
+      std::equal(shape.begin() + 1, shape.end(), wanted.stated.begin(), wanted.stated.end(), fits))
     return;
   throw InvalidArgument(
-      fmt::format("network: expected {} {} of at least one step, with at least one example before it, got {}",
-                  wanted.name, wanted.stated().toString(), value.toString()));
+      fmt::format("network: expected {} {}, where 0 is any size, with at least one example before it, got {}",
+                  wanted.name, wanted.stated.toString(), value.toString()));
+}
+
+void addOpenSizes(const NetworkInput& input, const Shape& features, BatchSize& size) {
+  if (!input.open()) return;
+  require(features.rank() == input.stated.rank() + 1, "network: {} has the shape {}, got {}", input.name,
+          input.stated.toString(), features.toString());
+  const OpenSizes open = openSizesOf(input, features.dropFirst());
+  if (size.open != OpenSizes{} && open != size.open)
+    throw InvalidArgument(fmt::format(
+        "network: {} is {}, but another input has other sizes where both leave them open; state one",
+        input.name, features.toString()));
+  size.open = open;
 }
 
 BatchSize sizeOf(const NetworkPlan& plan, std::span<const Tensor* const> features) {
   BatchSize size{.examples = features.front()->shape()[0]};
-  const NetworkInput* first = nullptr;
-  for (std::size_t i = 0; i < plan.inputs.size(); ++i) {
-    const NetworkInput& input = plan.inputs[i];
-    if (!input.anyLength) continue;
-    const std::int64_t steps = features[i]->shape()[1];
-    if (first != nullptr && steps != size.steps)
-      throw InvalidArgument(fmt::format("network: {} has {} steps, but {} has {}; state the length of one",
-                                        first->name, size.steps, input.name, steps));
-    if (first == nullptr) first = &input;
-    size.steps = steps;
-  }
+  for (std::size_t i = 0; i < plan.inputs.size(); ++i)
+    addOpenSizes(plan.inputs[i], features[i]->shape(), size);
   return size;
 }
 

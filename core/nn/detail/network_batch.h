@@ -22,8 +22,8 @@ const Tensor& tensorFor(const std::vector<NamedTensor>& tensors, std::string_vie
 
 /// @throws InvalidArgument if the network has not been laid out.
 void requireInitialized(const NetworkPlan& plan);
-/// @throws InvalidArgument unless `value` is [N, ...] of the shape of input `input`, with N at least 1 and,
-/// where the length is open, at least one step.
+/// @throws InvalidArgument unless `value` is [N, ...] of the shape of input `input`, with N at least 1,
+/// and at least 1 where a size is open.
 void requireInput(const NetworkPlan& plan, std::size_t input, const Tensor& value);
 
 /// Information of a batch for a pass, other than its tensors.
@@ -32,8 +32,10 @@ StepInfo infoOf(const Batch& batch, std::uint64_t seed, bool training);
 /// The features of each input, checked as the masks are. @param features  [input], overwritten.
 void findFeatures(const NetworkPlan& plan, const Batch& batch, std::vector<const Tensor*>& features);
 
-/// The size of a batch of these features, [input], checked before.
-/// @throws InvalidArgument if inputs of any length have different ones.
+/// Adds the sizes that an input leaves open. @param features  the shape of the batch's.
+/// @throws InvalidArgument if another input has other sizes.
+void addOpenSizes(const NetworkInput& input, const Shape& features, BatchSize& size);
+/// The size of a batch of these features, [input], checked before. @throws InvalidArgument as above.
 BatchSize sizeOf(const NetworkPlan& plan, std::span<const Tensor* const> features);
 
 /// The labels for the loss of `output`; their shape fits its predictions.

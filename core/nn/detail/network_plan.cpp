@@ -54,7 +54,7 @@ std::vector<Shape> shapesFor(const NetworkPlan& plan, std::vector<Shape> inputs)
       const auto& module = *node.module;
       require(shapesOf(module.parameters(reads)) == shapesOf(module.parameters(node.inputShapes)) &&
                   shapesOf(module.statistics(reads)) == shapesOf(module.statistics(node.inputShapes)),
-              "its parameters depend on the length of the sequences; state it in the input's shape");
+              "its parameters depend on a size that the input's shape leaves open; state it");
     } catch (const InvalidArgument& error) {
       throw InvalidArgument(fmt::format("{} ({}): {}", node.name, node.module->type(), error.what()));
     }
@@ -62,11 +62,39 @@ std::vector<Shape> shapesFor(const NetworkPlan& plan, std::vector<Shape> inputs)
   return shapes;
 }
 
-NetworkPlan withSteps(const NetworkPlan& plan, std::int64_t steps) {
+namespace {
+
+/// The first of the dimensions that may be open: height and width of images, the length of sequences.
+int firstOpen(const Shape& shape) {
+  return shape.rank() == 3 ? 1 : 0;
+}
+
+/// With `sizes` where `stated` has 0.
+Shape filled(const Shape& stated, const OpenSizes& sizes) {
+  std::vector<std::int64_t> all(stated.begin(), stated.end());
+  const int first = firstOpen(stated), count = stated.rank() == 3 ? 2 : 1;
+  if (stated.rank() >= 1 && stated.rank() <= 3)
+    for (int i = 0; i < count; ++i)
+      if (auto& size = all[static_cast<std::size_t>(first + i)]; size == 0)
+        size = sizes[static_cast<std::size_t>(i)];
+  return Shape(all);
+}
+
+}  // namespace
+
+OpenSizes openSizesOf(const NetworkInput& input, const Shape& example) {
+  OpenSizes sizes{};
+  const int first = firstOpen(input.stated), count = input.stated.rank() == 3 ? 2 : 1;
+  for (int i = 0; i < count; ++i)
+    if (input.stated[first + i] == 0) sizes[static_cast<std::size_t>(i)] = example[first + i];
+  return sizes;
+}
+
+NetworkPlan withSizes(const NetworkPlan& plan, const OpenSizes& sizes) {
   NetworkPlan resized = plan;
   std::vector<Shape> inputs;
   for (auto& input : resized.inputs) {
-    if (input.anyLength) input.shape = input.shape.dropFirst().prepend(steps);
+    input.shape = filled(input.stated, sizes);
     inputs.push_back(input.shape);
   }
   const std::vector<Shape> shapes = shapesFor(plan, std::move(inputs));
@@ -80,15 +108,15 @@ NetworkPlan withSteps(const NetworkPlan& plan, std::int64_t steps) {
 
 NetworkLayout::NetworkLayout(std::vector<NetworkInput> inputs) : readAsNumbers_(inputs.size()) {
   plan_.inputs = std::move(inputs);
-  for (auto& input : plan_.inputs)
-    if ((input.shape.rank() == 1 || input.shape.rank() == 2) && input.shape[0] == 0) {
-      input.anyLength = true;
-      input.shape = input.shape.dropFirst().prepend(kExampleLength);
-    }
+  for (auto& input : plan_.inputs) {
+    input.stated = input.shape;
+    input.shape = filled(input.stated, {kExampleSize, kExampleSize});
+  }
 }
 
 NetworkPlan NetworkLayout::take() {
-  if (std::ranges::any_of(plan_.inputs, &NetworkInput::anyLength)) withSteps(plan_, 2 * kExampleLength);
+  if (std::ranges::any_of(plan_.inputs, &NetworkInput::open))
+    withSizes(plan_, {2 * kExampleSize, 2 * kExampleSize});
   return std::move(plan_);
 }
 

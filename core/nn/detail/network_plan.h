@@ -1,6 +1,8 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <set>
@@ -16,21 +18,22 @@ namespace muster::detail {
 /// An input of a network.
 struct NetworkInput {
   std::string name;
-  Shape shape = {};        ///< of one example
-  bool indices = false;    ///< int64; else float32
-  bool anyLength = false;  ///< sequences; `shape` has kExampleLength, batches may have another length
+  Shape shape = {};      ///< of one example; in a plan with kExampleSize where the configuration has 0
+  bool indices = false;  ///< int64; else float32
+  Shape stated = {};     ///< in a plan: as the configuration has it; 0 is any size
 
-  /// As in a configuration, where 0 is any length.
-  Shape stated() const { return anyLength ? shape.dropFirst().prepend(0) : shape; }
+  bool open() const { return shape != stated; }
 };
 
-/// The length with which sequences of any length are laid out.
-inline constexpr std::int64_t kExampleLength = 64;
+/// The size with which a network is laid out where its input's shape leaves it open: the length of sequences
+/// [T, F] or [T], height and width of images.
+inline constexpr std::int64_t kExampleSize = 64;
+using OpenSizes = std::array<std::int64_t, 2>;
 
 /// What a network is compiled for.
 struct BatchSize {
   std::int64_t examples = 0;
-  std::int64_t steps = 0;  ///< of the inputs of any length; 0 if there are none
+  OpenSizes open = {};  ///< the same for all inputs that are open: length and 0, or height and width; 0: none
   bool operator==(const BatchSize&) const = default;
 };
 
@@ -78,11 +81,13 @@ struct NetworkPlan {
   }
 };
 
-/// The shapes of all values, [value], for inputs of other lengths.
+/// The shapes of all values, [value], for inputs of other sizes.
 /// @throws InvalidArgument naming the node that cannot read them or would have other parameters.
 std::vector<Shape> shapesFor(const NetworkPlan& plan, std::vector<Shape> inputs);
-/// The plan for sequences of this length, where the plan leaves it open.
-NetworkPlan withSteps(const NetworkPlan& plan, std::int64_t steps);
+/// The sizes that an input leaves open, of an example.
+OpenSizes openSizesOf(const NetworkInput& input, const Shape& example);
+/// The plan for these sizes.
+NetworkPlan withSizes(const NetworkPlan& plan, const OpenSizes& sizes);
 
 /// Checks the name of a layer, vertex or input, which files and tables use. @param what  has the name: "layer
 /// 3".
@@ -99,7 +104,7 @@ class NetworkLayout {
   ///         the shapes do not fit.
   std::size_t add(std::string name, const Layer& layer, std::vector<std::size_t> inputs);
   void addOutput(std::string name, std::size_t value, double weight = 1);
-  /// @throws InvalidArgument if a layer's parameters depend on a length that is left open.
+  /// @throws InvalidArgument if a layer's parameters depend on a size that is left open.
   NetworkPlan take();
 
  private:

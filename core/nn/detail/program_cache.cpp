@@ -11,9 +11,9 @@ namespace {
 
 std::unique_ptr<NetworkProgram> compiled(const NetworkPlan& plan, const BatchSize& batch, bool training,
                                          Context& context) {
-  if (batch.steps == 0 || batch.steps == kExampleLength)
+  if (batch.open == OpenSizes{})
     return std::make_unique<NetworkProgram>(plan, batch.examples, training, context);
-  return std::make_unique<NetworkProgram>(withSteps(plan, batch.steps), batch.examples, training, context);
+  return std::make_unique<NetworkProgram>(withSizes(plan, batch.open), batch.examples, training, context);
 }
 
 }  // namespace

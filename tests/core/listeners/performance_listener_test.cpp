@@ -104,6 +104,34 @@ TEST_CASE_FIXTURE(Fixture, "a line is printed every given number of seconds") {
   CHECK(lines[1].starts_with("iteration 10: 0 samples/s"));
 }
 
+TEST_CASE_FIXTURE(Fixture, "over nodes, samples a second are those of all") {
+  options.overNodes = true;
+  options.everyIterations = 5;
+  PerformanceListener listener(options);
+  listener.onFitStart({trainer});
+  listener.onEpochStart({trainer});
+  // Two nodes of one worker, each with 100 examples a second.
+  for (int second = 1; second <= 10; ++second) {
+    clock += 1s;
+    trainer.times = {times(0, second, 1s * second, 0s, 0s, 0s)};
+    auto event = merge(second);
+    event.examples = 200;
+    listener.onMerge(event);
+  }
+  listener.onEpochEnd({trainer});
+  listener.onFitEnd(trainer);
+  CHECK(listener.report().samplesPerSecond() == 200);
+  CHECK(lines ==
+        Lines{"iteration 5: 200 samples/s on all nodes; here computing 100.0 %, waiting for data 0.0 %, for "
+              "workers 0.0 %, merging 0.0 %",
+              "iteration 10: 200 samples/s on all nodes; here computing 100.0 %, waiting for data 0.0 %, for "
+              "workers 0.0 %, merging 0.0 %",
+              "worker   device     batches   examples  samples/s  computing  data wait  peer wait    merging",
+              "0        cpu             10       1000        100    100.0 %      0.0 %      0.0 %      0.0 %",
+              "here                     10       1000        100    100.0 %      0.0 %      0.0 %      0.0 %",
+              "all                               2000        200"});
+}
+
 TEST_CASE_FIXTURE(Fixture, "the report covers the epochs alone, and starts anew with each fit()") {
   PerformanceListener listener(options);
   for (int fit = 0; fit < 2; ++fit) {

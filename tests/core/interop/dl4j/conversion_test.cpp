@@ -154,6 +154,18 @@ TEST_CASE("convolutionMode Same pads as there, unequally where it must") {
   CHECK(larger->exampleFeatures().features[0].value.shape() == Shape{1, 1, 4, 4});
 }
 
+TEST_CASE("images whose size no layer fixes may have any") {
+  const std::string conv = layerJson(
+      "c", "ConvolutionLayer",
+      R"("nin":1,"nout":1,"hasBias":false,"kernelSize":[1,1],"stride":[1,1],"iupdater":{"@class":"org.nd4j.linalg.learning.config.Sgd","learningRate":0.5})");
+  const std::string pool =
+      layerJson("p", "GlobalPoolingLayer", R"("poolingType":"AVG","collapseDimensions":true)");
+  const Made made(chainJson({conv, pool, outputJson("o", 1, 1)}), {3, 1, 0});
+  const auto network = made.load();
+  CHECK(network->output(Tensor::of({1, 2, 3, 6}, {1, 1, 2, 2})).data<float>()[0] == 9);
+  CHECK(network->output(Tensor::of({1, 2, 3, 4, 5, 3}, {1, 1, 2, 3})).data<float>()[0] == 9);
+}
+
 TEST_CASE("what a file does not say of its input is stated") {
   const std::string output = layerJson(
       "o", "RnnOutputLayer",

@@ -1,4 +1,4 @@
-// Networks whose input shape leaves the length of sequences open.
+// Networks whose input shape leaves sizes open: the length of sequences, the size of images.
 #include <doctest/doctest.h>
 
 #include "muster/core/base/error.h"
@@ -64,9 +64,10 @@ TEST_CASE("a network of any length computes the bits of one with the batch's len
   CHECK(thrown<InvalidArgument>([&] {
           any.output(Tensor::zeros({2, 4, 5}));
         }) ==
-        "network: expected features [0, 3] of at least one step, with at least one example before it, got "
+        "network: expected features [0, 3], where 0 is any size, with at least one example before it, got "
         "float32 [2, 4, 5] on cpu");
-  CHECK(any.summary().find("shapes for 64 steps; batches may have any number\n") != std::string::npos);
+  CHECK(any.summary().find("shapes for a size of 64 where the input's shape leaves it open\n") !=
+        std::string::npos);
 }
 
 TEST_CASE("an open length is kept in files") {
@@ -84,14 +85,36 @@ TEST_CASE("an open length is kept in files") {
   }
 }
 
+TEST_CASE("images of any size give the bits of a network with the batch's size") {
+  const auto network = [](const Shape& input) {
+    auto model = std::make_unique<MultiLayerNetwork>(MultiLayerConfiguration{
+        .seed = 3,
+        .inputShape = input,
+        .layers = {Conv2d{.outChannels = 4, .kernel = 3, .padding = 1}, BatchNorm{}, MaxPool2d{.kernel = 2},
+                   Conv2d{.outChannels = 8, .kernel = 3}, GlobalPool2d{}, Output{.classes = kClasses}}});
+    model->init();
+    return model;
+  };
+  const auto any = network({2, 0, 0}), high = network({2, 0, 12});
+  for (const auto& [height, width] : {std::pair(9, 12), std::pair(64, 12), std::pair(20, 8)}) {
+    const auto fixed = network({2, height, width});
+    fixed->copyStateFrom(*any);
+    const Batch batch = test::classBatch({2, height, width}, 6, kClasses, 5);
+    test::ListIterator once({batch}), again({batch});
+    any->fit(once);
+    fixed->fit(again);
+    CHECK(parametersOf(*any) == parametersOf(*fixed));
+    CHECK(thrown<InvalidArgument>([&] { high->output(batch.features[0].value); }).empty() == (width == 12));
+  }
+}
+
 TEST_CASE("layers whose parameters depend on the length need one") {
-  CHECK(
-      thrown<InvalidArgument>([] {
-        MultiLayerNetwork({.inputShape = {0, 3}, .layers = {LSTM{.units = 3}, Output{.classes = 2}}});
-      }) ==
-      "output (output): its parameters depend on the length of the sequences; state it in the input's shape");
+  CHECK(thrown<InvalidArgument>([] {
+          MultiLayerNetwork({.inputShape = {0, 3}, .layers = {LSTM{.units = 3}, Output{.classes = 2}}});
+        }) ==
+        "output (output): its parameters depend on a size that the input's shape leaves open; state it");
   CHECK(!thrown<InvalidArgument>([] {
-           MultiLayerNetwork({.inputShape = {0, 28, 28}, .layers = {Output{.classes = 2}}});
+           MultiLayerNetwork({.inputShape = {0, 28, 28}, .layers = {GlobalPool2d{}, Output{.classes = 2}}});
          }).empty());
 }
 
@@ -106,5 +129,5 @@ TEST_CASE("inputs of any length have the same length in a batch") {
   CHECK(model.outputs(batch)[0].shape() == Shape{3, 5, 2});
   batch.features[1].value = Tensor::zeros({3, 7, 2});
   CHECK(thrown<InvalidArgument>([&] { model.outputs(batch); }) ==
-        "network: a has 5 steps, but b has 7; state the length of one");
+        "network: b is [3, 7, 2], but another input has other sizes where both leave them open; state one");
 }

@@ -1,0 +1,101 @@
+#include "muster/parallel/training/merge_shares.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "muster/parallel/runtime/phase.h"
+
+namespace muster {
+
+/// Calls a part of a merge. If it throws, the merge has failed.
+template <typename Merge>
+void MergeShares::orLose(Merge merge) {
+  try {
+    merge();
+  } catch (...) {
+    lose();
+    throw;
+  }
+}
+
+void MergeShares::contribute(const Participant& me, double weight) {
+  if (traits_.arrivals) return;
+  std::chrono::nanoseconds& merging = me.times.own.merging;
+  const auto before = merging;
+  {
+    const Phase phase(me.activity, Activity::Kind::Merging, merging);
+    me.arriveAtExchange();
+    Verbs verbs(me.exchange, me.worker, me.context, Verbs::Waiting::None);
+    strategy_.contribute(weight, verbs);
+  }
+  of(me).contributing = merging - before;
+}
+
+void MergeShares::merge(const Participant& me, const Decision& decision) {
+  std::chrono::nanoseconds& merging = me.times.own.merging;
+  const auto before = merging;
+  {
+    const Phase phase(me.activity, Activity::Kind::Merging, merging);
+    me.exchange.begin(me.worker);
+    Verbs verbs(me.exchange, me.worker, me.context,
+                traits_.arrivals ? Verbs::Waiting::NoSums : Verbs::Waiting::Any);
+    orLose([&] { decision.after.flights.call(strategy_, decision.call(), verbs); });
+    of(me).bytes = verbs.bytes();
+    me.exchange.end(me.worker);
+  }
+  of(me).merging = merging - before + std::exchange(of(me).contributing, {});
+}
+
+void MergeShares::afterReduction(const Participant& me, const Decision& decision) {
+  Verbs verbs(me.exchange, me.worker, me.context);
+  orLose([&] { strategy_.afterReduction(decision.call(), verbs); });
+  of(me).bytes += verbs.bytes();
+  me.exchange.end(me.worker);
+}
+
+void MergeShares::mergeAll(const Participant& me, const Decision& decision) {
+  const FirstDoesAll first(me.exchange);
+  orLose([&] {
+    me.exchange.begin(0);
+    Verbs verbs(me.exchange, 0, me.context, Verbs::Waiting::NoSums);
+    decision.after.flights.call(strategy_, decision.call(), verbs);
+    me.exchange.end(0);
+  });
+}
+
+void MergeShares::keepLast(Exchange& exchange, double largest, bool alone) {
+  // Merges multiply by factors up to about 2^20: numbers below kLarge stay far from overflow.
+  constexpr double kLarge = 0x1p40;
+  const bool mayOverflow = looksAtReplicas() && largest > kLarge;
+  if (exchange.keepsMerges() ? alone : mayOverflow) exchange.keepAll();
+  mergeKept_ = exchange.keepsMerges() || mayOverflow;
+}
+
+void MergeShares::begin() {
+  for (Share& share : shares_) share.penalty.reset();
+}
+
+std::chrono::nanoseconds MergeShares::time() const {
+  return std::ranges::max(shares_, {}, &Share::merging).merging;
+}
+
+std::int64_t MergeShares::bytes() const {
+  std::int64_t bytes = 0, contributors = 0;
+  for (const Share& share : shares_) {
+    bytes += share.bytes;
+    contributors += share.bytes > 0 ? 1 : 0;
+  }
+  return contributors > 0 ? bytes / contributors : 0;
+}
+
+double MergeShares::penalty() const {
+  const auto updated = std::ranges::find_if(shares_, [](const Share& s) { return s.penalty.has_value(); });
+  return updated == shares_.end() ? 0 : *updated->penalty;
+}
+
+void MergeShares::refuseUpdate() {
+  auto none = Loss::None;
+  loss_.compare_exchange_strong(none, Loss::Update);  // a failed merge needs more to be undone
+}
+
+}  // namespace muster
