@@ -223,7 +223,7 @@ int convert(const Call& call) {
       ".onnx, .safetensors (model), .json, .zip (dl4j)");
   line.list("shape", options.shapes, "SHAPE",
             "the shape of an example, as in 1,28,28 or, for sequences of 50 steps, 50,8, where a model of "
-            "Deeplearning4j does not say it. Once for each input");
+            "Deeplearning4j leaves it open; by default any length or size. Once for each input");
   line.flag("lengths", options.lengths,
             "give the ONNX model another input, the length of each sequence, instead of a mask");
   line.group("Weights of PyTorch");
