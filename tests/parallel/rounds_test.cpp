@@ -1,0 +1,250 @@
+#include "muster/parallel/training/rounds.h"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "muster/core/device/context.h"
+#include "muster/parallel/runtime/time_sheet.h"
+#include "muster/parallel/training/merge_shares.h"
+#include "muster/parallel/training/order.h"
+#include "tests/parallel/no_exchange.h"
+
+using namespace muster;
+using namespace std::chrono_literals;
+using muster::test::NoExchange;
+
+namespace {
+
+/// Every round has two iterations, or one gradient, and merges one fragment.
+class Rule final : public Strategy {
+ public:
+  explicit Rule(LocalWork work) : work_(work) {}
+  std::string describe() const override { return "a rule"; }
+  StrategyTraits traits(int /*workers*/) const override { return {.localWork = work_}; }
+  RoundPlan plan(const TrainingProgress& /*progress*/) override {
+    return {.iterations = work_ == LocalWork::Step ? 2 : 1};
+  }
+  void land(int, const Round&, Verbs&) override { ++landed; }
+  void afterReduction(const Round&, Verbs&) override { ++reduced; }
+
+  std::atomic<int> landed = 0, reduced = 0;
+
+ private:
+  const LocalWork work_;
+};
+
+/// The rounds of one or more workers, whose threads do as the test says.
+struct Training {
+  explicit Training(int workers, LocalWork work = LocalWork::Step, bool joins = false)
+      : rule(work), traits(rule.traits(workers)), exchange(workers), peers(workers) {
+    shares.emplace(rule, traits, workers, false);
+    rounds.emplace(NodePlace{.local = workers},
+                   Rounds::Options{.strategy = rule,
+                                   .traits = traits,
+                                   .stop = stop,
+                                   .learningRate = 0.1,
+                                   .coordinatorJoinsEveryRound = joins},
+                   ledgerAt({}, 0, 0, workers), peers, *shares);
+    rounds->prepare();
+  }
+
+  Rule rule;
+  const StrategyTraits traits;
+  NoExchange exchange;
+  PeerSums peers;
+  std::atomic<bool> stop{false};
+  std::optional<MergeShares> shares;
+  std::optional<Rounds> rounds;
+};
+
+/// A worker that trains the given number of batches in each epoch.
+struct Trainee {
+  Trainee(Training& in, int worker, std::int64_t batches)
+      : training(in), perEpoch(batches), me{worker, in.exchange, context, times, activity} {}
+
+  /// Carries out orders until the end. Notes each.
+  void run() {
+    for (Order order = training.rounds->first(me.worker);; order = training.rounds->next(me, contribution)) {
+      note(order);
+      if (order.what == Order::Do::Train) {
+        if (order.merged) contribution = {};
+        if (order.epochOver) trained = 0;
+        for (std::int64_t i = 0; i < order.iterations && !contribution.ended; ++i)
+          if (trained == perEpoch)
+            contribution.ended = true;
+          else
+            contribution.iteration = ++iteration, ++trained, ++contribution.batches, contribution.weight += 4;
+      } else if (order.what == Order::Do::Merge) {
+        training.shares->merge(me, training.rounds->decision());
+      } else if (order.what == Order::Do::Update) {
+        training.shares->afterReduction(me, training.rounds->decision());
+        training.shares->setUpdated(me.worker, 0.5);
+      } else if (order.what == Order::Do::Visit) {
+        (*order.visit)(me.worker);
+      } else {
+        return;
+      }
+    }
+  }
+
+  void note(const Order& order) {
+    const auto at = [&] {
+      return order.counters ? " " + std::to_string(order.counters->iteration) + "/" +
+                                  std::to_string(order.counters->epoch)
+                            : std::string();
+    };
+    switch (order.what) {
+      case Order::Do::Train:
+        orders.push_back("train " + std::to_string(order.iterations) + at() +
+                         (order.epochOver ? " new epoch" : ""));
+        break;
+      case Order::Do::Merge:
+        orders.emplace_back("merge");
+        break;
+      case Order::Do::Update:
+        orders.emplace_back("update");
+        break;
+      case Order::Do::Visit:
+        orders.emplace_back("visit");
+        break;
+      case Order::Do::End:
+        orders.push_back("end" + at());
+    }
+  }
+
+  Training& training;
+  const std::int64_t perEpoch;
+  Context context;
+  TimeSheet times;
+  Activity activity;
+  Participant me;
+  Contribution contribution;
+  std::int64_t trained = 0, iteration = 0;
+  std::vector<std::string> orders;
+};
+
+using Orders = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("a worker trains and merges in turns; the coordinator has its turn at the ends of epochs") {
+  Training training(1);
+  training.rounds->begin(2);
+  Trainee worker(training, 0, 3);
+  std::jthread thread([&] { worker.run(); });
+  REQUIRE(training.rounds->await());
+  CHECK(training.rounds->result().verdict == Verdict::EpochOver);
+  CHECK(training.rounds->ledger().iteration == 3);
+  CHECK_FALSE(training.rounds->isOver());
+  training.rounds->resume();
+  REQUIRE(training.rounds->await());
+  CHECK(training.rounds->isOver());
+  training.rounds->resume();
+  thread.join();
+  // 3 batches are a round of 2 and the last one; iterations and epochs are those that are finished.
+  CHECK(worker.orders == Orders{"train 2", "merge", "train 2 2/0", "merge", "train 2 3/1 new epoch", "merge",
+                                "train 2 5/1", "merge", "end 6/2"});
+  CHECK(training.rule.landed == 4);
+}
+
+TEST_CASE("a round in which no worker has trained is not merged") {
+  Training training(1);
+  training.rounds->begin(1);
+  Trainee worker(training, 0, 2);  // the second round begins, but has no batch
+  std::jthread thread([&] { worker.run(); });
+  REQUIRE(training.rounds->await());
+  CHECK_FALSE(training.rounds->result().merging);
+  training.rounds->resume();
+  thread.join();
+  CHECK(worker.orders == Orders{"train 2", "merge", "train 2 2/0", "end 2/1"});
+}
+
+TEST_CASE("with gradients each worker updates its replica once all have merged") {
+  Training training(2, LocalWork::Gradient);
+  training.rounds->begin(1);
+  Trainee first(training, 0, 1), second(training, 1, 2);
+  {
+    std::jthread one([&] { first.run(); }), two([&] { second.run(); });
+    REQUIRE(training.rounds->await());
+    training.rounds->resume();
+  }
+  // The first worker has no batch in the second round, and the second none in the third.
+  const Orders expected{"train 1", "merge",  "update",      "train 1 1/0",
+                        "merge",   "update", "train 1 2/0", "end 2/1"};
+  CHECK(first.orders == expected);
+  CHECK(second.orders == expected);
+  CHECK(training.rule.landed == 4);
+  CHECK(training.rule.reduced == 4);
+  CHECK(training.shares->penalty() == 0);  // of the last round, which has no update
+}
+
+TEST_CASE("in the coordinator's turn it sends workers on visits, which it awaits") {
+  Training training(2, LocalWork::Step, /*joins=*/true);
+  training.rounds->begin(1);
+  Trainee first(training, 0, 2), second(training, 1, 2);
+  std::atomic<int> visits{0};
+  int meanwhile = 0;
+  {
+    std::jthread one([&] { first.run(); }), two([&] { second.run(); });
+    REQUIRE(training.rounds->await());
+    for (int i = 0; i < 2; ++i)
+      CHECK(training.rounds->visit([&](int worker) { visits += worker + 1; }, [&] { ++meanwhile; }));
+    CHECK(visits == 6);
+    CHECK(meanwhile == 2);
+    training.rounds->resume();
+    REQUIRE(training.rounds->await());
+    training.rounds->resume();
+  }
+  const Orders expected{"train 2", "merge", "visit", "visit", "train 2 2/0", "end 2/1"};
+  CHECK(first.orders == expected);
+  CHECK(second.orders == expected);
+}
+
+TEST_CASE("after a stop the round ends for all, and the run with it") {
+  Training training(1);
+  training.stop = true;
+  training.rounds->begin(3);
+  Trainee worker(training, 0, 5);
+  std::jthread thread([&] { worker.run(); });
+  REQUIRE(training.rounds->await());
+  CHECK(training.rounds->result().verdict == Verdict::Stop);
+  CHECK(training.rounds->isOver());
+  training.rounds->resume();
+  thread.join();
+  CHECK(worker.orders == Orders{"train 2", "merge", "end 2/0"});
+}
+
+TEST_CASE("an abort ends the run for those that wait, without counters") {
+  Training training(2);
+  training.rounds->begin(1);
+  Trainee waiting(training, 0, 2);
+  std::jthread thread([&] { waiting.run(); });
+  std::this_thread::sleep_for(2ms);  // the other worker never comes
+  training.rounds->abort();
+  thread.join();
+  CHECK(waiting.orders == Orders{"train 2", "end"});
+  CHECK_FALSE(training.rounds->await());
+  CHECK_FALSE(training.rounds->visit([](int) {}, [] {}));
+  training.rounds->close();
+  CHECK(training.rounds->ledger().rounds == 0);
+}
+
+TEST_CASE("a round that all have merged is committed, also if it is aborted before its end") {
+  Training training(1, LocalWork::Step, /*joins=*/true);
+  training.rounds->begin(1);
+  Trainee worker(training, 0, 2);
+  std::jthread thread([&] { worker.run(); });
+  REQUIRE(training.rounds->await());
+  training.rounds->abort();
+  training.rounds->resume();
+  thread.join();
+  training.rounds->close();
+  CHECK(worker.orders == Orders{"train 2", "merge", "end"});
+  CHECK(training.rounds->ledger().iteration == 2);
+  CHECK(training.rounds->ledger().rounds == 1);
+}
