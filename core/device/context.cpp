@@ -12,6 +12,7 @@
 #include "muster/core/base/log.h"
 #include "muster/core/base/signal_stack.h"
 #include "muster/core/base/start_thread.h"
+#include "muster/core/base/unwinder.h"
 #include "muster/core/device/arithmetic_scope.h"
 #include "muster/core/device/detail/backend.h"
 #include "muster/core/device/detail/cpu.h"
@@ -61,6 +62,7 @@ ContextOptions checked(Device device, ContextOptions options) {
   useSignalStack();
   require(options.threads >= 1, "context: expected at least 1 thread, got {}", options.threads);
   if (device.isCpu() || !options.cores.empty()) requireOwnLoopThreads(options.threads);
+  loadUnwinder();
   startOpenMp();  // now, because in the middle of a training more files are open
   if (device.isCpu() && options.threads > 1) requireThreads(options.threads);
   return options;

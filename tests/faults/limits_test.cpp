@@ -8,10 +8,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 
+#include "muster/core/io/model_file.h"
 #include "muster/core/io/safetensors.h"
 #include "tests/examples/convnet.h"
+#include "tests/examples/in_writing.h"
 #include "tests/support/child_process.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/sanitizers.h"
@@ -172,6 +176,36 @@ TEST_CASE("muster plan refuses a network that cannot fit into memory before it a
   const auto limited = refusal("ulimit -d 400000 && ", "100000");
   CHECK_MESSAGE(limited.starts_with(begin), limited);
   CHECK(contains(limited, "but of the 409.6 MB that this process may use (ulimit -d) "));
+}
+
+/// The limits are in MB. MUSTER_ADDRESS_LIMITS ("150,420,6": from, to, step) tries others, for `./run soak`.
+TEST_CASE("under a limit on addresses a program trains, or says what failed, and leaves whole files") {
+  int from = 162, to = 294, step = 44;
+  if (const char* const limits = std::getenv("MUSTER_ADDRESS_LIMITS"))
+    REQUIRE(std::sscanf(limits, "%d,%d,%d", &from, &to, &step) == 3);
+  int ended = 0;
+  for (int limit = from; limit <= to; limit += step) {
+    CAPTURE(limit);
+    const Convnet convnet;
+    const Outcome outcome = runBy(convnet, fmt::format("ulimit -c 0 -v {}000; exec \"$@\"", limit));
+    CAPTURE(outcome.err);
+    if (outcome.exit == 127) continue;  // the system could not load the program's libraries
+    ++ended;
+    if (outcome.exit == 0) {
+      CHECK((readFile(convnet.directory / "model") == undisturbed()));
+      continue;
+    }
+    CHECK(outcome.exit == 1);  // below 0 after a signal
+    CHECK(outcome.err.starts_with("mnist_convnet: "));
+    CHECK(outcome.err.ends_with("\n"));
+    for (const auto& name : test::namesIn(convnet.directory.path())) {
+      CAPTURE(name);
+      if (name == "model") CHECK_NOTHROW(checkModelFile(convnet.directory / name));
+    }
+    for (const auto& name : test::namesIn(convnet.directory / "c"))
+      if (name.ends_with(".safetensors")) CHECK_NOTHROW(checkModelFile(convnet.directory / "c" / name));
+  }
+  CHECK(ended > 0);
 }
 
 TEST_CASE("on a full disk without a directory for temporary files, the error names the file") {

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <vector>
 
+#include "muster/core/backend/cpu/code_room.h"
 #include "muster/core/backend/cpu/state.h"
 #include "muster/core/base/detail/vendor_call.h"
 #include "muster/core/tensor/tensor.h"
@@ -36,10 +37,13 @@ inline std::mutex& planningMutex() {
 }
 
 /// Calls planning code and turns dnnl::error into DeviceFailure with `what`.
+/// @throws OutOfMemory, also before the call if there is little memory left; see `requireCodeRoom`.
 template <typename F>
 auto planVendor(const char* what, F f, std::source_location where = std::source_location::current()) {
   const std::scoped_lock lock(planningMutex());
+  requireCodeRoom(kPlanCodeBytes);
   try {
+    const muster::detail::VendorCall vendor;
     return f();
   } catch (const dnnl::error& error) {
     check(error.status, what, where);

@@ -1,0 +1,80 @@
+#include "tests/faults/failing_malloc.h"
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+
+#include "muster/core/base/detail/vendor_call.h"
+
+// The GNU C library's own names of the functions that this file replaces.
+extern "C" {
+void* __libc_malloc(std::size_t bytes);
+void* __libc_calloc(std::size_t count, std::size_t bytes);
+void* __libc_realloc(void* memory, std::size_t bytes);
+void* __libc_memalign(std::size_t alignment, std::size_t bytes);
+}
+
+namespace {
+
+std::atomic<bool> failing{false};
+std::atomic<long> untilFailure{0};  // below 0: it has failed
+std::atomic<bool> failureLasts{false};
+
+bool fails() {
+  if (!failing || muster::detail::VendorCall::active()) return false;
+  const long left = untilFailure--;
+  if (left != 0 && (left > 0 || !failureLasts)) return false;
+  errno = ENOMEM;
+  return true;
+}
+
+}  // namespace
+
+extern "C" {
+void* malloc(std::size_t bytes) {
+  return fails() ? nullptr : __libc_malloc(bytes);
+}
+void* calloc(std::size_t count, std::size_t bytes) {
+  return fails() ? nullptr : __libc_calloc(count, bytes);
+}
+void* realloc(void* memory, std::size_t bytes) {
+  return fails() ? nullptr : __libc_realloc(memory, bytes);
+}
+void* memalign(std::size_t alignment, std::size_t bytes) {
+  return fails() ? nullptr : __libc_memalign(alignment, bytes);
+}
+void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
+  return fails() ? nullptr : __libc_memalign(alignment, bytes);
+}
+void* mmap(void* address, std::size_t bytes, int protection, int flags, int file, off_t offset) {
+  if (fails()) return MAP_FAILED;
+  return reinterpret_cast<void*>(::syscall(SYS_mmap, address, bytes, protection, flags, file, offset));
+}
+int posix_memalign(void** memory, std::size_t alignment, std::size_t bytes) {
+  if (fails()) return ENOMEM;
+  *memory = __libc_memalign(alignment, bytes);
+  return *memory ? 0 : ENOMEM;
+}
+}
+
+namespace muster::test {
+
+FailingMalloc::FailingMalloc(long nth, Lasting lasting) {
+  untilFailure = nth;
+  failureLasts = lasting == Lasting::Yes;
+  failing = true;
+}
+
+FailingMalloc::~FailingMalloc() {
+  failing = false;
+}
+
+bool FailingMalloc::any() const {
+  return untilFailure < 0;
+}
+
+}  // namespace muster::test
