@@ -134,6 +134,8 @@ class PageConnection : public std::enable_shared_from_this<PageConnection> {
     stream_.socket().close(ignored);
   }
   bool closed() const { return closed_; }
+  /// Whether it waits for a request, or for the client to close: it can give way to a new connection.
+  bool idle() const { return !events_ && !writing_; }
   /// Whether a write is unfinished.
   bool writing() const { return writing_ && !closed_; }
 
@@ -272,12 +274,24 @@ class PageServer::Impl {
 
   void welcome(tcp::socket socket) {
     std::erase_if(connections_, [](const auto& connection) { return connection->closed(); });
-    if (static_cast<int>(connections_.size()) >= limits_.connections) return;  // closes the socket
+    if (!makeRoom()) return;  // closes the socket
     beast::error_code ignored;
     if (limits_.sendBuffer > 0)
       socket.set_option(asio::socket_base::send_buffer_size(limits_.sendBuffer), ignored);
     connections_.push_back(std::make_shared<PageConnection>(std::move(socket), access_, limits_, *source_));
     connections_.back()->start();
+  }
+
+  /// Closes the oldest idle connection if there are too many. A client that sends its request at once is
+  /// served, however many send none. All clients have the address 127.0.0.1, so none is counted by its own.
+  /// @return whether there is room for a new connection.
+  bool makeRoom() {
+    if (static_cast<int>(connections_.size()) < limits_.connections) return true;
+    const auto oldest = std::ranges::find_if(connections_, [](const auto& one) { return one->idle(); });
+    if (oldest == connections_.end()) return false;
+    (*oldest)->close();
+    connections_.erase(oldest);
+    return true;
   }
 
   void tick() {

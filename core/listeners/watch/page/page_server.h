@@ -13,13 +13,13 @@ namespace muster {
 /// Limits of the server, for tests to change.
 struct PageLimits {
   std::chrono::milliseconds tick{500};      ///< between two calls of PageSource::update
-  std::chrono::milliseconds reading{5000};  ///< for a request to arrive
+  std::chrono::milliseconds reading{5000};  ///< for a whole request to arrive
   std::chrono::milliseconds writing{5000};  ///< for a client to receive data; then it is dropped
   std::chrono::milliseconds silence{
       15000};                             ///< after which a comment is sent, to find clients that have gone
   std::chrono::milliseconds ending{300};  ///< at the end, for clients to take the last news
-  int connections = 32;                   ///< at a time; more are closed at once
-  int sendBuffer = 0;                     ///< bytes of a socket's buffer; 0: the system's
+  int connections = 32;  ///< at a time; for a new one the oldest that has no request gives way
+  int sendBuffer = 0;    ///< bytes of a socket's buffer; 0: the system's
 };
 
 /// Serves the page on 127.0.0.1, with a thread of its own, as long as it lives. Clients cost the training

@@ -256,6 +256,20 @@ TEST_CASE("an incomplete request is given up, and so are too many connections") 
   CHECK(RawClient(page.listener->port()).receiveAll().empty());
 }
 
+TEST_CASE("silent connections lock nobody out, and do not end those that are served") {
+  const Page page({.reading = 1h, .connections = 4});
+  const auto events = page.events();
+  CHECK(events->receiveUntil("\n\n").find("200 OK") != std::string::npos);
+  std::vector<std::unique_ptr<RawClient>> silent;
+  for (int i = 0; i < 100; ++i) {
+    silent.push_back(std::make_unique<RawClient>(page.listener->port()));
+    if (i % 2 == 0) silent.back()->send("GET / HT");
+    if (i % 10 == 9) CHECK(statusOf(page.get("/page.js")) == "HTTP/1.1 200 OK");
+  }
+  page.listener->point("after", 1, 1);
+  CHECK(events->receiveUntil("after").find("after") != std::string::npos);
+}
+
 TEST_CASE("a page listener can end while clients are connected") {
   auto page = std::make_unique<Page>();
   const auto client = page->events();
