@@ -78,7 +78,7 @@ set(muster_cmake_minimum ${CMAKE_MINIMUM_REQUIRED_VERSION})
 set(CMAKE_MINIMUM_REQUIRED_VERSION 3.24)
 find_package(CUDAToolkit REQUIRED)
 set(CMAKE_MINIMUM_REQUIRED_VERSION ${muster_cmake_minimum})
-find_package(NCCL 2.14)  # the first version with nonblocking communicators
+find_package(NCCL 2.22)  # the first version that aborts the communicators of a group together
 set(MUSTER_CUDA_BUILT true)
 message(STATUS "muster is built with CUDA ${CUDAToolkit_VERSION}, cuDNN ${CUDNN_VERSION}, "
   "for architectures ${CMAKE_CUDA_ARCHITECTURES}")

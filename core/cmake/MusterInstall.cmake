@@ -76,6 +76,7 @@ install(FILES
   "${PROJECT_BINARY_DIR}/musterConfig.cmake"
   "${PROJECT_BINARY_DIR}/musterConfigVersion.cmake"
   core/cmake/FindLIBZIP.cmake
+  core/cmake/FindTorch.cmake
   core/cmake/Findconcurrentqueue.cmake
   DESTINATION "${package_folder}" COMPONENT dev)
 

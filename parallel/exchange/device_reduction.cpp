@@ -92,15 +92,15 @@ void DeviceReduction::mean(std::span<const Tensor> tensors, std::span<const doub
                ? viewAt(member.sums, own.begin, own.length(), type)
                : part(tensors[member.workers.front()], {slice.begin + own.begin, slice.begin + own.end});
   };
+  transfers_.clear();  // all rounds in one call: each call of NCCL is waited for until it has begun
   for (int round = 0; round < plan_.rounds(); ++round) {
-    transfers_.clear();
     plan_.scatter(round, length, sends_);
     for (const auto& [from, to, own] : sends_)
       if (own.length() > 0)
         transfers_.push_back({from, to, sent(members_[at(from)], own),
                               viewAt(members_[at(to)].inbox, from * own.length(), own.length(), type)});
-    transport_.copies->run(transfers_);
   }
+  transport_.copies->run(transfers_);
   for (std::size_t g = 0; g < members_.size(); ++g) {
     const Slice own = plan_.owned(static_cast<int>(g), length);
     if (own.length() == 0) continue;
@@ -145,16 +145,16 @@ void DeviceReduction::moments(std::span<const Tensor> tensors, std::span<const d
     const auto offset = (2 * static_cast<std::int64_t>(worker) + p) * length;
     return viewAt(member.inbox, offset, parts * length, type);
   };
+  transfers_.clear();
   for (int round = 0; round < plan_.rounds(); ++round) {
-    transfers_.clear();
     plan_.scatter(round, elements, sends_);
     for (const auto& [from, to, slice] : sends_)
       for (const std::size_t w : members_[at(from)].workers)
         for (int p = 0; p < 2 && slice.length() > 0; ++p)
           transfers_.push_back({from, to, part(tensors[w], inPart(slice, p, elements)),
                                 inInbox(members_[at(to)], w, p, slice.length())});
-    transport_.copies->run(transfers_);
   }
+  transport_.copies->run(transfers_);
   for (std::size_t g = 0; g < members_.size(); ++g) {
     auto& member = members_[g];
     const Slice slice = plan_.owned(static_cast<int>(g), elements);
@@ -190,8 +190,8 @@ void DeviceReduction::moments(std::span<const Tensor> tensors, std::span<const d
 }
 
 void DeviceReduction::gather(Slice slice, int parts, std::span<const Tensor> into) {
+  transfers_.clear();
   for (int round = 0; round < plan_.rounds(); ++round) {
-    transfers_.clear();
     plan_.gather(round, slice.length(), sends_);
     for (const auto& [from, to, own] : sends_)
       for (int p = 0; p < parts && own.length() > 0; ++p) {
@@ -199,8 +199,8 @@ void DeviceReduction::gather(Slice slice, int parts, std::span<const Tensor> int
         transfers_.push_back({from, to, part(into[members_[at(from)].workers.front()], where),
                               part(into[members_[at(to)].workers.front()], where)});
       }
-    transport_.copies->run(transfers_);
   }
+  transport_.copies->run(transfers_);
 }
 
 }  // namespace muster

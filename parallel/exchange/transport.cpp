@@ -1,10 +1,16 @@
 #include "muster/parallel/exchange/transport.h"
 
 #include <algorithm>
+#include <condition_variable>
+#include <cstdint>
+#include <cstring>
+#include <thread>
 
 #include "muster/built.h"
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
+#include "muster/core/base/mutex.h"
+#include "muster/core/base/start_thread.h"
 
 namespace muster {
 namespace {
@@ -131,30 +137,107 @@ std::unique_ptr<DeviceCopies> makeOne(TransportKind kind, const std::vector<Cont
   return std::make_unique<HostCopies>(contexts, stagingBytes);
 }
 
-/// Sends a byte from each device to each other and waits, because a link between devices is only made at its
-/// first use. @throws DeviceFailure if a link cannot be made; no transfer is in progress then.
-void tryOut(DeviceCopies& copies, std::span<Context* const> contexts) {
+/// What device `from` sends to device `to`: bytes that tell both apart, so that memory that was not written,
+/// or written by another transfer, is found.
+Tensor pattern(int from, int to) {
+  constexpr std::int64_t kBytes = std::int64_t{1} << 20;
+  Tensor bytes = Tensor::empty({kBytes}, DType::UInt8, Device::cpu());
+  auto values = bytes.span<std::uint8_t>();
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] =
+        static_cast<std::uint8_t>((i + i / 255) * 7 + static_cast<std::size_t>(16 * from + to) * 37 + 1);
+  return bytes;
+}
+
+Tensor onDevice(const Tensor& bytes, Device device) {
+  Tensor there = Tensor::zeros(bytes.shape(), bytes.dtype(), device);
+  copy(bytes, there);
+  return there;
+}
+
+/// Aborts copies that have not ended in time, on a thread of its own: the call that enqueues them may wait,
+/// too.
+class Patience {
+ public:
+  Patience(DeviceCopies& copies, std::chrono::milliseconds patience)
+      : copies_(copies),
+        thread_(startThread("the test of a transport", [this, patience] { watch(patience); })) {}
+  ~Patience() {
+    {
+      const Lock lock(mutex_);
+      over_ = true;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+  Patience(const Patience&) = delete;
+  Patience& operator=(const Patience&) = delete;
+
+  bool isOver() {
+    const Lock lock(mutex_);
+    return over_;
+  }
+
+ private:
+  void watch(std::chrono::milliseconds patience) {
+    {
+      Lock lock(mutex_);
+      if (changed_.wait_for(lock.native(), patience, [this]() MUSTER_REQUIRES(mutex_) { return over_; }))
+        return;
+      over_ = true;
+    }
+    copies_.abort();
+  }
+
+  DeviceCopies& copies_;
+  Mutex mutex_;
+  std::condition_variable changed_;
+  bool over_ MUSTER_GUARDED_BY(mutex_) = false;
+  std::jthread thread_;  // last: it reads the other members
+};
+
+/// Waits until all devices have done what was enqueued. @throws DeviceFailure if patience ends before.
+void awaitAll(std::span<Context* const> contexts, Patience& patience) {
+  for (Context* context : contexts) {
+    Event end(*context);
+    end.record(*context);
+    while (!end.complete()) {
+      if (patience.isOver()) throw DeviceFailure("transport: copies between devices do not end");
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+}
+
+}  // namespace
+
+void proveCopies(DeviceCopies& copies, std::span<Context* const> contexts, std::chrono::milliseconds limit) {
   const auto devices = static_cast<int>(contexts.size());
-  std::vector<Tensor> places;  // [device] a byte of its own and one from each other
-  for (const Context* context : contexts)
-    places.push_back(Tensor::zeros({devices}, DType::UInt8, context->device()));
-  const auto place = [&](int device, int of) {
-    return places[static_cast<std::size_t>(device)].slice(of, {1});
-  };
   std::vector<Transfer> transfers;
   for (int from = 0; from < devices; ++from)
-    for (int to = 0; to < devices; ++to)
-      if (from != to) transfers.push_back({from, to, place(from, from), place(to, from)});
+    for (int to = 0; to < devices; ++to) {
+      if (from == to) continue;
+      const Tensor sent = pattern(from, to);
+      const Device target = contexts[static_cast<std::size_t>(to)]->device();
+      transfers.push_back({from, to, onDevice(sent, contexts[static_cast<std::size_t>(from)]->device()),
+                           Tensor::zeros(sent.shape(), sent.dtype(), target)});
+    }
   try {
+    Patience patience(copies, limit);
     copies.run(transfers);
-    for (Context* context : contexts) context->synchronize();
+    awaitAll(contexts, patience);
+    for (const auto& t : transfers) {
+      Tensor got = Tensor::empty(t.target.shape(), t.target.dtype(), Device::cpu());
+      copy(t.target, got);
+      if (std::memcmp(got.raw(), pattern(t.from, t.to).raw(), got.bytes()) != 0)
+        throw DeviceFailure(fmt::format("transport: {} received other bytes than {} sent",
+                                        contexts[static_cast<std::size_t>(t.to)]->device().toString(),
+                                        contexts[static_cast<std::size_t>(t.from)]->device().toString()));
+    }
   } catch (...) {
     copies.abort();
     throw;
   }
 }
-
-}  // namespace
 
 Links linksBetween(std::span<const Device> devices) {
   if constexpr (kCudaBuilt) return cuda::linksBetween(devices);
@@ -171,7 +254,7 @@ Transport makeTransport(TransportKind kind, const std::vector<Context*>& context
   for (;;) try {
       if (kind == failing) throw DeviceFailure(fmt::format("transport: {} fails in this test", nameOf(kind)));
       auto copies = makeOne(kind, contexts, stagingBytes);
-      if (kind != TransportKind::Host && anyGpu(contexts)) tryOut(*copies, contexts);
+      if (kind != TransportKind::Host && anyGpu(contexts)) proveCopies(*copies, contexts);
       return {kind, std::move(copies)};
     } catch (const DeviceFailure& error) {
       if (kind == TransportKind::Host) throw;

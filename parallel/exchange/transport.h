@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <span>
@@ -41,6 +42,14 @@ struct Transport {
   TransportKind kind = TransportKind::Host;
   std::unique_ptr<DeviceCopies> copies;
 };
+
+/// Sends a mebibyte of known bytes from each device to each other, all at once, and compares what arrives: a
+/// link between devices is made at its first use, and links that lose bytes or never end are common where an
+/// IOMMU is between them. Waits; `copies` is aborted if it throws.
+/// @param limit  for all copies together.
+/// @throws DeviceFailure if bytes differ, which names two devices, if the limit passes, or if `copies` fails.
+void proveCopies(DeviceCopies& copies, std::span<Context* const> contexts,
+                 std::chrono::milliseconds limit = std::chrono::seconds(20));
 
 /// @param contexts  [device] one on each, on whose compute streams the copies are enqueued; they outlive the
 ///                  transport. Contexts on the CPU, where every transport copies memory, are for tests.

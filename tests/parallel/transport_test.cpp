@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <chrono>
 #include <limits>
 
 #include "muster/core/base/error.h"
@@ -94,6 +96,58 @@ TEST_CASE("a transport that does not work is replaced by the next, which is name
             "in this test",
             "replicas cannot be merged by peer copies and are merged by the host: transport: peer "
             "copies fails in this test"});
+}
+
+namespace {
+
+/// A faulty transport between contexts on the CPU.
+class Faulty final : public DeviceCopies {
+ public:
+  enum class Fault { None, Lost, OneByte, Swapped, Hangs };
+  explicit Faulty(Fault fault) : fault_(fault) {}
+
+  void run(std::span<const Transfer> transfers) override {
+    if (fault_ == Fault::Hangs) {
+      aborted_.wait(false);
+      throw DeviceFailure("aborted");
+    }
+    for (std::size_t t = 0; t < transfers.size(); ++t) {
+      const auto& from = transfers[fault_ == Fault::Swapped ? (t + 1) % transfers.size() : t];
+      Tensor target = transfers[t].target;
+      if (fault_ == Fault::Lost && t == 3) continue;
+      copy(from.source, target);
+      if (fault_ == Fault::OneByte && t == 4) target.data<std::uint8_t>()[target.elements() - 1] ^= 1;
+    }
+  }
+  void abort() noexcept override {
+    aborted_ = true;
+    aborted_.notify_all();
+  }
+  bool aborted() const { return aborted_; }
+
+ private:
+  const Fault fault_;
+  std::atomic<bool> aborted_{false};
+};
+
+}  // namespace
+
+TEST_CASE("a transport that loses, changes or swaps bytes, or never ends, is found") {
+  using Fault = Faulty::Fault;
+  Ring ring;
+  const auto contexts = ring.all();
+  Faulty good(Fault::None);
+  CHECK_NOTHROW(proveCopies(good, contexts));
+  CHECK_FALSE(good.aborted());
+  for (const Fault fault : {Fault::Lost, Fault::OneByte, Fault::Swapped}) {
+    Faulty copies(fault);
+    CHECK(thrown<DeviceFailure>([&] { proveCopies(copies, contexts); }) ==
+          "transport: cpu received other bytes than cpu sent");
+    CHECK(copies.aborted());
+  }
+  Faulty hanging(Fault::Hangs);
+  CHECK(thrown<DeviceFailure>([&] { proveCopies(hanging, contexts, std::chrono::milliseconds(20)); }) ==
+        "aborted");
 }
 
 TEST_CASE("without NCCL devices report the reason, and its transport is refused") {

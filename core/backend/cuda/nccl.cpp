@@ -20,8 +20,9 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kPatience = 60s;  // time limit for connecting communicators
-constexpr auto kNap = 20us;      // between two polls
-constexpr int kOldest = 21400;   // the first version with nonblocking communicators
+constexpr auto kSpin = 200us;    // as long polls follow each other: most calls end sooner
+constexpr auto kNap = 20us;      // between two later polls, about 75 with the system's timers
+constexpr int kOldest = 22200;   // the first version that aborts the communicators of a group together
 
 #define MUSTER_NCCL_FUNCTIONS(FUNCTION) \
   FUNCTION(ncclCommAbort)               \
@@ -135,7 +136,10 @@ class NcclCopies final : public DeviceCopies {
     try {
       const Lock lock(mutex_);
       if (std::exchange(aborted_, true)) return;
-      forEach([](ncclComm_t communicator) { MUSTER_NCCL_CHECK(nccl().ncclCommAbort(communicator)); });
+      // In one group: the abort of one communicator may wait for its device, which waits for the next one.
+      inGroup([&] {
+        forEach([](ncclComm_t communicator) { MUSTER_NCCL_CHECK(nccl().ncclCommAbort(communicator)); });
+      });
     } catch (const std::exception& error) {
       logWarning("{}", error.what());
     }
@@ -173,6 +177,7 @@ class NcclCopies final : public DeviceCopies {
 
   /// Polls until NCCL has accepted the call; meanwhile other threads may abort the communicators.
   void await(Lock& lock, std::chrono::steady_clock::time_point deadline) MUSTER_REQUIRES(mutex_) {
+    const auto spinUntil = std::chrono::steady_clock::now() + kSpin;
     for (auto* const& communicator : communicators_)
       for (;;) {
         requireAlive();
@@ -180,10 +185,10 @@ class NcclCopies final : public DeviceCopies {
         MUSTER_NCCL_CHECK(nccl().ncclCommGetAsyncError(communicator, &state));
         check(state, "an exchange between GPUs");
         if (state == ncclSuccess) break;
-        if (std::chrono::steady_clock::now() > deadline)
-          throw DeviceFailure("NCCL: the GPUs' communicators did not connect");
+        const auto now = std::chrono::steady_clock::now();
+        if (now > deadline) throw DeviceFailure("NCCL: the GPUs' communicators did not connect");
         lock.native().unlock();
-        std::this_thread::sleep_for(kNap);
+        now < spinUntil ? std::this_thread::yield() : std::this_thread::sleep_for(kNap);
         lock.native().lock();
       }
   }
