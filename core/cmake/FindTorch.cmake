@@ -49,6 +49,10 @@ if(Torch_FOUND AND NOT TARGET libtorch::libtorch)
   add_library(libtorch::libtorch INTERFACE IMPORTED GLOBAL)
   target_include_directories(libtorch::libtorch INTERFACE
     "${TORCH_INCLUDE_DIR}" "${TORCH_INCLUDE_DIR}/torch/csrc/api/include")
+  # PyTorch's folder has headers of a newer fmt, which hide the system's, but not their library.
+  if(EXISTS "${TORCH_INCLUDE_DIR}/fmt/format.h" AND NOT TORCH_INCLUDE_DIR IN_LIST CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES)
+    target_compile_definitions(libtorch::libtorch INTERFACE FMT_HEADER_ONLY=1)
+  endif()
   # libtorch.so has no symbols of its own: it loads the library for GPUs, where there is one.
   target_link_libraries(libtorch::libtorch INTERFACE
     -Wl,--push-state,--no-as-needed "${TORCH_LIBRARY}" -Wl,--pop-state

@@ -32,6 +32,9 @@ foreach(hint "CMAKE_PREFIX_PATH=${WORK}/torch/share/cmake" "CMAKE_PREFIX_PATH=${
     "Torch_DIR=${WORK}/torch/share/cmake/Torch")
   expect("found 2.15.1 with -Wl,--push-state,--no-as-needed;${WORK}/torch/lib/libtorch.so" "-D${hint}")
 endforeach()
+expect("definitions: definitions-NOTFOUND" "-DCMAKE_PREFIX_PATH=${WORK}/torch")
+file(WRITE "${WORK}/torch/include/fmt/format.h" "")
+expect("definitions: FMT_HEADER_ONLY=1" "-DCMAKE_PREFIX_PATH=${WORK}/torch")
 make_torch("-D_GLIBCXX_USE_CXX11_ABI=0")
 expect("libtorch.so is built for the old ABI of the C++ library" "-DCMAKE_PREFIX_PATH=${WORK}/torch")
 expect("Could NOT find Torch" -DCMAKE_FIND_ROOT_PATH=${WORK}/build -DCMAKE_FIND_ROOT_PATH_MODE_LIBRARY=ONLY

@@ -6,6 +6,7 @@
 
 #include "muster/core/backend/cuda/kernels/activation.h"
 #include "muster/core/backend/cuda/kernels/channel_sums.h"
+#include "muster/core/backend/cuda/spoil_workspace.h"
 #include "muster/core/backend/cuda/switches.h"
 #include "muster/core/base/error.h"
 #include "muster/core/device/detail/cuda.h"
@@ -220,6 +221,14 @@ std::unique_ptr<detail::BackendState> makeState(Device device, const ContextOpti
   MUSTER_CUDA_CHECK(cudaSetDevice(device.index()));
   requireCode(device);
   return std::make_unique<State>(device, options.mathMode, options.layers);
+}
+
+void spoilWorkspace(Context& context) {
+  constexpr int kNaN = 0xFF;  // of each byte, in float32 and float64
+  State& state = stateOf(context);
+  const DeviceGuard current(state.device().index());
+  MUSTER_CUDA_CHECK(cudaMemsetAsync(state.workspace(), kNaN, kWorkspaceBytes, state.stream()));
+  MUSTER_CUDA_CHECK(cudaMemsetAsync(state.scratch(), kNaN, kScratchBytes, state.stream()));
 }
 
 }  // namespace muster::cuda

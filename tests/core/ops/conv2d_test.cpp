@@ -19,6 +19,7 @@
 #include "muster/core/backend/cpu/winograd_conv2d.h"
 #include "muster/core/backend/cuda/direct_conv2d.h"
 #include "muster/core/backend/cuda/implicit_gemm_conv2d.h"
+#include "muster/core/backend/cuda/spoil_workspace.h"
 #include "muster/core/base/error.h"
 #include "tests/support/cpu_bfloat16.h"
 #include "tests/support/devices.h"
@@ -91,7 +92,10 @@ struct Case : Inputs {
 /// Fills the memory that a context's plans share with NaN, so that a plan that reads what it has not written
 /// gives NaN.
 void spoilWorkspace(Context& context) {
-  if (!context.device().isCpu()) return;
+  if (!context.device().isCpu()) {
+    if constexpr (kCudaBuilt) cuda::spoilWorkspace(context);
+    return;
+  }
   const auto& workspace = cpu::stateOf(context).workspace;
   std::fill_n(reinterpret_cast<float*>(workspace.data()), workspace.bytes() / sizeof(float),
               std::numeric_limits<float>::quiet_NaN());
@@ -292,6 +296,22 @@ TEST_CASE_TEMPLATE("convolutions agree with the reference over shapes, choices a
         checkAgainstReference(c, context, choice, Where::kProductError);
       }
     }
+  }
+}
+
+/// On GPUs only: the reference takes seconds.
+TEST_CASE_TEMPLATE("the convnet's second convolution agrees with the reference at batch 128", Where,
+                   MUSTER_TEST_MATH_MODES) {
+  MUSTER_NEEDS_DEVICE(Where);
+  Context context(Where::device(), Where::options());
+  if (context.device().isCpu()) return;
+  std::mt19937_64 random(test::freshSeed());
+  const Conv2dShape shape{
+      .batch = 128, .inChannels = 20, .height = 12, .width = 12, .outChannels = 50, .kernel = {5, 5}};
+  const Case c(shape, random);
+  for (auto choice : choicesFor(shape, context)) {
+    CAPTURE(static_cast<int>(choice));
+    checkAgainstReference(c, context, choice, Where::kProductError);
   }
 }
 
