@@ -1,9 +1,54 @@
+#include <fmt/ranges.h>
+
+#include <tuple>
+
 #include "muster/core/base/error.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/nn/detail/network_batch.h"
 #include "muster/core/nn/detail/network_impl.h"
 #include "muster/core/nn/detail/network_state.h"
 
 namespace muster {
+namespace {
+
+/// Names in a message: all, or the first few.
+template <typename Named>
+std::string listOf(const std::vector<Named>& all, const std::string& (*nameOf)(const Named&)) {
+  constexpr std::size_t kMost = 8;
+  std::vector<std::string> names;
+  for (const auto& one : all)
+    if (names.size() < kMost) names.push_back(nameOf(one));
+  return fmt::format("{}{}", fmt::join(names, ", "), all.size() > kMost ? ", ..." : "");
+}
+
+/// @throws InvalidArgument unless the description's features and outputs are the network's. Of a graph with
+///         several inputs or outputs it cannot tell which one it describes.
+void requireFits(const InputDescription& description, const detail::NetworkPlan& plan) {
+  const auto& [classes, targets] = std::tie(description.classes, description.targets);
+  require(classes.empty() || targets.empty(),
+          "the model's description names both classes and numbers to predict; its outputs are one of them");
+  if (plan.inputs.size() == 1 && !description.columns.empty()) {
+    const Shape& input = plan.inputs.front().shape;
+    require(input == Shape{description.features()}, "the model reads {}, and its description makes {}",
+            input.toString(), plural(description.features(), "feature"));
+  }
+  if (plan.outputs.size() != 1) return;
+  const Shape& output = plan.shapeOf(plan.outputs.front().value);
+  const std::int64_t width = output.rank() > 0 ? output[-1] : 1;
+  if (!classes.empty())
+    require(width == std::ssize(classes) || (width == 1 && classes.size() == 2),
+            "the model has {}, and its description names {}: {}", plural(width, "output"),
+            plural(classes.size(), "class", "classes"),
+            listOf<std::string>(
+                classes, [](const auto& name) -> const auto& { return name; }));
+  if (!targets.empty())
+    require(width == std::ssize(targets), "the model has {}, and its description names {}: {}",
+            plural(width, "output"), plural(targets.size(), "number to predict", "numbers to predict"),
+            listOf<TargetColumn>(
+                targets, [](const auto& target) -> const auto& { return target.name; }));
+}
+
+}  // namespace
 
 Network::Impl::Impl(Network& network, std::uint64_t networkSeed)
     : context(network.context()),
@@ -39,6 +84,7 @@ void Network::init() {
             "network: init() needs an inputShape for {}; without it the first batch decides", input.name);
   if (!initialized()) {
     detail::NetworkPlan plan = layOut();
+    requireFits(impl_->description, plan);
     impl_->blocks =
         detail::makeBlocks(plan, context().device(), trainingOptions().updater.stateNames().size());
     impl_->plan = std::move(plan);
@@ -98,6 +144,7 @@ const InputDescription& Network::inputDescription() const {
 }
 
 void Network::setInputDescription(InputDescription description) {
+  if (initialized()) requireFits(description, impl_->plan);
   impl_->description = std::move(description);
 }
 

@@ -53,6 +53,7 @@ class Moments {
 void recomputeStatistics(Model& model, DataSetIterator& data) {
   model.requireNotTrainedElsewhere("recompute statistics");
   requireNotRead(data, "recompute statistics");
+  requireSameInput(data, model.inputDescription(), "recompute statistics");
   std::vector<Moments> moments;
   model.context().synchronize();
   for (const auto& block : model.blocks())

@@ -134,7 +134,7 @@ TEST_CASE("a network's description is in its copies, replicas and files") {
   };
   const std::string reason =
       " has another filling, scale or order of dates in the file than in the data here; read the data by "
-      "readInputDescription of the file";
+      "the model's own description (Network::inputDescription, readInputDescription)";
   CHECK(refused([](InputDescription& d) { d.columns[0].filling = 7; }).ends_with("column size" + reason));
   CHECK(refused([](InputDescription& d) { d.columns[0].logScale = 2; }).ends_with("column size" + reason));
   CHECK(refused([](InputDescription& d) {
@@ -158,7 +158,8 @@ TEST_CASE("labels scaled by another mean are refused") {
   model.setInputDescription({.columns = {{.name = "x"}}, .targets = {{"y", 90, 10}}});
   CHECK(test::thrown<FileError>([&] { loadState(model, directory / "m"); })
             .ends_with("the number to predict, y, has another mean or scale in the file than in the data "
-                       "here; read the data by readInputDescription of the file"));
+                       "here; read the data by the model's own description (Network::inputDescription, "
+                       "readInputDescription)"));
   CHECK(model.inputDescription().targets.front().mean == 90);
 }
 

@@ -1,0 +1,24 @@
+#include "examples/muster/columns_line.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <vector>
+
+#include "muster/core/base/printable_text.h"
+
+namespace program {
+
+using namespace muster;
+
+std::string columnsLine(const InputDescription& description) {
+  if (description.columns.empty()) return {};
+  std::vector<std::string> read, omitted;
+  for (const auto& column : description.columns) read.push_back(column.name);
+  for (const auto& [name, reason] : description.omitted)
+    omitted.push_back(fmt::format("{} ({})", name, reason));
+  return printableText(fmt::format("columns: {}{}{}", fmt::join(read, ", "),
+                                   omitted.empty() ? "" : "; left out: ", fmt::join(omitted, ", ")));
+}
+
+}  // namespace program
