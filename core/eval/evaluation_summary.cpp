@@ -20,7 +20,7 @@ std::vector<std::string> labelsOf(const Evaluation& e) {
     labels.push_back(fmt::format("{}", c));
     if (e.classNames().empty()) continue;
     if (const auto& name = e.classNames()[static_cast<std::size_t>(c)]; name != labels.back())
-      labels.back() += " " + printableText(name);
+      labels.back() = fmt::format("{} {}", c, printableText(name));
   }
   return labels;
 }

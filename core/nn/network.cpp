@@ -1,6 +1,7 @@
 #include <fmt/ranges.h>
 
-#include <tuple>
+#include <string>
+#include <vector>
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/plural.h"
@@ -11,41 +12,35 @@
 namespace muster {
 namespace {
 
-/// Names in a message: all, or the first few.
-template <typename Named>
-std::string listOf(const std::vector<Named>& all, const std::string& (*nameOf)(const Named&)) {
-  constexpr std::size_t kMost = 8;
-  std::vector<std::string> names;
-  for (const auto& one : all)
-    if (names.size() < kMost) names.push_back(nameOf(one));
-  return fmt::format("{}{}", fmt::join(names, ", "), all.size() > kMost ? ", ..." : "");
+/// What a description calls the outputs of a network: its classes, or the numbers to predict.
+std::vector<std::string> outputNames(const InputDescription& description) {
+  auto names = description.classes;
+  for (const auto& target : description.targets) names.push_back(target.name);
+  return names;
 }
 
 /// @throws InvalidArgument unless the description's features and outputs are the network's. Of a graph with
 ///         several inputs or outputs it cannot tell which one it describes.
 void requireFits(const InputDescription& description, const detail::NetworkPlan& plan) {
-  const auto& [classes, targets] = std::tie(description.classes, description.targets);
-  require(classes.empty() || targets.empty(),
+  require(description.classes.empty() || description.targets.empty(),
           "the model's description names both classes and numbers to predict; its outputs are one of them");
   if (plan.inputs.size() == 1 && !description.columns.empty()) {
     const Shape& input = plan.inputs.front().shape;
     require(input == Shape{description.features()}, "the model reads {}, and its description makes {}",
             input.toString(), plural(description.features(), "feature"));
   }
-  if (plan.outputs.size() != 1) return;
+  auto names = outputNames(description);
+  if (plan.outputs.size() != 1 || names.empty()) return;
   const Shape& output = plan.shapeOf(plan.outputs.front().value);
-  const std::int64_t width = output.rank() > 0 ? output[-1] : 1;
-  if (!classes.empty())
-    require(width == std::ssize(classes) || (width == 1 && classes.size() == 2),
-            "the model has {}, and its description names {}: {}", plural(width, "output"),
-            plural(classes.size(), "class", "classes"),
-            listOf<std::string>(
-                classes, [](const auto& name) -> const auto& { return name; }));
-  if (!targets.empty())
-    require(width == std::ssize(targets), "the model has {}, and its description names {}: {}",
-            plural(width, "output"), plural(targets.size(), "number to predict", "numbers to predict"),
-            listOf<TargetColumn>(
-                targets, [](const auto& target) -> const auto& { return target.name; }));
+  const std::int64_t width = output.rank() > 0 ? output[-1] : 1, named = std::ssize(names);
+  if (width == named || (width == 1 && description.classes.size() == 2)) return;
+  constexpr std::size_t kMost = 8;
+  if (names.size() > kMost) names.resize(kMost), names.emplace_back("...");
+  throw InvalidArgument(
+      fmt::format("the model has {}, and its description names {}: {}", plural(width, "output"),
+                  description.targets.empty() ? plural(named, "class", "classes")
+                                              : plural(named, "number to predict", "numbers to predict"),
+                  fmt::join(names, ", ")));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "muster/core/base/error.h"
+#include "muster/core/data/input_description.h"
 #include "muster/core/data/training_reads.h"
 #include "muster/core/ops/merge.h"
 
