@@ -39,8 +39,8 @@ struct AnnealedAveraging {
 };
 
 /// The rule: `describe`, `plan` and `land`, as every rule has, and a block of its own from which the model is
-/// filled. Its decisions depend only on counters and it computes only with verbs, so every run gives the same
-/// bits, on the CPU and on GPUs.
+/// filled. Its decisions depend only on counters and it computes only with operations, so every run gives the
+/// same bits, on the CPU and on GPUs.
 class AnnealedAveragingStrategy final : public Strategy {
  public:
   explicit AnnealedAveragingStrategy(const AnnealedAveraging& options) : options_(options) {}
@@ -50,17 +50,17 @@ class AnnealedAveragingStrategy final : public Strategy {
   }
   RoundPlan plan(const TrainingProgress&) override { return {.iterations = options_.frequency}; }
 
-  /// Every worker calls this on its own thread when a round ends; each verb does the worker's part.
-  void land(int /*fragment*/, const Round& round, Verbs& verbs) override {
-    const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
+  /// Every worker calls this on its own thread when a round ends; each operation does the worker's part.
+  void land(int /*fragment*/, const Round& round, MergeOps& ops) override {
+    const SharedBlock& parameters = ops.block(BlockKind::Parameters);
     const auto all = Fragment::whole(parameters.mergedCopy().elements());
-    const auto average = verbs.own("moving average");
-    verbs.mean(parameters.replicas, round.weights, parameters.mergedCopies, all);
-    verbs.combine(average, {{options_.decay, average}, {1 - options_.decay, parameters.mergedCopies}}, all);
+    const auto average = ops.own("moving average");
+    ops.mean(parameters.replicas, round.weights, parameters.mergedCopies, all);
+    ops.combine(average, {{options_.decay, average}, {1 - options_.decay, parameters.mergedCopies}}, all);
     const double keep =
         options_.firstKeep * std::exp2(-static_cast<double>(round.iteration) / options_.halfLife);
-    verbs.writeBack(parameters.mergedCopies, parameters.replicas, keep, all);
-    verbs.mergeOthers(round.weights);  // momentum and statistics
+    ops.writeBack(parameters.mergedCopies, parameters.replicas, keep, all);
+    ops.mergeOthers(round.weights);  // momentum and statistics
   }
 
   /// The strategy's block, beside the merged copy. It is saved with the model.

@@ -58,13 +58,13 @@ void checkDevices(const ParallelOptions& o) {
   }
 }
 
-/// Nodes that come and go may be any number.
+/// Elastic nodes may be any number.
 void checkAnyNumberOfNodes(const ParallelOptions& o, const Strategy& strategy) {
   try {
     for (const int nodes : {1, 2, 3}) strategy.blocks(nodes * o.workers);
   } catch (const InvalidArgument& error) {
     throw InvalidArgument(
-        fmt::format("nodes: {} cannot train over nodes that come and go, because their number changes: {}",
+        fmt::format("nodes: {} cannot train over elastic nodes, because their number changes: {}",
                     strategy.describe(), error.what()));
   }
 }

@@ -49,7 +49,8 @@ class Nodes {
   /// Gloo was found. Waits for the other nodes. The connection ends with the last copy, when all nodes do.
   /// @throws InvalidArgument naming an option; NodeFailure if not all nodes come.
   static Nodes gloo(const Gloo& options);
-  /// Options of `elastic`: how nodes that come and go find each other. The user gives them no numbers.
+  /// Options of `elastic`: how elastic nodes, which may join and leave, find each other. The user gives them
+  /// no numbers.
   struct Elastic {
     std::string store = {};      ///< see Gloo
     int minNodes = 1;            ///< with fewer nodes the training waits
@@ -69,14 +70,14 @@ class Nodes {
   /// @throws what NodeLink throws.
   explicit Nodes(const std::function<std::unique_ptr<NodeTransport>()>& make,
                  std::chrono::milliseconds silence = kSilence);
-  /// Nodes that come and go, by a store and a transport of your own.
+  /// Elastic nodes, by a store and a transport of your own.
   explicit Nodes(std::shared_ptr<ElasticNodes> elastic) : elastic_(std::move(elastic)) {}
 
   int node() const;   ///< number of this node, from 0
   int nodes() const;  ///< 1 without a network
   /// Null with one node.
   NodeLink* link() const;
-  /// Null unless nodes come and go; then `node`, `nodes` and `link` give the current values.
+  /// Null unless the nodes are elastic; then `node`, `nodes` and `link` give the current values.
   ElasticNodes* elastic() const { return elastic_.get(); }
 
  private:

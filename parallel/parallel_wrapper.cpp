@@ -176,7 +176,7 @@ void ParallelWrapper::Impl::fit(DataSetIterator& users, std::int64_t epochs, con
   const std::stop_callback stopWhenAsked(stop, [this] { stop_ = true; });
   usersData_ = &users;
   if (options_.nodes.elastic() && epochs > 0) {
-    failing.dismiss();  // nodes that come and go have other links later
+    failing.dismiss();  // elastic nodes have other links later
     return fitElastic(data, epochs);
   }
   {

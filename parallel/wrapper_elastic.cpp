@@ -1,4 +1,4 @@
-// Training over nodes that come and go, as a sequence of generations.
+// Training over elastic nodes, as a sequence of generations.
 #include <algorithm>
 #include <utility>
 
@@ -18,8 +18,8 @@ namespace {
 
 /// In a handler of the failure.
 [[noreturn]] void throwFailed(const NodeFailure& failure) {
-  throw TrainingError(fmt::format("the training over nodes that come and go has failed: {}", failure.what()),
-                      -1, std::current_exception());
+  throw TrainingError(fmt::format("the training over elastic nodes has failed: {}", failure.what()), -1,
+                      std::current_exception());
 }
 
 /// A process that was silent for long may have trained to the end while the others continued without it.

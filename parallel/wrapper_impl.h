@@ -73,7 +73,7 @@ struct ParallelWrapper::Impl final : Trainer {
   Listeners listeners_;  // the user's and the library's
   std::unique_ptr<Strategy> strategy_;
   std::int64_t batchesInRound_ = 0;
-  std::shared_ptr<NodeLink> link_;  // for nodes that come and go: used by the replicas while they live
+  std::shared_ptr<NodeLink> link_;  // for elastic nodes: used by the replicas while they live
   std::vector<std::unique_ptr<Batch>> batches_;
   std::atomic<bool> stop_{false};
   std::atomic<bool> running_{false};

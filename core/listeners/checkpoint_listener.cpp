@@ -103,7 +103,7 @@ void CheckpointListener::requireFiles(const Model& model) const {
 }
 
 void CheckpointListener::requireOwnFiles(const Model& model) const {
-  // A trained model of nodes that come and go is of this training, which another node may have saved.
+  // A trained model of elastic nodes is of this training, which another node may have saved.
   if (options_.resumed || (!options_.exclusive && isTrained(model))) return;
   CheckpointWriter writer{
       .continues = isTrained(model) ? model.loadedFrom() : std::filesystem::path(),

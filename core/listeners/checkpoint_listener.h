@@ -41,8 +41,8 @@ struct CheckpointOptions {
   /// training.
   bool resumed = false;
   /// While `fit` runs, no other training may write checkpoints of this name into the directory. False for
-  /// nodes that come and go: a node may take over from a lost one that has not quite ended. Make the listener
-  /// before the training begins: files that appear later are then of nodes of this training.
+  /// elastic nodes: the old node may still hold the lock. Make the listener before the training begins: files
+  /// that appear later are then of nodes of this training.
   bool exclusive = true;
   ModelNotes notes = {};  ///< in each file
   /// Writes a model that is not a Network, on the thread that called `fit()`.

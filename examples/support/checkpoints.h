@@ -29,7 +29,7 @@ void requireNoOtherTraining(const CheckpointChoice& choice);
 
 /// Checks before the data are read what muster::CheckpointListener checks when the training begins: that its
 /// checkpoints do not mix with those of an earlier one. Call it on the node
-/// that writes them, and not for nodes that come and go: another one may have begun the training.
+/// that writes them, and not for elastic nodes: another one may have begun the training.
 /// @param file  from `fileToResume`.
 /// @throws muster::FileError as muster::requireOwnCheckpoints, with the names of the options, unless the file
 /// is

@@ -81,9 +81,8 @@ void NodeOptions::describe(CommandLine& line) {
 void NodeOptions::check(const CommandLine& line) const {
   if (store.empty()) line.refuse({"node", "nodes", "min-nodes", "interface", "silence"}, "needs --store");
   if (minNodes)
-    line.refuse(
-        {"node", "nodes"},
-        "cannot be combined with --min-nodes: processes that come and go have no numbers of their own");
+    line.refuse({"node", "nodes"},
+                "cannot be combined with --min-nodes: elastic processes have no numbers of their own");
 }
 
 int NodeOptions::count() const {

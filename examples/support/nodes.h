@@ -34,8 +34,8 @@ struct NodeOptions {
   muster::Nodes connect() const;
 };
 
-/// Whether any node says so, for nodes that have ended a `fit` well: each of them calls it. Of processes that
-/// come and go, and after a failure of another node, only this one's word counts.
+/// Whether any node says so, for nodes that have ended a `fit` well: each of them calls it. Of elastic
+/// processes, and after a failure of another node, only this one's word counts.
 bool onAnyNode(const muster::Nodes& nodes, bool here);
 
 // Each of these throws if its module is not built.

@@ -9,7 +9,7 @@
 
 namespace muster {
 
-/// The connection of a training whose nodes come and go: one NodeLink for each generation. Used by the thread
+/// The connection of a training over elastic nodes: one NodeLink for each generation. Used by the thread
 /// that calls `fit()`.
 class ElasticNodes {
  public:

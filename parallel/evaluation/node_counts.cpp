@@ -27,7 +27,7 @@ std::optional<AnyEvaluation> addUpNodes(Exchange& exchange, const NodeLink& link
                                   own ? static_cast<std::int64_t>(own->task()) : 0,
                                   own ? own->columns() : 0}};
   std::vector<Report> all(static_cast<std::size_t>(link.nodes()));
-  exchange.gather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)));
+  exchange.allGather(std::as_bytes(std::span(mine)), std::as_writable_bytes(std::span(all)));
 
   const auto first = std::ranges::min_element(all, {}, &Report::failedAt);
   if (first->failedAt < std::numeric_limits<std::int64_t>::max()) {
@@ -48,7 +48,7 @@ std::optional<AnyEvaluation> addUpNodes(Exchange& exchange, const NodeLink& link
   const auto size = static_cast<std::size_t>(most->size);
   numbers.resize(size);
   std::vector<std::int64_t> counts(size * all.size());
-  exchange.gather(std::as_bytes(std::span(numbers)), std::as_writable_bytes(std::span(counts)));
+  exchange.allGather(std::as_bytes(std::span(numbers)), std::as_writable_bytes(std::span(counts)));
   std::optional<AnyEvaluation> sum;
   for (std::size_t n = 0; n < all.size(); ++n) {
     if (all[n].size == 0) continue;

@@ -1,19 +1,18 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "muster/parallel/exchange/device_reduction.h"
-#include "muster/parallel/exchange/merge_backup.h"
+#include "muster/parallel/exchange/device_undo.h"
 
 namespace muster {
 
 /// An exchange for replicas on GPUs. The first participant enqueues everything, for all devices, on the
-/// exchange's own streams; the verbs of the others do nothing. Events order these streams and the workers'
-/// streams: the host waits only for what it reads.
+/// exchange's own streams; the operations of the others do nothing. Events order these streams and the
+/// workers' streams: the host waits only for what it reads.
 ///
 /// One kernel merges the replicas of a device; MergePlan says how devices are merged. The order of sums is
 /// fixed: the workers of a device in their order, in float64, then the devices, rounded once.
@@ -30,43 +29,27 @@ class DeviceExchange final : public Exchange {
   DeviceExchange(const std::vector<std::vector<StateBlock*>>& states, UpdaterState updaterState,
                  MergePlan plan, std::vector<Tensor> refused = {}, std::optional<TransportKind> failing = {});
 
-  int participants() const override { return static_cast<int>(plan_.groupOf().size()); }
-  std::span<const SharedBlock> blocks() const override { return blocks_; }
-  bool onePlace() const override { return groups_.size() == 1; }
-  bool checksResults() const override { return false; }
+  std::unique_ptr<MergeUndo> makeUndo(MergeUndo::Options options) override;
 
   void arrive(int participant, Context& context) override;
   void begin(int participant) override;
   void end(int participant) override;
   void enqueueAfter(int participant, Context& context) override;
   void wait() override;
-  bool whole() const override { return whole_ && !broken_; }
-  bool mayLoseMerges() const override { return reduction_.waitsForAll(); }
-  void keepMerges(bool statisticsAlone) override;
-  bool keepsMerges() const override { return backup_.made(); }
-  void checkMerges() override;
-  bool foundNonFinite() const override { return checks_ && *nonFiniteHere_.data<double>() != 0; }
-  void keep(int participant) override {
-    if (participant == 0 && keepsMerges()) keepAll();
-  }
-  void keepAll() override;
-  bool revert() override;
+  bool whole() const override { return status_.whole && !status_.broken; }
   std::string describe() const override { return plan_.describe(); }
   void abort() noexcept override;
   void restart() override;
 
-  bool guardsMerges() const override { return !refused_.empty(); }
-
   void merge(int participant, const SharedBlock& block, std::span<const double> weights, Context& context,
              Spread* spread) override;
-  void mean(int participant, std::span<const Tensor> tensors, std::span<const double> weights, double keep,
-            Slice slice, std::span<const Tensor> into, Context& context) override;
+  void mean(int participant, const SliceMean& mean, Context& context) override;
   void moments(int participant, const SharedBlock& block, std::span<const double> weights, double keep,
                Context& context) override;
   void mix(int participant, const SharedBlock& block, const Mixing& mixing, Context& context) override;
   void eachShare(int participant, std::int64_t elements, Slice slice, Context& context,
                  ShareUse use) override;
-  Tensor bring(int participant, std::span<const Tensor> tensors, std::size_t from, std::size_t to,
+  Tensor fetch(int participant, std::span<const Tensor> tensors, std::size_t from, std::size_t to,
                std::span<const Tensor> into, Context& context) override;
 
  private:
@@ -75,11 +58,10 @@ class DeviceExchange final : public Exchange {
     explicit Group(const DeviceGroup& where);
     std::vector<std::size_t> workers;
     std::unique_ptr<Context> context;
-    Event merged;      // recorded after all verbs up to the last `end`
+    Event merged;      // recorded after all operations up to the last `end`
     Tensor distances;  // float64 [workers + 1]
   };
 
-  void requireFinite() const;
   void mergeOnOneDevice(const SharedBlock& block, std::span<const double> weights, Spread* spread);
   void mergeAcrossDevices(const SharedBlock& block, std::span<const double> weights, Spread* spread);
   /// How far the replicas are from their mean. @param mean  [worker] on its device.
@@ -89,23 +71,13 @@ class DeviceExchange final : public Exchange {
   void setZero(std::span<const Tensor> tensors);  // [worker]
 
   MergePlan plan_;
-  std::vector<SharedBlock> blocks_;
   std::vector<Group> groups_;
   DeviceReduction reduction_;
-  std::vector<double> alone_;        // [worker] weights with which one worker counts
-  std::vector<Tensor> refused_;      // [worker] empty if merges are not guarded
-  std::vector<Event> arrivals_;      // [worker] recorded by its worker
-  std::atomic<bool> whole_{true};    // false between `begin` and `end`
-  std::atomic<bool> broken_{false};  // a transfer to the first device was aborted
-  // Copies of what a merge overwrites on the first device, from which the user's model is filled.
-  MergeBackup backup_;
-  Event kept_;                         // recorded when it was copied
-  std::atomic<bool> keeping_{false};   // from before the copies until after `kept_` is recorded
-  std::atomic<bool> keptWhole_{true};  // the copies were complete before an abort
-  bool statisticsAlone_ = false;       // in the copies
-  bool checks_ = false;
-  Tensor nonFinite_, nonFiniteHere_;  // float64 [1]: elements of the last merge; the second in host memory
-  std::atomic<bool> aborted_{false};
+  std::vector<double> alone_;    // [worker] weights with which one worker counts
+  std::vector<Tensor> refused_;  // [worker] empty if merges are not guarded
+  std::vector<Event> arrivals_;  // [worker] recorded by its worker
+  MergeStatus status_;
+  DeviceUndo* undo_ = nullptr;  // null until it is made
 };
 
 }  // namespace muster

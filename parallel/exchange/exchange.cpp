@@ -141,8 +141,13 @@ const SharedBlock& Exchange::block(BlockKind kind) const {
   return *std::ranges::find(all, kind, &SharedBlock::kind);
 }
 
-void Exchange::gather(std::span<const std::byte> own, std::span<std::byte> all) {
+void Exchange::allGather(std::span<const std::byte> own, std::span<std::byte> all) const {
+  if (nodeGroup_) return nodeGroup_->allGather(own, all);
   std::ranges::copy(own, all.begin());
+}
+
+std::unique_ptr<MergeUndo> Exchange::makeUndo(MergeUndo::Options options) {
+  return std::make_unique<HostUndo>(*this, options);
 }
 
 void Exchange::makeStrategyBlocks(std::span<const StrategyBlock> declared) {
@@ -157,7 +162,7 @@ void Exchange::makeStrategyBlocks(std::span<const StrategyBlock> declared) {
             one.name, one.numbers);
     require(one.dtype.value_or(DType::Float32) == DType::Float32 || one.dtype == DType::Float64,
             "strategy: block \"{}\" must be float32 or float64", one.name);
-    made.push_back(allocate(one, block(BlockKind::Parameters), static_cast<std::size_t>(senders())));
+    made.push_back(allocate(one, block(BlockKind::Parameters), static_cast<std::size_t>(topology_.senders)));
   }
   strategyBlocks_ = std::move(made);
 }
@@ -167,11 +172,6 @@ const StrategyState& Exchange::strategyBlock(std::string_view name) const {
       strategyBlocks_, [&](const StrategyState& state) { return state.declared.name == name; });
   require(found != strategyBlocks_.end(), "strategy: it has declared no block \"{}\"", name);
   return *found;
-}
-
-void Exchange::tellNodes(std::span<std::byte>, std::span<const double>, std::function<void(Context&)> then,
-                         bool, Context& context) {
-  then(context);
 }
 
 void Exchange::moments(int, const SharedBlock& block, std::span<const double>, double, Context&) {

@@ -22,8 +22,12 @@ void setZero(const Tensor& t, std::int64_t begin, std::int64_t end) {
 
 HostExchange::HostExchange(const std::vector<std::vector<StateBlock*>>& states, UpdaterState updaterState,
                            int groups)
-    : groups_(static_cast<std::size_t>(groups)),
-      blocks_(sharedBlocks(states, updaterState, std::vector<int>(states.size()))),
+    : Exchange({.participants = static_cast<int>(states.size()),
+                .senders = groups == 1 ? static_cast<int>(states.size()) : groups,
+                .onePlace = true,
+                .oneSum = groups == 1},
+               sharedBlocks(states, updaterState, std::vector<int>(states.size()))),
+      groups_(static_cast<std::size_t>(groups)),
       all_(states.size()),
       terms_(states.size()),
       sums_(static_cast<int>(states.size()), groups) {
@@ -53,7 +57,7 @@ void HostExchange::merge(int participant, const SharedBlock& block, std::span<co
     weightedMean(block.replicas, weights, mergedCopy, begin, end, context);
   } else {
     const Tensor& into = mergedCopy.defined() ? mergedCopy : block.replicas.front();
-    groupedMean(participant, block.replicas, weights, 0, {begin, end}, into, context);
+    groupedMean(participant, {block.replicas, weights, {begin, end}, std::span(&into, 1)}, context);
     if (spread) *spread = spreadAbout(into, block.replicas, weights, all_, {begin, end}, context);
     const Term result{1, into};
     for (const Tensor& replica : block.replicas)
@@ -62,11 +66,10 @@ void HostExchange::merge(int participant, const SharedBlock& block, std::span<co
 }
 
 /// Forms the mean for a few elements at a time, whose sums stay in the L1 cache.
-void HostExchange::groupedMean(int participant, std::span<const Tensor> tensors,
-                               std::span<const double> weights, double keep, Slice own, const Tensor& into,
-                               Context& context) {
+void HostExchange::groupedMean(int participant, const SliceMean& mean, Context& context) {
   constexpr std::int64_t kStep = 1024;
   alignas(64) std::array<double, kStep> sums, groupSums;
+  const auto& [tensors, weights, own, into, keep, later] = mean;
   const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
   auto& terms = terms_[static_cast<std::size_t>(participant)];
   for (std::int64_t at = own.begin; at < own.end; at += kStep) {
@@ -86,7 +89,7 @@ void HostExchange::groupedMean(int participant, std::span<const Tensor> tensors,
       if (!first) linearCombination(both, sum, 0, slice.length(), context);
       first = false;
     }
-    const Tensor result = part(into, slice);
+    const Tensor result = part(into.front(), slice);
     const std::array all{Term{1, sum}, Term{keep, result}};
     linearCombination(std::span(all).first(keep > 0 ? 2 : 1), result, 0, slice.length(), context);
   }
@@ -105,8 +108,8 @@ void HostExchange::mix(int participant, const SharedBlock& block, const Mixing& 
     return;
   }
   if (merged && parts == 1)
-    mean(participant, block.replicas, mixing.merged(), 0, {0, block.mergedCopy().elements()},
-         block.mergedCopies, context);
+    mean(participant,
+         {block.replicas, mixing.merged(), {0, block.mergedCopy().elements()}, block.mergedCopies}, context);
   alignas(64) std::array<std::byte, RowMixer::kScratchBytes> memory;  // nothing is allocated
   const Tensor scratch = Tensor::view(memory.data(), {RowMixer::kScratchBytes}, DType::UInt8);
   const std::int64_t step = RowMixer::elementsAtATime(block, RowMixer::kScratchBytes);
@@ -137,12 +140,11 @@ void HostExchange::moments(int participant, const SharedBlock& block, std::span<
   }
 }
 
-void HostExchange::mean(int participant, std::span<const Tensor> tensors, std::span<const double> weights,
-                        double keep, Slice slice, std::span<const Tensor> into, Context& context) {
+void HostExchange::mean(int participant, const SliceMean& mean, Context& context) {
+  const auto& [tensors, weights, slice, into, keep, later] = mean;
   const auto [begin, end] = shareOf(slice, into.front().elements(), participant);
   if (begin == end) return;
-  if (groups_ > 1)
-    return groupedMean(participant, tensors, weights, keep, {begin, end}, into.front(), context);
+  if (groups_ > 1) return groupedMean(participant, {tensors, weights, {begin, end}, into, keep}, context);
   const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
   auto& terms = terms_[static_cast<std::size_t>(participant)];
   terms.clear();

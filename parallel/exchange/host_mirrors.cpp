@@ -39,10 +39,10 @@ std::vector<std::vector<StateBlock*>> HostMirrors::states() {
 
 void HostMirrors::plan(std::span<const SharedBlock> blocks) {
   for (const SharedBlock& block : blocks) {
-    Use use{.byVerbs = options_.uses(block), .isGradients = block.kind == BlockKind::Gradients};
+    Use use{.byMerges = options_.uses(block), .isGradients = block.kind == BlockKind::Gradients};
     const bool updated =
         options_.gradients && (block.kind == BlockKind::Parameters || block.kind == BlockKind::UpdaterState);
-    use.looked = !use.isGradients && (!use.byVerbs || updated);
+    use.looked = !use.isGradients && (!use.byMerges || updated);
     use.afterUpdate = options_.gradients && block.kind == BlockKind::Statistics;
     uses_.push_back(use);
   }
@@ -52,7 +52,7 @@ void HostMirrors::arrive(std::size_t local, Context& context) {
   Replica& replica = replicas_[local];
   const bool fetches = !replica.begun && !replica.fetched;
   for (std::size_t b = 0; fetches && b < uses_.size(); ++b)
-    if (uses_[b].byVerbs) copy(replica.own[b], replica.mirrors[b].values, context);
+    if (uses_[b].byMerges) copy(replica.own[b], replica.mirrors[b].values, context);
   if (!replica.arrived) replica.arrived = std::make_unique<Event>(context);
   replica.arrived->record(context);
   if (fetches) replica.arrived->wait();
@@ -64,7 +64,7 @@ void HostMirrors::enqueueAfter(std::size_t local, Context& context) {
   replica.fetched = false;
   if (!replica.begun) return;
   for (std::size_t b = 0; b < uses_.size(); ++b)
-    if (uses_[b].byVerbs && uses_[b].afterUpdate == replica.reduced)
+    if (uses_[b].byMerges && uses_[b].afterUpdate == replica.reduced)
       copy(replica.mirrors[b].values, replica.own[b], context);
   replica.reduced = options_.gradients && !replica.reduced;
   replica.begun = replica.reduced;

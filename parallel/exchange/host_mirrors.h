@@ -10,22 +10,22 @@
 
 namespace muster {
 
-/// Copies in host memory of replicas on GPUs, for an exchange whose verbs run on the CPU. Verbs, checkpoints
-/// and the start of a training read and write these mirrors instead of the replicas:
+/// Copies in host memory of replicas on GPUs, for an exchange whose operations run on the CPU. Operations,
+/// checkpoints and the start of a training read and write these mirrors instead of the replicas:
 ///
-///     arrive        replica -> mirror, before a round's verbs
+///     arrive        replica -> mirror, before a round's operations
 ///     enqueueAfter  mirror -> replica, after them
 ///     load          mirror -> replica, before a fit
 ///
-/// A round copies only the blocks that verbs use. Mirrors of the others, and of those that a replica updates
-/// by itself, are brought up to date by `look`.
+/// A round copies only the blocks that operations use. Mirrors of the others, and of those that a replica
+/// updates by itself, are brought up to date by `look`.
 ///
 /// Calls for one participant come from one thread at a time; `load` and `look` while no participant works.
 class HostMirrors {
  public:
   /// Which blocks a round copies.
   struct Options {
-    /// Whether verbs read or write a block of the replicas.
+    /// Whether operations read or write a block of the replicas.
     std::function<bool(const SharedBlock&)> uses;
     /// Local work is a gradient: a replica updates itself between two calls of `enqueueAfter`. The first
     /// brings it all blocks except the statistics, which are merged later.
@@ -39,12 +39,12 @@ class HostMirrors {
   /// Call it once, before the functions below. @param blocks  of the mirrors, in the order of `states`.
   void plan(std::span<const SharedBlock> blocks);
 
-  /// A context on the CPU for the verbs of a participant.
+  /// A context on the CPU for the operations of a participant.
   Context& context(std::size_t local) { return *replicas_[local].onCpu; }
 
   /// Copies the replica to its mirror and waits, once a round. @throws DeviceFailure.
   void arrive(std::size_t local, Context& context);
-  /// The verbs that come next write the mirror.
+  /// The operations that come next write the mirror.
   void begin(std::size_t local) { replicas_[local].begun = true; }
   /// Enqueues the copy of the mirror to its replica if `begin` was called in this round.
   void enqueueAfter(std::size_t local, Context& context);
@@ -52,7 +52,7 @@ class HostMirrors {
   /// All replicas take the values of their mirrors, except gradients. Nothing may be enqueued on the
   /// replicas. Done on return.
   void load();
-  /// Mirrors of blocks that change without verbs take the values of their replicas. Done on return.
+  /// Mirrors of blocks that change without operations take the values of their replicas. Done on return.
   void look();
 
  private:
@@ -62,13 +62,13 @@ class HostMirrors {
     std::unique_ptr<Context> onCpu;
     std::unique_ptr<Event> arrived;  // after the work that changed the replica; null before the first round
     bool fetched = false;            // the mirror has this round's values
-    bool begun = false;              // verbs write the mirror
+    bool begun = false;              // operations write the mirror
     bool reduced = false;            // with gradients: `enqueueAfter` was called once
   };
   /// What happens with a block.
   struct Use {
-    bool byVerbs = false;
-    bool looked = false;       // it changes without verbs
+    bool byMerges = false;
+    bool looked = false;       // it changes without operations
     bool afterUpdate = false;  // it is merged while or after replicas update themselves
     bool isGradients = false;
   };

@@ -35,7 +35,7 @@ void NodeChannel::copy(const Tensor& values, int from, int to, const Tensor& int
       [&](int n) { return n == to; });
 }
 
-void NodeChannel::tellAll(int local, Messages& messages) {
+void NodeChannel::allGather(int local, Messages& messages) {
   const auto checked = [&](int n, const auto& use) {
     try {
       use();

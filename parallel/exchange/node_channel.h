@@ -24,8 +24,8 @@ class NodeChannel {
   void sum(std::span<double> values);
   /// Copies `values` of node `from` to `into` of node `to`. The other nodes do nothing.
   void copy(const Tensor& values, int from, int to, const Tensor& into);
-  /// See Verbs::tellAll. @param local  this participant is number local * nodes + node.
-  void tellAll(int local, Messages& messages);
+  /// See MergeOps::allGather. @param local  this participant is number local * nodes + node.
+  void allGather(int local, Messages& messages);
 
  private:
   NodeLink& link_;

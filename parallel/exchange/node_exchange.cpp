@@ -26,22 +26,27 @@ struct NodeExchange::Part {
   NodeChannel beside;
   std::unique_ptr<NodeFlight> flight;  // null if nothing ever flies
   bool landing = false;                // whether this round must land what an earlier round launched
-  std::int64_t told = 0;               // likewise: the number of launches of `tellNodes`; 0: none
+  std::int64_t encoded = 0;            // likewise: launches of `allGatherEncoded`; 0: none
 };
 
 NodeExchange::NodeExchange(const std::vector<std::vector<StateBlock*>>& states, UpdaterState updaterState,
                            NodeLink& link, std::optional<HostMirrors::Options> mirroring)
-    : link_(link),
+    : Exchange({.participants = static_cast<int>(states.size()) * link.nodes(),
+                .node = link.node(),
+                .nodes = link.nodes(),
+                .senders = link.nodes()},
+               {}, this),
+      link_(link),
       local_(static_cast<int>(states.size())),
       mirrors_(mirroring ? std::make_unique<HostMirrors>(states, std::move(*mirroring)) : nullptr),
-      blocks_(sharedBlocks(mirrors_ ? mirrors_->states() : states, updaterState,
-                           std::vector<int>(states.size()))),
       sums_(local_),
       messages_(link, kFirstChannel + 2 * local_),
       messagesInFlight_(link, kFirstChannel + 2 * local_ + 1),
-      gathering_(2 * static_cast<std::size_t>(link.nodes())),
+      allGathering_(2 * static_cast<std::size_t>(link.nodes())),
       asking_(2 * static_cast<std::size_t>(link.nodes())),
       asked_(static_cast<std::size_t>(link.nodes())) {
+  blocks_ =
+      sharedBlocks(mirrors_ ? mirrors_->states() : states, updaterState, std::vector<int>(states.size()));
   if (mirrors_) mirrors_->plan(blocks_);
   for (int l = 0; l < local_; ++l) here_.push_back(worker(link.node(), l));
   bool moments = false;
@@ -92,12 +97,10 @@ void NodeExchange::restart() {
   link_.requireWhole();
   sums_.beginAll();
   if (mirrors_) mirrors_->load();
-  if (backup_.made()) return;
-  backup_.make(*this);
-  prepareFlights();
+  if (!flight_ && sent_.empty()) prepareFlights();
 }
 
-/// A strategy with an encoded block calls `tellNodes`; others form means.
+/// A strategy with an encoded block calls `allGatherEncoded`; others form means.
 void NodeExchange::prepareFlights() {
   const bool any = std::ranges::any_of(strategyBlocks(), [](const StrategyState& state) {
     return state.declared.place == StrategyBlock::Place::MergedCopy && state.declared.inFlight &&
@@ -120,11 +123,13 @@ bool NodeExchange::nodesHaveBlocks() const {
   });
 }
 
-void NodeExchange::keep(int participant) {
-  backup_.keep(localOf(participant), local_);
+/// A failure of another node may come in every merge.
+std::unique_ptr<MergeUndo> NodeExchange::makeUndo(MergeUndo::Options options) {
+  options.everyMerge = options.allState = true;
+  return Exchange::makeUndo(options);
 }
 
-Context& NodeExchange::verbContext(int participant, Context& own) {
+Context& NodeExchange::opsContext(int participant, Context& own) {
   return mirrors_ ? mirrors_->context(indexOf(participant)) : own;
 }
 
@@ -140,13 +145,7 @@ void NodeExchange::begin(int participant) {
   if (mirrors_) mirrors_->begin(indexOf(participant));
   Part& mine = partAt(participant);
   mine.landing = mine.flight && mine.flight->launched();
-  mine.told = flight_ ? flight_->launches() : 0;  // this round launches once all have begun
-}
-
-bool NodeExchange::revert() {
-  waitForMessages();  // they may read and write these blocks
-  backup_.restore();
-  return true;
+  mine.encoded = flight_ ? flight_->launches() : 0;  // this round launches once all have begun
 }
 
 void NodeExchange::abort() noexcept {
@@ -178,32 +177,34 @@ void NodeExchange::merge(int participant, const SharedBlock& block, std::span<co
   for (const std::size_t w : here_) copyOnHost(part(block.replicas[w], own), part(into, own));
 }
 
-void NodeExchange::mean(int participant, std::span<const Tensor> tensors, std::span<const double> weights,
-                        double keep, Slice slice, std::span<const Tensor> into, Context& context) {
+void NodeExchange::mean(int participant, const SliceMean& mean, Context& context) {
+  if (mean.later && launch(participant, mean)) return;
   land(participant);
-  const Slice own = partOf(slice, into.front().elements(), localOf(participant), local_);
-  reduction(participant).run({tensors, weights, keep, into.front(), {}}, own, context);
+  const Tensor& into = mean.into.front();
+  const Slice own = partOf(mean.slice, into.elements(), localOf(participant), local_);
+  reduction(participant).run({mean.tensors, mean.weights, mean.keep, into, {}}, own, context);
 }
 
-bool NodeExchange::launchMean(int participant, std::span<const Tensor> tensors,
-                              std::span<const double> weights, Slice slice, const Tensor& into) {
+bool NodeExchange::launch(int participant, const SliceMean& mean) {
+  const auto& tensors = mean.tensors;
+  const Tensor& into = mean.into.front();
   const auto fits = [&](std::size_t w) {
     return tensors[w].dtype() == sent_[w].dtype() && tensors[w].elements() == sent_[w].elements();
   };
   if (sent_.empty() || !std::ranges::all_of(here_, fits)) return false;
   land(participant);
-  const Slice own = partOf(slice, into.elements(), localOf(participant), local_);
+  const Slice own = partOf(mean.slice, into.elements(), localOf(participant), local_);
   if (own.length() == 0) return true;
   for (const std::size_t w : here_)
-    if (weights[w] > 0) copyOnHost(part(sent_[w], own), part(tensors[w], own));
-  partAt(participant).flight->launch({sent_, weights, 0, into, {}}, own);
+    if (mean.weights[w] > 0) copyOnHost(part(sent_[w], own), part(tensors[w], own));
+  partAt(participant).flight->launch({sent_, mean.weights, 0, into, {}}, own);
   return true;
 }
 
 void NodeExchange::land(int participant) {
   Part& mine = partAt(participant);
   if (std::exchange(mine.landing, false)) mine.flight->land();
-  if (const auto told = std::exchange(mine.told, 0); told > 0) flight_->land(told);
+  if (const auto encoded = std::exchange(mine.encoded, 0); encoded > 0) flight_->land(encoded);
 }
 
 void NodeExchange::wait() {
@@ -254,12 +255,12 @@ void NodeExchange::mix(int participant, const SharedBlock& block, const Mixing& 
   mine.mixing->run(block, mixing, own, context);
 }
 
-void NodeExchange::sum(int participant, std::span<double> values) {
+void NodeExchange::allReduce(int participant, std::span<double> values) {
   partAt(participant).beside.sum(values);
   sums_.sum(localOf(participant), values);
 }
 
-Tensor NodeExchange::bring(int participant, std::span<const Tensor> tensors, std::size_t from, std::size_t to,
+Tensor NodeExchange::fetch(int participant, std::span<const Tensor> tensors, std::size_t from, std::size_t to,
                            std::span<const Tensor> into, Context&) {
   land(participant);
   if (nodeOf(from) == nodeOf(to)) return tensors[from];
@@ -269,8 +270,8 @@ Tensor NodeExchange::bring(int participant, std::span<const Tensor> tensors, std
   return into[to];
 }
 
-void NodeExchange::tellAll(int participant, Messages& messages) {
-  partAt(participant).beside.tellAll(localOf(participant), messages);
+void NodeExchange::allGather(int participant, Messages& messages) {
+  partAt(participant).beside.allGather(localOf(participant), messages);
   sums_.sum(localOf(participant), {});  // the node's other participants have received theirs, too
 }
 

@@ -9,7 +9,6 @@
 
 #include "muster/parallel/exchange/exchange.h"
 #include "muster/parallel/exchange/host_mirrors.h"
-#include "muster/parallel/exchange/merge_backup.h"
 #include "muster/parallel/exchange/node_channel.h"
 #include "muster/parallel/exchange/node_flight.h"
 #include "muster/parallel/exchange/node_messages.h"
@@ -27,13 +26,13 @@ namespace muster {
 /// nor on timing. Means and variances of all replicas are sent (NodeMoments). `mix` sends replicas to the
 /// nodes whose rows read them (NodeMixing).
 ///
-/// Means that land in a later round (`launchMean`) are formed from copies while the workers train, if the
-/// strategy has declared a merged copy that is in flight and saved. The first verb of the next round that
-/// merges waits for these means. The same holds for what rules with a codec send (`tellNodes`).
+/// Means that land in a later round (`SliceMean::later`) are formed from copies while the workers train, if
+/// the strategy has declared a merged copy that is in flight and saved. The first operation of the next round
+/// that merges waits for these means. The same holds for what rules with a codec send (`allGatherEncoded`).
 ///
 /// If the replicas are on GPUs, `blocks()` are their mirrors in host memory (HostMirrors), and so are the
-/// merged copies and the strategy's blocks: verbs do what they do for replicas on CPUs.
-class NodeExchange final : public Exchange {
+/// merged copies and the strategy's blocks: operations do what they do for replicas on CPUs.
+class NodeExchange final : public Exchange, public NodeGroup {
  public:
   /// @param states  [local worker] the blocks of each replica that are reduced or merged.
   /// @param mirroring  for replicas on GPUs.
@@ -41,51 +40,42 @@ class NodeExchange final : public Exchange {
                std::optional<HostMirrors::Options> mirroring = {});
   ~NodeExchange() override;
 
-  int participants() const override { return local_ * link_.nodes(); }
-  int senders() const override { return link_.nodes(); }
-  std::span<const SharedBlock> blocks() const override { return blocks_; }
-  int node() const override { return link_.node(); }
-  int nodes() const override { return link_.nodes(); }
   std::string describe() const override;
   static std::string describe(const NodeLink& link, bool mirrored);
-  void gather(std::span<const std::byte> own, std::span<std::byte> all) override;
-  void collect(const StrategyState& block, const Tensor& into) override;
-  void allowCollecting() override { collecting_ = true; }
-  void collect(const SharedBlock& block, const Tensor& into) override;
-  void answer() override;
-  bool awaitLaunched() override;
-
-  Context& verbContext(int participant, Context& own) override;
+  std::unique_ptr<MergeUndo> makeUndo(MergeUndo::Options options) override;
+  Context& opsContext(int participant, Context& own) override;
   void arrive(int participant, Context& context) override;
   void begin(int participant) override;
   void enqueueAfter(int participant, Context& context) override;
   void abort() noexcept override;
   void restart() override;
   void wait() override;
-  bool keepsMerges() const override { return true; }
-  void keep(int participant) override;
-  bool revert() override;
 
   void merge(int participant, const SharedBlock& block, std::span<const double> weights, Context& context,
              Spread* spread) override;
-  void mean(int participant, std::span<const Tensor> tensors, std::span<const double> weights, double keep,
-            Slice slice, std::span<const Tensor> into, Context& context) override;
-  bool launchMean(int participant, std::span<const Tensor> tensors, std::span<const double> weights,
-                  Slice slice, const Tensor& into) override;
+  void mean(int participant, const SliceMean& mean, Context& context) override;
   void mix(int participant, const SharedBlock& block, const Mixing& mixing, Context& context) override;
   void eachShare(int participant, std::int64_t elements, Slice slice, Context& context,
                  ShareUse use) override;
   void eachReplica(int participant, std::int64_t elements, Context& context, ShareUse use) override;
-  void tellNodes(std::span<std::byte> all, std::span<const double> weights,
-                 std::function<void(Context&)> then, bool later, Context& context) override;
-  void sum(int participant, std::span<double> values) override;
-  Tensor bring(int participant, std::span<const Tensor> tensors, std::size_t from, std::size_t to,
+  void allReduce(int participant, std::span<double> values) override;
+  Tensor fetch(int participant, std::span<const Tensor> tensors, std::size_t from, std::size_t to,
                std::span<const Tensor> into, Context& context) override;
-  void tellAll(int participant, Messages& messages) override;
+
+  // NodeGroup.
+  void allGather(std::span<const std::byte> own, std::span<std::byte> all) override;
+  void gather(const StrategyState& block, const Tensor& into) override;
+  void gather(const SharedBlock& block, const Tensor& into) override;
+  void allowGathering() override { gathering_ = true; }
+  void answer() override;
+  bool awaitLaunched() override;
+  void allGather(int participant, Messages& messages) override;
+  void allGatherEncoded(std::span<std::byte> all, std::span<const double> weights,
+                        std::function<void(Context&)> then, bool later, Context& context) override;
 
  private:
   struct Part;
-  // Channels after those of the link: two for `gather`; then for each local participant one for its merges
+  // Channels after those of the link: two for `allGather`; then for each local participant one for its merges
   // and one for its means in flight; and two for NodeMessages.
   enum { kGatherChannel = 1, kAskChannel, kFirstChannel };
 
@@ -95,6 +85,8 @@ class NodeExchange final : public Exchange {
   std::size_t worker(int node, int local) const {
     return static_cast<std::size_t>(local * link_.nodes() + node);
   }
+  /// Begins a mean that is formed while the workers train. @return false if it must be formed now.
+  bool launch(int participant, const SliceMean& mean);
   Slice ownSlice(int participant, std::int64_t elements) const;
   /// The node of a participant.
   int nodeOf(std::size_t participant) const { return static_cast<int>(participant) % link_.nodes(); }
@@ -108,7 +100,7 @@ class NodeExchange final : public Exchange {
   void waitForMessages();
   /// Waits for a call. @throws the failure of what flew, which has ended the link, in place of a NodeFailure.
   void waitFor(NodeCall& call);
-  /// Tells all nodes which block this node asks for (number from 1: the strategy's blocks, then the replicas'
+  /// Sends all nodes which block this node gathers (number from 1: the strategy's blocks, then the replicas'
   /// blocks; 0: none), and receives what they ask for. @return whether any node asks.
   bool ask(std::size_t block);
   /// This node's parts of a strategy's block.
@@ -120,30 +112,28 @@ class NodeExchange final : public Exchange {
   /// @param into  receives the parts of all, [local][node].
   void answerOne(std::size_t block, std::span<const Tensor> own, const Tensor& into);
 
-  /// The arguments of a `tellNodes` call.
-  struct Told {
+  /// The arguments of an `allGatherEncoded` call.
+  struct Encoded {
     std::span<std::byte> all;
     std::vector<double> weights;
     std::function<void(Context&)> then;
   };
-  void tell(const Told& told, NodeMessages& messages, Context& context);
+  void send(const Encoded& encoded, NodeMessages& messages, Context& context);
 
   NodeLink& link_;
   const int local_;
   const std::unique_ptr<HostMirrors> mirrors_;  // null: the replicas are in host memory
-  std::vector<SharedBlock> blocks_;
-  std::vector<std::size_t> here_;             // this node's workers
-  std::vector<std::unique_ptr<Part>> parts_;  // [local participant]
-  std::vector<Tensor> sent_;                  // [worker] for means in flight; empty if there are never any
-  MergeBackup backup_;                        // of the values that one merge overwrites on this node
+  std::vector<std::size_t> here_;               // this node's workers
+  std::vector<std::unique_ptr<Part>> parts_;    // [local participant]
+  std::vector<Tensor> sent_;                    // [worker] for means in flight; empty if there are never any
   PeerSums sums_;
   NodeMessages messages_, messagesInFlight_;
-  NodeCall gathering_, asking_;
+  NodeCall allGathering_, asking_;
   std::vector<std::uint8_t> asked_;  // [node]
-  bool collecting_ = false;          // whether nodes may collect replicas
-  std::deque<Told> told_;            // those of an index below toldCount_ may be in progress
-  std::size_t toldCount_ = 0;
-  Told now_;                        // for a call that does not fly
+  bool gathering_ = false;           // whether nodes may gather replicas
+  std::deque<Encoded> encoded_;      // those of an index below encodedCount_ may be in progress
+  std::size_t encodedCount_ = 0;
+  Encoded now_;                     // for a call that does not fly
   std::unique_ptr<Flight> flight_;  // runs calls that fly; null if there are never any
 };
 

@@ -11,7 +11,7 @@
 
 namespace muster {
 
-/// One local participant's part in mixing replicas over nodes (Verbs::mix). Worker l of node n is worker
+/// One local participant's part in mixing replicas over nodes (MergeOps::mix). Worker l of node n is worker
 /// l * N + n. Each node sends a replica's elements to the nodes with a row that reads it, and forms the rows
 /// of its own workers. Every node derives from the Mixing what is sent, so rows that read replicas of their
 /// own node send nothing. A slice is sent in pieces: while one is in transfer, the rows of the one before are

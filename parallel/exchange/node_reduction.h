@@ -22,7 +22,7 @@ struct NodeMean {
 /// One local participant's part in such means. It adds up the node's weighted tensors in float64, in worker
 /// order. Each node receives a part of the slice from all others, adds the nodes' sums in their order, rounds
 /// once, and sends the result back. A slice is sent in pieces: while one is in transfer the next is added up
-/// and sent. With one worker a node, its tensor is sent unchanged. Used by one thread.
+/// and sent. A node with a single worker sends its tensor unchanged. Used by one thread.
 class NodeReduction {
  public:
   /// @param local  workers of each node.  @param channel  for the corresponding participants of all nodes.

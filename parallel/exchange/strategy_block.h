@@ -36,7 +36,7 @@ struct StrategyBlock {
   enum class Place {
     MergedCopy,  ///< one beside each merged copy, equal on all devices: outer momentum, a centre
     Replica,     ///< one a replica: what was sent, what was not
-    Node         ///< one for each sender of a merge (Exchange::senders): a node, else a replica
+    Node         ///< one for each sender of a merge (Topology::senders): a node, else a replica
   };
   enum class Start { Zeros, Parameters };
 
@@ -45,8 +45,8 @@ struct StrategyBlock {
   /// Number of elements on the CPU, float64, as for counters and thresholds; with Place::Replica only. 0: as
   /// many as the parameters, on their device.
   std::int64_t numbers = 0;
-  /// Whether all its values are counts. If so, a checkpoint in which one is not a whole number from 0 to
-  /// below 2^60 is refused. A strategy checks in `begin` what else it requires of numbers.
+  /// Whether all its values are counts. If so, a checkpoint with a value that is no integer in [0, 2^60) is
+  /// rejected. A strategy checks in `begin` what else it requires of numbers.
   bool counts = false;
   std::optional<DType> dtype = {};  ///< Float32 or Float64; empty: the parameters' type
   Start start = Start::Zeros;
@@ -60,8 +60,8 @@ struct StrategyBlock {
   /// Whether in a training that is resumed with another number of workers or nodes each begins with the mean
   /// of the saved values, as for residuals, so that on average nothing is lost; else the block starts again.
   bool meanForOthers = false;
-  /// With Place::Node: over nodes the strategy sends encoded values (Verbs::tellNodes), also while a fragment
-  /// is in flight, instead of forming means; this block holds what they are decoded to.
+  /// With Place::Node: over nodes the strategy sends encoded values (MergeOps::allGatherEncoded), also while
+  /// a fragment is in flight, instead of forming means; this block holds what they are decoded to.
   bool encoded = false;
 };
 

@@ -75,20 +75,20 @@ class AdasumStrategy final : public Strategy {
     return {.iterations = period_.iterations(progress)};
   }
 
-  void land(int, const Round& round, Verbs& verbs) override {
-    const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
-    takeSent(round.weights, parameters, verbs);
-    if (isFirstHere(verbs)) std::ranges::fill(gains_, 1.0);
+  void land(int, const Round& round, MergeOps& ops) override {
+    const SharedBlock& parameters = ops.block(BlockKind::Parameters);
+    takeSent(round.weights, parameters, ops);
+    if (isFirstHere(ops)) std::ranges::fill(gains_, 1.0);
     for (std::size_t distance = 1; distance < workers_; distance *= 2) {
       const std::size_t pairs = workers_ / (2 * distance), atOnce = pairsAtOnce(distance);
       for (std::size_t pair = 0; pair < pairs; pair += atOnce)
-        joinPairs(distance, pair, std::min(atOnce, pairs - pair), parameters, verbs);
+        joinPairs(distance, pair, std::min(atOnce, pairs - pair), parameters, ops);
     }
-    verbs.mean(parameters.replicas, onlyFirst_, parameters.mergedCopies, all_);  // a copy
-    verbs.writeBack(parameters.mergedCopies, parameters.replicas, 0, all_);
-    if (sendsSum(static_cast<std::size_t>(verbs.participant())))
-      verbs.countBytes(static_cast<std::int64_t>(parameters.mergedCopy().bytes()));
-    verbs.mergeOthers(round.weights);
+    ops.mean(parameters.replicas, onlyFirst_, parameters.mergedCopies, all_);  // a copy
+    ops.writeBack(parameters.mergedCopies, parameters.replicas, 0, all_);
+    if (sendsSum(static_cast<std::size_t>(ops.participant())))
+      ops.countBytes(static_cast<std::int64_t>(parameters.mergedCopy().bytes()));
+    ops.mergeOthers(round.weights);
   }
   MergeReport report() const override {
     double sum = 0, elements = 0;
@@ -103,10 +103,10 @@ class AdasumStrategy final : public Strategy {
 
  private:
   /// With a codec: replaces each replica by the values that were sent.
-  void takeSent(std::span<const double> weights, const SharedBlock& parameters, Verbs& verbs) const {
+  void takeSent(std::span<const double> weights, const SharedBlock& parameters, MergeOps& ops) const {
     if (sending_.whole()) return;
-    const auto sent = sending_.send(weights, {{1, parameters.mergedCopies}}, /*remember=*/1, all_, verbs);
-    verbs.eachShare(all_.elements(), [&](const Share& share) {
+    const auto sent = sending_.send(weights, {{1, parameters.mergedCopies}}, /*remember=*/1, all_, ops);
+    ops.eachShare(all_.elements(), [&](const Share& share) {
       for (const std::size_t w : share.workers)
         if (weights[w] > 0)
           linearCombination(std::array{Term{1, sent[w]}}, parameters.replicas[w], share.slice.begin,
@@ -121,9 +121,7 @@ class AdasumStrategy final : public Strategy {
   }
   /// Whether workers of this distance are on different nodes. Nodes are a power of two, as workers are.
   bool movesBetweenNodes(std::size_t distance) const { return distance < nodes_; }
-  bool isFirstHere(const Verbs& verbs) const {
-    return static_cast<std::size_t>(verbs.participant()) < nodes_;
-  }
+  bool isFirstHere(const MergeOps& ops) const { return static_cast<std::size_t>(ops.participant()) < nodes_; }
   /// All pairs; but over nodes at most one for each node, which has one block for another node's replica.
   std::size_t pairsAtOnce(std::size_t distance) const {
     return movesBetweenNodes(distance) ? std::max<std::size_t>(1, nodes_ / (2 * distance))
@@ -131,8 +129,8 @@ class AdasumStrategy final : public Strategy {
   }
   /// Joins worker 0 with worker `distance`, 2 `distance` with 3 `distance`, ...: `count` pairs from one on.
   void joinPairs(std::size_t distance, std::size_t from, std::size_t count, const SharedBlock& parameters,
-                 Verbs& verbs) {
-    auto& numbers = numbers_[static_cast<std::size_t>(verbs.participant())];
+                 MergeOps& ops) {
+    auto& numbers = numbers_[static_cast<std::size_t>(ops.participant())];
     const auto products = std::span(numbers).first(3 * segments_.size() * count);
     std::ranges::fill(products, 0.0);
     const auto productsOf = [&](std::size_t pair, std::size_t s) {
@@ -141,15 +139,15 @@ class AdasumStrategy final : public Strategy {
     for (std::size_t pair = from; pair < from + count; ++pair) {
       const std::size_t a = 2 * distance * pair;
       const Tensor &x = parameters.replicas[a], &start = parameters.mergedCopies[a];
-      const Tensor y = verbs.bring(parameters.replicas, a + distance, a, verbs.own(kOther));
-      eachPart(a, verbs, [&](std::size_t s, Slice part, Context& context) {
+      const Tensor y = ops.fetch(parameters.replicas, a + distance, a, ops.own(kOther));
+      eachPart(a, ops, [&](std::size_t s, Slice part, Context& context) {
         double* const at = productsOf(pair, s);
         at[0] += innerProduct(x, y, start, part.begin, part.end, context);
         at[1] += innerProduct(x, x, start, part.begin, part.end, context);
         at[2] += innerProduct(y, y, start, part.begin, part.end, context);
       });
     }
-    verbs.sum(products);
+    ops.allReduce(products);
     for (std::size_t pair = from; pair < from + count; ++pair) {
       const std::size_t a = 2 * distance * pair, b = a + distance;
       const auto of = [&](std::size_t s) {
@@ -157,16 +155,15 @@ class AdasumStrategy final : public Strategy {
         return Products{.ab = at[0], .aa = at[1], .bb = at[2]};
       };
       const Tensor &x = parameters.replicas[a], &start = parameters.mergedCopies[a];
-      const Tensor y = movesBetweenNodes(distance)
-                           ? verbs.own(kOther)[a]
-                           : verbs.bring(parameters.replicas, b, a, verbs.own(kOther));
-      eachPart(a, verbs, [&](std::size_t s, Slice part, Context& context) {
+      const Tensor y = movesBetweenNodes(distance) ? ops.own(kOther)[a]
+                                                   : ops.fetch(parameters.replicas, b, a, ops.own(kOther));
+      eachPart(a, ops, [&](std::size_t s, Slice part, Context& context) {
         // start + f d_x + g d_y with moves d from the start, written so that equal replicas are copied.
         const double f = of(s).factorOfA(), g = of(s).factorOfB();
         linearCombination(std::array{Term{f, x}, Term{g, y}, Term{1 - f - g, start}}, x, part.begin, part.end,
                           context);
       });
-      if (!isFirstHere(verbs)) continue;
+      if (!isFirstHere(ops)) continue;
       for (std::size_t s = 0; s < segments_.size(); ++s) {
         double* const gains = &gains_[s * workers_];
         gains[a] = of(s).factorOfA() * gains[a] + of(s).factorOfB() * gains[b];
@@ -175,8 +172,8 @@ class AdasumStrategy final : public Strategy {
   }
   /// Calls `use` for the participant's part of each segment, on worker w's device.
   template <typename Use>
-  void eachPart(std::size_t w, Verbs& verbs, Use use) const {
-    verbs.eachShare(all_.elements(), [&](const Share& share) {
+  void eachPart(std::size_t w, MergeOps& ops, Use use) const {
+    ops.eachShare(all_.elements(), [&](const Share& share) {
       if (std::ranges::find(share.workers, w) == share.workers.end()) return;
       for (std::size_t s = 0; s < segments_.size(); ++s) {
         const Slice part{std::max(segments_[s].begin, share.slice.begin),

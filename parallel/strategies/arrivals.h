@@ -41,7 +41,7 @@ struct ArrivalPlan {
 /// A worker's part in a landing, which merges some arrivals.
 struct Arrival {
   bool arrives = false;  ///< what it has trained since its last arrival is merged in this landing
-  bool goesOn = false;   ///< takes the global parameters after the landing and continues
+  bool resumes = false;  ///< takes the global parameters after the landing and continues
   /// Landings since it last took the global parameters, without this one.
   std::int64_t staleness = 0;
 };

@@ -39,8 +39,8 @@ class AsynchronousOuterStrategy final : public Strategy {
     memory_ = exchange.strategyBlock(kLanding).values.front();
     arrivedBefore_ = sinceStep();
   }
-  void start(Verbs& verbs) override {
-    take(verbs, [](std::size_t) { return true; });
+  void start(MergeOps& ops) override {
+    take(ops, [](std::size_t) { return true; });
   }
   RoundPlan plan(const TrainingProgress& progress) override {
     arrivedBefore_ = memory_.defined() ? sinceStep() : 0;
@@ -49,7 +49,7 @@ class AsynchronousOuterStrategy final : public Strategy {
     values_[2].value = static_cast<double>(iterations);
     return {.iterations = iterations};
   }
-  void land(int, const Round& round, Verbs& verbs) override;
+  void land(int, const Round& round, MergeOps& ops) override;
   /// At the end of an epoch the outer step is completed, and all workers take W.
   bool pending() const override {
     return memory_.data<double>()[kApart] != 0 || (options_.momentum > 0 && sinceStep() > 0);
@@ -70,11 +70,11 @@ class AsynchronousOuterStrategy final : public Strategy {
   std::int64_t sinceStep() const { return static_cast<std::int64_t>(memory_.data<double>()[kSinceStep]); }
   Landing landing(const Round& round) const;
   /// Changes W and the momentum.
-  void move(const Landing& landing, const Round& round, Verbs& verbs) const;
-  void mergeOthers(const Landing& landing, const Round& round, Verbs& verbs) const;
-  /// Sets the replicas of workers that continue to their start point. @param goesOn  `bool goesOn(worker)`
-  template <typename GoesOn>
-  void take(Verbs& verbs, GoesOn goesOn) const;
+  void move(const Landing& landing, const Round& round, MergeOps& ops) const;
+  void mergeOthers(const Landing& landing, const Round& round, MergeOps& ops) const;
+  /// Sets the replicas of workers that continue to their start point. @param resumes  `bool resumes(worker)`
+  template <typename Resumes>
+  void take(MergeOps& ops, Resumes resumes) const;
 
   const AsynchronousOuter options_;
   const OuterStep step_;
@@ -148,12 +148,12 @@ std::int64_t AsynchronousOuterStrategy::iterationsOf(int worker, std::int64_t it
   return std::max<std::int64_t>(1, static_cast<std::int64_t>(share * (1 + kRounding)));
 }
 
-void AsynchronousOuterStrategy::land(int, const Round& round, Verbs& verbs) {
+void AsynchronousOuterStrategy::land(int, const Round& round, MergeOps& ops) {
   const Landing now = landing(round);
-  move(now, round, verbs);
-  take(verbs, [&](std::size_t worker) { return round.arrivals[worker].goesOn; });
-  mergeOthers(now, round, verbs);
-  if (verbs.participant() != 0) return;
+  move(now, round, ops);
+  take(ops, [&](std::size_t worker) { return round.arrivals[worker].resumes; });
+  mergeOthers(now, round, ops);
+  if (ops.participant() != 0) return;
   memory_.data<double>()[kSinceStep] = static_cast<double>(now.arrived);
   memory_.data<double>()[kApart] = now.apart ? 1 : 0;
   values_[0].value = static_cast<double>(now.arrivals);
@@ -163,7 +163,7 @@ void AsynchronousOuterStrategy::land(int, const Round& round, Verbs& verbs) {
 AsynchronousOuterStrategy::Landing AsynchronousOuterStrategy::landing(const Round& round) const {
   Landing now;
   for (std::size_t w = 0; w < round.weights.size(); ++w) {
-    now.apart = now.apart || !round.arrivals[w].goesOn;
+    now.apart = now.apart || !round.arrivals[w].resumes;
     if (round.weights[w] == 0) continue;
     ++now.arrivals;
     now.staleness = std::max(now.staleness, round.arrivals[w].staleness);
@@ -179,43 +179,43 @@ AsynchronousOuterStrategy::Landing AsynchronousOuterStrategy::landing(const Roun
   return now;
 }
 
-void AsynchronousOuterStrategy::move(const Landing& now, const Round& round, Verbs& verbs) const {
-  const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
+void AsynchronousOuterStrategy::move(const Landing& now, const Round& round, MergeOps& ops) const {
+  const SharedBlock& parameters = ops.block(BlockKind::Parameters);
   const std::span<const Tensor> outer = parameters.mergedCopies;
-  const auto mean = verbs.own(kMean), meanTaken = verbs.own(kMeanTaken);
+  const auto mean = ops.own(kMean), meanTaken = ops.own(kMeanTaken);
   // If all arrivals took the current W, use it without rounding: then the bits are those of OuterAveraging
   // if all arrive together, and those of the replica with rate 1 and one worker.
   const bool fresh = now.staleness == 0;
   if (now.arrivals > 0) {
-    const auto sent = sending_.send(round.weights, {{1, verbs.own(kTaken)}}, /*remember=*/1, all_, verbs);
-    verbs.mean(sent, round.weights, mean, all_);
-    if (!fresh) verbs.mean(verbs.own(kTaken), round.weights, meanTaken, all_);
+    const auto sent = sending_.send(round.weights, {{1, ops.own(kTaken)}}, /*remember=*/1, all_, ops);
+    ops.mean(sent, round.weights, mean, all_);
+    if (!fresh) ops.mean(ops.own(kTaken), round.weights, meanTaken, all_);
   }
   const double share = now.share, kept = fresh ? 1 - share : 1, stale = fresh ? 0 : -share;
   if (options_.momentum == 0)
-    return verbs.combine(outer, {{share, mean}, {kept, outer}, {stale, meanTaken}}, all_);
-  const auto momentum = verbs.own(kMomentum), arrived = verbs.own(kArrived);
+    return ops.combine(outer, {{share, mean}, {kept, outer}, {stale, meanTaken}}, all_);
+  const auto momentum = ops.own(kMomentum), arrived = ops.own(kArrived);
   const double before = arrivedBefore_ > 0 ? 1 : 0;
   const double eta =
       options_.momentum * ((now.completes ? 1.0 : 0.0) - (options_.nesterov && fresh ? share : 0.0));
-  verbs.combine(
+  ops.combine(
       now.completes ? momentum : arrived,
       {{eta, momentum}, {share, mean}, {fresh ? -share : 0, outer}, {stale, meanTaken}, {before, arrived}},
       all_);
   if (now.completes)
-    verbs.combine(outer, {{1, outer}, {1, momentum}, {-before, arrived}}, all_);
+    ops.combine(outer, {{1, outer}, {1, momentum}, {-before, arrived}}, all_);
   else
-    verbs.combine(outer, {{share, mean}, {kept, outer}, {stale, meanTaken}, {eta, momentum}}, all_);
+    ops.combine(outer, {{share, mean}, {kept, outer}, {stale, meanTaken}, {eta, momentum}}, all_);
 }
 
-template <typename GoesOn>
-void AsynchronousOuterStrategy::take(Verbs& verbs, GoesOn goesOn) const {
-  const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
-  const auto momentum = step_.look(verbs), taken = verbs.own(kTaken);
-  verbs.eachShare(parameters.mergedCopy().elements(), [&](const Share& share) {
+template <typename Resumes>
+void AsynchronousOuterStrategy::take(MergeOps& ops, Resumes resumes) const {
+  const SharedBlock& parameters = ops.block(BlockKind::Parameters);
+  const auto momentum = step_.look(ops), taken = ops.own(kTaken);
+  ops.eachShare(parameters.mergedCopy().elements(), [&](const Share& share) {
     const auto [begin, end] = share.slice;
     for (const std::size_t w : share.workers) {
-      if (!goesOn(w)) continue;
+      if (!resumes(w)) continue;
       const Tensor& replica = parameters.replicas[w];
       linearCombination(std::array{Term{1, parameters.mergedCopies[w]}, Term{step_.ahead(), momentum[w]}},
                         replica, begin, end, share.context);
@@ -224,26 +224,26 @@ void AsynchronousOuterStrategy::take(Verbs& verbs, GoesOn goesOn) const {
   });
 }
 
-void AsynchronousOuterStrategy::mergeOthers(const Landing& now, const Round& round, Verbs& verbs) const {
+void AsynchronousOuterStrategy::mergeOthers(const Landing& now, const Round& round, MergeOps& ops) const {
   const bool together = now.arrivals == workers_ || round.last;
-  for (const SharedBlock& block : verbs.blocks()) {
+  for (const SharedBlock& block : ops.blocks()) {
     if ((block.kind != BlockKind::UpdaterState && block.kind != BlockKind::Statistics) ||
         block.rule == MergeRule::Keep || now.arrivals == 0)
       continue;
     if (together) {
-      verbs.merge(block, round.weights);
+      ops.merge(block, round.weights);
       continue;
     }
-    verbs.mergeCopy(block, round.weights,
-                    1 - static_cast<double>(now.arrivals) / static_cast<double>(workers_));
+    ops.mergeCopy(block, round.weights,
+                  1 - static_cast<double>(now.arrivals) / static_cast<double>(workers_));
     if (block.kind == BlockKind::UpdaterState)  // reset, since it is neither kept nor averaged
-      verbs.noteReset(block, [&](std::size_t w) { return round.arrivals[w].goesOn; });
+      ops.noteReset(block, [&](std::size_t w) { return round.arrivals[w].resumes; });
     // For means and variances a participant's share is the same part of both halves.
     const std::int64_t parts = block.rule == MergeRule::Moments ? 2 : 1;
     const std::int64_t elements = block.mergedCopy().elements() / parts;
-    verbs.eachShare(elements, [&](const Share& share) {
+    ops.eachShare(elements, [&](const Share& share) {
       for (const std::size_t w : share.workers)
-        for (std::int64_t p = 0; p < parts && round.arrivals[w].goesOn; ++p)
+        for (std::int64_t p = 0; p < parts && round.arrivals[w].resumes; ++p)
           linearCombination(std::array{Term{1, block.mergedCopies[w]}}, block.replicas[w],
                             share.slice.begin + p * elements, share.slice.end + p * elements, share.context);
     });

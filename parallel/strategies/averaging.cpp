@@ -29,17 +29,17 @@ class AveragingStrategy final : public Strategy {
   void begin(const Exchange& exchange) override {
     period_.begin(exchange);
     if (options_.measureDivergence) exchange.block(BlockKind::Parameters);  // throws if there is none
-    measuresIfRead_ = !exchange.guardsMerges();
+    measuresIfRead_ = !exchange.topology().guardsMerges;
     spreads_.resize(static_cast<std::size_t>(exchange.participants()));
   }
   RoundPlan plan(const TrainingProgress& progress) override {
     return {.iterations = period_.iterations(progress)};
   }
-  void land(int, const Round& round, Verbs& verbs) override {
-    auto& spread = spreads_[static_cast<std::size_t>(verbs.participant())];
+  void land(int, const Round& round, MergeOps& ops) override {
+    auto& spread = spreads_[static_cast<std::size_t>(ops.participant())];
     spread = {};
     const bool measure = options_.measureDivergence || (measuresIfRead_ && round.measured);
-    verbs.mergeState(round.weights, measure ? &spread : nullptr);
+    ops.mergeState(round.weights, measure ? &spread : nullptr);
   }
   MergeReport report() const override {
     return {.divergence = relativeDistance(spreads_), .values = period_.values()};

@@ -103,16 +103,16 @@ CodedReplicas::Matrices CodedReplicas::matricesOf(const SegmentTable* segments, 
 
 std::span<const Tensor> CodedReplicas::send(std::span<const double> weights,
                                             std::initializer_list<Operand> base, double remember,
-                                            const Fragment& fragment, Verbs& verbs) const {
-  const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
+                                            const Fragment& fragment, MergeOps& ops) const {
+  const SharedBlock& parameters = ops.block(BlockKind::Parameters);
   if (whole()) return parameters.replicas;
-  const auto coded = verbs.own(kCoded);
+  const auto coded = ops.own(kCoded);
   const Matrices* const matrices = findMatrices(fragment);
-  const std::int64_t bytes = matrices == nullptr ? sendSlices(weights, base, remember, fragment, verbs)
-                                                 : sendMatrices(weights, base, remember, *matrices, verbs);
-  const auto own = static_cast<std::size_t>(verbs.participant());
-  if (verbs.participants() > 1 && weights[own] > 0)  // the mean of `coded` counts whole replicas
-    verbs.countBytes(bytes - fragment.elements() * static_cast<std::int64_t>(sizeOf(coded[own].dtype())));
+  const std::int64_t bytes = matrices == nullptr ? sendSlices(weights, base, remember, fragment, ops)
+                                                 : sendMatrices(weights, base, remember, *matrices, ops);
+  const auto own = static_cast<std::size_t>(ops.participant());
+  if (ops.participants() > 1 && weights[own] > 0)  // the mean of `coded` counts whole replicas
+    ops.countBytes(bytes - fragment.elements() * static_cast<std::int64_t>(sizeOf(coded[own].dtype())));
   return coded;
 }
 
@@ -139,11 +139,11 @@ DeltaCoding CodedReplicas::codingOf(Slice slice) const {
 }
 
 std::int64_t CodedReplicas::sendSlices(std::span<const double> weights, Base base, double remember,
-                                       const Fragment& fragment, Verbs& verbs,
+                                       const Fragment& fragment, MergeOps& ops,
                                        std::span<std::byte> packed) const {
-  const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
-  const auto coded = verbs.own(kCoded), residual = verbs.own(kResidual);
-  verbs.eachReplica(parameters.mergedCopy().elements(), [&](const Share& share) {
+  const SharedBlock& parameters = ops.block(BlockKind::Parameters);
+  const auto coded = ops.own(kCoded), residual = ops.own(kResidual);
+  ops.eachReplica(parameters.mergedCopy().elements(), [&](const Share& share) {
     for (const std::size_t w : share.workers) {
       if (weights[w] == 0) continue;
       const Tensor& values = valuesOf(w, parameters);
@@ -168,15 +168,15 @@ std::int64_t CodedReplicas::sendSlices(std::span<const double> weights, Base bas
 
 /// The returned bytes lack the factors: the means of these count them.
 std::int64_t CodedReplicas::sendMatrices(std::span<const double> weights, Base base, double remember,
-                                         const Matrices& matrices, Verbs& verbs,
+                                         const Matrices& matrices, MergeOps& ops,
                                          std::span<std::byte> packed) const {
-  const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
-  const auto coded = verbs.own(kCoded), residual = verbs.own(kResidual);
-  const auto factors = verbs.own(kFactors), means = verbs.own(kMeans);
+  const SharedBlock& parameters = ops.block(BlockKind::Parameters);
+  const auto coded = ops.own(kCoded), residual = ops.own(kResidual);
+  const auto factors = ops.own(kFactors), means = ops.own(kMeans);
   const auto others = static_cast<std::size_t>(bytesOf(matrices.others));
-  sendSlices(weights, base, remember, matrices.others, verbs, packed.first(packed.empty() ? 0 : others));
+  sendSlices(weights, base, remember, matrices.others, ops, packed.first(packed.empty() ? 0 : others));
   const auto forEach = [&](auto use) {
-    verbs.eachReplica(parameters.mergedCopy().elements(), [&](const Share& share) {
+    ops.eachReplica(parameters.mergedCopy().elements(), [&](const Share& share) {
       for (const std::size_t w : share.workers)
         if (weights[w] > 0)
           for (const LowRankMatrix& matrix : matrices.matrices) use(matrix, w, share.context);
@@ -186,7 +186,7 @@ std::int64_t CodedReplicas::sendMatrices(std::span<const double> weights, Base b
     setBase(base, w, coded[w], {matrix.offset, matrix.offset + matrix.rows * matrix.columns}, context);
     projectDelta(matrix, valuesOf(w, parameters), coded[w], residual[w], means[w], factors[w], context);
   });
-  verbs.mean(factors, weights, means, matrices.left);
+  ops.mean(factors, weights, means, matrices.left);
   std::size_t done = others;
   forEach([&](const LowRankMatrix& matrix, std::size_t w, Context& context) {
     codeLowRank(matrix, remember, valuesOf(w, parameters), coded[w], residual[w], means[w], factors[w],
@@ -196,7 +196,7 @@ std::int64_t CodedReplicas::sendMatrices(std::span<const double> weights, Base b
     std::memcpy(packed.data() + done, q.raw(), q.bytes());
     done += q.bytes();
   });
-  verbs.mean(factors, weights, means, matrices.right);
+  ops.mean(factors, weights, means, matrices.right);
   return matrices.others.elements() * static_cast<std::int64_t>(sizeOf(parameters.mergedCopy().dtype()));
 }
 

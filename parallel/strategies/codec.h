@@ -88,18 +88,19 @@ class CodedReplicas {
   /// goes encoded to all other nodes; each decodes it, and adds up the decoded values in the order of the
   /// nodes, in float64, rounded once.
   /// @param weights, base, remember, fragment  see `send`.
-  /// @param later  the fragment lands in a later round: see Verbs::mean.
+  /// @param later  the fragment lands in a later round: see MergeOps::mean.
   void mean(std::span<const double> weights, std::initializer_list<Operand> base, double remember,
-            const Fragment& fragment, std::span<const Tensor> into, Verbs& verbs, bool later = false);
-  /// @return [worker] what the others receive of each replica's parameters, for Verbs::mean: the replicas
+            const Fragment& fragment, std::span<const Tensor> into, MergeOps& ops, bool later = false);
+  /// @return [worker] what the others receive of each replica's parameters, for MergeOps::mean: the replicas
   ///         themselves, or, until the next call, a block of encoded and decoded values. A worker of weight 0
   ///         sends nothing.
   /// @param base  operands whose sum all workers know.
   /// @param remember  part of a replica's change that the merge takes from it, in [0, 1].
   /// @param fragment  one of the fragments given to `begin`.
   std::span<const Tensor> send(std::span<const double> weights, std::initializer_list<Operand> base,
-                               double remember, const Fragment& fragment, Verbs& verbs) const;
-  /// The values that were sent instead of the replicas, for Verbs::mix. Valid after `begin`, unless `whole`.
+                               double remember, const Fragment& fragment, MergeOps& ops) const;
+  /// The values that were sent instead of the replicas, for MergeOps::mix. Valid after `begin`, unless
+  /// `whole`.
   const SharedBlock& sent() const { return sent_; }
 
  private:
@@ -124,9 +125,9 @@ class CodedReplicas {
   /// Encodes slices one by one. @return the number of bytes that a worker sends.
   /// @param packed  what this node sends to the others; empty on one node.
   std::int64_t sendSlices(std::span<const double> weights, Base base, double remember,
-                          const Fragment& fragment, Verbs& verbs, std::span<std::byte> packed = {}) const;
+                          const Fragment& fragment, MergeOps& ops, std::span<std::byte> packed = {}) const;
   std::int64_t sendMatrices(std::span<const double> weights, Base base, double remember,
-                            const Matrices& matrices, Verbs& verbs, std::span<std::byte> packed = {}) const;
+                            const Matrices& matrices, MergeOps& ops, std::span<std::byte> packed = {}) const;
   std::int64_t bytesOf(const Fragment& fragment) const;
   DeltaCoding codingOf(Slice slice) const;
   const Matrices* findMatrices(const Fragment& fragment) const;
@@ -137,11 +138,11 @@ class CodedReplicas {
   // If a sender is not a single worker.
   void beginSenders(const Exchange& exchange);
   std::span<const double> formSenders(std::span<const double> weights, const Fragment& fragment,
-                                      Verbs& verbs);
+                                      MergeOps& ops);
   // Over nodes.
   void beginNodes(const Exchange& exchange, std::span<const Fragment> fragments);
-  void tellNodes(std::span<const double> weights, Base base, double remember, const Fragment& fragment,
-                 const Tensor& into, Verbs& verbs, bool later);
+  void gatherEncoded(std::span<const double> weights, Base base, double remember, const Fragment& fragment,
+                     const Tensor& into, MergeOps& ops, bool later);
   void finish(Packed& packed, Context& context);
   void unpack(const Packed& packed, std::size_t node, Context& context);
 

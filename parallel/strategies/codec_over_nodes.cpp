@@ -58,13 +58,12 @@ CodedMemory detail::codedMemory(std::span<const StrategyBlock> declared, bool to
 
 void CodedReplicas::mean(std::span<const double> weights, std::initializer_list<Operand> base,
                          double remember, const Fragment& fragment, std::span<const Tensor> into,
-                         Verbs& verbs, bool later) {
-  if (whole())
-    return verbs.mean(verbs.block(BlockKind::Parameters).replicas, weights, into, fragment, 0, later);
-  const auto sending = formSenders(weights, fragment, verbs);
-  if (!packed_.empty()) return tellNodes(sending, base, remember, fragment, into.front(), verbs, later);
-  const auto sent = send(sending, base, remember, fragment, verbs);
-  verbs.mean(sent, sending, into, fragment);
+                         MergeOps& ops, bool later) {
+  if (whole()) return ops.mean(ops.block(BlockKind::Parameters).replicas, weights, into, fragment, 0, later);
+  const auto sending = formSenders(weights, fragment, ops);
+  if (!packed_.empty()) return gatherEncoded(sending, base, remember, fragment, into.front(), ops, later);
+  const auto sent = send(sending, base, remember, fragment, ops);
+  ops.mean(sent, sending, into, fragment);
 }
 
 void CodedReplicas::beginSenders(const Exchange& exchange) {
@@ -84,13 +83,13 @@ void CodedReplicas::beginSenders(const Exchange& exchange) {
 
 /// @return [participant] the sum of a sender's weights for its first worker; 0 for the others.
 std::span<const double> CodedReplicas::formSenders(std::span<const double> weights, const Fragment& fragment,
-                                                   Verbs& verbs) {
+                                                   MergeOps& ops) {
   if (ofSenders_.empty()) return weights;
-  auto& sums = senderWeights_[static_cast<std::size_t>(verbs.participant())];
+  auto& sums = senderWeights_[static_cast<std::size_t>(ops.participant())];
   std::ranges::fill(sums, 0);
   for (std::size_t w = 0; w < weights.size(); ++w) sums[w % senders_] += weights[w];
-  const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
-  verbs.eachReplica(parameters.mergedCopy().elements(), [&](const Share& share) {
+  const SharedBlock& parameters = ops.block(BlockKind::Parameters);
+  ops.eachReplica(parameters.mergedCopy().elements(), [&](const Share& share) {
     for (const std::size_t s : share.workers) {
       if (sums[s] == 0) continue;
       auto& terms = terms_[s];
@@ -126,29 +125,29 @@ void CodedReplicas::beginNodes(const Exchange& exchange, std::span<const Fragmen
   }
 }
 
-void CodedReplicas::tellNodes(std::span<const double> weights, Base base, double remember,
-                              const Fragment& fragment, const Tensor& into, Verbs& verbs, bool later) {
+void CodedReplicas::gatherEncoded(std::span<const double> weights, Base base, double remember,
+                                  const Fragment& fragment, const Tensor& into, MergeOps& ops, bool later) {
   Packed& packed = *std::ranges::find(packed_, &fragment, &Packed::fragment);
   const auto all = bytesIn(packed.bytes);
   const std::size_t size = all.size() / decoded_.size();
   const auto own = all.subspan(node_ * size, size);
   if (const Matrices* const matrices = findMatrices(fragment))
-    sendMatrices(weights, base, remember, *matrices, verbs, own);
+    sendMatrices(weights, base, remember, *matrices, ops, own);
   else
-    sendSlices(weights, base, remember, fragment, verbs, own);
-  verbs.eachReplica(into.elements(), [&](const Share& share) {
+    sendSlices(weights, base, remember, fragment, ops, own);
+  ops.eachReplica(into.elements(), [&](const Share& share) {
     if (share.workers.front() != node_) return;
     packed.weights.assign(weights.begin(), weights.begin() + static_cast<std::ptrdiff_t>(decoded_.size()));
     packed.into = into;
     for (std::size_t n = 0; n < decoded_.size(); ++n)
       for (const Slice slice : fragment.slices)
         if (n != node_ && packed.weights[n] > 0) setBase(base, node_, decoded_[n], slice, share.context);
-    verbs.tellNodes(
+    ops.allGatherEncoded(
         all, packed.weights, [this, &packed](Context& context) { finish(packed, context); }, packed.into,
         later, share.context);
   });
-  const auto participant = static_cast<std::size_t>(verbs.participant());
-  if (participant == node_ && weights[node_] > 0) verbs.countBytes(static_cast<std::int64_t>(size));
+  const auto participant = static_cast<std::size_t>(ops.participant());
+  if (participant == node_ && weights[node_] > 0) ops.countBytes(static_cast<std::int64_t>(size));
 }
 
 void CodedReplicas::finish(Packed& packed, Context& context) {

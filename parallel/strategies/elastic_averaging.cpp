@@ -46,18 +46,18 @@ class ElasticAveragingStrategy final : public Strategy {
   RoundPlan plan(const TrainingProgress& progress) override {
     return {.iterations = period_.iterations(progress)};
   }
-  void land(int, const Round& round, Verbs& verbs) override {
-    const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
-    const auto mean = verbs.own(kMean);
+  void land(int, const Round& round, MergeOps& ops) override {
+    const SharedBlock& parameters = ops.block(BlockKind::Parameters);
+    const auto mean = ops.own(kMean);
     if (options_.measureDistance)
-      spreads_[static_cast<std::size_t>(verbs.participant())] =
-          verbs.distance(parameters.replicas, parameters.mergedCopies, all_);
-    sending_.mean(round.weights, {{1, parameters.mergedCopies}}, elasticity_, all_, mean, verbs);
-    if (!options_.centreFirst) pull(parameters, verbs);
-    verbs.combine(parameters.mergedCopies,
-                  {{options_.centreRate, mean}, {1 - options_.centreRate, parameters.mergedCopies}}, all_);
-    if (options_.centreFirst) pull(parameters, verbs);
-    verbs.mergeOthers(round.weights);
+      spreads_[static_cast<std::size_t>(ops.participant())] =
+          ops.distance(parameters.replicas, parameters.mergedCopies, all_);
+    sending_.mean(round.weights, {{1, parameters.mergedCopies}}, elasticity_, all_, mean, ops);
+    if (!options_.centreFirst) pull(parameters, ops);
+    ops.combine(parameters.mergedCopies,
+                {{options_.centreRate, mean}, {1 - options_.centreRate, parameters.mergedCopies}}, all_);
+    if (options_.centreFirst) pull(parameters, ops);
+    ops.mergeOthers(round.weights);
   }
   MergeReport report() const override {
     if (!options_.measureDistance) return {.values = period_.values()};
@@ -67,8 +67,8 @@ class ElasticAveragingStrategy final : public Strategy {
   }
 
  private:
-  void pull(const SharedBlock& parameters, Verbs& verbs) const {
-    verbs.writeBack(parameters.mergedCopies, parameters.replicas, 1 - elasticity_, all_);
+  void pull(const SharedBlock& parameters, MergeOps& ops) const {
+    ops.writeBack(parameters.mergedCopies, parameters.replicas, 1 - elasticity_, all_);
   }
 
   const ElasticAveraging options_;

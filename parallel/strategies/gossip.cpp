@@ -93,18 +93,18 @@ class GossipStrategy final : public Strategy {
   }
   void prepare(const Round& round) override;
   bool pending() const override { return sinceMean() > 0; }
-  void land(int, const Round& round, Verbs& verbs) override {
-    const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
+  void land(int, const Round& round, MergeOps& ops) override {
+    const SharedBlock& parameters = ops.block(BlockKind::Parameters);
     if (!trained_) {  // the mean was pending; nothing is sent or mixed
-      verbs.mean(parameters.replicas, alike_, parameters.mergedCopies, all_);
-      verbs.mixOthers(mixing_);
+      ops.mean(parameters.replicas, alike_, parameters.mergedCopies, all_);
+      ops.mixOthers(mixing_);
     } else if (!sending_.whole())
-      complete() ? mergeSent(round.weights, parameters, verbs) : mixSent(parameters, verbs);
+      complete() ? mergeSent(round.weights, parameters, ops) : mixSent(parameters, ops);
     else
-      complete() ? verbs.mergeState(round.weights) : verbs.mixState(mixing_);
+      complete() ? ops.mergeState(round.weights) : ops.mixState(mixing_);
     if (!options_.measureDistance) return;
-    spreads_[static_cast<std::size_t>(verbs.participant())] =
-        verbs.distance(parameters.replicas, parameters.mergedCopies, all_);
+    spreads_[static_cast<std::size_t>(ops.participant())] =
+        ops.distance(parameters.replicas, parameters.mergedCopies, all_);
   }
 
  private:
@@ -116,8 +116,8 @@ class GossipStrategy final : public Strategy {
   bool averages(std::size_t workers) const { return workers <= 2 || options_.graph == GossipGraph::Complete; }
   bool complete() const { return averages(mixing_.workers()); }
 
-  void mergeSent(std::span<const double> weights, const SharedBlock& parameters, Verbs& verbs);
-  void mixSent(const SharedBlock& parameters, Verbs& verbs) const;
+  void mergeSent(std::span<const double> weights, const SharedBlock& parameters, MergeOps& ops);
+  void mixSent(const SharedBlock& parameters, MergeOps& ops) const;
 
   const Gossip options_;
   PeriodState period_;
@@ -164,33 +164,33 @@ void GossipStrategy::prepare(const Round& round) {
   mixing_.setMerged(formsMean ? std::span<const double>(merged_) : std::span<const double>());
 }
 
-void GossipStrategy::mergeSent(std::span<const double> weights, const SharedBlock& parameters, Verbs& verbs) {
-  sending_.mean(weights, {{1, parameters.mergedCopies}}, /*remember=*/1, all_, parameters.mergedCopies,
-                verbs);
-  verbs.writeBack(parameters.mergedCopies, parameters.replicas, 0, all_);
-  verbs.mergeOthers(weights);
+void GossipStrategy::mergeSent(std::span<const double> weights, const SharedBlock& parameters,
+                               MergeOps& ops) {
+  sending_.mean(weights, {{1, parameters.mergedCopies}}, /*remember=*/1, all_, parameters.mergedCopies, ops);
+  ops.writeBack(parameters.mergedCopies, parameters.replicas, 0, all_);
+  ops.mergeOthers(weights);
 }
 
 /// All workers send in every round, because mixing, too, moves a replica away from its public copy.
-void GossipStrategy::mixSent(const SharedBlock& parameters, Verbs& verbs) const {
+void GossipStrategy::mixSent(const SharedBlock& parameters, MergeOps& ops) const {
   const auto replicas = std::span<const Tensor>(parameters.replicas);
-  const auto published = verbs.own(kPublic);
-  const std::int64_t before = verbs.bytes();
-  const auto sent = sending_.send(alike_, {{1, published}}, /*remember=*/0, all_, verbs);
-  const std::int64_t saved = verbs.bytes() - before;
-  verbs.combine(published, {{1, sent}}, all_);
-  verbs.mix(published_, mixing_);
-  verbs.eachShare(all_.elements(), [&](const Share& share) {
+  const auto published = ops.own(kPublic);
+  const std::int64_t before = ops.bytes();
+  const auto sent = sending_.send(alike_, {{1, published}}, /*remember=*/0, all_, ops);
+  const std::int64_t saved = ops.bytes() - before;
+  ops.combine(published, {{1, sent}}, all_);
+  ops.mix(published_, mixing_);
+  ops.eachShare(all_.elements(), [&](const Share& share) {
     for (const std::size_t w : share.workers)
       if (!mixing_.row(w).empty())
         linearCombination(std::array{Term{1, replicas[w]}, Term{-1, published[w]}, Term{1, sent[w]}},
                           replicas[w], share.slice.begin, share.slice.end, share.context);
   });
-  if (!mixing_.merged().empty()) verbs.mean(replicas, alike_, parameters.mergedCopies, all_);
+  if (!mixing_.merged().empty()) ops.mean(replicas, alike_, parameters.mergedCopies, all_);
   const std::int64_t toEach = saved + static_cast<std::int64_t>(replicas.front().bytes());
   constexpr int kNeighbours = 2;
-  verbs.countBytes(kNeighbours * toEach - (verbs.bytes() - before));
-  verbs.mixOthers(mixing_);
+  ops.countBytes(kNeighbours * toEach - (ops.bytes() - before));
+  ops.mixOthers(mixing_);
 }
 
 }  // namespace

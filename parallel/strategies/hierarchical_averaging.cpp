@@ -37,8 +37,8 @@ class HierarchicalAveragingStrategy final : public Strategy {
                                      "with one level, Averaging accepts a codec"};
   }
   void begin(const Exchange& exchange) override;
-  void start(Verbs& verbs) override {
-    for (double& number : numbers_[static_cast<std::size_t>(verbs.participant())].span<double>()) number = 0;
+  void start(MergeOps& ops) override {
+    for (double& number : numbers_[static_cast<std::size_t>(ops.participant())].span<double>()) number = 0;
   }
   RoundPlan plan(const TrainingProgress&) override {
     const std::int64_t done = numbers_.empty() ? 0 : iterations();
@@ -47,9 +47,9 @@ class HierarchicalAveragingStrategy final : public Strategy {
     return {.iterations = next};
   }
   void prepare(const Round& round) override;
-  void land(int, const Round&, Verbs& verbs) override {
-    if (!sending_.whole()) return landSent(verbs);
-    mergesAll() ? verbs.mergeState(weights_) : verbs.mixState(mixing_);
+  void land(int, const Round&, MergeOps& ops) override {
+    if (!sending_.whole()) return landSent(ops);
+    mergesAll() ? ops.mergeState(weights_) : ops.mixState(mixing_);
   }
   bool pending() const override {
     for (std::size_t w = 0; w < numbers_.size(); ++w)
@@ -69,7 +69,7 @@ class HierarchicalAveragingStrategy final : public Strategy {
   }
   std::size_t levelAt(std::int64_t iterations) const;
   bool mergesAll() const { return groups_[level_] == groups_.back(); }
-  void landSent(Verbs& verbs) const;
+  void landSent(MergeOps& ops) const;
   void setMembers(std::size_t nodes);
   /// Whether each group of the level is on one of several nodes, or in one of several groups of the builder.
   bool withinNodes(std::size_t level) const {
@@ -151,7 +151,7 @@ void HierarchicalAveragingStrategy::begin(const Exchange& exchange) {
   sending_.begin(exchange, std::span(&all_, 1));
   mixing_ = Mixing(workers, workers);
   row_.reserve(workers);
-  setMembers(static_cast<std::size_t>(exchange.senders()));
+  setMembers(static_cast<std::size_t>(exchange.topology().senders));
 }
 
 /// Divides the workers, counted node by node, into groups. @param nodes  worker w is on node w mod this.
@@ -195,32 +195,32 @@ void HierarchicalAveragingStrategy::prepare(const Round& round) {
 
 /// Each worker sends its change since the last merge of this level or a higher one: the whole group knows the
 /// result of that merge.
-void HierarchicalAveragingStrategy::landSent(Verbs& verbs) const {
-  const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
+void HierarchicalAveragingStrategy::landSent(MergeOps& ops) const {
+  const SharedBlock& parameters = ops.block(BlockKind::Parameters);
   const auto replicas = std::span<const Tensor>(parameters.replicas);
-  const auto base = verbs.own(bases_[level_]);
-  const auto sent = sending_.send(groupsWeights_, {{1, base}}, /*remember=*/1, all_, verbs);
+  const auto base = ops.own(bases_[level_]);
+  const auto sent = sending_.send(groupsWeights_, {{1, base}}, /*remember=*/1, all_, ops);
   if (mergesAll()) {
-    verbs.mean(sent, weights_, parameters.mergedCopies, all_);
-    verbs.writeBack(parameters.mergedCopies, replicas, 0, all_);
-    verbs.mergeOthers(weights_);
+    ops.mean(sent, weights_, parameters.mergedCopies, all_);
+    ops.writeBack(parameters.mergedCopies, replicas, 0, all_);
+    ops.mergeOthers(weights_);
   } else {
-    verbs.eachShare(all_.elements(), [&](const Share& share) {  // for the merged copy
+    ops.eachShare(all_.elements(), [&](const Share& share) {  // for the merged copy
       for (const std::size_t w : share.workers)
         if (groupsWeights_[w] == 0)
           linearCombination(std::array{Term{1, replicas[w]}}, sent[w], share.slice.begin, share.slice.end,
                             share.context);
     });
-    verbs.mix(sending_.sent(), mixing_);
-    verbs.eachShare(all_.elements(), [&](const Share& share) {
+    ops.mix(sending_.sent(), mixing_);
+    ops.eachShare(all_.elements(), [&](const Share& share) {
       for (const std::size_t w : share.workers)
         if (!mixing_.row(w).empty())
           linearCombination(std::array{Term{1, sent[w]}}, replicas[w], share.slice.begin, share.slice.end,
                             share.context);
     });
-    verbs.mixOthers(mixing_);
+    ops.mixOthers(mixing_);
   }
-  for (std::size_t l = 0; l <= level_; ++l) verbs.combine(verbs.own(bases_[l]), {{1, replicas}}, all_);
+  for (std::size_t l = 0; l <= level_; ++l) ops.combine(ops.own(bases_[l]), {{1, replicas}}, all_);
 }
 
 /// Turns weights in a merge of the level below into those in a merge of this level: each group of the level

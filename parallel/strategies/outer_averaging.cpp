@@ -50,36 +50,35 @@ class OuterAveragingStrategy final : public Strategy {
     sending_.begin(exchange, std::span(&all_, 1));
     spreads_.assign(static_cast<std::size_t>(exchange.participants()), {});
     parts_.assign(spreads_.size(), Fragment::whole(0));
-    atOnce_ = sending_.whole() && exchange.oneSum();
+    atOnce_ = sending_.whole() && exchange.topology().oneSum;
     // Encoding needs whole replicas, and a GPU fewer kernels.
-    inParts_ = sending_.whole() && exchange.onePlace() &&
+    inParts_ = sending_.whole() && exchange.topology().onePlace &&
                exchange.block(BlockKind::Parameters).mergedCopy().device().isCpu();
   }
-  void start(Verbs& verbs) override { step_.writeBack(0, all_, verbs); }
+  void start(MergeOps& ops) override { step_.writeBack(0, all_, ops); }
   RoundPlan plan(const TrainingProgress& progress) override {
     if (options_.followLearningRate && memory_.defined()) follow(progress);
     return {.iterations = period_.iterations(progress)};
   }
-  void land(int, const Round& round, Verbs& verbs) override {
-    const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
+  void land(int, const Round& round, MergeOps& ops) override {
+    const SharedBlock& parameters = ops.block(BlockKind::Parameters);
     const std::span<const Tensor> outer = parameters.mergedCopies;
-    if (options_.measureStep) verbs.combine(verbs.own(kBefore), {{1, outer}}, all_);
+    if (options_.measureStep) ops.combine(ops.own(kBefore), {{1, outer}}, all_);
     const double scale = options_.followLearningRate ? followed() : 1;
     const auto step = [&](const Fragment& part) {
-      step_.takeMean(sending_, round.weights, /*remember=*/1, part, verbs);
-      step_.apply(part, verbs, scale);
-      step_.writeBack(0, part, verbs);
+      step_.takeMean(sending_, round.weights, /*remember=*/1, part, ops);
+      step_.apply(part, ops, scale);
+      step_.writeBack(0, part, ops);
     };
     if (atOnce_)
-      step_.takeAtOnce(round.weights, scale, verbs);
+      step_.takeAtOnce(round.weights, scale, ops);
     else if (inParts_)
-      inParts(parts_[static_cast<std::size_t>(verbs.participant())], step);
+      inParts(parts_[static_cast<std::size_t>(ops.participant())], step);
     else
       step(all_);
     if (options_.measureStep)
-      spreads_[static_cast<std::size_t>(verbs.participant())] =
-          verbs.distance(outer, verbs.own(kBefore), all_);
-    verbs.mergeOthers(round.weights);
+      spreads_[static_cast<std::size_t>(ops.participant())] = ops.distance(outer, ops.own(kBefore), all_);
+    ops.mergeOthers(round.weights);
   }
   MergeReport report() const override {
     if (!options_.measureStep) return {.values = period_.values()};
@@ -88,7 +87,7 @@ class OuterAveragingStrategy final : public Strategy {
   }
 
  private:
-  /// Calls `step` for parts so small that what its verbs read and write of a part stays in the caches.
+  /// Calls `step` for parts so small that what its operations read and write of a part stays in the caches.
   template <typename Step>
   void inParts(Fragment& part, Step step) const {
     const auto [begin, end] = all_.slices.front();
@@ -118,7 +117,7 @@ class OuterAveragingStrategy final : public Strategy {
   CodedReplicas sending_;
   Fragment all_;
   std::vector<Fragment> parts_;  // [participant] its current part
-  bool inParts_ = false;         // the verbs are called part by part
+  bool inParts_ = false;         // the operations are called part by part
   bool atOnce_ = false;          // mean, step and write-back are one pass
   Tensor memory_;                // the first worker's block kRate; written between rounds
   std::vector<Spread> spreads_;  // [participant] for its shares

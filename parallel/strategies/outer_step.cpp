@@ -30,57 +30,56 @@ void OuterStep::declare(std::vector<StrategyBlock>& blocks, bool meanInFlight) c
   if (momentum > 0) blocks.push_back({.name = std::string(kMomentum)});
 }
 
-void OuterStep::takeAtOnce(std::span<const double> weights, double scale, Verbs& verbs) const {
-  const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
+void OuterStep::takeAtOnce(std::span<const double> weights, double scale, MergeOps& ops) const {
+  const SharedBlock& parameters = ops.block(BlockKind::Parameters);
   const Tensor& outer = parameters.mergedCopy();
   StepToMean step{.rate = rate};
   if (momentum > 0)
-    step = {.rate = rate, .decay = decay(scale), .ahead = ahead(), .moves = verbs.own(kMomentum).front()};
+    step = {.rate = rate, .decay = decay(scale), .ahead = ahead(), .moves = ops.own(kMomentum).front()};
   try {
-    verbs.eachShare(outer.elements(), [&](const Share& share) {
+    ops.eachShare(outer.elements(), [&](const Share& share) {
       stepToMean(parameters.replicas, weights, outer, step, share.slice.begin, share.slice.end,
                  share.context);
     });
   } catch (const NonFiniteResult&
-               bad) {  // this element was not written, so the verbs below fail, too, and name it
+               bad) {  // this element was not written, so the operations below fail, too, and name it
     const Fragment there{{{bad.element(), bad.element() + 1}}};
-    verbs.mean(parameters.replicas, weights, verbs.own(kMean), there);
-    apply(there, verbs, scale);
-    writeBack(0, there, verbs);
+    ops.mean(parameters.replicas, weights, ops.own(kMean), there);
+    apply(there, ops, scale);
+    writeBack(0, there, ops);
     throw;
   }
-  const auto own = static_cast<std::size_t>(verbs.participant());
-  verbs.countBytes(bytesToMerge(parameters, own, weights));
+  const auto own = static_cast<std::size_t>(ops.participant());
+  ops.countBytes(bytesToMerge(parameters, own, weights));
 }
 
 void OuterStep::takeMean(CodedReplicas& sending, std::span<const double> weights, double remember,
-                         const Fragment& fragment, Verbs& verbs, bool later) const {
-  const std::span<const Tensor> outer = verbs.block(BlockKind::Parameters).mergedCopies;
-  sending.mean(weights, {{1, outer}, {ahead(), look(verbs)}}, remember, fragment, verbs.own(kMean), verbs,
-               later);
+                         const Fragment& fragment, MergeOps& ops, bool later) const {
+  const std::span<const Tensor> outer = ops.block(BlockKind::Parameters).mergedCopies;
+  sending.mean(weights, {{1, outer}, {ahead(), look(ops)}}, remember, fragment, ops.own(kMean), ops, later);
 }
 
-void OuterStep::apply(const Fragment& fragment, Verbs& verbs, double scale) const {
-  const std::span<const Tensor> outer = verbs.block(BlockKind::Parameters).mergedCopies;
-  const auto mean = verbs.own(kMean);
+void OuterStep::apply(const Fragment& fragment, MergeOps& ops, double scale) const {
+  const std::span<const Tensor> outer = ops.block(BlockKind::Parameters).mergedCopies;
+  const auto mean = ops.own(kMean);
   // Rate 1 without momentum copies the mean: W + (mean - W) would be rounded twice.
-  if (momentum == 0) return verbs.combine(outer, {{rate, mean}, {1 - rate, outer}}, fragment);
-  const auto moves = verbs.own(kMomentum);
-  verbs.combine(moves, {{decay(scale), moves}, {rate, mean}, {-rate, outer}}, fragment);
-  verbs.combine(outer, {{1, outer}, {1, moves}}, fragment);
+  if (momentum == 0) return ops.combine(outer, {{rate, mean}, {1 - rate, outer}}, fragment);
+  const auto moves = ops.own(kMomentum);
+  ops.combine(moves, {{decay(scale), moves}, {rate, mean}, {-rate, outer}}, fragment);
+  ops.combine(outer, {{1, outer}, {1, moves}}, fragment);
 }
 
-std::span<const Tensor> OuterStep::look(Verbs& verbs) const {
-  return momentum == 0 ? std::span<const Tensor>(verbs.block(BlockKind::Parameters).mergedCopies)
-                       : verbs.own(kMomentum);
+std::span<const Tensor> OuterStep::look(MergeOps& ops) const {
+  return momentum == 0 ? std::span<const Tensor>(ops.block(BlockKind::Parameters).mergedCopies)
+                       : ops.own(kMomentum);
 }
 
-void OuterStep::writeBack(double keep, const Fragment& fragment, Verbs& verbs) const {
+void OuterStep::writeBack(double keep, const Fragment& fragment, MergeOps& ops) const {
   if (keep == 1) return;
-  const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
-  verbs.combine(
+  const SharedBlock& parameters = ops.block(BlockKind::Parameters);
+  ops.combine(
       parameters.replicas,
-      {{keep, parameters.replicas}, {1 - keep, parameters.mergedCopies}, {(1 - keep) * ahead(), look(verbs)}},
+      {{keep, parameters.replicas}, {1 - keep, parameters.mergedCopies}, {(1 - keep) * ahead(), look(ops)}},
       fragment);
 }
 

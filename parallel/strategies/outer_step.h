@@ -36,22 +36,22 @@ struct OuterStep {
   /// Does `takeMean`, `apply` and `writeBack` in one pass over the replicas. Only for whole replicas that are
   /// all on the CPU and added up in one sum.
   /// @param scale  see `apply`.
-  void takeAtOnce(std::span<const double> weights, double scale, Verbs& verbs) const;
+  void takeAtOnce(std::span<const double> weights, double scale, MergeOps& ops) const;
   /// Sets m to the weighted mean of what the workers send.
   /// @param remember  see CodedReplicas::mean.
   /// @param later  the fragment lands in a later round: m is complete then.
   void takeMean(CodedReplicas& sending, std::span<const double> weights, double remember,
-                const Fragment& fragment, Verbs& verbs, bool later = false) const;
+                const Fragment& fragment, MergeOps& ops, bool later = false) const;
   /// Takes the step. @param scale  multiplies the momentum, for a momentum that follows the learning rate.
-  void apply(const Fragment& fragment, Verbs& verbs, double scale = 1) const;
-  /// The base is merged copy + ahead() * look(verbs).
+  void apply(const Fragment& fragment, MergeOps& ops, double scale = 1) const;
+  /// The base is merged copy + ahead() * look(ops).
   double ahead() const { return nesterov ? momentum : 0; }
   /// The factor of D in a step. With Nesterov the mean's move is measured from W + momentum D, the base.
   double decay(double scale) const { return momentum * (nesterov ? scale - rate : scale); }
   /// D; without momentum the merged copies, which take D's place in sums with factor 0.
-  std::span<const Tensor> look(Verbs& verbs) const;
+  std::span<const Tensor> look(MergeOps& ops) const;
   /// Moves the replicas to the base: replica = keep * replica + (1 - keep) * base.
-  void writeBack(double keep, const Fragment& fragment, Verbs& verbs) const;
+  void writeBack(double keep, const Fragment& fragment, MergeOps& ops) const;
 };
 
 }  // namespace muster

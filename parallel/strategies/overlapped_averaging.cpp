@@ -54,17 +54,17 @@ class OverlappedAveragingStrategy final : public Strategy {
     all_ = Fragment::whole(exchange.block(BlockKind::Parameters).mergedCopy().elements());
     sending_.begin(exchange, std::span(&all_, 1));
   }
-  void start(Verbs& verbs) override {
-    if (outer_.ahead() > 0) outer_.writeBack(0, all_, verbs);
+  void start(MergeOps& ops) override {
+    if (outer_.ahead() > 0) outer_.writeBack(0, all_, ops);
   }
   RoundPlan plan(const TrainingProgress& progress) override;
   MergeReport report() const override { return {.values = period_.values()}; }
-  void launch(int, const Round& round, Verbs& verbs) override;
-  void land(int, const Round& round, Verbs& verbs) override;
+  void launch(int, const Round& round, MergeOps& ops) override;
+  void land(int, const Round& round, MergeOps& ops) override;
 
  private:
   bool pulls() const { return std::holds_alternative<Pull>(options_.landing); }
-  void stepEagerly(Verbs& verbs) const;
+  void stepEagerly(MergeOps& ops) const;
 
   const OverlappedAveraging options_;
   const OuterStep outer_;
@@ -83,44 +83,43 @@ RoundPlan OverlappedAveragingStrategy::plan(const TrainingProgress& progress) {
   return {.iterations = period - options_.delay, .land = FragmentSet::none()};
 }
 
-void OverlappedAveragingStrategy::launch(int, const Round& round, Verbs& verbs) {
-  const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
+void OverlappedAveragingStrategy::launch(int, const Round& round, MergeOps& ops) {
+  const SharedBlock& parameters = ops.block(BlockKind::Parameters);
   // A landing as in Delta takes from a replica all that was sent.
   const double taken = pulls() ? std::get<Pull>(options_.landing).strength : 1;
-  outer_.takeMean(sending_, round.weights, taken, all_, verbs, !round.landsAtOnce);
+  outer_.takeMean(sending_, round.weights, taken, all_, ops, !round.landsAtOnce);
   if (round.landsAtOnce || pulls()) return;  // kSent is not used then
-  if (std::holds_alternative<Eager>(options_.landing)) stepEagerly(verbs);
-  verbs.combine(verbs.own(kSent), {{1, parameters.replicas}}, all_);
+  if (std::holds_alternative<Eager>(options_.landing)) stepEagerly(ops);
+  ops.combine(ops.own(kSent), {{1, parameters.replicas}}, all_);
 }
 
 /// Takes the outer step from W and D with x instead of the mean and the rate divided by the workers, written
 /// so that rate 1 without momentum and with one worker changes nothing.
-void OverlappedAveragingStrategy::stepEagerly(Verbs& verbs) const {
-  const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
+void OverlappedAveragingStrategy::stepEagerly(MergeOps& ops) const {
+  const SharedBlock& parameters = ops.block(BlockKind::Parameters);
   const double ahead = outer_.ahead();
-  const double rate = outer_.rate / verbs.participants() * (1 + ahead);
+  const double rate = outer_.rate / ops.participants() * (1 + ahead);
   const double momentum = outer_.momentum * (1 + ahead) - rate * ahead;
-  verbs.combine(
+  ops.combine(
       parameters.replicas,
-      {{rate, parameters.replicas}, {1 - rate, parameters.mergedCopies}, {momentum, outer_.look(verbs)}},
-      all_);
+      {{rate, parameters.replicas}, {1 - rate, parameters.mergedCopies}, {momentum, outer_.look(ops)}}, all_);
 }
 
-void OverlappedAveragingStrategy::land(int, const Round& round, Verbs& verbs) {
-  const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
+void OverlappedAveragingStrategy::land(int, const Round& round, MergeOps& ops) {
+  const SharedBlock& parameters = ops.block(BlockKind::Parameters);
   const std::span<const Tensor> replicas = parameters.replicas, base = parameters.mergedCopies;
-  outer_.apply(all_, verbs);
-  const auto look = outer_.look(verbs);
+  outer_.apply(all_, ops);
+  const auto look = outer_.look(ops);
   if (pulls()) {
-    outer_.writeBack(1 - std::get<Pull>(options_.landing).strength, all_, verbs);
+    outer_.writeBack(1 - std::get<Pull>(options_.landing).strength, all_, ops);
   } else if (round.launched == round.iteration) {  // nothing was trained since the launch: exact copies
-    outer_.writeBack(0, all_, verbs);
-  } else if (verbs.participants() == 1) {  // mean and kSent are equal, and cancel exactly
-    verbs.combine(replicas, {{1, base}, {-1, verbs.own(kSent)}, {outer_.ahead(), look}, {1, replicas}}, all_);
+    outer_.writeBack(0, all_, ops);
+  } else if (ops.participants() == 1) {  // mean and kSent are equal, and cancel exactly
+    ops.combine(replicas, {{1, base}, {-1, ops.own(kSent)}, {outer_.ahead(), look}, {1, replicas}}, all_);
   } else {  // a worker that has not trained since the launch gets the base exactly
-    verbs.combine(replicas, {{1, replicas}, {-1, verbs.own(kSent)}, {1, base}, {outer_.ahead(), look}}, all_);
+    ops.combine(replicas, {{1, replicas}, {-1, ops.own(kSent)}, {1, base}, {outer_.ahead(), look}}, all_);
   }
-  verbs.mergeOthers(round.weights);
+  ops.mergeOthers(round.weights);
 }
 
 }  // namespace

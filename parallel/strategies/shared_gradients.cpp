@@ -92,8 +92,8 @@ class SharedGradientsStrategy final : public Strategy {
   }
   void begin(const Exchange& exchange) override;
   RoundPlan plan(const TrainingProgress&) override { return {}; }
-  void contribute(double weight, Verbs& verbs) override;
-  void land(int, const Round& round, Verbs& verbs) override;
+  void contribute(double weight, MergeOps& ops) override;
+  void land(int, const Round& round, MergeOps& ops) override;
   bool pending() const override { return pending_; }
   /// The divergence is the drift: |mean residual| / |parameters| at a resynchronisation, otherwise 0.
   MergeReport report() const override {
@@ -103,20 +103,20 @@ class SharedGradientsStrategy final : public Strategy {
  private:
   /// Over nodes, sends the participant's message and receives those of the corresponding participants of the
   /// other nodes. Their numbers are kept here, too, so that each node can save those of all.
-  void tellNodes(const Round& round, Verbs& verbs);
+  void gatherMessages(const Round& round, MergeOps& ops);
   /// Calls `use` for the numbers of the participant and of the corresponding ones of the other nodes.
   template <typename Use>
-  void forEachSender(Verbs& verbs, Use use) const {
-    const std::size_t first = static_cast<std::size_t>(verbs.participant()) / nodes_ * nodes_;
-    for (std::size_t v = first; v < first + nodes_; ++v) use(v, Sender(verbs.own(kSender)[v]));
+  void forEachSender(MergeOps& ops, Use use) const {
+    const std::size_t first = static_cast<std::size_t>(ops.participant()) / nodes_ * nodes_;
+    for (std::size_t v = first; v < first + nodes_; ++v) use(v, Sender(ops.own(kSender)[v]));
   }
-  void applyMessages(const Round& round, Verbs& verbs);
+  void applyMessages(const Round& round, MergeOps& ops);
   /// Counts a message that was sent, and adapts the threshold to it.
   void countSent(const ThresholdMessage& message, Sender sender) const;
   bool resynchronizes(const Round& round) const;
-  void resynchronize(Verbs& verbs);
+  void resynchronize(MergeOps& ops);
   /// This participant's share of the squares of the mean residual and of the parameters.
-  Spread drift(Verbs& verbs) const;
+  Spread drift(MergeOps& ops) const;
 
   const SharedGradients options_;
   WorkersMessages messages_;
@@ -167,27 +167,27 @@ void SharedGradientsStrategy::begin(const Exchange& exchange) {
   }
 }
 
-void SharedGradientsStrategy::contribute(double weight, Verbs& verbs) {
+void SharedGradientsStrategy::contribute(double weight, MergeOps& ops) {
   if (messages_.empty()) return;
-  const auto w = static_cast<std::size_t>(verbs.participant());
-  Sender sender(verbs.own(kSender)[w]);
-  Tensor residual = verbs.own(kResidual)[w];
+  const auto w = static_cast<std::size_t>(ops.participant());
+  Sender sender(ops.own(kSender)[w]);
+  Tensor residual = ops.own(kResidual)[w];
   auto& message = messages_[w];
   sender.trained() = 1;
   ThresholdRule rule(options_.thresholdAlgorithm);
   rule.setThreshold(sender.threshold());
   const auto threshold = static_cast<float>(rule.threshold());
-  const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
+  const SharedBlock& parameters = ops.block(BlockKind::Parameters);
   // The merged copy holds the replica's values before its step.
   const auto nonZero = accumulateUpdate(parameters.replicas[w], parameters.mergedCopies[w], threshold,
-                                        residual, verbs.context());
+                                        residual, ops.context());
   encoded_[w] = weight > 0;
   if (weight == 0) return message.clear();  // a message would not count: keep all in the residual
-  encodeThreshold(residual, threshold, nonZero, message, verbs.context());
+  encodeThreshold(residual, threshold, nonZero, message, ops.context());
   countSent(message, sender);
   if (options_.residualClipping == 0) return;
   if (static_cast<std::int64_t>(sender.sent()) % options_.residualClippingFrequency == 0)
-    clampElements(residual, threshold * static_cast<float>(options_.residualClipping), verbs.context());
+    clampElements(residual, threshold * static_cast<float>(options_.residualClipping), ops.context());
 }
 
 void SharedGradientsStrategy::countSent(const ThresholdMessage& message, Sender sender) const {
@@ -199,16 +199,16 @@ void SharedGradientsStrategy::countSent(const ThresholdMessage& message, Sender 
   if (options_.residualClipping > 0) sender.sent() += 1;
 }
 
-void SharedGradientsStrategy::land(int, const Round& round, Verbs& verbs) {
-  if (messages_.empty()) return verbs.mergeState(round.weights);
-  const auto w = static_cast<std::size_t>(verbs.participant());
+void SharedGradientsStrategy::land(int, const Round& round, MergeOps& ops) {
+  if (messages_.empty()) return ops.mergeState(round.weights);
+  const auto w = static_cast<std::size_t>(ops.participant());
   const double total = std::accumulate(round.weights.begin(), round.weights.end(), 0.0);
-  forEachSender(verbs, [&](std::size_t, Sender sender) {
+  forEachSender(ops, [&](std::size_t, Sender sender) {
     for (std::size_t v = 0; v < round.weights.size(); ++v) sender.weight(v) += round.weights[v];
   });
   if (total > 0) {
-    if (nodes_ > 1) tellNodes(round, verbs);
-    applyMessages(round, verbs);
+    if (nodes_ > 1) gatherMessages(round, ops);
+    applyMessages(round, ops);
   }
   const bool resynchronizing = resynchronizes(round);
   if (w < nodes_) {
@@ -216,34 +216,34 @@ void SharedGradientsStrategy::land(int, const Round& round, Verbs& verbs) {
     kind_ = resynchronizing ? MergeKind::Resynchronisation : MergeKind::Updates;
   }
   drifts_[w] = {};
-  if (resynchronizing) resynchronize(verbs);
+  if (resynchronizing) resynchronize(ops);
 }
 
-void SharedGradientsStrategy::tellNodes(const Round& round, Verbs& verbs) {
-  const auto w = static_cast<std::size_t>(verbs.participant());
-  messages_.writeHead(w, Sender(verbs.own(kSender)[w]).trained() != 0, encoded_[w] && round.weights[w] > 0);
-  verbs.tellAll(messages_);
-  forEachSender(verbs, [&](std::size_t v, Sender sender) {
+void SharedGradientsStrategy::gatherMessages(const Round& round, MergeOps& ops) {
+  const auto w = static_cast<std::size_t>(ops.participant());
+  messages_.writeHead(w, Sender(ops.own(kSender)[w]).trained() != 0, encoded_[w] && round.weights[w] > 0);
+  ops.allGather(messages_);
+  forEachSender(ops, [&](std::size_t v, Sender sender) {
     if (v == w) return;
     if (messages_.headOf(v).trained) sender.trained() = 1;
     if (messages_.headOf(v).sent) countSent(messages_[v], sender);
   });
 }
 
-void SharedGradientsStrategy::applyMessages(const Round& round, Verbs& verbs) {
-  const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
+void SharedGradientsStrategy::applyMessages(const Round& round, MergeOps& ops) {
+  const SharedBlock& parameters = ops.block(BlockKind::Parameters);
   double total = 0;
   for (const double weight : round.weights) total += weight;
-  verbs.eachShare(parameters.mergedCopy().elements(), [&](const Share& share) {
+  ops.eachShare(parameters.mergedCopy().elements(), [&](const Share& share) {
     Tensor merged = parameters.mergedCopies[share.workers.front()];
     for (std::size_t v = 0; v < messages_.size(); ++v)  // in worker order, whatever the timing
       if (round.weights[v] > 0)
         addDecoded(messages_[v], static_cast<float>(round.weights[v] / total), share.slice.begin,
                    share.slice.end, merged, share.context);
   });
-  verbs.writeBack(parameters.mergedCopies, parameters.replicas, 0, all_);
-  const auto w = static_cast<std::size_t>(verbs.participant());
-  if (round.weights[w] > 0) verbs.countBytes(messages_[w].bytes());
+  ops.writeBack(parameters.mergedCopies, parameters.replicas, 0, all_);
+  const auto w = static_cast<std::size_t>(ops.participant());
+  if (round.weights[w] > 0) ops.countBytes(messages_[w].bytes());
 }
 
 bool SharedGradientsStrategy::resynchronizes(const Round& round) const {
@@ -251,28 +251,28 @@ bool SharedGradientsStrategy::resynchronizes(const Round& round) const {
   return round.last || (every > 0 && round.iteration % every == 0);
 }
 
-void SharedGradientsStrategy::resynchronize(Verbs& verbs) {
-  const auto w = static_cast<std::size_t>(verbs.participant());
-  const auto weights = Sender(verbs.own(kSender)[w]).weights(messages_.size());
-  const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
-  const auto residual = verbs.own(kResidual), mean = verbs.own(kMeanResidual);
-  verbs.mean(residual, weights, mean, all_);
-  drifts_[w] = drift(verbs);
-  verbs.combine(parameters.mergedCopies, {{1, parameters.mergedCopies}, {1, mean}}, all_);
-  verbs.combine(residual, {}, all_);
-  verbs.writeBack(parameters.mergedCopies, parameters.replicas, 0, all_);
-  verbs.mergeOthers(weights);
-  forEachSender(verbs, [&](std::size_t, Sender sender) {
+void SharedGradientsStrategy::resynchronize(MergeOps& ops) {
+  const auto w = static_cast<std::size_t>(ops.participant());
+  const auto weights = Sender(ops.own(kSender)[w]).weights(messages_.size());
+  const SharedBlock& parameters = ops.block(BlockKind::Parameters);
+  const auto residual = ops.own(kResidual), mean = ops.own(kMeanResidual);
+  ops.mean(residual, weights, mean, all_);
+  drifts_[w] = drift(ops);
+  ops.combine(parameters.mergedCopies, {{1, parameters.mergedCopies}, {1, mean}}, all_);
+  ops.combine(residual, {}, all_);
+  ops.writeBack(parameters.mergedCopies, parameters.replicas, 0, all_);
+  ops.mergeOthers(weights);
+  forEachSender(ops, [&](std::size_t, Sender sender) {
     for (std::size_t v = 0; v < messages_.size(); ++v) sender.weight(v) = 0;
     sender.trained() = 0;
   });
 }
 
-Spread SharedGradientsStrategy::drift(Verbs& verbs) const {
-  const Tensor& parameters = verbs.block(BlockKind::Parameters).mergedCopy();
-  const Tensor& mean = verbs.own(kMeanResidual).front();
+Spread SharedGradientsStrategy::drift(MergeOps& ops) const {
+  const Tensor& parameters = ops.block(BlockKind::Parameters).mergedCopy();
+  const Tensor& mean = ops.own(kMeanResidual).front();
   Spread spread;
-  verbs.eachShare(parameters.elements(), [&](const Share& share) {
+  ops.eachShare(parameters.elements(), [&](const Share& share) {
     if (share.workers.front() != 0) return;  // another device or node, which holds the same values
     const auto [begin, end] = share.slice;
     spread.distance += squaredDistance(mean, Tensor(), begin, end, share.context);

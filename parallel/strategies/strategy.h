@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "muster/core/nn/listener.h"
-#include "muster/parallel/exchange/verbs.h"
+#include "muster/parallel/exchange/merge_ops.h"
 #include "muster/parallel/strategies/arrivals.h"
 #include "muster/parallel/strategies/strategy_traits.h"
 
@@ -82,7 +82,7 @@ struct MergeReport {
 /// builder an option struct whose `make` returns it (see StrategyOptions). A simple rule overrides
 /// `describe`, `plan` and `land`; all others have defaults. The same code runs on CPU replicas and on GPUs.
 ///
-/// A strategy decides by TrainingProgress alone and computes by Verbs alone, so that a run gives the same
+/// A strategy decides by TrainingProgress alone and computes by MergeOps alone, so that a run gives the same
 /// bits every time.
 ///
 /// A round ends at two barriers, between which every worker calls `launch` and `land` on its own thread. For
@@ -113,27 +113,27 @@ class Strategy {
   virtual void begin(const Exchange&) {}
   /// After `begin`, unless the training continues from the end of the last `fit()` or from a checkpoint:
   /// replicas hold the user's model, and may be changed here. Called once for each participant.
-  virtual void start(Verbs&) {}
+  virtual void start(MergeOps&) {}
   /// The next round. Keep what you remember between calls in the strategy's blocks, so that checkpoints
   /// hold it; a resumed training continues with the saved plan. One thread calls it, before the first round
   /// and after each. It is also called on another instance, without `begin`, for the text of
   /// ParallelWrapper::plan.
   virtual RoundPlan plan(const TrainingProgress& progress) = 0;
   /// Prepares what a participant that has trained contributes, on its own thread; waits for no other.
-  /// Other workers are inside their steps: only `context`, `block` and `own` of the verbs may be used.
+  /// Other workers are inside their steps: only `context`, `block` and `own` of the operations may be used.
   /// `weight` is its loss normaliser since the last round; a participant with 0 counts only if all have 0.
-  virtual void contribute(double /*weight*/, Verbs&) {}
+  virtual void contribute(double /*weight*/, MergeOps&) {}
   /// Called once, by one thread, before `launch` and `land` of a round that merges, while all workers wait.
   /// Prepares what all participants use: mixing rows, the strategy's own weights.
   virtual void prepare(const Round&) {}
   /// Takes from the replicas what fragment number `fragment` sends. All scores are known to be finite, unless
   /// StrategyTraits::mergesBeforeScores.
-  virtual void launch(int /*fragment*/, const Round&, Verbs&) {}
+  virtual void launch(int /*fragment*/, const Round&, MergeOps&) {}
   /// Applies what was launched.
-  virtual void land(int /*fragment*/, const Round&, Verbs&) {}
+  virtual void land(int /*fragment*/, const Round&, MergeOps&) {}
   /// If local work is a gradient: called after the merge. Now all replicas will update themselves, even after
   /// a failure, so state may be merged.
-  virtual void afterReduction(const Round&, Verbs&) {}
+  virtual void afterReduction(const Round&, MergeOps&) {}
   /// Whether something other than what is in flight must be merged at the end of an epoch or at a stop,
   /// although no worker has trained since the last round. Called while all workers wait.
   virtual bool pending() const { return false; }

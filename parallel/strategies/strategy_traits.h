@@ -32,9 +32,9 @@ struct StrategyTraits {
   std::string modelSource = {};
   /// For a rule whose workers do not wait for each other at the end of rounds: its arrivals. `land` is
   /// then called for each landing, with fragment 0, and one thread may call it for all participants, so it
-  /// must not call Verbs::sum or tellAll. At the end of an epoch and at a stop it is called once more, with
-  /// all that the workers have trained since their last arrivals. Each worker counts its own updates.
-  /// `contribute` is not called.
+  /// must not call MergeOps::allReduce or allGather. At the end of an epoch and at a stop it is called once
+  /// more, with all that the workers have trained since their last arrivals. Each worker counts its own
+  /// updates. `contribute` is not called.
   std::optional<ArrivalPlan> arrivals = {};
 
   /// Whether replicas may differ from each other after a merge. If so, a checkpoint over several nodes
@@ -49,20 +49,20 @@ struct StrategyTraits {
   /// False only for weighted means and other combinations that stay between the replicas; with a codec true,
   /// because decoded values include residuals.
   bool extrapolates = true;
-  /// Whether `launch`, `land` or `afterReduction` may throw, other than in the first merge and by a verb
-  /// whose result is not finite. If so, each round first copies the merged copies and the strategy's blocks
-  /// beside them (their memory again, and a pass that workers share), from which the user's model gets the
-  /// last merge after an exception. If it is false and they throw, the model keeps what it held when
-  /// `fit` began or a listener last asked for it. Rules of the library allocate before their first merge, so
-  /// theirs is false.
+  /// Whether `launch`, `land` or `afterReduction` may throw, other than in the first merge and by an
+  /// operation whose result is not finite. If so, each round first copies the merged copies and the
+  /// strategy's blocks beside them (which doubles their memory), to restore the user's model after an
+  /// exception. If it is false and they throw, the model keeps what it
+  /// held when `fit` began or a listener last asked for it. Rules of the library allocate before their first
+  /// merge, so theirs is false.
   bool mayThrow = true;
   /// Whether `launch` and `land` may be called before the scores of the round's last steps are read, if the
-  /// exchange guards merges (Exchange::guardsMerges): they may call no verb except Verbs::merge and
-  /// Verbs::mergeState, and wait for nothing. The scores are known when `plan` is called.
+  /// exchange guards merges (Topology::guardsMerges): they may call no operation except MergeOps::merge and
+  /// MergeOps::mergeState, and wait for nothing. The scores are known when `plan` is called.
   bool mergesBeforeScores = false;
-  /// The kinds of blocks of the replicas that verbs read or write; empty: all, the gradients only if local
-  /// work is a gradient. Workers on GPUs over nodes copy these blocks, except those of rule Keep, to host
-  /// memory and back at the end of each round.
+  /// The kinds of blocks of the replicas that operations read or write; empty: all, the gradients only if
+  /// local work is a gradient. Workers on GPUs over nodes copy these blocks, except those of rule Keep, to
+  /// host memory and back at the end of each round.
   std::vector<BlockKind> used = {};
   /// Bytes of host memory that `Strategy::begin` allocates on each node in addition to the blocks, a function
   /// of the number of parameters; empty: negligible.

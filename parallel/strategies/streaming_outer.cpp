@@ -46,19 +46,19 @@ class StreamingOuterStrategy final : public Strategy {
             .mayThrow = false};
   }
   void begin(const Exchange& exchange) override;
-  void start(Verbs& verbs) override {
+  void start(MergeOps& ops) override {
     if (outer_.ahead() == 0) return;
-    for (const Fragment& fragment : fragments_) outer_.writeBack(0, fragment, verbs);
+    for (const Fragment& fragment : fragments_) outer_.writeBack(0, fragment, ops);
   }
   RoundPlan plan(const TrainingProgress& progress) override;
-  void launch(int fragment, const Round& round, Verbs& verbs) override {
-    outer_.takeMean(sending_, round.weights, 1 - options_.mixing, at(fragment), verbs, !round.landsAtOnce);
+  void launch(int fragment, const Round& round, MergeOps& ops) override {
+    outer_.takeMean(sending_, round.weights, 1 - options_.mixing, at(fragment), ops, !round.landsAtOnce);
   }
-  void land(int fragment, const Round& round, Verbs& verbs) override {
-    outer_.apply(at(fragment), verbs);
-    outer_.writeBack(options_.mixing, at(fragment), verbs);
-    if (fragment == options_.fragments - 1) verbs.mergeOthers(round.weights);
-    if (verbs.participant() == 0) values_.front().value = fragment;
+  void land(int fragment, const Round& round, MergeOps& ops) override {
+    outer_.apply(at(fragment), ops);
+    outer_.writeBack(options_.mixing, at(fragment), ops);
+    if (fragment == options_.fragments - 1) ops.mergeOthers(round.weights);
+    if (ops.participant() == 0) values_.front().value = fragment;
   }
   MergeReport report() const override { return {.values = values_}; }
 

@@ -25,12 +25,12 @@ class SynchronousGradientsStrategy final : public Strategy {
             parameters.toString());
   }
   RoundPlan plan(const TrainingProgress&) override { return {}; }
-  void land(int, const Round& round, Verbs& verbs) override {
-    verbs.merge(verbs.block(BlockKind::Gradients), round.weights);
+  void land(int, const Round& round, MergeOps& ops) override {
+    ops.merge(ops.block(BlockKind::Gradients), round.weights);
   }
-  void afterReduction(const Round& round, Verbs& verbs) override {
-    for (const auto& block : verbs.blocks())
-      if (block.kind == BlockKind::Statistics) verbs.merge(block, round.weights);
+  void afterReduction(const Round& round, MergeOps& ops) override {
+    for (const auto& block : ops.blocks())
+      if (block.kind == BlockKind::Statistics) ops.merge(block, round.weights);
   }
   MergeReport report() const override { return {.kind = MergeKind::Gradients}; }
 };

@@ -38,7 +38,7 @@ bool ArrivalGate::complete() const {
 void ArrivalGate::release(std::span<const Arrival> landed) {
   for (std::size_t w = 0; w < states_.size(); ++w) {
     if (landed[w].arrives) states_[w] = State::Landed;
-    if (!landed[w].goesOn) continue;
+    if (!landed[w].resumes) continue;
     states_[w] = State::Running;
     changed_[w].notify_one();
   }

@@ -158,10 +158,10 @@ void ArrivalOrder::landNow() {
   const std::int64_t slowest = landed(std::ranges::min(members_, {}, landed));
   for (std::size_t w = 0; w < members_.size(); ++w) {
     const Member& member = members_[w];
-    arrivals_[w].goesOn = !member.running && !member.pending && member.arrived - slowest <= plan().staleness;
+    arrivals_[w].resumes = !member.running && !member.pending && member.arrived - slowest <= plan().staleness;
   }
   for (std::size_t w = 0; w < members_.size(); ++w)
-    if (arrivals_[w].goesOn) depart(w);
+    if (arrivals_[w].resumes) depart(w);
 }
 
 void ArrivalOrder::depart(std::size_t worker) {

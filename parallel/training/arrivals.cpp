@@ -74,7 +74,7 @@ std::int64_t Arrivals::untilLanding(int worker, std::int64_t batches) const {
 void Arrivals::countLanding(std::span<const Arrival> landing) {
   ++landings_;
   for (std::size_t w = 0; w < landing.size(); ++w) {
-    if (landing[w].goesOn) wentOn_[w] = landings_;
+    if (landing[w].resumes) wentOn_[w] = landings_;
     if (landing[w].arrives) due_[w] = 0;
   }
 }
@@ -90,7 +90,7 @@ void Arrivals::chooseLanding(std::span<const Contribution> contributions, bool l
   if (ending_) complete = false;
   std::int64_t iteration = 0;
   for (std::size_t w = 0; w < planned.size(); ++w) {
-    landing_[w] = last       ? Arrival{.arrives = contributions[w].batches > 0, .goesOn = true}
+    landing_[w] = last       ? Arrival{.arrives = contributions[w].batches > 0, .resumes = true}
                   : complete ? planned[w]
                              : Arrival{};
     landing_[w].staleness = landings_ - wentOn_[w];
@@ -99,7 +99,7 @@ void Arrivals::chooseLanding(std::span<const Contribution> contributions, bool l
   if (!last && !complete) return;
   countLanding(landing_);
   for (std::size_t w = 0; w < landing_.size(); ++w)
-    if (complete && landing_[w].goesOn) depart(static_cast<int>(w), iteration);
+    if (complete && landing_[w].resumes) depart(static_cast<int>(w), iteration);
   if (complete && clock_) clock_->landed();
 }
 

@@ -26,7 +26,7 @@ std::optional<std::int64_t> batchesPerEpoch(const DataSetIterator& data) {
 Rounds::Options roundsOf(const FitSetting& setting) {
   const auto isMerged = [](const auto& listener) { return listener->scope() == ListenerScope::Merged; };
   const bool joins = std::ranges::any_of(setting.listeners, isMerged);
-  const bool onePlace = setting.replicas.made() && setting.replicas.exchange().onePlace();
+  const bool onePlace = setting.replicas.made() && setting.replicas.exchange().topology().onePlace;
   return {.strategy = setting.strategy,
           .traits = setting.replicas.traits(),
           .stop = setting.stop,
@@ -34,7 +34,8 @@ Rounds::Options roundsOf(const FitSetting& setting) {
           .coordinatorJoinsEveryRound = joins,
           .meetAtLandings = joins || !onePlace,
           .patience = setting.patience,
-          .undoesMerges = onePlace && setting.replicas.exchange().checksResults(),
+          .undo = setting.replicas.undo(),
+          .undoesMerges = onePlace && setting.replicas.exchange().topology().checksResults,
           .regroup = setting.parts ? &setting.parts->regroup : nullptr,
           .divergenceRead = std::ranges::any_of(
               setting.listeners, [](const auto& listener) { return listener->readsDivergence(); })};
@@ -200,7 +201,7 @@ void FitCall::endTogether() {
   if (run_.failure || run_.place.nodes == 1) return;
   try {
     std::vector<std::byte> all(static_cast<std::size_t>(run_.place.nodes));
-    setting_.replicas.exchange().gather(std::as_bytes(std::span("", 1)), all);
+    setting_.replicas.exchange().allGather(std::as_bytes(std::span("", 1)), all);
   } catch (...) {
     failOfNodes(std::current_exception(), [] { return "at its end"; });
   }

@@ -17,13 +17,13 @@ void FitCall::lendModel() {
   fillModel();
 }
 
-/// On devices a merge may be lost after its verbs have returned: its transfers were aborted, or it has
+/// On devices a merge may be lost after its operations have returned: its transfers were aborted, or it has
 /// written numbers that are not finite.
 void FitCall::findLostMerge() {
   if (run_.shares.mergeFailed() || run_.rounds.ledger().merges == 0) return;
   Exchange& exchange = setting_.replicas.exchange();
   exchange.wait();
-  if (!exchange.whole() || exchange.foundNonFinite()) run_.rounds.loseMerge();
+  if (!exchange.whole() || setting_.replicas.undo()->failed()) run_.rounds.loseMerge();
 }
 
 void FitCall::fillModel() {
@@ -35,7 +35,7 @@ void FitCall::fillModel() {
     for (const auto& worker : setting_.replicas.workers())
       if (run_.shares.ahead(worker->thread().index())) worker->setAhead();
   const bool whole =
-      !run_.shares.mergeFailed() || (run_.shares.mergeKept() && setting_.replicas.exchange().revert());
+      !run_.shares.mergeFailed() || (run_.shares.mergeKept() && setting_.replicas.undo()->rollBack());
   // If nothing was merged, the model keeps its state.
   const bool filled =
       now.merges == 0 ||
@@ -106,7 +106,8 @@ TrainingState FitCall::trainingState(const DataSetIterator& data) {
   fillModel();
   const Ledger& now = run_.rounds.ledger();
   if (now.rounds == 0 || !setting_.model.trainingState().empty()) return setting_.model.trainingState();
-  if (!setting_.replicas.exchange().awaitLaunched()) return {};  // the training will fail, too
+  auto* const nodes = setting_.replicas.exchange().nodeGroup();
+  if (nodes && !nodes->awaitLaunched()) return {};  // the training will fail, too
   const bool overNodes = run_.place.nodes > 1;
   if (overNodes && !othersAnswer_) return {};
   if (overNodes && setting_.replicas.differUnexpectedly()) {

@@ -28,7 +28,7 @@ struct FitRun {
         numbered(batchesByNumber),
         queues(where.local, batches, start.arrivals && start.arrivals->onWallClock()),
         peers(where.local),
-        shares(options.strategy, options.traits, where.workers(), options.undoesMerges),
+        shares(options.strategy, options.traits, where.workers(), options.undo, options.undoesMerges),
         rounds(where, options, std::move(start), peers, shares),
         exchange_(exchange),
         link_(link) {}

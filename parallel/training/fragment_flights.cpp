@@ -77,7 +77,7 @@ void FragmentFlights::endRound(const RoundPlan& plan, const Round& round, bool p
   inFlight_ = ((inFlight_ & ~landFirst_) | launch_) & ~landAfterwards_;
 }
 
-void FragmentFlights::call(Strategy& strategy, const Round& round, Verbs& verbs) const {
+void FragmentFlights::call(Strategy& strategy, const Round& round, MergeOps& ops) const {
   for (std::size_t i = 0; i < fragments_.size(); ++i) {
     const int f = static_cast<int>(i);
     const Fragment& fragment = fragments_[i];
@@ -85,13 +85,13 @@ void FragmentFlights::call(Strategy& strategy, const Round& round, Verbs& verbs)
     if (landFirst_.contains(f)) {
       at.weights = fragment.launched;
       at.launched = fragment.launchedAt;
-      strategy.land(f, at, verbs);
+      strategy.land(f, at, ops);
     }
     at.weights = fragment.sinceLaunch;
     at.launched = fragment.launchesAt;
     at.landsAtOnce = landAfterwards_.contains(f);
-    if (launch_.contains(f)) strategy.launch(f, at, verbs);
-    if (landAfterwards_.contains(f)) strategy.land(f, at, verbs);
+    if (launch_.contains(f)) strategy.launch(f, at, ops);
+    if (landAfterwards_.contains(f)) strategy.land(f, at, ops);
   }
 }
 

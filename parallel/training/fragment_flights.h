@@ -41,7 +41,7 @@ class FragmentFlights {
   void endRound(const RoundPlan& plan, const Round& round, bool pending);
   /// Calls the strategy for one participant, as decided. Several threads may call it, each for its own
   /// participant.
-  void call(Strategy& strategy, const Round& round, Verbs& verbs) const;
+  void call(Strategy& strategy, const Round& round, MergeOps& ops) const;
   /// Call it after `call` has returned for all participants.
   void commit();
 

@@ -16,7 +16,7 @@ std::vector<std::int64_t> ReplicaSet::examples() const {
 std::vector<std::int64_t> ReplicaSet::examplesOfAll() const {
   auto own = examples();
   std::vector<std::int64_t> all(own.size() * static_cast<std::size_t>(place_.nodes));
-  exchange_->gather(std::as_bytes(std::span(own)), std::as_writable_bytes(std::span(all)));
+  exchange_->allGather(std::as_bytes(std::span(own)), std::as_writable_bytes(std::span(all)));
   for (int w = 0; w < place_.workers(); ++w) {
     const auto node = static_cast<std::size_t>(w % place_.nodes);
     own[static_cast<std::size_t>(w)] = all[node * own.size() + static_cast<std::size_t>(w)];
@@ -41,7 +41,7 @@ CollectedBlock ReplicaSet::collect(const SharedBlock& block, std::span<const std
   if (!isCollected(block)) return {};
   const Tensor& like = block.mergedCopy();
   const Tensor all = Tensor::empty(like.shape().prepend(place_.workers()), like.dtype());
-  exchange_->collect(block, all);
+  exchange_->nodeGroup()->gather(block, all);
   if (block.rule != MergeRule::Keep) return {.replicas = all};
   return {.replicas = all, .mean = meanOf(all, std::vector<double>(examples.begin(), examples.end()))};
 }
@@ -76,7 +76,7 @@ void ReplicaSet::takeMeanOfKept(const SharedBlock& block) {
   try {
     for (int l = 0; l < place_.local; ++l) {
       const int w = place_.worker(l);
-      exchange_->merge(w, copies, weights, exchange_->verbContext(w, model_.context()), nullptr);
+      exchange_->merge(w, copies, weights, exchange_->opsContext(w, model_.context()), nullptr);
       exchange_->end(w);
     }
   } catch (...) {  // messages may still be sent from the copies

@@ -25,8 +25,8 @@ void MergeShares::contribute(const Participant& me, double weight) {
   {
     const Phase phase(me.activity, Activity::Kind::Merging, merging);
     me.arriveAtExchange();
-    Verbs verbs(me.exchange, me.worker, me.context, Verbs::Waiting::None);
-    strategy_.contribute(weight, verbs);
+    MergeOps ops(me.exchange, me.worker, me.context, MergeOps::Waiting::None);
+    strategy_.contribute(weight, ops);
   }
   of(me).contributing = merging - before;
 }
@@ -37,38 +37,38 @@ void MergeShares::merge(const Participant& me, const Decision& decision) {
   {
     const Phase phase(me.activity, Activity::Kind::Merging, merging);
     me.exchange.begin(me.worker);
-    Verbs verbs(me.exchange, me.worker, me.context,
-                traits_.arrivals ? Verbs::Waiting::NoSums : Verbs::Waiting::Any);
-    orLose([&] { decision.after.flights.call(strategy_, decision.call(), verbs); });
-    of(me).bytes = verbs.bytes();
+    MergeOps ops(me.exchange, me.worker, me.context,
+                 traits_.arrivals ? MergeOps::Waiting::NoSums : MergeOps::Waiting::Any);
+    orLose([&] { decision.after.flights.call(strategy_, decision.call(), ops); });
+    of(me).bytes = ops.bytes();
     me.exchange.end(me.worker);
   }
   of(me).merging = merging - before + std::exchange(of(me).contributing, {});
 }
 
 void MergeShares::afterReduction(const Participant& me, const Decision& decision) {
-  Verbs verbs(me.exchange, me.worker, me.context);
-  orLose([&] { strategy_.afterReduction(decision.call(), verbs); });
-  of(me).bytes += verbs.bytes();
+  MergeOps ops(me.exchange, me.worker, me.context);
+  orLose([&] { strategy_.afterReduction(decision.call(), ops); });
+  of(me).bytes += ops.bytes();
   me.exchange.end(me.worker);
 }
 
 void MergeShares::mergeAll(const Participant& me, const Decision& decision) {
-  const FirstDoesAll first(me.exchange);
+  const AllOnFirst first(me.exchange);
   orLose([&] {
     me.exchange.begin(0);
-    Verbs verbs(me.exchange, 0, me.context, Verbs::Waiting::NoSums);
-    decision.after.flights.call(strategy_, decision.call(), verbs);
+    MergeOps ops(me.exchange, 0, me.context, MergeOps::Waiting::NoSums);
+    decision.after.flights.call(strategy_, decision.call(), ops);
     me.exchange.end(0);
   });
 }
 
-void MergeShares::keepLast(Exchange& exchange, double largest, bool alone) {
+void MergeShares::keepLast(double largest, bool alone) {
   // Merges multiply by factors up to about 2^20: numbers below kLarge stay far from overflow.
   constexpr double kLarge = 0x1p40;
   const bool mayOverflow = looksAtReplicas() && largest > kLarge;
-  if (exchange.keepsMerges() ? alone : mayOverflow) exchange.keepAll();
-  mergeKept_ = exchange.keepsMerges() || mayOverflow;
+  if (undo_->everyMerge() ? alone : mayOverflow) undo_->keepAll();
+  mergeKept_ = undo_->everyMerge() || mayOverflow;
 }
 
 void MergeShares::begin() {

@@ -23,18 +23,20 @@ struct Participant {
 
   // See Exchange.
   void arriveAtExchange() const { exchange.arrive(worker, context); }
-  void enqueueAfterVerbs() const { exchange.enqueueAfter(worker, context); }
+  void enqueueAfterMerge() const { exchange.enqueueAfter(worker, context); }
 };
 
 /// The workers' shares of the merges of one `fit()`: calls the strategy on the workers' threads, and knows
 /// what the last merge took and whether it has failed.
 class MergeShares {
  public:
-  /// @param workers  of all nodes. @param undoesMerges  the exchange can undo a merge of numbers that
-  ///                 overflow.
-  MergeShares(Strategy& strategy, const StrategyTraits& traits, int workers, bool undoesMerges)
+  /// @param workers  of all nodes. @param undo  of the exchange; null if nothing is merged.
+  /// @param undoesMerges  it can undo a merge of numbers that overflow.
+  MergeShares(Strategy& strategy, const StrategyTraits& traits, int workers, MergeUndo* undo,
+              bool undoesMerges)
       : strategy_(strategy),
         traits_(traits),
+        undo_(undo),
         undoesMerges_(undoesMerges),
         shares_(static_cast<std::size_t>(workers)) {}
 
@@ -44,7 +46,7 @@ class MergeShares {
   /// Whether a round may be merged before the scores of its last steps are read.
   bool mergesBeforeScores(const Exchange& exchange) const {
     return !traits_.arrivals && localWork() == LocalWork::Step && traits_.mergesBeforeScores &&
-           exchange.guardsMerges();
+           exchange.topology().guardsMerges;
   }
 
   // A worker's share, in this order. What throws after `contribute` has lost the merge.
@@ -61,9 +63,11 @@ class MergeShares {
 
   // Between two merges, called by one worker while no other is in a merge.
 
+  /// Before a merge, while the worker waits: copies its part of the merged copies, if every merge is kept.
+  void keep(int worker) { undo_->keep(worker); }
   /// Copies the merged copies before a merge that may fail, unless workers have done so.
   /// @param largest  magnitude in the replicas. @param alone  workers arrive one at a time.
-  void keepLast(Exchange& exchange, double largest, bool alone);
+  void keepLast(double largest, bool alone);
   /// A round's end was decided.
   void begin();
 
@@ -81,13 +85,13 @@ class MergeShares {
   /// Call it if an update would give numbers that are not finite: all replicas are equal, so all refuse the
   /// update and none changes. Thread-safe.
   void refuseUpdate();
-  /// The last merge was lost after its verbs had returned.
+  /// The last merge was lost after its operations had returned.
   void lose() { loss_ = Loss::Merge; }
   /// Whether the last round cannot be committed.
   bool failed() const { return loss_ != Loss::None; }
   /// Whether a merge has failed: merged copies may hold a part of its result.
   bool mergeFailed() const { return loss_ == Loss::Merge; }
-  /// Whether Exchange::revert undoes that merge.
+  /// Whether MergeUndo::rollBack undoes that merge.
   bool mergeKept() const { return mergeKept_; }
   /// Whether the worker's replica is ahead of the ledger: it was updated in a round whose merge has failed.
   bool ahead(int worker) const {
@@ -107,6 +111,7 @@ class MergeShares {
 
   Strategy& strategy_;
   const StrategyTraits& traits_;
+  MergeUndo* const undo_;
   const bool undoesMerges_;
   std::vector<Share> shares_;  // [worker] written by its worker until it waits for the others
   bool mergeKept_ = false;

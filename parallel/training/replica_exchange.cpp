@@ -10,7 +10,7 @@
 namespace muster {
 namespace {
 
-/// Whether verbs read or write the block of the replicas.
+/// Whether operations read or write the block of the replicas.
 bool isUsed(const SharedBlock& block, const StrategyTraits& traits) {
   if (block.rule == MergeRule::Keep) return false;
   if (!traits.used.empty()) return std::ranges::find(traits.used, block.kind) != traits.used.end();

@@ -71,7 +71,7 @@ void requireModelSource(const Exchange& exchange, const StrategyTraits& traits) 
           traits.modelSource);
 }
 
-/// Verbs on devices do not check their results, so these are checked before the model takes them.
+/// Operations on devices do not check their results, so these are checked before the model takes them.
 void requireFiniteMerge(std::span<const SharedBlock> blocks, std::span<const Tensor> merged) {
   for (std::size_t b = 0; b < blocks.size(); ++b) {
     if (!merged[b].defined()) continue;
@@ -136,11 +136,10 @@ void ReplicaSet::make() {
                       .saved = false});  // they belong to the replicas, not to the model; see addOwn
   exchange->makeStrategyBlocks(blocks);
   requireModelSource(*exchange, traits_);
-  if (workersDiffer(*exchange)) exchange->allowCollecting();
-  const bool steps = traits_.localWork == LocalWork::Step;  // else updates check their own results
-  const bool unchecked = steps && traits_.extrapolates && !exchange->checksResults();
-  if (traits_.mayThrow || unchecked || (steps && exchange->mayLoseMerges())) exchange->keepMerges(!steps);
-  if (unchecked) exchange->checkMerges();
+  if (auto* const nodes = exchange->nodeGroup(); nodes && workersDiffer(*exchange)) nodes->allowGathering();
+  undo_ = exchange->makeUndo({.everyMerge = traits_.mayThrow,
+                              .allState = traits_.localWork == LocalWork::Step,  // else updates check theirs
+                              .mayOverflow = traits_.extrapolates});
   exchange_ = std::move(exchange);
 }
 
@@ -207,8 +206,8 @@ void ReplicaSet::start(Strategy& strategy) {
   for (int l = 0; l < place_.local; ++l) {
     const int w = place_.worker(l);
     exchange_->begin(w);
-    Verbs verbs(*exchange_, w, model_.context(), Verbs::Waiting::None);
-    callStrategy("start", [&] { strategy.start(verbs); });
+    MergeOps ops(*exchange_, w, model_.context(), MergeOps::Waiting::None);
+    callStrategy("start", [&] { strategy.start(ops); });
     exchange_->end(w);
   }
   exchange_->restart();  // first: the strategy may have changed mirrors of replicas
@@ -286,7 +285,7 @@ bool ReplicaSet::fill(bool afterFailure, bool together) {
     if (block.rule == MergeRule::Keep && trained_ && (together || place_.nodes == 1)) takeMeanOfKept(block);
   const auto merged = mergedValues();
   if (merged.empty()) return false;
-  if (!exchange_->checksResults()) requireFiniteMerge(exchange_->blocks(), merged);
+  if (!exchange_->topology().checksResults) requireFiniteMerge(exchange_->blocks(), merged);
   try {
     try {
       prepareSavedState(*exchange_, model_, afterFailure, together);

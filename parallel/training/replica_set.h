@@ -53,6 +53,7 @@ class ReplicaSet {
   /// @throws TrainingError naming the worker.
   void make();
   Exchange& exchange() { return *exchange_; }
+  MergeUndo* undo() { return undo_.get(); }  // null until the replicas are made
 
   /// Before a training: replicas, merged copies and the strategy's blocks take the state of the user's model
   /// and of the resumption. If the model has not changed since the last training, they keep their values, and
@@ -121,6 +122,7 @@ class ReplicaSet {
   const bool mirrored_;                                  // workers are on GPUs, and there are other nodes
   const std::optional<MergePlan> mergePlan_;             // of workers on GPUs of one node
   std::unique_ptr<Exchange> exchange_;                   // none until the replicas are made
+  std::unique_ptr<MergeUndo> undo_;                      // of the exchange's merges
   std::vector<std::vector<const void*>> memory_;         // [local worker][block] of the replicas
   std::vector<std::int64_t> examplesBefore_;             // [worker] trained before this `fit()` was resumed
   bool trained_ = false;

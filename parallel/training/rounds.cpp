@@ -67,7 +67,7 @@ Order Rounds::next(const Participant& me, const Contribution& mine) {
   bring(me, mine);
   // Two pointers: a std::function keeps no more without an allocation.
   if (!rendezvous_.arrive([this, &me] { return advance(me.exchange, orders_[at(me)].what); })) return {};
-  if (done == Order::Do::Merge || done == Order::Do::Update) me.enqueueAfterVerbs();
+  if (done == Order::Do::Merge || done == Order::Do::Update) me.enqueueAfterMerge();
   return orders_[at(me)];
 }
 
@@ -86,14 +86,14 @@ void Rounds::bring(const Participant& me, const Contribution& mine) {
   if (done != Order::Do::Train || mine.batches == 0) me.times.publish();
   // After an update the coordinator may look at the replica.
   if (done == Order::Do::Train || done == Order::Do::Update) me.arriveAtExchange();
-  if (done == Order::Do::Train && !gate_) me.exchange.keep(me.worker);  // while this worker waits
+  if (done == Order::Do::Train && !gate_) shares_.keep(me.worker);  // while this worker waits
 }
 
 Rendezvous::Turn Rounds::advance(Exchange& exchange, Order::Do done) {
   if (done == Order::Do::Visit) return Rendezvous::Turn::Coordinator;
   if (done == Order::Do::Train) {
     agree(exchange);
-    decide(exchange, /*met=*/true);
+    decide(/*met=*/true);
     if (result().merging) return giveAll({.what = Order::Do::Merge});
   }
   if (done == Order::Do::Merge && shares_.localWork() == LocalWork::Gradient) {
@@ -114,14 +114,13 @@ void Rounds::agree(Exchange& exchange) {
             .listens = options_.coordinatorJoinsEveryRound,
             .measures = options_.divergenceRead};
   if (place_.nodes == 1) return;
-  exchange.gather(messages_.write(contributions_, votes_), messages_.room());
+  exchange.allGather(messages_.write(contributions_, votes_), messages_.room());
   votes_ = messages_.read(contributions_);
   if (votes_.stop) options_.stop = true;
 }
 
-void Rounds::decide(Exchange& exchange, bool met) {
-  shares_.keepLast(exchange, std::ranges::max(contributions_, {}, &Contribution::largest).largest,
-                   gate_.has_value());
+void Rounds::decide(bool met) {
+  shares_.keepLast(std::ranges::max(contributions_, {}, &Contribution::largest).largest, gate_.has_value());
   transaction_.decide(contributions_, votes_, {.met = met, .pending = strategy_.pending()});
   if (result().verdict == Verdict::EpochOver) peers_.beginAll();  // all workers wait, none is inside a step
   landingDue_ = false;
@@ -188,7 +187,7 @@ Order Rounds::arrive(const Participant& me, const Contribution& mine) {
     me.arriveAtExchange();
   };
   const auto leave = [&] {
-    me.enqueueAfterVerbs();
+    me.enqueueAfterMerge();
     orders_[at(me)] = trainingOrder(me.worker);
   };
   const auto merging = me.times.own.merging;
@@ -206,7 +205,7 @@ Order Rounds::arrive(const Participant& me, const Contribution& mine) {
 std::span<const Arrival> Rounds::land(const Participant& me) {
   {
     const Phase merging(me.activity, Activity::Kind::Merging, me.times.own.merging);
-    decide(me.exchange, /*met=*/false);
+    decide(/*met=*/false);
     shares_.mergeAll(me, decision());
     commit();
   }

@@ -40,6 +40,7 @@ class Rounds {
     bool coordinatorJoinsEveryRound = false;
     bool meetAtLandings = true;
     std::chrono::nanoseconds patience{0};  ///< how long a waiting worker spins; see Rendezvous
+    MergeUndo* undo = nullptr;             ///< see MergeShares
     bool undoesMerges = false;             ///< see MergeShares
     /// If true, the run pauses at the end of the round on all nodes, to regroup; null: never.
     const std::atomic<bool>* regroup = nullptr;
@@ -74,10 +75,11 @@ class Rounds {
 
   /// Waits for the end of the next round that needs this thread. @return false if the run was aborted.
   bool await() { return rendezvous_.await(); }
-  /// After the listeners of such a round: Exchange::answer, unless no node has listeners that it calls now.
+  /// After the listeners of such a round: NodeGroup::answer, unless no node has listeners that it calls now.
   /// If the coordinator does not join the round, a worker calls it.
   void answerNodes(Exchange& exchange) const {
-    if (place_.nodes > 1 && (votes_.listens || result().verdict != Verdict::Continue)) exchange.answer();
+    if (place_.nodes > 1 && (votes_.listens || result().verdict != Verdict::Continue))
+      exchange.nodeGroup()->answer();
   }
   /// Lets the workers continue after such a round.
   void resume();
@@ -114,7 +116,7 @@ class Rounds {
   void abort();
   /// Commits the last round if it was carried out. Call it after all threads have ended.
   void close();
-  /// The merge of the last round was lost after its verbs had returned. Call it after `close`.
+  /// The merge of the last round was lost after its operations had returned. Call it after `close`.
   void loseMerge();
 
  private:
@@ -130,7 +132,7 @@ class Rounds {
   // Called by the worker that arrives last.
   Rendezvous::Turn advance(Exchange& exchange, Order::Do done);
   void agree(Exchange& exchange);
-  void decide(Exchange& exchange, bool met);
+  void decide(bool met);
   void commit();
   void planNext();
   // Orders for all workers.

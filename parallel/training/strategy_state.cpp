@@ -145,7 +145,7 @@ std::string ofWorkersName(const StrategyState& state) {
 Tensor valuesOfAll(const StrategyState& state, Exchange& exchange) {
   const Tensor all = Tensor::zeros(savedShape(state), state.values.front().dtype());
   if (exchange.nodes() > 1 && isOfReplicas(state))
-    exchange.collect(state, all);
+    exchange.nodeGroup()->gather(state, all);
   else
     save(state, all);
   return all;
@@ -240,7 +240,7 @@ void saveStrategyState(Exchange& exchange, Model& model, bool together) {
   for (const NamedValues& saved : model.strategyState()) {
     const StrategyState& state = exchange.strategyBlock(saved.name);
     if (together && exchange.nodes() > 1 && isOfReplicas(state))
-      exchange.collect(state, saved.values);
+      exchange.nodeGroup()->gather(state, saved.values);
     else
       save(state, saved.values);
   }

@@ -18,13 +18,13 @@ void WallClockOrder::arrive(int worker) {
   const auto mayGoOn = [&](const Member& m) { return !m.running && m.arrived - slowest <= staleness_; };
   if (std::ranges::none_of(members_, mayGoOn)) return;
   for (std::size_t w = 0; w < members_.size(); ++w)
-    arrivals_[w] = {.arrives = members_[w].pending, .goesOn = mayGoOn(members_[w])};
+    arrivals_[w] = {.arrives = members_[w].pending, .resumes = mayGoOn(members_[w])};
 }
 
 void WallClockOrder::landed() {
   for (std::size_t w = 0; w < members_.size(); ++w) {
     if (arrivals_[w].arrives) members_[w].pending = false;
-    if (arrivals_[w].goesOn) members_[w].running = true;
+    if (arrivals_[w].resumes) members_[w].running = true;
   }
   std::ranges::fill(arrivals_, Arrival{});
 }

@@ -39,22 +39,22 @@ class Timed final : public Strategy {
   std::vector<StrategyBlock> blocks(int workers) const override { return strategy_->blocks(workers); }
   StrategyTraits traits(int workers) const override { return strategy_->traits(workers); }
   void begin(const Exchange& exchange) override { strategy_->begin(exchange); }
-  void start(Verbs& verbs) override { strategy_->start(verbs); }
+  void start(MergeOps& ops) override { strategy_->start(ops); }
   RoundPlan plan(const TrainingProgress& progress) override { return strategy_->plan(progress); }
-  void contribute(double weight, Verbs& verbs) override {
-    time([&] { strategy_->contribute(weight, verbs); });
+  void contribute(double weight, MergeOps& ops) override {
+    time([&] { strategy_->contribute(weight, ops); });
   }
   void prepare(const Round& round) override {
     time([&] { strategy_->prepare(round); });
   }
-  void launch(int fragment, const Round& round, Verbs& verbs) override {
-    time([&] { strategy_->launch(fragment, round, verbs); });
+  void launch(int fragment, const Round& round, MergeOps& ops) override {
+    time([&] { strategy_->launch(fragment, round, ops); });
   }
-  void land(int fragment, const Round& round, Verbs& verbs) override {
-    time([&] { strategy_->land(fragment, round, verbs); });
+  void land(int fragment, const Round& round, MergeOps& ops) override {
+    time([&] { strategy_->land(fragment, round, ops); });
   }
-  void afterReduction(const Round& round, Verbs& verbs) override {
-    time([&] { strategy_->afterReduction(round, verbs); });
+  void afterReduction(const Round& round, MergeOps& ops) override {
+    time([&] { strategy_->afterReduction(round, ops); });
   }
   bool pending() const override { return strategy_->pending(); }
   MergeReport report() const override { return strategy_->report(); }

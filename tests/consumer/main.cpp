@@ -35,12 +35,12 @@ class HalfWayStrategy final : public Strategy {
  public:
   std::string describe() const override { return "half of the way to the mean, every 3 iterations"; }
   RoundPlan plan(const TrainingProgress&) override { return {.iterations = 3}; }
-  void land(int, const Round& round, Verbs& verbs) override {
-    const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
+  void land(int, const Round& round, MergeOps& ops) override {
+    const SharedBlock& parameters = ops.block(BlockKind::Parameters);
     const auto all = Fragment::whole(parameters.mergedCopy().elements());
-    verbs.mean(parameters.replicas, round.weights, parameters.mergedCopies, all);
-    verbs.writeBack(parameters.mergedCopies, parameters.replicas, /*keep=*/0.5, all);
-    verbs.mergeOthers(round.weights);
+    ops.mean(parameters.replicas, round.weights, parameters.mergedCopies, all);
+    ops.writeBack(parameters.mergedCopies, parameters.replicas, /*keep=*/0.5, all);
+    ops.mergeOthers(round.weights);
   }
 };
 

@@ -1,4 +1,4 @@
-// Programs over processes that come and go, as a user starts them from several terminals.
+// Programs over elastic processes, as a user starts them from several terminals.
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <signal.h>

@@ -38,8 +38,8 @@ struct Course {
   ArrivalGate gate{2, [this] { return std::span<const Arrival>(next); }};
 };
 
-constexpr Arrival kAway{}, kArrives{.arrives = true}, kBack{.arrives = true, .goesOn = true},
-    kGoesOn{.goesOn = true};
+constexpr Arrival kAway{}, kArrives{.arrives = true}, kBack{.arrives = true, .resumes = true},
+    kGoesOn{.resumes = true};
 
 }  // namespace
 

@@ -37,7 +37,7 @@ std::string landing(ArrivalOrder& order) {
     batches += fmt::format(" {}", order.dealt()[w]);
     const Arrival& arrival = order.arrivals()[w];
     if (arrival.arrives) who += fmt::format(" +{}", w);
-    if (arrival.goesOn) who += fmt::format(" >{}", w);
+    if (arrival.resumes) who += fmt::format(" >{}", w);
   }
   return fmt::format("{:.2f}:{}{}", order.time(), batches, who);
 }
@@ -145,7 +145,7 @@ TEST_CASE("for any speeds batches and landings match, and the bound on staleness
       const auto slowest = std::ranges::min(arrived);
       for (std::size_t w = 0; w < workers; ++w) {
         if (landing.arrivals()[w].arrives) CHECK(batches[w] == arrived[w] * plan.iterations[w]);
-        if (landing.arrivals()[w].goesOn) CHECK(arrived[w] - slowest <= plan.staleness);
+        if (landing.arrivals()[w].resumes) CHECK(arrived[w] - slowest <= plan.staleness);
       }
     }
   }

@@ -17,7 +17,7 @@ namespace {
 /// Records the merges requested from it.
 class RecordingExchange final : public Exchange {
  public:
-  RecordingExchange() : blocks_(3) {
+  RecordingExchange() : Exchange({.participants = 3}, std::vector<SharedBlock>(3)) {
     blocks_[0].name = "parameters";
     blocks_[1].name = "velocity";
     blocks_[1].kind = BlockKind::UpdaterState;
@@ -25,22 +25,16 @@ class RecordingExchange final : public Exchange {
     blocks_[2].kind = BlockKind::Gradients;
     for (auto& block : blocks_) block.replicas.assign(3, Tensor::zeros({25}));
   }
-  int participants() const override { return 3; }
-  std::span<const SharedBlock> blocks() const override { return blocks_; }
   void merge(int participant, const SharedBlock& block, std::span<const double> weights, Context&,
              Spread* spread) override {
     if (spread) *spread = {.distance = 1.0 + participant, .norm = 8};
     merged += fmt::format("{} {} {};", participant, block.name, weights[2]);
   }
-  void mean(int, std::span<const Tensor>, std::span<const double>, double, Slice, std::span<const Tensor>,
-            Context&) override {}
+  void mean(int, const SliceMean&, Context&) override {}
   void moments(int, const SharedBlock&, std::span<const double>, double, Context&) override {}
   void mix(int, const SharedBlock&, const Mixing&, Context&) override {}
   void eachShare(int, std::int64_t, Slice, Context&, ShareUse) override {}
   std::string merged;
-
- private:
-  std::vector<SharedBlock> blocks_;
 };
 
 std::int64_t roundAt(const Averaging& options, std::int64_t iteration) {
@@ -70,11 +64,11 @@ TEST_CASE("each block except the gradients is merged with the unchanged weights"
   RecordingExchange exchange;
   strategy->begin(exchange);
   Context context;
-  Verbs verbs(exchange, 2, context);
+  MergeOps ops(exchange, 2, context);
   const std::vector<double> weights = {1, 0, 2.5};
-  strategy->land(0, {.weights = weights}, verbs);
+  strategy->land(0, {.weights = weights}, ops);
   CHECK(exchange.merged == "2 parameters 2.5;2 velocity 2.5;");
-  CHECK(verbs.bytes() == 200);
+  CHECK(ops.bytes() == 200);
 }
 
 TEST_CASE("the divergence is measured on request, over all slices of the parameters") {
@@ -85,8 +79,8 @@ TEST_CASE("the divergence is measured on request, over all slices of the paramet
     const auto strategy = Averaging{.measureDivergence = measure}.make();
     strategy->begin(exchange);
     for (int participant = 0; participant < 3; ++participant) {
-      Verbs verbs(exchange, participant, context);
-      strategy->land(0, {.weights = weights}, verbs);
+      MergeOps ops(exchange, participant, context);
+      strategy->land(0, {.weights = weights}, ops);
     }
     return strategy->report().divergence;
   };

@@ -10,7 +10,7 @@
 
 #include "muster/core/base/random.h"
 #include "muster/parallel/exchange/host_exchange.h"
-#include "muster/parallel/exchange/verbs.h"
+#include "muster/parallel/exchange/merge_ops.h"
 #include "tests/parallel/one_segment.h"
 #include "tests/support/devices.h"
 #include "tests/support/thrown.h"
@@ -274,16 +274,17 @@ TEST_CASE("a merge that fails is undone on the first device if merges are kept")
                               planOf(workers, devices, TransportKind::Peers));
       exchange.makeStrategyBlocks(std::array{StrategyBlock{.name = "momentum"}});
       Tensor momentum = exchange.strategyBlock("momentum").values.front();
-      CHECK_FALSE(exchange.keepsMerges());
-      CHECK_FALSE(exchange.revert());
-      exchange.keepMerges(/*statisticsAlone=*/false);
-      CHECK(exchange.keepsMerges());
+      const auto none = exchange.makeUndo({});
+      CHECK_FALSE(none->everyMerge());
+      CHECK_FALSE(none->rollBack());
+      const auto undo = exchange.makeUndo({.everyMerge = true});
+      CHECK(undo->everyMerge());
       std::vector<double> weights = weightsOf(workers);
       Context context;
       for (const float value : {1.0f, 2.0f}) {
         mergeAll(exchange, weights);
         const auto before = mergedBits(exchange);
-        for (int p = 0; p < workers; ++p) exchange.keep(p);
+        for (int p = 0; p < workers; ++p) undo->keep(p);
         fillReplicas(replicas, value);
         exchange.begin(0);
         const auto& parameters = exchange.block(BlockKind::Parameters);
@@ -293,7 +294,7 @@ TEST_CASE("a merge that fails is undone on the first device if merges are kept")
         exchange.wait();
         CHECK_FALSE(exchange.whole());
         CHECK(mergedBits(exchange) != before);
-        CHECK(exchange.revert());
+        CHECK(undo->rollBack());
         CHECK(exchange.whole());
         CHECK(mergedBits(exchange) == before);
         exchange.restart();
@@ -307,14 +308,13 @@ TEST_CASE("a merge that writes NaN is detected before the next one, which would 
     Replicas replicas(2, 34);
     DeviceExchange exchange(replicas.states, UpdaterState::Average, planOf(2, devices, TransportKind::Peers));
     exchange.makeStrategyBlocks(std::array{StrategyBlock{.name = "momentum"}});
-    exchange.keepMerges(/*statisticsAlone=*/false);
-    exchange.checkMerges();
+    const auto undo = exchange.makeUndo({.mayOverflow = true});
     mergeAll(exchange, {1, 1});
-    CHECK_FALSE(exchange.foundNonFinite());
+    CHECK_FALSE(undo->failed());
     const auto before = mergedBits(exchange);
     for (const std::string_view where : {"parameters", "velocity", "momentum"}) {
       CAPTURE(where);
-      exchange.keep(0);
+      undo->keep(0);
       const bool ofStrategy = where == "momentum";
       Tensor written = ofStrategy
                            ? exchange.strategyBlock("momentum").values.front()
@@ -324,12 +324,12 @@ TEST_CASE("a merge that writes NaN is detected before the next one, which would 
       exchange.end(0);
       exchange.wait();
       CHECK(exchange.whole());
-      CHECK(exchange.foundNonFinite());
-      CHECK(test::thrown<NonFiniteScore>([&] { exchange.keep(0); }) ==
+      CHECK(undo->failed());
+      CHECK(test::thrown<NonFiniteScore>([&] { undo->keep(0); }) ==
             fmt::format("the last merge has written numbers that are not finite, in {}", where));
-      exchange.keep(1);  // the first participant does it
-      CHECK(exchange.revert());
-      CHECK_FALSE(exchange.foundNonFinite());
+      undo->keep(1);  // the first participant does it
+      CHECK(undo->rollBack());
+      CHECK_FALSE(undo->failed());
       CHECK(mergedBits(exchange) == before);
     }
   }
@@ -342,17 +342,16 @@ TEST_CASE("integer blocks, which are not merged, are kept but not checked") {
   blocks.push_back(StateBlock::zeros("counts", BlockKind::Statistics, MergeRule::Keep, table, DType::Int64));
   DeviceExchange exchange({{&blocks[0], &blocks[1]}}, UpdaterState::Average,
                           planOf(1, 1, TransportKind::Host));
-  exchange.keepMerges(/*statisticsAlone=*/false);
-  exchange.checkMerges();
-  exchange.keep(0);
+  const auto undo = exchange.makeUndo({.mayOverflow = true});
+  undo->keep(0);
   mergeAll(exchange, {1});
-  CHECK_FALSE(exchange.foundNonFinite());
+  CHECK_FALSE(undo->failed());
   exchange.block(BlockKind::Parameters).mergedCopy().data<float>()[0] = std::nanf("");
   exchange.begin(0);
   exchange.end(0);
-  CHECK(test::thrown<NonFiniteScore>([&] { exchange.keep(0); }) ==
+  CHECK(test::thrown<NonFiniteScore>([&] { undo->keep(0); }) ==
         "the last merge has written numbers that are not finite, in parameters");
-  CHECK(exchange.revert());
+  CHECK(undo->rollBack());
 }
 
 TEST_CASE("a participant on a device counts the bytes that it would send as one on the host does") {
@@ -362,7 +361,7 @@ TEST_CASE("a participant on a device counts the bytes that it would send as one 
   Context context;
   const std::vector<double> weights{1, 0, 2};
   for (int p = 0; p < 3; ++p) {
-    Verbs onDevices(exchange, p, context), onHost(host, p, context);
+    MergeOps onDevices(exchange, p, context), onHost(host, p, context);
     onDevices.mergeState(weights);
     onHost.mergeState(weights);
     CHECK(onDevices.bytes() == onHost.bytes());

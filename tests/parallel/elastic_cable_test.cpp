@@ -33,7 +33,7 @@ void checkCut(const std::string& store, const std::string& why) {
   CHECK(left("bits-0") != "");
   const auto problem = left("problem-2");
   CAPTURE(problem);
-  CHECK(problem.starts_with("the training over nodes that come and go has failed: "));
+  CHECK(problem.starts_with("the training over elastic nodes has failed: "));
   CHECK(problem.find(why) != std::string::npos);
   CHECK(left("bits-2") != left("bits-0"));
 }

@@ -409,6 +409,6 @@ TEST_CASE("too few waiting processes end with one error") {
   CHECK(a.wait(60s) == 3);
   const auto problem = cluster.left("problem", "a");
   CHECK(problem.starts_with(
-      "the training over nodes that come and go has failed: only 1 of at least 2 nodes has joined"));
+      "the training over elastic nodes has failed: only 1 of at least 2 nodes has joined"));
   CHECK(cluster.inStore() == std::vector<std::string>{});
 }

@@ -75,16 +75,16 @@ class TwoHalvesStrategy : public Strategy {
     const int launched = static_cast<int>(progress.iteration / 2 % 2);
     return {.iterations = 2, .launch = FragmentSet::of(launched), .land = FragmentSet::of(1 - launched)};
   }
-  void launch(int half, const Round&, Verbs& verbs) override {
-    verbs.combine(verbs.own("sent"), {{1, verbs.block(BlockKind::Parameters).replicas}}, part(half));
+  void launch(int half, const Round&, MergeOps& ops) override {
+    ops.combine(ops.own("sent"), {{1, ops.block(BlockKind::Parameters).replicas}}, part(half));
   }
-  void land(int half, const Round& round, Verbs& verbs) override {
-    const auto replicas = std::span<const Tensor>(verbs.block(BlockKind::Parameters).replicas);
-    const auto centre = verbs.own("centre"), mean = verbs.own("mean"), sent = verbs.own("sent");
-    verbs.mean(sent, round.weights, mean, part(half));
-    verbs.combine(centre, {{1 - pull_, centre}, {pull_, mean}}, part(half));
-    verbs.combine(replicas, {{1, centre}, {1, replicas}, {-1, sent}}, part(half));
-    if (half == 0) verbs.mergeOthers(round.weights);
+  void land(int half, const Round& round, MergeOps& ops) override {
+    const auto replicas = std::span<const Tensor>(ops.block(BlockKind::Parameters).replicas);
+    const auto centre = ops.own("centre"), mean = ops.own("mean"), sent = ops.own("sent");
+    ops.mean(sent, round.weights, mean, part(half));
+    ops.combine(centre, {{1 - pull_, centre}, {pull_, mean}}, part(half));
+    ops.combine(replicas, {{1, centre}, {1, replicas}, {-1, sent}}, part(half));
+    if (half == 0) ops.mergeOthers(round.weights);
   }
 
  private:

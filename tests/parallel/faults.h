@@ -149,36 +149,36 @@ class FaultyStrategy final : public Strategy {
     faults_.visit("strategy: begin");
     rule_->begin(exchange);
   }
-  void start(Verbs& verbs) override {
+  void start(MergeOps& ops) override {
     faults_.visit("strategy: start");
-    rule_->start(verbs);
+    rule_->start(ops);
   }
   RoundPlan plan(const TrainingProgress& progress) override {
     faults_.visit("strategy: plan");
     return rule_->plan(progress);
   }
-  void contribute(double weight, Verbs& verbs) override {
+  void contribute(double weight, MergeOps& ops) override {
     faults_.visit("strategy: contribute");
-    rule_->contribute(weight, verbs);
+    rule_->contribute(weight, ops);
     faults_.visit("strategy: contribute, done");
   }
   void prepare(const Round& round) override {
     faults_.visit("strategy: prepare");
     rule_->prepare(round);
   }
-  void launch(int fragment, const Round& round, Verbs& verbs) override {
+  void launch(int fragment, const Round& round, MergeOps& ops) override {
     faults_.visit("strategy: launch");
-    rule_->launch(fragment, round, verbs);
+    rule_->launch(fragment, round, ops);
     faults_.visit("strategy: launch, done");
   }
-  void land(int fragment, const Round& round, Verbs& verbs) override {
+  void land(int fragment, const Round& round, MergeOps& ops) override {
     faults_.visit("strategy: land");
-    rule_->land(fragment, round, verbs);
+    rule_->land(fragment, round, ops);
     faults_.visit("strategy: land, done");
   }
-  void afterReduction(const Round& round, Verbs& verbs) override {
+  void afterReduction(const Round& round, MergeOps& ops) override {
     faults_.visit("strategy: afterReduction");
-    rule_->afterReduction(round, verbs);
+    rule_->afterReduction(round, ops);
     faults_.visit("strategy: afterReduction, done");
   }
   bool pending() const override { return rule_->pending(); }

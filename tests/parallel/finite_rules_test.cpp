@@ -186,7 +186,7 @@ TEST_CASE("if a merge would overflow, the model holds the one before") {
       {"asynchronous", AsynchronousOuter{.frequency = 1, .rate = 1e6}},
       {"asynchronous momentum", AsynchronousOuter{.frequency = 1, .rate = 1e6, .momentum = 0.9}},
   };
-  // On devices verbs are not checked, but here these are the CPU, whose verbs are.
+  // On devices operations are not checked, but here these are the CPU, whose operations are.
   for (const auto& rule : rules)
     for (const int devices : {0, 1, 2}) checkLastMerge(rule, batches, devices);
 }
@@ -228,11 +228,11 @@ class WritesInfinityStrategy final : public Strategy {
   std::string describe() const override { return "averaging, and infinity"; }
   StrategyTraits traits(int) const override { return {.mayThrow = options_.mayThrow}; }
   RoundPlan plan(const TrainingProgress&) override { return {}; }
-  void land(int, const Round& round, Verbs& verbs) override {
-    verbs.mergeState(round.weights);
+  void land(int, const Round& round, MergeOps& ops) override {
+    ops.mergeState(round.weights);
     if (round.iteration != options_.iteration) return;
-    const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
-    verbs.eachShare(kWidth, [&](const Share& share) {
+    const SharedBlock& parameters = ops.block(BlockKind::Parameters);
+    ops.eachShare(kWidth, [&](const Share& share) {
       for (const std::size_t w : share.workers)
         parameters.mergedCopies[w].data<float>()[3] = std::numeric_limits<float>::infinity();
     });

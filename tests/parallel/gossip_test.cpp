@@ -78,8 +78,8 @@ struct Mixed {
     const Round now{.weights = weights};
     strategy->prepare(now);
     for (int w = 0; w < exchange->participants(); ++w) {
-      Verbs verbs(*exchange, w, context);
-      strategy->land(0, now, verbs);
+      MergeOps ops(*exchange, w, context);
+      strategy->land(0, now, ops);
     }
   }
   float& at(std::size_t worker, std::int64_t i) { return owned[worker].values.data<float>()[i]; }

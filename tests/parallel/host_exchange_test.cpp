@@ -3,11 +3,12 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <thread>
 
 #include "muster/core/base/error.h"
-#include "muster/parallel/exchange/verbs.h"
+#include "muster/parallel/exchange/merge_ops.h"
 #include "tests/parallel/one_segment.h"
 #include "tests/support/thrown.h"
 
@@ -170,9 +171,9 @@ TEST_CASE("gradients have no merged copy, and only blocks that contributors send
   Context context;
   const std::vector<double> weights = {1, 0};
   const auto bytes = [&](int participant, std::size_t block) {
-    Verbs verbs(exchange, participant, context);
-    verbs.merge(exchange.blocks()[block], weights);
-    return verbs.bytes();
+    MergeOps ops(exchange, participant, context);
+    ops.merge(exchange.blocks()[block], weights);
+    return ops.bytes();
   };
   CHECK(bytes(0, 0) == 400);
   CHECK(bytes(1, 0) == 0);  // the worker contributes nothing
@@ -180,9 +181,9 @@ TEST_CASE("gradients have no merged copy, and only blocks that contributors send
   CHECK(bytes(0, 3) == 0);  // zeroing needs no message
   Replicas alone(1, 100);
   HostExchange single(alone.states, UpdaterState::Average);
-  Verbs verbs(single, 0, context);
-  verbs.merge(single.blocks()[0], std::vector<double>{1});
-  CHECK(verbs.bytes() == 0);
+  MergeOps ops(single, 0, context);
+  ops.merge(single.blocks()[0], std::vector<double>{1});
+  CHECK(ops.bytes() == 0);
 }
 
 TEST_CASE("the spread of all slices together is the replicas' distance from their mean") {
@@ -239,9 +240,9 @@ TEST_CASE("a mean keeps the given share of the block's old value, once") {
   for (int p = 0; p < 2; ++p)
     threads.emplace_back([&, p] {
       Context context;
-      Verbs verbs(exchange, p, context);
-      const auto replicasOf = std::span<const Tensor>(verbs.block(BlockKind::Parameters).replicas);
-      verbs.mean(replicasOf, std::vector<double>{1, 1}, verbs.own("centre"), Fragment::whole(1000), 0.5);
+      MergeOps ops(exchange, p, context);
+      const auto replicasOf = std::span<const Tensor>(ops.block(BlockKind::Parameters).replicas);
+      ops.mean(replicasOf, std::vector<double>{1, 1}, ops.own("centre"), Fragment::whole(1000), 0.5);
     });
   threads.clear();
   const float* const centre = exchange.strategyBlock("centre").values.front().data<float>();
@@ -263,10 +264,10 @@ TEST_CASE("sums over participants are in order; a failure ends the waiting until
     for (int p = 0; p < 3; ++p)
       threads.emplace_back([&, p] {
         Context context;
-        Verbs verbs(exchange, p, context);
+        MergeOps ops(exchange, p, context);
         const auto at = static_cast<std::size_t>(p);
         if (p == absent) return exchange.abort();
-        errors[at] = thrown<PeerFailure>([&] { verbs.sum(values[at]); });
+        errors[at] = thrown<PeerFailure>([&] { ops.allReduce(values[at]); });
       });
     threads.clear();
     for (int p = 0; p < 3; ++p)
@@ -278,4 +279,44 @@ TEST_CASE("sums over participants are in order; a failure ends the waiting until
   sums(1);
   exchange.restart();
   CHECK(sums(-1) == expected);
+}
+
+TEST_CASE("a merge on the host is undone: kept on demand, before every merge, or in the statistics alone") {
+  enum class Kept { OnDemand, Always, Statistics };
+  for (const Kept kept : {Kept::OnDemand, Kept::Always, Kept::Statistics}) {
+    CAPTURE(static_cast<int>(kept));
+    Replicas replicas(2, 34);
+    HostExchange exchange(replicas.states, UpdaterState::Average);
+    const bool always = kept != Kept::OnDemand;
+    const auto undo = exchange.makeUndo({.everyMerge = always, .allState = kept != Kept::Statistics});
+    CHECK(undo->everyMerge() == always);
+    CHECK(undo->rollBack() == always);  // on demand nothing is kept yet
+    mergeAll(exchange, {1, 1});
+    for (const int participant : {0, 1}) undo->keep(participant);
+    if (!always) undo->keepAll();
+    for (auto& blocks : replicas.owned)
+      for (auto& block : blocks) std::ranges::fill(block.values.span<float>(), 9.0f);
+    mergeAll(exchange, {1, 1});
+    const auto lastOf = [&](std::size_t block) -> float& {
+      return exchange.blocks()[block].mergedCopy().data<float>()[33];
+    };
+    lastOf(3) = 5;  // statistics
+    CHECK(lastOf(0) == 9);
+    CHECK(undo->rollBack());
+    CHECK(lastOf(0) == (kept == Kept::Statistics ? 9 : 33.5f));  // the mean of 33 and 34
+    CHECK(lastOf(2) == (kept == Kept::Statistics ? 9 : 33.5f));
+    CHECK(lastOf(3) == 0);
+    CHECK_FALSE(undo->failed());
+  }
+}
+
+TEST_CASE("on one node there is no group of nodes, and an all-gather copies") {
+  Replicas replicas(2, 1);
+  const HostExchange exchange(replicas.states, UpdaterState::Average);
+  CHECK(exchange.nodeGroup() == nullptr);
+  CHECK(exchange.topology().isHere(1));
+  const std::array own = {std::byte{7}, std::byte{2}};
+  std::array<std::byte, 2> all{};
+  exchange.allGather(own, all);
+  CHECK(all == own);
 }

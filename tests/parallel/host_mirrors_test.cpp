@@ -73,7 +73,7 @@ using Numbers = std::vector<float>;
 
 }  // namespace
 
-TEST_CASE("verbs write mirrors, and a replica takes changed blocks after its worker continues") {
+TEST_CASE("ops write mirrors, and a replica takes changed blocks after its worker continues") {
   Mirrored m({.uses = isMerged});
   Context context;
   Mirrored::fill(m.replica(), 1);
@@ -86,7 +86,7 @@ TEST_CASE("verbs write mirrors, and a replica takes changed blocks after its wor
   CHECK(Mirrored::firsts(m.replica()) == Numbers{2, 2, 2, 1, 1});
 }
 
-TEST_CASE("a round copies a replica to its mirror once, and back only if verbs have begun") {
+TEST_CASE("a round copies a replica to its mirror once, and back only if ops have begun") {
   Mirrored m({.uses = isMerged});
   Context context;
   Mirrored::fill(m.replica(), 1);
@@ -121,8 +121,7 @@ TEST_CASE("with gradients a replica gets them before its update, and statistics 
   }
 }
 
-TEST_CASE(
-    "look() reads the blocks that change without verbs, and load() writes everything except gradients") {
+TEST_CASE("look() reads the blocks that change without ops, and load() writes everything except gradients") {
   Mirrored m({.uses = isMerged});
   Mirrored::fill(m.replica(), 1);
   m.mirrors.look();

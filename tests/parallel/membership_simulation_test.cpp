@@ -1,4 +1,4 @@
-// The rules by which processes that come and go agree who trains, tried in a simulation: every interleaving
+// The rules by which elastic processes agree who trains, tried in a simulation: every interleaving
 // of three processes' accesses to the store with kills, stops, and lost and late answers, up to a depth, and
 // random schedules beyond it. MUSTER_MEMBERSHIP_DEPTH and MUSTER_MEMBERSHIP_SEEDS make it longer.
 #include <doctest/doctest.h>

@@ -12,7 +12,7 @@
 #include "muster/core/base/random.h"
 #include "muster/parallel/exchange/device_exchange.h"
 #include "muster/parallel/exchange/host_exchange.h"
-#include "muster/parallel/exchange/verbs.h"
+#include "muster/parallel/exchange/merge_ops.h"
 #include "tests/parallel/one_segment.h"
 #include "tests/support/allocations.h"
 #include "tests/support/rounding.h"
@@ -94,7 +94,7 @@ void mixAll(Exchange& exchange, const Mixing& mixing) {
   byEach([&](int p, Context& context) { exchange.arrive(p, context); });
   byEach([&](int p, Context& context) {
     exchange.begin(p);
-    Verbs(exchange, p, context).mixState(mixing);
+    MergeOps(exchange, p, context).mixState(mixing);
     exchange.end(p);
   });
   exchange.wait();
@@ -197,7 +197,7 @@ TEST_CASE("the merged copy gets the bits of a merge of the old values") {
     const auto exchange = exchangeOf(mixed, devices), wanted = exchangeOf(merged, devices);
     mixAll(*exchange, mixing);
     Context context;
-    for (int p = 0; p < 4; ++p) Verbs(*wanted, p, context).mergeState(weights);
+    for (int p = 0; p < 4; ++p) MergeOps(*wanted, p, context).mergeState(weights);
     for (const int b : {Parameters, Velocity, Residual, Moments})
       for (std::size_t w = 0; w < 4; ++w) {
         const auto at = static_cast<std::size_t>(b);
@@ -256,11 +256,11 @@ TEST_CASE("mixing allocates nothing, and counts the bytes that a worker would se
       mixing.setRow(2, pair);
       mixing.setMerged(weights);
       for (int p = 0; p < 4; ++p) {
-        Verbs verbs(*exchange, p, context);
-        verbs.mixState(mixing);
+        MergeOps ops(*exchange, p, context);
+        ops.mixState(mixing);
         // Worker 0 sends parameters, velocity and moments to one worker, worker 1 to two; 2 and 3 send
         // nothing.
-        CHECK(verbs.bytes() == (p == 0 ? 1 : p == 1 ? 2 : 0) * 3 * 800);
+        CHECK(ops.bytes() == (p == 0 ? 1 : p == 1 ? 2 : 0) * 3 * 800);
       }
     }
     CHECK(allocations() == before);
@@ -276,9 +276,9 @@ TEST_CASE("a row that workers share counts once, wherever its workers are") {
   for (const std::size_t w : {2, 3, 4, 5}) mixing.shareRow(w, w - 2);
   Context context;
   for (int p = 0; p < 6; ++p) {
-    Verbs verbs(*exchange, p, context);
-    verbs.mix(exchange->blocks()[Parameters], mixing);
-    CHECK(verbs.bytes() == 800);
+    MergeOps ops(*exchange, p, context);
+    ops.mix(exchange->blocks()[Parameters], mixing);
+    CHECK(ops.bytes() == 800);
   }
 }
 
@@ -299,6 +299,6 @@ TEST_CASE("invalid rows are refused") {
         }) == "mixing: the merged copy has 2 weights with a sum of 0, for 2 workers");
   auto replicas = normal(3, 4);
   Context context;
-  CHECK(thrown<InvalidArgument>([&] { Verbs(*exchangeOf(replicas, 0), 0, context).mixState(mixing); }) ==
+  CHECK(thrown<InvalidArgument>([&] { MergeOps(*exchangeOf(replicas, 0), 0, context).mixState(mixing); }) ==
         "mix: rows for 2 workers were given for 3");
 }

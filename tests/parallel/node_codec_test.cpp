@@ -81,10 +81,10 @@ class PlainInt8Strategy final : public Strategy {
         residuals_(nodes_, std::vector<float>(kWidth)) {}
   std::string describe() const override { return "averaging with int8, written plainly"; }
   RoundPlan plan(const TrainingProgress&) override { return {.iterations = frequency_}; }
-  void land(int, const Round& round, Verbs& verbs) override {
-    const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
+  void land(int, const Round& round, MergeOps& ops) override {
+    const SharedBlock& parameters = ops.block(BlockKind::Parameters);
     const auto workers = round.weights.size();
-    verbs.eachReplica(kWidth, [&](const Share& share) {
+    ops.eachReplica(kWidth, [&](const Share& share) {
       if (share.workers.front() != 0) return;
       auto* const merged = parameters.mergedCopy().data<float>();
       std::vector<double> weights(nodes_), sum(kWidth);
@@ -105,7 +105,7 @@ class PlainInt8Strategy final : public Strategy {
       }
       for (std::size_t i = 0; i < sum.size(); ++i) merged[i] = static_cast<float>(sum[i]);
     });
-    verbs.writeBack(parameters.mergedCopies, parameters.replicas, 0, Fragment::whole(kWidth));
+    ops.writeBack(parameters.mergedCopies, parameters.replicas, 0, Fragment::whole(kWidth));
   }
 
  private:

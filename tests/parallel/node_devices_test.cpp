@@ -65,27 +65,27 @@ void checkOnDevices(const AnyStrategy& rule, const Places& places, int devices =
   for (const auto& problem : problems) CHECK(problem == "");
 }
 
-/// A rule that merges gradients with a decay, so its verbs read parameters, and that changes the replicas at
-/// the start.
+/// A rule that merges gradients with a decay, so its operations read parameters, and that changes the
+/// replicas at the start.
 struct DecayedGradients {
   struct Rule final : Strategy {
     std::string describe() const override { return "gradients with decay"; }
     StrategyTraits traits(int) const override { return {.localWork = LocalWork::Gradient}; }
-    void start(Verbs& verbs) override {
-      const auto& own = verbs.block(BlockKind::Parameters).replicas;
-      const auto all = Fragment::whole(verbs.block(BlockKind::Parameters).mergedCopy().elements());
-      verbs.combine(own, {{1, own}, {0.25, own}}, all);
+    void start(MergeOps& ops) override {
+      const auto& own = ops.block(BlockKind::Parameters).replicas;
+      const auto all = Fragment::whole(ops.block(BlockKind::Parameters).mergedCopy().elements());
+      ops.combine(own, {{1, own}, {0.25, own}}, all);
     }
     RoundPlan plan(const TrainingProgress&) override { return {}; }
-    void land(int, const Round& round, Verbs& verbs) override {
-      const SharedBlock& gradients = verbs.block(BlockKind::Gradients);
-      const auto all = Fragment::whole(verbs.block(BlockKind::Parameters).mergedCopy().elements());
-      verbs.merge(gradients, round.weights);
-      verbs.combine(gradients.replicas,
-                    {{1, gradients.replicas}, {0.125, verbs.block(BlockKind::Parameters).replicas}}, all);
+    void land(int, const Round& round, MergeOps& ops) override {
+      const SharedBlock& gradients = ops.block(BlockKind::Gradients);
+      const auto all = Fragment::whole(ops.block(BlockKind::Parameters).mergedCopy().elements());
+      ops.merge(gradients, round.weights);
+      ops.combine(gradients.replicas,
+                  {{1, gradients.replicas}, {0.125, ops.block(BlockKind::Parameters).replicas}}, all);
     }
-    void afterReduction(const Round& round, Verbs& verbs) override {
-      verbs.merge(verbs.block(BlockKind::Statistics), round.weights);
+    void afterReduction(const Round& round, MergeOps& ops) override {
+      ops.merge(ops.block(BlockKind::Statistics), round.weights);
     }
     MergeReport report() const override { return {.kind = MergeKind::Gradients}; }
   };
@@ -102,21 +102,21 @@ struct Prepared {
       return {{.name = "sent", .place = StrategyBlock::Place::Replica, .saved = false}};
     }
     RoundPlan plan(const TrainingProgress&) override { return {.iterations = 2}; }
-    void contribute(double, Verbs& verbs) override {
-      const auto own = static_cast<std::size_t>(verbs.participant());
-      const Tensor& replica = verbs.block(BlockKind::Parameters).replicas[own];
+    void contribute(double, MergeOps& ops) override {
+      const auto own = static_cast<std::size_t>(ops.participant());
+      const Tensor& replica = ops.block(BlockKind::Parameters).replicas[own];
       const auto scale = [&](double factor, const Tensor& into) {
-        linearCombination(std::array{Term{factor, replica}}, into, 0, replica.elements(), verbs.context());
+        linearCombination(std::array{Term{factor, replica}}, into, 0, replica.elements(), ops.context());
       };
-      scale(3, verbs.own("sent")[own]);
+      scale(3, ops.own("sent")[own]);
       scale(0.5, replica);
     }
-    void land(int, const Round& round, Verbs& verbs) override {
-      const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
+    void land(int, const Round& round, MergeOps& ops) override {
+      const SharedBlock& parameters = ops.block(BlockKind::Parameters);
       const auto all = Fragment::whole(parameters.mergedCopy().elements());
-      verbs.mean(verbs.own("sent"), round.weights, parameters.mergedCopies, all);
-      verbs.combine(parameters.replicas, {{0.25, parameters.mergedCopies}, {0.5, parameters.replicas}}, all);
-      verbs.mergeOthers(round.weights);
+      ops.mean(ops.own("sent"), round.weights, parameters.mergedCopies, all);
+      ops.combine(parameters.replicas, {{0.25, parameters.mergedCopies}, {0.5, parameters.replicas}}, all);
+      ops.mergeOthers(round.weights);
     }
   };
   void validate() const {}

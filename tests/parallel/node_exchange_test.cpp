@@ -17,7 +17,7 @@
 #include <thread>
 
 #include "muster/parallel/exchange/host_exchange.h"
-#include "muster/parallel/exchange/verbs.h"
+#include "muster/parallel/exchange/merge_ops.h"
 #include "tests/parallel/one_segment.h"
 #include "tests/support/thrown.h"
 #include "tests/support/virtual_network.h"
@@ -63,7 +63,7 @@ struct Replicas {
 };
 
 /// The work of each participant of an exchange.
-using Work = std::function<void(Verbs&)>;
+using Work = std::function<void(MergeOps&)>;
 
 const std::vector<StrategyBlock> kBlocks = {{.name = "mean", .dtype = DType::Float64},
                                             {.name = "centre", .start = StrategyBlock::Start::Parameters},
@@ -75,16 +75,16 @@ void runHere(Exchange& exchange, const Work& work) {
     threads.emplace_back([&exchange, &work, p] {
       Context context;
       exchange.begin(p);
-      Verbs verbs(exchange, p, context);
-      work(verbs);
+      MergeOps ops(exchange, p, context);
+      work(ops);
       exchange.end(p);
     });
 }
 
 /// Launches the mean of the parameters of two replicas of 100 elements, into the block "arriving".
-void launchMean(Verbs& verbs) {
-  verbs.mean(verbs.block(BlockKind::Parameters).replicas, std::vector{0.5, 0.5}, verbs.own("arriving"),
-             Fragment::whole(100), /*keep=*/0, /*later=*/true);
+void launchMean(MergeOps& ops) {
+  ops.mean(ops.block(BlockKind::Parameters).replicas, std::vector{0.5, 0.5}, ops.own("arriving"),
+           Fragment::whole(100), /*keep=*/0, /*later=*/true);
 }
 
 bool sameBits(const Tensor& a, const Tensor& b) {
@@ -138,9 +138,9 @@ void checkSame(int nodes, int local, std::int64_t elements, const Work& work) {
   }
 }
 
-std::vector<double> weightsOf(const Verbs& verbs, int without = -1) {
+std::vector<double> weightsOf(const MergeOps& ops, int without = -1) {
   std::vector<double> weights;
-  for (int w = 0; w < verbs.participants(); ++w) weights.push_back(w == without ? 0 : 1 + 0.7 * w);
+  for (int w = 0; w < ops.participants(); ++w) weights.push_back(w == without ? 0 : 1 + 0.7 * w);
   return weights;
 }
 
@@ -156,43 +156,43 @@ constexpr std::array<std::int64_t, 5> kSizes{0, 5, 97, 4099, 150'001};
 TEST_CASE("a merge of all state over nodes has the bits of one host that adds up in groups") {
   for (const auto [nodes, local] : kShapes)
     for (const auto elements : kSizes)
-      checkSame(nodes, local, elements, [](Verbs& verbs) {
-        const auto weights = weightsOf(verbs);
-        verbs.mergeState(weights);
-        verbs.merge(verbs.block(BlockKind::Gradients), weights);
+      checkSame(nodes, local, elements, [](MergeOps& ops) {
+        const auto weights = weightsOf(ops);
+        ops.mergeState(weights);
+        ops.merge(ops.block(BlockKind::Gradients), weights);
       });
 }
 
 TEST_CASE("a merge without some workers, or without a whole node, has the bits of one host") {
   for (const auto [nodes, local] : kShapes)
     for (int without = 0; without < nodes * local; ++without)
-      checkSame(nodes, local, 1000, [&](Verbs& verbs) {
-        if (verbs.participants() > 1) verbs.mergeState(weightsOf(verbs, without));
-        std::vector<double> alone(static_cast<std::size_t>(verbs.participants()));
+      checkSame(nodes, local, 1000, [&](MergeOps& ops) {
+        if (ops.participants() > 1) ops.mergeState(weightsOf(ops, without));
+        std::vector<double> alone(static_cast<std::size_t>(ops.participants()));
         alone[static_cast<std::size_t>(without)] = 3;
-        verbs.merge(verbs.block(BlockKind::Gradients), alone);
+        ops.merge(ops.block(BlockKind::Gradients), alone);
       });
 }
 
 TEST_CASE(
-    "means into blocks, of fragments, with a share of the old value, and later verbs have the bits of one "
+    "means into blocks, of fragments, with a share of the old value, and later ops have the bits of one "
     "host") {
   for (const auto [nodes, local] : kShapes)
-    checkSame(nodes, local, 70'001, [](Verbs& verbs) {
-      const auto weights = weightsOf(verbs);
-      const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
+    checkSame(nodes, local, 70'001, [](MergeOps& ops) {
+      const auto weights = weightsOf(ops);
+      const SharedBlock& parameters = ops.block(BlockKind::Parameters);
       const Fragment all = Fragment::whole(parameters.mergedCopy().elements());
       const Fragment some{{{16, 5000}, {6001, 69'000}}};
-      verbs.combine(verbs.own("sent"), {{0.5, parameters.replicas}}, all);
-      verbs.mean(verbs.own("sent"), weights, verbs.own("mean"), all);
-      verbs.mean(parameters.replicas, weights, verbs.own("centre"), some, /*keep=*/0.25);
-      verbs.combine(verbs.own("centre"), {{0.7, verbs.own("centre")}, {0.3, verbs.own("mean")}}, all);
-      verbs.writeBack(verbs.own("centre"), parameters.replicas, 0.4, some);
-      verbs.eachReplica(all.elements(), [&](const Share& share) {
+      ops.combine(ops.own("sent"), {{0.5, parameters.replicas}}, all);
+      ops.mean(ops.own("sent"), weights, ops.own("mean"), all);
+      ops.mean(parameters.replicas, weights, ops.own("centre"), some, /*keep=*/0.25);
+      ops.combine(ops.own("centre"), {{0.7, ops.own("centre")}, {0.3, ops.own("mean")}}, all);
+      ops.writeBack(ops.own("centre"), parameters.replicas, 0.4, some);
+      ops.eachReplica(all.elements(), [&](const Share& share) {
         for (const std::size_t w : share.workers)
           parameters.replicas[w].data<float>()[0] += static_cast<float>(w);
       });
-      verbs.mergeOthers(weights);
+      ops.mergeOthers(weights);
     });
 }
 
@@ -224,35 +224,35 @@ Mixing rowsOf(int workers, bool merged) {
 
 }  // namespace
 
-TEST_CASE("mixing with and without a merged copy, and later verbs have the bits of one host") {
+TEST_CASE("mixing with and without a merged copy, and later ops have the bits of one host") {
   for (const bool merged : {true, false})
     for (const auto [nodes, local] : kShapes)
       for (const auto elements : kSizes)
-        checkSame(nodes, local, elements, [merged](Verbs& verbs) {
-          const Mixing mixing = rowsOf(verbs.participants(), merged);
-          verbs.mixState(mixing);
-          verbs.mix(verbs.block(BlockKind::Gradients), mixing);
-          verbs.mergeOthers(weightsOf(verbs));
-          verbs.mixState(mixing);
+        checkSame(nodes, local, elements, [merged](MergeOps& ops) {
+          const Mixing mixing = rowsOf(ops.participants(), merged);
+          ops.mixState(mixing);
+          ops.mix(ops.block(BlockKind::Gradients), mixing);
+          ops.mergeOthers(weightsOf(ops));
+          ops.mixState(mixing);
         });
   // So many replicas of other nodes are read that a piece is shorter.
-  checkSame(4, 5, 150'001, [](Verbs& verbs) { verbs.mixState(rowsOf(verbs.participants(), true)); });
+  checkSame(4, 5, 150'001, [](MergeOps& ops) { ops.mixState(rowsOf(ops.participants(), true)); });
 }
 
 TEST_CASE(
     "sums over shares of participants, and replicas brought to other workers have the bits of one host") {
   for (const auto [nodes, local] : kShapes)
     for (const auto elements : kSizes)
-      checkSame(nodes, local, elements, [](Verbs& verbs) {
-        const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
+      checkSame(nodes, local, elements, [](MergeOps& ops) {
+        const SharedBlock& parameters = ops.block(BlockKind::Parameters);
         const Fragment all = Fragment::whole(parameters.mergedCopy().elements());
-        const auto last = static_cast<std::size_t>(verbs.participants()) - 1;
-        verbs.mean(parameters.replicas, weightsOf(verbs), verbs.own("mean"), all);
+        const auto last = static_cast<std::size_t>(ops.participants()) - 1;
+        ops.mean(parameters.replicas, weightsOf(ops), ops.own("mean"), all);
         for (const std::size_t to : {std::size_t{0}, last / 2}) {
           double sum = 0;
           const Tensor other =
-              verbs.bring(verbs.block(BlockKind::Gradients).replicas, last, to, verbs.own("centre"));
-          verbs.eachShare(all.elements(), [&](const Share& share) {
+              ops.fetch(ops.block(BlockKind::Gradients).replicas, last, to, ops.own("centre"));
+          ops.eachShare(all.elements(), [&](const Share& share) {
             if (std::ranges::find(share.workers, to) == share.workers.end()) return;
             double ofShare = 0;
             for (std::int64_t i = share.slice.begin; i < share.slice.end; ++i)
@@ -260,11 +260,11 @@ TEST_CASE(
             sum += ofShare;
           });
           std::array sums{sum, 1.0};
-          verbs.sum(sums);
-          CHECK(sums[1] == verbs.participants());
-          verbs.combine(verbs.own("mean"), {{sums[0], verbs.own("mean")}}, all);  // float64: keeps its bits
+          ops.allReduce(sums);
+          CHECK(sums[1] == ops.participants());
+          ops.combine(ops.own("mean"), {{sums[0], ops.own("mean")}}, all);  // float64: keeps its bits
         }
-        verbs.combine(verbs.own("centre"), {}, all);
+        ops.combine(ops.own("centre"), {}, all);
       });
 }
 
@@ -305,8 +305,8 @@ TEST_CASE("all nodes get the messages of all participants, of different lengths,
           texts.sizes.resize(workers);
           texts.all.assign(workers, std::vector<unsigned char>(200'000));
           std::mutex mutex;
-          runHere(exchange, [&](Verbs& verbs) {
-            const auto w = static_cast<std::size_t>(verbs.participant());
+          runHere(exchange, [&](MergeOps& ops) {
+            const auto w = static_cast<std::size_t>(ops.participant());
             for (int round = 0; round < 3; ++round) {
               texts.sizes[w] = lengthOf(w);
               std::ranges::fill(texts.all[w], static_cast<unsigned char>(w + 1));
@@ -316,14 +316,14 @@ TEST_CASE("all nodes get the messages of all participants, of different lengths,
                 texts.sizes[w] = 250'000;
               }
               try {
-                verbs.tellAll(texts);
+                ops.allGather(texts);
                 for (std::size_t v = 0; v < workers && nodes > 1 && wrong == 0; ++v) {
                   CHECK(texts.sizes[v] == lengthOf(v));
                   CHECK(std::ranges::all_of(std::span(texts.all[v]).first(lengthOf(v)),
                                             [&](unsigned char c) { return c == v + 1; }));
                 }
                 std::array<double, 1> together{};
-                verbs.sum(together);  // all have read them
+                ops.allReduce(together);  // all have read them
               } catch (const Error& error) {
                 const std::scoped_lock lock(mutex);
                 auto& problem = problems[static_cast<std::size_t>(n)];
@@ -349,7 +349,7 @@ TEST_CASE("all nodes get the messages of all participants, of different lengths,
 TEST_CASE("groups of one worker, and one group of all, give sums in worker order, too") {
   Replicas grouped({0, 1, 2}, 997), plain({0, 1, 2}, 997);
   HostExchange three(grouped.states, UpdaterState::Average, 3), one(plain.states, UpdaterState::Average);
-  const Work merge = [](Verbs& verbs) { verbs.mergeState(weightsOf(verbs)); };
+  const Work merge = [](MergeOps& ops) { ops.mergeState(weightsOf(ops)); };
   runHere(three, merge);
   runHere(one, merge);
   // The same sum except for the rounding of products to float64: at most the last bit of a float32.
@@ -368,8 +368,7 @@ TEST_CASE("each of three nodes sends two thirds of the parameters twice, as in a
       NodeLink link([&network, n] { return network.transport(n); }, 30s);
       NodeExchange exchange(replicas.states, UpdaterState::Average, link);
       exchange.restart();
-      runHere(exchange,
-              [](Verbs& verbs) { verbs.merge(verbs.block(BlockKind::Parameters), weightsOf(verbs)); });
+      runHere(exchange, [](MergeOps& ops) { ops.merge(ops.block(BlockKind::Parameters), weightsOf(ops)); });
     });
   threads.clear();
   for (int n = 0; n < 3; ++n) CHECK(network.bytesSent(n) == 2 * (2 * 16'000) * 4);
@@ -390,21 +389,22 @@ TEST_CASE("a merge that fails leaves merged copies and blocks unchanged") {
       NodeExchange exchange(replicas.states, UpdaterState::Average, link);
       exchange.makeStrategyBlocks(kBlocks);
       exchange.restart();
-      runHere(exchange, [](Verbs& verbs) { verbs.mergeState(weightsOf(verbs)); });
+      runHere(exchange, [](MergeOps& ops) { ops.mergeState(weightsOf(ops)); });
+      const auto undo = exchange.makeUndo({});
       const Tensor before = cloneTensor(exchange.blocks()[0].mergedCopy());
       if (n == 1) network.silence(1);
       problems[static_cast<std::size_t>(n)] = thrown<NodeFailure>([&] {
         Context context;
-        exchange.keep(n);
+        undo->keep(n);
         exchange.begin(n);
-        Verbs verbs(exchange, n, context);
-        const auto parameters = verbs.block(BlockKind::Parameters);
-        verbs.combine(parameters.mergedCopies, {}, Fragment::whole(100'000));
-        verbs.mergeState(weightsOf(verbs));
-        verbs.mergeState(weightsOf(verbs));
+        MergeOps ops(exchange, n, context);
+        const auto parameters = ops.block(BlockKind::Parameters);
+        ops.combine(parameters.mergedCopies, {}, Fragment::whole(100'000));
+        ops.mergeState(weightsOf(ops));
+        ops.mergeState(weightsOf(ops));
       });
       reverted[static_cast<std::size_t>(n)] =
-          exchange.revert() && sameBits(before, exchange.blocks()[0].mergedCopy());
+          undo->rollBack() && sameBits(before, exchange.blocks()[0].mergedCopy());
     });
   threads.clear();
   CHECK(problems[0].find("nothing was heard of node 1 (virtual1) for 0.2 s") != std::string::npos);
@@ -429,8 +429,8 @@ TEST_CASE("a merge that would not be finite is named by its block and element on
       problems[n] = thrown<NonFiniteScore>([&] {
         Context context;
         exchange.begin(node);
-        Verbs verbs(exchange, node, context);
-        verbs.merge(exchange.block(BlockKind::UpdaterState), weightsOf(verbs));
+        MergeOps ops(exchange, node, context);
+        ops.merge(exchange.block(BlockKind::UpdaterState), weightsOf(ops));
       });
     });
   threads.clear();
@@ -476,10 +476,11 @@ TEST_CASE("after a failure an exchange waits until the network no longer uses it
         NodeLink link([&] { return std::make_unique<Slow>(network.transport(node), ended[n]); }, 30s);
         auto exchange = std::make_unique<NodeExchange>(replicas.states, UpdaterState::Average, link);
         exchange->restart();
+        const auto undo = exchange->makeUndo({});
         whole.arrive_and_wait();
         exchange->abort();
         if (call == Call::Wait) exchange->wait();
-        if (call == Call::Revert) exchange->revert();
+        if (call == Call::Revert) undo->rollBack();
         if (call == Call::Destroy) exchange.reset();
         CHECK(ended[n]);
       });
@@ -500,9 +501,9 @@ TEST_CASE("a rule without a codec sends its means while workers train, even if i
                                                  {.name = "own", .place = StrategyBlock::Place::Node}};
       exchange.makeStrategyBlocks(blocks);
       exchange.restart();
-      runHere(exchange, [&](Verbs& verbs) {
+      runHere(exchange, [&](MergeOps& ops) {
         if (n == 1) flies = launched.try_acquire_for(20s);  // otherwise node 0's mean waits for this node
-        launchMean(verbs);
+        launchMean(ops);
         if (n == 0) launched.release();
       });
       exchange.wait();
@@ -531,8 +532,8 @@ TEST_CASE("awaitLaunched() tells that what was launched has failed, which its la
       CHECK_FALSE(exchange.awaitLaunched());
       Context context;
       exchange.begin(n);
-      Verbs verbs(exchange, n, context);
-      CHECK_THROWS_AS(launchMean(verbs), NonFiniteScore);
+      MergeOps ops(exchange, n, context);
+      CHECK_THROWS_AS(launchMean(ops), NonFiniteScore);
     });
 }
 
@@ -552,7 +553,7 @@ TEST_CASE("nodes send only the gathered messages of a round, unless blocks may b
         const std::array<std::byte, 100> own{};
         std::array<std::byte, 300> all{};
         const std::int64_t before = link.bytesSent();
-        exchange.gather(own, all);
+        exchange.allGather(own, all);
         if (n == 1) sent.push_back(link.bytesSent() - before);
       });
     threads.clear();

@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "muster/core/ops/non_finite.h"
+#include "muster/parallel/exchange/merge_ops.h"
 #include "muster/parallel/exchange/node_exchange.h"
-#include "muster/parallel/exchange/verbs.h"
 #include "tests/parallel/one_segment.h"
 #include "tests/support/allocations.h"
 #include "tests/support/thrown.h"
@@ -63,7 +63,7 @@ Mixing ring(std::size_t workers) {
 }
 
 struct Sent {
-  std::int64_t counted = 0;  // by the verbs of all participants of a node
+  std::int64_t counted = 0;  // by the operations of all participants of a node
   std::int64_t sent = 0;     // by the node
 };
 
@@ -84,10 +84,10 @@ std::vector<Sent> mixOnce(int nodes, int local, std::int64_t elements, const Mix
         workers.emplace_back([&, l] {
           Context context;
           exchange.begin(l * nodes + n);
-          Verbs verbs(exchange, l * nodes + n, context);
-          verbs.mix(verbs.block(BlockKind::Parameters), mixing);
+          MergeOps ops(exchange, l * nodes + n, context);
+          ops.mix(ops.block(BlockKind::Parameters), mixing);
           const std::scoped_lock lock(mutex);
-          all[static_cast<std::size_t>(n)].counted += verbs.bytes();
+          all[static_cast<std::size_t>(n)].counted += ops.bytes();
         });
     });
   threads.clear();
@@ -154,7 +154,7 @@ class DirectTransport final : public NodeTransport {
 
 }  // namespace
 
-TEST_CASE("a node sends each replica once to each node that reads it, and verbs count that") {
+TEST_CASE("a node sends each replica once to each node that reads it, and ops count that") {
   constexpr std::int64_t kElements = 50'000, kBytes = 4 * kElements;
   // Worker w is on node w mod 3: all neighbours on the ring are on other nodes.
   for (const Sent& node : mixOnce(3, 2, kElements, ring(6))) {
@@ -217,7 +217,7 @@ TEST_CASE("after the first rounds mixing over nodes allocates nothing") {
           Context context;
           for (int round = 0; round < kRounds; ++round) {
             exchange.begin(2 * l + n);
-            Verbs(exchange, 2 * l + n, context).mixState(mixing);
+            MergeOps(exchange, 2 * l + n, context).mixState(mixing);
             if (round == kWarm - 1 || round == kRounds - 1) {
               together.arrive_and_wait();
               together.arrive_and_wait();  // the counter is read between the two
@@ -251,7 +251,8 @@ TEST_CASE("a row that would overflow is refused on its node, and the other node 
       Context context;
       try {
         exchange.begin(n);
-        for (int round = 0; round < 2; ++round) Verbs(exchange, n, context).mix(exchange.blocks()[0], mixing);
+        for (int round = 0; round < 2; ++round)
+          MergeOps(exchange, n, context).mix(exchange.blocks()[0], mixing);
       } catch (const NodeFailure& failure) {
         problems[static_cast<std::size_t>(n)] = failure.what();
       } catch (const NonFiniteScore& error) {
@@ -264,7 +265,7 @@ TEST_CASE("a row that would overflow is refused on its node, and the other node 
       if (problems[static_cast<std::size_t>(n)].empty()) {
         const std::array<std::byte, 1> own{};
         std::array<std::byte, 2> all{};
-        problems[static_cast<std::size_t>(n)] = thrown<NodeFailure>([&] { exchange.gather(own, all); });
+        problems[static_cast<std::size_t>(n)] = thrown<NodeFailure>([&] { exchange.allGather(own, all); });
       }
     });
   threads.clear();
@@ -288,8 +289,8 @@ TEST_CASE("a node that becomes silent while replicas are mixed is named") {
       problems[static_cast<std::size_t>(n)] = thrown<NodeFailure>([&] {
         Context context;
         exchange.begin(n);
-        Verbs verbs(exchange, n, context);
-        for (int round = 0; round < 2; ++round) verbs.mix(exchange.blocks()[0], ring(2));
+        MergeOps ops(exchange, n, context);
+        for (int round = 0; round < 2; ++round) ops.mix(exchange.blocks()[0], ring(2));
       });
     });
   threads.clear();

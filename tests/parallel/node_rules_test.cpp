@@ -314,7 +314,7 @@ TEST_CASE("rules that need a fixed number of workers are refused if nodes join a
       [](NodeStore&, const Generation&) -> std::shared_ptr<NodeLink> { return nullptr; });
   auto model = ruleToy();
   CHECK(thrown<InvalidArgument>([&] { builderOf(model, 2, Adasum{}).nodes(Nodes(elastic)).build(); }) ==
-        "nodes: adaptive summation every 10 iterations cannot train over nodes that come and go, because "
+        "nodes: adaptive summation every 10 iterations cannot train over elastic nodes, because "
         "their number changes: adasum: the number of workers must be a power of two, because workers are "
         "merged in pairs, got 6");
   ToyIterator data(ruleBatches(2), kRuleWidth);

@@ -887,7 +887,7 @@ TEST_CASE("if nodes join and leave, groups that span nodes are refused") {
   CHECK(contains(thrown<InvalidArgument>([&] {
                    build(2, {.levels = {{.period = 1, .group = 4}, {.period = 2}}});
                  }),
-                 "cannot train over nodes that come and go, because their number changes: "));
+                 "cannot train over elastic nodes, because their number changes: "));
   CHECK(contains(thrown<InvalidArgument>([&] {
                    build(4, {.levels = {{.period = 1, .group = 2}, {.period = 2, .group = 4}}});
                  }),

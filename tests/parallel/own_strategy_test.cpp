@@ -34,15 +34,15 @@ class BlockMomentumStrategy final : public Strategy {
     return {{.name = "momentum"}, {.name = "mean", .dtype = DType::Float64, .saved = false}};
   }
   RoundPlan plan(const TrainingProgress&) override { return {.iterations = options_.frequency}; }
-  void land(int, const Round& round, Verbs& verbs) override {
-    const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
+  void land(int, const Round& round, MergeOps& ops) override {
+    const SharedBlock& parameters = ops.block(BlockKind::Parameters);
     const auto merged = std::span<const Tensor>(parameters.mergedCopies);
     const auto all = Fragment::whole(parameters.mergedCopy().elements());
-    const auto mean = verbs.own("mean"), momentum = verbs.own("momentum");
-    verbs.mean(parameters.replicas, round.weights, mean, all);
-    verbs.combine(momentum, {{options_.momentum, momentum}, {1, mean}, {-1, merged}}, all);
-    verbs.combine(merged, {{1, merged}, {1, momentum}}, all);
-    verbs.writeBack(merged, parameters.replicas, 0, all);
+    const auto mean = ops.own("mean"), momentum = ops.own("momentum");
+    ops.mean(parameters.replicas, round.weights, mean, all);
+    ops.combine(momentum, {{options_.momentum, momentum}, {1, mean}, {-1, merged}}, all);
+    ops.combine(merged, {{1, merged}, {1, momentum}}, all);
+    ops.writeBack(merged, parameters.replicas, 0, all);
   }
 
  private:
@@ -103,7 +103,7 @@ TEST_CASE("numbers that a strategy reports of a round reach the listeners of the
         told_ = {{{"period", 2}, {"rounds", static_cast<double>(progress.rounds)}}};
         return {.iterations = 2};
       }
-      void land(int, const Round& round, Verbs& verbs) override { verbs.mergeState(round.weights); }
+      void land(int, const Round& round, MergeOps& ops) override { ops.mergeState(round.weights); }
       MergeReport report() const override { return {.values = told_}; }
       std::array<MergeValue, 2> told_;
     };
@@ -180,8 +180,8 @@ TEST_CASE("a merge that fails in the strategy leaves the model at the last merge
       explicit Rule(std::shared_ptr<std::atomic<int>> counted) : lands(std::move(counted)) {}
       std::string describe() const override { return "failing"; }
       RoundPlan plan(const TrainingProgress&) override { return {}; }
-      void land(int, const Round& round, Verbs& verbs) override {
-        verbs.mergeState(round.weights);
+      void land(int, const Round& round, MergeOps& ops) override {
+        ops.mergeState(round.weights);
         if (++*lands == 3) throw std::runtime_error("no rule");
       }
       std::shared_ptr<std::atomic<int>> lands;
@@ -223,21 +223,21 @@ class AlternatingStrategy final : public Strategy {
     const int turn = static_cast<int>(progress.rounds % 2);
     return {.launch = FragmentSet::of(turn), .land = FragmentSet::of(1 - turn)};
   }
-  void launch(int fragment, const Round& round, Verbs& verbs) override {
-    note("launch", fragment, verbs);
-    verbs.mean(verbs.block(BlockKind::Parameters).replicas, round.weights, verbs.own("mean"), at(fragment));
+  void launch(int fragment, const Round& round, MergeOps& ops) override {
+    note("launch", fragment, ops);
+    ops.mean(ops.block(BlockKind::Parameters).replicas, round.weights, ops.own("mean"), at(fragment));
   }
-  void land(int fragment, const Round&, Verbs& verbs) override {
-    note("land", fragment, verbs);
-    const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
-    verbs.combine(parameters.mergedCopies, {{1, verbs.own("mean")}}, at(fragment));
-    verbs.writeBack(parameters.mergedCopies, parameters.replicas, 0, at(fragment));
+  void land(int fragment, const Round&, MergeOps& ops) override {
+    note("land", fragment, ops);
+    const SharedBlock& parameters = ops.block(BlockKind::Parameters);
+    ops.combine(parameters.mergedCopies, {{1, ops.own("mean")}}, at(fragment));
+    ops.writeBack(parameters.mergedCopies, parameters.replicas, 0, at(fragment));
   }
 
  private:
   const Fragment& at(int fragment) const { return fragments_[static_cast<std::size_t>(fragment)]; }
-  void note(std::string_view what, int fragment, const Verbs& verbs) {
-    if (verbs.participant() == 0) calls_->push_back(fmt::format("{} {}", what, fragment));
+  void note(std::string_view what, int fragment, const MergeOps& ops) {
+    if (ops.participant() == 0) calls_->push_back(fmt::format("{} {}", what, fragment));
   }
   std::vector<Fragment> fragments_;
   std::shared_ptr<std::vector<std::string>> calls_;  // calls of the first participant
@@ -292,13 +292,13 @@ class MovingAverageStrategy final : public Strategy {
   }
   StrategyTraits traits(int) const override { return {.modelSource = "average"}; }
   RoundPlan plan(const TrainingProgress&) override { return {}; }
-  void land(int, const Round& round, Verbs& verbs) override {
-    verbs.mergeState(round.weights);
-    const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
-    const auto average = verbs.own("average");
-    verbs.combine(average, {{0.5, average}, {0.5, parameters.mergedCopies}},
-                  Fragment::whole(parameters.mergedCopy().elements()));
-    verbs.own("rounds")[static_cast<std::size_t>(verbs.participant())].data<double>()[0] += 1;
+  void land(int, const Round& round, MergeOps& ops) override {
+    ops.mergeState(round.weights);
+    const SharedBlock& parameters = ops.block(BlockKind::Parameters);
+    const auto average = ops.own("average");
+    ops.combine(average, {{0.5, average}, {0.5, parameters.mergedCopies}},
+                Fragment::whole(parameters.mergedCopy().elements()));
+    ops.own("rounds")[static_cast<std::size_t>(ops.participant())].data<double>()[0] += 1;
   }
 };
 

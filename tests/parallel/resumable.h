@@ -118,16 +118,16 @@ class InFlightStrategy final : public Strategy {
     }
     return {.iterations = iterations, .launch = FragmentSet::of(turn), .land = FragmentSet::of(1 - turn)};
   }
-  void launch(int fragment, const Round& round, Verbs& verbs) override {
-    verbs.mean(verbs.block(BlockKind::Parameters).replicas, round.weights, verbs.own("mean"), at(fragment));
+  void launch(int fragment, const Round& round, MergeOps& ops) override {
+    ops.mean(ops.block(BlockKind::Parameters).replicas, round.weights, ops.own("mean"), at(fragment));
   }
-  void land(int fragment, const Round&, Verbs& verbs) override {
-    const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
-    const auto average = verbs.own("average");
-    verbs.combine(parameters.mergedCopies, {{1, verbs.own("mean")}}, at(fragment));
-    verbs.combine(average, {{0.5, average}, {0.5, parameters.mergedCopies}}, at(fragment));
-    verbs.writeBack(parameters.mergedCopies, parameters.replicas, 0.5, at(fragment));
-    verbs.own("numbers")[static_cast<std::size_t>(verbs.participant())].data<double>()[0] += 1;
+  void land(int fragment, const Round&, MergeOps& ops) override {
+    const SharedBlock& parameters = ops.block(BlockKind::Parameters);
+    const auto average = ops.own("average");
+    ops.combine(parameters.mergedCopies, {{1, ops.own("mean")}}, at(fragment));
+    ops.combine(average, {{0.5, average}, {0.5, parameters.mergedCopies}}, at(fragment));
+    ops.writeBack(parameters.mergedCopies, parameters.replicas, 0.5, at(fragment));
+    ops.own("numbers")[static_cast<std::size_t>(ops.participant())].data<double>()[0] += 1;
   }
 
  private:

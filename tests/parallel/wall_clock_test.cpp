@@ -44,7 +44,7 @@ std::string textOf(std::span<const Arrival> landing) {
   std::string text;
   for (std::size_t w = 0; w < landing.size(); ++w) {
     if (landing[w].arrives) text += fmt::format("+{} ", w);
-    if (landing[w].goesOn) text += fmt::format(">{} ", w);
+    if (landing[w].resumes) text += fmt::format(">{} ", w);
   }
   return text;
 }
@@ -294,23 +294,23 @@ TEST_CASE("a user-defined rule with arrivals may use whole replicas, but not sum
                                         .speeds = std::vector<double>(count, 1)}};
       }
       RoundPlan plan(const TrainingProgress&) override { return {}; }
-      void start(Verbs& verbs) override {
-        if (inStart_) verbs.eachReplica(1, [](const Share&) {});
+      void start(MergeOps& ops) override {
+        if (inStart_) ops.eachReplica(1, [](const Share&) {});
       }
-      void land(int, const Round& round, Verbs& verbs) override {
-        const SharedBlock& parameters = verbs.block(BlockKind::Parameters);
+      void land(int, const Round& round, MergeOps& ops) override {
+        const SharedBlock& parameters = ops.block(BlockKind::Parameters);
         const auto elements = parameters.mergedCopy().elements();
         double sum = 0;
-        if (adds_) verbs.sum(std::span(&sum, 1));
-        verbs.eachReplica(elements, [&](const Share& share) {  // halves them in place
+        if (adds_) ops.allReduce(std::span(&sum, 1));
+        ops.eachReplica(elements, [&](const Share& share) {  // halves them in place
           for (const std::size_t w : share.workers)
             if (round.weights[w] > 0)
               linearCombination(std::array{Term{0.5, parameters.replicas[w]}}, parameters.replicas[w],
                                 share.slice.begin, share.slice.end, share.context);
         });
         if (std::ranges::any_of(round.weights, [](double weight) { return weight > 0; }))
-          verbs.mean(parameters.replicas, round.weights, parameters.mergedCopies, Fragment::whole(elements),
-                     0.5);
+          ops.mean(parameters.replicas, round.weights, parameters.mergedCopies, Fragment::whole(elements),
+                   0.5);
       }
       const bool adds_, inStart_;
     };
@@ -323,9 +323,10 @@ TEST_CASE("a user-defined rule with arrivals may use whole replicas, but not sum
     auto model = ruleToy();
     ToyIterator data(ruleBatches(2), kRuleWidth);
     auto wrapper = wrapperOf(model, 2, Own{.adds = true}, 0, listens ? merged() : Listeners{});
-    CHECK(contains(failureOf(wrapper, data).cause,
-                   "sum: it makes participants wait for each other, which is not possible if workers arrive "
-                   "one by one"));
+    CHECK(contains(
+        failureOf(wrapper, data).cause,
+        "allReduce: it makes participants wait for each other, which is not possible if workers arrive "
+        "one by one"));
   }
   auto model = ruleToy();
   ToyIterator data(ruleBatches(2), kRuleWidth);

@@ -48,7 +48,7 @@ struct Move {
   std::string text() const;
 };
 
-/// Three processes that train together over nodes that come and go, with the real MembershipRules, a store in
+/// Three processes that train together over elastic nodes, with the real MembershipRules, a store in
 /// memory and a clock that only moves when all running processes wait. Connections and rounds are simple
 /// states here; what is real is everything that the processes agree on through the store. A value: copies go
 /// on independently of each other.

@@ -10,43 +10,44 @@
 
 namespace muster {
 
-void NodeExchange::gather(std::span<const std::byte> own, std::span<std::byte> all) {
-  gathering_.clear();
+void NodeExchange::allGather(std::span<const std::byte> own, std::span<std::byte> all) {
+  allGathering_.clear();
   for (int n = 0; n < nodes(); ++n) {
     if (n == node()) continue;
-    gathering_.receive(n, kGatherChannel, all.subspan(static_cast<std::size_t>(n) * own.size(), own.size()));
-    gathering_.send(n, kGatherChannel, own);
+    allGathering_.receive(n, kGatherChannel,
+                          all.subspan(static_cast<std::size_t>(n) * own.size(), own.size()));
+    allGathering_.send(n, kGatherChannel, own);
   }
-  link_.begin(gathering_);
+  link_.begin(allGathering_);
   std::ranges::copy(own, all.subspan(static_cast<std::size_t>(node()) * own.size()).begin());
-  // A node that asks for blocks calls `gather` later.
+  // A node that gathers blocks calls `allGather` later.
   try {
-    while ((collecting_ || nodesHaveBlocks()) && ask(0)) answer({});
+    while ((gathering_ || nodesHaveBlocks()) && ask(0)) answer({});
   } catch (...) {  // the link's thread may still write to `all`
     link_.fail();
     link_.waitIfFailed();
     throw;
   }
-  waitFor(gathering_);
+  waitFor(allGathering_);
 }
 
-void NodeExchange::collect(const StrategyState& block, const Tensor& into) {
+void NodeExchange::gather(const StrategyState& block, const Tensor& into) {
   ask(static_cast<std::size_t>(&block - strategyBlocks().data()) + 1);
   answer(into);
 }
 
-void NodeExchange::collect(const SharedBlock& block, const Tensor& into) {
+void NodeExchange::gather(const SharedBlock& block, const Tensor& into) {
   ask(strategyBlocks().size() + static_cast<std::size_t>(&block - blocks_.data()) + 1);
   answer(into);
 }
 
 void NodeExchange::answer() {
-  while (collecting_ && ask(0)) answer({});
+  while (gathering_ && ask(0)) answer({});
 }
 
 bool NodeExchange::ask(std::size_t block) {
   require(block <= std::numeric_limits<std::uint8_t>::max(),
-          "nodes: block {} is beyond the number that can be collected", block);
+          "nodes: block {} is beyond the number that can be gathered", block);
   asked_[static_cast<std::size_t>(node())] = static_cast<std::uint8_t>(block);
   const auto of = [&](int n) {
     return std::as_writable_bytes(std::span(asked_).subspan(static_cast<std::size_t>(n), 1));
@@ -72,7 +73,7 @@ void NodeExchange::answer(const Tensor& into) {
     }
   const bool replicas = std::ranges::any_of(asked_, [&](std::size_t one) { return one > ofStrategy; });
   if (!replicas) return;
-  wait();  // mirrors of blocks that no verb uses take the replicas' values
+  wait();  // mirrors of blocks that no operation uses take the replicas' values
   for (std::size_t b = 0; b < blocks_.size(); ++b) {
     if (!isAsked(ofStrategy + b + 1)) continue;
     std::vector<Tensor> own;
@@ -101,26 +102,26 @@ void NodeExchange::answerOne(std::size_t block, std::span<const Tensor> own, con
   }
 }
 
-void NodeExchange::tellNodes(std::span<std::byte> all, std::span<const double> weights,
-                             std::function<void(Context&)> then, bool later, Context& context) {
+void NodeExchange::allGatherEncoded(std::span<std::byte> all, std::span<const double> weights,
+                                    std::function<void(Context&)> then, bool later, Context& context) {
   later = later && flight_;
-  if (later && flight_->idle()) toldCount_ = 0;
-  if (later && toldCount_ == told_.size()) told_.emplace_back();
-  Told& next = later ? told_[toldCount_] : now_;
+  if (later && flight_->idle()) encodedCount_ = 0;
+  if (later && encodedCount_ == encoded_.size()) encoded_.emplace_back();
+  Encoded& next = later ? encoded_[encodedCount_] : now_;
   next.all = all;
   next.weights.assign(weights.begin(), weights.end());
   next.then = std::move(then);
-  if (!later) return tell(next, messages_, context);
-  ++toldCount_;
-  flight_->launch([this, &next](Context& flying) { tell(next, messagesInFlight_, flying); });
+  if (!later) return send(next, messages_, context);
+  ++encodedCount_;
+  flight_->launch([this, &next](Context& flying) { send(next, messagesInFlight_, flying); });
 }
 
-void NodeExchange::tell(const Told& told, NodeMessages& messages, Context& context) {
-  const std::size_t size = told.all.size() / static_cast<std::size_t>(nodes());
-  const auto sends = [&](int n) { return told.weights[static_cast<std::size_t>(n)] > 0; };
-  messages.run(told.all.subspan(static_cast<std::size_t>(node()) * size, size), told.all, sends,
+void NodeExchange::send(const Encoded& encoded, NodeMessages& messages, Context& context) {
+  const std::size_t size = encoded.all.size() / static_cast<std::size_t>(nodes());
+  const auto sends = [&](int n) { return encoded.weights[static_cast<std::size_t>(n)] > 0; };
+  messages.run(encoded.all.subspan(static_cast<std::size_t>(node()) * size, size), encoded.all, sends,
                [](int) { return true; });
-  told.then(context);
+  encoded.then(context);
 }
 
 }  // namespace muster

@@ -20,19 +20,19 @@ struct Operand {
 /// participants make the same calls with the same arguments, each on its thread; each call does the
 /// participant's part. The calls of one participant take effect in their order, element by element, so a
 /// later call may use what an earlier one wrote.
-class Verbs {
+class MergeOps {
  public:
-  /// Which of the verbs that wait for other participants may be called.
+  /// Which of the operations that wait for other participants may be called.
   enum class Waiting {
     Any,
-    NoSums,  ///< `eachReplica`, but not `sum`: with arrivals
+    NoSums,  ///< `eachReplica`, but not `allReduce`: with arrivals
     None     ///< neither: one thread makes all calls, or the other workers are training
   };
   /// @param context  the participant's.
-  Verbs(Exchange& exchange, int participant, Context& context, Waiting waiting = Waiting::Any)
+  MergeOps(Exchange& exchange, int participant, Context& context, Waiting waiting = Waiting::Any)
       : exchange_(exchange),
         participant_(participant),
-        context_(exchange.verbContext(participant, context)),
+        context_(exchange.opsContext(participant, context)),
         waiting_(waiting) {}
 
   int participant() const { return participant_; }
@@ -99,17 +99,18 @@ class Verbs {
                  const Fragment& fragment);
   /// For a rule that copies the merged copy of `block` to some replicas by itself: if the block is the
   /// updater's state and its rule Reset, the updaters of these workers start anew, their counts of updates
-  /// included. The other verbs do this themselves.
+  /// included. The other operations do this themselves.
   /// @param isReset  `bool isReset(worker)`.
   template <typename F>
   void noteReset(const SharedBlock& block, F isReset) {
     if (block.rule != MergeRule::Reset || block.kind != BlockKind::UpdaterState) return;
     const auto own = static_cast<std::size_t>(participant_);
-    if (waiting_ != Waiting::NoSums) return noteReset(own, isReset(own));
-    if (own != 0) return;  // one thread may land for all workers
-    for (std::size_t w = 0; w < block.replicas.size(); ++w) noteReset(w, isReset(w));
+    const bool all = waiting_ == Waiting::NoSums;  // one thread may land for all workers
+    if (all && own != 0) return;
+    for (std::size_t w = all ? 0 : own; w < (all ? block.replicas.size() : own + 1); ++w)
+      if (isReset(w)) resetUpdates(w);
   }
-  /// For work without a verb: calls `use` for each of this participant's shares of `elements` elements.
+  /// For work without an operation: calls `use` for each of this participant's shares of `elements` elements.
   /// @param use  `void use(const Share&)`.
   template <typename F>
   void eachShare(std::int64_t elements, F use) {
@@ -132,32 +133,32 @@ class Verbs {
     exchange_.eachReplica(participant_, elements, context_, ShareUse(use));
   }
 
-  /// Sends every node's encoded bytes to all nodes: for what a rule's codec sends instead of replicas. One
+  /// All-gathers the encoded bytes of every node: for what a rule's codec sends instead of replicas. One
   /// participant of each node calls it, within `eachReplica`. On one node it only calls `then`.
   /// @param all  [node] as many bytes for each; this node's are filled. They must stay in place.
   /// @param weights  [node] a node of weight 0 sends nothing.
   /// @param then  called once all bytes have arrived; writes to `target`. Called now, or, if `later` and the
   ///              strategy has declared an encoded block (StrategyBlock::encoded) and a saved merged copy in
-  ///              flight, on another thread before a verb of the next round.
+  ///              flight, on another thread before an operation of the next round.
   /// @param later  see `mean`.
-  void tellNodes(std::span<std::byte> all, std::span<const double> weights,
-                 std::function<void(Context&)> then, const Tensor& target, bool later, Context& context);
+  void allGatherEncoded(std::span<std::byte> all, std::span<const double> weights,
+                        std::function<void(Context&)> then, const Tensor& target, bool later,
+                        Context& context);
 
   /// Tensor `from` of a block's size where worker `to` can read it: itself, or else `into[to]`, to which its
-  /// values are copied; over nodes, those of this participant's shares. Valid until the next `bring` with
+  /// values are copied; over nodes, those of this participant's shares. Valid until the next `fetch` with
   /// `into`. Counts no bytes.
   /// @param into  a block of Place::MergedCopy, of the tensors' type.
-  Tensor bring(std::span<const Tensor> tensors, std::size_t from, std::size_t to,
+  Tensor fetch(std::span<const Tensor> tensors, std::size_t from, std::size_t to,
                std::span<const Tensor> into) {
-    return exchange_.bring(participant_, tensors, from, to, into, context_);
+    return exchange_.fetch(participant_, tensors, from, to, into, context_);
   }
 
-  /// Sends this participant's message to all nodes, and returns once this node has those of all participants.
-  /// On one node it does nothing.
-  /// @throws InvalidArgument as `sum`; NodeFailure naming a node whose message cannot be.
-  void tellAll(Messages& messages) {
-    requireWaiting("tellAll", waiting_ == Waiting::Any);
-    exchange_.tellAll(participant_, messages);
+  /// All-gathers one message per participant. On one node it does nothing.
+  /// @throws InvalidArgument as `allReduce`; NodeFailure naming a node whose message cannot be.
+  void allGather(Messages& messages) {
+    requireWaiting("allGather", waiting_ == Waiting::Any);
+    if (auto* const nodes = exchange_.nodeGroup()) nodes->allGather(participant_, messages);
   }
 
   /// Replaces the values by their sums over the participants, in their order (over nodes and in groups first
@@ -166,9 +167,9 @@ class Verbs {
   /// participants of all nodes. On devices the first participant has all shares, so its values do not change,
   /// and the others have none.
   /// @throws InvalidArgument in Strategy::start and Strategy::contribute, and in a strategy with arrivals.
-  void sum(std::span<double> values) {
-    requireWaiting("sum", waiting_ == Waiting::Any);
-    exchange_.sum(participant_, values);
+  void allReduce(std::span<double> values) {
+    requireWaiting("allReduce", waiting_ == Waiting::Any);
+    exchange_.allReduce(participant_, values);
   }
 
   /// Adds to the bytes that this participant would send to the others over a network. `merge` and `mean` add
@@ -179,9 +180,9 @@ class Verbs {
   std::int64_t bytes() const { return bytes_; }
 
  private:
-  void noteReset(std::size_t worker, bool replica) const;
+  void resetUpdates(std::size_t worker) const;
   void noteMergedCopyReset(const SharedBlock& block) const;
-  void requireWaiting(std::string_view verb, bool may) const;
+  void requireWaiting(std::string_view op, bool may) const;
   /// Whether no worker trains meanwhile.
   bool allWait() const { return waiting_ == Waiting::Any; }
   /// Over nodes replaces the spread by the sum over the participants of all nodes for the first participant

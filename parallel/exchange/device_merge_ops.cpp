@@ -1,4 +1,4 @@
-// The verbs of DeviceExchange.
+// The operations of DeviceExchange.
 #include <numeric>
 
 #include "muster/core/ops/merge.h"
@@ -19,9 +19,8 @@ void DeviceExchange::merge(int participant, const SharedBlock& block, std::span<
   }
 }
 
-void DeviceExchange::mean(int participant, std::span<const Tensor> tensors, std::span<const double> weights,
-                          double keep, Slice slice, std::span<const Tensor> into, Context&) {
-  if (participant == 0) reduction_.mean(tensors, weights, keep, slice, into);
+void DeviceExchange::mean(int participant, const SliceMean& mean, Context&) {
+  if (participant == 0) reduction_.mean(mean.tensors, mean.weights, mean.keep, mean.slice, mean.into);
 }
 
 void DeviceExchange::moments(int participant, const SharedBlock& block, std::span<const double> weights,
@@ -50,7 +49,7 @@ void DeviceExchange::eachShare(int participant, std::int64_t, Slice slice, Conte
 }
 
 /// Copies to every device.
-Tensor DeviceExchange::bring(int participant, std::span<const Tensor> tensors, std::size_t from,
+Tensor DeviceExchange::fetch(int participant, std::span<const Tensor> tensors, std::size_t from,
                              std::size_t to, std::span<const Tensor> into, Context&) {
   if (into[from].raw() == into[to].raw()) return tensors[from];
   if (participant == 0) {

@@ -1,4 +1,4 @@
-#include "muster/parallel/exchange/verbs.h"
+#include "muster/parallel/exchange/merge_ops.h"
 
 #include <algorithm>
 #include <array>
@@ -114,22 +114,22 @@ std::int64_t readers(const Exchange& exchange, const Mixing& mixing, std::size_t
 
 }  // namespace
 
-void Verbs::requireWaiting(std::string_view verb, bool may) const {
-  require(may, "{}: it makes participants wait for each other, which is not possible {}", verb,
+void MergeOps::requireWaiting(std::string_view op, bool may) const {
+  require(may, "{}: it makes participants wait for each other, which is not possible {}", op,
           waiting_ == Waiting::None ? "before a round ends" : "if workers arrive one by one");
 }
 
-void Verbs::noteReset(std::size_t worker, bool replica) const {
-  if (OwnUpdates* const own = OwnUpdates::find(exchange_, worker); own != nullptr && replica) own->count = 0;
+void MergeOps::resetUpdates(std::size_t worker) const {
+  if (OwnUpdates* const own = OwnUpdates::find(exchange_, worker)) own->count = 0;
 }
 
-void Verbs::noteMergedCopyReset(const SharedBlock& block) const {
+void MergeOps::noteMergedCopyReset(const SharedBlock& block) const {
   if (block.rule != MergeRule::Reset || block.kind != BlockKind::UpdaterState) return;
   if (OwnUpdates* const own = OwnUpdates::find(exchange_, static_cast<std::size_t>(participant_)))
     own->mergedCopyReset = 1;
 }
 
-void Verbs::merge(const SharedBlock& block, std::span<const double> weights, Spread* spread) {
+void MergeOps::merge(const SharedBlock& block, std::span<const double> weights, Spread* spread) {
   if (spread) *spread = {};
   named(exchange_, allWait(), block.replicas[static_cast<std::size_t>(participant_)],
         [&] { exchange_.merge(participant_, block, weights, context_, spread); });
@@ -139,18 +139,18 @@ void Verbs::merge(const SharedBlock& block, std::span<const double> weights, Spr
   bytes_ += bytesToMerge(block, static_cast<std::size_t>(participant_), weights);
 }
 
-void Verbs::mergeState(std::span<const double> weights, Spread* spread) {
+void MergeOps::mergeState(std::span<const double> weights, Spread* spread) {
   for (const auto& one : blocks())
     if (one.kind != BlockKind::Gradients)
       merge(one, weights, one.kind == BlockKind::Parameters ? spread : nullptr);
 }
 
-void Verbs::mergeOthers(std::span<const double> weights) {
+void MergeOps::mergeOthers(std::span<const double> weights) {
   for (const auto& one : blocks())
     if (one.kind == BlockKind::UpdaterState || one.kind == BlockKind::Statistics) merge(one, weights);
 }
 
-void Verbs::mergeCopy(const SharedBlock& block, std::span<const double> weights, double keep) {
+void MergeOps::mergeCopy(const SharedBlock& block, std::span<const double> weights, double keep) {
   if (block.rule == MergeRule::Average)
     return mean(block.replicas, weights, block.mergedCopies, block.whole, keep);
   if (block.rule == MergeRule::Reset) {
@@ -164,7 +164,7 @@ void Verbs::mergeCopy(const SharedBlock& block, std::span<const double> weights,
   bytes_ += bytesToMerge(block, static_cast<std::size_t>(participant_), weights);
 }
 
-void Verbs::mix(const SharedBlock& block, const Mixing& mixing) {
+void MergeOps::mix(const SharedBlock& block, const Mixing& mixing) {
   require(mixing.workers() == block.replicas.size(), "mix: rows for {} workers were given for {}",
           mixing.workers(), block.replicas.size());
   named(exchange_, allWait(), block.replicas[static_cast<std::size_t>(participant_)],
@@ -177,18 +177,18 @@ void Verbs::mix(const SharedBlock& block, const Mixing& mixing) {
   if (exchange_.nodes() > 1 && !mixing.merged().empty()) bytes_ += bytesToMerge(block, own, mixing.merged());
 }
 
-void Verbs::mixState(const Mixing& mixing) {
+void MergeOps::mixState(const Mixing& mixing) {
   for (const auto& one : blocks())
     if (one.kind != BlockKind::Gradients) mix(one, mixing);
 }
 
-void Verbs::mixOthers(const Mixing& mixing) {
+void MergeOps::mixOthers(const Mixing& mixing) {
   for (const auto& one : blocks())
     if (one.kind == BlockKind::UpdaterState || one.kind == BlockKind::Statistics) mix(one, mixing);
 }
 
-void Verbs::mean(std::span<const Tensor> tensors, std::span<const double> weights,
-                 std::span<const Tensor> into, const Fragment& fragment, double keep, bool later) {
+void MergeOps::mean(std::span<const Tensor> tensors, std::span<const double> weights,
+                    std::span<const Tensor> into, const Fragment& fragment, double keep, bool later) {
   requireOneEach("mean: tensors", tensors.size(), participants());
   requireOneEach("mean: weights", weights.size(), participants());
   requireOneEach("mean: targets", into.size(), participants());
@@ -196,23 +196,26 @@ void Verbs::mean(std::span<const Tensor> tensors, std::span<const double> weight
   require(!later || keep == 0, "mean: keep must be 0 if the mean is formed later, got {}", keep);
   named(exchange_, allWait(), into.front(), [&] {
     for (const Slice slice : fragment.slices)
-      if (!later || !exchange_.launchMean(participant_, tensors, weights, slice, into.front()))
-        exchange_.mean(participant_, tensors, weights, keep, slice, into, context_);
+      exchange_.mean(participant_, {tensors, weights, slice, into, keep, later}, context_);
   });
   const auto own = static_cast<std::size_t>(participant_);
   if (participants() > 1 && weights[own] > 0)
     bytes_ += fragment.elements() * static_cast<std::int64_t>(sizeOf(tensors[own].dtype()));
 }
 
-void Verbs::tellNodes(std::span<std::byte> all, std::span<const double> weights,
-                      std::function<void(Context&)> then, const Tensor& target, bool later,
-                      Context& context) {
-  named(exchange_, allWait(), target,
-        [&] { exchange_.tellNodes(all, weights, std::move(then), later, context); });
+void MergeOps::allGatherEncoded(std::span<std::byte> all, std::span<const double> weights,
+                                std::function<void(Context&)> then, const Tensor& target, bool later,
+                                Context& context) {
+  named(exchange_, allWait(), target, [&] {
+    if (auto* const nodes = exchange_.nodeGroup())
+      nodes->allGatherEncoded(all, weights, std::move(then), later, context);
+    else
+      then(context);
+  });
 }
 
-void Verbs::combine(std::span<const Tensor> target, std::initializer_list<Operand> operands,
-                    const Fragment& fragment) {
+void MergeOps::combine(std::span<const Tensor> target, std::initializer_list<Operand> operands,
+                       const Fragment& fragment) {
   require(operands.size() <= kMostOperands, "combine: {} operands are more than {}", operands.size(),
           kMostOperands);
   requireOneEach("combine: targets", target.size(), participants());
@@ -239,8 +242,8 @@ void Verbs::combine(std::span<const Tensor> target, std::initializer_list<Operan
   });
 }
 
-Spread Verbs::distance(std::span<const Tensor> values, std::span<const Tensor> about,
-                       const Fragment& fragment) {
+Spread MergeOps::distance(std::span<const Tensor> values, std::span<const Tensor> about,
+                          const Fragment& fragment) {
   requireOneEach("distance: values", values.size(), participants());
   requireOneEach("distance: values to compare with", about.size(), participants());
   Spread spread;
@@ -263,15 +266,15 @@ Spread Verbs::distance(std::span<const Tensor> values, std::span<const Tensor> a
   return spread;
 }
 
-void Verbs::addOverNodes(Spread& spread) {
+void MergeOps::addOverNodes(Spread& spread) {
   if (exchange_.nodes() == 1) return;
   std::array sums{spread.distance, spread.norm};
-  sum(sums);
+  allReduce(sums);
   spread = participant_ < exchange_.nodes() ? Spread{.distance = sums[0], .norm = sums[1]} : Spread{};
 }
 
-void Verbs::writeBack(std::span<const Tensor> from, std::span<const Tensor> replicas, double keep,
-                      const Fragment& fragment) {
+void MergeOps::writeBack(std::span<const Tensor> from, std::span<const Tensor> replicas, double keep,
+                         const Fragment& fragment) {
   require(keep >= 0 && keep <= 1, "writeBack: keep must be between 0 and 1, got {}", keep);
   if (keep < 1) combine(replicas, {{keep, replicas}, {1 - keep, from}}, fragment);
 }
