@@ -8,13 +8,12 @@
 
 #include "muster/core/io/picture.h"
 #include "muster/core/nn/network.h"
-#include "muster/datasets/table_model.h"
+#include "muster/datasets/predictions.h"
 
 namespace muster {
 
-/// What a PictureModel says of pictures: the classes' names, probabilities [N, names], and the most probable
-/// class of each.
-struct PicturePredictions : TablePredictions {
+/// What a PictureModel says of pictures.
+struct PicturePredictions : Predictions {
   std::vector<std::string> files = {};  ///< [N]
 };
 

@@ -16,6 +16,7 @@
 #include "examples/support/nodes.h"
 #include "examples/support/training_interrupt.h"
 #include "muster/core/base/interrupt.h"
+#include "muster/core/base/log.h"
 #include "muster/core/base/plural.h"
 #include "muster/core/eval/any_evaluation.h"
 #include "muster/core/io/atomic_file.h"
@@ -233,7 +234,12 @@ int trainRun(const RunFile& run, Options options) {
     fmt::print("{}: {} on {}\n", part, scoreLine(scores, network->inputDescription()),
                plural(scores.examples(), "example"));
   };
-  if (data.validation) print("validation", wrapper.evaluateTask(*data.validation));
+  if (data.validation) {
+    const auto scores = wrapper.evaluateTask(*data.validation);
+    print("validation", scores);
+    if (const auto remark = guessRemark(scores, network->inputDescription(), data.classes); !remark.empty())
+      logWarning("{}", remark);
+  }
   if (data.test) {
     results.test = wrapper.evaluateTask(*data.test);
     const auto [score, value] = results.test->mainScore();
