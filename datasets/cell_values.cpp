@@ -5,6 +5,7 @@
 #include <charconv>
 #include <chrono>
 #include <cmath>
+#include <string>
 
 namespace muster {
 namespace {
@@ -30,6 +31,47 @@ bool take(std::string_view& text, char c) {
   return true;
 }
 
+double daysFrom2000(std::chrono::sys_days day) {
+  return static_cast<double>((day - std::chrono::sys_days(std::chrono::year(2000) / 1 / 1)).count());
+}
+
+/// A month's number from 1 by its English name, or the first three letters of it.
+std::optional<int> monthNamed(std::string_view text) {
+  static constexpr std::array<std::string_view, 12> kMonths{"january",   "february", "march",    "april",
+                                                            "may",       "june",     "july",     "august",
+                                                            "september", "october",  "november", "december"};
+  std::string name(text);
+  for (char& c : name)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  const auto found = std::ranges::find_if(
+      kMonths, [&](auto month) { return name == month || (name.size() == 3 && month.starts_with(name)); });
+  return found == kMonths.end() ? std::nullopt : std::optional<int>(found - kMonths.begin() + 1);
+}
+
+/// The first day of a quarter, month or week, as in "2011 Q3", "2011 Jan", "2011-01" or "2011-W05" (ISO
+/// 8601).
+std::optional<double> periodIn(std::string_view text) {
+  const auto year = text.size() < 4 || !std::ranges::all_of(text.substr(0, 4), isDigit)
+                        ? std::nullopt
+                        : std::optional((text[0] - '0') * 1000 + (text[1] - '0') * 100 +
+                                        (text[2] - '0') * 10 + (text[3] - '0'));
+  if (!year) return std::nullopt;
+  text.remove_prefix(4);
+  const bool apart = take(text, ' ') || take(text, '-') || take(text, '/');
+  const bool quarter = take(text, 'Q'), week = !quarter && take(text, 'W');
+  const auto number = quarter || week || apart ? takeNumber(text, quarter ? 1 : 2, 2) : std::nullopt;
+  const auto month = number ? std::nullopt : apart ? monthNamed(text) : std::nullopt;
+  if (!month && (!number || !text.empty() || *number < 1)) return std::nullopt;
+  if (week) {  // week 1 has 4 January in it, and a week begins on Monday
+    if (*number > 53) return std::nullopt;
+    const std::chrono::sys_days fourth = std::chrono::year(*year) / 1 / 4;
+    return daysFrom2000(fourth - (std::chrono::weekday(fourth) - std::chrono::Monday)) + 7 * (*number - 1);
+  }
+  const int first = month ? *month : quarter ? 3 * *number - 2 : *number;
+  if (first > 12) return std::nullopt;
+  return daysFrom2000(std::chrono::year(*year) / first / 1);
+}
+
 std::optional<double> takeDate(std::string_view& text, DateOrder order) {
   static constexpr std::array<std::array<int, 3>, 3> kPlaces{{{0, 1, 2}, {2, 1, 0}, {2, 0, 1}}};  // y, m, d
   const auto& place = kPlaces[static_cast<std::size_t>(order)];
@@ -50,8 +92,7 @@ std::optional<double> takeDate(std::string_view& text, DateOrder order) {
                                         std::chrono::month(static_cast<unsigned>(at(1))),
                                         std::chrono::day(static_cast<unsigned>(at(2)))};
   if (!day.ok()) return std::nullopt;
-  const std::chrono::sys_days begin = std::chrono::year(2000) / 1 / 1;
-  return static_cast<double>((std::chrono::sys_days(day) - begin).count());
+  return daysFrom2000(day);
 }
 
 /// Takes "12:30", "12:30:05" or "12:30:05.25", as a fraction of a day.
@@ -161,7 +202,13 @@ bool hasDecimalComma(std::string_view cell) {
   return numberIn(text).has_value() && text.find('.') == comma;
 }
 
+bool namesDay(std::string_view cell) {
+  return !periodIn(cell).has_value();
+}
+
 std::optional<double> daysIn(std::string_view cell, DateOrder order) {
+  if (order == DateOrder::YearMonthDay)
+    if (const auto period = periodIn(cell)) return period;
   const auto days = takeDate(cell, order);
   if (!days || cell.empty()) return days;
   if (!take(cell, 'T') && !take(cell, ' ')) return std::nullopt;

@@ -117,7 +117,7 @@ PicturePredictions PictureModel::predict(const std::filesystem::path& path) {
   for (const auto& problem : predictions.unreadable) logWarning("{}; it is not predicted", problem);
   Tensor rows = Tensor::empty({std::ssize(read), outputs.shape()[1]});
   gatherRows(outputs, read, rows);
-  static_cast<TablePredictions&>(predictions) = namedOutputs(description(), rows);
+  static_cast<Predictions&>(predictions) = namedOutputs(description(), rows);
   return predictions;
 }
 

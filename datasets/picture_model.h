@@ -11,13 +11,12 @@
 #include "muster/core/base/error.h"
 #include "muster/core/io/picture.h"
 #include "muster/core/nn/network.h"
-#include "muster/datasets/table_model.h"
+#include "muster/datasets/predictions.h"
 
 namespace muster {
 
-/// What a PictureModel says of pictures: the classes' names, probabilities [N, names], and the most probable
-/// class of each.
-struct PicturePredictions : TablePredictions {
+/// What a PictureModel says of pictures.
+struct PicturePredictions : Predictions {
   std::vector<std::string> files = {};  ///< [N] relative to the directory; of a single picture its name
   /// Of a directory: a message for each picture that is broken and has no row.
   std::vector<std::string> unreadable = {};

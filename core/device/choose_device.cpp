@@ -29,8 +29,7 @@ MachineGpus MachineGpus::here() {
           .nameOf = [](Device device) { return propertiesOf(device).name; }};
 }
 
-std::vector<Device> allGpus() {
-  const MachineGpus machine = MachineGpus::here();
+std::vector<Device> allGpus(const MachineGpus& machine) {
   if (machine.gpus.empty())
     throw DeviceUnavailable(fmt::format("allGpus: there is no GPU: {}", machine.whyNone));
   return machine.gpus;

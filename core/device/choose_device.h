@@ -36,7 +36,7 @@ ChosenDevice chooseDevice(const MachineGpus& machine = MachineGpus::here());
 
 /// All GPUs of this machine, as in `.devices(allGpus())`. @throws DeviceUnavailable with the reason if there
 /// are none.
-std::vector<Device> allGpus();
+std::vector<Device> allGpus(const MachineGpus& machine = MachineGpus::here());
 
 /// Why a device cannot be used: it is missing, busy, full, too old, or its libraries do not start. "" where
 /// it can be. Makes a context there and destroys it.

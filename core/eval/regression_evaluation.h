@@ -38,6 +38,7 @@ class RegressionEvaluation {
   /// all errors are in the columns' own units. Not part of `toNumbers`.
   /// @throws InvalidArgument for another number of columns.
   void setTargets(std::vector<TargetColumn> targets);
+  const std::vector<TargetColumn>& targets() const { return targets_; }  ///< [column], or empty
 
   // Of one column; 0 without examples. In its own units, if `setTargets` was called; else as added.
 

@@ -129,13 +129,15 @@ ColumnDescription datesIn(const std::string& name, const Values& values, DateOrd
   for (const auto& [word, count] : values.words)
     if (const auto day = daysIn(word, order)) days.insert(days.end(), static_cast<std::size_t>(count), *day);
   const auto [first, last] = std::ranges::minmax(days);
+  const bool byDay = std::ranges::any_of(
+      values.words, [](const auto& word) { return !isMissingNumber(word.first) && namesDay(word.first); });
   return {.name = name,
           .kind = ColumnKind::Date,
           .filling = median(days),
           .missing = values.missing + values.marks > 0,
           .order = order,
           .year = last - first > 366,
-          .week = last - first > 14,
+          .week = byDay && last - first > 14,
           .day = std::ranges::any_of(days, [](double d) { return d != std::floor(d); })};
 }
 

@@ -16,8 +16,8 @@ std::string columnsLine(const InputDescription& description) {
   if (description.columns.empty()) return {};
   std::vector<std::string> read, omitted;
   for (const auto& column : description.columns)
-    read.push_back(column.kind == ColumnKind::Words  ? fmt::format("{} ({})", column.name,
-                                                                  plural(column.words.size(), "word"))
+    read.push_back(column.kind == ColumnKind::Words
+                       ? fmt::format("{} ({})", column.name, plural(column.words.size(), "word"))
                    : column.kind == ColumnKind::Date ? column.name + " (date)"
                                                      : column.name);
   for (const auto& [name, reason] : description.omitted)

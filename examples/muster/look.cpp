@@ -6,6 +6,7 @@
 #include "examples/muster/commands.h"
 #include "examples/muster/options.h"
 #include "examples/muster/schema.h"
+#include "examples/muster/scores_json.h"
 #include "examples/muster/session.h"
 #include "examples/muster/trained.h"
 #include "examples/muster/watchers.h"
@@ -41,12 +42,17 @@ int evaluate(const Call& call) {
   example::CommandLine line(
       "Tests a trained network on the data of a run file.\n\n"
       "  muster evaluate run.json\n"
-      "  muster evaluate run.json --model run/checkpoint-best.safetensors --on validation\n");
+      "  muster evaluate run.json --model run/checkpoint-best.safetensors --on validation\n"
+      "  muster evaluate run.json --json scores.json     all numbers, also of each class\n");
   describeTrained(line, options);
+  line.add("json", options.json, "FILE", "write the scores; -: to standard output, instead of the tables");
   if (!readOptions(line, call)) return 0;
   const Trained trained(call, options);
   DataSetIterator& data = trained.on(options.on);
-  example::printResult(trained.network->evaluateTask(data).summary());
+  const auto evaluation = trained.network->evaluateTask(data);
+  if (!options.json.empty()) example::writeResult(options.json, scoresJson(evaluation, trained.data.classes));
+  if (options.json == "-") return 0;
+  example::printResult(evaluation.summary());
   return 0;
 }
 

@@ -34,7 +34,7 @@ std::string field(std::string_view text) {
 }
 
 /// The header of what `rowText` writes.
-std::string headerText(const TablePredictions& predictions) {
+std::string headerText(const Predictions& predictions) {
   const bool classes = !predictions.classes.empty();
   if (!classes && predictions.names.size() == 1) return "prediction";
   std::vector<std::string> columns;
@@ -45,7 +45,7 @@ std::string headerText(const TablePredictions& predictions) {
 }
 
 /// The predicted class, its probability and those of all classes; or the numbers.
-std::string rowText(const TablePredictions& predictions, std::int64_t row) {
+std::string rowText(const Predictions& predictions, std::int64_t row) {
   const auto width = predictions.names.size();
   const auto values = predictions.values.span<float>().subspan(static_cast<std::size_t>(row) * width, width);
   std::string text;

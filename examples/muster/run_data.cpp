@@ -151,10 +151,18 @@ const std::string& labelOf(const InputDescription& description) {
   return description.targets.empty() ? description.label : description.targets.front().name;
 }
 
+/// The rows to test with, by `into.description`.
+void dealTestTable(const RunData& d, LoadedData& into) {
+  const auto test = readTable(d.test, formatOf(d));
+  const auto labelled = labelledRows(test, labelOf(into.description), d.regression);
+  if (const auto without = test.rows() - std::ssize(labelled); without > 0)
+    logInfo("{}: {} without {} not tested", d.test, plural(without, "row"), labelOf(into.description));
+  into.test = rowsOf(test, into.description, labelled, d.batch);
+}
+
 void dealCsv(const RunData& d, const InputDescription& known, LoadedData& into) {
-  const TableFormat format = formatOf(d);
   const auto options = tableOptionsOf(d);
-  const auto train = readTable(d.train, format);
+  const auto train = readTable(d.train, formatOf(d));
   const auto count = std::ssize(labelledRows(train, d.label, d.regression));
   const auto split = splitTable(train, options, trainingPart(d, count), static_cast<std::uint64_t>(d.seed));
   into.description = describeTable(train, options, split.first);
@@ -167,12 +175,7 @@ void dealCsv(const RunData& d, const InputDescription& known, LoadedData& into) 
   training->setDropLast(d.dropLast);
   into.train = std::move(training);
   if (!split.second.empty()) into.validation = rowsOf(train, into.description, split.second, d.batch);
-  if (d.test.empty()) return;
-  const auto test = readTable(d.test, format);
-  const auto labelled = labelledRows(test, labelOf(into.description), d.regression);
-  if (const auto without = test.rows() - std::ssize(labelled); without > 0)
-    logInfo("{}: {} without {} not tested", d.test, plural(without, "row"), labelOf(into.description));
-  into.test = rowsOf(test, into.description, labelled, d.batch);
+  if (!d.test.empty()) dealTestTable(d, into);
 }
 
 Tensors readTensors(const std::string& path) {
@@ -223,6 +226,29 @@ LoadedData loadData(const RunData& d, PlacementWish placement, std::span<const D
   if (!d.classWeights.empty())
     loaded.weighted = std::make_unique<ClassWeights>(
         *loaded.train, std::vector<float>(d.classWeights.begin(), d.classWeights.end()));
+  return loaded;
+}
+
+std::optional<LoadedData> loadTestData(const RunData& d, const InputDescription& known) {
+  if (d.test.empty()) return std::nullopt;
+  LoadedData loaded;
+  loaded.title = d.type;
+  loaded.origin = d.test;
+  loaded.classes = known.classes;
+  loaded.description = known;
+  if (d.type == "csv" && !known.columns.empty()) {
+    dealTestTable(d, loaded);
+  } else if (d.type == "images" && known.pictures) {
+    const auto& brought = *known.pictures;
+    const auto images =
+        readImageFolder(d.test, {.colour = brought.channels == 1 ? PictureColour::Grey : PictureColour::Rgb,
+                                 .size = {brought.height, brought.width},
+                                 .classes = known.classes});
+    loaded.test = std::make_unique<ImageSetIterator>(images.images, d.batch);
+  } else {
+    return std::nullopt;
+  }
+  require(loaded.test->examples().value_or(1) > 0, "data.test: there are no examples in it");
   return loaded;
 }
 

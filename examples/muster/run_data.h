@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,6 +28,8 @@ struct LoadedData {
 
   /// The iterator to train on.
   muster::DataSetIterator& training() { return weighted ? *weighted : *train; }
+  /// Any of its examples: those to train on, or, if they were not read, those to test with.
+  muster::DataSetIterator& any() { return train ? training() : *test; }
 };
 
 /// Reads, downloads or generates the data. @param devices  worker i computes on device i mod D of them.
@@ -36,6 +39,12 @@ struct LoadedData {
 LoadedData loadData(const RunData& data, muster::PlacementWish placement,
                     std::span<const muster::Device> devices, int workers,
                     const muster::InputDescription& known = {});
+
+/// Reads the examples to test with alone, by the description of a trained model: the examples that it was
+/// trained with need not be there. @return nothing if the data are of a type that a model does not describe
+/// (a table and a folder of pictures are described), or there are none to test with.
+/// @throws as loadData.
+std::optional<LoadedData> loadTestData(const RunData& data, const muster::InputDescription& known);
 
 /// How a run's tables are read, and what is learned from them.
 muster::TableFormat formatOf(const RunData& data);

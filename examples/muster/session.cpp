@@ -80,8 +80,8 @@ InputDescription knownBy(const RunFile& run, const std::filesystem::path& resume
 std::unique_ptr<Network> makeNetwork(const RunFile& run, LoadedData& data) {
   auto network = networkFromJson(run.network);
   Batch first;
-  data.training().reset(0);
-  require(data.training().next(first), "data: there are no examples to train with");
+  data.any().reset(0);
+  require(data.any().next(first), "data: there are no examples to train with");
   network->prepare(first);
   const auto outputs = static_cast<std::size_t>(network->outputShapes().back().second.elements());
   const auto& classes = data.description.classes;
@@ -102,7 +102,7 @@ std::unique_ptr<Network> makeNetwork(const RunFile& run, LoadedData& data) {
     require(weights.size() == classes, "data.classWeights: there are {} weights for {} classes",
             weights.size(), classes);
   }
-  if (!network->normalisationFitted()) network->fitNormalisation(data.training());
+  if (!network->normalisationFitted()) network->fitNormalisation(data.any());
   try {         // finds shapes that do not fit before the training
     Batch one;  // example
     first.gatherInto(one);

@@ -5,7 +5,8 @@
 #include "examples/muster/run_data.h"
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
-#include "muster/core/nn/multi_layer_network.h"
+#include "muster/core/nn/computation_graph.h"
+#include "muster/core/nn/layers.h"
 #include "muster/datasets/table_description.h"
 
 namespace program {
@@ -22,6 +23,19 @@ constexpr std::int64_t kMostSteps = 40000, kPatientSteps = 8000;
 Output outputOf(const InputDescription& described) {
   if (described.targets.empty()) return {.classes = std::ssize(described.classes)};
   return {.units = 1, .loss = Loss::MeanSquaredError};
+}
+
+/// A small network for rows: a hidden layer, and beside it a direct path, by which it is a linear model from
+/// the start; the hidden layer learns what that leaves.
+ComputationGraphConfiguration networkFor(const InputDescription& described) {
+  ComputationGraphConfiguration graph{
+      .seed = 123, .updater = Adam{.learningRate = 0.005}, .weightDecay = 0.01, .inputs = {{.name = "row"}}};
+  const auto scaled = graph.add("scaled", Normalise{}, {"row"});
+  const auto hidden = graph.add("hidden", Dense{.units = 64, .activation = Activation::Tanh}, {scaled});
+  const auto some = graph.add("some", Dropout{.rate = 0.3}, {hidden});
+  const auto both = graph.add("both", Merge{}, {scaled, some});
+  graph.addOutput(graph.add("output", outputOf(described), {both}));
+  return graph;
 }
 
 /// Rows held out of `rows`: three in twenty, or none if that is too few.
@@ -51,13 +65,8 @@ RunFile tableRun(RunData data) {
   data.batch = train < kManyRows ? std::clamp<std::int64_t>(train / 16, 1, 32) : 128;
   const std::int64_t steps = (train + data.batch - 1) / data.batch;
 
-  MultiLayerConfiguration network{.seed = 123,
-                                  .updater = Adam{.learningRate = 0.005},
-                                  .weightDecay = 0.01,
-                                  .layers = {Normalise{}, Dense{.units = 64, .activation = Activation::Tanh},
-                                             Dropout{.rate = 0.3}, outputOf(described)}};
   RunFile run{.data = std::move(data),
-              .network = network.toJson(),
+              .network = networkFor(described).toJson(),
               .training = {.workers = 1,
                            .strategyOptions = "every=1",
                            .epochs = std::clamp<std::int64_t>(kMostSteps / steps, 20, 400)},

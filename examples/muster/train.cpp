@@ -7,15 +7,17 @@
 
 #include "examples/muster/columns_line.h"
 #include "examples/muster/commands.h"
+#include "examples/muster/guess_remark.h"
 #include "examples/muster/options.h"
 #include "examples/muster/session.h"
 #include "examples/muster/watchers.h"
 #include "examples/support/keep_network.h"
+#include "examples/support/nodes.h"
 #include "examples/support/paths.h"
 #include "examples/support/program.h"
-#include "examples/support/nodes.h"
 #include "examples/support/training_interrupt.h"
 #include "muster/core/base/interrupt.h"
+#include "muster/core/base/log.h"
 #include "muster/core/base/plural.h"
 #include "muster/core/eval/any_evaluation.h"
 #include "muster/core/io/atomic_file.h"
@@ -232,7 +234,12 @@ int trainRun(const RunFile& run, Options options) {
   const auto print = [&](std::string_view part, const AnyEvaluation& scores) {
     fmt::print("{}: {} on {}\n", part, scores.line(), plural(scores.examples(), "example"));
   };
-  if (data.validation) print("validation", wrapper.evaluateTask(*data.validation));
+  if (data.validation) {
+    const auto scores = wrapper.evaluateTask(*data.validation);
+    print("validation", scores);
+    if (const auto remark = guessRemark(scores, network->inputDescription(), data.classes); !remark.empty())
+      logWarning("{}", remark);
+  }
   if (data.test) {
     results.test = wrapper.evaluateTask(*data.test);
     const auto [score, value] = results.test->mainScore();

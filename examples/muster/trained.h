@@ -16,14 +16,15 @@ namespace program {
 /// Options of the commands that use a trained network.
 struct TrainedOptions {
   std::vector<std::string> sets;
-  std::filesystem::path model, out;
+  std::filesystem::path model, out, json;
   std::string on = "test";
 };
 
 /// Adds `--set`, `--model` and `--on`.
 void describeTrained(example::CommandLine& line, TrainedOptions& options);
 
-/// A run's data and its trained network.
+/// A run's data and its trained network. Of a table or a folder of pictures that is tested alone the examples
+/// to train with are not read: the model's file describes them.
 struct Trained {
   RunFile run;
   LoadedData data;

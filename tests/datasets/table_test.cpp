@@ -112,6 +112,19 @@ TEST_CASE("dates are days since 2000, with the time of the day") {
   CHECK(daysIn("3/4/2000", MonthDayYear) == 31 + 29 + 3);       // 4 March
   CHECK(daysIn("3/4/2000", DayMonthYear) == 31 + 29 + 31 + 2);  // 3 April
   CHECK(daysIn("03.04.2000", DayMonthYear) == 93);
+  CHECK(daysIn("2001 Q3", YearMonthDay) == 366 + 31 + 28 + 31 + 30 + 31 + 30);  // 1 July
+  CHECK(daysIn("2001Q3", YearMonthDay) == daysIn("2001-Q3", YearMonthDay));
+  CHECK(daysIn("2001 Mar", YearMonthDay) == 366 + 31 + 28);
+  CHECK(daysIn("2001-march", YearMonthDay) == 366 + 31 + 28);
+  CHECK(daysIn("2001-03", YearMonthDay) == 366 + 31 + 28);
+  CHECK(daysIn("2000 W01", YearMonthDay) == 2);     // Monday 3 January
+  CHECK(daysIn("2004-W53", YearMonthDay) == 1822);  // Monday 27 December: ISO 8601's example of 2004-W53-6
+  CHECK(namesDay("2000-01-02"));
+  CHECK_FALSE(namesDay("2000-01"));
+  for (const auto* const text : {"2001", "2001 Q5", "2001 Q0", "2001Mar", "200103", "2001-13", "2001 W54",
+                                 "2001 Ma", "2001-3", "01 Q3", "2001 Q3x"})
+    CHECK_FALSE(daysIn(text, YearMonthDay).has_value());
+  CHECK_FALSE(daysIn("2001 Q3", DayMonthYear).has_value());
   CHECK(daysIn("2000-01-02T06:00", YearMonthDay) == 1.25);
   CHECK(daysIn("2000-01-02 18:00:00.0", YearMonthDay) == 1.75);
   CHECK(daysIn("2000-01-02T12:00:00Z", YearMonthDay) == 1.5);

@@ -135,6 +135,17 @@ TEST_CASE("a text is read in windows whose labels are shifted by one character")
   CHECK(batch.masks.empty());
 }
 
+TEST_CASE("a text leaves out a last batch that is not full if it is asked to") {
+  const test::TemporaryDirectory directory;
+  CharacterIterator data(write(directory / "text", "abcdefghijk"), 3, 2);  // three windows
+  data.setDropLast(true);
+  CHECK(windowsOf(data, 0) == std::vector<std::string>{"abc|bcd", "def|efg"});
+  CHECK(data.examples() == 2);
+  data.setDropLast(false);
+  CHECK(windowsOf(data, 1) == std::vector<std::string>{"abc|bcd", "def|efg", "ghi|hij"});
+  CHECK(data.examples() == 3);
+}
+
 TEST_CASE("a text that is too short and invalid sizes are refused") {
   const test::TemporaryDirectory directory;
   const auto path = write(directory / "text", "äöü");

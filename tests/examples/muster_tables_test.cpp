@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "muster/core/io/json_value.h"
 #include "tests/examples/program.h"
 #include "tests/examples/sandbox.h"
 #include "tests/support/temporary_directory.h"
@@ -109,6 +110,59 @@ TEST_CASE("a table with words, gaps and dates is predicted by the model file alo
   CHECK(contains(problem({"predict", "model.safetensors", "new.csv", "--set", "a=b"}), "is for a run file"));
   CHECK(contains(problem({"predict", "model.safetensors", "new.csv", "--keep", "nmae"}),
                  "the nearest of its 4 is name"));
+}
+
+TEST_CASE("a table is tested without the one that it was trained with, and all scores can be read as JSON") {
+  const Tables muster;
+  muster.write("rows.csv", animals());
+  REQUIRE(muster.trained({"rows.csv", "--label", "kind"}).exit == 0);
+  std::filesystem::remove(muster.directory / "rows.csv");
+  // Two of these six are labelled wrongly: cats are red.
+  muster.write("test.csv",
+               "colour,size,found,kind\nred,1,2012-03-01,cat\nred,1,2012-03-01,cat\nred,1,2012-03-01,cat\n"
+               "red,1,2012-03-01,dog\nblue,1,2012-03-01,dog\ngreen,1,2012-03-01,cat\n");
+  const auto scored = muster.run({"evaluate", "run.json", "--set", "data.test=test.csv", "--json", "-"});
+  CAPTURE(scored.out);
+  CAPTURE(scored.err);
+  REQUIRE(scored.exit == 0);
+  const auto json = parseJson(scored.out).as_object();
+  CHECK(json.at("task") == "classification");
+  CHECK(json.at("examples") == 6);
+  CHECK(json.at("accuracy").to_number<double>() == doctest::Approx(4.0 / 6));
+  const auto& classes = json.at("classes").as_array();
+  REQUIRE(classes.size() == 2);
+  const auto& cat = classes[0].as_object();
+  CHECK(cat.at("name") == "cat");
+  CHECK(cat.at("examples") == 4);
+  CHECK(cat.at("precision").to_number<double>() == doctest::Approx(3.0 / 4));
+  CHECK(cat.at("recall").to_number<double>() == doctest::Approx(3.0 / 4));
+  CHECK(classes[1].at("recall").to_number<double>() == doctest::Approx(1.0 / 2));
+  CHECK(classes[1].at("predictedAs").as_array().at(0).to_number<double>() == 1);
+  const auto missing = muster.run({"evaluate", "run.json", "--on", "train"});
+  CHECK(missing.exit != 0);
+  CHECK(contains(missing.err, "rows.csv"));
+}
+
+TEST_CASE("a training that predicts held-out rows no better than a guess says so") {
+  const Tables muster;
+  std::string text = "a,b,rare,number\n";
+  for (int i = 0; i < 200; ++i)
+    text +=
+        fmt::format("{},{},{},{}\n", i % 13, i % 7, i % 10 == 0 ? "yes" : "no", i % 11 * 100 + 7 * (i % 17));
+  muster.write("rows.csv", text);
+  const std::vector<std::string> still{"--set", "network.updater.learningRate=0"};
+  const auto classes = muster.trained({"rows.csv", "--label", "rare"}, still);
+  CHECK(classes.exit == 0);
+  CHECK_MESSAGE(contains(classes.err,
+                         "warning: the 30 held-out examples are predicted no better than by the "
+                         "commonest class no for all (accuracy 0."),
+                classes.err);
+  CHECK_MESSAGE(contains(classes.err, ", and 0.9000): the inputs may not tell it"), classes.err);
+  const auto numbers = muster.trained({"rows.csv", "--label", "number", "--regression"}, still);
+  CHECK(numbers.exit == 0);
+  CHECK_MESSAGE(contains(numbers.err, "predicted no better than by the mean of number (R2 -"), numbers.err);
+  muster.write("rows.csv", animals());
+  CHECK(!contains(muster.trained({"rows.csv", "--label", "kind"}).err, "no better"));
 }
 
 TEST_CASE("classes that were renamed, or columns, are refused by name") {

@@ -39,6 +39,10 @@ TEST_CASE("fuzzing: tables of numbers as CSV") {
   check(targets::csv, 3000);
 }
 
+TEST_CASE("fuzzing: PNG and JPEG files") {
+  check(targets::picture, 3000);
+}
+
 TEST_CASE("fuzzing: files of curves") {
   check(targets::curves, 1000);
 }

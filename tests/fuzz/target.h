@@ -60,7 +60,7 @@ void expectReadable(std::string_view message);
 
 /// All targets, each in its own file.
 namespace targets {
-extern const Target safetensors, model, checkpoint, configuration, idx, gzip, cifar, tar, text, csv,
+extern const Target safetensors, model, checkpoint, configuration, idx, gzip, cifar, tar, text, csv, picture,
     command_line, run_file, curves, results, dl4j;
 }
 

@@ -74,14 +74,21 @@ void InputMoments::requireFinite(const float* example) const {
           examples_ + 1, bad == values.end() ? 0 : *bad, bad - values.begin() + 1, example_.toString());
 }
 
+double InputMoments::deviation(std::size_t feature) const {
+  const double variance = squares_[feature] / count_, mean = mean_[feature];
+  // Values in [0, 1] have at most this variance, and only zeros and ones have it (Bhatia and Davis 2000).
+  const bool flag = smallest_[feature] == 0 && largest_[feature] == 1 &&
+                    std::abs(variance - mean * (1 - mean)) <= 1e-9 * variance;
+  return flag ? 0.5 : std::sqrt(variance);
+}
+
 void InputMoments::store(NormaliseMethod method, Tensor shift, Tensor scale) const {
   require(count_ > 0, "the data set has no examples");
   const auto features = static_cast<std::int64_t>(mean_.size());
   Tensor shifts = Tensor::empty({features}), scales = Tensor::empty({features});
   for (std::size_t f = 0; f < mean_.size(); ++f) {
     const bool standardise = method == NormaliseMethod::Standardise;
-    const double width =
-        standardise ? std::sqrt(squares_[f] / count_) : static_cast<double>(largest_[f]) - smallest_[f];
+    const double width = standardise ? deviation(f) : static_cast<double>(largest_[f]) - smallest_[f];
     const auto factor = static_cast<float>(1 / width);
     const bool constant = largest_[f] == smallest_[f] || !std::isfinite(factor) || factor == 0;
     shifts.data<float>()[f] = standardise ? static_cast<float>(mean_[f]) : smallest_[f];

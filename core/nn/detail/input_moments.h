@@ -28,6 +28,8 @@ class InputMoments {
   void addStep(const float* values);
   void addPlane(std::size_t channel, const float* values);
   void requireFinite(const float* example) const;
+  /// By which a feature is divided to be standardised.
+  double deviation(std::size_t feature) const;
 
   Shape example_;
   std::int64_t examples_ = 0;           // added so far

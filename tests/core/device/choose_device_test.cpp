@@ -39,6 +39,12 @@ TEST_CASE("a missing GPU is reported only if its driver is installed") {
   CHECK(chooseDevice(machine).why.empty());
 }
 
+TEST_CASE("all GPUs are all of the machine, and none are an error") {
+  CHECK(allGpus(machineWith({"", "it is busy"})) == std::vector{Device::cuda(0), Device::cuda(1)});
+  CHECK(test::thrown<DeviceUnavailable>([] { allGpus(machineWith({})); }) ==
+        "allGpus: there is no GPU: this build has no CUDA");
+}
+
 TEST_CASE("the device chosen on this machine can be used") {
   CHECK(whyUnusable(chooseDevice().device).empty());
   CHECK_NOTHROW(requireUsable(std::vector{Device::cpu(), chooseDevice().device}));

@@ -90,6 +90,19 @@ TEST_CASE("columns get mean 0 and deviation 1; a large offset keeps its small di
   CHECK(maxError(scaled(x, NormaliseMethod::MinMax), {{3, 3}, {0, 0, 0, 0.5, 0.5, 0, 1, 1, 0}}) < 1e-6);
 }
 
+TEST_CASE("a column of zeros and ones is divided by 1/2, so that a rare one is no large number") {
+  // [8, 3]: one 1 in eight; zeros and ones with 0.5 between, which are a number; -1 and 1.
+  const Tensor x =
+      Tensor::of({1, 1, 1, 0, 0.5f, 1, 0, 0, 1, 0, 0, 1, 0, 0, -1, 0, 0, -1, 0, 0, -1, 0, 0, -1}, {8, 3});
+  const Tensor y = scaled(x);
+  CHECK(y.at(0, 0) == 1.75);   // (1 - 1/8) / 0.5
+  CHECK(y.at(1, 0) == -0.25);  // (0 - 1/8) / 0.5
+  // Mean 3/16, mean of squares 5/32: a deviation of sqrt(5/32 - 9/256).
+  CHECK(y.at(0, 1) == doctest::Approx(13.0 / 16 / std::sqrt(31.0 / 256)).epsilon(1e-6));
+  CHECK(y.at(0, 2) == 1);
+  CHECK(y.at(7, 2) == -1);
+}
+
 TEST_CASE("a column of one value keeps scale 1 for values that come later") {
   auto model = alone({1});
   ListIterator data({batchOf(Tensor::of({5, 5}, {2, 1}))});
