@@ -41,12 +41,13 @@ class LeftOut {
     const auto ending = path.extension().string();
     ++counts_[isDirectory(path) ? "directories" : ending.empty() ? "names without an ending" : ending];
   }
-  void say(const std::filesystem::path& directory, std::size_t pictures) const {
+  /// @param where  read files are, as in " in a directory".
+  void say(const std::filesystem::path& directory, std::size_t pictures, std::string_view where) const {
     if (counts_.empty()) return;
     std::vector<std::string> kinds;
     for (const auto& [kind, count] : counts_) kinds.push_back(fmt::format("{} {}", count, kind));
-    logWarning("{}: {} read, and left out {}; .png, .jpg and .jpeg in a directory of each class are read",
-               directory.string(), plural(pictures, "picture"), fmt::join(kinds, ", "));
+    logWarning("{}: {} read, and left out {}; .png, .jpg and .jpeg{} are read", directory.string(),
+               plural(pictures, "picture"), fmt::join(kinds, ", "), where);
   }
 
  private:
@@ -127,29 +128,25 @@ std::vector<std::uint8_t> pixelsOf(const std::filesystem::path& directory, const
 
 ImageFolder readWhole(const std::filesystem::path& directory, const ImageFolderOptions& options) {
   auto listing = listingOf(directory, options.classes);
-  listing.leftOut.say(directory, listing.files.size());
+  listing.leftOut.say(directory, listing.files.size(), " in a directory of each class");
   Shape shape;
   auto pixels = pixelsOf(directory, listing, {.colour = options.colour, .size = options.size}, shape);
   return {.images = std::make_shared<ImageSet>(std::move(pixels), shape, std::move(listing.labels),
-                                               static_cast<int>(listing.classes.size()), directory),
+                                               static_cast<int>(listing.classes.size()), directory,
+                                               listing.classes),
           .classes = std::move(listing.classes),
           .files = std::move(listing.files)};
 }
 
 }  // namespace
 
-InputDescription ImageFolder::description() const {
-  const Shape& shape = images->imageShape();
-  return {.pictures = PictureDescription{.channels = shape[0], .height = shape[1], .width = shape[2]},
-          .classes = classes};
-}
-
 ImageFolder readImageFolder(const std::filesystem::path& directory, const ImageFolderOptions& options) {
   return detail::onFile("readImageFolder", directory, [&] { return readWhole(directory, options); });
 }
 
-std::vector<std::string> picturesIn(const std::filesystem::path& directory) {
+std::vector<std::string> picturesIn(const std::filesystem::path& directory, bool tellLeftOut) {
   std::vector<std::string> pictures;
+  LeftOut leftOut;
   const std::function<void(const std::string&)> visit = [&](const std::string& within) {
     for (const auto& name : namesIn(directory / within)) {
       const auto path = within.empty() ? name : within + "/" + name;
@@ -157,9 +154,12 @@ std::vector<std::string> picturesIn(const std::filesystem::path& directory) {
         visit(path);
       else if (isPicture(path))
         pictures.push_back(path);
+      else
+        leftOut.add(directory / path);
     }
   };
   visit({});
+  if (tellLeftOut) leftOut.say(directory, pictures.size(), "");
   return pictures;
 }
 

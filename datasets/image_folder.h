@@ -28,7 +28,7 @@ struct ImageFolder {
   std::vector<std::string> files;          ///< [N], as in "cats/1.jpg"
 
   /// Classes and size, for `Network::setInputDescription`: so the model's file alone predicts new pictures.
-  InputDescription description() const;
+  const InputDescription& description() const { return images->description(); }
 };
 
 /// Reads `directory/<class>/*`, all files that are called .png, .jpg or .jpeg, classes and files in the order
@@ -41,6 +41,7 @@ ImageFolder readImageFolder(const std::filesystem::path& directory, const ImageF
 
 /// The pictures of a directory and of all directories in it, as paths relative to it, sorted; hidden ones
 /// are ignored. @throws FileError if one cannot be read.
-std::vector<std::string> picturesIn(const std::filesystem::path& directory);
+/// @param tellLeftOut  whether one line of the log says how many other files are left out.
+std::vector<std::string> picturesIn(const std::filesystem::path& directory, bool tellLeftOut = false);
 
 }  // namespace muster

@@ -28,7 +28,7 @@ ImageSet::ImageSet(std::vector<std::uint8_t> pixels, const Shape& image,
                origin) {}
 
 ImageSet::ImageSet(std::vector<std::uint8_t> pixels, const Shape& image, std::vector<std::int32_t> labels,
-                   int classes, const std::filesystem::path& origin)
+                   int classes, const std::filesystem::path& origin, std::vector<std::string> names)
     : pixels_(std::move(pixels)),
       labels_(std::move(labels)),
       imageShape_(image),
@@ -41,6 +41,10 @@ ImageSet::ImageSet(std::vector<std::uint8_t> pixels, const Shape& image, std::ve
   if (wrong != labels_.end())
     throw FileError(origin, fmt::format("label {} of example {} is out of range: there are {} classes",
                                         *wrong, wrong - labels_.begin(), classes));
+  if (names.empty()) return;
+  require(std::ssize(names) == classes, "image set: {} names of {} classes", names.size(), classes);
+  description_ = {.pictures = PictureDescription{.channels = image[0], .height = image[1], .width = image[2]},
+                  .classes = std::move(names)};
 }
 
 std::shared_ptr<const ImageSet> ImageSet::part(std::span<const std::int64_t> rows) const {
@@ -53,7 +57,7 @@ std::shared_ptr<const ImageSet> ImageSet::part(std::span<const std::int64_t> row
     labels.push_back(label(row));
   }
   return std::make_shared<const ImageSet>(std::move(pixels), imageShape_, std::move(labels), classes_,
-                                          origin_);
+                                          origin_, description_.classes);
 }
 
 std::pair<std::shared_ptr<const ImageSet>, std::shared_ptr<const ImageSet>> splitAt(

@@ -4,10 +4,12 @@
 #include <filesystem>
 #include <memory>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "muster/core/base/shape.h"
+#include "muster/core/data/input_description.h"
 #include "muster/datasets/file_bytes.h"
 
 namespace muster {
@@ -19,10 +21,11 @@ class ImageSet {
   /// @param image    [C, H, W], the shape of one image.
   /// @param labels   one an image, 0 .. classes-1.
   /// @param origin   the source: a file or a word.
+  /// @param names    [class]; empty: they have none.
   /// @throws InvalidArgument if the sizes do not match; FileError naming `origin` and the index of the first
   ///         label out of range.
   ImageSet(std::vector<std::uint8_t> pixels, const Shape& image, std::vector<std::int32_t> labels,
-           int classes, const std::filesystem::path& origin);
+           int classes, const std::filesystem::path& origin, std::vector<std::string> names = {});
   ImageSet(std::vector<std::uint8_t> pixels, const Shape& image, const std::vector<std::uint8_t>& labels,
            int classes, const std::filesystem::path& origin);
 
@@ -38,6 +41,8 @@ class ImageSet {
   /// The source; for a set of two files, the file of the labels.
   const std::filesystem::path& origin() const { return origin_; }
   int label(std::int64_t index) const { return labels_[static_cast<std::size_t>(index)]; }
+  /// The classes' names and the images' size; empty if the classes have no names.
+  const InputDescription& description() const { return description_; }
   /// [size()]
   std::vector<std::int64_t> labels() const { return {labels_.begin(), labels_.end()}; }
 
@@ -51,6 +56,7 @@ class ImageSet {
   std::size_t imageBytes_;
   int classes_;
   std::filesystem::path origin_;
+  InputDescription description_;
 };
 
 /// Divides images into one part to train with and one to validate or test with, at random by `seed`; both

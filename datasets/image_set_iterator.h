@@ -32,6 +32,7 @@ class ImageSetIterator : public DataSetIterator, protected NumberedBatches {
   std::optional<std::int64_t> examples() const override { return order_.count(); }
   std::optional<std::int64_t> batchSize() const override { return batch_; }
   const NumberedBatches* numbered() const override { return numberedIf<ImageSetIterator>(); }
+  const InputDescription* description() const override { return &set_->description(); }
 
   /// The element type of features from the next batch on: Float32, or UInt8, the bytes. Networks read bytes
   /// as byte / 255 with the same bits; they take a quarter of the memory to gather and to send to a GPU.

@@ -4,10 +4,13 @@
 #include <utility>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/log.h"
 #include "muster/core/base/plural.h"
+#include "muster/core/data/in_memory.h"
 #include "muster/core/data/in_parallel.h"
 #include "muster/core/io/input_file.h"
 #include "muster/datasets/image_folder.h"
+#include "muster/datasets/image_set_iterator.h"
 
 namespace muster {
 namespace {
@@ -19,6 +22,8 @@ void requireFits(const Network& network) {
   const auto& description = network.inputDescription();
   const auto& pictures = description.pictures;
   const auto& classes = description.classes;
+  require(description.columns.empty(),
+          "it is a model of a table, not of pictures; TableModel predicts with it");
   require(
       pictures.has_value() && !classes.empty(),
       "the model does not know the size of its pictures and its classes; it was trained on other data, or "
@@ -39,10 +44,10 @@ void requireFits(const Network& network) {
 std::vector<std::filesystem::path> pathsOf(const std::filesystem::path& path,
                                            std::vector<std::string>& files) {
   if (fileTypeOf(path) != std::filesystem::file_type::directory) {
-    files = {path.string()};
+    files = {path.filename().string()};
     return {path};
   }
-  files = picturesIn(path);
+  files = picturesIn(path, /*tellLeftOut=*/true);
   if (files.empty()) throw FileError(path, "has no pictures: no files .png, .jpg or .jpeg");
   std::vector<std::filesystem::path> paths;
   for (const auto& file : files) paths.push_back(path / file);
@@ -70,28 +75,57 @@ PictureOptions PictureModel::options() const {
           .size = {pictures.height, pictures.width}};
 }
 
-Tensor PictureModel::outputsFor(std::span<const std::filesystem::path> paths) {
+std::pair<Tensor, std::vector<std::optional<FileError>>> PictureModel::outputsFor(
+    std::span<const std::filesystem::path> paths) {
   const auto& pictures = *description().pictures;
   const Shape shape{pictures.channels, pictures.height, pictures.width};
   const std::int64_t width = network_->outputShapes().back().second[0];
   Tensor outputs = Tensor::empty({std::ssize(paths), width});
+  std::vector<std::optional<FileError>> problems(paths.size());
   for (std::size_t begin = 0; begin < paths.size(); begin += kBatch) {
     const std::size_t count = std::min(kBatch, paths.size() - begin);
-    Tensor batch = Tensor::empty(shape.prepend(static_cast<std::int64_t>(count)), DType::UInt8);
+    Tensor batch = Tensor::zeros(shape.prepend(static_cast<std::int64_t>(count)), DType::UInt8);
     inParallel(count, [&](std::size_t i) {
-      const Tensor picture = readPicture(paths[begin + i], options());
-      std::ranges::copy(picture.span<std::uint8_t>(), batch.data<std::uint8_t>() + i * picture.bytes());
+      try {
+        const Tensor picture = readPicture(paths[begin + i], options());
+        std::ranges::copy(picture.span<std::uint8_t>(), batch.data<std::uint8_t>() + i * picture.bytes());
+      } catch (const FileError& error) {
+        problems[begin + i] = error;
+      }
     });
     const Tensor some = network_->output(batch);
     std::ranges::copy(some.span<float>(), outputs.data<float>() + static_cast<std::int64_t>(begin) * width);
   }
-  return outputs;
+  return {outputs, problems};
 }
 
 PicturePredictions PictureModel::predict(const std::filesystem::path& path) {
   std::vector<std::string> files;
   const auto paths = pathsOf(path, files);
-  return {namedOutputs(description(), outputsFor(paths)), std::move(files)};
+  const auto [outputs, problems] = outputsFor(paths);
+  PicturePredictions predictions;
+  std::vector<std::int64_t> read;
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    if (!problems[i]) {
+      read.push_back(static_cast<std::int64_t>(i));
+      predictions.files.push_back(std::move(files[i]));
+    } else {
+      predictions.unreadable.push_back(problems[i]->what());
+    }
+  }
+  if (read.empty()) throw *problems.front();
+  for (const auto& problem : predictions.unreadable) logWarning("{}; it is not predicted", problem);
+  Tensor rows = Tensor::empty({std::ssize(read), outputs.shape()[1]});
+  gatherRows(outputs, read, rows);
+  static_cast<TablePredictions&>(predictions) = namedOutputs(description(), rows);
+  return predictions;
+}
+
+AnyEvaluation PictureModel::evaluate(const std::filesystem::path& directory) {
+  const auto folder = readImageFolder(
+      directory, {.colour = options().colour, .size = options().size, .classes = description().classes});
+  ImageSetIterator data(folder.images, kBatch);
+  return network_->evaluateTask(data);
 }
 
 }  // namespace muster

@@ -157,7 +157,10 @@ Tensor tableLabels(const InputDescription& description, const Table& table,
 InMemoryDataSetIterator tableIterator(const InputDescription& description, const Table& table,
                                       std::span<const std::int64_t> rows, std::int64_t batch,
                                       std::optional<std::uint64_t> shuffleSeed) {
-  return {tableFeatures(description, table, rows), tableLabels(description, table, rows), batch, shuffleSeed};
+  InMemoryDataSetIterator iterator(tableFeatures(description, table, rows),
+                                   tableLabels(description, table, rows), batch, shuffleSeed);
+  iterator.setDescription(description);
+  return iterator;
 }
 
 }  // namespace muster

@@ -24,7 +24,8 @@ Tensor tableFeatures(const InputDescription& description, const Table& table,
 Tensor tableLabels(const InputDescription& description, const Table& table,
                    std::span<const std::int64_t> rows);
 
-/// Rows with labels in batches; the last batch of an epoch may be smaller.
+/// Rows with labels in batches; the last batch of an epoch may be smaller. The iterator has the description:
+/// a model with another one refuses it. Read rows for a trained model by its own, `inputDescription()`.
 /// @param shuffleSeed  if given, each epoch is shuffled by (seed, epoch).
 InMemoryDataSetIterator tableIterator(const InputDescription& description, const Table& table,
                                       std::span<const std::int64_t> rows, std::int64_t batch,

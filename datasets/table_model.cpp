@@ -8,6 +8,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/base/plural.h"
 #include "muster/datasets/detail/unknown_words.h"
+#include "muster/datasets/table_description.h"
 #include "muster/datasets/table_examples.h"
 
 namespace muster {
@@ -24,15 +25,13 @@ void requireFits(const InputDescription& description, std::int64_t outputs) {
           "the model has {}, and its description names {}", plural(outputs, "output"), classes + targets);
 }
 
-/// @throws InvalidArgument if the description does not fit the network.
+/// @throws InvalidArgument if the description is not one of a table that fits the network.
 void requireFits(const Network& network) {
   const auto& description = network.inputDescription();
+  require(!description.pictures, "it is a model of pictures, not of a table; PictureModel predicts with it");
   require(!description.columns.empty(),
           "the model does not know the columns of its table; it was trained on "
           "other data, or saved without setInputDescription");
-  const Shape input = network.exampleFeatures().features.front().value.shape().dropFirst();
-  require(input == Shape{description.features()}, "the model reads {}, and its description makes {}",
-          input.toString(), plural(description.features(), "feature"));
   requireFits(description, network.outputShapes().back().second.elements());
 }
 
@@ -68,6 +67,22 @@ TablePredictions namedOutputs(const InputDescription& description, const Tensor&
   return predictions;
 }
 
+const std::string& TablePredictions::classOf(std::int64_t row) const {
+  require(!classes.empty() || names.empty(),
+          "predictions: a regression has no classes; valueOf has its numbers");
+  require(row >= 0 && row < std::ssize(classes), "predictions: there is no row {}, only {}", row,
+          plural(classes.size(), "row"));
+  return classes[static_cast<std::size_t>(row)];
+}
+
+float TablePredictions::valueOf(std::int64_t row, std::int64_t column) const {
+  const auto rows = values.defined() ? values.shape()[0] : 0, columns = std::ssize(names);
+  require(row >= 0 && row < rows && column >= 0 && column < columns,
+          "predictions: there is no row {} with a column {} in {} of {}", row, column, plural(rows, "row"),
+          columns);
+  return values.data<float>()[row * columns + column];
+}
+
 TableModel::TableModel(std::unique_ptr<Network> network) : network_(std::move(network)) {
   require(network_ != nullptr, "TableModel: there is no network");
   requireFits(*network_);
@@ -92,6 +107,14 @@ TablePredictions TableModel::predict(const Table& table) {
     std::copy_n(some.data<float>(), (end - begin) * width, outputs.data<float>() + begin * width);
   }
   return namedOutputs(description(), outputs);
+}
+
+AnyEvaluation TableModel::evaluate(const Table& table) {
+  const auto& targets = description().targets;
+  const auto& label = targets.empty() ? description().label : targets.front().name;
+  detail::logUnknownWords(description(), table);
+  auto rows = tableIterator(description(), table, labelledRows(table, label, !targets.empty()), kBatch);
+  return network_->evaluateTask(rows);
 }
 
 }  // namespace muster

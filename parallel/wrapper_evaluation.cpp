@@ -51,6 +51,7 @@ AnyEvaluation ParallelWrapper::Impl::evaluateOverNodes(DataSetIterator& data, st
 AnyEvaluation ParallelWrapper::Impl::evaluateOnWorkers(DataSetIterator& data, std::optional<Task> task,
                                                        NodeLink* link, bool* counted) {
   model_.block(BlockKind::Parameters);  // throws if the model is not initialised
+  requireSameInput(data, model_.inputDescription(), "evaluate");
   Batch first;
   const bool read = !replicas_->made();
   if (read) {

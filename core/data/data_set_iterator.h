@@ -7,6 +7,8 @@
 
 namespace muster {
 
+struct InputDescription;
+
 /// The batches of the epoch to which an iterator was reset last, by number. Several threads may read at once,
 /// each into its own batch, but not while another thread resets the iterator.
 class NumberedBatches {
@@ -60,6 +62,13 @@ class DataSetIterator {
   /// The iterator that this one reads; nullptr, the default: none. While a training reads one of the two, an
   /// evaluation or another training of the other is refused, because it would advance the training's data.
   virtual const DataSetIterator* inner() const { return nullptr; }
+
+  /// What features and labels mean, if that is known: columns, words, classes. A model with a description of
+  /// its own refuses to train with or to be evaluated on data that mean something else (`requireSameInput`).
+  /// Default: as the inner iterator says; nullptr without one: nothing is compared.
+  virtual const InputDescription* description() const {
+    return inner() != nullptr ? inner()->description() : nullptr;
+  }
 
   /// Examples in an epoch, if known.
   virtual std::optional<std::int64_t> examples() const { return std::nullopt; }

@@ -1,11 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "muster/core/data/data_set_iterator.h"
 #include "muster/core/data/epoch_order.h"
+#include "muster/core/data/input_description.h"
 
 namespace muster {
 
@@ -38,6 +41,11 @@ class InMemoryDataSetIterator : public DataSetIterator, protected NumberedBatche
   /// Whether to leave out the last batch of each epoch if it is not full; by default it is given. Call it
   /// between epochs: it holds at once. Of shuffled data other examples are left out in each epoch.
   void setDropLast(bool drop) { order_.keepFull(drop ? batch_ : 1); }
+  const InputDescription* description() const override { return description_.get(); }
+  /// Says how the tensors were made, as `tableIterator` does.
+  void setDescription(InputDescription description) {
+    description_ = std::make_shared<const InputDescription>(std::move(description));
+  }
 
  private:
   std::int64_t numberOfBatches() const override { return batchesPerEpoch().value(); }
@@ -50,6 +58,7 @@ class InMemoryDataSetIterator : public DataSetIterator, protected NumberedBatche
   MemoryPlacement placement_;
   std::int64_t batch_;
   EpochOrder order_;
+  std::shared_ptr<const InputDescription> description_;  // may be null
 };
 
 }  // namespace muster

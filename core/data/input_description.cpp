@@ -6,6 +6,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/plural.h"
+#include "muster/core/data/data_set_iterator.h"
 
 namespace muster {
 namespace {
@@ -104,6 +105,37 @@ void InputDescription::requireSame(const InputDescription& other, std::string_vi
     require(columns[c].name == other.columns[c].name, "column {} is {} in {}, and {} in {}", c + 1,
             columns[c].name, here, other.columns[c].name, there);
     requireSameColumn(columns[c], other.columns[c], here, there);
+  }
+}
+
+void InputDescription::requireSameTensors(const InputDescription& other, std::string_view here,
+                                          std::string_view there) const {
+  constexpr std::string_view kAdvice =
+      "read the data by the model's own description (Network::inputDescription, readInputDescription)";
+  requireSame(other, here, there);
+  for (std::size_t c = 0; c < columns.size(); ++c)
+    require(columns[c] == other.columns[c],
+            "column {} has another filling, scale or order of dates in {} than in {}; {}", columns[c].name,
+            here, there, kAdvice);
+  for (std::size_t t = 0; t < targets.size(); ++t)
+    require(targets[t] == other.targets[t],
+            "the number to predict, {}, has another mean or scale in {} than in {}; {}", targets[t].name,
+            here, there, kAdvice);
+}
+
+void requireSameInput(const DataSetIterator& data, const InputDescription& model, std::string_view what) {
+  const InputDescription* const described = data.description();
+  if (described == nullptr || described->empty() || model.empty()) return;
+  const auto isOfPictures = [](const InputDescription& d) { return d.pictures.has_value(); };
+  const auto isOfTable = [](const InputDescription& d) { return !d.columns.empty(); };
+  require(!(isOfPictures(*described) && isOfTable(model)),
+          "{}: the data are pictures, and the model is one of a table", what);
+  require(!(isOfTable(*described) && isOfPictures(model)),
+          "{}: the data are a table, and the model is one of pictures", what);
+  try {
+    described->requireSameTensors(model, "the data", "the model");
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(fmt::format("{}: {}", what, error.what()));
   }
 }
 

@@ -12,6 +12,8 @@
 
 namespace muster {
 
+class DataSetIterator;
+
 /// What a column of a table holds.
 enum class ColumnKind { Number, Words, Date };
 
@@ -118,6 +120,8 @@ struct InputDescription {
   /// @param here, there  name the two in messages, as in "rows.csv" and "the model".
   /// @throws InvalidArgument naming the class, column, kind, words or size that differs.
   void requireSame(const InputDescription& other, std::string_view here, std::string_view there) const;
+  /// As above, and fillings and scales must be the same, too: for data that are tensors already.
+  void requireSameTensors(const InputDescription& other, std::string_view here, std::string_view there) const;
 
   /// As in model files. Source: core/io.
   std::string toJson() const;
@@ -125,5 +129,12 @@ struct InputDescription {
   static InputDescription fromJson(std::string_view json);
   bool operator==(const InputDescription&) const = default;
 };
+
+/// Refuses data whose description (`DataSetIterator::description`) differs from the model's: their tensors
+/// would mean something else to it. Accepts all data if one of the two descriptions is not known.
+/// @param model  such as `Model::inputDescription()`.
+/// @param what   begins the message, as in "evaluate".
+/// @throws InvalidArgument naming the class, column, words, filling or scale that differs.
+void requireSameInput(const DataSetIterator& data, const InputDescription& model, std::string_view what);
 
 }  // namespace muster

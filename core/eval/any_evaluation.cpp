@@ -124,6 +124,15 @@ void AnyEvaluation::merge(const AnyEvaluation& other) {
   weights_.add(other.weights_);
 }
 
+void AnyEvaluation::describe(const InputDescription& description) {
+  if (auto* const classes = std::get_if<Evaluation>(&result_);
+      classes != nullptr && std::ssize(description.classes) == columns())
+    classes->setClassNames(description.classes);
+  if (auto* const numbers = std::get_if<RegressionEvaluation>(&result_);
+      numbers != nullptr && std::ssize(description.targets) == columns())
+    numbers->setTargets(description.targets);
+}
+
 std::vector<std::int64_t> AnyEvaluation::toNumbers() const {
   std::vector<std::int64_t> numbers = {static_cast<std::int64_t>(task())};
   for (const ExactSum* sum : {&losses_, &weights_}) {

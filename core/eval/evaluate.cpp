@@ -55,6 +55,7 @@ void evaluateBatch(Model& model, const Batch& batch, std::optional<AnyEvaluation
 AnyEvaluation evaluateTask(Model& model, DataSetIterator& data, std::optional<Task> task) {
   model.requireNotTrainedElsewhere("evaluate");
   requireNotRead(data, "evaluate");
+  requireSameInput(data, model.inputDescription(), "evaluate");
   const ArithmeticScope arithmetic(model.context().threads());
   std::optional<AnyEvaluation> evaluation;
   Batch batch;
@@ -66,6 +67,7 @@ AnyEvaluation evaluateTask(Model& model, DataSetIterator& data, std::optional<Ta
     stamp.firstExample += batch.examples();
   }
   require(evaluation.has_value(), "evaluate: the data set has no batches");
+  evaluation->describe(model.inputDescription());
   return *std::move(evaluation);
 }
 

@@ -41,6 +41,12 @@ class Evaluation {
   /// Adds the counts of another evaluation. @throws InvalidArgument if it has another number of classes.
   void merge(const Evaluation& other);
 
+  /// Names the classes for `summary`. Not part of `toNumbers`.
+  /// @throws InvalidArgument for another number of names.
+  void setClassNames(std::vector<std::string> names);
+  /// [class] or empty
+  const std::vector<std::string>& classNames() const { return names_; }
+
   std::int64_t classes() const { return classes_; }
   std::int64_t examples() const { return examples_; }
   /// Number of examples of class `actual` predicted as `predicted`.
@@ -100,6 +106,7 @@ class Evaluation {
   std::vector<std::int64_t> confusion_;  // [actual * classes + predicted]
   std::vector<std::int64_t> ranks_;      // [r] examples with r classes ranked before their own
   Losses losses_;
+  std::vector<std::string> names_;  // [class], or empty
 };
 
 /// Runs `model` over a batch and counts its predictions; the first batch creates the evaluation. For code

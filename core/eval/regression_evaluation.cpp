@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/plural.h"
+#include "muster/core/base/printable_text.h"
+#include "muster/core/eval/detail/label_width.h"
 #include "muster/core/eval/detail/rows.h"
 
 namespace muster {
@@ -70,12 +73,29 @@ double RegressionEvaluation::scatter(const Sums& sums, Sum products, Sum a, Sum 
   return products != Products && difference < 0 ? 0 : difference;
 }
 
+void RegressionEvaluation::setTargets(std::vector<TargetColumn> targets) {
+  require(std::ssize(targets) == columns(), "evaluation: {} are described, and {} evaluated",
+          plural(targets.size(), "column"), columns());
+  targets_ = std::move(targets);
+}
+
+double RegressionEvaluation::scaleOf(std::int64_t column) const {
+  return targets_.empty() ? 1 : targets_[static_cast<std::size_t>(column)].scale;
+}
+
+std::string RegressionEvaluation::nameOf(std::int64_t column) const {
+  return targets_.empty() ? fmt::format("{}", column)
+                          : printableText(targets_[static_cast<std::size_t>(column)].name);
+}
+
 double RegressionEvaluation::meanSquaredError(std::int64_t column) const {
-  return mean(column, SquaredErrors);
+  const double scaled = mean(column, SquaredErrors);
+  return scaleOf(column) * scaleOf(column) * scaled;
 }
 
 double RegressionEvaluation::meanAbsoluteError(std::int64_t column) const {
-  return mean(column, AbsoluteErrors);
+  const double scaled = mean(column, AbsoluteErrors);
+  return scaleOf(column) * scaled;
 }
 
 double RegressionEvaluation::rootMeanSquaredError(std::int64_t column) const {
@@ -126,19 +146,29 @@ double RegressionEvaluation::correlation() const {
 }
 
 std::string RegressionEvaluation::summary() const {
-  constexpr auto kRow = "{:>10} {:>12.6g} {:>12.6g} {:>12.6g} {:>10.4f} {:>12.4f}\n";
+  const std::int64_t printed = std::min(columns(), kMostRows);
+  std::vector<std::string> names;
+  for (std::int64_t c = 0; c < printed; ++c) names.push_back(nameOf(c));
+  const int width = detail::labelWidth(names);
+  const auto row = [&](std::string_view name, double mse, double rmse, double mae, double r2, double r) {
+    return fmt::format("{:>{}} {:>12.6g} {:>12.6g} {:>12.6g} {:>10.4f} {:>12.4f}\n", name, width, mse, rmse,
+                       mae, r2, r);
+  };
   std::string text =
-      fmt::format("{}, {}: R2 {:.4f}, RMSE {:.6g}, MAE {:.6g}\n\n", plural(examples_, "example"),
-                  plural(columns(), "column"), r2(), rootMeanSquaredError(), meanAbsoluteError());
-  text += fmt::format("{:>10} {:>12} {:>12} {:>12} {:>10} {:>12}\n", "column", "MSE", "RMSE", "MAE", "R2",
-                      "correlation");
-  for (std::int64_t c = 0; c < std::min(columns(), kMostRows); ++c)
-    text += fmt::format(kRow, c, meanSquaredError(c), rootMeanSquaredError(c), meanAbsoluteError(c), r2(c),
-                        correlation(c));
-  if (columns() > kMostRows) text += fmt::format("{:>10} not printed: {}\n", "...", columns() - kMostRows);
+      fmt::format("{}, {}: R2 {:.4f}, RMSE {:.6g}, MAE {:.6g}{}\n\n", plural(examples_, "example"),
+                  plural(columns(), "column"), r2(), rootMeanSquaredError(), meanAbsoluteError(),
+                  targets_.empty() ? ""
+                  : columns() == 1 ? ", in the column's own units"
+                                   : ", in the columns' own units");
+  text += fmt::format("{:>{}} {:>12} {:>12} {:>12} {:>10} {:>12}\n", "column", width, "MSE", "RMSE", "MAE",
+                      "R2", "correlation");
+  for (std::int64_t c = 0; c < printed; ++c)
+    text += row(names[static_cast<std::size_t>(c)], meanSquaredError(c), rootMeanSquaredError(c),
+                meanAbsoluteError(c), r2(c), correlation(c));
+  if (columns() > kMostRows)
+    text += fmt::format("{:>{}} not printed: {}\n", "...", width, columns() - kMostRows);
   if (columns() > 1)
-    text += fmt::format(kRow, "mean", meanSquaredError(), rootMeanSquaredError(), meanAbsoluteError(), r2(),
-                        correlation());
+    text += row("mean", meanSquaredError(), rootMeanSquaredError(), meanAbsoluteError(), r2(), correlation());
   return text;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "muster/core/data/input_description.h"
 #include "muster/core/eval/exact_sum.h"
 #include "muster/core/tensor/tensor.h"
 
@@ -33,7 +34,12 @@ class RegressionEvaluation {
   std::int64_t columns() const { return static_cast<std::int64_t>(sums_.size()); }
   std::int64_t examples() const { return examples_; }
 
-  // Of one column; 0 without examples.
+  /// Says what was added: the columns' names, and by which scale numbers were divided before. From then on
+  /// all errors are in the columns' own units. Not part of `toNumbers`.
+  /// @throws InvalidArgument for another number of columns.
+  void setTargets(std::vector<TargetColumn> targets);
+
+  // Of one column; 0 without examples. In its own units, if `setTargets` was called; else as added.
 
   /// Mean of (prediction - label)^2.
   double meanSquaredError(std::int64_t column) const;
@@ -81,13 +87,16 @@ class RegressionEvaluation {
   using Sums = std::array<ExactSum, kSums>;
 
   const Sums& sumsOf(std::int64_t column) const;
+  double scaleOf(std::int64_t column) const;
+  std::string nameOf(std::int64_t column) const;
   double mean(std::int64_t column, Sum sum) const;
   /// n sum(a b) - sum(a) sum(b): n^2 times the covariance.
   double scatter(const Sums& sums, Sum products, Sum a, Sum b) const;
   double meanOver(double (RegressionEvaluation::*score)(std::int64_t) const) const;
 
   std::int64_t examples_ = 0;
-  std::vector<Sums> sums_;  // [column]
+  std::vector<Sums> sums_;             // [column]
+  std::vector<TargetColumn> targets_;  // [column], or empty
 };
 
 }  // namespace muster

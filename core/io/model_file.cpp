@@ -210,17 +210,7 @@ void requireSameInput(const Network& mine, const Network& theirs, const std::fil
   const auto &here = mine.inputDescription(), &there = theirs.inputDescription();
   if (here.empty() || there.empty()) return;
   try {
-    there.requireSame(here, "the file", "the data here");
-    for (std::size_t c = 0; c < here.columns.size(); ++c)
-      require(here.columns[c] == there.columns[c],
-              "column {} has another filling, scale or order of dates in the file than in the data here; "
-              "read the data by readInputDescription of the file",
-              here.columns[c].name);
-    for (std::size_t t = 0; t < here.targets.size(); ++t)
-      require(here.targets[t] == there.targets[t],
-              "the number to predict, {}, has another mean or scale in the file than in the data here; read "
-              "the data by readInputDescription of the file",
-              here.targets[t].name);
+    there.requireSameTensors(here, "the file", "the data here");
   } catch (const InvalidArgument& error) {
     throw FileError(path, error.what());
   }

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "muster/core/base/error.h"
+#include "muster/core/data/input_description.h"
 #include "muster/core/data/non_finite_value.h"
 #include "muster/core/nn/detail/kept_statistics.h"
 #include "muster/core/optim/finite_gradient.h"
@@ -51,6 +52,11 @@ Model::~Model() = default;
 void Model::prepare(const Batch&) {}
 
 void Model::fitBeforeTraining(DataSetIterator&) {}
+
+const InputDescription& Model::inputDescription() const {
+  static const InputDescription none;
+  return none;
+}
 
 Optimizer& Model::optimizer() {
   if (!optimizer_) {

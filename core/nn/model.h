@@ -25,6 +25,7 @@ namespace muster {
 namespace detail {
 class KeptStatistics;
 }
+struct InputDescription;
 
 /// How to run a network forward by hand, without a loss.
 struct ForwardPass {
@@ -93,6 +94,9 @@ class Model {
   /// The name of the labels and the mask that `output` is compared with. Default: empty, the first labels,
   /// and the first mask that is not called "features".
   virtual std::string_view outputName() const;
+  /// What the model knows of its data: evaluations name classes and give errors in a target's own units by
+  /// it, and refuse data that mean something else. Default: empty, nothing is known.
+  virtual const InputDescription& inputDescription() const;
   /// What the model computes, as text: its layers with their settings, the seed of its random streams. Nodes
   /// that train together must have the same text. Default: empty.
   virtual std::string configurationText() const { return {}; }

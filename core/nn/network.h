@@ -82,8 +82,12 @@ class Network : public Model, public KnownFeatures {
   virtual std::string toJson() const = 0;
 
   /// What the network knows of its data: columns, words, classes, the size of pictures. Copies and model
-  /// files have it; `init` does not change it. Empty unless it was set or loaded.
-  const InputDescription& inputDescription() const;
+  /// files have it; `init` does not change it. Empty unless it was set or loaded. `fit`, `fitNormalisation`
+  /// and evaluations refuse an iterator whose own description differs; to train a loaded model for other
+  /// classes or columns, set theirs first.
+  const InputDescription& inputDescription() const override;
+  /// @throws InvalidArgument if it names more or fewer classes, numbers to predict or features than the
+  ///         network has outputs and inputs; before `init`, that or the first batch does.
   void setInputDescription(InputDescription description);
 
   using Model::forward;

@@ -26,6 +26,7 @@ bool endsWithOne(const DataSetIterator& data) {
 }  // namespace
 
 void Network::fitBeforeTraining(DataSetIterator& data) {
+  requireSameInput(data, inputDescription(), "fit");
   const auto layers = outline();
   const auto has = [&](std::string_view type) {
     return std::ranges::any_of(layers, [&](const auto& row) { return row.type == type; });

@@ -54,6 +54,7 @@ bool Network::normalisationFitted() {
 void Network::fitNormalisation(DataSetIterator& data) {
   requireNotTrainedElsewhere("fit normalisation");
   requireNotRead(data, "fit normalisation");
+  requireSameInput(data, inputDescription(), "fit normalisation");
   impl_->fitNormalisation(*this, data);
 }
 

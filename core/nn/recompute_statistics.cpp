@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "muster/core/base/error.h"
+#include "muster/core/data/input_description.h"
 #include "muster/core/data/training_reads.h"
 #include "muster/core/ops/merge.h"
 
@@ -53,6 +54,7 @@ class Moments {
 void recomputeStatistics(Model& model, DataSetIterator& data) {
   model.requireNotTrainedElsewhere("recompute statistics");
   requireNotRead(data, "recompute statistics");
+  requireSameInput(data, model.inputDescription(), "recompute statistics");
   std::vector<Moments> moments;
   model.context().synchronize();
   for (const auto& block : model.blocks())

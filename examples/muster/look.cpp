@@ -6,7 +6,6 @@
 #include "examples/muster/commands.h"
 #include "examples/muster/options.h"
 #include "examples/muster/schema.h"
-#include "examples/muster/score_line.h"
 #include "examples/muster/session.h"
 #include "examples/muster/trained.h"
 #include "examples/muster/watchers.h"
@@ -14,7 +13,6 @@
 #include "muster/core/base/byte_text.h"
 #include "muster/core/base/error.h"
 #include "muster/core/base/plural.h"
-#include "muster/core/base/printable_text.h"
 #include "muster/core/io/network_json.h"
 #include "muster/core/nn/fit_remarks.h"
 #include "muster/core/nn/step_memory.h"
@@ -48,12 +46,7 @@ int evaluate(const Call& call) {
   if (!readOptions(line, call)) return 0;
   const Trained trained(call, options);
   DataSetIterator& data = trained.on(options.on);
-  const auto evaluation = trained.network->evaluateTask(data);
-  example::printResult(scoreTable(evaluation, trained.network->inputDescription()));
-  if (evaluation.task() != Task::Classification) return 0;
-  if (!trained.data.classes.empty()) fmt::print("\n");
-  for (std::size_t c = 0; c < trained.data.classes.size(); ++c)
-    fmt::print("{:>10} {}\n", c, printableText(trained.data.classes[c]));
+  example::printResult(trained.network->evaluateTask(data).summary());
   return 0;
 }
 

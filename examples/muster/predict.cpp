@@ -9,6 +9,7 @@
 #include "examples/support/paths.h"
 #include "examples/support/standard_streams.h"
 #include "muster/core/base/error.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/base/printable_text.h"
 #include "muster/core/io/input_file.h"
 #include "muster/core/io/model_file.h"
@@ -125,8 +126,7 @@ std::string predictionsOf(TableModel& model, const Table& table, const std::vect
 }
 
 /// A row for each picture of a file or a folder: its file, and the prediction.
-std::string predictionsOf(PictureModel& model, const std::filesystem::path& pictures) {
-  const auto predictions = model.predict(pictures);
+std::string textOf(const PicturePredictions& predictions) {
   std::string text = fmt::format("file,{}\n", headerText(predictions));
   for (std::size_t i = 0; i < predictions.files.size(); ++i)
     text += fmt::format("{},{}\n", field(predictions.files[i]),
@@ -134,7 +134,26 @@ std::string predictionsOf(PictureModel& model, const std::filesystem::path& pict
   return text;
 }
 
-std::string byModel(const Call& call, const Options& options) {
+/// @throws InvalidArgument for a picture, if the model is of a table, and for a table, if it is of pictures.
+void requireKind(const std::string& model, bool ofPictures, const std::filesystem::path& data) {
+  const bool directory = fileTypeOf(data) == std::filesystem::file_type::directory;
+  const auto ending = data.extension();
+  const bool table = ending == ".csv" || ending == ".tsv";
+  require(ofPictures || (!directory && !isPicture(data)),
+          "{} is a model of a table, and {} is a {}; it predicts the rows of a table, as in new.csv", model,
+          data.string(), directory ? "directory" : "picture");
+  require(!ofPictures || directory || !table,
+          "{} is a model of pictures, and {} is a table; it predicts a picture or a folder of pictures",
+          model, data.string());
+}
+
+/// What a command writes.
+struct Predicted {
+  std::string text;
+  std::size_t without = 0;  ///< pictures that cannot be read; the log has named them
+};
+
+Predicted byModel(const Call& call, const Options& options) {
   require(call.others.size() == 1,
           "muster predict {} needs what it shall predict: the file of the rows, a picture or a folder of "
           "pictures, as in muster predict {} new.csv",
@@ -148,13 +167,15 @@ std::string byModel(const Call& call, const Options& options) {
     paths.reads("the data", data);
   paths.writesResult("--out", options.out);
   paths.check();
-  if (readInputDescription(call.file).pictures) {
+  const auto description = readInputDescription(call.file);
+  if (!description.empty()) requireKind(call.file, description.pictures.has_value(), data);
+  if (description.pictures) {
     require(options.keep.empty(), "--keep is for a table, and this model predicts pictures");
-    auto model = PictureModel::load(call.file);
-    return predictionsOf(model, data);
+    const auto predictions = PictureModel::load(call.file).predict(data);
+    return {textOf(predictions), predictions.unreadable.size()};
   }
   auto model = TableModel::load(call.file);
-  return predictionsOf(model, readTable(data, model.description().format), options.keep);
+  return {predictionsOf(model, readTable(data, model.description().format), options.keep)};
 }
 
 }  // namespace
@@ -168,16 +189,17 @@ int predict(const Call& call) {
       "  muster predict model.safetensors new.csv --keep id --out predictions.csv\n"
       "  muster predict model.safetensors photographs --out predictions.csv     pictures, if it learned "
       "pictures\n"
+      "A picture of a folder that cannot be read is named, has no row, and makes the exit status 1.\n"
       "  muster predict run.json --out predictions.csv\n");
   describeTrained(line, options);
   line.list("keep", options.keep, "NAME",
             "a column of the new table to repeat in the output. May be given several times");
   line.add("out", options.out, "FILE", "the file to write; -: standard output, the default");
   if (!readOptions(line, call)) return 0;
-  std::string text;
+  Predicted predicted;
   if (call.file.ends_with(".safetensors")) {
     line.refuse({"set", "model", "on"}, "is for a run file, and this is a model file");
-    text = byModel(call, options);
+    predicted = byModel(call, options);
   } else {
     line.refuse({"keep"}, "is for a new table, with a model file");
     require(call.others.empty(),
@@ -185,12 +207,15 @@ int predict(const Call& call) {
             "model.safetensors new.csv",
             call.others.empty() ? "" : call.others.front());
     const Trained trained(call, options);
-    text = predictionsOf(trained, trained.on(options.on));
+    predicted.text = predictionsOf(trained, trained.on(options.on));
   }
   if (options.out.empty())
-    example::printResult(printableLines(text));
+    example::printResult(printableLines(predicted.text));
   else
-    example::writeResult(options.out, text);
+    example::writeResult(options.out, predicted.text);
+  if (predicted.without > 0)
+    throw FileError(call.others.front(), fmt::format("{} cannot be read; the other rows are written",
+                                                     plural(predicted.without, "picture")));
   return 0;
 }
 

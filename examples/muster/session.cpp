@@ -83,13 +83,19 @@ std::unique_ptr<Network> makeNetwork(const RunFile& run, LoadedData& data) {
   data.training().reset(0);
   require(data.training().next(first), "data: there are no examples to train with");
   network->prepare(first);
-  network->setInputDescription(data.description);
   const auto outputs = static_cast<std::size_t>(network->outputShapes().back().second.elements());
-  if (const auto& classes = data.classes; !run.data.regression && outputs > 1 && classes.size() > outputs)
+  const auto& classes = data.description.classes;
+  if (!classes.empty() && outputs != classes.size() && (outputs != 1 || classes.size() != 2))
     throw InvalidArgument(fmt::format(
-        "network and data do not fit: {} has {} ({}), and the network's output has {}",
+        "network and data do not fit: {} has {} ({}), and the network's output has {}{}",
         run.data.train.empty() ? data.title : run.data.train, plural(classes.size(), "class", "classes"),
-        printableText(fmt::format("{}", fmt::join(classes, ", "))), outputs));
+        printableText(fmt::format("{}", fmt::join(classes, ", "))), outputs,
+        run.data.type == "idx" ? "; data.classes is the number of classes" : ""));
+  try {
+    network->setInputDescription(data.description);
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(fmt::format("network and data do not fit: {}", error.what()));
+  }
   if (const auto& weights = run.data.classWeights;
       !weights.empty() && (!data.classes.empty() || network->outputShapes().back().second.rank() == 1)) {
     const auto classes = !data.classes.empty() ? data.classes.size() : outputs == 1 ? 2 : outputs;

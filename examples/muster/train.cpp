@@ -5,9 +5,9 @@
 #include <optional>
 #include <utility>
 
+#include "examples/muster/columns_line.h"
 #include "examples/muster/commands.h"
 #include "examples/muster/options.h"
-#include "examples/muster/score_line.h"
 #include "examples/muster/session.h"
 #include "examples/muster/watchers.h"
 #include "examples/support/keep_network.h"
@@ -230,8 +230,7 @@ int trainRun(const RunFile& run, Options options) {
   Results results{
       .test = {}, .epochs = network->epoch(), .interrupted = interrupted, .task = network->task()};
   const auto print = [&](std::string_view part, const AnyEvaluation& scores) {
-    fmt::print("{}: {} on {}\n", part, scoreLine(scores, network->inputDescription()),
-               plural(scores.examples(), "example"));
+    fmt::print("{}: {} on {}\n", part, scores.line(), plural(scores.examples(), "example"));
   };
   if (data.validation) print("validation", wrapper.evaluateTask(*data.validation));
   if (data.test) {

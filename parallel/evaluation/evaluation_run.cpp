@@ -14,7 +14,8 @@ namespace muster {
 
 EvaluationRun::EvaluationRun(Model& model, std::optional<Task> task, std::span<ReplicaThread* const> threads,
                              std::int64_t batchesAhead, NodeLink* link, Exchange* exchange, std::string root)
-    : task_(task),
+    : description_(model.inputDescription()),
+      task_(task),
       link_(link),
       exchange_(exchange),
       root_(std::move(root)),
@@ -159,6 +160,7 @@ AnyEvaluation EvaluationRun::result() {
   if (link_) all = addUpNodes(*exchange_, *link_, failedAt_, all);
   if (failure_) std::rethrow_exception(failure_);
   require(all.has_value(), "evaluate: the data set has no batches");
+  all->describe(description_);
   return *std::move(all);
 }
 

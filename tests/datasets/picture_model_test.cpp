@@ -2,11 +2,17 @@
 
 #include <doctest/doctest.h>
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "muster/core/base/error.h"
+#include "muster/core/eval/any_evaluation.h"
+#include "muster/core/eval/evaluation.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/datasets/image_folder.h"
+#include "muster/datasets/image_set_iterator.h"
+#include "tests/support/log_lines.h"
 #include "tests/support/png.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/thrown.h"
@@ -60,7 +66,7 @@ TEST_CASE("a model's file alone predicts pictures of any size, in a file or a fo
   CHECK(all.values.data<float>()[1] == doctest::Approx(likely));
   CHECK(all.values.data<float>()[2] == doctest::Approx(likely));
   const auto one = model.predict(directory / "new/night.png");
-  CHECK(one.files == Names{(directory / "new/night.png").string()});
+  CHECK(one.files == Names{"night.png"});
   CHECK(one.classes == Names{"dark"});
 }
 
@@ -76,8 +82,17 @@ TEST_CASE("models that do not know their pictures, and folders without pictures,
             ": the model does not know the size of its pictures and its classes; it was trained on "
             "other data, or saved without setInputDescription");
   auto description = kDescription;
-  description.classes.push_back("grey");
-  CHECK(problem(description) == path.string() + ": the model has outputs [2], and its description 3 classes");
+  description.classes.clear();
+  CHECK(problem(description).ends_with("saved without setInputDescription"));
+  std::vector<ColumnDescription> columns(6);
+  for (std::size_t c = 0; c < columns.size(); ++c)
+    columns[c].name = std::string(1, static_cast<char>('a' + c));
+  MultiLayerNetwork table({.inputShape = {6}, .layers = {Output{.classes = 2}}});
+  table.init();
+  table.setInputDescription({.columns = columns, .classes = {"dark", "light"}});
+  table.save(path);
+  CHECK(test::thrown<FileError>([&] { PictureModel::load(path); }) ==
+        path.string() + ": it is a model of a table, not of pictures; TableModel predicts with it");
   description = kDescription;
   description.pictures->width = 4;
   CHECK(problem(description) ==
@@ -88,4 +103,58 @@ TEST_CASE("models that do not know their pictures, and folders without pictures,
   CHECK(test::thrown<FileError>([&] { model.predict(directory / "empty"); }) ==
         (directory / "empty").string() + ": has no pictures: no files .png, .jpg or .jpeg");
   CHECK_THROWS_AS(model.predict(directory / "missing.png"), FileError);
+}
+
+TEST_CASE("a broken picture of a folder is named, and the others are predicted") {
+  const test::TemporaryDirectory directory;
+  PictureModel model(brightness(kDescription));
+  for (int i = 0; i < 40; ++i) fill(directory / fmt::format("new/{:02}.png", i), i % 2 == 0 ? 51 : 204, 5, 4);
+  const auto whole = test::readFile(directory / "new/07.png");
+  test::writeFile(directory / "new/07.png", whole.substr(0, whole.size() / 2));
+  for (const char* name : {"new/a.webp", "new/b.webp", "new/notes.txt", "new/.hidden"})
+    test::writeFile(directory / name, "x");
+  const test::LogLines log;
+  const auto predicted = model.predict(directory / "new");
+  REQUIRE(predicted.files.size() == 39);
+  REQUIRE(predicted.values.shape() == Shape{39, 2});
+  for (std::size_t i = 0; i < 39; ++i) {
+    const int number = static_cast<int>(i) + (i >= 7 ? 1 : 0);
+    CHECK(predicted.files[i] == fmt::format("{:02}.png", number));
+    CHECK(predicted.classes[i] == (number % 2 == 0 ? "dark" : "light"));
+  }
+  REQUIRE(predicted.unreadable.size() == 1);
+  CHECK(predicted.unreadable[0].starts_with((directory / "new/07.png").string() + ": "));
+  REQUIRE(log.all().size() == 2);
+  CHECK(log.all()[0] ==
+        fmt::format("warning: {}: 40 pictures read, and left out 1 .txt, 2 .webp; .png, .jpg and "
+                    ".jpeg are read",
+                    (directory / "new").string()));
+  CHECK(log.all()[1] == "warning: " + predicted.unreadable[0] + "; it is not predicted");
+  CHECK_THROWS_AS(model.predict(directory / "new/07.png"), FileError);  // asked for it alone
+  for (int i = 0; i < 40; ++i) test::writeFile(directory / fmt::format("new/{:02}.png", i), "x");
+  CHECK_THROWS_AS(model.predict(directory / "new"), FileError);  // all are broken
+}
+
+TEST_CASE("a model is evaluated on a folder of its own classes only") {
+  const test::TemporaryDirectory directory;
+  const std::filesystem::path data = directory / "data";
+  fill(data / "dark/a.png", 51, 3, 2);
+  fill(data / "dark/b.png", 204, 3, 2);  // in the wrong directory
+  fill(data / "light/c.png", 204, 3, 2);
+  fill(data / "light/d.png", 204, 3, 2);
+  PictureModel model(brightness(kDescription));
+  CHECK(model.evaluate(data).accuracy() == 0.75);
+  const auto scored = [&] {
+    const auto folder = readImageFolder(data, {.colour = PictureColour::Grey});
+    const auto [some, others] = split(folder.images, 0.5, /*seed=*/1);
+    ImageSetIterator rows(some, 1);
+    return model.network().evaluate(rows).examples();
+  };
+  CHECK(scored() == 2);
+  std::filesystem::rename(data / "light", data / "bright");  // sorts before dark
+  CHECK(test::thrown<FileError>([&] {
+          model.evaluate(data);
+        }).find("bright: is no class; there are dark, light") != std::string::npos);
+  CHECK(test::thrown<InvalidArgument>([&] { scored(); }) ==
+        "evaluate: class 0 is bright in the data, and dark in the model");
 }

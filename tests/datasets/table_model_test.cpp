@@ -6,6 +6,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/data/in_memory.h"
 #include "muster/core/eval/evaluation.h"
+#include "muster/core/eval/regression_evaluation.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/datasets/table_description.h"
 #include "muster/datasets/table_examples.h"
@@ -26,6 +27,10 @@ TEST_CASE("outputs become classes by name and numbers in their own units") {
   const auto named = namedOutputs(kinds, Tensor::of({0.2f, 0.5f, 0.3f, 0.6f, 0.1f, 0.3f}, {2, 3}));
   CHECK(named.names == Names{"a", "b", "c"});
   CHECK(named.classes == Names{"b", "a"});
+  CHECK(named.classOf(1) == "a");
+  CHECK(named.valueOf(1, 2) == 0.3f);
+  CHECK(test::thrown<InvalidArgument>([&] { named.classOf(2); }) ==
+        "predictions: there is no row 2, only 2 rows");
 
   // One sigmoid output: the second class above 0.5, as Evaluation counts it.
   const InputDescription two{.classes = {"no", "yes"}};
@@ -107,14 +112,82 @@ TEST_CASE("a model without a table's description, or with another one, is refuse
   CHECK(test::thrown<FileError>([&] { TableModel::load(directory / "m.safetensors"); })
             .ends_with("the model does not know the columns of its table; it was trained on other data, or "
                        "saved without setInputDescription"));
-  network.setInputDescription({.columns = {{.name = "x"}}, .classes = {"a", "b"}});
+  network.setInputDescription({.columns = {{.name = "x"}}});
   network.save(directory / "m.safetensors");
   CHECK(test::thrown<FileError>([&] {
           TableModel::load(directory / "m.safetensors");
-        }).ends_with("the model has 3 outputs, and its description names 2"));
-  network.setInputDescription({.columns = {{.name = "x"}, {.name = "z"}}, .classes = {"a", "b", "c"}});
+        }).ends_with("the model has 3 outputs, and its description names 0"));
+  network.setInputDescription(
+      {.pictures = PictureDescription{.channels = 1, .height = 1, .width = 1}, .classes = {"a", "b", "c"}});
   network.save(directory / "m.safetensors");
   CHECK(test::thrown<FileError>([&] {
           TableModel::load(directory / "m.safetensors");
-        }).ends_with("the model reads [1], and its description makes 2 features"));
+        }).ends_with("it is a model of pictures, not of a table; PictureModel predicts with it"));
+}
+
+TEST_CASE("a loaded model is evaluated on new labelled rows, which may not mean something else") {
+  test::TemporaryDirectory directory;
+  const std::string header = "size,colour,kind\n";
+  std::string text = header;
+  for (int i = 0; i < 60; ++i)
+    text += fmt::format("{},{},{}\n", 10 + i % 7, i % 2 == 0 ? "red" : "blue", i % 2 == 0 ? "cat" : "dog");
+  const auto table = parseTable(text, {}, "train.csv");
+  const auto description = describeTable(table, {}, allRows(table));
+  auto rows = tableIterator(description, table, allRows(table), 10, 1);
+  MultiLayerNetwork network(
+      {.seed = 1, .updater = Adam{.learningRate = 0.05}, .layers = {Normalise{}, Output{.classes = 2}}});
+  network.setInputDescription(description);
+  network.fit(rows, 20);
+  network.save(directory / "m.safetensors");
+
+  auto model = TableModel::load(directory / "m.safetensors");
+  const auto tested = model.evaluate(parseTable(
+      "kind,more,colour,size\ncat,1,red,12\ndog,2,blue,\n,3,red,11\ncat,4,blue,13\n", {}, "new.csv"));
+  CHECK(tested.examples() == 3);  // one row has no label
+  CHECK(tested.accuracy() == doctest::Approx(2.0 / 3));
+  CHECK(tested.summary().find("1 dog") != std::string::npos);
+  CHECK(test::thrown<FileError>([&] {
+          model.evaluate(parseTable("size,colour,kind\n1,red,lynx\n", {}, "new.csv"));
+        }) == "new.csv: line 2: there is no class \"lynx\"; there are cat, dog");
+
+  // The trial: the new table's own description beside the loaded network.
+  const auto evaluated = [&](std::string_view from, std::string_view to, std::string_view names) {
+    std::string changed(names);
+    for (std::size_t i = header.size(); i < text.size(); ++i)
+      if (text.compare(i, from.size(), from) == 0)
+        changed += to, i += from.size() - 1;
+      else
+        changed += text[i];
+    const auto other = parseTable(changed, {}, "new.csv");
+    auto data = tableIterator(describeTable(other, {}, allRows(other)), other, allRows(other), 10);
+    return test::thrown<InvalidArgument>([&] { Network::load(directory / "m.safetensors")->evaluate(data); });
+  };
+  CHECK(evaluated("dog", "ape", header) == "evaluate: class 0 is ape in the data, and cat in the model");
+  CHECK(evaluated("red", "rot", header) ==
+        "evaluate: column colour has the words blue, rot in the data, and blue, red in the model");
+  CHECK(evaluated("#", "#", "height,colour,kind\n") ==
+        "evaluate: column 1 is height in the data, and size in the model");
+}
+
+TEST_CASE("a regression is evaluated in the table's units, and asking for its classes is an error") {
+  const auto table = parseTable("x,price\n1.5,100\n2,300\n3,500\n4,300\n", {}, "prices.csv");
+  const auto description = describeTable(table, {.regression = true}, allRows(table));
+  auto network = std::make_unique<MultiLayerNetwork>(
+      MultiLayerConfiguration{.inputShape = {description.features()},
+                              .layers = {Output{.units = 1, .loss = Loss::MeanSquaredError}}});
+  network->init();
+  network->setInputDescription(description);
+  for (float& parameter : network->block(BlockKind::Parameters).values.span<float>()) parameter = 0;
+  TableModel model(std::move(network));  // predicts the mean, 300
+  const auto tested = model.evaluate(table);
+  CHECK(tested.regression().meanAbsoluteError() == doctest::Approx(100));    // (200 + 0 + 200 + 0) / 4
+  CHECK(tested.regression().meanSquaredError(0) == doctest::Approx(20000));  // (200^2 + 200^2) / 4
+  CHECK(tested.summary().find("\n     price ") != std::string::npos);
+  const auto predicted = model.predict(table);
+  CHECK(predicted.valueOf(3) == doctest::Approx(300));
+  CHECK(test::thrown<InvalidArgument>([&] { predicted.classOf(0); }) ==
+        "predictions: a regression has no classes; valueOf has its numbers");
+  CHECK(test::thrown<InvalidArgument>([&] { predicted.valueOf(4); }) ==
+        "predictions: there is no row 4 with a column 0 in 4 rows of 1");
+  CHECK_THROWS_AS(predicted.valueOf(0, 1), InvalidArgument);
 }

@@ -98,6 +98,11 @@ TEST_CASE("a table with words, gaps and dates is predicted by the model file alo
   muster.write("other.csv", "found,size\n2012-03-01,1\n");
   CHECK(contains(problem({"predict", "model.safetensors", "other.csv"}),
                  "other.csv: lacks the column colour, from which the model learned; it has found, size"));
+  CHECK(contains(problem({"predict", "model.safetensors", "one.PNG"}),
+                 "model.safetensors is a model of a table, and one.PNG is a picture"));
+  std::filesystem::create_directory(muster.directory / "folder");
+  CHECK(contains(problem({"predict", "model.safetensors", "folder"}),
+                 "model.safetensors is a model of a table, and folder is a directory"));
   CHECK(contains(problem({"predict", "model.safetensors"}),
                  "needs what it shall predict: the file of the rows"));
   CHECK(contains(problem({"predict", "run.json", "new.csv"}), "new rows are predicted by a model file"));
@@ -184,9 +189,10 @@ TEST_CASE("a regression learns in scaled units and predicts in the table's own")
   CAPTURE(scores.out);
   const auto table = linesOf(scores.out);
   REQUIRE(table.size() == 4);
-  CHECK(table[0] == "200 examples, errors in the column's own units");
-  CHECK(table[3].ends_with("  price"));
-  std::istringstream numbers(table[3]);
+  CHECK(table[0].starts_with("200 examples, 1 column: R2 "));
+  CHECK(table[0].ends_with(", in the column's own units"));
+  CHECK(table[3].starts_with("     price "));
+  std::istringstream numbers(table[3].substr(10));
   double squared = 0, root = 0, mean = 0;
   numbers >> squared >> root >> mean;
   CHECK(mean == doctest::Approx(absolute).epsilon(1e-3));

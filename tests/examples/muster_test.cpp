@@ -615,6 +615,14 @@ TEST_CASE("CSV files are trained with class names, predicted, and refused with t
           "muster: network and data do not fit: rows.csv has 3 classes (bird, cat, dog, big), and the "
           "network's output has 2\n");
   }
+  auto five = json::parse(csvRun(5, false)).as_object();
+  muster.write("five.json", json::serialize(five));
+  const auto many = muster.run({"train", "five.json"});
+  CHECK(many.exit == 2);
+  CHECK(
+      many.err ==
+      "muster: network and data do not fit: rows.csv has 3 classes (bird, cat, dog, big), and the network's "
+      "output has 5\n");
   muster.write("rows.csv", "a,b,y\n1,0,3\n0,1,-1\n1,1,2\n0,0,0\n");
   muster.write("numbers.json", csvRun(1, true));
   const auto numbers = muster.run({"train", "numbers.json", "--set", "training.epochs=400"});
@@ -622,8 +630,9 @@ TEST_CASE("CSV files are trained with class names, predicted, and refused with t
   CHECK(numbers.exit == 0);
   CHECK(contains(numbers.out, "test: R2 1.0000, RMSE "));
   const auto tested = muster.run({"evaluate", "numbers.json"}).out;
-  CHECK_MESSAGE(contains(tested, "4 examples, errors in the column's own units\n"), tested);
-  CHECK_MESSAGE(contains(tested, " 1.0000       1.0000  y\n"), tested);  // R2 and correlation
+  CHECK_MESSAGE(contains(tested, "4 examples, 1 column: R2 1.0000, "), tested);
+  CHECK_MESSAGE(contains(tested, ", in the column's own units\n"), tested);
+  CHECK_MESSAGE(contains(tested, "\n         y "), tested);
   CHECK(muster.run({"train", "numbers.json", "--set", "network.layers[0].classes=3"}).exit == 2);
 }
 
@@ -796,13 +805,24 @@ TEST_CASE(
   const std::string header = "file,prediction,probability,probability of dark,probability of light\n";
   const auto one = muster.run({"predict", "model.safetensors", "new/night.png"});
   CAPTURE(one.err);
-  CHECK(one.out.starts_with(header + "new/night.png,dark,0."));
+  CHECK(one.out.starts_with(header + "night.png,dark,0."));
   const auto all = muster.run({"predict", "model.safetensors", "new", "--out", "all.csv"});
   CHECK(all.exit == 0);
   const auto text = muster.read("all.csv");
   CHECK(text.starts_with(header + "deep/snow.png,light,0."));
   CHECK(contains(text, "\nnight.png,dark,0."));
   CHECK(muster.run({"predict", "model.safetensors", "--out", "-", "new"}).out == text);
+  CHECK(all.err.empty());
+  muster.write("new/deep/half.png", muster.read("new/deep/snow.png").substr(0, 40));
+  muster.write("new/a.webp", "x");
+  const auto most = muster.run({"predict", "model.safetensors", "new"});
+  CHECK(most.exit == 1);
+  CHECK(most.out == text);
+  CHECK(contains(most.err, "new: 3 pictures read, and left out 1 .webp"));
+  CHECK(contains(most.err, "new/deep/half.png: "));
+  CHECK(contains(most.err, "muster: new: 1 picture cannot be read; the other rows are written\n"));
+  std::filesystem::remove(muster.directory / "new/deep/half.png");
+  std::filesystem::remove(muster.directory / "new/a.webp");
 
   const auto refusal = [&](const std::vector<std::string>& arguments) {
     const auto refused = muster.run(arguments);
@@ -815,6 +835,9 @@ TEST_CASE(
                  "--keep is for a table, and this model predicts pictures"));
   CHECK(contains(refusal({"predict", "model.safetensors", "new", "--out", "new/night.png"}),
                  "a picture in the directory of the pictures, new"));
+  muster.write("rows.csv", "a,b\n1,2\n");
+  CHECK(contains(refusal({"predict", "model.safetensors", "rows.csv"}),
+                 "model.safetensors is a model of pictures, and rows.csv is a table"));
   CHECK(contains(refusal({"predict", "model.safetensors", "model.safetensors"}),
                  "is neither a PNG nor a JPEG file"));
   muster.write("empty.jpg", "");
@@ -837,7 +860,9 @@ TEST_CASE("muster example writes a run file for a newcomer's data, and mistakes 
   REQUIRE(trained.exit == 0);
   CHECK(contains(trained.out, "test: accuracy 1.0000"));
   const auto evaluated = muster.run({"evaluate", "own.json", "--on", "train"});
-  CHECK(contains(evaluated.out, "         0 cat\n         1 dog\n"));
+  CHECK(contains(evaluated.out, "\n     0 cat         20 "));
+  CHECK(contains(evaluated.out, "\n     1 dog         20 "));
+  CHECK(contains(evaluated.out, "\n     0 cat 20  0\n     1 dog  0 20\n"));
   const auto numbers =
       muster.run({"example", "rows.csv", "--separator", ";", "--label", "size", "--regression"});
   CHECK(numbers.exit == 0);

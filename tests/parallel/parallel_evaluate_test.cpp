@@ -6,6 +6,7 @@
 
 #include "muster/core/base/random.h"
 #include "muster/core/data/in_memory.h"
+#include "muster/core/data/input_description.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/listeners/evaluation_listener.h"
 #include "muster/core/nn/computation_graph.h"
@@ -828,4 +829,28 @@ TEST_CASE("if a training fails during a listener's evaluation, the evaluation fi
     wrapper = toyWrapper(model, 3).build();
     checkWorksAgain(wrapper, model);
   }
+}
+
+TEST_CASE("a wrapper trains with and evaluates data of the model's own description only, in its units") {
+  MultiLayerNetwork model(
+      {.inputShape = {1},
+       .layers = {Output{.units = 1, .loss = Loss::MeanSquaredError, .activation = Activation::Identity}}});
+  model.init();
+  InputDescription prices{.columns = {{.name = "x"}}, .targets = {{"price", 100, 10}}};
+  model.setInputDescription(prices);
+  InMemoryDataSetIterator data(Tensor::zeros({4, 1}), Tensor::of({1, -2, 0, 2}, {4, 1}), 1);
+  auto wrapper = ParallelWrapper::Builder(model).workers(2).averagingFrequency(1).pinThreads(false).build();
+  model.block(BlockKind::Parameters).values.span<float>()[0] = 0;
+  data.setDescription(prices);
+  const auto scores = wrapper.evaluateTask(data);
+  CHECK(scores.regression().rootMeanSquaredError() == 15);  // errors of 10, 20, 0 and 20
+  CHECK(scores == model.evaluateTask(data));
+  CHECK(wrapper.evaluateRegression(data).summary().find("in the column's own units") != std::string::npos);
+  prices.targets[0].name = "rent";
+  data.setDescription(prices);
+  const std::string problem = "the number to predict is rent in the data, and price in the model";
+  CHECK(thrown<InvalidArgument>([&] { wrapper.evaluateTask(data); }) == "evaluate: " + problem);
+  const auto training = thrown<TrainingError>([&] { wrapper.fit(data); });
+  CHECK_MESSAGE(training.ends_with("fit: " + problem), training);
+  CHECK(model.iteration() == 0);
 }

@@ -3,9 +3,15 @@
 #include <doctest/doctest.h>
 
 #include "muster/core/base/error.h"
+#include "muster/core/data/class_weights.h"
+#include "muster/core/data/in_memory.h"
+#include "muster/core/data/prefetch.h"
 #include "muster/core/device/context.h"
+#include "muster/core/eval/any_evaluation.h"
 #include "muster/core/io/model_file.h"
+#include "muster/core/nn/learning_rate_finder.h"
 #include "muster/core/nn/multi_layer_network.h"
+#include "muster/core/nn/recompute_statistics.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/thrown.h"
 
@@ -134,7 +140,7 @@ TEST_CASE("a network's description is in its copies, replicas and files") {
   };
   const std::string reason =
       " has another filling, scale or order of dates in the file than in the data here; read the data by "
-      "readInputDescription of the file";
+      "the model's own description (Network::inputDescription, readInputDescription)";
   CHECK(refused([](InputDescription& d) { d.columns[0].filling = 7; }).ends_with("column size" + reason));
   CHECK(refused([](InputDescription& d) { d.columns[0].logScale = 2; }).ends_with("column size" + reason));
   CHECK(refused([](InputDescription& d) {
@@ -158,13 +164,15 @@ TEST_CASE("labels scaled by another mean are refused") {
   model.setInputDescription({.columns = {{.name = "x"}}, .targets = {{"y", 90, 10}}});
   CHECK(test::thrown<FileError>([&] { loadState(model, directory / "m"); })
             .ends_with("the number to predict, y, has another mean or scale in the file than in the data "
-                       "here; read the data by readInputDescription of the file"));
+                       "here; read the data by the model's own description (Network::inputDescription, "
+                       "readInputDescription)"));
   CHECK(model.inputDescription().targets.front().mean == 90);
 }
 
 TEST_CASE("a description that cannot be read is named, and no note takes its place") {
   const test::TemporaryDirectory directory;
-  MultiLayerNetwork model(layers());
+  MultiLayerNetwork model(
+      {.inputShape = {1}, .layers = {Output{.units = 1, .loss = Loss::MeanSquaredError}}});
   model.init();
   CHECK(test::thrown<InvalidArgument>([&] {
           saveModel(model, directory / "m", {{"muster.input", "x"}});
@@ -176,4 +184,145 @@ TEST_CASE("a description that cannot be read is named, and no note takes its pla
                               "positive, got 0";
   CHECK(test::thrown<FileError>([&] { Network::load(directory / "m"); }) == problem);
   CHECK(test::thrown<FileError>([&] { readInputDescription(directory / "m"); }) == problem);
+}
+
+TEST_CASE(
+    "a model trains with and is evaluated on data of its own description only, and on undescribed data") {
+  MultiLayerNetwork model(layers());
+  model.init();
+  model.setInputDescription(flowers());
+  InMemoryDataSetIterator data(Tensor::zeros({4, 18}), Tensor::zeros({4}, DType::Int64), 2);
+  CHECK(model.evaluate(data).examples() == 4);  // not known
+  const auto problem = [&](void (*change)(InputDescription&)) {
+    auto changed = flowers();
+    change(changed);
+    data.setDescription(changed);
+    return test::thrown<InvalidArgument>([&] { model.evaluate(data); });
+  };
+  const auto renamed = [](InputDescription& d) { d.classes[1] = "c"; };
+  CHECK(problem(renamed) == "evaluate: class 1 is c in the data, and b in the model");
+  CHECK(problem([](InputDescription& d) { std::swap(d.columns[0], d.columns[1]); }) ==
+        "evaluate: column 1 is colour in the data, and size in the model");
+  CHECK(problem([](InputDescription& d) {
+          d.columns[1].words = {"blue", "rot"};
+        }) == "evaluate: column colour has the words blue, rot in the data, and blue, red in the model");
+  CHECK(problem([](InputDescription& d) { d.columns[0].filling = 3; }) ==
+        "evaluate: column size has another filling, scale or order of dates in the data than in the model; "
+        "read the data by the model's own description (Network::inputDescription, readInputDescription)");
+  CHECK(problem([](InputDescription& d) {
+          d = {.pictures = PictureDescription{3, 2, 3}, .classes = {"a", "b"}};
+        }) == "evaluate: the data are pictures, and the model is one of a table");
+
+  problem(renamed);
+  const auto refused = [&](auto call) {
+    const auto text = test::thrown<InvalidArgument>(call);
+    CHECK_MESSAGE(text.ends_with(": class 1 is c in the data, and b in the model"), text);
+    return text.substr(0, text.find(':'));
+  };
+  CHECK(refused([&] { model.fit(data); }) == "fit");
+  CHECK(refused([&] { findLearningRate(model, data); }) == "fit");
+  CHECK(refused([&] { model.fitNormalisation(data); }) == "fit normalisation");
+  CHECK(refused([&] { recomputeStatistics(model, data); }) == "recompute statistics");
+  CHECK(refused([&] { model.evaluateBinary(data); }) == "evaluate");
+  PrefetchingIterator ahead(data, 2);
+  ClassWeights weighted(ahead, {1, 2});
+  CHECK(refused([&] { model.fit(weighted); }) == "fit");  // iterators around it
+  CHECK(model.iteration() == 0);
+
+  model.setInputDescription(*data.description());  // now it is a model of these classes
+  model.fit(weighted);
+  CHECK(model.evaluate(data).examples() == 4);
+}
+
+TEST_CASE("labels of a regression scaled otherwise are refused, not scored") {
+  MultiLayerNetwork model(
+      {.inputShape = {1}, .layers = {Output{.units = 1, .loss = Loss::MeanSquaredError}}});
+  model.init();
+  const InputDescription prices{.columns = {{.name = "x"}}, .targets = {{"price", 100, 10}}};
+  model.setInputDescription(prices);
+  InMemoryDataSetIterator data(Tensor::zeros({2, 1}), Tensor::zeros({2, 1}), 2);
+  auto others = prices;
+  others.targets[0].mean = 200;
+  data.setDescription(others);
+  CHECK(test::thrown<InvalidArgument>([&] { model.evaluateRegression(data); }) ==
+        "evaluate: the number to predict, price, has another mean or scale in the data than in the model; "
+        "read the data by the model's own description (Network::inputDescription, readInputDescription)");
+  data.setDescription(prices);
+  CHECK(model.evaluateRegression(data).examples() == 2);
+}
+
+TEST_CASE("a description of other outputs or inputs than the network's is refused before the training") {
+  const std::string outputs = "the model has 5 outputs, and its description names 3 classes: a, b, c";
+  const InputDescription three{.columns = {{.name = "x"}}, .classes = {"a", "b", "c"}};
+  MultiLayerNetwork ready({.inputShape = {1}, .layers = {Output{.classes = 5}}});
+  ready.init();
+  const auto problem = [](Network& network, const InputDescription& description) {
+    return test::thrown<InvalidArgument>([&] { network.setInputDescription(description); });
+  };
+  CHECK(problem(ready, three) == outputs);
+  CHECK(ready.inputDescription().empty());
+  CHECK(problem(ready, {.columns = {{.name = "x"}}, .targets = {{"y"}, {"z"}}}) ==
+        "the model has 5 outputs, and its description names 2 numbers to predict: y, z");
+  CHECK(problem(ready, {.classes = {"a"}, .targets = {{"y"}}}) ==
+        "the model's description names both classes and numbers to predict; its outputs are one of them");
+  CHECK(problem(ready, {.columns = {{.name = "x"}, {.name = "z"}}}) ==
+        "the model reads [1], and its description makes 2 features");
+
+  // Before the shapes are known nothing can be compared; then the first batch or init() does.
+  MultiLayerNetwork open({.layers = {Output{.classes = 5}}});
+  open.setInputDescription(three);
+  InMemoryDataSetIterator data(Tensor::zeros({4, 1}), Tensor::zeros({4}, DType::Int64), 2);
+  CHECK(test::thrown<InvalidArgument>([&] { open.fit(data); }) == outputs);
+  CHECK(!open.initialized());
+  MultiLayerNetwork shaped({.inputShape = {1}, .layers = {Output{.classes = 5}}});
+  shaped.setInputDescription(three);
+  CHECK(test::thrown<InvalidArgument>([&] { shaped.init(); }) == outputs);
+
+  MultiLayerNetwork single(
+      {.inputShape = {1}, .layers = {Output{.units = 1, .loss = Loss::BinaryCrossEntropy}}});
+  single.init();
+  single.setInputDescription({.columns = {{.name = "x"}}, .classes = {"no", "yes"}});
+  CHECK(problem(single, three) == "the model has 1 output, and its description names 3 classes: a, b, c");
+}
+
+TEST_CASE("an evaluation names a model's classes, and gives errors in a target's own units") {
+  MultiLayerNetwork prices(
+      {.inputShape = {1},
+       .layers = {Output{.units = 1, .loss = Loss::MeanSquaredError, .activation = Activation::Identity}}});
+  prices.init();
+  prices.setInputDescription({.columns = {{.name = "x"}}, .targets = {{"price", 100, 10}}});
+  for (float& parameter : prices.block(BlockKind::Parameters).values.span<float>()) parameter = 0;
+  // It predicts 0, a price of 100; the prices are 110, 80, 100 and 120: errors of 10, 20, 0 and 20.
+  InMemoryDataSetIterator data(Tensor::zeros({4, 1}), Tensor::of({1, -2, 0, 2}, {4, 1}), 3);
+  const auto scores = prices.evaluateRegression(data);
+  CHECK(scores.meanSquaredError() == 225);
+  CHECK(scores.rootMeanSquaredError(0) == 15);
+  CHECK(scores.meanAbsoluteError() == 12.5);
+  CHECK(scores.r2() == doctest::Approx(1 - 900.0 / 875));  // deviations from 102.5
+  CHECK(scores.summary() == R"(4 examples, 1 column: R2 -0.0286, RMSE 15, MAE 12.5, in the column's own units
+
+    column          MSE         RMSE          MAE         R2  correlation
+     price          225           15         12.5    -0.0286       0.0000
+)");
+  CHECK(prices.evaluateTask(data).line() == "R2 -0.0286, RMSE 15, MAE 12.5");
+  CHECK(prices.evaluateTask(data).loss() == 9.0 / 4);  // the network's own, of the scaled target
+
+  MultiLayerNetwork kinds({.inputShape = {1}, .layers = {Output{.classes = 2}}});
+  kinds.init();
+  kinds.setInputDescription({.columns = {{.name = "x"}}, .classes = {"long-haired", "Überrascht"}});
+  auto parameters = kinds.block(BlockKind::Parameters).values.span<float>();
+  std::ranges::fill(parameters, 0.0f);  // equal: the first class
+  InMemoryDataSetIterator two(Tensor::zeros({3, 1}), Tensor::zeros({3}, DType::Int64), 3);
+  CHECK(kinds.evaluate(two).summary() == R"(3 examples, 2 classes: accuracy 1.0000, loss 0.6931
+
+        class   examples  precision     recall         F1
+0 long-haired          3     1.0000     1.0000     1.0000
+ 1 Überrascht          0     0.0000     0.0000     0.0000
+   macro mean          3     0.5000     0.5000     0.5000
+
+confusion matrix (rows: true class, columns: predicted class)
+              0 1
+0 long-haired 3 0
+ 1 Überrascht 0 0
+)");
 }
