@@ -57,6 +57,7 @@ Predictions TableModel::predict(const Table& table) {
 AnyEvaluation TableModel::evaluate(const Table& table) {
   const auto& targets = description().targets;
   const auto& label = targets.empty() ? description().label : targets.front().name;
+  detail::logUnknownWords(description(), table);
   auto rows = tableIterator(description(), table, labelledRows(table, label, !targets.empty()), kBatch);
   return network_->evaluateTask(rows);
 }
