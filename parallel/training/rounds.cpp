@@ -67,8 +67,10 @@ Order Rounds::next(const Participant& me, const Contribution& mine) {
   bring(me, mine);
   // Two pointers: a std::function keeps no more without an allocation.
   if (!rendezvous_.arrive([this, &me] { return advance(me.exchange, orders_[at(me)].what); })) return {};
-  if (done == Order::Do::Merge || done == Order::Do::Update) me.enqueueAfterMerge();
-  return orders_[at(me)];
+  const Order& order = orders_[at(me)];
+  // Also after a round without a merge: the exchange may have fetched the replica, and must do so again.
+  if (done != Order::Do::Visit && order.what != Order::Do::Merge) me.enqueueAfterMerge();
+  return order;
 }
 
 /// What the others must know of the worker before it waits for them.
