@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -29,8 +30,8 @@ class Rule final : public Strategy {
   RoundPlan plan(const TrainingProgress& /*progress*/) override {
     return {.iterations = work_ == LocalWork::Step ? 2 : 1};
   }
-  void land(int, const Round&, Verbs&) override { ++landed; }
-  void afterReduction(const Round&, Verbs&) override { ++reduced; }
+  void land(int, const Round&, MergeOps&) override { ++landed; }
+  void afterReduction(const Round&, MergeOps&) override { ++reduced; }
 
   std::atomic<int> landed = 0, reduced = 0;
 
@@ -42,7 +43,7 @@ class Rule final : public Strategy {
 struct Training {
   explicit Training(int workers, LocalWork work = LocalWork::Step, bool joins = false)
       : rule(work), traits(rule.traits(workers)), exchange(workers), peers(workers) {
-    shares.emplace(rule, traits, workers, false);
+    shares.emplace(rule, traits, workers, undo.get(), false);
     rounds.emplace(NodePlace{.local = workers},
                    Rounds::Options{.strategy = rule,
                                    .traits = traits,
@@ -56,6 +57,7 @@ struct Training {
   Rule rule;
   const StrategyTraits traits;
   NoExchange exchange;
+  const std::unique_ptr<MergeUndo> undo = exchange.makeUndo({});
   PeerSums peers;
   std::atomic<bool> stop{false};
   std::optional<MergeShares> shares;
