@@ -56,18 +56,25 @@ std::vector<std::string> MembershipRules::readyProcesses(bool& more) const {
   return processes;
 }
 
+/// Both say that they could not reach each other in the same generation. One that says so alone has met a
+/// process that was dead or stopped for a time.
+bool MembershipRules::areApart(const std::string& one, const std::string& other) const {
+  const auto lostBy = [this](const std::string& process, const std::string& lost) {
+    const auto& all = process == process_ ? card_.lost : seen_.at(process).card.lost;
+    const auto found = all.find(lost);
+    return found == all.end() ? 0 : found->second;
+  };
+  return lostBy(one, other) > 0 && lostBy(one, other) == lostBy(other, one);
+}
+
 void MembershipRules::convene(NodeStore& store, std::int64_t number) {
   bool more = false, cut = false;
   const auto ready = readyProcesses(more);
-  const auto lostOf = [this](const std::string& process) -> const std::set<std::string>& {
-    return process == process_ ? card_.lost : seen_.at(process).card.lost;
-  };
   std::vector<std::string> chosen{process_};
   for (const auto& one : ready) {
     if (one == process_) continue;
-    const bool apart = std::ranges::any_of(chosen, [&](const std::string& other) {
-      return lostOf(one).contains(other) && lostOf(other).contains(one);
-    });
+    const bool apart =
+        std::ranges::any_of(chosen, [&](const std::string& other) { return areApart(one, other); });
     cut = cut || apart;
     if (!apart) chosen.push_back(one);
   }

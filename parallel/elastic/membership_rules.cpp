@@ -38,8 +38,12 @@ MembershipRules::MembershipRules(std::string process, MembershipOptions options)
 void MembershipRules::writeCard(NodeStore& store) {
   std::string text =
       fmt::format("{} {} {} {} {}", kMagic, ++beats_, card_.common, card_.from, card_.ready ? 1 : 0);
-  for (const auto& process : card_.lost) text += ' ' + process;
+  for (const auto& [process, generation] : card_.lost) text += fmt::format(" {}:{}", process, generation);
   store.put(kMember + process_, text);
+}
+
+void MembershipRules::lost(const std::string& process) {
+  if (!slept_) card_.lost[process] = generation_.number;
 }
 
 void MembershipRules::noteTime(Time now) {
@@ -78,7 +82,10 @@ void MembershipRules::look(NodeStore& store, Time now) {
     Card card;
     text >> magic >> beat >> card.common >> card.from >> card.ready;
     if (!text || magic != kMagic) continue;
-    while (text >> word) card.lost.insert(word);
+    while (text >> word) {
+      const auto end = std::min(word.find(':'), word.size());
+      card.lost[word.substr(0, end)] = numberIn(word, word.substr(0, std::min(end + 1, word.size())));
+    }
     const auto before = seen_.find(process);
     Seen& seen = all[process];
     if (before != seen_.end()) seen = before->second;

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -53,8 +52,9 @@ class MembershipRules {
   void begin(NodeStore& store, Time now);
   /// @return the next generation once it has begun. @throws as Membership::next.
   std::optional<Generation> tryNext(NodeStore& store, Time now);
-  /// Records that this process cannot connect to `process`.
-  void lost(const std::string& process) { card_.lost.insert(process); }
+  /// Records that this process could not connect to `process` in its generation, unless it was stopped itself
+  /// for so long that the other one may have given it up.
+  void lost(const std::string& process);
   /// @throws NodeFailure if the others have begun a generation without this process.
   void requireCurrent(NodeStore& store, Time now);
   /// Leaves the training: removes the card; the last process removes the other texts. Repeat it.
@@ -70,10 +70,10 @@ class MembershipRules {
  private:
   friend struct MembershipPrint;  // of the simulation
   struct Card {
-    std::string common;     // hash of MembershipOptions::common
-    std::int64_t from = 0;  // the last generation that the process was in; 0: none
-    bool ready = false;     // for another generation
-    std::set<std::string> lost;
+    std::string common;                        // hash of MembershipOptions::common
+    std::int64_t from = 0;                     // the last generation that the process was in; 0: none
+    bool ready = false;                        // for another generation
+    std::map<std::string, std::int64_t> lost;  // [process] the generation in which it could not be reached
   };
   struct Seen {
     Card card;
@@ -104,6 +104,7 @@ class MembershipRules {
   [[noreturn]] void throwLeftOut();
   void requireCommon(const List& list) const;
   bool openLease(NodeStore& store, std::int64_t number);
+  bool areApart(const std::string& one, const std::string& other) const;
   void convene(NodeStore& store, std::int64_t number);
   std::vector<std::string> readyProcesses(bool& more) const;
   void closeLease(NodeStore& store, std::int64_t number) const;

@@ -11,7 +11,7 @@
 
 namespace muster::elastic {
 
-inline const std::string kMagic = "muster-elastic-1";
+inline const std::string kMagic = "muster-elastic-2";
 inline const std::string kMember = "member-", kLease = "lease-", kList = "members-",
                          kRendezvous = "rendezvous-";
 

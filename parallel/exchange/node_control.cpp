@@ -9,7 +9,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr int kControl = 0;  // a channel
-constexpr std::uint64_t kMagic = 0x6d75737465723031;
+constexpr std::uint64_t kMagic = 0x6d75737465723032;
 
 enum Kind { Hello, Alive, Failed, Goodbye };
 
@@ -51,7 +51,7 @@ void NodeLink::listenTo(int node) {
 void NodeLink::tell(int node, int kind, int culprit) {
   OtherNode& other = others_[static_cast<std::size_t>(node)];
   if (other.outTicket >= 0) return;
-  *other.out = {.magic = kMagic, .kind = kind, .culprit = culprit};
+  *other.out = {.magic = kMagic, .kind = kind, .culprit = culprit, .silence = silence_.count()};
   const std::string host = transport_->host();
   std::ranges::copy(host.substr(0, other.out->host.size() - 1), other.out->host.begin());
   post(nullptr, {NodeMessage::Way::Send, node, kControl, other.out->bytes()});
@@ -66,6 +66,8 @@ void NodeLink::hear(int node) {
     case Hello: {
       const auto host = std::string(said.host.begin(), std::ranges::find(said.host, '\0'));
       names_[static_cast<std::size_t>(node)] = nodeName(node, host);
+      // With a shorter one, a node would take the others, whose heartbeats are rarer, for lost.
+      silence_ = std::max(silence_, std::chrono::milliseconds(said.silence));
       other.greeted = true;
       break;
     }
@@ -73,6 +75,7 @@ void NodeLink::hear(int node) {
       if (said.culprit == node || said.culprit < 0 || said.culprit >= nodes_)
         return break_(node, fmt::format("{} has failed; its own message says why", nameOf(node)));
       if (said.culprit == node_) return break_(node_, fmt::format("{} has given this node up", nameOf(node)));
+      lose(said.culprit);
       return break_(said.culprit,
                     fmt::format("{} is lost, as {} reports", nameOf(said.culprit), nameOf(node)));
     case Goodbye:
@@ -100,9 +103,10 @@ void NodeLink::beat() {
       break_(n, fmt::format("{} has ended its program", nameOf(n)));
     if (other.ended) continue;
     if (due) tell(n, Alive, 0);
-    if (now - other.heard > silence_)
-      break_(n, fmt::format("nothing was heard of {} for {} s: it hangs, was killed, or its network is cut",
-                            nameOf(n), std::chrono::duration<double>(silence_).count()));
+    if (now - other.heard <= silence_) continue;
+    lose(n);
+    break_(n, fmt::format("nothing was heard of {} for {} s: it hangs, was killed, or its network is cut",
+                          nameOf(n), std::chrono::duration<double>(silence_).count()));
   }
 }
 
@@ -139,7 +143,13 @@ void NodeLink::sayFailed() {
         tell(n, Failed, culprit_);
         done = 1;
       }
-      poll();
+      try {
+        poll();
+      } catch (const NodeLost& loss) {  // it cannot be told any more
+        lose(loss.node());
+        told[static_cast<std::size_t>(loss.node())] = 1;
+        others_[static_cast<std::size_t>(loss.node())].outTicket = -1;
+      }
       std::this_thread::sleep_for(1ms);
     }
   } catch (...) {  // the network fails, too: the other nodes detect the silence

@@ -107,6 +107,12 @@ bool NodeLink::failed() const {
   return failing_ || stopped_;
 }
 
+int NodeLink::firstLeft() const {
+  waitIfFailed();
+  const Lock lock(mutex_);
+  return static_cast<int>(std::ranges::find(lost_, 0) - lost_.begin()) % nodes_;
+}
+
 void NodeLink::requireWhole() const {
   const Lock lock(mutex_);
   if (!problem_.empty()) throw NodeFailure(problem_);  // also while the other nodes are still being told
@@ -137,6 +143,7 @@ void NodeLink::run(const std::function<std::unique_ptr<NodeTransport>()>& make) 
   try {
     serve();
   } catch (const NodeLost& loss) {
+    if (!others_[static_cast<std::size_t>(loss.node())].ended) lose(loss.node());
     breakBy(loss.node(), [&] {
       const bool ended = others_[static_cast<std::size_t>(loss.node())].ended;
       return ended ? fmt::format("{} has ended its program", nameOf(loss.node()))
@@ -161,6 +168,10 @@ void NodeLink::start(const std::function<std::unique_ptr<NodeTransport>()>& make
   nodes_ = transport_->nodes();
   transportName_ = transport_->describe();
   others_.resize(static_cast<std::size_t>(nodes_));
+  {
+    const Lock lock(mutex_);
+    lost_.resize(others_.size());
+  }
   for (int n = 0; n < nodes_; ++n) names_.push_back(fmt::format("node {}", n));
   names_[static_cast<std::size_t>(node_)] = nodeName(node_, transport_->host());
   try {
@@ -264,6 +275,11 @@ bool NodeLink::poll() {
     }
   }
   return calls;
+}
+
+void NodeLink::lose(int node) {
+  const Lock lock(mutex_);
+  lost_[static_cast<std::size_t>(node)] = 1;
 }
 
 /// Records the problem, unless there was one before.

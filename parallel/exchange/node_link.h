@@ -57,8 +57,8 @@ inline std::string nodeName(int node, const std::string& host) {
 class NodeLink {
  public:
   /// @param make  makes the transport on the link's thread, which also uses and destroys it.
-  /// @param silence  a node that sends nothing for this long has failed. Every node sends several
-  ///                 heartbeats in this time, whatever its other threads do.
+  /// @param silence  a node that sends nothing for this long has failed; the longest of all nodes counts.
+  ///                 Every node sends several heartbeats in this time, whatever its other threads do.
   /// @throws what `make` throws; NodeFailure if another node does not answer.
   NodeLink(const std::function<std::unique_ptr<NodeTransport>()>& make, std::chrono::milliseconds silence);
   ~NodeLink();
@@ -90,6 +90,9 @@ class NodeLink {
   /// @throws NodeFailure after a failure.
   void requireWhole() const;
   bool failed() const;
+  /// The first node that is not known to be lost; 0 unless this link has failed. Waits like `waitIfFailed`. A
+  /// node that has told others of a failure of its own is not lost.
+  int firstLeft() const;
   /// The bytes that this node has sent since the start, without what the transport adds.
   std::int64_t bytesSent() const { return sent_; }
 
@@ -99,7 +102,8 @@ class NodeLink {
     std::uint64_t magic = 0;
     std::int32_t kind = 0;
     std::int32_t culprit = 0;  // for a failure: the node that failed first
-    std::array<char, 112> host{};
+    std::int64_t silence = 0;  // of a hello: milliseconds
+    std::array<char, 104> host{};
 
     std::span<std::byte> bytes() { return std::as_writable_bytes(std::span(this, 1)); }
   };
@@ -130,14 +134,15 @@ class NodeLink {
   void beat();
   bool waitsFor(int node) const;
   void break_(int culprit, std::string_view problem);
+  void lose(int node);
   template <typename Text>
   void breakBy(int culprit, Text text) noexcept;
   void sayFailed();
   void sayGoodbye();
 
-  const std::chrono::milliseconds silence_;
-  int node_ = 0, nodes_ = 1;        // these four: written before the constructor returns
-  std::vector<std::string> names_;  // [node]
+  std::chrono::milliseconds silence_;  // after the constructor: used by the link's thread only
+  int node_ = 0, nodes_ = 1;           // these four: written before the constructor returns
+  std::vector<std::string> names_;     // [node]
   std::string transportName_;
 
   mutable Mutex mutex_;
@@ -147,7 +152,8 @@ class NodeLink {
   bool started_ MUSTER_GUARDED_BY(mutex_) = false, ending_ MUSTER_GUARDED_BY(mutex_) = false;
   bool stopped_ MUSTER_GUARDED_BY(mutex_) = false;
   std::exception_ptr notStarted_ MUSTER_GUARDED_BY(mutex_);
-  std::string problem_ MUSTER_GUARDED_BY(mutex_);  // why the link has failed
+  std::string problem_ MUSTER_GUARDED_BY(mutex_);     // why the link has failed
+  std::vector<char> lost_ MUSTER_GUARDED_BY(mutex_);  // [node]
   std::atomic<bool> failing_{false};
   std::atomic<std::int64_t> sent_{0};
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <limits>
 #include <map>
 #include <ranges>
@@ -100,8 +101,12 @@ class GlooTransport final : public NodeTransport {
   void poll(std::vector<int>& done) override {
     if (outcomes_.take(done, [this](int node) { hear(node); }))
       return;  // a lost node's last messages come first
-    for (const auto& [node, why] : outcomes_.losses())
+    for (auto& loss : outcomes_.losses()) losses_.push_back(std::move(loss));
+    while (!losses_.empty()) {
+      const auto [node, why] = std::move(losses_.front());
+      losses_.pop_front();
       if (!lost_[static_cast<std::size_t>(node)]) lose(node, why);
+    }
   }
 
   bool tell(std::function<void()> news) override {
@@ -163,6 +168,7 @@ class GlooTransport final : public NodeTransport {
   std::shared_ptr<gloo::transport::Device> device_;
   std::vector<std::shared_ptr<gloo::transport::Context>> pairs_;  // [node] of one connection each
   Outcomes outcomes_;
+  std::deque<Outcomes::Loss> losses_;  // not reported yet
   std::map<std::tuple<int, int, NodeMessage::Way>, std::unique_ptr<MessageQueue>> queues_;
 };
 

@@ -302,9 +302,9 @@ TEST_CASE("the members include a newcomer if the holder of the lease has died") 
 
 TEST_CASE("entries of dead processes have no effect, and are removed") {
   const TemporaryDirectory folder;
-  writeFile(folder / "member-00000000000000aa", "muster-elastic-1 7 0011223344556677 3 0");
+  writeFile(folder / "member-00000000000000aa", "muster-elastic-2 7 0011223344556677 3 0");
   writeFile(folder / "lease-3", "00000000000000aa");
-  writeFile(folder / "members-3", "muster-elastic-1 1\n00000000000000aa\nother options\n");
+  writeFile(folder / "members-3", "muster-elastic-2 1\n00000000000000aa\nother options\n");
   writeFile(folder / "rendezvous-3-node-0", "x");
   writeFile(folder / "member-garbage", "\x01\x02 garbage");
   {

@@ -47,6 +47,57 @@ bool contains(const std::string& text, std::string_view part) {
 
 }  // namespace
 
+TEST_CASE("of silences that differ, the longest counts on every node") {
+  VirtualNetwork network(2);
+  std::array<std::string, 2> problems;
+  {
+    std::vector<std::jthread> threads;
+    for (int n = 0; n < 2; ++n)
+      threads.emplace_back([&, n] {
+        // Node 1 sends a heartbeat every 500 ms, and node 0 alone would give it up after 200 ms.
+        NodeLink link([&network, n] { return network.transport(n); }, n == 0 ? 200ms : 4s);
+        problems.at(static_cast<std::size_t>(n)) = thrown<NodeFailure>([&] {
+          for (int i = 0; i < 2; ++i) {
+            gatherOnce(link);
+            std::this_thread::sleep_for(900ms);
+          }
+          throw NodeFailure("well");
+        });
+      });
+  }
+  for (const auto& problem : problems) CHECK(problem == "well");
+}
+
+TEST_CASE("after a failure the first node that is left is known on all that are left") {
+  for (const int lost : {0, 1}) {
+    CAPTURE(lost);
+    VirtualNetwork network(3);
+    std::array<int, 3> first{-1, -1, -1};
+    onNodes(network, 300ms, [&](NodeLink& link) {
+      gatherOnce(link);
+      CHECK(link.firstLeft() == 0);
+      network.silence(lost);
+      if (link.node() == lost) return std::this_thread::sleep_for(2s);  // it does not know
+      CHECK_THROWS_AS(gatherOnce(link), NodeFailure);
+      first.at(static_cast<std::size_t>(link.node())) = link.firstLeft();
+    });
+    for (const int n : {0, 1, 2})
+      if (n != lost) CHECK(first.at(static_cast<std::size_t>(n)) == (lost == 0 ? 1 : 0));
+  }
+}
+
+TEST_CASE("a node that fails by itself is not lost") {
+  VirtualNetwork network(2);
+  int first = -1;
+  onNodes(network, 30s, [&](NodeLink& link) {
+    gatherOnce(link);
+    if (link.node() == 0) return link.fail();
+    CHECK_THROWS_AS(gatherOnce(link), NodeFailure);
+    first = link.firstLeft();
+  });
+  CHECK(first == 0);
+}
+
 TEST_CASE("all nodes get the messages of all, and know each other's names") {
   for (const int nodes : {1, 2, 5}) {
     VirtualNetwork network(nodes);

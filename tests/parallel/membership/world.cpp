@@ -18,14 +18,19 @@ struct MembershipPrint {
     const auto ticks = (now - time) / std::chrono::milliseconds(100);
     return std::to_string(std::clamp<std::int64_t>(ticks, -50, 50));
   }
+  static std::string marks(const std::map<std::string, std::int64_t>& lost) {
+    std::string text;
+    for (const auto& [process, generation] : lost) text += fmt::format("{}:{},", process, generation);
+    return text;
+  }
   static std::int64_t beats(const MembershipRules& rules) { return rules.beats_; }
   template <typename Normal>
   static std::string of(const MembershipRules& r, MembershipRules::Time now, Normal normal) {
-    auto text = fmt::format("{} {} {} {}", r.card_.from, r.card_.ready, fmt::join(r.card_.lost, ","),
-                            age(r.seenAt_, now));
+    auto text =
+        fmt::format("{} {} {} {}", r.card_.from, r.card_.ready, marks(r.card_.lost), age(r.seenAt_, now));
     for (const auto& [process, seen] : r.seen_)
       text += fmt::format("; {} {} {} {} {} {} {} {}", process, seen.card.from, seen.card.ready,
-                          fmt::join(seen.card.lost, ","), normal(process, seen.beat), age(seen.since, now),
+                          marks(seen.card.lost), normal(process, seen.beat), age(seen.since, now),
                           age(seen.changed, now), seen.lives);
     return text + fmt::format("; {} {} {}; {} {} {}; {} {} {} {} {}", r.generation_.number,
                               fmt::join(r.generation_.members, ","), r.generation_.node, r.attempt_.number,
@@ -375,7 +380,9 @@ void World::connect(int p, Link& link) {
   }
   if (tick_ - process.connectedAt <= kTicks) return;
   for (const auto& one : link.members)
-    if (!link.connected.contains(processOf(one))) process.rules->lost(one);
+    if (const int other = processOf(one);
+        other != p && (!link.connected.contains(other) || link.gone.contains(other)))
+      process.rules->lost(one);
   leaveLink(p, link);
 }
 
