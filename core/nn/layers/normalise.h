@@ -10,7 +10,7 @@ namespace muster {
 
 /// What a Normalise makes of each feature.
 enum class NormaliseMethod {
-  Standardise,  ///< mean 0 and standard deviation 1 (of the population) over the training examples
+  Standardise,  ///< mean 0, standard deviation 1 (of the population); features of 0 and 1 alone: times 2
   MinMax,       ///< the smallest value 0, the largest 1
 };
 
