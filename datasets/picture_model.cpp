@@ -8,6 +8,7 @@
 #include "muster/core/base/plural.h"
 #include "muster/core/data/in_memory.h"
 #include "muster/core/data/in_parallel.h"
+#include "muster/core/eval/any_evaluation.h"
 #include "muster/core/io/input_file.h"
 #include "muster/datasets/image_folder.h"
 #include "muster/datasets/image_set_iterator.h"
