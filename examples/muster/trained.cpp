@@ -28,13 +28,12 @@ Trained::Trained(const Call& call, const TrainedOptions& options)
   example::Paths paths;
   paths.reads("the run file", call.file);
   paths.reads(options.model.empty() ? "training.model" : "--model", model);
-  paths.reads("data.test", run.data.test);
+  addTo(paths, run.data);
   paths.writesResult("--out", options.out);
   paths.writesResult("--json", options.json);
+  paths.check();
   const auto known = readInputDescription(model);
   auto tested = options.on == "test" ? loadTestData(run.data, known) : std::nullopt;
-  if (!tested) addTo(paths, run.data);
-  paths.check();
   data = tested ? std::move(*tested)
                 : loadData(run.data, PlacementWish::Host, std::array{Device::cpu()}, 1, known);
   network = makeNetwork(run, data);

@@ -54,17 +54,33 @@ at::Tensor named(const std::vector<NamedTensor>& tensors, Device device, std::st
                                      : fmt::format("torch: the batch has no {} called {}", what, name));
 }
 
-/// While it lives, libtorch's operations on this thread use this number of threads. get_num_threads comes
-/// first: it makes libtorch set its default now instead of later.
+/// While it lives, libtorch's operations on this thread use this number of threads. Setting the number also
+/// sets that of threads that call libtorch for the first time. So the first of several that live leaves to
+/// the others what the program had chosen, or the last one would leave a worker's number to the whole
+/// program.
 class TorchThreads {
  public:
-  explicit TorchThreads(int threads) : before_(at::get_num_threads()) { at::set_num_threads(threads); }
-  ~TorchThreads() { at::set_num_threads(before_); }
+  explicit TorchThreads(int threads) {
+    const std::scoped_lock lock(mutex_);
+    // Also makes libtorch set its default now instead of later.
+    const int here = at::get_num_threads();
+    if (alive_++ == 0) programs_ = here;
+    before_ = programs_;
+    at::set_num_threads(threads);
+  }
+  ~TorchThreads() {
+    const std::scoped_lock lock(mutex_);
+    --alive_;
+    at::set_num_threads(before_);
+  }
   TorchThreads(const TorchThreads&) = delete;
   TorchThreads& operator=(const TorchThreads&) = delete;
 
  private:
-  int before_;
+  static inline std::mutex mutex_;
+  static inline int alive_ = 0, programs_ = 0;  // guarded by mutex_
+
+  int before_ = 0;
 };
 
 /// Calls `work`; rethrows libtorch's errors as muster::Error, without their backtraces.

@@ -144,7 +144,7 @@ TEST_CASE("sizes that do not fit any memory are refused, and so are inputs witho
   CHECK(contains(problem({more, 4}, {Dense{.units = 2}}), "[4611686018427387904, 4] is too large"));
   CHECK(contains(problem({more, 4, 1}, {ActivationLayer{}}), "is too large"));
   CHECK(problem({0}, {Dense{.units = 2}}) ==
-        "dense1 (dense) of features [0]: dense: expected an input [F] of at least 1 feature, got [0]");
+        "dense1 (dense): its parameters depend on a size that the input's shape leaves open; state it");
 }
 
 TEST_CASE(
