@@ -256,7 +256,7 @@ TEST_CASE("an incomplete request is given up, and so are too many connections") 
   CHECK(RawClient(page.listener->port()).receiveAll().empty());
 }
 
-TEST_CASE("silent connections lock nobody out, and do not end those that are served") {
+TEST_CASE("silent connections do not lock others out, and do not end those that are served") {
   const Page page({.reading = 1h, .connections = 4});
   const auto events = page.events();
   CHECK(events->receiveUntil("\n\n").find("200 OK") != std::string::npos);
