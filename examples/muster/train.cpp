@@ -179,6 +179,7 @@ int trainRun(const RunFile& run, Options options) {
   watching.options(hyperParameters(run), {network->task() == Task::Regression ? "r2" : "accuracy"});
 
   example::TrainingInterrupt interrupt;
+  const auto saves = [&nodes] { return nodes.node() == example::savingNode(nodes); };
   bool saved = false, interrupted = false;
   example::trainAndSave(
       [&] {
@@ -189,7 +190,7 @@ int trainRun(const RunFile& run, Options options) {
         interrupted = example::onAnyNode(nodes, interrupt.requested());
       },
       [&](bool failed) {
-        if (!isFirst()) return;
+        if (!saves()) return;
         if ((failed || interrupted) && network->iteration() == begun) {
           fmt::print("ended before the first step: nothing was saved\n");
           return;
@@ -203,10 +204,12 @@ int trainRun(const RunFile& run, Options options) {
           saveModel(*network, path, notesOf(run));
         });
         saved = true;
-        if (failed) fmt::print("saved: {}, with what was trained before the failure\n", run.training.model);
+        if (failed)
+          fmt::print("saved: {}, with what was trained before the failure{}\n", run.training.model,
+                     isFirst() ? "" : ", by this node, because node 0 is lost");
       },
       learningRateOf(run), {run.training.model, [&](const std::filesystem::path& path) {
-                              if (!isFirst() || network->iteration() == begun) return false;
+                              if (!saves() || network->iteration() == begun) return false;
                               saveModel(*network, path, notesOf(run));
                               return true;
                             }});

@@ -113,4 +113,9 @@ bool onAnyNode(const muster::Nodes& nodes, bool here) {
   return std::ranges::any_of(all, [](std::byte one) { return one != std::byte{0}; });
 }
 
+int savingNode(const muster::Nodes& nodes) {
+  const auto link = nodes.elastic() ? nullptr : nodes.link();
+  return link && link->failed() ? link->firstLeft() : 0;
+}
+
 }  // namespace example

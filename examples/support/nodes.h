@@ -38,6 +38,9 @@ struct NodeOptions {
 /// processes, and after a failure of another node, only this one's word counts.
 bool onAnyNode(const muster::Nodes& nodes, bool here);
 
+/// The node that saves what was trained: node 0, or if it was lost, the first that is left.
+int savingNode(const muster::Nodes& nodes);
+
 // Each of these throws if its module is not built.
 
 /// The processes that mpirun started; a single node without mpirun.

@@ -41,7 +41,7 @@ Membership::~Membership() {
 
 void Membership::lost(const std::string& process) {
   const Lock lock(mutex_);
-  rules_.lost(process);
+  rules_.lost(process, Clock::now());
 }
 
 void Membership::requireCurrent() {

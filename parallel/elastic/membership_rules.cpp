@@ -42,7 +42,8 @@ void MembershipRules::writeCard(NodeStore& store) {
   store.put(kMember + process_, text);
 }
 
-void MembershipRules::lost(const std::string& process) {
+void MembershipRules::lost(const std::string& process, Time now) {
+  noteTime(now);
   if (!slept_) card_.lost[process] = generation_.number;
 }
 

@@ -54,7 +54,7 @@ class MembershipRules {
   std::optional<Generation> tryNext(NodeStore& store, Time now);
   /// Records that this process could not connect to `process` in its generation, unless it was stopped itself
   /// for so long that the other one may have given it up.
-  void lost(const std::string& process);
+  void lost(const std::string& process, Time now);
   /// @throws NodeFailure if the others have begun a generation without this process.
   void requireCurrent(NodeStore& store, Time now);
   /// Leaves the training: removes the card; the last process removes the other texts. Repeat it.

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "muster/core/io/checkpoint_files.h"
+#include "muster/core/nn/network.h"
 #include "tests/examples/convnet.h"
 #include "tests/examples/program.h"
 #include "tests/examples/sandbox.h"
@@ -104,6 +105,40 @@ TEST_CASE("a signal to any node ends all of them with the status of an interrupt
   CHECK(first.exit == 130);
   CHECK(second.exit == 130);
   CHECK(contains(first.out, "saved: mnist-convnet.safetensors, and --resume continues from there"));
+}
+
+TEST_CASE("if node 0 is killed, the first node that is left saves what was trained, and says so") {
+  const test::TemporaryDirectory store;
+  std::deque<test::Sandbox> terminals;
+  for (int n = 0; n < 3; ++n) terminals.emplace_back(MUSTER_PROGRAM);
+  std::vector<std::unique_ptr<Program>> programs;
+  for (std::size_t n = 0; n < terminals.size(); ++n) {
+    const auto& terminal = terminals[n];
+    test::writeFile(terminal.directory / "run.json", terminal.run({"example"}).out);
+    std::vector<std::string> arguments{"train", "run.json"};
+    for (const char* const set :
+         {"training.nodes=gloo", "training.workers=1", "training.epochs=100000", "training.devices=cpu",
+          "training.pinThreads=false", "data.trainExamples=300", "data.testExamples=100"})
+      arguments.insert(arguments.end(), {"--set", set});
+    auto launch = terminal.launch(arguments);
+    launch.environment.insert({{"MUSTER_STORE", store.path().string()},
+                               {"MUSTER_INTERFACE", "lo"},
+                               {"MUSTER_NODE", std::to_string(n)},
+                               {"MUSTER_NODES", "3"}});
+    programs.push_back(std::make_unique<Program>(MUSTER_PROGRAM, launch));
+  }
+  REQUIRE(programs[0]->awaitText("/100000: score"));  // an epoch has ended
+  programs[0]->signal(SIGKILL);
+  const auto second = programs[1]->wait(), third = programs[2]->wait();
+  CAPTURE(second.out);
+  CAPTURE(second.err);
+  CHECK(second.exit == 1);
+  CHECK(third.exit == 1);
+  CHECK(contains(second.out,
+                 "saved: model.safetensors, with what was trained before the failure, by this node, "
+                 "because node 0 is lost\n"));
+  CHECK(Network::load(terminals[1].directory / "model.safetensors")->epoch() >= 1);
+  CHECK(terminals[2].directory.names() == std::set<std::string>{"run.json"});
 }
 
 #ifdef MUSTER_WITH_PAGE

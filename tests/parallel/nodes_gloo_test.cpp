@@ -1,13 +1,16 @@
 // Trainings over real processes of this machine that find each other in a directory, by Gloo.
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <sstream>
 #include <thread>
 
+#include "muster/core/base/error.h"
 #include "muster/core/base/mutex.h"
 #include "muster/parallel/elastic/directory_store.h"
 #include "muster/parallel/exchange/node_link.h"
@@ -56,7 +59,7 @@ class Haunted final : public NodeStore {
     return static_cast<int>(sockets_.size());
   }
 
-  static constexpr int kMany = 100;
+  static constexpr int kMany = 1000;
 
  private:
   struct Strangers {
@@ -75,6 +78,7 @@ class Haunted final : public NodeStore {
     for (int i = 0; i < strangers.count; ++i) {
       // Only the first connection is accepted; the others must not wait.
       const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | (i > 0 ? SOCK_NONBLOCK : 0), 0);
+      if (socket < 0) throw Error("too many open files");
       ::connect(socket, reinterpret_cast<const sockaddr*>(bytes.data()), bytes.size());
       ::send(socket, strangers.say.data(), strangers.say.size(), MSG_NOSIGNAL);
       sockets_.push_back(socket);
@@ -89,6 +93,10 @@ class Haunted final : public NodeStore {
 }  // namespace
 
 TEST_CASE("strangers that connect to a node are turned away, and the nodes find each other") {
+  rlimit files{};
+  ::getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = std::min<rlim_t>(files.rlim_max, 4 * Haunted::kMany);
+  ::setrlimit(RLIMIT_NOFILE, &files);
   const TemporaryDirectory folder;
   Haunted store(folder.path());
   std::array<std::array<std::byte, 2>, 2> heard{};

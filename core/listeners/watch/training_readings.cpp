@@ -49,12 +49,14 @@ void TrainingReadings::fitStart(const FitEvent& event) {
   trained_ = {};
   timesRead_ = false;
   timesBefore_.clear();
+  samplesRead_ = places_.samples;
   merged_ = {};
   workers_.clear();
 }
 
 void TrainingReadings::resume(std::int64_t step, const Places& places) {
   places_ = places;
+  samplesRead_ = places.samples;
   readPlaces(step);
 }
 
@@ -122,9 +124,11 @@ void TrainingReadings::epochEnd(const EpochEvent& event) {
 }
 
 void TrainingReadings::readTimes(Trainer& trainer, std::int64_t step) {
+  const auto samples = places_.samples - samplesRead_;
+  if (samples == 0) return;  // no round has ended since
   const auto report = performanceBetween(timesBefore_, trainer.workerTimes(), trained_);
-  if (report.examples() == 0) return;  // no round has ended since
-  sink_("training/samples per second", step, report.samplesPerSecond());
+  if (report.seconds > 0)
+    sink_("training/samples per second", step, static_cast<double>(samples) / report.seconds);
   WorkerTimes all;
   for (const auto& worker : report.workers) {
     all.computing += worker.computing;
@@ -137,6 +141,7 @@ void TrainingReadings::readTimes(Trainer& trainer, std::int64_t step) {
   if (const auto bytes = residentBytes()) sink_("memory/resident bytes", step, static_cast<double>(*bytes));
   readPlaces(step);
   timesBefore_ = trainer.workerTimes();
+  samplesRead_ = places_.samples;
   trained_ = {};
   timesRead_ = true;
 }

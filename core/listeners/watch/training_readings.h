@@ -41,7 +41,7 @@ struct ReadingOptions {
 ///     merge/divergence               distance of the replicas from their mean before a merge, if measured
 ///     merge/milliseconds, merge/bytes, merge/NAME    of a merge; NAME: its strategy's values
 ///     training/learning rate         of a Network's updater, at the next iteration
-///     training/samples per second    by the wall clock
+///     training/samples per second    of all workers, also those of other nodes, by the wall clock
 ///     time/all/computing             share in [0, 1] of the time since the last reading; also "waiting for
 ///                                    data", "waiting for workers", "merging", and time/worker 0/...
 ///     memory/resident bytes          of this process
@@ -107,6 +107,7 @@ class TrainingReadings {
   bool timesRead_ = false;               // in this `fit()`
   Places places_;                        // since the beginning
   std::vector<WorkerTimes> timesBefore_;
+  std::int64_t samplesRead_ = 0;  // of places_, when times were read
   std::size_t testsRead_ = 0;
 };
 

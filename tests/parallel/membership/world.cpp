@@ -129,7 +129,9 @@ World::Call World::due(const Process& process) const {
       if (!process.begun) return Call::Begin;
       if (!process.beaten) return Call::Beat;
       return process.acted ? Call::None : Call::Next;
-    case Phase::Connecting:
+    case Phase::Meeting:
+    case Phase::Pairing:
+    case Phase::Greeting:
     case Phase::Training:
       if (!process.beaten) return Call::Beat;
       return process.acted ? Call::None : Call::Network;
@@ -255,7 +257,7 @@ void World::prepare(int p) {
         MembershipOptions{.minNodes = minNodes_, .silence = kTicks * kTick, .patience = kPatience * kTick});
     process.since = tick_;
   }
-  if (process.call == Call::Leave) cleanable_ = tick_ - faultAt_ >= kTicks / 2;
+  if (process.call == Call::Leave) cleanable_ = tick_ - faultAt_ > kTicks / 2;
   resume(p);
 }
 
@@ -316,8 +318,7 @@ void World::finish(int p, MembershipRules rules, const std::optional<Generation>
       process.acted = true;
       if (!generation) break;
       process.generation = *generation;
-      process.phase = Phase::Connecting;
-      process.connectedAt = tick_;
+      enter(p, Phase::Meeting);
       process.list = lists_.at(fmt::format("{} {}", generation->number, fmt::join(generation->members, " ")));
       links_[process.list].members = generation->members;
       break;
@@ -354,51 +355,103 @@ void World::fail(int p, MembershipRules rules) {
 void World::network(int p) {
   Link& link = links_.at(at(p).list);
   at(p).acted = true;
-  if (at(p).phase == Phase::Connecting)
-    connect(p, link);
-  else
-    train(p, link);
+  switch (at(p).phase) {
+    case Phase::Meeting:
+      return meet(p, link);
+    case Phase::Pairing:
+      return pair(p, link);
+    case Phase::Greeting:
+      return greet(p, link);
+    default:
+      return train(p, link);
+  }
 }
 
-void World::connect(int p, Link& link) {
+void World::enter(int p, Phase phase) {
+  at(p).phase = phase;
+  at(p).phaseAt = tick_;
+}
+
+bool World::isGone(int p, const Link& link) const {
+  return at(p).phase == Phase::Crashed || link.gone.contains(p);
+}
+
+/// Rendezvous::awaitAll: node 0 opens a session once it sees all, and completes it once all have agreed.
+void World::meet(int p, Link& link) {
+  link.met.insert(p);
+  if (link.members.front() == nameOf(p)) {
+    link.open = link.open || link.met.size() == link.members.size();
+    link.complete =
+        link.open && link.met.size() == link.members.size() && link.agreed.size() + 1 == link.members.size();
+  } else if (link.open) {
+    link.agreed.insert(p);
+  }
+  if (link.complete) return enter(p, Phase::Pairing);
+  if (tick_ - at(p).phaseAt <= kTicks) return;
+  link.met.erase(p);  // with its texts, which the others need
+  link.agreed.erase(p);
+  if (link.members.front() == nameOf(p)) link.open = false;
+  leaveLink(p, link);
+}
+
+/// connectPair, for all others at once: a pair needs both to run at the same time. If one of them knows that
+/// the pair is connected, the other one will, unless the first one has left.
+void World::pair(int p, Link& link) {
+  link.pairing.insert(p);
+  std::vector<std::string> missing;
+  for (const auto& one : link.members) {
+    const int other = processOf(one);
+    if (other == p || link.paired.contains({p, other})) continue;
+    const bool answers =
+        link.paired.contains({other, p}) ||
+        (runs(at(other)) && at(other).phase == Phase::Pairing && link.pairing.contains(other));
+    if (answers && !isGone(other, link))
+      link.paired.insert({p, other});
+    else
+      missing.push_back(one);
+  }
+  if (missing.empty()) return enter(p, Phase::Greeting);
+  if (tick_ - at(p).phaseAt <= kTicks) return;
+  for (const auto& one : missing) at(p).rules->lost(one, timeOf(tick_));
+  if (link.members.front() == nameOf(p)) link.open = link.complete = false;  // it removes its texts
+  leaveLink(p, link);
+}
+
+/// NodeLink::greet and shareModel, which need all members.
+void World::greet(int p, Link& link) {
   Process& process = at(p);
-  link.connected.insert(p);
+  link.greeted.insert(p);
   link.heard[p] = tick_;
-  if (link.connected.size() == link.members.size() && (link.begun || link.gone.empty())) {
-    if (!std::exchange(link.begun, true)) {
-      for (const auto& one : link.members)
-        if (const Process& member = at(processOf(one)); member.training > 0) {
-          link.rounds = std::max(link.rounds, member.rounds);
-          link.training = std::max(link.training, member.training);
-        }
-      if (link.training == 0) link.training = ++trainings_;
-    }
-    process.rounds = link.rounds;
-    process.training = link.training;
-    process.phase = Phase::Training;
+  const bool whole = std::ranges::none_of(
+      link.members, [&](const std::string& one) { return isGone(processOf(one), link); });
+  if (!whole) return leaveLink(p, link);
+  if (link.greeted.size() < link.members.size()) {
+    if (tick_ - process.phaseAt > kTicks) leaveLink(p, link);
     return;
   }
-  if (tick_ - process.connectedAt <= kTicks) return;
-  for (const auto& one : link.members)
-    if (const int other = processOf(one);
-        other != p && (!link.connected.contains(other) || link.gone.contains(other)))
-      process.rules->lost(one);
-  leaveLink(p, link);
+  if (!std::exchange(link.begun, true)) {
+    for (const auto& one : link.members)
+      if (const Process& member = at(processOf(one)); member.training > 0) {
+        link.rounds = std::max(link.rounds, member.rounds);
+        link.training = std::max(link.training, member.training);
+      }
+    if (link.training == 0) link.training = ++trainings_;
+  }
+  process.rounds = link.rounds;
+  process.training = link.training;
+  enter(p, Phase::Training);
 }
 
 /// A round is committed when all members have contributed to it; each knows that at its next step.
 void World::train(int p, Link& link) {
   Process& process = at(p);
-  const auto isOver = [&](int other) {
-    return at(other).phase == Phase::Crashed || link.gone.contains(other);
-  };
   if (tick_ - link.heard[p] > kTicks / 2)  // it was stopped itself
     for (auto& [other, heard] : link.heard) heard = tick_;
   link.heard[p] = tick_;
   bool broken = false;
   for (const auto& one : link.members) {
     const int other = processOf(one);
-    broken = broken || isOver(other) || tick_ - link.heard[other] > kTicks;
+    broken = broken || isGone(other, link) || tick_ - link.heard[other] > kTicks;
   }
   process.rounds = link.rounds;
   if (process.rounds == kRounds) {
@@ -519,7 +572,8 @@ std::string World::print(const Process& p) const {
                           static_cast<int>(p.call), tick_ - p.calledAt, p.begun, p.beaten, p.acted, p.stopped,
                           p.faulty, std::min(tick_ - std::max(p.since, faultAt_), 60),
                           std::max(p.joins - tick_, 0), p.rounds, 100 * p.training + p.list);
-  if (p.phase == Phase::Connecting) text += fmt::format(" {}", tick_ - p.connectedAt);
+  if (p.phase == Phase::Meeting || p.phase == Phase::Pairing || p.phase == Phase::Greeting)
+    text += fmt::format(" {}", tick_ - p.phaseAt);
   if (p.call != Call::None)
     for (const auto& answer : p.answers)
       text += fmt::format("|{} {} {} {}", answer.failed, answer.created, normal(answer.of, answer.text),
@@ -540,10 +594,12 @@ std::string World::describe() const {
   for (const auto& [training, list] : endedWell_) text += fmt::format("ended {} {}\n", training, list);
   for (const auto& [list, number] : lists_) text += fmt::format("list {} {}\n", list, number);
   for (const auto& [number, link] : links_) {
-    text +=
-        fmt::format("{}: {} {} {} {} {} {} {} {}", number, fmt::join(link.connected, ","),
-                    fmt::join(link.contributed, ","), fmt::join(link.done, ","), fmt::join(link.gone, ","),
-                    link.begun, link.pause, link.paused, 100 * link.training + link.rounds);
+    text += fmt::format("{}: {} {} {} {} {} {} {} {} {} {} {} {} {}", number, fmt::join(link.met, ","),
+                        fmt::join(link.agreed, ","), fmt::join(link.pairing, ","),
+                        fmt::join(link.greeted, ","), fmt::join(link.contributed, ","),
+                        fmt::join(link.done, ","), fmt::join(link.gone, ","), link.open, link.complete,
+                        link.begun, link.pause, link.paused, 100 * link.training + link.rounds);
+    for (const auto& [one, other] : link.paired) text += fmt::format(" {}-{}", one, other);
     for (const auto& [process, heard] : link.heard)
       text += fmt::format(" {}", std::min(tick_ - heard, kTicks + 1));
     text += '\n';

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "muster/parallel/elastic/membership_rules.h"
@@ -84,7 +85,18 @@ class World {
   };
 
  private:
-  enum class Phase { Absent, Waiting, Connecting, Training, Confirming, Leaving, Ended, Crashed };
+  enum class Phase {
+    Absent,
+    Waiting,
+    Meeting,
+    Pairing,
+    Greeting,
+    Training,
+    Confirming,
+    Leaving,
+    Ended,
+    Crashed
+  };
   enum class Call { None, Join, Beat, Begin, Next, Network, Confirm, Leave };
   struct Process {
     std::optional<MembershipRules> rules;  // as of the beginning of the call in progress
@@ -99,16 +111,19 @@ class World {
     int since = 0;  // tick at which it was stopped, or has stopped to train
     int joins = 0;
     Generation generation;
-    int list = 0;  // of that generation, in the order in which lists were created
-    int connectedAt = 0;
+    int list = 0;      // of that generation, in the order in which lists were created
+    int phaseAt = 0;   // tick at which it began to meet, pair or greet
     int rounds = 0;    // committed, that its model holds
     int training = 0;  // the training that it takes part in; 0: none
   };
-  /// The connection of a generation.
+  /// The connection of a generation: its members meet in the store (Rendezvous), connect in pairs
+  /// (connectPair), greet each other and take the model of the most advanced one (NodeLink), and train.
   struct Link {
     std::vector<std::string> members;
-    std::set<int> connected, contributed, done, gone;
-    std::map<int, int> heard;  // [process] tick
+    std::set<int> met, agreed, pairing, greeted, contributed, done, gone;
+    std::set<std::pair<int, int>> paired;  // the first is connected to the second
+    std::map<int, int> heard;              // [process] tick
+    bool open = false, complete = false;   // the session of the rendezvous
     bool begun = false, pause = false, paused = false;
     int training = 0;
     int rounds = 0;  // committed since the training began
@@ -127,7 +142,11 @@ class World {
   void finish(int p, MembershipRules rules, const std::optional<Generation>& generation, bool done);
   void fail(int p, MembershipRules rules);
   void network(int p);
-  void connect(int p, Link& link);
+  bool isGone(int p, const Link& link) const;
+  void enter(int p, Phase phase);
+  void meet(int p, Link& link);
+  void pair(int p, Link& link);
+  void greet(int p, Link& link);
   void train(int p, Link& link);
   void leaveLink(int p, Link& link);
   void endWell(int p);
@@ -148,7 +167,8 @@ class World {
   std::map<int, Link> links_;         // [list]
   std::map<int, int> endedWell_;      // [training] the list of the processes that ended it
   int tick_ = 0, faultAt_ = 0;
-  // No fault in the half silence before the last process left: one that is killed then still counts as alive.
+  // No fault in the half silence and the tick before the last process left: one that is killed then still
+  // counts as alive.
   bool cleanable_ = false;
   std::map<int, int> lastCommit_;  // [training] the latest list that has committed a round
   int trainings_ = 0;

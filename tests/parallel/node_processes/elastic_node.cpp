@@ -43,6 +43,8 @@ int train(int argc, char** argv) {
   const std::int64_t number = std::atoi(argv[9]);
   const std::string store = argv[10];
   const char* const interface = std::getenv("MUSTER_INTERFACE");
+  const char* const milliseconds = std::getenv("MUSTER_TEST_SILENCE");
+  const std::chrono::milliseconds silence(milliseconds ? std::atoi(milliseconds) : 5000);
   const auto own = [&](const char* kind) { return folder / (std::string(kind) + "-" + name); };
   std::ofstream log(own("log"));
   setLogSink([&](LogLevel level, std::string_view text) {
@@ -52,7 +54,7 @@ int train(int argc, char** argv) {
   const Nodes::Elastic how{.store = store.empty() ? (folder / "store").string() : store,
                            .minNodes = std::atoi(argv[5]),
                            .interface = interface ? interface : "lo",
-                           .silence = 5s,
+                           .silence = silence,
                            .patience = fate == "impatient" ? 3s : 60s};
   const auto nodes = fate == "serve" ? nodesThatDieServing(how, static_cast<int>(number), folder / "dead")
                                      : Nodes::elastic(how);

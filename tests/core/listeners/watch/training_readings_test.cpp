@@ -104,29 +104,43 @@ TEST_CASE("a merge is read with its numbers and those that its strategy adds") {
   CHECK(told.seen["score/merged"].size() == 1);
 }
 
+TEST_CASE("the speed is that of all nodes, and the shares of time are those of the workers here") {
+  Told told({.everyTime = 1s});
+  told.readings.resume(0, {.samples = 1000});  // another process trained these
+  told.readings.fitStart({told.trainer});
+  told.trainer.times[0] = {.worker = 0, .examples = 300, .computing = 1500ms, .merging = 500ms};
+  told.time += 1s;
+  told.readings.merge(told.merge(1, 400, 1));  // of several nodes, and not only of this one
+  CHECK(told.seen["training/samples per second"] == Readings{{1, 400}});
+  told.time += 2s;
+  told.readings.merge(told.merge(2, 500, 1));
+  CHECK(told.seen["training/samples per second"].back() == Reading{2, 250});
+  CHECK(told.seen["time/all/computing"].front() == Reading{1, 0.75});
+}
+
 TEST_CASE("speed and shares of time cover training alone, and are read as often as the options say") {
   Told told({.everyTime = 1s});
   told.readings.fitStart({told.trainer});
   auto& first = told.trainer.times[0];
   first = {.worker = 0, .examples = 300, .computing = 600ms, .waitingForData = 200ms, .merging = 200ms};
   told.time += 999ms;
-  told.readings.merge(told.merge(1, 1, 1));
+  told.readings.merge(told.merge(1, 150, 1));
   CHECK(!told.seen.contains("training/samples per second"));
   told.time += 1001ms;
-  told.readings.merge(told.merge(2, 1, 1));
+  told.readings.merge(told.merge(2, 150, 1));
   CHECK(told.seen["training/samples per second"] == Readings{{2, 150}});
   CHECK(told.seen["time/worker 0/computing"] == Readings{{2, 0.6}});
   CHECK(told.seen["time/all/merging"] == Readings{{2, 0.2}});
   first.examples += 100;
   first.waitingForWorkers += 500ms;
   told.time += 500ms;
-  told.readings.merge(told.merge(3, 1, 1));
+  told.readings.merge(told.merge(3, 60, 1));
   told.time += 30s;  // of an evaluation
   told.readings.epochEnd({told.trainer, 0, 3, 0.5, 400});
   CHECK(told.seen["training/samples per second"].size() == 1);
   told.readings.epochStart();
   told.time += 500ms;
-  told.readings.merge(told.merge(4, 1, 1));
+  told.readings.merge(told.merge(4, 40, 1));
   CHECK(told.seen["training/samples per second"].back() == Reading{4, 100});
   CHECK(told.seen["time/all/waiting for workers"].back() == Reading{4, 1});
   CHECK(told.seen["score/epoch"] == Readings{{3, 0.5}});
@@ -138,7 +152,7 @@ TEST_CASE("a training shorter than the interval has times at the end of its firs
   told.readings.fitStart({told.trainer});
   told.trainer.times[0] = {.worker = 0, .examples = 300, .computing = 1s};
   told.time += 1s;
-  told.readings.merge(told.merge(1, 1, 1));
+  told.readings.merge(told.merge(1, 300, 1));
   told.readings.epochEnd({told.trainer, 0, 1, 0.5, 300});
   CHECK(told.seen["training/samples per second"] == Readings{{1, 300}});
 }
