@@ -1,0 +1,88 @@
+"""./run soak [parts]: long tests that are not part of ./run test; by default all of them."""
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from project import ROOT, RUN, SKIPPED, Parser, build, check, fail, number, say
+
+
+def kills(options):
+    """The training of digits is killed at random moments and resumed."""
+    program = build("release", "kills_test") / "tests/examples/kills_test"
+    check([program], env={**os.environ, "MUSTER_KILLS": str(options.kills)})
+
+
+def long(options):
+    """The tests that run long (ctest's label soak)."""
+    check([RUN, "test", "--target=soak_tests", "--label-regex", "^soak$", "--no-tests=error"])
+
+
+def preset(name):
+    """All tests of a preset."""
+    return lambda options: check([RUN, "test", "--preset", name])
+
+
+def fuzz(options):
+    check([RUN, "fuzz", "--minutes", options.minutes])
+
+
+def valgrind(options):
+    """One training under valgrind."""
+    if not shutil.which("valgrind"):
+        say("skipped: valgrind is not installed")
+        sys.exit(SKIPPED)
+    program = build("release", "mnist_convnet") / "examples/mnist_convnet"
+    with tempfile.TemporaryDirectory() as folder:
+        # oneDNN's AVX code reads beyond the ends of buffers but does not use the values.
+        isa = {"ONEDNN_MAX_CPU_ISA": "SSE41", "MUSTER_MAX_CPU_ISA": "baseline", "OMP_NUM_THREADS": "1"}
+        check(["valgrind", "--quiet", "--error-exitcode=9", "--leak-check=full", "--errors-for-leak-kinds=definite", program,
+               *"--device cpu --data generated --examples 64 --batch 8 --epochs 1 --pin-threads false --model".split(),
+               f"{folder}/model.safetensors"], env={**os.environ, **isa})
+
+
+def walk(options):
+    """The README from its beginning in a new, bare root."""
+    check([ROOT / "tests/walk.sh", "bare"])
+
+
+# In the order in which all of them run.
+PARTS = {"kills": kills, "long": long, "valgrind": valgrind, "walk": walk, "clang": preset("clang"), "asan": preset("asan"),
+         "tsan": preset("tsan"), "fuzz": fuzz}
+
+
+def run_part(part, options):
+    """Returns the exit status of a part. A failure ends this part alone; Ctrl-C ends all."""
+    say(f"== {part} ==")
+    try:
+        PARTS[part](options)
+    except SystemExit as end:
+        return end.code
+    return 0
+
+
+def main():
+    parser = Parser("soak", __doc__)
+    parser.add_argument("parts", nargs="*", metavar="part", help=", ".join(PARTS))
+    parser.add_argument("--kills", metavar="N", type=number, default=200, help="of the part kills [200]")
+    parser.add_argument("--minutes", metavar="N", type=number, default=30, help="of each fuzzer [30]")
+    options = parser.parse()
+    for part in options.parts:
+        if part not in PARTS:
+            fail(f"soak: there is no option or part {part}; ./run help tells what there is")
+    statuses = {part: run_part(part, options) for part in options.parts or PARTS}
+    passed = [part for part, status in statuses.items() if status == 0]
+    skipped = [part for part, status in statuses.items() if status == SKIPPED]
+    failed = [part for part in statuses if part not in passed + skipped]
+    if passed:
+        say("soak: passed:", *passed)
+    if skipped:
+        say("soak: skipped:", *skipped)
+    if failed:
+        fail(f"soak: failed: {' '.join(failed)}")
+    return 0 if passed else SKIPPED
+
+
+if __name__ == "__main__":
+    sys.exit(main())
