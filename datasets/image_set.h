@@ -19,7 +19,7 @@ class ImageSet {
  public:
   /// @param pixels   all images, one after the other.
   /// @param image    [C, H, W], the shape of one image.
-  /// @param labels   one an image, 0 .. classes-1.
+  /// @param labels   one per image, 0 .. classes-1.
   /// @param origin   the source: a file or a word.
   /// @param names    [class]; empty: they have none.
   /// @throws InvalidArgument if the sizes do not match; FileError naming `origin` and the index of the first

@@ -18,7 +18,7 @@ struct BatchStamp {
   std::int64_t iteration =
       0;  ///< rounds dispatched before, over all epochs; the i-th batches of all workers share it
   std::int64_t firstExample = 0;  ///< position of the batch's first example in the epoch
-  /// Updates of the model with this one, from 1, where they are counted apart; 0: as Model::updates says.
+  /// Number of updates including this one, if workers count their own; 0: as Model::updates says.
   std::int64_t update = 0;
 
   /// For messages, counted from 1: "batch 6 of epoch 1".

@@ -83,7 +83,7 @@ struct TargetColumn {
   bool operator==(const TargetColumn&) const = default;
 };
 
-/// How the cells of a table's file are told apart.
+/// How a table's file separates its cells.
 struct TableFormat {
   bool header = true;  ///< the first row has the columns' names; else they are numbers from 1
   char separator = ',';
@@ -96,7 +96,7 @@ struct PictureDescription {
   bool operator==(const PictureDescription&) const = default;
 };
 
-/// What a network knows of its data beside its layers: how rows of a table, or pictures, become its inputs,
+/// What a network knows of its data besides its layers: how rows of a table, or pictures, become its inputs,
 /// and what its outputs mean. Fitted on training examples; `Network::setInputDescription` makes it a part of
 /// the model and of its files. Scaling of features is not here: it is the layer Normalise.
 struct InputDescription {

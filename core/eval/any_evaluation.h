@@ -35,8 +35,8 @@ class AnyEvaluation {
   /// Classes, columns of a regression, or labels.
   std::int64_t columns() const;
   /// The mean of the model's own loss over the batches, without penalty, each with its loss normaliser. If
-  /// the model does not tell it, or another task than its own was asked for: Evaluation::loss, or NaN if it
-  /// is no classification.
+  /// the model does not compute it, or another task than its own was asked for: Evaluation::loss, or NaN if
+  /// it is no classification.
   double loss() const;
   /// Of a classification or of labels. @throws InvalidArgument for a regression.
   double accuracy() const;
@@ -51,7 +51,8 @@ class AnyEvaluation {
   /// Tables to read.
   std::string summary() const;
 
-  /// Adds a batch; as the `add` of the task's evaluation. @param loss  of the batch, if the model tells it.
+  /// Adds a batch; as the `add` of the task's evaluation. @param loss  of the batch, if the model computes
+  /// it.
   void add(const Tensor& predictions, const Tensor& labels, const Tensor& mask = {},
            const std::optional<StepScore>& loss = {});
   /// @throws InvalidArgument if it is of another task, or has other classes, columns or labels.

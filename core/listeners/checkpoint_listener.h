@@ -26,8 +26,8 @@ struct CheckpointOptions {
   std::int64_t everyIterations = 0;   ///< at the next merge
   std::chrono::nanoseconds every{0};  ///< likewise, by the clock
   std::int64_t keepLast = 0;          ///< 0: all
-  /// Also saves and keeps a checkpoint at the end of each epoch whose number is a multiple of this, whatever
-  /// `everyEpochs` is, beside the last ones; 0: none.
+  /// Also saves and keeps a checkpoint at the end of every N-th epoch, in addition to `everyEpochs` and
+  /// `keepLast`; 0: none.
   std::int64_t keepEveryEpochs = 0;
   /// If given, it is evaluated at the end of every epoch, and the best state is also kept, as
   /// `<baseName>-best.safetensors`.

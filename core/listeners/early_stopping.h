@@ -51,8 +51,8 @@ enum class StopReason {
 };
 
 /// Ends a training that no longer improves, that takes too long, or whose monitored value is not a number.
-/// Evaluates the merged model every N epochs, with all workers, and calls `stopFit()`. Each `fit()` counts by
-/// itself, without earlier calls, unless it resumes a checkpoint of a training with this listener: then it
+/// Evaluates the merged model every N epochs, with all workers, and calls `stopFit()`. Each `fit()` starts
+/// counting anew, unless it resumes a checkpoint of a training with this listener: then it
 /// continues from the values, times and best state that the checkpoint holds (Model::listenerState), ends
 /// with the same bits and files, and stops at once if the training had stopped there. Patience and `maxTime`
 /// may be others; with other values of `monitor`, `mode`, `everyEpochs` or `minImprovement` it counts anew.

@@ -33,7 +33,7 @@ struct MergedModelAverageOptions {
 ///     recomputeStatistics(average->model(), trainingData);  // if it has batch normalisation
 ///
 /// It has the merged scope: a ParallelWrapper copies all merged state to the user's model, and the listener
-/// reads the parameters. Needs 8 bytes a parameter. Sources: Polyak and Juditsky 1992; Izmailov et al. 2018
+/// reads the parameters. Needs 8 bytes per parameter. Sources: Polyak and Juditsky 1992; Izmailov et al. 2018
 /// (SWA); the smaller d is that of TensorFlow's ExponentialMovingAverage.
 class MergedModelAverage final : public Listener {
  public:

@@ -15,13 +15,13 @@ struct PerformanceOptions {
   std::int64_t everyIterations = 0;
   std::chrono::nanoseconds every{0};
   bool tableAtEnd = true;  ///< a table of all workers when `fit()` ends
-  bool overNodes = false;  ///< other nodes train, too: samples a second count theirs
+  bool overNodes = false;  ///< other nodes train, too: samples per second count theirs
   LineSink sink = {};
   /// The clock; empty: the steady clock.
   std::function<std::chrono::steady_clock::time_point()> now = {};
 };
 
-/// Measures samples a second, and the shares of the workers' time spent computing, waiting for data,
+/// Measures samples per second, and the shares of the workers' time spent computing, waiting for data,
 /// waiting for each other and merging. A line covers the time since the last one, the final table the whole
 /// `fit()`.
 ///

@@ -20,7 +20,7 @@ struct WatchListenerOptions {
 };
 
 /// Draws a training in the terminal: the bar of ProgressListener, below it a row for each worker with its
-/// score, its samples a second and what it spends its time on, and the curve of the merged scores. A
+/// score, its samples per second and what it spends its time on, and the curve of the merged scores. A
 /// window that is too small shows the first of these. Without a terminal it writes ProgressListener's
 /// lines.
 ///

@@ -44,7 +44,7 @@ struct ComputationGraphConfiguration {
   Updater updater = {};
   double l1 = 0, l2 = 0, weightDecay = 0;  ///< see TrainingOptions
   double clipNorm = 0, clipValue = 0;      ///< see TrainingOptions
-  std::int64_t accumulate = 1;             ///< batches a step, see TrainingOptions
+  std::int64_t accumulate = 1;             ///< batches per step, see TrainingOptions
   std::vector<GraphInput> inputs = {};
   std::vector<GraphVertex> vertices = {};
   std::vector<GraphOutput> outputs = {};

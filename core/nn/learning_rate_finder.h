@@ -13,10 +13,10 @@ struct LearningRateRange {
   double lowest = 1e-7, highest = 10;
   std::int64_t steps = 100;  ///< at least 10
   double smoothing = 0.9;    ///< of the score's moving average, in [0, 1)
-  double divergence = 4;     ///< ends once the average is above so many times its lowest
+  double divergence = 4;     ///< stops when the average exceeds this multiple of its minimum
 };
 
-/// The result of the test. `rates` and `scores` have one element a step, up to the step that diverged.
+/// The result of the test. `rates` and `scores` have one element per step, up to the step that diverged.
 struct LearningRateCurve {
   std::vector<double> rates;   ///< of each step
   std::vector<double> scores;  ///< the moving average, bias corrected

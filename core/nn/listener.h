@@ -63,7 +63,7 @@ class Trainer {
   virtual void stopFit() = 0;
   /// Time and work of each worker since `fit()` began, [worker].
   virtual std::vector<WorkerTimes> workerTimes() const = 0;
-  /// A copy of what a checkpoint needs beside `model()`, as of the last merge. For merged listeners in
+  /// A copy of what a checkpoint needs besides `model()`, as of the last merge. For merged listeners in
   /// onMerge, onEpochEnd and onFitEnd. It is empty after a failure, also of a merge that has not landed, and
   /// within an epoch with arrivals on the wall clock; then the next `fit()` starts the epoch again. Over
   /// nodes it is empty, too, if replicas differ although StrategyTraits::replicasDiffer denies it.

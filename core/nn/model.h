@@ -86,7 +86,7 @@ class Model {
   /// @throws InvalidArgument if a model does not implement it.
   virtual void output(const Batch& batch, Tensor& out);
   /// As `output`. @return the batch's mean loss and its normaliser, as `score`, from the same pass; nothing
-  /// if the model does not tell it, or if it is the cross-entropy that Evaluation::loss computes from the
+  /// if the model does not compute it, or if it is the cross-entropy that Evaluation::loss computes from the
   /// predictions. Default: nothing.
   virtual std::optional<StepScore> outputAndLoss(const Batch& batch, Tensor& out);
   /// What `output` predicts, which decides how the model is evaluated. Default: classes.

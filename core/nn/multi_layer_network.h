@@ -17,7 +17,7 @@ struct MultiLayerConfiguration {
   Updater updater = {};
   double l1 = 0, l2 = 0, weightDecay = 0;  ///< see TrainingOptions
   double clipNorm = 0, clipValue = 0;      ///< see TrainingOptions
-  std::int64_t accumulate = 1;             ///< batches a step, see TrainingOptions
+  std::int64_t accumulate = 1;             ///< batches per step, see TrainingOptions
   Shape inputShape = {};  ///< of one example: [C, H, W], [T, F], [F]; empty: as the first batch; 0: any
   std::vector<Layer> layers = {};
 

@@ -37,7 +37,7 @@ struct NamedValues {
   Tensor values;
 };
 
-/// What a training needs beside the model's own state to continue as if it had never ended: its position in
+/// What a training needs besides the model's own state to continue as if it had never ended: its position in
 /// the epoch and, for a ParallelWrapper, the rounds and the state that differs between replicas. Tensors by
 /// name, so that a checkpoint is a model file with more tensors.
 using TrainingState = std::vector<NamedValues>;

@@ -47,7 +47,7 @@ class BatchNormPlan {
 
   /// Overwrites `sums`, float64 [2, C]: of x, and of x^2.
   virtual void sums(const Tensor& x, Tensor& sums) = 0;
-  /// With mean and variance from `sums` over `count` values a channel. Keeps what the backward pass and
+  /// With mean and variance from `sums` over `count` values per channel. Keeps what the backward pass and
   /// `moveStatistics` need.
   virtual void normalise(const Tensor& x, const Tensor& sums, double count, const Tensor& gamma,
                          const Tensor& beta, Tensor& y) = 0;

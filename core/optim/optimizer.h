@@ -46,7 +46,7 @@ class Optimizer {
   /// One update. Only the first call allocates, unless prepared. @return the regularisation penalty at the
   /// parameters before the update; waits for it on a GPU. NaN, or UpdateRefused: nothing has changed.
   /// @param iteration, epoch  before this one, for the learning rate.
-  /// @param updates  with this one; 0: iteration + 1.
+  /// @param updates  number of updates including this one; 0: iteration + 1.
   double apply(StateBlock& parameters, const StateBlock& gradients, std::int64_t iteration,
                std::int64_t epoch, Context& context, std::int64_t updates = 0);
 
@@ -57,7 +57,7 @@ class Optimizer {
   bool enqueues() const { return settings_.has_value(); }
   /// Plans it for a block on the context's device; later calls for the same context do nothing.
   void plan(const StateBlock& parameters, Context& context);
-  /// @param updates  with this one.
+  /// @param updates  number of updates including this one.
   /// @param numbers  float64 [kUpdateNumbers] on the CPU.
   void writeNumbers(std::int64_t iteration, std::int64_t epoch, std::int64_t updates, Tensor& numbers) const;
   /// Enqueues the planned update.

@@ -109,14 +109,14 @@ struct ExponentialSchedule {
   static constexpr std::string_view kType = "exponential";
   double initial = 0.1;
   double decay = 0.999;
-  bool perEpoch = false;  ///< decays once an epoch instead of once an iteration
+  bool perEpoch = false;  ///< decays once per epoch instead of once per iteration
   double at(std::int64_t iteration, std::int64_t epoch) const;
   void fields(Fields& f);
   void validate() const;
 };
 
 /// From `initial` to `final` along half a cosine over `iterations` or over `epochs` (then constant within an
-/// epoch, as PyTorch's CosineAnnealingLR called once an epoch), then `final`. Source: Loshchilov and Hutter
+/// epoch, as PyTorch's CosineAnnealingLR called once per epoch), then `final`. Source: Loshchilov and Hutter
 /// 2017, "SGDR", without restarts.
 struct CosineSchedule {
   static constexpr std::string_view kType = "cosine";
@@ -131,7 +131,7 @@ struct CosineSchedule {
 };
 
 /// Grows linearly over `iterations` to the value of `then`, which counts from the start of the training:
-/// then * (i + 1) / iterations while iteration i < iterations; or likewise over `epochs`, once an epoch.
+/// then * (i + 1) / iterations while iteration i < iterations; or likewise over `epochs`, once per epoch.
 /// Source: Goyal et al. 2017.
 struct WarmUpSchedule {
   static constexpr std::string_view kType = "warmup";

@@ -23,7 +23,7 @@ struct UpdateStep {
   /// g = clamp(g * gradientScale, -clipValue, clipValue) before regularisation; clipValue 0: no clamp.
   float gradientScale = 1, clipValue = 0;
   std::int64_t iteration = 0;  ///< rounds before this one, from 0 over the life of the model
-  std::int64_t updates = 1;    ///< of these parameters, with this one: what Adam corrects its moments by
+  std::int64_t updates = 1;    ///< of these parameters, including this one: Adam corrects its moments by it
 };
 
 /// An option struct that is an updater (a rule that turns gradients into a step): a type name, the names of

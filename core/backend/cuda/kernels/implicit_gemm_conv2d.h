@@ -7,7 +7,7 @@
 
 // Convolutions of small images as products of matrices on tensor cores (implicit GEMM): factors are rounded
 // to TF32, sums are float32. A sample's image is in a block's shared memory, and the matrix of its patches
-// is never stored: a table tells where each of its columns begins. Needs compute capability 8.0.
+// is never stored: a table has where each of its columns begins. Needs compute capability 8.0.
 
 namespace muster::cuda {
 

@@ -24,7 +24,7 @@ struct BatchNormCall {
 /// sums [2, channels]: the sums of x and of x^2, in float64.
 cudaError_t launchChannelMoments(const BatchNormCall& call, const float* x, double* sums,
                                  cudaStream_t stream);
-/// Computes mean and variance from sums over `count` values a channel, and the constants for `normalise`;
+/// Computes mean and variance from sums over `count` values per channel, and the constants for `normalise`;
 /// gamma and beta may be null.
 cudaError_t launchConstantsOfSums(const BatchNormCall& call, const double* sums, double count,
                                   const float* gamma, const float* beta, cudaStream_t stream);

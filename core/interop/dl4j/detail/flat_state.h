@@ -10,7 +10,7 @@
 namespace muster::dl4j::detail {
 
 /// The logarithms of which a network's variances `tensor` were computed when a file was read; null if there
-/// are none, or the variances have changed since. They are kept beside the network (`Model::listenerState`),
+/// are none, or the variances have changed since. They are kept with the network (`Model::listenerState`),
 /// because logarithms computed from the variances would be others in their last bits.
 const Tensor* keptLogarithms(Network& network, const std::string& tensor);
 

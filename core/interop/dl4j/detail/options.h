@@ -10,7 +10,7 @@
 
 namespace muster::dl4j::detail {
 
-/// What a file has and muster has not, each with its place: all are told at once.
+/// What a file has and muster does not support, each with its place: one error lists all of it.
 class Problems {
  public:
   void add(std::string_view place, std::string_view text);

@@ -48,7 +48,7 @@ struct PageOptions {
 /// listener.
 ///
 /// Watching changes no bit of the training, and a client cannot make it wait: the listener puts numbers into
-/// a buffer of fixed size. Histograms are taken from the merged copy, at most once a second, and seldom
+/// a buffer of fixed size. Histograms are taken from the merged copy, at most once per second, and seldom
 /// enough to cost less than 1/2000 of the time.
 ///
 /// Thread-safe. Link with muster::page, which needs Boost.Beast and dygraphs where muster is built.
