@@ -6,7 +6,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/base/plural.h"
 #include "muster/core/device/math_mode.h"
-#include "muster/parallel/exchange/launched_processes.h"
+#include "muster/parallel/nodes/launched_processes.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "muster/parallel/runtime/placement.h"
 #include "muster/parallel/strategies/option_fields.h"

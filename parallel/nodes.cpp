@@ -1,7 +1,7 @@
 #include "muster/parallel/nodes.h"
 
-#include "muster/parallel/elastic/elastic_nodes.h"
-#include "muster/parallel/exchange/node_link.h"
+#include "muster/parallel/nodes/elastic/elastic_nodes.h"
+#include "muster/parallel/nodes/node_link.h"
 
 namespace muster {
 

@@ -63,7 +63,7 @@ class Nodes {
   /// trains from the next round on. If one is lost, the others discard the round in progress, continue from
   /// the last merge, and train the lost one's batches; `fit` fails if fewer than `minNodes` are left for
   /// `patience`. The bits depend only on the members of each round, which are logged.
-  /// Needs the library muster::gloo, as `gloo` does. See parallel/elastic/README.md.
+  /// Needs the library muster::gloo, as `gloo` does. See parallel/nodes/elastic/README.md.
   /// @throws InvalidArgument naming an option; NodeFailure if the store cannot be reached.
   static Nodes elastic(const Elastic& options);
   /// Connects by a transport of your own. @param make  is called on the thread that communicates.

@@ -11,8 +11,8 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/io/atomic_file.h"
+#include "muster/core/nn/compile/network_plan.h"
 #include "muster/core/nn/computation_graph.h"
-#include "muster/core/nn/detail/network_plan.h"
 
 namespace muster {
 namespace {

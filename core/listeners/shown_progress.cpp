@@ -1,4 +1,4 @@
-#include "muster/core/nn/detail/shown_progress.h"
+#include "muster/core/nn/shown_progress.h"
 
 #include <algorithm>
 #include <atomic>

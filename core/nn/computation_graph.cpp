@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "muster/core/base/error.h"
-#include "muster/core/nn/detail/graph_order.h"
-#include "muster/core/nn/detail/network_plan.h"
+#include "muster/core/nn/compile/graph_order.h"
+#include "muster/core/nn/compile/network_plan.h"
 
 namespace muster {
 

@@ -8,7 +8,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/data/input_description.h"
 #include "muster/core/data/non_finite_value.h"
-#include "muster/core/nn/detail/kept_statistics.h"
+#include "muster/core/nn/step/kept_statistics.h"
 #include "muster/core/optim/finite_gradient.h"
 
 namespace muster {

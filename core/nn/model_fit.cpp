@@ -12,10 +12,10 @@
 #include "muster/core/data/non_finite_value.h"
 #include "muster/core/data/training_reads.h"
 #include "muster/core/device/arithmetic_scope.h"
-#include "muster/core/nn/detail/shown_progress.h"
 #include "muster/core/nn/fit_remarks.h"
 #include "muster/core/nn/model.h"
 #include "muster/core/nn/scale_remark.h"
+#include "muster/core/nn/shown_progress.h"
 #include "muster/core/nn/state_recorder.h"
 #include "muster/core/nn/training_use.h"
 

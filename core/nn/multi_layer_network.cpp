@@ -3,7 +3,7 @@
 #include <map>
 
 #include "muster/core/base/error.h"
-#include "muster/core/nn/detail/network_plan.h"
+#include "muster/core/nn/compile/network_plan.h"
 
 namespace muster {
 

@@ -5,9 +5,9 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/plural.h"
-#include "muster/core/nn/detail/network_batch.h"
-#include "muster/core/nn/detail/network_impl.h"
-#include "muster/core/nn/detail/network_state.h"
+#include "muster/core/nn/compile/network_state.h"
+#include "muster/core/nn/step/network_batch.h"
+#include "muster/core/nn/step/network_impl.h"
 
 namespace muster {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/data/next_batch.h"
-#include "muster/core/nn/detail/network_impl.h"
+#include "muster/core/nn/step/network_impl.h"
 
 // What is learnt from a data set, or refused, before a training.
 

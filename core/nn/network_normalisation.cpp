@@ -3,9 +3,9 @@
 #include "muster/core/base/error.h"
 #include "muster/core/data/next_batch.h"
 #include "muster/core/data/training_reads.h"
-#include "muster/core/nn/detail/input_moments.h"
-#include "muster/core/nn/detail/network_batch.h"
-#include "muster/core/nn/detail/network_impl.h"
+#include "muster/core/nn/step/input_moments.h"
+#include "muster/core/nn/step/network_batch.h"
+#include "muster/core/nn/step/network_impl.h"
 #include "muster/core/ops/reorder.h"
 
 // The numbers of Normalise layers: fitted to data, and required before the network computes.

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "muster/core/device/memory_room.h"
-#include "muster/core/nn/detail/network_batch.h"
-#include "muster/core/nn/detail/network_impl.h"
-#include "muster/core/nn/detail/network_loss.h"
+#include "muster/core/nn/step/network_batch.h"
+#include "muster/core/nn/step/network_impl.h"
+#include "muster/core/nn/step/network_loss.h"
 #include "muster/core/ops/activation.h"
 
 namespace muster {

@@ -1,6 +1,6 @@
 #include "muster/core/base/error.h"
-#include "muster/core/nn/detail/network_batch.h"
-#include "muster/core/nn/detail/network_impl.h"
+#include "muster/core/nn/step/network_batch.h"
+#include "muster/core/nn/step/network_impl.h"
 #include "muster/core/ops/detail/expect.h"
 #include "muster/core/ops/reorder.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "muster/core/base/error.h"
-#include "muster/core/nn/detail/network_plan.h"
+#include "muster/core/nn/compile/network_plan.h"
 #include "muster/core/nn/network.h"
 
 namespace muster {

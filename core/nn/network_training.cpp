@@ -1,7 +1,7 @@
 #include "muster/core/base/error.h"
-#include "muster/core/nn/detail/network_batch.h"
-#include "muster/core/nn/detail/network_impl.h"
-#include "muster/core/nn/detail/network_loss.h"
+#include "muster/core/nn/step/network_batch.h"
+#include "muster/core/nn/step/network_impl.h"
+#include "muster/core/nn/step/network_loss.h"
 
 namespace muster {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "muster/core/base/error.h"
-#include "muster/core/nn/detail/network_probe.h"
+#include "muster/core/nn/compile/network_probe.h"
 #include "muster/core/nn/layers/dense.h"
 
 namespace muster {

@@ -1,10 +1,10 @@
 #include "muster/core/nn/step_memory.h"
 
 #include "muster/core/device/detail/buffer_bytes.h"
-#include "muster/core/nn/detail/network_impl.h"
-#include "muster/core/nn/detail/network_probe.h"
-#include "muster/core/nn/detail/network_program.h"
+#include "muster/core/nn/compile/network_probe.h"
+#include "muster/core/nn/compile/network_program.h"
 #include "muster/core/nn/network.h"
+#include "muster/core/nn/step/network_impl.h"
 
 namespace muster {
 

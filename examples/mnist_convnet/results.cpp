@@ -9,7 +9,7 @@
 #include "muster/core/base/plural.h"
 #include "muster/core/io/atomic_file.h"
 #include "muster/core/io/json_fields.h"
-#include "muster/parallel/exchange/node_link.h"
+#include "muster/parallel/nodes/node_link.h"
 
 namespace example {
 namespace {

@@ -10,8 +10,8 @@
 #include <system_error>
 #include <vector>
 
-#include "muster/parallel/exchange/launched_processes.h"
-#include "muster/parallel/exchange/node_link.h"
+#include "muster/parallel/nodes/launched_processes.h"
+#include "muster/parallel/nodes/node_link.h"
 
 namespace example {
 namespace {

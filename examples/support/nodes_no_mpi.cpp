@@ -1,6 +1,6 @@
 #include "examples/support/nodes.h"
 #include "muster/core/base/error.h"
-#include "muster/parallel/exchange/launched_processes.h"
+#include "muster/parallel/nodes/launched_processes.h"
 
 namespace example {
 

@@ -15,7 +15,7 @@
 #include "muster/core/data/data_set_iterator.h"
 #include "muster/core/eval/any_evaluation.h"
 #include "muster/parallel/exchange/exchange.h"
-#include "muster/parallel/exchange/node_link.h"
+#include "muster/parallel/nodes/node_link.h"
 #include "muster/parallel/runtime/replica_thread.h"
 
 namespace muster {

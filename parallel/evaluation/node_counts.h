@@ -5,7 +5,7 @@
 
 #include "muster/core/eval/any_evaluation.h"
 #include "muster/parallel/exchange/exchange.h"
-#include "muster/parallel/exchange/node_link.h"
+#include "muster/parallel/nodes/node_link.h"
 
 namespace muster {
 

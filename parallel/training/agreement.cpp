@@ -12,9 +12,9 @@
 #include "muster/core/base/printable_text.h"
 #include "muster/core/io/json_fields.h"
 #include "muster/core/listeners/node_listener.h"
-#include "muster/parallel/exchange/byte_hash.h"
-#include "muster/parallel/exchange/node_link.h"
-#include "muster/parallel/exchange/node_transport.h"
+#include "muster/parallel/nodes/byte_hash.h"
+#include "muster/parallel/nodes/node_link.h"
+#include "muster/parallel/nodes/node_transport.h"
 #include "muster/parallel/strategies/named_strategy.h"
 
 namespace muster {

@@ -6,7 +6,7 @@
 #include "muster/core/base/log.h"
 #include "muster/core/nn/fit_remarks.h"
 #include "muster/core/nn/state_recorder.h"
-#include "muster/parallel/exchange/node_transport.h"
+#include "muster/parallel/nodes/node_transport.h"
 #include "muster/parallel/training/dispatcher.h"
 #include "muster/parallel/training/named_call.h"
 

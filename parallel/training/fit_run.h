@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "muster/core/data/data_set_iterator.h"
-#include "muster/parallel/exchange/node_link.h"
+#include "muster/parallel/nodes/node_link.h"
 #include "muster/parallel/runtime/peer_sums.h"
 #include "muster/parallel/training/batch_queues.h"
 #include "muster/parallel/training/first_failure.h"

@@ -5,7 +5,7 @@
 
 #include "muster/core/base/log.h"
 #include "muster/core/listeners/node_listener.h"
-#include "muster/core/nn/detail/shown_progress.h"
+#include "muster/core/nn/shown_progress.h"
 #include "muster/core/nn/state_recorder.h"
 
 namespace muster {

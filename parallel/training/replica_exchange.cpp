@@ -4,7 +4,7 @@
 
 #include "muster/parallel/exchange/device_exchange.h"
 #include "muster/parallel/exchange/host_exchange.h"
-#include "muster/parallel/exchange/node_exchange.h"
+#include "muster/parallel/nodes/node_exchange.h"
 #include "muster/parallel/training/replica_set.h"
 
 namespace muster {

@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "muster/parallel/exchange/node_transport.h"
+#include "muster/parallel/nodes/node_transport.h"
 #include "muster/parallel/training/step_peers.h"
 
 namespace muster {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Training over several nodes, measured: the convnet on MNIST over network namespaces with network cards of a given
-rate (parallel/gloo/namespaces.sh; as root), beside PyTorch's DistributedDataParallel over Gloo in the same namespaces.
+rate (parallel/nodes/gloo/namespaces.sh; as root), beside PyTorch's DistributedDataParallel over Gloo in the same namespaces.
 
     ./run nodes --measure [--short]
 
@@ -21,7 +21,7 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-SPACES = os.path.join(HERE, "../../parallel/gloo/namespaces.sh")
+SPACES = os.path.join(HERE, "../../parallel/nodes/gloo/namespaces.sh")
 ARMS = {
     "synchronous": ["--mode", "synchronous"],
     "averaging, 3": ["--averaging-frequency", "3"],

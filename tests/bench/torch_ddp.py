@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """What muster's training over nodes is measured against: its convnet in PyTorch, by DistributedDataParallel over Gloo,
 on random images. One process a node, which finds the others as muster's do (MUSTER_STORE, MUSTER_NODE, MUSTER_NODES,
-GLOO_SOCKET_IFNAME), so that parallel/gloo/namespaces.sh runs both:
+GLOO_SOCKET_IFNAME), so that parallel/nodes/gloo/namespaces.sh runs both:
 
-    parallel/gloo/namespaces.sh 3 100mbit tests/bench/torch_ddp.py --batch 128 --seconds 20
+    parallel/nodes/gloo/namespaces.sh 3 100mbit tests/bench/torch_ddp.py --batch 128 --seconds 20
 
 Node 0 prints one line of JSON: the samples a second of all nodes. Where there is no PyTorch, the line says so."""
 

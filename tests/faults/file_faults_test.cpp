@@ -21,7 +21,7 @@
 #include "muster/datasets/image_folder.h"
 #include "muster/datasets/tar.h"
 #include "muster/datasets/text.h"
-#include "muster/parallel/elastic/directory_store.h"
+#include "muster/parallel/nodes/elastic/directory_store.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "tests/datasets/gzip.h"
 #include "tests/datasets/idx_bytes.h"

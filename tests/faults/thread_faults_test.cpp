@@ -10,7 +10,7 @@
 #include "muster/core/listeners/checkpoint_listener.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/parallel/data_parallel/data_parallel.h"
-#include "muster/parallel/exchange/node_link.h"
+#include "muster/parallel/nodes/node_link.h"
 #include "tests/faults/failing_calls.h"
 #include "tests/parallel/data_parallel.h"
 #include "tests/support/at_rest.h"

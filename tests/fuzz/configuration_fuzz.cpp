@@ -6,7 +6,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/io/detail/network_parts.h"
 #include "muster/core/io/network_json.h"
-#include "muster/core/nn/detail/network_probe.h"
+#include "muster/core/nn/compile/network_probe.h"
 #include "tests/fuzz/json_mutation.h"
 #include "tests/fuzz/json_sweep.h"
 #include "tests/fuzz/networks.h"

@@ -1,7 +1,7 @@
 #include "tests/fuzz/networks.h"
 
 #include "muster/core/base/error.h"
-#include "muster/core/nn/detail/network_probe.h"
+#include "muster/core/nn/compile/network_probe.h"
 #include "muster/core/nn/layers.h"
 #include "muster/core/optim/updaters.h"
 #include "tests/support/temporary_directory.h"

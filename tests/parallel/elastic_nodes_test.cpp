@@ -10,7 +10,7 @@
 #include <sstream>
 
 #include "muster/core/nn/training_state.h"
-#include "muster/parallel/gloo/redis_store.h"
+#include "muster/parallel/nodes/gloo/redis_store.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "tests/parallel/every_rule.h"
 #include "tests/parallel/node_processes/process.h"

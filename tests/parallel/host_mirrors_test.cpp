@@ -1,4 +1,4 @@
-#include "muster/parallel/exchange/host_mirrors.h"
+#include "muster/parallel/nodes/host_mirrors.h"
 
 #include <doctest/doctest.h>
 

@@ -9,9 +9,9 @@
 #include <sstream>
 #include <thread>
 
-#include "muster/parallel/elastic/directory_store.h"
-#include "muster/parallel/elastic/membership.h"
-#include "muster/parallel/exchange/node_transport.h"
+#include "muster/parallel/nodes/elastic/directory_store.h"
+#include "muster/parallel/nodes/elastic/membership.h"
+#include "muster/parallel/nodes/node_transport.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/thrown.h"
 

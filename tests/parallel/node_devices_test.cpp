@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "muster/core/ops/linear_combination.h"
-#include "muster/parallel/exchange/node_link.h"
+#include "muster/parallel/nodes/node_link.h"
 #include "muster/parallel/training/internals.h"
 #include "tests/parallel/every_rule.h"
 #include "tests/parallel/on_nodes.h"

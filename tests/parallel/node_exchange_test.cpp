@@ -1,4 +1,4 @@
-#include "muster/parallel/exchange/node_exchange.h"
+#include "muster/parallel/nodes/node_exchange.h"
 
 #include <doctest/doctest.h>
 

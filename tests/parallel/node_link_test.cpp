@@ -1,4 +1,4 @@
-#include "muster/parallel/exchange/node_link.h"
+#include "muster/parallel/nodes/node_link.h"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,6 @@
 // How replicas are mixed over nodes: what is sent, what is allocated, and what fails. `node_exchange_test`
 // compares the bits with one process.
-#include "muster/parallel/exchange/node_mixing.h"
+#include "muster/parallel/nodes/node_mixing.h"
 
 #include <doctest/doctest.h>
 
@@ -18,7 +18,7 @@
 
 #include "muster/core/ops/non_finite.h"
 #include "muster/parallel/exchange/merge_ops.h"
-#include "muster/parallel/exchange/node_exchange.h"
+#include "muster/parallel/nodes/node_exchange.h"
 #include "tests/parallel/one_segment.h"
 #include "tests/support/allocations.h"
 #include "tests/support/thrown.h"

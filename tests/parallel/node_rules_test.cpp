@@ -9,8 +9,8 @@
 #include <string>
 #include <thread>
 
-#include "muster/parallel/elastic/directory_store.h"
-#include "muster/parallel/elastic/elastic_nodes.h"
+#include "muster/parallel/nodes/elastic/directory_store.h"
+#include "muster/parallel/nodes/elastic/elastic_nodes.h"
 #include "muster/parallel/strategies.h"
 #include "tests/parallel/every_rule.h"
 #include "tests/parallel/on_nodes.h"

@@ -12,11 +12,11 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/mutex.h"
-#include "muster/parallel/elastic/directory_store.h"
-#include "muster/parallel/exchange/node_link.h"
-#include "muster/parallel/exchange/node_transport.h"
-#include "muster/parallel/gloo/gloo_transport.h"
 #include "muster/parallel/nodes.h"
+#include "muster/parallel/nodes/elastic/directory_store.h"
+#include "muster/parallel/nodes/gloo/gloo_transport.h"
+#include "muster/parallel/nodes/node_link.h"
+#include "muster/parallel/nodes/node_transport.h"
 #include "tests/parallel/node_processes/checks.h"
 #include "tests/support/thrown.h"
 

@@ -12,10 +12,10 @@
 #include <string>
 #include <thread>
 
-#include "muster/parallel/exchange/node_link.h"
-#include "muster/parallel/exchange/node_transport.h"
-#include "muster/parallel/gloo/redis_store.h"
 #include "muster/parallel/nodes.h"
+#include "muster/parallel/nodes/gloo/redis_store.h"
+#include "muster/parallel/nodes/node_link.h"
+#include "muster/parallel/nodes/node_transport.h"
 #include "tests/parallel/node_processes/redis_server.h"
 #include "tests/support/environment.h"
 #include "tests/support/skip.h"

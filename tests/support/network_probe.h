@@ -3,8 +3,8 @@
 #include <cstddef>
 
 #include "muster/core/base/error.h"
-#include "muster/core/nn/detail/network_impl.h"
-#include "muster/core/nn/detail/network_probe.h"
+#include "muster/core/nn/compile/network_probe.h"
+#include "muster/core/nn/step/network_impl.h"
 
 namespace muster::test {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "muster/parallel/exchange/node_transport.h"
+#include "muster/parallel/nodes/node_transport.h"
 
 namespace muster {
 

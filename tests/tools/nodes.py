@@ -18,7 +18,7 @@ from types import SimpleNamespace
 from project import ROOT, build, check, fail
 
 MEASURE = ROOT / "tests/bench/nodes.py"
-SPACES = ROOT / "parallel/gloo/namespaces.sh"
+SPACES = ROOT / "parallel/nodes/gloo/namespaces.sh"
 
 
 def read(arguments):

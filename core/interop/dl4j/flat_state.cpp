@@ -4,7 +4,7 @@
 #include <map>
 
 #include "muster/core/base/error.h"
-#include "muster/core/nn/detail/network_probe.h"
+#include "muster/core/nn/compile/network_probe.h"
 
 namespace muster::dl4j::detail {
 namespace {

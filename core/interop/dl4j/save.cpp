@@ -13,8 +13,8 @@
 #include "muster/core/interop/dl4j/dl4j.h"
 #include "muster/core/io/detail/file_shortage.h"
 #include "muster/core/io/json_value.h"
+#include "muster/core/nn/compile/network_probe.h"
 #include "muster/core/nn/computation_graph.h"
-#include "muster/core/nn/detail/network_probe.h"
 #include "muster/core/nn/multi_layer_network.h"
 
 namespace muster::dl4j {

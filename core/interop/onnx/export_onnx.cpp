@@ -9,7 +9,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/interop/onnx/detail/onnx_graph.h"
 #include "muster/core/io/atomic_file.h"
-#include "muster/core/nn/detail/network_probe.h"
+#include "muster/core/nn/compile/network_probe.h"
 
 namespace muster {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "muster/core/nn/detail/on_device.h"
+#include "muster/core/nn/compile/on_device.h"
 #include "muster/core/nn/layer.h"
 
 namespace muster::test {

@@ -1,4 +1,4 @@
-#include "muster/core/nn/detail/graph_order.h"
+#include "muster/core/nn/compile/graph_order.h"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-#include "muster/core/nn/detail/memory_plan.h"
+#include "muster/core/nn/compile/memory_plan.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "muster/core/nn/detail/network_state.h"
+#include "muster/core/nn/compile/network_state.h"
 
 #include <doctest/doctest.h>
 

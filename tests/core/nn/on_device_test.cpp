@@ -1,4 +1,4 @@
-#include "muster/core/nn/detail/on_device.h"
+#include "muster/core/nn/compile/on_device.h"
 
 #include <doctest/doctest.h>
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "muster/core/nn/detail/program_memory.h"
+#include "muster/core/nn/compile/program_memory.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/core/nn/batches.h"
 

@@ -1,4 +1,4 @@
-#include "muster/core/nn/detail/step_runner.h"
+#include "muster/core/nn/step/step_runner.h"
 
 #include <doctest/doctest.h>
 
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "muster/core/base/error.h"
-#include "muster/core/nn/detail/score_ring.h"
+#include "muster/core/nn/step/score_ring.h"
 #include "muster/core/ops/loss.h"
 #include "tests/core/nn/batches.h"
 #include "tests/support/allocations.h"

@@ -6,7 +6,7 @@
 #include <tuple>
 #include <vector>
 
-#include "muster/core/backend/cpu/direct_conv2d.h"
+#include "muster/core/backend/cpu/conv/direct_conv2d.h"
 #include "muster/core/ops/conv2d.h"
 #include "muster/core/ops/dense.h"
 #include "tests/support/cpu_bfloat16.h"

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "muster/core/backend/cpu/winograd_conv2d.h"
+#include "muster/core/backend/cpu/conv/winograd_conv2d.h"
 #include "muster/core/device/math_mode.h"
 #include "tests/bench/tensors.h"
 

@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "muster/parallel/elastic/names.h"
-#include "muster/parallel/exchange/node_transport.h"
+#include "muster/parallel/nodes/elastic/names.h"
+#include "muster/parallel/nodes/node_transport.h"
 
 namespace muster {
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "muster/parallel/elastic/membership_rules.h"
+#include "muster/parallel/nodes/elastic/membership_rules.h"
 
 namespace muster::test {
 

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "muster/parallel/elastic/directory_store.h"
-#include "muster/parallel/elastic/elastic_nodes.h"
-#include "muster/parallel/gloo/gloo_transport.h"
+#include "muster/parallel/nodes/elastic/directory_store.h"
+#include "muster/parallel/nodes/elastic/elastic_nodes.h"
+#include "muster/parallel/nodes/gloo/gloo_transport.h"
 
 namespace muster::test {
 

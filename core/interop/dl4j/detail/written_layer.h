@@ -9,7 +9,7 @@
 
 #include "muster/core/interop/dl4j/detail/options.h"
 #include "muster/core/io/json_fields.h"
-#include "muster/core/nn/detail/network_plan.h"
+#include "muster/core/nn/compile/network_plan.h"
 #include "muster/core/nn/layers.h"
 #include "muster/core/optim/optimizer.h"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "muster/core/interop/onnx/onnx_layer.h"
-#include "muster/core/nn/detail/network_plan.h"
+#include "muster/core/nn/compile/network_plan.h"
 
 namespace muster::detail {
 

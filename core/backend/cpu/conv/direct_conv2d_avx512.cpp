@@ -1,0 +1,9 @@
+#include "muster/core/backend/cpu/conv/direct_conv2d_tiles.h"
+
+namespace muster::cpu::direct {
+
+const Kernels* avx512Kernels(std::int64_t kernelWidth) {
+  return kernelsFor<16>(kernelWidth);
+}
+
+}  // namespace muster::cpu::direct

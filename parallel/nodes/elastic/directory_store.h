@@ -1,0 +1,42 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+
+#include "muster/parallel/nodes/elastic/node_store.h"
+
+namespace muster {
+
+/// A directory that all nodes share, with a file for each text.
+class DirectoryStore final : public NodeStore {
+ public:
+  /// @param directory  is created if it does not exist. @throws NodeFailure if that is impossible.
+  explicit DirectoryStore(std::filesystem::path directory);
+  std::string describe() const override { return directory_.string(); }
+  void put(const std::string& name, const std::string& text) override;
+  bool create(const std::string& name, const std::string& text) override;
+  std::string get(const std::string& name) override;
+  void erase(const std::string& name) override;
+  std::vector<std::string> names(const std::string& prefix) override;
+  void eraseAll(const std::string& prefix) override;
+
+ private:
+  /// Creates or replaces a text.
+  std::error_code place(const std::string& name, const std::string& text, bool replace);
+  /// Writes a complete file under a name that no other thread or process uses.
+  std::filesystem::path writePart(const std::string& name, const std::string& text);
+  /// The names of all files that begin with `prefix`, also incomplete ones.
+  std::vector<std::string> files(const std::string& prefix) const;
+  /// @param what  what cannot be done with the path, as in "written".
+  [[noreturn]] static void fail(const std::filesystem::path& path, std::string_view what,
+                                const std::error_code& problem);
+
+  const std::filesystem::path directory_;
+  const std::string number_;  // random, so that no two stores write to one file
+  std::atomic<std::uint64_t> parts_{0};
+};
+
+}  // namespace muster

@@ -1,0 +1,88 @@
+#include "muster/parallel/nodes/elastic/membership.h"
+
+#include <algorithm>
+#include <random>
+
+#include "muster/core/base/start_thread.h"
+#include "muster/parallel/nodes/node_transport.h"
+
+namespace muster {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+std::string drawn() {
+  std::random_device device;
+  return fmt::format("{:08x}{:08x}", device(), device());
+}
+
+}  // namespace
+
+Membership::Membership(NodeStore& store, Options options)
+    : store_(store), options_(std::move(options)), process_(drawn()), rules_(process_, options_) {
+  {
+    const Lock lock(mutex_);
+    rules_.beat(store_, Clock::now());
+  }
+  thread_ = startThread("the membership", [this](const std::stop_token& stop) { beat(stop); });
+}
+
+Membership::~Membership() {
+  thread_.request_stop();
+  thread_.join();
+  const auto rest = std::clamp<std::chrono::milliseconds>(options_.silence / 50, 1ms, 50ms);
+  const Lock lock(mutex_);
+  try {
+    while (!rules_.tryLeave(store_, Clock::now())) std::this_thread::sleep_for(rest);
+  } catch (const std::exception&) {  // the store is not available: the others detect this process's silence
+  }
+}
+
+void Membership::lost(const std::string& process) {
+  const Lock lock(mutex_);
+  rules_.lost(process, Clock::now());
+}
+
+void Membership::requireCurrent() {
+  const Lock lock(mutex_);
+  try {
+    rules_.requireCurrent(store_, Clock::now());
+  } catch (...) {
+    place_ = rules_.place();
+    throw;
+  }
+}
+
+/// Rewrites the card several times in the interval after which others consider this process dead.
+void Membership::beat(const std::stop_token& stop) {
+  const auto rest = std::max<std::chrono::milliseconds>(options_.silence / 10, 5ms);
+  while (!stop.stop_requested()) {
+    Lock lock(mutex_);
+    try {
+      rules_.beat(store_, Clock::now());
+      knocked_ = rules_.knocked();
+    } catch (const NodeFailure&) {  // `next` reports it
+    }
+    changed_.wait_for(lock, stop, rest, [] { return false; });
+  }
+}
+
+std::optional<Generation> Membership::next(const std::function<bool()>& stopped) {
+  const auto rest = std::clamp<std::chrono::milliseconds>(options_.silence / 50, 1ms, 50ms);
+  Lock lock(mutex_);
+  try {
+    for (rules_.begin(store_, Clock::now());; changed_.wait_for(lock, rest)) {
+      if (stopped()) return {};
+      if (auto generation = rules_.tryNext(store_, Clock::now())) {
+        knocked_ = rules_.knocked();
+        return generation;
+      }
+    }
+  } catch (...) {
+    place_ = rules_.place();
+    throw;
+  }
+}
+
+}  // namespace muster

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "muster/core/base/mutex.h"
+#include "muster/parallel/nodes/elastic/membership_rules.h"
+
+namespace muster {
+
+/// The processes that want to train one model, and how they agree on the members of a generation, through a
+/// store. Each process has a card there, `member-<process>`, and rewrites it regularly, so that others see
+/// that it is alive; they compare contents, not clocks. For generation n one process creates the lease
+/// `lease-<n>`, finds the living processes, and creates the list `members-<n>` of those that train. If it
+/// dies before that, another process creates the list, empty, and the next lease is open. So there is one
+/// list for each number: a process that was on one list and is not on the next ends; after a network split
+/// one side continues.
+///
+/// One thread may call `next` and `lost`.
+class Membership {
+ public:
+  using Options = MembershipOptions;
+
+  /// @throws NodeFailure if the store cannot be reached.
+  Membership(NodeStore& store, Options options);
+  /// Leaves the training: removes the card; the last process removes the other texts.
+  ~Membership();
+  Membership(const Membership&) = delete;
+  Membership& operator=(const Membership&) = delete;
+
+  /// Ends the generation that this process is in, and waits for the next one.
+  /// @param stopped  is called repeatedly; if it returns true, the wait ends.
+  /// @return nothing if it was stopped.
+  /// @throws InvalidArgument if `common` differs from that of the members;
+  ///         NodeFailure if the others continue without this process, too few join, or the store is lost.
+  std::optional<Generation> next(const std::function<bool()>& stopped);
+  /// If `next` threw: the rank among the remaining processes; above 0 if others continue. If the store was
+  /// lost: the number in the last generation; above 0 if this process was in none.
+  int place() const { return place_; }
+  /// @throws NodeFailure if the others continue without this process; call it before the results are used.
+  void requireCurrent();
+  /// Records that this process cannot connect to `process`. If both record it, they are never in one
+  /// generation.
+  void lost(const std::string& process);
+  /// Whether the generation should end: a process wants to join it, which its node 0 notices, or the others
+  /// have begun another one without this process.
+  const std::atomic<bool>& knocked() const { return knocked_; }
+  const std::string& process() const { return process_; }
+
+ private:
+  using Clock = MembershipRules::Clock;
+  void beat(const std::stop_token& stop);
+
+  NodeStore& store_;
+  const Options options_;
+  const std::string process_;
+
+  Mutex mutex_;  // both threads hold it, except in their pauses
+  MembershipRules rules_ MUSTER_GUARDED_BY(mutex_);
+  std::condition_variable_any changed_;
+
+  int place_ = 0;
+  std::atomic<bool> knocked_{false};
+  std::jthread thread_;  // last: uses the members above
+};
+
+}  // namespace muster

@@ -1,0 +1,295 @@
+#include "muster/parallel/nodes/node_exchange.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "muster/core/base/error.h"
+#include "muster/parallel/exchange/tensor_parts.h"
+#include "muster/parallel/nodes/node_flight.h"
+#include "muster/parallel/nodes/node_mixing.h"
+#include "muster/parallel/nodes/node_moments.h"
+
+namespace muster {
+
+/// What a local participant uses.
+struct NodeExchange::Part {
+  Part(NodeLink& link, int local, int number, bool hasMoments)
+      : channel(kFirstChannel + number), reduction(link, local, channel), beside(link, channel) {
+    if (hasMoments) moments = std::make_unique<NodeMoments>(link, local, channel);
+  }
+
+  const int channel;
+  NodeReduction reduction;
+  std::unique_ptr<NodeMoments> moments;  // null if no block has rule Moments
+  std::unique_ptr<NodeMixing> mixing;    // made by the first `mix`
+  NodeChannel beside;
+  std::unique_ptr<NodeFlight> flight;  // null if nothing ever flies
+  bool landing = false;                // whether this round must land what an earlier round launched
+  std::int64_t encoded = 0;            // likewise: launches of `allGatherEncoded`; 0: none
+};
+
+NodeExchange::NodeExchange(const std::vector<std::vector<StateBlock*>>& states, UpdaterState updaterState,
+                           NodeLink& link, std::optional<HostMirrors::Options> mirroring)
+    : Exchange({.participants = static_cast<int>(states.size()) * link.nodes(),
+                .node = link.node(),
+                .nodes = link.nodes(),
+                .senders = link.nodes()},
+               {}, this),
+      link_(link),
+      local_(static_cast<int>(states.size())),
+      mirrors_(mirroring ? std::make_unique<HostMirrors>(states, std::move(*mirroring)) : nullptr),
+      sums_(local_),
+      messages_(link, kFirstChannel + 2 * local_),
+      messagesInFlight_(link, kFirstChannel + 2 * local_ + 1),
+      allGathering_(2 * static_cast<std::size_t>(link.nodes())),
+      asking_(2 * static_cast<std::size_t>(link.nodes())),
+      asked_(static_cast<std::size_t>(link.nodes())) {
+  blocks_ =
+      sharedBlocks(mirrors_ ? mirrors_->states() : states, updaterState, std::vector<int>(states.size()));
+  if (mirrors_) mirrors_->plan(blocks_);
+  for (int l = 0; l < local_; ++l) here_.push_back(worker(link.node(), l));
+  bool moments = false;
+  for (SharedBlock& block : blocks_) {
+    moments = moments || block.rule == MergeRule::Moments;
+    const Tensor& like = block.replicas.front();
+    std::vector<Tensor> all(static_cast<std::size_t>(participants()),
+                            Tensor::view(nullptr, like.shape(), like.dtype()));
+    for (int l = 0; l < local_; ++l)
+      all[here_[static_cast<std::size_t>(l)]] = block.replicas[static_cast<std::size_t>(l)];
+    block.replicas = std::move(all);
+    if (block.hasMergedCopy()) {
+      const Tensor copy = block.mergedCopy();
+      block.mergedCopies.assign(static_cast<std::size_t>(participants()), copy);
+    }
+  }
+  for (int l = 0; l < local_; ++l) parts_.push_back(std::make_unique<Part>(link, local_, l, moments));
+}
+
+NodeExchange::~NodeExchange() {
+  flight_.reset();
+  for (const auto& mine : parts_) mine->flight.reset();  // before the tensors that flights write
+  link_.waitIfFailed();
+}
+
+NodeExchange::Part& NodeExchange::partAt(int participant) {
+  return *parts_[indexOf(participant)];
+}
+
+NodeReduction& NodeExchange::reduction(int participant) {
+  return partAt(participant).reduction;
+}
+
+std::string NodeExchange::describe(const NodeLink& link, bool mirrored) {
+  return fmt::format("merged over {} nodes by {}{}", link.nodes(), link.transport(),
+                     mirrored ? ", through host memory" : "");
+}
+
+std::string NodeExchange::describe() const {
+  return describe(link_, mirrors_ != nullptr);
+}
+
+Slice NodeExchange::ownSlice(int participant, std::int64_t elements) const {
+  return sliceOf(elements, localOf(participant), local_);
+}
+
+void NodeExchange::restart() {
+  link_.requireWhole();
+  sums_.beginAll();
+  if (mirrors_) mirrors_->load();
+  if (!flight_ && sent_.empty()) prepareFlights();
+}
+
+/// A strategy with an encoded block calls `allGatherEncoded`; others form means.
+void NodeExchange::prepareFlights() {
+  const bool any = std::ranges::any_of(strategyBlocks(), [](const StrategyState& state) {
+    return state.declared.place == StrategyBlock::Place::MergedCopy && state.declared.inFlight &&
+           state.declared.saved;
+  });
+  const bool encoded = std::ranges::any_of(strategyBlocks(),
+                                           [](const StrategyState& state) { return state.declared.encoded; });
+  if (any && encoded) flight_ = std::make_unique<Flight>(link_);
+  if (!any || encoded) return;
+  sent_ = block(BlockKind::Parameters).replicas;
+  for (const std::size_t w : here_) sent_[w] = Tensor::empty(sent_[w].shape(), sent_[w].dtype());
+  for (int l = 0; l < local_; ++l)
+    parts_[static_cast<std::size_t>(l)]->flight =
+        std::make_unique<NodeFlight>(link_, local_, kFirstChannel + local_ + l);
+}
+
+bool NodeExchange::nodesHaveBlocks() const {
+  return std::ranges::any_of(strategyBlocks(), [](const StrategyState& state) {
+    return state.declared.place == StrategyBlock::Place::Node;
+  });
+}
+
+/// A failure of another node may come in every merge.
+std::unique_ptr<MergeUndo> NodeExchange::makeUndo(MergeUndo::Options options) {
+  options.everyMerge = options.allState = true;
+  return Exchange::makeUndo(options);
+}
+
+Context& NodeExchange::opsContext(int participant, Context& own) {
+  return mirrors_ ? mirrors_->context(indexOf(participant)) : own;
+}
+
+void NodeExchange::arrive(int participant, Context& context) {
+  if (mirrors_) mirrors_->arrive(indexOf(participant), context);
+}
+
+void NodeExchange::enqueueAfter(int participant, Context& context) {
+  if (mirrors_) mirrors_->enqueueAfter(indexOf(participant), context);
+}
+
+void NodeExchange::begin(int participant) {
+  if (mirrors_) mirrors_->begin(indexOf(participant));
+  Part& mine = partAt(participant);
+  mine.landing = mine.flight && mine.flight->launched();
+  mine.encoded = flight_ ? flight_->launches() : 0;  // this round launches once all have begun
+}
+
+void NodeExchange::abort() noexcept {
+  link_.fail();
+  sums_.abort();
+}
+
+void NodeExchange::merge(int participant, const SharedBlock& block, std::span<const double> weights,
+                         Context& context, Spread* spread) {
+  land(participant);
+  if (block.rule == MergeRule::Keep) return;
+  const Tensor& first = block.replicas[here_.front()];
+  if (block.rule == MergeRule::Moments)
+    return partAt(participant)
+        .moments->run(block, weights, ownSlice(participant, first.elements() / 2), context);
+  const Slice own = ownSlice(participant, first.elements());
+  if (own.length() == 0) return;
+  const Tensor into = block.hasMergedCopy() ? block.mergedCopy() : first;
+  if (block.rule == MergeRule::Reset) {
+    std::memset(part(into, own).raw(), 0, part(into, own).bytes());
+    for (const std::size_t w : here_) copyOnHost(part(block.replicas[w], own), part(into, own));
+    return;
+  }
+  if (!spread)
+    return reduction(participant).run({block.replicas, weights, 0, into, block.replicas}, own, context);
+  reduction(participant).run({block.replicas, weights, 0, into, {}}, own, context);
+  *spread = spreadAbout(into, block.replicas, weights, here_, own, context);
+  if (node() > 0) spread->norm = 0;  // the same mean on all nodes
+  for (const std::size_t w : here_) copyOnHost(part(block.replicas[w], own), part(into, own));
+}
+
+void NodeExchange::mean(int participant, const SliceMean& mean, Context& context) {
+  if (mean.later && launch(participant, mean)) return;
+  land(participant);
+  const Tensor& into = mean.into.front();
+  const Slice own = partOf(mean.slice, into.elements(), localOf(participant), local_);
+  reduction(participant).run({mean.tensors, mean.weights, mean.keep, into, {}}, own, context);
+}
+
+bool NodeExchange::launch(int participant, const SliceMean& mean) {
+  const auto& tensors = mean.tensors;
+  const Tensor& into = mean.into.front();
+  const auto fits = [&](std::size_t w) {
+    return tensors[w].dtype() == sent_[w].dtype() && tensors[w].elements() == sent_[w].elements();
+  };
+  if (sent_.empty() || !std::ranges::all_of(here_, fits)) return false;
+  land(participant);
+  const Slice own = partOf(mean.slice, into.elements(), localOf(participant), local_);
+  if (own.length() == 0) return true;
+  for (const std::size_t w : here_)
+    if (mean.weights[w] > 0) copyOnHost(part(sent_[w], own), part(tensors[w], own));
+  partAt(participant).flight->launch({sent_, mean.weights, 0, into, {}}, own);
+  return true;
+}
+
+void NodeExchange::land(int participant) {
+  Part& mine = partAt(participant);
+  if (std::exchange(mine.landing, false)) mine.flight->land();
+  if (const auto encoded = std::exchange(mine.encoded, 0); encoded > 0) flight_->land(encoded);
+}
+
+void NodeExchange::wait() {
+  waitForMessages();
+  if (mirrors_) mirrors_->look();
+}
+
+/// Waits for what flies, and for calls that an exception has left open.
+void NodeExchange::waitForMessages() {
+  awaitLaunched();
+  link_.waitIfFailed();
+}
+
+void NodeExchange::waitFor(NodeCall& call) {
+  try {
+    link_.wait(call);
+  } catch (const NodeFailure&) {
+    if (flight_) flight_->land(0);
+    for (const auto& mine : parts_)
+      if (mine->flight) mine->flight->throwFailure();
+    throw;
+  }
+}
+
+bool NodeExchange::awaitLaunched() {
+  bool well = !flight_ || flight_->wait();
+  for (const auto& mine : parts_) well = (!mine->flight || mine->flight->wait()) && well;
+  return well;
+}
+
+void NodeExchange::mix(int participant, const SharedBlock& block, const Mixing& mixing, Context& context) {
+  land(participant);
+  if (block.rule == MergeRule::Keep) return;
+  const bool merged = !mixing.merged().empty() && block.hasMergedCopy();
+  const std::int64_t parts = block.rule == MergeRule::Moments ? 2 : 1;
+  const Slice own = ownSlice(participant, block.replicas.front().elements() / parts);
+  if (block.rule == MergeRule::Reset) {
+    const auto reset = [&](const Tensor& t) { std::memset(part(t, own).raw(), 0, part(t, own).bytes()); };
+    for (const std::size_t w : here_)
+      if (!mixing.row(w).empty()) reset(block.replicas[w]);
+    if (merged) reset(block.mergedCopy());
+    return;
+  }
+  if (merged && parts == 1)
+    reduction(participant).run({block.replicas, mixing.merged(), 0, block.mergedCopy(), {}}, own, context);
+  Part& mine = partAt(participant);
+  if (!mine.mixing) mine.mixing = std::make_unique<NodeMixing>(link_, local_, mine.channel);
+  mine.mixing->run(block, mixing, own, context);
+}
+
+void NodeExchange::allReduce(int participant, std::span<double> values) {
+  partAt(participant).beside.sum(values);
+  sums_.sum(localOf(participant), values);
+}
+
+Tensor NodeExchange::fetch(int participant, std::span<const Tensor> tensors, std::size_t from, std::size_t to,
+                           std::span<const Tensor> into, Context&) {
+  land(participant);
+  if (nodeOf(from) == nodeOf(to)) return tensors[from];
+  const Slice own = ownSlice(participant, into[to].elements());
+  const Tensor values = isHere(from) ? part(tensors[from], own) : Tensor();
+  partAt(participant).beside.copy(values, nodeOf(from), nodeOf(to), part(into[to], own));
+  return into[to];
+}
+
+void NodeExchange::allGather(int participant, Messages& messages) {
+  partAt(participant).beside.allGather(localOf(participant), messages);
+  sums_.sum(localOf(participant), {});  // the node's other participants have received theirs, too
+}
+
+void NodeExchange::eachShare(int participant, std::int64_t elements, Slice slice, Context& context,
+                             ShareUse use) {
+  land(participant);
+  for (int neighbour = 0; neighbour < nodes(); ++neighbour) {
+    const Slice own = partOf(slice, elements, localOf(participant) * nodes() + neighbour, participants());
+    if (own.length() > 0) use({context, here_, own});
+  }
+}
+
+void NodeExchange::eachReplica(int participant, std::int64_t elements, Context& context, ShareUse use) {
+  land(participant);
+  const int local = localOf(participant);
+  sums_.sum(local, {});  // the others have finished their slices
+  use({context, std::span(here_).subspan(static_cast<std::size_t>(local), 1), {0, elements}});
+  sums_.sum(local, {});  // and now see this replica's result
+}
+
+}  // namespace muster

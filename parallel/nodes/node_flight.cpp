@@ -1,0 +1,92 @@
+#include "muster/parallel/nodes/node_flight.h"
+
+#include <optional>
+#include <utility>
+
+#include "muster/core/base/start_thread.h"
+
+namespace muster {
+
+Flight::Flight(NodeLink& link) : link_(link), thread_(startThread("means in flight", [this] { run(); })) {}
+
+Flight::~Flight() {
+  const Lock lock(mutex_);
+  ending_ = true;
+  changed_.notify_all();
+}
+
+void Flight::launch(Work work) {
+  const Lock lock(mutex_);
+  if (done_ == count_) first_ = count_;
+  const auto slot = static_cast<std::size_t>(count_ - first_);
+  if (slot == work_.size()) work_.emplace_back();
+  work_[slot] = std::move(work);
+  ++count_;
+  changed_.notify_all();
+}
+
+std::int64_t Flight::launches() const {
+  const Lock lock(mutex_);
+  return count_;
+}
+
+bool Flight::idle() const {
+  const Lock lock(mutex_);
+  return done_ == count_;
+}
+
+void Flight::land(std::int64_t launches) {
+  Lock lock(mutex_);
+  while (done_ < launches) changed_.wait(lock.native());
+  if (failure_) std::rethrow_exception(failure_);
+}
+
+bool Flight::wait() noexcept {
+  Lock lock(mutex_);
+  while (done_ < count_) changed_.wait(lock.native());
+  return failure_ == nullptr;
+}
+
+void Flight::run() {
+  std::optional<Context> context;
+  Lock lock(mutex_);
+  for (;;) {
+    while (done_ == count_ && !ending_) changed_.wait(lock.native());
+    if (done_ == count_) return;
+    const Work& next = work_[static_cast<std::size_t>(done_ - first_)];  // launch() does not move it
+    const bool failed = failure_ != nullptr;
+    lock.unlock();
+    std::exception_ptr failure;
+    if (!failed) try {
+        if (!context) context.emplace();
+        next(*context);
+      } catch (...) {
+        failure = std::current_exception();
+      }
+    lock.lock();
+    if (failure) failure_ = failure;
+    ++done_;
+    changed_.notify_all();
+    if (!failure) continue;
+    lock.unlock();
+    link_.fail();  // after the failure is known, which is the cause of those that now follow
+    lock.lock();
+  }
+}
+
+void NodeFlight::launch(const NodeMean& mean, Slice own) {
+  if (count_ == launches_.size()) launches_.emplace_back();
+  Launch& next = launches_[count_++];
+  next.mean = mean;
+  next.weights.assign(mean.weights.begin(), mean.weights.end());
+  next.mean.weights = next.weights;
+  next.own = own;
+  flight_.launch([this, &next](Context& context) { reduction_.run(next.mean, next.own, context); });
+}
+
+void NodeFlight::land() {
+  count_ = 0;
+  flight_.land(flight_.launches());
+}
+
+}  // namespace muster

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "muster/core/base/mutex.h"
+#include "muster/parallel/nodes/node_reduction.h"
+
+namespace muster {
+
+/// Runs work over nodes on a thread of its own while the workers train, in the order of the launches.
+class Flight {
+ public:
+  using Work = std::function<void(Context&)>;
+
+  /// @param link  fails at once if work throws, because other nodes wait for this one's part.
+  explicit Flight(NodeLink& link);
+  /// Waits for all launched work.
+  ~Flight();
+  Flight(const Flight&) = delete;
+  Flight& operator=(const Flight&) = delete;
+
+  /// Allocates only for more work at a time than before. Used by one thread at a time.
+  void launch(Work work);
+  /// The number of launches so far.
+  std::int64_t launches() const;
+  /// Whether all launched work is done.
+  bool idle() const;
+  /// Waits for the first `launches` launches. @throws the first failure, at every call.
+  void land(std::int64_t launches);
+  /// Waits for all launches, even after a failure. @return whether none has failed.
+  bool wait() noexcept;
+
+ private:
+  void run();
+
+  NodeLink& link_;
+  mutable Mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Work> work_;   // [launch - first_]
+  std::int64_t first_ = 0;  // written while no work is in progress
+  std::int64_t count_ MUSTER_GUARDED_BY(mutex_) = 0, done_ MUSTER_GUARDED_BY(mutex_) = 0;
+  bool ending_ MUSTER_GUARDED_BY(mutex_) = false;
+  std::exception_ptr failure_ MUSTER_GUARDED_BY(mutex_);
+  std::jthread thread_;  // last: uses the members above
+};
+
+/// Forms a local participant's means over nodes while its worker trains. Used by one thread at a time.
+class NodeFlight {
+ public:
+  /// @param local, channel  see NodeReduction; the channel is used by nothing else.
+  NodeFlight(NodeLink& link, int local, int channel) : reduction_(link, local, channel), flight_(link) {}
+
+  /// Allocates only for more launches between landings than before.
+  /// @param mean  its tensors and its target must not change until `land`; its weights are copied.
+  void launch(const NodeMean& mean, Slice own);
+  /// Whether something was launched since the last `land`.
+  bool launched() const { return count_ > 0; }
+  /// Waits for all launches. @throws the first failure.
+  void land();
+  /// @throws the first failure so far; does not wait.
+  void throwFailure() { flight_.land(0); }
+  /// Waits like `land`, which then throws the failure. @return whether there is none.
+  bool wait() noexcept { return flight_.wait(); }
+
+ private:
+  struct Launch {
+    NodeMean mean;
+    std::vector<double> weights;  // of the mean
+    Slice own = {};
+  };
+
+  NodeReduction reduction_;
+  std::deque<Launch> launches_;  // those of an index below count_ are in progress
+  std::size_t count_ = 0;
+  Flight flight_;  // last: uses the members above
+};
+
+}  // namespace muster

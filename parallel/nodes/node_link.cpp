@@ -1,0 +1,294 @@
+#include "muster/parallel/nodes/node_link.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "muster/core/base/start_thread.h"
+#include "muster/parallel/runtime/task_thread.h"
+
+namespace muster {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr int kGather =
+    1;  // a channel; 0 is for messages between links, channels from 2 on belong to the exchange
+/// Texts of problems up to this length can be recorded when memory has run out.
+constexpr std::size_t kProblemLength = 64;
+constexpr std::size_t kOpen = 256;  // messages that may be open at a time without an allocation
+constexpr int kSpins = 200;         // polls before the thread sleeps between polls
+
+}  // namespace
+
+NodeLink::NodeLink(const std::function<std::unique_ptr<NodeTransport>()>& make,
+                   std::chrono::milliseconds silence)
+    : silence_(silence) {
+  require(silence >= 100ms, "nodes: silence must be at least 100 ms, got {}", silence.count());
+  calls_.reserve(kOpen);
+  taken_.reserve(kOpen);
+  slots_.reserve(kOpen);
+  free_.reserve(kOpen);
+  done_.reserve(kOpen);
+  {
+    const Lock lock(mutex_);
+    problem_.reserve(kProblemLength);
+  }
+  thread_ = startThread("the network", [this, make] { run(make); });
+  Lock lock(mutex_);
+  while (!started_ && !notStarted_) changed_.wait(lock.native());
+  if (!notStarted_) {
+    gatherCall_ = NodeCall(2 * static_cast<std::size_t>(nodes_));
+    return;
+  }
+  lock.unlock();
+  thread_.join();
+  std::rethrow_exception(notStarted_);
+}
+
+NodeLink::~NodeLink() {
+  end();
+}
+
+bool NodeLink::end() {
+  {
+    const Lock lock(mutex_);
+    ending_ = true;
+    posted_.notify_all();
+  }
+  if (thread_.joinable()) thread_.join();
+  return !failing_;
+}
+
+void NodeLink::begin(NodeCall& call) {
+  const Lock lock(mutex_);
+  call.open_ = call.messages_.size();
+  if (call.open_ == 0 || stopped_) return;
+  calls_.push_back(&call);
+  posted_.notify_one();
+}
+
+void NodeLink::wait(NodeCall& call) {
+  Lock lock(mutex_);
+  // Wait after a failure, too: until the thread has stopped, it may write to the messages.
+  while (call.open_ > 0 && !stopped_) changed_.wait(lock.native());
+  if (call.open_ > 0) throw NodeFailure(problem_);
+}
+
+void NodeLink::gather(std::span<const std::byte> own, std::span<std::byte> all) {
+  const Lock lock(gathering_);
+  const auto part = [&](int node) {
+    return all.subspan(static_cast<std::size_t>(node) * own.size(), own.size());
+  };
+  gatherCall_.clear();
+  for (int n = 0; n < nodes_; ++n) {
+    if (n == node_) continue;
+    gatherCall_.receive(n, kGather, part(n));
+    gatherCall_.send(n, kGather, own);
+  }
+  begin(gatherCall_);
+  std::ranges::copy(own, part(node_).begin());
+  wait(gatherCall_);
+}
+
+void NodeLink::fail() noexcept {
+  failing_ = true;
+  posted_.notify_all();
+}
+
+void NodeLink::waitIfFailed() const {
+  Lock lock(mutex_);
+  while (failing_ && !stopped_) changed_.wait(lock.native());
+}
+
+bool NodeLink::failed() const {
+  const Lock lock(mutex_);
+  return failing_ || stopped_;
+}
+
+int NodeLink::firstLeft() const {
+  waitIfFailed();
+  const Lock lock(mutex_);
+  return static_cast<int>(std::ranges::find(lost_, 0) - lost_.begin()) % nodes_;
+}
+
+void NodeLink::requireWhole() const {
+  const Lock lock(mutex_);
+  if (!problem_.empty()) throw NodeFailure(problem_);  // also while the other nodes are still being told
+  if (failing_) throw NodeFailure("this node has failed before, and the others have been told");
+}
+
+/// As `break_`, also if no memory is left for the text.
+template <typename Text>
+void NodeLink::breakBy(int culprit, Text text) noexcept {
+  try {
+    break_(culprit, text());
+  } catch (const std::exception&) {
+    break_(culprit, "memory has run out in the network of this node");
+  }
+}
+
+void NodeLink::run(const std::function<std::unique_ptr<NodeTransport>()>& make) {
+  try {
+    start(make);
+  } catch (...) {
+    const Lock lock(mutex_);
+    notStarted_ = std::current_exception();
+    if (transport_) transport_->abandon();
+    transport_.reset();
+    changed_.notify_all();
+    return;
+  }
+  try {
+    serve();
+  } catch (const NodeLost& loss) {
+    if (!others_[static_cast<std::size_t>(loss.node())].ended) lose(loss.node());
+    breakBy(loss.node(), [&] {
+      const bool ended = others_[static_cast<std::size_t>(loss.node())].ended;
+      return ended ? fmt::format("{} has ended its program", nameOf(loss.node()))
+                   : fmt::format("{} is lost: {}", nameOf(loss.node()), loss.what());
+    });
+  } catch (const std::exception& error) {
+    breakBy(node_,
+            [&] { return fmt::format("the network of {} has failed: {}", nameOf(node_), error.what()); });
+  }
+  if (failing_) sayFailed();
+  transport_->tell({});  // its threads end while the mutex is held
+  const Lock lock(mutex_);
+  if (problem_.empty()) problem_ = "this node has ended its part in the training";
+  stopped_ = true;
+  transport_.reset();
+  changed_.notify_all();
+}
+
+void NodeLink::start(const std::function<std::unique_ptr<NodeTransport>()>& make) {
+  transport_ = make();
+  node_ = transport_->node();
+  nodes_ = transport_->nodes();
+  transportName_ = transport_->describe();
+  others_.resize(static_cast<std::size_t>(nodes_));
+  {
+    const Lock lock(mutex_);
+    lost_.resize(others_.size());
+  }
+  for (int n = 0; n < nodes_; ++n) names_.push_back(fmt::format("node {}", n));
+  names_[static_cast<std::size_t>(node_)] = nodeName(node_, transport_->host());
+  try {
+    greet();
+  } catch (const NodeLost& loss) {
+    throw NodeFailure(fmt::format("{} is lost: {}", nameOf(loss.node()), loss.what()));
+  }
+  const Lock lock(mutex_);
+  started_ = true;
+  changed_.notify_all();
+}
+
+void NodeLink::serve() {
+  // Less than an eighth of the silence, so that a few heartbeats may be late.
+  const auto rest = std::min<std::chrono::milliseconds>(silence_ / 16, 20ms);
+  const bool told = transport_->tell([this] {
+    const Lock lock(mutex_);
+    news_ = true;
+    posted_.notify_one();
+  });
+  int idle = 0;
+  for (;;) {
+    idle = serveOnce() ? 0 : idle + 1;
+    if (failing_) return;
+    Lock lock(mutex_);
+    const bool nothingOpen = open_ == 0 && calls_.empty();
+    if (nothingOpen && ending_) break;
+    if (nothingOpen || (told && idle > 0)) {
+      if (calls_.empty() && !news_) posted_.wait_for(lock.native(), rest);
+      news_ = false;
+      idle = 0;
+      continue;
+    }
+    lock.unlock();
+    if (idle < kSpins)
+      std::this_thread::yield();
+    else
+      std::this_thread::sleep_for(50us);
+  }
+  sayGoodbye();
+}
+
+bool NodeLink::serveOnce() {
+  const bool taken = takeCalls();
+  const bool moved = poll();
+  beat();
+  return taken || moved;
+}
+
+bool NodeLink::takeCalls() {
+  {
+    const Lock lock(mutex_);
+    taken_.swap(calls_);
+  }
+  for (NodeCall* call : taken_)
+    for (const NodeMessage& message : call->messages_) post(call, message);
+  const bool any = !taken_.empty();
+  taken_.clear();
+  return any;
+}
+
+void NodeLink::post(NodeCall* call, const NodeMessage& message) {
+  if (free_.empty()) {  // if memory runs out here, no ticket is without its slot
+    if (free_.capacity() == slots_.size()) free_.reserve(2 * slots_.size());
+    slots_.emplace_back();
+    free_.push_back(static_cast<int>(slots_.size()) - 1);
+  }
+  const int ticket = free_.back();
+  free_.pop_back();
+  slots_[static_cast<std::size_t>(ticket)] = {call, message};
+  if (message.way == NodeMessage::Way::Send) sent_ += static_cast<std::int64_t>(message.bytes.size());
+  if (call) {
+    ++open_;
+  } else {
+    OtherNode& other = others_[static_cast<std::size_t>(message.node)];
+    (message.way == NodeMessage::Way::Send ? other.outTicket : other.inTicket) = ticket;
+  }
+  transport_->begin(message, ticket);
+}
+
+bool NodeLink::poll() {
+  done_.clear();
+  transport_->poll(done_);
+  bool calls = false;
+  for (const int ticket : done_) {
+    auto& slot = slots_[static_cast<std::size_t>(ticket)];
+    const NodeMessage message = slot.message;
+    NodeCall* const call = std::exchange(slot.call, nullptr);
+    free_.push_back(ticket);
+    OtherNode& other = others_[static_cast<std::size_t>(message.node)];
+    if (message.way == NodeMessage::Way::Receive) other.heard = Clock::now();
+    if (call) {
+      --open_;
+      calls = true;
+      const Lock lock(mutex_);
+      if (--call->open_ == 0) changed_.notify_all();
+    } else if (message.way == NodeMessage::Way::Receive) {
+      hear(message.node);
+    } else {
+      other.outTicket = -1;
+    }
+  }
+  return calls;
+}
+
+void NodeLink::lose(int node) {
+  const Lock lock(mutex_);
+  lost_[static_cast<std::size_t>(node)] = 1;
+}
+
+/// Records the problem, unless there was one before.
+void NodeLink::break_(int culprit, std::string_view problem) {
+  const Lock lock(mutex_);
+  if (!problem_.empty()) return;
+  problem_ = problem;
+  culprit_ = culprit;
+  failing_ = true;
+}
+
+}  // namespace muster

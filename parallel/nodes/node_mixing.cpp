@@ -1,0 +1,132 @@
+#include "muster/parallel/nodes/node_mixing.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <span>
+
+#include "muster/core/base/error.h"
+#include "muster/parallel/exchange/tensor_parts.h"
+
+namespace muster {
+namespace {
+
+constexpr std::size_t kMessageBytes = 1 << 16;   // as in a reduction
+constexpr std::size_t kTransferBytes = 1 << 19;  // eight replicas at a time in full messages
+constexpr std::int64_t kAlignment = 16;          // elements: two pieces share no cache line
+
+int partsOf(const SharedBlock& block) {
+  return block.rule == MergeRule::Moments ? 2 : 1;
+}
+
+/// A part of the index-th replica in a transfer's memory.
+Tensor receivedPart(const Tensor& received, std::int64_t index, const SharedBlock& block, int p,
+                    std::int64_t length) {
+  return viewAt(received, (index * partsOf(block) + p) * length, length, block.replicas.front().dtype());
+}
+
+}  // namespace
+
+NodeMixing::NodeMixing(NodeLink& link, int local, int channel)
+    : link_(link),
+      workers_(static_cast<std::size_t>(local * link.nodes())),
+      channel_(channel),
+      mixer_(workers_),
+      reads_(workers_ * static_cast<std::size_t>(link.nodes())) {
+  for (int l = 0; l < local; ++l) here_.push_back(static_cast<std::size_t>(l * link.nodes() + link.node()));
+  for (Transfer& transfer : transfers_)
+    transfer.received = Tensor::empty({static_cast<std::int64_t>(kTransferBytes)}, DType::UInt8);
+}
+
+void NodeMixing::run(const SharedBlock& block, const Mixing& mixing, Slice own, Context& context) {
+  if (own.length() == 0) return;
+  findReads(block, mixing);
+  const std::int64_t step = elementsAtATime(block);
+  std::size_t pieces = 0;
+  for (std::int64_t at = own.begin; at < own.end; at += step, ++pieces) {
+    send(block, transfers_[pieces % 2], {at, std::min(own.end, at + step)});
+    if (pieces > 0) form(block, mixing, transfers_[(pieces - 1) % 2], context);
+  }
+  form(block, mixing, transfers_[(pieces - 1) % 2], context);
+}
+
+void NodeMixing::findReads(const SharedBlock& block, const Mixing& mixing) {
+  std::ranges::fill(reads_, 0);
+  const auto read = [&](int node, std::size_t worker) {
+    if (nodeOf(worker) != node) reads_[static_cast<std::size_t>(node) * workers_ + worker] = 1;
+  };
+  for (std::size_t w = 0; w < workers_; ++w)
+    for (const MixingShare& share : mixing.row(w)) read(nodeOf(w), share.worker);
+  // The merged copy of moments is formed from the replicas, on every node.
+  for (std::size_t w = 0; w < mixing.merged().size() && partsOf(block) == 2; ++w)
+    if (mixing.merged()[w] > 0)
+      for (int n = 0; n < link_.nodes(); ++n) read(n, w);
+  mostRead_ = 0;
+  for (int n = 0; n < link_.nodes(); ++n) {
+    const auto its = std::span(reads_).subspan(static_cast<std::size_t>(n) * workers_, workers_);
+    mostRead_ = std::max(mostRead_, static_cast<std::size_t>(std::ranges::count(its, 1)));
+  }
+}
+
+/// The number of elements in a message. All nodes must compute the same, since sender and receiver must
+/// agree.
+std::int64_t NodeMixing::elementsAtATime(const SharedBlock& block) const {
+  const std::size_t size = sizeOf(block.replicas.front().dtype());
+  const std::size_t inTransfer = kTransferBytes / (std::max<std::size_t>(1, mostRead_) *
+                                                   static_cast<std::size_t>(partsOf(block)) * size);
+  const auto most = static_cast<std::int64_t>(std::min(kMessageBytes / size, inTransfer));
+  require(most >= kAlignment, "mix: {} workers are too many", workers_);
+  return most / kAlignment * kAlignment;
+}
+
+/// Begins to send a piece of this node's replicas, and to receive those of other nodes.
+void NodeMixing::send(const SharedBlock& block, Transfer& transfer, Slice piece) {
+  transfer.piece = piece;
+  transfer.call.clear();
+  const std::int64_t elements = block.replicas.front().elements() / partsOf(block);
+  std::int64_t received = 0;
+  for (std::size_t w = 0; w < workers_; ++w) {
+    const int from = nodeOf(w);
+    if (from == link_.node()) {
+      for (int to = 0; to < link_.nodes(); ++to)
+        for (int p = 0; reads(to, w) && p < partsOf(block); ++p)
+          transfer.call.send(to, channel_, bytesOf(part(block.replicas[w], inPart(piece, p, elements))));
+    } else if (reads(link_.node(), w)) {
+      for (int p = 0; p < partsOf(block); ++p)
+        transfer.call.receive(from, channel_,
+                              bytesOf(receivedPart(transfer.received, received, block, p, piece.length())));
+      ++received;
+    }
+  }
+  link_.begin(transfer.call);
+}
+
+/// Forms the rows of a piece once it has arrived, and its own replicas have been sent.
+void NodeMixing::form(const SharedBlock& block, const Mixing& mixing, Transfer& transfer, Context& context) {
+  link_.wait(transfer.call);
+  alignas(64) std::array<std::byte, RowMixer::kScratchBytes> memory;
+  const Tensor scratch = Tensor::view(memory.data(), {RowMixer::kScratchBytes}, DType::UInt8);
+  const std::int64_t step = RowMixer::elementsAtATime(block, RowMixer::kScratchBytes);
+  require(step > 0, "mix: {} workers are too many", workers_);
+  const bool mergesMoments = partsOf(block) == 2 && block.hasMergedCopy() && !mixing.merged().empty();
+  for (std::int64_t at = transfer.piece.begin; at < transfer.piece.end; at += step) {
+    const Slice slice{at, std::min(transfer.piece.end, at + step)};
+    const Slice inPiece{slice.begin - transfer.piece.begin, slice.end - transfer.piece.begin};
+    mixer_.begin(block, slice, scratch, context);
+    std::int64_t received = 0;
+    for (std::size_t w = 0; w < workers_; ++w) {
+      if (nodeOf(w) == link_.node()) mixer_.read(w);
+      if (!reads(link_.node(), w)) continue;
+      for (int p = 0; p < partsOf(block); ++p) {
+        const Tensor from =
+            part(receivedPart(transfer.received, received, block, p, transfer.piece.length()), inPiece);
+        std::memcpy(mixer_.inbox(w, p).raw(), from.raw(), from.bytes());
+      }
+      ++received;
+    }
+    if (mergesMoments) mixer_.merge(mixing.merged());
+    mixer_.mix(mixing, here_);
+  }
+}
+
+}  // namespace muster
