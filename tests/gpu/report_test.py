@@ -23,9 +23,8 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(HERE / "report"))
 
 from advice import read_goals  # noqa: E402
-from cases import Case, Run, conclude, read_run  # noqa: E402
-from gpu_tests import GPU_CASES  # noqa: E402
-from measurements import MEASURED  # noqa: E402
+from cases import GPU_CASES, Case, Run, conclude, read_run  # noqa: E402
+from measurements import MEASURED, QUICK_FIRST, QUICK_SECOND, SECTIONS  # noqa: E402
 from options import PARTS  # noqa: E402
 from sanitizer import read_verdict, tasks  # noqa: E402
 from report import main  # noqa: E402
@@ -190,7 +189,7 @@ class Reading(unittest.TestCase):
 
     def test_time_of_a_call(self):
         self.assertEqual(Runner(None, time.monotonic()).grant(300), 300)
-        runner = Runner(2, time.monotonic() - 60.5)  # 44 of 105 seconds are left
+        runner = Runner(120, time.monotonic() - 60.5)  # 44 of 105 seconds are left
         self.assertEqual([runner.grant(20), runner.grant(200), runner.grant(300)], [20, 44, 0])
         self.assertEqual([runner.fitting(20), runner.fitting(300)], [20, 60])
 
@@ -205,8 +204,8 @@ class Reading(unittest.TestCase):
 
     def test_every_part_fits_a_call_of_nine_minutes(self):
         """What does not is run in pieces: the tests and the sanitizer by program, the comparison by rounds."""
-        self.assertEqual({*PARTS}, {*MEASURED, "tests", "sanitizer"})
-        whole = Runner(9, time.monotonic()).left()
+        self.assertEqual({*PARTS, "quick"}, {*MEASURED, "tests", "sanitizer"})
+        whole = Runner(540, time.monotonic()).left()
         for part, measurements in MEASURED.items():
             for one in measurements:
                 with self.subTest(part=part, name=one.name):
@@ -296,8 +295,8 @@ class Whole(Sandbox):
         (self.bin / "barrier").write_text("1 error")
         said = self.call(1, "--time-limit", "5", "--jobs", "3")
         self.assertEqual(re.findall("^Running (?:the GPU's )?([a-z0-9_-]+)", said, re.MULTILINE),
-                         ["machine", "contention", "convolutions", "convolutions", *["1", "8", *8 * ["1"]], "tests", "bits", "convnet", "resnet18",
-                          *2 * ["kernels_of_muster", "kernels_of_pytorch"], "traces", "merges", "kernels", "merges_of_2", "merges_of_8",
+                         ["machine", "contention", "convolutions", "convolutions", *["1", "8", *8 * ["1"]], "tests", "bits", "bits", "convnet", "resnet18",
+                          *2 * ["kernels_of_muster", "kernels_of_pytorch"], "traces", "merges", "kernels", "implicit_gemm", "merges_of_2", "merges_of_8",
                           "compute-sanitizer", "large"])
         self.has("| device | Toy 100 (cuda:0) |", "| cuDNN | 91002 (/somewhere/libcudnn.so.9) |", "| driver | 580.1 |",
                  "| limits | 700.00 W, 1980 MHz (SM), 2619 MHz (memory) |",
@@ -357,11 +356,19 @@ class Whole(Sandbox):
         self.assertEqual(self.call(2, "--list", "--filter", "zzzz"),
                          f"gpu: {self.build} has no tests for a GPU with zzzz in their names\n")
 
-        # Results of another build are not reused.
+        # Results of another build's programs are not reused; those of programs that are the same are.
         self.programs("core/ops/fine", fine="slow")
-        self.assertIn("of another build or GPU", self.call(4, "--only", "tests", "--filter", "nn/fine"))
-        self.has("5 cases of 1 programs: 4 run, 0 of them failed; 1 skipped.", "- convnet (comparison)")
-        self.assertTrue(Path(f"{self.results}-before").is_dir())
+        self.script(self.build / "tests/bench/device_bits", 'echo "convnet: other bits"')
+        said = self.call(1, "--only", "contention", "--minutes", "9")
+        self.assertIn("of another build's programs are dropped: core/ops/fine_test, bench/device_bits, bits (bits), "
+                      "bits, conv2 by implicit GEMM (bits), and are in", said)
+        self.has("36 cases of 8 programs: 29 run, 7 of them failed; 7 skipped.", "MNIST: 7 images a second", "- bits (bits)")
+        self.lacks("| a step of the convnet |", "| core/ops/fine_test |", "- convnet (comparison)")
+        self.assertTrue((Path(f"{self.results}-before") / "bits/bits.txt").is_file())
+        # Nothing is kept of another kind of GPU.
+        self.script(self.build / "tests/bench/device_speed", DEVICE_SPEED.replace("Toy 100", "Toy 200"))
+        self.assertIn("the results so far are of another GPU", self.call(4, "--only", "contention", "--minutes", "9"))
+        self.has("- convnet (comparison)")
 
 
 class Pieces(Sandbox):
@@ -447,6 +454,83 @@ class Pieces(Sandbox):
 
     def still_running(self):
         return subprocess.run(["pgrep", "-f", f"{SAMPLE} --test-case"], stdout=subprocess.DEVNULL).returncode == 0
+
+
+class Quick(Sandbox):
+    """The preset for a quarter of an hour. Stand-ins write how they were called into one file."""
+
+    def setUp(self):
+        super().setUp()
+        self.calls = self.folder / "calls"
+        note = f'echo "${{0##*/}} $* [${{MUSTER_CUDA_CONV2D-}} ${{MUSTER_CUDA_SIDE_STREAM-}}]" >>{self.calls}\n'
+        self.script(self.build / "tests/core/ops/conv2d_test", note)
+        self.script(self.bin / "compute-sanitizer", note)
+        self.script(self.bin / "ncu", note + "[[ $* == --version ]] || echo '  implicit_kernel conflicts 0'")
+        for program in "device_bits", "device_launches", "device_convolutions":
+            self.script(self.build / "tests/bench" / program, note)
+        self.script(self.build / "tests/bench/gpu_end_to_end", note + END_TO_END)
+        (self.build / "tests/bench/luck").touch()
+
+    def called(self, program):
+        return [line for line in self.calls.read_text().splitlines() if line.startswith(f"{program} ")]
+
+    def test_each_half_fits_its_call(self):
+        """Beside what a call needs to look at the GPU and to write the report."""
+        self.assertLessEqual(sum(one.needs for one in QUICK_FIRST), 400 - 15 - 40)
+        self.assertLessEqual(sum(one.needs for one in QUICK_SECOND), 240 - 15 - 30)
+        names = [one.name for one in MEASURED["quick"]]
+        self.assertEqual(len(names), len(set(names)))
+
+    def test_two_calls_make_it_whole(self):
+        half = unittest.mock.patch.dict(MEASURED, quick=QUICK_FIRST)
+        with half:
+            self.call(0, "--only", "quick", "--seconds", "400")
+        self.assertEqual(self.called("compute-sanitizer"), [])
+        first = self.calls.read_text()
+        self.call(0, "--only", "quick", "--seconds", "240")
+        self.assertTrue(self.calls.read_text().startswith(first))
+        self.assertEqual(len(self.called("conv2d_test")), 1)
+        self.assertIn(f"--source-file=*conv2d* --test-case={GPU_CASES} [ ]", self.called("conv2d_test")[0])
+        checks = self.called("compute-sanitizer")
+        self.assertEqual([call.split("--tool ")[1].split()[0] for call in checks], ["memcheck", "racecheck", "synccheck", "initcheck"])
+        self.assertTrue(all("--kernel-name kns=implicit --error-exitcode 9" in call for call in checks))
+        self.assertEqual(self.called("device_bits"),
+                         ["device_bits --device cuda:0 --steps 20 --gradients 100 --runs 2 [conv2=implicit-gemm ]"])
+        for section in SECTIONS:
+            self.assertIn(f"--section {section} ", self.called("ncu")[0])
+        self.assertIn("--kernel-name regex:implicit", self.called("ncu")[0])
+        arms = [call for call in self.called("gpu_end_to_end") if "--details" in call]
+        self.assertEqual([call.split("[")[1] for call in arms],
+                         [" ]", "conv2=implicit-gemm ]", "conv2=implicit-gemm 0]", "conv2=padded ]", " ]", "conv2=implicit-gemm ]"])
+        self.has("## 0. In a quarter of an hour", "| 1 worker, implicit GEMM, side stream off | 1100 | 1.10 |",
+                 "| 8 workers | 500 | 0.50 |", "  implicit_kernel conflicts 0", "volta_sgemm 7 us")
+        self.lacks("This report is not complete")
+
+    def test_stops_at_a_failed_test(self):
+        self.script(self.build / "tests/core/ops/conv2d_test", "echo wrong; exit 1")
+        self.assertIn("cases of conv2d failed, so nothing else of quick is run", self.call(1, "--only", "quick", "--seconds", "400"))
+        self.has("- cases of conv2d (quick) ended with status 1", "- 1 worker (quick)")
+        self.assertFalse(self.calls.exists())
+
+    def test_room_instead_of_a_program_of_its_own(self):
+        os.rename(self.build / "tests/core/ops/conv2d_test", self.build / "tests/core/ops/core_ops_test")
+        self.call(0, "--only", "quick", "--seconds", "400")
+        self.assertIn("--source-file=*conv2d*", self.called("core_ops_test")[0])
+
+    def test_changed_program_is_measured_again(self):
+        """Only that one."""
+        self.call(0, "--only", "quick", "--seconds", "400")
+        self.calls.unlink()
+        self.script(self.build / "tests/bench/device_launches", f"echo changed; echo device_launches >>{self.calls}")
+        self.call(0, "--only", "quick", "--seconds", "60", ago=25)
+        self.assertEqual(self.calls.read_text(), "device_launches\n")
+        self.has("changed")
+
+    def test_pytorch_keeps_what_it_has_compiled(self):
+        self.call(0, "--only", "quick", "--seconds", "400", "--python", f"env >{self.folder}/environment; true")
+        said = (self.folder / "environment").read_text()
+        self.assertIn("TORCHINDUCTOR_FX_GRAPH_CACHE=1\n", said)
+        self.assertRegex(said, "(?m)^TORCHINDUCTOR_CACHE_DIR=/.*-muster-torch$")
 
 
 class Tools(Sandbox):

@@ -3,6 +3,7 @@ import re
 from typing import NamedTuple
 
 from measurements import MEASURED, SWITCHES, file_name
+from options import QUICK
 
 GOAL = re.compile(r"^(?P<what>.*?):? +goal (?P<goal>[0-9.]+) (?P<unit>x|%)[^,]*, measured (?:at least )?"
                   r"(?P<got>[0-9.]+) (?:x|%): (?P<verdict>reached|missed)$")
@@ -44,15 +45,15 @@ def goals(job):
     return list(dict.fromkeys(read_goals(every_line(job))))
 
 
-def speeds(job):
-    """Samples a second of each arm that was measured, by its name."""
-    found = {one.name: SPEED.search("\n".join(lines_of(job, "arms", one.name)[:1])) for one in MEASURED["arms"]}
+def speeds(job, part):
+    """Samples per second of each arm that the part has measured, by its name."""
+    found = {one.name: SPEED.search("\n".join(lines_of(job, part, one.name)[:1])) for one in MEASURED[part]}
     return {name: int(speed[1]) for name, speed in found.items() if speed}
 
 
 def worth_switching(job):
     """The switches with which one worker is faster, as [name, how many times]."""
-    measured = speeds(job)
+    measured = {**speeds(job, QUICK), **speeds(job, "arms")}
     plain = measured.get("1 worker")
     for name in SWITCHES:
         with_it = measured.get(f"1 worker, {name}")

@@ -68,6 +68,7 @@ class Build:
         self.bench = self.tests / "bench"
         revision = self.folder / "revision"
         self.revision = revision.read_text().strip() if revision.is_file() else ""
+        self.stamps = {}  # file -> checksum
 
     @staticmethod
     def check(given):
@@ -97,9 +98,17 @@ class Build:
         """The test programs, named by their places below tests/."""
         return sorted(str(file.relative_to(self.tests)) for file in self.tests.rglob("*_test") if is_executable(file))
 
-    def identity(self):
-        sums = [zlib.crc32(file.read_bytes()) for file in sorted(self.tests.rglob("*")) if is_executable(file)]
-        return f"{self.revision} {zlib.crc32(str(sums).encode()):08x}"
+    def stamp(self, files):
+        """Identifies the contents of files of this build; results of programs are kept as long as they are the same."""
+        for file in files:
+            if file not in self.stamps:
+                self.stamps[file] = zlib.crc32(Path(file).read_bytes())
+        return f"{zlib.crc32(str([self.stamps[file] for file in files]).encode()):08x}"
+
+    def stamp_of(self, command):
+        """The same of a command's files."""
+        words = map(str, command or [])
+        return self.stamp([word for word in words if word.startswith(f"{self.folder}/") and os.path.isfile(word)])
 
     def set_environment(self, runner, python):
         """Names to our programs the libraries that a packed build brings, and those in this Python's wheels, which cuDNN looks

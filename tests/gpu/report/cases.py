@@ -2,6 +2,7 @@
 import xml.etree.ElementTree as ElementTree
 from typing import NamedTuple, Optional
 
+GPU_CASES = "*gpu*,*cuda*,*pinned*"  # "<gpu>" of templates, and names with CUDA or pinned memory
 SKIPPED = "skipped: "  # prefix of the message of a skipped case (tests/support/skip.h)
 
 

@@ -1,10 +1,9 @@
 """The part "tests": all cases for a GPU, in as many runs of a program as its crashes take."""
 import xml.etree.ElementTree as ElementTree
 
-from cases import Case, conclude, read_run
+from cases import GPU_CASES, Case, conclude, read_run
 from running import ran_out, say
 
-GPU_CASES = "*gpu*,*cuda*,*pinned*"  # "<gpu>" of templates, and names with CUDA or pinned memory
 DEVICE_LOST = b"cannot use the device any more"  # core/backend/cuda/check.cpp
 
 
@@ -55,6 +54,7 @@ def run_program(job, program):
             done.extend(cases)
             names = {case.name for case in done}
             with job.change() as data:
+                data["stamps"][program] = job.program_stamp(program)
                 kept = [case for case in data["tests"].get(program, []) if case[0] not in names and case[0][0] != "("]
                 data["tests"][program] = done + (kept if job.options.filter else [])
         events.unlink(missing_ok=True)

@@ -1,24 +1,27 @@
 """What the parts of a call share: its options, the build, the machine, and the results so far."""
 import contextlib
-import glob
 import json
 import os
 import re
 import shlex
 import shutil
 import tarfile
+import tempfile
 import threading
 from pathlib import Path
 
-from running import say
+from build import is_executable
+from measurements import MEASURED
+from running import find_tool, say
 
 # All results, in one JSON file.
 EMPTY = {
-    "identity": "",    # identifies the build and the GPU
+    "device": "",      # the kind of GPU
+    "stamps": {},      # test program -> Build.stamp of the one that gave its results, also under compute-sanitizer
     "about": [],       # [name, value] of the machine
     "known": {},       # program -> number of its cases for a GPU; empty until they were listed
     "tests": {},       # program -> its finished cases
-    "measured": {},    # part -> measurement -> exit status
+    "measured": {},    # part -> measurement -> [exit status, Build.stamp_of its command]
     "sanitizer": {},   # see sanitizer.py
 }
 
@@ -34,13 +37,6 @@ def write_whole(file, text):
     os.replace(f"{file}.new", file)
 
 
-def find_tool(name, *places):
-    """CUDA's program of that name: in PATH, in the toolkit or in the other places given; None if it is in none of them."""
-    toolkit = os.environ.get("CUDA_HOME", "/usr/local/cuda")
-    places = [shutil.which(name), f"{toolkit}/bin/{name}", *sorted(glob.glob(f"/usr/local/cuda-*/bin/{name}")), *places]
-    return next((place for place in places if place and os.path.isfile(place) and os.access(place, os.X_OK)), None)
-
-
 class Job:
     def __init__(self, options, build, runner, write):
         self.options, self.build, self.runner, self.write = options, build, runner, write
@@ -51,25 +47,55 @@ class Job:
         self.lock = threading.RLock()  # guards data
 
     def open(self):
-        """Looks at the GPU, and takes up the results so far if they are of this build and this kind of GPU."""
-        identity = self.build.identity()  # read programs, then CUDA's libraries, before any limit starts
-        self.build.read_libraries()
+        """Looks at the GPU, and takes up the results so far of this kind of GPU, each if its program is still the same."""
+        self.build.stamp(sorted(map(str, filter(is_executable, self.build.tests.rglob("*")))))
+        self.build.read_libraries()  # programs, then CUDA's libraries, before any limit starts
         about = self.look_at_machine()
-        identity += "".join(value for name, value in about if name == "device")
+        device = "".join(value for name, value in about if name == "device")
         self.data = json.loads(json.dumps(EMPTY))
         if self.options.few_files:
             unpack_results(self.folder)
         with contextlib.suppress(OSError, ValueError):
             self.data.update(json.loads((self.folder / "results.json").read_text()))
-        if self.folder.is_dir() and self.data["identity"] != identity:
-            before = Path(f"{self.folder}-before")
-            say(f"gpu: the results so far are of another build or GPU, and are in {before} now")
-            shutil.rmtree(before, ignore_errors=True)
-            self.folder.rename(before)
+        if self.folder.is_dir() and self.data["device"] != device:
+            self.keep_before("the results so far are of another GPU")
+            shutil.rmtree(self.folder)
             self.data = json.loads(json.dumps(EMPTY))
         self.folder.mkdir(parents=True, exist_ok=True)
+        self.drop_changed()
         with self.change() as data:
-            data.update(identity=identity, about=about)
+            data.update(device=device, about=about)
+
+    def keep_before(self, why):
+        """Copies the results aside."""
+        before = Path(f"{self.folder}-before")
+        say(f"gpu: {why}, and are in {before} now")
+        shutil.rmtree(before, ignore_errors=True)
+        shutil.copytree(self.folder, before)
+
+    def drop_changed(self):
+        """Drops the results of programs that another build has changed."""
+        programs = [program for program, stamp in self.data["stamps"].items() if stamp != self.program_stamp(program)]
+        measured = [(part, one) for part, all_of in MEASURED.items() for one in all_of
+                    if one.name in self.data["measured"].get(part, {}) and
+                    self.data["measured"][part][one.name][1] != self.build.stamp_of(one.command(self, one.most))]
+        if not programs and not measured:
+            return
+        self.keep_before("results of another build's programs are dropped: " +
+                         ", ".join([*programs, *(f"{one.name} ({part})" for part, one in measured)]))
+        for program in programs:
+            for part in "stamps", "tests":
+                self.data[part].pop(program, None)
+            verdicts = self.data["sanitizer"].get("verdicts", {})
+            for what in [what for what in verdicts if program_of(what) == program]:
+                del verdicts[what]
+        for part, one in measured:
+            del self.data["measured"][part][one.name]
+
+    def program_stamp(self, program):
+        """Of a test program, "" where the build has none of this name."""
+        file = self.build.tests / program
+        return self.build.stamp([str(file)]) if file.is_file() else ""
 
     def look_at_machine(self):
         """Lines of name and value. A GPU that admits one process gets one test program at a time."""
@@ -90,9 +116,13 @@ class Job:
         return about
 
     def python_command(self):
-        """PyTorch's Python, with the libraries of this call's environment and not those of the build."""
+        """PyTorch's Python, with the libraries of this call's environment and not those of the build. What torch.compile has
+        compiled is kept, so that later rounds and calls do not compile it again."""
         libraries = os.environ.get("LD_LIBRARY_PATH")
-        return f"env {f'LD_LIBRARY_PATH={shlex.quote(libraries)}' if libraries else '-u LD_LIBRARY_PATH'} {self.options.python}"
+        cache = shlex.quote(f"{tempfile.gettempdir()}/{os.getuid()}-muster-torch")
+        return (f"env {f'LD_LIBRARY_PATH={shlex.quote(libraries)}' if libraries else '-u LD_LIBRARY_PATH'} "
+                f"TORCHINDUCTOR_CACHE_DIR={cache} TORCHINDUCTOR_FX_GRAPH_CACHE=1 TORCHINDUCTOR_AUTOGRAD_CACHE=1 "
+                f"{self.options.python}")
 
     @contextlib.contextmanager
     def change(self):
@@ -110,11 +140,20 @@ class Job:
 
     def begin(self, part):
         """Deletes the part's results unless this call continues, or --filter takes some of its programs again."""
-        if not self.options.minutes and not (self.options.filter and part in ("tests", "sanitizer")):
+        if not self.options.seconds and not (self.options.filter and part in ("tests", "sanitizer")):
             shutil.rmtree(self.folder / part, ignore_errors=True)
             with self.change() as data:
                 (data if part in data else data["measured"])[part] = {}
         (self.folder / part).mkdir(exist_ok=True)
+
+
+STEP = "a step of the convnet"
+ALL_KERNELS = " with the libraries' kernels"
+
+
+def program_of(what):
+    """The program below tests/ that runs what compute-sanitizer looks at."""
+    return "bench/device_bits" if what == STEP else what.replace(ALL_KERNELS, "")
 
 
 def archive_of(folder):

@@ -2,9 +2,11 @@
 import glob
 from typing import Callable, NamedTuple, Sequence
 
-from job import find_tool
-from running import ran_out, say
+from cases import GPU_CASES
+from options import QUICK
+from running import find_tool, ran_out, say
 
+SECTIONS = ("SpeedOfLight", "MemoryWorkloadAnalysis_Tables", "WarpStateStats", "SchedulerStats", "Occupancy")
 METRICS = ("gpu__time_duration.sum", "dram__throughput.avg.pct_of_peak_sustained_elapsed",
            "sm__throughput.avg.pct_of_peak_sustained_elapsed", "sm__warps_active.avg.pct_of_peak_sustained_active")
 # Switches to attribute time, one program call each: name -> environment.
@@ -31,6 +33,7 @@ class Measurement(NamedTuple):
     environment: dict = {}
     kept: Callable = lambda text: text  # extracts the table from the printed text
     absent: str = ""  # message if there is no command
+    first: bool = False  # the part ends here if this fails
 
 
 def bench(program, *options):
@@ -65,23 +68,29 @@ def kernel_table(text):
     return b"\n".join([line[:160] for line in text.splitlines() if not line.startswith(b"==")][:300]) + b"\n"
 
 
-def nsight(name, needs, title, *command):
-    """Kernels under Nsight Compute; clocks and caches are left as they are."""
+def nsight(name, needs, title, program, *options, most=300, **fields):
+    """Kernels of a program under Nsight Compute; clocks and caches are left as they are."""
     def call(job, seconds):
         tool = find_tool("ncu", *sorted(glob.glob("/opt/nvidia/nsight-compute/*/ncu")))
-        return tool and [tool, "--clock-control", "none", "--cache-control", "none", "--print-summary", "per-kernel", "--metrics",
-                         ",".join(METRICS), *(part(job, seconds) if callable(part) else [part] for part in command)]
+        return tool and [tool, "--clock-control", "none", "--cache-control", "none", "--print-summary", "per-kernel", *options,
+                         *program(job, seconds)]
+    return Measurement(name, needs, most, call, title, True, kept=kernel_table,
+                       absent="Nsight Compute (ncu) was not found on this machine.", **fields)
 
-    def flat(job, seconds):
-        parts = call(job, seconds)
-        return parts and [piece for part in parts for piece in (part if isinstance(part, list) else [part])]
-    return Measurement(name, needs, 300, flat, title, True, kept=kernel_table,
-                       absent="Nsight Compute (ncu) was not found on this machine.")
+
+def implicit_gemm(name, needs, most, skipped):
+    """What bounds the kernels of the implicit GEMM, above all shared memory: conflicts between its banks, and what warps wait
+    for. The first kernels of a training are left out."""
+    sections = [word for section in SECTIONS for word in ("--section", section)]
+    return nsight(name, needs, "Kernels of the implicit GEMM: shared memory, and what warps wait for", arm(1), "--kernel-name",
+                  "regex:implicit", "--launch-skip", skipped, "--launch-count", 8, *sections, most=most,
+                  environment=SWITCHES["conv2 by implicit GEMM"])
 
 
 def merges_under(replicas):
-    return nsight(f"merges_of_{replicas}", 120, f"Merges of {replicas} replicas of 100 MB", "--kernel-name", "regex:[mM]ean",
-                  "--launch-count", 6, bench("device_speed", "--megabytes", 100, "--rounds", 1, "--replicas", replicas))
+    return nsight(f"merges_of_{replicas}", 120, f"Merges of {replicas} replicas of 100 MB",
+                  bench("device_speed", "--megabytes", 100, "--rounds", 1, "--replicas", replicas), "--kernel-name",
+                  "regex:[mM]ean", "--launch-count", 6, "--metrics", ",".join(METRICS))
 
 
 ABOUT = """
@@ -98,6 +107,53 @@ def about(job, seconds):
     return ["sh", "-c", f"({ABOUT}) 2>&1; true", job.options.python]
 
 
+def conv2d_cases(job, *tool):
+    """A call of the cases of convolutions for a GPU, by the program of that name or the one that holds all of core/ops."""
+    folder = job.build.tests / "core/ops"
+    program = next((file for file in (folder / "conv2d_test", *sorted(folder.glob("*_test"))) if file.is_file()), None)
+    return program and [*tool, program, "--source-file=*conv2d*", f"--test-case={GPU_CASES}"]
+
+
+def quick_check(check):
+    """One of compute-sanitizer's tools on the kernels of the implicit GEMM alone."""
+    def command(job, seconds):
+        tool = find_tool("compute-sanitizer", "/usr/local/cuda/compute-sanitizer/compute-sanitizer")
+        return tool and conv2d_cases(job, tool, "--tool", check, "--kernel-name", "kns=implicit", "--error-exitcode", 9)
+    return Measurement(check, 25, 50, command, absent="compute-sanitizer was not found on this machine.")
+
+
+def quick_arm(name, workers, **environment):
+    return Measurement(name, 9, 25, bench("gpu_end_to_end", "--details", "--arm", workers, "--batch", 128, "--seconds", 1),
+                       environment=environment)
+
+
+def torch_once(job, seconds):
+    return ["sh", "-c", f"exec {job.python_command()} \"$0\" \"$@\"", job.build.bench / "torch_training.py", "--device", "cuda:0",
+            "--variant", "compiled-graph", "--seconds", 1]
+
+
+IMPLICIT = SWITCHES["conv2 by implicit GEMM"]
+# In the order of what a quarter of an hour is for; each half fits its call (see EPILOG) by `needs`.
+QUICK_FIRST = (
+    Measurement("cases of conv2d", 60, 90, lambda job, seconds: conv2d_cases(job), absent="This build has no tests of core/ops.",
+                first=True),
+    quick_arm("1 worker", 1),
+    quick_arm("1 worker, conv2 by implicit GEMM", 1, **IMPLICIT),
+    quick_arm("1 worker, implicit GEMM, side stream off", 1, **IMPLICIT, **SWITCHES["side stream off"]),
+    quick_arm("1 worker, conv2 padded", 1, **SWITCHES["conv2 padded"]),
+    quick_arm("8 workers", 8),
+    quick_arm("8 workers, conv2 by implicit GEMM", 8, **IMPLICIT),
+    Measurement("convolutions", 40, 60, bench("device_convolutions", "--rounds", 2)),
+    Measurement("trace", 40, 60, bench("gpu_end_to_end", "--trace", "--trace-workers", 1, 8), environment=IMPLICIT),
+    implicit_gemm("implicit GEMM", 50, 70, skipped=60),
+    Measurement("PyTorch, captured, compiled", 60, 90, torch_once),
+)
+QUICK_SECOND = (
+    *(quick_check(check) for check in ("memcheck", "racecheck", "synccheck", "initcheck")),
+    Measurement("bits", 50, 70, bench("device_bits", "--steps", 20, "--gradients", 100, "--runs", 2), environment=IMPLICIT),
+    Measurement("launches", 15, 30, bench("device_launches", "--threads", 1, 8, "--launches", 500, "--rounds", 1)),
+    Measurement("ResNet-18", 30, 45, bench("gpu_end_to_end", "--trace", "--network", "resnet18")),
+)
 MEASURED = {
     "machine": (Measurement("machine", 10, 90, about),),
     "contention": (Measurement("contention", 60, 180, bench("device_launches")),),
@@ -111,7 +167,11 @@ MEASURED = {
         *(Measurement(f"1 worker, {name}", 30, 120, arm(1), environment=environment)
           for name, environment in SWITCHES.items()),
     ),
-    "bits": (Measurement("bits", 200, 400, bench("device_bits")),),
+    "bits": (
+        Measurement("bits", 200, 400, bench("device_bits")),
+        Measurement("bits, conv2 by implicit GEMM", 200, 400, bench("device_bits"),
+                    environment=SWITCHES["conv2 by implicit GEMM"]),
+    ),
     "comparison": (
         Measurement("convnet", 420, 3600, beside_pytorch("convnet")),
         Measurement("resnet18", 420, 3600, beside_pytorch("resnet18")),
@@ -123,12 +183,15 @@ MEASURED = {
     "traces": (
         Measurement("traces", 120, 400, bench("gpu_end_to_end", "--trace")),
         Measurement("merges", 120, 300, rounds(bench("device_speed"))),
-        nsight("kernels", 180, "200 kernels of the convnet's training by one worker", "--launch-skip", 2000, "--launch-count", 200,
-               bench("gpu_end_to_end", "--network", "convnet", "--arm", 1, "--batch", 128, "--seconds", 0.1)),
+        nsight("kernels", 180, "200 kernels of the convnet's training by one worker",
+               bench("gpu_end_to_end", "--network", "convnet", "--arm", 1, "--batch", 128, "--seconds", 0.1), "--launch-skip",
+               2000, "--launch-count", 200, "--metrics", ",".join(METRICS)),
+        implicit_gemm("implicit_gemm", 120, 300, skipped=60),
         merges_under(2),
         merges_under(8),
     ),
     "large": (Measurement("large", 150, 300, bench("device_large")),),
+    QUICK: (*QUICK_FIRST, *QUICK_SECOND),
 }
 
 
@@ -169,21 +232,28 @@ def measure(job, part, one: Measurement):
         job.write_report()
         return
     with job.change() as data:
-        data["measured"].setdefault(part, {})[one.name] = status
+        data["measured"].setdefault(part, {})[one.name] = [status, job.build.stamp_of(command)]
     job.write_report()
 
 
 def run(job, part):
     for one in MEASURED[part]:
         measure(job, part, one)
+        if one.first and status_of(job.data, part, one):
+            say(f"{one.name} failed, so nothing else of {part} is run")
+            return
 
 
-def missing(data) -> Sequence[str]:
-    return [f"{one.name} ({part})" for part, all_of in MEASURED.items() for one in all_of
-            if one.name not in data["measured"].get(part, {})]
+def status_of(data, part, one):
+    """The exit status of a measurement; None if it has none yet."""
+    return data["measured"].get(part, {}).get(one.name, [None])[0]
+
+
+def missing(data, parts) -> Sequence[str]:
+    return [f"{one.name} ({part})" for part in parts for one in MEASURED.get(part, ()) if status_of(data, part, one) is None]
 
 
 def failed(data):
     """The measurements that count as failures, with their statuses."""
-    return [(part, one.name, data["measured"][part][one.name]) for part, all_of in MEASURED.items() for one in all_of
-            if data["measured"].get(part, {}).get(one.name) and not one.may_fail]
+    return [(part, one.name, status_of(data, part, one)) for part, all_of in MEASURED.items() for one in all_of
+            if status_of(data, part, one) and not one.may_fail]

@@ -7,11 +7,12 @@ import measurements
 from cases import Case
 from gpu_tests import flat
 from measurements import MEASURED, file_name
-from options import PARTS
+from options import PARTS, QUICK
 from sanitizer import CHECKS, MISSED, findings, read_lines, unchecked
 
 MOST_LINES = 20  # of a list in the summary
 TITLES = {
+    QUICK: "0. In a quarter of an hour",
     "machine": "1. The machine",
     "contention": "2. Threads that launch graphs at once",
     "convolutions": "3. Convolutions by implementation and layout",
@@ -36,13 +37,16 @@ def fenced(lines):
 def missing(job):
     """What is missing for the report to be whole."""
     data, known = job.data, job.data["sanitizer"]
+    if list(job.options.only) == [QUICK]:
+        yield from measurements.missing(data, [QUICK])
+        return
     if not data["known"]:
         yield "the tests"
     lacking = [number - len(data["tests"].get(program, [])) for program, number in data["known"].items()]
     lacking = [number for number in lacking if number > 0]
     if lacking:
         yield f"{sum(lacking)} test cases of {len(lacking)} programs"
-    yield from measurements.missing(data)
+    yield from measurements.missing(data, PARTS)
     if not known:
         yield "compute-sanitizer"
     elif not known["refused"] and known["spent"] < 60 * job.options.sanitizer_minutes and unchecked(known):
@@ -110,19 +114,19 @@ def measured(job, part):
     tables = [(one, job.folder / part / f"{file_name(one.name)}.txt") for one in MEASURED[part]]
     tables = [(one, table) for one, table in tables if table.is_file()]
     yield "" if tables else "It was not run.\n\n"
-    if part == "arms":
-        yield from switched(job)
+    if part in ("arms", QUICK):
+        yield from switched(job, part)
     for one, table in tables:
-        done = one.name in job.data["measured"].get(part, {})
+        done = measurements.status_of(job.data, part, one) is not None
         yield f"### {one.name}\n\n" + ("" if done else "It was cut off; so far:\n\n")
         yield fenced(read_lines(table))
         warnings = {line: None for line in read_lines(table.with_suffix(".log")) if line.startswith("muster: warning: ")}
         yield f"{bullets(warnings)}\n" if warnings else ""
 
 
-def switched(job):
+def switched(job, part):
     """One worker with each of the switches, beside it without."""
-    speeds = advice.speeds(job)
+    speeds = advice.speeds(job, part)
     if "1 worker" not in speeds:
         return
     yield "| arm | samples/s | times one worker |\n|---|--:|--:|\n"
@@ -165,5 +169,5 @@ def write(job):
     yield f"\nThis report is not complete. It lacks:\n\n{lacking}\n" if lacking else "\n"
     yield from head(job)
     own = {"tests": tests, "sanitizer": sanitizer}
-    for part in PARTS:
+    for part in (QUICK, *PARTS) if QUICK in job.data["measured"] else PARTS:
         yield from own[part](job) if part in own else measured(job, part)

@@ -9,7 +9,7 @@ import page
 import sanitizer
 from build import Build
 from job import Job, NoGpu, pack_results, write_whole
-from options import PARTS, Refused, parse
+from options import PARTS, QUICK, Refused, parse
 from running import Runner, Stopped, say
 
 OWN_WAY = {"tests": gpu_tests.run, "sanitizer": sanitizer.run}  # all other parts are measurements
@@ -36,7 +36,7 @@ def tell_why(job, error):
 
 
 def run_parts(job):
-    for part in PARTS:
+    for part in (QUICK, *PARTS):
         if part in job.options.only:
             job.begin(part)
             OWN_WAY.get(part, lambda job, part=part: measurements.run(job, part))(job)
@@ -56,7 +56,7 @@ def call(arguments, began):
     if options.check:
         return 0
     build = Build(given)
-    runner = Runner(options.minutes, began)
+    runner = Runner(options.seconds, began)
     build.set_environment(runner, options.python)
     job = Job(options, build, runner, page.write)
     if options.list:

@@ -1,5 +1,7 @@
 """Programs that run within limits of time."""
+import glob
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -22,12 +24,19 @@ def ran_out(status):
     return status in (TIMED_OUT, KILLED)
 
 
+def find_tool(name, *places):
+    """CUDA's program of that name: in PATH, in the toolkit or in the other places given; None if it is in none of them."""
+    toolkit = os.environ.get("CUDA_HOME", "/usr/local/cuda")
+    places = [shutil.which(name), f"{toolkit}/bin/{name}", *sorted(glob.glob(f"/usr/local/cuda-*/bin/{name}")), *places]
+    return next((place for place in places if place and os.path.isfile(place) and os.access(place, os.X_OK)), None)
+
+
 class Runner:
     """Runs programs, and knows how long this call may still last. Any thread may use it."""
 
-    def __init__(self, minutes, began):
+    def __init__(self, seconds, began):
         self.environment = dict(os.environ)
-        self.length = 60 * minutes if minutes else 1e6  # seconds
+        self.length = seconds or 1e6
         self.end = began + self.length
         self.children = set()
         self.stopping = None  # when stop() was called

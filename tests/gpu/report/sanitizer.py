@@ -10,15 +10,13 @@ import time
 
 from cases import Case, read_run
 from gpu_tests import command, find_programs, flat
-from job import find_tool
-from running import ran_out, say
+from job import ALL_KERNELS, STEP, program_of
+from running import find_tool, ran_out, say
 
 NOT_FOUND = "compute-sanitizer was not found on this machine (it comes with CUDA's toolkit)."
 MISSED = "does not find an error on this machine that was made on purpose"
 CHECKS = ("memcheck", "racecheck", "synccheck", "initcheck")
 FINDING = re.compile(r"=+ +(Invalid|Misaligned|Uninitialized|Barrier error|Divergent|Error:|Warning:|.*hazard (detected|reported|at))")
-STEP = "a step of the convnet"
-ALL_KERNELS = " with the libraries' kernels"
 UNFILTERED = ("core/ops/conv2d_test", "core/ops/dense_test")
 MOST_AT_ONCE = 4  # each takes GPU memory in addition to the program's
 OUR_KERNELS = ("core/ops/", "core/device/", "core/tensor/")  # tests of operations, copies and layouts
@@ -126,6 +124,7 @@ class Sanitizer:
         text, clean = read_verdict(log, status, self.limit, None if what == STEP else read_run(events))
         events.unlink(missing_ok=True)
         with self.job.change() as data:
+            data["stamps"][program_of(what)] = self.job.program_stamp(program_of(what))
             if excluded:
                 data["sanitizer"]["left_out"][program] = excluded
             data["sanitizer"]["verdicts"].setdefault(what, {})[check] = [text, clean]
