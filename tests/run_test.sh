@@ -311,6 +311,12 @@ soaks 1 'soak: passed: kills\nrun: soak: failed: valgrind' 0 9 --kills=3 kills v
 soaks 1 'run: soak: failed: valgrind kills' 3 9 valgrind kills --kills 3
 soaks 0 'soak: passed: kills\nsoak: skipped: valgrind' 0 - kills valgrind --kills 3
 soaks 77 'soak: skipped: valgrind' 0 - valgrind
+soaks 1 'run: soak: failed: storm' 0 - storm --storms=3  # without the tool
+mkdir -p "$root/tests/parallel/node_processes"
+echo 'import sys; sys.exit(sys.argv[2:] != "--storms 3 --seed 1".split())' \
+  >"$root/tests/parallel/node_processes/storms.py"
+soaks 0 'soak: passed: storm' 0 - storm --storms=3
+soaks 1 'run: soak: failed: storm' 0 - storm --storms 4
 soaks 1 'run: soak: there is no option or part kill; ./run help tells what there is' 0 - kill
 
 breaks() { # ninja's message, whether the advice is to build without CUDA, and the verb of ./run

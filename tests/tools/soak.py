@@ -14,6 +14,13 @@ def kills(options):
     check([program], env={**os.environ, "MUSTER_KILLS": str(options.kills)})
 
 
+def storm(options):
+    """Elastic processes join, are killed and are stopped."""
+    program = build("release", "+gloo", "elastic_node") / "tests/parallel/elastic_node"
+    check([sys.executable, ROOT / "tests/parallel/node_processes/storms.py", program, "--storms", options.storms,
+           "--seed", os.environ.get("MUSTER_TEST_SEED", "1")])
+
+
 def long(options):
     """The tests that run long (ctest's label soak)."""
     check([RUN, "test", "--target=soak_tests", "--label-regex", "^soak$", "--no-tests=error"])
@@ -48,8 +55,8 @@ def walk(options):
 
 
 # In the order in which all of them run.
-PARTS = {"kills": kills, "long": long, "valgrind": valgrind, "walk": walk, "clang": preset("clang"), "asan": preset("asan"),
-         "tsan": preset("tsan"), "fuzz": fuzz}
+PARTS = {"kills": kills, "storm": storm, "long": long, "valgrind": valgrind, "walk": walk, "clang": preset("clang"),
+         "asan": preset("asan"), "tsan": preset("tsan"), "fuzz": fuzz}
 
 
 def run_part(part, options):
@@ -66,6 +73,7 @@ def main():
     parser = Parser("soak", __doc__)
     parser.add_argument("parts", nargs="*", metavar="part", help=", ".join(PARTS))
     parser.add_argument("--kills", metavar="N", type=number, default=200, help="of the part kills [200]")
+    parser.add_argument("--storms", metavar="N", type=number, default=100, help="of the part storm [100]")
     parser.add_argument("--minutes", metavar="N", type=number, default=30, help="of each fuzzer [30]")
     options = parser.parse()
     for part in options.parts:

@@ -1,6 +1,8 @@
-// One process of an elastic training, for elastic_nodes_test: <folder> <name> <rule> <workers> <least nodes>
-// <epochs> <milliseconds per step> <fate> <its number> <store, or "": in the folder>. Writes into the folder
-// the bits of its model, the exception of `fit`, and its log with a line for each batch.
+// One process of an elastic training, for elastic_nodes_test and storms.py: <folder> <name> <rule> <workers>
+// <least nodes> <epochs> <milliseconds per step, until the folder has a file "hurry"> <fate> <its number>
+// <store, or "": in the folder>. Writes into the folder the bits of its model, the exception of `fit`, and
+// its log with a line for each batch, which begins with the machine's seconds. With the argument "rules" it
+// prints the rules that allow elastic nodes, each with a number of workers for a node.
 #include <signal.h>
 #include <unistd.h>
 
@@ -10,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "muster/core/base/log.h"
@@ -20,6 +23,7 @@
 #include "tests/parallel/node_processes/dies_serving.h"
 #include "tests/parallel/node_processes/exit_status.h"
 #include "tests/parallel/node_processes/toy.h"
+#include "tests/support/temporary_directory.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -34,7 +38,27 @@ void write(const std::filesystem::path& path, const void* bytes, std::size_t cou
   std::filesystem::rename(part, path);
 }
 
+void printRules() {
+  const TemporaryDirectory store;
+  const auto nodes = Nodes::elastic({.store = store.path().string(), .interface = "lo"});
+  for (const auto& rule : everyRule())
+    for (const int workers : {1, 2}) {
+      auto model = processToy();
+      try {
+        ParallelWrapper::Builder(model).workers(workers).strategy(rule.options).nodes(nodes).build();
+      } catch (const InvalidArgument&) {
+        continue;
+      }
+      fmt::print("{}\t{}\n", rule.name, workers);
+      break;
+    }
+}
+
 int train(int argc, char** argv) {
+  if (argc == 2 && std::string_view(argv[1]) == "rules") {
+    printRules();
+    return 0;
+  }
   if (argc != 11) return 2;
   const std::filesystem::path folder = argv[1];
   const std::string name = argv[2], rule = argv[3], fate = argv[8];
@@ -48,7 +72,8 @@ int train(int argc, char** argv) {
   const auto own = [&](const char* kind) { return folder / (std::string(kind) + "-" + name); };
   std::ofstream log(own("log"));
   setLogSink([&](LogLevel level, std::string_view text) {
-    log << text << std::endl;
+    const std::chrono::duration<double> now = std::chrono::steady_clock::now().time_since_epoch();
+    log << fmt::format("{:.3f} {}", now.count(), text) << std::endl;
     if (!text.starts_with("begins batch")) printLogLine(level, fmt::format("{}: {}", name, text));
   });
   const Nodes::Elastic how{.store = store.empty() ? (folder / "store").string() : store,
@@ -66,7 +91,7 @@ int train(int argc, char** argv) {
     model.control().onStep = [&](const Batch& batch) {
       logInfo("begins batch {} of epoch {} in iteration {}", batch.stamp.sequence, batch.stamp.epoch,
               batch.stamp.iteration);
-      std::this_thread::sleep_for(step);
+      if (!std::filesystem::exists(folder / "hurry")) std::this_thread::sleep_for(step);
       if (batch.stamp.iteration < number || fated.exchange(true)) return;
       if (fate == "kill") ::kill(::getpid(), SIGKILL);
       if (fate == "stop") ::raise(SIGSTOP);
