@@ -72,6 +72,16 @@ class Redis:
         self.process.wait()
 
 
+def waits_for_processor():
+    """How many seconds longer 20 ms of work took."""
+    begin, worked = time.monotonic(), time.thread_time()
+    while time.thread_time() - worked < 0.02:
+        pass
+    late = time.monotonic() - begin
+    time.sleep(0.05)
+    return late
+
+
 class Node:
     def __init__(self, name, process):
         self.name, self.process, self.wakes = name, process, None
@@ -159,8 +169,11 @@ class Storm:
             time.sleep(0.01)
 
     def settle(self, quiet):
-        """Waits until all living processes train together. Returns how long that took."""
+        """Waits until all living processes train together. Returns how long that took. A machine that lets a process
+        wait for the processor is not quiet."""
         while True:
+            if waits_for_processor() > SILENCE / 10:
+                quiet = time.monotonic()
             living = [node for node in self.nodes if node.process.poll() is None]
             last = [self.generations(node.name)[-1:] for node in living]
             if all(last) and len({(one[0]['number'], one[0]['nodes']) for one in last}) <= 1:
@@ -170,16 +183,23 @@ class Storm:
                 raise Broken(f'{4 * SILENCE} s after the storm, ' + '; '.join(
                     f'{node.name} is in {one[0]["line"] if one else "no generation"}'
                     for node, one in zip(living, last)))
-            time.sleep(0.05)
+
+    def wait(self):
+        """Waits for all ends, as long as a process trains."""
+        trained, since = 0, time.monotonic()
+        while any(node.process.poll() is None for node in self.nodes):
+            now = sum(len(self.left('log', node.name)) for node in self.nodes)
+            if now > trained:
+                trained, since = now, time.monotonic()
+            if time.monotonic() > since + 20 * SILENCE:
+                raise Broken('the training neither goes on nor ends')
+            time.sleep(0.2)
 
     def check(self):
+        self.wait()
         models = {}
         for node in self.nodes:
-            try:
-                status = node.process.wait(timeout=300)
-            except subprocess.TimeoutExpired:
-                raise Broken(f'{node.name} does not end') from None
-            if status == 0:
+            if node.process.returncode == 0:
                 models[node.name] = self.left('bits', node.name)
             else:
                 self.require_left_out(node)
