@@ -187,6 +187,19 @@ installs "${debian}trixie\n" libboost-json1.83-dev 'g++ cmake zlib1g-dev' libboo
 installs "${debian}trixie\n" - 'g++ libgloo-dev' libopenmpi-dev 'trained --workers 1' 'nodes --gloo 2 --workers 1'
 installs "${debian}trixie\n" - 'g++ libgloo-dev' libopenmpi-dev 'trained --store here' 'mnist --store here'
 installs "${debian}trixie\n" - '' libgloo-dev 'nodes: --rate needs --namespaces' 'nodes --rate 100mbit'
+# On a bare machine training needs no Python, tests come with one, and the other commands install it first.
+tools=$sandbox/tools  # those of this machine, each once, without valgrind
+mkdir "$tools" "$sandbox/bare"
+ln -s /bin/* /usr/bin/* "$tools" 2>/dev/null || true
+rm -f "$tools"/valgrind*
+cp -P "$tools"/* "$sandbox/bare"
+rm -f "$sandbox/bare"/python3*
+path=$PATH PATH=$sandbox/bin:$sandbox/bare
+installs "${debian}trixie\n" - g++ 'python3 python3-numpy' trained
+installs "${debian}trixie\n" - 'g++ python3-numpy' '' 'Configuring build/release' 'build release +test mnist_convnet'
+installs "${debian}trixie\n" - python3 g++ 'Installing packages: python3' fuzz
+installs "ID=fedora\n" - '' python3 'run: soak needs Python 3.9 or newer' soak
+PATH=$path
 # Installs what draws the pages that a training writes.
 for option in --page '--report r' --report=r '--curves c'; do
   installs "${debian}trixie\n" - 'g++ libjs-dygraphs' libgloo-dev "trained --epochs 1 $option" "mnist --epochs 1 $option"
@@ -300,11 +313,6 @@ soaks() { # status, last lines, status of the kills and of valgrind ('-': not in
     failures=$((failures + 1))
   fi
 }
-# The tools of this machine, without valgrind.
-tools=$sandbox/tools
-mkdir "$tools"
-ln -s /bin/* /usr/bin/* "$tools" 2>/dev/null || true  # each tool once
-rm -f "$tools"/valgrind*
 soaks 0 'soak: passed: kills valgrind' 0 0 kills valgrind --kills 3
 soaks 1 'soak: passed: valgrind\nrun: soak: failed: kills' 1 0 kills valgrind --kills 3
 soaks 1 'soak: passed: kills\nrun: soak: failed: valgrind' 0 9 --kills=3 kills valgrind

@@ -1,0 +1,229 @@
+"""Tests the tools of ./run without what they install: how they read their command lines, what they would run, and their
+messages. tests/run_test.sh runs them whole, with scripts in place of CMake and apt."""
+import contextlib
+import io
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import unittest.mock
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path[:0] = [str(HERE), str(HERE.parent / "gpu")]
+
+import bench  # noqa: E402
+import fuzz  # noqa: E402
+import gpu  # noqa: E402
+import nodes  # noqa: E402
+import pack  # noqa: E402
+import seeds  # noqa: E402
+import selected  # noqa: E402
+import soak  # noqa: E402
+
+TOOLS = sorted(file.stem for file in HERE.glob("*.py") if file.stem not in ("project", "optional_python", "tools_test"))
+
+
+def outcome(function, *arguments):
+    """The exit status of a call that ends the program, and what it says."""
+    said = io.StringIO()
+    with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
+        try:
+            status = function(*arguments)
+        except SystemExit as end:
+            status = end.code
+    return status, said.getvalue()
+
+
+def script(file, text):
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("#!/bin/bash\n" + text)
+    file.chmod(0o755)
+
+
+class Help(unittest.TestCase):
+    def test_every_command_is_in_the_list(self):
+        text = (HERE / "help.txt").read_text()
+        cases = re.search(r"\ncase \$verb in\n(.*)\nesac", (ROOT / "run").read_text(), re.DOTALL)[1]
+        commands = {name for line in re.findall(r"^  ([a-z| -]+)\)", cases, re.MULTILINE) for name in line.split(" | ")
+                    if name[0] != "-"}
+        self.assertLessEqual({"mnist", "test", "bench", "gpu", "help"}, commands)
+        for command in commands - {"build", "packages"}:  # for the tools
+            self.assertRegex(text, rf"(?m)^  \./run {command}\b")
+        for part in soak.PARTS:
+            self.assertRegex(text, rf"\b{part}\b")
+
+    def test_every_tool_explains_itself(self):
+        for tool in set(TOOLS) - {"bench", "gpu"}:  # whose --help is that of the programs
+            with self.subTest(tool=tool):
+                call = subprocess.run([sys.executable, "-B", HERE / f"{tool}.py", "--help"], capture_output=True, text=True)
+                self.assertEqual((call.returncode, call.stderr), (0, ""))
+                self.assertIn("./run ", call.stdout)
+
+    def test_packages_are_lines_of_name_and_contents(self):
+        section, found = None, {}
+        for line in (HERE / "packages.txt").read_text().splitlines()[3:]:
+            if line.startswith("["):
+                section = line.strip("[]")
+            elif line:
+                self.assertRegex(line, r"^[a-z0-9.+@-]+ \| \S")
+                found.setdefault(section, []).append(line.split(" ")[0])
+        self.assertEqual(set(found), {"build", "test", "mpi", "gloo", "page", "optional", "bench", "clang", "fuzz"})
+        self.assertLessEqual(set(found["clang"]), set(found["fuzz"]))
+
+
+class CommandLines(unittest.TestCase):
+    def test_nodes(self):
+        def read(*arguments):
+            options = nodes.read(arguments)
+            return options.by, options.processes, options.interface, options.namespaces, options.rate, options.rest
+        self.assertEqual(read(), ("mpi", 2, "", "", "", []))
+        self.assertEqual(read("3", "--epochs", "2"), ("mpi", 3, "", "", "", ["--epochs", "2"]))
+        self.assertEqual(read("--gloo", "4", "--interface", "eth0", "--workers", "1", "--gloo"),
+                         ("gloo", 4, "eth0", "", "", ["--workers", "1", "--gloo"]))
+        self.assertEqual(read("--namespaces", "3", "--rate", "100mbit"), ("gloo", 2, "", "3", "100mbit", []))
+        self.assertTrue(nodes.read(["--measure", "--short"]).measure)
+        self.assertEqual(outcome(nodes.read, ["--rate", "1mbit"]), (1, "run: nodes: --rate needs --namespaces\n"))
+        self.assertEqual(outcome(nodes.read, ["--interface"]), (1, "run: nodes: --interface wants a value\n"))
+        self.assertEqual(outcome(nodes.read, ["000"]), (1, "run: ./run nodes wants at least 1 process\n"))
+
+    def test_bench(self):
+        tests = Path("/b")
+        self.assertEqual(bench.commands("inference", tests, ["--rounds", "1"]), [[tests / "bench/inference", "--rounds", "1"]])
+        self.assertEqual(bench.commands("all", tests, []), [[tests / "bench/end_to_end", "--kernels", "."]])
+        self.assertEqual(bench.commands("all", tests, ["--kernels=pool"]), [[tests / "bench/end_to_end", "--kernels=pool"]])
+
+    def test_fuzz(self):
+        call = [str(word) for word in fuzz.command("csv", "-runs=7")]
+        program = next(index for index, word in enumerate(call) if word.endswith("/tests/fuzz/fuzz_csv"))
+        self.assertEqual(call[program + 1], f"{ROOT}/build/fuzz/corpus/csv")
+        for word in "-runs=7", "-max_len=2048", "-malloc_limit_mb=64", f"-artifact_prefix={ROOT}/build/fuzz/found/csv-":
+            self.assertIn(word, call)
+        self.assertIn("-max_len=8192", fuzz.command("model", "-runs=7"))
+        self.assertEqual(fuzz.environment()["OMP_NUM_THREADS"], "1")
+
+    def test_gpu_pack(self):
+        self.assertEqual(pack.read(["dir/", "--arch", "90"]), ("dir", "90"))
+        self.assertEqual(pack.read(["--arch=80", "dir"]), ("dir", "80"))
+        for wrong in ["--arch"], ["dir", "--arch", "9.0"], ["dir", "--arch=all"]:
+            self.assertEqual(outcome(pack.read, wrong)[0], 2)
+
+
+class Programs(unittest.TestCase):
+    """Lists of programs name what there is."""
+
+    def test_selected(self):
+        have = {file.stem for file in (ROOT / "tests").rglob("*_test.cpp")}
+        for presets in selected.PLAIN, selected.SANITIZERS:
+            for names in presets.values():
+                self.assertEqual([name for name in names.split() if name not in have], [])
+
+    def test_seeds(self):
+        programs = seeds.drawing_programs()
+        self.assertIn("core/ops/conv2d_test", programs)
+        self.assertNotIn("core/base/fields_test", programs)
+
+
+class Nodes(unittest.TestCase):
+    """Processes that write down what they got."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
+            self.addCleanup(signal.signal, number, signal.getsignal(number))
+
+    def test_each_gets_its_place_and_the_first_failure_counts(self):
+        script(self.folder / "program", f'echo "$MUSTER_NODES $MUSTER_INTERFACE $*" >{self.folder}/got$MUSTER_NODE\n'
+                                        '[[ -d $MUSTER_STORE ]] || exit 9\nexit $((MUSTER_NODE == 1 ? 3 : 0))')
+        self.assertEqual(nodes.run_by_gloo(nodes.read(["--gloo", "3", "--epochs", "1"]), str(self.folder / "program")), 3)
+        self.assertEqual([(self.folder / f"got{node}").read_text() for node in range(3)], 3 * ["3 lo --epochs 1\n"])
+
+    def test_interrupt_lets_them_save(self):
+        """Ctrl-C reaches them once, as SIGUSR1, and the tool waits until they have ended."""
+        program = self.folder / "program"
+        script(program, f"trap 'echo saved >{self.folder}/saved$MUSTER_NODE; exit 130' USR1\ntouch {self.folder}/ready$MUSTER_NODE\n"
+                        "while true; do sleep 0.05; done")
+        call = subprocess.Popen([sys.executable, "-Bc", f"import sys; sys.path.insert(0, {str(HERE)!r}); import nodes\n"
+                                 f"sys.exit(nodes.run_by_gloo(nodes.read(['--gloo', '2']), {str(program)!r}))"])
+        while len(list(self.folder.glob("ready*"))) < 2:
+            time.sleep(0.02)
+        call.send_signal(signal.SIGINT)
+        self.assertEqual(call.wait(), 130)
+        self.assertEqual(len(list(self.folder.glob("saved*"))), 2)
+
+
+class Pack(unittest.TestCase):
+    """Packs a build of stand-ins."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name).resolve()
+        self.build, self.to, tools = self.folder / "build", self.folder / "to", self.folder / "bin"
+        script(self.build / "tests/core/ops/conv2d_test", """echo '<doctest><TestCase name="works<gpu>"/></doctest>'""".replace("<gpu>", "&lt;gpu>"))
+        script(self.build / "tests/core/interop/torch_test", """echo '<doctest><TestCase name="torch gpu"/></doctest>'""")
+        for name in pack.BENCHMARKS:
+            script(self.build / "tests/bench" / name, "")
+        (self.build / "tests/bench/torch_training.py").touch()
+        (self.folder / "libours.so.1").write_text("ours")
+        (self.folder / "libcupti.so").write_text("traces")
+        (self.build / "CMakeFiles/3.25").mkdir(parents=True)
+        (self.build / "CMakeFiles/3.25/CMakeCUDACompiler.cmake").write_text('set(CMAKE_CUDA_COMPILER_VERSION "12.4.131")\n')
+        (self.build / "CMakeCache.txt").write_text(f"CUDA_cupti_LIBRARY:FILEPATH={self.folder}/libcupti.so\n")
+        script(tools / "ldd", f"""
+            case $* in
+              --version) echo 'ldd (Debian GLIBC 2.36-9) 2.36' ;;
+              *torch_test) echo '  libtorch_cpu.so => /lib/libtorch_cpu.so (0x1)' ;;
+              *) echo '  libours.so.1 => {self.folder}/libours.so.1 (0x2)'; echo '  libc.so.6 => /lib/libc.so.6 (0x3)' ;;
+            esac""")
+        script(tools / "install", 'cp "$2" "$3"')  # without stripping
+        path = unittest.mock.patch.dict(os.environ, PATH=f"{tools}:{os.environ['PATH']}")
+        path.start()
+        self.addCleanup(path.stop)
+
+    def test_what_is_packed(self):
+        status, said = outcome(pack.main, [str(self.to), "--arch", "90"], lambda arch: self.assertEqual(arch, "90") or self.build)
+        self.assertEqual(status, 0, said)
+        files = {str(file.relative_to(self.to)) for file in self.to.rglob("*") if file.is_file()} - {"revision"}
+        report = {name for name in files if name.startswith("gpu_report/")}
+        self.assertIn("gpu_report/__main__.py", report)
+        self.assertEqual(files - report, {"tests/core/ops/conv2d_test", "tests/bench/torch_training.py", "lib/libours.so.1",
+                                          "lib/libcupti.so.12", *(f"tests/bench/{name}" for name in pack.BENCHMARKS)})
+        self.assertIn(f"{self.to}: 7 programs", said)
+        self.assertIn("glibc 2.36 or newer and NVIDIA's driver 525 (CUDA 12) or newer", said)
+        self.assertNotIn("MiB, and the sources", said)
+        packed = next(self.folder.glob("to.tar.*"))
+        listed = subprocess.run(["tar", "-tf", packed], capture_output=True, text=True, check=True).stdout
+        self.assertIn("./tests/core/ops/conv2d_test\n", listed)
+
+    def test_limit_counts_the_sources(self):
+        with unittest.mock.patch.object(pack, "MOST", 100):
+            status, said = outcome(pack.main, [str(self.to)], lambda arch: self.build)
+        self.assertEqual(status, 0)
+        self.assertIn("has more than 50 MiB, and the sources go with it", said)
+
+    def test_failure_of_a_tool(self):
+        script(self.folder / "bin/install", "exit 5")
+        status, said = outcome(pack.main, [str(self.to)], lambda arch: self.build)
+        self.assertEqual(status, 1)
+        self.assertRegex(said, r"pack: Command .*install.* returned non-zero exit status 5")
+
+
+class Gpu(unittest.TestCase):
+    def test_capability(self):
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, PATH=f"{folder}:{os.environ['PATH']}"):
+            for said, expected in (("9.0\\n9.0", "90"), ("8.0\\n9.0", ""), ("", "")):
+                script(Path(folder) / "nvidia-smi", f"printf '{said}'")
+                self.assertEqual(gpu.capability(), expected)
+
+
+if __name__ == "__main__":
+    unittest.main()
