@@ -39,6 +39,16 @@ class Fields {
   /// fields.
   virtual void object(std::string_view name, std::string& type,
                       const std::function<void(Fields&)>& inside) = 0;
+  /// Describes the next field, for schemas and tables: a phrase without a full stop. Readers and writers
+  /// ignore it.
+  virtual void describe(std::string_view) {}
+
+  /// A field and its description: `f.field("units", units, "number of outputs")`.
+  template <typename T>
+  void field(std::string_view name, T& value, std::string_view description) {
+    describe(description);
+    field(name, value);
+  }
 
   template <std::size_t N>
   void field(std::string_view name, std::array<std::int64_t, N>& value) {
@@ -47,6 +57,11 @@ class Fields {
     requireRank(name, shape, static_cast<int>(N));
     for (std::size_t i = 0; i < N; ++i) value[i] = shape[static_cast<int>(i)];
   }
+
+  /// A value that visits itself as one field, such as a Schedule.
+  template <typename T>
+  requires requires(T& value, std::string_view name, Fields& fields) { value.field(name, fields); }
+  void field(std::string_view name, T& value) { value.field(name, *this); }
 
   template <typename E>
   requires std::is_enum_v<E>

@@ -25,13 +25,16 @@ constexpr std::int64_t kVersion = 1;
 /// A network's training options, in the order of the file.
 template <typename Configuration>
 void visitTraining(Configuration& configuration, Fields& f) {
-  f.field("seed", configuration.seed);
-  configuration.updater.field("updater", f);
-  f.field("l1", configuration.l1);
-  f.field("l2", configuration.l2);
-  f.field("weightDecay", configuration.weightDecay);
-  f.field("clipNorm", configuration.clipNorm);
-  f.field("clipValue", configuration.clipValue);
+  f.field("seed", configuration.seed, "of the initial weights and of dropout");
+  f.field("updater", configuration.updater,
+          "how gradients change the parameters: a name, or a type and its options");
+  f.field("l1", configuration.l1, "adds l1 times the sum of the weights without sign to the score");
+  f.field("l2", configuration.l2, "adds l2 / 2 times the sum of the squared weights to the score");
+  f.field("weightDecay", configuration.weightDecay, "each step weights lose learning rate * weightDecay * w");
+  f.field("clipNorm", configuration.clipNorm,
+          "scales the whole gradient down to this Euclidean norm; 0: off");
+  f.field("clipValue", configuration.clipValue,
+          "clamps each element of the gradient to plus or minus this; 0: off");
 }
 
 /// Omits the default 1, so that files without the option do not change.
@@ -57,9 +60,10 @@ void readHead(std::string_view expected, JsonReader& reader) {
 
 /// Visits the settings that every layer has, whatever its type.
 void visitSettings(LayerSettings& settings, std::string& device, Fields& f) {
-  f.field("learningRate", settings.learningRate);
-  f.field("frozen", settings.frozen);
-  f.field("device", device);
+  f.field("learningRate", settings.learningRate,
+          "factor of the network's learning rate for this layer, at least 0");
+  f.field("frozen", settings.frozen, "the layer is not trained, and runs as in evaluation");
+  f.field("device", device, "device of this layer, as in cuda:1; empty: the network's");
 }
 
 using TypeSchemas = std::vector<std::pair<std::string, json::object>>;
@@ -102,7 +106,9 @@ json::object layerSchema(const SchemaFamilies& families, bool vertices) {
     SchemaWriter writer(&families);
     writer.put("type", {});
     if (vertices) {
+      writer.describe("name, by which others read it");
       writer.put("vertex", {{"type", "string"}});
+      writer.describe("names of the vertices and inputs that it reads");
       writer.put("inputs", {{"type", "array"}, {"items", json::object{{"type", "string"}}}});
     }
     module->fields(writer);
@@ -111,7 +117,7 @@ json::object layerSchema(const SchemaFamilies& families, bool vertices) {
     visitSettings(settings, device, writer);
     all.emplace_back(type, writer.schema());
   }
-  auto schema = schemaOfTypes("type", all);
+  auto schema = schemaOfTypes("type", "the kind of layer", all);
   if (vertices) schema["required"] = json::array{"type", "vertex", "inputs"};
   return schema;
 }
@@ -120,10 +126,11 @@ json::object layerSchema(const SchemaFamilies& families, bool vertices) {
 template <typename Configuration>
 void describeHead(SchemaWriter& writer) {
   writer.put("format", {});
+  writer.describe("of the format");
   writer.put("version", {{"const", kVersion}});
   Configuration configuration;
   visitTraining(configuration, writer);
-  writer.field("accumulate", configuration.accumulate);
+  writer.field("accumulate", configuration.accumulate, "batches whose gradients make one step");
 }
 
 json::object listOf(json::object items) {
@@ -134,7 +141,9 @@ json::object chainSchema(const SchemaFamilies& families) {
   SchemaWriter writer(&families);
   describeHead<MultiLayerConfiguration>(writer);
   Shape inputShape;
-  writer.field("inputShape", inputShape);
+  writer.field("inputShape", inputShape,
+               "of one example: [C, H, W], [T, F] or [F]; empty: that of the data; 0: any size");
+  writer.describe("in order; the last one is an output");
   writer.put("layers", listOf({{"$ref", "#/$defs/layer"}}));
   auto schema = writer.schema();
   schema["required"] = json::array{"format", "version", "layers"};
@@ -144,19 +153,24 @@ json::object chainSchema(const SchemaFamilies& families) {
 json::object graphSchema(const SchemaFamilies& families) {
   SchemaWriter input, output, writer(&families);
   GraphInput anInput;
+  input.describe("name, by which vertices read it");
   input.put("name", {{"type", "string"}});
-  input.field("shape", anInput.shape);
+  input.field("shape", anInput.shape, "of one example; empty: that of the data");
   GraphOutput anOutput;
+  output.describe("of the vertex");
   output.put("name", {{"type", "string"}});
-  output.field("weight", anOutput.weight);
+  output.field("weight", anOutput.weight, "factor of its loss in the score");
   const auto named = [](const SchemaWriter& fields) {
     auto schema = fields.schema();
     schema["required"] = json::array{"name"};
     return schema;
   };
   describeHead<ComputationGraphConfiguration>(writer);
+  writer.describe("what a batch has");
   writer.put("inputs", listOf(named(input)));
+  writer.describe("layers, each with a name and the names of what it reads");
   writer.put("vertices", listOf({{"$ref", "#/$defs/vertex"}}));
+  writer.describe("the vertices whose losses make the score");
   writer.put("outputs", listOf(named(output)));
   auto schema = writer.schema();
   schema["required"] = json::array{"format", "version", "inputs", "vertices", "outputs"};
@@ -172,14 +186,16 @@ NetworkSchema networkSchema() {
   for (const auto& type : schedules) families[type] = "schedule";
   for (const auto& type : updaters) families[type] = "updater";
   for (const auto& [kind, name] : EnumNames<InitKind>::kNames) families[std::string(name)] = "initialiser";
-  auto network = schemaOfTypes("format", {{std::string(kChainFormat), chainSchema(families)},
-                                          {std::string(kGraphFormat), graphSchema(families)}});
+  auto network = schemaOfTypes("format", "a chain of layers, or a graph of named ones",
+                               {{std::string(kChainFormat), chainSchema(families)},
+                                {std::string(kGraphFormat), graphSchema(families)}});
   network["description"] = "the configuration of a model file: muster summary --json prints one";
   return {
       std::move(network),
-      {{"schedule", schemaOfTypes("type", schemasOf(Schedule::registry(), schedules, families))},
-       {"updater", schemaOfTypes("type", schemasOf(Updater::registry(), updaters, families))},
-       {"initialiser", schemaOfTypes("type", initialiserSchemas())},
+      {{"schedule", schemaOfTypes("type", "how the value changes over the training",
+                                  schemasOf(Schedule::registry(), schedules, families))},
+       {"updater", schemaOfTypes("type", "the rule", schemasOf(Updater::registry(), updaters, families))},
+       {"initialiser", schemaOfTypes("type", "the distribution", initialiserSchemas())},
        {"layer", layerSchema(families, /*vertices=*/false)},
        {"vertex", layerSchema(families, /*vertices=*/true)}},
   };

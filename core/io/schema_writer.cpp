@@ -1,6 +1,7 @@
 #include "muster/core/io/schema_writer.h"
 
 #include <boost/json/array.hpp>
+#include <utility>
 
 #include "muster/core/io/json_fields.h"
 #include "muster/core/io/json_value.h"
@@ -9,8 +10,13 @@ namespace muster {
 
 namespace json = boost::json;
 
+void SchemaWriter::put(std::string_view name, json::object schema) {
+  if (!description_.empty()) schema["description"] = std::exchange(description_, {});
+  properties_[name] = std::move(schema);
+}
+
 void SchemaWriter::field(std::string_view name, std::uint64_t& value) {
-  properties_[name] = json::object{{"type", "integer"}, {"minimum", 0}, {"default", value}};
+  put(name, {{"type", "integer"}, {"minimum", 0}, {"default", value}});
 }
 
 void SchemaWriter::field(std::string_view name, Shape& value) {
@@ -21,14 +27,14 @@ void SchemaWriter::field(std::string_view name, Shape& value) {
   }
   schema["maxItems"] = value.empty() ? Shape::kMaxRank : value.rank();
   schema["default"] = json::array(value.begin(), value.end());
-  properties_[name] = std::move(schema);
+  put(name, std::move(schema));
 }
 
 void SchemaWriter::choice(std::string_view name, std::size_t& index,
                           std::span<const std::string_view> names) {
   json::array words;
   for (const auto word : names) words.emplace_back(word);
-  properties_[name] = json::object{{"enum", std::move(words)}, {"default", names[index]}};
+  put(name, {{"enum", std::move(words)}, {"default", names[index]}});
 }
 
 void SchemaWriter::object(std::string_view name, std::string& type,
@@ -39,33 +45,31 @@ void SchemaWriter::object(std::string_view name, std::string& type,
       preset.object(name, type, inside);
       json::array forms{json::object{{"$ref", "#/$defs/" + family->second}}};
       forms.push_back(json::object{{"type", family->second == "schedule" ? "number" : "string"}});
-      properties_[name] =
-          json::object{{"anyOf", forms}, {"default", parseJson(preset.line()).as_object().at(name)}};
-      return;
+      return put(name, {{"anyOf", forms}, {"default", parseJson(preset.line()).as_object().at(name)}});
     }
   SchemaWriter writer(families_);
   writer.put("type", {{"const", type}});
   inside(writer);
   json::object schema = writer.schema();
   schema["required"] = json::array{"type"};
-  properties_[name] = std::move(schema);
+  put(name, std::move(schema));
 }
 
 void SchemaWriter::numbers(std::string_view name, std::vector<double>&) {
-  properties_[name] = json::object{{"type", "array"}, {"items", json::object{{"type", "number"}}}};
+  put(name, {{"type", "array"}, {"items", json::object{{"type", "number"}}}});
 }
 
 void SchemaWriter::group(std::string_view name, const std::function<void(SchemaWriter&)>& inside) {
   SchemaWriter writer(families_);
   inside(writer);
-  properties_[name] = writer.schema();
+  put(name, writer.schema());
 }
 
 json::object SchemaWriter::schema() const {
   return {{"type", "object"}, {"properties", properties_}, {"additionalProperties", false}};
 }
 
-json::object schemaOfTypes(std::string_view key,
+json::object schemaOfTypes(std::string_view key, std::string_view description,
                            const std::vector<std::pair<std::string, json::object>>& types) {
   json::array names, rules;
   for (const auto& [type, schema] : types) {
@@ -76,7 +80,7 @@ json::object schemaOfTypes(std::string_view key,
   }
   return {{"type", "object"},
           {"required", json::array{key}},
-          {"properties", json::object{{key, json::object{{"enum", names}}}}},
+          {"properties", json::object{{key, json::object{{"enum", names}, {"description", description}}}}},
           {"allOf", rules}};
 }
 

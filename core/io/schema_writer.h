@@ -40,8 +40,9 @@ class SchemaWriter final : public Fields {
   void object(std::string_view name, std::string& type, const std::function<void(Fields&)>& inside) override;
   void numbers(std::string_view name, std::vector<double>& values);
   void group(std::string_view name, const std::function<void(SchemaWriter&)>& inside);
-  /// Adds a field with a given schema.
-  void put(std::string_view name, boost::json::object schema) { properties_[name] = std::move(schema); }
+  void describe(std::string_view description) override { description_ = description; }
+  /// Adds a field with a given schema, and the description if `describe` gave one.
+  void put(std::string_view name, boost::json::object schema);
 
   const boost::json::object& properties() const { return properties_; }
   /// An object with these fields alone.
@@ -49,16 +50,18 @@ class SchemaWriter final : public Fields {
 
  private:
   void add(std::string_view name, std::string_view type, const boost::json::value& preset) {
-    properties_[name] = boost::json::object{{"type", type}, {"default", preset}};
+    put(name, {{"type", type}, {"default", preset}});
   }
 
   const SchemaFamilies* families_;
   boost::json::object properties_;
+  std::string description_;  // of the next field; "": none
 };
 
 /// The schema of an object whose `key` names a type, and whose other fields depend on it.
+/// @param description  of `key`.
 /// @param types  the schema of each type's object, by the type's name.
-boost::json::object schemaOfTypes(std::string_view key,
+boost::json::object schemaOfTypes(std::string_view key, std::string_view description,
                                   const std::vector<std::pair<std::string, boost::json::object>>& types);
 
 }  // namespace muster

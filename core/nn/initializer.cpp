@@ -33,9 +33,10 @@ void Init::field(std::string_view name, Fields& fields) {
   std::string type(nameOf(kind));
   fields.object(name, type, [&](Fields& inside) {
     kind = valueNamed<InitKind>("initialiser", type);
-    if (kind == InitKind::Normal) inside.field("sigma", scale);
-    if (kind == InitKind::Uniform) inside.field("bound", scale);
-    if (kind == InitKind::Constant) inside.field("value", scale);
+    if (kind == InitKind::Normal) inside.field("sigma", scale, "standard deviation");
+    if (kind == InitKind::Uniform)
+      inside.field("bound", scale, "half the width: values are from -bound to bound");
+    if (kind == InitKind::Constant) inside.field("value", scale, "the value of every weight");
   });
 }
 

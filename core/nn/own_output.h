@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "muster/core/nn/layers/dense.h"
+#include "muster/core/nn/layers/field_descriptions.h"
 
 namespace muster {
 
@@ -47,13 +48,13 @@ struct OutputOf {
     return {.loss = Loss::MeanSquaredError, .activation = activation, .own = std::make_shared<Rule>(loss)};
   }
   void fields(Fields& f) {
-    f.field("name", name);
-    f.field("units", units);
+    f.field("name", name, detail::kNameField);
+    f.field("units", units, "number of outputs");
     loss.fields(f);
-    f.field("activation", activation);
-    init.field("init", f);
-    f.field("bias", bias);
-    f.field("perStep", perStep);
+    f.field("activation", activation, detail::kActivationField);
+    f.field("init", init, detail::kInitField);
+    f.field("bias", bias, detail::kBiasField);
+    f.field("perStep", perStep, detail::kPerStepField);
   }
   void validate() const {
     dense().validate();

@@ -59,7 +59,7 @@ Registry<detail::ScheduleHolder>& Schedule::registry() {
 }
 
 void FixedSchedule::fields(Fields& f) {
-  f.field("value", value);
+  f.field("value", value, "the value at all times");
 }
 
 void FixedSchedule::validate() const {
@@ -72,10 +72,11 @@ double StepSchedule::at(std::int64_t iteration, std::int64_t epoch) const {
 }
 
 void StepSchedule::fields(Fields& f) {
-  f.field("initial", initial);
-  f.field("decay", decay);
-  f.field("every", every);
-  f.field("everyEpochs", everyEpochs);
+  f.field("initial", initial, "the value at the beginning");
+  f.field("decay", decay, "factor, above 0");
+  f.field("every", every, "iterations from one multiplication by decay to the next");
+  f.field("everyEpochs", everyEpochs,
+          "epochs from one multiplication to the next, in place of every; 0: by every");
 }
 
 void StepSchedule::validate() const {
@@ -89,9 +90,9 @@ double ExponentialSchedule::at(std::int64_t iteration, std::int64_t epoch) const
 }
 
 void ExponentialSchedule::fields(Fields& f) {
-  f.field("initial", initial);
-  f.field("decay", decay);
-  f.field("perEpoch", perEpoch);
+  f.field("initial", initial, "the value at the beginning");
+  f.field("decay", decay, "factor, above 0");
+  f.field("perEpoch", perEpoch, "multiplied by decay once an epoch, not once an iteration");
 }
 
 void ExponentialSchedule::validate() const {
@@ -107,10 +108,10 @@ double CosineSchedule::at(std::int64_t iteration, std::int64_t epoch) const {
 }
 
 void CosineSchedule::fields(Fields& f) {
-  f.field("initial", initial);
-  f.field("final", final);
-  f.field("iterations", iterations);
-  f.field("epochs", epochs);
+  f.field("initial", initial, "the value at the beginning");
+  f.field("final", final, "the value at the end, and after it");
+  f.field("iterations", iterations, "when it ends");
+  f.field("epochs", epochs, "when it ends, in place of iterations; 0: by iterations");
 }
 
 void CosineSchedule::validate() const {
@@ -127,9 +128,9 @@ double WarmUpSchedule::at(std::int64_t iteration, std::int64_t epoch) const {
 }
 
 void WarmUpSchedule::fields(Fields& f) {
-  f.field("iterations", iterations);
-  f.field("epochs", epochs);
-  then.field("then", f);
+  f.field("iterations", iterations, "length of the warm-up");
+  f.field("epochs", epochs, "length of the warm-up, in place of iterations; 0: by iterations");
+  f.field("then", then, "the schedule that the warm-up leads to; it counts from the beginning, too");
 }
 
 void WarmUpSchedule::validate() const {

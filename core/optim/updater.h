@@ -83,7 +83,7 @@ struct UpdaterOf final : UpdaterHolder {
     throw InvalidArgument(fmt::format("updater {}: it has no apply(), only settings()", type()));
   }
   void fields(Fields& fields) override {
-    rule.learningRate.field("learningRate", fields);
+    fields.field("learningRate", rule.learningRate, "a number, or a schedule");
     rule.fields(fields);
   }
   void validate() const override {

@@ -29,7 +29,9 @@ struct Sgd {
     if (momentum == 0) return {};
     return {.rule = update::MomentumRule(momentum)};
   }
-  void fields(Fields& f) { f.field("momentum", momentum); }
+  void fields(Fields& f) {
+    f.field("momentum", momentum, "share of the velocity that is kept, from 0 to below 1; 0: no velocity");
+  }
   void validate() const { detail::requireFraction(kType, "momentum", momentum); }
 };
 
@@ -49,8 +51,9 @@ struct Nesterovs {
     return {.rule = update::NesterovsRule(momentum)};
   }
   void fields(Fields& f) {
-    f.field("momentum", momentum);
-    f.field("rateInVelocity", rateInVelocity);
+    f.field("momentum", momentum, "share of the velocity that is kept, from 0 to below 1");
+    f.field("rateInVelocity", rateInVelocity,
+            "the velocity is made of steps, as in Deeplearning4j, not of gradients, as in PyTorch");
   }
   void validate() const { detail::requireFraction(kType, "momentum", momentum); }
 };
@@ -66,10 +69,12 @@ struct Adam {
   std::vector<std::string> stateNames() const { return {"firstMoment", "secondMoment"}; }
   UpdateSettings settings() const { return {.rule = update::AdamRule(beta1, beta2, epsilon, epsilonHat)}; }
   void fields(Fields& f) {
-    f.field("beta1", beta1);
-    f.field("beta2", beta2);
-    f.field("epsilon", epsilon);
-    f.field("epsilonHat", epsilonHat);
+    f.field("beta1", beta1, "decay of the first moment, from 0 to below 1");
+    f.field("beta2", beta2, "decay of the second moment, from 0 to below 1");
+    f.field("epsilon", epsilon, "added to the root of the second moment");
+    f.field("epsilonHat", epsilonHat,
+            "adds epsilon before the correction of the moments, as Deeplearning4j and TensorFlow do; PyTorch "
+            "after it");
   }
   void validate() const {
     detail::requireFraction(kType, "beta1", beta1);
@@ -91,11 +96,13 @@ struct AdamW {
     return {.rule = update::AdamRule(beta1, beta2, epsilon, epsilonHat), .weightDecay = weightDecay};
   }
   void fields(Fields& f) {
-    f.field("beta1", beta1);
-    f.field("beta2", beta2);
-    f.field("epsilon", epsilon);
-    f.field("epsilonHat", epsilonHat);
-    f.field("weightDecay", weightDecay);
+    f.field("beta1", beta1, "decay of the first moment, from 0 to below 1");
+    f.field("beta2", beta2, "decay of the second moment, from 0 to below 1");
+    f.field("epsilon", epsilon, "added to the root of the second moment");
+    f.field("epsilonHat", epsilonHat,
+            "adds epsilon before the correction of the moments, as Deeplearning4j and TensorFlow do; PyTorch "
+            "after it");
+    f.field("weightDecay", weightDecay, "decoupled weight decay; added to that of the network");
   }
   void validate() const {
     detail::requireFraction(kType, "beta1", beta1);
@@ -114,8 +121,8 @@ struct RmsProp {
   std::vector<std::string> stateNames() const { return {"meanSquare"}; }
   UpdateSettings settings() const { return {.rule = update::RmsPropRule(decay, epsilon)}; }
   void fields(Fields& f) {
-    f.field("decay", decay);
-    f.field("epsilon", epsilon);
+    f.field("decay", decay, "share of the mean square that is kept, from 0 to below 1");
+    f.field("epsilon", epsilon, "added to the root of the mean square");
   }
   void validate() const {
     detail::requireFraction(kType, "decay", decay);
@@ -131,7 +138,7 @@ struct AdaGrad {
 
   std::vector<std::string> stateNames() const { return {"sumOfSquares"}; }
   UpdateSettings settings() const { return {.rule = update::AdaGradRule(epsilon)}; }
-  void fields(Fields& f) { f.field("epsilon", epsilon); }
+  void fields(Fields& f) { f.field("epsilon", epsilon, "added to the root of the sum of squares"); }
   void validate() const { detail::requireEpsilon(kType, epsilon); }
 };
 
@@ -145,8 +152,8 @@ struct Lion {
   std::vector<std::string> stateNames() const { return {"momentum"}; }
   UpdateSettings settings() const { return {.rule = update::LionRule(beta1, beta2)}; }
   void fields(Fields& f) {
-    f.field("beta1", beta1);
-    f.field("beta2", beta2);
+    f.field("beta1", beta1, "weight of the momentum in the direction, from 0 to below 1");
+    f.field("beta2", beta2, "decay of the momentum, from 0 to below 1");
   }
   void validate() const {
     detail::requireFraction(kType, "beta1", beta1);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "examples/muster/commands.h"
+#include "examples/muster/field_list.h"
 #include "examples/muster/options.h"
 #include "examples/muster/schema.h"
 #include "examples/muster/scores_json.h"
@@ -149,12 +150,16 @@ int strategies(const Call& call) {
 }
 
 int schema(const Call& call) {
+  bool markdown = false;
   example::CommandLine line(
-      "Prints the JSON Schema of run files, for editors that complete and check them.\n\n"
-      "  muster schema > run.schema.json\n");
+      "Prints the JSON Schema of run files, for editors that complete and check them, or all fields with\n"
+      "their values, defaults and descriptions as a page.\n\n"
+      "  muster schema > run.schema.json\n"
+      "  muster schema --markdown > run_file.md\n");
   line.group("Options");
+  line.flag("markdown", markdown, "print a page in Markdown instead");
   if (!readOptions(line, call)) return 0;
-  example::printResult(runFileSchema());
+  example::printResult(markdown ? runFilePage() : runFileSchema());
   return 0;
 }
 

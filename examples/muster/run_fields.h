@@ -50,34 +50,39 @@ inline void texts(SchemaWriter& writer, std::string_view name, std::vector<std::
 template <typename Visitor>
 void visitSource(Visitor& v, RunData& d) {
   const bool published = std::ranges::find(example::kPublishedData, d.type) != example::kPublishedData.end();
-  if (published) v.field("directory", d.directory);
+  if (published)
+    v.field("directory", d.directory,
+            "where the files are; empty: MUSTER_DATA_DIR, the cache, or a download");
   if (published || d.type == "generated") {
-    v.field("trainExamples", d.trainExamples);
-    v.field("testExamples", d.testExamples);
+    v.field("trainExamples", d.trainExamples, "training examples to use, each class in equal shares; 0: all");
+    v.field("testExamples", d.testExamples, "test examples to use, each class in equal shares; 0: all");
   }
   if (d.type == "idx") {
-    v.field("trainImages", d.trainImages);
-    v.field("trainLabels", d.trainLabels);
-    v.field("testImages", d.testImages);
-    v.field("testLabels", d.testLabels);
-    v.field("classes", d.classes);
+    v.field("trainImages", d.trainImages, "IDX file");
+    v.field("trainLabels", d.trainLabels, "IDX file");
+    v.field("testImages", d.testImages, "IDX file; empty: no test");
+    v.field("testLabels", d.testLabels, "IDX file");
+    v.field("classes", d.classes, "number of classes, from 2");
   }
   if (isOneOf(d.type, {"csv", "images", "safetensors"})) {
-    v.field("train", d.train);
-    v.field("test", d.test);
+    v.field("train", d.train,
+            "the file to train with; for images a directory with one folder for each class");
+    v.field("test", d.test, "the file or directory to test with; empty: no test");
   }
   if (d.type == "csv") {
-    v.field("header", d.header);
-    v.field("label", d.label);
-    v.field("separator", d.separator);
-    v.field("regression", d.regression);
+    v.field("header", d.header, "the first line has the names of the columns");
+    v.field("label", d.label, "column to predict, by its name or its number from 1; empty: the last one");
+    v.field("separator", d.separator, "one character");
+    v.field("regression", d.regression, "the label is a number to predict, not a class");
+    v.describe("columns to learn from; empty: all but the label");
     texts(v, "columns", d.columns);
+    v.describe("columns not to learn from");
     texts(v, "leaveOut", d.leaveOut);
   }
   if (d.type == "images") {
-    v.field("grey", d.grey);
-    v.field("height", d.height);
-    v.field("width", d.width);
+    v.field("grey", d.grey, "reads pictures as grey");
+    v.field("height", d.height, "pictures are stretched to it; 0: all have one size");
+    v.field("width", d.width, "pictures are stretched to it; 0: all have one size");
   }
 }
 
@@ -94,75 +99,88 @@ void visitWord(Visitor& v, std::string_view name, std::string& value,
 template <typename Visitor>
 void visitData(Visitor& v, RunData& d) {
   if constexpr (std::same_as<Visitor, muster::JsonReader>) v.requireField("type");
+  v.describe("where the data come from");
   visitWord(v, "type", d.type, kDataTypes);
   visitSource(v, d);
-  v.field("validationExamples", d.validationExamples);
-  v.field("batch", d.batch);
-  v.field("dropLast", d.dropLast);
-  v.field("seed", d.seed);
-  v.field("shuffle", d.shuffle);
+  v.field("validationExamples", d.validationExamples,
+          "held out from the training examples, drawn by the seed: for early stopping, the best checkpoint "
+          "and the last lines");
+  v.field("batch", d.batch, "examples in a batch of one worker");
+  v.field("dropLast", d.dropLast, "leaves out the last batch of an epoch if it is not full");
+  v.field("seed", d.seed, "of the order of the training examples");
+  v.field("shuffle", d.shuffle, "the training examples have a new order in each epoch");
+  v.describe("factor of each class in the loss; empty: 1 for each");
   v.numbers("classWeights", d.classWeights);
 }
 
 template <typename Visitor>
 void visitTraining(Visitor& v, RunTraining& t) {
-  v.field("workers", t.workers);
+  v.field("workers", t.workers, "replicas that are trained at once");
   visitStrategy(v, t);
-  v.field("epochs", t.epochs);
-  v.field("prefetch", t.prefetch);
-  v.field("threadsPerWorker", t.threadsPerWorker);
-  v.field("pinThreads", t.pinThreads);
-  v.field("reportScore", t.reportScore);
-  v.field("devices", t.devices);
-  v.field("placement", t.placement);
+  v.field("epochs", t.epochs, "passes over the training examples, with those of a resumed file");
+  v.field("prefetch", t.prefetch, "batches that are prepared ahead for all workers; 0: none");
+  v.field("threadsPerWorker", t.threadsPerWorker, "CPU threads of each worker");
+  v.field("pinThreads", t.pinThreads, "keeps each worker on its own cores");
+  v.field("reportScore", t.reportScore, "logs the score after each merge");
+  v.field("devices", t.devices,
+          "auto: the GPUs there are, else the CPU; or as in cpu, cuda or cuda:0,cuda:1");
+  v.field("placement", t.placement, "where the data are kept");
+  v.describe("precision of matrix products and convolutions; auto: that of the device");
   visitWord(v, "mathMode", t.mathMode, kMathModes);
-  v.field("groups", t.groups);
-  v.field("nodes", t.nodes);
-  v.field("initialModel", t.initialModel);
-  v.field("resume", t.resume);
-  v.field("model", t.model);
+  v.field("groups", t.groups, "groups of workers that are merged first, as nodes would");
+  v.field("nodes", t.nodes, "how several processes train together: none, mpi, gloo or elastic");
+  v.field("initialModel", t.initialModel, "model file with the same layers to start from; empty: none");
+  v.field("resume", t.resume, "checkpoint, or directory of checkpoints, to continue from; empty: none");
+  v.field("model", t.model, "file of the trained model");
 }
 
 template <typename Visitor>
 void visitMonitor(Visitor& v, RunMonitor& m) {
-  v.field("monitor", m.monitor);
-  v.field("mode", m.mode);
+  v.field("monitor", m.monitor, "the score to look at");
+  v.field("mode", m.mode,
+          "whether a larger score is better (max) or a smaller one (min); empty: by the monitor");
 }
 
 template <typename Visitor>
 void visitListeners(Visitor& v, RunListeners& l) {
-  v.field("progress", l.progress);
-  v.field("scoreEvery", l.scoreEvery);
-  v.field("testEvery", l.testEvery);
-  v.field("tensorBoard", l.tensorBoard);
-  v.field("page", l.page);
-  v.field("pagePort", l.pagePort);
-  v.field("curves", l.curves);
-  v.field("group", l.group);
+  v.field("progress", l.progress, "a line after each epoch");
+  v.field("scoreEvery", l.scoreEvery, "iterations from one line with the score to the next; 0: no lines");
+  v.field("testEvery", l.testEvery,
+          "epochs from one test to the next, for the lines, curves and pages; 0: only at the end");
+  v.field("tensorBoard", l.tensorBoard, "directory for an event file for TensorBoard; empty: none");
+  v.field("page", l.page, "serves a page for a browser on this machine");
+  v.field("pagePort", l.pagePort, "port of the page; 0: any free one");
+  v.field("curves", l.curves, "file for muster page, whose name ends in .curves.jsonl; empty: none");
+  v.field("group", l.group, "name of a group, of which the page draws the mean; needs curves");
+  v.describe("files from which a training can be resumed");
   optionalGroup(v, "checkpoints", l.checkpoints, [](Visitor& in, RunCheckpoints& c) {
-    in.field("directory", c.directory);
-    in.field("everyEpochs", c.everyEpochs);
-    in.field("everyIterations", c.everyIterations);
-    in.field("everyMinutes", c.everyMinutes);
-    in.field("keepLast", c.keepLast);
-    in.field("keepEveryEpochs", c.keepEveryEpochs);
+    in.field("directory", c.directory, "of the files");
+    in.field("everyEpochs", c.everyEpochs, "epochs from one checkpoint to the next; 0: not by epochs");
+    in.field("everyIterations", c.everyIterations,
+             "iterations from one checkpoint to the next; 0: not by iterations");
+    in.field("everyMinutes", c.everyMinutes, "minutes from one checkpoint to the next; 0: not by time");
+    in.field("keepLast", c.keepLast, "checkpoints that are kept; 0: all");
+    in.field("keepEveryEpochs", c.keepEveryEpochs, "also keeps that of every so many epochs; 0: none");
+    in.describe("also keeps the best checkpoint, by a score");
     optionalGroup(in, "best", c.best, [](Visitor& best, RunMonitor& m) { visitMonitor(best, m); });
   });
+  v.describe("ends the training when a score no longer improves");
   optionalGroup(v, "earlyStopping", l.earlyStopping, [](Visitor& in, RunEarlyStopping& e) {
     visitMonitor(in, e.monitored);
-    in.field("everyEpochs", e.everyEpochs);
-    in.field("patience", e.patience);
-    in.field("minImprovement", e.minImprovement);
-    in.field("maxMinutes", e.maxMinutes);
-    in.field("restoreBest", e.restoreBest);
-    in.field("bestFile", e.bestFile);
+    in.field("everyEpochs", e.everyEpochs, "epochs from one look to the next");
+    in.field("patience", e.patience, "looks without an improvement, after which it stops; 0: never");
+    in.field("minImprovement", e.minImprovement, "smaller improvements do not count");
+    in.field("maxMinutes", e.maxMinutes, "stops after so many minutes; 0: never");
+    in.field("restoreBest", e.restoreBest, "the trained model is the best one, not the last");
+    in.field("bestFile", e.bestFile, "file of the best model; empty: none");
   });
+  v.describe("lowers the learning rate when a score no longer improves");
   optionalGroup(v, "reduceOnPlateau", l.reduceOnPlateau, [](Visitor& in, RunPlateau& p) {
     visitMonitor(in, p.monitored);
-    in.field("factor", p.factor);
-    in.field("patience", p.patience);
-    in.field("minImprovement", p.minImprovement);
-    in.field("minFactor", p.minFactor);
+    in.field("factor", p.factor, "of the learning rate, between 0 and 1");
+    in.field("patience", p.patience, "epochs without an improvement, after which the rate falls");
+    in.field("minImprovement", p.minImprovement, "smaller improvements do not count");
+    in.field("minFactor", p.minFactor, "the rate falls to no less than this share of what it was");
   });
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "examples/muster/run_fields.h"
+#include "examples/muster/run_sets.h"
 #include "muster/core/io/json_value.h"
 #include "muster/core/io/network_schema.h"
 #include "muster/parallel/strategies/named_strategy.h"
@@ -31,7 +32,7 @@ json::array wordsIn(std::string_view kind) {
 }
 
 json::object schemaOf(const muster::StrategyOption& option) {
-  json::object schema{{"description", "default: " + option.preset}};
+  json::object schema{{"description", option.description}, {"default", valueOf(option.preset)}};
   if (option.kind == "number") schema["type"] = "number";
   if (option.kind == "whole number") schema["type"] = "integer";
   if (option.kind == "true or false") schema["type"] = "boolean";
@@ -54,9 +55,10 @@ void visitStrategy(SchemaWriter& writer, RunTraining& training) {
         json::object{{"if", json::object{{"properties", named}, {"required", json::array{"name"}}}},
                      {"then", json::object{{"description", strategy.description}, {"properties", options}}}});
   }
-  const json::object withOptions{{"type", "object"},
-                                 {"properties", json::object{{"name", json::object{{"enum", names}}}}},
-                                 {"allOf", rules}};
+  const json::object withOptions{
+      {"type", "object"},
+      {"properties", json::object{{"name", json::object{{"enum", names}, {"description", "the rule"}}}}},
+      {"allOf", rules}};
   writer.put("strategy", {{"description", "a name, or a name and options: muster strategies lists them"},
                           {"anyOf", json::array{withOptions, json::object{{"enum", names}}}}});
 }
@@ -64,7 +66,7 @@ void visitStrategy(SchemaWriter& writer, RunTraining& training) {
 std::string runFileSchema() {
   SchemaWriter all;
   all.put("$schema", {{"type", "string"}, {"description", "where this schema is, for editors"}});
-  all.put("format", {{"const", RunFile::kFormat}});
+  all.put("format", {{"const", RunFile::kFormat}, {"description", "of the file"}});
   // The schema allows the fields of all types of data; the program checks which ones a type has.
   SchemaWriter data;
   for (const auto type : kDataTypes) {
@@ -74,15 +76,19 @@ std::string runFileSchema() {
   }
   json::array types;
   for (const auto type : kDataTypes) types.emplace_back(type);
+  data.describe("where the data come from");
   data.put("type", {{"enum", types}});  // has no default
   json::object dataSchema = data.schema();
   dataSchema["required"] = json::array{"type"};
+  all.describe("what the network learns from");
   all.put("data", dataSchema);
   const auto network = muster::networkSchema();
   all.put("network", network.network);
   RunTraining training;
+  all.describe("how it is trained, and by how many workers");
   all.group("training", [&](SchemaWriter& in) { visitTraining(in, training); });
   RunListeners listeners;
+  all.describe("what is shown and saved on the way, and what ends the training");
   all.group("listeners", [&](SchemaWriter& in) { visitListeners(in, listeners); });
   json::object schema = all.schema();
   schema["$schema"] = "https://json-schema.org/draft/2020-12/schema";

@@ -9,6 +9,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/ops/linear_combination.h"
 #include "muster/parallel/strategies/named_strategy.h"
+#include "muster/parallel/strategies/option_fields.h"
 
 namespace muster {
 namespace {
@@ -209,7 +210,7 @@ std::unique_ptr<Strategy> Adasum::make() const {
 
 void Adasum::fields(Fields& f) {
   frequency.fields(f);
-  f.field("updaterState", updaterState);
+  f.field("updaterState", updaterState, detail::kUpdaterStateField);
   codecFields(f, codec);
 }
 

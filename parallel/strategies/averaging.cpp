@@ -4,6 +4,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/parallel/strategies/named_strategy.h"
+#include "muster/parallel/strategies/option_fields.h"
 #include "muster/parallel/strategies/outer_averaging.h"
 
 namespace muster {
@@ -70,8 +71,9 @@ std::unique_ptr<Strategy> Averaging::make() const {
 
 void Averaging::fields(Fields& f) {
   frequency.fields(f);
-  f.field("updaterState", updaterState);
-  f.field("measureDivergence", measureDivergence);
+  f.field("updaterState", updaterState, detail::kUpdaterStateField);
+  f.field("measureDivergence", measureDivergence,
+          "reports before each merge how far the replicas are apart; costs one pass");
   codecFields(f, codec);
 }
 

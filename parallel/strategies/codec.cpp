@@ -44,10 +44,16 @@ std::string describe(const Codec& codec) {
 }
 
 void codecFields(Fields& fields, Codec& codec) {
+  fields.describe(
+      "how parameters are sent: whole, bf16, int8, e3m0, top-k (with codec.share) or power-sgd (with "
+      "codec.rank)");
   detail::variantField(fields, "codec", codec, {"whole", "bf16", "int8", "e3m0", "top-k", "power-sgd"},
                        [](Fields& inside, auto& chosen) {
-                         if constexpr (requires { chosen.share; }) inside.field("share", chosen.share);
-                         if constexpr (requires { chosen.rank; }) inside.field("rank", chosen.rank);
+                         if constexpr (requires { chosen.share; })
+                           inside.field("share", chosen.share,
+                                        "share of the elements that is sent, above 0, at most 1");
+                         if constexpr (requires { chosen.rank; })
+                           inside.field("rank", chosen.rank, "rank of the factors, 1 to 32");
                        });
 }
 

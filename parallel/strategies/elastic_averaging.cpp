@@ -102,12 +102,14 @@ std::unique_ptr<Strategy> ElasticAveraging::make() const {
 
 void ElasticAveraging::fields(Fields& f) {
   frequency.fields(f);
-  f.field("centreRate", centreRate);
+  f.field("centreRate", centreRate, "how far the centre moves to the mean of the replicas, from 0 to 1");
+  f.describe("how far replicas are pulled to the centre, from 0 to 1; none: centreRate / workers");
   detail::optionalField(f, "elasticity", elasticity);
-  f.field("centreFirst", centreFirst);
-  f.field("updaterState", updaterState);
+  f.field("centreFirst", centreFirst, "replicas are pulled to the new centre, not to the old one");
+  f.field("updaterState", updaterState, detail::kUpdaterStateField);
   codecFields(f, codec);
-  f.field("measureDistance", measureDistance);
+  f.field("measureDistance", measureDistance,
+          "reports before each merge how far replicas are from the centre; costs one pass");
 }
 
 std::vector<NamedStrategy> ElasticAveraging::named(int) {

@@ -237,11 +237,12 @@ std::unique_ptr<Strategy> Gossip::make() const {
 
 void Gossip::fields(Fields& f) {
   frequency.fields(f);
-  f.field("graph", graph);
-  f.field("updaterState", updaterState);
+  f.field("graph", graph, "with whom a replica is mixed");
+  f.field("updaterState", updaterState, detail::kUpdaterStateField);
   codecFields(f, codec);
-  f.field("modelEvery", modelEvery);
-  f.field("measureDistance", measureDistance);
+  f.field("modelEvery", modelEvery, "rounds from one mean of the replicas, the user's model, to the next");
+  f.field("measureDistance", measureDistance,
+          "reports before each merge how far the replicas are apart; costs one pass");
 }
 
 std::vector<NamedStrategy> Gossip::named(int) {

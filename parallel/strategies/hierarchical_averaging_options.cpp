@@ -56,9 +56,9 @@ void HierarchicalAveraging::fields(Fields& f) {
   for (const auto& [period, group] : levels)
     text += fmt::format("{}{}:{}", text.empty() ? "" : ",", period,
                         group == 0 ? "all" : fmt::format("{}", group));
-  f.field("levels", text);
+  f.field("levels", text, "period:group for each level, as in 4:2,16:all; the last merges all");
   levels = levelsFrom(text);
-  f.field("updaterState", updaterState);
+  f.field("updaterState", updaterState, detail::kUpdaterStateField);
   codecFields(f, codec);
 }
 

@@ -104,6 +104,7 @@ class OptionLister final : public Fields {
   explicit OptionLister(std::vector<StrategyOption>& options, std::string path = {})
       : options_(options), path_(std::move(path)) {}
 
+  void describe(std::string_view description) override { description_ = description; }
   void field(std::string_view name, bool& value) override {
     add(name, value ? "true" : "false", "true or false");
   }
@@ -123,11 +124,13 @@ class OptionLister final : public Fields {
 
  private:
   void add(std::string_view name, const auto& value, std::string_view kind) {
-    options_.push_back({path_ + std::string(name), fmt::format("{}", value), std::string(kind)});
+    options_.push_back({path_ + std::string(name), fmt::format("{}", value), std::string(kind),
+                        std::string(std::exchange(description_, {}))});
   }
 
   std::vector<StrategyOption>& options_;
-  const std::string path_;  // name of the object, with a dot at the end
+  const std::string path_;        // name of the object, with a dot at the end
+  std::string_view description_;  // of the next field; "": none
 };
 
 }  // namespace

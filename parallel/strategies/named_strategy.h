@@ -21,8 +21,9 @@ struct NamedStrategy {
 /// An option, as a table shows it. Options within another one have a path as their name: "period.alpha".
 struct StrategyOption {
   std::string name;
-  std::string preset;  ///< its default
-  std::string kind;    ///< "number", "true or false", or the words that it may be
+  std::string preset;       ///< its default
+  std::string kind;         ///< "number", "true or false", or the words that it may be
+  std::string description;  ///< a phrase without a full stop
 };
 
 /// All strategies of the library, sorted by name. Some defaults depend on the number of workers.

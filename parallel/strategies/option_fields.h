@@ -13,6 +13,9 @@
 
 namespace muster::detail {
 
+/// Describes the option `updaterState` of a strategy.
+inline constexpr std::string_view kUpdaterStateField = "what a merge does with the updater's state";
+
 /// The longest round, and the longest period of a strategy.
 inline constexpr std::int64_t kMostIterations = std::int64_t{1} << 40;
 

@@ -6,6 +6,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/parallel/strategies/named_strategy.h"
+#include "muster/parallel/strategies/option_fields.h"
 #include "muster/parallel/strategies/outer_step.h"
 
 namespace muster {
@@ -161,13 +162,15 @@ std::unique_ptr<Strategy> OuterAveraging::make() const {
 
 void OuterAveraging::fields(Fields& f) {
   frequency.fields(f);
-  f.field("rate", rate);
-  f.field("momentum", momentum);
-  f.field("nesterov", nesterov);
-  f.field("followLearningRate", followLearningRate);
-  f.field("updaterState", updaterState);
+  f.field("rate", rate, "outer learning rate: factor of the mean change, above 0");
+  f.field("momentum", momentum, "outer momentum, from 0 to below 1");
+  f.field("nesterov", nesterov, "workers continue from the look-ahead point");
+  f.field("followLearningRate", followLearningRate,
+          "momentum follows changes of the inner learning rate, as in SlowMo");
+  f.field("updaterState", updaterState, detail::kUpdaterStateField);
   codecFields(f, codec);
-  f.field("measureStep", measureStep);
+  f.field("measureStep", measureStep,
+          "reports how far each outer step moved the parameters; costs two passes");
 }
 
 std::vector<NamedStrategy> OuterAveraging::named(int workers) {

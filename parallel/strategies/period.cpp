@@ -89,12 +89,12 @@ void countRound(Memory& memory, const TrainingProgress& progress) {
 
 void fieldsOf(Fields&, std::monostate) {}
 void fieldsOf(Fields& f, QuadraticSynchronisation& rule) {
-  f.field("alpha", rule.alpha);
-  f.field("power", rule.power);
+  f.field("alpha", rule.alpha, "a round has (alpha / learning rate)^power iterations; 0: always every");
+  f.field("power", rule.power, "above 0; 3 is the cubic rule");
 }
 void fieldsOf(Fields& f, AdaComm& rule) {
-  f.field("interval", rule.interval);
-  f.field("shrink", rule.shrink);
+  f.field("interval", rule.interval, "rounds from one adaptation to the next");
+  f.field("shrink", rule.shrink, "factor of the period if the score does not fall, above 0, at most 1");
 }
 
 }  // namespace
@@ -137,12 +137,15 @@ std::string Period::describe() const {
 }
 
 void Period::fields(Fields& f) {
-  f.field("every", every);
+  f.field("every", every, "iterations of each worker between merges");
+  f.describe(
+      "fixed, or adapted: qsr (with period.alpha, period.power) or adacomm (with period.interval, "
+      "period.shrink)");
   detail::variantField(f, "period", adapted, {"fixed", "qsr", "adacomm"}, [this](Fields& inside, auto& rule) {
     fieldsOf(inside, rule);
-    inside.field("until", until);
-    inside.field("untilEpoch", untilEpoch);
-    inside.field("first", first);
+    inside.field("until", until, "until so many iterations a round has first iterations; 0: not");
+    inside.field("untilEpoch", untilEpoch, "until so many epochs a round has first iterations; 0: not");
+    inside.field("first", first, "iterations of a round in the first part");
   });
 }
 

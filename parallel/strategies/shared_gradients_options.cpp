@@ -3,6 +3,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/parallel/strategies/named_strategy.h"
+#include "muster/parallel/strategies/option_fields.h"
 #include "muster/parallel/strategies/shared_gradients.h"
 
 namespace muster {
@@ -30,10 +31,11 @@ std::string SharedGradients::describe() const {
 
 void SharedGradients::fields(Fields& f) {
   field("threshold", thresholdAlgorithm, f);
-  f.field("residualClipping", residualClipping);
-  f.field("residualClippingFrequency", residualClippingFrequency);
-  f.field("resynchronizationFrequency", resynchronizationFrequency);
-  f.field("updaterState", updaterState);
+  f.field("residualClipping", residualClipping, "clips what was not sent to so many thresholds; 0: never");
+  f.field("residualClippingFrequency", residualClippingFrequency, "messages between clippings");
+  f.field("resynchronizationFrequency", resynchronizationFrequency,
+          "iterations between merges of all that was not sent; 0: at the end of each epoch only");
+  f.field("updaterState", updaterState, detail::kUpdaterStateField);
 }
 
 std::vector<NamedStrategy> SharedGradients::named(int) {

@@ -7,6 +7,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/base/plural.h"
 #include "muster/parallel/strategies/named_strategy.h"
+#include "muster/parallel/strategies/option_fields.h"
 #include "muster/parallel/strategies/outer_step.h"
 #include "muster/parallel/strategies/saved_numbers.h"
 
@@ -151,14 +152,14 @@ std::unique_ptr<Strategy> StreamingOuter::make() const {
 void StreamingOuter::fields(Fields& f) {
   frequency.fields(f);
   std::int64_t count = fragments;
-  f.field("fragments", count);
+  f.field("fragments", count, "parts of the parameters that are merged in turn, 1 to 64");
   fragments = static_cast<int>(std::clamp<std::int64_t>(count, 0, kMostFragments + 1));
-  f.field("delay", delay);
-  f.field("mixing", mixing);
-  f.field("rate", rate);
-  f.field("momentum", momentum);
-  f.field("nesterov", nesterov);
-  f.field("updaterState", updaterState);
+  f.field("delay", delay, "iterations from launch to landing, less than every / fragments");
+  f.field("mixing", mixing, "share of its own values that a worker keeps, from 0 to 1");
+  f.field("rate", rate, "outer learning rate, above 0");
+  f.field("momentum", momentum, "outer momentum, from 0 to below 1");
+  f.field("nesterov", nesterov, "the base is the look-ahead point");
+  f.field("updaterState", updaterState, detail::kUpdaterStateField);
   codecFields(f, codec);
 }
 

@@ -35,18 +35,18 @@ void requireDecay(double decay) {
 }
 
 void fieldsOf(Fields& f, FixedThreshold& fixed) {
-  f.field("threshold", fixed.threshold);
+  f.field("threshold", fixed.threshold, "the size from which an element is sent");
 }
 void fieldsOf(Fields& f, AdaptiveThreshold& adaptive) {
-  f.field("initial", adaptive.initial);
-  f.field("minDensity", adaptive.minDensity);
-  f.field("maxDensity", adaptive.maxDensity);
-  f.field("decay", adaptive.decay);
+  f.field("initial", adaptive.initial, "the threshold at the beginning");
+  f.field("minDensity", adaptive.minDensity, "share of the elements below which the threshold falls");
+  f.field("maxDensity", adaptive.maxDensity, "share of the elements above which the threshold rises");
+  f.field("decay", adaptive.decay, "factor by which the threshold changes after a message");
 }
 void fieldsOf(Fields& f, TargetDensityThreshold& target) {
-  f.field("initial", target.initial);
-  f.field("density", target.density);
-  f.field("decay", target.decay);
+  f.field("initial", target.initial, "the threshold at the beginning");
+  f.field("density", target.density, "share of the elements to send");
+  f.field("decay", target.decay, "factor by which the threshold changes after a message");
 }
 
 }  // namespace
@@ -107,6 +107,7 @@ void ThresholdRule::adapt(double density) {
 }
 
 void field(std::string_view name, ThresholdAlgorithm& algorithm, Fields& fields) {
+  fields.describe("how the size is chosen from which elements are sent: fixed, adaptive or target");
   detail::variantField(fields, name, algorithm, {"fixed", "adaptive", "target"},
                        [](Fields& f, auto& chosen) { fieldsOf(f, chosen); });
 }

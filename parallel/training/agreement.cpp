@@ -125,7 +125,7 @@ class Items {
 
 std::string textOf(const AnyStrategy& strategy) {
   std::string options;
-  for (const auto& [name, value, kind] : optionsOf(strategy))
+  for (const auto& [name, value, kind, description] : optionsOf(strategy))
     options += fmt::format("{}{}={}", options.empty() ? "" : ", ", name, value);
   const auto description = strategy.make()->describe();
   return options.empty() ? description : fmt::format("{} ({})", description, options);

@@ -165,7 +165,7 @@ Tensor together(std::span<const Tensor> replicas, const Tensor& collected) {
 
 RuleText ruleText(AnyStrategy strategy) {
   RuleText rule{.description = strategy.make()->describe(), .options = {}};
-  for (const auto& [name, value, kind] : optionsOf(strategy)) {
+  for (const auto& [name, value, kind, description] : optionsOf(strategy)) {
     if (name.starts_with("measure")) continue;  // changes what listeners are told, not the results
     rule.options += fmt::format("{}{}={}", rule.options.empty() ? "" : ",", name, value);
   }

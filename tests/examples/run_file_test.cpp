@@ -5,13 +5,16 @@
 #include <fmt/format.h>
 
 #include <boost/json.hpp>
+#include <functional>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "examples/muster/field_list.h"
 #include "examples/muster/run_fields.h"
 #include "examples/muster/run_sets.h"
 #include "examples/muster/schema.h"
@@ -26,6 +29,7 @@
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/core/optim/schedules.h"
 #include "muster/core/optim/updaters.h"
+#include "muster/datasets/file_bytes.h"
 #include "tests/support/json_schema.h"
 #include "tests/support/thrown.h"
 
@@ -536,4 +540,48 @@ TEST_CASE("the schema has every field of a run file") {
       CHECK(at != nullptr);
     });
   }
+}
+
+TEST_CASE("every field of a run file has a description") {
+  // Walks the schema: every property that is no placeholder and not the type that a rule is about.
+  std::size_t described = 0;
+  const std::function<void(const json::value&, const std::string&)> walk = [&](const json::value& schema,
+                                                                               const std::string& path) {
+    if (const auto* list = schema.if_array())
+      for (const auto& one : *list) walk(one, path);
+    if (!schema.is_object()) return;
+    for (const auto& [keyword, inside] : schema.get_object()) {
+      if (keyword == "if" || keyword == "default") continue;
+      if (keyword != "properties") {
+        walk(inside, path);
+        continue;
+      }
+      for (const auto& [name, field] : inside.as_object()) {
+        const auto at = path + "/" + std::string(name);
+        if (name != "type" || !field.as_object().contains("const")) {
+          if (field.as_object().empty()) continue;
+          CAPTURE(at);
+          const auto* const text = field.as_object().if_contains("description");
+          REQUIRE(text != nullptr);
+          CHECK(text->as_string().size() > 3);
+          CHECK_FALSE(text->as_string().ends_with('.'));
+          ++described;
+        }
+        walk(field, at);
+      }
+    }
+  };
+  walk(json::parse(runFileSchema()), "");
+  CHECK(described > 300);
+}
+
+TEST_CASE("fields are listed by path with their values and defaults") {
+  CHECK(fieldAt("training.workers").values == "whole number");
+  CHECK(fieldAt("training.workers").preset == "1");
+  CHECK(fieldAt("training.mathMode").values == "auto, fp32, tf32, bf16");
+  CHECK(fieldAt("training.mathMode").preset == "\"auto\"");
+  CHECK(fieldAt("data.classWeights").values == "list of numbers");
+  CHECK(fieldAt("listeners.checkpoints.best.monitor").values.starts_with("accuracy, loss"));
+  CHECK(fieldAt("data.type").preset.empty());
+  CHECK_THROWS_AS(fieldAt("training.worker"), std::out_of_range);
 }

@@ -1,6 +1,7 @@
 #include "muster/core/nn/layers/activation_layer.h"
 
 #include "muster/core/base/error.h"
+#include "muster/core/nn/layers/field_descriptions.h"
 
 namespace muster {
 namespace {
@@ -42,8 +43,8 @@ std::unique_ptr<ModuleProgram> ActivationLayer::compile(const ModuleBinding& bin
 }
 
 void ActivationLayer::fields(Fields& f) {
-  f.field("name", name);
-  f.field("activation", activation);
+  f.field("name", name, detail::kNameField);
+  f.field("activation", activation, "the function");
 }
 
 }  // namespace muster

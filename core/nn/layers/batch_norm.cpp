@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "muster/core/base/error.h"
+#include "muster/core/nn/layers/field_descriptions.h"
 #include "muster/core/nn/layers/fused_activation.h"
 
 namespace muster {
@@ -148,12 +149,12 @@ std::unique_ptr<ModuleProgram> BatchNorm::compile(const ModuleBinding& binding, 
 }
 
 void BatchNorm::fields(Fields& f) {
-  f.field("name", name);
-  f.field("momentum", momentum);
-  f.field("epsilon", epsilon);
-  f.field("activation", activation);
-  f.field("affine", affine);
-  f.field("synchronised", synchronised);
+  f.field("name", name, detail::kNameField);
+  f.field("momentum", momentum, "weight of the new batch in the running statistics, above 0, at most 1");
+  f.field("epsilon", epsilon, "added to the variance");
+  f.field("activation", activation, detail::kActivationField);
+  f.field("affine", affine, "has the trained factors gamma and summands beta");
+  f.field("synchronised", synchronised, "normalises over the batches of all workers in the step");
 }
 
 void BatchNorm::validate() const {

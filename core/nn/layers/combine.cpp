@@ -1,6 +1,7 @@
 #include "muster/core/nn/layers/combine.h"
 
 #include "muster/core/base/error.h"
+#include "muster/core/nn/layers/field_descriptions.h"
 #include "muster/core/nn/layers/fused_activation.h"
 
 namespace muster {
@@ -59,9 +60,9 @@ std::unique_ptr<VertexProgram> Combine::compile(const ModuleBinding& binding, Co
 }
 
 void Combine::fields(Fields& f) {
-  f.field("name", name);
-  f.field("combination", combination);
-  f.field("activation", activation);
+  f.field("name", name, detail::kNameField);
+  f.field("combination", combination, "how inputs of one shape become one, element by element");
+  f.field("activation", activation, detail::kActivationField);
 }
 
 void Combine::validate() const {

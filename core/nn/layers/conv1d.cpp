@@ -2,6 +2,7 @@
 
 #include "muster/core/base/plural.h"
 #include "muster/core/nn/layers/conv2d_program.h"
+#include "muster/core/nn/layers/field_descriptions.h"
 #include "muster/core/nn/layers/sequence.h"
 #include "muster/core/ops/detail/extents.h"
 #include "muster/core/ops/pad2d.h"
@@ -111,17 +112,18 @@ std::unique_ptr<ModuleProgram> Conv1d::compile(const ModuleBinding& binding, Con
 }
 
 void Conv1d::fields(Fields& f) {
-  f.field("name", name);
-  f.field("outChannels", outChannels);
-  f.field("kernel", kernel);
-  f.field("stride", stride);
-  f.field("padding", padding);
-  f.field("dilation", dilation);
-  f.field("groups", groups);
-  f.field("causal", causal);
-  f.field("activation", activation);
-  init.field("init", f);
-  f.field("bias", bias);
+  f.field("name", name, detail::kNameField);
+  f.field("outChannels", outChannels, "number of outputs at each step");
+  f.field("kernel", kernel, "steps that it sees");
+  f.field("stride", stride, "step from one window to the next");
+  f.field("padding", padding, "steps of zeros before and after the sequence");
+  f.field("dilation", dilation, "distance between the steps that it sees");
+  f.field("groups", groups,
+          "divides inputs and outputs; each group of outputs sees its own group of inputs only");
+  f.field("causal", causal, "a step depends on itself and earlier ones only");
+  f.field("activation", activation, detail::kActivationField);
+  f.field("init", init, detail::kInitField);
+  f.field("bias", bias, detail::kBiasField);
 }
 
 void Conv1d::validate() const {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "muster/core/base/error.h"
+#include "muster/core/nn/layers/field_descriptions.h"
 #include "muster/core/nn/layers/linear.h"
 #include "muster/core/ops/conv2d.h"
 #include "muster/core/ops/detail/convolution2d.h"
@@ -69,17 +70,20 @@ inline std::unique_ptr<ModuleProgram> convolutionProgram(std::unique_ptr<Conv2dP
 
 template <typename Convolution>
 void convolutionFields(Convolution& layer, Fields& f) {
-  f.field("name", layer.name);
-  f.field("outChannels", layer.outChannels);
-  f.field("kernel", layer.kernel);
-  f.field("stride", layer.stride);
-  f.field("padding", layer.padding);
-  if constexpr (requires { layer.outputPadding; }) f.field("outputPadding", layer.outputPadding);
-  f.field("dilation", layer.dilation);
-  f.field("groups", layer.groups);
-  f.field("activation", layer.activation);
-  layer.init.field("init", f);
-  f.field("bias", layer.bias);
+  f.field("name", layer.name, detail::kNameField);
+  f.field("outChannels", layer.outChannels, "number of output channels");
+  f.field("kernel", layer.kernel, "height and width of the window");
+  f.field("stride", layer.stride, "step from one window to the next");
+  f.field("padding", layer.padding, "zeros at the top and bottom, and at both sides");
+  if constexpr (requires { layer.outputPadding; })
+    f.field("outputPadding", layer.outputPadding,
+            "rows and columns added to the output, less than the stride");
+  f.field("dilation", layer.dilation, "distance between the pixels of a window");
+  f.field("groups", layer.groups,
+          "divides input and output channels; each group of outputs sees its own group of inputs only");
+  f.field("activation", layer.activation, detail::kActivationField);
+  f.field("init", layer.init, detail::kInitField);
+  f.field("bias", layer.bias, detail::kBiasField);
 }
 
 /// @throws InvalidArgument naming the option.

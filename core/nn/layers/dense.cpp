@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "muster/core/base/error.h"
+#include "muster/core/nn/layers/field_descriptions.h"
 #include "muster/core/nn/layers/linear.h"
 #include "muster/core/ops/dense.h"
 
@@ -74,12 +75,12 @@ std::unique_ptr<ModuleProgram> Dense::compile(const ModuleBinding& binding, Cont
 }
 
 void Dense::fields(Fields& f) {
-  f.field("name", name);
-  f.field("units", units);
-  f.field("activation", activation);
-  init.field("init", f);
-  f.field("bias", bias);
-  f.field("perStep", perStep);
+  f.field("name", name, detail::kNameField);
+  f.field("units", units, "number of outputs");
+  f.field("activation", activation, detail::kActivationField);
+  f.field("init", init, detail::kInitField);
+  f.field("bias", bias, detail::kBiasField);
+  f.field("perStep", perStep, detail::kPerStepField);
 }
 
 void Dense::validate() const {
@@ -126,21 +127,27 @@ std::unique_ptr<ModuleProgram> Output::compile(const ModuleBinding& binding, Con
 
 /// Files have the one of `classes` and `units` that is given, and the activation in use.
 void Output::fields(Fields& f) {
-  f.field("name", name);
+  f.field("name", name, detail::kNameField);
   const bool ofClasses = classes != 0, ofUnits = units != 0;  // before a reader changes them
-  if (ofClasses || !ofUnits) f.field("classes", classes);
-  if (ofUnits || !ofClasses) f.field("units", units);
-  f.field("loss", loss);
-  f.field("delta", delta);
-  f.field("labelSmoothing", labelSmoothing);
+  if (ofClasses || !ofUnits) f.field("classes", classes, "number of classes; give this or units");
+  if (ofUnits || !ofClasses)
+    f.field("units", units, "number of outputs that are not classes; give this or classes");
+  f.field(
+      "loss", loss,
+      "nll: the negative log-likelihood of the class; bce: of each label; mse, l1 and huber: for numbers");
+  f.field("delta", delta, "of the loss huber: from this error on it is linear");
+  f.field("labelSmoothing", labelSmoothing,
+          "of the loss nll: share of a label that is spread over all classes, from 0 to below 1");
   Activation used = lossHead().activation;
-  f.field("activation", used);
+  f.field("activation", used,
+          "that of the loss if left out: softmax for nll, sigmoid for bce, else identity");
   activation = used;
-  init.field("init", f);
-  f.field("bias", bias);
-  f.field("perStep", perStep);
-  f.field("lossMean", lossMean);
-  f.field("lossWeight", lossWeight);
+  f.field("init", init, detail::kInitField);
+  f.field("bias", bias, detail::kBiasField);
+  f.field("perStep", perStep, detail::kPerStepField);
+  f.field("lossMean", lossMean,
+          "examples: losses of the steps of sequences are added up for each example, as in Deeplearning4j");
+  f.field("lossWeight", lossWeight, "factor of the loss, at least 0");
 }
 
 void Output::validate() const {

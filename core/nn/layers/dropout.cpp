@@ -1,6 +1,7 @@
 #include "muster/core/nn/layers/dropout.h"
 
 #include "muster/core/base/error.h"
+#include "muster/core/nn/layers/field_descriptions.h"
 #include "muster/core/ops/dropout.h"
 
 namespace muster {
@@ -38,8 +39,8 @@ std::unique_ptr<ModuleProgram> Dropout::compile(const ModuleBinding& binding, Co
 }
 
 void Dropout::fields(Fields& f) {
-  f.field("name", name);
-  f.field("rate", rate);
+  f.field("name", name, detail::kNameField);
+  f.field("rate", rate, "probability that an element becomes zero in training, from 0 to below 1");
 }
 
 void Dropout::validate() const {

@@ -1,6 +1,7 @@
 #include "muster/core/nn/layers/embedding.h"
 
 #include "muster/core/base/error.h"
+#include "muster/core/nn/layers/field_descriptions.h"
 #include "muster/core/nn/layers/sequence.h"
 #include "muster/core/ops/embedding.h"
 
@@ -49,10 +50,10 @@ std::unique_ptr<ModuleProgram> Embedding::compile(const ModuleBinding& binding, 
 }
 
 void Embedding::fields(Fields& f) {
-  f.field("name", name);
-  f.field("vocabulary", vocabulary);
-  f.field("features", features);
-  init.field("init", f);
+  f.field("name", name, detail::kNameField);
+  f.field("vocabulary", vocabulary, "number of indices: they are from 0 to vocabulary - 1");
+  f.field("features", features, "size of the vector of an index");
+  f.field("init", init, detail::kInitField);
 }
 
 void Embedding::validate() const {

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "muster/core/base/error.h"
+#include "muster/core/nn/layers/field_descriptions.h"
 #include "muster/core/ops/layer_norm.h"
 
 namespace muster {
@@ -63,9 +64,9 @@ std::unique_ptr<ModuleProgram> LayerNorm::compile(const ModuleBinding& binding, 
 }
 
 void LayerNorm::fields(Fields& f) {
-  f.field("name", name);
-  f.field("epsilon", epsilon);
-  f.field("affine", affine);
+  f.field("name", name, detail::kNameField);
+  f.field("epsilon", epsilon, "added to the variance");
+  f.field("affine", affine, "has the trained factors gamma and summands beta");
 }
 
 void LayerNorm::validate() const {

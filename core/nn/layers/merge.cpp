@@ -1,6 +1,7 @@
 #include "muster/core/nn/layers/merge.h"
 
 #include "muster/core/base/error.h"
+#include "muster/core/nn/layers/field_descriptions.h"
 #include "muster/core/nn/layers/function_program.h"
 #include "muster/core/ops/elementwise.h"
 
@@ -73,8 +74,8 @@ std::unique_ptr<VertexProgram> Merge::compile(const ModuleBinding& binding, Cont
 }
 
 void Merge::fields(Fields& f) {
-  f.field("name", name);
-  f.field("axis", axis);
+  f.field("name", name, detail::kNameField);
+  f.field("axis", axis, "dimension without the batch; -1: the channels of images, the last one of others");
 }
 
 void Merge::validate() const {
@@ -103,10 +104,10 @@ std::unique_ptr<ModuleProgram> Subset::compile(const ModuleBinding& binding, Con
 }
 
 void Subset::fields(Fields& f) {
-  f.field("name", name);
-  f.field("from", from);
-  f.field("to", to);
-  f.field("axis", axis);
+  f.field("name", name, detail::kNameField);
+  f.field("from", from, "first element");
+  f.field("to", to, "end: the first element that is left out");
+  f.field("axis", axis, "dimension without the batch; -1: the channels of images, the last one of others");
 }
 
 void Subset::validate() const {

@@ -1,6 +1,7 @@
 #include "muster/core/nn/layers/normalise.h"
 
 #include "muster/core/base/error.h"
+#include "muster/core/nn/layers/field_descriptions.h"
 #include "muster/core/ops/batch_norm.h"
 
 namespace muster {
@@ -73,8 +74,8 @@ std::unique_ptr<ModuleProgram> Normalise::compile(const ModuleBinding& binding, 
 }
 
 void Normalise::fields(Fields& f) {
-  f.field("name", name);
-  f.field("method", method);
+  f.field("name", name, detail::kNameField);
+  f.field("method", method, "standardise: mean 0 and standard deviation 1; range: from 0 to 1");
 }
 
 }  // namespace muster

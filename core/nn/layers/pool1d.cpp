@@ -2,6 +2,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/plural.h"
+#include "muster/core/nn/layers/field_descriptions.h"
 #include "muster/core/nn/layers/function_program.h"
 #include "muster/core/nn/layers/sequence.h"
 #include "muster/core/ops/detail/extents.h"
@@ -48,10 +49,10 @@ Shape outputOf(const Pool2dShape& shape) {
 
 template <typename Pool>
 void visit(Pool& layer, Fields& f) {
-  f.field("name", layer.name);
-  f.field("kernel", layer.kernel);
-  f.field("stride", layer.stride);
-  f.field("padding", layer.padding);
+  f.field("name", layer.name, detail::kNameField);
+  f.field("kernel", layer.kernel, "steps of a window");
+  f.field("stride", layer.stride, "step from one window to the next; 0: the kernel's size");
+  f.field("padding", layer.padding, "steps of zeros before and after the sequence");
 }
 
 template <typename Pool>

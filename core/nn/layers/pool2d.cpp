@@ -1,6 +1,7 @@
 #include "muster/core/nn/layers/pool2d.h"
 
 #include "muster/core/base/error.h"
+#include "muster/core/nn/layers/field_descriptions.h"
 #include "muster/core/nn/layers/pool2d_program.h"
 
 namespace muster {
@@ -50,10 +51,10 @@ Shape outputOf(const Pool2dShape& shape) {
 
 template <typename Pool>
 void visit(Pool& layer, Fields& f) {
-  f.field("name", layer.name);
-  f.field("kernel", layer.kernel);
-  f.field("stride", layer.stride);
-  f.field("padding", layer.padding);
+  f.field("name", layer.name, detail::kNameField);
+  f.field("kernel", layer.kernel, "height and width of a window");
+  f.field("stride", layer.stride, "step from one window to the next; 0: the kernel's size");
+  f.field("padding", layer.padding, "zeros at the top and bottom, and at both sides");
 }
 
 template <typename Pool>
@@ -105,8 +106,8 @@ std::unique_ptr<ModuleProgram> GlobalPool2d::compile(const ModuleBinding& bindin
   return compilePool(globalShape(kind, binding.input()), binding, context);
 }
 void GlobalPool2d::fields(Fields& f) {
-  f.field("name", name);
-  f.field("kind", kind);
+  f.field("name", name, detail::kNameField);
+  f.field("kind", kind, "which number stands for a channel");
 }
 
 }  // namespace muster

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "muster/core/base/error.h"
+#include "muster/core/nn/layers/field_descriptions.h"
 #include "muster/core/nn/layers/sequence.h"
 #include "muster/core/ops/detail/extents.h"
 #include "muster/core/ops/recurrent.h"
@@ -97,12 +98,13 @@ std::unique_ptr<ModuleProgram> LSTM::compile(const ModuleBinding& binding, Conte
 }
 
 void LSTM::fields(Fields& f) {
-  f.field("name", name);
-  f.field("units", units);
-  f.field("returnSequences", returnSequences);
-  f.field("forgetBias", forgetBias);
-  init.field("init", f);
-  recurrentInit.field("recurrentInit", f);
+  f.field("name", name, detail::kNameField);
+  f.field("units", units, "size of the state");
+  f.field("returnSequences", returnSequences,
+          "gives the state after each step; false: only after the last real one");
+  f.field("forgetBias", forgetBias, "where the forget gate's bias starts; the others start at 0");
+  f.field("init", init, "initialiser of the input's weights");
+  f.field("recurrentInit", recurrentInit, "initialiser of the state's weights");
 }
 
 void LSTM::validate() const {
@@ -125,11 +127,12 @@ std::unique_ptr<ModuleProgram> GRU::compile(const ModuleBinding& binding, Contex
 }
 
 void GRU::fields(Fields& f) {
-  f.field("name", name);
-  f.field("units", units);
-  f.field("returnSequences", returnSequences);
-  init.field("init", f);
-  recurrentInit.field("recurrentInit", f);
+  f.field("name", name, detail::kNameField);
+  f.field("units", units, "size of the state");
+  f.field("returnSequences", returnSequences,
+          "gives the state after each step; false: only after the last real one");
+  f.field("init", init, "initialiser of the input's weights");
+  f.field("recurrentInit", recurrentInit, "initialiser of the state's weights");
 }
 
 void GRU::validate() const {

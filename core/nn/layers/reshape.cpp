@@ -1,6 +1,7 @@
 #include "muster/core/nn/layers/reshape.h"
 
 #include "muster/core/base/error.h"
+#include "muster/core/nn/layers/field_descriptions.h"
 
 namespace muster {
 namespace {
@@ -20,7 +21,7 @@ std::unique_ptr<ModuleProgram> Flatten::compile(const ModuleBinding&, Context&) 
 }
 
 void Flatten::fields(Fields& f) {
-  f.field("name", name);
+  f.field("name", name, detail::kNameField);
 }
 
 Shape Reshape::outputShape(const Shape& input) const {
@@ -34,8 +35,8 @@ std::unique_ptr<ModuleProgram> Reshape::compile(const ModuleBinding&, Context&) 
 }
 
 void Reshape::fields(Fields& f) {
-  f.field("name", name);
-  f.field("shape", shape);
+  f.field("name", name, detail::kNameField);
+  f.field("shape", shape, "of one example, without the batch");
 }
 
 void Reshape::validate() const {

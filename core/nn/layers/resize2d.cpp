@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "muster/core/base/error.h"
+#include "muster/core/nn/layers/field_descriptions.h"
 #include "muster/core/nn/layers/function_program.h"
 #include "muster/core/ops/detail/extents.h"
 
@@ -23,9 +24,9 @@ std::unique_ptr<ModuleProgram> Upsample2d::compile(const ModuleBinding& binding,
 }
 
 void Upsample2d::fields(Fields& f) {
-  f.field("name", name);
-  f.field("scale", scale);
-  f.field("mode", mode);
+  f.field("name", name, detail::kNameField);
+  f.field("scale", scale, "factors of height and width");
+  f.field("mode", mode, "how the pixels between are made");
 }
 
 void Upsample2d::validate() const {
@@ -48,8 +49,8 @@ std::unique_ptr<ModuleProgram> ZeroPad2d::compile(const ModuleBinding& binding, 
 }
 
 void ZeroPad2d::fields(Fields& f) {
-  f.field("name", name);
-  f.field("padding", padding);
+  f.field("name", name, detail::kNameField);
+  f.field("padding", padding, "zeros at the top, bottom, left and right");
 }
 
 void ZeroPad2d::validate() const {

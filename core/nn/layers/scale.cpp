@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "muster/core/base/error.h"
+#include "muster/core/nn/layers/field_descriptions.h"
 #include "muster/core/nn/layers/function_program.h"
 #include "muster/core/ops/elementwise.h"
 
@@ -15,8 +16,8 @@ std::unique_ptr<ModuleProgram> Scale::compile(const ModuleBinding& binding, Cont
 }
 
 void Scale::fields(Fields& f) {
-  f.field("name", name);
-  f.field("factor", factor);
+  f.field("name", name, detail::kNameField);
+  f.field("factor", factor, "by which the input is multiplied");
 }
 
 void Scale::validate() const {

@@ -1,6 +1,7 @@
 #include "muster/core/nn/layers/self_attention.h"
 
 #include "muster/core/base/error.h"
+#include "muster/core/nn/layers/field_descriptions.h"
 #include "muster/core/nn/layers/sequence.h"
 #include "muster/core/ops/attention.h"
 #include "muster/core/ops/dense.h"
@@ -104,10 +105,10 @@ std::unique_ptr<ModuleProgram> SelfAttention::compile(const ModuleBinding& bindi
 }
 
 void SelfAttention::fields(Fields& f) {
-  f.field("name", name);
-  f.field("heads", heads);
-  f.field("causal", causal);
-  init.field("init", f);
+  f.field("name", name, detail::kNameField);
+  f.field("heads", heads, "divides the number of features");
+  f.field("causal", causal, "a step depends on itself and earlier ones only");
+  f.field("init", init, detail::kInitField);
 }
 
 void SelfAttention::validate() const {

@@ -1,6 +1,7 @@
 #include "muster/core/nn/layers/sequence.h"
 
 #include "muster/core/base/error.h"
+#include "muster/core/nn/layers/field_descriptions.h"
 #include "muster/core/ops/sequence.h"
 
 namespace muster {
@@ -52,7 +53,7 @@ std::unique_ptr<ModuleProgram> LastStep::compile(const ModuleBinding&, Context& 
 }
 
 void LastStep::fields(Fields& f) {
-  f.field("name", name);
+  f.field("name", name, detail::kNameField);
 }
 
 Shape MeanOverTime::outputShape(const Shape& input) const {
@@ -65,7 +66,7 @@ std::unique_ptr<ModuleProgram> MeanOverTime::compile(const ModuleBinding&, Conte
 }
 
 void MeanOverTime::fields(Fields& f) {
-  f.field("name", name);
+  f.field("name", name, detail::kNameField);
 }
 
 }  // namespace muster
