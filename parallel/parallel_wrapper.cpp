@@ -190,7 +190,7 @@ void ParallelWrapper::Impl::fit(DataSetIterator& users, std::int64_t epochs, con
 bool ParallelWrapper::Impl::fitHere(DataSetIterator& data, std::int64_t epochs, FitParts* parts) {
   auto* const link = options_.nodes.link();
   FailingLink failing(link);
-  const StallWatch::Shift shift(*watch_, "fit()");
+  const StallWatch::Scope scope(*watch_, "fit()");
   for (const auto& worker : replicas_->workers()) worker->resetTimes();
   Resumption resumed;
   Batch first;

@@ -59,34 +59,16 @@ class ParallelWrapper {
   ParallelWrapper(ParallelWrapper&&) noexcept;
   ParallelWrapper& operator=(ParallelWrapper&&) noexcept;
 
-  /// Trains `epochs` epochs, and resets the iterator before each. Training starts from the state of
-  /// the user's model, whose iteration and epoch counters continue. A last, partial round is merged,
-  /// too.
+  /// Trains `epochs` epochs, and resets the iterator before each. Starts from the state of the user's model,
+  /// whose iteration and epoch counters continue; a last, partial round is merged, too. After a checkpoint
+  /// was loaded into the model it continues from there: the rest of an interrupted epoch is the first of the
+  /// `epochs`, and `fitUntil(data, wanted)` ends with the bits of a run that was not interrupted.
   ///
-  /// After a checkpoint was loaded into the model (see CheckpointListener), training continues from it. If it
-  /// was made within an epoch, the rest of that epoch is the first of the `epochs`. So
-  /// `fitUntil(data, wanted)` ends with the same bits as a run that was not interrupted. The rule,
-  /// workers and data must be the same; prefetch buffer, pinning and listeners may differ. With another rule
-  /// or number of workers all workers start from the merged copy, and a log line says so.
-  ///
-  /// With `averageUpdaters(false)` each worker keeps its updater's state over `fit()` calls, and merges do
-  /// not change it. When `fit()` ends, the user's model gets the mean of these states, weighted by the
-  /// examples each worker trained in this call. After a failure it has the updater's state that a listener
-  /// last read in this call (`trainer.model()` in a merge), else that of the start; workers restart from it.
-  ///
-  /// With shared gradients the user's model has the updater's state and the statistics of the last
-  /// resynchronisation. Every `fit()` ends with one.
-  ///
-  /// @throws FileError for a checkpoint that was loaded but holds impossible numbers, naming the file;
-  ///         InvalidArgument for epochs < 0, from inside a listener, if another training reads the iterator
-  ///         or trains the model, or for a model that the training mode cannot train (SharedGradients wants
-  ///         float32); TrainingError naming the worker, device and batch (or the iterator or listener) for
-  ///         any failure; OutOfMemory. The user's model then holds the state of the last merge, or of the
-  ///         start if there was none or, with synchronous gradients, if every replica failed in its update
-  ///         (for the updater's state with `averageUpdaters(false)` see above). If a strategy of your own
-  ///         throws within a merge, that is the merge before (see StrategyTraits::mayThrow). If the GPU is
-  ///         lost, or a merge of gradients between GPUs is aborted, the model keeps the state of the start,
-  ///         or what a listener has read since. All threads are idle, and the wrapper can be used again.
+  /// @throws FileError for a loaded checkpoint with impossible numbers; InvalidArgument for epochs < 0, a
+  ///         model that the training mode cannot train, or a model or iterator that is in use; TrainingError
+  ///         naming worker, device and batch (or iterator or listener) for any failure; OutOfMemory. The
+  ///         model then holds the last merge, and the wrapper can be used again. Exceptions from this, and
+  ///         what `averageUpdaters(false)` changes: examples/docs/promises.md, "After a failure".
   void fit(DataSetIterator& data, std::int64_t epochs = 1);
   /// As above, and ends like `stopFit` once `stop` is requested. A request before the call counts, too, so it
   /// cannot be lost.

@@ -47,7 +47,7 @@ void ParallelWrapper::Impl::fitElastic(DataSetIterator& data, std::int64_t epoch
     timesBefore_.clear();
     for (const auto& worker : replicas_->workers()) worker->resetTimes();
   }
-  FitParts parts{.regroup = nodes.knocked(), .first = std::move(first)};
+  FitParts parts{.regroup = nodes.joinRequested(), .first = std::move(first)};
   bool inTraining = false;
   try {
     while (!stop_ && model_.epoch() < lastEpoch)

@@ -20,7 +20,7 @@ AnyEvaluation ParallelWrapper::Impl::evaluateTask(DataSetIterator& data, std::op
     model_.requireNotTrainedElsewhere("evaluate");
     requireNotRead(data, "evaluate");
     const ArithmeticScope arithmetic(model_.context().threads());
-    const StallWatch::Shift shift(*watch_, "evaluate()");
+    const StallWatch::Scope scope(*watch_, "evaluate()");
     return evaluateOverNodes(data, task);
   }
   require(inListener(),
@@ -31,8 +31,8 @@ AnyEvaluation ParallelWrapper::Impl::evaluateTask(DataSetIterator& data, std::op
     Activity& caller;
     ~BackInListener() { caller.set(Activity::Kind::InListener); }
   } back{caller_};
-  return fit_ && fit_->toldOnAllNodes() ? evaluateOverNodes(data, task)
-                                        : evaluateOnWorkers(data, task, nullptr);
+  return fit_ && fit_->calledOnAllNodes() ? evaluateOverNodes(data, task)
+                                          : evaluateOnWorkers(data, task, nullptr);
 }
 
 /// A node that fails before it has counts tells the other nodes, which wait for these.

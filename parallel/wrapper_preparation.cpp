@@ -12,7 +12,7 @@ const NumberedBatches* ParallelWrapper::Impl::numberedFor(const DataSetIterator&
                                                           const Resumption& resumed) {
   if (!placements_.noCoreForReader || !resumed.position.trainedLater.empty()) return nullptr;
   const bool inTurn = !replicas_->traits().arrivals;
-  return inTurn ? callIterator("tell its numbered batches", [&] { return data.numbered(); }) : nullptr;
+  return inTurn ? callIterator("number its batches", [&] { return data.numbered(); }) : nullptr;
 }
 
 /// @return whether `first` holds the first batch to train, which was read to prepare the model.

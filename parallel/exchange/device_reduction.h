@@ -42,7 +42,7 @@ class DeviceReduction {
 
   /// Forms the weighted mean of a slice of the workers' tensors, on every device.
   /// @param keep  `into` becomes keep * into + (1 - keep) * mean.
-  /// @param into  [worker] one a device.
+  /// @param into  [worker] one per device.
   void mean(std::span<const Tensor> tensors, std::span<const double> weights, double keep, Slice slice,
             std::span<const Tensor> into);
   /// Like `mean`, for means and variances, over several devices. They are few, so every replica's are sent.

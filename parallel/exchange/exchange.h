@@ -67,14 +67,14 @@ struct SliceMean {
 /// Carries out the operations for replicas on CPU cores or on devices. A strategy decides what is merged and
 /// when, and calls the operations through MergeOps.
 ///
-/// Every participant calls an operation from its own thread, between the same two barriers and with the same
-/// arguments; each call does the participant's part. The result does not depend on how the parts are
+/// Every participant calls an operation from its own thread, while no worker is inside a step, and with the
+/// same arguments; each call does the participant's part. The result does not depend on how the parts are
 /// scheduled: every sum is formed in one place, in worker order, in float64, and rounded once.
 ///
 /// On devices operations are enqueued. `arrive`, `begin`, `end` and `enqueueAfter` order them, and no thread
 /// waits:
 ///
-///     arrive -> barrier -> begin -> operations -> end -> barrier -> enqueueAfter
+///     arrive -> all wait -> begin -> operations -> end -> all wait -> enqueueAfter
 class Exchange {
  public:
   virtual ~Exchange() = default;

@@ -50,7 +50,7 @@ class HostExchange final : public Exchange {
   std::vector<std::vector<Term>> terms_;  // [worker] of the current mean; used by its participant
   std::vector<RowMixer> mixers_;          // [worker] used by its participant
   PeerSums sums_;
-  bool byFirst_ = false;  // the first participant does the parts of all
+  bool byFirst_ = false;  // participant 0 runs every share
 };
 
 }  // namespace muster

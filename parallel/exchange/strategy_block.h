@@ -34,8 +34,8 @@ void validate(UpdaterState state);
 /// (Model::strategyState), and starts again if the user changes the model between two `fit()` calls.
 struct StrategyBlock {
   enum class Place {
-    MergedCopy,  ///< one beside each merged copy, equal on all devices: outer momentum, a centre
-    Replica,     ///< one a replica: what was sent, what was not
+    MergedCopy,  ///< one for each merged copy, equal on all devices: outer momentum, a centre
+    Replica,     ///< one per replica: what was sent, what was not
     Node         ///< one for each sender of a merge (Topology::senders): a node, else a replica
   };
   enum class Start { Zeros, Parameters };
@@ -69,7 +69,7 @@ struct StrategyBlock {
 struct StrategyState {
   StrategyBlock declared;
   std::size_t apart = 1;       // number of different tensors: worker w has number w modulo this
-  std::vector<Tensor> values;  // [worker] Place::MergedCopy: one a device; Place::Node: one a sender
+  std::vector<Tensor> values;  // [worker] Place::MergedCopy: one per device; Place::Node: one per sender
 };
 
 }  // namespace muster

@@ -64,9 +64,9 @@ void FreeReplicas::waitForReplica(Lock& lock, Loan& loan, TimePoint deadline) {
       if (now < turnEnds_) until = std::min(until, turnEnds_);
     }
     if (until == ParallelInference::kNoDeadline)
-      loan.told_.wait(lock.native());
+      loan.ready_.wait(lock.native());
     else
-      loan.told_.wait_until(lock.native(), until);
+      loan.ready_.wait_until(lock.native(), until);
   }
 }
 
@@ -75,15 +75,15 @@ void FreeReplicas::remove(const Loan& loan) {
   if (looking_ == &loan) {
     looking_ = nullptr;
     turnEnds_ = TimePoint::max();
-    tellFirst();
+    wakeFirst();
   }
   if (closed_) left_.notify_all();
 }
 
-void FreeReplicas::tellFirst() {
+void FreeReplicas::wakeFirst() {
   if (looking_ || waiting_.empty() || free_.empty()) return;
   looking_ = waiting_.front();
-  waiting_.front()->told_.notify_one();
+  waiting_.front()->ready_.notify_one();
 }
 
 void FreeReplicas::returnReplica(std::unique_ptr<FreeReplica> replica) {
@@ -91,12 +91,12 @@ void FreeReplicas::returnReplica(std::unique_ptr<FreeReplica> replica) {
     Loan& first = *waiting_.front();
     first.replica_ = std::move(replica);
     remove(first);
-    first.told_.notify_one();
+    first.ready_.notify_one();
     return;
   }
   free_.push_back(std::move(replica));  // does not allocate: the replica came from there
   --lent_;
-  tellFirst();
+  wakeFirst();
   if (closed_) left_.notify_all();
 }
 

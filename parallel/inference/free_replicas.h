@@ -47,7 +47,7 @@ class FreeReplicas {
 
     FreeReplicas& replicas_;
     std::unique_ptr<FreeReplica> replica_;  // guarded by the mutex until this loan has a replica
-    std::condition_variable told_;          // the loan has a replica, or may look for one
+    std::condition_variable ready_;         // the loan has a replica, or may look for one
   };
 
   /// Call it before the first loan.
@@ -69,7 +69,7 @@ class FreeReplicas {
   void remove(const Loan& loan) MUSTER_REQUIRES(mutex_);
   void returnReplica(std::unique_ptr<FreeReplica> replica) MUSTER_REQUIRES(mutex_);
   /// Lets the first waiting loan look for a replica, if one is free.
-  void tellFirst() MUSTER_REQUIRES(mutex_);
+  void wakeFirst() MUSTER_REQUIRES(mutex_);
 
   const std::size_t queueLimit_;
   const WhenFull whenFull_;
@@ -78,7 +78,7 @@ class FreeReplicas {
   std::condition_variable left_;
   std::vector<std::unique_ptr<FreeReplica>> free_ MUSTER_GUARDED_BY(mutex_);
   std::deque<Loan*> waiting_ MUSTER_GUARDED_BY(mutex_);      ///< for a replica, in order of arrival
-  const Loan* looking_ MUSTER_GUARDED_BY(mutex_) = nullptr;  ///< front of waiting_, once told to look
+  const Loan* looking_ MUSTER_GUARDED_BY(mutex_) = nullptr;  ///< front of waiting_, once it was woken to look
   /// After this time `looking_` gets the next returned replica; max() until it has looked and found none.
   TimePoint turnEnds_ MUSTER_GUARDED_BY(mutex_) = TimePoint::max();
   std::size_t lent_ MUSTER_GUARDED_BY(mutex_) = 0;

@@ -21,8 +21,8 @@ namespace muster {
 enum class InferenceMode {
   Sequential,  ///< by the workers, one call at a time: the bits of `Model::output`
   Batched,     ///< by the workers; calls that wait are joined into one batch
-  /// On the caller's own thread, with a free replica: the bits of `Model::output`. A caller that calls again
-  /// at once may go before waiting ones, for at most 0.2 ms beyond its current call.
+  /// On the caller's own thread, with a free replica: the bits of `Model::output`. A caller's next
+  /// request may overtake waiting ones, for at most 0.2 ms beyond its current call.
   InPlace,
 };
 

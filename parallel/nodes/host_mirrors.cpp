@@ -78,7 +78,7 @@ void HostMirrors::load() {
   }
 }
 
-void HostMirrors::look() {
+void HostMirrors::refresh() {
   if (std::ranges::none_of(uses_, &Use::looked)) return;  // a lost device would not matter then
   for (Replica& replica : replicas_) {
     if (replica.arrived) replica.arrived->wait();

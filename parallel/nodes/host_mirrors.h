@@ -42,7 +42,7 @@ class HostMirrors {
   /// A context on the CPU for the operations of a participant.
   Context& context(std::size_t local) { return *replicas_[local].onCpu; }
 
-  /// Copies the replica to its mirror and waits, once a round. @throws DeviceFailure.
+  /// Copies the replica to its mirror and waits, once per round. @throws DeviceFailure.
   void arrive(std::size_t local, Context& context);
   /// The operations that come next write the mirror.
   void begin(std::size_t local) { replicas_[local].begun = true; }
@@ -53,7 +53,7 @@ class HostMirrors {
   /// replicas. Done on return.
   void load();
   /// Mirrors of blocks that change without operations take the values of their replicas. Done on return.
-  void look();
+  void refresh();
 
  private:
   struct Replica {

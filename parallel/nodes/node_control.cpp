@@ -117,7 +117,7 @@ bool NodeLink::waitsFor(int node) const {
 }
 
 /// Tells the other nodes, for a short time at most: a node that cannot be told detects the silence.
-void NodeLink::sayFailed() {
+void NodeLink::announceFailure() {
   {
     const Lock lock(mutex_);
     if (problem_.empty()) {
@@ -158,7 +158,7 @@ void NodeLink::sayFailed() {
 }
 
 /// Waits for nodes that are still working, as long as they send heartbeats.
-void NodeLink::sayGoodbye() {
+void NodeLink::announceEnd() {
   std::vector<char> told(others_.size());
   for (;;) {
     bool all = true;

@@ -209,7 +209,7 @@ void NodeExchange::land(int participant) {
 
 void NodeExchange::wait() {
   waitForMessages();
-  if (mirrors_) mirrors_->look();
+  if (mirrors_) mirrors_->refresh();
 }
 
 /// Waits for what flies, and for calls that an exception has left open.

@@ -153,7 +153,7 @@ void NodeLink::run(const std::function<std::unique_ptr<NodeTransport>()>& make) 
     breakBy(node_,
             [&] { return fmt::format("the network of {} has failed: {}", nameOf(node_), error.what()); });
   }
-  if (failing_) sayFailed();
+  if (failing_) announceFailure();
   transport_->tell({});  // its threads end while the mutex is held
   const Lock lock(mutex_);
   if (problem_.empty()) problem_ = "this node has ended its part in the training";
@@ -211,7 +211,7 @@ void NodeLink::serve() {
     else
       std::this_thread::sleep_for(50us);
   }
-  sayGoodbye();
+  announceEnd();
 }
 
 bool NodeLink::serveOnce() {

@@ -50,8 +50,8 @@ inline std::string nodeName(int node, const std::string& host) {
 }
 
 /// This node's connection to the other nodes of a training: the one thread of the process that communicates.
-/// The link carries out the calls of other threads, tells the other nodes that this one is alive, and detects
-/// nodes that are not. After a failure of this or another node, every later call fails.
+/// The link carries out the calls of other threads, signals the other nodes that this one is alive, and
+/// detects nodes that are not. After a failure of this or another node, every later call fails.
 ///
 /// All members are thread-safe.
 class NodeLink {
@@ -91,7 +91,7 @@ class NodeLink {
   void requireWhole() const;
   bool failed() const;
   /// The first node that is not known to be lost; 0 unless this link has failed. Waits like `waitIfFailed`. A
-  /// node that has told others of a failure of its own is not lost.
+  /// node that has announced a failure of its own is not lost.
   int firstLeft() const;
   /// The bytes that this node has sent since the start, without what the transport adds.
   std::int64_t bytesSent() const { return sent_; }
@@ -137,8 +137,8 @@ class NodeLink {
   void lose(int node);
   template <typename Text>
   void breakBy(int culprit, Text text) noexcept;
-  void sayFailed();
-  void sayGoodbye();
+  void announceFailure();
+  void announceEnd();
 
   std::chrono::milliseconds silence_;  // after the constructor: used by the link's thread only
   int node_ = 0, nodes_ = 1;           // these four: written before the constructor returns

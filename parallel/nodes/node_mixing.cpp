@@ -63,8 +63,8 @@ void NodeMixing::findReads(const SharedBlock& block, const Mixing& mixing) {
       for (int n = 0; n < link_.nodes(); ++n) read(n, w);
   mostRead_ = 0;
   for (int n = 0; n < link_.nodes(); ++n) {
-    const auto its = std::span(reads_).subspan(static_cast<std::size_t>(n) * workers_, workers_);
-    mostRead_ = std::max(mostRead_, static_cast<std::size_t>(std::ranges::count(its, 1)));
+    const auto readsOfNode = std::span(reads_).subspan(static_cast<std::size_t>(n) * workers_, workers_);
+    mostRead_ = std::max(mostRead_, static_cast<std::size_t>(std::ranges::count(readsOfNode, 1)));
   }
 }
 

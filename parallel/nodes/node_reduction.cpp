@@ -92,13 +92,13 @@ void NodeReduction::scatter(const NodeMean& mean, Transfer& transfer, Slice piec
           from, channel_,
           bytesOf(viewAt(transfer.received.slice(from * kPiece, {kPiece}), 0, own, typeSent(mean))));
   for (int to = 0; to < link_.nodes() && contributes(mean, node); ++to) {
-    const Slice its = ownedBy(to, piece, link_.nodes());
-    if (its.length() == 0) continue;
+    const Slice share = ownedBy(to, piece, link_.nodes());
+    if (share.length() == 0) continue;
     for (int l = 0; l < local_; ++l)
-      views_[static_cast<std::size_t>(l)] = part(mean.tensors[worker(node, l)], its);
-    const Tensor sum = transfer.sums.slice(to * kPiece, {its.length()});
+      views_[static_cast<std::size_t>(l)] = part(mean.tensors[worker(node, l)], share);
+    const Tensor sum = transfer.sums.slice(to * kPiece, {share.length()});
     const bool asItIs = local_ == 1 && to != node;
-    if (!asItIs) addFrom(its.begin, [&] { addWorkers(mean, node, views_, sum); });
+    if (!asItIs) addFrom(share.begin, [&] { addWorkers(mean, node, views_, sum); });
     if (to != node) transfer.there.send(to, channel_, bytesOf(asItIs ? views_.front() : sum));
   }
   link_.begin(transfer.there);

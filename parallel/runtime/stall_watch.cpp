@@ -48,27 +48,27 @@ bool StallWatch::stalled() const {
 }
 
 std::string StallWatch::describe() const {
-  constexpr std::size_t kTold = 10;  // with more threads, tell only the longest of each kind of activity
-  struct Told {
+  constexpr std::size_t kMostNamed = 10;  // with more threads, only the longest of each kind of activity
+  struct Named {
     const Subject* longest = nullptr;
     std::size_t others = 0;
   };
-  std::vector<Told> told;
+  std::vector<Named> named;
   std::map<Activity::Kind, std::size_t> ofKind;
   for (const Subject& subject : subjects_) {
     const auto kind = subject.activity->kind();
     if (kind == Activity::Kind::Idle) continue;
-    const auto [known, added] = ofKind.emplace(kind, told.size());
-    if (added || subjects_.size() <= kTold) {
-      told.push_back({&subject});
+    const auto [known, added] = ofKind.emplace(kind, named.size());
+    if (added || subjects_.size() <= kMostNamed) {
+      named.push_back({&subject});
       continue;
     }
-    auto& [longest, others] = told[known->second];
+    auto& [longest, others] = named[known->second];
     ++others;
     if (subject.activity->elapsed() > longest->activity->elapsed()) longest = &subject;
   }
   std::string text;
-  for (const auto& [subject, others] : told)
+  for (const auto& [subject, others] : named)
     if (const auto what = subject->activity->describe(); !what.empty()) {
       text += fmt::format("{}{} is {}", text.empty() ? "" : "; ", subject->name, what);
       if (others > 0) text += fmt::format(", as {} {}", others, others == 1 ? "other is" : "others are");

@@ -28,12 +28,12 @@ class StallWatch {
   StallWatch& operator=(const StallWatch&) = delete;
 
   /// The watch is on while an object of this class lives. `call` is named in the log, as in "fit()".
-  class Shift {
+  class Scope {
    public:
-    Shift(StallWatch& watch, std::string_view call) : watch_(watch) { watch_.setWatched(call); }
-    ~Shift() { watch_.setWatched({}); }
-    Shift(const Shift&) = delete;
-    Shift& operator=(const Shift&) = delete;
+    Scope(StallWatch& watch, std::string_view call) : watch_(watch) { watch_.setWatched(call); }
+    ~Scope() { watch_.setWatched({}); }
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
 
    private:
     StallWatch& watch_;

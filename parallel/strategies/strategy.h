@@ -67,7 +67,7 @@ struct Round {
   std::span<const Arrival> arrivals = {};
 };
 
-/// What a strategy tells listeners of the last round.
+/// What a strategy reports to listeners about the last round.
 struct MergeReport {
   MergeKind kind = MergeKind::State;
   /// How far the replicas were from their mean, if it was measured:
@@ -85,12 +85,12 @@ struct MergeReport {
 /// A strategy decides by TrainingProgress alone and computes by MergeOps alone, so that a run gives the same
 /// bits every time.
 ///
-/// A round ends at two barriers, between which every worker calls `launch` and `land` on its own thread. For
-/// each fragment, in order: it lands if it is in flight and the plan says so; it is launched if the plan says
-/// so; and if it was not in flight and both say so, it lands at once. A fragment in flight is not launched
-/// again before it lands. At the end of an epoch and at a stop everything in flight lands, and each fragment
-/// that was trained since its launch is launched and lands at once.
-/// A failure discards what is in flight.
+/// At the end of a round all workers wait for each other. Then every worker calls `launch` and `land` on its
+/// own thread. For each fragment, in order: it lands if it is in flight and the plan says so; it is launched
+/// if the plan says so; and if it was not in flight and both say so, it lands at once. A fragment in flight
+/// is not launched again before it lands. At the end of an epoch and at a stop everything in flight lands,
+/// and each fragment that was trained since its launch is launched and lands at once. A failure discards what
+/// is in flight.
 class Strategy {
  public:
   virtual ~Strategy() = default;

@@ -23,14 +23,14 @@ EpochPosition with(const EpochPosition& begun, std::int64_t firstUntrained,
 Arrivals::Arrivals(const ArrivalPlan& plan, const Schedule& learningRate)
     : order_(plan, learningRate),
       landing_(plan.speeds.size()),
-      wentOn_(plan.speeds.size()),
+      resumedAt_(plan.speeds.size()),
       due_(plan.speeds.size()),
       iterations_(plan.speeds.size()) {
   if (plan.wallClock) clock_.emplace(plan.speeds.size(), plan.staleness);
 }
 
 void Arrivals::beginEpoch(std::int64_t iteration, std::int64_t epoch, std::int64_t landings) {
-  std::ranges::fill(wentOn_, 0);
+  std::ranges::fill(resumedAt_, 0);
   std::ranges::fill(due_, 0);
   epoch_ = epoch;
   landings_ = 0;
@@ -74,7 +74,7 @@ std::int64_t Arrivals::untilLanding(int worker, std::int64_t batches) const {
 void Arrivals::countLanding(std::span<const Arrival> landing) {
   ++landings_;
   for (std::size_t w = 0; w < landing.size(); ++w) {
-    if (landing[w].resumes) wentOn_[w] = landings_;
+    if (landing[w].resumes) resumedAt_[w] = landings_;
     if (landing[w].arrives) due_[w] = 0;
   }
 }
@@ -93,7 +93,7 @@ void Arrivals::chooseLanding(std::span<const Contribution> contributions, bool l
     landing_[w] = last       ? Arrival{.arrives = contributions[w].batches > 0, .resumes = true}
                   : complete ? planned[w]
                              : Arrival{};
-    landing_[w].staleness = landings_ - wentOn_[w];
+    landing_[w].staleness = landings_ - resumedAt_[w];
     iteration = std::max(iteration, contributions[w].iteration);
   }
   if (!last && !complete) return;

@@ -40,7 +40,7 @@ class Arrivals {
   std::int64_t untilLanding(int worker, std::int64_t batches) const;
   /// Sets the workers that a round's end merges.
   /// @param last  the epoch or the run ends: merges all workers that have trained.
-  /// @param met  all workers are at the barrier; otherwise one worker has arrived alone.
+  /// @param met  all workers wait; otherwise one worker has arrived alone.
   void chooseLanding(std::span<const Contribution> contributions, bool last, bool met);
 
   /// The workers that are merged, [worker]. After `chooseLanding`, until the next one.
@@ -57,7 +57,7 @@ class Arrivals {
   ArrivalOrder order_;                     // on the virtual clock; has the plan
   std::optional<WallClockOrder> clock_;    // on the wall clock
   std::vector<Arrival> landing_;           // [worker]
-  std::vector<std::int64_t> wentOn_;       // [worker] landings before its last departure
+  std::vector<std::int64_t> resumedAt_;    // [worker] landings before its last departure
   std::vector<std::int64_t> due_;          // [worker] batches dealt from its last landing to the next one
   std::vector<std::int64_t> iterations_;   // [worker]
   std::int64_t epoch_ = 0, landings_ = 0;  // landings of this epoch

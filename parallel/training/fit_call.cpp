@@ -116,11 +116,11 @@ bool FitCall::tellStart(const DataSetIterator& data, std::int64_t epochs) {
   if (setting_.parts)
     for (const auto& listener : setting_.listeners)
       if (isNew(*listener)) setting_.parts->started.push_back(listener.get());
-  return tellAll("the start",
-                 [&](Listener& l) {
-                   if (isNew(l)) l.onFitStart(start);
-                 }) &&
-         (epochs == 0 || tellAll("the start of an epoch", [&](Listener& l) {
+  return notifyAll("the start",
+                   [&](Listener& l) {
+                     if (isNew(l)) l.onFitStart(start);
+                   }) &&
+         (epochs == 0 || notifyAll("the start of an epoch", [&](Listener& l) {
             if (isNew(l)) l.onEpochStart(firstEpoch);
           }));
 }
@@ -139,7 +139,7 @@ void FitCall::tellEnd() {
   }
   forEachAtEnd(setting_.listeners, [&](Listener& listener) {
     try {  // call each, even if another one throws
-      tell(listener, [&](Listener& l) { l.onFitEnd(setting_.trainer); });
+      notify(listener, [&](Listener& l) { l.onFitEnd(setting_.trainer); });
     } catch (...) {
       failInListener([] { return "at the end"; });
     }
@@ -242,15 +242,16 @@ void FitCall::endRound() {
                            .divergence = run_.rounds.report().divergence,
                            .values = run_.rounds.report().values};
     for (const auto& listener : setting_.listeners)
-      if (listener->scope() == ListenerScope::Merged) tell(*listener, [&](Listener& l) { l.onMerge(event); });
+      if (listener->scope() == ListenerScope::Merged)
+        notify(*listener, [&](Listener& l) { l.onMerge(event); });
   }
   if (round.verdict != Verdict::EpochOver) return;
   EpochEvent event{setting_.trainer, round.epoch, round.iteration, 0, round.inEpoch.examples};
   if (round.inEpoch.weight > 0) event.score = round.inEpoch.scoreSum / round.inEpoch.weight;
-  tellAll([&](Listener& l) { l.onEpochEnd(event); });
+  notifyAll([&](Listener& l) { l.onEpochEnd(event); });
   const EpochEvent next{setting_.trainer, round.epoch + 1, round.iteration, 0, 0};
   // After a stop the workers end one more round, but no epoch begins.
-  if (!run_.rounds.isOver() && !setting_.stop) tellAll([&](Listener& l) { l.onEpochStart(next); });
+  if (!run_.rounds.isOver() && !setting_.stop) notifyAll([&](Listener& l) { l.onEpochStart(next); });
 }
 
 }  // namespace muster

@@ -16,8 +16,8 @@ namespace muster {
 /// State that a `fit()` over elastic nodes keeps from one of its parts (generations) to the next.
 struct FitParts {
   const std::atomic<bool>& regroup;           // see Rounds::Options
-  std::vector<const Listener*> started = {};  // were told of the start
-  bool ended = false;                         // whether listeners were told of the end
+  std::vector<const Listener*> started = {};  // whose onFitStart was called
+  bool ended = false;                         // whether onFitEnd was called
   /// The first batch of epoch 0, read to prepare the model; until it is trained, as an iterator may not be
   /// able to give it again.
   std::optional<Batch> first = {};
@@ -45,7 +45,7 @@ struct FitSetting {
   FitParts* parts = nullptr;  // null: the fit has one part
 };
 
-/// One `fit()` call, once the replicas hold the model's state: tells the listeners, starts workers and
+/// One `fit()` call, once the replicas hold the model's state: calls the listeners, starts workers and
 /// reader, coordinates, and fills the user's model. Used by the thread that called `fit()`.
 class FitCall {
  public:
@@ -65,7 +65,7 @@ class FitCall {
   /// Whether all workers wait at the end of a round, for the listeners.
   bool atRoundEnd() const { return atRoundEnd_; }
   /// In a listener's call: whether the other nodes make the same call.
-  bool toldOnAllNodes() const { return told_ != nullptr && isOnAllNodes(*told_); }
+  bool calledOnAllNodes() const { return called_ != nullptr && isOnAllNodes(*called_); }
   /// At the end of a round: fills the user's model with the last merge, for a listener. Changes by the
   /// listener are not trained: the model is filled with the last merge again when the training ends.
   void lendModel();
@@ -103,21 +103,21 @@ class FitCall {
 
   /// One listener's call.
   template <typename Call>
-  void tell(Listener& listener, Call call) {
+  void notify(Listener& listener, Call call) {
     setting_.caller.set(Activity::Kind::InListener);
-    told_ = &listener;
+    called_ = &listener;
     call(listener);
     setting_.caller.set(Activity::Kind::WaitingForWorkers);
   }
   template <typename Call>
-  void tellAll(Call call) {
-    for (const auto& listener : setting_.listeners) tell(*listener, call);
+  void notifyAll(Call call) {
+    for (const auto& listener : setting_.listeners) notify(*listener, call);
   }
-  /// As `tellAll`; the first exception becomes the run's failure. @return false if there was one.
+  /// As `notifyAll`; the first exception becomes the run's failure. @return false if there was one.
   template <typename Call>
-  bool tellAll(std::string_view when, Call call) {
+  bool notifyAll(std::string_view when, Call call) {
     try {
-      tellAll(call);
+      notifyAll(call);
       return true;
     } catch (...) {
       run_.fail(-1, std::current_exception(), [&] { return fmt::format("a listener failed at {}", when); });
@@ -127,7 +127,7 @@ class FitCall {
 
   const FitSetting setting_;
   FitRun run_;
-  const Listener* told_ = nullptr;  // the listener called last
+  const Listener* called_ = nullptr;  // the listener called last
   bool atRoundEnd_ = false;
   bool othersAnswer_ = false;  // whether the other nodes answer if this one collects replicas
   bool lent_ = false;          // whether a listener was lent the user's model

@@ -58,8 +58,8 @@ struct FitRun {
   template <typename Where>
   void fail(int worker, std::exception_ptr cause, Where where) noexcept {
     failure.set(worker, std::move(cause), where);
-    // Only workers carry out a merge, so it ends by itself unless a worker has failed. Other nodes must be
-    // told.
+    // Only workers carry out a merge, so it ends by itself unless a worker has failed. Other nodes need
+    // the failure.
     if (exchange_ && (worker >= 0 || place.nodes > 1)) exchange_->abort();
     rounds.abort();
     peers.abort();

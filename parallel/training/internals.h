@@ -27,7 +27,7 @@ struct Internals {
   std::function<void(const Model& replica)> replicaMade = {};
   /// The root under which memory limits are read.
   std::filesystem::path root = "/";
-  /// The version of muster that other nodes are told; "": the library's.
+  /// The version of muster that other nodes see; "": the library's.
   std::string version = {};
 };
 

@@ -91,7 +91,7 @@ struct Decision {
   bool measured = false;        ///< Round::measured
   Ledger after;                 ///< the ledger if the round is committed; the plan is that of this round
 
-  /// What the strategy is told of the round. Valid until the next decision.
+  /// The round as the strategy gets it. Valid until the next decision.
   Round call() const;
 };
 

@@ -81,7 +81,7 @@ void MemoryNeed::addStrategy(const Strategy& strategy, const StrategyTraits& tra
   const auto elements = parameters / static_cast<std::int64_t>(sizeOf(parameterType));
   if (traits.hostBytes)
     add("what the strategy has beside its blocks",
-        callStrategy("tell its memory", [&] { return traits.hostBytes(elements); }), 1, false);
+        callStrategy("report its host memory", [&] { return traits.hostBytes(elements); }), 1, false);
   const auto coded = detail::codedMemory(blocks, senders < place.workers());
   if (flies && !coded.any) add("replicas in flight", parameters, workers_, true);
   add("means that are encoded", parameters, coded.ofSender * sendersHere, false);

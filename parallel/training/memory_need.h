@@ -32,7 +32,7 @@ class MemoryNeed {
   /// Adds batches that circulate, as large as this one.
   void addBatches(const Batch& batch, std::int64_t count);
   /// Adds the memory of each worker's step (or output, if not `training`) for batches of this size, if the
-  /// model can tell, and that of the libraries that compute it.
+  /// model can compute it, and that of the libraries that compute it.
   void addStep(Model& model, const Batch& batch, bool training, const ContextOptions& context);
 
   std::int64_t bytesOfWorker() const;

@@ -114,17 +114,18 @@ TEST_CASE("with gradients a replica gets them before its update, and statistics 
     Mirrored::set(m.mirror()[kStatistics], round + 2);
     Mirrored::set(m.replica()[kParameters], round + 3);  // the update
     m.mirrors.arrive(0, context);
-    m.mirrors.look();
+    m.mirrors.refresh();
     CHECK(Mirrored::firsts(m.mirror()) == Numbers{round + 3, round + 2, round, round, round + 1});
     m.mirrors.enqueueAfter(0, context);
     CHECK(Mirrored::firsts(m.replica()) == Numbers{round + 3, round + 2, round, round, round + 1});
   }
 }
 
-TEST_CASE("look() reads the blocks that change without ops, and load() writes everything except gradients") {
+TEST_CASE(
+    "refresh() reads the blocks that change without ops, and load() writes everything except gradients") {
   Mirrored m({.uses = isMerged});
   Mirrored::fill(m.replica(), 1);
-  m.mirrors.look();
+  m.mirrors.refresh();
   CHECK(Mirrored::firsts(m.mirror()) == Numbers{0, 0, 0, 1, 0});
   Mirrored::fill(m.mirror(), 2);
   m.mirrors.load();

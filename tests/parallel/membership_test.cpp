@@ -192,10 +192,10 @@ TEST_CASE("a member whose card is written late does not join again") {
   Late late(folder.path());
   Membership b(late, {.minNodes = 1, .silence = 2s, .patience = 60s, .common = "alike\n"});
   auto bs = std::async(std::launch::async, [&] { return *b.next(never); });
-  while (!a.membership.knocked()) std::this_thread::sleep_for(5ms);
+  while (!a.membership.joinRequested()) std::this_thread::sleep_for(5ms);
   CHECK(a.next().members.size() == 2);
   // 200 ms between looks.
-  for (int i = 0; i < 120; ++i, std::this_thread::sleep_for(5ms)) REQUIRE_FALSE(a.membership.knocked());
+  for (int i = 0; i < 120; ++i, std::this_thread::sleep_for(5ms)) REQUIRE_FALSE(a.membership.joinRequested());
   CHECK(bs.get().members.size() == 2);
 }
 
@@ -265,7 +265,7 @@ TEST_CASE("a process with other options is refused, and the others train") {
   Member fewer(folder.path(), 1, 60s, "");
   CHECK(thrown<InvalidArgument>([&] { fewer.next(); }) ==
         "nodes: the processes that train have \"alike\", and this one has \"\"");
-  CHECK_FALSE(a.membership.knocked());
+  CHECK_FALSE(a.membership.joinRequested());
 }
 
 TEST_CASE("node 0 notices a process that joins later") {
@@ -274,12 +274,12 @@ TEST_CASE("node 0 notices a process that joins later") {
   CHECK(a.next().members.size() == 1);
   Member b(folder.path(), 1);
   auto bs = b.comes();
-  for (int i = 0; i < 6000 && !a.membership.knocked(); ++i) std::this_thread::sleep_for(5ms);
-  CHECK(a.membership.knocked());
+  for (int i = 0; i < 6000 && !a.membership.joinRequested(); ++i) std::this_thread::sleep_for(5ms);
+  CHECK(a.membership.joinRequested());
   const auto generation = a.next();
   CHECK(generation.members == std::vector{a.membership.process(), b.membership.process()});
   CHECK(bs.get().node == 1);
-  CHECK_FALSE(a.membership.knocked());
+  CHECK_FALSE(a.membership.joinRequested());
 }
 
 TEST_CASE("the members include a newcomer if the holder of the lease has died") {

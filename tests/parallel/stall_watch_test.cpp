@@ -144,7 +144,7 @@ TEST_CASE("a thread that waits for one that makes progress is no stall") {
   waiting.set(Activity::Kind::WaitingForWorkers);
   working.set(Activity::Kind::Computing, 0);
   StallWatch watch({{"one", &waiting}, {"another", &working}, {"a third", &idle}}, 20ms);
-  const StallWatch::Shift shift(watch, "fit()");
+  const StallWatch::Scope scope(watch, "fit()");
   for (int step = 1; step <= 12; ++step) {
     time = step * Clock::duration(15ms);
     for (const int before = looks; looks < before + 2;) std::this_thread::sleep_for(1ms);
@@ -175,7 +175,7 @@ TEST_CASE("a lasting stall is reported again, once in each interval") {
   stuck.set(Activity::Kind::Computing, 7);
   StallWatch watch({{"a worker", &stuck}}, 40ms);
   {
-    const StallWatch::Shift shift(watch, "fit()");
+    const StallWatch::Scope scope(watch, "fit()");
     while (log.all().size() < 3) std::this_thread::sleep_for(1ms);
   }
   const auto reports = log.all().size();
@@ -195,7 +195,7 @@ TEST_CASE("if many threads stall, one of each kind is named, with the number of 
     std::this_thread::sleep_for(1ms);  // worker 1 waits longest
   }
   StallWatch watch(subjects, 40ms);
-  const StallWatch::Shift shift(watch, "fit()");
+  const StallWatch::Scope scope(watch, "fit()");
   const auto line = log.lineWith({"worker 0 is merging for ", "worker 1 is waiting for other workers for "});
   CHECK(line.find(", as 11 others are") != std::string::npos);
   CHECK(line.find("worker 2") == std::string::npos);

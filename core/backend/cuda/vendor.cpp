@@ -135,11 +135,11 @@ std::string whyNotForOurCuda(void* library) {
   if (!graph) return std::string(lastError());
   const auto version =
       reinterpret_cast<decltype(&::cudnnGetCudartVersion)>(::dlsym(graph, "cudnnGetCudartVersion"));
-  const auto its = version ? version() / 1000 : 0, ours = std::size_t{CUDART_VERSION / 1000};
-  if (its == ours) return "";
+  const auto cudaOfLibrary = version ? version() / 1000 : 0, ours = std::size_t{CUDART_VERSION / 1000};
+  if (cudaOfLibrary == ours) return "";
   ::dlclose(graph);
   if (!version) return fmt::format("{} has no function cudnnGetCudartVersion", kDnnParts[0]);
-  return fmt::format("it is for CUDA {}, and this build is for CUDA {}", its, ours);
+  return fmt::format("it is for CUDA {}, and this build is for CUDA {}", cudaOfLibrary, ours);
 }
 
 const BlasLibrary& blas() {

@@ -41,7 +41,7 @@ class ElasticNodes {
   int node() const { return node_; }
   int nodes() const { return link_ ? link_->nodes() : 1; }
   /// Whether a process waits to join the generation.
-  const std::atomic<bool>& knocked() const { return membership_->knocked(); }
+  const std::atomic<bool>& joinRequested() const { return membership_->joinRequested(); }
 
  private:
   const std::unique_ptr<NodeStore> store_;

@@ -61,7 +61,7 @@ void Membership::beat(const std::stop_token& stop) {
     Lock lock(mutex_);
     try {
       rules_.beat(store_, Clock::now());
-      knocked_ = rules_.knocked();
+      joinRequested_ = rules_.joinRequested();
     } catch (const NodeFailure&) {  // `next` reports it
     }
     changed_.wait_for(lock, stop, rest, [] { return false; });
@@ -75,7 +75,7 @@ std::optional<Generation> Membership::next(const std::function<bool()>& stopped)
     for (rules_.begin(store_, Clock::now());; changed_.wait_for(lock, rest)) {
       if (stopped()) return {};
       if (auto generation = rules_.tryNext(store_, Clock::now())) {
-        knocked_ = rules_.knocked();
+        joinRequested_ = rules_.joinRequested();
         return generation;
       }
     }

@@ -49,7 +49,7 @@ class Membership {
   void lost(const std::string& process);
   /// Whether the generation should end: a process wants to join it, which its node 0 notices, or the others
   /// have begun another one without this process.
-  const std::atomic<bool>& knocked() const { return knocked_; }
+  const std::atomic<bool>& joinRequested() const { return joinRequested_; }
   const std::string& process() const { return process_; }
 
  private:
@@ -65,7 +65,7 @@ class Membership {
   std::condition_variable_any changed_;
 
   int place_ = 0;
-  std::atomic<bool> knocked_{false};
+  std::atomic<bool> joinRequested_{false};
   std::jthread thread_;  // last: uses the members above
 };
 

@@ -55,19 +55,20 @@ void MembershipRules::noteTime(Time now) {
 void MembershipRules::beat(NodeStore& store, Time now) {
   noteTime(now);
   if (isOver(store)) {  // no other process may count on this one
-    knocked_ = true;
+    joinRequested_ = true;
     return;
   }
   writeCard(store);
-  if (card_.ready || generation_.number == 0 || knocked_) return;
-  knocked_ = isLeftOut(store);
-  if (generation_.node != 0 || knocked_) return;
+  if (card_.ready || generation_.number == 0 || joinRequested_) return;
+  joinRequested_ = isLeftOut(store);
+  if (generation_.node != 0 || joinRequested_) return;
   look(store, now);
-  knocked_ = std::ranges::any_of(seen_, [&](const auto& one) { return isKnock(one.first, one.second); });
+  joinRequested_ =
+      std::ranges::any_of(seen_, [&](const auto& one) { return isJoinRequest(one.first, one.second); });
 }
 
 /// Of members, the store may still have the cards from before they were members.
-bool MembershipRules::isKnock(const std::string& process, const Seen& seen) const {
+bool MembershipRules::isJoinRequest(const std::string& process, const Seen& seen) const {
   return seen.card.from == 0 && seen.card.ready && seen.card.common == hash_ && isAlive(process) &&
          !contains(generation_.members, process);
 }
@@ -229,7 +230,7 @@ Generation MembershipRules::accept(NodeStore& store, std::int64_t number, const 
   generation_.node = static_cast<int>(std::ranges::find(list.members, process_) - list.members.begin());
   card_.from = number;
   card_.ready = false;
-  knocked_ = slept_ = false;
+  joinRequested_ = slept_ = false;
   writeCard(store);
   return generation_;
 }

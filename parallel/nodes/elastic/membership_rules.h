@@ -63,7 +63,7 @@ class MembershipRules {
 
   /// See Membership.
   int place() const { return place_; }
-  bool knocked() const { return knocked_; }
+  bool joinRequested() const { return joinRequested_; }
   const std::string& process() const { return process_; }
   const MembershipOptions& options() const { return options_; }
 
@@ -94,7 +94,7 @@ class MembershipRules {
   void writeCard(NodeStore& store);
   void noteTime(Time now);
   void look(NodeStore& store, Time now);
-  bool isKnock(const std::string& process, const Seen& seen) const;
+  bool isJoinRequest(const std::string& process, const Seen& seen) const;
   bool isAlive(const std::string& process) const;
   bool isOpen(const std::string& process) const;
   std::int64_t latestLease(NodeStore& store) const;
@@ -126,7 +126,7 @@ class MembershipRules {
   Time end_{};                        // of the wait for the next generation
   Time lastCall_{};
   bool slept_ = false;  // since it joined its generation, others may have taken this process for dead
-  bool leaving_ = false, knocked_ = false;
+  bool leaving_ = false, joinRequested_ = false;
   int place_ = 0;
 };
 

@@ -150,10 +150,10 @@ void unpackModel(std::span<const std::byte> bytes, Model& model) {
   const auto blocks = sentBlocks(model);
   std::vector<Tensor> values;
   for (const StateBlock* block : blocks) {
-    const NamedValues its = packed.values();
-    Unpacker::check(its.name == block->name && its.values.shape() == block->values.shape() &&
-                    its.values.dtype() == block->values.dtype());
-    values.push_back(its.values);
+    const NamedValues received = packed.values();
+    Unpacker::check(received.name == block->name && received.values.shape() == block->values.shape() &&
+                    received.values.dtype() == block->values.dtype());
+    values.push_back(received.values);
   }
   std::array<std::vector<NamedValues>, 3> lists;
   for (auto& list : lists) {
@@ -185,8 +185,8 @@ int shareModel(NodeLink& link, Model& model, bool inTraining) {
   const auto ahead = std::ranges::max_element(all, {}, &Offer::progress);
   const int source = static_cast<int>(ahead - all.begin());
   const auto lacks = [&](int node) {
-    const Offer& its = all[static_cast<std::size_t>(node)];
-    return its.bytes != ahead->bytes || its.hash != ahead->hash;
+    const Offer& offered = all[static_cast<std::size_t>(node)];
+    return offered.bytes != ahead->bytes || offered.hash != ahead->hash;
   };
   NodeCall call(kPiecesUnderWay * all.size());
   if (source == link.node()) {

@@ -54,7 +54,7 @@ class Outcomes {
 };
 
 /// The messages of one channel in one direction between this node and another one, and a thread that waits
-/// for them in order. (Only a blocking call of Gloo tells whether a message is done, and a call that waits
+/// for them in order. (Only a blocking call of Gloo shows whether a message is done, and a call that waits
 /// too long closes all connections.)
 class MessageQueue {
  public:

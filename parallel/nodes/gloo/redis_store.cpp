@@ -36,14 +36,14 @@ struct FreeReply {
 };
 using Reply = std::unique_ptr<redisReply, FreeReply>;
 
-std::string said(const char* variable) {
+std::string environmentValue(const char* variable) {
   const char* const text = std::getenv(variable);
   return text ? text : "";
 }
 
 std::string readPassword() {
-  if (auto password = said("MUSTER_REDIS_PASSWORD"); !password.empty()) return password;
-  const auto path = said("MUSTER_REDIS_PASSWORD_FILE");
+  if (auto password = environmentValue("MUSTER_REDIS_PASSWORD"); !password.empty()) return password;
+  const auto path = environmentValue("MUSTER_REDIS_PASSWORD_FILE");
   if (path.empty()) return {};
   try {
     InputFile file(path);

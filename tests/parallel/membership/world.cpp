@@ -35,8 +35,8 @@ struct MembershipPrint {
     return text + fmt::format("; {} {} {}; {} {} {}; {} {} {} {} {}", r.generation_.number,
                               fmt::join(r.generation_.members, ","), r.generation_.node, r.attempt_.number,
                               age(r.attempt_.changed, now), fmt::join(r.attempt_.ready, ","),
-                              age(r.notBefore_, now), age(r.end_, now), r.leaving_, r.knocked_ + 2 * r.slept_,
-                              age(r.lastCall_, now));
+                              age(r.notBefore_, now), age(r.end_, now), r.leaving_,
+                              r.joinRequested_ + 2 * r.slept_, age(r.lastCall_, now));
   }
 };
 
@@ -464,7 +464,7 @@ void World::train(int p, Link& link) {
   }
   if (broken || link.paused) return leaveLink(p, link);
   link.contributed.insert(p);
-  link.pause = link.pause || process.rules->knocked();
+  link.pause = link.pause || process.rules->joinRequested();
   if (link.contributed.size() < link.members.size()) return;
   link.contributed.clear();
   process.rounds = ++link.rounds;

@@ -22,8 +22,8 @@ std::vector<std::filesystem::path> curvesBelow(const std::filesystem::path& dire
                                                std::size_t mostEntries = kMostEntries);
 
 /// The runs below a directory, each a file of curves (`CurvesFile`), which may grow while it is shown, and
-/// new ones may come. A run's name is the file's path without its end. What cannot be read is one warning,
-/// and left out.
+/// new ones may come. A run's name is the file's path without its end. Unreadable files are skipped with
+/// one warning.
 class PageDirectory final : public PageSource {
  public:
   static constexpr std::size_t kMostRuns = 1000;
