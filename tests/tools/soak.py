@@ -1,4 +1,5 @@
 """./run soak [parts]: long tests that are not part of ./run test; by default all of them."""
+import argparse
 import os
 import shutil
 import subprocess
@@ -49,14 +50,36 @@ def valgrind(options):
                f"{folder}/model.safetensors"], env={**os.environ, **isa})
 
 
+RELEASES = ["bookworm", "trixie"]  # Debian 12 and 13
+
+
+def known_release(text):
+    if text not in RELEASES:
+        raise argparse.ArgumentTypeError(f"wants {' or '.join(RELEASES)}")
+    return text
+
+
+def bare_root(release, command):
+    """Runs a command in a new root with nothing but a release of Debian and a copy of this tree."""
+    say(f"== in a bare root of {release}: {' '.join(command)} ==")
+    check([ROOT / "tests/bare_root.sh", release, *command])
+
+
 def walk(options):
-    """The README from its beginning in a new, bare root."""
-    check([ROOT / "tests/walk.sh", "bare"])
+    """The README from its beginning."""
+    commands = "./run mnist; ./run test; ./run install ~/muster; tests/walk.sh installed ~/muster"
+    for release in [options.release] if options.release else RELEASES:
+        bare_root(release, ["bash", "-euxo", "pipefail", "-c", commands])
+
+
+def aarch64(options):
+    """Cross-builds for 64-bit ARM and runs tests under qemu."""
+    bare_root("trixie", ["tests/aarch64.sh"])
 
 
 # In the order in which all of them run.
-PARTS = {"kills": kills, "storm": storm, "long": long, "valgrind": valgrind, "walk": walk, "clang": preset("clang"),
-         "asan": preset("asan"), "tsan": preset("tsan"), "fuzz": fuzz}
+PARTS = {"kills": kills, "storm": storm, "long": long, "valgrind": valgrind, "walk": walk, "aarch64": aarch64,
+         "clang": preset("clang"), "asan": preset("asan"), "tsan": preset("tsan"), "fuzz": fuzz}
 
 
 def run_part(part, options):
@@ -75,6 +98,8 @@ def main():
     parser.add_argument("--kills", metavar="N", type=number, default=200, help="of the part kills [200]")
     parser.add_argument("--storms", metavar="N", type=number, default=100, help="of the part storm [100]")
     parser.add_argument("--minutes", metavar="N", type=number, default=30, help="of each fuzzer [30]")
+    parser.add_argument("--release", metavar="NAME", type=known_release, nargs="?", const="",
+                        help=f"of the part walk: {' or '.join(RELEASES)} [both]")
     options = parser.parse()
     for part in options.parts:
         if part not in PARTS:

@@ -4,6 +4,7 @@ import contextlib
 import io
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -107,6 +108,53 @@ class CommandLines(unittest.TestCase):
             self.assertIn(word, call)
         self.assertIn("-max_len=8192", fuzz.command("model", "-runs=7"))
         self.assertEqual(fuzz.environment()["OMP_NUM_THREADS"], "1")
+
+    def test_soak_in_bare_roots(self):
+        def roots(*arguments):
+            with unittest.mock.patch.object(soak, "check") as check, unittest.mock.patch("sys.argv", ["soak", *arguments]):
+                status, _ = outcome(soak.main)
+            for call in check.call_args_list:
+                self.assertEqual(call.args[0][0], ROOT / "tests/bare_root.sh")
+            return status, [(call.args[0][1], call.args[0][-1].split(";")[0]) for call in check.call_args_list]
+        self.assertEqual(roots("walk"), (0, [("bookworm", "./run mnist"), ("trixie", "./run mnist")]))
+        self.assertEqual(roots("walk", "--release", "trixie"), (0, [("trixie", "./run mnist")]))
+        self.assertEqual(roots("aarch64"), (0, [("trixie", "tests/aarch64.sh")]))
+        for wrong in ["--release"], ["--release", "buster"], ["--release="]:
+            with unittest.mock.patch("sys.argv", ["soak", "walk", *wrong]):
+                self.assertEqual(outcome(soak.main), (1, "run: --release wants bookworm or trixie\n"))
+
+    def test_bare_roots_need_debootstrap(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for tool in "bash", "dirname", "env", "id":
+                os.symlink(shutil.which(tool), f"{folder}/{tool}")
+            call = subprocess.run([ROOT / "tests/bare_root.sh", "trixie", "true"], capture_output=True, text=True,
+                                  env={"PATH": folder})
+        self.assertEqual((call.returncode, call.stdout), (77, "skipped: a bare root needs root and debootstrap\n"))
+
+    @unittest.skipIf(os.geteuid() != 0 or not (ROOT / ".git").exists() or
+                     subprocess.run(["unshare", "--mount", "true"], stderr=subprocess.DEVNULL).returncode,
+                     "needs root, mounts of its own and git's list of files")
+    def test_a_bare_root_has_the_tree_and_leaves_nothing(self):
+        with tempfile.TemporaryDirectory() as folder:
+            script(Path(folder) / "bin/debootstrap", """
+root=${@: -1}
+mkdir -p "$root"/{proc,dev,bin,usr/bin}
+for tool in bash env cat ls; do
+  for file in "$(command -v $tool)" $(ldd "$(command -v $tool)" | grep -o '/[^ ]*'); do
+    cp -L --parents "$file" "$root"
+  done
+done
+ln -sf /usr/bin/* "$root/bin" 2>/dev/null
+""")
+            mounts = Path("/proc/mounts").read_text()
+            call = subprocess.run([ROOT / "tests/bare_root.sh", "trixie", "bash", "-c",
+                                   "echo $PWD $HOME $MUSTER_DATA_DIR $FOREIGN; ls CMakeLists.txt /dev/null /proc/self/exe; exit 3"],
+                                  capture_output=True, text=True, env={"PATH": f"{folder}/bin:{os.environ['PATH']}",
+                                                                       "TMPDIR": folder, "FOREIGN": "seen"})
+            self.assertEqual((call.returncode, call.stderr), (3, ""))
+            self.assertEqual(call.stdout.split(), ["/muster", "/root", "/dev/null", "/proc/self/exe", "CMakeLists.txt"])
+            self.assertEqual(os.listdir(folder), ["bin"])
+            self.assertEqual(Path("/proc/mounts").read_text(), mounts)
 
     def test_gpu_pack(self):
         self.assertEqual(pack.read(["dir/", "--arch", "90"]), ("dir", "90"))
