@@ -21,7 +21,7 @@ void checkCut(const std::string& store, const std::string& why) {
   const Environment interface("MUSTER_INTERFACE", "eth0");
   Process nodes({MUSTER_NAMESPACES, "3", "none", MUSTER_CUT_CABLE, folder.path().string(), store,
                  MUSTER_ELASTIC_NODE, "averaging", "1", "2", "6", "20", "well", "0"});
-  CHECK(nodes.wait(200s) == 3);  // status of the disconnected node
+  CHECK(nodes.wait(300s) == 3);  // status of the disconnected node
   CHECK(std::filesystem::exists(folder / "cut"));
   const auto left = [&](const std::string& name) { return readFile(folder / name); };
   for (const std::string side : {"0", "1"}) {

@@ -26,6 +26,9 @@ using namespace std::chrono_literals;
 
 namespace {
 
+/// After it a process counts as hanging; a busy machine needs a part of it.
+constexpr auto kLimit = 300s;
+
 struct Training {
   std::string rule = "averaging";
   int workers = 1, least = 2, epochs = 5, step = 1;
@@ -52,7 +55,7 @@ class Cluster {
     return all;
   }
   /// Waits until a line of the process's log contains `what`.
-  bool says(const std::string& name, const std::string& what, std::chrono::seconds limit = 60s) const {
+  bool says(const std::string& name, const std::string& what, std::chrono::seconds limit = kLimit) const {
     for (const auto end = std::chrono::steady_clock::now() + limit; std::chrono::steady_clock::now() < end;
          std::this_thread::sleep_for(5ms))
       if (left("log", name).find(what) != std::string::npos) return true;
@@ -202,8 +205,8 @@ std::string replayed(const Training& training, const std::vector<Begin>& history
 /// `a` and `b` train; a third process joins and is killed later.
 void checkJoinAndKill(const Training& training, const Cluster& cluster, Process& a, Process& b) {
   auto c = cluster.start("c", "kill", 60);
-  CHECK(a.wait(150s) == 0);
-  CHECK(b.wait(60s) == 0);
+  CHECK(a.wait(kLimit) == 0);
+  CHECK(b.wait(kLimit) == 0);
   CHECK(c.wait(1s) == -1);
   const auto history = historyIn(cluster.left("log", "a"));
   REQUIRE(history.size() == 3);
@@ -233,8 +236,8 @@ TEST_CASE("if a process is killed, the others finish with the bits of the same h
     started.emplace_back(Training{.rule = rule, .workers = workers}).start("c", "kill", iteration);
   for (auto& [training, cluster, all] : started) {
     CAPTURE(training.rule);
-    CHECK(all[0].wait(150s) == 0);
-    CHECK(all[1].wait(150s) == 0);
+    CHECK(all[0].wait(kLimit) == 0);
+    CHECK(all[1].wait(kLimit) == 0);
     CHECK(all[2].wait(1s) == -1);
     CHECK(cluster.left("problem", "a") == "");
     const auto history = historyIn(cluster.left("log", "a"));
@@ -258,9 +261,9 @@ TEST_CASE("a process that joins later takes part") {
   for (auto& one : started) one.start("c");
   for (auto& [training, cluster, all] : started) {
     CAPTURE(training.rule);
-    CHECK(all[0].wait(150s) == 0);
-    CHECK(all[1].wait(150s) == 0);
-    CHECK(all[2].wait(30s) == 0);
+    CHECK(all[0].wait(kLimit) == 0);
+    CHECK(all[1].wait(kLimit) == 0);
+    CHECK(all[2].wait(kLimit) == 0);
     const auto history = historyIn(cluster.left("log", "a"));
     REQUIRE(history.size() == 2);
     CHECK(history[0].nodes == 2);
@@ -320,8 +323,8 @@ TEST_CASE("if a process is killed while it sends its model to one that joins, an
     REQUIRE(cluster.says("a", " of 2, from iteration 0"));
     std::this_thread::sleep_for(500ms);
     auto c = cluster.start("c");
-    CHECK(c.wait(150s) == 0);
-    const int endOfA = a.wait(60s), endOfB = b.wait(60s);
+    CHECK(c.wait(kLimit) == 0);
+    const int endOfA = a.wait(kLimit), endOfB = b.wait(kLimit);
     CHECK(std::min(endOfA, endOfB) == -1);
     CHECK(std::max(endOfA, endOfB) == 0);
     const std::string other = endOfA == 0 ? "a" : "b";
@@ -344,8 +347,8 @@ TEST_CASE("if the only process with the model is killed while it sends it, the o
   REQUIRE(cluster.says("a", " of 1, from iteration 0"));
   std::this_thread::sleep_for(300ms);
   auto b = cluster.start("b");
-  CHECK(a.wait(60s) == -1);
-  CHECK(b.wait(150s) == 0);
+  CHECK(a.wait(kLimit) == -1);
+  CHECK(b.wait(kLimit) == 0);
   const auto history = historyIn(cluster.left("log", "b"));
   REQUIRE(history.size() == 1);
   CHECK(history[0].nodes == 1);
@@ -357,11 +360,11 @@ TEST_CASE("a process that throws leaves with its own error, and a waiting one ta
   const Training training{.workers = 2, .step = 5};
   Cluster cluster(training);
   auto a = cluster.start("a"), b = cluster.start("b", "throw", 12);
-  CHECK(b.wait(100s) == 3);
+  CHECK(b.wait(kLimit) == 3);
   CHECK(cluster.left("problem", "b").find("out of coffee") != std::string::npos);
   auto c = cluster.start("c");
-  CHECK(a.wait(150s) == 0);
-  CHECK(c.wait(30s) == 0);
+  CHECK(a.wait(kLimit) == 0);
+  CHECK(c.wait(kLimit) == 0);
   const auto history = historyIn(cluster.left("log", "a"));
   REQUIRE(history.size() == 2);
   CHECK(history[1].nodes == 2);
@@ -374,10 +377,10 @@ TEST_CASE("a process that was suspended and resumes ends, because the others hav
   auto a = cluster.start("a"), b = cluster.start("b"), c = cluster.start("c", "stop", 12);
   REQUIRE(cluster.says("a", " of 2, from iteration"));
   c.send(SIGCONT);
-  CHECK(c.wait(60s) == 3);
+  CHECK(c.wait(kLimit) == 3);
   CHECK(cluster.left("problem", "c").find("the other nodes continue without this one") != std::string::npos);
-  CHECK(a.wait(150s) == 0);
-  CHECK(b.wait(60s) == 0);
+  CHECK(a.wait(kLimit) == 0);
+  CHECK(b.wait(kLimit) == 0);
   CHECK(cluster.left("bits", "b") == cluster.left("bits", "a"));
 }
 
@@ -387,15 +390,15 @@ TEST_CASE("a process with another listener is refused before it joins, without e
   auto a = cluster.start("a"), b = cluster.start("b");
   REQUIRE(cluster.says("a", " of 2, from iteration 0"));
   auto c = cluster.start("c", "evaluate");
-  CHECK(c.wait(60s) == 3);
+  CHECK(c.wait(kLimit) == 3);
   const auto problem = cluster.left("problem", "c");
   CAPTURE(problem);
   CHECK(
       problem.find("the processes that train have \"the listeners that are called on all nodes: none\", and "
                    "this one has \"the listeners that are called on all nodes: EvaluationListener") !=
       std::string::npos);
-  CHECK(a.wait(150s) == 0);
-  CHECK(b.wait(60s) == 0);
+  CHECK(a.wait(kLimit) == 0);
+  CHECK(b.wait(kLimit) == 0);
   const auto history = historyIn(cluster.left("log", "a"));
   CHECK(history.size() == 1);
   CHECK(cluster.left("bits", "a") == replayed(training, history));
@@ -406,7 +409,7 @@ TEST_CASE("a process with another listener is refused before it joins, without e
 TEST_CASE("too few waiting processes end with one error") {
   Cluster cluster({.least = 2});
   auto a = cluster.start("a", "impatient");
-  CHECK(a.wait(60s) == 3);
+  CHECK(a.wait(kLimit) == 3);
   const auto problem = cluster.left("problem", "a");
   CHECK(problem.starts_with(
       "the training over elastic nodes has failed: only 1 of at least 2 nodes has joined"));

@@ -120,7 +120,7 @@ TEST_CASE("nodes that count different numbers of nodes, or run another version, 
   const auto store = folder.path().string();
   const auto join = [&](int node, int nodes) {
     return thrown<NodeFailure>([&] {
-      Nodes::gloo({.store = store, .node = node, .nodes = nodes, .interface = "lo", .patience = 60s});
+      Nodes::gloo({.store = store, .node = node, .nodes = nodes, .interface = "lo", .patience = 600s});
     });
   };
   const auto sentence = [&](std::string_view what) {
@@ -145,7 +145,7 @@ TEST_CASE("nodes that count different numbers of nodes, or run another version, 
     });
     CHECK(join(0, 2) == sentence("node 1 runs another version of muster"));
   }
-  CHECK(std::chrono::steady_clock::now() - begin < 50s);  // long before the end of the patience
+  CHECK(std::chrono::steady_clock::now() - begin < 300s);  // long before the end of the patience
 }
 
 TEST_CASE("two processes of two workers have the bits of one process, by a rule of each kind") {

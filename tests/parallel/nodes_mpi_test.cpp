@@ -21,10 +21,10 @@ void checkOwner(const std::string& level, bool trains) {
     return fmt::format("{} --allow-run-as-root --oversubscribe --mca mpi_yield_when_idle 1 -n 2 {} {} {} 1",
                        MUSTER_MPIRUN, MUSTER_MPI_OWNER_NODE, level, folder.path().string());
   };
-  const auto ended = start(run, {2, "", 1, folder.path().string(), "well"});
+  const int status = start(run, {2, "", 1, folder.path().string(), "well"});
   const auto output = readFile(folder / "output");
   CAPTURE(output);
-  CHECK(ended.status == 0);
+  CHECK(status == 0);
   for (const std::string node : {"0", "1"}) {
     const auto problem = readFile(folder / ("problem" + node));
     if (!trains) {

