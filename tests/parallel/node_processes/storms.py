@@ -26,9 +26,9 @@ import time
 
 SILENCE = 3.0  # seconds
 STORM = 12.0
-EPOCHS = 40
+EPOCHS = 20
 BATCHES = 43  # of an epoch: kElasticData in toy.h
-STEP = 50  # milliseconds; the longest storm takes fewer epochs than there are
+STEP = 100  # milliseconds; the longest storm takes fewer epochs than there are
 LEFT_OUT = 'the other nodes continue without this one'
 
 GENERATION = re.compile(r'generation (\d+): this is node (\d+) of (\d+), from iteration (\d+) '
