@@ -29,6 +29,7 @@ STORM = 12.0
 EPOCHS = 20
 BATCHES = 43  # of an epoch: kElasticData in toy.h
 STEP = 100  # milliseconds; the longest storm takes fewer epochs than there are
+DIES = ['setpriv', '--pdeathsig', 'KILL']  # a process that ends with this one
 LEFT_OUT = 'the other nodes continue without this one'
 
 GENERATION = re.compile(r'generation (\d+): this is node (\d+) of (\d+), from iteration (\d+) '
@@ -50,7 +51,7 @@ class Redis:
         while True:
             self.port = random.SystemRandom().randrange(10000, 32768)
             self.process = subprocess.Popen(
-                [link, '--port', str(self.port), '--bind', '127.0.0.1', '--save', '', '--dir', folder],
+                [*DIES, link, '--port', str(self.port), '--bind', '127.0.0.1', '--save', '', '--dir', folder],
                 stdout=subprocess.DEVNULL)
             for _ in range(300):
                 if self.process.poll() is not None:
@@ -119,7 +120,8 @@ class Storm:
         self.started += 1
         name = f'n{self.started}'
         store = f'redis://127.0.0.1:{self.redis.port}/storm' if self.redis else ''
-        words = ['setpriv', '--pdeathsig', 'KILL', self.program, self.folder, name, self.rule, self.workers, self.least, EPOCHS, STEP, 'well', 0, store]
+        words = [*DIES, self.program, self.folder, name, self.rule, self.workers, self.least, EPOCHS, STEP, 'well', 0,
+                 store]
         with open(self.folder / f'output-{name}', 'w') as output:
             process = subprocess.Popen([str(word) for word in words], stdout=output, stderr=output,
                                        env={**os.environ, 'MUSTER_TEST_SILENCE': str(int(1000 * SILENCE))})
