@@ -1,5 +1,6 @@
 """Makes and packs a directory for a machine with a GPU that cannot build: the test programs with cases for GPUs and the
-benchmarks, stripped, their shared libraries except the C library, and the report; not what needs libtorch."""
+benchmarks, the program muster with the run files of examples/, stripped, their shared libraries except the C library, and the
+report; not what needs libtorch."""
 import os
 import re
 import shutil
@@ -8,10 +9,12 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+EXAMPLES = HERE.parents[1] / "examples"
 HELP = """./run gpu pack DIR [--arch 90]
                     builds in build/cuda, with CUDA's compiler but without a GPU, and makes from that DIR and DIR.tar.xz
                     (DIR.tar.gz without xz), none of which may be there before, for a machine with a GPU that cannot
-                    build. There, call python3 gpu_report in DIR, or ./run gpu --build with either.
+                    build. There, call python3 gpu_report in DIR, or ./run gpu --build with either. It also has the
+                    program muster and run files: LD_LIBRARY_PATH=lib examples/muster train examples/FILE.json
                     --arch N: for GPUs of compute capability N alone (90: H100 and H200), which takes less room.
 
 It ends with 0 where both were made, 1 where building or packing failed, 2 where it was called wrongly. Tests of libtorch
@@ -71,7 +74,7 @@ def programs_of(build):
     tests = output(sys.executable, HERE / "report", "--build", build, "--list").split()
     # libtorch is far larger than all else, and a machine with a GPU has another one, which the programs do not fit.
     tests = [program for program in tests if "libtorch" not in output("ldd", build / program)]
-    return tests + [f"tests/bench/{name}" for name in BENCHMARKS]
+    return tests + [f"tests/bench/{name}" for name in BENCHMARKS] + ["examples/muster"]
 
 
 def copy_programs(build, to, programs):
@@ -80,6 +83,8 @@ def copy_programs(build, to, programs):
         output("install", "-s", build / program, to / program)
     shutil.copy(build / "tests/bench/torch_training.py", to / "tests/bench")
     shutil.copytree(HERE / "report", to / "gpu_report", ignore=shutil.ignore_patterns("__pycache__"))
+    for file in EXAMPLES.glob("*.json"):
+        shutil.copy(file, to / "examples")
     described = subprocess.run(["git", "-C", HERE, "describe", "--always", "--dirty"], stdout=subprocess.PIPE,
                                stderr=subprocess.DEVNULL, text=True)
     if described.returncode == 0:
