@@ -110,6 +110,12 @@ RowSplit splitTable(const Table& table, const TableOptions& options, std::int64_
   if (const auto without = table.rows() - std::ssize(rows); without > 0)
     logInfo("{}: {} without {} {} left out", table.origin().string(), plural(without, "row"),
             table.names()[column], without == 1 ? "is" : "are");
+  return splitTable(table, options, rows, count, seed);
+}
+
+RowSplit splitTable(const Table& table, const TableOptions& options, std::span<const std::int64_t> rows,
+                    std::int64_t count, std::uint64_t seed) {
+  const auto column = table.labelColumn(options.label);
   auto split = options.regression ? splitRows(std::ssize(rows), count, seed)
                                   : splitRows(classNumbers(table, column, rows), count, seed);
   for (auto* part : {&split.first, &split.second})

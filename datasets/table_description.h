@@ -28,6 +28,9 @@ std::vector<std::int64_t> labelledRows(const Table& table, const std::string& la
 /// shares. Logs how many rows have no label. @throws as labelledRows and splitRows, and FileError for labels
 /// that are no classes (`readCsv`).
 RowSplit splitTable(const Table& table, const TableOptions& options, std::int64_t count, std::uint64_t seed);
+/// As above, these rows alone. @param rows  as from labelledRows, or a part of a split.
+RowSplit splitTable(const Table& table, const TableOptions& options, std::span<const std::int64_t> rows,
+                    std::int64_t count, std::uint64_t seed);
 
 /// Finds out from training rows how a table's columns become features:
 ///

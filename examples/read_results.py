@@ -34,13 +34,13 @@ def model(path):
 
 
 def grid(path):
-    """A comparison's points, one a row, with the options of their arm and their seed as columns."""
+    """A comparison's points, one a row, with their arm and seed; `on` is "validation" for tuning runs."""
     import pandas
 
     lines = pathlib.Path(path).read_text(encoding="utf-8").splitlines()
     header = json.loads(lines[0])
-    if header.get("program") != "compare_convergence":
-        raise ValueError("%s was not written by compare_convergence" % path)
+    if header.get("program") != "muster compare":
+        raise ValueError("%s was not written by muster compare" % path)
     rows = []
     for line in lines[1:]:
         run = json.loads(line)

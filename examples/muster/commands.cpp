@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "examples/compare_convergence/compare.h"
 #include "examples/muster/options.h"
 #include "examples/muster/picture_run.h"
 #include "examples/muster/run_file.h"
@@ -19,13 +18,6 @@
 
 namespace program {
 namespace {
-
-/// Compares averaging rules; takes options instead of a run file.
-int compare(const Call& call) {
-  std::vector<const char*> arguments{call.program.c_str()};
-  for (const auto& option : call.options) arguments.push_back(option.c_str());
-  return convergence::compare(static_cast<int>(arguments.size()), arguments.data());
-}
 
 /// A run on generated digits.
 RunFile drawnDigits() {
@@ -82,7 +74,8 @@ const std::vector<Command>& commands() {
       {"predict", "model new.csv", "writes a trained network's predictions as CSV", predict},
       {"summary", "run.json | model", "layers, shapes and parameters of a run file or a model file", summary},
       {"convert", "model", "a model to ONNX, weights to and from PyTorch, a checkpoint to a model", convert},
-      {"compare", "", "compares averaging rules over a grid of trainings with several seeds", compare},
+      {"compare", "run.json",
+       "trains a run file in several ways with several seeds, and tests how they differ", compare},
       {"page", "DIR", "shows the runs of a directory side by side, in a browser or as one HTML file", page},
       {"strategies", "", "lists the averaging rules with their options and defaults", strategies},
       {"example", "[data]", "prints a run file to begin with, also for data of your own", example},

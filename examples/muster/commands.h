@@ -26,6 +26,7 @@ int convert(const Call& call);
 int schema(const Call& call);
 int strategies(const Call& call);
 int page(const Call& call);
+int compare(const Call& call);
 
 struct Command {
   std::string_view name;

@@ -35,6 +35,10 @@ void checkData(const RunData& d) {
   requireBetween("data.trainExamples", d.trainExamples, 0, kMost);
   requireBetween("data.testExamples", d.testExamples, 0, kMost);
   requireBetween("data.validationExamples", d.validationExamples, 0, kMost);
+  requireBetween("data.splitSeed", d.splitSeed, -1, kMost);
+  require(d.testExamples == 0 || (d.test.empty() && d.testImages.empty()),
+          "data.testExamples: they are held out of the training examples, and this run has a test set, {}",
+          d.test.empty() ? d.testImages : d.test);
   requireBetween("data.classes", d.classes, 2, 256);
   requireBetween("data.height", d.height, 0, 1 << 15);
   requireBetween("data.width", d.width, 0, 1 << 15);

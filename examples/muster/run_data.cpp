@@ -1,6 +1,7 @@
 #include "examples/muster/run_data.h"
 
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "examples/support/data_sets.h"
@@ -23,6 +24,18 @@ using namespace muster;
 
 std::optional<std::uint64_t> shuffleSeed(const RunData& d) {
   return d.shuffle ? std::optional(static_cast<std::uint64_t>(d.seed)) : std::nullopt;
+}
+
+/// The seed that draws the examples to hold out.
+std::uint64_t splitSeed(const RunData& d) {
+  return static_cast<std::uint64_t>(d.splitSeed < 0 ? d.seed : d.splitSeed);
+}
+
+/// Number of examples left for training and validation, if there is no test set.
+std::int64_t untestedPart(const RunData& d, std::int64_t examples) {
+  require(d.testExamples < examples, "data.testExamples is {}, and there are {} examples in all",
+          d.testExamples, examples);
+  return examples - d.testExamples;
 }
 
 /// Number of examples left for training.
@@ -56,8 +69,11 @@ void deal(const RunData& d, const Images& images, PlacementWish placement, std::
           int workers, LoadedData& into) {
   std::pair<std::shared_ptr<const ImageSet>, std::shared_ptr<const ImageSet>> parts{
       limited(images.train, limitOf(d.trainExamples)), nullptr};
+  auto test = images.test;
+  if (!test && d.testExamples > 0)
+    std::tie(parts.first, test) = splitAt(parts.first, untestedPart(d, parts.first->size()), splitSeed(d));
   const std::int64_t part = trainingPart(d, parts.first->size());
-  if (part < parts.first->size()) parts = splitAt(parts.first, part, static_cast<std::uint64_t>(d.seed));
+  if (part < parts.first->size()) parts = splitAt(parts.first, part, splitSeed(d));
   auto train = std::make_unique<ImageSetIterator>(parts.first, d.batch, shuffleSeed(d));
   train->setDropLast(d.dropLast);
   std::vector<ImageSetIterator*> iterators{train.get()};
@@ -69,7 +85,7 @@ void deal(const RunData& d, const Images& images, PlacementWish placement, std::
     to = std::move(iterator);
   };
   if (parts.second) add(parts.second, into.validation);
-  if (images.test) add(images.test, into.test, limitOf(d.testExamples));
+  if (test) add(test, into.test, limitOf(d.testExamples));
   into.placed = muster::placeImages(iterators, placement, devices, workers).why;
 }
 
@@ -119,13 +135,17 @@ std::pair<Tensors, Tensors> validated(const RunData& d, const Tensors& all) {
           "data.train: features {} and labels {} differ in their examples", all.features.toString(),
           all.labels.toString());
   if (part == examples) return {all, {}};
-  return splitAt(all.features, all.labels, part, static_cast<std::uint64_t>(d.seed));
+  return splitAt(all.features, all.labels, part, splitSeed(d));
 }
 
-void deal(const RunData& d, const Tensors& train, const std::optional<Tensors>& test, LoadedData& into) {
+void deal(const RunData& d, Tensors train, std::optional<Tensors> test, LoadedData& into) {
   const auto make = [&](const Tensors& table, std::optional<std::uint64_t> seed) {
     return std::make_unique<InMemoryDataSetIterator>(table.features, table.labels, d.batch, seed);
   };
+  if (!test && d.testExamples > 0 && train.features.shape().rank() > 0) {
+    const auto part = untestedPart(d, train.features.shape()[0]);
+    std::tie(train, test) = splitAt(train.features, train.labels, part, splitSeed(d));
+  }
   const auto [first, second] = validated(d, train);
   auto training = make(first, shuffleSeed(d));
   training->setDropLast(d.dropLast);
@@ -164,7 +184,9 @@ void dealCsv(const RunData& d, const InputDescription& known, LoadedData& into) 
   const auto options = tableOptionsOf(d);
   const auto train = readTable(d.train, formatOf(d));
   const auto count = std::ssize(labelledRows(train, d.label, d.regression));
-  const auto split = splitTable(train, options, trainingPart(d, count), static_cast<std::uint64_t>(d.seed));
+  const auto tested = splitTable(train, options, untestedPart(d, count), splitSeed(d));
+  const auto split =
+      splitTable(train, options, tested.first, trainingPart(d, std::ssize(tested.first)), splitSeed(d));
   into.description = describeTable(train, options, split.first);
   if (!known.empty()) {
     into.description.requireSame(known, d.train, "the model");
@@ -175,6 +197,7 @@ void dealCsv(const RunData& d, const InputDescription& known, LoadedData& into) 
   training->setDropLast(d.dropLast);
   into.train = std::move(training);
   if (!split.second.empty()) into.validation = rowsOf(train, into.description, split.second, d.batch);
+  if (!tested.second.empty()) into.test = rowsOf(train, into.description, tested.second, d.batch);
   if (!d.test.empty()) dealTestTable(d, into);
 }
 

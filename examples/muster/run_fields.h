@@ -53,10 +53,8 @@ void visitSource(Visitor& v, RunData& d) {
   if (published)
     v.field("directory", d.directory,
             "where the files are; empty: MUSTER_DATA_DIR, the cache, or a download");
-  if (published || d.type == "generated") {
+  if (published || isOneOf(d.type, {"generated", "mixtures"}))
     v.field("trainExamples", d.trainExamples, "training examples to use, each class in equal shares; 0: all");
-    v.field("testExamples", d.testExamples, "test examples to use, each class in equal shares; 0: all");
-  }
   if (d.type == "idx") {
     v.field("trainImages", d.trainImages, "IDX file");
     v.field("trainLabels", d.trainLabels, "IDX file");
@@ -102,9 +100,14 @@ void visitData(Visitor& v, RunData& d) {
   v.describe("where the data come from");
   visitWord(v, "type", d.type, kDataTypes);
   visitSource(v, d);
+  v.field(
+      "testExamples", d.testExamples,
+      "test examples to use, each class in equal shares; 0: all. Data of your own without a test set: held "
+      "out from the training examples");
   v.field("validationExamples", d.validationExamples,
-          "held out from the training examples, drawn by the seed: for early stopping, the best checkpoint "
+          "held out from the training examples, drawn by splitSeed: for early stopping, the best checkpoint "
           "and the last lines");
+  v.field("splitSeed", d.splitSeed, "draws what is held out; -1: the same as seed");
   v.field("batch", d.batch, "examples in a batch of one worker");
   v.field("dropLast", d.dropLast, "leaves out the last batch of an epoch if it is not full");
   v.field("seed", d.seed, "of the order of the training examples");

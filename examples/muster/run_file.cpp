@@ -132,7 +132,8 @@ RunFile RunFile::parse(std::string_view text, std::span<const std::string> sets)
     value = json::value(*result);
   applySets(value.get_object(), sets);
   refuseNul(value, "");
-  value.get_object().erase("$schema");  // for editors
+  for (const auto* const other : {"$schema", "compare"})  // for editors, and for muster compare
+    value.get_object().erase(other);
 
   muster::JsonReader reader(muster::printJson(value));
   for (const auto* const name : {"format", "data", "network"}) reader.requireField(name);
@@ -199,9 +200,14 @@ std::optional<muster::MathMode> mathModeOf(const RunTraining& training) {
   return muster::valueNamed<muster::MathMode>("training.mathMode", training.mathMode);
 }
 
-std::vector<std::pair<std::string, std::string>> decisiveFields(const RunFile& run) {
+std::vector<std::pair<std::string, std::string>> fieldsOf(const RunFile& run) {
   std::vector<std::pair<std::string, std::string>> all;
   flatten(muster::parseJson(run.toJson()), "", all);
+  return all;
+}
+
+std::vector<std::pair<std::string, std::string>> decisiveFields(const RunFile& run) {
+  auto all = fieldsOf(run);
   std::erase_if(all, [](const auto& field) {
     const auto& [path, value] = field;
     if (path.starts_with("data.directory") || path.starts_with("listeners."))

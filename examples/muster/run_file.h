@@ -24,8 +24,10 @@ struct RunData {
   std::string type = {};  ///< one of kDataTypes
   // the published ones (example::kPublishedData)
   std::string directory = {};  ///< of the files; "": MUSTER_DATA_DIR, the cache, or a download
-  // these and generated; 0: all, else each class in equal shares
-  std::int64_t trainExamples = 0, testExamples = 0;
+  // these, generated and mixtures; 0: all, else each class in equal shares
+  std::int64_t trainExamples = 0;
+  /// As trainExamples. Of the other types: held out of the training examples, for data without a test set.
+  std::int64_t testExamples = 0;
   // idx
   std::string trainImages = {}, trainLabels = {}, testImages = {}, testLabels = {};
   std::int64_t classes = 10;
@@ -44,6 +46,7 @@ struct RunData {
   // all
   std::int64_t validationExamples = 0;  ///< held out from the training examples, for listeners: drawn by the
                                         ///< seed, each class in equal shares
+  std::int64_t splitSeed = -1;          ///< the seed that draws what is held out; -1: `seed`
   std::int64_t batch = 128;
   bool dropLast = false;    ///< leaves out the last batch of a training epoch if it is not full
   std::int64_t seed = 123;  ///< for the order of the training examples
@@ -54,7 +57,8 @@ struct RunData {
 inline constexpr std::string_view kMathModes[] = {"auto", "fp32", "tf32", "bf16"};
 
 inline constexpr auto kDataTypes = [] {
-  constexpr std::array<std::string_view, 5> others{"generated", "idx", "csv", "images", "safetensors"};
+  constexpr std::array<std::string_view, 6> others{"generated", "mixtures", "idx",
+                                                   "csv",       "images",   "safetensors"};
   std::array<std::string_view, example::kPublishedData.size() + others.size()> all{};
   std::ranges::copy(others, std::ranges::copy(example::kPublishedData, all.begin()).out);
   return all;
@@ -148,6 +152,9 @@ struct RunFile {
 
 /// The value of `training.mathMode`; empty: the device's default.
 std::optional<muster::MathMode> mathModeOf(const RunTraining& training);
+
+/// All fields by path, such as {"training.workers", "4"}, with their values as JSON.
+std::vector<std::pair<std::string, std::string>> fieldsOf(const RunFile& run);
 
 /// The fields that decide a training's bits, by path, such as {"training.workers", "4"}.
 std::vector<std::pair<std::string, std::string>> decisiveFields(const RunFile& run);

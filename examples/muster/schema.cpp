@@ -90,6 +90,7 @@ std::string runFileSchema() {
   RunListeners listeners;
   all.describe("what is shown and saved on the way, and what ends the training");
   all.group("listeners", [&](SchemaWriter& in) { visitListeners(in, listeners); });
+  all.put("compare", {{"type", "object"}, {"description", "defaults of the options of muster compare"}});
   json::object schema = all.schema();
   schema["$schema"] = "https://json-schema.org/draft/2020-12/schema";
   schema["title"] = "muster run file";

@@ -4,7 +4,7 @@
 # not exist. MUSTER_PAGES_PYTHON names the Python for blocks of that language.
 set -euo pipefail
 block=$1 programs=$2 source=$3
-for program in mnist_convnet compare_convergence muster; do
+for program in mnist_convnet muster; do
   [[ -x $programs/$program ]] || { echo "skipped: $programs has no $program"; exit 77; }
 done
 directory=$(mktemp -d)
@@ -18,15 +18,14 @@ shift
 case \$command in
   mnist) exec "$programs/mnist_convnet" --data generated --examples 256 --batch 32 --quiet "\$@" ;;
   compare)
-    others=()
-    while ((\$#)); do
-      case \$1 in
-        --data | --train-examples | --test-examples | --test-every) shift 2 ;;
-        *) others+=("\$1"); shift ;;
-      esac
-    done
-    exec "$programs/compare_convergence" --data generated --train-examples 128 --test-examples 64 --test-every 64 \
-      "\${others[@]}"
+    file=$source/examples/compare/small.json
+    if [[ \${1:--} != -* ]]; then
+      file=\$1
+      [[ -e \$file ]] || file=$source/\$1
+      shift
+    fi
+    sed 's/"type": "mnist"/"type": "generated"/' "\$file" >few.json
+    exec "$programs/muster" compare few.json "\$@" --set data.trainExamples=128 --set data.testExamples=64 --test-every 64
     ;;
   nodes)
     command -v mpirun >/dev/null || { echo skipped: there is no mpirun; exit 77; }

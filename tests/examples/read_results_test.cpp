@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "examples/compare_convergence/results_file.h"
+#include "examples/muster/compare/results_file.h"
 #include "examples/support/pages.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/support/skip.h"
@@ -55,17 +55,17 @@ TEST_CASE("Python reads a model's tensors") {
 
 TEST_CASE("pandas reads the points of a comparison") {
   const TemporaryDirectory directory;
-  convergence::ResultsFile file(directory / "results.jsonl", {{"--workers", "2,4"}});
+  comparing::ResultsFile file(directory / "results.jsonl");
+  file.join({.settings = {{"training.epochs", "1"}}});
   for (const std::int64_t seed : {7, 8}) {
-    convergence::RunRecord run;
-    run.seed = seed;
-    run.points = {{.samples = 1234, .testAccuracy = 0.5}, {.samples = 5678, .testAccuracy = 0.75}};
+    comparing::RunRecord run{.arm = "averaging", .values = {}, .seed = seed};
+    run.points = {{.samples = 1234, .score = 0.5}, {.samples = 5678, .score = 0.75}};
     file.add(run);
   }
   const auto text = printed(directory, "results.jsonl", "pandas");
   if (text.empty()) return;
   CAPTURE(text);
-  for (const char* column : {"mode", "workers", "seed", "samples", "testAccuracy"})
+  for (const char* column : {"arm", "workers", "seed", "on", "samples", "score"})
     CHECK(contains(text, column));
   CHECK(std::count(text.begin(), text.end(), '\n') == 5);  // the head, and two points of two runs
   CHECK(contains(text, "5678"));

@@ -38,7 +38,7 @@
 #include "tests/support/state_bits.h"
 #include "tests/support/temporary_directory.h"
 #ifdef MUSTER_WITH_EXAMPLES
-#include "examples/compare_convergence/results_file.h"
+#include "examples/muster/compare/results_file.h"
 #include "examples/muster/run_file.h"
 #endif
 #ifdef MUSTER_WITH_PAGE
@@ -422,12 +422,12 @@ TEST_CASE("file faults: a run file is read") {
 }
 
 TEST_CASE("file faults: a comparison adds a run to its results") {
-  const convergence::Recipe recipe{{"workers", "2"}};
-  const convergence::RunRecord first{.arm = {}, .seed = 1, .points = {}},
-      second{.arm = {}, .seed = 2, .points = {}};
-  const auto add = [&](const fs::path& at, const convergence::RunRecord& run) {
-    convergence::ResultsFile results(at / "results.jsonl", recipe);
-    if (results.find(run.arm, run.seed) == nullptr) results.add(run);
+  const comparing::RunRecord first{.arm = "a", .values = {}, .seed = 1},
+      second{.arm = "a", .values = {}, .seed = 2};
+  const auto add = [&](const fs::path& at, const comparing::RunRecord& run) {
+    comparing::ResultsFile results(at / "results.jsonl");
+    results.join({.settings = {{"training.workers", "2"}}});
+    if (results.find(run.values, run.seed) == nullptr) results.add(run);
   };
   forEachFault({"results", [&](const fs::path& at) { add(at, first); },
                 [&](const fs::path& at) {
@@ -435,7 +435,7 @@ TEST_CASE("file faults: a comparison adds a run to its results") {
                   return std::string();
                 },
                 [&](const fs::path& at) {
-                  const auto runs = convergence::ResultsFile(at / "results.jsonl", recipe).runs().size();
+                  const auto runs = comparing::ResultsFile(at / "results.jsonl").runs().size();
                   CHECK((runs == 1 || runs == 2));
                 },
                 "results.jsonl"});

@@ -27,16 +27,14 @@ const std::vector<Bytes>& validLines() {
   static const std::vector<Bytes> all{
       line('e', {}),
       line('m', {}),
-      line('g', {}),
       line('u', {}),
       line('e', {"--text", "book.txt", "--epochs=4", "--lr", "1e-3", "--imagenet"}),
       line('m', {"--workers", "4", "--mode", "synchronous", "--batch", "32", "--quiet", "--device", "cpu"}),
       line('m',
            {"--strategy", "diloco", "--strategy-options", "rate=0.7,every=100", "--data", "generated",
             "--updater", "adam", "--lr", "1e-3", "--checkpoint-dir", "c", "--checkpoint-minutes", "0.5"}),
-      line('g', {"--mode", "averaging,synchronous", "--frequency", "1,5,25", "--workers", "2,4", "--seeds",
-                 "1,2", "--updater", "nesterovs:0.02,adam", "--link", "10Gbit,50us", "--target", "97.5"}),
-      line('g', {"--grid", "rules", "--data", "mixtures", "--model", "mlp", "--out", "d"}),
+      line('a', {"averaging every={1,5} workers={2,4}", "joined", "slow: diloco rate=0.5 learningRate=0.1"}),
+      line('a', {"adam: network.updater={\"type\": \"adam\"} batch=8", "network.layers[0].classes={3,4}"}),
       line('u', {"training.workers=4", "network.layers[0].classes=3", "data.batch=8"}),
       line('u', {"training.strategy=diloco", "training.strategy.rate=0.7", "network.updater.learningRate=0.5",
                  "listeners.checkpoints={\"directory\":\"c\"}"})};

@@ -15,7 +15,7 @@ TEST_CASE("fuzzing: run files of the program muster") {
   check(targets::run_file, 500);
 }
 
-TEST_CASE("fuzzing: results of compare_convergence") {
+TEST_CASE("fuzzing: results of muster compare") {
   check(targets::results, 2000);
 }
 

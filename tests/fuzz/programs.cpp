@@ -3,8 +3,8 @@
 #include <cmath>
 #include <span>
 
-#include "examples/compare_convergence/options.h"
 #include "examples/mnist_convnet/options.h"
+#include "examples/muster/compare/arms.h"
 #include "examples/muster/run_file.h"
 #include "examples/options.h"
 #include "muster/core/nn/layers.h"
@@ -46,6 +46,16 @@ void readSets(std::span<const std::string> sets) {
   run.makeStrategy(1);
 }
 
+/// Arms of a comparison of that run file.
+void readArms(std::span<const char* const> texts) {
+  const comparing::BaseRun base("run.json", runFileText(), {});
+  for (const auto* const text : texts)
+    for (const auto& arm : comparing::parseArms(text, base)) {
+      expect(!arm.name.empty(), "an arm has no name");
+      base.differences(base.run(arm.sets), 0);
+    }
+}
+
 }  // namespace
 
 std::string runFileText() {
@@ -60,10 +70,8 @@ void readLine(char program, int argc, const char* const* argv) {
   switch (program) {
     case 'e':
       return readExample(argc, argv);
-    case 'g':
-      if (const auto o = convergence::readOptions(argc, argv))
-        expect(o->epochs >= 1 && o->target > 0 && o->target < 1 && !o->out.empty(), "compare: out of range");
-      return;
+    case 'a':
+      return readArms({argv + 1, argv + argc});
     case 'u':
       return readSets(std::vector<std::string>(argv + 1, argv + argc));
     default:

@@ -6,9 +6,9 @@
 namespace muster::fuzz {
 
 /// Programs by a letter: the first of their names, and u for muster, whose arguments are values of `--set`.
-inline constexpr std::string_view kPrograms = "emgu";
+inline constexpr std::string_view kPrograms = "emu";
 
-/// Reads a program's command line. @throws std::logic_error if it accepts values that it must not.
+/// Reads a program's command line; `a`: the arms of muster compare. @throws std::logic_error if it accepts values that it must not.
 void readLine(char program, int argc, const char* const* argv);
 
 /// The run file to which muster's arguments apply.

@@ -1,5 +1,5 @@
-// The results.jsonl of compare_convergence: a run that is read is written back identically.
-#include "examples/compare_convergence/results_file.h"
+// The results.jsonl of muster compare: a run that is read is written back identically.
+#include "examples/muster/compare/results_file.h"
 
 #include <fmt/format.h>
 
@@ -10,32 +10,33 @@ namespace muster::fuzz {
 namespace {
 
 constexpr std::string_view kHeader =
-    R"({"program":"compare_convergence","format":1,"recipe":[{"option":"workers","value":"2"}]})";
+    R"({"program":"muster compare","format":1,"metric":"accuracy","trainExamples":90,"testExamples":10,)"
+    R"("testEvery":9,"seeds":[1,2],"tune":["learningRate=0.1,0.2"],)"
+    R"("arms":[{"name":"a","sets":["training.workers=2"]}],"settings":["training.epochs=2"]})";
 
 void run(ByteSpan bytes) {
   static FuzzedFile file;
   const auto& path = file.of(bytes);
   isRead(path, [&] {
-    const convergence::ResultsFile results(path, {{"workers", "2"}});
+    const comparing::ResultsFile results(path);
     for (const auto& run : results.runs()) {
       const auto text = toJson(run);
-      expect(toJson(convergence::runFromJson(text)) == text,
-             "a run that was read and written is another one");
-      expect(results.find(run.arm, run.seed) == &run, "a run stands twice");
+      expect(toJson(comparing::runFromJson(text)) == text, "a run that was read and written is another one");
+      expect(results.find(run.values, run.seed) == &run, "a run stands twice");
     }
   });
 }
 
 std::vector<Bytes> seeds() {
-  using namespace convergence;
-  const RunRecord first{.arm = {.mode = Mode::Averaging, .workers = 2, .frequency = 10},
-                        .seed = 1,
-                        .points = {{.samples = 100, .seconds = 0.125, .testAccuracy = 0.5}, {.samples = 200}},
-                        .cores = 2};
-  const RunRecord second{.arm = {.mode = Mode::Strategy, .workers = 2, .strategy = "diloco:rate=0.5"},
-                         .seed = 2,
-                         .points = {},
-                         .failure = "the score became nan"};
+  const comparing::RunRecord first{
+      .arm = "a",
+      .values = {"training.workers=2"},
+      .seed = 1,
+      .points = {{.samples = 100, .seconds = 0.125, .score = 0.5}, {.samples = 200}},
+      .cores = 2,
+      .recomputed = {0.5}};
+  const comparing::RunRecord second{
+      .arm = "diloco", .values = {}, .seed = 0, .on = "validation", .failure = "the score became nan"};
   return {bytesOf(fmt::format("{}\n", kHeader)),
           bytesOf(fmt::format("{}\n{}\n{}\n", kHeader, toJson(first), toJson(second)))};
 }

@@ -51,7 +51,7 @@ Training trainOn(int nodes, std::int64_t parameters, int rounds) {
 
 }  // namespace
 
-TEST_CASE("many nodes send the bytes that compare_convergence's projection counts, in the projected time") {
+TEST_CASE("many nodes send the bytes that muster compare's projection counts, in the projected time") {
   const int nodes = std::getenv("MUSTER_LONG") ? 256 : 16;
   constexpr int kRounds = 3;
   // Slices begin at multiples of 16 elements; these sizes give all nodes equal slices.

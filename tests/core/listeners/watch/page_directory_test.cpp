@@ -73,7 +73,7 @@ TEST_CASE("an incomplete line is read later, and a file that holds no curves giv
     out << curvesHead("") << "{\"series\":[]}\n{\"ser";
   }
   writeFile(directory / "other.jsonl", "not ours");
-  writeFile(directory / "b.curves.jsonl", "{\"program\":\"compare_convergence\"}\n");
+  writeFile(directory / "b.curves.jsonl", "{\"program\":\"muster compare\"}\n");
   writeFile(directory / "c.curves.jsonl", "no JSON\n");
   const LogLines log;
   PageDirectory runs(directory.path(), 0ms);

@@ -1,0 +1,115 @@
+#include "examples/muster/compare/base_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "examples/muster/run_sets.h"
+#include "muster/core/base/error.h"
+#include "muster/core/base/nearest_word.h"
+#include "muster/core/io/json_value.h"
+#include "muster/core/io/network_json.h"
+#include "muster/parallel/strategies/named_strategy.h"
+
+namespace comparing {
+namespace {
+
+using muster::InvalidArgument;
+
+/// Where short names are looked up, in this order.
+constexpr std::string_view kGroups[] = {"training.", "data.", "network.updater.", "network."};
+
+/// Whether a field decides a run's results.
+bool decides(std::string_view path) {
+  if (path.starts_with("listeners."))
+    return path.starts_with("listeners.reduceOnPlateau") || path.starts_with("listeners.earlyStopping");
+  constexpr std::string_view kOthers[] = {"format",
+                                          "data.directory",
+                                          "training.prefetch",
+                                          "training.pinThreads",
+                                          "training.reportScore",
+                                          "training.placement",
+                                          "training.nodes",
+                                          "training.resume",
+                                          "training.model"};
+  return std::ranges::find(kOthers, path) == std::ranges::end(kOthers);
+}
+
+/// The paths of all fields of objects, with their defaults.
+std::vector<std::string> pathsOf(program::RunFile run) {
+  run.network = muster::networkFromJson(run.network)->toJson();
+  std::vector<std::string> paths;
+  for (auto& field : program::fieldsOf(run)) paths.push_back(std::move(field.first));
+  return paths;
+}
+
+/// Whether a path is `field`, or a field of an object of that name.
+bool isOrIsIn(std::string_view path, std::string_view field) {
+  return path.starts_with(field) && (path.size() == field.size() || path[field.size()] == '.');
+}
+
+}  // namespace
+
+BaseRun::BaseRun(std::string path, std::string text, std::vector<std::string> sets)
+    : path_(std::move(path)), text_(std::move(text)), sets_(std::move(sets)) {}
+
+program::RunFile BaseRun::run(const std::vector<std::string>& sets, std::int64_t seed) const try {
+  auto all = sets_;
+  const auto file = program::RunFile::parse(text_, all);
+  all.insert(all.end(), sets.begin(), sets.end());
+  all.push_back(fmt::format("network.seed={}", seed));
+  all.push_back(
+      fmt::format("data.splitSeed={}", file.data.splitSeed < 0 ? file.data.seed : file.data.splitSeed));
+  all.push_back(fmt::format("data.seed={}", seed));
+  return program::RunFile::parse(text_, all);
+} catch (const InvalidArgument& error) {
+  throw InvalidArgument(fmt::format("{}: {}", path_, error.what()));
+}
+
+std::map<std::string, std::string> BaseRun::settings(const program::RunFile& run) const {
+  std::map<std::string, std::string> settings;
+  for (auto& [path, value] : program::fieldsOf(run))
+    if (decides(path)) settings.emplace(std::move(path), std::move(value));
+  return settings;
+}
+
+std::vector<std::string> BaseRun::differences(const program::RunFile& other, std::int64_t seed) const {
+  const auto base = settings(run({}, seed)), own = settings(other);
+  std::vector<std::string> all;
+  for (const auto& [path, value] : own)
+    if (const auto found = base.find(path); found == base.end() || found->second != value)
+      all.push_back(fmt::format("{}={}", path, value));
+  for (const auto& [path, value] : base)
+    if (!own.contains(path) && !path.starts_with(program::kStrategyPath)) all.push_back(path + "=");
+  std::ranges::sort(all);
+  return all;
+}
+
+std::string BaseRun::pathOf(std::string_view name, std::string_view strategy) const {
+  const auto file = run();
+  std::vector<std::string> known;
+  const auto workers = static_cast<int>(file.training.workers);
+  for (const auto& option : muster::optionsOf(muster::strategyNamed(strategy, "", workers))) {
+    if (isOrIsIn(name, option.name)) return fmt::format("{}{}", program::kStrategyPath, name);
+    known.push_back(option.name);
+  }
+  const auto head = name.substr(0, name.find_first_of(".["));
+  const bool whole = head == "data" || head == "network" || head == "training" || head == "listeners";
+  if (whole && head.size() < name.size()) return std::string(name);
+  const auto paths = pathsOf(file);
+  for (const auto group : kGroups)
+    for (const auto& path : paths) {
+      if (isOrIsIn(path, fmt::format("{}{}", group, name))) return fmt::format("{}{}", group, name);
+      if (path.starts_with(group) && path.find_first_of(".[", group.size()) == path.npos)
+        known.push_back(path.substr(group.size()));
+    }
+  throw InvalidArgument(
+      fmt::format("there is no field and no option of {} called \"{}\"; the nearest is {}; a field further "
+                  "inside has its "
+                  "path, as in network.layers[0].units",
+                  strategy, name, muster::nearestWord(name, known)));
+}
+
+}  // namespace comparing

@@ -1,0 +1,162 @@
+#include "examples/muster/compare/options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/json.hpp>
+#include <charconv>
+
+#include "examples/muster/options.h"
+#include "examples/support/command_line.h"
+#include "muster/core/base/error.h"
+#include "muster/core/io/json_fields.h"
+#include "muster/core/io/json_value.h"
+
+namespace comparing {
+namespace {
+
+using muster::InvalidArgument;
+using muster::require;
+
+constexpr std::int64_t kMost = std::int64_t{1} << 40;
+
+constexpr std::string_view kIntroduction =
+    R"(Compares ways to train the network of a run file on its data: each is trained with several seeds, and tested.
+
+  muster compare run.json --arm averaging --arm 'diloco every=50'
+  muster compare run.json --arm 'averaging every={1,10,100}' --arm synchronous --seeds 1,2,3,4,5
+  muster compare run.json --arm 'small: batch=16' --arm 'large: batch=128' --tune learningRate=0.01,0.03,0.1
+  muster compare run.json --seeds 4,5              two more seeds for a finished comparison
+  muster compare run.json --arm gossip             one more arm
+
+An arm is a strategy by its name and FIELD=VALUE, with spaces between them: its options (muster strategies) and
+fields of the run file, by their path or by its last part. {A,B} stands for an arm with each value; a name and a
+colon may come first. The arm "joined" is one worker on the batches of all workers joined.
+
+In the directory --out: results.jsonl (every finished run; examples/read_results.py reads it), report.html, plots
+and tables as SVG and CSV, table.md, and curves for muster page. Ctrl-C stops it, and the same command continues.
+)";
+
+/// The spellings of an earlier program, which had its own networks and data.
+constexpr std::string_view kFormer[] = {
+    "grid",       "mode",        "strategy", "workers",        "frequency",    "updater", "lr-scaling",
+    "post-local", "model",       "width",    "momentum",       "batch",        "epochs",  "data",
+    "l2",         "lr-schedule", "examples", "train-examples", "test-examples"};
+
+std::vector<std::int64_t> parseSeeds(const std::string& text) {
+  std::vector<std::int64_t> seeds;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const auto end = std::min(text.find(',', begin), text.size());
+    std::int64_t seed = 0;
+    const auto read = std::from_chars(text.data() + begin, text.data() + end, seed);
+    require(read.ec == std::errc() && read.ptr == text.data() + end && begin < end,
+            "--seeds {}: expected whole numbers, as in 1,2,3", text);
+    seeds.push_back(seed);
+    begin = end + 1;
+  }
+  return seeds;
+}
+
+void checkSeeds(const std::vector<std::int64_t>& seeds) {
+  for (auto seed = seeds.begin(); seed != seeds.end(); ++seed) {
+    require(*seed >= 1 && *seed <= kMost, "--seeds: each must be between 1 and {}, got {}", kMost, *seed);
+    require(std::find(seeds.begin(), seed, *seed) == seed, "--seeds: {} is given twice", *seed);
+  }
+}
+
+void takeLink(const std::string& text, Options& o) {
+  o.link = parseLink(text);
+  o.linkText = text;
+}
+
+void check(const Options& o) {
+  checkSeeds(o.seeds);
+  require(!o.target || *o.target < 100,
+          "--target must be below 100, a percentage of an accuracy, or R2; got {}", o.target.value_or(0));
+}
+
+/// @throws InvalidArgument that says what replaces an option of the earlier program.
+void refuseFormer(const program::Call& call) {
+  for (const auto& option : call.options)
+    for (const auto name : kFormer)
+      if (const auto flag = fmt::format("--{}", name); option == flag || option.starts_with(flag + "="))
+        throw InvalidArgument(fmt::format(
+            "{} is not an option: the run file says what is trained, and --arm what differs, as in --arm "
+            "'averaging every={{1,10}} workers={{2,4}}'; the former grids are in examples/compare",
+            flag));
+}
+
+}  // namespace
+
+std::optional<Options> readOptions(const program::Call& call) {
+  refuseFormer(call);
+  Options o;
+  example::CommandLine line(kIntroduction);
+  line.group("What is compared");
+  line.list("arm", o.arms, "ARM", "a way to train, as above; once for each");
+  line.addParsed(
+      "seeds", "", "LIST",
+      "seeds of the first weights and of the order of the examples, the same for all arms (default: "
+      "1,2,3)",
+      [&](const std::string& text) { o.seeds = parseSeeds(text); });
+  line.list(
+      "tune", o.tune, "FIELD=LIST",
+      "choose a field for each arm by the loss on validation data, as in learningRate=0.01,0.03,0.1; of "
+      "several, all combinations are tried");
+  program::describeSets(line, o.sets);
+  line.group("Results");
+  line.add("out", o.out, "DIR",
+           "directory of the results; an interrupted or finished comparison continues there");
+  line.add("baseline", o.baseline, "NAME", "the arm that the others are compared with (default: the first)");
+  line.addParsed("test-every", "", "N", "samples between tests (default: a twentieth of the training)",
+                 [&](const std::string& text) {
+                   const auto [end, error] =
+                       std::from_chars(text.data(), text.data() + text.size(), o.testEvery);
+                   require(error == std::errc() && end == text.data() + text.size() && o.testEvery >= 1,
+                           "--test-every must be a whole number and at least 1, got {}", text);
+                 });
+  line.add(
+      "target", o.target, "NUMBER",
+      "score whose time and samples are compared: percent of an accuracy, or R2 (default: the highest that "
+      "half of the arms reach with every seed)");
+  line.addParsed(
+      "link", "", "BANDWIDTH,LATENCY",
+      "as in 10Gbit,50us: also estimate each arm's time with 2 to 1024 workers that such links connect",
+      [&](const std::string& text) { takeLink(text, o); });
+  if (!program::readOptions(line, call)) return std::nullopt;
+  check(o);
+  return o;
+}
+
+void takeDefaults(const std::string& runFile, Options& o) try {
+  const auto value = muster::parseJson(runFile);
+  const auto* const section = value.is_object() ? value.get_object().if_contains("compare") : nullptr;
+  if (section == nullptr) return;
+  muster::JsonReader json(muster::printJson(*section));
+  std::vector<std::string> arms, tune;
+  std::vector<double> seeds;
+  std::int64_t testEvery = 0;
+  double target = 0;
+  std::string baseline, link;
+  json.strings("arms", arms);
+  json.strings("tune", tune);
+  json.numbers("seeds", seeds);
+  json.field("testEvery", testEvery);
+  json.field("target", target);
+  json.field("baseline", baseline);
+  json.field("link", link);
+  json.finish();
+  if (o.arms.empty()) o.arms = arms;
+  if (o.tune.empty()) o.tune = tune;
+  if (o.seeds.empty())
+    for (const double seed : seeds) o.seeds.push_back(static_cast<std::int64_t>(seed));
+  if (o.testEvery == 0) o.testEvery = testEvery;
+  if (!o.target && target != 0) o.target = target;
+  if (o.baseline.empty()) o.baseline = baseline;
+  if (!o.link && !link.empty()) takeLink(link, o);
+  check(o);
+} catch (const InvalidArgument& error) {
+  throw InvalidArgument(fmt::format("compare.{}", error.what()));
+}
+
+}  // namespace comparing

@@ -1,0 +1,101 @@
+#include "examples/muster/compare/output_files.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <system_error>
+
+#include "examples/muster/compare/plots.h"
+#include "examples/muster/compare/report.h"
+#include "examples/muster/compare/tables.h"
+#include "examples/muster/run_data.h"
+#include "examples/support/pages.h"
+#include "examples/support/paths.h"
+#include "muster/core/base/error.h"
+#include "muster/core/io/atomic_file.h"
+
+namespace comparing {
+namespace {
+
+/// Letters, digits, and what does no harm in a file's name; other characters become "-".
+std::string fileName(const std::string& name) {
+  std::string text;
+  for (const char c : name) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       (static_cast<unsigned char>(c) & 0x80) != 0 || c == '_' || c == '=' ||
+                       (c == '.' && !text.empty());
+    text += plain ? c : '-';
+  }
+  return text;
+}
+
+std::string csvText(const Cells& rows) {
+  std::string text;
+  for (const auto& row : rows) {
+    std::vector<std::string> cells;
+    for (std::string cell : row) {
+      if (cell.find_first_of(",\"\n") != cell.npos) {
+        for (auto at = cell.find('"'); at != cell.npos; at = cell.find('"', at + 2)) cell.insert(at, 1, '"');
+        cell = fmt::format("\"{}\"", cell);
+      }
+      cells.push_back(std::move(cell));
+    }
+    text += fmt::format("{}\n", fmt::join(cells, ","));
+  }
+  return text;
+}
+
+std::string markdown(const Comparison& c, const std::vector<ReportTable>& tables) {
+  std::string text = fmt::format("{}\n", fmt::join(c.paragraphs, " "));
+  for (const auto& table : tables)
+    text += fmt::format("\n{}\n{}\n", markdownTable(table.rows), fmt::join(table.notes, " "));
+  return text + "\n" + conclusion(c) + "\n";
+}
+
+}  // namespace
+
+void checkOutput(const std::filesystem::path& directory, const std::string& file,
+                 const program::RunFile& run) {
+  std::error_code none;
+  if (std::filesystem::is_directory(directory, none) &&
+      !std::filesystem::exists(directory / kResultsName, none))
+    for (const auto& entry : std::filesystem::directory_iterator(directory, none))
+      if (entry.path().filename() != ".lock")  // of an earlier call that ended before its first result
+        throw muster::FileError(
+            directory,
+            fmt::format("has files, as {}, and no {}, so it is not a comparison's; give another --out",
+                        entry.path().filename().string(), kResultsName));
+  example::Paths paths;
+  paths.reads("the run file", file);
+  program::addTo(paths, run.data);
+  paths.reads("training.initialModel", run.training.initialModel);
+  paths.writesInto("--out", directory, {std::string(kResultsName), "table.md", "report.html", ".lock"});
+  for (const auto* const part : {"plots", "tables", "runs"}) paths.writesInto("--out", directory / part);
+  paths.writesInto("listeners.tensorBoard", run.listeners.tensorBoard);
+  paths.check();
+}
+
+std::filesystem::path curvesFile(const std::filesystem::path& directory, const std::string& arm,
+                                 std::int64_t seed) {
+  if (!example::pagesBuilt()) return directory.empty() ? std::filesystem::path(fileName(arm)) : "";
+  return directory / "runs" / fileName(arm) / fmt::format("seed-{}.curves.jsonl", seed);
+}
+
+void writeFiles(const std::filesystem::path& directory, const Comparison& comparison) {
+  const auto tables = tablesOf(comparison);
+  const auto plots = plotsOf(comparison);
+  const auto write = [&](const std::filesystem::path& name, const std::string& text) {
+    muster::writeFileAtomically(directory / name, text);
+  };
+  std::filesystem::create_directories(directory / "plots");
+  std::filesystem::create_directories(directory / "tables");
+  for (const auto& table : tables) write("tables/" + table.name + ".csv", csvText(table.rows));
+  for (const auto& plot : plots) {
+    write("plots/" + plot.name + ".svg", plot.svg);
+    write("plots/" + plot.name + ".csv", csvText(plot.values));
+  }
+  write("table.md", markdown(comparison, tables));
+  write("report.html", reportPage(comparison, tables, plots));
+}
+
+}  // namespace comparing

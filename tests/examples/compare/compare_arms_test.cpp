@@ -1,0 +1,137 @@
+#include <doctest/doctest.h>
+
+#include <map>
+
+#include "examples/muster/compare/arms.h"
+#include "examples/muster/compare/tuning.h"
+#include "muster/core/base/error.h"
+#include "tests/support/thrown.h"
+
+namespace comparing {
+namespace {
+
+using muster::InvalidArgument;
+using muster::test::thrown;
+using Texts = std::vector<std::string>;
+
+BaseRun base() {
+  return {"run.json",
+          R"({"format": "muster-run/1",
+    "data": {"type": "generated", "batch": 8, "seed": 77, "validationExamples": 20},
+    "network": {"type": "MultiLayerNetwork", "seed": 5, "updater": {"type": "nesterovs", "learningRate": 0.01},
+                "layers": [{"type": "dense", "units": 4}, {"type": "output", "classes": 10}]},
+    "training": {"workers": 3, "strategy": {"name": "averaging", "every": 4}}})",
+          {}};
+}
+
+TEST_CASE("braces give all combinations, and JSON keeps its braces") {
+  CHECK(expandBraces("a={1,2} b={3,4}") == Texts{"a=1 b=3", "a=1 b=4", "a=2 b=3", "a=2 b=4"});
+  CHECK(expandBraces("plain") == Texts{"plain"});
+  CHECK(expandBraces("x={1}") == Texts{"x=1"});
+  CHECK(expandBraces(R"(u={"type": "adam"} w={1,2})") ==
+        Texts{R"(u={"type": "adam"} w=1)", R"(u={"type": "adam"} w=2)"});
+  CHECK(expandBraces("open={1") == Texts{"open={1"});
+  CHECK(wordsOf(R"(a  b={"c": "d e", "f": [1, 2]} g)") == Texts{"a", R"(b={"c": "d e", "f": [1, 2]})", "g"});
+}
+
+TEST_CASE("an arm is a strategy and fields by short names, with a name or without") {
+  const auto run = base();
+  const auto arms = parseArms("diloco every={50,100} workers=2", run);
+  REQUIRE(arms.size() == 2);
+  CHECK(arms[0].name == "diloco every=50 workers=2");
+  CHECK(arms[1].sets ==
+        Texts{"training.strategy.name=diloco", "training.strategy.every=100", "training.workers=2"});
+  const auto named =
+      parseArms("slow start: averaging period=qsr period.alpha=0.5 learningRate={0.1,0.2} batch=4", run);
+  REQUIRE(named.size() == 2);
+  CHECK(named[1].name == "slow start, learningRate=0.2");
+  CHECK(named[1].sets == Texts{"training.strategy.name=averaging", "training.strategy.period=qsr",
+                               "training.strategy.period.alpha=0.5", "network.updater.learningRate=0.2",
+                               "data.batch=4"});
+  CHECK(parseArms("wide: network.layers[0].units=9", run).front().sets == Texts{"network.layers[0].units=9"});
+  CHECK(parseArms("as it is:", run).front().sets.empty());
+  CHECK(run.run(named[1].sets).makeStrategy(1).make() != nullptr);
+}
+
+TEST_CASE("the joined arm is one worker on the batches of all") {
+  const auto arm = parseArms("joined workers=4", base()).front();
+  const auto run = base().run(arm.sets);
+  CHECK(run.data.batch == 32);
+  CHECK(run.training.workers == 1);
+  CHECK(run.training.strategy == "averaging");
+  CHECK(base().run(parseArms("joined", base()).front().sets).data.batch == 24);
+}
+
+TEST_CASE("an arm that cannot be read is quoted, with the nearest word and an example") {
+  const auto refusal = [](const std::string& text) {
+    return thrown<InvalidArgument>([&] { parseArms(text, base()); });
+  };
+  const std::string example =
+      "; an arm is as in \"diloco every=50\" or \"slow: averaging learningRate=0.01\"";
+  const auto wrong = refusal("dilocco every=5");
+  CHECK(wrong.starts_with(
+      "--arm \"dilocco every=5\": there is no strategy \"dilocco\"; the nearest is diloco"));
+  CHECK(wrong.ends_with(example));
+  CHECK(refusal("averaging evry=5").find("called \"evry\"; the nearest is every") != std::string::npos);
+  CHECK(refusal("") == "--arm \"\": it is empty" + example);
+  CHECK(refusal("averaging every={1,2,3,4,5,6,7,8,9,10} batch={1,2,3,4,5,6,7,8,9,10} "
+                "workers={1,2,3,4,5,6,7,8,9,10,11}")
+            .find("its braces give more than 1000 arms") != std::string::npos);
+  CHECK(refusal("averaging =5").find("\"=5\" sets no field") != std::string::npos);
+}
+
+TEST_CASE("a seed draws weights and order, but not what is held out") {
+  const auto one = base().run({}, 3);
+  CHECK(one.data.seed == 3);
+  CHECK(one.data.splitSeed == 77);
+  CHECK(one.network.find("\"seed\": 3") != std::string::npos);
+  CHECK(base().differences(one, 3).empty());
+  CHECK(base().differences(base().run({"training.strategy.every=4"}, 3), 3).empty());  // as in the file
+  CHECK(base().differences(base().run({"training.workers=2", "training.epochs=9"}, 4), 4) ==
+        Texts{"training.epochs=9", "training.workers=2"});
+  CHECK(base().differences(base().run({"training.model=other"}, 4), 4).empty());
+  CHECK(thrown<InvalidArgument>([] {
+          base().run({"training.workers=0"});
+        }).starts_with("run.json: training.workers"));
+}
+
+TEST_CASE("tuning tries all combinations of what an arm does not set itself") {
+  const auto run = base();
+  const Arm plain{"averaging", {"training.strategy.name=averaging"}};
+  const Arm diloco{"diloco", {"training.strategy.name=diloco"}};
+  const Arm own{"own", {"network.updater.learningRate=7"}};
+  const Texts tune{"learningRate=0.1,0.2", "rate=0.5,1"};
+  const auto choices = choicesOf(diloco, tune, run);
+  REQUIRE(choices.size() == 4);
+  CHECK(choices[1].text == "learningRate=0.1 rate=1");
+  CHECK(choices[1].sets == Texts{"network.updater.learningRate=0.1", "training.strategy.rate=1"});
+  CHECK(choicesOf(plain, tune, run).size() == 2);  // averaging has no rate
+  CHECK(choicesOf(own, tune, run).empty());
+  CHECK_NOTHROW(checkTune(tune, {plain, diloco, own}, run));
+  const auto refusal = [&](const std::string& text, const Arm& arm) {
+    return thrown<InvalidArgument>([&] { checkTune({text}, {arm}, run); });
+  };
+  CHECK(refusal("learningRate", plain) ==
+        "--tune learningRate: expected a field and its values, as in learningRate=0.01,0.03,0.1");
+  CHECK(refusal("learningRate=0.1,0.2", own) ==
+        "--tune learningRate=0.1,0.2: every arm sets learningRate itself");
+  CHECK(refusal("rate=1,2", plain).find("called \"rate\"") != std::string::npos);
+  CHECK(refusal("workers=1,0", plain).starts_with("run.json: training.workers must be between"));
+}
+
+TEST_CASE("the smallest finite validation loss is chosen, the first of equal ones") {
+  const auto run = [](double loss, std::string failure = {}) {
+    return RunRecord{.arm = "a", .points = {{.seconds = 2, .loss = loss}}, .failure = std::move(failure)};
+  };
+  const RunRecord high = run(0.75), low = run(0.25), equal = run(0.25), failed = run(0.125, "nan");
+  const Arm arm{"a", {}};
+  const auto tuned = choose(arm, std::vector<Choice>(4), {&high, &low, &equal, &failed});
+  CHECK(tuned.best == 1);
+  CHECK_FALSE(tuned.atEnd());
+  CHECK(tuned.seconds == 8);
+  CHECK(choose(arm, std::vector<Choice>(2), {&low, &high}).atEnd());
+  CHECK(choose(arm, std::vector<Choice>(1), {&failed}).failed());
+}
+
+}  // namespace
+}  // namespace comparing

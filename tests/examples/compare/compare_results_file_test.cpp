@@ -1,0 +1,182 @@
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include "examples/muster/compare/output_files.h"
+#include "examples/muster/compare/results_file.h"
+#include "muster/core/base/error.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/thrown.h"
+
+namespace comparing {
+namespace {
+
+using muster::FileError;
+using muster::test::readFile;
+using muster::test::TemporaryDirectory;
+using muster::test::thrown;
+using muster::test::writeFile;
+
+RunRecord runOf(const std::string& arm, std::int64_t seed) {
+  return {.arm = arm,
+          .values = {"training.strategy.every=10", "training.workers=" + arm},
+          .seed = seed,
+          .workers = 2,
+          .points = {{100, 2, 1, 0.125, 4000, 2.5, 2.25, 1 / 3., 1e-3},
+                     {200, 4, 2, 0.3, 8000, 2, 1.75, 0.5, 0, 1, 6000}},
+          .computeSeconds = 0.2,
+          .cores = 4,
+          .threads = 2,
+          .othersBusy = 1.5,
+          .loaded = true,
+          .recomputed = {0.1 / 3}};
+}
+
+Grid gridOf(std::vector<Arm> arms, std::vector<std::int64_t> seeds) {
+  return {.settings = {{"training.epochs", "2"}, {"network.l2", "0.5"}},
+          .trainExamples = 90,
+          .testExamples = 10,
+          .testEvery = 9,
+          .metric = "accuracy",
+          .arms = std::move(arms),
+          .seeds = std::move(seeds)};
+}
+
+const Arm kOne{"one", {"training.workers=1"}}, kTwo{"two", {"training.workers=2"}};
+
+/// A file with one run of a grid with the arm "one" and the seeds 1 and 2.
+std::filesystem::path written(const TemporaryDirectory& directory) {
+  const auto path = directory / "results.jsonl";
+  ResultsFile file(path);
+  file.join(gridOf({kOne}, {1, 2}));
+  file.add(runOf("1", 1));
+  return path;
+}
+
+TEST_CASE("runs are written to the results file and read back") {
+  const TemporaryDirectory directory;
+  const auto path = written(directory);
+  CHECK(directory.names() == std::set<std::string>{"results.jsonl"});
+  ResultsFile file(path);
+  auto failed = runOf("2", 2);
+  failed.failure = "the score is nan";
+  file.add(failed);
+  const ResultsFile again(path);
+  REQUIRE(again.runs().size() == 2);
+  const auto expected = runOf("1", 1);
+  const auto* found = again.find(expected.values, 1);
+  REQUIRE(found != nullptr);
+  CHECK(found->points == expected.points);
+  CHECK(toJson(*found) == toJson(expected));
+  CHECK_FALSE(found->failed());
+  CHECK(again.runs()[1].failure == "the score is nan");
+  CHECK(again.find(expected.values, 2) == nullptr);
+}
+
+TEST_CASE("seeds and arms join a comparison, and what is left open is the file's") {
+  const TemporaryDirectory directory;
+  ResultsFile file(written(directory));
+  file.join(gridOf({kTwo, kOne}, {3, 1}));
+  CHECK(file.grid().arms == std::vector{kOne, kTwo});
+  CHECK(file.grid().seeds == std::vector<std::int64_t>{1, 2, 3});
+  auto open = gridOf({}, {});
+  open.testEvery = 0;
+  open.tune = {"learningRate=0.1,0.2"};
+  file.join(open);
+  CHECK(file.grid().arms.size() == 2);
+  CHECK(file.grid().testEvery == 9);
+  file.add(runOf("2", 3));
+  const ResultsFile again(file.path());
+  CHECK(again.grid().arms == std::vector{kOne, kTwo});
+  CHECK(again.grid().seeds == std::vector<std::int64_t>{1, 2, 3});
+  CHECK(again.grid().tune == std::vector<std::string>{"learningRate=0.1,0.2"});
+  CHECK(again.grid().settings == gridOf({}, {}).settings);
+}
+
+TEST_CASE("another run file, other data or another arm of the same name are refused with the difference") {
+  const TemporaryDirectory directory;
+  const auto path = written(directory);
+  const auto bytes = readFile(path);
+  const auto refusal = [&](auto change) {
+    auto grid = gridOf({kOne}, {1});
+    change(grid);
+    auto text = thrown<FileError>([&] { ResultsFile(path).join(grid); });
+    REQUIRE(text.starts_with(path.string() + ": holds "));
+    return text.substr(path.string().size() + 8);
+  };
+  const std::string other = "a comparison of another run: ", end = "; give another --out";
+  CHECK(refusal([](Grid& grid) { grid.settings["training.epochs"] = "3"; }) ==
+        other + "training.epochs 2 (now 3)" + end);
+  CHECK(refusal([](Grid& grid) { grid.settings.erase("network.l2"); }) ==
+        other + "network.l2 0.5 (now unset)" + end);
+  CHECK(refusal([](Grid& grid) { grid.trainExamples = 91; }) ==
+        other + "examples to train with 90 (now 91)" + end);
+  CHECK(refusal([](Grid& grid) { grid.testEvery = 8; }) == other + "--test-every 9 (now 8)" + end);
+  CHECK(refusal([](Grid& grid) {
+          grid.arms = {{"one", {"training.workers=3"}}};
+        }) == "another arm \"one\": training.workers=1 (now training.workers=3); give this one another name");
+  CHECK(readFile(path) == bytes);
+}
+
+TEST_CASE("a file with other content is refused, and the error names the line") {
+  const TemporaryDirectory directory;
+  const auto path = written(directory);
+  const auto whole = readFile(path);
+  const auto refusal = [&](const std::string& bytes) {
+    writeFile(path, bytes);
+    auto text = thrown<FileError>([&] { ResultsFile{path}; });
+    REQUIRE(text.starts_with(path.string() + ": is no results file: "));
+    return text.substr(path.string().size() + 22);
+  };
+  CHECK(refusal("") == "it is empty; remove it, or give another --out");
+  CHECK(refusal("hello\n").starts_with("line 1: "));
+  CHECK(refusal("{\"program\": \"compare_convergence\", \"format\": 1}\n") ==
+        "line 1: it is not of this program, or of another version; give another --out");
+  CHECK(refusal(whole.substr(0, whole.size() / 2)).starts_with("line "));
+  CHECK(refusal(whole + "{}\n") ==
+        "line 3: arm: is missing; give another --out, or remove that line and its run is trained again");
+  CHECK(refusal(whole + whole.substr(whole.find('\n') + 1)) ==
+        "line 3: it has the same run as an earlier line; give another --out, or remove that line and its run "
+        "is "
+        "trained again");
+  std::filesystem::remove(path);
+  REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+  CHECK(thrown<FileError>([&] { ResultsFile{path}; }) ==
+        path.string() + ": cannot be read: it is not a regular file");
+}
+
+TEST_CASE("a directory that is not a comparison's is refused, and so is a file of the data in it") {
+  const TemporaryDirectory directory;
+  program::RunFile run;
+  const auto check = [&](const std::filesystem::path& out) { checkOutput(out, "run.json", run); };
+  CHECK_NOTHROW(check(directory / "new"));
+  CHECK_NOTHROW(check(directory.path()));
+  writeFile(directory / ".lock", "");
+  CHECK_NOTHROW(check(directory.path()));
+  writeFile(directory / "report.html", "my report");
+  CHECK(thrown<FileError>([&] { check(directory.path()); }) ==
+        directory.path().string() +
+            ": has files, as report.html, and no results.jsonl, so it is not a comparison's; give another "
+            "--out");
+  std::filesystem::remove(directory / "report.html");
+  written(directory);
+  CHECK_NOTHROW(check(directory.path()));
+  writeFile(directory / "plots", "mine");
+  CHECK(thrown<FileError>([&] { check(directory.path()); }).find("plots") != std::string::npos);
+  std::filesystem::remove(directory / "plots");
+  run.data.train = (directory / "table.md").string();
+  CHECK(thrown<muster::InvalidArgument>([&] {
+          check(directory.path());
+        }).starts_with("data.train and --out are the same file, "));
+}
+
+TEST_CASE("a run that cannot be written leaves the results as they were") {
+  const TemporaryDirectory directory;
+  ResultsFile file(directory / "missing" / "results.jsonl");
+  file.join(gridOf({kOne}, {1}));
+  CHECK_THROWS_AS(file.add(runOf("1", 1)), FileError);
+  CHECK(file.runs().empty());
+}
+
+}  // namespace
+}  // namespace comparing
