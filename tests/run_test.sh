@@ -34,7 +34,10 @@ case \$* in
     mkdir -p "\$build/examples"
     printf '#!/bin/bash\necho trained "\$@"\n' >"\$build/examples/mnist_convnet"
     chmod +x "\$build/examples/mnist_convnet"
-    [[ "\$*" != *draws_test* ]] || install -D "$sandbox/draws_test" "\$build/tests/core/draws_test"
+    if [[ "\$*" == *draws_test* ]]; then
+      install -D "$sandbox/draws_test" "\$build/tests/core/core_test"
+      echo core/draws_test core/core_test >"\$build/tests/programs.txt"
+    fi
     echo "\$*" >"$sandbox/built" ;;
   *) echo configured >>"$sandbox/log"
     printf 'CMAKE_HOME_DIRECTORY:INTERNAL=%s\nMUSTER_CUDA:STRING=%s\n' "$root" "\$(cat "$sandbox/cuda")" >"\$build/CMakeCache.txt"
@@ -121,7 +124,7 @@ seeds() { # status, message, the seeds that run, arguments of ./run test; "-": n
     failures=$((failures + 1))
   fi
 }
-# One of two test programs draws random inputs; it fails with seed 12 and skips all of its tests with 11.
+# One of two test files draws random inputs; its program fails with seed 12 and skips all of its tests with 11.
 mkdir -p "$root/tests/core"
 echo 'std::mt19937_64 random(test::freshSeed());' >"$root/tests/core/draws_test.cpp"
 echo 'std::mt19937_64 random(5);' >"$root/tests/core/plain_test.cpp"
@@ -132,7 +135,7 @@ echo "inputs of \$MUSTER_TEST_SEED"
 ((MUSTER_TEST_SEED != 12)) || exit 3
 ((MUSTER_TEST_SEED != 11)) || exit 77
 END
-seeds 0 '1 test programs with the seeds 1 to 4' '1 2 3 4 ' --seeds 4
+seeds 0 '1 test files with the seeds 1 to 4' '1 2 3 4 ' --seeds 4
 seeds 0 'all passed' '1 ' --seeds=1
 MUSTER_TEST_SEED=10 seeds 0 'with the seeds 10 to 11' '10 11 ' --seeds 2
 MUSTER_TEST_SEED=10 seeds 1 '1 runs failed' '10 11 12 13 ' --seeds 4
@@ -320,9 +323,9 @@ soaks 1 'run: soak: failed: valgrind kills' 3 9 valgrind kills --kills 3
 soaks 0 'soak: passed: kills\nsoak: skipped: valgrind' 0 - kills valgrind --kills 3
 soaks 77 'soak: skipped: valgrind' 0 - valgrind
 soaks 1 'run: soak: failed: storm' 0 - storm --storms=3  # without the tool
-mkdir -p "$root/tests/parallel/node_processes"
+mkdir -p "$root/tests/parallel/nodes/node_processes"
 echo 'import sys; sys.exit(sys.argv[2:] != "--storms 3 --seed 1".split())' \
-  >"$root/tests/parallel/node_processes/storms.py"
+  >"$root/tests/parallel/nodes/node_processes/storms.py"
 soaks 0 'soak: passed: storm' 0 - storm --storms=3
 soaks 1 'run: soak: failed: storm' 0 - storm --storms 4
 soaks 1 'run: soak: there is no option or part kill; ./run help tells what there is' 0 - kill

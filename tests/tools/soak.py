@@ -17,8 +17,8 @@ def kills(options):
 
 def storm(options):
     """Elastic processes join, are killed and are stopped."""
-    program = build("release", "+gloo", "elastic_node") / "tests/parallel/elastic_node"
-    check([sys.executable, ROOT / "tests/parallel/node_processes/storms.py", program, "--storms", options.storms,
+    program = build("release", "+gloo", "elastic_node") / "tests/parallel/nodes/elastic_node"
+    check([sys.executable, ROOT / "tests/parallel/nodes/node_processes/storms.py", program, "--storms", options.storms,
            "--seed", os.environ.get("MUSTER_TEST_SEED", "1")])
 
 

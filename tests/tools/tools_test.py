@@ -173,9 +173,20 @@ class Programs(unittest.TestCase):
                 self.assertEqual([name for name in names.split() if name not in have], [])
 
     def test_seeds(self):
-        programs = seeds.drawing_programs()
-        self.assertIn("core/ops/conv2d_test", programs)
-        self.assertNotIn("core/base/fields_test", programs)
+        files = seeds.drawing_files()
+        self.assertIn("core/ops/conv2d_test", files)
+        self.assertNotIn("core/base/fields_test", files)
+
+    def test_promises_name_tests_that_exist(self):
+        page = (ROOT / "examples/docs/promises.md").read_text(encoding="utf-8")
+        files = {file.stem: file.read_text(encoding="utf-8") for file in (ROOT / "tests").rglob("*_test.cpp")}
+        named = [row.split(" | ")[1] for row in page.split("\n\n")[2].splitlines()[2:]]
+        self.assertGreater(len(named), 15)
+        for proof in named:
+            for text in re.findall("`([a-z_0-9]+_test)`", proof):
+                self.assertIn(text, files)
+            for case in re.findall('"([^"]+)"', proof):
+                self.assertTrue(any(f'"{case}' in re.sub('"\\s+"', "", text) for text in files.values()), case)
 
 
 class Nodes(unittest.TestCase):

@@ -1,0 +1,128 @@
+#pragma once
+
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <functional>
+#include <random>
+#include <regex>
+#include <string>
+#include <string_view>
+
+#include "muster/parallel/parallel_wrapper.h"
+#include "tests/parallel/every_rule.h"
+#include "tests/parallel/nodes/node_processes/toy.h"
+#include "tests/support/state_bits.h"
+#include "tests/support/temporary_directory.h"
+
+// Checks for trainings over real processes of this machine, with any transport.
+
+namespace muster::test {
+
+/// A training of `node.cpp`.
+struct ProcessRun {
+  int nodes = 0;
+  std::string rule;
+  int workers = 0;
+  std::string folder;  ///< for the files that the processes write
+  std::string fate;    ///< of node 1; "well": none
+
+  /// Arguments of each process.
+  std::string arguments() const { return fmt::format("'{}' {} {} {}", rule, workers, folder, fate); }
+};
+
+/// The shell's command that starts the processes and waits for them.
+using Launcher = std::function<std::string(const ProcessRun&)>;
+
+/// Runs the command. `timeout` kills it and its children after a limit, which is a failure.
+/// @return its exit status.
+inline int start(const Launcher& launcher, const ProcessRun& run) {
+  const auto command = fmt::format("timeout -k 5 300 {} > {}/output 2>&1", launcher(run), run.folder);
+  const int status = std::system(command.c_str());
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+inline std::string expectedBits(const AnyStrategy& rule, int nodes, int workers, int epochs = 2) {
+  auto model = processToy();
+  auto data = processToyData(nodes * workers);
+  ParallelWrapper::Builder(model)
+      .workers(nodes * workers)
+      .groups(nodes)
+      .pinThreads(false)
+      .strategy(rule)
+      .build()
+      .fit(data, epochs);
+  const auto bits = stateBits(model);
+  return {reinterpret_cast<const char*>(bits.data()), bits.size()};
+}
+
+/// Checks that the processes get the same bits as one process with as many groups, by a rule of each kind.
+inline void checkRules(const Launcher& launcher, int nodes, int workers) {
+  for (const auto& rule : ruleOfEachKind()) {
+    if (!runsOverNodes(rule.options, nodes * workers)) continue;
+    CAPTURE(rule.name);
+    const TemporaryDirectory folder;
+    const int status = start(launcher, {nodes, rule.name, workers, folder.path().string(), "well"});
+    const auto output = readFile(folder / "output");
+    CAPTURE(output);
+    CHECK(status == 0);
+    const auto expected = expectedBits(rule.options, nodes, workers);
+    for (int n = 0; n < nodes; ++n) {
+      CHECK(readFile(folder / fmt::format("problem{}", n)) == "");
+      CHECK(readFile(folder / fmt::format("bits{}", n)) == expected);
+    }
+  }
+}
+
+/// Checks that both other nodes of three end, name node 1, and have an intact model.
+/// @param why  part of the message of nodes that noticed the failure themselves. After the fate "cut", node 1
+///             names one of the others.
+inline void checkSurvivors(const Launcher& launcher, const std::string& rule, const std::string& fate,
+                           std::string_view why) {
+  CAPTURE(fate);
+  const TemporaryDirectory folder;
+  const int status = start(launcher, {3, rule, 1, folder.path().string(), fate});
+  const auto output = readFile(folder / "output");
+  CAPTURE(output);
+  CHECK(status != 124);  // the status of timeout
+  const auto contains = [](const std::string& text, std::string_view part) {
+    return text.find(part) != std::string::npos;
+  };
+  for (const int n : {0, 2}) {
+    const auto problem = readFile(folder / fmt::format("problem{}", n));
+    CAPTURE(problem);
+    CHECK(contains(problem, "node 1 ("));
+    if (!contains(problem, "is lost, as")) CHECK(contains(problem, why));
+    CHECK(readFile(folder / fmt::format("bits{}", n)).size() == expectedBits(Averaging{}, 1, 1).size());
+  }
+  if (fate != "cut") return;
+  const auto problem = readFile(folder / "problem1");
+  CAPTURE(problem);
+  CHECK(contains(problem, "nothing was heard of node "));
+}
+
+/// Checks that the log lines of each process name it.
+inline void checkLogLines(const Launcher& launcher) {
+  const TemporaryDirectory folder;
+  CHECK(start(launcher, {2, "averaging", 1, folder.path().string(), "well"}) == 0);
+  const auto output = readFile(folder / "output");
+  CAPTURE(output);
+  for (int n = 0; n < 2; ++n) {
+    const std::regex line(fmt::format(R"(muster: node {} \([^)\n]+\): has connected\n)", n));
+    CHECK(std::regex_search(output, line));
+  }
+}
+
+/// Kills MUSTER_NODE_KILLS nodes, or one by each rule, at times drawn from MUSTER_TEST_SEED.
+inline void checkKills(const Launcher& launcher, std::string_view why) {
+  const char* const count = std::getenv("MUSTER_NODE_KILLS");
+  const char* const seed = std::getenv("MUSTER_TEST_SEED");
+  std::mt19937 random(seed ? static_cast<unsigned>(std::atoi(seed)) : 20261122U);
+  const char* const rules[] = {"averaging", "synchronous gradients", "shared gradients", "diloco",
+                               "overlapped"};
+  for (int i = 0; i < (count ? std::atoi(count) : 5); ++i)
+    checkSurvivors(launcher, rules[i % 5], fmt::format("kill {}", 1 + random() % 400), why);
+}
+
+}  // namespace muster::test

@@ -1,0 +1,141 @@
+#include "muster/parallel/strategies/adasum.h"
+
+#include <chrono>
+
+#include "muster/parallel/training/internals.h"
+#include "tests/parallel/strategies/reference.h"
+#include "tests/parallel/rule_wrapper.h"
+#include "tests/support/recording_listener.h"
+#include "tests/support/state_bits.h"
+#include "tests/support/thrown.h"
+
+using namespace muster;
+using namespace muster::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::int64_t kWidth = 100;  // each of four workers has a share
+
+/// Records the gain at each merge of a model without other state.
+std::shared_ptr<Listener> recordGain(std::vector<double>& gains) {
+  struct Recorder final : Listener {
+    explicit Recorder(std::vector<double>& g) : gains(g) {}
+    void onMerge(const MergeEvent& e) override {
+      REQUIRE(e.values.size() == 2);
+      CHECK(e.values[1].name == "gain");
+      gains.push_back(e.values[1].value);
+      const Tensor& parameters = e.trainer.model().block(BlockKind::Parameters).values;
+      CHECK(e.bytes == static_cast<std::int64_t>(parameters.bytes()));  // also on devices
+    }
+    std::vector<double>& gains;
+  };
+  return std::make_shared<Recorder>(gains);
+}
+
+/// Every bit of the model after two epochs. @param delayed  the steps sleep for different times.
+template <typename T>
+std::vector<std::byte> train(const std::vector<ToyBatch>& batches, T strategy, int workers, int devices = 0,
+                             bool delayed = false) {
+  ToyModel model({.size = kWidth, .training = halfNesterovs(), .statistics = true});
+  RandomDelays delays(7, 300us);
+  if (delayed) model.control().onStep = [&](const Batch&) { delays(); };
+  ToyIterator data(batches, kWidth);
+  wrapperOf(model, workers, strategy, devices).fit(data, 2);
+  return stateBits(model);
+}
+
+std::vector<ToyBatch> different() {
+  return randomBatches(5, 30, 4, kWidth, /*ragged=*/true);
+}
+
+}  // namespace
+
+TEST_CASE("Adasum adds up orthogonal moves") {
+  // With learning rate 1 from 0, a move is the batch's value. The values are powers of two, so products are
+  // exact.
+  for (const int workers : {2, 4, 8})
+    for (const int devices : {0, 1, 2}) {
+      CAPTURE(workers);
+      CAPTURE(devices);
+      std::vector<ToyBatch> batches(static_cast<std::size_t>(workers), {std::vector<float>(kWidth)});
+      std::vector<float> sum(kWidth);
+      for (std::size_t w = 0; w < batches.size(); ++w)
+        for (std::size_t j = w; j < sum.size(); j += batches.size())
+          sum[j] = batches[w].values[j] = static_cast<float>(1 << (j % 5)) * (j % 2 == 0 ? 1 : -1);
+      ToyModel model({.size = kWidth, .training = {.updater = Sgd{.learningRate = 1}}});
+      ToyIterator data(batches, kWidth);
+      std::vector<double> gains;
+      wrapperOf(model, workers, Adasum{.frequency = 1}, devices, {recordGain(gains)}).fit(data);
+      CHECK(model.parameters() == sum);
+      CHECK(gains == std::vector<double>{static_cast<double>(workers)});
+    }
+}
+
+TEST_CASE("Adasum of equal replicas equals averaging, bit for bit") {
+  for (const int workers : {2, 4})
+    for (const int devices : {0, 1, workers}) {
+      CAPTURE(workers);
+      CAPTURE(devices);
+      std::vector<ToyBatch> same;
+      for (const auto& batch : randomBatches(9, 7, 4, kWidth, /*ragged=*/true))
+        same.insert(same.end(), static_cast<std::size_t>(workers), batch);
+      CHECK(train(same, Adasum{.frequency = 2}, workers, devices) ==
+            train(same, Averaging{.frequency = 2}, workers, devices));
+    }
+}
+
+TEST_CASE("Adasum with one worker equals the model alone") {
+  ToyModel alone({.size = kWidth, .training = halfNesterovs(), .statistics = true});
+  ToyIterator data(different(), kWidth);
+  alone.fit(data, 2);
+  CHECK(train(different(), Adasum{.frequency = 3}, 1) == stateBits(alone));
+}
+
+TEST_CASE("Adasum of parallel moves is their mean, and an untrained worker changes nothing") {
+  // From 0 to 2 and 6: (1 - 12 / 8) 2 + (1 - 12 / 72) 6 = 4. Then worker 0 alone moves to 16.
+  for (const int devices : {0, 2}) {
+    ToyModel model({.training = {.updater = Sgd{.learningRate = 1}}});
+    auto data = ToyIterator::ofValues({2, 6, 16});
+    std::vector<double> gains;
+    wrapperOf(model, 2, Adasum{.frequency = 1}, devices, {recordGain(gains)}).fit(data);
+    CHECK(model.parameters()[0] == 16);
+    REQUIRE(gains.size() == 2);
+    CHECK(gains[0] == doctest::Approx(1.0 / 3).epsilon(1e-15));  // -1/2 + 5/6
+    CHECK(gains[1] == 2);
+  }
+}
+
+TEST_CASE(
+    "Adasum has the same bits however the threads are delayed, and others if other workers are paired") {
+  const auto calm = train(different(), Adasum{.frequency = 2}, 4);
+  for (int repetition = 0; repetition < 3; ++repetition)
+    CHECK(train(different(), Adasum{.frequency = 2}, 4, 0, /*delayed=*/true) == calm);
+  auto swapped = different();  // workers 1 and 2
+  for (std::size_t b = 0; b + 2 < swapped.size(); b += 4) std::swap(swapped[b + 1], swapped[b + 2]);
+  CHECK(train(swapped, Adasum{.frequency = 2}, 4) != calm);
+}
+
+TEST_CASE("against NumPy: 2, 4 and 8 workers, and the updater's state after a merge") {
+  if (!numpyFound()) return;
+  checkAgainstNumpy("adasum", "frequency=3", Adasum{.frequency = 3});
+  checkAgainstNumpy("adasum", "frequency=1 state=keep",
+                    Adasum{.frequency = 1, .updaterState = UpdaterState::Keep});
+  checkAgainstNumpy("adasum", "frequency=2 state=reset",
+                    Adasum{.frequency = 2, .updaterState = UpdaterState::Reset});
+  for (const auto& [name, codec] : codecsInNumpy())
+    checkAgainstNumpy("adasum", "frequency=2 codec=" + name, Adasum{.frequency = 2, .codec = codec});
+}
+
+TEST_CASE("Adasum refuses options and models that it cannot merge by name") {
+  const auto refusal = [](const auto& call) { return thrown<InvalidArgument>(call); };
+  CHECK(refusal([] { Adasum{.frequency = 0}.validate(); }) ==
+        "adasum: every must be between 1 and 1099511627776, got 0");
+  ToyModel model;
+  for (const int workers : {3, 6})
+    CHECK(refusal([&] { wrapperOf(model, workers, Adasum{}); }) ==
+          fmt::format("adasum: the number of workers must be a power of two, because workers are merged in "
+                      "pairs, got {}",
+                      workers));
+  CHECK(Adasum{}.make()->describe() == "adaptive summation every 10 iterations");
+}

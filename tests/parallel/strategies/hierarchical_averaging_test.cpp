@@ -1,0 +1,199 @@
+#include "muster/parallel/strategies/hierarchical_averaging.h"
+
+#include "muster/parallel/strategies/named_strategy.h"
+#include "muster/parallel/training/internals.h"
+#include "tests/parallel/strategies/reference.h"
+#include "tests/parallel/rule_wrapper.h"
+#include "tests/support/recording_listener.h"
+#include "tests/support/thrown.h"
+
+using namespace muster;
+using namespace muster::test;
+
+namespace {
+
+/// Every bit of the model after three epochs, in one fit or two.
+template <typename T>
+std::vector<std::byte> train(T strategy, int workers, int devices = 0, std::int64_t first = 3,
+                             Listeners listeners = {}) {
+  auto model = ruleToy();
+  ToyIterator data(ruleBatches(workers), kRuleWidth);
+  auto wrapper = wrapperOf(model, workers, strategy, devices, listeners);
+  wrapper.fit(data, first);
+  wrapper.fit(data, 3 - first);
+  return stateBits(model);
+}
+
+}  // namespace
+
+TEST_CASE("against NumPy: hierarchical averaging") {
+  if (!numpyFound()) return;
+  for (const auto& [first, second, state] : {std::tuple{1, 3, UpdaterState::Average},
+                                             {2, 3, UpdaterState::Keep},
+                                             {2, 4, UpdaterState::Reset},
+                                             {3, 3, UpdaterState::Average},
+                                             {1, 100, UpdaterState::Average}})
+    checkAgainstNumpy("hierarchical_averaging",
+                      fmt::format("first={} second={} state={}", first, second,
+                                  state == UpdaterState::Average ? "average"
+                                  : state == UpdaterState::Keep  ? "keep"
+                                                                 : "reset"),
+                      [&](ParallelWrapper::Builder& builder, int workers) {
+                        builder.strategy(HierarchicalAveraging{
+                            .levels = {{first, workers % 2 == 0 ? workers / 2 : 1}, {second, workers}},
+                            .updaterState = state});
+                      });
+  for (const auto& [name, codec] : codecsInNumpy())
+    checkAgainstNumpy(
+        "hierarchical_averaging", "first=1 second=3 codec=" + name,
+        [&](ParallelWrapper::Builder& builder, int workers) {
+          builder.strategy(HierarchicalAveraging{
+              .levels = {{1, workers % 2 == 0 ? workers / 2 : 1}, {3, workers}}, .codec = codec});
+        });
+}
+
+TEST_CASE("one level, or two of one period, have averaging's bits, on one or several devices") {
+  for (const int workers : {1, 2, 4})
+    for (const std::int64_t frequency : {1, 3})
+      for (const int devices : {0, 1, 2})
+        for (const auto state : {UpdaterState::Average, UpdaterState::Keep}) {
+          CAPTURE(workers);
+          CAPTURE(frequency);
+          CAPTURE(devices);
+          const auto averaged =
+              train(Averaging{.frequency = frequency, .updaterState = state}, workers, devices);
+          const auto trained = [&](std::vector<HierarchicalAveraging::Level> levels) {
+            return train(HierarchicalAveraging{.levels = std::move(levels), .updaterState = state}, workers,
+                         devices);
+          };
+          CHECK(trained({{.period = frequency}}) == averaged);
+          CHECK(trained({{.period = frequency, .group = (workers + 1) / 2}, {.period = frequency}}) ==
+                averaged);
+        }
+}
+
+TEST_CASE("groups of two merged every iteration, and all every second one, equal values worked out by hand") {
+  // p = 0, learning rate 0.5. Replicas 1, 3, 5, 7: the groups' means are 2 and 6, the user's model is 4.
+  // Then 2, 4, 8, 10, and all become 6. Then 4, 6, 8, 10, whose groups' means are 5 and 9: the user's model
+  // is 7, and so are all replicas at the epoch's end, before which no batch follows.
+  for (const int devices : {0, 1, 2, 4}) {
+    CAPTURE(devices);
+    ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}});
+    std::vector<float> models;
+    std::vector<double> groups;
+    struct Values final : Listener {
+      explicit Values(std::vector<double>& into) : groups(into) {}
+      void onMerge(const MergeEvent& event) override {
+        REQUIRE(event.values.size() == 1);
+        CHECK(event.values[0].name == "group");
+        groups.push_back(event.values[0].value);
+      }
+      std::vector<double>& groups;
+    };
+    const auto looking = std::make_shared<RecordingListener>(ListenerScope::Merged,
+                                                             [&](const RecordedCall& call, Trainer& trainer) {
+                                                               trainer.model();
+                                                               if (call.event == "merge")
+                                                                 models.push_back(model.parameters()[0]);
+                                                             });
+    auto data = ToyIterator::ofValues({2, 6, 10, 14, 2, 6, 10, 14, 2, 6, 10, 14});
+    wrapperOf(model, 4, HierarchicalAveraging{.levels = {{.period = 1, .group = 2}, {.period = 2}}}, devices,
+              {looking, std::make_shared<Values>(groups)})
+        .fit(data);
+    CHECK(models == std::vector<float>{4, 6, 7, 7});
+    CHECK(groups == std::vector<double>{2, 4, 2, 4});
+    const auto steps = model.control().steps();
+    const std::vector<float> before = {0, 0, 0, 0, 2, 2, 6, 6, 6, 6, 6, 6};
+    REQUIRE(steps.size() == before.size());
+    for (std::size_t i = 0; i < before.size(); ++i) CHECK(steps[i].before[0] == before[i]);
+    CHECK(model.parameters()[0] == 7);
+  }
+}
+
+TEST_CASE(
+    "the builder's groups hold the workers of one node, as over nodes, and equal values worked out by hand") {
+  // p = 0, learning rate 0.5; workers 0 and 2 are in one group, 1 and 3 in the other. Replicas 1, 3, 5, 7
+  // become 3, 5, 3, 5. Then 2.5, 5.5, 6.5, 9.5, and all become 6. Then 4, 6, 8, 10, which become 6, 8, 6, 8,
+  // and all 7 at the epoch's end. Merges within a node do not change the user's model.
+  ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}});
+  std::vector<float> models;
+  const auto looking = std::make_shared<RecordingListener>(ListenerScope::Merged,
+                                                           [&](const RecordedCall& call, Trainer& trainer) {
+                                                             trainer.model();
+                                                             if (call.event == "merge")
+                                                               models.push_back(model.parameters()[0]);
+                                                           });
+  auto data = ToyIterator::ofValues({2, 6, 10, 14, 2, 6, 10, 14, 2, 6, 10, 14});
+  const HierarchicalAveraging options{.levels = {{.period = 1, .group = 2}, {.period = 2}}};
+  ParallelWrapper::Builder(model)
+      .workers(4)
+      .groups(2)
+      .pinThreads(false)
+      .strategy(options)
+      .listeners({looking})
+      .build()
+      .fit(data);
+  CHECK(models == std::vector<float>{0, 6, 6, 7});
+  const auto steps = model.control().steps();
+  const std::vector<float> before = {0, 0, 0, 0, 3, 5, 3, 5, 6, 6, 6, 6};
+  REQUIRE(steps.size() == before.size());
+  for (std::size_t i = 0; i < before.size(); ++i) CHECK(steps[i].before[0] == before[i]);
+  CHECK(model.parameters()[0] == 7);
+}
+
+TEST_CASE("a group's weight counts all examples since the last merge of all, not only of its last round") {
+  // Replicas 1, 3, 5, 7, groups' means 2 and 6. Then worker 0 alone: 2 again. The first group has trained
+  // three examples, the second two: (3 * 2 + 2 * 6) / 5.
+  ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}});
+  auto data = ToyIterator::ofValues({2, 6, 10, 14, 2});
+  wrapperOf(model, 4, HierarchicalAveraging{.levels = {{.period = 1, .group = 2}, {.period = 100}}})
+      .fit(data);
+  CHECK(model.parameters()[0] == 3.6f);
+}
+
+TEST_CASE(
+    "hierarchical averaging has the same bits in one fit() or two, on devices and on the host, with "
+    "listeners") {
+  const HierarchicalAveraging options{
+      .levels = {{.period = 1, .group = 2}, {.period = 3, .group = 4}, {.period = 5}}};
+  const auto whole = train(options, 8);
+  CHECK(train(options, 8) == whole);
+  CHECK(train(options, 8, 0, 1) == whole);
+  CHECK(train(options, 8, 1) == whole);
+  CHECK(train(options, 8, 8) == whole);
+  const auto looking = std::make_shared<RecordingListener>(
+      ListenerScope::Merged, [](const RecordedCall&, Trainer& trainer) { trainer.model(); });
+  CHECK(train(options, 8, 0, 3, {looking}) == whole);
+}
+
+TEST_CASE("invalid options of hierarchical averaging are refused by name") {
+  using Levels = std::vector<HierarchicalAveraging::Level>;
+  const auto refusal = [](Levels levels) {
+    return thrown<InvalidArgument>([&] { HierarchicalAveraging{.levels = levels}.validate(); });
+  };
+  CHECK(refusal({}) == "hierarchical averaging: there are no levels");
+  CHECK(refusal({{.period = 0}}) ==
+        "hierarchical averaging: a period must be between 1 and 1099511627776, got 0");
+  CHECK(refusal({{.period = 4, .group = 2}, {.period = 2}}) ==
+        "hierarchical averaging: periods must ascend, got 2 after 4");
+  CHECK(refusal({{.group = -1}}) ==
+        "hierarchical averaging: a group must have at least 1 worker (0: all), got -1");
+  const auto refusalOfFour = [](Levels levels) {
+    ToyModel model;
+    return thrown<InvalidArgument>([&] { wrapperOf(model, 4, HierarchicalAveraging{.levels = levels}); });
+  };
+  CHECK(refusalOfFour({{.period = 1, .group = 3}, {.period = 2}}) ==
+        "hierarchical averaging: groups of 3 do not divide the 4 workers");
+  CHECK(refusalOfFour({{.period = 1, .group = 2}, {.period = 2, .group = 3}, {.period = 2}}) ==
+        "hierarchical averaging: groups of 2 do not divide groups of 3");
+  CHECK(refusalOfFour({{.period = 1, .group = 2}}) ==
+        "hierarchical averaging: the last level must merge all 4 workers, got groups of 2");
+  const auto byName = [](std::string_view levels) {
+    return strategyNamed("hierarchical", fmt::format("levels={}", levels), 4).make()->describe();
+  };
+  CHECK(byName("4:2,16:all") == "averaging groups of 2 every 4 iterations, all every 16 iterations");
+  CHECK(thrown<InvalidArgument>([&] { byName("4"); }) ==
+        "strategy hierarchical: levels: expected period:workers, as in 4:2,16:all, got \"\"");
+  CHECK(HierarchicalAveraging{.levels = {{.period = 1, .group = 2}, {.period = 8}}}.make()->describe() ==
+        "averaging groups of 2 every iteration, all every 8 iterations");
+}

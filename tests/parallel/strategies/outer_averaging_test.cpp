@@ -1,0 +1,195 @@
+#include "muster/parallel/strategies/outer_averaging.h"
+
+#include <cmath>
+
+#include "muster/parallel/training/internals.h"
+#include "tests/parallel/strategies/reference.h"
+#include "tests/parallel/rule_wrapper.h"
+#include "tests/support/state_bits.h"
+#include "tests/support/thrown.h"
+
+using namespace muster;
+using namespace muster::test;
+
+namespace {
+
+std::string refusal(const OuterAveraging& options) {
+  return thrown<InvalidArgument>([&] { options.validate(); });
+}
+
+}  // namespace
+
+TEST_CASE("rounds with classical and Nesterov momentum equal those worked out by hand") {
+  // p = 0, worker 0 on {2}, worker 1 on {6}, learning rate 0.5, rate 0.5, momentum 0.5.
+  //   Mean 2: D = 1, W = 1, look-ahead 1.5.
+  //   Classical from 1: replicas 1.5 and 3.5, mean 2.5: D = 0.5 + 0.75 = 1.25, W = 2.25.
+  //   Nesterov from 1.5: replicas 1.75 and 3.75, mean 2.75: D = 0.5 + 0.625 = 1.125, W = 2.125.
+  for (const bool nesterov : {false, true})
+    for (const int devices : {0, 1, 2}) {
+      CAPTURE(nesterov);
+      CAPTURE(devices);
+      ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}});
+      auto data = ToyIterator::ofValues({2, 6, 2, 6});
+      auto wrapper =
+          wrapperOf(model, 2, OuterAveraging{.rate = 0.5, .momentum = 0.5, .nesterov = nesterov}, devices);
+      wrapper.fit(data);
+      CHECK(model.parameters()[0] == (nesterov ? 2.125f : 2.25f));
+    }
+}
+
+TEST_CASE("with rate 1 and momentum 0 outer averaging has averaging's bits, on one or several devices") {
+  for (const int workers : {1, 2, 3})
+    for (const std::int64_t frequency : {1, 3}) {
+      CAPTURE(workers);
+      CAPTURE(frequency);
+      const auto averaged = trainRule(Averaging{.frequency = frequency}, workers);
+      CHECK(trainRule(OuterAveraging{.frequency = frequency}, workers) == averaged);
+      CHECK(trainRule(OuterAveraging{.frequency = frequency, .nesterov = true}, workers) == averaged);
+      CHECK(trainRule(OuterAveraging{.frequency = frequency}, workers, workers) ==
+            trainRule(Averaging{.frequency = frequency}, workers, workers));
+    }
+}
+
+TEST_CASE("one worker with rate 1 and momentum 0 equals the model alone") {
+  auto alone = ruleToy();
+  ToyIterator data(randomBatches(5, 8, 4, kRuleWidth, /*ragged=*/true), kRuleWidth);
+  alone.fit(data, 3);
+  CHECK(trainRule(OuterAveraging{.frequency = 2}, 1) == stateBits(alone));
+}
+
+TEST_CASE("presets are one rule: DiLoCo is BMUF with its numbers, SlowMo is BMUF at a constant rate") {
+  auto diloco = OuterAveraging::diloco();
+  diloco.frequency = 2;
+  CHECK(trainRule(diloco) == trainRule(OuterAveraging{.frequency = 2,
+                                                      .rate = 0.7,
+                                                      .momentum = 0.9,
+                                                      .nesterov = true,
+                                                      .updaterState = UpdaterState::Keep}));
+  auto bmuf = OuterAveraging::bmuf(3);
+  CHECK(bmuf.momentum == doctest::Approx(2.0 / 3));
+  bmuf.frequency = 2;
+  auto slowMo = OuterAveraging::slowMo(bmuf.momentum);
+  slowMo.frequency = 2;
+  slowMo.updaterState = bmuf.updaterState;
+  CHECK(trainRule(slowMo) == trainRule(bmuf));
+  CHECK(OuterAveraging::lookahead().rate == 0.8);
+}
+
+TEST_CASE(
+    "merged every iteration, with inner steps of rate 1, outer averaging is momentum on the joined batch") {
+  // A step of rate 1 gives p - g, so the mean is p - (mean g). Source: fairscale's test for SlowMo.
+  for (const bool nesterov : {false, true}) {
+    CAPTURE(nesterov);
+    ToyModel model({.training = {.updater = Sgd{.learningRate = 1}}});
+    auto data = ToyIterator::ofValues({1, 5, 2, 8, 3, 1, 0, 4});
+    const double rate = 0.25, momentum = 0.5;
+    wrapperOf(model, 2, OuterAveraging{.rate = rate, .momentum = momentum, .nesterov = nesterov}).fit(data);
+    double w = 0, velocity = 0;
+    for (const double mean : {3.0, 5.0, 2.0, 2.0}) {
+      const double at = nesterov ? w + momentum * velocity : w;
+      velocity = momentum * velocity - rate * (at - mean);
+      w += velocity;
+    }
+    CHECK(model.parameters()[0] == doctest::Approx(w).epsilon(1e-6));
+  }
+}
+
+TEST_CASE("a training resumed from the model's state ends with the same bits") {
+  for (const bool nesterov : {false, true}) {
+    const OuterAveraging options{.frequency = 2, .rate = 0.7, .momentum = 0.8, .nesterov = nesterov};
+    ToyIterator data(randomBatches(5, 16, 4, kRuleWidth), kRuleWidth);
+    auto whole = ruleToy();
+    wrapperOf(whole, 2, options).fit(data, 4);
+    auto first = ruleToy(), second = ruleToy();
+    wrapperOf(first, 2, options).fit(data, 2);
+    second.copyStateFrom(first);
+    wrapperOf(second, 2, options).fit(data, 2);
+    CHECK(stateBits(second) == stateBits(whole));
+  }
+}
+
+TEST_CASE("momentum is scaled with the learning rate on request") {
+  const auto trained = [](bool follow, double decay) {
+    const StepSchedule rate{.initial = 0.5, .decay = decay, .every = 1};
+    ToyModel model({.training = {.updater = Sgd{.learningRate = rate}}});
+    auto data = ToyIterator::ofValues({2, 6});
+    auto wrapper = wrapperOf(model, 2, OuterAveraging{.momentum = 0.5, .followLearningRate = follow});
+    wrapper.fit(data, 3);
+    return model.parameters()[0];
+  };
+  CHECK(trained(true, 1) == trained(false, 1));
+  CHECK(trained(true, 0.5) != trained(false, 0.5));
+}
+
+TEST_CASE("listeners receive the norm of the outer step if it is measured") {
+  // With learning rate 1 the mean is that of the batches. W moves from 0 to 2 (rate 0.5, mean 4); with mean 0
+  // the momentum, half of that step, and the new move cancel; with mean 6, W moves to 4.
+  for (const int devices : {0, 1, 2}) {
+    CAPTURE(devices);
+    ToyModel model({.training = {.updater = Sgd{.learningRate = 1}}});
+    auto data = ToyIterator::ofValues({3, 5, 0, 0, 6, 6});
+    struct Recorder final : Listener {
+      void onMerge(const MergeEvent& e) override {
+        REQUIRE(e.values.size() == 2);  // the period's values come first
+        CHECK(e.values[1].name == "outer step");
+        steps.push_back(e.values[1].value);
+      }
+      std::vector<double> steps;
+    };
+    const auto recorder = std::make_shared<Recorder>();
+    auto builder = ParallelWrapper::Builder(model);
+    builder.workers(2).pinThreads(false).internals({.pretendedDevices = devices}).listeners({recorder});
+    builder.strategy(OuterAveraging{.rate = 0.5, .momentum = 0.5, .measureStep = true}).build().fit(data);
+    CHECK(recorder->steps == std::vector<double>{0, 0, 1});  // relative to 0, 2 and 2
+    CHECK(model.parameters()[0] == 4);
+  }
+}
+
+TEST_CASE(
+    "against NumPy: classical, Nesterov, scaled with the learning rate, and the updater's state after a "
+    "merge") {
+  if (!numpyFound()) return;
+  OuterAveraging options{.frequency = 3, .rate = 0.7, .momentum = 0.9};
+  checkAgainstNumpy("outer_averaging", "frequency=3 rate=0.7 momentum=0.9", options);
+  options.updaterState = UpdaterState::Keep;
+  options.nesterov = true;
+  checkAgainstNumpy("outer_averaging", "frequency=3 rate=0.7 momentum=0.9 nesterov=1 state=keep", options);
+  options.updaterState = UpdaterState::Reset;
+  options.followLearningRate = true;
+  checkAgainstNumpy("outer_averaging", "frequency=3 rate=0.7 momentum=0.9 nesterov=1 follow=1 state=reset",
+                    options);
+}
+
+TEST_CASE("against NumPy: outer averaging with codecs") {
+  if (!numpyFound()) return;
+  for (const auto& [name, codec] : codecsInNumpy())
+    checkAgainstNumpy(
+        "outer_averaging", "frequency=2 rate=0.7 momentum=0.5 nesterov=1 codec=" + name,
+        OuterAveraging{.frequency = 2, .rate = 0.7, .momentum = 0.5, .nesterov = true, .codec = codec});
+}
+
+TEST_CASE("against NumPy: presets of outer averaging") {
+  if (!numpyFound()) return;
+  const auto check = [](const std::string& options, auto preset) {
+    checkAgainstNumpy("outer_averaging", options, [&](ParallelWrapper::Builder& builder, int workers) {
+      OuterAveraging one = preset(workers);
+      one.frequency = 2;
+      builder.strategy(one);
+    });
+  };
+  check("frequency=2 momentum=bmuf state=reset", [](int workers) { return OuterAveraging::bmuf(workers); });
+  check("frequency=2 momentum=0.5 follow=1 state=keep", [](int) { return OuterAveraging::slowMo(); });
+  check("frequency=2 rate=0.7 momentum=0.9 nesterov=1 state=keep",
+        [](int) { return OuterAveraging::diloco(); });
+  check("frequency=2 rate=0.8 state=keep", [](int) { return OuterAveraging::lookahead(); });
+}
+
+TEST_CASE("options out of range are refused by name") {
+  CHECK(refusal({.frequency = 0}) == "outer averaging: every must be between 1 and 1099511627776, got 0");
+  CHECK(refusal({.rate = 0}) == "outer averaging: rate must be above 0, got 0");
+  CHECK(refusal({.rate = std::nan("")}) == "outer averaging: rate must be above 0, got nan");
+  CHECK(refusal({.rate = 1.5e6}) == "outer averaging: rate can be at most 1000000, got 1500000");
+  CHECK(refusal({.momentum = 1}) == "outer averaging: momentum must be in [0, 1), got 1");
+  CHECK(OuterAveraging{.frequency = 2, .momentum = 0.5, .nesterov = true}.make()->describe() ==
+        "outer averaging every 2 iterations (rate 1, Nesterov momentum 0.5)");
+}

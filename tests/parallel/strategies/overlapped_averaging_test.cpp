@@ -1,0 +1,209 @@
+#include "muster/parallel/strategies/overlapped_averaging.h"
+
+#include <cmath>
+
+#include "muster/parallel/training/internals.h"
+#include "tests/parallel/strategies/reference.h"
+#include "tests/parallel/rule_wrapper.h"
+#include "tests/support/recording_listener.h"
+#include "tests/support/state_bits.h"
+#include "tests/support/thrown.h"
+
+using namespace muster;
+using namespace muster::test;
+
+namespace {
+
+using Pull = OverlappedAveraging::Pull;
+using Eager = OverlappedAveraging::Eager;
+
+std::string refusal(const OverlappedAveraging& options) {
+  return thrown<InvalidArgument>([&] { options.validate(); });
+}
+
+}  // namespace
+
+TEST_CASE("landings equal those worked out by hand") {
+  // p = 0, worker 0 on {2}, worker 1 on {6}, learning rate 0.5; launched after iterations 1 and 3, landed
+  // after 2 and 4; the end of the epoch merges the steps since the launch after 3.
+  //   Delta: 1, 3, mean 2; 1.5, 4.5 land as 2.5, 3.5. Then 2.25, 4.75, mean 3.5; 2.125, 5.375 land as 3.375,
+  //     4.125, mean 3.75.
+  //   Pull 0.5: 1, 3, mean 2; 1.5, 4.5 land as 1.75, 3.25. Then 1.875, 4.625, mean 3.25; 1.9375, 5.3125 land
+  //   as
+  //     2.59375, 4.28125, mean 3.4375.
+  //   Eager: 1, 3, mean 2, moved to 0.5, 1.5; 1.25, 3.75 land as 2.75, 4.25. Then 2.375, 5.125, mean 3.75,
+  //     moved to 2.1875, 3.5625; 2.09375, 4.78125 land as 3.65625, 4.96875, mean 4.3125.
+  const auto trained = [](OverlappedAveraging options, int devices) {
+    ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}});
+    auto data = ToyIterator::ofValues({2, 6, 2, 6, 2, 6, 2, 6});
+    wrapperOf(model, 2, options, devices).fit(data);
+    return model.parameters()[0];
+  };
+  for (const int devices : {0, 1, 2}) {
+    CAPTURE(devices);
+    CHECK(trained({}, devices) == 3.75f);
+    CHECK(trained({.landing = Pull{.strength = 0.5}}, devices) == 3.4375f);
+    CHECK(trained({.landing = Eager{}}, devices) == 4.3125f);
+  }
+}
+
+TEST_CASE("a listener tells a launch from a landing, and sees the merged model and each replica") {
+  // As above, Delta: what is launched after iterations 1 and 3 lands after 2 and 4.
+  struct Seen {
+    std::int64_t iteration;
+    bool launched, landed;
+    float model, first, second;
+    bool operator==(const Seen&) const = default;
+  };
+  class Watcher final : public Listener {
+   public:
+    void onMerge(const MergeEvent& event) override {
+      const auto replica = [&](int worker) {
+        ToyModel copied;
+        event.trainer.copyReplica(worker, copied);
+        CHECK(copied.iteration() == event.iteration);
+        return copied.parameters()[0];
+      };
+      const float merged = static_cast<ToyModel&>(event.trainer.model()).parameters()[0];
+      seen.push_back({event.iteration, event.launched, event.landed, merged, replica(0), replica(1)});
+      CHECK(thrown<InvalidArgument>([&] { replica(2); }) ==
+            "copyReplica: there is no replica of worker 2 on this node, which has 2 workers");
+    }
+    std::vector<Seen> seen;
+  };
+  ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}});
+  auto data = ToyIterator::ofValues({2, 6, 2, 6, 2, 6, 2, 6});
+  auto watcher = std::make_shared<Watcher>();
+  wrapperOf(model, 2, OverlappedAveraging{}, 0, {watcher}).fit(data);
+  CHECK(watcher->seen == std::vector<Seen>{{1, true, false, 0, 1, 3},
+                                           {2, false, true, 2, 2.5f, 3.5f},
+                                           {3, true, false, 2, 2.25f, 4.75f},
+                                           {4, false, true, 3.5f, 3.375f, 4.125f},
+                                           {4, true, true, 3.75f, 3.75f, 3.75f}});
+  auto averaging = std::make_shared<Watcher>();
+  auto four = ToyIterator::ofValues({2, 6, 2, 6});
+  wrapperOf(model, 2, Averaging{}, 0, {averaging}).fit(four);
+  for (const Seen& seen : averaging->seen) CHECK((seen.launched && seen.landed && seen.first == seen.model));
+}
+
+TEST_CASE("without a delay overlapped averaging has the bits of averaging, or of outer averaging") {
+  for (const int workers : {1, 2, 3})
+    for (const int devices : {0, workers}) {
+      CAPTURE(workers);
+      CAPTURE(devices);
+      const auto averaged = trainRule(Averaging{.frequency = 3}, workers, devices);
+      CHECK(trainRule(OverlappedAveraging{.frequency = 3, .delay = 0}, workers, devices) == averaged);
+      CHECK(trainRule(OverlappedAveraging{.frequency = 3, .delay = 0, .landing = Pull{.strength = 1}},
+                      workers, devices) == averaged);
+      CHECK(trainRule(OverlappedAveraging{.frequency = 3, .delay = 0, .landing = Eager{}}, workers,
+                      devices) == averaged);
+      for (const bool nesterov : {false, true})
+        CHECK(trainRule(
+                  OverlappedAveraging{
+                      .frequency = 3, .delay = 0, .rate = 0.7, .momentum = 0.8, .nesterov = nesterov},
+                  workers, devices) ==
+              trainRule(OuterAveraging{.frequency = 3, .rate = 0.7, .momentum = 0.8, .nesterov = nesterov},
+                        workers, devices));
+    }
+}
+
+TEST_CASE("a period no longer than the delay merges at once") {
+  const auto period = Period::postLocal(5, 4);
+  CHECK(trainRule(OverlappedAveraging{.frequency = Period::postLocal(1000, 4)}) == trainRule(Averaging{}));
+  CHECK(trainRule(OverlappedAveraging{.frequency = period}) != trainRule(Averaging{.frequency = period}));
+}
+
+TEST_CASE("one worker trains as the model alone, whatever the delay") {
+  auto alone = ruleToy();
+  ToyIterator data(ruleBatches(1), kRuleWidth);
+  alone.fit(data, 3);
+  for (const std::int64_t delay : {1, 2, 3})
+    for (const int devices : {0, 1}) {
+      CHECK(trainRule(OverlappedAveraging{.frequency = 4, .delay = delay}, 1, devices) == stateBits(alone));
+      CHECK(trainRule(OverlappedAveraging{.frequency = 4, .delay = delay, .landing = Eager{}}, 1, devices) ==
+            stateBits(alone));
+    }
+}
+
+TEST_CASE("with a pull of strength 0 the workers train by themselves") {
+  const int workers = 3;
+  auto model = ruleToy();
+  ToyIterator data(ruleBatches(workers), kRuleWidth);
+  wrapperOf(
+      model, workers,
+      OverlappedAveraging{
+          .frequency = 3, .delay = 1, .landing = Pull{.strength = 0}, .updaterState = UpdaterState::Keep})
+      .fit(data, 2);
+  checkTrainedAlone(model, workers, 2);
+}
+
+TEST_CASE(
+    "overlapped averaging has the same bits on one or several devices, with listeners and random delays") {
+  for (const auto& landing :
+       {decltype(OverlappedAveraging::landing)(OverlappedAveraging::Delta{}), {Pull{}}, {Eager{}}}) {
+    const OverlappedAveraging options{
+        .frequency = 4, .delay = 2, .landing = landing, .rate = 0.8, .momentum = 0.5, .nesterov = true};
+    const auto expected = trainRule(options);
+    CHECK(trainRule(options, 3, 1) == expected);
+    CHECK(trainRule(options, 3, 3, {std::make_shared<RecordingListener>()}) == expected);
+    const auto control = std::make_shared<ToyControl>();
+    RandomDelays delays(17, std::chrono::microseconds(300));
+    control->onStep = [&](const Batch&) { delays(); };
+    ToyModel model({.size = kRuleWidth, .training = halfNesterovs(), .statistics = true}, control);
+    ToyIterator data(ruleBatches(3), kRuleWidth);
+    wrapperOf(model, 3, options).fit(data, 3);
+    CHECK(stateBits(model) == expected);
+  }
+}
+
+TEST_CASE("a training is resumed after an epoch from the model's state, and a second fit() continues") {
+  const OverlappedAveraging options{
+      .frequency = 4, .delay = 2, .rate = 0.7, .momentum = 0.8, .nesterov = true};
+  ToyIterator data(ruleBatches(2), kRuleWidth);
+  auto whole = ruleToy(), first = ruleToy(), second = ruleToy(), again = ruleToy();
+  wrapperOf(whole, 2, options).fit(data, 4);
+  wrapperOf(first, 2, options).fit(data, 2);
+  second.copyStateFrom(first);
+  wrapperOf(second, 2, options).fit(data, 2);
+  CHECK(stateBits(second) == stateBits(whole));
+  auto wrapper = wrapperOf(again, 2, options);
+  wrapper.fit(data, 1);
+  wrapper.fit(data, 3);
+  CHECK(stateBits(again) == stateBits(whole));
+}
+
+TEST_CASE("against NumPy: the delta form, the pull with momentum, and eager updates") {
+  if (!numpyFound()) return;
+  checkAgainstNumpy("overlapped_averaging", "frequency=3 delay=2",
+                    OverlappedAveraging{.frequency = 3, .delay = 2});
+  checkAgainstNumpy("overlapped_averaging", "frequency=2 delay=1 landing=pull strength=0.6 momentum=0.7",
+                    OverlappedAveraging::overlapLocalSgd());
+  checkAgainstNumpy("overlapped_averaging",
+                    "frequency=3 delay=1 landing=eager rate=0.7 momentum=0.5 nesterov=1 state=keep",
+                    OverlappedAveraging{.frequency = 3,
+                                        .delay = 1,
+                                        .landing = Eager{},
+                                        .rate = 0.7,
+                                        .momentum = 0.5,
+                                        .nesterov = true,
+                                        .updaterState = UpdaterState::Keep});
+  checkAgainstNumpy(
+      "overlapped_averaging", "frequency=4 delay=1 rate=0.8 momentum=0.5 state=reset",
+      OverlappedAveraging{
+          .frequency = 4, .delay = 1, .rate = 0.8, .momentum = 0.5, .updaterState = UpdaterState::Reset});
+}
+
+TEST_CASE("options out of range are refused by name") {
+  CHECK(refusal({.frequency = 3, .delay = 3}) ==
+        "overlapped averaging: delay must be shorter than the period of 3 iterations, got 3");
+  CHECK(refusal({.delay = -1}) == "overlapped averaging: delay cannot be negative, got -1");
+  CHECK(refusal({.landing = Pull{.strength = 1.5}}) ==
+        "overlapped averaging: strength must be in [0, 1], got 1.5");
+  CHECK(refusal({.landing = Pull{.strength = std::nan("")}}) ==
+        "overlapped averaging: strength must be in [0, 1], got nan");
+  CHECK(refusal({.rate = 0}) == "overlapped averaging: rate must be above 0, got 0");
+  CHECK(refusal({.momentum = 1}) == "overlapped averaging: momentum must be in [0, 1), got 1");
+  CHECK(OverlappedAveraging::overlapLocalSgd().make()->describe() ==
+        "overlapped averaging every 2 iterations, delay 1 (rate 1, momentum 0.7, pull 0.6)");
+  OverlappedAveraging::eagerDiloco().validate();
+}
