@@ -208,11 +208,13 @@ for option in --page '--report r' --report=r '--curves c'; do
   installs "${debian}trixie\n" - 'g++ libjs-dygraphs' libgloo-dev "trained --epochs 1 $option" "mnist --epochs 1 $option"
 done
 installs "${debian}trixie\n" - g++ libjs-dygraphs 'trained --json page' 'mnist --json page'
+installs "${debian}trixie\n" - 'libprotobuf-dev protobuf-compiler' libjs-dygraphs trained 'mnist --tensorboard=t'
+installs "${debian}trixie\n" - 'libprotobuf-dev libjs-dygraphs' '' trained 'mnist --page --tensorboard t'
 # Installs the packages of optional modules on request.
 script ctest <<<'echo tested'
 script python3 <<<'exit 1'
-installs "${debian}trixie\n" - 'g++ python3-numpy' 'libonnx-dev chromium libopenmpi-dev libgloo-dev' tested test
-installs "${debian}trixie\n" - 'g++ python3-numpy libonnx-dev libtorch-dev libopenmpi-dev libgloo-dev chromium' '' \
+installs "${debian}trixie\n" - 'g++ python3-numpy' 'libonnx-dev chromium libopenmpi-dev libgloo-dev protobuf-compiler' tested test
+installs "${debian}trixie\n" - 'g++ python3-numpy libonnx-dev libtorch-dev libopenmpi-dev libgloo-dev protobuf-compiler chromium' '' \
   'pip did not install them' 'test --optional'
 # Ubuntu has Chromium only as a snap.
 installs "${ubuntu}noble\n" - 'libonnx-dev libjs-dygraphs' 'libtorch-dev chromium chromium-driver' \

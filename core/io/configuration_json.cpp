@@ -198,6 +198,7 @@ NetworkSchema networkSchema() {
        {"initialiser", schemaOfTypes("type", "the distribution", initialiserSchemas())},
        {"layer", layerSchema(families, /*vertices=*/false)},
        {"vertex", layerSchema(families, /*vertices=*/true)}},
+      families,
   };
 }
 

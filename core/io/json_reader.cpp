@@ -166,11 +166,8 @@ void JsonReader::field(std::string_view name, std::string& value) {
 }
 
 void JsonReader::field(std::string_view name, Shape& value) {
-  if (value.empty())
-    return impl_->read(name, value, shape,
-                       fmt::format("an array of at most {} whole numbers", Shape::kMaxRank));
-  // Sizes of a fixed count: one number is all of them.
-  const auto sizes = [rank = value.rank()](const json::value& v) {
+  // One number is all sizes of a fixed count, or else the only one.
+  const auto sizes = [rank = value.empty() ? 1 : value.rank()](const json::value& v) {
     const auto all = wholeNumber(v);
     if (!all || *all < 0) return shape(v);
     return std::optional(Shape(std::vector(static_cast<std::size_t>(rank), *all)));

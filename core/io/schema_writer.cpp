@@ -20,11 +20,9 @@ void SchemaWriter::field(std::string_view name, std::uint64_t& value) {
 }
 
 void SchemaWriter::field(std::string_view name, Shape& value) {
-  json::object schema{{"type", "array"}, {"items", json::object{{"type", "integer"}}}};
-  if (!value.empty()) {
-    schema["type"] = json::array{"integer", "array"};
-    schema["minItems"] = value.rank();
-  }
+  json::object schema{{"type", json::array{"integer", "array"}},
+                      {"items", json::object{{"type", "integer"}}}};
+  if (!value.empty()) schema["minItems"] = value.rank();
   schema["maxItems"] = value.empty() ? Shape::kMaxRank : value.rank();
   schema["default"] = json::array(value.begin(), value.end());
   put(name, std::move(schema));

@@ -34,7 +34,7 @@ class SchemaWriter final : public Fields {
     add(name, "string", boost::json::value(std::string_view(value)));
   }
   /// A shape that has sizes by default always has as many, such as those of a kernel; one number is all of
-  /// them.
+  /// them. Of others it is the only size.
   void field(std::string_view name, Shape& value) override;
   void choice(std::string_view name, std::size_t& index, std::span<const std::string_view> names) override;
   void object(std::string_view name, std::string& type, const std::function<void(Fields&)>& inside) override;

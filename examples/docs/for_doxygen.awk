@@ -74,6 +74,7 @@ inside { print; next }
 /^# / && !titled {
   titled = 1
   print $0 " {#" (page == "README.md" ? "mainpage" : label(page)) "}"
+  print "\n[TOC]\n"
   next
 }
 /^##+ / {

@@ -1,10 +1,13 @@
 #include "examples/muster/commands.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
+#include "examples/muster/gallery.h"
 #include "examples/muster/options.h"
 #include "examples/muster/picture_run.h"
 #include "examples/muster/run_file.h"
@@ -35,6 +38,7 @@ int example(const Call& call) {
       "Prints a run file to begin with, with two workers that are averaged every 3 iterations: a\n"
       "convolutional network on generated digits, or a small network for data of your own.\n\n"
       "  muster example > run.json\n"
+      "  muster example --network resnet18           another network, by its name\n"
       "  muster example rows.csv > run.json          the label is the last column\n"
       "  muster example images --grey > run.json     a directory with one of PNG or JPEG files for each "
       "class\n");
@@ -45,6 +49,10 @@ int example(const Call& call) {
   line.flag("no-header", noHeader, "the first row has no names");
   line.flag("regression", data.regression, "the labels are numbers to predict, not classes");
   line.flag("grey", data.grey, "the images have one channel");
+  std::string network;
+  line.group("Options, for any data");
+  line.add("network", network, "NAME",
+           fmt::format("a network of the library: {}", fmt::join(networkNames(), ", ")));
   if (!readOptions(line, call)) return 0;
   const bool pictures =
       !call.file.empty() && muster::fileTypeOf(call.file) == std::filesystem::file_type::directory;
@@ -57,10 +65,12 @@ int example(const Call& call) {
   if (!call.file.empty() && !pictures && !line.said("separator"))
     data.separator = muster::separatorIn(call.file);
   if (pictures) data.type = "images";
-  example::printResult((call.file.empty() ? drawnDigits()
-                        : pictures        ? pictureRun(std::move(data))
-                                          : tableRun(std::move(data)))
-                           .toJson());
+  RunFile run = call.file.empty() ? drawnDigits()
+                : pictures        ? pictureRun(std::move(data))
+                                  : tableRun(std::move(data));
+  if (!network.empty())
+    run = RunFile::parse(run.toJson(), std::array{fmt::format("network=\"{}\"", network)});
+  example::printResult(run.toJson());
   return 0;
 }
 

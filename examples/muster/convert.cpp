@@ -8,6 +8,7 @@
 
 #include "examples/muster/commands.h"
 #include "examples/muster/deeplearning4j.h"
+#include "examples/muster/gallery.h"
 #include "examples/muster/options.h"
 #include "examples/muster/run_file.h"
 #include "examples/muster/run_sets.h"
@@ -133,7 +134,12 @@ std::unique_ptr<Network> networkOf(const std::string& path, const std::vector<st
     const bool plain = value.is_object() && !value.get_object().contains("network") &&
                        !value.get_object().contains("configuration");
     require(!plain || sets.empty(), "--set works on run files only, and this is a network's configuration");
-    return networkFromJson(plain ? text : RunFile::parse(text, sets).network);
+    const auto network = plain ? text : RunFile::parse(text, sets).network;
+    require(plain || !isNamedNetwork(network),
+            "network: {} is a name; muster summary --json prints its configuration, which a run file may "
+            "have instead",
+            network);
+    return networkFromJson(network);
   } catch (const InvalidArgument& error) {
     throw InvalidArgument(fmt::format("--network {}: {}", path, error.what()));
   }

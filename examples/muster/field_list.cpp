@@ -15,6 +15,12 @@ namespace {
 
 namespace json = boost::json;
 
+std::string_view typeText(std::string_view type) {
+  if (type == "integer") return "whole number";
+  if (type == "boolean") return "true, false";
+  return type == "string" ? "text" : type;
+}
+
 std::string wordOf(const json::value& value) {
   return value.is_string() ? std::string(value.get_string()) : muster::printJsonLine(value);
 }
@@ -25,13 +31,6 @@ std::string joined(const json::array& words, std::string_view between) {
   return text;
 }
 
-std::string typeText(std::string_view type) {
-  if (type == "integer") return "whole number";
-  if (type == "boolean") return "true, false";
-  if (type == "string") return "text";
-  return std::string(type);
-}
-
 /// The values that a schema allows, in words.
 std::string valuesOf(const json::object& schema) {
   if (const auto* words = schema.if_contains("enum")) return joined(words->get_array(), ", ");
@@ -40,15 +39,22 @@ std::string valuesOf(const json::object& schema) {
     return std::string(reference->get_string().subview(sizeof("#/$defs/") - 1));
   if (const auto* forms = schema.if_contains("anyOf")) {
     std::string text;
-    for (const auto& form : forms->get_array())
-      text.append(text.empty() ? "" : " or ")
-          .append(form.get_object().contains("enum") ? "its name" : valuesOf(form.get_object()));
+    for (const auto& form : forms->get_array()) {
+      const auto words = form.get_object().contains("enum") ? "its name" : valuesOf(form.get_object());
+      if (text.find(words) == text.npos) text.append(text.empty() ? "" : " or ").append(words);
+    }
     return text;
   }
   const auto* type = schema.if_contains("type");
   if (!type) return "";
-  if (type->is_array()) return "whole number or list of them";
-  if (type->get_string() != "array") return typeText(type->get_string());
+  if (type->is_array() && schema.contains("items")) return "whole number or list of them";
+  if (type->is_array()) {
+    std::string text;
+    for (const auto& one : type->get_array())
+      text.append(text.empty() ? "" : " or ").append(typeText(one.get_string()));
+    return text;
+  }
+  if (type->get_string() != "array") return std::string(typeText(type->get_string()));
   const auto items = valuesOf(schema.at("items").as_object());
   return fmt::format("list of {}",
                      items == "whole number" || items == "number" || items == "text" ? items + "s" : items);
@@ -119,7 +125,7 @@ std::string allRows(const json::object& properties) {
 }
 
 /// The fields of each type of a family such as "updater". @param common  those that every type has.
-std::string familyText(const json::object& family, Names common = {}) {
+std::string familyText(const json::object& family, Names common = {}, std::string_view key = "type") {
   std::string text(kHead);
   const auto& rules = family.at("allOf").as_array();
   const auto propertiesOf = [](const json::value& rule) {
@@ -127,7 +133,7 @@ std::string familyText(const json::object& family, Names common = {}) {
   };
   text += rows(propertiesOf(rules.front()), "", [&](std::string_view name) { return has(common, name); });
   for (const auto& rule : rules) {
-    const auto type = wordOf(rule.at("if").at("properties").at("type").at("const"));
+    const auto type = wordOf(rule.at("if").at("properties").at(key).at("const"));
     const auto own =
         rows(propertiesOf(rule), type + ".", [&](std::string_view name) { return !has(common, name); });
     text += own.empty() ? fmt::format("| `{}` | | | no fields of its own |\n", type) : own;
@@ -176,7 +182,17 @@ empty text is none.
 constexpr std::string_view kNetwork = R"(
 ## network
 
-The configuration in a model file; `muster summary --json MODEL` prints one. A chain has these fields:
+### Networks by name
+
+A network of the library by its name, `"network": "resnet18"` or `{"name": "resnet18", "width": 16}`. Its input shape and
+its number of outputs are those of the data. On the command line: `--set network=mlp --set network.hidden=[100,50]`.
+)";
+
+constexpr std::string_view kInFull = R"(
+### Configurations
+
+A configuration in full is as in a model file; `muster summary --json` prints that of a run file or a model file. A
+chain has these fields:
 )";
 
 }  // namespace
@@ -202,11 +218,13 @@ std::string runFilePage() {
   const auto schema = json::parse(runFileSchema());
   const auto& properties = schema.at("properties");
   const auto& defs = schema.at("$defs");
-  const auto& forms = properties.at("network").at("allOf");
+  const auto& networks = properties.at("network").at("anyOf");
+  const auto& forms = networks.at(0).at("allOf");
   const auto& strategy = properties.at("training").at("properties").at("strategy").at("anyOf").at(0);
   std::string text(kIntroduction);
   text += groupsText() + std::string(kNetwork) +
-          allRows(forms.at(0).at("then").at("properties").as_object()) +
+          familyText(networks.at(1).as_object(), {"seed", "l2", "weightDecay", "clipNorm"}, "name") +
+          std::string(kInFull) + allRows(forms.at(0).at("then").at("properties").as_object()) +
           "\nA graph has these, and the options of training of a chain:\n" +
           rows(forms.at(1).at("then").at("properties").as_object(), "", [](std::string_view name) {
             return has({"inputs", "vertices", "outputs"}, name);

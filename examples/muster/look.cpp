@@ -2,19 +2,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "examples/muster/commands.h"
 #include "examples/muster/field_list.h"
+#include "examples/muster/gallery.h"
 #include "examples/muster/options.h"
 #include "examples/muster/schema.h"
 #include "examples/muster/scores_json.h"
 #include "examples/muster/session.h"
 #include "examples/muster/trained.h"
 #include "examples/muster/watchers.h"
+#include "examples/support/device_option.h"
 #include "examples/support/standard_streams.h"
 #include "muster/core/base/byte_text.h"
 #include "muster/core/base/error.h"
 #include "muster/core/base/plural.h"
+#include "muster/core/io/model_file.h"
 #include "muster/core/io/network_json.h"
 #include "muster/core/nn/fit_remarks.h"
 #include "muster/core/nn/step_memory.h"
@@ -34,6 +38,12 @@ std::string earlierTraining(const RunFile& run, const std::filesystem::path& res
   } catch (const FileError& error) {
     return error.what();
   }
+}
+
+/// A named network, whose shapes are those of the data.
+std::unique_ptr<Network> networkForData(const RunFile& run) {
+  LoadedData data = loadData(run.data, PlacementWish::Host, std::array{Device::cpu()}, 1);
+  return makeNetwork(run, data);
 }
 
 }  // namespace
@@ -70,11 +80,16 @@ int summary(const Call& call) {
   if (!readOptions(line, call)) return 0;
   const auto& file = fileOf(call, "a run file or a model file");
   std::unique_ptr<Network> network;
+  require(!file.ends_with(".zip"),
+          "{}: a zip file, such as a model of Deeplearning4j: muster convert {} --out model.safetensors "
+          "makes a model of it",
+          file, file);
   if (file.ends_with(".safetensors")) {
     line.refuse({"set"}, "works on run files only, and this is a model file");
     network = Network::load(file);
   } else {
-    network = networkFromJson(RunFile::read(file, options.sets).network);
+    const auto run = RunFile::read(file, options.sets);
+    network = isNamedNetwork(run.network) ? networkForData(run) : networkFromJson(run.network);
   }
   example::printResult(json ? network->toJson() : network->summary());
   return 0;
@@ -84,7 +99,9 @@ int plan(const Call& call) {
   TrainedOptions options;
   example::CommandLine line(
       "Says what muster train would do with a run file: data, network, workers, merging and memory. Trains\n"
-      "nothing, and writes no file. A note says if the checkpoints of an earlier training are in the way.\n\n"
+      "nothing, writes no file, and refuses what train refuses. A note says if the checkpoints of an "
+      "earlier\n"
+      "training are in the way.\n\n"
       "  muster plan run.json --set training.workers=8\n");
   line.group("Options");
   describeSets(line, options.sets);
@@ -93,12 +110,16 @@ int plan(const Call& call) {
   requireModules(run.listeners);
   const auto devices = devicesOf(run.training);
   const auto nodes = nodesOf(run.training);
-  const auto [resumed, changes] = resumedBy(run);
+  const auto [resumed, changes] = resumedBy(run, nodes.nodes());
   const std::string earlier = earlierTraining(run, resumed);
-  pathsOf(call.file, run, resumed).checkNames();
+  pathsOf(call.file, run, resumed).check();
+  example::requireUsable(devices);
   LoadedData data = loadData(run.data, run.training.placement, devices.devices,
                              static_cast<int>(run.training.workers), knownBy(run, resumed));
   const auto network = makeNetwork(run, data);
+  requireRoom(run, *network);
+  if (!resumed.empty()) loadState(*network, resumed);
+  checkMonitors(run, data, *network);
   const auto wrapper = makeWrapper(run, devices, nodes, *network, {});
   const std::int64_t examples = data.train->examples().value_or(0);
   const std::int64_t batches = data.train->batchesPerEpoch().value_or(0);

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "examples/muster/gallery.h"
 #include "muster/core/base/error.h"
 #include "muster/core/device/device.h"
 #include "muster/core/io/network_json.h"
@@ -134,6 +135,7 @@ void checkListeners(const RunListeners& l) {
 /// ..." becomes "network.layers[2].bias: ...".
 void checkNetwork(const std::string& network) {
   try {
+    if (isNamedNetwork(network)) return checkNamedNetwork(network);
     muster::networkFromJson(network);
   } catch (const InvalidArgument& error) {
     const std::string_view what = error.what();

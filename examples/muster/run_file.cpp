@@ -2,6 +2,7 @@
 
 #include <boost/json.hpp>
 
+#include "examples/muster/gallery.h"
 #include "examples/muster/run_checks.h"
 #include "examples/muster/run_fields.h"
 #include "examples/muster/run_sets.h"
@@ -131,6 +132,7 @@ RunFile RunFile::parse(std::string_view text, std::span<const std::string> sets)
       result != nullptr && result->is_object() && !value.get_object().contains("format"))
     value = json::value(*result);
   applySets(value.get_object(), sets);
+  expandShortForms(value.get_object());
   refuseNul(value, "");
   for (const auto* const other : {"$schema", "compare"})  // for editors, and for muster compare
     value.get_object().erase(other);
@@ -148,6 +150,7 @@ RunFile RunFile::parse(std::string_view text, std::span<const std::string> sets)
   reader.finish();
   readStrategy(value.get_object(), run.training);
   checkRun(run);
+  if (isNamedNetwork(run.network)) run.network = withAllOptions(run.network);
   return run;
 }
 

@@ -71,9 +71,19 @@ void dropOptions(json::object& strategy) {
   strategy.emplace("name", std::move(name));
 }
 
-/// Whether a string in this field stands for an object with that name or type.
-bool isShortForm(std::string_view field) {
-  return field == "strategy" || field == "updater" || field == "learningRate";
+/// The object for which a number or a word at this path stands; null if it is none of the short forms.
+json::value expanded(std::string_view path, const json::value& value) {
+  const auto field = path.substr(std::min(path.rfind('.') + 1, path.size()));
+  if (value.is_string() && path == kStrategyPath.substr(0, kStrategyPath.size() - 1))
+    return json::object{{"name", value}};
+  if (value.is_string() && path == "network") return json::object{{"name", value}};
+  if (value.is_string() && (field == "updater" || field == "learningRate"))
+    return json::object{{"type", value}};
+  if (value.is_number() && field == "learningRate") return json::object{{"type", "fixed"}, {"value", value}};
+  if (!value.is_string() && !value.is_number()) return nullptr;
+  const auto form = std::ranges::find(kShortForms, path, &ShortForm::path);
+  if (form == std::end(kShortForms)) return nullptr;
+  return json::object{{form->field, value}};
 }
 
 std::string_view keyOf(std::string_view set) {
@@ -86,6 +96,21 @@ bool replaces(std::string_view outer, std::string_view inner) {
 }
 
 }  // namespace
+
+void expandShortForms(json::object& run) {
+  for (const auto& form : kShortForms) {
+    json::object* in = &run;
+    std::string_view rest = form.path;
+    for (auto dot = rest.find('.'); in && dot != rest.npos; dot = rest.find('.')) {
+      json::value* const inside = in->if_contains(rest.substr(0, dot));
+      in = inside ? inside->if_object() : nullptr;
+      rest.remove_prefix(dot + 1);
+    }
+    json::value* const value = in ? in->if_contains(rest) : nullptr;
+    if (!value) continue;
+    if (auto object = expanded(form.path, *value); !object.is_null()) *value = std::move(object);
+  }
+}
 
 json::value valueOf(const std::string& text) {
   try {
@@ -114,6 +139,7 @@ void applySet(json::object& run, const std::string& set) {
   const auto path = set.substr(0, equals);
   require(!path.ends_with('.'), "--set {}: expected a path as in network.layers[2].outChannels", path);
   json::object* in = &run;
+  std::string soFar;  // the path to `in`
   const auto steps = stepsOf(path);
   for (std::size_t s = 0; s < steps.size(); ++s) {
     json::value* at = &(*in)[steps[s].name];
@@ -129,8 +155,8 @@ void applySet(json::object& run, const std::string& set) {
       return;
     }
     if (at->is_null()) at->emplace_object();
-    if (at->is_string() && isShortForm(steps[s].name))
-      *at = json::object{{steps[s].name == "strategy" ? "name" : "type", at->get_string()}};
+    soFar.append(soFar.empty() ? "" : ".").append(steps[s].name);
+    if (auto object = expanded(soFar, *at); !object.is_null()) *at = std::move(object);
     require(at->is_object(), "--set {}: {} is no object", path, steps[s].name);
     in = &at->get_object();
   }

@@ -11,6 +11,20 @@ namespace program {
 inline constexpr std::string_view kStrategyPath = "training.strategy.";
 inline constexpr std::string_view kStrategyName = "training.strategy.name";
 
+/// Where a number or a word stands for an object: the path of the object, and the field in it that is meant.
+struct ShortForm {
+  std::string_view path, field;
+};
+/// `training.strategy` also may be a name; layers, updaters and schedules have short forms of their own.
+inline constexpr ShortForm kShortForms[] = {{kStrategyPath.substr(0, kStrategyPath.size() - 1), "every"},
+                                            {"listeners.checkpoints", "directory"},
+                                            {"listeners.checkpoints.best", "monitor"},
+                                            {"listeners.earlyStopping", "patience"},
+                                            {"listeners.reduceOnPlateau", "patience"}};
+
+/// Replaces the numbers and words that stand for objects in a run file (`kShortForms`) by these objects.
+void expandShortForms(boost::json::object& run);
+
 /// The value of a text: parsed as JSON, or else the word itself.
 boost::json::value valueOf(const std::string& text);
 

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "examples/muster/gallery.h"
 #include "examples/muster/run_fields.h"
 #include "examples/muster/run_sets.h"
 #include "muster/core/io/json_value.h"
@@ -29,6 +30,19 @@ json::array wordsIn(std::string_view kind) {
   }
   words.emplace_back(kind.substr(last + 4));
   return words;
+}
+
+/// Lets an object also be a value of the field for which that may stand.
+void allowShortForm(json::object& schema, const ShortForm& form) {
+  json::object* at = &schema;
+  for (std::string_view rest = form.path; !rest.empty();) {
+    const auto dot = std::min(rest.find('.'), rest.size());
+    at = &at->at("properties").as_object().at(rest.substr(0, dot)).as_object();
+    rest.remove_prefix(std::min(dot + 1, rest.size()));
+  }
+  const auto& field = at->at("properties").as_object().at(form.field).as_object();
+  const auto* const type = field.if_contains("type");
+  at->at("type") = json::array{"object", type ? *type : json::value("string")};
 }
 
 json::object schemaOf(const muster::StrategyOption& option) {
@@ -59,8 +73,11 @@ void visitStrategy(SchemaWriter& writer, RunTraining& training) {
       {"type", "object"},
       {"properties", json::object{{"name", json::object{{"enum", names}, {"description", "the rule"}}}}},
       {"allOf", rules}};
-  writer.put("strategy", {{"description", "a name, or a name and options: muster strategies lists them"},
-                          {"anyOf", json::array{withOptions, json::object{{"enum", names}}}}});
+  writer.put("strategy", {{"description",
+                           "a name, a name and options, or a number: averaging every so many iterations; "
+                           "muster strategies lists them"},
+                          {"anyOf", json::array{withOptions, json::object{{"enum", names}},
+                                                json::object{{"type", "integer"}}}}});
 }
 
 std::string runFileSchema() {
@@ -83,7 +100,11 @@ std::string runFileSchema() {
   all.describe("what the network learns from");
   all.put("data", dataSchema);
   const auto network = muster::networkSchema();
-  all.put("network", network.network);
+  json::array networks{network.network};
+  for (auto& named : namedNetworkSchemas(network.families)) networks.push_back(std::move(named));
+  all.put("network",
+          {{"description", "a network of the library by its name, with options, or a configuration in full"},
+           {"anyOf", std::move(networks)}});
   RunTraining training;
   all.describe("how it is trained, and by how many workers");
   all.group("training", [&](SchemaWriter& in) { visitTraining(in, training); });
@@ -92,6 +113,8 @@ std::string runFileSchema() {
   all.group("listeners", [&](SchemaWriter& in) { visitListeners(in, listeners); });
   all.put("compare", {{"type", "object"}, {"description", "defaults of the options of muster compare"}});
   json::object schema = all.schema();
+  for (const auto& form : kShortForms)
+    if (form.path != "training.strategy") allowShortForm(schema, form);
   schema["$schema"] = "https://json-schema.org/draft/2020-12/schema";
   schema["title"] = "muster run file";
   schema["required"] = json::array{"format", "data", "network"};

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "examples/muster/gallery.h"
+#include "examples/support/keep_network.h"
 #include "examples/support/nodes.h"
 #include "examples/support/resumed.h"
 #include "muster/core/base/error.h"
@@ -78,7 +80,8 @@ InputDescription knownBy(const RunFile& run, const std::filesystem::path& resume
 }
 
 std::unique_ptr<Network> makeNetwork(const RunFile& run, LoadedData& data) {
-  auto network = networkFromJson(run.network);
+  auto network =
+      networkFromJson(isNamedNetwork(run.network) ? configurationFor(run.network, data) : run.network);
   Batch first;
   data.any().reset(0);
   require(data.any().next(first), "data: there are no examples to train with");
@@ -122,6 +125,13 @@ std::unique_ptr<Network> makeNetwork(const RunFile& run, LoadedData& data) {
   network->trainingState().clear();
   network->strategyState().clear();
   return network;
+}
+
+void requireRoom(const RunFile& run, Network& network) {
+  const auto bytes = example::savedBytes(network);
+  example::requireDiskRoom(run.training.model, bytes);
+  if (const auto& c = run.listeners.checkpoints) example::requireDiskRoom(c->directory, bytes);
+  if (const auto& e = run.listeners.earlyStopping) example::requireDiskRoom(e->bestFile, bytes);
 }
 
 ParallelWrapper makeWrapper(const RunFile& run, const example::DeviceChoice& devices, const Nodes& nodes,

@@ -30,6 +30,9 @@ muster::InputDescription knownBy(const RunFile& run, const std::filesystem::path
 /// from the data. @throws InvalidArgument for data that do not fit, naming both; FileError.
 std::unique_ptr<muster::Network> makeNetwork(const RunFile& run, LoadedData& data);
 
+/// Checks before a training that its files have room. @throws FileError.
+void requireRoom(const RunFile& run, muster::Network& network);
+
 /// The wrapper that the run file describes. @param network  must outlive it.
 muster::ParallelWrapper makeWrapper(const RunFile& run, const example::DeviceChoice& devices,
                                     const muster::Nodes& nodes, muster::Network& network,

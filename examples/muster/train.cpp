@@ -112,14 +112,6 @@ void writeResults(const std::filesystem::path& path, const RunFile& run, const R
   writeFileAtomically(path, json.text());
 }
 
-/// Checks before the training that its files have room.
-void requireRoom(const RunFile& run, Network& network) {
-  const auto bytes = example::savedBytes(network);
-  example::requireDiskRoom(run.training.model, bytes);
-  if (const auto& c = run.listeners.checkpoints) example::requireDiskRoom(c->directory, bytes);
-  if (const auto& e = run.listeners.earlyStopping) example::requireDiskRoom(e->bestFile, bytes);
-}
-
 /// Prints what is trained, from where, and the plan.
 void introduce(const RunFile& run, const LoadedData& data, const Network& network, const Resumed& resumed,
                const ParallelWrapper& wrapper) {
@@ -160,6 +152,7 @@ int trainRun(const RunFile& run, Options options) {
   const auto network = makeNetwork(run, data);
   if (first) requireRoom(run, *network);
   if (!resumed.empty()) loadState(*network, resumed);
+  checkMonitors(run, data, *network);
   const std::int64_t begun = network->iteration();
   Watchers watchers = watch(run, data, *network,
                             {.progress = !options.quiet,

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "examples/muster/gallery.h"
 #include "examples/muster/options.h"
 #include "examples/muster/session.h"
 #include "muster/core/base/error.h"
@@ -36,6 +37,10 @@ Trained::Trained(const Call& call, const TrainedOptions& options)
   auto tested = options.on == "test" ? loadTestData(run.data, known) : std::nullopt;
   data = tested ? std::move(*tested)
                 : loadData(run.data, PlacementWish::Host, std::array{Device::cpu()}, 1, known);
+  if (isNamedNetwork(run.network)) {
+    network = Network::load(model);  // these data may have fewer symbols than those that it was trained with
+    return;
+  }
   network = makeNetwork(run, data);
   loadState(*network, model);
 }

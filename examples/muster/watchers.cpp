@@ -27,9 +27,9 @@ std::chrono::nanoseconds minutes(double count) {
       std::chrono::duration<double, std::ratio<60>>(count));
 }
 
-/// The validation data to monitor, or the test data if there are none.
+/// The validation data, or if there are none the test data: to look at, not to choose by.
 DataSetIterator& watched(LoadedData& data, std::string_view who) {
-  require(data.validation || data.test, "{} needs data to monitor: data.validationExamples, or a test set",
+  require(data.validation || data.test, "{} needs data to test with: data.validationExamples, or a test set",
           who);
   return data.validation ? *data.validation : *data.test;
 }
@@ -37,11 +37,29 @@ DataSetIterator& watched(LoadedData& data, std::string_view who) {
 Monitored monitoredOf(const RunMonitor& m, LoadedData& data, std::string_view who) {
   Monitored monitored{.monitor = m.monitor};
   if (!m.mode.empty()) monitored.mode = valueNamed<MonitorMode>(who, m.mode);
-  if (m.monitor != Monitor::TrainingScore) monitored.validation = &watched(data, who);
+  if (m.monitor == Monitor::TrainingScore) return monitored;
+  require(data.validation != nullptr,
+          "{} chooses by examples that are neither trained on nor tested with: give data.validationExamples, "
+          "a number of training examples to hold out, or the monitor trainingScore",
+          who);
+  monitored.validation = data.validation.get();
   return monitored;
 }
 
 }  // namespace
+
+void checkMonitors(const RunFile& run, LoadedData& data, Network& network) {
+  const auto check = [&](const RunMonitor& m, std::string_view who) {
+    const auto monitored = monitoredOf(m, data, who);
+    monitored.validate(who);
+    monitored.requireFits(who, network);
+  };
+  const auto& l = run.listeners;
+  if (l.testEvery > 0) watched(data, "listeners.testEvery");
+  if (l.reduceOnPlateau) check(l.reduceOnPlateau->monitored, "listeners.reduceOnPlateau");
+  if (l.checkpoints && l.checkpoints->best) check(*l.checkpoints->best, "listeners.checkpoints.best");
+  if (l.earlyStopping) check(l.earlyStopping->monitored, "listeners.earlyStopping");
+}
 
 Watchers watch(const RunFile& run, LoadedData& data, Network& network, const Shown& shown) {
   const auto& l = run.listeners;

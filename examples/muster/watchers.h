@@ -42,6 +42,11 @@ struct Shown {
   bool terminal = false;   ///< a row for each worker and the curve of the score in the terminal
 };
 
+/// Checks what they would choose by. @throws InvalidArgument for a best file, early stopping or
+/// `reduceOnPlateau` by examples that the run does not hold out, or by a score that the network does not
+/// have.
+void checkMonitors(const RunFile& run, LoadedData& data, muster::Network& network);
+
 /// The listeners that a run file asks for. @param data  must outlive them.
 /// @param network  before the training.
 Watchers watch(const RunFile& run, LoadedData& data, muster::Network& network, const Shown& shown);

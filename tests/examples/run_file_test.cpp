@@ -270,14 +270,42 @@ TEST_CASE(
   const auto rate = json::parse(with({"network.updater=adam", "network.updater.learningRate=0.01"}).network);
   CHECK(rate.at("updater").at("type") == "adam");
   CHECK(rate.at("updater").at("learningRate") == 0.01);
+  CHECK(with({"training.strategy=10"}).training.strategy == "averaging");
+  CHECK(with({"training.strategy=10"}).training.strategyOptions == "every=10");
+  CHECK(with({"training.strategy=10", "training.strategy.updaterState=keep"}).training.strategyOptions ==
+        "every=10,updaterState=keep");
+  CHECK(with({"listeners.earlyStopping=7"}).listeners.earlyStopping->patience == 7);
+  CHECK(with({"listeners.earlyStopping=7", "listeners.earlyStopping.monitor=auc"})
+            .listeners.earlyStopping->patience == 7);
+  CHECK(with({"listeners.reduceOnPlateau=4"}).listeners.reduceOnPlateau->patience == 4);
+  CHECK(with({"listeners.checkpoints=d"}).listeners.checkpoints->directory == "d");
+  CHECK(with({"listeners.checkpoints=d", "listeners.checkpoints.best=accuracy"})
+            .listeners.checkpoints->best->monitor == Monitor::Accuracy);
+  const auto shape = json::parse(with({"network.inputShape=784"}).network);
+  CHECK(shape.at("inputShape") == 784);
+  CHECK(MultiLayerConfiguration::fromJson(json::serialize(shape)).inputShape == Shape{784});
+  const auto warmer = json::parse(with({"network.updater=adam", "network.updater.learningRate=0.01",
+                                        "network.updater.learningRate.value=0.5"})
+                                      .network);
+  CHECK(warmer.at("updater").at("learningRate").at("value") == 0.5);
   const test::JsonSchema schema(json::parse(runFileSchema()));
   auto run = asJson(whole("generated"));
+  for (const char* set : {"listeners.earlyStopping=7", "listeners.reduceOnPlateau=4",
+                          "listeners.checkpoints=d", "training.strategy=10", "network.inputShape=784"}) {
+    applySet(run.as_object(), set);
+    CHECK(schema.problem(run) == "");
+  }
+  run = asJson(whole("generated"));
   for (const char* set : {"training.strategy=diloco", "network.updater=adam", "training.epochs=2"}) {
     applySet(run.as_object(), set);
     CHECK(schema.problem(run) == "");
   }
   applySet(run.as_object(), "network.updater={\"type\":\"sgd\",\"learningRate\":0.01}");
   CHECK(schema.problem(run) == "");
+  applySet(run.as_object(), "listeners.earlyStopping=often");
+  CHECK(schema.problem(run) != "");
+  CHECK(problem(run) == "listeners.earlyStopping.patience: expected a whole number, found \"often\"");
+  applySet(run.as_object(), "listeners.earlyStopping=5");
   applySet(run.as_object(), "network.updater=[1]");
   CHECK(schema.problem(run) != "");
 }
@@ -584,4 +612,10 @@ TEST_CASE("fields are listed by path with their values and defaults") {
   CHECK(fieldAt("listeners.checkpoints.best.monitor").values.starts_with("accuracy, loss"));
   CHECK(fieldAt("data.type").preset.empty());
   CHECK_THROWS_AS(fieldAt("training.worker"), std::out_of_range);
+}
+
+TEST_CASE("the guide's page about run files is that of the program") {
+  // To make it again: muster schema --markdown > examples/docs/run_file.md
+  const auto bytes = readFile(MUSTER_RUN_FILE_PAGE);
+  CHECK(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()) == runFilePage());
 }

@@ -75,7 +75,7 @@ class Help(unittest.TestCase):
             elif line:
                 self.assertRegex(line, r"^[a-z0-9.+@-]+ \| \S")
                 found.setdefault(section, []).append(line.split(" ")[0])
-        self.assertEqual(set(found), {"build", "test", "mpi", "gloo", "page", "optional", "bench", "clang", "fuzz"})
+        self.assertEqual(set(found), {"build", "test", "mpi", "gloo", "page", "tensorboard", "optional", "bench", "clang", "fuzz"})
         self.assertLessEqual(set(found["clang"]), set(found["fuzz"]))
 
 

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <utility>
 
+#include "examples/muster/gallery.h"
 #include "examples/muster/run_sets.h"
 #include "muster/core/base/error.h"
 #include "muster/core/base/nearest_word.h"
@@ -39,7 +40,7 @@ bool decides(std::string_view path) {
 
 /// The paths of all fields of objects, with their defaults.
 std::vector<std::string> pathsOf(program::RunFile run) {
-  run.network = muster::networkFromJson(run.network)->toJson();
+  if (!program::isNamedNetwork(run.network)) run.network = muster::networkFromJson(run.network)->toJson();
   std::vector<std::string> paths;
   for (auto& field : program::fieldsOf(run)) paths.push_back(std::move(field.first));
   return paths;

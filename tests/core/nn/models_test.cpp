@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "muster/core/base/error.h"
 #include "muster/core/nn/gradient_check.h"
 #include "muster/core/nn/models/char_lstm.h"
+#include "muster/core/nn/models/gpt.h"
 #include "muster/core/nn/models/lenet.h"
 #include "muster/core/nn/models/mlp.h"
 #include "muster/core/nn/models/resnet18.h"
@@ -107,6 +109,49 @@ TEST_CASE(
   CHECK(std::ranges::equal(a.span<float>(), b.span<float>()));
 }
 
+TEST_CASE(
+    "the ready-made transformer has its size, gradients and learning, and does not see what comes later") {
+  auto configuration = gpt(5, {.layers = 2, .heads = 2, .features = 4});
+  configuration.seed = 4;
+  configuration.updater = Adam{.learningRate = 0.02};
+  ComputationGraph model(configuration);
+  const Batch batch = textBatch(6, 8);
+  model.prepare(batch);
+  // Two normalisations, attention and the dense part of a block; then the last normalisation and the output.
+  const std::int64_t block = 2 * 8 + 4 * (4 * 4 + 4) + (16 * 4 + 16) + (4 * 16 + 4);
+  CHECK(parametersOf(model) == 5 * 4 + 2 * block + 8 + 5 * 4 + 5);
+  CHECK(lastShape(model, "output") == Shape{8, 5});
+  const auto result = checkGradients(model, batch);
+  CHECK_MESSAGE(result.passed, result.toString());
+  const double before = model.step(batch).wait().score;
+  double after = before;
+  for (std::int64_t i = 1; i < 100; ++i) {
+    Batch next = batch;
+    next.stamp.iteration = i;
+    after = model.step(next).wait().score;
+  }
+  CHECK(after < 0.5 * before);
+
+  Batch changed = batch;
+  Tensor text = Tensor::empty({6, 8}, DType::Int64);
+  std::ranges::copy(batch.features.front().value.span<std::int64_t>(), text.data<std::int64_t>());
+  for (int n = 0; n < 6; ++n)
+    text.data<std::int64_t>()[8 * n + 5] = (text.data<std::int64_t>()[8 * n + 5] + 1) % 5;
+  const Tensor first = model.output(batch.features.front().value);
+  const std::vector<float> a(first.span<float>().begin(), first.span<float>().end());
+  const Tensor second = model.output(text);
+  const auto b = second.span<float>();
+  bool later = false;
+  for (int n = 0; n < 6; ++n)
+    for (int t = 0; t < 8; ++t)
+      for (int c = 0; c < 5; ++c) {
+        const auto at = static_cast<std::size_t>((8 * n + t) * 5 + c);
+        if (t < 5) CHECK(a[at] == b[at]);
+        later = later || (t >= 5 && a[at] != b[at]);
+      }
+  CHECK(later);
+}
+
 TEST_CASE("ready-made models refuse invalid options, also a dropout rate") {
   const auto problem = [](const auto& make) {
     return test::thrown<InvalidArgument>([&] { MultiLayerNetwork model(make()); });
@@ -122,6 +167,10 @@ TEST_CASE("ready-made models refuse invalid options, also a dropout rate") {
     CHECK(problem([&] { return charLstm(5, {.dropout = rate}); }) == "layer 2: " + refusal);
     CHECK(problem([&] { return mlp({4}, 2, {.dropout = rate}); }) == "layer 1: " + refusal);
   }
+  CHECK(test::thrown<InvalidArgument>([] { gpt(1); }) ==
+        "gpt: the vocabulary must have at least 2 symbols, got 1");
+  CHECK(test::thrown<InvalidArgument>([] { gpt(5, {.heads = 3, .features = 4}); }) ==
+        "gpt: heads must divide the features, got 3 and 4");
   CHECK(charLstm(5, {.layers = 2, .dropout = 0.2}).layers.size() == 6);
   CHECK(charLstm(5, {.layers = 2}).layers.size() == 4);
 }
