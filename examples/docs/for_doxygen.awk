@@ -3,6 +3,7 @@
 
 # The label of the page `path`, for example "rules" or "core-io".
 function label(path) {
+  if (path ~ /parallel\/nodes\.md$/) return "several-machines"  # parallel/nodes/README.md is the design
   sub(/^\.\//, "", path)
   sub(/^examples\/docs\//, "", path)
   sub(/\/?README\.md$/, "", path)
@@ -71,6 +72,7 @@ BEGIN {
 /^ *```/ { inside = !inside; print; next }
 inside { print; next }
 /^<!-- .* -->$/ { next }
+page == "build/docs/options.md" { print; next }
 /^# / && !titled {
   titled = 1
   print $0 " {#" (page == "README.md" ? "mainpage" : label(page)) "}"

@@ -164,8 +164,6 @@ std::string strategiesText(const json::object& strategy) {
 
 constexpr std::string_view kIntroduction = R"(# The run file
 
-[The guide](README.md)
-
 A run file says what `muster train` does: data, network, training, and what is shown and saved on the way. This page is
 made from the program: `muster schema --markdown` prints it, and `muster schema` prints the schema for editors. [Start](start.md)
 has the first run, and `muster example` prints a run file to begin with.

@@ -1,5 +1,7 @@
 """./run docs: makes the site of the guides, the READMEs and the API in build/docs. Undocumented members are allowed; all
 other warnings of Doxygen are errors."""
+import html
+import json
 import re
 import shutil
 import subprocess
@@ -21,6 +23,51 @@ def settings():
     return text
 
 
+def options_page(program):
+    """The page of the program's commands and options, from its own help."""
+    text = "# Commands and options of muster {#options}\n\n[TOC]\n"
+    if not program.exists():
+        return text + "\nThis page is made from `muster --help`: build the program (`./run mnist`), then `./run docs` again.\n"
+    told = lambda *arguments: subprocess.run([program, *arguments], stdout=subprocess.PIPE, text=True, check=True).stdout
+    whole = told("--help")
+    text += f"\n```text\n{whole}```\n"
+    for command in re.findall(r"^  ([a-z]+)\b.*  \S", whole, re.M):
+        if command != "muster":
+            text += f"\n## {command} {{#options-{command}}}\n\n```text\n{told(command, '--help')}```\n"
+    return text
+
+
+def headings(page):
+    """The title of an HTML page, and its headings with their anchors."""
+    text = page.read_text(encoding="utf-8", errors="replace")
+    title = re.search(r'<div class="title">(.*?)</div>', text, re.S)
+    found = re.findall(r'<h[1-3]><a class="anchor" id="([^"]+)"></a>\s*(.*?)</h[1-3]>', text, re.S)
+    plain = lambda markup: html.unescape(re.sub("<[^>]*>", "", markup)).strip()
+    return (plain(title[1]) if title else ""), [(anchor, plain(heading)) for anchor, heading in found]
+
+
+def index_headings(site):
+    """Doxygen's search finds a page by the beginning of its title alone; this adds each word of titles and headings."""
+    entries = {}
+    for page in sorted(site.glob("*.html")):
+        if "PageDoc" not in page.read_text(encoding="utf-8", errors="replace"):
+            continue
+        title, found = headings(page)
+        for anchor, heading in [("", title), *found]:
+            for word in set(re.findall("[a-z0-9]{4,}", heading.lower())):
+                link = f"../{page.name}" + (f"#{anchor}" if anchor else "")
+                entries.setdefault(word[0], []).append((word, f"{heading} ({title})" if anchor else title, link))
+    data = (site / "search/searchdata.js").read_text(encoding="utf-8")
+    letters = re.search(r'0: "([^"]*)"', data)[1]
+    for letter, all_of_it in entries.items():
+        if letter in letters:
+            file = site / f"search/all_{letters.index(letter):x}.js"
+            lines = [f"  ['{word}_guide{n}',[{json.dumps(html.escape(text, False))},['{link}',1,'guide']]]"
+                     for n, (word, text, link) in enumerate(sorted(all_of_it))]
+            text = file.read_text(encoding="utf-8").rstrip().removesuffix("];").rstrip()
+            file.write_text(text + ",\n" + ",\n".join(lines) + "\n];\n", encoding="utf-8")
+
+
 def main():
     Parser("docs", __doc__).parse()
     tree = ROOT / "build/docs/tree/muster"
@@ -32,8 +79,10 @@ def main():
         say("skipped: the site needs Doxygen 1.9.4 or newer [Debian: doxygen] and its style, Doxygen Awesome 2 [Debian: "
             "doxygen-awesome-css]")
         return SKIPPED
+    (ROOT / "build/docs/options.md").write_text(options_page(ROOT / "build/release/examples/muster"), encoding="utf-8")
     if subprocess.run(["doxygen", "-"], cwd=ROOT, input=settings(), text=True).returncode:
         fail("Doxygen failed")
+    index_headings(ROOT / "build/docs/html")
     warnings = [line for line in LOG.read_text(errors="replace").splitlines()
                 if not re.search("Member .* of (class|struct|union) .* is not documented", line)]
     if warnings:

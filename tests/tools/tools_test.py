@@ -20,6 +20,7 @@ ROOT = HERE.parents[1]
 sys.path[:0] = [str(HERE), str(HERE.parent / "gpu")]
 
 import bench  # noqa: E402
+import docs  # noqa: E402
 import fuzz  # noqa: E402
 import gpu  # noqa: E402
 import nodes  # noqa: E402
@@ -286,6 +287,26 @@ class Gpu(unittest.TestCase):
             for said, expected in (("9.0\\n9.0", "90"), ("8.0\\n9.0", ""), ("", "")):
                 script(Path(folder) / "nvidia-smi", f"printf '{said}'")
                 self.assertEqual(gpu.capability(), expected)
+
+
+class Docs(unittest.TestCase):
+    def test_search_finds_each_word_of_guides(self):
+        with tempfile.TemporaryDirectory() as folder:
+            site = Path(folder)
+            (site / "search").mkdir()
+            (site / "search/searchdata.js").write_text('var indexSectionsWithContent =\n{\n  0: "ae",\n  1: "a"\n};\n')
+            for file in ("all_0.js", "all_1.js"):
+                (site / "search" / file).write_text("var searchData=\n[\n  ['x_0',['x',['../x.html',1,'']]]\n];\n")
+            (site / "tables.html").write_text(
+                '<!-- PageDoc --><div class="title">A table, end to end </div>'
+                '<h1><a class="anchor" id="tables-early"></a>\nEarly <code>&amp;</code> all</h1>')
+            (site / "class.html").write_text('<div class="title">Example Class</div>')
+            docs.index_headings(site)
+            self.assertEqual((site / "search/all_1.js").read_text().splitlines()[2:], [
+                "  ['x_0',['x',['../x.html',1,'']]],",
+                """  ['early_guide0',["Early &amp; all (A table, end to end)",['../tables.html#tables-early',1,'guide']]]""",
+                "];"])
+            self.assertEqual((site / "search/all_0.js").read_text().count("guide"), 0)
 
 
 if __name__ == "__main__":
