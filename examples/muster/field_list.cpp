@@ -113,7 +113,7 @@ template <typename Wanted>
 std::string rows(const json::object& properties, const std::string& prefix, const Wanted& wanted) {
   std::string text;
   for (const auto& [name, schema] : properties)
-    if (wanted(name) && !schema.get_object().empty()) {
+    if (name != "type" && wanted(name) && !schema.get_object().empty()) {
       const auto line = lineOf(prefix + std::string(name), schema.get_object());
       text += row(line, line.path);
     }
@@ -121,7 +121,8 @@ std::string rows(const json::object& properties, const std::string& prefix, cons
 }
 
 std::string allRows(const json::object& properties) {
-  return std::string(kHead) + rows(properties, "", [](std::string_view) { return true; });
+  const auto all = rows(properties, "", [](std::string_view) { return true; });
+  return all.empty() ? "\nIt has no options.\n" : std::string(kHead) + all;
 }
 
 /// The fields of each type of a family such as "updater". @param common  those that every type has.

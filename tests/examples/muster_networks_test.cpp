@@ -68,7 +68,6 @@ TEST_CASE("plan refuses what train refuses, in the same words") {
            {"listeners.earlyStopping.monitor=r2", "data.validationExamples=20"},
            {"listeners.earlyStopping.bestFile=model.safetensors", "data.validationExamples=20"},
            {"listeners.checkpoints=run.json"},
-           {"listeners.curves=missing/a.curves.jsonl"},
            {"listeners.testEvery=1", "data.testExamples=-1"}}) {
     const auto planned = muster.small("plan", sets), trained = muster.small("train", sets);
     CAPTURE(sets.front());
