@@ -34,11 +34,25 @@ std::string wanted(const ColumnDescription& column) {
       fmt::format("column {} must be {}, and is {}", column.name, wanted(column), quoteJson(cell)));
 }
 
+/// The place of a value among sorted ones, from 0 to 1: linear between two of them, the middle of those that
+/// are equal to it.
+double rankAmong(const std::vector<double>& sorted, double value) {
+  const auto [first, last] = std::ranges::equal_range(sorted, value);
+  const auto place = [&](auto at) { return static_cast<double>(at - sorted.begin()); };
+  const double end = static_cast<double>(sorted.size() - 1);
+  if (first != last) return (place(first) + place(last) - 1) / 2 / end;
+  if (first == sorted.begin()) return 0;
+  if (first == sorted.end()) return 1;
+  const double below = *std::prev(first);
+  return (place(first) - 1 + (value - below) / (*first - below)) / end;
+}
+
 /// Writes a number's features. @return the next place.
 float* writeNumber(const ColumnDescription& column, double value, float* to) {
   *to++ = static_cast<float>(value);
   if (column.logScale > 0)
     *to++ = static_cast<float>(std::copysign(std::log1p(std::abs(value) / column.logScale), value));
+  if (!column.quantiles.empty()) *to++ = static_cast<float>(rankAmong(column.quantiles, value));
   return to;
 }
 

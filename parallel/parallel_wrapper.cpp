@@ -10,15 +10,13 @@
 #include "muster/core/data/joining_iterator.h"
 #include "muster/core/data/training_reads.h"
 #include "muster/core/device/arithmetic_scope.h"
-#include "muster/core/device/memory_room.h"
 #include "muster/core/nn/plan_remark.h"
 #include "muster/core/nn/training_use.h"
+#include "muster/parallel/elastic_fit.h"
 #include "muster/parallel/nodes/elastic/elastic_nodes.h"
 #include "muster/parallel/nodes/node_link.h"
 #include "muster/parallel/strategies/option_fields.h"
-#include "muster/parallel/training/agreement.h"
 #include "muster/parallel/training/first_batch.h"
-#include "muster/parallel/training/internals.h"
 #include "muster/parallel/training/listeners_here.h"
 #include "muster/parallel/wrapper_impl.h"
 
@@ -39,10 +37,6 @@ const OutOfMemory kShortageInEvaluate("evaluate: memory has run out");
 std::chrono::nanoseconds patienceOf(const Placements& placements, bool reader) {
   if (placements.coresToSpare || (placements.ownCores && !reader)) return kPatience;
   return placements.ownCores ? kShortPatience : std::chrono::nanoseconds(0);
-}
-
-detail::Internals internalsOf(const ParallelOptions& options) {
-  return options.internals ? *options.internals : detail::Internals{};
 }
 
 Placements place(const ParallelOptions& options) {
@@ -76,7 +70,7 @@ ParallelWrapper::Impl::Impl(Model& model, ParallelOptions options)
     : options_(std::move(options)), model_(model), placements_(place(options_)) {
   beginSession();
   requireUpdater(model);
-  if (const auto need = memoryNeed()) need->requireRoom(internalsOf(options_).root);
+  if (const auto need = memoryNeed()) need->requireRoom(internals().root);
   for (std::int64_t i = 0; i < options_.prefetchBuffer + options_.workers; ++i)
     batches_.push_back(std::make_unique<Batch>());
 }
@@ -93,9 +87,8 @@ void ParallelWrapper::Impl::beginSession() {
   strategy_ = options_.strategy.make();
   batchesInRound_ = iterationsInRound(options_) * options_.workers * nodes.nodes();
   replicas_.emplace(model_, placements_.workers, options_.threadsPerWorker, *strategy_,
-                    ReplicaSet::NodeOptions{.link = nodes.link(), .groups = options_.groups},
-                    internalsOf(options_));
-  watch_.emplace(watchedThreads(), internalsOf(options_).stallPatience);
+                    ReplicaSet::NodeOptions{.link = nodes.link(), .groups = options_.groups}, internals());
+  watch_.emplace(watchedThreads(), internals().stallPatience);
 }
 
 std::vector<WorkerTimes> ParallelWrapper::Impl::workerTimes() const {
@@ -108,22 +101,6 @@ std::vector<StallWatch::Subject> ParallelWrapper::Impl::watchedThreads() const {
   for (const auto* thread : replicas_->threads())
     all.push_back({fmt::format("worker {}", thread->index()), &thread->activity()});
   return all;
-}
-
-void ParallelWrapper::Impl::makeReplicas(const Batch& first, bool training) {
-  const auto root = internalsOf(options_).root;
-  const auto room = memoryRoom(root);
-  if (auto need = room ? memoryNeed() : std::nullopt) {
-    if (first.examples() > 0) {  // else nothing of the epoch is left to train
-      need->addBatches(first, options_.prefetchBuffer + options_.workers);
-      if (need->stepsMayExceed(*room))
-        need->addStep(model_, first, training,
-                      {.threads = options_.threadsPerWorker, .mathMode = options_.mathMode});
-    }
-    need->requireRoom(root);
-  }
-  caller_.set(Activity::Kind::WaitingForWorkers);
-  replicas_->make();
 }
 
 std::string ParallelWrapper::Impl::plan() const {
@@ -146,20 +123,20 @@ std::string ParallelWrapper::Impl::plan() const {
 }
 
 Model& ParallelWrapper::Impl::model() {
-  if (fit_ && fit_->atRoundEnd()) fit_->lendModel();
+  if (fit_ && fit_->atRoundEnd()) fit_->usersModel().lend();
   return model_;
 }
 
 void ParallelWrapper::Impl::copyReplica(int worker, Model& into) {
   require(inListener() && fit_ != nullptr,
           "copyReplica: only listeners may call it, on the thread that called fit()");
-  fit_->copyReplica(worker, into);
+  fit_->usersModel().copyReplica(worker, into);
 }
 
 TrainingState ParallelWrapper::Impl::trainingState() {
   require(inListener(), "trainingState: only listeners may call it, on the thread that called fit()");
   if (fit_ == nullptr) return model_.trainingState();  // between the parts of a fit
-  return fit_->trainingState(*data_);
+  return fit_->usersModel().trainingState(*data_);
 }
 
 void ParallelWrapper::Impl::fit(DataSetIterator& users, std::int64_t epochs, const std::stop_token& stop) {
@@ -177,7 +154,7 @@ void ParallelWrapper::Impl::fit(DataSetIterator& users, std::int64_t epochs, con
   usersData_ = &users;
   if (options_.nodes.elastic() && epochs > 0) {
     failing.dismiss();  // elastic nodes have other links later
-    return fitElastic(data, epochs);
+    return ElasticFit(*this, data, epochs).run();
   }
   {
     const Lock lock(timesMutex_);
@@ -229,27 +206,11 @@ bool ParallelWrapper::Impl::fitHere(DataSetIterator& data, std::int64_t epochs, 
   try {
     fit.run(data, epochs, read ? &first : nullptr);
   } catch (...) {
-    if (parts) fit.keepPlace(data);
+    if (parts) fit.usersModel().keepPlace(data);
     throw;
   }
-  if (fit.regrouping()) fit.keepPlace(data);
+  if (fit.regrouping()) fit.usersModel().keepPlace(data);
   return fit.regrouping();
-}
-
-Agreement ParallelWrapper::Impl::agreement(const DataSetIterator& data, std::int64_t epochs,
-                                           std::int64_t nextBatch, const Batch* first) {
-  return {.model = model_,
-          .data = data,
-          .strategy = options_.strategy,
-          .listeners = options_.listeners,
-          .workers = options_.workers,
-          .threads = options_.threadsPerWorker,
-          .onGpus = !options_.devices.front().isCpu(),
-          .mathMode = options_.mathMode,
-          .epochs = epochs,
-          .version = internalsOf(options_).version,
-          .nextBatch = nextBatch,
-          .first = first};
 }
 
 ParallelWrapper::ParallelWrapper(Model& model, const ParallelOptions& options)

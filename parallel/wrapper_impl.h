@@ -14,11 +14,13 @@
 #include "muster/parallel/runtime/stall_watch.h"
 #include "muster/parallel/training/agreement.h"
 #include "muster/parallel/training/fit_call.h"
+#include "muster/parallel/training/internals.h"
 #include "muster/parallel/training/memory_need.h"
 
 namespace muster {
 
-/// The implementation of ParallelWrapper: parallel_wrapper.cpp, wrapper_evaluation.cpp, wrapper_elastic.cpp.
+/// The implementation of ParallelWrapper: parallel_wrapper.cpp; fit_preparation.cpp, what a fit prepares;
+/// wrapper_evaluation.cpp, what evaluates.
 struct ParallelWrapper::Impl final : Trainer {
   Impl(Model& model, ParallelOptions options);
 
@@ -43,7 +45,11 @@ struct ParallelWrapper::Impl final : Trainer {
  private:
   /// While an object of this class lives, the wrapper runs a call of the thread that made it.
   class Call;
+  class ElasticFit;
 
+  detail::Internals internals() const {
+    return options_.internals ? *options_.internals : detail::Internals{};
+  }
   std::optional<MemoryNeed> memoryNeed() const {
     return needOnHost(model_, *strategy_, placements_, replicas_->place(), options_.groups,
                       replicas_->mirrored());
@@ -56,9 +62,6 @@ struct ParallelWrapper::Impl final : Trainer {
                        Batch& first);
   void beginSession();
   bool fitHere(DataSetIterator& data, std::int64_t epochs, FitParts* parts);
-  void fitElastic(DataSetIterator& data, std::int64_t epochs);
-  bool trainTogether(DataSetIterator& data, std::int64_t lastEpoch, bool& inTraining, FitParts& parts);
-  void tellEnd(FitParts& parts);
   bool inListener() const;
   AnyEvaluation evaluateOverNodes(DataSetIterator& data, std::optional<Task> task);
   /// @param link  evaluates with the other nodes; null: alone.

@@ -54,6 +54,7 @@ std::vector<std::string> ColumnDescription::featureNames() const {
     add("");
   }
   if (kind == ColumnKind::Number && logScale > 0) add(" (log)");
+  if (kind == ColumnKind::Number && !quantiles.empty()) add(" (rank)");
   if (kind == ColumnKind::Date) {
     if (year)
       for (const auto* part : {" (year, cosine)", " (year, sine)"}) add(part);
@@ -71,7 +72,7 @@ std::vector<std::string> ColumnDescription::featureNames() const {
 std::int64_t ColumnDescription::features() const {
   std::int64_t count = missing ? 1 : 0;
   if (kind == ColumnKind::Words) return count + std::ssize(words) + (others ? 1 : 0);
-  if (kind == ColumnKind::Number) return count + 1 + (logScale > 0 ? 1 : 0);
+  if (kind == ColumnKind::Number) return count + 1 + (logScale > 0 ? 1 : 0) + (quantiles.empty() ? 0 : 1);
   return count + 1 + (year ? 2 : 0) + (week ? 7 : 0) + (day ? 2 : 0);
 }
 
@@ -115,8 +116,8 @@ void InputDescription::requireSameTensors(const InputDescription& other, std::st
   requireSame(other, here, there);
   for (std::size_t c = 0; c < columns.size(); ++c)
     require(columns[c] == other.columns[c],
-            "column {} has another filling, scale or order of dates in {} than in {}; {}", columns[c].name,
-            here, there, kAdvice);
+            "column {} has another filling, scale, quantile or order of dates in {} than in {}; {}",
+            columns[c].name, here, there, kAdvice);
   for (std::size_t t = 0; t < targets.size(); ++t)
     require(targets[t] == other.targets[t],
             "the number to predict, {}, has another mean or scale in {} than in {}; {}", targets[t].name,

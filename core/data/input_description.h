@@ -57,6 +57,9 @@ struct ColumnDescription {
   NumberText text = {};  ///< of a number
   /// Of a number: a second feature is sign(x) log(1 + |x| / scale), for values of many magnitudes; 0: none.
   double logScale = 0;
+  /// Of a number: quantiles of the training rows, from the smallest value to the largest. A feature is the
+  /// value's place among them, from 0 to 1, linear between two of them; empty: none.
+  std::vector<double> quantiles = {};
   std::vector<std::string> words = {};  ///< with a feature each, in order
   bool others = false;                  ///< a feature after those of the words is 1 for any other word
   DateOrder order = DateOrder::YearMonthDay;

@@ -54,6 +54,7 @@ void visitColumn(Visitor& v, ColumnDescription& c) {
   if (c.kind == ColumnKind::Number) {
     unusual(v, "wordsAreMissing", c.wordsAreMissing, false);
     unusual(v, "logScale", c.logScale, 0.0);
+    if (kReads<Visitor> || !c.quantiles.empty()) v.numbers("quantiles", c.quantiles);
     visitText(v, c.text);
   }
   if (c.kind == ColumnKind::Date) {
@@ -110,8 +111,12 @@ InputDescription InputDescription::fromJson(std::string_view json) {
   JsonReader reader(json);
   visit(reader, description);
   reader.finish();
-  for (const auto& column : description.columns)
+  for (const auto& column : description.columns) {
     require(std::ranges::is_sorted(column.words), "columns: the words of {} are not in order", column.name);
+    const auto& quantiles = column.quantiles;
+    require(quantiles.empty() || (std::ranges::is_sorted(quantiles) && quantiles.front() < quantiles.back()),
+            "columns: the quantiles of {} must rise", column.name);
+  }
   for (const auto& target : description.targets)
     require(target.scale > 0, "targets: the scale of {} must be positive, got {}", target.name, target.scale);
   return description;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,8 +23,10 @@ namespace {
 constexpr double kNumberShare = 0.9;      // of values that are numbers in a column of numbers
 constexpr double kIdentifierShare = 0.9;  // of words that differ in a column that identifies rows
 constexpr std::int64_t kLeastRows = 3;    // that have a word with a feature of its own
-constexpr std::size_t kMostWords = 50;    // with a feature of their own
-constexpr double kMagnitudes = 100;       // the largest by the median one in a column of many magnitudes
+constexpr std::size_t kMostWords = 256;   // with a feature of their own
+constexpr std::size_t kFewNumbers = 5;    // different ones: their ranks say no more than they do
+constexpr std::size_t kMostQuantiles = 65;
+constexpr double kMagnitudes = 100;  // the largest by the median one in a column of many magnitudes
 
 using Described = std::variant<ColumnDescription, OmittedColumn>;
 
@@ -88,6 +91,17 @@ double logScaleOf(const std::vector<double>& numbers) {
   return *std::ranges::max_element(magnitudes) > kMagnitudes * middle ? middle : 0;
 }
 
+/// Evenly spaced quantiles, the smallest and the largest value included; none of few different values.
+std::vector<double> quantilesOf(std::vector<double> numbers) {
+  if (std::set(numbers.begin(), numbers.end()).size() <= kFewNumbers) return {};
+  std::ranges::sort(numbers);
+  const std::size_t count = std::min(kMostQuantiles, numbers.size());
+  std::vector<double> quantiles;
+  for (std::size_t q = 0; q < count; ++q)
+    quantiles.push_back(numbers[q * (numbers.size() - 1) / (count - 1)]);
+  return quantiles;
+}
+
 /// @param others  values that are neither numbers nor missing.
 Described numbersIn(const std::string& name, const Values& values, std::int64_t others,
                     const NumberText& text = {}) {
@@ -102,7 +116,8 @@ Described numbersIn(const std::string& name, const Values& values, std::int64_t 
                            .missing = values.missing + values.marks + others > 0,
                            .wordsAreMissing = others > 0,
                            .text = text,
-                           .logScale = logScaleOf(values.numbers)};
+                           .logScale = logScaleOf(values.numbers),
+                           .quantiles = quantilesOf(values.numbers)};
 }
 
 /// The values of a column of numbers that are written so.

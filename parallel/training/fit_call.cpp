@@ -68,7 +68,8 @@ FitCall::FitCall(const FitSetting& setting)
     : setting_(setting),
       run_(setting.replicas.place(), setting.batches, roundsOf(setting), startOf(setting),
            setting.replicas.made() ? &setting.replicas.exchange() : nullptr, setting.replicas.link(),
-           setting.numbered) {}
+           setting.numbered),
+      usersModel_(setting_, run_) {}
 
 Listeners FitCall::listenersOf(ListenerScope scope) const {
   Listeners some;
@@ -82,7 +83,7 @@ void FitCall::run(DataSetIterator& data, std::int64_t epochs, Batch* first) {
   if (tellStart(data, epochs) && epochs > 0 && begin(epochs)) train(data, epochs, first);
   if (epochs > 0) endTogether();
   if (run_.failure) setting_.replicas.setTrained(false);  // the replicas' state may be anything
-  fillAtEnd();
+  usersModel_.fillAtEnd();
   if (epochs > 0 && !run_.failure)
     tellEndAndAnswer();
   else
@@ -148,9 +149,9 @@ void FitCall::tellEnd() {
 
 /// All nodes have ended well: they wait for a checkpoint of the end.
 void FitCall::tellEndAndAnswer() {
-  othersAnswer_ = true;
+  usersModel_.setMoment(UsersModel::Moment::RunEnd);
   tellEnd();
-  othersAnswer_ = false;
+  usersModel_.setMoment(UsersModel::Moment::Training);
   answerNodes([] { return "at its end"; });
 }
 
@@ -211,7 +212,7 @@ void FitCall::coordinate() {
   setting_.caller.set(Activity::Kind::WaitingForWorkers);
   for (bool over = false; !over && run_.rounds.await();) {
     over = run_.rounds.isOver();
-    atRoundEnd_ = othersAnswer_ = true;
+    usersModel_.setMoment(UsersModel::Moment::RoundEnd);
     const auto after = [&] { return fmt::format("after iteration {}", run_.rounds.result().iteration); };
     try {
       endRound();
@@ -219,7 +220,7 @@ void FitCall::coordinate() {
     } catch (...) {
       failInListener(after);
     }
-    atRoundEnd_ = othersAnswer_ = false;
+    usersModel_.setMoment(UsersModel::Moment::Training);
     run_.rounds.resume();
   }
   run_.queues.close();  // after a stop, the reader may still push batches that no worker takes

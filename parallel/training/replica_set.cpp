@@ -13,37 +13,6 @@
 namespace muster {
 namespace {
 
-/// A plan for workers on the CPU, as if the CPU were several devices.
-MergePlan pretendedPlan(std::size_t workers, int devices) {
-  std::vector<DeviceGroup> groups(std::min(workers, static_cast<std::size_t>(devices)));
-  for (std::size_t w = 0; w < workers; ++w) groups[w % groups.size()].workers.push_back(static_cast<int>(w));
-  return {std::move(groups), TransportKind::Peers};
-}
-
-bool onDevices(const std::vector<Placement>& placements, int pretendedDevices) {
-  return pretendedDevices > 0 || !std::ranges::all_of(placements, &Device::isCpu, &Placement::device);
-}
-
-/// The plan of which workers share a device and which transport connects devices; nothing for workers on the
-/// CPU.
-std::optional<MergePlan> planMerges(const std::vector<Placement>& placements, int pretendedDevices) {
-  std::vector<Device> devices;
-  for (const auto& placement : placements) devices.push_back(placement.device);
-  if (std::ranges::all_of(devices, &Device::isCpu)) {
-    if (pretendedDevices == 0) return {};
-    return pretendedPlan(devices.size(), pretendedDevices);
-  }
-  auto groups = groupByDevice(devices);
-  if (groups.size() == 1) return MergePlan(std::move(groups), TransportKind::Host);
-  std::vector<Device> each;
-  for (const auto& group : groups) each.push_back(group.device);
-  const Links links = linksBetween(each);
-  const TransportKind kind = bestTransport(links);
-  if (kind != TransportKind::Nccl)
-    logInfo("replicas on {} GPUs are to be merged by {}: {}", each.size(), nameOf(kind), links.whyNoNccl);
-  return MergePlan(std::move(groups), kind);
-}
-
 /// The blocks that can be merged: all except counters, which each replica is given after a round.
 std::vector<StateBlock*> sharedState(Model& model) {
   auto state = model.state();
@@ -88,14 +57,12 @@ void requireFiniteMerge(std::span<const SharedBlock> blocks, std::span<const Ten
 ReplicaSet::ReplicaSet(Model& model, const std::vector<Placement>& placements, int threadsPerWorker,
                        const Strategy& strategy, const NodeOptions& nodes, const detail::Internals& internals)
     : place_(placeOf(nodes.link, placements.size())),
-      nodes_(nodes),
+      link_(nodes.link),
       model_(model),
       strategy_(strategy),
       traits_(callStrategy("describe its traits", [&] { return strategy.traits(place_.workers()); })),
-      replicaMade_(internals.replicaMade),
-      failingTransport_(internals.failingTransport),
-      mirrored_(place_.nodes > 1 && onDevices(placements, internals.pretendedDevices)),
-      mergePlan_(place_.nodes > 1 ? std::nullopt : planMerges(placements, internals.pretendedDevices)) {
+      choice_(placements, traits_, place_.nodes > 1 ? nodes.link : nullptr, nodes.groups, internals),
+      replicaMade_(internals.replicaMade) {
   for (std::size_t w = 0; w < placements.size(); ++w)
     workers_.push_back(std::make_unique<Worker>(place_.worker(static_cast<int>(w)), static_cast<int>(w),
                                                 placements[w], threadsPerWorker));
@@ -106,6 +73,13 @@ std::vector<WorkerTimes> ReplicaSet::times() const {
   std::vector<WorkerTimes> times;
   for (const auto& worker : workers_) times.push_back(worker->times());
   return times;
+}
+
+std::vector<std::int64_t> ReplicaSet::examples() const {
+  auto all = examplesBefore_;
+  for (const auto& worker : workers_)
+    all[static_cast<std::size_t>(worker->thread().index())] += worker->times().examples;
+  return all;
 }
 
 void ReplicaSet::make() {
@@ -125,7 +99,7 @@ void ReplicaSet::make() {
     auto& memory = memory_.emplace_back();
     for (const StateBlock* const block : states.back()) memory.push_back(block->values.raw());
   }
-  auto exchange = makeExchange(states, std::move(refused));
+  auto exchange = choice_.make(states, std::move(refused));
   const int workers = place_.workers();
   auto blocks = callStrategy("name its blocks", [&] { return strategy_.blocks(workers); });
   if (traits_.arrivals || traits_.updaterState == UpdaterState::Reset)
@@ -136,11 +110,16 @@ void ReplicaSet::make() {
                       .saved = false});  // they belong to the replicas, not to the model; see addOwn
   exchange->makeStrategyBlocks(blocks);
   requireModelSource(*exchange, traits_);
-  if (auto* const nodes = exchange->nodeGroup(); nodes && workersDiffer(*exchange)) nodes->allowGathering();
+  if (auto* const nodes = exchange->nodeGroup(); nodes && WorkerBlocks(*exchange, place_, traits_).any())
+    nodes->allowGathering();
   undo_ = exchange->makeUndo({.everyMerge = traits_.mayThrow,
                               .allState = traits_.localWork == LocalWork::Step,  // else updates check theirs
                               .mayOverflow = traits_.extrapolates});
   exchange_ = std::move(exchange);
+}
+
+std::string ReplicaSet::merging() const {
+  return exchange_ ? exchange_->describe() : choice_.describe();
 }
 
 std::vector<Tensor> ReplicaSet::sharedValues() {
@@ -282,7 +261,8 @@ bool ReplicaSet::fill(bool afterFailure, bool together) {
   if (!exchange_->whole()) return false;
   model_.context().synchronize();
   for (const auto& block : exchange_->blocks())
-    if (block.rule == MergeRule::Keep && trained_ && (together || place_.nodes == 1)) takeMeanOfKept(block);
+    if (block.rule == MergeRule::Keep && trained_ && (together || place_.nodes == 1))
+      workerBlocks().takeMean(block, examples(), model_.context());
   const auto merged = mergedValues();
   if (merged.empty()) return false;
   if (!exchange_->topology().checksResults) requireFiniteMerge(exchange_->blocks(), merged);
@@ -326,7 +306,8 @@ std::span<const Tensor> ReplicaSet::mergedValues() {
 
 void ReplicaSet::addOwn(TrainingState& state, bool inFlight, std::span<const std::int64_t> examples) {
   std::vector<CollectedBlock> collected;
-  for (const SharedBlock& block : exchange_->blocks()) collected.push_back(collect(block, examples));
+  for (const SharedBlock& block : exchange_->blocks())
+    collected.push_back(workerBlocks().collect(block, examples));
   addValues(state, exchange_->blocks(), mergedValues(), traits_.localWork == LocalWork::Step, collected);
   // If each merge resets all workers, a checkpoint needs no count of theirs.
   if (traits_.replicasDiffer) addOwnUpdates(state, *exchange_);

@@ -8,11 +8,12 @@
 #include <vector>
 
 #include "muster/parallel/exchange/exchange.h"
-#include "muster/parallel/exchange/merge_plan.h"
 #include "muster/parallel/strategies/strategy.h"
+#include "muster/parallel/training/exchange_choice.h"
 #include "muster/parallel/training/internals.h"
 #include "muster/parallel/training/resumption.h"
 #include "muster/parallel/training/worker.h"
+#include "muster/parallel/training/worker_blocks.h"
 
 namespace muster {
 
@@ -34,7 +35,7 @@ class ReplicaSet {
   const NodePlace& place() const { return place_; }
   /// Of the strategy, with the workers of all nodes.
   const StrategyTraits& traits() const { return traits_; }
-  const NodeLink* link() const { return nodes_.link; }                           // null: no other nodes
+  const NodeLink* link() const { return link_; }                                 // null: no other nodes
   std::span<const std::unique_ptr<Worker>> workers() const { return workers_; }  // [local worker]
   std::span<ReplicaThread* const> threads() const { return threads_; }           // [local worker]
   /// Thread-safe.
@@ -45,7 +46,7 @@ class ReplicaSet {
   std::string merging() const;
 
   /// Whether workers are on GPUs, with mirrors of their replicas in host memory.
-  bool mirrored() const { return mirrored_; }
+  bool mirrored() const { return choice_.mirrored(); }
 
   /// Whether the replicas are made.
   bool made() const { return exchange_ != nullptr; }
@@ -74,9 +75,8 @@ class ReplicaSet {
   bool fill(bool afterFailure, bool together);
   /// After `fill`: the updates that the updater's state has had which it copied, if a merge has reset it.
   std::optional<std::int64_t> updatesAfterReset() const;
-  /// Whether a checkpoint over nodes would be wrong, because it does not collect replicas that differ
-  /// although StrategyTraits::replicasDiffer denies it.
-  bool differUnexpectedly() const;
+  /// The blocks that may differ from worker to worker. Call it once the replicas are made.
+  WorkerBlocks workerBlocks() const { return {*exchange_, place_, traits_}; }
   /// [worker] Examples trained since `fit()` began, also before it was resumed; of this node's workers.
   std::vector<std::int64_t> examples() const;
   /// Calls `addValues`, `addOwnUpdates` if replicas differ, `addInFlight` if `inFlight`, and over nodes
@@ -94,14 +94,6 @@ class ReplicaSet {
   /// Where the merged value of each block is, in the exchange's order; empty if no such state exists. Valid
   /// until the next call.
   std::span<const Tensor> mergedValues();
-  /// Whether a checkpoint over nodes collects the block's replicas.
-  bool isCollected(const SharedBlock& block) const;
-  CollectedBlock collect(const SharedBlock& block, std::span<const std::int64_t> examples);
-  /// Whether workers may hold state after a merge that other nodes lack.
-  bool workersDiffer(const Exchange& exchange) const;
-  /// @param states  [local worker] of the replicas.  @param refused  [local worker] Model::stepRefused.
-  std::unique_ptr<Exchange> makeExchange(const std::vector<std::vector<StateBlock*>>& states,
-                                         std::vector<Tensor> refused);
   void requireSameBlocks();
   /// Whether the user's model still holds what `fill` wrote.
   bool isUnchanged();
@@ -109,18 +101,14 @@ class ReplicaSet {
   void takeCounters(Model& replica) const;
   void beginOwnUpdates();
   void loadMergedCopies();
-  void takeMeanOfKept(const SharedBlock& block);
-  std::vector<std::int64_t> examplesOfAll() const;
 
   const NodePlace place_;
-  const NodeOptions nodes_;
+  NodeLink* const link_;
   Model& model_;
   const Strategy& strategy_;
   const StrategyTraits traits_;
+  const ExchangeChoice choice_;
   const std::function<void(const Model&)> replicaMade_;  // for tests
-  const std::optional<TransportKind> failingTransport_;  // for tests
-  const bool mirrored_;                                  // workers are on GPUs, and there are other nodes
-  const std::optional<MergePlan> mergePlan_;             // of workers on GPUs of one node
   std::unique_ptr<Exchange> exchange_;                   // none until the replicas are made
   std::unique_ptr<MergeUndo> undo_;                      // of the exchange's merges
   std::vector<std::vector<const void*>> memory_;         // [local worker][block] of the replicas

@@ -149,6 +149,28 @@ TEST_CASE("a column of many magnitudes has its signed logarithm beside it") {
   CHECK(values[3] == 0);
 }
 
+TEST_CASE("a column of more than five numbers has its rank beside it") {
+  const auto numbers = columnOf({"8", "1", "1", "1", "16", "2", "4", "32"});
+  CHECK(numbers.quantiles == std::vector<double>{1, 1, 1, 2, 4, 8, 16, 32});
+  // Of eight places the three ones take 0 to 2, and 3 is in the middle between the places 3 and 4.
+  const auto values = features({.columns = {numbers}}, "x,y\n-5,1\n1,1\n3,1\n8,1\n32,1\n99,1\n");
+  CHECK(values == Floats{-5, 0, /**/ 1, 1 / 7.0f, /**/ 3, 0.5f, /**/ 8, 5 / 7.0f, /**/ 32, 1, /**/ 99, 1});
+  CHECK(columnOf({"1", "2", "3", "5", "8", "8"}).quantiles.empty());
+  Names many;
+  for (int i = 0; i < 641; ++i) many.push_back(fmt::format("{}", (i * 7 % 641) / 2.0));
+  const auto found = columnOf(many).quantiles;  // of 0, 0.5, ..., 320
+  REQUIRE(found.size() == 65);
+  for (std::size_t q = 0; q < found.size(); ++q) CHECK(found[q] == 5.0 * static_cast<double>(q));
+}
+
+TEST_CASE("at most 256 words have a feature of their own") {
+  Names words;
+  for (int i = 0; i < 1200; ++i) words.push_back(fmt::format("word {}", i % 300));  // four rows each
+  const auto found = columnOf(words);
+  CHECK(found.words.size() == 256);
+  CHECK(found.others);
+}
+
 TEST_CASE("words have a feature each, the rare ones share one, a gap is none") {
   const auto words = columnOf({"red", "blue", "red", " blue", "red", "blue ", "green", "pink", ""});
   CHECK(

@@ -73,8 +73,12 @@ TEST_CASE("a table with words, gaps and dates is predicted by the model file alo
   const auto run = muster.trained({"rows.csv", "--label", "kind"});
   CAPTURE(run.err);
   REQUIRE(run.exit == 0);
-  CHECK(contains(run.out, "columns: colour (3 words), size, found (date); left out: id (its whole numbers count the rows)"));
+  CHECK(contains(
+      run.out,
+      "columns: colour (3 words), size, found (date); left out: id (its whole numbers count the rows)"));
   CHECK(contains(run.out, "validation: accuracy 1.0000"));
+  const auto network = parseJson(muster.read("run.json")).at("network");
+  CHECK(network.at("l2").to_number<double>() == doctest::Approx(1.0 / 128));  // 22 of 150 rows are held out
   CHECK(contains(run.out, " on 22 examples"));
 
   std::filesystem::remove(muster.directory / "rows.csv");

@@ -31,27 +31,27 @@ program::RunListeners listenersOf(const Cell& cell) {
   return listeners;
 }
 
-/// @throws NonFiniteScore for a model whose predictions are not finite.
-AnyEvaluation test(Trainer& trainer, DataSetIterator& data) try {
+template <typename E>
+bool isA(const std::exception_ptr& cause) try {
+  std::rethrow_exception(cause);
+} catch (const E&) {
+  return true;
+} catch (...) {
+  return false;
+}
+
+/// Tests with all workers. @throws NonFiniteScore for a model whose predictions are not finite.
+AnyEvaluation test(auto& trainer, DataSetIterator& data) try {
   return trainer.evaluateTask(data);
-} catch (const InvalidArgument& error) {  // shapes fit: a prediction is not finite
-  throw NonFiniteScore(fmt::format("the merged model on the data to test with: {}", error.what()));
+} catch (const TrainingError& error) {
+  if (!isA<InvalidArgument>(error.cause())) throw;  // shapes fit: a prediction is not finite
+  throw NonFiniteScore(fmt::format("a test of the merged model: {}", describe(error.cause())));
 }
 
 bool hasStatistics(Model& model) {
   return std::ranges::any_of(model.blocks(), [](const StateBlock& block) {
     return block.kind == BlockKind::Statistics && block.values.elements() > 0;
   });
-}
-
-bool isNonFinite(const std::exception_ptr& cause) {
-  try {
-    std::rethrow_exception(cause);
-  } catch (const NonFiniteScore&) {
-    return true;
-  } catch (...) {
-    return false;
-  }
 }
 
 }  // namespace
@@ -89,14 +89,14 @@ std::optional<RunRecord> trainCell(const Cell& cell, const std::function<void(st
     watching.during([&] { wrapper.fit(data.training(), run.training.epochs, stop); });
     if (stop.stop_requested() && network->epoch() < run.training.epochs) return std::nullopt;
     record.othersBusy = load.cores();
-    recorder->finish(wrapper.evaluateTask(tested));
+    recorder->finish(test(wrapper, tested));
     watching.result("score", recorder->points().back().score);
     if (!cell.tuning && hasStatistics(*network)) {
       recomputeStatistics(*network, data.training());
       record.recomputed = {network->evaluateTask(tested).mainScore().second};
     }
   } catch (const TrainingError& error) {
-    if (!isNonFinite(error.cause())) throw;
+    if (!isA<NonFiniteScore>(error.cause())) throw;
     record.failure = describe(error.cause());
   } catch (const NonFiniteScore& error) {
     record.failure = error.what();

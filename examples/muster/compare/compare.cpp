@@ -2,9 +2,11 @@
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <map>
 #include <utility>
 
@@ -26,6 +28,7 @@
 #include "muster/core/listeners/watch/machine_text.h"
 #include "muster/datasets/directory_lock.h"
 #include "muster/datasets/file_bytes.h"
+#include "muster/parallel/strategies/named_strategy.h"
 
 namespace comparing {
 namespace {
@@ -304,6 +307,29 @@ std::vector<std::string> paragraphsOf(const BaseRun& base, const program::Loaded
   return all;
 }
 
+/// Sentences on arms that merge less often than they say, or whose workers have too few batches.
+std::vector<std::string> warningsOf(const BaseRun& base, const Grid& grid) {
+  std::vector<std::string> seldom, idle, all;
+  for (const auto& arm : grid.arms) {
+    const auto run = base.run(arm.sets);
+    const auto batches = (grid.trainExamples + run.data.batch - 1) / run.data.batch;
+    const auto iterations = (batches + run.training.workers - 1) / run.training.workers;
+    std::int64_t every = 0;
+    for (const auto& option : muster::optionsOf(run.makeStrategy(1)))
+      if (option.name == "every") every = std::atoll(option.preset.c_str());
+    if (batches < run.training.workers)
+      idle.push_back(arm.name);
+    else if (every > iterations && run.training.workers > 1)
+      seldom.push_back(arm.name);
+  }
+  const auto tell = [&](std::string_view what, const std::vector<std::string>& arms) {
+    if (!arms.empty()) all.push_back(fmt::format("Warning: {}: {}.", what, fmt::join(arms, "; ")));
+  };
+  tell("merged at the end of each epoch only, because an epoch has fewer iterations than the period", seldom);
+  tell("an epoch has fewer batches than workers, so some train nothing", idle);
+  return all;
+}
+
 int compareRun(const Options& options, const std::string& file, const std::string& text) {
   BaseRun base(file, text, options.sets);
   checkBase(base.run());
@@ -340,6 +366,7 @@ int compareRun(const Options& options, const std::string& file, const std::strin
   if (options.target) c.wantedTarget = *options.target / c.metric.factor;
   c.title = file;
   c.paragraphs = paragraphsOf(base, data, grid, *network, heldOut);
+  for (auto& warning : warningsOf(base, grid)) c.paragraphs.push_back(std::move(warning));
   const auto today = std::chrono::floor<std::chrono::days>(std::chrono::system_clock::now());
   c.made = fmt::format("Written on {:%F} (UTC) by muster {}, on {}.", today, MUSTER_VERSION,
                        muster::processorName());

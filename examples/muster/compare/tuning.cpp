@@ -41,7 +41,7 @@ std::vector<Choice> choicesOf(const Arm& arm, const std::vector<std::string>& tu
     const auto name = nameOf(one);
     std::vector<Choice> more;
     for (const auto& choice : choices)
-      for (const auto& value : expandBraces("{" + one.substr(name.size() + 1) + "}")) {
+      for (const auto& value : expandBraces(fmt::format("{{{}}}", one.substr(name.size() + 1)))) {
         more.push_back(choice);
         more.back().text += fmt::format("{}{}={}", choice.text.empty() ? "" : " ", name, value);
         more.back().sets.push_back(fmt::format("{}={}", path, value));

@@ -23,22 +23,23 @@ using Names = std::vector<std::string>;
 
 InputDescription flowers() {
   return {.format = {.header = false, .separator = '\t'},
-          .columns = {{.name = "size", .filling = 2.5, .missing = true, .logScale = 0.25},
-                      {.name = "colour", .kind = ColumnKind::Words, .words = {"blue", "red"}, .others = true},
-                      {.name = "seen",
-                       .kind = ColumnKind::Date,
-                       .filling = 9000,
-                       .order = DateOrder::DayMonthYear,
-                       .year = true,
-                       .week = true,
-                       .day = true}},
+          .columns =
+              {{.name = "size", .filling = 2.5, .missing = true, .logScale = 0.25, .quantiles = {0, 0.1, 4}},
+               {.name = "colour", .kind = ColumnKind::Words, .words = {"blue", "red"}, .others = true},
+               {.name = "seen",
+                .kind = ColumnKind::Date,
+                .filling = 9000,
+                .order = DateOrder::DayMonthYear,
+                .year = true,
+                .week = true,
+                .day = true}},
           .omitted = {{"id", "every value differs"}},
           .label = "kind",
           .classes = {"a", "b"}};
 }
 
 MultiLayerConfiguration layers() {
-  return {.inputShape = {18}, .layers = {Output{.classes = 2}}};
+  return {.inputShape = {19}, .layers = {Output{.classes = 2}}};
 }
 
 std::string difference(void (*change)(InputDescription&)) {
@@ -51,10 +52,11 @@ std::string difference(void (*change)(InputDescription&)) {
 
 TEST_CASE("a column has one feature for each number, word and part of a date") {
   const auto names = flowers().featureNames();
-  CHECK(Names(names.begin(), names.begin() + 6) ==
-        Names{"size", "size (log)", "size (missing)", "colour=blue", "colour=red", "colour=(other)"});
-  CHECK(names.size() == 3 + 3 + 12);  // days; year 2, week 7, day 2
-  CHECK(flowers().features() == 18);
+  CHECK(Names(names.begin(), names.begin() + 7) == Names{"size", "size (log)", "size (rank)",
+                                                         "size (missing)", "colour=blue", "colour=red",
+                                                         "colour=(other)"});
+  CHECK(names.size() == 4 + 3 + 12);  // days; year 2, week 7, day 2
+  CHECK(flowers().features() == 19);
   for (const auto& column : flowers().columns) CHECK(column.features() == std::ssize(column.featureNames()));
 }
 
@@ -74,6 +76,10 @@ TEST_CASE("a description is the same after it was written as JSON") {
   CHECK(test::thrown<InvalidArgument>([] {
           InputDescription::fromJson(R"({"columns": [{"name": "c", "kind": "words", "words": ["b", "a"]}]})");
         }) == "columns: the words of c are not in order");
+  CHECK(test::thrown<InvalidArgument>([] {
+          InputDescription::fromJson(
+              R"({"columns": [{"name": "c", "kind": "number", "filling": 1, "quantiles": [1, 1]}]})");
+        }) == "columns: the quantiles of c must rise");
 }
 
 TEST_CASE("what differs is named; fillings and omitted columns may differ") {
@@ -97,8 +103,8 @@ TEST_CASE("what differs is named; fillings and omitted columns may differ") {
   CHECK(difference([](InputDescription& d) { d.columns[1].words = {"blue"}; }) ==
         "column colour has the words blue, red in rows.csv, and blue in the model");
   CHECK(difference([](InputDescription& d) { d.columns[0].missing = false; }) ==
-        "column size has the features size, size (log), size (missing) in rows.csv, and size, size (log) in "
-        "the model");
+        "column size has the features size, size (log), size (rank), size (missing) in rows.csv, and size, "
+        "size (log), size (rank) in the model");
   CHECK(difference([](InputDescription& d) { d.targets.push_back({"y"}); }) ==
         "rows.csv has 0 numbers to predict, and the model has 1");
 }
@@ -139,10 +145,13 @@ TEST_CASE("a network's description is in its copies, replicas and files") {
     return test::thrown<FileError>([&] { loadState(other, described); });
   };
   const std::string reason =
-      " has another filling, scale or order of dates in the file than in the data here; read the data by "
+      " has another filling, scale, quantile or order of dates in the file than in the data here; read the "
+      "data by "
       "the model's own description (Network::inputDescription, readInputDescription)";
   CHECK(refused([](InputDescription& d) { d.columns[0].filling = 7; }).ends_with("column size" + reason));
   CHECK(refused([](InputDescription& d) { d.columns[0].logScale = 2; }).ends_with("column size" + reason));
+  CHECK(
+      refused([](InputDescription& d) { d.columns[0].quantiles[1] = 1; }).ends_with("column size" + reason));
   CHECK(refused([](InputDescription& d) {
           d.columns[2].order = DateOrder::MonthDayYear;
         }).ends_with("column seen" + reason));
@@ -191,7 +200,7 @@ TEST_CASE(
   MultiLayerNetwork model(layers());
   model.init();
   model.setInputDescription(flowers());
-  InMemoryDataSetIterator data(Tensor::zeros({4, 18}), Tensor::zeros({4}, DType::Int64), 2);
+  InMemoryDataSetIterator data(Tensor::zeros({4, 19}), Tensor::zeros({4}, DType::Int64), 2);
   CHECK(model.evaluate(data).examples() == 4);  // not known
   const auto problem = [&](void (*change)(InputDescription&)) {
     auto changed = flowers();
@@ -207,7 +216,8 @@ TEST_CASE(
           d.columns[1].words = {"blue", "rot"};
         }) == "evaluate: column colour has the words blue, rot in the data, and blue, red in the model");
   CHECK(problem([](InputDescription& d) { d.columns[0].filling = 3; }) ==
-        "evaluate: column size has another filling, scale or order of dates in the data than in the model; "
+        "evaluate: column size has another filling, scale, quantile or order of dates in the data than in "
+        "the model; "
         "read the data by the model's own description (Network::inputDescription, readInputDescription)");
   CHECK(problem([](InputDescription& d) {
           d = {.pictures = PictureDescription{3, 2, 3}, .classes = {"a", "b"}};

@@ -18,7 +18,7 @@ BaseRun base() {
   return {"run.json",
           R"({"format": "muster-run/1",
     "data": {"type": "generated", "batch": 8, "seed": 77, "validationExamples": 20},
-    "network": {"type": "MultiLayerNetwork", "seed": 5, "updater": {"type": "nesterovs", "learningRate": 0.01},
+    "network": {"format": "muster.MultiLayerConfiguration", "version": 1, "seed": 5, "updater": {"type": "nesterovs", "learningRate": 0.01},
                 "layers": [{"type": "dense", "units": 4}, {"type": "output", "classes": 10}]},
     "training": {"workers": 3, "strategy": {"name": "averaging", "every": 4}}})",
           {}};

@@ -32,7 +32,7 @@ bool contains(const std::string& text, const std::string& part) {
 /// A small network on 200 generated digits; two workers, unpinned, because other tests run at the same time.
 constexpr const char* kDigits = R"({"format": "muster-run/1",
   "data": {"type": "generated", "trainExamples": 200, "testExamples": 100, "batch": 10},
-  "network": {"type": "MultiLayerNetwork", "l2": 0.0005,
+  "network": {"format": "muster.MultiLayerConfiguration", "version": 1, "l2": 0.0005,
               "updater": {"type": "nesterovs", "learningRate": 0.01, "momentum": 0.9},
               "layers": [{"type": "flatten"}, {"type": "dense", "units": 16, "activation": "relu"},
                          {"type": "output", "classes": 10}]},
@@ -102,7 +102,7 @@ TEST_CASE("arms are trained on equal numbers of samples, compared and reported")
   REQUIRE(runs.size() == 8);
   for (const auto& run : runs) {
     CHECK(run.end().samples == 200);
-    CHECK(run.points.size() == 2);
+    CHECK(run.points.size() == (run.arm == "joined" ? 1 : 2));  // it merges every ten iterations
     CHECK(run.computeSeconds > 0);
   }
   // Twenty batches: ten rounds of two, or a merge every four iterations and at the end.
@@ -201,6 +201,7 @@ TEST_CASE("an interrupted comparison continues, seeds and arms join it, and anot
       directory.run({"run.json", "--arm", "gossip", "--seeds", "3", "--out", "out", "--baseline", "joined"});
   CAPTURE(more.err);
   REQUIRE(more.exit == 0);
+  CHECK_FALSE(contains(more.out, "Warning: "));
   CHECK(contains(more.out, "5 arms, 3 seeds: 8 of 15 runs finished"));
   CHECK(directory.results().size() == 15);
   CHECK(contains(readFile(directory / "out" / "table.md"), "| joined | "));
@@ -226,6 +227,13 @@ TEST_CASE("a training whose loss is not finite is reported, and the others conti
   CHECK(diverged.exit == 0);
   CHECK(contains(diverged.out, "diverged"));
   CHECK(runOf(directory.results(), "wild").failed());
+  // Twenty batches: ten iterations of two workers, and fewer than one of thirty.
+  const auto rare = directory.run({"run.json", "--arm", "averaging every={10,11}", "--arm",
+                                   "many: workers=30", "--seeds", "1", "--out", "rare"});
+  CHECK(rare.exit == 0);
+  const auto table = readFile(directory / "rare" / "table.md");
+  CHECK(contains(table, "than the period: averaging every=11."));
+  CHECK(contains(table, "so some train nothing: many."));
   CHECK_FALSE(runOf(directory.results(), "averaging").failed());
 }
 

@@ -6,7 +6,7 @@ const COLOURS = {
   light: ['#0072b2', '#d55e00', '#007f5f', '#b3478f', '#140385', '#900aec', '#7a3b00', '#45004e'],
   dark: ['#56b4e9', '#e69f00', '#2fc39a', '#e08fbf', '#ace692', '#d11e2b', '#ff8a4c', '#8a3eff'],
 };
-const STROKES = [null, [7, 3], [2, 2], [9, 3, 2, 3]];
+const STROKES = [null, [7, 3], [2, 2], [9, 3, 2, 3], [14, 3], [5, 2, 1, 2, 1, 2], [1, 3], [12, 2, 4, 2]];
 
 const theme = () => document.documentElement.dataset.theme === 'dark' ? 'dark' : 'light';
 const cssColour = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -150,7 +150,8 @@ class Chart {
 
   stroke(index) {
     if (this.kind.stacked || this.names[index] === this.kind.first) return null;
-    return STROKES[Math.floor(this.place(index) / 2) % STROKES.length];
+    const place = this.place(index);  // of 64 arms no two have the same colour and stroke
+    return STROKES[(Math.floor(place / 2) + Math.floor(place / 8)) % STROKES.length];
   }
 
   text(value) {

@@ -1,4 +1,5 @@
-// How FitCall fills the user's model with the last merge, and tells the state of the training.
+#include "muster/parallel/training/users_model.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -6,27 +7,26 @@
 #include "muster/core/base/log.h"
 #include "muster/core/base/plural.h"
 #include "muster/parallel/exchange/own_updates.h"
-#include "muster/parallel/training/fit_call.h"
 #include "muster/parallel/training/named_call.h"
 #include "muster/parallel/training/strategy_state.h"
 
 namespace muster {
 
-void FitCall::lendModel() {
+void UsersModel::lend() {
   lent_ = true;
-  fillModel();
+  fill();
 }
 
 /// On devices a merge may be lost after its operations have returned: its transfers were aborted, or it has
 /// written numbers that are not finite.
-void FitCall::findLostMerge() {
+void UsersModel::findLostMerge() {
   if (run_.shares.mergeFailed() || run_.rounds.ledger().merges == 0) return;
   Exchange& exchange = setting_.replicas.exchange();
   exchange.wait();
   if (!exchange.whole() || setting_.replicas.undo()->failed()) run_.rounds.loseMerge();
 }
 
-void FitCall::fillModel() {
+void UsersModel::fill() {
   if (run_.failure && run_.shares.localWork() == LocalWork::Step) findLostMerge();
   const Ledger& now = run_.rounds.ledger();
   if (now.rounds == 0 || held_ == now.rounds) return;
@@ -37,9 +37,9 @@ void FitCall::fillModel() {
   const bool whole =
       !run_.shares.mergeFailed() || (run_.shares.mergeKept() && setting_.replicas.undo()->rollBack());
   // If nothing was merged, the model keeps its state.
-  const bool filled =
-      now.merges == 0 ||
-      (whole && setting_.replicas.fill(/*afterFailure=*/failed, /*together=*/!failed && !atRoundEnd_));
+  const bool filled = now.merges == 0 ||
+                      (whole && setting_.replicas.fill(/*afterFailure=*/failed,
+                                                       /*together=*/!failed && moment_ != Moment::RoundEnd));
   held_ = filled ? std::optional(now.rounds) : std::nullopt;
   if (!filled) return;
   setting_.model.setCounters(now.iteration, now.epoch);
@@ -52,7 +52,7 @@ void FitCall::fillModel() {
   setting_.model.setLoadedFrom({});
 }
 
-void FitCall::keepPlace(const DataSetIterator& data) {
+void UsersModel::keepPlace(const DataSetIterator& data) {
   const Ledger& now = run_.rounds.ledger();
   if (now.rounds == 0) return;  // the model is as it was when the run began
   if (held_ != now.rounds)
@@ -63,7 +63,7 @@ void FitCall::keepPlace(const DataSetIterator& data) {
 }
 
 /// [worker] Examples trained since `fit()` began, also before it was resumed.
-std::vector<std::int64_t> FitCall::examples() const {
+std::vector<std::int64_t> UsersModel::examples() const {
   if (run_.place.nodes == 1) return setting_.replicas.examples();
   std::vector<std::int64_t> all;
   for (const Tally& worker : run_.rounds.ledger().workers) all.push_back(worker.examples);
@@ -72,8 +72,8 @@ std::vector<std::int64_t> FitCall::examples() const {
 }
 
 /// Says once why a checkpoint lacks the state of the training.
-void FitCall::tellLacking(std::string_view why) {
-  if (std::exchange(toldLacking_, true)) return;
+void UsersModel::warnOfLack(std::string_view why) {
+  if (std::exchange(warnedOfLack_, true)) return;
   const Ledger& now = run_.rounds.ledger();
   logWarning(
       "there is no checkpoint of the training after iteration {}{}: {}", now.iteration,
@@ -84,7 +84,7 @@ void FitCall::tellLacking(std::string_view why) {
       why);
 }
 
-void FitCall::copyReplica(int worker, Model& into) {
+void UsersModel::copyReplica(int worker, Model& into) {
   const auto workers = setting_.replicas.workers();
   const auto found =
       std::ranges::find_if(workers, [&](const auto& w) { return w->thread().index() == worker; });
@@ -101,28 +101,28 @@ void FitCall::copyReplica(int worker, Model& into) {
     into.setUpdates(static_cast<std::int64_t>(own->count));
 }
 
-TrainingState FitCall::trainingState(const DataSetIterator& data) {
+TrainingState UsersModel::trainingState(const DataSetIterator& data) {
   if (run_.failure) return {};
-  fillModel();
+  fill();
   const Ledger& now = run_.rounds.ledger();
   if (now.rounds == 0 || !setting_.model.trainingState().empty()) return setting_.model.trainingState();
   auto* const nodes = setting_.replicas.exchange().nodeGroup();
   if (nodes && !nodes->awaitLaunched()) return {};  // the training will fail, too
   const bool overNodes = run_.place.nodes > 1;
-  if (overNodes && !othersAnswer_) return {};
-  if (overNodes && setting_.replicas.differUnexpectedly()) {
-    tellLacking(
+  if (overNodes && moment_ == Moment::Training) return {};
+  if (overNodes && setting_.replicas.workerBlocks().differUnexpectedly()) {
+    warnOfLack(
         "the strategy says that all replicas are equal (StrategyTraits::replicasDiffer), so those of other "
         "nodes "
         "are not collected, but they differ");
     return {};
   }
-  if (overNodes && atRoundEnd_)  // at the end of the run, all nodes have collected it
+  if (overNodes && moment_ == Moment::RoundEnd)  // at the end of the run, all nodes have collected it
     collectStrategyState(setting_.replicas.exchange(), setting_.model);
   // On the wall clock the order of arrivals is not known in advance: only a point where all land can be
   // resumed.
   if (now.arrivals && now.arrivals->onWallClock() && now.verdict == Verdict::Continue) {
-    tellLacking("on the wall clock only the end of an epoch can be resumed");
+    warnOfLack("on the wall clock only the end of an epoch can be resumed");
     return {};
   }
   TrainingState state =
@@ -130,25 +130,26 @@ TrainingState FitCall::trainingState(const DataSetIterator& data) {
   const auto trained = examples();
   addLedger(state, now, ruleText(setting_.options), trained);
   // At the end of the run, all nodes have formed the means of what workers keep.
-  setting_.replicas.addOwn(state, anyInFlight(now),
-                           atRoundEnd_ ? std::span(trained) : std::span<const std::int64_t>());
+  setting_.replicas.addOwn(
+      state, anyInFlight(now),
+      moment_ == Moment::RoundEnd ? std::span(trained) : std::span<const std::int64_t>());
   return state;
 }
 
 /// Can fail if a device is lost, since the last merge is lost with it; that loss is usually the run's
 /// failure, too. If memory is short, the second attempt leaves out what it is needed for.
-void FitCall::fillAtEnd() {
+void UsersModel::fillAtEnd() {
   constexpr std::string_view what = "the model could not be filled with the last merge";
   const bool failed = static_cast<bool>(run_.failure);
   if (lent_ || run_.place.nodes > 1) held_.reset();  // refill: listeners change it, nodes fill together
   try {
-    return fillModel();
+    return fill();
   } catch (...) {
     setting_.replicas.setTrained(false);
     run_.fail(-1, std::current_exception(), [&] { return what; });
   }
   try {
-    fillModel();
+    fill();
   } catch (...) {
     held_.reset();
     if (failed) try {

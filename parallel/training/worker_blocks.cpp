@@ -1,22 +1,17 @@
-// State that workers hold beside the merged copies, and how the user's model gets it.
-#include <algorithm>
+#include "muster/parallel/training/worker_blocks.h"
 
-#include "muster/parallel/training/replica_set.h"
+#include <algorithm>
+#include <utility>
+
+#include "muster/core/base/error.h"
 #include "muster/parallel/training/strategy_state.h"
 
 namespace muster {
-std::vector<std::int64_t> ReplicaSet::examples() const {
-  auto all = examplesBefore_;
-  for (const auto& worker : workers_)
-    all[static_cast<std::size_t>(worker->thread().index())] += worker->times().examples;
-  return all;
-}
 
 /// Waits for the other nodes.
-std::vector<std::int64_t> ReplicaSet::examplesOfAll() const {
-  auto own = examples();
+std::vector<std::int64_t> WorkerBlocks::ofAllNodes(std::vector<std::int64_t> own) const {
   std::vector<std::int64_t> all(own.size() * static_cast<std::size_t>(place_.nodes));
-  exchange_->allGather(std::as_bytes(std::span(own)), std::as_writable_bytes(std::span(all)));
+  exchange_.allGather(std::as_bytes(std::span(own)), std::as_writable_bytes(std::span(all)));
   for (int w = 0; w < place_.workers(); ++w) {
     const auto node = static_cast<std::size_t>(w % place_.nodes);
     own[static_cast<std::size_t>(w)] = all[node * own.size() + static_cast<std::size_t>(w)];
@@ -24,30 +19,30 @@ std::vector<std::int64_t> ReplicaSet::examplesOfAll() const {
   return own;
 }
 
-bool ReplicaSet::isCollected(const SharedBlock& block) const {
+bool WorkerBlocks::isCollected(const SharedBlock& block) const {
   return place_.nodes > 1 && block.hasMergedCopy() &&
          (traits_.replicasDiffer || block.rule == MergeRule::Keep);
 }
 
-bool ReplicaSet::workersDiffer(const Exchange& exchange) const {
+bool WorkerBlocks::any() const {
   const auto isOfReplica = [](const StrategyState& state) {
     return state.declared.saved && state.declared.place == StrategyBlock::Place::Replica;
   };
-  return std::ranges::any_of(exchange.blocks(), [this](const auto& block) { return isCollected(block); }) ||
-         std::ranges::any_of(exchange.strategyBlocks(), isOfReplica);
+  return std::ranges::any_of(exchange_.blocks(), [this](const auto& block) { return isCollected(block); }) ||
+         std::ranges::any_of(exchange_.strategyBlocks(), isOfReplica);
 }
 
-CollectedBlock ReplicaSet::collect(const SharedBlock& block, std::span<const std::int64_t> examples) {
+CollectedBlock WorkerBlocks::collect(const SharedBlock& block, std::span<const std::int64_t> examples) const {
   if (!isCollected(block)) return {};
   const Tensor& like = block.mergedCopy();
   const Tensor all = Tensor::empty(like.shape().prepend(place_.workers()), like.dtype());
-  exchange_->nodeGroup()->gather(block, all);
+  exchange_.nodeGroup()->gather(block, all);
   if (block.rule != MergeRule::Keep) return {.replicas = all};
   return {.replicas = all, .mean = meanOf(all, std::vector<double>(examples.begin(), examples.end()))};
 }
 
-bool ReplicaSet::differUnexpectedly() const {
-  return std::ranges::any_of(exchange_->blocks(), [this](const SharedBlock& block) {
+bool WorkerBlocks::differUnexpectedly() const {
+  return std::ranges::any_of(exchange_.blocks(), [this](const SharedBlock& block) {
     if (!block.hasMergedCopy() || isCollected(block)) return false;
     const Tensor& first = block.replicas[static_cast<std::size_t>(place_.worker(0))];
     return !std::ranges::all_of(block.replicas,
@@ -55,7 +50,8 @@ bool ReplicaSet::differUnexpectedly() const {
   });
 }
 
-void ReplicaSet::takeMeanOfKept(const SharedBlock& block) {
+void WorkerBlocks::takeMean(const SharedBlock& block, std::vector<std::int64_t> examples,
+                            Context& context) const {
   // A merge overwrites its inputs, and the workers' own blocks must not change: merge copies of them.
   SharedBlock copies{.name = block.name,
                      .kind = block.kind,
@@ -63,7 +59,7 @@ void ReplicaSet::takeMeanOfKept(const SharedBlock& block) {
                      .replicas = {},
                      .mergedCopies = block.mergedCopies,
                      .segments = block.segments};
-  const auto trained = examplesOfAll();
+  const auto trained = ofAllNodes(std::move(examples));
   std::vector<double> weights;
   double total = 0;
   for (std::size_t w = 0; w < trained.size(); ++w) {
@@ -76,15 +72,15 @@ void ReplicaSet::takeMeanOfKept(const SharedBlock& block) {
   try {
     for (int l = 0; l < place_.local; ++l) {
       const int w = place_.worker(l);
-      exchange_->merge(w, copies, weights, exchange_->opsContext(w, model_.context()), nullptr);
-      exchange_->end(w);
+      exchange_.merge(w, copies, weights, exchange_.opsContext(w, context), nullptr);
+      exchange_.end(w);
     }
   } catch (...) {  // messages may still be sent from the copies
-    if (place_.nodes > 1) exchange_->abort();
-    exchange_->wait();
+    if (place_.nodes > 1) exchange_.abort();
+    exchange_.wait();
     throw;
   }
-  exchange_->wait();
+  exchange_.wait();
 }
 
 }  // namespace muster

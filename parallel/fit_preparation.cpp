@@ -1,11 +1,44 @@
 // What fit() prepares before the training: the replicas, with the state of a checkpoint, and the strategy.
 #include "muster/core/base/error.h"
+#include "muster/core/device/memory_room.h"
 #include "muster/parallel/training/agreement.h"
 #include "muster/parallel/training/first_batch.h"
 #include "muster/parallel/training/named_call.h"
 #include "muster/parallel/wrapper_impl.h"
 
 namespace muster {
+
+void ParallelWrapper::Impl::makeReplicas(const Batch& first, bool training) {
+  const auto root = internals().root;
+  const auto room = memoryRoom(root);
+  if (auto need = room ? memoryNeed() : std::nullopt) {
+    if (first.examples() > 0) {  // else nothing of the epoch is left to train
+      need->addBatches(first, options_.prefetchBuffer + options_.workers);
+      if (need->stepsMayExceed(*room))
+        need->addStep(model_, first, training,
+                      {.threads = options_.threadsPerWorker, .mathMode = options_.mathMode});
+    }
+    need->requireRoom(root);
+  }
+  caller_.set(Activity::Kind::WaitingForWorkers);
+  replicas_->make();
+}
+
+Agreement ParallelWrapper::Impl::agreement(const DataSetIterator& data, std::int64_t epochs,
+                                           std::int64_t nextBatch, const Batch* first) {
+  return {.model = model_,
+          .data = data,
+          .strategy = options_.strategy,
+          .listeners = options_.listeners,
+          .workers = options_.workers,
+          .threads = options_.threadsPerWorker,
+          .onGpus = !options_.devices.front().isCpu(),
+          .mathMode = options_.mathMode,
+          .epochs = epochs,
+          .version = internals().version,
+          .nextBatch = nextBatch,
+          .first = first};
+}
 
 /// @return the batches if the workers should read them themselves, without a reader thread; else nullptr.
 const NumberedBatches* ParallelWrapper::Impl::numberedFor(const DataSetIterator& data,

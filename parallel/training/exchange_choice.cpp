@@ -1,0 +1,82 @@
+#include "muster/parallel/training/exchange_choice.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "muster/core/base/log.h"
+#include "muster/parallel/exchange/device_exchange.h"
+#include "muster/parallel/exchange/host_exchange.h"
+#include "muster/parallel/nodes/node_exchange.h"
+
+namespace muster {
+namespace {
+
+/// A plan for workers on the CPU, as if the CPU were several devices.
+MergePlan pretendedPlan(std::size_t workers, int devices) {
+  std::vector<DeviceGroup> groups(std::min(workers, static_cast<std::size_t>(devices)));
+  for (std::size_t w = 0; w < workers; ++w) groups[w % groups.size()].workers.push_back(static_cast<int>(w));
+  return {std::move(groups), TransportKind::Peers};
+}
+
+bool onDevices(std::span<const Placement> placements, int pretendedDevices) {
+  return pretendedDevices > 0 || !std::ranges::all_of(placements, &Device::isCpu, &Placement::device);
+}
+
+/// The plan of which workers share a device and which transport connects devices; nothing for workers on the
+/// CPU.
+std::optional<MergePlan> planMerges(std::span<const Placement> placements, int pretendedDevices) {
+  std::vector<Device> devices;
+  for (const auto& placement : placements) devices.push_back(placement.device);
+  if (std::ranges::all_of(devices, &Device::isCpu)) {
+    if (pretendedDevices == 0) return {};
+    return pretendedPlan(devices.size(), pretendedDevices);
+  }
+  auto groups = groupByDevice(devices);
+  if (groups.size() == 1) return MergePlan(std::move(groups), TransportKind::Host);
+  std::vector<Device> each;
+  for (const auto& group : groups) each.push_back(group.device);
+  const Links links = linksBetween(each);
+  const TransportKind kind = bestTransport(links);
+  if (kind != TransportKind::Nccl)
+    logInfo("replicas on {} GPUs are to be merged by {}: {}", each.size(), nameOf(kind), links.whyNoNccl);
+  return MergePlan(std::move(groups), kind);
+}
+
+/// Whether operations read or write the block of the replicas.
+bool isUsed(const SharedBlock& block, const StrategyTraits& traits) {
+  if (block.rule == MergeRule::Keep) return false;
+  if (!traits.used.empty()) return std::ranges::find(traits.used, block.kind) != traits.used.end();
+  return block.kind != BlockKind::Gradients || traits.localWork == LocalWork::Gradient;
+}
+
+}  // namespace
+
+ExchangeChoice::ExchangeChoice(std::span<const Placement> placements, StrategyTraits traits, NodeLink* link,
+                               int groups, const detail::Internals& internals)
+    : traits_(std::move(traits)),
+      link_(link),
+      groups_(groups),
+      mirrored_(link != nullptr && onDevices(placements, internals.pretendedDevices)),
+      plan_(link != nullptr ? std::nullopt : planMerges(placements, internals.pretendedDevices)),
+      failingTransport_(internals.failingTransport) {}
+
+std::string ExchangeChoice::describe() const {
+  if (link_ != nullptr) return NodeExchange::describe(*link_, mirrored_);
+  return plan_ ? plan_->describe() : std::string();
+}
+
+std::unique_ptr<Exchange> ExchangeChoice::make(const std::vector<std::vector<StateBlock*>>& states,
+                                               std::vector<Tensor> refused) const {
+  const UpdaterState updaterState = traits_.updaterState;
+  if (plan_)
+    return std::make_unique<DeviceExchange>(states, updaterState, *plan_, std::move(refused),
+                                            failingTransport_);
+  if (link_ == nullptr) return std::make_unique<HostExchange>(states, updaterState, groups_);
+  std::optional<HostMirrors::Options> mirroring;
+  if (mirrored_)
+    mirroring = {.uses = [this](const SharedBlock& block) { return isUsed(block, traits_); },
+                 .gradients = traits_.localWork == LocalWork::Gradient};
+  return std::make_unique<NodeExchange>(states, updaterState, *link_, std::move(mirroring));
+}
+
+}  // namespace muster

@@ -1,0 +1,57 @@
+#include "muster/parallel/runtime/watched_iterator.h"
+
+#include <doctest/doctest.h>
+
+#include <stdexcept>
+
+#include "tests/support/thrown.h"
+#include "tests/support/toy_data.h"
+
+using namespace muster;
+using namespace muster::test;
+
+TEST_CASE("the call that has failed is named: a reset, or the batch") {
+  ToyIterator data = ToyIterator::ofValues({1, 2, 3});
+  Activity activity;
+  WatchedIterator watched(data, activity);
+  data.onReset = [](std::int64_t epoch) {
+    if (epoch == 4) throw std::runtime_error("gone");
+  };
+  CHECK_THROWS(watched.reset(4));
+  CHECK(watched.failure() == "the data iterator failed in reset to epoch 5");
+
+  data.onNext = [](std::int64_t, std::int64_t batch) {
+    if (batch == 2) throw std::runtime_error("gone");
+  };
+  watched.reset(1);
+  Batch batch;
+  CHECK(watched.next(batch));
+  CHECK(watched.next(batch));
+  CHECK_THROWS(watched.next(batch));
+  CHECK(watched.failure() ==
+        "the data iterator failed at " + BatchStamp{.sequence = 2, .epoch = 1}.toString());
+  CHECK(activity.kind() == Activity::Kind::InIterator);
+}
+
+TEST_CASE("an epoch is continued after the batches that are trained") {
+  ToyIterator data = ToyIterator::ofValues({1, 2, 3});
+  Activity activity;
+  WatchedIterator watched(data, activity);
+  const EpochPosition begun{.nextBatch = 2, .examples = 2};
+  CHECK(watched.reset(0, begun) == 2);  // one example a batch
+  Batch batch;
+  REQUIRE(watched.next(batch));
+  CHECK(batch.features.front().value.data<float>()[0] == 3);
+  CHECK_FALSE(watched.next(batch));
+}
+
+TEST_CASE("a batch without examples is refused, and one of another node is skipped") {
+  ToyIterator data({{.values = {1, 2}}, {.values = {}}});
+  Activity activity;
+  WatchedIterator watched(data, activity);
+  watched.reset(0);
+  CHECK(watched.skipOne(1) == 2);
+  Batch batch;
+  CHECK(thrown<InvalidArgument>([&] { watched.next(batch); }) == "the batch has no examples");
+  CHECK(watched.skipOne(1) == 0);  // the epoch's end
+}

@@ -1,0 +1,98 @@
+#include "muster/parallel/training/exchange_choice.h"
+
+#include <doctest/doctest.h>
+
+#include "muster/parallel/exchange/device_exchange.h"
+#include "muster/parallel/exchange/host_exchange.h"
+#include "muster/parallel/training/node_place.h"
+#include "muster/parallel/training/worker_blocks.h"
+#include "tests/parallel/one_segment.h"
+
+using namespace muster;
+using namespace muster::test;
+
+namespace {
+
+/// Replicas of two workers: parameters, and statistics that each worker keeps.
+struct Replicas {
+  Replicas() {
+    for (int w = 0; w < 2; ++w) {
+      blocks.push_back(
+          StateBlock::zeros("parameters", BlockKind::Parameters, MergeRule::Average, oneSegment(2)));
+      blocks.push_back(StateBlock::zeros("own", BlockKind::Statistics, MergeRule::Keep, oneSegment(2)));
+    }
+  }
+  std::vector<std::vector<StateBlock*>> states() {
+    return {{&blocks[0], &blocks[1]}, {&blocks[2], &blocks[3]}};
+  }
+
+  std::vector<StateBlock> blocks;
+};
+
+const std::vector<Placement> kTwoOnCpu(2, {.device = Device::cpu()});
+
+}  // namespace
+
+TEST_CASE("workers on the CPU of one node have a HostExchange, workers on devices a DeviceExchange") {
+  Replicas replicas;
+  const ExchangeChoice onCpu(kTwoOnCpu, {}, nullptr, 1);
+  CHECK(onCpu.describe().empty());
+  CHECK_FALSE(onCpu.mirrored());
+  CHECK(dynamic_cast<HostExchange*>(onCpu.make(replicas.states(), {}).get()) != nullptr);
+
+  const ExchangeChoice onDevices(kTwoOnCpu, {}, nullptr, 1, {.pretendedDevices = 2});
+  CHECK_FALSE(onDevices.describe().empty());
+  CHECK_FALSE(onDevices.mirrored());
+  CHECK(dynamic_cast<DeviceExchange*>(onDevices.make(replicas.states(), std::vector<Tensor>(2)).get()) !=
+        nullptr);
+}
+
+TEST_CASE("every worker of a training is on one node, and batch b is read by node b mod nodes") {
+  const int nodes = 3, local = 2;
+  for (int worker = 0; worker < nodes * local; ++worker)
+    for (int node = 0; node < nodes; ++node) {
+      const NodePlace place{.node = node, .nodes = nodes, .local = local};
+      CHECK(place.workers() == 6);
+      CHECK(place.isHere(worker) == (worker % nodes == node));
+      if (place.isHere(worker)) CHECK(place.worker(place.localOf(worker)) == worker);
+    }
+}
+
+TEST_CASE(
+    "what each worker keeps becomes a mean by the examples it has trained, and the workers keep theirs") {
+  Replicas replicas;
+  const ExchangeChoice choice(kTwoOnCpu, {}, nullptr, 1);
+  const auto exchange = choice.make(replicas.states(), {});
+  const NodePlace place{.local = 2};
+  const StrategyTraits traits;
+  const WorkerBlocks blocks(*exchange, place, traits);
+  Context context;
+  const SharedBlock& own = exchange->blocks()[1];
+  REQUIRE(own.rule == MergeRule::Keep);
+  own.replicas[0].data<float>()[0] = 2;
+  own.replicas[1].data<float>()[0] = 6;
+  blocks.takeMean(own, {3, 1}, context);
+  CHECK(own.mergedCopy().data<float>()[0] == 3);  // (3 * 2 + 1 * 6) / 4
+  CHECK(own.replicas[0].data<float>()[0] == 2);
+  CHECK(own.replicas[1].data<float>()[0] == 6);
+
+  blocks.takeMean(own, {0, 0}, context);
+  CHECK(own.mergedCopy().data<float>()[0] == 3);  // nothing was trained
+  CHECK_FALSE(blocks.any());                      // on one node nothing is gathered
+}
+
+TEST_CASE("replicas that differ are noticed, unless they may differ or each worker keeps its own") {
+  Replicas replicas;
+  const auto exchange = ExchangeChoice(kTwoOnCpu, {}, nullptr, 1).make(replicas.states(), {});
+  const StrategyTraits traits{.replicasDiffer = false};
+  // Worker 0 of each of two nodes; this is node 0, whose exchange has both replicas here.
+  const WorkerBlocks blocks(*exchange, {.node = 0, .nodes = 2, .local = 1}, traits);
+  CHECK_FALSE(blocks.differUnexpectedly());
+  exchange->blocks()[1].replicas[1].data<float>()[0] = 1;  // kept by each worker
+  CHECK_FALSE(blocks.differUnexpectedly());
+  exchange->blocks()[0].replicas[1].data<float>()[0] = 1;
+  CHECK(blocks.differUnexpectedly());
+
+  const StrategyTraits differing{.replicasDiffer = true};
+  CHECK_FALSE(WorkerBlocks(*exchange, {.node = 0, .nodes = 2, .local = 1}, differing).differUnexpectedly());
+}
