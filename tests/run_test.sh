@@ -32,8 +32,8 @@ case \$* in
   --install*) echo "\$*" >"$sandbox/installed-by" ;;
   --build*) if [[ -e $sandbox/broken ]]; then cat "$sandbox/broken"; exit 1; fi
     mkdir -p "\$build/examples"
-    printf '#!/bin/bash\necho trained "\$@"\n' >"\$build/examples/mnist_convnet"
-    chmod +x "\$build/examples/mnist_convnet"
+    printf '#!/bin/bash\nshift 2\necho trained "\$@"\n' >"\$build/examples/muster"
+    chmod +x "\$build/examples/muster"
     if [[ "\$*" == *draws_test* ]]; then
       install -D "$sandbox/draws_test" "\$build/tests/core/core_test"
       echo core/draws_test core/core_test >"\$build/tests/programs.txt"

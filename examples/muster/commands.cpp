@@ -18,6 +18,7 @@
 #include "muster/core/nn/models/convnet.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/datasets/table.h"
+#include "shipped_runs.h"
 
 namespace program {
 namespace {
@@ -32,6 +33,9 @@ RunFile drawnDigits() {
           .listeners = {.testEvery = 1}};
 }
 
+/// The files that the program ships, by name.
+constexpr std::pair<std::string_view, std::string_view> kShipped[] = {{"mnist", kMnistRun}};
+
 int example(const Call& call) {
   RunData data{.type = "csv", .train = call.file};
   example::CommandLine line(
@@ -39,6 +43,7 @@ int example(const Call& call) {
       "convolutional network on generated digits, or a small network for data of your own.\n\n"
       "  muster example > run.json\n"
       "  muster example --network resnet18           another network, by its name\n"
+      "  muster example mnist > run.json             what ./run mnist trains\n"
       "  muster example rows.csv > run.json          the label is the last column\n"
       "  muster example images --grey > run.json     a directory with one of PNG or JPEG files for each "
       "class\n");
@@ -54,6 +59,12 @@ int example(const Call& call) {
   line.add("network", network, "NAME",
            fmt::format("a network of the library: {}", fmt::join(networkNames(), ", ")));
   if (!readOptions(line, call)) return 0;
+  for (const auto& [name, text] : kShipped)
+    if (call.file == name) {
+      line.refuse({"label", "separator", "no-header", "regression", "grey", "network"}, "is for other data");
+      example::printResult(text);
+      return 0;
+    }
   const bool pictures =
       !call.file.empty() && muster::fileTypeOf(call.file) == std::filesystem::file_type::directory;
   if (call.file.empty() || pictures)

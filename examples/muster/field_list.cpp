@@ -174,7 +174,7 @@ has the first run, and `muster example` prints a run file to begin with.
 ```
 
 A field that is left out has its default; an unknown one is refused with the nearest known one. On the command line
-`--set training.workers=4` replaces a field by its path. Paths of files are relative to the working directory, and an
+`--set training.workers=4` replaces a field by its path; many have an option (`--workers 4`). Paths of files are relative to the working directory, and an
 empty text is none.
 )";
 

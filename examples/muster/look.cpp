@@ -96,21 +96,26 @@ int summary(const Call& call) {
 }
 
 int plan(const Call& call) {
-  TrainedOptions options;
+  FieldChoices fields;
+  example::NodeOptions nodeOptions;
   example::CommandLine line(
       "Says what muster train would do with a run file: data, network, workers, merging and memory. Trains\n"
       "nothing, writes no file, and refuses what train refuses. A note says if the checkpoints of an "
       "earlier\n"
       "training are in the way.\n\n"
-      "  muster plan run.json --set training.workers=8\n");
-  line.group("Options");
-  describeSets(line, options.sets);
+      "  muster plan run.json --workers 8\n");
+  describeFields(line, fields);
+  line.group("Several processes");
+  nodeOptions.describe(line);
   if (!readOptions(line, call)) return 0;
-  const RunFile run = RunFile::read(fileOf(call, "a run file such as run.json"), options.sets);
+  nodeOptions.check(line);
+  RunFile run = RunFile::read(fileOf(call, "a run file such as run.json"), fields.all());
   requireModules(run.listeners);
   const auto devices = devicesOf(run.training);
-  const auto nodes = nodesOf(run.training);
-  const auto [resumed, changes] = resumedBy(run, nodes.nodes());
+  settleNodes(run, nodeOptions);
+  const auto nodes = nodesOf(run.training, nodeOptions);
+  const Resumed resumption = resumedBy(run, nodes.nodes());
+  const auto& resumed = resumption.file;
   const std::string earlier = earlierTraining(run, resumed);
   pathsOf(call.file, run, resumed).check();
   example::requireUsable(devices);
@@ -120,19 +125,21 @@ int plan(const Call& call) {
   requireRoom(run, *network);
   if (!resumed.empty()) loadState(*network, resumed);
   checkMonitors(run, data, *network);
-  const auto wrapper = makeWrapper(run, devices, nodes, *network, {});
+  const auto wrapper = makeWrapper(run, devices, nodes, *network, {}, nodeOptions.count());
   const std::int64_t examples = data.train->examples().value_or(0);
   const std::int64_t batches = data.train->batchesPerEpoch().value_or(0);
   example::printResult(
-      fmt::format("data: {}, {} to train with ({} of {}), {} to validate and {} to test with\n", data.title,
-                  plural(examples, "example"), plural(batches, "batch", "batches"), run.data.batch,
+      fmt::format("{}data: {}, {} to train with ({} of {}), {} to validate and {} to test with\n",
+                  data.notice.empty() ? "" : data.notice + "\n", data.title, plural(examples, "example"),
+                  plural(batches, "batch", "batches"), run.data.batch,
                   data.validation ? data.validation->examples().value_or(0) : 0,
                   data.test ? data.test->examples().value_or(0) : 0));
   fmt::print("\n{}\nplan: {}, {}\n", network->summary(), wrapper.plan(),
              plural(run.training.epochs, "epoch"));
   if (!resumed.empty())
-    fmt::print("resumes: {}{}\n", resumed.string(),
-               changes.empty() ? "" : fmt::format(", which was trained with {}", changes));
+    fmt::print(
+        "resumes: {}{}\n", resumed.string(),
+        resumption.changes.empty() ? "" : fmt::format(", which was trained with {}", resumption.changes));
   for (const auto& remark :
        fitRemarks(*network, std::max<std::int64_t>(run.training.epochs - network->epoch(), 0), batches,
                   run.training.workers))

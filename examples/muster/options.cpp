@@ -10,13 +10,6 @@
 
 namespace program {
 
-void describeSets(example::CommandLine& line, std::vector<std::string>& sets) {
-  line.list("set", sets, "KEY=VALUE",
-            "a field in place of the file's, as in training.workers=4, network.updater.momentum=0.8 or "
-            "network.layers[0].outChannels=8; options of a strategy have the names of --strategy-options: "
-            "training.strategy.rate=0.7. May be given several times; the last one for a field wins");
-}
-
 bool readOptions(example::CommandLine& line, const Call& call) {
   const auto command = std::ranges::find_if(
       commands(), [&](const Command& one) { return call.program == fmt::format("muster {}", one.name); });
@@ -40,6 +33,11 @@ bool readOptions(example::CommandLine& line, const Call& call) {
     return read;
   } catch (const muster::InvalidArgument& error) {
     const std::string_view text = error.what();
+    for (const auto& word : call.options)
+      if (const auto option = word.substr(0, word.find('='));
+          text.find(fmt::format("'{}'", word)) != text.npos)
+        if (const auto instead = insteadOf(option); !instead.empty())
+          throw muster::InvalidArgument(fmt::format("there is no option {}: use {}", option, instead));
     const bool run = call.file.ends_with(".json") && text.find("unrecognised option") != text.npos;
     if (!run) throw;
     throw muster::InvalidArgument(

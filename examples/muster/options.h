@@ -4,12 +4,10 @@
 #include <vector>
 
 #include "examples/muster/commands.h"
+#include "examples/muster/run_options.h"
 #include "examples/support/command_line.h"
 
 namespace program {
-
-/// Adds `--set`.
-void describeSets(example::CommandLine& line, std::vector<std::string>& sets);
 
 /// Reads the options of a call, and the files among them. @return false if it printed the help.
 bool readOptions(example::CommandLine& line, const Call& call);

@@ -70,15 +70,16 @@ void checkTraining(const RunTraining& t) {
   requireBetween("training.prefetch", t.prefetch, 0, 1 << 20);
   requireBetween("training.threadsPerWorker", t.threadsPerWorker, 1, 1024);
   requireBetween("training.groups", t.groups, 1, 1024);
-  require(t.nodes == "none" || t.nodes == "mpi" || t.nodes == "gloo" || t.nodes == "elastic",
-          "training.nodes must be none, mpi, gloo or elastic, got {}", t.nodes);
+  require(
+      t.nodes == "auto" || t.nodes == "none" || t.nodes == "mpi" || t.nodes == "gloo" || t.nodes == "elastic",
+      "training.nodes must be auto, none, mpi, gloo or elastic, got {}", t.nodes);
   require(!t.model.empty(), "training.model: the trained model needs the name of a file");
   require(t.resume.empty() || t.initialModel.empty(),
           "training.initialModel and training.resume: a training begins with one of them");
   if (t.devices != "auto") try {
       muster::Device::parseList(t.devices);
     } catch (const InvalidArgument& error) {
-      throw InvalidArgument(fmt::format("training.devices: {}", error.what()));
+      throw InvalidArgument(fmt::format("training.devices {}: {}", t.devices, error.what()));
     }
 }
 
@@ -96,6 +97,7 @@ void checkMonitor(std::string_view path, const RunMonitor& m) {
 void checkListeners(const RunListeners& l) {
   requireBetween("listeners.scoreEvery", l.scoreEvery, 0, kMost);
   requireBetween("listeners.testEvery", l.testEvery, 0, kMost);
+  requireBetween("listeners.testIterations", l.testIterations, 0, kMost);
   requireBetween("listeners.pagePort", l.pagePort, 0, 65535);
   require(l.pagePort == 0 || l.page, "listeners.pagePort needs listeners.page");
   require(l.group.empty() || !l.curves.empty(), "listeners.group needs listeners.curves");
@@ -148,14 +150,18 @@ void checkNetwork(const std::string& network) {
 
 }  // namespace
 
+void checkNodes(const RunFile& run) {
+  require(run.training.nodes != "elastic" || (!run.listeners.page && run.listeners.curves.empty()),
+          "training.nodes: elastic, so listeners.page and listeners.curves must be left out: it is not known "
+          "beforehand which process shows them");
+}
+
 void checkRun(const RunFile& run) {
   checkData(run.data);
   checkNetwork(run.network);
   checkTraining(run.training);
   checkListeners(run.listeners);
-  require(run.training.nodes != "elastic" || (!run.listeners.page && run.listeners.curves.empty()),
-          "training.nodes: elastic, so listeners.page and listeners.curves must be left out: it is not known "
-          "beforehand which process shows them");
+  checkNodes(run);
   run.makeStrategy(1);
 }
 

@@ -8,4 +8,7 @@ namespace program {
 ///         another.
 void checkRun(const RunFile& run);
 
+/// As above, for what the kind of nodes excludes.
+void checkNodes(const RunFile& run);
+
 }  // namespace program

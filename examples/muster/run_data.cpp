@@ -90,12 +90,14 @@ void deal(const RunData& d, const Images& images, PlacementWish placement, std::
 }
 
 Images ownSet(const RunData& d, LoadedData& into) {
-  example::DataChoice choice{.name = d.type, .directory = d.directory};
+  example::DataChoice choice{.name = d.type == kMnistOrGenerated ? "" : d.type, .directory = d.directory};
   if (d.trainExamples > 0) choice.trainExamples = d.trainExamples;
   if (d.testExamples > 0) choice.testExamples = d.testExamples;
   auto sets = example::loadData(choice, d.batch, d.seed);
+  into.type = sets.name;
   into.title = sets.title;
   into.origin = sets.origin;
+  into.notice = sets.notice;
   into.classes.assign(sets.classNames.begin(), sets.classNames.end());
   return {sets.train->set(), sets.test->set()};
 }
@@ -225,7 +227,7 @@ TableOptions tableOptionsOf(const RunData& data) {
 LoadedData loadData(const RunData& d, PlacementWish placement, std::span<const Device> devices, int workers,
                     const InputDescription& known) {
   LoadedData loaded;
-  loaded.title = d.type;
+  loaded.type = loaded.title = d.type;
   loaded.origin = d.train.empty() ? d.trainImages : d.train;
   if (d.type == "csv" || d.type == "safetensors") {
     require(placement != PlacementWish::Device,
@@ -255,7 +257,7 @@ LoadedData loadData(const RunData& d, PlacementWish placement, std::span<const D
 std::optional<LoadedData> loadTestData(const RunData& d, const InputDescription& known) {
   if (d.test.empty()) return std::nullopt;
   LoadedData loaded;
-  loaded.title = d.type;
+  loaded.type = loaded.title = d.type;
   loaded.origin = d.test;
   loaded.classes = known.classes;
   loaded.description = known;

@@ -17,7 +17,9 @@ namespace program {
 
 /// The data of a run file.
 struct LoadedData {
+  std::string type;                           ///< as in data.type; what stands in for MNIST is `generated`
   std::string title;                          ///< for display
+  std::string notice;                         ///< why they replace MNIST; "" if they do not
   std::string origin;                         ///< source of the data
   std::string placed;                         ///< note on the images' placement; "" if not needed
   std::vector<std::string> classes;           ///< [class] names; may be empty

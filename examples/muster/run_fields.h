@@ -49,7 +49,8 @@ inline void texts(SchemaWriter& writer, std::string_view name, std::vector<std::
 
 template <typename Visitor>
 void visitSource(Visitor& v, RunData& d) {
-  const bool published = std::ranges::find(example::kPublishedData, d.type) != example::kPublishedData.end();
+  const bool published = d.type == kMnistOrGenerated ||
+                         std::ranges::find(example::kPublishedData, d.type) != example::kPublishedData.end();
   if (published)
     v.field("directory", d.directory,
             "where the files are; empty: MUSTER_DATA_DIR, the cache, or a download");
@@ -97,7 +98,7 @@ void visitWord(Visitor& v, std::string_view name, std::string& value,
 template <typename Visitor>
 void visitData(Visitor& v, RunData& d) {
   if constexpr (std::same_as<Visitor, muster::JsonReader>) v.requireField("type");
-  v.describe("where the data come from");
+  v.describe("where the data come from; mnistOrGenerated: MNIST, or generated digits where there is none");
   visitWord(v, "type", d.type, kDataTypes);
   visitSource(v, d);
   v.field(
@@ -131,7 +132,10 @@ void visitTraining(Visitor& v, RunTraining& t) {
   v.describe("precision of matrix products and convolutions; auto: that of the device");
   visitWord(v, "mathMode", t.mathMode, kMathModes);
   v.field("groups", t.groups, "groups of workers that are merged first, as nodes would");
-  v.field("nodes", t.nodes, "how several processes train together: none, mpi, gloo or elastic");
+  v.field("nodes", t.nodes,
+          "how several processes train together: none, mpi, gloo or elastic; auto: as --store, --min-nodes, "
+          "their variables "
+          "of the environment and the launcher say");
   v.field("initialModel", t.initialModel, "model file with the same layers to start from; empty: none");
   v.field("resume", t.resume, "checkpoint, or directory of checkpoints, to continue from; empty: none");
   v.field("model", t.model, "file of the trained model");
@@ -150,6 +154,11 @@ void visitListeners(Visitor& v, RunListeners& l) {
   v.field("scoreEvery", l.scoreEvery, "iterations from one line with the score to the next; 0: no lines");
   v.field("testEvery", l.testEvery,
           "epochs from one test to the next, for the lines, curves and pages; 0: only at the end");
+  v.field("testIterations", l.testIterations,
+          "also a test after the first merge of every so many iterations; 0: none");
+  v.field(
+      "report", l.report,
+      "directory for report.html: curves, scores, the confusion matrix and the worst mistakes; empty: none");
   v.field("tensorBoard", l.tensorBoard, "directory for an event file for TensorBoard; empty: none");
   v.field("page", l.page, "serves a page for a browser on this machine");
   v.field("pagePort", l.pagePort, "port of the page; 0: any free one");

@@ -56,9 +56,12 @@ struct RunData {
 
 inline constexpr std::string_view kMathModes[] = {"auto", "fp32", "tf32", "bf16"};
 
+/// MNIST, or generated digits if it is neither found nor fetched.
+inline constexpr std::string_view kMnistOrGenerated = "mnistOrGenerated";
+
 inline constexpr auto kDataTypes = [] {
-  constexpr std::array<std::string_view, 6> others{"generated", "mixtures", "idx",
-                                                   "csv",       "images",   "safetensors"};
+  constexpr std::array<std::string_view, 7> others{kMnistOrGenerated, "generated",  "mixtures", "idx", "csv",
+                                                   "images",          "safetensors"};
   std::array<std::string_view, example::kPublishedData.size() + others.size()> all{};
   std::ranges::copy(others, std::ranges::copy(example::kPublishedData, all.begin()).out);
   return all;
@@ -77,7 +80,8 @@ struct RunTraining {
   muster::PlacementWish placement = muster::PlacementWish::Auto;
   std::string mathMode = "auto";  ///< auto: the device's default; or as in --math-mode
   std::int64_t groups = 1;
-  std::string nodes = "none";     ///< or "mpi"; "gloo" or "elastic", which read MUSTER_STORE etc.
+  /// none, mpi, gloo or elastic; auto: as --store, --min-nodes, the environment and the launcher say
+  std::string nodes = "auto";
   std::string initialModel = {};  ///< model file with the same layers to start from
   std::string resume = {};        ///< a checkpoint or a directory of checkpoints
   std::string model = "model.safetensors";
@@ -114,13 +118,15 @@ struct RunPlateau {
 
 struct RunListeners {
   bool progress = true;
-  std::int64_t scoreEvery = 0;   ///< iterations; 0: no lines
-  std::int64_t testEvery = 0;    ///< epochs
-  std::string tensorBoard = {};  ///< a directory for this run's event file
-  bool page = false;             ///< serve a page to browsers on this machine
-  std::int64_t pagePort = 0;     ///< 0: any free port
-  std::string curves = {};       ///< file for `muster page`; its name ends in .curves.jsonl
-  std::string group = {};        ///< for that file: the page draws the mean of a group
+  std::int64_t scoreEvery = 0;      ///< iterations; 0: no lines
+  std::int64_t testEvery = 0;       ///< epochs; 0: not by epochs
+  std::int64_t testIterations = 0;  ///< 0: not by iterations
+  std::string report = {};          ///< a directory for report.html
+  std::string tensorBoard = {};     ///< a directory for this run's event file
+  bool page = false;                ///< serve a page to browsers on this machine
+  std::int64_t pagePort = 0;        ///< 0: any free port
+  std::string curves = {};          ///< file for `muster page`; its name ends in .curves.jsonl
+  std::string group = {};           ///< for that file: the page draws the mean of a group
   std::optional<RunCheckpoints> checkpoints = {};
   std::optional<RunEarlyStopping> earlyStopping = {};
   std::optional<RunPlateau> reduceOnPlateau = {};

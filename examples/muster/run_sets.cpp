@@ -19,6 +19,8 @@ using muster::require;
 
 namespace {
 
+constexpr std::string_view kUpdaterType = "network.updater.type";
+
 /// One step of a path: a field, then array indices, as in "layers[2]".
 struct Step {
   std::string name;
@@ -64,11 +66,16 @@ void dropOthers(json::object& data) {
     data.erase(name);
 }
 
-/// Keeps only the strategy's name: another one has other options.
-void dropOptions(json::object& strategy) {
-  json::value name = strategy.at("name");
-  strategy.clear();
-  strategy.emplace("name", std::move(name));
+/// Keeps only the name of a strategy or the type of an updater: another one has other options.
+void keepOnly(json::object& object, std::string_view field) {
+  json::value name = object.at(field);
+  object.clear();
+  object.emplace(field, std::move(name));
+}
+
+/// Whether a field decides which others there are beside it.
+bool isKind(std::string_view path) {
+  return path == "data.type" || path == kStrategyName || path == kUpdaterType;
 }
 
 /// The object for which a number or a word at this path stands; null if it is none of the short forms.
@@ -125,7 +132,7 @@ void applySets(json::object& run, std::span<const std::string> sets) {
   for (const auto& set : sets) {
     auto at = ordered.end();
     const auto key = keyOf(set);
-    if (key == "data.type" || key == kStrategyName)
+    if (isKind(key))
       while (at != ordered.begin() && !replaces(keyOf(**(at - 1)), key)) --at;
     ordered.insert(at, &set);
   }
@@ -151,7 +158,7 @@ void applySet(json::object& run, const std::string& set) {
     if (s + 1 == steps.size()) {
       const auto before = std::exchange(*at, valueOf(set.substr(equals + 1)));
       if (path == "data.type" && *at != before) dropOthers(*in);
-      if (path == kStrategyName && *at != before) dropOptions(*in);
+      if ((path == kStrategyName || path == kUpdaterType) && *at != before) keepOnly(*in, steps[s].name);
       return;
     }
     if (at->is_null()) at->emplace_object();

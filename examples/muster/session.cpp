@@ -3,14 +3,19 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cstring>
+#include <iterator>
+
 #include "examples/muster/gallery.h"
+#include "examples/muster/report.h"
+#include "examples/muster/run_checks.h"
 #include "examples/support/keep_network.h"
-#include "examples/support/nodes.h"
 #include "examples/support/resumed.h"
 #include "muster/core/base/error.h"
 #include "muster/core/base/plural.h"
 #include "muster/core/base/printable_text.h"
 #include "muster/core/io/network_json.h"
+#include "muster/parallel/nodes/launched_processes.h"
 
 namespace program {
 namespace {
@@ -49,17 +54,30 @@ RunFile runIn(const std::filesystem::path& path) {
 
 example::DeviceChoice devicesOf(const RunTraining& training) {
   if (training.devices == "auto") return example::chooseUnasked();
-  return {.devices = Device::parseList(training.devices)};
+  return example::devicesNamed("training.devices", training.devices);
 }
 
-Nodes nodesOf(const RunTraining& training) {
+void settleNodes(RunFile& run, const example::NodeOptions& options) {
+  auto& nodes = run.training.nodes;
+  const int count = options.count();  // checks what the launcher says
+  if (nodes == "auto")
+    nodes = !options.store.empty()       ? options.minNodes ? "elastic" : "gloo"
+            : launchedProcesses() != "1" ? "mpi"
+                                         : "none";
+  checkNodes(run);
+  constexpr int kMostWorkers = 1024;
+  require(nodes == "none" || count <= kMostWorkers / run.training.workers,
+          "training.workers: {} of {} are more than {} workers", plural(count, "node"),
+          plural(run.training.workers, "worker"), kMostWorkers);
+}
+
+Nodes nodesOf(const RunTraining& training, example::NodeOptions options) {
   if (training.nodes == "none") return {};
   if (training.nodes == "gloo" || training.nodes == "elastic") {
-    example::NodeOptions options;
     const bool elastic = training.nodes == "elastic";
     require(!options.store.empty(),
-            "training.nodes: {} wants the variables MUSTER_STORE{} and MUSTER_INTERFACE of the environment",
-            training.nodes, elastic ? "" : ", MUSTER_NODE, MUSTER_NODES");
+            "training.nodes: {} wants --store{} and --interface, or their variables of the environment",
+            training.nodes, elastic ? "" : ", --node, --nodes");
     options.minNodes = elastic ? std::optional(options.minNodes.value_or(1)) : std::nullopt;
     return options.connect();
   }
@@ -69,6 +87,13 @@ Nodes nodesOf(const RunTraining& training) {
   throw InvalidArgument(
       "training.nodes: this muster was built without MPI; install Open MPI (libopenmpi-dev) and build again");
 #endif
+}
+
+void settleData(RunFile& run, const std::filesystem::path& model) {
+  if (run.data.type != kMnistOrGenerated) return;
+  const ModelNotes notes = readModelNotes(model);
+  if (const auto saved = notes.find(kRunNote); saved != notes.end())
+    run.data.type = RunFile::parse(saved->second).data.type;
 }
 
 InputDescription knownBy(const RunFile& run, const std::filesystem::path& resumed) {
@@ -135,11 +160,11 @@ void requireRoom(const RunFile& run, Network& network) {
 }
 
 ParallelWrapper makeWrapper(const RunFile& run, const example::DeviceChoice& devices, const Nodes& nodes,
-                            Network& network, const Listeners& listeners) {
+                            Network& network, const Listeners& listeners, int elastic) {
   const auto& t = run.training;
   ParallelWrapper::Builder builder(network);
   builder.workers(static_cast<int>(t.workers))
-      .strategy(run.makeStrategy(nodes.elastic() ? example::NodeOptions().count() : nodes.nodes()))
+      .strategy(run.makeStrategy(nodes.elastic() ? elastic : nodes.nodes()))
       .prefetchBuffer(t.prefetch)
       .threadsPerWorker(static_cast<int>(t.threadsPerWorker))
       .pinThreads(t.pinThreads)
@@ -148,12 +173,33 @@ ParallelWrapper makeWrapper(const RunFile& run, const example::DeviceChoice& dev
       .groups(static_cast<int>(t.groups))
       .listeners(listeners);
   if (const auto mode = mathModeOf(t)) builder.mathMode(*mode);
-  if (t.nodes != "none") builder.nodes(nodes);
+  if (nodes.nodes() > 1 || nodes.elastic()) builder.nodes(nodes);
   try {
     return builder.build();
   } catch (const InvalidArgument& error) {
     throw InvalidArgument(fmt::format("training.{}", error.what()));
   }
+}
+
+std::string checkSaved(Network& network, const std::filesystem::path& path, LoadedData& data) {
+  Batch next, batch;
+  DataSetIterator& from = data.test ? *data.test : data.any();
+  from.reset(0);
+  require(from.next(next), "data: there are no examples");
+  next.gatherInto(batch);
+  Tensor here, there;
+  network.output(batch, here);
+  Network::load(path)->output(batch, there);
+  if (here.shape() != there.shape() || std::memcmp(here.raw(), there.raw(), here.bytes()) != 0)
+    throw FileError(path,
+                    "was saved, but what was loaded from it predicts something else: another process has "
+                    "replaced the file, or the disk changed it");
+  return "loaded again, it gives the same outputs, bit for bit";
+}
+
+std::int64_t batchesTrained(Network& network) {
+  const auto position = namingResumedFile(network, [&] { return positionIn(network.trainingState()); });
+  return position ? position->nextBatch + std::ssize(position->trainedLater) : 0;
 }
 
 ModelNotes notesOf(const RunFile& run) {
@@ -173,6 +219,7 @@ example::Paths pathsOf(const std::filesystem::path& runFile, const RunFile& run,
   if (const auto& c = run.listeners.checkpoints)
     paths.writesCheckpoints("listeners.checkpoints.directory", c->directory);
   paths.writesInto("listeners.tensorBoard", run.listeners.tensorBoard);
+  paths.writesInto("listeners.report", run.listeners.report, kReportFiles);
   if (const std::filesystem::path curves = run.listeners.curves; !curves.empty())
     paths.writesInto("listeners.curves", curves.has_parent_path() ? curves.parent_path() : ".",
                      {curves.filename().string()});
@@ -181,17 +228,15 @@ example::Paths pathsOf(const std::filesystem::path& runFile, const RunFile& run,
 
 example::CheckpointChoice checkpointsOf(const RunFile& run, int nodes) {
   const auto& checkpoints = run.listeners.checkpoints;
-  return {.resume = run.training.resume,
-          .directory = checkpoints ? checkpoints->directory : "",
-          .resumeOption = "training.resume",
-          .directoryOption = "listeners.checkpoints.directory",
-          .nodes = nodes};
+  return {
+      .resume = run.training.resume, .directory = checkpoints ? checkpoints->directory : "", .nodes = nodes};
 }
 
-Resumed resumedBy(const RunFile& run, int nodes) {
+Resumed resumedBy(RunFile& run, int nodes) {
   auto file = example::fileToResume(checkpointsOf(run, nodes));
   if (file.empty()) return {};
   const RunFile saved = runIn(file);
+  settleData(run, file);
   auto now = settingsOf(withWorkers(run, saved.training.workers));
   now["training.workers"] = fmt::format("{}", run.training.workers);
   auto changes = example::allowedChanges(file, settingsOf(saved), now, mayDiffer, "by this run");

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
-#include <cmath>
-#include <memory>
+#include <algorithm>
+#include <chrono>
 #include <optional>
 #include <utility>
 
@@ -9,6 +9,8 @@
 #include "examples/muster/commands.h"
 #include "examples/muster/guess_remark.h"
 #include "examples/muster/options.h"
+#include "examples/muster/report.h"
+#include "examples/muster/results.h"
 #include "examples/muster/session.h"
 #include "examples/muster/watchers.h"
 #include "examples/support/keep_network.h"
@@ -20,8 +22,8 @@
 #include "muster/core/base/log.h"
 #include "muster/core/base/plural.h"
 #include "muster/core/eval/any_evaluation.h"
-#include "muster/core/io/atomic_file.h"
 #include "muster/core/io/json_value.h"
+#include "muster/parallel/nodes/node_link.h"
 
 namespace program {
 namespace {
@@ -29,17 +31,19 @@ namespace {
 using namespace muster;
 
 constexpr std::string_view kIntroduction =
-    R"(Trains the network of a run file on its data, with several workers at once.
+    R"(Trains the network of a run file on its data, with several workers at once: each trains a replica of the
+network on batches of its own, and every few iterations the replicas are merged. Options replace fields of the file.
 
   muster train run.json
-  muster train run.json --set training.workers=4 --set training.strategy.every=10
+  muster train run.json --workers 4 --averaging-frequency 10 --set network.layers[0].outChannels=8
   muster train result.json --json again.json     a result that --json wrote is a run file, too
 
 Ctrl-C finishes the current step, merges, saves the model and exits with 130; a second one quits.
 )";
 
 struct Options {
-  std::vector<std::string> sets;
+  FieldChoices fields;
+  example::NodeOptions nodes;
   std::filesystem::path runFile, json;
   bool quiet = false;
   bool watch = false;
@@ -63,110 +67,124 @@ std::string learningRateOf(const RunFile& run) {
   return fmt::format("{} {}", kField, printJsonLine(number != nullptr ? *number : *rate));
 }
 
-struct Results {
-  std::optional<AnyEvaluation> test;
-  std::int64_t epochs = 0;
-  bool interrupted = false;
-  Task task = Task::Classification;
-};
-
-void putScores(const AnyEvaluation& test, JsonWriter& json) {
-  switch (test.task()) {
-    case Task::Classification:
-      json.put("testAccuracy", test.accuracy());
-      json.put("testLoss", test.loss());
-      json.put("f1", test.f1());
-      return;
-    case Task::Regression:
-      json.put("testR2", test.regression().r2());
-      json.put("testRmse", test.regression().rootMeanSquaredError());
-      json.put("testMae", test.regression().meanAbsoluteError());
-      json.put("testLoss", test.loss());
-      return;
-    case Task::Labels:
-      json.put("testAccuracy", test.accuracy());
-      json.put("testLoss", test.loss());
-      json.put("f1", test.f1());
-      if (const double auc = test.labels().auc(); std::isfinite(auc)) json.put("testAuc", auc);
-      return;
-  }
-}
-
-void writeResults(const std::filesystem::path& path, const RunFile& run, const Results& results,
-                  const Watchers& watchers, const std::string& plan) {
-  JsonWriter json;
-  json.put("program", "muster");
-  json.group("configuration", [&](JsonWriter& in) { run.write(in); });
-  json.put("plan", std::string_view(plan));
-  json.put("interrupted", results.interrupted);
-  json.put("epochsFinished", results.epochs);
-  if (watchers.stopping) {
-    json.put("stopped", std::string_view(watchers.stopping->reason()));
-    if (const auto& best = watchers.stopping->best()) json.put("bestValue", best->value);
-  }
-  if (results.test) putScores(*results.test, json);
-  watchers.record->write(json, results.task);
-  const auto& report = watchers.performance->report();
-  json.put("seconds", report.seconds);
-  json.put("samplesPerSecond", report.samplesPerSecond());
-  writeFileAtomically(path, json.text());
+/// Which data there are, as "MNIST, 60000 examples to train with and 10000 to test with, from /data".
+std::string dataLine(const LoadedData& data) {
+  auto line =
+      fmt::format("{}, {} to train with", data.title, plural(data.train->examples().value_or(0), "example"));
+  if (data.validation) line += fmt::format(", {} to validate with", data.validation->examples().value_or(0));
+  if (data.test) line += fmt::format(" and {} to test with", data.test->examples().value_or(0));
+  return fmt::format("{}, from {}", line, data.origin);
 }
 
 /// Prints what is trained, from where, and the plan.
 void introduce(const RunFile& run, const LoadedData& data, const Network& network, const Resumed& resumed,
                const ParallelWrapper& wrapper) {
-  fmt::print("data: {}, {} to train with, from {}\n\n{}", data.title,
-             plural(data.train->examples().value_or(0), "example"), data.origin, network.summary());
+  fmt::print("data: {}\n\n{}", dataLine(data), network.summary());
   if (const auto columns = columnsLine(network.inputDescription()); !columns.empty())
     fmt::print("{}\n", columns);
-  if (!resumed.file.empty())
-    fmt::print("resuming: {}, with {} finished\n", resumed.file.string(), plural(network.epoch(), "epoch"));
-  else if (!run.training.resume.empty())
+  if (!resumed.file.empty()) {
+    const auto batches = resumed.batches;
+    fmt::print("resuming: {}, with {} finished{}\n", resumed.file.string(), plural(network.epoch(), "epoch"),
+               batches > 0 ? fmt::format(", and {} of the next", plural(batches, "batch", "batches")) : "");
+  } else if (!run.training.resume.empty()) {
     fmt::print("nothing to resume in {}: the training begins\n", run.training.resume);
+  }
   if (!resumed.changes.empty())
     fmt::print(
         "it was trained with {}: the training continues, but with other bits than without the change\n",
         resumed.changes);
-  fmt::print("plan: {}; {} a batch, up to epoch {}\n", wrapper.plan(), plural(run.data.batch, "example"),
-             run.training.epochs);
+  const auto epochs = run.training.epochs - network.epoch();
+  if (epochs <= 0)
+    fmt::print("nothing is left to train, as training.epochs is {}: testing what the file holds\n",
+               run.training.epochs);
+  else
+    fmt::print("plan: {}; {} a batch, {}\n", wrapper.plan(), plural(run.data.batch, "example"),
+               plural(epochs, "epoch"));
 }
 
-int trainRun(const RunFile& run, Options options) {
+/// For example "interrupted, with 2 of 5 epochs finished".
+std::string interruption(const RunFile& run, const Network& network) {
+  return fmt::format("interrupted, with {} of {} finished", network.epoch(),
+                     plural(run.training.epochs, "epoch"));
+}
+
+/// Prints the results and writes the files asked for.
+void conclude(Results& results, const Options& options, LoadedData& data, Network& network,
+              ParallelWrapper& wrapper, const example::Watching& watching) {
+  const RunFile& run = results.run;
+  const auto print = [&](std::string_view part, const AnyEvaluation& scores) {
+    fmt::print("{}: {} on {}\n", part, scores.line(), plural(scores.examples(), "example"));
+  };
+  std::optional<AnyEvaluation> validation;
+  if (data.validation) {
+    validation = wrapper.evaluateTask(*data.validation);
+    print("validation", *validation);
+    if (const auto remark = guessRemark(*validation, network.inputDescription(), data.classes);
+        !remark.empty())
+      logWarning("{}", remark);
+  }
+  if (data.test) {
+    results.test = wrapper.evaluateTask(*data.test);
+    const auto [score, value] = results.test->mainScore();
+    watching.result(std::string(score), value);
+    print("test", *results.test);
+  }
+  fmt::print("{}saved: {}; {}\n", costLine(results), run.training.model,
+             results.interrupted ? interruption(run, network) + ", and --resume continues from there"
+                                 : checkSaved(network, run.training.model, data));
+  if (!run.listeners.report.empty())
+    fmt::print("report: {}\n", writeReport(run.listeners.report, results.test ? *results.test : *validation,
+                                           network, data, data.test ? *data.test : *data.validation,
+                                           results.interrupted ? interruption(run, network) : "", watching));
+  if (options.json.empty()) return;
+  writeResults(options.json, results);
+  if (!options.quiet) fmt::print("json: {}\n", options.json.string());
+}
+
+int trainRun(RunFile run, Options options) {
+  const auto started = std::chrono::steady_clock::now();
   requireModules(run.listeners);
   const auto devices = devicesOf(run.training);
   example::endOnInterrupt(example::kInterruptedBefore);
-  const Nodes nodes = nodesOf(run.training);
+  settleNodes(run, options.nodes);
+  const Nodes nodes = nodesOf(run.training, options.nodes);
   const auto isFirst = [&nodes] { return nodes.node() == 0; };  // node 0 prints and writes files
   bool first = isFirst();  // elastic nodes: read again after the training
   options.quiet = options.quiet || !first;
-  const auto [resumed, changes] = resumedBy(run, nodes.nodes());
+  auto resumed = resumedBy(run, nodes.nodes());
   if (first && !nodes.elastic()) {
     example::requireNoOtherTraining(checkpointsOf(run));
-    example::requireOwnCheckpoints(checkpointsOf(run), resumed);
+    example::requireOwnCheckpoints(checkpointsOf(run), resumed.file);
   }
-  if (first) checkPaths(options, run, resumed);
+  if (first) checkPaths(options, run, resumed.file);
   example::requireUsable(devices);
 
   LoadedData data = loadData(run.data, run.training.placement, devices.devices,
-                             static_cast<int>(run.training.workers), knownBy(run, resumed));
+                             static_cast<int>(run.training.workers), knownBy(run, resumed.file));
+  run.data.type = data.type;
+  if (!data.notice.empty()) fmt::print("{}\n", data.notice);
+  require(run.listeners.report.empty() || data.test || data.validation,
+          "listeners.report: needs data to test with, or data.validationExamples");
   const auto network = makeNetwork(run, data);
   if (first) requireRoom(run, *network);
-  if (!resumed.empty()) loadState(*network, resumed);
+  if (!resumed.file.empty()) {
+    loadState(*network, resumed.file);
+    resumed.batches = batchesTrained(*network);
+  }
   checkMonitors(run, data, *network);
-  const std::int64_t begun = network->iteration();
+  const std::int64_t begun = network->iteration(), epochsBefore = network->epoch();
+  const bool overNodes = nodes.nodes() > 1 || nodes.elastic();
   Watchers watchers = watch(run, data, *network,
-                            {.progress = !options.quiet,
-                             .overNodes = nodes.nodes() > 1 || nodes.elastic(),
-                             .terminal = options.watch});
-  const auto watching = watchingOf(run, watchers, first, nodes.nodes() > 1 || nodes.elastic());
+                            {.progress = !options.quiet, .overNodes = overNodes, .terminal = options.watch});
+  const auto watching = watchingOf(run, watchers, first, overNodes);
   watching.addTo(watchers.all);
-  auto wrapper = makeWrapper(run, devices, nodes, *network, watchers.all);
+  auto wrapper = makeWrapper(run, devices, nodes, *network, watchers.all, options.nodes.count());
   if (!options.quiet) {
     for (const auto& notice : {devices.notice, data.placed})
       if (!notice.empty()) fmt::print("{}\n", notice);
-    introduce(run, data, *network, {resumed, changes}, wrapper);
+    introduce(run, data, *network, resumed, wrapper);
   }
-  if (!first && resumed.empty() && !run.training.resume.empty())
+  if (!first && resumed.file.empty() && !run.training.resume.empty())
     example::logNothingToResume(run.training.resume);
   watching.describe(wrapper.plan(), network->summary());
   watching.options(hyperParameters(run), {network->task() == Task::Regression ? "r2" : "accuracy"});
@@ -225,26 +243,19 @@ int trainRun(const RunFile& run, Options options) {
   }
   if (!saved) return kInterruptedExit;
 
-  Results results{
-      .test = {}, .epochs = network->epoch(), .interrupted = interrupted, .task = network->task()};
-  const auto print = [&](std::string_view part, const AnyEvaluation& scores) {
-    fmt::print("{}: {} on {}\n", part, scores.line(), plural(scores.examples(), "example"));
-  };
-  if (data.validation) {
-    const auto scores = wrapper.evaluateTask(*data.validation);
-    print("validation", scores);
-    if (const auto remark = guessRemark(scores, network->inputDescription(), data.classes); !remark.empty())
-      logWarning("{}", remark);
-  }
-  if (data.test) {
-    results.test = wrapper.evaluateTask(*data.test);
-    const auto [score, value] = results.test->mainScore();
-    watching.result(std::string(score), value);
-    print("test", *results.test);
-  }
-  fmt::print("saved: {}{}\n", run.training.model,
-             results.interrupted ? "; interrupted, and training.resume continues from there" : "");
-  if (!options.json.empty()) writeResults(options.json, run, results, watchers, wrapper.plan());
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - started;
+  Results results{.run = run,
+                  .data = data,
+                  .watchers = watchers,
+                  .plan = wrapper.plan(),
+                  .resumedFrom = resumed.file,
+                  .epochsBefore = epochsBefore,
+                  .epochs = network->epoch(),
+                  .interrupted = interrupted,
+                  .task = network->task(),
+                  .secondsInAll = seconds.count()};
+  if (const auto* const link = nodes.link()) results.bytesSent = link->bytesSent();
+  conclude(results, options, data, *network, wrapper, watching);
   return status;
 }
 
@@ -253,15 +264,18 @@ int trainRun(const RunFile& run, Options options) {
 int train(const Call& call) {
   Options options;
   example::CommandLine line(kIntroduction);
-  line.group("Options");
-  describeSets(line, options.sets);
+  describeFields(line, options.fields);
+  line.group("Several processes");
+  options.nodes.describe(line);
+  line.group("Output");
   line.add("json", options.json, "FILE", "write the run and its results");
   line.flag("watch", options.watch, "draw a row for each worker and the curve of the score in the terminal");
   line.flag("quiet", options.quiet, "print the result only");
   if (!readOptions(line, call)) return 0;
-  example::WatchOptions::check(line);
+  if (options.quiet) line.refuse({"watch"}, "shows what --quiet leaves out");
+  options.nodes.check(line);
   options.runFile = fileOf(call, "a run file such as run.json");
-  const RunFile run = RunFile::read(options.runFile.string(), options.sets);
+  const RunFile run = RunFile::read(options.runFile.string(), options.fields.all());
   return example::runOn(devicesOf(run.training), [&] { return trainRun(run, options); });
 }
 

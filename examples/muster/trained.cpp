@@ -6,6 +6,7 @@
 #include "examples/muster/options.h"
 #include "examples/muster/session.h"
 #include "muster/core/base/error.h"
+#include "muster/core/base/log.h"
 #include "muster/core/io/model_file.h"
 
 namespace program {
@@ -33,10 +34,12 @@ Trained::Trained(const Call& call, const TrainedOptions& options)
   paths.writesResult("--out", options.out);
   paths.writesResult("--json", options.json);
   paths.check();
+  settleData(run, model);
   const auto known = readInputDescription(model);
   auto tested = options.on == "test" ? loadTestData(run.data, known) : std::nullopt;
   data = tested ? std::move(*tested)
                 : loadData(run.data, PlacementWish::Host, std::array{Device::cpu()}, 1, known);
+  if (!data.notice.empty()) logWarning("{}", data.notice);
   if (isNamedNetwork(run.network)) {
     network = Network::load(model);  // these data may have fewer symbols than those that it was trained with
     return;

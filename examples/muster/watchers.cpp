@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "examples/muster/report.h"
 #include "examples/muster/session.h"
 #include "examples/support/pages.h"
 #include "muster/core/base/error.h"
@@ -87,9 +88,10 @@ Watchers watch(const RunFile& run, LoadedData& data, Network& network, const Sho
   if ((l.progress || shown.terminal) && shown.progress)
     example::WatchOptions{.terminal = shown.terminal}.addProgress(watchers.all);
   if (l.scoreEvery > 0) add(std::make_shared<ScoreListener>(l.scoreEvery));
-  if (l.testEvery > 0) {
+  if (l.testEvery > 0 || l.testIterations > 0) {
     watchers.tests = std::make_shared<EvaluationListener>(
-        watched(data, "listeners.testEvery"), EvaluationOptions{.everyEpochs = l.testEvery, .sink = quietly});
+        watched(data, "listeners.testEvery"),
+        EvaluationOptions{.everyEpochs = l.testEvery, .everyIterations = l.testIterations, .sink = quietly});
     add(watchers.tests);
   }
   watchers.record = std::make_shared<example::EpochRecord>(watchers.tests);
@@ -146,6 +148,7 @@ void requireModules(const RunListeners& listeners) {
   if (!example::pagesBuilt()) {
     refuse(listeners.page, "page", example::kNoPage);
     refuse(!listeners.curves.empty(), "curves", example::kNoPage);
+    refuse(!listeners.report.empty(), "report", example::kNoPage);
   }
   if (!example::tensorBoardBuilt())
     refuse(!listeners.tensorBoard.empty(), "tensorBoard", example::kNoTensorBoard);
@@ -153,14 +156,19 @@ void requireModules(const RunListeners& listeners) {
 
 example::Watching watchingOf(const RunFile& run, const Watchers& watchers, bool first, bool shared) {
   const auto& l = run.listeners;
+  const bool reported = !l.report.empty() && first;
+  const bool known = run.training.nodes != "elastic";  // which node writes the report
   try {
-    return example::Watching({.tensorBoard = l.tensorBoard,
-                              .shared = shared,
-                              .page = l.page && first,
-                              .pagePort = static_cast<int>(l.pagePort),
-                              .curves = first ? l.curves : "",
-                              .group = l.group},
-                             watchers.tests);
+    return example::Watching(
+        {.tensorBoard = l.tensorBoard,
+         .shared = shared,
+         .page = l.page && first,
+         .pagePort = static_cast<int>(l.pagePort),
+         .curves = first ? l.curves : "",
+         .group = l.group,
+         .still = reported,
+         .stillCurves = reported && known ? std::filesystem::path(l.report) / kReportCurves : ""},
+        watchers.tests);
   } catch (const InvalidArgument& error) {
     throw InvalidArgument(fmt::format("listeners: {}", error.what()));
   }

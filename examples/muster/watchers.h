@@ -18,6 +18,15 @@
 
 namespace program {
 
+/// Counts the merges.
+struct MergeCount final : muster::Listener {
+  void onMerge(const muster::MergeEvent& event) override {
+    ++merges;
+    bytes += event.bytes;
+  }
+  std::int64_t merges = 0, bytes = 0;  ///< bytes: of one worker to all merges together (MergeEvent::bytes)
+};
+
 /// The listeners of a training. The PerformanceListener comes first, so that it does not measure the others'
 /// work between epochs.
 struct Watchers {
@@ -32,7 +41,8 @@ struct Watchers {
   std::shared_ptr<muster::EarlyStopping> stopping;
   std::shared_ptr<muster::EvaluationListener> tests;
   std::shared_ptr<example::EpochRecord> record;
-  muster::Listeners all{performance, last};
+  std::shared_ptr<MergeCount> merged = std::make_shared<MergeCount>();
+  muster::Listeners all{performance, last, merged};
 };
 
 /// What is printed of a training.

@@ -16,10 +16,10 @@ constexpr std::string_view kBaseName = "checkpoint";
 
 /// What to do if `resume` leads to nothing.
 std::string advice(const CheckpointChoice& choice) {
-  const auto both = fmt::format(
-      "name the directory in {} and {} to begin a training that the same command "
-      "continues later",
-      choice.resumeOption, choice.directoryOption);
+  const std::string both =
+      "name the directory in --resume and --checkpoint-dir to begin a training that the same command "
+      "continues "
+      "later";
   if (choice.nodes < 2) return both;
   return fmt::format(
       "each node reads the checkpoint, and only node 0 writes it: let all nodes share its directory, or copy "
@@ -65,11 +65,10 @@ void requireOwnCheckpoints(const CheckpointChoice& choice, const std::filesystem
   if (!file.empty() && muster::isSameFile(choice.resume, directory)) return;
   const bool onlyBest = muster::checkpointsIn(directory, kBaseName).empty();
   const auto toResume = onlyBest ? muster::bestCheckpointPath(directory, kBaseName) : directory;
-  muster::requireOwnCheckpoints(
-      directory, kBaseName,
-      {.continues = file,
-       .toContinue = fmt::format("continue it with {} {}", choice.resumeOption, toResume.string()),
-       .toSeparate = fmt::format("name another directory in {}", choice.directoryOption)});
+  muster::requireOwnCheckpoints(directory, kBaseName,
+                                {.continues = file,
+                                 .toContinue = fmt::format("continue it with --resume {}", toResume.string()),
+                                 .toSeparate = "name another directory in --checkpoint-dir"});
 }
 
 }  // namespace example

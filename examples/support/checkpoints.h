@@ -5,12 +5,11 @@
 
 namespace example {
 
-/// What a training resumes and where it saves checkpoints, with the names of the user's options in errors.
+/// What a training resumes and where it saves checkpoints: `--resume` and `--checkpoint-dir` in errors.
 struct CheckpointChoice {
   std::filesystem::path resume = {};     ///< a file or a directory; empty: nothing
   std::filesystem::path directory = {};  ///< of the checkpoints; empty: none
-  std::string resumeOption = "--resume", directoryOption = "--checkpoint-dir";
-  int nodes = 1;  ///< of the training; each of them reads the file to resume
+  int nodes = 1;                         ///< of the training; each of them reads the file to resume
 };
 
 /// The file that `resume` names: itself, or the newest intact checkpoint of a directory.

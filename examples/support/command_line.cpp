@@ -91,6 +91,13 @@ void CommandLine::flag(const char* name, bool& target, const char* help) {
   groups_.back().add_options()(name, po::bool_switch(&target), help);
 }
 
+void CommandLine::flag(const char* name, std::function<void()> take, const char* help) {
+  auto* const given = po::bool_switch()->notifier([take = std::move(take)](bool on) {
+    if (on) take();
+  });
+  groups_.back().add_options()(name, given, help);
+}
+
 bool CommandLine::read(int argc, const char* const* argv) {
   groups_.back().add_options()("help", "this text");
   po::options_description all(kLineLength);

@@ -85,6 +85,8 @@ class CommandLine {
   void list(const char* name, std::vector<std::string>& target, const char* value, const char* help);
   /// Adds an option without a value.
   void flag(const char* name, bool& target, const char* help);
+  /// As above; calls `take` if the option is given.
+  void flag(const char* name, std::function<void()> take, const char* help);
 
   /// Takes the arguments that are no options, such as files, wherever they are. Without this call they are
   /// refused.

@@ -158,7 +158,7 @@ void DataChoice::addTo(Paths& paths, const std::string& option) const {
 
 DataSets loadData(const DataChoice& choice, std::int64_t batch, std::int64_t seed) {
   if (!choice.directory.empty() && fileTypeOf(choice.directory) != std::filesystem::file_type::directory)
-    throw FileError(choice.directory, "no such directory, given by --data-dir");
+    throw FileError(choice.directory, "no such directory, given by data.directory");
   const Request request{choice, batch, static_cast<std::uint64_t>(seed)};
   using Load = DataSets (*)(const Request&);
   constexpr std::pair<std::string_view, Load> kRows[] = {{"mnist", mnist},         {"fashion", fashion},

@@ -10,11 +10,11 @@ using muster::Device;
 
 constexpr std::string_view kAdvice = "; --device cpu computes on the CPU instead";
 
-void requireThere(const std::string& list, Device device) {
+void requireThere(const std::string& option, const std::string& list, Device device) {
   const auto there = muster::availableDevices();
   if (std::ranges::find(there, device) != there.end()) return;
   const auto why = muster::whyNoCuda();
-  throw muster::DeviceUnavailable(fmt::format("--device {}: {} is not there; there {} {}{}{}", list,
+  throw muster::DeviceUnavailable(fmt::format("{} {}: {} is not there; there {} {}{}{}", option, list,
                                               device.toString(), there.size() == 1 ? "is" : "are",
                                               muster::namesOf(there), why.empty() ? "" : " alone, as ", why));
 }
@@ -47,21 +47,23 @@ void DeviceOption::describe(CommandLine& line) {
            "the CPU");
 }
 
-DeviceChoice DeviceOption::choose() const {
-  if (!list_) return chooseUnasked();
-  const std::string& list = *list_;
+DeviceChoice devicesNamed(const std::string& option, const std::string& list) {
   std::vector<Device> devices;
   try {
     devices = Device::parseList(list);
   } catch (const muster::InvalidArgument& error) {
-    throw muster::InvalidArgument(fmt::format("--device {}: {}", list, error.what()));
+    throw muster::InvalidArgument(fmt::format("{} {}: {}", option, list, error.what()));
   }
   for (const Device device : devices)
     muster::require(device.isCpu() == devices.front().isCpu(),
-                    "--device {}: the CPU and GPUs cannot train together yet; name GPUs alone, or cpu alone",
-                    list);
-  for (const Device device : devices) requireThere(list, device);
+                    "{} {}: the CPU and GPUs cannot train together yet; name GPUs alone, or cpu alone",
+                    option, list);
+  for (const Device device : devices) requireThere(option, list, device);
   return {.devices = std::move(devices)};
+}
+
+DeviceChoice DeviceOption::choose() const {
+  return list_ ? devicesNamed("--device", *list_) : chooseUnasked();
 }
 
 }  // namespace example

@@ -29,14 +29,18 @@ void requireUsable(const DeviceChoice& choice);
 /// to choose the CPU.
 int runOn(const DeviceChoice& choice, const std::function<int()>& run);
 
+/// The devices that the user named. Worker i computes on device i mod D of these.
+/// @param option  that named them, for errors.
+/// @throws muster::InvalidArgument for a list that names no devices, one of them twice, or GPUs and the CPU
+///         together; muster::DeviceUnavailable for a device that is missing, naming those that are there.
+DeviceChoice devicesNamed(const std::string& option, const std::string& list);
+
 /// The devices on which a program trains: `--device`.
 class DeviceOption {
  public:
   /// Adds `--device`.
   void describe(CommandLine& line);
-  /// Call after the command line was read. Worker i computes on device i mod D of these.
-  /// @throws muster::InvalidArgument for a list that names no devices, one of them twice, or GPUs and the CPU
-  ///         together; muster::DeviceUnavailable for a device that is missing, naming those that are there.
+  /// Call after the command line was read. @throws as devicesNamed.
   DeviceChoice choose() const;
 
  private:

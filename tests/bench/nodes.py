@@ -23,7 +23,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 SPACES = os.path.join(HERE, "../../parallel/nodes/gloo/namespaces.sh")
 ARMS = {
-    "synchronous": ["--mode", "synchronous"],
+    "synchronous": ["--strategy", "synchronous"],
     "averaging, 3": ["--averaging-frequency", "3"],
     "averaging, 30": ["--averaging-frequency", "30"],
     "averaging, 100": ["--averaging-frequency", "100"],
@@ -39,7 +39,7 @@ BATCH = 128
 HEADERS = 66  # bytes of Ethernet, IPv4, and TCP with timestamps
 
 parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-parser.add_argument("program", help="mnist_convnet")
+parser.add_argument("program", help="muster")
 parser.add_argument("--short", action="store_true", help="few iterations: whether all works, not how fast")
 parser.add_argument("--nodes", type=int, default=3)
 parser.add_argument("--rates", default="100mbit,1gbit")
@@ -48,7 +48,7 @@ parser.add_argument("--target", type=float, default=0.97, help="test accuracy; 0
 parser.add_argument("--python", default="/usr/bin/python3", help="with PyTorch, for DistributedDataParallel")
 parser.add_argument("--json", help="write all numbers there, too")
 options = parser.parse_args()
-options.program = os.path.abspath(options.program)
+TRAIN = [os.path.abspath(options.program), "train", os.path.join(HERE, "../../examples/mnist.json")]
 folder = tempfile.TemporaryDirectory()
 examples = BATCH * options.nodes * (30 if options.short else 150)
 
@@ -67,7 +67,7 @@ def run(rate, command):
 def convnet(rate, arm, *more):
     """Returns the results of a training, and the bytes and packets that node 0 has sent by the kernel's count."""
     path = os.path.join(folder.name, "run.json")
-    out, sent = run(rate, [options.program, "--quiet", "--workers", "1", "--json", path, *ARMS[arm], *more])
+    out, sent = run(rate, [*TRAIN, "--quiet", "--workers", "1", "--json", path, *ARMS[arm], *more])
     if out is None:
         why = next((line for line in sent if "refused" in line or "error" in line), sent[-1] if sent else "")
         return None, why.split(": ")[-1]
@@ -91,7 +91,7 @@ def alone():
     rates = []
     script = ("env -u MUSTER_STORE -u MUSTER_NODES -u MUSTER_NODE \"$@\" --json alone-$MUSTER_NODE.json"
               " --model alone-$MUSTER_NODE")
-    out, why = run("none", ["bash", "-c", script, "alone", options.program, "--quiet", "--workers", "1",
+    out, why = run("none", ["bash", "-c", script, "alone", *TRAIN, "--quiet", "--workers", "1",
                             "--pin-threads", "false", "--averaging-frequency", "1000", "--epochs", "1",
                             "--train-examples", str(examples // options.nodes), "--test-examples", "1000"])
     if out is None:

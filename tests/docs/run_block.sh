@@ -4,7 +4,7 @@
 # not exist. MUSTER_PAGES_PYTHON names the Python for blocks of that language.
 set -euo pipefail
 block=$1 programs=$2 source=$3
-for program in mnist_convnet muster; do
+for program in muster; do
   [[ -x $programs/$program ]] || { echo "skipped: $programs has no $program"; exit 77; }
 done
 directory=$(mktemp -d)
@@ -16,7 +16,7 @@ set -euo pipefail
 command=\$1
 shift
 case \$command in
-  mnist) exec "$programs/mnist_convnet" --data generated --examples 256 --batch 32 --quiet "\$@" ;;
+  mnist) exec "$programs/muster" train "$source/examples/mnist.json" --data generated --examples 256 --batch 32 --quiet "\$@" ;;
   compare)
     file=$source/examples/compare/small.json
     if [[ \${1:--} != -* ]]; then

@@ -28,7 +28,8 @@ inline void checkInterruptBeforeFirstStep(
     const std::string& file) {
   // On a loaded machine GCC 12's ran no handler while workers trained, so the program ended only after all
   // epochs. Why it keeps the signal is not known; without it no signal was lost.
-  if (kThreadSanitizer) return skip("ThreadSanitizer sometimes keeps the signal until all epochs are trained");
+  if (kThreadSanitizer)
+    return skip("ThreadSanitizer sometimes keeps the signal until all epochs are trained");
   using std::chrono::milliseconds;
   constexpr int kTrials = 60, kMostWorkers = 64;
   int workers = 8;

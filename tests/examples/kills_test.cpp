@@ -17,7 +17,6 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 using test::Convnet;
 using test::namesIn;
-using test::readFile;
 using test::temporaryIn;
 
 std::uint64_t numberFrom(const char* variable, std::uint64_t otherwise) {
@@ -28,8 +27,9 @@ std::uint64_t numberFrom(const char* variable, std::uint64_t otherwise) {
 /// Two epochs of 38 rounds; a checkpoint every few rounds, so that many kills fall into writing one.
 std::vector<std::string> arguments(const std::string& rule, std::vector<std::string> more) {
   more.insert(more.end(), {"--epochs", "2", "--batch", "8", "--quiet"});
-  if (rule == "shared") more.insert(more.end(), {"--mode", "shared"});
-  if (rule == "kept") more.insert(more.end(), {"--averaging-frequency", "3", "--average-updaters", "false"});
+  if (rule == "shared") more.insert(more.end(), {"--strategy", "shared"});
+  if (rule == "kept")
+    more.insert(more.end(), {"--averaging-frequency", "3", "--strategy-options", "updaterState=keep"});
   return Convnet::small(std::move(more));
 }
 
@@ -50,7 +50,7 @@ TEST_CASE(
     const Convnet undisturbed;
     REQUIRE(undisturbed.run(arguments(rules[r], {"--model", "whole"})).exit == 0);
     const std::chrono::duration<double> whole = Clock::now() - begin;
-    const std::string bits = readFile(undisturbed.directory / "whole");
+    const std::string bits = undisturbed.tensorsIn("whole");
     // Moments until shortly after the end of a run: some runs finish, and a new training begins.
     std::uniform_real_distribution<double> moment(0, 1.3 * whole.count());
     while (killed < kills * (r + 1) / rules.size()) {
@@ -85,7 +85,7 @@ TEST_CASE(
         }
       }
       ++trainings;
-      CHECK(readFile(convnet.directory / "resumed") == bits);
+      CHECK((convnet.tensorsIn("resumed") == bits));
       CHECK(convnet.directory.names() == std::set<std::string>{"c", "resumed"});
       const auto left = namesIn(checkpoints);
       CHECK(left.size() == 2);

@@ -91,7 +91,7 @@ TEST_CASE("if the process that would save is killed, the other one continues and
   CHECK(std::regex_search(run.err,
                           std::regex(R"(muster: node 0 \([^)\n]+\): generation \d+: this is node 0 of 1)")));
   CHECK(contains(run.out, "test: accuracy 0."));
-  CHECK(contains(run.out, "saved: mnist-convnet.safetensors, and --resume continues from there"));
+  CHECK(contains(run.out, "and --resume continues from there"));
   CHECK(std::filesystem::exists(left.directory / "mnist-convnet.safetensors"));
   CHECK(contains(test::readFile(left.directory / "run.json"), R"("nodes": "elastic")"));
   CHECK(killed->wait().exit == -SIGKILL);
@@ -111,7 +111,7 @@ TEST_CASE("two nodes with different options both end with one line that begins w
     CHECK(outcomes[n].exit == 2);
     CHECK(std::regex_search(
         outcomes[n].err,
-        std::regex(fmt::format(R"(mnist_convnet: node {} \([^)\n]+\): nodes: node 0 \([^)\n]+\) and )"
+        std::regex(fmt::format(R"(muster: node {} \([^)\n]+\): nodes: node 0 \([^)\n]+\) and )"
                                R"(node 1 \([^)\n]+\) differ in the training options of the model)",
                                n))));
   }
@@ -154,8 +154,8 @@ TEST_CASE("options that do not fit processes that join and leave are refused") {
   CHECK(contains(problem({"--min-nodes", "2", "--store", "s", "--node", "0"}),
                  "--node cannot be combined with --min-nodes"));
   if (test::kWithPage)  // without it --curves is refused by itself
-    CHECK(contains(problem({"--min-nodes", "2", "--store", "s", "--curves", "c"}),
-                   "--curves cannot be combined with --min-nodes"));
+    CHECK(contains(problem({"--min-nodes", "2", "--store", "s", "--curves", "a.curves.jsonl"}),
+                   "training.nodes: elastic, so listeners.page and listeners.curves must be left out"));
   CHECK(contains(problem({"--min-nodes", "2", "--store", "s"}), "interface: name the network interface"));
   CHECK(contains(problem({"--min-nodes", "2", "--store", "s", "--interface", "lo", "--silence", "1e300"}),
                  "silence must be above 0 and at most 1000000 s, got 1e+300"));
@@ -176,21 +176,20 @@ TEST_CASE("options that do not fit processes that join and leave are refused") {
   for (const std::string name : {"MUSTER_NODES", "MUSTER_MIN_NODES"})
     for (const std::string value : {"0", "-2", "1025"})
       CHECK(inEnvironment(name, value) ==
-            fmt::format("mnist_convnet: {} must be between 1 and 1024, got {}\n", name, value));
+            fmt::format("muster: {} must be between 1 and 1024, got {}\n", name, value));
   for (const std::string value : {"0", "2000000"})
-    CHECK(inEnvironment("OMPI_COMM_WORLD_SIZE", value) ==
-          fmt::format("mnist_convnet: the number of launched processes must be between 1 and 1024, got {}\n",
-                      value));
+    CHECK(
+        inEnvironment("OMPI_COMM_WORLD_SIZE", value) ==
+        fmt::format("muster: the number of launched processes must be between 1 and 1024, got {}\n", value));
   CHECK(inEnvironment("OMPI_COMM_WORLD_SIZE", "1024", {"--workers", "1024", "--strategy", "averaging"}) ==
-        "mnist_convnet: --workers: 1024 nodes of 1024 workers are more than 1024 workers\n");
+        "muster: training.workers: 1024 nodes of 1024 workers are more than 1024 workers\n");
   const test::Sandbox muster(MUSTER_PROGRAM);
   test::writeFile(muster.directory / "run.json", muster.run({"example"}).out);
   const auto refused = [&](const char* set) {
     return muster.run({"train", "run.json", "--set", "training.nodes=elastic", "--set", set}).err;
   };
   CHECK(contains(refused("listeners.page=true"), "training.nodes: elastic, so listeners.page and"));
-  CHECK(contains(refused("training.epochs=1"),
-                 "training.nodes: elastic wants the variables MUSTER_STORE and MUSTER_INTERFACE"));
+  CHECK(contains(refused("training.epochs=1"), "training.nodes: elastic wants --store and --interface"));
 }
 
 }  // namespace muster

@@ -196,7 +196,7 @@ TEST_CASE("under a limit on addresses a program trains, or says what failed, and
       continue;
     }
     CHECK(outcome.exit == 1);  // below 0 after a signal
-    CHECK(outcome.err.starts_with("mnist_convnet: "));
+    CHECK(outcome.err.starts_with("muster: "));
     CHECK(outcome.err.ends_with("\n"));
     for (const auto& name : test::namesIn(convnet.directory.path())) {
       CAPTURE(name);

@@ -49,7 +49,7 @@ void addPairs(char program, Lines& lines) {
       lines.add(program, options[i].plainly(), options[j].plainly());
 }
 
-/// Each option of each averaging rule, of mnist_convnet and of muster.
+/// Each option of each averaging rule, as an option and as a field of muster.
 void addRules(Lines& lines) {
   for (const auto& rule : namedStrategies(2)) {
     const auto options = optionsOf(rule.options);

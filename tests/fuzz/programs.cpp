@@ -3,9 +3,9 @@
 #include <cmath>
 #include <span>
 
-#include "examples/mnist_convnet/options.h"
 #include "examples/muster/compare/arms.h"
 #include "examples/muster/run_file.h"
+#include "examples/muster/run_options.h"
 #include "examples/options.h"
 #include "muster/core/nn/layers.h"
 #include "muster/core/nn/multi_layer_network.h"
@@ -13,11 +13,6 @@
 
 namespace muster::fuzz {
 namespace {
-
-void expectSound(const example::WorkerOptions& o) {
-  expect(o.workers >= 1 && o.workers <= 1024 && o.threadsPerWorker >= 1 && o.averagingFrequency >= 1,
-         "numbers of workers out of range");
-}
 
 /// The options of the small examples, of each type.
 void readExample(int argc, const char* const* argv) {
@@ -56,6 +51,14 @@ void readArms(std::span<const char* const> texts) {
     }
 }
 
+/// A run file with these options of `muster train`.
+void readTraining(int argc, const char* const* argv) {
+  program::FieldChoices choices;
+  example::CommandLine line("Trains.");
+  describeFields(line, choices);
+  if (line.read(argc, argv)) readSets(choices.all());
+}
+
 }  // namespace
 
 std::string runFileText() {
@@ -75,11 +78,7 @@ void readLine(char program, int argc, const char* const* argv) {
     case 'u':
       return readSets(std::vector<std::string>(argv + 1, argv + argc));
     default:
-      if (const auto o = example::readOptions(argc, argv)) {
-        expectSound(*o);
-        expect(o->batch >= 1 && o->epochs >= 1 && o->l2 >= 0 && o->seed >= 0, "mnist_convnet: out of range");
-        o->makeUpdater();
-      }
+      readTraining(argc, argv);
   }
 }
 

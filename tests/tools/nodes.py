@@ -74,7 +74,7 @@ def run_by_gloo(options, program):
         for node in range(options.processes):
             place = {"MUSTER_STORE": store, "MUSTER_NODE": str(node), "MUSTER_NODES": str(options.processes),
                      "MUSTER_INTERFACE": options.interface or "lo"}
-            processes.append(start([program, *options.rest], env={**os.environ, **place}))
+            processes.append(start([*program, *options.rest], env={**os.environ, **place}))
         return next((status for status in [process.wait() for process in processes] if status), 0)
 
 
@@ -88,17 +88,18 @@ def run_by_mpi(options, program):
     if options.interface:
         chosen += ["--mca", "btl_tcp_if_include", options.interface, "--mca", "oob_tcp_if_include", options.interface]
     processes.append(start(["mpirun", *chosen, "--oversubscribe", "--mca", "mpi_yield_when_idle", "1", "-n",
-                            str(options.processes), program, *options.rest]))
+                            str(options.processes), *program, *options.rest]))
     return processes[0].wait()
 
 
 def main(arguments):
     options = read(arguments)
-    program = str(build("release", f"+{options.by}", "mnist_convnet") / "examples/mnist_convnet")
+    muster = build("release", f"+{options.by}", "muster_program") / "examples/muster"
+    program = [str(muster), "train", str(ROOT / "examples/mnist.json")]
     if options.measure:
-        return check([sys.executable, MEASURE, program, *options.rest])
+        return check([sys.executable, MEASURE, muster, *options.rest])
     if options.namespaces:
-        return check([SPACES, options.namespaces, options.rate or "none", program, *options.rest])
+        return check([SPACES, options.namespaces, options.rate or "none", *program, *options.rest])
     status = (run_by_gloo if options.by == "gloo" else run_by_mpi)(options, program)
     return status if status >= 0 else 128 - status
 

@@ -5,7 +5,7 @@ import sys
 from project import RUN, Parser, check, fail
 
 PLAIN = {"plain": """
-    mnist_convnet_test mnist_convnet_errors_test mnist_convnet_resume_test interrupts_test files_test muster_test
+    train_test train_errors_test train_resume_test interrupts_test files_test muster_test
     compare_test compare_results_file_test read_results_test watch_resume_test watching_changes_nothing_test
     file_faults_test"""}
 SANITIZERS = {"tsan": """

@@ -41,11 +41,12 @@ def valgrind(options):
     if not shutil.which("valgrind"):
         say("skipped: valgrind is not installed")
         sys.exit(SKIPPED)
-    program = build("release", "mnist_convnet") / "examples/mnist_convnet"
+    program = build("release", "muster_program") / "examples/muster"
     with tempfile.TemporaryDirectory() as folder:
         # oneDNN's AVX code reads beyond the ends of buffers but does not use the values.
         isa = {"ONEDNN_MAX_CPU_ISA": "SSE41", "MUSTER_MAX_CPU_ISA": "baseline", "OMP_NUM_THREADS": "1"}
         check(["valgrind", "--quiet", "--error-exitcode=9", "--leak-check=full", "--errors-for-leak-kinds=definite", program,
+               "train", ROOT / "examples/mnist.json",
                *"--device cpu --data generated --examples 64 --batch 8 --epochs 1 --pin-threads false --model".split(),
                f"{folder}/model.safetensors"], env={**os.environ, **isa})
 

@@ -203,7 +203,7 @@ class Nodes(unittest.TestCase):
     def test_each_gets_its_place_and_the_first_failure_counts(self):
         script(self.folder / "program", f'echo "$MUSTER_NODES $MUSTER_INTERFACE $*" >{self.folder}/got$MUSTER_NODE\n'
                                         '[[ -d $MUSTER_STORE ]] || exit 9\nexit $((MUSTER_NODE == 1 ? 3 : 0))')
-        self.assertEqual(nodes.run_by_gloo(nodes.read(["--gloo", "3", "--epochs", "1"]), str(self.folder / "program")), 3)
+        self.assertEqual(nodes.run_by_gloo(nodes.read(["--gloo", "3", "--epochs", "1"]), [str(self.folder / "program")]), 3)
         self.assertEqual([(self.folder / f"got{node}").read_text() for node in range(3)], 3 * ["3 lo --epochs 1\n"])
 
     def test_interrupt_lets_them_save(self):
@@ -212,7 +212,7 @@ class Nodes(unittest.TestCase):
         script(program, f"trap 'echo saved >{self.folder}/saved$MUSTER_NODE; exit 130' USR1\ntouch {self.folder}/ready$MUSTER_NODE\n"
                         "while true; do sleep 0.05; done")
         call = subprocess.Popen([sys.executable, "-Bc", f"import sys; sys.path.insert(0, {str(HERE)!r}); import nodes\n"
-                                 f"sys.exit(nodes.run_by_gloo(nodes.read(['--gloo', '2']), {str(program)!r}))"])
+                                 f"sys.exit(nodes.run_by_gloo(nodes.read(['--gloo', '2']), {[str(program)]!r}))"])
         while len(list(self.folder.glob("ready*"))) < 2:
             time.sleep(0.02)
         call.send_signal(signal.SIGINT)

@@ -8,7 +8,7 @@ TEST_CASE("a log line begins with the name of the program and of the process, if
   CHECK(lineStart("muster") == "muster: ");
   setProcessName("node 1 (hosta)");
   CHECK(lineStart("muster") == "muster: node 1 (hosta): ");
-  CHECK(lineStart("mnist_convnet") == "mnist_convnet: node 1 (hosta): ");
+  CHECK(lineStart("muster") == "muster: node 1 (hosta): ");
   setProcessName("");
   CHECK(lineStart("muster") == "muster: ");
 }

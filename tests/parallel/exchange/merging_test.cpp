@@ -2,6 +2,7 @@
 
 #include <set>
 
+#include "tests/support/on_merge.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/toy_wrapper.h"
 
@@ -202,16 +203,13 @@ TEST_CASE("training starts from the user's model as it is when fit() is called")
 }
 
 TEST_CASE("synchronousUntil merges every iteration up to it, then at the frequency") {
-  struct Merges final : Listener {
-    void onMerge(const MergeEvent& event) override { iterations.push_back(event.iteration); }
-    std::vector<std::int64_t> iterations;
-  };
+  std::vector<std::int64_t> iterations;
   ToyModel model;
   auto data = ToyIterator::ofValues(std::vector<float>(16, 2));  // 8 iterations an epoch
-  auto merges = std::make_shared<Merges>();
+  const auto merges = onMerge([&](const MergeEvent& event) { iterations.push_back(event.iteration); });
   auto wrapper = toyWrapper(model, 2, 3).synchronousUntil(10).listeners({merges}).build();
   wrapper.fit(data, 2);  // the model's iterations continue to count
-  CHECK(merges->iterations == std::vector<std::int64_t>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 13, 16});
+  CHECK(iterations == std::vector<std::int64_t>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 13, 16});
 }
 
 namespace {

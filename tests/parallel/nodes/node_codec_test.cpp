@@ -7,6 +7,7 @@
 
 #include "tests/parallel/on_nodes.h"
 #include "tests/parallel/rule_wrapper.h"
+#include "tests/support/on_merge.h"
 #include "tests/support/reference_model.h"
 #include "tests/support/small_examples.h"
 
@@ -195,29 +196,26 @@ TEST_CASE("every codec of every rule over nodes has the bits of one process in g
 
 TEST_CASE("nodes send encoded bytes, as the network counts them and as listeners are told") {
   constexpr std::int64_t kLong = 1 << 16;
-  struct Bytes final : Listener {
-    void onMerge(const MergeEvent& event) override {
-      merges += event.bytes > 0 ? 1 : 0;
-      most = std::max(most, event.bytes);
-    }
-    std::int64_t merges = 0, most = 0;
-  };
   for (const Places places : {Places{2, 2}, Places{3, 1}}) {
     CAPTURE(places.nodes);
     const auto check = [&](const AnyStrategy& rule, std::int64_t coded) {
       CAPTURE(rule.make()->describe());
       VirtualNetwork network(places.nodes);
-      const auto bytes = std::make_shared<Bytes>();
+      std::int64_t merges = 0, most = 0;
+      const auto bytes = onMerge([&](const MergeEvent& event) {
+        merges += event.bytes > 0 ? 1 : 0;
+        most = std::max(most, event.bytes);
+      });
       const auto problems = onNodes(network, 30s, [&](const Nodes& here) {
         ToyModel model({.size = kLong, .training = {.updater = Sgd{.learningRate = 0.125}}});
         ToyIterator share(randomBatches(5, 4 * places.nodes * places.workers, 1, kLong), kLong);
         builderOf(model, places.workers, rule).nodes(here).listeners({bytes}).build().fit(share, 1);
       });
       for (const auto& problem : problems) CHECK(problem == "");
-      CHECK(bytes->merges >= 2);
-      CHECK(bytes->most == coded);
+      CHECK(merges >= 2);
+      CHECK(most == coded);
       // Besides the merges, nodes send messages about rounds and, once at the end, the residual.
-      const std::int64_t least = (places.nodes - 1) * (bytes->merges * coded + 4 * kLong);
+      const std::int64_t least = (places.nodes - 1) * (merges * coded + 4 * kLong);
       CHECK(network.bytesSent(0) >= least);
       CHECK(network.bytesSent(0) < least + 20'000);
     };

@@ -3,8 +3,9 @@
 #include <chrono>
 
 #include "muster/parallel/training/internals.h"
-#include "tests/parallel/strategies/reference.h"
 #include "tests/parallel/rule_wrapper.h"
+#include "tests/parallel/strategies/reference.h"
+#include "tests/support/on_merge.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/state_bits.h"
 #include "tests/support/thrown.h"
@@ -19,18 +20,13 @@ constexpr std::int64_t kWidth = 100;  // each of four workers has a share
 
 /// Records the gain at each merge of a model without other state.
 std::shared_ptr<Listener> recordGain(std::vector<double>& gains) {
-  struct Recorder final : Listener {
-    explicit Recorder(std::vector<double>& g) : gains(g) {}
-    void onMerge(const MergeEvent& e) override {
-      REQUIRE(e.values.size() == 2);
-      CHECK(e.values[1].name == "gain");
-      gains.push_back(e.values[1].value);
-      const Tensor& parameters = e.trainer.model().block(BlockKind::Parameters).values;
-      CHECK(e.bytes == static_cast<std::int64_t>(parameters.bytes()));  // also on devices
-    }
-    std::vector<double>& gains;
-  };
-  return std::make_shared<Recorder>(gains);
+  return onMerge([&](const MergeEvent& e) {
+    REQUIRE(e.values.size() == 2);
+    CHECK(e.values[1].name == "gain");
+    gains.push_back(e.values[1].value);
+    const Tensor& parameters = e.trainer.model().block(BlockKind::Parameters).values;
+    CHECK(e.bytes == static_cast<std::int64_t>(parameters.bytes()));  // also on devices
+  });
 }
 
 /// Every bit of the model after two epochs. @param delayed  the steps sleep for different times.

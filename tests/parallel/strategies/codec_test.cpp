@@ -7,6 +7,7 @@
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/parallel/training/internals.h"
 #include "tests/parallel/rule_wrapper.h"
+#include "tests/support/on_merge.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/reference_model.h"
 #include "tests/support/rounding.h"
@@ -183,11 +184,8 @@ TEST_CASE("a training with residuals is resumed from the model's state") {
 }
 
 TEST_CASE("matrices are sent as products, which at full rank equal no codec") {
-  struct Bytes final : Listener {
-    void onMerge(const MergeEvent& event) override { sent = event.bytes; }
-    std::int64_t sent = 0;
-  };
-  const auto bytes = std::make_shared<Bytes>();
+  std::int64_t sent = 0;
+  const auto bytes = onMerge([&](const MergeEvent& event) { sent = event.bytes; });
   const auto trained = [&](const Codec& codec, std::vector<int> calls = {3}, int devices = 0) {
     SmallExamples data(31);
     auto model =
@@ -206,13 +204,13 @@ TEST_CASE("matrices are sent as products, which at full rank equal no codec") {
     return stateBits(*model);
   };
   const auto whole = trained(WholeReplicas{});
-  CHECK(bytes->sent == 4 * 96);
+  CHECK(sent == 4 * 96);
   CHECK(trained(PowerSgdCodec{.rank = 32}) == whole);
-  CHECK(bytes->sent == 4 * 96);
+  CHECK(sent == 4 * 96);
   for (const std::int64_t rank : {1, 2}) {
     const auto coded = trained(PowerSgdCodec{.rank = rank});
     // Factors of [5, 6] and [4, 5]; biases and padding uncoded.
-    CHECK(bytes->sent == 4 * (rank * (5 + 6 + 4 + 5) + 96 - 5 * 6 - 4 * 5));
+    CHECK(sent == 4 * (rank * (5 + 6 + 4 + 5) + 96 - 5 * 6 - 4 * 5));
     CHECK(coded != whole);
     CHECK(trained(PowerSgdCodec{.rank = rank}) == coded);
     CHECK(trained(PowerSgdCodec{.rank = rank}, {3}, 1) == coded);
@@ -221,16 +219,13 @@ TEST_CASE("matrices are sent as products, which at full rank equal no codec") {
 }
 
 TEST_CASE("a merge counts the bytes that a network would transfer") {
-  struct Bytes final : Listener {
-    void onMerge(const MergeEvent& event) override { sent.push_back(event.bytes); }
-    std::vector<std::int64_t> sent;
-  };
   const auto bytesOf = [](auto options, int workers) {
-    const auto bytes = std::make_shared<Bytes>();
+    std::vector<std::int64_t> sent;
+    const auto bytes = onMerge([&](const MergeEvent& event) { sent.push_back(event.bytes); });
     auto model = toy();
     ToyIterator data(randomBatches(5, 2 * workers, 1, kWidth), kWidth);
     wrapperOf(model, workers, options, 0, {bytes}).fit(data);
-    return bytes->sent.front();
+    return sent.front();
   };
   CHECK(bytesOf(Averaging{}, 2) == 4 * kWidth);
   CHECK(bytesOf(Averaging{.codec = Bf16Codec{}}, 2) == 2 * kWidth);
@@ -254,9 +249,10 @@ TEST_CASE("a merge counts the bytes that a network would transfer") {
   const auto bytesOfSmallTensors = [](double share) {
     MultiLayerNetwork network({.inputShape = {5}, .layers = {Dense{.units = 4}, Output{.classes = 3}}});
     InMemoryDataSetIterator data(Tensor::zeros({4, 5}), Tensor::zeros({4}, DType::Int64), 2);
-    const auto bytes = std::make_shared<Bytes>();
+    std::vector<std::int64_t> sent;
+    const auto bytes = onMerge([&](const MergeEvent& event) { sent.push_back(event.bytes); });
     wrapperOf(network, 2, Averaging{.codec = TopKCodec{.share = share}}, 0, {bytes}).fit(data);
-    return bytes->sent.front();
+    return sent.front();
   };
   const std::int64_t padded = 32 + 16 + 16 + 16;
   CHECK(bytesOfSmallTensors(0.1) == 8 * 4);

@@ -4,8 +4,9 @@
 
 #include "muster/parallel/strategies/outer_averaging.h"
 #include "muster/parallel/training/internals.h"
-#include "tests/parallel/strategies/reference.h"
 #include "tests/parallel/rule_wrapper.h"
+#include "tests/parallel/strategies/reference.h"
+#include "tests/support/on_merge.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/state_bits.h"
 #include "tests/support/thrown.h"
@@ -37,20 +38,14 @@ std::vector<std::byte> train(T strategy, int workers = 3, int devices = 0) {
 /// Records the centre and the values at each merge.
 std::shared_ptr<Listener> recordMerges(std::vector<double>& centres,
                                        std::vector<double>* distances = nullptr) {
-  struct Recorder final : Listener {
-    Recorder(std::vector<double>& c, std::vector<double>* d) : centres(c), distances(d) {}
-    void onMerge(const MergeEvent& e) override {
-      centres.push_back(dynamic_cast<ToyModel&>(e.trainer.model()).parameters()[0]);
-      CHECK(e.values.front().name == "period");
-      for (const MergeValue& value : e.values.subspan(1)) {
-        CHECK(value.name == "distance to the centre");
-        if (distances) distances->push_back(value.value);
-      }
+  return onMerge([&centres, distances](const MergeEvent& e) {
+    centres.push_back(dynamic_cast<ToyModel&>(e.trainer.model()).parameters()[0]);
+    CHECK(e.values.front().name == "period");
+    for (const MergeValue& value : e.values.subspan(1)) {
+      CHECK(value.name == "distance to the centre");
+      if (distances) distances->push_back(value.value);
     }
-    std::vector<double>& centres;
-    std::vector<double>* distances;
-  };
-  return std::make_shared<Recorder>(centres, distances);
+  });
 }
 
 std::string refusal(const ElasticAveraging& options) {

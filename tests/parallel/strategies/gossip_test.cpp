@@ -6,8 +6,9 @@
 #include "muster/parallel/exchange/host_exchange.h"
 #include "muster/parallel/training/internals.h"
 #include "tests/parallel/one_segment.h"
-#include "tests/parallel/strategies/reference.h"
 #include "tests/parallel/rule_wrapper.h"
+#include "tests/parallel/strategies/reference.h"
+#include "tests/support/on_merge.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/rounding.h"
 #include "tests/support/thrown.h"
@@ -51,15 +52,13 @@ std::vector<std::byte> train(T strategy, int workers, int devices = 0, std::int6
 constexpr double kLargest = 16;  // above all parameters of the toy models
 
 /// Records the last value of each merge.
-struct Values final : Listener {
-  explicit Values(std::vector<double>& into) : all(into) {}
-  void onMerge(const MergeEvent& event) override {
+std::shared_ptr<Listener> recordValues(std::vector<double>& all) {
+  return onMerge([&all](const MergeEvent& event) {
     CHECK(event.values.front().name == "period");
     CHECK(event.values.back().name == "distance to the mean");
     all.push_back(event.values.back().value);
-  }
-  std::vector<double>& all;
-};
+  });
+}
 
 /// Replicas that the rule mixes without training in between.
 struct Mixed {
@@ -248,7 +247,7 @@ TEST_CASE(
     // and mixing keeps a third of the differences from the mean: on a ring of four all other eigenvalues are
     // 1/3 or -1/3.
     std::vector<double> distances;
-    const auto listener = std::make_shared<Values>(distances);
+    const auto listener = recordValues(distances);
     auto builder = ParallelWrapper::Builder(model);
     builder.workers(4).pinThreads(false).internals({.pretendedDevices = devices}).listeners({listener});
     builder.strategy(Gossip{.graph = GossipGraph::Ring, .measureDistance = true}).build().fit(data);

@@ -2,8 +2,9 @@
 
 #include "muster/parallel/strategies/named_strategy.h"
 #include "muster/parallel/training/internals.h"
-#include "tests/parallel/strategies/reference.h"
 #include "tests/parallel/rule_wrapper.h"
+#include "tests/parallel/strategies/reference.h"
+#include "tests/support/on_merge.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/thrown.h"
 
@@ -81,15 +82,11 @@ TEST_CASE("groups of two merged every iteration, and all every second one, equal
     ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}});
     std::vector<float> models;
     std::vector<double> groups;
-    struct Values final : Listener {
-      explicit Values(std::vector<double>& into) : groups(into) {}
-      void onMerge(const MergeEvent& event) override {
-        REQUIRE(event.values.size() == 1);
-        CHECK(event.values[0].name == "group");
-        groups.push_back(event.values[0].value);
-      }
-      std::vector<double>& groups;
-    };
+    const auto values = onMerge([&](const MergeEvent& event) {
+      REQUIRE(event.values.size() == 1);
+      CHECK(event.values[0].name == "group");
+      groups.push_back(event.values[0].value);
+    });
     const auto looking = std::make_shared<RecordingListener>(ListenerScope::Merged,
                                                              [&](const RecordedCall& call, Trainer& trainer) {
                                                                trainer.model();
@@ -98,7 +95,7 @@ TEST_CASE("groups of two merged every iteration, and all every second one, equal
                                                              });
     auto data = ToyIterator::ofValues({2, 6, 10, 14, 2, 6, 10, 14, 2, 6, 10, 14});
     wrapperOf(model, 4, HierarchicalAveraging{.levels = {{.period = 1, .group = 2}, {.period = 2}}}, devices,
-              {looking, std::make_shared<Values>(groups)})
+              {looking, values})
         .fit(data);
     CHECK(models == std::vector<float>{4, 6, 7, 7});
     CHECK(groups == std::vector<double>{2, 4, 2, 4});

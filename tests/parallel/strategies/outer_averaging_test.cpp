@@ -3,8 +3,9 @@
 #include <cmath>
 
 #include "muster/parallel/training/internals.h"
-#include "tests/parallel/strategies/reference.h"
 #include "tests/parallel/rule_wrapper.h"
+#include "tests/parallel/strategies/reference.h"
+#include "tests/support/on_merge.h"
 #include "tests/support/state_bits.h"
 #include "tests/support/thrown.h"
 
@@ -128,19 +129,16 @@ TEST_CASE("listeners receive the norm of the outer step if it is measured") {
     CAPTURE(devices);
     ToyModel model({.training = {.updater = Sgd{.learningRate = 1}}});
     auto data = ToyIterator::ofValues({3, 5, 0, 0, 6, 6});
-    struct Recorder final : Listener {
-      void onMerge(const MergeEvent& e) override {
-        REQUIRE(e.values.size() == 2);  // the period's values come first
-        CHECK(e.values[1].name == "outer step");
-        steps.push_back(e.values[1].value);
-      }
-      std::vector<double> steps;
-    };
-    const auto recorder = std::make_shared<Recorder>();
+    std::vector<double> steps;
+    const auto recorder = onMerge([&](const MergeEvent& e) {
+      REQUIRE(e.values.size() == 2);  // the period's values come first
+      CHECK(e.values[1].name == "outer step");
+      steps.push_back(e.values[1].value);
+    });
     auto builder = ParallelWrapper::Builder(model);
     builder.workers(2).pinThreads(false).internals({.pretendedDevices = devices}).listeners({recorder});
     builder.strategy(OuterAveraging{.rate = 0.5, .momentum = 0.5, .measureStep = true}).build().fit(data);
-    CHECK(recorder->steps == std::vector<double>{0, 0, 1});  // relative to 0, 2 and 2
+    CHECK(steps == std::vector<double>{0, 0, 1});  // relative to 0, 2 and 2
     CHECK(model.parameters()[0] == 4);
   }
 }

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "tests/support/failure.h"
+#include "tests/support/on_merge.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/thrown.h"
 
@@ -153,16 +154,13 @@ TEST_CASE(
 }
 
 TEST_CASE("a merge counts the bytes of a gradient, and one worker sends none") {
-  struct Bytes final : Listener {
-    void onMerge(const MergeEvent& event) override { last = event.bytes; }
-    std::int64_t last = -1;
-  };
   for (const int workers : {1, 2}) {
     ToyModel model({.size = 32});
     ToyIterator data(randomBatches(6, 4, 4, 32), 32);
-    auto bytes = std::make_shared<Bytes>();
+    std::int64_t last = -1;
+    const auto bytes = onMerge([&](const MergeEvent& event) { last = event.bytes; });
     synchronous(model, workers).listeners({bytes}).build().fit(data);
-    CHECK(bytes->last == (workers == 1 ? 0 : 32 * 4));
+    CHECK(last == (workers == 1 ? 0 : 32 * 4));
   }
 }
 

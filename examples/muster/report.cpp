@@ -1,4 +1,4 @@
-#include "examples/support/report.h"
+#include "examples/muster/report.h"
 
 #include <fmt/format.h>
 
@@ -11,10 +11,12 @@
 #include <vector>
 
 #include "muster/core/base/error.h"
+#include "muster/core/base/plural.h"
 #include "muster/core/io/atomic_file.h"
 #include "muster/core/io/json_fields.h"
+#include "muster/datasets/image_set_iterator.h"
 
-namespace example {
+namespace program {
 namespace {
 
 using namespace muster;
@@ -39,6 +41,7 @@ std::vector<Mistake> findMistakes(Model& model, ImageSetIterator& test) {
   while (test.next(batch)) {
     model.output(batch, predictions);
     const auto classes = predictions.shape()[1];
+    if (classes < 2) return {};  // one sigmoid for two classes
     const float* row = predictions.data<float>();
     for (std::int64_t i = 0; i < batch.examples(); ++i, ++image, row += classes) {
       const float* const best = std::max_element(row, row + classes);
@@ -50,21 +53,21 @@ std::vector<Mistake> findMistakes(Model& model, ImageSetIterator& test) {
   return mistakes;
 }
 
-std::string confusionText(const Evaluation& evaluation, const DataSets& data, std::string_view remark) {
+std::string confusionText(const AnyEvaluation& scores, const LoadedData& data, std::string_view remark) {
   auto text = fmt::format("{}, from {}\n{}{}\n{}", data.title, data.origin, remark,
-                          remark.empty() ? "" : "\n", evaluation.summary());
-  if (!data.classNames.empty()) text += "\nclasses\n";
-  for (std::size_t i = 0; i < data.classNames.size(); ++i)
-    text += fmt::format("{:>10} {}\n", i, data.classNames[i]);
+                          remark.empty() ? "" : "\n", scores.summary());
+  if (!data.classes.empty()) text += "\nclasses\n";
+  for (std::size_t i = 0; i < data.classes.size(); ++i)
+    text += fmt::format("{:>10} {}\n", i, data.classes[i]);
   return text;
 }
 
-std::string className(const DataSets& data, std::int64_t c) {
+std::string className(const LoadedData& data, std::int64_t c) {
   const auto place = static_cast<std::size_t>(c);
-  return place < data.classNames.size() ? std::string(data.classNames[place]) : fmt::format("{}", c);
+  return place < data.classes.size() ? data.classes[place] : fmt::format("{}", c);
 }
 
-void putConfusion(JsonWriter& json, const Evaluation& evaluation, const DataSets& data) {
+void putConfusion(JsonWriter& json, const Evaluation& evaluation, const LoadedData& data) {
   std::vector<std::string> names;
   for (std::int64_t c = 0; c < evaluation.classes(); ++c) names.push_back(className(data, c));
   json.put("classes", std::span<const std::string>(names));
@@ -87,8 +90,8 @@ std::string greyPixels(std::span<const std::uint8_t> image, std::size_t pixels) 
   return text;
 }
 
-void putMistakes(JsonWriter& json, const std::vector<Mistake>& mistakes, const DataSets& data) {
-  const ImageSet& images = *data.test->set();
+void putMistakes(JsonWriter& json, const std::vector<Mistake>& mistakes, const LoadedData& data,
+                 const ImageSet& images) {
   const auto height = images.imageShape()[1], width = images.imageShape()[2];
   json.put("title", "The mistakes that it was surest of");
   json.put("width", width);
@@ -104,32 +107,39 @@ void putMistakes(JsonWriter& json, const std::vector<Mistake>& mistakes, const D
 }
 
 /// The document for muster::stillPage.
-std::string documentOf(const Evaluation& evaluation, Model& model, DataSets& data, std::string_view remark) {
+std::string documentOf(const AnyEvaluation& scores, Model& model, const LoadedData& data,
+                       DataSetIterator& judged, std::string_view remark) {
   JsonWriter all;
   all.group("document", [&](JsonWriter& json) {
     json.put("title", std::string_view(data.title));
     std::vector<std::string> paragraphs{
-        fmt::format("The images are from {}. Test accuracy {:.2f} %, loss {:.4f}, F1 {:.4f}.", data.origin,
-                    100 * evaluation.accuracy(), evaluation.loss(), evaluation.f1())};
+        fmt::format("The data are from {}. Of {} to test with: {}, loss {:.4f}.", data.origin,
+                    plural(scores.examples(), "example"), scores.line(), scores.loss())};
     json.put("paragraphs", std::span<const std::string>(paragraphs));
     if (!remark.empty()) json.put("warnings", std::span<const std::string>(std::array{std::string(remark)}));
-    json.group("confusion", [&](JsonWriter& in) { putConfusion(in, evaluation, data); });
-    if (const auto mistakes = findMistakes(model, *data.test); !mistakes.empty())
-      json.group("pictures", [&](JsonWriter& in) { putMistakes(in, mistakes, data); });
+    if (scores.task() != Task::Classification) return;
+    json.group("confusion", [&](JsonWriter& in) { putConfusion(in, scores.classification(), data); });
+    auto* const images = dynamic_cast<ImageSetIterator*>(&judged);
+    if (images == nullptr) return;
+    if (const auto mistakes = findMistakes(model, *images); !mistakes.empty())
+      json.group("pictures", [&](JsonWriter& in) { putMistakes(in, mistakes, data, *images->set()); });
   });
   return all.line();
 }
 
 }  // namespace
 
-std::string writeReport(const std::filesystem::path& directory, const Evaluation& evaluation, Model& model,
-                        DataSets& data, std::string_view remark, const Watching& watching) {
+std::string writeReport(const std::filesystem::path& directory, const AnyEvaluation& scores, Model& model,
+                        const LoadedData& data, DataSetIterator& judged, std::string_view remark,
+                        const example::Watching& watching) {
   std::error_code problem;
   std::filesystem::create_directories(directory, problem);
   if (problem) throw FileError(directory, fmt::format("cannot be made: {}", problem.message()));
-  writeFileAtomically(directory / "confusion.txt", confusionText(evaluation, data, remark));
-  writeFileAtomically(directory / "report.html", watching.still(documentOf(evaluation, model, data, remark)));
-  return fmt::format("{}: report.html, confusion.txt", directory.string());
+  const bool classes = scores.task() == Task::Classification;
+  if (classes) writeFileAtomically(directory / "confusion.txt", confusionText(scores, data, remark));
+  writeFileAtomically(directory / "report.html",
+                      watching.still(documentOf(scores, model, data, judged, remark)));
+  return fmt::format("{}: report.html{}", directory.string(), classes ? ", confusion.txt" : "");
 }
 
-}  // namespace example
+}  // namespace program

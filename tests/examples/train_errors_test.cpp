@@ -27,7 +27,7 @@ using test::Outcome;
 void checkRefusal(const Outcome& run, int exit, const std::string& problem) {
   CAPTURE(run.err);
   CHECK(run.exit == exit);
-  CHECK(run.err.starts_with("mnist_convnet: "));
+  CHECK(run.err.starts_with("muster: "));
   CHECK(std::ranges::count(run.err, '\n') == 1);
   CHECK(contains(run.err, problem));
 }
@@ -40,62 +40,49 @@ TEST_CASE("invalid options exit with 2 and a sentence") {
       {{"--%canonical_option%"},
        "the arguments \"--%canonical_option%\" cannot be read; --help lists the options"},
       {{"mnist"}, "unexpected argument \"mnist\""},
-      {{"--workers", "0"}, "--workers must be between 1 and 1024, got 0"},
-      {{"--workers", "two"}, "the argument ('two') for option '--workers' is invalid"},
-      {{"--workers", "1.5"}, "('1.5') for option '--workers' is invalid: a whole number is wanted"},
-      {{"--pin-threads", "often"},
-       "('often') for option '--pin-threads' is invalid: true or false is wanted"},
-      {{"--workers", "99999999999"}, "for option '--workers' is invalid: the number is too large"},
-      {{"--epochs", "9223372036854775808"}, "for option '--epochs' is invalid: the number is too large"},
-      {{"--epochs", "-9223372036854775809"}, "for option '--epochs' is invalid: the number is too small"},
-      {{"--epochs", "1e3"}, "('1e3') for option '--epochs' is invalid: a whole number is wanted"},
-      {{"--lr", "1e999"}, "('1e999') for option '--lr' is invalid: the number is too large"},
       {{"--workers"}, "the required argument for option '--workers' is missing"},
-      {{"--mode", "democratic"},
-       "--mode: there is no type \"democratic\"; there are averaging, synchronous, shared"},
-      {{"--mode", "shared", "--averaging-frequency", "3"},
-       "--averaging-frequency needs --mode averaging; the other modes merge every iteration"},
-      {{"--mode", "synchronous", "--average-updaters", "false"},
-       "--average-updaters false: with --mode synchronous the updaters' states are equal anyway"},
+      {{"--workers", "0"}, "training.workers must be between 1 and 1024, got 0"},
+      {{"--workers", "two"}, "training.workers: expected a whole number, found the string \"two\""},
+      {{"--workers", "1.5"}, "training.workers: expected a whole number, found 1.5"},
+      {{"--pin-threads", "often"}, "training.pinThreads: expected true or false, found the string \"often\""},
+      {{"--epochs", "9223372036854775808"},
+       "training.epochs: expected a whole number, found 9223372036854775808"},
+      {{"--epochs", "0"}, "training.epochs must be between 1 and "},
+      {{"--mode", "shared"}, "there is no option --mode: use --strategy\n"},
+      {{"--average-updaters=false"},
+       "there is no option --average-updaters: use --strategy-options updaterState=keep\n"},
       {{"--strategy", "dilocco"}, "there is no strategy \"dilocco\"; the nearest is diloco, of "},
       {{"--strategy", "diloco", "--strategy-options", "rat=1"},
-       "strategy diloco: there is no option \"rat\"; the nearest is rate, of every, "},
+       "there is no option \"rat\"; the nearest is rate, of every, "},
       {{"--strategy", "diloco", "--strategy-options", "rate=0"},
-       "outer averaging: rate must be above 0, got 0"},
-      {{"--strategy", "diloco", "--mode", "averaging"}, "--mode cannot be combined with --strategy"},
-      {{"--strategy", "diloco", "--averaging-frequency", "3"},
-       "--averaging-frequency cannot be combined with --strategy, which says when and how workers are "
-       "merged; set every=N in --strategy-options"},
-      {{"--strategy", "diloco", "--average-updaters", "false"},
-       "--average-updaters cannot be combined with --strategy; set updaterState=keep in --strategy-options"},
-      {{"--strategy-options", "rate=1"}, "--strategy-options needs --strategy"},
-      {{"--averaging-frequency", "-3"}, "--averaging-frequency must be at least 1, got -3"},
-      {{"--batch", "0"}, "--batch must be between 1 and 65536, got 0"},
-      {{"--epochs", "0"}, "--epochs must be at least 1, got 0"},
-      {{"--lr", "nan"}, "--lr must be a positive number, got nan"},
-      {{"--lr", "0"}, "--lr must be a positive number, got 0"},
-      {{"--momentum", "1"}, "--momentum must be at least 0 and below 1, got 1"},
-      {{"--l2", "-1"}, "--l2 must be a number and not negative, got -1"},
-      {{"--seed", "-1"}, "--seed must be at least 0, got -1"},
-      {{"--threads-per-worker", "0"}, "--threads-per-worker must be between 1 and 1024, got 0"},
-      {{"--prefetch", "-1"}, "--prefetch must be between 0 and 1048576, got -1"},
-      {{"--examples", "0"}, "--examples must be at least 1, got 0"},
-      {{"--updater", "newton"}, "there is no type \"newton\"; there are adagrad, adam"},
-      {{"--updater", "adam", "--momentum", "0.5"}, "--momentum needs the updater nesterovs, not adam"},
-      {{"--data", "imagenet"}, "--data must be mnist, fashion or generated, got imagenet"},
-      {{"--data", "generated", "--data-dir", "."}, "--data-dir cannot be combined with --data generated"},
-      {{"--device", "tpu"}, "--device tpu: device: expected cpu, cuda or cuda:N, got \"tpu\""},
-      {{"--device", "cpu,cpu"}, "--device cpu,cpu: device: cpu is named twice in \"cpu,cpu\""},
-      {{"--device", "cuda:0,cpu"}, "--device cuda:0,cpu: the CPU and GPUs cannot train together yet"},
-      {{"--placement", "gpu"}, "--placement must be auto, host or device, got gpu"},
-      {{"--keep", "3"}, "--keep needs --checkpoint-dir"},
-      {{"--checkpoint-dir", "c", "--checkpoint-every", "0"}, "--checkpoint-every must be at least 1, got 0"},
+       "training.strategy.rate must be above 0, got 0"},
+      {{"--strategy-options", "rate"},
+       "--strategy-options rate: expected NAME=VALUE, as in rate=0.7,every=100"},
+      {{"--strategy", "synchronous", "--averaging-frequency", "3"}, "there is no option \"every\""},
+      {{"--averaging-frequency", "-3"}, "training.strategy.every must be between 1 and "},
+      {{"--batch", "0"}, "data.batch must be between 1 and 65536, got 0"},
+      {{"--momentum", "1"}, "network: updater nesterovs: momentum must be in [0, 1), got 1"},
+      {{"--l2", "-1"}, "l2 must be finite and not negative, got -1"},
+      {{"--seed", "-1"}, "data.seed must be between 0 and "},
+      {{"--threads-per-worker", "0"}, "training.threadsPerWorker must be between 1 and 1024, got 0"},
+      {{"--prefetch", "-1"}, "training.prefetch must be between 0 and 1048576, got -1"},
+      {{"--examples", "-1"}, "data.trainExamples must be between 0 and "},
+      {{"--updater", "newton"}, "there is no type \"newton\""},
+      {{"--updater", "adam", "--momentum", "0.5"}, "network.updater.momentum: there is no such field"},
+      {{"--data", "imagenet"}, "data.type: there is no \"imagenet\"; there are mnist, "},
+      {{"--data", "generated", "--data-dir", "."}, "data.directory: there is no such field"},
+      {{"--device", "tpu"}, "training.devices tpu: device: expected cpu, cuda or cuda:N, got \"tpu\""},
+      {{"--device", "cpu,cpu"}, "training.devices cpu,cpu: device: cpu is named twice in \"cpu,cpu\""},
+      {{"--device", "cuda:0,cpu"}, "training.devices cuda:0,cpu: the CPU and GPUs cannot train together yet"},
+      {{"--placement", "gpu"}, "training.placement: there is no \"gpu\"; there are auto, "},
+      {{"--keep", "3"}, "listeners.checkpoints.directory: is missing"},
       {{"--checkpoint-dir", "c", "--checkpoint-minutes", "1e300"},
-       "--checkpoint-minutes must be between 0 and 100000000, got 1e+300"},
-      {{"--model", ""}, "--model needs the name of a file or directory"},
-      {{"--resume", ""}, "--resume needs the name of a file or directory"},
-      {{"--checkpoint-dir="}, "--checkpoint-dir"},
-      {{"--data-dir", ""}, "--data-dir needs the name of a file or directory"}};
+       "listeners.checkpoints.everyMinutes must be between 0 and 100000000, got 1e+300"},
+      {{"--group", "a"}, "listeners.group needs listeners.curves"},
+      {{"--quiet", "--watch"}, "--watch shows what --quiet leaves out"},
+      {{"--model", ""}, "--model needs a value, and it is empty, perhaps an unset variable"},
+      {{"--resume", ""}, "--resume needs a value, and it is empty"},
+      {{"--checkpoint-dir="}, "--checkpoint-dir"}};
   for (const auto& [arguments, problem] : cases) {
     const auto run = convnet.run(arguments);
     CAPTURE(arguments.front());
@@ -116,7 +103,6 @@ TEST_CASE("paths that cannot be written are refused before the training") {
   refused("--json", ".", "cannot be written: it is a directory");
   test::writeFile(convnet.directory / "file", "mine");
   if (test::kWithPage) {
-    refused("--curves", ".", "cannot be written: it is a directory");
     refused("--report", std::string(256, 'x'), "cannot be made: ");
     refused("--report", "file/report", "cannot be made: ");
   }
@@ -166,23 +152,6 @@ TEST_CASE("paths that cannot be reached are refused in the program's words") {
   checkRefusal(test::runProgram(Convnet::kExecutable, launch), 1, problem);
 }
 
-TEST_CASE("options of a module that was not built are refused, and nothing is trained or written") {
-  if (test::kWithPage) return test::skip("the programs were built with the page");
-  const Convnet convnet;
-  const std::vector<std::vector<std::string>> cases{
-      {"--report", "report", "--quiet"}, {"--curves", "a.curves.jsonl"}, {"--page"}};
-  for (const auto& arguments : cases) {
-    const auto run = convnet.runSmall(arguments);
-    checkRefusal(
-        run, 2,
-        arguments.front() +
-            " cannot be used: this program was built without the page, which needs dygraphs; install "
-            "libjs-dygraphs and build it again");
-    CHECK(run.out.empty());
-  }
-  CHECK(convnet.directory.names().empty());
-}
-
 TEST_CASE("a report and curves replace only files of this program") {
   if (!test::kWithPage) return test::skip(test::kNoPage);
   const Convnet convnet;
@@ -190,13 +159,14 @@ TEST_CASE("a report and curves replace only files of this program") {
   for (const std::string name : {"report.html", "confusion.txt", "training.curves.jsonl"}) {
     test::writeFile(convnet.directory / name, "mine");
     const auto run = convnet.runSmall({"--report", "."});
-    checkRefusal(run, 1, name + ":" + end + "--report");
+    checkRefusal(run, 1, name + ":" + end + "listeners.report");
     CHECK(run.out.empty());
     CHECK(test::readFile(convnet.directory / name) == "mine");
     std::filesystem::remove(convnet.directory / name);
   }
   test::writeFile(convnet.directory / "my.curves.jsonl", "mine");
-  checkRefusal(convnet.runSmall({"--curves", "my.curves.jsonl"}), 1, "my.curves.jsonl:" + end + "--curves");
+  checkRefusal(convnet.runSmall({"--curves", "my.curves.jsonl"}), 1,
+               "my.curves.jsonl:" + end + "listeners.curves");
   CHECK(test::readFile(convnet.directory / "my.curves.jsonl") == "mine");
   CHECK(convnet.directory.names() == std::set<std::string>{"my.curves.jsonl"});
   for (int i = 0; i < 2; ++i)
@@ -206,11 +176,11 @@ TEST_CASE("a report and curves replace only files of this program") {
 TEST_CASE("a device that is not available is refused before the data are read") {
   const Convnet convnet;
   const auto run = convnet.run({"--data", "generated", "--device", "cuda:99"});
-  checkRefusal(run, 1, "--device cuda:99: cuda:99 is not there; there ");
+  checkRefusal(run, 1, "training.devices cuda:99: cuda:99 is not there; there ");
   CHECK(run.out.empty());
 }
 
-TEST_CASE("a full disk ends mnist_convnet with a message, and leaves existing files") {
+TEST_CASE("a full disk ends a training with a message, and leaves existing files") {
   const Convnet convnet;
   test::writeFile(convnet.directory / "model.safetensors", "the one before");
   auto launch = convnet.launch(Convnet::small({"--epochs", "1", "--quiet", "--model", "model.safetensors"}));
@@ -221,11 +191,11 @@ TEST_CASE("a full disk ends mnist_convnet with a message, and leaves existing fi
   CHECK(convnet.directory.names() == std::set<std::string>{"model.safetensors"});
 }
 
-TEST_CASE("a NaN score ends mnist_convnet, naming the worker and the batch once") {
+TEST_CASE("a NaN score ends a training, naming the worker and the batch once") {
   const Convnet convnet;
   const auto run = convnet.runSmall(test::withReport({"--lr", "1e9", "--quiet"}, "report"));
   checkRefusal(run, 1, "failed in batch ");
-  CHECK(contains(run.err, "mnist_convnet: worker "));
+  CHECK(contains(run.err, "muster: worker "));
   CHECK(contains(run.err, " of epoch 1: the score became "));
   CHECK(run.err.find("epoch") == run.err.rfind("epoch"));
   if (test::kWithPage) {
@@ -243,8 +213,7 @@ TEST_CASE("a user who requests MNIST gets MNIST or an error") {
   CHECK(run.exit == 1);
   CHECK(run.out.empty());
   CHECK(contains(run.err,
-                 "mnist_convnet: mnist: train-images-idx3-ubyte.gz is not in " +
-                     (convnet.cache / "mnist").string() +
+                 "muster: mnist: train-images-idx3-ubyte.gz is not in " + (convnet.cache / "mnist").string() +
                      "; download: http://127.0.0.1:1/train-images-idx3-ubyte.gz could not be fetched"));
   CHECK(convnet.directory.names().empty());
 }
@@ -285,7 +254,8 @@ TEST_CASE("a directory without the data is named, and no other data are download
 
 TEST_CASE("broken data give an error, and are never replaced by others") {
   const Convnet convnet;
-  checkRefusal(convnet.run({"--data-dir", "missing"}), 1, "missing: no such directory, given by --data-dir");
+  checkRefusal(convnet.run({"--data-dir", "missing"}), 1,
+               "missing: no such directory, given by data.directory");
   test::writeFile(convnet.directory / "train-images-idx3-ubyte", "no images at all");
   for (const char* data : {"mnist", ""}) {
     std::vector<std::string> arguments;

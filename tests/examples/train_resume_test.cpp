@@ -35,8 +35,8 @@ TEST_CASE("a resumed run ends with the same bits as one that was never interrupt
       0);
   const auto checkpoints = convnet.directory / "c";
   const auto third = checkpoints / "checkpoint-epoch-0003.safetensors";
-  const std::string whole = readFile(convnet.directory / "whole");
-  CHECK(whole == readFile(checkpoints / "checkpoint-epoch-0004.safetensors"));
+  const std::string whole = convnet.tensorsIn("whole");
+  CHECK((whole == convnet.tensorsIn("c/checkpoint-epoch-0004.safetensors")));
   CHECK_FALSE(std::filesystem::exists(checkpoints / "checkpoint-epoch-0002.safetensors"));
 
   const auto resumed = convnet.runSmall({"--epochs", "4", "--model", "resumed", "--resume", third.string()});
@@ -44,28 +44,29 @@ TEST_CASE("a resumed run ends with the same bits as one that was never interrupt
   CHECK(contains(resumed.out, "resuming: " + third.string() + ", with 3 epochs finished\n"));
   CHECK(contains(resumed.err, "epoch 4/4"));
   CHECK_FALSE(contains(resumed.err, "epoch 3/4"));
-  CHECK(readFile(convnet.directory / "resumed") == whole);
+  CHECK((convnet.tensorsIn("resumed") == whole));
 
   // Nothing is left to train: the program tests and saves the loaded network.
   const auto done = convnet.runSmall({"--epochs", "4", "--model", "again", "--resume", "whole"});
   CHECK(done.exit == 0);
-  CHECK(contains(done.out,
-                 "resuming: whole, with 4 epochs finished\nnothing is left to train, as --epochs is 4: "));
+  CHECK(contains(
+      done.out,
+      "resuming: whole, with 4 epochs finished\nnothing is left to train, as training.epochs is 4: "));
   CHECK_FALSE(contains(done.out, "plan: "));
   CHECK(contains(done.out, "test: accuracy 0."));
-  CHECK(readFile(convnet.directory / "again") == whole);
+  CHECK((convnet.tensorsIn("again") == whole));
 }
 
 TEST_CASE("shared gradients resume to the same bits, because adaptive thresholds are in the file") {
   const Convnet convnet;
   const auto train = [&](std::vector<std::string> more) {
-    more.insert(more.end(), {"--mode", "shared"});
+    more.insert(more.end(), {"--strategy", "shared"});
     return convnet.runSmall(more).exit;
   };
   REQUIRE(train({"--epochs", "3", "--model", "whole"}) == 0);
   REQUIRE(train({"--epochs", "1", "--model", "first"}) == 0);
   REQUIRE(train({"--epochs", "3", "--model", "resumed", "--resume", "first"}) == 0);
-  CHECK(readFile(convnet.directory / "resumed") == readFile(convnet.directory / "whole"));
+  CHECK((convnet.tensorsIn("resumed") == convnet.tensorsIn("whole")));
 }
 
 TEST_CASE("a strategy by name resumes to the same bits, and refuses other options") {
@@ -78,15 +79,15 @@ TEST_CASE("a strategy by name resumes to the same bits, and refuses other option
   REQUIRE(train({"--epochs", "3", "--model", "whole"}).exit == 0);
   REQUIRE(train({"--epochs", "1", "--model", "first"}).exit == 0);
   REQUIRE(train({"--epochs", "3", "--model", "resumed", "--resume", "first"}).exit == 0);
-  CHECK(readFile(convnet.directory / "resumed") == readFile(convnet.directory / "whole"));
+  CHECK((convnet.tensorsIn("resumed") == convnet.tensorsIn("whole")));
   const auto other = train({"--model", "new", "--resume", "first"}, "every=3");
   CHECK(other.exit == 1);
-  CHECK(contains(other.err, "--strategy-options every=3,rate=0.5,updaterState=average (now every=3)"));
+  CHECK(contains(other.err, "training.strategy.rate 0.5 (now "));
   // Here each worker keeps its own momentum.
   REQUIRE(train({"--epochs", "3", "--model", "whole kept"}, "every=3").exit == 0);
   REQUIRE(train({"--epochs", "1", "--model", "kept"}, "every=3").exit == 0);
   REQUIRE(train({"--epochs", "3", "--model", "resumed", "--resume", "kept"}, "every=3").exit == 0);
-  CHECK(readFile(convnet.directory / "resumed") == readFile(convnet.directory / "whole kept"));
+  CHECK((convnet.tensorsIn("resumed") == convnet.tensorsIn("whole kept")));
 }
 
 TEST_CASE("a training continues with other workers and threads, and says so") {
@@ -97,10 +98,11 @@ TEST_CASE("a training continues with other workers and threads, and says so") {
   const auto run = convnet.runSmall(more);
   CAPTURE(run.err);
   CHECK(run.exit == 0);
-  CHECK(contains(run.out,
-                 "resuming: c/checkpoint-epoch-0001.safetensors, with 1 epoch finished\n"
-                 "it was trained with --threads-per-worker 1 (now 2), --workers 2 (now 3): the training "
-                 "continues, but with other bits than without the change\nplan: 3 workers on cpu"));
+  CHECK(contains(
+      run.out,
+      "resuming: c/checkpoint-epoch-0001.safetensors, with 1 epoch finished\n"
+      "it was trained with training.threadsPerWorker 1 (now 2), training.workers 2 (now 3): the training "
+      "continues, but with other bits than without the change\nplan: 3 workers on cpu"));
   CHECK(contains(run.err, "the checkpoint has 2 workers, this training has 3: each starts from the merged"));
   CHECK(MultiLayerNetwork::load(convnet.directory / "c" / "checkpoint-epoch-0002.safetensors")->epoch() == 2);
   // The next checkpoint is of the run with 3 workers.
@@ -115,7 +117,7 @@ TEST_CASE("checkpoints of an earlier training are refused before the data are re
     const auto run = convnet.runSmall(arguments);
     CHECK(run.exit == 1);
     CHECK(run.out.empty());
-    CHECK_MESSAGE(run.err.starts_with("mnist_convnet: " + problem), run.err);
+    CHECK_MESSAGE(run.err.starts_with("muster: " + problem), run.err);
   };
   const std::vector<std::string> both{"--quiet", "--epochs", "2", "--checkpoint-dir", "c", "--resume", "c"};
   refused({"--resume", "c"},
@@ -174,24 +176,20 @@ TEST_CASE("a file of another run or with other options is not resumed") {
   CHECK(other.exit == 1);
   CHECK(other.out.empty());
   CHECK(other.err ==
-        "mnist_convnet: saved: cannot be resumed with these options: it was trained with --batch 128 (now "
-        "64), --lr 0.01 (now 0.5)\n");
-
-  REQUIRE(convnet.runSmall({"--epochs", "1", "--model", "fp32", "--math-mode", "fp32"}).exit == 0);
-  CHECK(contains(convnet.runSmall({"--resume", "fp32", "--model", "new"}).err,
-                 "it was trained with --math-mode fp32 (now unset)"));
+        "muster: saved: cannot be resumed by this run: it was trained with data.batch 128 (now 64), "
+        "network.updater.learningRate 0.01 (now 0.5)\n");
 
   MultiLayerNetwork::load(convnet.directory / "saved")->save(convnet.directory / "foreign");
   const auto foreign = convnet.runSmall({"--resume", "foreign", "--model", "new"});
   CHECK(foreign.exit == 1);
   CHECK(foreign.out.empty());
-  CHECK(foreign.err == "mnist_convnet: foreign: cannot be resumed: it was not saved by this program\n");
+  CHECK(foreign.err == "muster: foreign: cannot be resumed: it was not saved by muster train\n");
 
   const std::string bytes = readFile(convnet.directory / "saved");
   test::writeFile(convnet.directory / "cut", bytes.substr(0, bytes.size() / 2));
   const auto cut = convnet.runSmall({"--resume", "cut", "--model", "new"});
   CHECK(cut.exit == 1);
-  CHECK(cut.err.starts_with("mnist_convnet: cut: "));
+  CHECK(cut.err.starts_with("muster: cut: "));
   CHECK_FALSE(std::filesystem::exists(convnet.directory / "new"));
 }
 
@@ -208,7 +206,7 @@ TEST_CASE("a checkpoint with impossible numbers is refused by its name and the f
     saveModel(*network, path, readModelNotes(path));
     const auto run = convnet.runSmall({"--epochs", "2", "--quiet", "--resume", path.string()});
     CHECK(run.exit == 1);
-    const auto begin = "mnist_convnet: " + path.string() + ": cannot be resumed: training state: ";
+    const auto begin = "muster: " + path.string() + ": cannot be resumed: training state: ";
     CHECK_MESSAGE(run.err.starts_with(begin), run.err);
     return run.err.substr(std::min(begin.size(), run.err.size()));
   };
@@ -280,7 +278,7 @@ TEST_CASE("Ctrl-C writes the requested results and report, marked as incomplete"
   GeneratedDigitsIterator digits(100, 600, example::kDrawingSeed, false);
   CHECK(results.at("testAccuracy").as_double() == network->evaluate(digits).accuracy());
   const auto remark = fmt::format("interrupted, with {} of 100000 epochs finished", network->epoch());
-  CHECK(contains(run.out, remark + "; saved: "));
+  CHECK(contains(run.out, "saved: mnist-convnet.safetensors; " + remark + ", and --resume continues"));
   CHECK(contains(run.out, "\ntraining: interrupted after "));
   CHECK(contains(run.out, "\njson: part.json\n"));
   if (test::kWithPage)
@@ -344,7 +342,7 @@ TEST_CASE("a training that is killed and resumed has one file of curves, one rep
   REQUIRE(run.exit == 0);
   CHECK(contains(run.out, "resuming: "));
   CHECK_FALSE(contains(run.err, "curves"));
-  CHECK(readFile(convnet.directory / "parts") == readFile(convnet.directory / "whole"));
+  CHECK((convnet.tensorsIn("parts") == convnet.tensorsIn("whole")));
 
   const auto results = [&](const std::string& name) {
     return boost::json::parse(readFile(convnet.directory / (name + ".json"))).as_object();

@@ -1,0 +1,179 @@
+#include "examples/muster/run_options.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "examples/muster/field_list.h"
+#include "examples/muster/run_sets.h"
+#include "muster/core/base/error.h"
+#include "muster/core/io/json_value.h"
+#include "muster/parallel/strategies/named_strategy.h"
+
+namespace program {
+namespace {
+
+using muster::require;
+
+/// An option that sets fields of a run file.
+struct RunOption {
+  const char* option;               // without dashes
+  const char* value;                // in the help; "": a flag, which sets true
+  std::vector<const char*> fields;  // each is set to the value
+  const char* help;                 // "": the description of the first field
+  bool text = false;                // the value is a text, even if it looks like JSON
+};
+
+/// A title in the help and its options.
+struct Group {
+  const char* title;
+  std::vector<RunOption> options;
+};
+
+const std::vector<Group>& groups() {
+  constexpr const char* kByField = "";
+  constexpr bool kText = true;
+  static const std::vector<Group> all{
+      {"Training",
+       {{"workers", "N", {"training.workers"}, kByField},
+        {"averaging-frequency", "N", {"training.strategy.every"}, "iterations of each worker between merges"},
+        {"strategy",
+         "NAME",
+         {"training.strategy.name"},
+         "the averaging rule, with its defaults: averaging, synchronous, diloco, ...; help: a table of all"},
+        {"epochs", "N", {"training.epochs"}, kByField},
+        {"batch", "N", {"data.batch"}, kByField},
+        {"updater", "NAME", {"network.updater.type"}, "sgd, nesterovs, adam, ..., with its defaults"},
+        {"lr", "X", {"network.updater.learningRate"}, "learning rate"},
+        {"momentum", "X", {"network.updater.momentum"}, "momentum of nesterovs"},
+        {"l2", "X", {"network.l2"}, "L2 regularisation of the weights"},
+        {"seed",
+         "N",
+         {"data.seed", "network.seed"},
+         "of the order of the examples and of the initial weights"},
+        {"threads-per-worker", "N", {"training.threadsPerWorker"}, kByField},
+        {"pin-threads", "BOOL", {"training.pinThreads"}, kByField},
+        {"prefetch", "N", {"training.prefetch"}, kByField},
+        {"math-mode", "NAME", {"training.mathMode"}, kByField},
+        {"device", "LIST", {"training.devices"}, kByField, kText},
+        {"placement", "WHERE", {"training.placement"}, kByField}}},
+      {"Data",
+       {{"data", "TYPE", {"data.type"}, "mnist, fashion, kmnist, cifar10, generated, ..."},
+        {"data-dir", "DIR", {"data.directory"}, kByField, kText},
+        {"examples",
+         "N",
+         {"data.trainExamples", "data.testExamples"},
+         "only N to train with and N to test with, each class in equal shares"},
+        {"train-examples", "N", {"data.trainExamples"}, kByField},
+        {"test-examples", "N", {"data.testExamples"}, kByField}}},
+      {"Files",
+       {{"model", "FILE", {"training.model"}, kByField, kText},
+        {"resume",
+         "PATH",
+         {"training.resume"},
+         "continue from a file that muster train saved, or from the newest checkpoint of a directory. If "
+         "--checkpoint-dir names the same directory, it may be empty or missing: then the training begins, "
+         "so "
+         "that one command line starts and restarts it",
+         kText},
+        {"checkpoint-dir",
+         "DIR",
+         {"listeners.checkpoints.directory"},
+         "save checkpoints there during the training; if it holds some of an earlier one, --resume must name "
+         "it",
+         kText},
+        {"checkpoint-every", "N", {"listeners.checkpoints.everyEpochs"}, kByField},
+        {"checkpoint-iterations", "N", {"listeners.checkpoints.everyIterations"}, kByField},
+        {"checkpoint-minutes", "X", {"listeners.checkpoints.everyMinutes"}, kByField},
+        {"keep", "N", {"listeners.checkpoints.keepLast"}, kByField},
+        {"test-every", "N", {"listeners.testEvery"}, kByField},
+        {"test-iterations", "N", {"listeners.testIterations"}, kByField},
+        {"report", "DIR", {"listeners.report"}, kByField, kText}}},
+      {"Watching",
+       {{"tensorboard", "DIR", {"listeners.tensorBoard"}, kByField, kText},
+        {"page", "", {"listeners.page"}, kByField},
+        {"page-port", "N", {"listeners.pagePort"}, kByField},
+        {"curves", "FILE", {"listeners.curves"}, kByField, kText},
+        {"group", "NAME", {"listeners.group"}, kByField, kText}}}};
+  return all;
+}
+
+std::string helpOf(const RunOption& row) {
+  const std::string_view help = row.help;
+  return fmt::format("{} ({})", help.empty() ? fieldAt(row.fields.front()).description : help,
+                     fmt::join(row.fields, ", "));
+}
+
+/// Options of mnist_convnet that have no row above.
+constexpr std::pair<std::string_view, std::string_view> kInstead[] = {
+    {"--mode", "--strategy"}, {"--average-updaters", "--strategy-options updaterState=keep"}};
+
+void set(const RunOption& row, const std::string& text, std::vector<std::string>& into) {
+  require(!text.empty(), "--{} needs a value, and it is empty, perhaps an unset variable", row.option);
+  for (const char* const field : row.fields)
+    into.push_back(fmt::format("{}={}", field, row.text ? muster::quoteJson(text) : text));
+}
+
+/// Sets options of a strategy, as in "rate=0.7,speeds=1,0.5,every=100".
+void setStrategyOptions(std::string_view text, std::vector<std::string>& into) {
+  const auto begin = into.size();
+  while (!text.empty()) {
+    const auto comma = std::min(text.find(','), text.size());
+    const auto item = text.substr(0, comma);
+    if (item.find('=') != item.npos)
+      into.push_back(fmt::format("{}{}", kStrategyPath, item));
+    else if (into.size() > begin)
+      into.back().append(",").append(item);  // of a list
+    else
+      throw muster::InvalidArgument(
+          fmt::format("--strategy-options {}: expected NAME=VALUE, as in rate=0.7,every=100", text));
+    text.remove_prefix(std::min(comma + 1, text.size()));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> FieldChoices::all() const {
+  auto joined = byOption;
+  joined.insert(joined.end(), sets.begin(), sets.end());
+  return joined;
+}
+
+void describeSets(example::CommandLine& line, std::vector<std::string>& sets) {
+  line.list("set", sets, "KEY=VALUE",
+            "a field in place of the file's, as in training.workers=4, network.updater.momentum=0.8 or "
+            "network.layers[0].outChannels=8; options of a strategy have the names of --strategy-options: "
+            "training.strategy.rate=0.7. May be given several times; the last one for a field wins");
+}
+
+void describeFields(example::CommandLine& line, FieldChoices& choices) {
+  auto& into = choices.byOption;
+  for (const auto& group : groups()) {
+    line.group(group.title);
+    for (const auto& row : group.options) {
+      const auto take = [&row, &into](const std::string& text) { set(row, text, into); };
+      if (*row.value == '\0') {
+        line.flag(
+            row.option, [take] { take("true"); }, row.help);
+        continue;
+      }
+      line.addParsed(row.option, "", row.value, helpOf(row), take);
+      if (row.option == std::string_view("strategy"))
+        line.addParsed("strategy-options", "", "LIST",
+                       "of the strategy, as in rate=0.7,momentum=0.9,every=100",
+                       [&into](const std::string& text) { setStrategyOptions(text, into); });
+    }
+  }
+  line.topic("strategy", [] { return muster::describeStrategies(2); });
+  line.group("Others");
+  describeSets(line, choices.sets);
+}
+
+std::string insteadOf(const std::string& option) {
+  const auto* const found =
+      std::ranges::find(kInstead, option, &std::pair<std::string_view, std::string_view>::first);
+  return found == std::end(kInstead) ? "" : std::string(found->second);
+}
+
+}  // namespace program

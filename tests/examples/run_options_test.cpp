@@ -1,0 +1,116 @@
+// The options of muster train, which set fields of any run file.
+#include "examples/muster/run_options.h"
+
+#include <doctest/doctest.h>
+
+#include <boost/json.hpp>
+#include <string>
+#include <vector>
+
+#include "examples/muster/run_file.h"
+#include "tests/support/temporary_directory.h"
+
+namespace muster {
+namespace {
+
+namespace json = boost::json;
+
+/// The run of examples/mnist.json with these options, as JSON.
+json::value runWith(std::vector<std::string> options) {
+  program::FieldChoices choices;
+  example::CommandLine line("");
+  program::describeFields(line, choices);
+  std::vector<const char*> arguments{"muster train"};
+  for (const auto& option : options) arguments.push_back(option.c_str());
+  REQUIRE(line.read(static_cast<int>(arguments.size()), arguments.data()));
+  const auto text = test::readFile(MUSTER_MNIST_RUN);
+  return json::parse(program::RunFile::parse(text, choices.all()).toJson());
+}
+
+json::value field(const json::value& run, const char* pointer) {
+  boost::system::error_code missing;
+  const auto* const found = run.find_pointer(pointer, missing);
+  return found != nullptr ? *found : json::value("missing");
+}
+
+}  // namespace
+
+TEST_CASE("each option sets its field") {
+  const std::vector<std::tuple<const char*, const char*, const char*, json::value>> rows{
+      {"workers", "4", "/training/workers", 4},
+      {"averaging-frequency", "10", "/training/strategy/every", 10},
+      {"strategy", "diloco", "/training/strategy/name", "diloco"},
+      {"epochs", "7", "/training/epochs", 7},
+      {"batch", "64", "/data/batch", 64},
+      {"updater", "adam", "/network/updater/type", "adam"},
+      {"lr", "0.5", "/network/updater/learningRate", 0.5},
+      {"momentum", "0.25", "/network/updater/momentum", 0.25},
+      {"l2", "0.125", "/network/l2", 0.125},
+      {"seed", "9", "/data/seed", 9},
+      {"seed", "9", "/network/seed", 9},
+      {"threads-per-worker", "2", "/training/threadsPerWorker", 2},
+      {"pin-threads", "false", "/training/pinThreads", false},
+      {"prefetch", "0", "/training/prefetch", 0},
+      {"math-mode", "fp32", "/training/mathMode", "fp32"},
+      {"device", "cpu", "/training/devices", "cpu"},
+      {"placement", "host", "/training/placement", "host"},
+      {"data", "generated", "/data/type", "generated"},
+      {"data-dir", "7", "/data/directory", "7"},
+      {"examples", "60", "/data/trainExamples", 60},
+      {"examples", "60", "/data/testExamples", 60},
+      {"train-examples", "61", "/data/trainExamples", 61},
+      {"test-examples", "62", "/data/testExamples", 62},
+      {"model", "true", "/training/model", "true"},
+      {"resume", "c", "/training/resume", "c"},
+      {"checkpoint-dir", "c", "/listeners/checkpoints/directory", "c"},
+      {"test-every", "2", "/listeners/testEvery", 2},
+      {"test-iterations", "5", "/listeners/testIterations", 5},
+      {"report", "r", "/listeners/report", "r"},
+      {"tensorboard", "t", "/listeners/tensorBoard", "t"},
+      {"curves", "a.curves.jsonl", "/listeners/curves", "a.curves.jsonl"}};
+  for (const auto& [option, value, pointer, expected] : rows) {
+    CAPTURE(option);
+    CHECK(field(runWith({}), pointer) != expected);
+    CHECK(field(runWith({"--" + std::string(option), value}), pointer) == expected);
+  }
+  const auto page = runWith({"--page", "--page-port", "8080", "--curves", "a.curves.jsonl", "--group", "g"});
+  CHECK(field(page, "/listeners/page") == true);
+  CHECK(field(page, "/listeners/pagePort") == 8080);
+  CHECK(field(page, "/listeners/group") == "g");
+  const auto saving = runWith({"--checkpoint-dir", "c", "--checkpoint-every", "2", "--checkpoint-iterations",
+                               "3", "--checkpoint-minutes", "0.5", "--keep", "4"});
+  for (const auto& [name, expected] : {std::pair<const char*, json::value>{"everyEpochs", 2},
+                                       {"everyIterations", 3},
+                                       {"everyMinutes", 0.5},
+                                       {"keepLast", 4}})
+    CHECK(saving.at("listeners").at("checkpoints").at(name) == expected);
+}
+
+TEST_CASE("a new strategy, updater or data set drops the fields of the old one, in any order") {
+  CHECK(field(runWith({"--strategy", "averaging"}), "/training/strategy/every") == 3);
+  const auto diloco = runWith({"--strategy-options", "rate=0.5", "--strategy", "diloco"});
+  CHECK(field(diloco, "/training/strategy/rate") == 0.5);
+  CHECK(field(diloco, "/training/strategy/every") != 3);  // its own default
+  const auto adam = runWith({"--lr", "0.25", "--updater", "adam"});
+  CHECK(field(adam, "/network/updater/momentum") == "missing");
+  CHECK(field(adam, "/network/updater/learningRate") == 0.25);
+  const auto drawn = runWith({"--examples", "50", "--test-examples", "20", "--data", "generated"});
+  CHECK(field(drawn, "/data/trainExamples") == 50);
+  CHECK(field(drawn, "/data/testExamples") == 20);
+  CHECK(field(drawn, "/data/directory") == "missing");
+}
+
+TEST_CASE("--set wins over an option, and a list is one option of a strategy") {
+  CHECK(field(runWith({"--set", "training.workers=5", "--workers", "4"}), "/training/workers") == 5);
+  const auto listed = runWith({"--strategy", "asynchronous", "--strategy-options", "speeds=1,0.5,every=7"});
+  CHECK(field(listed, "/training/strategy/speeds") == "1,0.5");
+  CHECK(field(listed, "/training/strategy/every") == 7);
+}
+
+TEST_CASE("an option that mnist_convnet had and muster train has not is told the new one") {
+  CHECK(program::insteadOf("--mode") == "--strategy");
+  CHECK(program::insteadOf("--average-updaters") == "--strategy-options updaterState=keep");
+  CHECK(program::insteadOf("--workers").empty());
+}
+
+}  // namespace muster
