@@ -646,7 +646,7 @@ TEST_CASE("muster reads IDX files and safetensors") {
                                    "--json", "result.json",
                                    "--set",  "training.epochs=400",
                                    "--set",  "training.workers=2",
-                                   "--set",  "data.validationExamples=6",
+                                   "--set",  "data.validationExamples=2",
                                    "--set",  "listeners.testEvery=100",
                                    "--set",  "listeners.earlyStopping.monitor=loss",
                                    "--set",  "listeners.earlyStopping.patience=50",
