@@ -170,12 +170,12 @@ made from the program: `muster schema --markdown` prints it, and `muster schema`
 has the first run, and `muster example` prints a run file to begin with.
 
 ```json
-{"format": "muster-run/1", "data": {"type": "mnist"}, "network": ..., "training": {"workers": 4}, "listeners": {}}
+{"format": "muster-run/1", "data": {"type": "mnist"}, "network": "convnet", "training": {"workers": 4}, "listeners": {}}
 ```
 
 A field that is left out has its default; an unknown one is refused with the nearest known one. On the command line
-`--set training.workers=4` replaces a field by its path; many have an option (`--workers 4`). Paths of files are relative to the working directory, and an
-empty text is none.
+`--set training.workers=4` replaces a field by its path; many have an option (`--workers 4`). Paths of files are relative
+to the working directory, and an empty text is none.
 )";
 
 constexpr std::string_view kNetwork = R"(

@@ -92,7 +92,7 @@ TEST_CASE("a signal in the other commands is answered, too") {
   };
   const std::string many = "data.trainExamples=60000";
   check({"plan", "run.json", "--set", many}, "muster: Interrupted.\n");
-  check({"compare", "--data", "generated", "--examples", "60000"},
+  check({"compare", "run.json", "--arm", "averaging", "--arm", "synchronous", "--set", many},
         "muster: Interrupted; finished runs are kept.\n");
 }
 

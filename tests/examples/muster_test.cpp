@@ -88,7 +88,7 @@ TEST_CASE("muster train has the bits of the same training in C++") {
   CAPTURE(run.err);
   REQUIRE(run.exit == 0);
   CHECK(contains(run.out, "test: accuracy 0."));
-  CHECK(contains(run.out, "saved: model.safetensors\n"));
+  CHECK(contains(run.out, "saved: model.safetensors; loaded again, it gives the same outputs"));
 
   auto configuration = convnet();
   configuration.seed = 123;
@@ -860,7 +860,7 @@ TEST_CASE("muster example writes a run file for a newcomer's data, and mistakes 
   };
   CHECK(contains(advice({"train", "rows.csv"}), "muster example rows.csv prints one for it"));
   CHECK(contains(advice({"evaluate", "model.safetensors"}), "is a model file; give the run file"));
-  CHECK(contains(advice({"train", "own.json", "--workers", "2"}), "as in --set training.workers=4"));
+  CHECK(contains(advice({"train", "own.json", "--layers", "2"}), "as in --set training.workers=4"));
   CHECK(contains(advice({"evaluate", "own.json"}), "data.test is empty); --on train takes"));
   CHECK(contains(advice({"--versoin"}), "the nearest is --version"));
   CHECK(contains(advice({"example", "--grey"}), "--grey is for a directory of images"));

@@ -28,6 +28,7 @@
 #include "muster/core/listeners/watch/machine_text.h"
 #include "muster/datasets/directory_lock.h"
 #include "muster/datasets/file_bytes.h"
+#include "muster/parallel/nodes/launched_processes.h"
 #include "muster/parallel/strategies/named_strategy.h"
 
 namespace comparing {
@@ -89,8 +90,12 @@ std::string holdOut(BaseRun& base, const Grid& grid, program::LoadedData& data) 
 }
 
 void checkBase(const program::RunFile& run) {
-  require(run.training.nodes == "none", "training.nodes: {}, and a comparison trains in one process",
-          run.training.nodes);
+  const auto& nodes = run.training.nodes;
+  require(nodes == "none" || nodes == "auto", "training.nodes: {}, and a comparison trains in one process",
+          nodes);
+  require(muster::launchedProcesses() == "1",
+          "a comparison trains in one process, and {} were launched: start it without mpirun",
+          muster::launchedProcesses());
   require(run.training.resume.empty(), "training.resume: each training of a comparison begins anew");
 }
 
