@@ -18,7 +18,7 @@ constexpr std::int64_t kLeastHeldOut = 5;  // rows; fewer say nothing
 constexpr std::int64_t kMostHeldOut = 2000;
 constexpr std::int64_t kManyRows = 4000;  // from here on larger batches
 // A training takes seconds: it ends after so many steps, or so many without an improvement.
-constexpr std::int64_t kMostSteps = 40000, kPatientSteps = 8000;
+constexpr std::int64_t kMostSteps = 80000, kPatientSteps = 12000;
 
 Output outputOf(const InputDescription& described) {
   if (described.targets.empty()) return {.classes = std::ssize(described.classes), .init = Init::zero()};
@@ -32,7 +32,7 @@ Output outputOf(const InputDescription& described) {
 /// @param rows  to train with.
 ComputationGraphConfiguration networkFor(const InputDescription& described, std::int64_t rows) {
   ComputationGraphConfiguration graph{.seed = 123,
-                                      .updater = Adam{.learningRate = 0.002},
+                                      .updater = Adam{.learningRate = 0.001},
                                       .l2 = 1.0 / static_cast<double>(rows),
                                       .inputs = {{.name = "row"}}};
   const auto scaled = graph.add("scaled", Normalise{}, {"row"});
@@ -75,13 +75,13 @@ RunFile tableRun(RunData data) {
               .network = networkFor(described, train).toJson(),
               .training = {.workers = 1,
                            .strategyOptions = "every=1",
-                           .epochs = std::clamp<std::int64_t>(kMostSteps / steps, 20, 400)},
+                           .epochs = std::clamp<std::int64_t>(kMostSteps / steps, 20, 800)},
               .listeners = {}};
   if (run.data.validationExamples > 0) {
     run.listeners.testEvery = 10;
     run.listeners.earlyStopping =
         RunEarlyStopping{.monitored = {.monitor = Monitor::Loss, .mode = "min"},
-                         .patience = std::clamp<std::int64_t>(kPatientSteps / steps, 10, 60)};
+                         .patience = std::clamp<std::int64_t>(kPatientSteps / steps, 10, 90)};
   }
   return run;
 }

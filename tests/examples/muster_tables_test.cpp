@@ -77,8 +77,12 @@ TEST_CASE("a table with words, gaps and dates is predicted by the model file alo
       run.out,
       "columns: colour (3 words), size, found (date); left out: id (its whole numbers count the rows)"));
   CHECK(contains(run.out, "validation: accuracy 1.0000"));
-  const auto network = parseJson(muster.read("run.json")).at("network");
+  const auto written = parseJson(muster.read("run.json"));
+  const auto network = written.at("network");
   CHECK(network.at("l2").to_number<double>() == doctest::Approx(1.0 / 128));  // 22 of 150 rows are held out
+  CHECK(network.at_pointer("/updater/learningRate/value").to_number<double>() == doctest::Approx(0.001));
+  CHECK(written.at_pointer("/training/epochs").to_number<int>() == 800);  // 80000 steps of 16 would be 5000
+  CHECK(written.at_pointer("/listeners/earlyStopping/patience").to_number<int>() == 90);
   CHECK(contains(run.out, " on 22 examples"));
 
   std::filesystem::remove(muster.directory / "rows.csv");
