@@ -169,6 +169,7 @@ A run file says what `muster train` does: data, network, training, and what is s
 made from the program: `muster schema --markdown` prints it, and `muster schema` prints the schema for editors. [Start](start.md)
 has the first run, and `muster example` prints a run file to begin with.
 
+<!-- tested: not run: muster_networks_test trains run files with networks by name -->
 ```json
 {"format": "muster-run/1", "data": {"type": "mnist"}, "network": "convnet", "training": {"workers": 4}, "listeners": {}}
 ```
