@@ -38,9 +38,9 @@ DataSets published(std::string name, std::string title, const Request& request, 
   from.directory = request.choice.directory;
   from.allowDownload = from.directory.empty();  // a named directory must contain the files
   DataSets data{.name = std::move(name), .title = std::move(title)};
-  if (const auto limit = request.choice.trainLimit()) from.limit = *limit;
+  if (const auto limit = request.choice.trainExamples) from.limit = *limit;
   data.train = std::make_unique<Iterator>(request.batch, true, request.seed, from);
-  from.limit = request.choice.testLimit().value_or(ImageSetIterator::kAll);
+  from.limit = request.choice.testExamples.value_or(ImageSetIterator::kAll);
   data.test = std::make_unique<Iterator>(request.batch, false, request.seed, from);
   data.origin = data.train->set()->origin().parent_path().string();
   return data;
@@ -74,8 +74,8 @@ DataSets cifar10(const Request& request) {
 
 DataSets generated(const Request& request) {
   const auto trainingDigits =
-      std::min(kTrainingDigits, request.choice.trainLimit().value_or(kTrainingDigits));
-  const auto testDigits = std::min(kTestDigits, request.choice.testLimit().value_or(kTestDigits));
+      std::min(kTrainingDigits, request.choice.trainExamples.value_or(kTrainingDigits));
+  const auto testDigits = std::min(kTestDigits, request.choice.testExamples.value_or(kTestDigits));
   const GeneratedDigitsIterator train(request.batch, trainingDigits, kDrawingSeed, true);
   const GeneratedDigitsIterator test(request.batch, testDigits, kDrawingSeed, false);
   DataSets data{.name = "generated", .title = "generated digits (not MNIST)", .origin = "this program"};
@@ -86,8 +86,8 @@ DataSets generated(const Request& request) {
 
 DataSets mixtures(const Request& request) {
   DataSets data{.name = "mixtures", .title = "Gaussian mixtures", .origin = "this program"};
-  const auto training = gaussianMixtures(kDrawingSeed, true, request.choice.trainLimit().value_or(96000));
-  const auto test = gaussianMixtures(kDrawingSeed, false, request.choice.testLimit().value_or(10000));
+  const auto training = gaussianMixtures(kDrawingSeed, true, request.choice.trainExamples.value_or(96000));
+  const auto test = gaussianMixtures(kDrawingSeed, false, request.choice.testExamples.value_or(10000));
   data.train = std::make_unique<ImageSetIterator>(training, request.batch, request.seed);
   data.test = std::make_unique<ImageSetIterator>(test, request.batch);
   return data;

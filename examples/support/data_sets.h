@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -9,7 +8,6 @@
 #include <string>
 #include <string_view>
 
-#include "examples/support/command_line.h"
 #include "examples/support/paths.h"
 #include "muster/datasets/image_set_iterator.h"
 
@@ -18,31 +16,15 @@ namespace example {
 /// Seed of generated digits; independent of --seed, so that a new --seed trains on the same digits.
 inline constexpr std::uint64_t kDrawingSeed = 20;
 
-/// The data sets of grey images, 28x28.
-inline constexpr std::array<std::string_view, 3> kGreyImages{"mnist", "fashion", "generated"};
-/// Grey images, 28x28, and examples from Gaussian mixtures.
-inline constexpr std::array<std::string_view, 4> kImagesAndMixtures{"mnist", "fashion", "generated",
-                                                                    "mixtures"};
-
 /// The requested data.
 struct DataChoice {
-  std::string name = {};                      ///< one of `names`; empty: MNIST if it is available
-  std::filesystem::path directory = {};       ///< of the files; empty: searched for
-  std::optional<std::int64_t> examples = {};  ///< only the first ones, unless the next two are set
-  std::optional<std::int64_t> trainExamples = {}, testExamples = {};
-  std::span<const std::string_view> names = kGreyImages;  ///< supported by the program
+  std::string name = {};                 ///< as in a run file's data.type; empty: MNIST if it is available
+  std::filesystem::path directory = {};  ///< of the files; empty: searched for
+  std::optional<std::int64_t> trainExamples = {}, testExamples = {};  ///< empty: all
 
-  /// Adds `--data`, `--data-dir`, `--examples`, `--train-examples` and `--test-examples`.
-  void describe(CommandLine& line);
-  /// Checks the options after they were read. @throws muster::InvalidArgument naming an option without
-  /// effect.
-  void check() const;
   /// Adds the data sets' files in `directory`, in MUSTER_DATA_DIR and in the cache.
   /// @param option  the option that names `directory`.
-  void addTo(Paths& paths, const std::string& option = "--data-dir") const;
-
-  std::optional<std::int64_t> trainLimit() const { return trainExamples ? trainExamples : examples; }
-  std::optional<std::int64_t> testLimit() const { return testExamples ? testExamples : examples; }
+  void addTo(Paths& paths, const std::string& option) const;
 };
 
 /// The images to train and to test with.
@@ -54,8 +36,6 @@ struct DataSets {
   std::span<const std::string_view> classNames = {};  ///< empty: the digits
   std::unique_ptr<muster::ImageSetIterator> train = {};
   std::unique_ptr<muster::ImageSetIterator> test = {};
-  /// Placement of both during training.
-  muster::MemoryPlacement placement = muster::MemoryPlacement::Host;
 };
 
 /// Reads, downloads or generates the requested data. Without a name and a directory: MNIST, or generated

@@ -1,7 +1,13 @@
 #include "examples/support/device_option.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <exception>
+#include <string_view>
 #include <utility>
+
+#include "muster/core/base/error.h"
 
 namespace example {
 namespace {
@@ -40,13 +46,6 @@ int runOn(const DeviceChoice& choice, const std::function<int()>& run) {
   }
 }
 
-void DeviceOption::describe(CommandLine& line) {
-  line.add("device", list_, "LIST",
-           "cpu, cuda, cuda:1, or a list as in cuda:0,cuda:1: worker i computes on device i of the list, and "
-           "the list is repeated for further ones. If it is not given: the first GPU that can be used, else "
-           "the CPU");
-}
-
 DeviceChoice devicesNamed(const std::string& option, const std::string& list) {
   std::vector<Device> devices;
   try {
@@ -60,10 +59,6 @@ DeviceChoice devicesNamed(const std::string& option, const std::string& list) {
                     option, list);
   for (const Device device : devices) requireThere(option, list, device);
   return {.devices = std::move(devices)};
-}
-
-DeviceChoice DeviceOption::choose() const {
-  return list_ ? devicesNamed("--device", *list_) : chooseUnasked();
 }
 
 }  // namespace example

@@ -1,11 +1,9 @@
 #pragma once
 
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "examples/support/command_line.h"
 #include "muster/core/device/choose_device.h"
 
 namespace example {
@@ -34,17 +32,5 @@ int runOn(const DeviceChoice& choice, const std::function<int()>& run);
 /// @throws muster::InvalidArgument for a list that names no devices, one of them twice, or GPUs and the CPU
 ///         together; muster::DeviceUnavailable for a device that is missing, naming those that are there.
 DeviceChoice devicesNamed(const std::string& option, const std::string& list);
-
-/// The devices on which a program trains: `--device`.
-class DeviceOption {
- public:
-  /// Adds `--device`.
-  void describe(CommandLine& line);
-  /// Call after the command line was read. @throws as devicesNamed.
-  DeviceChoice choose() const;
-
- private:
-  std::optional<std::string> list_;  // empty: not given
-};
 
 }  // namespace example

@@ -9,8 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include "examples/support/command_line.h"
-#include "examples/support/paths.h"
 #include "muster/core/listeners/evaluation_listener.h"
 #include "muster/core/listeners/watch/hyper_parameter.h"
 
@@ -29,15 +27,6 @@ struct WatchOptions {
   /// Without `curves`: where the page's curves are kept for `still`.
   std::filesystem::path stillCurves = {};
 
-  /// Adds these options as a separate group; options for a single training only if `live`.
-  void describe(CommandLine& line, bool live = true);
-  void addTo(Paths& paths) const;
-  /// Checks the options after they were read. @throws muster::InvalidArgument for a port without a page,
-  /// output that --quiet hides, or as requireBuilt.
-  static void check(const CommandLine& line);
-  /// @throws muster::InvalidArgument naming an option, --report included, whose module this program was built
-  /// without.
-  static void requireBuilt(const CommandLine& line);
   /// Adds the listeners for progress in the terminal. @param lastEpoch  as in muster::ProgressOptions.
   void addProgress(muster::Listeners& all, std::optional<std::int64_t> lastEpoch = {}) const;
 };

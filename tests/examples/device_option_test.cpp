@@ -1,4 +1,4 @@
-#include "examples/support/training_options.h"
+#include "examples/support/device_option.h"
 
 #include <doctest/doctest.h>
 
@@ -10,46 +10,37 @@ using namespace muster;
 using namespace muster::test;
 using example::chooseUnasked;
 using example::DeviceChoice;
+using example::devicesNamed;
 
 namespace {
 
-DeviceChoice choose(std::vector<const char*> arguments) {
-  example::DeviceOption option;
-  example::CommandLine line("");
-  line.group("Options");
-  option.describe(line);
-  arguments.insert(arguments.begin(), "program");
-  line.read(static_cast<int>(arguments.size()), arguments.data());
-  return option.choose();
-}
-
 template <typename Refusal>
 std::string refusal(const char* list) {
-  return thrown<Refusal>([&] { choose({"--device", list}); });
+  return thrown<Refusal>([&] { devicesNamed("--device", list); });
 }
 
 }  // namespace
 
 TEST_CASE("the given device is used, and choosing the CPU prints no notice") {
-  CHECK(choose({"--device", "cpu"}).devices == std::vector{Device::cpu()});
-  CHECK(choose({"--device", "cpu"}).notice.empty());
+  CHECK(devicesNamed("--device", "cpu").devices == std::vector{Device::cpu()});
+  CHECK(devicesNamed("--device", "cpu").notice.empty());
 }
 
 TEST_CASE("without a GPU no notice mentions one") {
   if (availableDevices().size() > 1) return skip("there is a GPU");
-  CHECK(choose({}).devices == std::vector{Device::cpu()});
-  const auto notice = choose({}).notice;  // about an installed driver, if any
+  CHECK(chooseUnasked().devices == std::vector{Device::cpu()});
+  const auto notice = chooseUnasked().notice;  // about an installed driver, if any
   CHECK_MESSAGE((notice.empty() || notice == "device: cpu: " + whyNoCuda()), notice);
 }
 
 TEST_CASE("the first GPU is used without being requested, and is named") {
   MUSTER_NEEDS_DEVICE(OnGpu);
-  const auto unasked = choose({});
+  const auto unasked = chooseUnasked();
   CHECK(unasked.devices == std::vector{Device::cuda(0)});
   CHECK(unasked.unasked);
   CHECK(unasked.notice == "device: cuda:0, " + propertiesOf(Device::cuda(0)).name +
                               "; --device cpu computes on the CPU instead");
-  const auto asked = choose({"--device", "cuda"});
+  const auto asked = devicesNamed("--device", "cuda");
   CHECK(asked.devices == unasked.devices);
   CHECK_FALSE(asked.unasked);
   CHECK(asked.notice.empty());
@@ -118,17 +109,6 @@ TEST_CASE("a requested GPU that cannot be used is named") {
       thrown<DeviceUnavailable>([] { example::requireUsable({.devices = {Device::cuda(99)}}); });
   CHECK_MESSAGE(text.starts_with("cuda:99 cannot be used: "), text);
   CHECK_NOTHROW(example::requireUsable({.devices = {Device::cuda(99)}, .unasked = true}));  // has been tried
-}
-
-TEST_CASE(
-    "if images are stored on a GPU that was not requested, the notice says how to send batches instead") {
-  MUSTER_NEEDS_DEVICE(OnGpu);
-  auto data = example::loadData({.name = "generated", .trainExamples = 20, .testExamples = 10}, 8, 1);
-  const std::vector gpu{Device::cuda(0)};
-  CHECK(placeImages(data, PlacementWish::Auto, gpu, 2)
-            .ends_with("; --placement host sends each batch instead"));
-  CHECK(data.placement == MemoryPlacement::Device);
-  CHECK(placeImages(data, PlacementWish::Device, gpu, 2).ends_with(" of bytes and labels"));
 }
 
 TEST_CASE("invalid lists and devices that are not available are refused by name") {
