@@ -126,9 +126,9 @@ std::unique_ptr<Network> makeNetwork(const RunFile& run, LoadedData& data) {
   }
   if (const auto& weights = run.data.classWeights;
       !weights.empty() && (!data.classes.empty() || network->outputShapes().back().second.rank() == 1)) {
-    const auto classes = !data.classes.empty() ? data.classes.size() : outputs == 1 ? 2 : outputs;
-    require(weights.size() == classes, "data.classWeights: there are {} weights for {} classes",
-            weights.size(), classes);
+    const auto wanted = !data.classes.empty() ? data.classes.size() : outputs == 1 ? 2 : outputs;
+    require(weights.size() == wanted, "data.classWeights: there are {} weights for {} classes",
+            weights.size(), wanted);
   }
   if (!network->normalisationFitted()) network->fitNormalisation(data.any());
   try {         // finds shapes that do not fit before the training
