@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <boost/crc.hpp>
 #include <chrono>
 #include <cstdlib>
 #include <map>
@@ -87,6 +88,27 @@ std::string holdOut(BaseRun& base, const Grid& grid, program::LoadedData& data) 
                      test && validation ? "testExamples, data.validationExamples"
                      : test             ? "testExamples"
                                         : "validationExamples");
+}
+
+/// A checksum of the columns' and classes' names and of the first examples of each part, by which a
+/// comparison that grows finds that a file has other contents.
+std::string contentsOf(program::LoadedData& data) {
+  constexpr std::int64_t kChecked = 10'000;
+  boost::crc_32_type sum;
+  const auto description = data.description.toJson();
+  sum.process_bytes(description.data(), description.size());
+  muster::Batch batch, gathered;
+  for (auto* part : {data.train.get(), data.validation.get(), data.test.get()}) {
+    if (!part) continue;
+    part->reset(0);
+    for (std::int64_t seen = 0; seen < kChecked && part->next(batch); seen += batch.examples()) {
+      batch.gatherInto(gathered);
+      for (const auto* tensors : {&gathered.features, &gathered.labels, &gathered.masks})
+        for (const auto& tensor : *tensors) sum.process_bytes(tensor.value.raw(), tensor.value.bytes());
+    }
+    part->reset(0);
+  }
+  return fmt::format("{:08x}", sum.checksum());
 }
 
 void checkBase(const program::RunFile& run) {
@@ -349,6 +371,7 @@ int compareRun(const Options& options, const std::string& file, const std::strin
   if (now.tune.empty()) now.tune = results.grid().tune;
   const auto heldOut = holdOut(base, now, data);
   now.settings = base.settings(base.run());
+  now.settings["the data's contents"] = contentsOf(data);
   now.trainExamples = examplesIn(data.train);
   now.testExamples = examplesIn(data.test);
   const auto network = program::makeNetwork(base.run(), data);

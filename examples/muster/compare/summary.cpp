@@ -177,10 +177,12 @@ void summarise(Comparison& c) {
 
 std::string conclusion(const Comparison& c) {
   std::vector<const ArmSummary*> better, worse;
-  std::size_t same = 0;
+  std::size_t same = 0, unknown = 0;  // unknown: fewer than two pairs of finished runs, so no interval
   for (const auto& arm : c.arms) {
-    if (arm.difference.count == 0) continue;
-    if (!arm.difference.differsFromZero())
+    if (arm.name == c.baseline) continue;
+    if (arm.difference.count < 2)
+      ++unknown;
+    else if (!arm.difference.differsFromZero())
       ++same;
     else
       (arm.difference.mean > 0 ? better : worse).push_back(&arm);
@@ -190,14 +192,18 @@ std::string conclusion(const Comparison& c) {
   };
   if (c.grid.seeds.size() < 2)
     return "One seed: whether arms differ by more than chance is not known; --seeds 1,2,3,4,5 adds four.";
+  const auto open = [](std::size_t arms) {
+    return fmt::format("of {} it is not known whether {}", muster::plural(arms, "arm"),
+                       arms == 1 ? "it differs" : "they differ");
+  };
+  if (better.empty() && worse.empty() && same == 0)
+    return fmt::format("Compared with {}, {}: fewer than two seeds have a finished run of both.", c.baseline,
+                       open(unknown));
   if (better.empty() && worse.empty())
     return fmt::format(
-        "No arm differs from {} by more than chance would explain (95 % intervals of Student's t).",
-        c.baseline);
-  const auto others = same == 0
-                          ? std::string()
-                          : fmt::format("; of {} it is not known whether {}", muster::plural(same, "arm"),
-                                        same == 1 ? "it differs" : "they differ");
+        "No arm differs from {} by more than chance would explain (95 % intervals of Student's t){}.",
+        c.baseline, unknown == 0 ? std::string() : "; " + open(unknown));
+  const auto others = same + unknown == 0 ? std::string() : "; " + open(same + unknown);
   if (!better.empty())
     return fmt::format("Better than {}: {}{}{}{}.", c.baseline,
                        differenceSentence(*better.front(), c.metric, 1),

@@ -131,15 +131,26 @@ Cells summaryCells(const Comparison& c, Detail detail) {
   return rows;
 }
 
+/// Whether early stopping gives a training its best model back.
+bool restores(const Grid& grid) {
+  const auto found = grid.settings.find("listeners.earlyStopping.restoreBest");
+  return found != grid.settings.end() && found->second == "true";
+}
+
 std::vector<std::string> summaryNotes(const Comparison& c, Detail detail) {
   std::vector<std::string> notes;
   const auto seeds = c.grid.seeds.size();
   if (seeds > 1)
     notes.push_back(fmt::format(
-        "Means over {} seeds ± their standard deviation (n - 1), of the merged model at the end. Difference: "
+        "Means over {} seeds ± their standard deviation (n - 1), of the model that a training ends with{}. "
+        "Difference: "
         "mean of the differences to {}, seed by seed, with its 95 % interval (Student's t). Each interval is "
         "of one difference alone: of twenty arms that equal the baseline one differs by chance.",
-        seeds, c.baseline));
+        seeds,
+        restores(c.grid)
+            ? ", which is the best one by the validation data (listeners.earlyStopping.restoreBest)"
+            : "",
+        c.baseline));
   notes.push_back(fmt::format(
       "Target: {}{}. An arm reaches it at its first test with that {}.", c.metric.text(c.target),
       c.wantedTarget ? "" : ", which at least half of the arms reach with every seed", c.metric.name));

@@ -140,6 +140,29 @@ TEST_CASE("arms are sorted, and differ by pairs of seeds with Student's interval
   CHECK(cells[3][2] == "-5.17 [-5.88, -4.45]");
 }
 
+TEST_CASE("the conclusion counts arms without two pairs of finished runs as not known") {
+  Given given({"base", "same", "wild"});
+  for (std::int64_t seed = 1; seed <= 3; ++seed) {
+    given.run(0, seed, {0.9});
+    given.run(1, seed, {seed == 2 ? 0.8 : 0.95});
+  }
+  given.run(2, 1, {0.99});
+  summarise(given.c);
+  CHECK(conclusion(given.c) ==
+        "No arm differs from base by more than chance would explain (95 % intervals of Student's t); of 1 "
+        "arm it is "
+        "not known whether it differs.");
+
+  Given few({"base", "wild"});
+  for (std::int64_t seed = 1; seed <= 2; ++seed) few.run(0, seed, {0.9});
+  few.run(1, 1, {0.99});
+  summarise(few.c);
+  CHECK(conclusion(few.c) ==
+        "Compared with base, of 1 arm it is not known whether it differs: fewer than two seeds have a "
+        "finished run of "
+        "both.");
+}
+
 TEST_CASE(
     "the target is reached by at least half of the arms with every seed, and a failed arm does not lower "
     "it") {

@@ -170,6 +170,28 @@ TEST_CASE(
       }));
   CHECK(contains(directory.run(arguments).out, "6 of 6 runs finished"));
   CHECK(directory.results().size() == 10);
+  CHECK(contains(readFile(directory / "out" / "table.md"), "the best one by the validation data"));
+
+  // As many rows, but the first column has another name; or the last row's class comes first, and the others
+  // follow.
+  const auto rows = readFile(directory / "rows.csv");
+  const auto results = readFile(directory / "out" / "results.jsonl");
+  std::string permuted, carried = rows.substr(rows.rfind(',') + 1);
+  for (std::size_t at = 0; at < rows.size();) {
+    const auto line = rows.substr(at, rows.find('\n', at) - at);
+    const auto comma = line.rfind(',');
+    permuted +=
+        at == 0 ? line + "\n" : line.substr(0, comma + 1) + carried.substr(0, carried.find('\n')) + "\n";
+    if (at > 0) carried = line.substr(comma + 1);
+    at += line.size() + 1;
+  }
+  for (const auto& changed : {"new_" + rows, permuted}) {
+    writeFile(directory / "rows.csv", changed);
+    const auto refused = directory.run(arguments);
+    CHECK(refused.exit == 1);
+    CHECK(contains(refused.err, "holds a comparison of another run: the data's contents "));
+    CHECK(readFile(directory / "out" / "results.jsonl") == results);
+  }
 }
 
 TEST_CASE("an interrupted comparison continues, seeds and arms join it, and another run file is refused") {
