@@ -39,8 +39,8 @@ constexpr std::pair<std::string_view, std::string_view> kShipped[] = {{"mnist", 
 int example(const Call& call) {
   RunData data{.type = "csv", .train = call.file};
   example::CommandLine line(
-      "Prints a run file to begin with, with two workers that are averaged every 3 iterations: a\n"
-      "convolutional network on generated digits, or a small network for data of your own.\n\n"
+      "Prints a run file to begin with: a convolutional network on generated digits, with two workers that\n"
+      "are averaged every 3 iterations, or a small network with one worker for data of your own.\n\n"
       "  muster example > run.json\n"
       "  muster example --network resnet18           another network, by its name\n"
       "  muster example mnist > run.json             what ./run mnist trains\n"

@@ -155,7 +155,7 @@ void describeFields(example::CommandLine& line, FieldChoices& choices) {
       const auto take = [&row, &into](const std::string& text) { set(row, text, into); };
       if (*row.value == '\0') {
         line.flag(
-            row.option, [take] { take("true"); }, row.help);
+            row.option, [take] { take("true"); }, helpOf(row).c_str());
         continue;
       }
       line.addParsed(row.option, "", row.value, helpOf(row), take);
