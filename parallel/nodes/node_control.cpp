@@ -11,7 +11,9 @@ using namespace std::chrono_literals;
 constexpr int kControl = 0;  // a channel
 constexpr std::uint64_t kMagic = 0x6d75737465723032;
 
-enum Kind { Hello, Alive, Failed, Goodbye };
+// Failed: this node, or the one that it calls the culprit, which it has lost. Heard: the culprit has said
+// that it fails.
+enum Kind { Hello, Alive, Failed, Heard, Goodbye };
 
 }  // namespace
 
@@ -72,12 +74,20 @@ void NodeLink::hear(int node) {
       break;
     }
     case Failed:
-      if (said.culprit == node || said.culprit < 0 || said.culprit >= nodes_)
+      if (said.culprit == node || said.culprit < 0 || said.culprit >= nodes_) {
+        other.failed = true;
         return break_(node, fmt::format("{} has failed; its own message says why", nameOf(node)));
+      }
       if (said.culprit == node_) return break_(node_, fmt::format("{} has given this node up", nameOf(node)));
       lose(said.culprit);
       return break_(said.culprit,
                     fmt::format("{} is lost, as {} reports", nameOf(said.culprit), nameOf(node)));
+    case Heard:
+      if (said.culprit < 0 || said.culprit >= nodes_)
+        return break_(node, fmt::format("{} has failed", nameOf(node)));
+      others_[static_cast<std::size_t>(said.culprit)].failed = true;
+      return break_(said.culprit,
+                    fmt::format("{} has failed; its own message says why", nameOf(said.culprit)));
     case Goodbye:
       other.ended = true;
       return;  // the node sends nothing more
@@ -140,13 +150,13 @@ void NodeLink::announceFailure() {
         auto& done = told[static_cast<std::size_t>(n)];
         if (n == node_ || n == culprit_ || done || others_[static_cast<std::size_t>(n)].outTicket >= 0)
           continue;
-        tell(n, Failed, culprit_);
+        tell(n, others_[static_cast<std::size_t>(culprit_)].failed ? Heard : Failed, culprit_);
         done = 1;
       }
       try {
         poll();
       } catch (const NodeLost& loss) {  // it cannot be told any more
-        lose(loss.node());
+        if (!others_[static_cast<std::size_t>(loss.node())].failed) lose(loss.node());
         told[static_cast<std::size_t>(loss.node())] = 1;
         others_[static_cast<std::size_t>(loss.node())].outTicket = -1;
       }

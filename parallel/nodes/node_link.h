@@ -110,7 +110,7 @@ class NodeLink {
   struct OtherNode {
     std::unique_ptr<Control> in = std::make_unique<Control>(), out = std::make_unique<Control>();
     int inTicket = -1, outTicket = -1;
-    bool greeted = false, ended = false;
+    bool greeted = false, ended = false, failed = false;  // failed: it has said so
     std::chrono::steady_clock::time_point heard;
   };
   struct Slot {

@@ -70,6 +70,7 @@ TEST_CASE("a full disk of the node that saves ends all nodes, with one error and
     CAPTURE(runs[n].err);
     CHECK(runs[n].exit == 1);
     CHECK(contains(runs[n].err, "node 0 ("));
+    CAPTURE(runs[n].out);
     CHECK(three.directory(n).names() == std::set<std::string>{});
   }
   for (const auto& entry : std::filesystem::recursive_directory_iterator(three.directory(0).path()))
