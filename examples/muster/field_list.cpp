@@ -107,7 +107,7 @@ bool has(Names names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-/// A row for each property that `wanted(name)`; the placeholder of a property that is described elsewhere has
+/// A row for each property that `wanted(name)`; one that is described elsewhere (its schema is {}) has
 /// none.
 template <typename Wanted>
 std::string rows(const json::object& properties, const std::string& prefix, const Wanted& wanted) {
