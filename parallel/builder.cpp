@@ -5,7 +5,6 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/plural.h"
-#include "muster/core/device/math_mode.h"
 #include "muster/parallel/nodes/launched_processes.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "muster/parallel/runtime/placement.h"
@@ -49,9 +48,7 @@ void checkDevices(const ParallelOptions& o) {
                                           namesOf(available),
                                           available.size() > 1 ? "" : ", as " + whyNoCuda()));
   for (const auto& [device, workers] : workersOn) {
-    if (!hasMathMode(device, o.mathMode))
-      throw InvalidArgument(fmt::format("mathMode: {} has no {}: {}", device.toString(), nameOf(*o.mathMode),
-                                        whyNoMathMode(device, *o.mathMode)));
+    requireMathMode(device, o.mathMode);
     require(device.isCpu() || workers <= kMostWorkersOnGpu,
             "devices: {} would have {} of the {} workers, and one GPU merges at most {}", device.toString(),
             workers, o.workers, kMostWorkersOnGpu);

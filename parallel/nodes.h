@@ -30,9 +30,7 @@ class Nodes {
   Nodes() = default;
   /// The processes that `mpirun` has started. Needs the library muster::nodes, which is built if MPI was
   /// found. The first call connects, and waits for the other nodes; the connection ends with the program,
-  /// which ends when all nodes do. A program that has initialised MPI itself needs MPI_THREAD_SERIALIZED; its
-  /// MPI_Finalize ends the connection. Between this call and MPI_Finalize a thread of the connection calls
-  /// MPI, so a program that calls MPI meanwhile needs MPI_THREAD_MULTIPLE.
+  /// which ends when all nodes do. For programs that initialise MPI themselves see parallel/nodes.md.
   /// @param silence  of the first call. @throws NodeFailure if a node does not answer; InvalidArgument if MPI
   ///                 was initialised with less, or is finalised.
   static Nodes mpi(std::chrono::milliseconds silence = kSilence);
@@ -58,12 +56,10 @@ class Nodes {
     std::chrono::milliseconds silence = kSilence;
     std::chrono::milliseconds patience{120'000};  ///< how long it waits for `minNodes`
   };
-  /// Processes that may join and leave while they train. Each `fit` begins with those that are there, at
-  /// least `minNodes`. One that joins later takes model, counters and position in the data from a member, and
-  /// trains from the next round on. If one is lost, the others discard the round in progress, continue from
-  /// the last merge, and train the lost one's batches; `fit` fails if fewer than `minNodes` are left for
-  /// `patience`. The bits depend only on the members of each round, which are logged.
-  /// Needs the library muster::gloo, as `gloo` does. See parallel/nodes/elastic/README.md.
+  /// Processes that may join and leave while they train (parallel/nodes.md, "Elastic nodes"). If one is lost,
+  /// the others continue from the last merge; `fit` fails if fewer than `minNodes` are left for `patience`.
+  /// The bits depend only on the members of each round, which are logged. Needs the library muster::gloo, as
+  /// `gloo` does.
   /// @throws InvalidArgument naming an option; NodeFailure if the store cannot be reached.
   static Nodes elastic(const Elastic& options);
   /// Connects by a transport of your own. @param make  is called on the thread that communicates.

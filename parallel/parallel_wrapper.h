@@ -77,10 +77,9 @@ class ParallelWrapper {
   /// has, a log line says that nothing is left.
   void fitUntil(DataSetIterator& data, std::int64_t epochs, const std::stop_token& stop = {});
 
-  /// Evaluates the user's model with all workers: worker b mod W gets batch b, and the counts equal those of
-  /// `evaluate(model, data)` for any number of workers. Replicas take the model's state for this time and get
-  /// their own back afterwards, so an evaluation does not change the bits of the next `fit()`. Each worker
-  /// needs memory for another copy of the model's state. The iterator is reset to epoch 0.
+  /// Evaluates the user's model with all workers; the counts equal those of `evaluate(model, data)` for any
+  /// number of workers, and the bits of the next `fit()` do not change. Each worker needs memory for another
+  /// copy of the model's state. The iterator is reset to epoch 0.
   ///
   /// Listeners may call it, too (or `Trainer::evaluate`), wherever they are called on the thread that called
   /// `fit()`, with a data set that the training does not read; they get the merged model's evaluation.
@@ -169,16 +168,11 @@ class ParallelWrapper::Builder {
   Builder& pinThreads(bool pin);
   /// Listeners of either scope; replaces earlier ones.
   Builder& listeners(Listeners listeners);
-  /// Trains on several nodes at once (see Nodes), with workers on CPUs or GPUs. Merged listeners are called
-  /// on node 0 alone, but a NodeListener on all; worker listeners on the node of their worker. `stopFit` on
-  /// any node stops all at the end of their round. A node that fails, or is silent for too long, ends `fit`
-  /// on all others with a TrainingError that names it; the model then holds the last committed merge, and the
-  /// connection cannot be used again. Each node skips the other nodes' batches (DataSetIterator::skip), so an
-  /// iterator that cannot skip reads them. All nodes call `evaluate` and get the counts of one process; in a
-  /// listener of node 0 that node evaluates alone. A checkpoint (Trainer::trainingState) collects the state
-  /// of all workers on the node that makes it, while the others wait. Kept updater states are averaged into
-  /// the user's model only after `fit`. Default: one node, which is an error if a launcher has started
-  /// several processes: each would train the whole model. `Nodes()` allows that.
+  /// Trains on several nodes at once (see Nodes, and parallel/nodes.md for listeners, evaluations,
+  /// checkpoints and failures), with workers on CPUs or GPUs. `stopFit` on any node stops all at the end of
+  /// their round. A node that fails, or is silent for too long, ends `fit` on all others with a TrainingError
+  /// that names it. Default: one node, which is an error if a launcher has started several processes: each
+  /// would train the whole model. `Nodes()` allows that.
   Builder& nodes(Nodes nodes);
   /// Each mean adds up the workers in this many groups (worker w is in group w mod groups), then the groups,
   /// so one process gives the bits of that many nodes. Must divide `workers`. Default 1. CPU only.

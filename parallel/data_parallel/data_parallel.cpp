@@ -5,12 +5,11 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/owner_process.h"
-#include "muster/core/device/math_mode.h"
 #include "muster/core/nn/network.h"
 #include "muster/core/ops/axpy.h"
 #include "muster/core/optim/finite_gradient.h"
-#include "muster/parallel/data_parallel/gradient_sum.h"
 #include "muster/parallel/data_parallel/replica.h"
+#include "muster/parallel/runtime/replica_check.h"
 
 namespace muster {
 namespace {
@@ -26,15 +25,8 @@ void checkOptions(const std::vector<Device>& devices, int dim, const DataParalle
           options.threadsPerReplica);
   const auto there = availableDevices();  // a replica on a missing device fails when it starts
   for (const Device device : devices)
-    if (std::ranges::find(there, device) != there.end() && !hasMathMode(device, options.mathMode))
-      throw InvalidArgument(fmt::format("data parallel: mathMode: {} has no {}: {}", device.toString(),
-                                        nameOf(*options.mathMode), whyNoMathMode(device, *options.mathMode)));
-}
-
-std::vector<StateBlock*> blocksOf(Model& model) {
-  std::vector<StateBlock*> all;
-  for (auto& block : model.blocks()) all.push_back(&block);
-  return all;
+    if (std::ranges::find(there, device) != there.end())
+      requireMathMode(device, options.mathMode, "data parallel: ");
 }
 
 }  // namespace
@@ -217,15 +209,13 @@ void DataParallel::Impl::backwardSplit(const Tensor& gradOutput, Tensor* gradInp
       throw InvalidArgument(fmt::format("its gradInput is {}, its input {}", replica.gradInput.toString(),
                                         replica.input.toString()));
   });
-  if (gradInput)
+  if (gradInput) {
     joinShards(first(active), dim, &Replica::gradInput, &Replica::inputPart, "gradInput", *gradInput);
-  GradientSum sum(first(active), blocks.gradients, model.context());
-  runOnAll(first(active), "failed in adding up the gradients", [&](Replica& replica) {
-    if (gradInput)
+    runOnAll(first(active), "failed in gathering gradInput", [&](Replica& replica) {
       gatherPart(replica.gradInput, dim, replica.inputPart, *gradInput, replica.thread.context());
-    sum.addPart(replica);
-  });
-  sum.finish();
+    });
+  }
+  addGradients(first(active), blocks.gradients, model.context());
 }
 
 void DataParallel::Impl::setChanged() {

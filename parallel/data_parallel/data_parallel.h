@@ -39,15 +39,12 @@ struct ReplicaShapes {
 ///     parallel.updateParameters(0.1);
 ///
 /// **The user's model holds the result**: the parameters, and the sum of all replicas' gradients. It is not a
-/// replica itself. Each replica is a copy on its own device and thread. After `updateParameters` the replicas
-/// copy the model's parameters in the next `forward`. If you change the parameters otherwise
-/// (`model.update(...)` with an updater, a file), call `syncParameters`. To save what was trained, save the
-/// model.
+/// replica itself. After `updateParameters` the replicas copy its parameters in the next `forward`. If you
+/// change the parameters otherwise (`model.update(...)` with an updater, a file), call `syncParameters`.
 ///
-/// **Gradients add up.** Each `backward` adds the replicas' gradients, in their order, to what the model's
-/// gradient block holds; after two calls it holds the sum of both. `zeroGradients` sets them to zero.
-/// Gradients are sums over the whole input: if the loss is a mean over N examples, `gradOutput` includes the
-/// factor 1/N.
+/// **Gradients add up** until `zeroGradients`: each `backward` adds the replicas' gradients, in their order,
+/// to the model's gradient block. They are sums over the whole input: if the loss is a mean over N examples,
+/// `gradOutput` includes the factor 1/N.
 ///
 /// A dimension of size n is split over k replicas in order: each gets n / k, the first n mod k one more (10
 /// examples over three: 4, 3, 3; PyTorch: 4, 4, 2). If n < k, only n replicas run. Tensors have any element

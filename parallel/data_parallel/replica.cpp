@@ -1,6 +1,10 @@
 #include "muster/parallel/data_parallel/replica.h"
 
+#include <algorithm>
+
 #include "muster/core/base/error.h"
+#include "muster/core/ops/accumulate.h"
+#include "muster/parallel/exchange/tensor_parts.h"
 
 namespace muster {
 
@@ -64,6 +68,32 @@ void joinShards(Replicas replicas, int dim, Tensor Replica::*shard, Part Replica
     size += own.shape()[dim];
   }
   whole.resize(withSize(first.shape(), dim, size), first.dtype());
+}
+
+void addGradients(Replicas replicas, Tensor& total, Context& context) {
+  constexpr std::string_view problem = "failed in adding up the gradients";
+  const bool onCpu = total.device().isCpu();
+  const auto isOnCpu = [](const auto& replica) { return replica->thread.placement().device.isCpu(); };
+  if (!onCpu || !std::ranges::all_of(replicas, isOnCpu)) {
+    runOnAll(replicas, problem, [&](Replica& replica) { replica.bringGradients(total.device()); });
+    context.synchronize();
+  }
+  std::vector<Tensor> terms{total};
+  for (const auto& replica : replicas) terms.push_back(replica->gradientsThere);
+  if (!onCpu) {
+    sum(terms, total, context);
+    return context.synchronize();
+  }
+  runOnAll(replicas, problem, [&](Replica& replica) {
+    const auto replicaCount = static_cast<int>(replicas.size());
+    const Slice slice = sliceOf(total.elements(), replica.thread.index(), replicaCount);
+    if (slice.length() == 0) return;
+    std::vector<Tensor> parts;
+    for (const Tensor& term : terms) parts.push_back(part(term, slice));
+    Tensor own = parts.front();
+    const ContextScope scope(replica.thread.context());
+    sum(parts, own, replica.thread.context());
+  });
 }
 
 }  // namespace muster

@@ -62,4 +62,10 @@ void runOnAll(Replicas replicas, std::string_view problem, const std::function<v
 void joinShards(Replicas replicas, int dim, Tensor Replica::*shard, Part Replica::*part,
                 std::string_view what, Tensor& whole);
 
+/// Adds the replicas' gradients, in their order, to those of the user's model. For a model on the CPU each
+/// replica's thread adds one slice of all gradients; for a model on a GPU one operation adds them there.
+/// @param total  the model's gradients, on `context`.
+/// @throws TrainingError naming a replica that failed.
+void addGradients(Replicas replicas, Tensor& total, Context& context);
+
 }  // namespace muster

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "muster/core/base/error.h"
+#include "muster/parallel/exchange/tensor_parts.h"
 
 namespace muster {
 namespace {
@@ -32,12 +33,6 @@ void requirePart(const Tensor& whole, int dim, Part part) {
                                     part.begin, part.begin + part.size, dim));
 }
 
-/// A view of the same elements that does not share ownership: slices of it are cheap, and threads do not
-/// contend for a reference count.
-Tensor unowned(const Tensor& tensor) {
-  return Tensor::view(tensor.raw(), tensor.shape(), tensor.dtype(), tensor.device(), tensor.layout());
-}
-
 }  // namespace
 
 std::vector<Part> splitEvenly(std::int64_t size, std::size_t parts) {
@@ -61,7 +56,7 @@ void scatterPart(const Tensor& whole, int dim, Part part, Tensor& shard, Context
   requirePart(whole, dim, part);
   shard.resize(withSize(whole.shape(), dim, part.size), whole.dtype());
   const Runs runs(whole.shape(), dim, part);
-  const Tensor from = unowned(whole), to = unowned(shard);
+  const Tensor from = viewOf(whole), to = viewOf(shard);
   for (std::int64_t i = 0; i < runs.count; ++i) {
     Tensor target = to.slice(i * runs.length, {runs.length});
     copy(from.slice(i * runs.stride + runs.first, {runs.length}), target, context);
@@ -74,7 +69,7 @@ void gatherPart(const Tensor& shard, int dim, Part part, Tensor& whole, Context&
     throw InvalidArgument(fmt::format("split: {} is not [{}, {}) of {} along dimension {}", shard.toString(),
                                       part.begin, part.begin + part.size, whole.toString(), dim));
   const Runs runs(whole.shape(), dim, part);
-  const Tensor from = unowned(shard), to = unowned(whole);
+  const Tensor from = viewOf(shard), to = viewOf(whole);
   for (std::int64_t i = 0; i < runs.count; ++i) {
     Tensor target = to.slice(i * runs.stride + runs.first, {runs.length});
     copy(from.slice(i * runs.length, {runs.length}), target, context);

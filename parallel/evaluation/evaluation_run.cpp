@@ -106,7 +106,7 @@ void EvaluationRun::deal(DataSetIterator& iterator, Activity& caller, Batch* fir
   } catch (...) {
     fail(stamp.sequence, -1, std::current_exception(), [&] { return data.failure(); });
   }
-  closeQueues();
+  for (auto& queue : queues_) queue->close();  // so that the threads end their work
   caller.set(Activity::Kind::WaitingForWorkers);
 }
 
@@ -139,10 +139,6 @@ void EvaluationRun::countBatches(int replica) {
       }
     free_.push(&batch);
   }
-}
-
-void EvaluationRun::closeQueues() {
-  for (auto& queue : queues_) queue->close();
 }
 
 AnyEvaluation EvaluationRun::result() {

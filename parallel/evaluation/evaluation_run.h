@@ -61,8 +61,6 @@ class EvaluationRun {
   /// @param batches  the most that this node will read. @param first  the others will be as large.
   void requireRoomForBatches(const Batch& first, std::int64_t batches) noexcept;
   void countBatches(int replica);
-  /// Call it after the last batch, so that the threads end their work.
-  void closeQueues();
   /// Keeps the failure of the earliest batch.
   /// @param sequence  of the batch that failed.
   template <typename Where>

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -68,7 +67,6 @@ class DeviceExchange final : public Exchange {
   Spread spreadAbout(std::span<const Tensor> mean, std::span<const Tensor> replicas,
                      std::span<const double> weights);
   void copyToAll(const SharedBlock& block, std::span<const Tensor> merged);
-  void setZero(std::span<const Tensor> tensors);  // [worker]
 
   MergePlan plan_;
   std::vector<Group> groups_;

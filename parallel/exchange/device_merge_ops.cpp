@@ -8,15 +8,8 @@ namespace muster {
 
 void DeviceExchange::merge(int participant, const SharedBlock& block, std::span<const double> weights,
                            Context&, Spread* spread) {
-  if (participant != 0 || block.rule == MergeRule::Keep) return;
-  if (block.rule == MergeRule::Reset) {
-    setZero(block.replicas);
-    setZero(block.mergedCopies);
-  } else if (groups_.size() == 1) {
-    mergeOnOneDevice(block, weights, spread);
-  } else {
-    mergeAcrossDevices(block, weights, spread);
-  }
+  if (participant != 0) return;
+  groups_.size() == 1 ? mergeOnOneDevice(block, weights, spread) : mergeAcrossDevices(block, weights, spread);
 }
 
 void DeviceExchange::mean(int participant, const SliceMean& mean, Context&) {
@@ -29,18 +22,7 @@ void DeviceExchange::moments(int participant, const SharedBlock& block, std::spa
 }
 
 void DeviceExchange::mix(int participant, const SharedBlock& block, const Mixing& mixing, Context&) {
-  if (participant != 0 || block.rule == MergeRule::Keep) return;
-  const bool merged = !mixing.merged().empty() && block.hasMergedCopy();
-  if (block.rule == MergeRule::Reset) {
-    for (auto& group : groups_)
-      for (const std::size_t w : group.workers) {
-        Tensor replica = block.replicas[w];
-        if (!mixing.row(w).empty()) muster::setZero(replica, *group.context);
-      }
-    if (merged) setZero(block.mergedCopies);
-    return;
-  }
-  reduction_.mix(block, mixing);
+  if (participant == 0) reduction_.mix(block, mixing);
 }
 
 void DeviceExchange::eachShare(int participant, std::int64_t, Slice slice, Context&, ShareUse use) {
@@ -78,7 +60,7 @@ void DeviceExchange::mergeAcrossDevices(const SharedBlock& block, std::span<cons
                                         Spread* spread) {
   const std::span<const Tensor> into = block.hasMergedCopy() ? block.mergedCopies : block.replicas;
   if (block.rule == MergeRule::Moments)
-    reduction_.moments(block.replicas, weights, 0, into);
+    reduction_.mergeMoments(block, weights, 0);
   else
     reduction_.mean(block.replicas, weights, 0, {0, block.replicas.front().elements()}, into);
   if (spread) *spread = spreadAbout(into, block.replicas, weights);
@@ -107,15 +89,6 @@ void DeviceExchange::copyToAll(const SharedBlock& block, std::span<const Tensor>
       if (replica.raw() != from.raw()) copy(from, replica, *group.context);
     }
   }
-}
-
-void DeviceExchange::setZero(std::span<const Tensor> tensors) {
-  if (tensors.empty()) return;
-  for (auto& group : groups_)
-    for (const std::size_t w : group.workers) {
-      Tensor tensor = tensors[w];
-      muster::setZero(tensor, *group.context);
-    }
 }
 
 }  // namespace muster

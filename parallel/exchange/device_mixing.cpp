@@ -21,24 +21,42 @@ std::int64_t DeviceReduction::mixedAtATime(const SharedBlock& block) const {
 }
 
 void DeviceReduction::mix(const SharedBlock& block, const Mixing& mixing) {
-  const bool ofMoments = block.rule == MergeRule::Moments, alone = members_.size() == 1;
   const bool merged = !mixing.merged().empty() && block.hasMergedCopy();
+  const bool ofMoments = block.rule == MergeRule::Moments;
   if (merged && !ofMoments)
     mean(block.replicas, mixing.merged(), 0, {0, block.mergedCopy().elements()}, block.mergedCopies);
-  if (merged && ofMoments && !alone) moments(block.replicas, mixing.merged(), 0, block.mergedCopies);
-  const std::int64_t elements = block.replicas.front().elements() / (ofMoments ? 2 : 1);
+  const auto needs = [&](const Member& member, std::size_t w) {
+    return (merged && ofMoments) || reads(member, mixing, w);
+  };
+  inPieces(block, needs, [&](Member& member) {
+    if (merged && ofMoments)
+      member.mixer.merge(mixing.merged(), 0, block.mergedCopies[member.workers.front()]);
+    member.mixer.mix(mixing, member.workers);
+  });
+}
+
+void DeviceReduction::mergeMoments(const SharedBlock& block, std::span<const double> weights, double keep) {
+  const auto counts = [&](const Member&, std::size_t w) { return weights[w] > 0; };
+  inPieces(block, counts, [&](Member& member) {
+    member.mixer.merge(weights, keep, block.mergedCopies[member.workers.front()]);
+  });
+}
+
+template <typename Needs, typename Form>
+void DeviceReduction::inPieces(const SharedBlock& block, Needs needs, Form form) {
+  const std::int64_t elements =
+      block.replicas.front().elements() / (block.rule == MergeRule::Moments ? 2 : 1);
   const std::int64_t step = elements > 0 ? mixedAtATime(block) : 1;
   for (std::int64_t begin = 0; begin < elements; begin += step) {
     const Slice slice{begin, std::min(elements, begin + step)};
     transfers_.clear();
     for (std::size_t g = 0; g < members_.size(); ++g) {
       members_[g].mixer.begin(block, slice, members_[g].mixing, *members_[g].context);
-      for (std::size_t w = 0; w < mixing.workers(); ++w)
-        if (reads(members_[g], mixing, w) || (alone && merged && ofMoments)) bring(block, slice, w, g);
+      for (std::size_t w = 0; w < block.replicas.size(); ++w)
+        if (needs(members_[g], w)) bring(block, slice, w, g);
     }
     if (!transfers_.empty()) transport_.copies->run(transfers_);
-    if (alone && merged && ofMoments) members_.front().mixer.merge(mixing.merged());
-    for (auto& member : members_) member.mixer.mix(mixing, member.workers);
+    for (auto& member : members_) form(member);
   }
 }
 

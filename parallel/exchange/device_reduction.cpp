@@ -29,8 +29,7 @@ DeviceReduction::DeviceReduction(MergePlan& plan, const std::vector<Context*>& c
   sumsTravel_ = groups > 1 && mostWorkers > 1;
   std::int64_t longest = 0, inboxBytes = 0;
   for (const auto& block : blocks) {
-    const bool moments = block.rule == MergeRule::Moments;
-    require(!moments || groups == 1 || workers <= kMostMoments,
+    require(block.rule != MergeRule::Moments || groups == 1 || workers <= kMostMoments,
             "exchange: block {} holds means and variances, of which at most {} replicas are merged over "
             "several devices",
             block.name, kMostMoments);
@@ -38,9 +37,8 @@ DeviceReduction::DeviceReduction(MergePlan& plan, const std::vector<Context*>& c
     longest = std::max(longest, elements);
     for (int g = 0; g < static_cast<int>(groups); ++g) {
       const auto bytes = static_cast<std::size_t>(plan.owned(g, elements).length()) * sizeof(double);
-      inboxBytes =
-          std::max(inboxBytes, static_cast<std::int64_t>(bytes * (moments ? 2 * (workers + 1) : groups)));
-      stagingBytes_ = std::max(stagingBytes_, bytes * (moments ? 2 * mostWorkers : 1));
+      inboxBytes = std::max(inboxBytes, static_cast<std::int64_t>(bytes * groups));
+      stagingBytes_ = std::max(stagingBytes_, bytes);
     }
   }
   stagingBytes_ = std::max(stagingBytes_, mostWorkers * 2 * kLeastMixed * sizeof(double));
@@ -119,86 +117,20 @@ void DeviceReduction::mean(std::span<const Tensor> tensors, std::span<const doub
     if (keep > 0) terms_.push_back({keep, result});
     linearCombination(terms_, result, 0, own.length(), *members_[g].context);
   }
-  gather(slice, 1, into);
+  gather(slice, into);
 }
 
-void DeviceReduction::mergeMoments(const SharedBlock& block, std::span<const double> weights, double keep) {
-  if (members_.size() > 1) return moments(block.replicas, weights, keep, block.mergedCopies);
-  auto& [workers, context, sums, inbox, scratch, mixer] = members_.front();
-  const std::int64_t elements = block.mergedCopy().elements() / 2;
-  const std::int64_t step = elements > 0 ? mixedAtATime(block) : 1;
-  for (std::int64_t begin = 0; begin < elements; begin += step) {
-    mixer.begin(block, {begin, std::min(elements, begin + step)}, scratch, *context);
-    for (const std::size_t w : workers)
-      if (weights[w] > 0) mixer.read(w);
-    mixer.merge(weights, keep);
-  }
-}
-
-void DeviceReduction::moments(std::span<const Tensor> tensors, std::span<const double> weights, double keep,
-                              std::span<const Tensor> into) {
-  const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
-  const std::int64_t elements = tensors.front().elements() / 2;
-  const DType type = tensors.front().dtype();
-  const auto inInbox = [&](const Member& member, std::size_t worker, int p, std::int64_t length,
-                           int parts = 1) {
-    const auto offset = (2 * static_cast<std::int64_t>(worker) + p) * length;
-    return viewAt(member.inbox, offset, parts * length, type);
-  };
-  transfers_.clear();
-  for (int round = 0; round < plan_.rounds(); ++round) {
-    plan_.scatter(round, elements, sends_);
-    for (const auto& [from, to, slice] : sends_)
-      for (const std::size_t w : members_[at(from)].workers)
-        for (int p = 0; p < 2 && slice.length() > 0; ++p)
-          transfers_.push_back({from, to, part(tensors[w], inPart(slice, p, elements)),
-                                inInbox(members_[at(to)], w, p, slice.length())});
-  }
-  transport_.copies->run(transfers_);
-  for (std::size_t g = 0; g < members_.size(); ++g) {
-    auto& member = members_[g];
-    const Slice slice = plan_.owned(static_cast<int>(g), elements);
-    if (slice.length() == 0) continue;
-    for (const std::size_t w : member.workers)
-      for (int p = 0; p < 2; ++p) {
-        Tensor own = inInbox(member, w, p, slice.length());
-        copy(part(tensors[w], inPart(slice, p, elements)), own, *member.context);
-      }
-    replicas_.clear();
-    weights_.clear();
-    for (std::size_t w = 0; w < tensors.size(); ++w) {
-      if (weights[w] == 0) continue;
-      replicas_.push_back(inInbox(member, w, 0, slice.length(), 2));
-      weights_.push_back(keep > 0 ? (1 - keep) * (weights[w] / total) : weights[w]);
-    }
-    if (keep > 0) {
-      replicas_.push_back(inInbox(member, tensors.size(), 0, slice.length(), 2));
-      weights_.push_back(keep);
-      for (int p = 0; p < 2; ++p) {
-        Tensor before = inInbox(member, tensors.size(), p, slice.length());
-        copy(part(into[member.workers.front()], inPart(slice, p, elements)), before, *member.context);
-      }
-    }
-    Tensor none;
-    weightedMoments(replicas_, weights_, none, 0, slice.length(), *member.context);
-    for (int p = 0; p < 2; ++p) {
-      Tensor result = part(into[member.workers.front()], inPart(slice, p, elements));
-      copy(part(replicas_.front(), inPart({0, slice.length()}, p, slice.length())), result, *member.context);
-    }
-  }
-  gather({0, elements}, 2, into);
-}
-
-void DeviceReduction::gather(Slice slice, int parts, std::span<const Tensor> into) {
+/// Sends every member's slice of `into` to all others.
+void DeviceReduction::gather(Slice slice, std::span<const Tensor> into) {
   transfers_.clear();
   for (int round = 0; round < plan_.rounds(); ++round) {
     plan_.gather(round, slice.length(), sends_);
-    for (const auto& [from, to, own] : sends_)
-      for (int p = 0; p < parts && own.length() > 0; ++p) {
-        const Slice where = inPart({slice.begin + own.begin, slice.begin + own.end}, p, slice.length());
+    for (const auto& [from, to, own] : sends_) {
+      const Slice where{slice.begin + own.begin, slice.begin + own.end};
+      if (own.length() > 0)
         transfers_.push_back({from, to, part(into[members_[at(from)].workers.front()], where),
                               part(into[members_[at(to)].workers.front()], where)});
-      }
+    }
   }
   transport_.copies->run(transfers_);
 }

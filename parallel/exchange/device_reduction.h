@@ -1,6 +1,5 @@
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -45,10 +44,8 @@ class DeviceReduction {
   /// @param into  [worker] one per device.
   void mean(std::span<const Tensor> tensors, std::span<const double> weights, double keep, Slice slice,
             std::span<const Tensor> into);
-  /// Like `mean`, for means and variances, over several devices. They are few, so every replica's are sent.
-  void moments(std::span<const Tensor> tensors, std::span<const double> weights, double keep,
-               std::span<const Tensor> into);
-  /// Moves the merged copy of a block of rule Moments.
+  /// Moves the merged copies of a block of rule Moments. Its numbers are few, so each device receives those
+  /// of every replica.
   void mergeMoments(const SharedBlock& block, std::span<const double> weights, double keep);
   /// Mixes a block of rule Average or Moments. Each device receives the replicas that its workers' rows read,
   /// some elements at a time, and forms these rows.
@@ -58,8 +55,11 @@ class DeviceReduction {
   std::int64_t mixedAtATime(const SharedBlock& block) const;
   bool reads(const Member& member, const Mixing& mixing, std::size_t worker) const;
   void bring(const SharedBlock& block, Slice slice, std::size_t worker, std::size_t member);
-  /// Sends every member's slice of `into` to all others. @param parts  2 for means and variances, else 1.
-  void gather(Slice slice, int parts, std::span<const Tensor> into);
+  /// Forms a block a few elements at a time: brings each member those of the replicas that it needs, and
+  /// calls `form(member)`. @param needs  `bool needs(member, worker)`.
+  template <typename Needs, typename Form>
+  void inPieces(const SharedBlock& block, Needs needs, Form form);
+  void gather(Slice slice, std::span<const Tensor> into);
 
   MergePlan& plan_;
   const std::optional<TransportKind> failing_;
@@ -71,8 +71,6 @@ class DeviceReduction {
   std::vector<Send> sends_;
   std::vector<Transfer> transfers_;
   std::vector<Term> terms_;
-  std::vector<Tensor> replicas_;
-  std::vector<double> weights_;
 };
 
 }  // namespace muster

@@ -130,14 +130,19 @@ std::int64_t bytesToMerge(const SharedBlock& block, std::size_t participant,
   return travels ? static_cast<std::int64_t>(block.replicas[participant].bytes()) : 0;
 }
 
+std::string_view nameOf(BlockKind kind) {
+  return kind == BlockKind::Parameters     ? "parameters"
+         : kind == BlockKind::Gradients    ? "gradients"
+         : kind == BlockKind::Statistics   ? "statistics"
+         : kind == BlockKind::UpdaterState ? "updater state"
+                                           : "counters";
+}
+
 const SharedBlock& Exchange::block(BlockKind kind) const {
   const auto all = blocks();
   const auto count = std::ranges::count(all, kind, &SharedBlock::kind);
-  const std::string_view name = kind == BlockKind::Parameters   ? "parameters"
-                                : kind == BlockKind::Gradients  ? "gradients"
-                                : kind == BlockKind::Statistics ? "statistics"
-                                                                : "updater state";
-  require(count == 1, "the strategy needs a model with one block of {}, this one has {}", name, count);
+  require(count == 1, "the strategy needs a model with one block of {}, this one has {}", nameOf(kind),
+          count);
   return *std::ranges::find(all, kind, &SharedBlock::kind);
 }
 

@@ -33,6 +33,9 @@ struct SharedBlock {
   const Tensor& mergedCopy() const { return mergedCopies.front(); }
 };
 
+/// As in "updater state".
+std::string_view nameOf(BlockKind kind);
+
 /// A participant's part of some work on blocks: a slice of what some workers hold.
 struct Share {
   Context& context;                      // on which the work is done or enqueued

@@ -2,23 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <numeric>
 
 #include "muster/core/base/error.h"
 #include "muster/parallel/exchange/tensor_parts.h"
 
 namespace muster {
-
-namespace {
-
-void setZero(const Tensor& t, std::int64_t begin, std::int64_t end) {
-  const std::size_t size = sizeOf(t.dtype());
-  std::memset(static_cast<std::byte*>(t.raw()) + static_cast<std::size_t>(begin) * size, 0,
-              static_cast<std::size_t>(end - begin) * size);
-}
-
-}  // namespace
 
 HostExchange::HostExchange(const std::vector<std::vector<StateBlock*>>& states, UpdaterState updaterState,
                            int groups)
@@ -40,7 +29,6 @@ HostExchange::HostExchange(const std::vector<std::vector<StateBlock*>>& states, 
 
 void HostExchange::merge(int participant, const SharedBlock& block, std::span<const double> weights,
                          Context& context, Spread* spread) {
-  if (block.rule == MergeRule::Keep) return;
   const bool moments = block.rule == MergeRule::Moments;
   const Tensor& own = block.replicas[static_cast<std::size_t>(participant)];
   const std::int64_t elements = own.elements() / (moments ? 2 : 1);
@@ -48,10 +36,7 @@ void HostExchange::merge(int participant, const SharedBlock& block, std::span<co
   if (spread && groups_ == 1) *spread = weightedSpread(block.replicas, weights, begin, end, context);
   if (begin == end) return;
   Tensor mergedCopy = block.hasMergedCopy() ? block.mergedCopy() : Tensor();
-  if (block.rule == MergeRule::Reset) {
-    for (const Tensor& replica : block.replicas) setZero(replica, begin, end);
-    if (mergedCopy.defined()) setZero(mergedCopy, begin, end);
-  } else if (moments) {
+  if (moments) {
     weightedMoments(block.replicas, weights, mergedCopy, begin, end, context);
   } else if (groups_ == 1) {
     weightedMean(block.replicas, weights, mergedCopy, begin, end, context);
@@ -96,20 +81,31 @@ void HostExchange::groupedMean(int participant, const SliceMean& mean, Context& 
 }
 
 void HostExchange::mix(int participant, const SharedBlock& block, const Mixing& mixing, Context& context) {
-  if (block.rule == MergeRule::Keep) return;
-  const std::int64_t parts = block.rule == MergeRule::Moments ? 2 : 1;
-  const std::int64_t elements = block.replicas.front().elements() / parts;
-  const auto [begin, end] = shareOf({0, elements}, elements, participant);
+  const bool moments = block.rule == MergeRule::Moments;
   const bool merged = !mixing.merged().empty() && block.hasMergedCopy();
-  if (block.rule == MergeRule::Reset) {
-    for (const std::size_t w : all_)
-      if (!mixing.row(w).empty()) setZero(block.replicas[w], begin, end);
-    if (merged) setZero(block.mergedCopy(), begin, end);
-    return;
-  }
-  if (merged && parts == 1)
+  if (merged && !moments)
     mean(participant,
          {block.replicas, mixing.merged(), {0, block.mergedCopy().elements()}, block.mergedCopies}, context);
+  const auto all = [](std::size_t) { return true; };
+  inPieces(participant, block, context, all, [&](RowMixer& mixer) {
+    if (merged && moments) mixer.merge(mixing.merged(), 0, block.mergedCopy());
+    mixer.mix(mixing, byGroup_);
+  });
+}
+
+void HostExchange::moments(int participant, const SharedBlock& block, std::span<const double> weights,
+                           double keep, Context& context) {
+  const auto counts = [&](std::size_t w) { return weights[w] > 0; };
+  inPieces(participant, block, context, counts,
+           [&](RowMixer& mixer) { mixer.merge(weights, keep, block.mergedCopy()); });
+}
+
+template <typename Reads, typename Form>
+void HostExchange::inPieces(int participant, const SharedBlock& block, Context& context, Reads reads,
+                            Form form) {
+  const std::int64_t elements =
+      block.replicas.front().elements() / (block.rule == MergeRule::Moments ? 2 : 1);
+  const auto [begin, end] = shareOf({0, elements}, elements, participant);
   alignas(64) std::array<std::byte, RowMixer::kScratchBytes> memory;  // nothing is allocated
   const Tensor scratch = Tensor::view(memory.data(), {RowMixer::kScratchBytes}, DType::UInt8);
   const std::int64_t step = RowMixer::elementsAtATime(block, RowMixer::kScratchBytes);
@@ -117,26 +113,9 @@ void HostExchange::mix(int participant, const SharedBlock& block, const Mixing& 
   RowMixer& mixer = mixers_[static_cast<std::size_t>(participant)];
   for (std::int64_t at = begin; at < end; at += step) {
     mixer.begin(block, {at, std::min(end, at + step)}, scratch, context);
-    for (const std::size_t w : all_) mixer.read(w);
-    if (merged && parts == 2) mixer.merge(mixing.merged());
-    mixer.mix(mixing, byGroup_);
-  }
-}
-
-void HostExchange::moments(int participant, const SharedBlock& block, std::span<const double> weights,
-                           double keep, Context& context) {
-  const std::int64_t elements = block.mergedCopy().elements() / 2;
-  const auto [begin, end] = shareOf({0, elements}, elements, participant);
-  alignas(64) std::array<std::byte, RowMixer::kScratchBytes> memory;  // nothing is allocated
-  const Tensor scratch = Tensor::view(memory.data(), {RowMixer::kScratchBytes}, DType::UInt8);
-  const std::int64_t step = RowMixer::elementsAtATime(block, RowMixer::kScratchBytes);
-  require(step > 0, "mergeCopy: {} workers are too many", participants());
-  RowMixer& mixer = mixers_[static_cast<std::size_t>(participant)];
-  for (std::int64_t at = begin; at < end; at += step) {
-    mixer.begin(block, {at, std::min(end, at + step)}, scratch, context);
     for (const std::size_t w : all_)
-      if (weights[w] > 0) mixer.read(w);
-    mixer.merge(weights, keep);
+      if (reads(w)) mixer.read(w);
+    form(mixer);
   }
 }
 

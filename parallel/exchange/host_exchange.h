@@ -42,6 +42,10 @@ class HostExchange final : public Exchange {
  private:
   /// The participant's part of a slice of a block of `elements` elements.
   Slice shareOf(Slice slice, std::int64_t elements, int participant) const;
+  /// Calls `form` with the participant's mixer for a few elements of its part at a time, once it has read
+  /// those of the workers for which `reads` is true.
+  template <typename Reads, typename Form>
+  void inPieces(int participant, const SharedBlock& block, Context& context, Reads reads, Form form);
   void groupedMean(int participant, const SliceMean& mean, Context& context);
 
   const std::size_t groups_;

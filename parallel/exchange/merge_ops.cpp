@@ -123,19 +123,40 @@ void MergeOps::resetUpdates(std::size_t worker) const {
   if (OwnUpdates* const own = OwnUpdates::find(exchange_, worker)) own->count = 0;
 }
 
-void MergeOps::noteMergedCopyReset(const SharedBlock& block) const {
-  if (block.rule != MergeRule::Reset || block.kind != BlockKind::UpdaterState) return;
+template <typename F>
+void MergeOps::reset(const SharedBlock& block, F isReset, bool mergedCopies) {
+  noteReset(block, isReset);
+  if (mergedCopies) resetMergedCopies(block);
+  eachShare(block.replicas.front().elements(), [&](const Share& share) {
+    for (const std::size_t w : share.workers) {
+      Tensor own = part(block.replicas[w], share.slice);
+      if (isReset(w)) setZero(own, share.context);
+    }
+  });
+}
+
+void MergeOps::resetMergedCopies(const SharedBlock& block) {
+  if (!block.hasMergedCopy()) return;
+  eachShare(block.mergedCopy().elements(), [&](const Share& share) {
+    for (std::size_t i = 0; i < share.workers.size(); ++i) {
+      Tensor own = part(block.mergedCopies[share.workers[i]], share.slice);
+      if (!seenBefore(block.mergedCopies, share.workers, i)) setZero(own, share.context);
+    }
+  });
+  if (block.kind != BlockKind::UpdaterState) return;
   if (OwnUpdates* const own = OwnUpdates::find(exchange_, static_cast<std::size_t>(participant_)))
     own->mergedCopyReset = 1;
 }
 
 void MergeOps::merge(const SharedBlock& block, std::span<const double> weights, Spread* spread) {
   if (spread) *spread = {};
+  if (block.rule == MergeRule::Keep) return;
+  if (block.rule == MergeRule::Reset)
+    return reset(
+        block, [](std::size_t) { return true; }, true);
   named(exchange_, allWait(), block.replicas[static_cast<std::size_t>(participant_)],
         [&] { exchange_.merge(participant_, block, weights, context_, spread); });
   if (spread) addOverNodes(*spread);
-  noteReset(block, [](std::size_t) { return true; });
-  noteMergedCopyReset(block);
   bytes_ += bytesToMerge(block, static_cast<std::size_t>(participant_), weights);
 }
 
@@ -153,10 +174,7 @@ void MergeOps::mergeOthers(std::span<const double> weights) {
 void MergeOps::mergeCopy(const SharedBlock& block, std::span<const double> weights, double keep) {
   if (block.rule == MergeRule::Average)
     return mean(block.replicas, weights, block.mergedCopies, block.whole, keep);
-  if (block.rule == MergeRule::Reset) {
-    noteMergedCopyReset(block);
-    return combine(block.mergedCopies, {}, block.whole);
-  }
+  if (block.rule == MergeRule::Reset) return resetMergedCopies(block);
   if (block.rule == MergeRule::Keep) return;
   requireMean(weights, keep);
   named(exchange_, allWait(), block.mergedCopy(),
@@ -167,11 +185,12 @@ void MergeOps::mergeCopy(const SharedBlock& block, std::span<const double> weigh
 void MergeOps::mix(const SharedBlock& block, const Mixing& mixing) {
   require(mixing.workers() == block.replicas.size(), "mix: rows for {} workers were given for {}",
           mixing.workers(), block.replicas.size());
+  if (block.rule == MergeRule::Keep) return;
+  if (block.rule == MergeRule::Reset)
+    return reset(
+        block, [&](std::size_t w) { return !mixing.row(w).empty(); }, !mixing.merged().empty());
   named(exchange_, allWait(), block.replicas[static_cast<std::size_t>(participant_)],
         [&] { exchange_.mix(participant_, block, mixing, context_); });
-  noteReset(block, [&](std::size_t w) { return !mixing.row(w).empty(); });
-  if (!mixing.merged().empty()) noteMergedCopyReset(block);
-  if (block.rule == MergeRule::Keep || block.rule == MergeRule::Reset) return;
   const auto own = static_cast<std::size_t>(participant_);
   bytes_ += readers(exchange_, mixing, own) * static_cast<std::int64_t>(block.replicas[own].bytes());
   if (exchange_.nodes() > 1 && !mixing.merged().empty()) bytes_ += bytesToMerge(block, own, mixing.merged());

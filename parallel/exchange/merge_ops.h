@@ -181,7 +181,10 @@ class MergeOps {
 
  private:
   void resetUpdates(std::size_t worker) const;
-  void noteMergedCopyReset(const SharedBlock& block) const;
+  /// For a block of rule Reset: sets the replicas of these workers to zero, and the merged copies, if wanted.
+  template <typename F>
+  void reset(const SharedBlock& block, F isReset, bool mergedCopies);
+  void resetMergedCopies(const SharedBlock& block);
   void requireWaiting(std::string_view op, bool may) const;
   /// Whether no worker trains meanwhile.
   bool allWait() const { return waiting_ == Waiting::Any; }

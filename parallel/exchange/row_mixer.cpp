@@ -108,7 +108,7 @@ void RowMixer::write(const Tensor& from, const Tensor& block) const {
   }
 }
 
-void RowMixer::merge(std::span<const double> weights, double keep) {
+void RowMixer::merge(std::span<const double> weights, double keep, const Tensor& mergedCopy) {
   replicas_.clear();
   weights_.clear();
   const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
@@ -117,11 +117,11 @@ void RowMixer::merge(std::span<const double> weights, double keep) {
   if (keep > 0) {
     replicas_.push_back(slot(copied_.size()));  // free, since no row is formed yet
     weights_.push_back(keep);
-    fetch(block_->mergedCopy(), replicas_.back());
+    fetch(mergedCopy, replicas_.back());
   }
   Tensor none;
   weightedMoments(replicas_, weights_, none, 0, slice_.length(), *context_);
-  write(replicas_.front(), block_->mergedCopy());
+  write(replicas_.front(), mergedCopy);
 }
 
 void RowMixer::mix(const Mixing& mixing, std::span<const std::size_t> workers) {

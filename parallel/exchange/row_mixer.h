@@ -37,7 +37,8 @@ class RowMixer {
   /// Forms the rows of these workers and writes them. Call it once all replicas that they read are here.
   void mix(const Mixing& mixing, std::span<const std::size_t> workers);
   /// Forms the merged copy of moments, before `mix`. @param keep  the share of its old value, in [0, 1).
-  void merge(std::span<const double> weights, double keep = 0);
+  /// @param mergedCopy  of the block, on the context's device.
+  void merge(std::span<const double> weights, double keep, const Tensor& mergedCopy);
 
  private:
   int parts() const { return moments_ ? 2 : 1; }

@@ -2,20 +2,18 @@
 
 namespace muster {
 
-void CallGroup::waitUntilAnswered() {
-  Lock lock(mutex_);
-  while (!answered_) changed_.wait(lock.native());
+bool waitUntil(std::condition_variable& changed, Lock& lock, ParallelInference::Clock::time_point deadline) {
+  if (deadline != ParallelInference::kNoDeadline)
+    return changed.wait_until(lock.native(), deadline) == std::cv_status::no_timeout;
+  changed.wait(lock.native());
+  return true;
 }
 
 bool CallGroup::waitUntilAnswered(ParallelInference::Clock::time_point deadline) {
-  if (deadline == ParallelInference::kNoDeadline) {
-    waitUntilAnswered();
-    return true;
-  }
   Lock lock(mutex_);
-  while (!answered_)
-    if (changed_.wait_until(lock.native(), deadline) == std::cv_status::timeout) return answered_;
-  return true;
+  while (!answered_ && waitUntil(changed_, lock, deadline)) {
+  }
+  return answered_;
 }
 
 void CallGroup::answer() {

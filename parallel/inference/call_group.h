@@ -3,13 +3,15 @@
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
-#include <memory>
 #include <vector>
 
 #include "muster/core/base/mutex.h"
 #include "muster/parallel/inference/parallel_inference.h"
 
 namespace muster {
+
+/// Waits for a change. @return false if the deadline has passed.
+bool waitUntil(std::condition_variable& changed, Lock& lock, ParallelInference::Clock::time_point deadline);
 
 /// A call of `output`, on the stack of its caller.
 struct InferenceCall {
@@ -40,9 +42,8 @@ class CallGroup {
   std::vector<InferenceCall*> calls;  ///< in order of arrival
   std::int64_t examples = 0;          ///< of all calls
 
-  void waitUntilAnswered();
   /// @return false if the deadline passed first.
-  bool waitUntilAnswered(ParallelInference::Clock::time_point deadline);
+  bool waitUntilAnswered(ParallelInference::Clock::time_point deadline = ParallelInference::kNoDeadline);
   /// Wakes the callers. Do not use the calls afterwards.
   void answer();
 

@@ -19,14 +19,6 @@ bool sameForm(const std::vector<NamedTensor>& a, const std::vector<NamedTensor>&
   return std::ranges::equal(a, b, alike);
 }
 
-/// @return false if the deadline has passed.
-bool waitUntil(std::condition_variable& changed, Lock& lock, TimePoint deadline) {
-  if (deadline != ParallelInference::kNoDeadline)
-    return changed.wait_until(lock.native(), deadline) == std::cv_status::no_timeout;
-  changed.wait(lock.native());
-  return true;
-}
-
 }  // namespace
 
 bool joinable(const Batch& a, const Batch& b) {
@@ -163,14 +155,6 @@ void CallQueue::setState(CallGroup& group, State state) {
   const Lock lock(mutex_);
   group.state = state;
   if (late_ > 0) read_.notify_all();
-}
-
-void CallQueue::haveRead(CallGroup& group) {
-  setState(group, State::Read);
-}
-
-void CallQueue::hold(CallGroup& group) {
-  setState(group, State::Taken);
 }
 
 void CallQueue::release(CallGroup& group) {

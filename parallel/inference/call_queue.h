@@ -29,14 +29,10 @@ class CallQueue {
   /// if the queue is full, the first in any case. Waits until there is one.
   /// @return null once the queue is closed and empty.
   std::shared_ptr<CallGroup> take();
-  /// For workers, once the features of all calls are copied. From now on callers whose deadline passes leave:
-  /// their calls become null.
-  void haveRead(CallGroup& group);
-  /// For workers, after `haveRead`: no caller leaves from now on.
-  void hold(CallGroup& group);
-  /// For workers, after `hold`, once all calls that have not left are answered: wakes the callers.
+  /// For workers: Read once the features of all calls are copied, Taken before the outputs are written.
+  void setState(CallGroup& group, CallGroup::State state);
+  /// For workers, then, once all calls that have not left are answered: wakes the callers.
   void release(CallGroup& group);
-
   /// Calls that wait for a worker, or for room.
   std::int64_t waiting() const;
 
@@ -55,7 +51,6 @@ class CallQueue {
   /// Removes the call of a caller that gives up. @return false if the call will still be answered.
   bool leave(CallGroup& group, InferenceCall& call);
   void removeWaiting(CallGroup& group, InferenceCall& call) MUSTER_REQUIRES(mutex_);
-  void setState(CallGroup& group, CallGroup::State state);
   /// The first group that is full or whose time is up; if the queue is full or closed or no batch time is
   /// set, the first of all. `end()` if there is none.
   Groups::iterator dueGroup() MUSTER_REQUIRES(mutex_);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "muster/core/base/plural.h"
+#include "muster/parallel/inference/call_group.h"
 
 namespace muster {
 
@@ -63,10 +64,7 @@ void FreeReplicas::waitForReplica(Lock& lock, Loan& loan, TimePoint deadline) {
       // From turnEnds_ on, a returned replica is handed over. Look then: one returned earlier may be free.
       if (now < turnEnds_) until = std::min(until, turnEnds_);
     }
-    if (until == ParallelInference::kNoDeadline)
-      loan.ready_.wait(lock.native());
-    else
-      loan.ready_.wait_until(lock.native(), until);
+    waitUntil(loan.ready_, lock, until);
   }
 }
 

@@ -56,12 +56,12 @@ void InferenceWorker::answer() {
   try {
     versions_.bring(thread_.replica(), version_);
     join();
-    queue_.haveRead(*group_);
+    queue_.setState(*group_, CallGroup::State::Read);
     compute();
   } catch (...) {
     for (auto& outcome : outcomes_) outcome.failure = std::current_exception();
   }
-  queue_.hold(*group_);
+  queue_.setState(*group_, CallGroup::State::Taken);
   for (std::size_t i = 0; i < calls.size(); ++i)
     if (calls[i]) {
       calls[i]->output = std::move(outcomes_[i].output);

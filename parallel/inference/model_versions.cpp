@@ -7,12 +7,6 @@
 namespace muster {
 namespace {
 
-std::vector<StateBlock*> blocksOf(Model& model) {
-  std::vector<StateBlock*> blocks;
-  for (auto& block : model.blocks()) blocks.push_back(&block);
-  return blocks;
-}
-
 void requireSameForm(Model& model, Model& served) try {
   requireCopy(blocksOf(model), blocksOf(served), "the served model's");
 } catch (const InvalidArgument& error) {

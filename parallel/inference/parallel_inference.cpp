@@ -69,10 +69,7 @@ void InferenceOptions::validate() const {
   require(!devices.empty(), "devices: at least one is needed");
   require(threadsPerWorker >= 1 && threadsPerWorker <= kMostThreads,
           "threadsPerWorker: at least 1 and at most {} are possible, got {}", kMostThreads, threadsPerWorker);
-  for (const auto& device : devices)
-    if (!hasMathMode(device, mathMode))
-      throw InvalidArgument(fmt::format("mathMode: {} has no {}: {}", device.toString(), nameOf(*mathMode),
-                                        whyNoMathMode(device, *mathMode)));
+  for (const auto& device : devices) requireMathMode(device, mathMode);
   if (example && !example->features.empty()) requireReadable(*example);
 }
 

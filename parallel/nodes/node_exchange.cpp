@@ -8,7 +8,6 @@
 #include "muster/parallel/exchange/tensor_parts.h"
 #include "muster/parallel/nodes/node_flight.h"
 #include "muster/parallel/nodes/node_mixing.h"
-#include "muster/parallel/nodes/node_moments.h"
 
 namespace muster {
 
@@ -16,13 +15,12 @@ namespace muster {
 struct NodeExchange::Part {
   Part(NodeLink& link, int local, int number, bool hasMoments)
       : channel(kFirstChannel + number), reduction(link, local, channel), beside(link, channel) {
-    if (hasMoments) moments = std::make_unique<NodeMoments>(link, local, channel);
+    if (hasMoments) mixing = std::make_unique<NodeMixing>(link, local, channel);
   }
 
   const int channel;
   NodeReduction reduction;
-  std::unique_ptr<NodeMoments> moments;  // null if no block has rule Moments
-  std::unique_ptr<NodeMixing> mixing;    // made by the first `mix`
+  std::unique_ptr<NodeMixing> mixing;  // without blocks of rule Moments, made by the first `mix`
   NodeChannel beside;
   std::unique_ptr<NodeFlight> flight;  // null if nothing ever flies
   bool landing = false;                // whether this round must land what an earlier round launched
@@ -156,19 +154,13 @@ void NodeExchange::abort() noexcept {
 void NodeExchange::merge(int participant, const SharedBlock& block, std::span<const double> weights,
                          Context& context, Spread* spread) {
   land(participant);
-  if (block.rule == MergeRule::Keep) return;
   const Tensor& first = block.replicas[here_.front()];
   if (block.rule == MergeRule::Moments)
     return partAt(participant)
-        .moments->run(block, weights, ownSlice(participant, first.elements() / 2), context);
+        .mixing->merge(block, weights, ownSlice(participant, first.elements() / 2), context);
   const Slice own = ownSlice(participant, first.elements());
   if (own.length() == 0) return;
   const Tensor into = block.hasMergedCopy() ? block.mergedCopy() : first;
-  if (block.rule == MergeRule::Reset) {
-    std::memset(part(into, own).raw(), 0, part(into, own).bytes());
-    for (const std::size_t w : here_) copyOnHost(part(block.replicas[w], own), part(into, own));
-    return;
-  }
   if (!spread)
     return reduction(participant).run({block.replicas, weights, 0, into, block.replicas}, own, context);
   reduction(participant).run({block.replicas, weights, 0, into, {}}, own, context);
@@ -207,15 +199,11 @@ void NodeExchange::land(int participant) {
   if (const auto encoded = std::exchange(mine.encoded, 0); encoded > 0) flight_->land(encoded);
 }
 
-void NodeExchange::wait() {
-  waitForMessages();
-  if (mirrors_) mirrors_->refresh();
-}
-
 /// Waits for what flies, and for calls that an exception has left open.
-void NodeExchange::waitForMessages() {
+void NodeExchange::wait() {
   awaitLaunched();
   link_.waitIfFailed();
+  if (mirrors_) mirrors_->refresh();
 }
 
 void NodeExchange::waitFor(NodeCall& call) {
@@ -237,18 +225,9 @@ bool NodeExchange::awaitLaunched() {
 
 void NodeExchange::mix(int participant, const SharedBlock& block, const Mixing& mixing, Context& context) {
   land(participant);
-  if (block.rule == MergeRule::Keep) return;
-  const bool merged = !mixing.merged().empty() && block.hasMergedCopy();
-  const std::int64_t parts = block.rule == MergeRule::Moments ? 2 : 1;
-  const Slice own = ownSlice(participant, block.replicas.front().elements() / parts);
-  if (block.rule == MergeRule::Reset) {
-    const auto reset = [&](const Tensor& t) { std::memset(part(t, own).raw(), 0, part(t, own).bytes()); };
-    for (const std::size_t w : here_)
-      if (!mixing.row(w).empty()) reset(block.replicas[w]);
-    if (merged) reset(block.mergedCopy());
-    return;
-  }
-  if (merged && parts == 1)
+  const bool moments = block.rule == MergeRule::Moments;
+  const Slice own = ownSlice(participant, block.replicas.front().elements() / (moments ? 2 : 1));
+  if (!moments && !mixing.merged().empty() && block.hasMergedCopy())
     reduction(participant).run({block.replicas, mixing.merged(), 0, block.mergedCopy(), {}}, own, context);
   Part& mine = partAt(participant);
   if (!mine.mixing) mine.mixing = std::make_unique<NodeMixing>(link_, local_, mine.channel);

@@ -23,8 +23,8 @@ namespace muster {
 /// Each local participant merges its own slice of a block with the participants of the other nodes that have
 /// the same slice (NodeReduction), so participants need not wait for each other. The bits are those of a
 /// HostExchange of all workers with as many groups as there are nodes, and depend neither on the transport
-/// nor on timing. Means and variances of all replicas are sent (NodeMoments). `mix` sends replicas to the
-/// nodes whose rows read them (NodeMixing).
+/// nor on timing. Means and variances of all replicas are sent. `mix` sends replicas to the nodes whose rows
+/// read them (NodeMixing).
 ///
 /// Means that land in a later round (`SliceMean::later`) are formed from copies while the workers train, if
 /// the strategy has declared a merged copy that is in flight and saved. The first operation of the next round
@@ -97,7 +97,6 @@ class NodeExchange final : public Exchange, public NodeGroup {
   bool nodesHaveBlocks() const;
   /// Waits for what was launched in an earlier round.
   void land(int participant);
-  void waitForMessages();
   /// Waits for a call. @throws the failure of what flew, which has ended the link, in place of a NodeFailure.
   void waitFor(NodeCall& call);
   /// Sends all nodes which block this node gathers (number from 1: the strategy's blocks, then the replicas'

@@ -1,5 +1,6 @@
 // Messages of NodeExchange beside the sums: contributions to a round, strategy blocks, encoded values.
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -11,15 +12,7 @@
 namespace muster {
 
 void NodeExchange::allGather(std::span<const std::byte> own, std::span<std::byte> all) {
-  allGathering_.clear();
-  for (int n = 0; n < nodes(); ++n) {
-    if (n == node()) continue;
-    allGathering_.receive(n, kGatherChannel,
-                          all.subspan(static_cast<std::size_t>(n) * own.size(), own.size()));
-    allGathering_.send(n, kGatherChannel, own);
-  }
-  link_.begin(allGathering_);
-  std::ranges::copy(own, all.subspan(static_cast<std::size_t>(node()) * own.size()).begin());
+  link_.beginGather(allGathering_, kGatherChannel, own, all);
   // A node that gathers blocks calls `allGather` later.
   try {
     while ((gathering_ || nodesHaveBlocks()) && ask(0)) answer({});
@@ -48,17 +41,9 @@ void NodeExchange::answer() {
 bool NodeExchange::ask(std::size_t block) {
   require(block <= std::numeric_limits<std::uint8_t>::max(),
           "nodes: block {} is beyond the number that can be gathered", block);
-  asked_[static_cast<std::size_t>(node())] = static_cast<std::uint8_t>(block);
-  const auto of = [&](int n) {
-    return std::as_writable_bytes(std::span(asked_).subspan(static_cast<std::size_t>(n), 1));
-  };
-  asking_.clear();
-  for (int n = 0; n < nodes(); ++n) {
-    if (n == node()) continue;
-    asking_.receive(n, kAskChannel, of(n));
-    asking_.send(n, kAskChannel, of(node()));
-  }
-  link_.begin(asking_);
+  const std::array own{static_cast<std::uint8_t>(block)};
+  link_.beginGather(asking_, kAskChannel, std::as_bytes(std::span(own)),
+                    std::as_writable_bytes(std::span(asked_)));
   waitFor(asking_);
   return std::ranges::any_of(asked_, [](std::uint8_t one) { return one > 0; });
 }

@@ -1,8 +1,6 @@
 #include "muster/parallel/nodes/node_link.h"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <utility>
 
 #include "muster/core/base/start_thread.h"
@@ -76,19 +74,24 @@ void NodeLink::wait(NodeCall& call) {
   if (call.open_ > 0) throw NodeFailure(problem_);
 }
 
-void NodeLink::gather(std::span<const std::byte> own, std::span<std::byte> all) {
-  const Lock lock(gathering_);
+void NodeLink::beginGather(NodeCall& call, int channel, std::span<const std::byte> own,
+                           std::span<std::byte> all) {
   const auto part = [&](int node) {
     return all.subspan(static_cast<std::size_t>(node) * own.size(), own.size());
   };
-  gatherCall_.clear();
+  call.clear();
   for (int n = 0; n < nodes_; ++n) {
     if (n == node_) continue;
-    gatherCall_.receive(n, kGather, part(n));
-    gatherCall_.send(n, kGather, own);
+    call.receive(n, channel, part(n));
+    call.send(n, channel, own);
   }
-  begin(gatherCall_);
+  begin(call);
   std::ranges::copy(own, part(node_).begin());
+}
+
+void NodeLink::gather(std::span<const std::byte> own, std::span<std::byte> all) {
+  const Lock lock(gathering_);
+  beginGather(gatherCall_, kGather, own, all);
   wait(gatherCall_);
 }
 

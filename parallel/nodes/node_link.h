@@ -77,7 +77,10 @@ class NodeLink {
   void begin(NodeCall& call);
   /// Waits until the call's messages are done. @throws NodeFailure naming the node that has failed.
   void wait(NodeCall& call);
-  /// Sends `own` to every node and waits for theirs. @param all  [node] as many bytes each as `own`.
+  /// Begins a call that sends `own` to every node and receives theirs.
+  /// @param all  [node] as many bytes each as `own`; this node's are copied at once.
+  void beginGather(NodeCall& call, int channel, std::span<const std::byte> own, std::span<std::byte> all);
+  /// As above, and waits.
   void gather(std::span<const std::byte> own, std::span<std::byte> all);
 
   /// Ends the connection: waits until all nodes call it or one has failed. The destructor calls it if the

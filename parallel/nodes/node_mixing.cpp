@@ -32,6 +32,7 @@ NodeMixing::NodeMixing(NodeLink& link, int local, int channel)
       workers_(static_cast<std::size_t>(local * link.nodes())),
       channel_(channel),
       mixer_(workers_),
+      merged_(workers_, 0),
       reads_(workers_ * static_cast<std::size_t>(link.nodes())) {
   for (int l = 0; l < local; ++l) here_.push_back(static_cast<std::size_t>(l * link.nodes() + link.node()));
   for (Transfer& transfer : transfers_)
@@ -48,6 +49,18 @@ void NodeMixing::run(const SharedBlock& block, const Mixing& mixing, Slice own, 
     if (pieces > 0) form(block, mixing, transfers_[(pieces - 1) % 2], context);
   }
   form(block, mixing, transfers_[(pieces - 1) % 2], context);
+}
+
+void NodeMixing::merge(const SharedBlock& block, std::span<const double> weights, Slice own,
+                       Context& context) {
+  merged_.setMerged(weights);
+  run(block, merged_, own, context);
+  const std::int64_t elements = block.mergedCopy().elements() / 2;
+  for (int p = 0; p < 2; ++p)
+    for (const std::size_t w : here_) {
+      const Slice slice = inPart(own, p, elements);
+      copyOnHost(part(block.replicas[w], slice), part(block.mergedCopy(), slice));
+    }
 }
 
 void NodeMixing::findReads(const SharedBlock& block, const Mixing& mixing) {
@@ -124,7 +137,7 @@ void NodeMixing::form(const SharedBlock& block, const Mixing& mixing, Transfer& 
       }
       ++received;
     }
-    if (mergesMoments) mixer_.merge(mixing.merged());
+    if (mergesMoments) mixer_.merge(mixing.merged(), 0, block.mergedCopy());
     mixer_.mix(mixing, here_);
   }
 }

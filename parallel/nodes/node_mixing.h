@@ -26,6 +26,11 @@ class NodeMixing {
   /// @param block  of rule Average or Moments.
   /// @param own  this participant's elements; for Moments its means.
   void run(const SharedBlock& block, const Mixing& mixing, Slice own, Context& context);
+  /// Replaces the replicas of this node, and the merged copy, by the merged means and variances. They are
+  /// few, so each node sends those of all its workers to every other node, which computes what one process
+  /// would.
+  /// @param block  of rule Moments.  @param own  this participant's means.
+  void merge(const SharedBlock& block, std::span<const double> weights, Slice own, Context& context);
 
  private:
   /// A piece in transfer.
@@ -52,6 +57,7 @@ class NodeMixing {
   std::vector<std::size_t> here_;  // this node's workers
   std::array<Transfer, 2> transfers_;
   RowMixer mixer_;
+  Mixing merged_;  // without rows, for `merge`
   // State of the current block:
   std::vector<char> reads_;   // [node][worker] whether the node needs this replica of another node
   std::size_t mostRead_ = 0;  // the most replicas that a node needs

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "muster/core/base/error.h"
 #include "muster/core/base/plural.h"
 #include "muster/core/device/math_mode.h"
 
@@ -86,8 +87,10 @@ Placements placeAndClaim(int workers, const std::vector<Device>& devices, int th
   return placements;
 }
 
-bool hasMathMode(Device device, std::optional<MathMode> mode) {
-  return !mode || whyNoMathMode(device, *mode).empty();
+void requireMathMode(Device device, std::optional<MathMode> mode, std::string_view whose) {
+  if (const auto why = mode ? whyNoMathMode(device, *mode) : std::string(); !why.empty())
+    throw InvalidArgument(
+        fmt::format("{}mathMode: {} has no {}: {}", whose, device.toString(), nameOf(*mode), why));
 }
 
 std::string describe(const Placements& placements, int threadsPerWorker, std::string_view more) {

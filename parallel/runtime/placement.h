@@ -52,8 +52,10 @@ Placements placeWorkers(int workers, const std::vector<Device>& devices, int thr
 Placements placeAndClaim(int workers, const std::vector<Device>& devices, int threadsPerWorker, bool pin,
                          std::optional<MathMode> mathMode);
 
-/// Whether `device`, which must be available, has this math mode. Every device has its default mode.
-bool hasMathMode(Device device, std::optional<MathMode> mode);
+/// @throws InvalidArgument unless `device`, which must be available, has this math mode. Nothing: its
+/// default.
+/// @param whose  begins the message: "", or as in "data parallel: ".
+void requireMathMode(Device device, std::optional<MathMode> mode, std::string_view whose = {});
 
 /// The plan as text, as in "2 workers on cpu (1 thread each, not pinned, products in bf16)"; "products ..."
 /// only if a math mode was given. @param more  appended within the brackets.

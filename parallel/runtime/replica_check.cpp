@@ -18,6 +18,12 @@ void requireSameSegments(const StateBlock& mine, const StateBlock& theirs, std::
 
 }  // namespace
 
+std::vector<StateBlock*> blocksOf(Model& model) {
+  std::vector<StateBlock*> all;
+  for (auto& block : model.blocks()) all.push_back(&block);
+  return all;
+}
+
 void requireCopy(std::span<StateBlock* const> replica, std::span<StateBlock* const> other,
                  std::string_view whose) {
   require(replica.size() == other.size(), "it has {} blocks, {} {}", replica.size(), whose, other.size());

@@ -2,10 +2,14 @@
 
 #include <span>
 #include <string_view>
+#include <vector>
 
-#include "muster/core/optim/state_block.h"
+#include "muster/core/nn/model.h"
 
 namespace muster {
+
+/// Those of Model::blocks.
+std::vector<StateBlock*> blocksOf(Model& model);
 
 /// Checks that a replica has the blocks and segments of another model, in memory of its own. A `replicate()`
 /// that copies tensors copies handles that share memory, and then all replicas would train one array.

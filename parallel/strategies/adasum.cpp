@@ -10,6 +10,7 @@
 #include "muster/core/ops/linear_combination.h"
 #include "muster/parallel/strategies/named_strategy.h"
 #include "muster/parallel/strategies/option_fields.h"
+#include "muster/parallel/strategies/periodic_strategy.h"
 
 namespace muster {
 namespace {
@@ -25,10 +26,9 @@ struct Products {
 
 /// Works on the replicas pair by pair: a becomes the sum of a and b. Then all replicas take worker 0's
 /// values.
-class AdasumStrategy final : public Strategy {
+class AdasumStrategy final : public PeriodicStrategy {
  public:
-  explicit AdasumStrategy(const Adasum& options)
-      : options_(options), period_(options.frequency), sending_(options.codec) {}
+  explicit AdasumStrategy(const Adasum& options) : PeriodicStrategy(options), options_(options) {}
 
   std::string describe() const override {
     return fmt::format("adaptive summation {}{}", options_.frequency.describe(),
@@ -52,7 +52,7 @@ class AdasumStrategy final : public Strategy {
                 sending_.whole() ? "" : "with a codec it would still send the sums of pairs unencoded"};
   }
   void begin(const Exchange& exchange) override {
-    period_.begin(exchange);
+    PeriodicStrategy::begin(exchange);
     const SharedBlock& parameters = exchange.block(BlockKind::Parameters);
     workers_ = static_cast<std::size_t>(exchange.participants());
     nodes_ = static_cast<std::size_t>(exchange.nodes());
@@ -60,8 +60,6 @@ class AdasumStrategy final : public Strategy {
     require(parameters.segments != nullptr, "adasum: the model's parameters have no segment table");
     for (const Segment& segment : parameters.segments->segments)
       segments_.push_back({segment.offset, segment.offset + segment.shape.elements()});
-    all_ = Fragment::whole(parameters.mergedCopy().elements());
-    sending_.begin(exchange, std::span(&all_, 1));
     onlyFirst_.assign(workers_, 0.0);
     onlyFirst_.front() = 1;
     std::size_t most = 0;
@@ -71,9 +69,6 @@ class AdasumStrategy final : public Strategy {
     for (std::size_t w = 0; w < workers_; ++w)
       if (exchange.isHere(w)) numbers_[w].resize(3 * segments_.size() * most);
     gains_.assign(segments_.size() * workers_, 1.0);
-  }
-  RoundPlan plan(const TrainingProgress& progress) override {
-    return {.iterations = period_.iterations(progress)};
   }
 
   void land(int, const Round& round, MergeOps& ops) override {
@@ -185,10 +180,7 @@ class AdasumStrategy final : public Strategy {
   }
 
   const Adasum options_;
-  PeriodState period_;
-  CodedReplicas sending_;
   std::size_t workers_ = 0, nodes_ = 1;
-  Fragment all_;
   std::vector<Slice> segments_;
   std::vector<double> onlyFirst_;             // [worker] weights with which only worker 0 counts
   std::vector<std::vector<double>> numbers_;  // [participant here][pair][segment] products
@@ -199,9 +191,7 @@ class AdasumStrategy final : public Strategy {
 }  // namespace
 
 void Adasum::validate() const {
-  frequency.validate("adasum");
-  muster::validate(updaterState);
-  muster::validate(codec, "adasum");
+  detail::validateParts(*this, "adasum");
 }
 
 std::unique_ptr<Strategy> Adasum::make() const {

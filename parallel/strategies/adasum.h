@@ -13,10 +13,9 @@ namespace muster {
 ///
 ///     a + b = (1 - a.b / (2 a.a)) a + (1 - a.b / (2 b.b)) b
 ///
-/// first worker 0 with 1, 2 with 3, ..., then the sums of neighbours, until one is left. Changes in one
-/// direction give their mean, orthogonal ones their sum. The pairs depend on the worker's number alone; dot
-/// products are in float64; a change of 0 leaves the other one as it is. Workers are not weighted by what
-/// they have trained. The number of workers must be a power of two.
+/// first worker 0 with 1, 2 with 3, ..., then the sums of neighbours, until one is left. Dot products are in
+/// float64; a change of 0 leaves the other one as it is. Workers are not weighted by what they have trained.
+/// The number of workers must be a power of two.
 ///
 /// Listeners get "gain" (MergeEvent::values): the mean over the parameters of the factors' sum, 1 if all
 /// changes are equal, the number of workers if all are orthogonal.

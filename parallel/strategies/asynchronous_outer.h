@@ -34,17 +34,16 @@ struct EnumNames<ArrivalClock> {
 ///     each arrival:  d = (rate / N) (x - s);  W = W + d;  A = A + d
 ///     at the N-th:   W = W + momentum D;      D = momentum D + A;  A = 0
 ///
-/// N arrivals from the same s change W as one step of OuterAveraging does. The user's model is
-/// W. Momentum only at every N-th arrival is Delayed Nesterov (Liu et al. 2024); with N = 1 each arrival is a
-/// Nesterov step, which then needs about a tenth of the rate. Arrivals that are merged together count one
-/// each, and their d is formed from their mean x, weighted by the loss normaliser. An arrival whose examples
-/// were all masked does not count: it changes nothing, and its worker takes W.
+/// The user's model is W. Momentum only at every N-th arrival is Delayed Nesterov (Liu et al. 2024); with N =
+/// 1 each arrival is a Nesterov step, which then needs about a tenth of the rate. Arrivals that are merged
+/// together count one each, and their d is formed from their mean x, weighted by the loss normaliser. An
+/// arrival whose examples were all masked does not count.
 ///
 /// The epoch ends when a worker has no batch left before its next arrival: all workers arrive together and
-/// complete an outer step, as they do at a stop. An iteration is one batch for each worker. Each worker keeps
-/// its updater's state, and Adam counts each worker's own updates. The statistics (BatchNorm) of n arrivals
-/// get the weight n / workers in a mixture with the global ones. Layers that need all workers' batches in
-/// each step (BatchNorm with `synchronised`) are an error in the first step.
+/// complete an outer step, as they do at a stop. An iteration is one batch for each worker; Adam counts each
+/// worker's own updates. The statistics (BatchNorm) of n arrivals get the weight n / workers in a mixture
+/// with the global ones. Layers that need all workers' batches in each step (BatchNorm with `synchronised`)
+/// are an error in the first step.
 ///
 /// Time is virtual, given by `speeds`: the same bits in every run. A worker that arrives waits until the
 /// arrivals before its own have landed; with merged listeners, or on several devices, all workers wait for

@@ -1,4 +1,3 @@
-#include <cmath>
 #include <utility>
 #include <variant>
 
@@ -25,7 +24,7 @@ AsynchronousOuter AsynchronousOuter::delayedNesterov(std::vector<double> speeds)
 }
 
 void AsynchronousOuter::validate() const {
-  frequency.validate("asynchronous outer");
+  detail::validateParts(*this, kRule);
   require(!std::holds_alternative<AdaComm>(frequency.adapted),
           "{}: period cannot be AdaComm, since batches are dealt before there are scores to adapt to", kRule);
   OuterStep::of(*this).validate(kRule);
@@ -44,11 +43,9 @@ void AsynchronousOuter::validate() const {
             "{}: speeds only count for fewerIterationsIfSlow on the wall clock; give that, too, or no speeds",
             kRule);
   }
-  muster::validate(updaterState);
   require(updaterState != UpdaterState::Average,
           "{}: updaterState cannot be Average, since workers are merged one by one; use Keep or Reset",
           kRule);
-  muster::validate(codec, kRule);
 }
 
 void AsynchronousOuter::fields(Fields& f) {

@@ -56,9 +56,7 @@ class AveragingStrategy final : public Strategy {
 }  // namespace
 
 void Averaging::validate() const {
-  frequency.validate("averaging");
-  muster::validate(updaterState);
-  muster::validate(codec, "averaging");
+  detail::validateParts(*this, "averaging");
   require(!measureDivergence || CodedReplicas(codec).whole(),
           "averaging: measureDivergence cannot be given with a codec");
 }

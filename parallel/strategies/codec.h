@@ -57,9 +57,8 @@ struct PowerSgdCodec {
 /// that the rule leaves in the replica. Averaged updater states, statistics, and what the merge gives back to
 /// the workers are not encoded.
 ///
-/// On one machine nothing is sent, so a codec costs time and memory there and saves nothing; its effect on
-/// the training and on MergeEvent::bytes is that over a network. Over nodes each node sends once and has the
-/// residual: see CodedReplicas::mean. See `codeDelta` for the arithmetic and the sources.
+/// Over nodes each node sends once and has the residual: see CodedReplicas::mean. See `codeDelta` for the
+/// arithmetic and the sources.
 using Codec = std::variant<WholeReplicas, Bf16Codec, Int8Codec, E3M0Codec, TopKCodec, PowerSgdCodec>;
 
 /// @param rule  begins the message. @throws InvalidArgument naming the option out of range.

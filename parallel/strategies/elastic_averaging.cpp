@@ -1,12 +1,11 @@
 #include "muster/parallel/strategies/elastic_averaging.h"
 
-#include <array>
-#include <cmath>
 #include <vector>
 
 #include "muster/core/base/error.h"
 #include "muster/parallel/strategies/named_strategy.h"
 #include "muster/parallel/strategies/option_fields.h"
+#include "muster/parallel/strategies/periodic_strategy.h"
 
 namespace muster {
 namespace {
@@ -14,10 +13,11 @@ namespace {
 constexpr std::string_view kMean = "mean";
 
 /// The merged copy holds the centre.
-class ElasticAveragingStrategy final : public Strategy {
+class ElasticAveragingStrategy final : public PeriodicStrategy {
  public:
   explicit ElasticAveragingStrategy(const ElasticAveraging& options)
-      : options_(options), period_(options.frequency), sending_(options.codec) {}
+      : PeriodicStrategy(options, options.measureDistance ? "distance to the centre" : ""),
+        options_(options) {}
 
   std::string describe() const override {
     return fmt::format("elastic averaging {} (centre rate {}, elasticity {}{}){}",
@@ -37,33 +37,19 @@ class ElasticAveragingStrategy final : public Strategy {
     return {.updaterState = options_.updaterState, .extrapolates = !sending_.whole(), .mayThrow = false};
   }
   void begin(const Exchange& exchange) override {
-    period_.begin(exchange);
-    all_ = Fragment::whole(exchange.block(BlockKind::Parameters).mergedCopy().elements());
-    sending_.begin(exchange, std::span(&all_, 1));
+    PeriodicStrategy::begin(exchange);
     elasticity_ = options_.elasticity.value_or(options_.centreRate / exchange.participants());
-    spreads_.assign(static_cast<std::size_t>(exchange.participants()), {});
-  }
-  RoundPlan plan(const TrainingProgress& progress) override {
-    return {.iterations = period_.iterations(progress)};
   }
   void land(int, const Round& round, MergeOps& ops) override {
     const SharedBlock& parameters = ops.block(BlockKind::Parameters);
     const auto mean = ops.own(kMean);
-    if (options_.measureDistance)
-      spreads_[static_cast<std::size_t>(ops.participant())] =
-          ops.distance(parameters.replicas, parameters.mergedCopies, all_);
+    if (measures()) spread(ops) = ops.distance(parameters.replicas, parameters.mergedCopies, all_);
     sending_.mean(round.weights, {{1, parameters.mergedCopies}}, elasticity_, all_, mean, ops);
     if (!options_.centreFirst) pull(parameters, ops);
     ops.combine(parameters.mergedCopies,
                 {{options_.centreRate, mean}, {1 - options_.centreRate, parameters.mergedCopies}}, all_);
     if (options_.centreFirst) pull(parameters, ops);
     ops.mergeOthers(round.weights);
-  }
-  MergeReport report() const override {
-    if (!options_.measureDistance) return {.values = period_.values()};
-    values_.front() = period_.value();
-    values_.back().value = relativeDistance(spreads_);
-    return {.values = values_};
   }
 
  private:
@@ -72,12 +58,7 @@ class ElasticAveragingStrategy final : public Strategy {
   }
 
   const ElasticAveraging options_;
-  PeriodState period_;
-  CodedReplicas sending_;
-  Fragment all_;
   double elasticity_ = 0;
-  std::vector<Spread> spreads_;  // [participant] for its shares
-  mutable std::array<MergeValue, 2> values_{{{}, {"distance to the centre", 0}}};
 };
 
 }  // namespace
@@ -87,13 +68,11 @@ ElasticAveraging ElasticAveraging::sma(double elasticity) {
 }
 
 void ElasticAveraging::validate() const {
-  frequency.validate("elastic averaging");
+  detail::validateParts(*this, "elastic averaging");
   require(centreRate >= 0 && centreRate <= 1, "elastic averaging: centreRate must be in [0, 1], got {}",
           centreRate);
   require(!elasticity || (*elasticity >= 0 && *elasticity <= 1),
           "elastic averaging: elasticity must be in [0, 1], got {}", elasticity.value_or(0));
-  muster::validate(updaterState);
-  muster::validate(codec, "elastic averaging");
 }
 
 std::unique_ptr<Strategy> ElasticAveraging::make() const {

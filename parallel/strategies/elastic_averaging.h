@@ -19,10 +19,9 @@ namespace muster {
 /// not trained. With equal weights, centreRate = workers * elasticity and without `centreFirst`, a merge does
 /// not change the sum of all replicas and the centre.
 ///
-/// The presets: EASGD is the default. EAMSGD is EASGD with `Nesterovs` as updater: each worker keeps its own
-/// velocity. Its replica holds the look-ahead point, at which the gradient is computed, and a merge pulls
-/// that point (the paper pulls the point before it). The centre of SMA is the mean, without a memory of
-/// earlier ones. With elasticity 0 the workers train by themselves.
+/// EASGD is the default. EAMSGD is EASGD with `Nesterovs` as updater: its replica holds the look-ahead point,
+/// at which the gradient is computed, and a merge pulls that point (the paper pulls the point before it).
+/// With elasticity 0 the workers train by themselves.
 ///
 /// Listeners get "distance to the centre" (MergeEvent::values) with `measureDistance`: before the merge,
 /// sqrt(sum_w |x_w - c|^2 / workers) / |c|.

@@ -8,6 +8,7 @@
 #include "muster/core/ops/linear_combination.h"
 #include "muster/parallel/strategies/named_strategy.h"
 #include "muster/parallel/strategies/option_fields.h"
+#include "muster/parallel/strategies/periodic_strategy.h"
 
 namespace muster {
 namespace {
@@ -34,10 +35,10 @@ std::size_t partner(std::size_t worker, std::size_t workers, std::int64_t round)
 }
 
 /// The merged copy holds the mean of the replicas.
-class GossipStrategy final : public Strategy {
+class GossipStrategy final : public PeriodicStrategy {
  public:
   explicit GossipStrategy(const Gossip& options)
-      : options_(options), period_(options.frequency), sending_(options.codec) {}
+      : PeriodicStrategy(options, options.measureDistance ? "distance to the mean" : ""), options_(options) {}
 
   std::string describe() const override {
     return fmt::format("gossip ({}) {}{}", nameOf(options_.graph), options_.frequency.describe(),
@@ -68,28 +69,16 @@ class GossipStrategy final : public Strategy {
                                    : ""};
   }
   void begin(const Exchange& exchange) override {
-    period_.begin(exchange);
+    PeriodicStrategy::begin(exchange);
     const auto workers = static_cast<std::size_t>(exchange.participants());
     mixing_ = Mixing(workers, 3 * workers);
     rounds_ = exchange.strategyBlock(kRounds).values;
     merged_.assign(workers, 0);
     alike_.assign(workers, 1);
-    all_ = Fragment::whole(exchange.block(BlockKind::Parameters).mergedCopy().elements());
-    sending_.begin(exchange, std::span(&all_, 1));
     published_ = sending_.sent();
     published_.mergedCopies.clear();
-    spreads_.assign(workers, {});
     neighbours_.reserve(workers);
     row_.reserve(workers);
-  }
-  RoundPlan plan(const TrainingProgress& progress) override {
-    return {.iterations = period_.iterations(progress)};
-  }
-  MergeReport report() const override {
-    if (!options_.measureDistance) return {.values = period_.values()};
-    values_.front() = period_.value();
-    values_.back().value = relativeDistance(spreads_);
-    return {.values = values_};
   }
   void prepare(const Round& round) override;
   bool pending() const override { return sinceMean() > 0; }
@@ -102,9 +91,7 @@ class GossipStrategy final : public Strategy {
       complete() ? mergeSent(round.weights, parameters, ops) : mixSent(parameters, ops);
     else
       complete() ? ops.mergeState(round.weights) : ops.mixState(mixing_);
-    if (!options_.measureDistance) return;
-    spreads_[static_cast<std::size_t>(ops.participant())] =
-        ops.distance(parameters.replicas, parameters.mergedCopies, all_);
+    if (measures()) spread(ops) = ops.distance(parameters.replicas, parameters.mergedCopies, all_);
   }
 
  private:
@@ -120,9 +107,6 @@ class GossipStrategy final : public Strategy {
   void mixSent(const SharedBlock& parameters, MergeOps& ops) const;
 
   const Gossip options_;
-  PeriodState period_;
-  CodedReplicas sending_;
-  Fragment all_;
   SharedBlock published_;      // values that were sent, which are then mixed
   std::vector<double> alike_;  // [worker] 1 for each
   // Written between rounds:
@@ -132,8 +116,6 @@ class GossipStrategy final : public Strategy {
   std::vector<double> merged_;  // [worker] weights in the mean
   std::vector<std::size_t> neighbours_;
   std::vector<MixingShare> row_;
-  std::vector<Spread> spreads_;  // [participant] for its shares
-  mutable std::array<MergeValue, 2> values_{{{}, {"distance to the mean", 0}}};
 };
 
 void GossipStrategy::prepare(const Round& round) {
@@ -216,13 +198,11 @@ void gossipNeighbourhood(GossipGraph graph, std::size_t worker, std::size_t work
 void Gossip::validate() const {
   require(std::ranges::any_of(EnumNames<GossipGraph>::kNames, [&](auto pair) { return pair.first == graph; }),
           "gossip: there is no graph {}", static_cast<int>(graph));
-  frequency.validate("gossip");
+  detail::validateParts(*this, "gossip");
   detail::requireIterations("gossip: modelEvery", modelEvery);
-  muster::validate(updaterState);
   require(!measureDistance || modelEvery == 1,
           "gossip: measureDistance needs the mean of the replicas in every round, but modelEvery is {}",
           modelEvery);
-  muster::validate(codec, "gossip");
   if (CodedReplicas(codec).whole() || graph == GossipGraph::Complete) return;
   require(graph == GossipGraph::Ring,
           "gossip: codec cannot be given with the graph {}: in this graph a worker's receivers change, so a "

@@ -31,16 +31,13 @@ struct EnumNames<GossipGraph> {
   }};
 };
 
-/// Decentralised training: at the end of each round each worker mixes its replica with those of a few others,
-/// so what it sends does not grow with the number of workers. Replicas stay near each other without ever
-/// being equal.
+/// Decentralised training: at the end of each round each worker mixes its replica with those of a few others.
 ///
 ///     x_i = sum_j p_ij n_j x_j / sum_j p_ij n_j
 ///
 /// p is the graph's doubly stochastic matrix: 1 / (size of the neighbourhood) for the worker itself and those
-/// it is mixed with, else 0. n_j is worker j's loss normaliser since the last round, as in Averaging. This is
-/// push-sum with new weights in every round: a worker sends n_j beside its replica, and the receiver divides
-/// by the sum. While all n_j are equal they cancel, and mixing does not change the mean of the replicas. A
+/// it is mixed with, else 0. n_j is worker j's loss normaliser since the last round: push-sum with new
+/// weights in every round. While all n_j are equal, mixing does not change the mean of the replicas. A
 /// replica whose neighbourhood has not trained does not change.
 ///
 /// With a codec each worker has a public copy v_j of its replica, which its neighbours know. It sends
@@ -55,13 +52,11 @@ struct EnumNames<GossipGraph> {
 /// Listeners get "period", and with `measureDistance` "distance to the mean" (MergeEvent::values): after
 /// mixing, sqrt(sum_w |x_w - m|^2 / workers) / |m|.
 ///
-/// The user's model is the mean of the replicas with equal weights. Over several nodes this mean costs each
-/// node more bytes than mixing does: with `modelEvery` it is formed seldom, and at the end of an epoch and at
-/// a stop. In between, listeners, and after a failure the caller, get the last one that was formed. Mixing
-/// does not depend on it. With the complete graph, or two workers,
-/// it has the bits of Averaging. Without training, the exponential graph reaches the exact mean after
-/// log2(workers) rounds, if the number of workers is a power of two. Sources: Lian et al. 2017
-/// (D-PSGD); Assran et al. 2019 (stochastic gradient push), whose weights remain from round to round.
+/// The user's model is the mean of the replicas with equal weights. With `modelEvery` it is formed seldom,
+/// and at the end of an epoch and at a stop; in between, listeners, and after a failure the caller, get the
+/// last one that was formed. With the complete graph, or two workers, it has the bits of Averaging. Sources:
+/// Lian et al. 2017 (D-PSGD); Assran et al. 2019 (stochastic gradient push), whose weights remain from round
+/// to round.
 struct Gossip {
   GossipGraph graph = GossipGraph::Exponential;
   /// Iterations of each worker in a round.

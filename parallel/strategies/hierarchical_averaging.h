@@ -21,11 +21,10 @@ namespace muster {
 /// Over several nodes, and in groups(n), workers are counted node by node: first the workers of node 0, which
 /// are 0, nodes, 2 nodes, ..., then those of node 1, and so on. So if `group` divides the workers of a node,
 /// every group is within one node, and its merges send nothing over the network. They leave the merged copy
-/// alone, since its mean is over all nodes: listeners, and after a failure the caller, get the last merge of
-/// a level whose groups hold several nodes. The user's model is always what the last level would merge; each
-/// group then has the weight of what its workers have trained since the level above merged. One level is
-/// Averaging, bit for bit. Listeners get "group" (MergeEvent::values), the number of workers that were merged
-/// with each other. With a codec a worker sends its change since the last merge of its level or a higher one.
+/// alone: listeners, and after a failure the caller, get the last merge of a level whose groups hold several
+/// nodes. The user's model is always what the last level would merge; each group then has the weight of what
+/// its workers have trained since the level above merged. Listeners get "group" (MergeEvent::values), the
+/// number of workers that were merged with each other.
 /// Source: PyTorch's HierarchicalModelAverager, which gives all workers the same weight.
 struct HierarchicalAveraging {
   /// One level: a period and a size of groups.

@@ -25,6 +25,14 @@ inline void requireIterations(std::string_view option, std::int64_t value) {
           kMostIterations, value);
 }
 
+/// Checks the options that most rules have. @param rule  begins the message.
+template <typename Options>
+void validateParts(const Options& options, std::string_view rule) {
+  options.frequency.validate(rule);
+  validate(options.updaterState);
+  validate(options.codec, rule);
+}
+
 /// Visits a variant as an object whose type is one of `names`, in the order of the alternatives.
 /// @param each  `void each(Fields&, T&)` visits the fields of an alternative.
 template <typename... T, typename Each>

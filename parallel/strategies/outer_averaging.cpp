@@ -8,6 +8,7 @@
 #include "muster/parallel/strategies/named_strategy.h"
 #include "muster/parallel/strategies/option_fields.h"
 #include "muster/parallel/strategies/outer_step.h"
+#include "muster/parallel/strategies/periodic_strategy.h"
 
 namespace muster {
 namespace {
@@ -18,13 +19,12 @@ constexpr std::int64_t kPart = 4096;  // elements
 /// then, and the factor of the momentum.
 enum { kIteration, kLearningRate, kScale, kNumbers };
 
-class OuterAveragingStrategy final : public Strategy {
+class OuterAveragingStrategy final : public PeriodicStrategy {
  public:
   explicit OuterAveragingStrategy(const OuterAveraging& options)
-      : options_(options),
-        step_(OuterStep::of(options)),
-        period_(options.frequency),
-        sending_(options.codec) {}
+      : PeriodicStrategy(options, options.measureStep ? "outer step" : ""),
+        options_(options),
+        step_(OuterStep::of(options)) {}
 
   std::string describe() const override {
     return fmt::format("outer averaging {} ({}){}", options_.frequency.describe(), step_.describe(),
@@ -45,12 +45,9 @@ class OuterAveragingStrategy final : public Strategy {
     return {.updaterState = options_.updaterState, .replicasDiffer = false, .mayThrow = false};
   }
   void begin(const Exchange& exchange) override {
-    period_.begin(exchange);
+    PeriodicStrategy::begin(exchange);
     if (options_.followLearningRate) memory_ = exchange.strategyBlock(kRate).values.front();
-    all_ = Fragment::whole(exchange.block(BlockKind::Parameters).mergedCopy().elements());
-    sending_.begin(exchange, std::span(&all_, 1));
-    spreads_.assign(static_cast<std::size_t>(exchange.participants()), {});
-    parts_.assign(spreads_.size(), Fragment::whole(0));
+    parts_.assign(static_cast<std::size_t>(exchange.participants()), Fragment::whole(0));
     atOnce_ = sending_.whole() && exchange.topology().oneSum;
     // Encoding needs whole replicas, and a GPU fewer kernels.
     inParts_ = sending_.whole() && exchange.topology().onePlace &&
@@ -59,7 +56,7 @@ class OuterAveragingStrategy final : public Strategy {
   void start(MergeOps& ops) override { step_.writeBack(0, all_, ops); }
   RoundPlan plan(const TrainingProgress& progress) override {
     if (options_.followLearningRate && memory_.defined()) follow(progress);
-    return {.iterations = period_.iterations(progress)};
+    return PeriodicStrategy::plan(progress);
   }
   void land(int, const Round& round, MergeOps& ops) override {
     const SharedBlock& parameters = ops.block(BlockKind::Parameters);
@@ -77,14 +74,8 @@ class OuterAveragingStrategy final : public Strategy {
       inParts(parts_[static_cast<std::size_t>(ops.participant())], step);
     else
       step(all_);
-    if (options_.measureStep)
-      spreads_[static_cast<std::size_t>(ops.participant())] = ops.distance(outer, ops.own(kBefore), all_);
+    if (measures()) spread(ops) = ops.distance(outer, ops.own(kBefore), all_);
     ops.mergeOthers(round.weights);
-  }
-  MergeReport report() const override {
-    if (!options_.measureStep) return {.values = period_.values()};
-    values_ = {{period_.value(), {"outer step", relativeDistance(spreads_)}}};
-    return {.values = values_};
   }
 
  private:
@@ -114,15 +105,10 @@ class OuterAveragingStrategy final : public Strategy {
 
   const OuterAveraging options_;
   const OuterStep step_;
-  PeriodState period_;
-  CodedReplicas sending_;
-  Fragment all_;
   std::vector<Fragment> parts_;  // [participant] its current part
   bool inParts_ = false;         // the operations are called part by part
   bool atOnce_ = false;          // mean, step and write-back are one pass
   Tensor memory_;                // the first worker's block kRate; written between rounds
-  std::vector<Spread> spreads_;  // [participant] for its shares
-  mutable std::array<MergeValue, 2> values_{};
 };
 
 }  // namespace
@@ -150,10 +136,8 @@ OuterAveraging OuterAveraging::lookahead() {
 }
 
 void OuterAveraging::validate() const {
-  frequency.validate("outer averaging");
+  detail::validateParts(*this, "outer averaging");
   OuterStep::of(*this).validate("outer averaging");
-  muster::validate(updaterState);
-  muster::validate(codec, "outer averaging");
 }
 
 std::unique_ptr<Strategy> OuterAveraging::make() const {

@@ -15,9 +15,8 @@ namespace muster {
 ///
 /// s is where the workers started: W, and with `nesterov` W + momentum D. The user's model is W. D has the
 /// units of parameters; `rate` multiplies the mean (not the sum) of the replicas' changes. With rate 1 and
-/// momentum 0 it gives the bits of Averaging. Outer momentum helps many workers with long rounds; expect
-/// little of it for two or three. Sources: Chen & Huo 2016 (BMUF); Wang et al. 2019 (SlowMo); Douillard et
-/// al. 2023 (DiLoCo); Zhang et al. 2019 (Lookahead).
+/// momentum 0 it gives the bits of Averaging. Sources: Chen & Huo 2016 (BMUF); Wang et al. 2019 (SlowMo);
+/// Douillard et al. 2023 (DiLoCo); Zhang et al. 2019 (Lookahead).
 struct OuterAveraging {
   Period frequency = 1;   ///< iterations of each worker between merges
   double rate = 1;        ///< above 0

@@ -1,7 +1,5 @@
 #include "muster/parallel/strategies/outer_step.h"
 
-#include <cmath>
-
 #include "muster/core/base/error.h"
 #include "muster/core/ops/non_finite.h"
 #include "muster/core/ops/step_to_mean.h"

@@ -7,6 +7,7 @@
 #include "muster/parallel/strategies/named_strategy.h"
 #include "muster/parallel/strategies/option_fields.h"
 #include "muster/parallel/strategies/outer_step.h"
+#include "muster/parallel/strategies/periodic_strategy.h"
 
 namespace muster {
 namespace {
@@ -22,13 +23,10 @@ std::string landingText(const OverlappedAveraging& options) {
 }
 
 /// The merged copy holds W.
-class OverlappedAveragingStrategy final : public Strategy {
+class OverlappedAveragingStrategy final : public PeriodicStrategy {
  public:
   explicit OverlappedAveragingStrategy(const OverlappedAveraging& options)
-      : options_(options),
-        outer_(OuterStep::of(options)),
-        period_(options.frequency),
-        sending_(options.codec) {}
+      : PeriodicStrategy(options), options_(options), outer_(OuterStep::of(options)) {}
 
   std::string describe() const override {
     return fmt::format("{} {}, delay {} ({}{}){}", kRule, options_.frequency.describe(), options_.delay,
@@ -49,16 +47,10 @@ class OverlappedAveragingStrategy final : public Strategy {
             .replicasDiffer = options_.delay > 0 || pulls(),
             .mayThrow = false};
   }
-  void begin(const Exchange& exchange) override {
-    period_.begin(exchange);
-    all_ = Fragment::whole(exchange.block(BlockKind::Parameters).mergedCopy().elements());
-    sending_.begin(exchange, std::span(&all_, 1));
-  }
   void start(MergeOps& ops) override {
     if (outer_.ahead() > 0) outer_.writeBack(0, all_, ops);
   }
   RoundPlan plan(const TrainingProgress& progress) override;
-  MergeReport report() const override { return {.values = period_.values()}; }
   void launch(int, const Round& round, MergeOps& ops) override;
   void land(int, const Round& round, MergeOps& ops) override;
 
@@ -68,9 +60,6 @@ class OverlappedAveragingStrategy final : public Strategy {
 
   const OverlappedAveraging options_;
   const OuterStep outer_;
-  PeriodState period_;
-  CodedReplicas sending_;
-  Fragment all_;
 };
 
 RoundPlan OverlappedAveragingStrategy::plan(const TrainingProgress& progress) {
@@ -139,7 +128,7 @@ OverlappedAveraging OverlappedAveraging::eagerDiloco() {
 }
 
 void OverlappedAveraging::validate() const {
-  frequency.validate("overlapped averaging");
+  detail::validateParts(*this, kRule);
   require(delay >= 0, "{}: delay cannot be negative, got {}", kRule, delay);
   require(delay < frequency.every, "{}: delay must be shorter than the period of {}, got {}", kRule,
           plural(frequency.every, "iteration"), delay);
@@ -147,8 +136,6 @@ void OverlappedAveraging::validate() const {
     require(pull->strength >= 0 && pull->strength <= 1, "{}: strength must be in [0, 1], got {}", kRule,
             pull->strength);
   OuterStep::of(*this).validate(kRule);
-  muster::validate(updaterState);
-  muster::validate(codec, kRule);
 }
 
 std::unique_ptr<Strategy> OverlappedAveraging::make() const {

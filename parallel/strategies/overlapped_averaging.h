@@ -21,9 +21,7 @@ namespace muster {
 /// trained since the launch. A period that is not longer than the delay (as in the first part of
 /// Period::postLocal) merges at once.
 ///
-/// On one machine all workers wait while a merge is computed, so the delay saves no time there; it has the
-/// same effect on the training as over a network. Statistics and averaged updater states are merged when the
-/// parameters land, without a delay.
+/// Statistics and averaged updater states are merged when the parameters land, without a delay.
 struct OverlappedAveraging {
   /// The worker takes the new base and keeps what it has trained since the launch: x = base + (x - sent).
   /// With rate 1, momentum 0 and one worker this is plain training. Sources: Shen et al. 2019

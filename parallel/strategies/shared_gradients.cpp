@@ -1,6 +1,5 @@
 #include "muster/parallel/strategies/shared_gradients.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <numeric>
 #include <span>

@@ -20,8 +20,7 @@ namespace muster {
 /// every `resynchronizationFrequency` iterations. Between two of them the merged copy holds the current
 /// parameters, and the updater state and statistics of the last resynchronisation.
 ///
-/// The mean of the messages is applied, not their sum, so learning rates are those of synchronous
-/// gradients. (Deeplearning4j adds them up, which multiplies the rate by the number of workers.)
+/// The mean of the messages is applied, not their sum, so learning rates are those of synchronous gradients.
 /// Source: Strom 2015; the residual is the error feedback of Seide et al. 2014.
 struct SharedGradients {
   ThresholdAlgorithm thresholdAlgorithm = AdaptiveThreshold{};

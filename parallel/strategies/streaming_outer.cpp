@@ -130,7 +130,7 @@ StreamingOuter StreamingOuter::diloco() {
 }
 
 void StreamingOuter::validate() const {
-  frequency.validate(kRule);
+  detail::validateParts(*this, kRule);
   require(fragments >= 1 && fragments <= kMostFragments, "{}: fragments must be between 1 and {}, got {}",
           kRule, kMostFragments, fragments);
   require(frequency.every % fragments == 0, "{}: every must be a multiple of the {} fragments, got {}", kRule,
@@ -141,8 +141,6 @@ void StreamingOuter::validate() const {
           plural(frequency.every / fragments, "iteration"), delay);
   require(mixing >= 0 && mixing <= 1, "{}: mixing must be in [0, 1], got {}", kRule, mixing);
   OuterStep::of(*this).validate(kRule);
-  muster::validate(updaterState);
-  muster::validate(codec, kRule);
 }
 
 std::unique_ptr<Strategy> StreamingOuter::make() const {

@@ -1,7 +1,6 @@
 #include "muster/parallel/strategies/threshold_rule.h"
 
 #include <algorithm>
-#include <cmath>
 #include <string_view>
 
 #include "muster/core/base/error.h"

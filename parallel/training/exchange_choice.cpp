@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
 #include "muster/parallel/exchange/device_exchange.h"
 #include "muster/parallel/exchange/host_exchange.h"
+#include "muster/parallel/exchange/own_updates.h"
 #include "muster/parallel/nodes/node_exchange.h"
 
 namespace muster {
@@ -49,6 +51,18 @@ bool isUsed(const SharedBlock& block, const StrategyTraits& traits) {
   return block.kind != BlockKind::Gradients || traits.localWork == LocalWork::Gradient;
 }
 
+void requireModelSource(const Exchange& exchange, const StrategyTraits& traits) {
+  if (traits.modelSource.empty()) return;
+  const StrategyState& source = exchange.strategyBlock(traits.modelSource);
+  require(traits.localWork == LocalWork::Step && source.declared.place == StrategyBlock::Place::MergedCopy &&
+              source.declared.saved && !source.declared.inFlight &&
+              source.values.front().dtype() == exchange.block(BlockKind::Parameters).mergedCopy().dtype(),
+          "strategy: the model cannot be filled from block \"{}\": it must be of Place::MergedCopy, saved, "
+          "not in "
+          "flight and of the parameters' type, and local work a whole step",
+          traits.modelSource);
+}
+
 }  // namespace
 
 ExchangeChoice::ExchangeChoice(std::span<const Placement> placements, StrategyTraits traits, NodeLink* link,
@@ -66,7 +80,22 @@ std::string ExchangeChoice::describe() const {
 }
 
 std::unique_ptr<Exchange> ExchangeChoice::make(const std::vector<std::vector<StateBlock*>>& states,
-                                               std::vector<Tensor> refused) const {
+                                               std::vector<Tensor> refused,
+                                               std::vector<StrategyBlock> blocks) const {
+  auto exchange = makeEmpty(states, std::move(refused));
+  if (traits_.arrivals || traits_.updaterState == UpdaterState::Reset)
+    blocks.push_back({.name = std::string(kOwnUpdates),
+                      .place = StrategyBlock::Place::Replica,
+                      .numbers = OwnUpdates::kNumbers,
+                      .counts = true,
+                      .saved = false});  // they belong to the replicas, not to the model; see addSection
+  exchange->makeStrategyBlocks(blocks);
+  requireModelSource(*exchange, traits_);
+  return exchange;
+}
+
+std::unique_ptr<Exchange> ExchangeChoice::makeEmpty(const std::vector<std::vector<StateBlock*>>& states,
+                                                    std::vector<Tensor> refused) const {
   const UpdaterState updaterState = traits_.updaterState;
   if (plan_)
     return std::make_unique<DeviceExchange>(states, updaterState, *plan_, std::move(refused),

@@ -31,10 +31,14 @@ class ExchangeChoice {
   /// The transport that is tried first, as text; "" on the CPUs of one node.
   std::string describe() const;
   /// @param states  [local worker] of the replicas.  @param refused  [local worker] Model::stepRefused.
+  /// @param blocks  of the strategy.
   std::unique_ptr<Exchange> make(const std::vector<std::vector<StateBlock*>>& states,
-                                 std::vector<Tensor> refused) const;
+                                 std::vector<Tensor> refused, std::vector<StrategyBlock> blocks = {}) const;
 
  private:
+  std::unique_ptr<Exchange> makeEmpty(const std::vector<std::vector<StateBlock*>>& states,
+                                      std::vector<Tensor> refused) const;
+
   const StrategyTraits traits_;
   NodeLink* const link_;
   const int groups_;

@@ -93,13 +93,7 @@ void FitCall::run(DataSetIterator& data, std::int64_t epochs, Batch* first) {
 
 /// After the listeners' start, where one may set the learning rate's factor. @return false if it failed.
 bool FitCall::begin(std::int64_t epochs) {
-  try {
-    run_.rounds.begin(epochs);
-    return true;
-  } catch (...) {
-    run_.fail(-1, std::current_exception(), [] { return "the first round could not be planned"; });
-    return false;
-  }
+  return attempt([] { return "the first round could not be planned"; }, [&] { run_.rounds.begin(epochs); });
 }
 
 /// Calls the listeners that were not called in an earlier part.
@@ -158,17 +152,12 @@ void FitCall::tellEndAndAnswer() {
 /// Sends replicas to the nodes that collect them. @param when  returns the end of a failure's message.
 template <typename When>
 void FitCall::answerNodes(When when) {
-  try {
-    run_.rounds.answerNodes(setting_.replicas.exchange());
-  } catch (...) {
-    failOfNodes(std::current_exception(), when);
-  }
+  attempt([&] { return nodesFailed(when()); },
+          [&] { run_.rounds.answerNodes(setting_.replicas.exchange()); });
 }
 
-template <typename When>
-void FitCall::failOfNodes(std::exception_ptr cause, When when) {
-  run_.fail(-1, std::move(cause),
-            [&] { return fmt::format("the training on {} nodes has failed {}", run_.place.nodes, when()); });
+std::string FitCall::nodesFailed(std::string_view when) const {
+  return fmt::format("the training on {} nodes has failed {}", run_.place.nodes, when);
 }
 
 /// The exception in progress becomes the run's failure: another node's while a listener made a checkpoint, or
@@ -176,23 +165,23 @@ void FitCall::failOfNodes(std::exception_ptr cause, When when) {
 template <typename When>
 void FitCall::failInListener(When when) {
   const auto cause = std::current_exception();
-  if (isOfAnotherNode(cause)) return failOfNodes(cause, when);
-  run_.fail(-1, cause, [&] { return fmt::format("a listener failed {}", when()); });
+  run_.fail(-1, cause, [&] {
+    return isOfAnotherNode(cause) ? nodesFailed(when()) : fmt::format("a listener failed {}", when());
+  });
 }
 
 void FitCall::train(DataSetIterator& data, std::int64_t epochs, Batch* first) {
   WorkerListeners workerListeners{setting_.trainer, listenersOf(ListenerScope::Worker), {}};
   Tasks tasks;
-  try {
+  const auto runTasks = [&] {
     for (const auto& worker : setting_.replicas.workers())
       worker->train(tasks, run_, setting_.replicas.exchange(), workerListeners);
     tasks.add(setting_.reader,
               [this, &data, epochs, first] { dispatch(run_, data, epochs, first, setting_.reading); });
     tasks.start();
     coordinate();
-  } catch (...) {
-    run_.fail(-1, std::current_exception(), [] { return "the training failed"; });
-  }
+  };
+  attempt([] { return "the training failed"; }, runTasks);
   tasks.wait();
   run_.rounds.close();
 }
@@ -200,12 +189,11 @@ void FitCall::train(DataSetIterator& data, std::int64_t epochs, Batch* first) {
 /// Waits for all nodes, so that no node's `fit` succeeds while another node's fails.
 void FitCall::endTogether() {
   if (run_.failure || run_.place.nodes == 1) return;
-  try {
+  const auto meet = [&] {
     std::vector<std::byte> all(static_cast<std::size_t>(run_.place.nodes));
     setting_.replicas.exchange().allGather(std::as_bytes(std::span("", 1)), all);
-  } catch (...) {
-    failOfNodes(std::current_exception(), [] { return "at its end"; });
-  }
+  };
+  attempt([&] { return nodesFailed("at its end"); }, meet);
 }
 
 void FitCall::coordinate() {

@@ -2,6 +2,7 @@
 
 #include <exception>
 #include <functional>
+#include <string>
 #include <string_view>
 
 #include "muster/core/nn/listener.h"
@@ -50,9 +51,9 @@ class FitCall {
   template <typename When>
   void answerNodes(When when);
   template <typename When>
-  void failOfNodes(std::exception_ptr cause, When when);
-  template <typename When>
   void failInListener(When when);
+  /// @param when  the end of the text.
+  std::string nodesFailed(std::string_view when) const;
   Listeners listenersOf(ListenerScope scope) const;
 
   /// One listener's call.
@@ -70,11 +71,17 @@ class FitCall {
   /// As `notifyAll`; the first exception becomes the run's failure. @return false if there was one.
   template <typename Call>
   bool notifyAll(std::string_view when, Call call) {
+    return attempt([&] { return fmt::format("a listener failed at {}", when); }, [&] { notifyAll(call); });
+  }
+  /// An exception of the call becomes the run's failure. @param where  see FirstFailure.
+  /// @return false if there was one.
+  template <typename Where, typename Call>
+  bool attempt(Where where, Call call) {
     try {
-      notifyAll(call);
+      call();
       return true;
     } catch (...) {
-      run_.fail(-1, std::current_exception(), [&] { return fmt::format("a listener failed at {}", when); });
+      run_.fail(-1, std::current_exception(), where);
       return false;
     }
   }

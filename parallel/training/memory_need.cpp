@@ -19,14 +19,6 @@ constexpr std::string_view kBefore = "merged copy before a merge";
 // memory of dnnl_sgemm and its kernels' code, which is less for small layers.
 constexpr std::int64_t kThread = 100'000, kMostScratch = 1'200'000;
 
-std::string_view nameOf(BlockKind kind) {
-  return kind == BlockKind::Parameters     ? "parameters"
-         : kind == BlockKind::Gradients    ? "gradients"
-         : kind == BlockKind::Statistics   ? "statistics"
-         : kind == BlockKind::UpdaterState ? "updater state"
-                                           : "counters";
-}
-
 }  // namespace
 
 MemoryNeed::MemoryNeed(Model& model, const Strategy& strategy, const NodePlace& place, int groups,

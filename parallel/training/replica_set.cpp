@@ -28,16 +28,10 @@ NodePlace placeOf(const NodeLink* link, std::size_t workers) {
   return place;
 }
 
-void requireModelSource(const Exchange& exchange, const StrategyTraits& traits) {
-  if (traits.modelSource.empty()) return;
-  const StrategyState& source = exchange.strategyBlock(traits.modelSource);
-  require(traits.localWork == LocalWork::Step && source.declared.place == StrategyBlock::Place::MergedCopy &&
-              source.declared.saved && !source.declared.inFlight &&
-              source.values.front().dtype() == exchange.block(BlockKind::Parameters).mergedCopy().dtype(),
-          "strategy: the model cannot be filled from block \"{}\": it must be of Place::MergedCopy, saved, "
-          "not in "
-          "flight and of the parameters' type, and local work a whole step",
-          traits.modelSource);
+std::vector<const void*> memoryOf(std::span<StateBlock* const> state) {
+  std::vector<const void*> memory;
+  for (const StateBlock* const block : state) memory.push_back(block->values.raw());
+  return memory;
 }
 
 /// Operations on devices do not check their results, so these are checked before the model takes them.
@@ -96,20 +90,11 @@ void ReplicaSet::make() {
     if (replicaMade_) replicaMade_(thread->replica());
     states.push_back(sharedState(thread->replica()));
     refused.push_back(thread->replica().stepRefused());
-    auto& memory = memory_.emplace_back();
-    for (const StateBlock* const block : states.back()) memory.push_back(block->values.raw());
+    memory_.push_back(memoryOf(states.back()));
   }
-  auto exchange = choice_.make(states, std::move(refused));
   const int workers = place_.workers();
   auto blocks = callStrategy("name its blocks", [&] { return strategy_.blocks(workers); });
-  if (traits_.arrivals || traits_.updaterState == UpdaterState::Reset)
-    blocks.push_back({.name = std::string(kOwnUpdates),
-                      .place = StrategyBlock::Place::Replica,
-                      .numbers = OwnUpdates::kNumbers,
-                      .counts = true,
-                      .saved = false});  // they belong to the replicas, not to the model; see addOwn
-  exchange->makeStrategyBlocks(blocks);
-  requireModelSource(*exchange, traits_);
+  auto exchange = choice_.make(states, std::move(refused), std::move(blocks));
   if (auto* const nodes = exchange->nodeGroup(); nodes && WorkerBlocks(*exchange, place_, traits_).any())
     nodes->allowGathering();
   undo_ = exchange->makeUndo({.everyMerge = traits_.mayThrow,
@@ -129,23 +114,20 @@ std::vector<Tensor> ReplicaSet::sharedValues() {
 }
 
 void ReplicaSet::requireSameBlocks() {
-  const auto requireSame = [](const Tensor& now, const void* before, const std::string& whose,
-                              std::string_view block) {
-    require(now.raw() == before,
-            "the block {} of {} is in other memory than before: blocks() must always return the same memory, "
-            "because what is trained in other memory would be lost",
-            block, whose);
+  const auto requireSame = [this](std::span<StateBlock* const> now, const std::vector<const void*>& before,
+                                  const std::string& whose) {
+    for (std::size_t b = 0; b < exchange_->blocks().size(); ++b)
+      require(
+          now[b]->values.raw() == before[b],
+          "the block {} of {} is in other memory than before: blocks() must always return the same memory, "
+          "because what is trained in other memory would be lost",
+          now[b]->name, whose);
   };
-  const auto values = sharedValues(), again = sharedValues();
-  const auto blocks = exchange_->blocks();
-  for (std::size_t b = 0; b < blocks.size(); ++b)
-    requireSame(again[b], values[b].raw(), "the model", blocks[b].name);
-  for (std::size_t l = 0; l < threads_.size(); ++l) {
-    const auto state = sharedState(threads_[l]->replica());
-    for (std::size_t b = 0; b < blocks.size(); ++b)
-      requireSame(state[b]->values, memory_[l][b], fmt::format("the replica of {}", threads_[l]->name()),
-                  blocks[b].name);
-  }
+  const auto before = memoryOf(sharedState(model_));
+  requireSame(sharedState(model_), before, "the model");
+  for (std::size_t l = 0; l < threads_.size(); ++l)
+    requireSame(sharedState(threads_[l]->replica()), memory_[l],
+                fmt::format("the replica of {}", threads_[l]->name()));
 }
 
 bool ReplicaSet::load(const Resumption& resumed) {
@@ -165,15 +147,17 @@ bool ReplicaSet::load(const Resumption& resumed) {
   trained_ = false;  // until the strategy has begun with the model, too
   loadReplicas();
   for (const auto& worker : workers_) worker->setWhole();
-  loadMergedCopies();
+  const auto values = sharedValues();
+  for (std::size_t b = 0; b < values.size(); ++b) copyToAll(values[b], exchange_->blocks()[b].mergedCopies);
   const std::string rule = strategy_.describe();
   loadStrategyState(*exchange_, model_, /*stale=*/filled_ && !unchanged && !resumed.any, resumed.sameRule,
                     rule);
   beginOwnUpdates();
   takeValues(resumed.values, *exchange_, resumed.replicas);
-  if (resumed.replicas) takeOwnUpdates(resumed.values, *exchange_);
-  if (resumed.sameRule) takeOfWorkers(resumed.values, *exchange_, resumed.replicas, rule);
-  if (resumed.ledger && anyInFlight(*resumed.ledger)) takeInFlight(resumed.values, *exchange_);
+  if (resumed.replicas) takeSection(resumed.values, Section::OwnUpdates, *exchange_);
+  if (resumed.sameRule) takeSection(resumed.values, Section::OfWorkers, *exchange_, resumed.replicas, rule);
+  if (resumed.ledger && anyInFlight(*resumed.ledger))
+    takeSection(resumed.values, Section::InFlight, *exchange_);
   exchange_->restart();
   // What each worker has taken is not in the model: a next training continues from it, also if the epoch
   // had no batch left.
@@ -233,19 +217,6 @@ std::optional<std::int64_t> ReplicaSet::updatesAfterReset() const {
   const OwnUpdates& own = *OwnUpdates::find(*exchange_, first);
   if (traits_.localWork == LocalWork::Gradient) return static_cast<std::int64_t>(own.count);
   return own.mergedCopyReset != 0 ? std::optional<std::int64_t>(0) : std::nullopt;
-}
-
-void ReplicaSet::loadMergedCopies() {
-  const auto values = sharedValues();
-  const auto blocks = exchange_->blocks();
-  for (std::size_t b = 0; b < blocks.size(); ++b) {
-    const auto& copies = blocks[b].mergedCopies;
-    for (std::size_t w = 0; w < copies.size(); ++w) {
-      Tensor target = copies[w];
-      const auto before = std::span(copies).first(w);
-      if (std::ranges::find(before, target.raw(), &Tensor::raw) == before.end()) copy(values.at(b), target);
-    }
-  }
 }
 
 bool ReplicaSet::isUnchanged() {
@@ -310,9 +281,12 @@ void ReplicaSet::addOwn(TrainingState& state, bool inFlight, std::span<const std
     collected.push_back(workerBlocks().collect(block, examples));
   addValues(state, exchange_->blocks(), mergedValues(), traits_.localWork == LocalWork::Step, collected);
   // If each merge resets all workers, a checkpoint needs no count of theirs.
-  if (traits_.replicasDiffer) addOwnUpdates(state, *exchange_);
-  if (inFlight) addInFlight(state, *exchange_);
-  if (place_.nodes > 1) addOfWorkers(state, model_, *exchange_, strategy_.pending());
+  const auto add = [&](Section section) {
+    addSection(state, section, model_, *exchange_, strategy_.pending());
+  };
+  if (traits_.replicasDiffer) add(Section::OwnUpdates);
+  if (inFlight) add(Section::InFlight);
+  if (place_.nodes > 1) add(Section::OfWorkers);
 }
 
 }  // namespace muster

@@ -79,9 +79,8 @@ class ReplicaSet {
   WorkerBlocks workerBlocks() const { return {*exchange_, place_, traits_}; }
   /// [worker] Examples trained since `fit()` began, also before it was resumed; of this node's workers.
   std::vector<std::int64_t> examples() const;
-  /// Calls `addValues`, `addOwnUpdates` if replicas differ, `addInFlight` if `inFlight`, and over nodes
-  /// `addOfWorkers`. Call it after `fill`.
-  /// Over nodes it collects the state that may differ, for which the other nodes must answer.
+  /// Calls `addValues`, and `addSection` for what the rule and `inFlight` need. Call it after `fill`. Over
+  /// nodes it collects the state that may differ, for which the other nodes must answer.
   /// @param examples  [worker] of all nodes, if the model lacks the mean of blocks that each worker keeps.
   void addOwn(TrainingState& state, bool inFlight, std::span<const std::int64_t> examples);
   /// After a training: whether the next one may continue from the replicas' state (else it starts from the
@@ -100,7 +99,6 @@ class ReplicaSet {
   void loadReplicas();
   void takeCounters(Model& replica) const;
   void beginOwnUpdates();
-  void loadMergedCopies();
 
   const NodePlace place_;
   NodeLink* const link_;

@@ -123,15 +123,6 @@ std::string lostWork(const TrainingState& state, std::size_t workers) {
   return lost;
 }
 
-/// Copies into each tensor once: workers on one device share a merged copy.
-void copyToAll(const Tensor& from, std::span<const Tensor> targets) {
-  for (std::size_t w = 0; w < targets.size(); ++w) {
-    Tensor target = targets[w];
-    const bool again = std::ranges::find(targets.first(w), target.raw(), &Tensor::raw) != targets.begin() + w;
-    if (target.defined() && !again) copy(from, target);
-  }
-}
-
 /// Worker w's part of what `addValues` saved: the values of all workers, or one set for all.
 Tensor partOf(const Tensor& saved, std::size_t w, const Tensor& like) {
   const std::int64_t own = saved.shape()[0] == 1 ? 0 : static_cast<std::int64_t>(w);
@@ -270,17 +261,15 @@ void takeValues(const TrainingState& state, Exchange& exchange, bool replicas) {
   for (const SharedBlock& block : exchange.blocks()) {
     if (!block.hasMergedCopy()) continue;
     const Tensor& like = block.mergedCopy();
-    if (const Tensor* const merged = findValues(state, nameOf(kMerged, block))) {
-      requireFits(*merged, like.shape(), like, "the merged copy", block);
-      copyToAll(*merged, block.mergedCopies);
-      copyToAll(*merged, block.replicas);
-    }
-    const Tensor* const mean = replicas ? nullptr : findValues(state, nameOf(kMean, block));
-    if (mean != nullptr) {
-      requireFits(*mean, like.shape(), like, "the mean over the workers", block);
-      copyToAll(*mean, block.mergedCopies);
-      copyToAll(*mean, block.replicas);
-    }
+    const auto takeForAll = [&](std::string_view prefix, std::string_view what) {
+      const Tensor* const saved = findValues(state, nameOf(prefix, block));
+      if (saved == nullptr) return;
+      requireFits(*saved, like.shape(), like, what, block);
+      copyToAll(*saved, block.mergedCopies);
+      copyToAll(*saved, block.replicas);
+    };
+    takeForAll(kMerged, "the merged copy");
+    if (!replicas) takeForAll(kMean, "the mean over the workers");
     const Tensor* const own = findValues(state, nameOf(kReplicas, block));
     if (own == nullptr || !replicas) continue;
     const auto workers = static_cast<std::int64_t>(block.replicas.size());

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
+#include <optional>
 #include <vector>
 
 #include "muster/core/base/log.h"
@@ -123,22 +124,20 @@ void load(const Tensor& saved, const StrategyState& state) {
   }
 }
 
-bool isInFlight(const StrategyState& state) {
-  return state.declared.saved && state.declared.inFlight;
+/// The section that holds a block's values; nothing if the model holds them, or nothing needs them.
+std::optional<Section> sectionOf(const StrategyState& state) {
+  if (state.declared.name == kOwnUpdates) return Section::OwnUpdates;
+  if (!state.declared.saved) return {};
+  if (state.declared.inFlight) return Section::InFlight;
+  const bool mayLack = state.declared.place == StrategyBlock::Place::Replica;
+  return mayLack ? std::optional(Section::OfWorkers) : std::nullopt;
 }
 
-/// Whether nodes may lack the other nodes' values while nothing is in flight.
-bool isOfWorkers(const StrategyState& state) {
-  return state.declared.saved && !state.declared.inFlight &&
-         state.declared.place == StrategyBlock::Place::Replica;
-}
-
-std::string inFlightName(const StrategyState& state) {
-  return "in flight." + state.declared.name;
-}
-
-std::string ofWorkersName(const StrategyState& state) {
-  return "of workers." + state.declared.name;
+std::string nameIn(Section section, const StrategyState& state) {
+  const std::string_view prefix = section == Section::InFlight    ? "in flight."
+                                  : section == Section::OfWorkers ? "of workers."
+                                                                  : "";
+  return fmt::format("{}{}", prefix, state.declared.name);
 }
 
 /// A block's values of all nodes, as they are saved.
@@ -183,6 +182,14 @@ void start(const StrategyState& state, const Exchange& exchange) {
 }
 
 }  // namespace
+
+void copyToAll(const Tensor& from, std::span<const Tensor> targets) {
+  for (std::size_t w = 0; w < targets.size(); ++w) {
+    Tensor target = targets[w];
+    const bool again = std::ranges::find(targets.first(w), target.raw(), &Tensor::raw) != targets.begin() + w;
+    if (target.defined() && !again) copy(from, target);
+  }
+}
 
 bool sameBytes(const Tensor& a, const Tensor& b) {
   if (a.raw() == b.raw() && a.bytes() == b.bytes()) return true;
@@ -256,46 +263,28 @@ void collectStrategyState(Exchange& exchange, Model& model) {
   }
 }
 
-void addInFlight(TrainingState& all, Exchange& exchange) {
-  for (const StrategyState& state : exchange.strategyBlocks())
-    if (isInFlight(state)) all.push_back({inFlightName(state), valuesOfAll(state, exchange)});
-}
-
-void takeInFlight(const TrainingState& all, Exchange& exchange) {
-  for (const StrategyState& state : exchange.strategyBlocks())
-    if (isInFlight(state)) take(findValues(all, inFlightName(state)), "of what is in flight", state);
-}
-
-void addOwnUpdates(TrainingState& all, Exchange& exchange) {
-  for (const StrategyState& state : exchange.strategyBlocks())
-    if (state.declared.name == kOwnUpdates)
-      all.push_back({std::string(kOwnUpdates), valuesOfAll(state, exchange)});
-}
-
-void takeOwnUpdates(const TrainingState& all, Exchange& exchange) {
-  const Tensor* const saved = findValues(all, kOwnUpdates);
-  if (saved == nullptr) return;
-  for (const StrategyState& state : exchange.strategyBlocks())
-    if (state.declared.name == kOwnUpdates) take(saved, "of the workers", state);
-}
-
-void addOfWorkers(TrainingState& all, Model& model, Exchange& exchange, bool pending) {
+void addSection(TrainingState& all, Section section, Model& model, Exchange& exchange, bool pending) {
+  const bool ofWorkers = section == Section::OfWorkers;
   for (const StrategyState& state : exchange.strategyBlocks()) {
-    if (!isOfWorkers(state) || (state.declared.zeroUnlessPending && !pending)) continue;
+    if (sectionOf(state) != section || (ofWorkers && state.declared.zeroUnlessPending && !pending)) continue;
     const Tensor values = valuesOfAll(state, exchange);
     // Of numbers the model has those of all workers at the end of a training, before it those that this node
     // has.
-    const Tensor* const ofModel = findValues(model.strategyState(), state.declared.name);
-    if (ofModel == nullptr || !sameBytes(*ofModel, values)) all.push_back({ofWorkersName(state), values});
+    const Tensor* const ofModel =
+        ofWorkers ? findValues(model.strategyState(), state.declared.name) : nullptr;
+    if (ofModel == nullptr || !sameBytes(*ofModel, values)) all.push_back({nameIn(section, state), values});
   }
 }
 
-void takeOfWorkers(const TrainingState& all, Exchange& exchange, bool sameWorkers, std::string_view rule) {
+void takeSection(const TrainingState& all, Section section, Exchange& exchange, bool sameWorkers,
+                 std::string_view rule) {
+  const bool inFlight = section == Section::InFlight;
   for (const StrategyState& state : exchange.strategyBlocks()) {
-    const Tensor* const saved = findValues(all, ofWorkersName(state));
-    if (!isOfWorkers(state) || saved == nullptr) continue;
+    if (sectionOf(state) != section) continue;
+    const Tensor* const saved = findValues(all, nameIn(section, state));
+    if (saved == nullptr && !inFlight) continue;
     if (sameWorkers)
-      take(saved, "of the workers", state);
+      take(saved, inFlight ? "of what is in flight" : "of the workers", state);
     else if (const Tensor fit = fitted(state, *saved, /*means=*/true, rule); fit.defined())
       load(fit, state);
   }

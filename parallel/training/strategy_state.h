@@ -8,6 +8,9 @@
 
 namespace muster {
 
+/// Copies into each tensor that is in this process, once: workers on one device share a merged copy.
+void copyToAll(const Tensor& from, std::span<const Tensor> targets);
+
 /// Whether two tensors of one type and size, on any devices, hold the same bits.
 bool sameBytes(const Tensor& a, const Tensor& b);
 
@@ -38,28 +41,22 @@ void saveStrategyState(Exchange& exchange, Model& model, bool together);
 /// Adds to the model the blocks of Place::Node that it lacks. Waits for the other nodes.
 void collectStrategyState(Exchange& exchange, Model& model);
 
-/// Adds the OwnUpdates of all workers to a checkpoint, if the strategy has them. A resumed worker that gets
-/// the state of its replica needs them; one that begins with the model's has had the model's updates. Over
-/// nodes it waits for the others.
-void addOwnUpdates(TrainingState& state, Exchange& exchange);
-/// Fills them from a checkpoint that holds them, for the same workers. @throws SavedStateError for those of
-/// another size, and as above.
-void takeOwnUpdates(const TrainingState& state, Exchange& exchange);
+/// What a checkpoint holds of the strategy's blocks beside what the model holds.
+enum class Section {
+  OwnUpdates,  ///< kOwnUpdates: a worker that gets the state of its replica needs them
+  InFlight,    ///< blocks with values in flight
+  OfWorkers    ///< over nodes: the other saved blocks of Place::Replica, of all workers
+};
 
-/// Adds the blocks that hold what is in flight to a checkpoint. Call it while no worker runs. Over nodes it
-/// waits for the others.
-void addInFlight(TrainingState& state, Exchange& exchange);
-/// Fills these blocks from a checkpoint. @throws SavedStateError if it lacks one, and as above.
-void takeInFlight(const TrainingState& state, Exchange& exchange);
+/// Adds the blocks of a section, of all workers, unless the model holds them. Call it while no worker runs.
+/// Over nodes it waits for the others. @param pending  Strategy::pending.
+void addSection(TrainingState& state, Section section, Model& model, Exchange& exchange, bool pending);
 
-/// Over nodes: adds the values of all workers of saved blocks of Place::Replica that are not in flight,
-/// unless the model holds them. Waits for the other nodes. @param pending  Strategy::pending.
-void addOfWorkers(TrainingState& state, Model& model, Exchange& exchange, bool pending);
-/// Fills those of these blocks that a checkpoint holds. @throws SavedStateError for one of another size,
-/// and as above.
+/// Fills those of these blocks that a checkpoint holds. @throws SavedStateError for one of another size, or
+/// one in flight that is missing, and as above.
 /// @param sameWorkers  as many as those that were saved; else blocks that permit it get means.
 /// @param rule  as above.
-void takeOfWorkers(const TrainingState& state, Exchange& exchange, bool sameWorkers,
-                   std::string_view rule = "the strategy");
+void takeSection(const TrainingState& state, Section section, Exchange& exchange, bool sameWorkers = true,
+                 std::string_view rule = "the strategy");
 
 }  // namespace muster

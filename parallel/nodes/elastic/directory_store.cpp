@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <random>
 #include <string_view>
 #include <system_error>
 
@@ -22,11 +21,6 @@ namespace {
 constexpr std::string_view kPart = ".part";
 constexpr int kAttempts = 100;
 constexpr mode_t kModeOfNewFiles = 0666;  // restricted by the process's umask
-
-std::string drawn() {
-  std::random_device device;
-  return fmt::format("{:08x}{:08x}", device(), device());
-}
 
 std::error_code lastError() {
   return {errno, std::generic_category()};
@@ -72,7 +66,7 @@ std::error_code readText(const std::filesystem::path& path, std::string& text) {
 }  // namespace
 
 DirectoryStore::DirectoryStore(std::filesystem::path directory)
-    : directory_(std::move(directory)), number_(drawn()) {
+    : directory_(std::move(directory)), number_(drawnNumber()) {
   std::error_code problem, ignored;
   std::filesystem::create_directories(directory_, problem);
   if (!std::filesystem::is_directory(directory_, ignored))

@@ -1,7 +1,6 @@
 #include "muster/parallel/nodes/elastic/membership.h"
 
 #include <algorithm>
-#include <random>
 
 #include "muster/core/base/start_thread.h"
 #include "muster/parallel/nodes/node_transport.h"
@@ -10,17 +9,8 @@ namespace muster {
 
 using namespace std::chrono_literals;
 
-namespace {
-
-std::string drawn() {
-  std::random_device device;
-  return fmt::format("{:08x}{:08x}", device(), device());
-}
-
-}  // namespace
-
 Membership::Membership(NodeStore& store, Options options)
-    : store_(store), options_(std::move(options)), process_(drawn()), rules_(process_, options_) {
+    : store_(store), options_(std::move(options)), process_(drawnNumber()), rules_(process_, options_) {
   {
     const Lock lock(mutex_);
     rules_.beat(store_, Clock::now());

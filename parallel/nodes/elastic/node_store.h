@@ -1,9 +1,18 @@
 #pragma once
 
+#include <fmt/format.h>
+
+#include <random>
 #include <string>
 #include <vector>
 
 namespace muster {
+
+/// A random number as text, which no other process draws.
+inline std::string drawnNumber() {
+  std::random_device device;
+  return fmt::format("{:08x}{:08x}", device(), device());
+}
 
 /// A store of short texts under names that all processes see, so that they find each other. A text is
 /// complete or absent. Thread-safe. All members throw NodeFailure if the store cannot be reached.

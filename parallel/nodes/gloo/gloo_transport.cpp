@@ -1,7 +1,6 @@
 #include "muster/parallel/nodes/gloo/gloo_transport.h"
 
 #include <ifaddrs.h>
-#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -24,19 +23,12 @@
 #include "muster/core/base/start_thread.h"
 #include "muster/parallel/nodes/elastic/not_connected.h"
 #include "muster/parallel/nodes/gloo/message_queue.h"
+#include "muster/parallel/nodes/gloo/no_sigpipe.h"
 #include "muster/parallel/nodes/gloo/pair_connection.h"
 #include "muster/parallel/nodes/gloo/rendezvous.h"
 
 namespace muster {
 namespace {
-
-/// Turns SIGPIPE, for writes to a closed connection, into an error on this thread and threads that it starts.
-void blockSigpipe() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGPIPE);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-}
 
 /// The network interfaces that have an address, and whether they have an IPv4 address.
 std::map<std::string, bool> interfacesHere() {
@@ -66,7 +58,6 @@ class GlooTransport final : public NodeTransport {
         heard_(static_cast<std::size_t>(options.nodes)),
         rendezvous_(std::make_unique<Rendezvous>(store, prefix, node_, nodes_)),
         pairs_(static_cast<std::size_t>(options.nodes)) {
-    blockSigpipe();
     gloo::transport::tcp::attr attributes;
     attributes.iface = interface_;
     attributes.ai_family = addressFamily(interface_);
@@ -161,6 +152,7 @@ class GlooTransport final : public NodeTransport {
     throw NodeLost(node, fmt::format("the connection is broken ({})", wordsOfGloo(why)));
   }
 
+  const NoSigpipe noSigpipe_;  // first: threads that start later inherit it
   const int node_, nodes_;
   const std::string interface_;
   std::vector<char> lost_, heard_;          // [node]

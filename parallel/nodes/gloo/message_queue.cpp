@@ -1,7 +1,6 @@
 #include "muster/parallel/nodes/gloo/message_queue.h"
 
 #include <chrono>
-#include <span>
 #include <utility>
 
 #include <gloo/transport/context.h>

@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <new>
-#include <random>
 #include <thread>
 #include <utility>
 
@@ -109,8 +108,6 @@ class RedisStore final : public NodeStore {
  public:
   RedisStore(RedisAddress address, std::chrono::milliseconds limit)
       : address_(std::move(address)), limit_(limit), password_(readPassword()) {
-    std::random_device device;
-    number_ = fmt::format("{:08x}{:08x}", device(), device());
     ask({"HLEN", address_.key});
     const Lock lock(mutex_);
     known_ = true;
@@ -270,7 +267,7 @@ class RedisStore final : public NodeStore {
   const RedisAddress address_;
   const std::chrono::milliseconds limit_;
   const std::string password_;
-  std::string number_;  // random
+  const std::string number_ = drawnNumber();
   Mutex mutex_;
   std::uint64_t texts_ MUSTER_GUARDED_BY(mutex_) = 0;
   bool known_ MUSTER_GUARDED_BY(mutex_) = false;  // the server has answered, so the address is right

@@ -1,6 +1,5 @@
 #include "muster/parallel/nodes/gloo/rendezvous.h"
 
-#include <random>
 #include <sstream>
 #include <thread>
 
@@ -13,11 +12,6 @@ namespace {
 using namespace std::chrono_literals;
 
 const std::string kNode = "node-", kFamily = "muster-rendezvous-", kMagic = kFamily + "2";
-
-std::string drawn() {
-  std::random_device device;
-  return fmt::format("{:08x}{:08x}", device(), device());
-}
 
 constexpr auto kBeat = 200ms;
 /// A node that leaves because of another one's text leaves so late that the other one has seen its text, too.
@@ -39,7 +33,7 @@ Rendezvous::~Rendezvous() {
 }
 
 const std::string& Rendezvous::awaitAll(std::chrono::milliseconds patience) {
-  card_ = {.number = drawn(), .session = "-", .nodes = nodes_};
+  card_ = {.number = drawnNumber(), .session = "-", .nodes = nodes_};
   const auto end = Clock::now() + patience;
   beat();
   while (!(node_ == 0 ? convene() : join())) {
@@ -98,7 +92,7 @@ bool Rendezvous::convene() {
     agreed = agreed && card.session == session_.name;
   }
   if (numbers != session_.numbers) {
-    session_ = {.name = drawn(), .numbers = std::move(numbers)};
+    session_ = {.name = drawnNumber(), .numbers = std::move(numbers)};
     writeSession();
     return nodes_ == 1;
   }

@@ -5,7 +5,6 @@
 #include <array>
 #include <climits>
 #include <cstdlib>
-#include <string_view>
 
 #include "muster/core/base/log.h"
 

@@ -82,10 +82,10 @@ Spread mergeAll(Exchange& exchange, const std::vector<double>& weights, bool mea
   byEach([&](int p, Context& context) { exchange.arrive(p, context); });
   byEach([&](int p, Context& context) {
     exchange.begin(p);
+    MergeOps ops(exchange, p, context);
     for (const auto& block : exchange.blocks())
-      exchange.merge(
-          p, block, weights, context,
-          measure && block.kind == BlockKind::Parameters ? &spreads[static_cast<std::size_t>(p)] : nullptr);
+      ops.merge(block, weights,
+                measure && block.kind == BlockKind::Parameters ? &spreads[static_cast<std::size_t>(p)] : nullptr);
     exchange.end(p);
   });
   byEach([&](int p, Context& context) { exchange.enqueueAfter(p, context); });

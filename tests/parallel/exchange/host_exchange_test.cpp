@@ -53,7 +53,8 @@ void mergeAll(HostExchange& exchange, const std::vector<double>& weights) {
   for (int p = 0; p < exchange.participants(); ++p)
     threads.emplace_back([&, p] {
       Context context;
-      for (const auto& block : exchange.blocks()) exchange.merge(p, block, weights, context, nullptr);
+      MergeOps ops(exchange, p, context);
+      for (const auto& block : exchange.blocks()) ops.merge(block, weights);
     });
 }
 
