@@ -1,7 +1,8 @@
-# Writes OUT, by which CTest has each test case of PROGRAM as "FOLDER/<its file>: <its name>".
+# Writes OUT, by which CTest has each test case of PROGRAM as "FOLDER/<its file>: <its name>". Before the program there
+# may be a list of what runs it (an emulator and its options).
 # cmake -D PROGRAM=... -D FOLDER=... -D PROPERTIES=... -D OUT=... -P discover.cmake
 cmake_minimum_required(VERSION 3.25)
-execute_process(COMMAND "${PROGRAM}" --reporters=xml --list-test-cases
+execute_process(COMMAND ${PROGRAM} --reporters=xml --list-test-cases
   OUTPUT_VARIABLE listed ERROR_VARIABLE listed RESULT_VARIABLE status)
 if(NOT status EQUAL 0)
   message(FATAL_ERROR "${PROGRAM} does not list its test cases (${status}): ${listed}")
@@ -15,6 +16,10 @@ string(REPLACE "[" "${substitute1}" listed "${listed}")
 string(REPLACE "]" "${substitute2}" listed "${listed}")
 string(REGEX MATCHALL "<TestCase name=\"[^\n]*" cases "${listed}")
 
+set(program "")
+foreach(word IN LISTS PROGRAM)
+  string(APPEND program " [==[${word}]==]")
+endforeach()
 set(properties "")
 foreach(word IN LISTS PROPERTIES)
   string(APPEND properties " [==[${word}]==]")
@@ -36,7 +41,7 @@ foreach(case IN LISTS cases)
   string(REPLACE "${substitute0}" ";" name "${name}")
   string(REPLACE "," "\\," filter "${name}")  # doctest splits its filters at commas
   set(full "[==[${FOLDER}/${stem}: ${name}]==]")
-  string(APPEND script "add_test(${full} [==[${PROGRAM}]==] [==[--test-case=${filter}]==] [==[--source-file=*/${file}]==])\n")
+  string(APPEND script "add_test(${full}${program} [==[--test-case=${filter}]==] [==[--source-file=*/${file}]==])\n")
   string(APPEND script "set_tests_properties(${full} PROPERTIES${properties})\n")
 endforeach()
 file(WRITE "${OUT}" "${script}")

@@ -1,5 +1,5 @@
 # Converts GitHub's Markdown for Doxygen: pages and headings get labels; links to other pages and their headings become
-# references to these labels; other local links become text.
+# references to these labels; other local links become text; formulas get Doxygen's marks.
 
 # The label of the page `path`, for example "rules" or "core-io".
 function label(path) {
@@ -61,6 +61,15 @@ function linked(line,   result, text, target, ref) {
   return result line
 }
 
+# The line with its formulas between Doxygen's marks.
+function marked(line,   result) {
+  while (match(line, /\$`[^`]+`\$/)) {
+    result = result substr(line, 1, RSTART - 1) "\\f$" substr(line, RSTART + 2, RLENGTH - 4) "\\f$"
+    line = substr(line, RSTART + RLENGTH)
+  }
+  return result line
+}
+
 BEGIN {
   page = ARGV[1]
   sub(/^\.\//, "", page)
@@ -69,8 +78,10 @@ BEGIN {
   folder = page
   if (!sub(/[^\/]*$/, "", folder)) folder = ""
 }
+/^```math$/ { formula = 1; print "\\f["; next }
+/^```$/ && formula { formula = 0; print "\\f]"; next }
 /^ *```/ { inside = !inside; print; next }
-inside { print; next }
+inside || formula { print; next }
 /^<!-- .* -->$/ { next }
 page == "build/docs/options.md" { print; next }
 /^# / && !titled {
@@ -85,4 +96,4 @@ page == "build/docs/options.md" { print; next }
   print $0 " {#" label(page) "-" fragment(text) "}"
   next
 }
-{ print linked($0) }
+{ print marked(linked($0)) }

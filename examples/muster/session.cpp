@@ -81,12 +81,7 @@ Nodes nodesOf(const RunTraining& training, example::NodeOptions options) {
     options.minNodes = elastic ? std::optional(options.minNodes.value_or(1)) : std::nullopt;
     return options.connect();
   }
-#ifdef MUSTER_PROGRAM_HAS_MPI
   return example::nodesByMpi();
-#else
-  throw InvalidArgument(
-      "training.nodes: this muster was built without MPI; install Open MPI (libopenmpi-dev) and build again");
-#endif
 }
 
 void settleData(RunFile& run, const std::filesystem::path& model) {

@@ -91,7 +91,7 @@ int NodeOptions::count() const {
 }
 
 muster::Nodes NodeOptions::connect() const {
-  if (store.empty()) return nodesByMpi();
+  if (store.empty()) return launchedNodes();
   muster::require(silence > 0 && silence <= kMostSilence, "silence must be above 0 and at most {} s, got {}",
                   kMostSilence, silence);
   const std::chrono::milliseconds lost(std::llround(1000 * silence));

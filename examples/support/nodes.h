@@ -41,9 +41,11 @@ bool onAnyNode(const muster::Nodes& nodes, bool here);
 /// The node that saves what was trained: node 0, or if it was lost, the first that is left.
 int savingNode(const muster::Nodes& nodes);
 
+/// The processes that mpirun started; a single node without mpirun. Without MPI it refuses several processes.
+muster::Nodes launchedNodes();
+
 // Each of these throws if its module is not built.
 
-/// The processes that mpirun started; a single node without mpirun.
 muster::Nodes nodesByMpi();
 muster::Nodes nodesByGloo(const muster::Nodes::Gloo& options);
 muster::Nodes elasticNodes(const muster::Nodes::Elastic& options);

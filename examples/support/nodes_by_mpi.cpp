@@ -2,6 +2,10 @@
 
 namespace example {
 
+muster::Nodes launchedNodes() {
+  return muster::Nodes::mpi();
+}
+
 muster::Nodes nodesByMpi() {
   return muster::Nodes::mpi();
 }

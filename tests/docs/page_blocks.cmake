@@ -13,8 +13,8 @@
 #   <!-- tested: not run: why -->         a shell block that is not run
 #
 # A C++ block with a `main` is a program, which is also written to its own file. A JSON block is a network's
-# configuration. CMake blocks are written to files, which tests/consumer configures. Blocks of the language text are not
-# run.
+# configuration. CMake blocks are written to files, which tests/consumer configures. Blocks of the languages text and
+# math are not run.
 #
 # Sets page_source in the caller's scope, the written C++ file ("" without C++ blocks), appends scripts to page_scripts,
 # and appends blocks that need a missing module to page_left_out.
@@ -127,7 +127,7 @@ function(page_blocks page)
           endif()
         endforeach()
         set(directives "")
-        if(language STREQUAL "text")
+        if(language MATCHES "^(text|math)$")
           set(run FALSE)
         elseif(NOT language MATCHES "^(cpp|json|sh|python|cmake)$")
           message(FATAL_ERROR "${page}:${number}: a block of the language \"${language}\", which no test runs")

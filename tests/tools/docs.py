@@ -11,6 +11,7 @@ from pathlib import Path
 from project import ROOT, RUN, SKIPPED, Parser, fail, say
 
 STYLE = Path("/usr/share/doxygen-awesome-css/doxygen-awesome.css")
+MATHJAX = Path("/usr/share/javascript/mathjax")
 LOG = ROOT / "build/docs/warnings.log"
 
 
@@ -74,15 +75,18 @@ def main():
     tree.parent.mkdir(parents=True, exist_ok=True)
     tree.unlink(missing_ok=True)
     tree.symlink_to(ROOT)
-    subprocess.run([RUN, "packages", "doxygen", "doxygen-awesome-css"])
-    if not shutil.which("doxygen") or not STYLE.exists():
-        say("skipped: the site needs Doxygen 1.9.4 or newer [Debian: doxygen] and its style, Doxygen Awesome 2 [Debian: "
-            "doxygen-awesome-css]")
+    subprocess.run([RUN, "packages", "doxygen", "doxygen-awesome-css", "libjs-mathjax"])
+    if not shutil.which("doxygen") or not STYLE.exists() or not MATHJAX.exists():
+        say("skipped: the site needs Doxygen 1.9.4 or newer [Debian: doxygen], its style, Doxygen Awesome 2 "
+            "[doxygen-awesome-css], and for formulas MathJax 2 [libjs-mathjax]")
         return SKIPPED
     (ROOT / "build/docs/options.md").write_text(options_page(ROOT / "build/release/examples/muster"), encoding="utf-8")
     if subprocess.run(["doxygen", "-"], cwd=ROOT, input=settings(), text=True).returncode:
         fail("Doxygen failed")
-    index_headings(ROOT / "build/docs/html")
+    site = ROOT / "build/docs/html"
+    index_headings(site)
+    shutil.copytree(MATHJAX, site / "mathjax", ignore=shutil.ignore_patterns("unpacked", "localization", "test"),
+                    dirs_exist_ok=True)
     warnings = [line for line in LOG.read_text(errors="replace").splitlines()
                 if not re.search("Member .* of (class|struct|union|namespace) .* is not documented", line)]
     if warnings:
