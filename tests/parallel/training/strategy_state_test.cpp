@@ -91,6 +91,6 @@ TEST_CASE("a checkpoint over nodes gives other workers the mean of its residuals
   Residuals three(/*meanForOthers=*/true);
   const Tensor saved = Tensor::zeros({2, kElements});
   saved.data<float>()[0] = 1;
-  takeOfWorkers({{"of workers.residual", saved}}, three.exchange, /*sameWorkers=*/false);
+  takeSection({{"of workers.residual", saved}}, Section::OfWorkers, three.exchange, /*sameWorkers=*/false);
   for (std::size_t w = 0; w < 3; ++w) CHECK(three.of(w) == std::vector<float>{0.5, 0, 0});
 }
