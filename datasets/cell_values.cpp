@@ -151,6 +151,37 @@ std::string withoutThousands(std::string_view number) {
   return plain;
 }
 
+/// A decimal number of any size: infinity if it is too large for a double.
+std::optional<double> decimalIn(std::string_view text) {
+  text = trimmed(text);
+  if (text.starts_with('+')) text.remove_prefix(1);
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || end != text.data() + text.size()) return std::nullopt;
+  if (error == std::errc::result_out_of_range)
+    return text.find("e-") != text.npos || text.find("E-") != text.npos ? 0 : HUGE_VAL;
+  return error == std::errc() && std::isfinite(value) ? std::optional(value) : std::nullopt;
+}
+
+/// As above, also with the column's unit, and with commas between thousands if it has them.
+std::optional<double> decimalIn(std::string_view cell, const NumberText& text) {
+  cell = trimmed(cell);
+  bool negative = false;
+  if (!text.before.empty() && cell.find(text.before) <= 1) {  // "$5" or "-$5"
+    negative = cell.starts_with('-');
+    if (!negative && cell.find(text.before) == 1 && !cell.starts_with('+')) return std::nullopt;
+    cell.remove_prefix(cell.find(text.before) + text.before.size());
+  }
+  if (!text.after.empty() && cell.ends_with(text.after)) cell.remove_suffix(text.after.size());
+  const auto value = decimalIn(text.thousands ? withoutThousands(trimmed(cell)) : std::string(trimmed(cell)));
+  return value && negative ? std::optional(-*value) : value;
+}
+
+/// The number if it fits float32.
+std::optional<double> fitting(std::optional<double> number) {
+  return number && std::isfinite(static_cast<float>(*number)) ? number : std::nullopt;
+}
+
 }  // namespace
 
 std::string_view trimmed(std::string_view cell) {
@@ -169,28 +200,20 @@ bool isMissingNumber(std::string_view cell) {
   return isMissing(cell) || cell == "-" || cell == "." || cell == "None" || cell == "none";
 }
 
-std::optional<double> numberIn(std::string_view text) {
-  text = trimmed(text);
-  if (text.starts_with('+')) text.remove_prefix(1);
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole = error == std::errc() && end == text.data() + text.size() && !text.empty();
-  return whole && std::isfinite(value) && std::isfinite(static_cast<float>(value)) ? std::optional(value)
-                                                                                   : std::nullopt;
+std::optional<double> numberIn(std::string_view cell) {
+  return fitting(decimalIn(cell));
 }
 
 std::optional<double> numberIn(std::string_view cell, const NumberText& text) {
-  cell = trimmed(cell);
-  bool negative = false;
-  if (!text.before.empty() && cell.find(text.before) <= 1) {  // "$5" or "-$5"
-    negative = cell.starts_with('-');
-    if (!negative && cell.find(text.before) == 1 && !cell.starts_with('+')) return std::nullopt;
-    cell.remove_prefix(cell.find(text.before) + text.before.size());
-  }
-  if (!text.after.empty() && cell.ends_with(text.after)) cell.remove_suffix(text.after.size());
-  const auto plain = text.thousands ? withoutThousands(trimmed(cell)) : std::string(trimmed(cell));
-  const auto value = numberIn(plain);
-  return value && negative ? std::optional(-*value) : value;
+  return fitting(decimalIn(cell, text));
+}
+
+bool exceedsFloat(std::string_view cell, const NumberText& text) {
+  return decimalIn(cell, text).has_value() && !numberIn(cell, text);
+}
+
+std::string_view numberWanted(std::string_view cell, const NumberText& text) {
+  return exceedsFloat(cell, text) ? "between -3.4e38 and 3.4e38, the range of float32" : "a finite number";
 }
 
 bool hasDecimalComma(std::string_view cell) {

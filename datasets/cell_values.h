@@ -18,11 +18,18 @@ bool isMissing(std::string_view cell);
 /// something.
 bool isMissingNumber(std::string_view cell);
 
-/// A finite number that fits float32: decimal, with a sign or an exponent if need be, between spaces.
+/// A finite number that fits float32: decimal, with a sign or an exponent if need be, between spaces. One too
+/// small for a double is 0.
 std::optional<double> numberIn(std::string_view cell);
 
 /// As above, also with the column's unit, and with commas between thousands if it has them.
 std::optional<double> numberIn(std::string_view cell, const NumberText& text);
+
+/// Whether `numberIn` refuses a number only because float32 does not reach so far.
+bool exceedsFloat(std::string_view cell, const NumberText& text = {});
+
+/// A sentence's part on a cell that must be a number and is refused by `numberIn`: what it must be.
+std::string_view numberWanted(std::string_view cell, const NumberText& text = {});
 
 /// A number with a decimal comma, as in "1,5".
 bool hasDecimalComma(std::string_view cell);

@@ -62,8 +62,10 @@ class Records {
   }
 
   std::shared_ptr<const ImageSet> take(const fs::path& origin) {
-    return std::make_shared<const ImageSet>(std::move(pixels_), Shape{3, 32, 32}, std::move(labels_),
-                                            kClasses, origin);
+    return std::make_shared<const ImageSet>(
+        std::move(pixels_), Shape{3, 32, 32}, std::move(labels_), kClasses, origin,
+        std::vector<std::string>(Cifar10DataSetIterator::kClassNames.begin(),
+                                 Cifar10DataSetIterator::kClassNames.end()));
   }
 
  private:

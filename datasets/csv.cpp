@@ -95,7 +95,7 @@ class NumberReader {
     if (!value)
       failAtLine(
           path_, row.line,
-          fmt::format("column {} must be a finite number, and is {}{}", names_[column],
+          fmt::format("column {} must be {}, and is {}{}", names_[column], numberWanted(row.fields[column]),
                       quoteJson(row.fields[column]),
                       hasDecimalComma(row.fields[column]) ? ", with a decimal comma; write a point" : ""));
     return static_cast<float>(*value);

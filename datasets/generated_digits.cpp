@@ -12,6 +12,7 @@
 #include "muster/core/base/random.h"
 #include "muster/datasets/digit_strokes.h"
 #include "muster/datasets/image_set.h"
+#include "muster/datasets/mnist.h"
 
 namespace muster {
 namespace {
@@ -188,7 +189,9 @@ std::shared_ptr<const ImageSet> drawAll(std::int64_t examples, std::uint64_t see
     labels[i] = static_cast<std::uint8_t>(drawDigit(seed, train, static_cast<std::int64_t>(i),
                                                     std::span(pixels).subspan(i * kPixels, kPixels)));
   return std::make_shared<const ImageSet>(std::move(pixels), Shape{1, kDigitSide, kDigitSide},
-                                          std::move(labels), 10, "generated digits");
+                                          std::move(labels), 10, "generated digits",
+                                          std::vector<std::string>(MnistDataSetIterator::kClassNames.begin(),
+                                                                   MnistDataSetIterator::kClassNames.end()));
 }
 
 }  // namespace

@@ -23,9 +23,10 @@ Shape takeHeader(FileContents& file, int rank, std::string_view what) {
 }  // namespace
 
 ImageSet::ImageSet(std::vector<std::uint8_t> pixels, const Shape& image,
-                   const std::vector<std::uint8_t>& labels, int classes, const std::filesystem::path& origin)
+                   const std::vector<std::uint8_t>& labels, int classes, const std::filesystem::path& origin,
+                   std::vector<std::string> names)
     : ImageSet(std::move(pixels), image, std::vector<std::int32_t>(labels.begin(), labels.end()), classes,
-               origin) {}
+               origin, std::move(names)) {}
 
 ImageSet::ImageSet(std::vector<std::uint8_t> pixels, const Shape& image, std::vector<std::int32_t> labels,
                    int classes, const std::filesystem::path& origin, std::vector<std::string> names)
@@ -79,14 +80,15 @@ std::shared_ptr<const ImageSet> limited(std::shared_ptr<const ImageSet> set, std
   return set->part(firstRows(set->labels(), limit));
 }
 
-std::shared_ptr<const ImageSet> idxImageSet(FileContents images, FileContents labels, int classes) {
+std::shared_ptr<const ImageSet> idxImageSet(FileContents images, FileContents labels, int classes,
+                                            std::vector<std::string> names) {
   const Shape shape = takeHeader(images, 3, "images");
   const Shape count = takeHeader(labels, 1, "labels");
   if (shape[0] != count[0])
     throw FileError(labels.path, fmt::format("{} labels, but {} holds {} images", count[0],
                                              images.path.string(), shape[0]));
   return std::make_shared<const ImageSet>(std::move(images.bytes), shape.dropFirst().prepend(1), labels.bytes,
-                                          classes, labels.path);
+                                          classes, labels.path, std::move(names));
 }
 
 std::shared_ptr<const ImageSet> readIdxImageSet(const std::filesystem::path& images,

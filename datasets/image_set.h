@@ -27,7 +27,7 @@ class ImageSet {
   ImageSet(std::vector<std::uint8_t> pixels, const Shape& image, std::vector<std::int32_t> labels,
            int classes, const std::filesystem::path& origin, std::vector<std::string> names = {});
   ImageSet(std::vector<std::uint8_t> pixels, const Shape& image, const std::vector<std::uint8_t>& labels,
-           int classes, const std::filesystem::path& origin);
+           int classes, const std::filesystem::path& origin, std::vector<std::string> names = {});
 
   std::int64_t size() const { return static_cast<std::int64_t>(labels_.size()); }
   int classes() const { return classes_; }
@@ -76,8 +76,10 @@ std::pair<std::shared_ptr<const ImageSet>, std::shared_ptr<const ImageSet>> spli
 std::shared_ptr<const ImageSet> limited(std::shared_ptr<const ImageSet> set, std::int64_t limit);
 
 /// Makes a set [N, 1, H, W] from the contents of two IDX files: bytes [N, H, W] and bytes [N].
+/// @param names  [class] or empty.
 /// @throws FileError naming the file and the numbers if one is broken or the two do not match.
-std::shared_ptr<const ImageSet> idxImageSet(FileContents images, FileContents labels, int classes);
+std::shared_ptr<const ImageSet> idxImageSet(FileContents images, FileContents labels, int classes,
+                                            std::vector<std::string> names = {});
 
 /// As above, from files, plain or gzip.
 std::shared_ptr<const ImageSet> readIdxImageSet(const std::filesystem::path& images,

@@ -23,7 +23,7 @@ constinit const PublishedSet KmnistDataSetIterator::kPublished{
 
 KmnistDataSetIterator::KmnistDataSetIterator(std::int64_t batch, bool train, std::uint64_t seed,
                                              const DataOptions& options)
-    : ImageSetIterator(readMnistFormat(kPublished, train, options), batch,
+    : ImageSetIterator(readMnistFormat(kPublished, kClassNames, train, options), batch,
                        train ? std::optional(seed) : std::nullopt, options.limit) {}
 
 }  // namespace muster

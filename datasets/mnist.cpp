@@ -31,12 +31,12 @@ constinit const PublishedSet FashionMnistDataSetIterator::kPublished{
 
 MnistDataSetIterator::MnistDataSetIterator(std::int64_t batch, bool train, std::uint64_t seed,
                                            const DataOptions& options)
-    : ImageSetIterator(readMnistFormat(kPublished, train, options), batch,
+    : ImageSetIterator(readMnistFormat(kPublished, kClassNames, train, options), batch,
                        train ? std::optional(seed) : std::nullopt, options.limit) {}
 
 FashionMnistDataSetIterator::FashionMnistDataSetIterator(std::int64_t batch, bool train, std::uint64_t seed,
                                                          const DataOptions& options)
-    : ImageSetIterator(readMnistFormat(kPublished, train, options), batch,
+    : ImageSetIterator(readMnistFormat(kPublished, kClassNames, train, options), batch,
                        train ? std::optional(seed) : std::nullopt, options.limit) {}
 
 }  // namespace muster

@@ -19,6 +19,8 @@ namespace muster {
 /// Source: LeCun, Cortes, Burges, "The MNIST database of handwritten digits".
 class MnistDataSetIterator : public ImageSetIterator {
  public:
+  static constexpr std::array<std::string_view, 10> kClassNames{"0", "1", "2", "3", "4",
+                                                                "5", "6", "7", "8", "9"};
   static const PublishedSet kPublished;  ///< its files and their sums
 
   /// @throws FileError naming a broken file; DownloadError if the data are not available; InvalidArgument for

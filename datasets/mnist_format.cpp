@@ -7,9 +7,9 @@
 
 namespace muster {
 
-std::shared_ptr<const ImageSet> readMnistFormat(const PublishedSet& set, bool train,
+std::shared_ptr<const ImageSet> readMnistFormat(const PublishedSet& set,
+                                                std::span<const std::string_view, 10> names, bool train,
                                                 const DataOptions& options) {
-  constexpr int kClasses = 10;
   const std::size_t first = train ? 0 : 2;
   auto images = findPublished(set, first, mnistFormatSets(), options);
   // A plain file may have no published sum; at least its header must be right.
@@ -18,7 +18,8 @@ std::shared_ptr<const ImageSet> readMnistFormat(const PublishedSet& set, bool tr
   if (found != expected)
     throw FileError(images.path, fmt::format("{} has images {}, but the file holds {}", set.name,
                                              expected.toString(), found.toString()));
-  return idxImageSet(std::move(images), findPublished(set, first + 1, mnistFormatSets(), options), kClasses);
+  return idxImageSet(std::move(images), findPublished(set, first + 1, mnistFormatSets(), options), 10,
+                     {names.begin(), names.end()});
 }
 
 }  // namespace muster

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <span>
+#include <string_view>
 
 #include "muster/datasets/image_set.h"
 #include "muster/datasets/published.h"
@@ -17,7 +18,9 @@ namespace muster {
 /// skipped.
 /// @throws as `findPublished`; FileError naming a file with other counts or sizes, or with a label out of
 /// range.
-std::shared_ptr<const ImageSet> readMnistFormat(const PublishedSet& set, bool train,
+/// @param names  of the ten classes.
+std::shared_ptr<const ImageSet> readMnistFormat(const PublishedSet& set,
+                                                std::span<const std::string_view, 10> names, bool train,
                                                 const DataOptions& options);
 
 /// The library's data sets of this format.

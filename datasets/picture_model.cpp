@@ -5,9 +5,9 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
-#include "muster/core/base/plural.h"
 #include "muster/core/data/in_memory.h"
 #include "muster/core/data/in_parallel.h"
+#include "muster/core/data/output_names.h"
 #include "muster/core/eval/any_evaluation.h"
 #include "muster/core/io/input_file.h"
 #include "muster/datasets/image_folder.h"
@@ -36,10 +36,9 @@ void requireFits(const Network& network) {
   require(input == brought, "the model reads {}, and its description brings pictures to {}", input.toString(),
           brought.toString());
   const Shape outputs = network.outputShapes().back().second;
-  const std::int64_t known = std::ssize(classes);
-  require(outputs.rank() == 1 && (outputs[0] == known || (outputs[0] == 1 && known == 2)),
-          "the model has outputs {}, and its description {}", outputs.toString(),
-          plural(known, "class", "classes"));
+  require(outputs.rank() == 1, "the model has outputs {}, and a picture has one of each class",
+          outputs.toString());
+  requireOutputs(description, outputs[0]);
 }
 
 std::vector<std::filesystem::path> pathsOf(const std::filesystem::path& path,
@@ -118,7 +117,7 @@ PicturePredictions PictureModel::predict(const std::filesystem::path& path) {
   for (const auto& problem : predictions.unreadable) logWarning("{}; it is not predicted", problem);
   Tensor rows = Tensor::empty({std::ssize(read), outputs.shape()[1]});
   gatherRows(outputs, read, rows);
-  static_cast<Predictions&>(predictions) = namedOutputs(description(), rows);
+  static_cast<Predictions&>(predictions) = namedOutputs(description(), rows, network_->task());
   return predictions;
 }
 

@@ -4,25 +4,21 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/plural.h"
+#include "muster/core/data/output_names.h"
 
 namespace muster {
 
-void requireNames(const InputDescription& description, std::int64_t outputs) {
-  const auto classes = std::ssize(description.classes), targets = std::ssize(description.targets);
-  require(classes == 0 || targets == 0,
-          "the model's description names both classes and numbers to predict; its outputs are one of them");
-  require(classes + targets == outputs || (outputs == 1 && classes == 2),
-          "the model has {}, and its description names {}", plural(outputs, "output"), classes + targets);
-}
-
-Predictions namedOutputs(const InputDescription& description, const Tensor& outputs) {
+Predictions namedOutputs(const InputDescription& description, const Tensor& outputs, Task task) {
   require(outputs.shape().rank() == 2, "predict: outputs {} are no rows of numbers", outputs.toString());
   const std::int64_t count = outputs.shape()[0], width = outputs.shape()[1];
-  requireNames(description, width);
-  const auto& classes = description.classes;
-  Predictions predictions{.names = classes};
-  for (const auto& target : description.targets) predictions.names.push_back(target.name);
-  const bool single = width == 1 && classes.size() == 2;
+  Predictions predictions{.names = outputNames(description)};
+  require(!predictions.names.empty(),
+          "the model's {} no names: its description has neither classes nor "
+          "numbers to predict",
+          width == 1 ? "output has" : "outputs have");
+  requireOutputs(description, width);
+  const bool classified = !description.classes.empty() && task == Task::Classification;
+  const bool single = classified && width == 1;
   predictions.values = Tensor::empty({count, std::ssize(predictions.names)});
   const float* from = outputs.data<float>();
   float* to = predictions.values.data<float>();
@@ -38,9 +34,9 @@ Predictions namedOutputs(const InputDescription& description, const Tensor& outp
     } else {
       std::copy_n(from, width, to);
     }
-    if (classes.empty()) continue;
+    if (!classified) continue;
     const auto best = single ? (from[0] > 0.5f ? 1 : 0) : std::max_element(to, to + width) - to;
-    predictions.classes.push_back(classes[static_cast<std::size_t>(best)]);
+    predictions.classes.push_back(predictions.names[static_cast<std::size_t>(best)]);
   }
   return predictions;
 }

@@ -5,15 +5,16 @@
 #include <vector>
 
 #include "muster/core/data/input_description.h"
+#include "muster/core/nn/task.h"
 #include "muster/core/tensor/tensor.h"
 
 namespace muster {
 
 /// What a network says of rows or pictures, by the names in its description.
 struct Predictions {
-  std::vector<std::string> names = {};  ///< [column of `values`] the classes, or the numbers to predict
+  std::vector<std::string> names = {};  ///< [column of `values`] the classes, labels or numbers to predict
   Tensor values = {};  ///< float32 [N, names]: probabilities, or numbers in the table's own units
-  std::vector<std::string> classes = {};  ///< [N] the most probable one; empty for a regression
+  std::vector<std::string> classes = {};  ///< [N] the most probable one; empty for labels and regressions
 
   /// The most probable class of a row. @throws InvalidArgument for a regression, or a row that does not
   /// exist.
@@ -22,14 +23,13 @@ struct Predictions {
   float valueOf(std::int64_t row, std::int64_t column = 0) const;
 };
 
-/// Outputs are the probabilities of classes or numbers: one of them has names.
-/// @throws InvalidArgument if the description names another number of outputs, or both classes and numbers.
-void requireNames(const InputDescription& description, std::int64_t outputs);
-
 /// Names the outputs of a network for examples: the most probable class, and numbers in their own units.
 /// One output with classes is the probability of the second one, which is predicted above 0.5.
 /// @param outputs  float32 [N, outputs].
-/// @throws InvalidArgument as `requireNames`.
-Predictions namedOutputs(const InputDescription& description, const Tensor& outputs);
+/// @param task  `Model::task` of the network. Labels each have a probability of their own.
+/// @throws InvalidArgument if the description names no outputs, another number of them, or both classes and
+///         numbers.
+Predictions namedOutputs(const InputDescription& description, const Tensor& outputs,
+                         Task task = Task::Classification);
 
 }  // namespace muster

@@ -71,8 +71,10 @@ Table parseTable(std::string_view text, const TableFormat& format, const std::fi
     contents.lines.push_back(row->line);
   }
   if (contents.lines.empty()) throw FileError(path, "has no rows of data");
-  if (contents.names.size() < 2)
-    throw FileError(path, detail::oneColumn(text.substr(0, text.find('\n')), format.separator));
+  // One column is enough for a model of one; with another separator in it, the table is read wrongly.
+  if (const auto first = text.substr(0, text.find('\n'));
+      contents.names.size() < 2 && first.find_first_of(",;\t|") != first.npos)
+    throw FileError(path, detail::oneColumn(first, format.separator));
   Table table;
   table.contents_ = std::make_shared<const Table::Contents>(std::move(contents));
   return table;

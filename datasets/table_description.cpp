@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "muster/core/base/error.h"
@@ -39,9 +40,10 @@ std::set<std::size_t> columnsNamed(const Table& table, std::span<const std::stri
 double target(const Table& table, std::int64_t row, std::size_t column, const NumberText& text) {
   const auto value = numberIn(table.cell(row, column), text);
   if (!value)
-    detail::failAtLine(table.origin(), table.line(row),
-                       fmt::format("column {} must be a finite number, and is {}", table.names()[column],
-                                   quoteJson(table.cell(row, column))));
+    detail::failAtLine(
+        table.origin(), table.line(row),
+        fmt::format("column {} must be {}, and is {}", table.names()[column],
+                    numberWanted(table.cell(row, column), text), quoteJson(table.cell(row, column))));
   return *value;
 }
 
@@ -49,10 +51,13 @@ TargetColumn scaleOf(const Table& table, std::size_t column, std::span<const std
   std::map<std::string_view, std::int64_t> words;
   for (const auto row : rows) ++words[table.cell(row, column)];
   const auto text = detail::numberTextOf(table, column, words).value_or(NumberText{});
-  double mean = 0, squares = 0;
-  for (const auto row : rows) mean += target(table, row, column, text);
-  mean /= static_cast<double>(rows.size());
-  for (const auto row : rows) squares += std::pow(target(table, row, column, text) - mean, 2);
+  std::vector<double> numbers;
+  for (const auto row : rows) numbers.push_back(target(table, row, column, text));
+  detail::requireNotTiny(table, table.names()[column], numbers);
+  const double mean =
+      std::accumulate(numbers.begin(), numbers.end(), 0.0) / static_cast<double>(numbers.size());
+  double squares = 0;
+  for (const double number : numbers) squares += std::pow(number - mean, 2);
   const double deviation = std::sqrt(squares / static_cast<double>(rows.size()));
   return {.name = table.names()[column], .mean = mean, .scale = deviation > 0 ? deviation : 1, .text = text};
 }

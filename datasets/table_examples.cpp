@@ -17,13 +17,14 @@ namespace muster {
 namespace {
 
 /// What a cell must be, as the model learned it.
-std::string wanted(const ColumnDescription& column) {
+std::string wanted(const ColumnDescription& column, std::string_view cell) {
   if (column.kind == ColumnKind::Date)
     return column.order == DateOrder::YearMonthDay   ? "a date as 2020-12-31 (year, month, day)"
            : column.order == DateOrder::DayMonthYear ? "a date as 31/12/2020 (day, month, year)"
                                                      : "a date as 12/31/2020 (month, day, year)";
   const auto& [before, after, thousands] = column.text;
-  if (before.empty() && after.empty()) return "a finite number";
+  if ((before.empty() && after.empty()) || exceedsFloat(cell, column.text))
+    return std::string(numberWanted(cell, column.text));
   return fmt::format("a number as {}", quoteJson(before + "5" + (after.size() > 1 ? " " : "") + after));
 }
 
@@ -31,7 +32,7 @@ std::string wanted(const ColumnDescription& column) {
                          std::string_view cell) {
   detail::failAtLine(
       table.origin(), table.line(row),
-      fmt::format("column {} must be {}, and is {}", column.name, wanted(column), quoteJson(cell)));
+      fmt::format("column {} must be {}, and is {}", column.name, wanted(column, cell), quoteJson(cell)));
 }
 
 /// The place of a value among sorted ones, from 0 to 1: linear between two of them, the middle of those that

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "muster/core/base/error.h"
-#include "muster/core/base/plural.h"
+#include "muster/core/data/output_names.h"
 #include "muster/datasets/detail/unknown_words.h"
 #include "muster/datasets/table_description.h"
 #include "muster/datasets/table_examples.h"
@@ -23,7 +23,8 @@ void requireFits(const Network& network) {
   require(!description.columns.empty(),
           "the model does not know the columns of its table; it was trained on "
           "other data, or saved without setInputDescription");
-  requireNames(description, network.outputShapes().back().second.elements());
+  require(!outputNames(description).empty(), "the model's outputs have no names");
+  requireOutputs(description, network.outputShapes().back().second.elements());
 }
 
 }  // namespace
@@ -51,7 +52,7 @@ Predictions TableModel::predict(const Table& table) {
     const Tensor some = network_->output(features.rows(begin, end));
     std::copy_n(some.data<float>(), (end - begin) * width, outputs.data<float>() + begin * width);
   }
-  return namedOutputs(description(), outputs);
+  return namedOutputs(description(), outputs, network_->task());
 }
 
 AnyEvaluation TableModel::evaluate(const Table& table) {

@@ -26,6 +26,8 @@ class Dataset {
   /// Example `index`, 0 <= index < size(). One thread at a time calls it, not always the same thread; several
   /// at once if `DataLoaderOptions::readers` allows it.
   virtual Example get(std::int64_t index) const = 0;
+  /// What features and labels mean, as `DataSetIterator::description`; nullptr, the default: not known.
+  virtual const InputDescription* description() const { return nullptr; }
 };
 
 /// Options of a DataLoader.
@@ -55,6 +57,8 @@ class DataLoader : public DataSetIterator {
   /// Without the examples that `dropLast` leaves out.
   std::optional<std::int64_t> examples() const override { return order_.count(); }
   std::optional<std::int64_t> batchSize() const override { return batch_; }
+  /// The data set's.
+  const InputDescription* description() const override { return dataset_.description(); }
 
  private:
   const Dataset& dataset_;

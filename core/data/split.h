@@ -66,6 +66,7 @@ class DatasetSubset : public Dataset {
   Example get(std::int64_t index) const override {
     return dataset_.get(rows_.at(static_cast<std::size_t>(index)));
   }
+  const InputDescription* description() const override { return dataset_.description(); }
 
  private:
   const Dataset& dataset_;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "muster/core/base/error.h"
+#include "muster/core/data/output_names.h"
 
 namespace muster {
 namespace {
@@ -131,6 +132,10 @@ void AnyEvaluation::describe(const InputDescription& description) {
   if (auto* const numbers = std::get_if<RegressionEvaluation>(&result_);
       numbers != nullptr && std::ssize(description.targets) == columns())
     numbers->setTargets(description.targets);
+  if (auto* const labels = std::get_if<BinaryEvaluation>(&result_)) {
+    auto names = outputNames(description);
+    if (std::ssize(names) == columns()) labels->setLabelNames(std::move(names));
+  }
 }
 
 std::vector<std::int64_t> AnyEvaluation::toNumbers() const {

@@ -57,8 +57,9 @@ class AnyEvaluation {
            const std::optional<StepScore>& loss = {});
   /// @throws InvalidArgument if it is of another task, or has other classes, columns or labels.
   void merge(const AnyEvaluation& other);
-  /// Names the classes, or the columns of a regression, whose errors are in their own units from then on;
-  /// nothing if the description names another number of them. `evaluateTask` does so by the model's.
+  /// Names the classes, labels or columns of a regression, whose errors are in their own units from then on;
+  /// nothing if the description names another number of them. `evaluateTask` does so by the model's
+  /// description, or the data's if the model has none.
   void describe(const InputDescription& description);
 
   bool operator==(const AnyEvaluation&) const = default;

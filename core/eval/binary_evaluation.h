@@ -30,6 +30,12 @@ class BinaryEvaluation {
   /// Adds what another evaluation has added. @throws InvalidArgument if it has another number of labels.
   void merge(const BinaryEvaluation& other);
 
+  /// Names the labels for `summary`. Not part of `toNumbers`.
+  /// @throws InvalidArgument for another number of names.
+  void setLabelNames(std::vector<std::string> names);
+  /// [label] or empty
+  const std::vector<std::string>& labelNames() const { return names_; }
+
   std::int64_t labels() const { return static_cast<std::int64_t>(labels_.size()); }
   std::int64_t examples() const { return examples_; }
   /// Number of examples that have this label.
@@ -93,6 +99,7 @@ class BinaryEvaluation {
   std::int64_t examples_ = 0;
   std::int64_t allRight_ = 0;  // examples
   std::vector<Label> labels_;
+  std::vector<std::string> names_;  // [label], or empty
 };
 
 }  // namespace muster

@@ -3,6 +3,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/data/next_batch.h"
+#include "muster/core/data/output_names.h"
 #include "muster/core/data/training_reads.h"
 #include "muster/core/device/arithmetic_scope.h"
 #include "muster/core/eval/any_evaluation.h"
@@ -67,7 +68,7 @@ AnyEvaluation evaluateTask(Model& model, DataSetIterator& data, std::optional<Ta
     stamp.firstExample += batch.examples();
   }
   require(evaluation.has_value(), "evaluate: the data set has no batches");
-  evaluation->describe(model.inputDescription());
+  evaluation->describe(knownDescription(model.inputDescription(), data));
   return *std::move(evaluation);
 }
 

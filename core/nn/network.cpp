@@ -1,10 +1,6 @@
-#include <fmt/ranges.h>
-
-#include <string>
-#include <vector>
-
 #include "muster/core/base/error.h"
 #include "muster/core/base/plural.h"
+#include "muster/core/data/output_names.h"
 #include "muster/core/nn/compile/network_state.h"
 #include "muster/core/nn/step/network_batch.h"
 #include "muster/core/nn/step/network_impl.h"
@@ -12,35 +8,17 @@
 namespace muster {
 namespace {
 
-/// What a description calls the outputs of a network: its classes, or the numbers to predict.
-std::vector<std::string> outputNames(const InputDescription& description) {
-  auto names = description.classes;
-  for (const auto& target : description.targets) names.push_back(target.name);
-  return names;
-}
-
 /// @throws InvalidArgument unless the description's features and outputs are the network's. Of a graph with
 ///         several inputs or outputs it cannot tell which one it describes.
 void requireFits(const InputDescription& description, const detail::NetworkPlan& plan) {
-  require(description.classes.empty() || description.targets.empty(),
-          "the model's description names both classes and numbers to predict; its outputs are one of them");
   if (plan.inputs.size() == 1 && !description.columns.empty()) {
     const Shape& input = plan.inputs.front().shape;
     require(input == Shape{description.features()}, "the model reads {}, and its description makes {}",
             input.toString(), plural(description.features(), "feature"));
   }
-  auto names = outputNames(description);
-  if (plan.outputs.size() != 1 || names.empty()) return;
+  if (outputNames(description).empty() || plan.outputs.size() != 1) return;
   const Shape& output = plan.shapeOf(plan.outputs.front().value);
-  const std::int64_t width = output.rank() > 0 ? output[-1] : 1, named = std::ssize(names);
-  if (width == named || (width == 1 && description.classes.size() == 2)) return;
-  constexpr std::size_t kMost = 8;
-  if (names.size() > kMost) names.resize(kMost), names.emplace_back("...");
-  throw InvalidArgument(
-      fmt::format("the model has {}, and its description names {}: {}", plural(width, "output"),
-                  description.targets.empty() ? plural(named, "class", "classes")
-                                              : plural(named, "number to predict", "numbers to predict"),
-                  fmt::join(names, ", ")));
+  requireOutputs(description, output.rank() > 0 ? output[-1] : 1);
 }
 
 }  // namespace

@@ -31,7 +31,8 @@ void detail::requireFraction(std::string_view type, std::string_view option, dou
 }
 
 void detail::requireEpsilon(std::string_view type, double epsilon) {
-  require(std::isfinite(epsilon) && static_cast<float>(epsilon) > 0,
+  const auto used = static_cast<float>(epsilon);
+  require(std::isfinite(used) && used > 0,
           "updater {}: epsilon must be positive and finite in float32, got {}", type, epsilon);
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -37,6 +38,7 @@ struct Values {
   std::vector<double> numbers;
   std::map<std::string_view, std::int64_t> words;  // [cell] rows, of all cells that are not missing
   std::int64_t commas = 0;                         // numbers with a decimal comma
+  std::int64_t tooLarge = 0;                       // numbers that float32 does not reach
   std::string_view noNumber;                       // the first cell that is none
 
   std::int64_t present(std::span<const std::int64_t> rows) const { return std::ssize(rows) - missing; }
@@ -58,6 +60,7 @@ Values valuesIn(const Table& table, std::size_t column, std::span<const std::int
     } else {
       if (values.noNumber.empty()) values.noNumber = cell;
       values.commas += hasDecimalComma(cell);
+      values.tooLarge += exceedsFloat(cell);
     }
   }
   return values;
@@ -107,9 +110,10 @@ Described numbersIn(const std::string& name, const Values& values, std::int64_t 
                     const NumberText& text = {}) {
   if (countsRows(values.numbers)) return OmittedColumn{name, "its whole numbers count the rows"};
   if (others > 0)
-    logWarning("column {}: {} no number{}, as {}: {} as missing", name,
+    logWarning("column {}: {} no number{}{}, as {}: {} as missing", name,
                others == 1 ? "1 value is" : fmt::format("{} values are", others), others == 1 ? "" : "s",
-               quoteJson(values.noNumber), others == 1 ? "it counts" : "they count");
+               values.tooLarge == others ? " within float32's 3.4e38" : "", quoteJson(values.noNumber),
+               others == 1 ? "it counts" : "they count");
   return ColumnDescription{.name = name,
                            .kind = ColumnKind::Number,
                            .filling = median(values.numbers),
@@ -185,6 +189,7 @@ Described describeColumn(const Table& table, std::size_t column, std::span<const
     return OmittedColumn{name, fmt::format("every row has {}", quoteJson(values.words.begin()->first))};
   const auto meant = present - values.marks;  // values, if this is a column of numbers or dates
   const auto numbers = std::ssize(values.numbers);
+  requireNotTiny(table, name, values.numbers);
   const auto nearlyAll = [&](std::int64_t count) {
     return count > 0 && static_cast<double>(count) >= kNumberShare * static_cast<double>(meant);
   };
@@ -194,8 +199,24 @@ Described describeColumn(const Table& table, std::size_t column, std::span<const
   if (values.commas > 0 && nearlyAll(numbers + values.commas))
     throw FileError(table.origin(), fmt::format("column {} has decimal commas, as {}; write points", name,
                                                 quoteJson(values.noNumber)));
+  if (values.tooLarge > 0 && nearlyAll(numbers + values.tooLarge))
+    throw FileError(table.origin(),
+                    fmt::format("column {} has numbers beyond 3.4e38, the range of float32, as "
+                                "{}; write them in another unit",
+                                name, quoteJson(values.noNumber)));
   if (const auto order = orderOf(values); order && meant > 0) return datesIn(name, values, *order);
   return wordsIn(name, values, present);
+}
+
+void requireNotTiny(const Table& table, std::string_view column, std::span<const double> numbers) {
+  double largest = 0;
+  for (const double x : numbers) largest = std::max(largest, std::abs(x));
+  if (largest > 0 && largest < std::numeric_limits<float>::min())
+    throw FileError(
+        table.origin(),
+        fmt::format("column {} has no number above {}, and float32 counts from 1.2e-38; write them "
+                    "in another unit",
+                    column, largest));
 }
 
 }  // namespace muster::detail

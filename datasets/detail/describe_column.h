@@ -13,4 +13,7 @@ namespace muster::detail {
 std::variant<ColumnDescription, OmittedColumn> describeColumn(const Table& table, std::size_t column,
                                                               std::span<const std::int64_t> rows);
 
+/// @throws FileError if float32 rounds all of a column's numbers to 0, or nearly so.
+void requireNotTiny(const Table& table, std::string_view column, std::span<const double> numbers);
+
 }  // namespace muster::detail

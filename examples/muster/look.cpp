@@ -61,7 +61,7 @@ int evaluate(const Call& call) {
   const Trained trained(call, options);
   DataSetIterator& data = trained.on(options.on);
   const auto evaluation = trained.network->evaluateTask(data);
-  if (!options.json.empty()) example::writeResult(options.json, scoresJson(evaluation, trained.data.classes));
+  if (!options.json.empty()) example::writeResult(options.json, scoresJson(evaluation));
   if (options.json == "-") return 0;
   example::printResult(evaluation.summary());
   return 0;

@@ -11,6 +11,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/base/plural.h"
 #include "muster/core/base/printable_text.h"
+#include "muster/core/data/output_names.h"
 #include "muster/core/io/input_file.h"
 #include "muster/core/io/model_file.h"
 #include "muster/datasets/picture_model.h"
@@ -58,35 +59,43 @@ std::string rowText(const Predictions& predictions, std::int64_t row) {
   return text;
 }
 
-/// The description of a run's outputs, with numbers for classes without names.
+/// The description of a run's outputs, with numbers for those without names.
 InputDescription outputsOf(const Trained& trained, std::int64_t width) {
   auto described = trained.network->inputDescription();
-  if (trained.network->task() != Task::Classification) {
-    while (std::ssize(described.targets) < width)
-      described.targets.push_back({.name = fmt::format("{}", described.targets.size() + 1)});
-    described.classes.clear();
-    return described;
-  }
-  described.targets.clear();
-  described.classes = trained.data.classes;
-  while (std::ssize(described.classes) < std::max<std::int64_t>(width, 2))
-    described.classes.push_back(fmt::format("{}", described.classes.size()));
+  if (described.empty()) described = trained.data.description;
+  if (!outputNames(described).empty()) return described;
+  const bool classified = trained.network->task() == Task::Classification;
+  for (std::int64_t o = 0; o < (classified ? std::max<std::int64_t>(width, 2) : width); ++o)
+    if (classified)
+      described.classes.push_back(fmt::format("{}", o));
+    else
+      described.targets.push_back({.name = fmt::format("{}", o)});
   return described;
 }
 
-/// The label of an example by name, or a number in its own units.
-std::string labelText(const InputDescription& described, const Tensor& labels, std::int64_t example) {
+/// The header of what `labelText` writes.
+std::string labelHeader(const Tensor& labels, const Predictions& predictions) {
+  if (labels.dtype() == DType::Int64 || !predictions.classes.empty() || predictions.names.size() == 1)
+    return "label";
+  std::vector<std::string> columns;
+  for (const auto& name : predictions.names) columns.push_back(field(fmt::format("label of {}", name)));
+  return fmt::format("{}", fmt::join(columns, ","));
+}
+
+/// The label of an example by name, or numbers in their own units.
+std::string labelText(const InputDescription& described, const Tensor& labels, bool classified,
+                      std::int64_t example) {
   if (labels.dtype() == DType::Int64) {
     const auto label = static_cast<std::size_t>(labels.data<std::int64_t>()[example]);
     return label < described.classes.size() ? field(described.classes[label]) : fmt::format("{}", label);
   }
-  if (described.targets.empty()) return {};  // label rows, such as one-hot, have no name
-  const auto width = static_cast<std::int64_t>(described.targets.size());
-  const auto& target = described.targets.front();
-  return fmt::format(
-      "{}",
-      static_cast<float>(target.mean +
-                         target.scale * labels.span<float>()[static_cast<std::size_t>(example * width)]));
+  if (classified) return {};  // label rows, such as one-hot, have no name
+  std::vector<float> numbers;
+  for (const float label : labels.rows(example, example + 1).span<float>()) {
+    const auto target = described.targets.empty() ? TargetColumn{} : described.targets[numbers.size()];
+    numbers.push_back(static_cast<float>(target.mean + target.scale * label));
+  }
+  return fmt::format("{}", fmt::join(numbers, ","));
 }
 
 /// A row for each example of a run's data: number, label and prediction.
@@ -101,11 +110,14 @@ std::string predictionsOf(const Trained& trained, DataSetIterator& data) {
     static_cast<Model&>(*trained.network).output(batch, outputs);
     require(outputs.shape().rank() == 2, "predict: outputs {} are no rows of numbers", outputs.toString());
     const auto described = outputsOf(trained, outputs.shape()[1]);
-    const auto predictions = namedOutputs(described, outputs);
-    if (text.empty()) text = fmt::format("example,label,{}\n", headerText(predictions));
+    const auto predictions = namedOutputs(described, outputs, trained.network->task());
+    const Tensor& labels = batch.labels.front().value;
+    if (text.empty())
+      text = fmt::format("example,{},{}\n", labelHeader(labels, predictions), headerText(predictions));
     for (std::int64_t i = 0; i < batch.examples(); ++i, ++example)
-      text += fmt::format("{},{},{}\n", example, labelText(described, batch.labels.front().value, i),
-                          rowText(predictions, i));
+      text +=
+          fmt::format("{},{},{}\n", example, labelText(described, labels, !predictions.classes.empty(), i),
+                      rowText(predictions, i));
   }
   return text;
 }

@@ -54,17 +54,13 @@ std::vector<Mistake> findMistakes(Model& model, ImageSetIterator& test) {
 }
 
 std::string confusionText(const AnyEvaluation& scores, const LoadedData& data, std::string_view remark) {
-  auto text = fmt::format("{}, from {}\n{}{}\n{}", data.title, data.origin, remark,
-                          remark.empty() ? "" : "\n", scores.summary());
-  if (!data.classes.empty()) text += "\nclasses\n";
-  for (std::size_t i = 0; i < data.classes.size(); ++i)
-    text += fmt::format("{:>10} {}\n", i, data.classes[i]);
-  return text;
+  return fmt::format("{}, from {}\n{}{}\n{}", data.title, data.origin, remark, remark.empty() ? "" : "\n",
+                     scores.summary());
 }
 
 std::string className(const LoadedData& data, std::int64_t c) {
   const auto place = static_cast<std::size_t>(c);
-  return place < data.classes.size() ? data.classes[place] : fmt::format("{}", c);
+  return place < data.description.classes.size() ? data.description.classes[place] : fmt::format("{}", c);
 }
 
 void putConfusion(JsonWriter& json, const Evaluation& evaluation, const LoadedData& data) {

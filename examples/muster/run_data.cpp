@@ -55,13 +55,12 @@ struct Images {
 };
 
 /// What a network on these images needs to know of new ones. Classes without names have their numbers.
-InputDescription descriptionOf(const ImageSet& images, const std::vector<std::string>& classes) {
+InputDescription descriptionOf(const ImageSet& images) {
+  if (!images.description().empty()) return images.description();
   const Shape& shape = images.imageShape();
   InputDescription description{
-      .pictures = PictureDescription{.channels = shape[0], .height = shape[1], .width = shape[2]},
-      .classes = classes};
-  for (int c = static_cast<int>(classes.size()); c < images.classes(); ++c)
-    description.classes.push_back(fmt::format("{}", c));
+      .pictures = PictureDescription{.channels = shape[0], .height = shape[1], .width = shape[2]}};
+  for (int c = 0; c < images.classes(); ++c) description.classes.push_back(fmt::format("{}", c));
   return description;
 }
 
@@ -98,15 +97,14 @@ Images ownSet(const RunData& d, LoadedData& into) {
   into.title = sets.title;
   into.origin = sets.origin;
   into.notice = sets.notice;
-  into.classes.assign(sets.classNames.begin(), sets.classNames.end());
   return {sets.train->set(), sets.test->set()};
 }
 
-Images folders(const RunData& d, LoadedData& into) {
+Images folders(const RunData& d) {
   ImageFolderOptions options{.colour = d.grey ? PictureColour::Grey : PictureColour::Rgb,
                              .size = {d.height, d.width}};
   const auto train = readImageFolder(d.train, options);
-  into.classes = options.classes = train.classes;
+  options.classes = train.classes;
   Images images{train.images, {}};
   if (d.test.empty()) return images;
   images.test = readImageFolder(d.test, options).images;
@@ -194,7 +192,6 @@ void dealCsv(const RunData& d, const InputDescription& known, LoadedData& into) 
     into.description.requireSame(known, d.train, "the model");
     into.description = known;
   }
-  into.classes = into.description.classes;
   auto training = rowsOf(train, into.description, split.first, d.batch, shuffleSeed(d));
   training->setDropLast(d.dropLast);
   into.train = std::move(training);
@@ -239,11 +236,9 @@ LoadedData loadData(const RunData& d, PlacementWish placement, std::span<const D
            loaded);
     }
   } else {
-    const Images images = d.type == "idx"      ? idxFiles(d)
-                          : d.type == "images" ? folders(d, loaded)
-                                               : ownSet(d, loaded);
+    const Images images = d.type == "idx" ? idxFiles(d) : d.type == "images" ? folders(d) : ownSet(d, loaded);
     deal(d, images, placement, devices, workers, loaded);
-    loaded.description = descriptionOf(*images.train, loaded.classes);
+    loaded.description = descriptionOf(*images.train);
     if (!known.empty()) loaded.description.requireSame(known, loaded.origin, "the model");
   }
   for (const auto& [field, set] : {std::pair{"train", loaded.train.get()}, {"test", loaded.test.get()}})
@@ -259,7 +254,6 @@ std::optional<LoadedData> loadTestData(const RunData& d, const InputDescription&
   LoadedData loaded;
   loaded.type = loaded.title = d.type;
   loaded.origin = d.test;
-  loaded.classes = known.classes;
   loaded.description = known;
   if (d.type == "csv" && !known.columns.empty()) {
     dealTestTable(d, loaded);

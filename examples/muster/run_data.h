@@ -22,7 +22,6 @@ struct LoadedData {
   std::string notice;                         ///< why they replace MNIST; "" if they do not
   std::string origin;                         ///< source of the data
   std::string placed;                         ///< note on the images' placement; "" if not needed
-  std::vector<std::string> classes;           ///< [class] names; may be empty
   muster::InputDescription description = {};  ///< for the network; empty if the data have none
   std::unique_ptr<muster::DataSetIterator> train;
   std::unique_ptr<muster::DataSetIterator> validation, test;  ///< null: none

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <boost/json.hpp>
 #include <charconv>
+#include <cmath>
+#include <limits>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -78,6 +81,15 @@ bool isKind(std::string_view path) {
   return path == "data.type" || path == kStrategyName || path == kUpdaterType;
 }
 
+/// A number as C and Python write it, which JSON may not, as ".5" or "1."; NaN if it is not finite or does
+/// not fit a double, as "nan" or "1e400".
+std::optional<double> numberIn(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || end != text.data() + text.size()) return std::nullopt;
+  return error == std::errc() && std::isfinite(value) ? value : std::numeric_limits<double>::quiet_NaN();
+}
+
 /// The object for which a number or a word at this path stands; null if it is none of the short forms.
 json::value expanded(std::string_view path, const json::value& value) {
   const auto field = path.substr(std::min(path.rfind('.') + 1, path.size()));
@@ -123,6 +135,7 @@ json::value valueOf(const std::string& text) {
   try {
     return muster::parseJson(text);
   } catch (const InvalidArgument&) {
+    if (const auto value = numberIn(text); value && std::isfinite(*value)) return *value;
     return json::value(text);
   }
 }
@@ -156,7 +169,11 @@ void applySet(json::object& run, const std::string& set) {
       at = &at->get_array()[place];
     }
     if (s + 1 == steps.size()) {
-      const auto before = std::exchange(*at, valueOf(set.substr(equals + 1)));
+      const auto text = set.substr(equals + 1);
+      auto value = valueOf(text);
+      require(!path.ends_with("learningRate") || !value.is_string() || !numberIn(text),
+              "{}: expected a finite number that fits a double, got {}", path, text);
+      const auto before = std::exchange(*at, std::move(value));
       if (path == "data.type" && *at != before) dropOthers(*in);
       if ((path == kStrategyName || path == kUpdaterType) && *at != before) keepOnly(*in, steps[s].name);
       return;

@@ -22,7 +22,7 @@ void putMeans(JsonWriter& json, const auto& scores) {
   json.put("f1", scores.f1());
 }
 
-void write(JsonWriter& json, const Evaluation& scores, std::span<const std::string> names) {
+void write(JsonWriter& json, const Evaluation& scores) {
   putMeans(json, scores);
   const auto classes = static_cast<std::size_t>(scores.classes());
   const auto row = [&](std::size_t c) {
@@ -31,7 +31,7 @@ void write(JsonWriter& json, const Evaluation& scores, std::span<const std::stri
   json.list("classes", classes, [&](std::size_t c, JsonWriter& one) {
     const auto place = static_cast<std::int64_t>(c);
     one.put("class", place);
-    if (c < names.size()) one.put("name", std::string_view(names[c]));
+    if (!scores.classNames().empty()) one.put("name", std::string_view(scores.classNames()[c]));
     one.put("examples", std::accumulate(row(c).begin(), row(c).end(), std::int64_t{0}));
     one.put("precision", scores.precision(place));
     one.put("recall", scores.recall(place));
@@ -59,6 +59,7 @@ void write(JsonWriter& json, const BinaryEvaluation& scores) {
   json.list("labels", static_cast<std::size_t>(scores.labels()), [&](std::size_t label, JsonWriter& one) {
     const auto place = static_cast<std::int64_t>(label);
     one.put("label", place);
+    if (!scores.labelNames().empty()) one.put("name", std::string_view(scores.labelNames()[label]));
     one.put("accuracy", scores.accuracy(place));
     one.put("precision", scores.precision(place));
     one.put("recall", scores.recall(place));
@@ -70,14 +71,14 @@ void write(JsonWriter& json, const BinaryEvaluation& scores) {
 
 }  // namespace
 
-std::string scoresJson(const AnyEvaluation& evaluation, std::span<const std::string> classes) {
+std::string scoresJson(const AnyEvaluation& evaluation) {
   JsonWriter json;
   json.put("task", nameOf(evaluation.task()));
   json.put("examples", evaluation.examples());
   putFinite(json, "loss", evaluation.loss());
   switch (evaluation.task()) {
     case Task::Classification:
-      write(json, evaluation.classification(), classes);
+      write(json, evaluation.classification());
       break;
     case Task::Regression:
       write(json, evaluation.regression());

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <span>
 #include <string>
 
 #include "muster/core/eval/any_evaluation.h"
@@ -10,7 +9,6 @@ namespace program {
 /// All scores of an evaluation as JSON: the means, those of each class, column or label, and a
 /// classification's confusion matrix. Errors of a table's targets are in the table's own units. A score that
 /// is no finite number is left out.
-/// @param classes  [class] names; may be empty.
-std::string scoresJson(const muster::AnyEvaluation& evaluation, std::span<const std::string> classes);
+std::string scoresJson(const muster::AnyEvaluation& evaluation);
 
 }  // namespace program

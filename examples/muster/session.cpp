@@ -120,8 +120,8 @@ std::unique_ptr<Network> makeNetwork(const RunFile& run, LoadedData& data) {
     throw InvalidArgument(fmt::format("network and data do not fit: {}", error.what()));
   }
   if (const auto& weights = run.data.classWeights;
-      !weights.empty() && (!data.classes.empty() || network->outputShapes().back().second.rank() == 1)) {
-    const auto wanted = !data.classes.empty() ? data.classes.size() : outputs == 1 ? 2 : outputs;
+      !weights.empty() && (!classes.empty() || network->outputShapes().back().second.rank() == 1)) {
+    const auto wanted = !classes.empty() ? classes.size() : outputs == 1 ? 2 : outputs;
     require(weights.size() == wanted, "data.classWeights: there are {} weights for {} classes",
             weights.size(), wanted);
   }

@@ -112,22 +112,21 @@ std::string interruption(const RunFile& run, const Network& network) {
 void conclude(Results& results, const Options& options, LoadedData& data, Network& network,
               ParallelWrapper& wrapper, const example::Watching& watching) {
   const RunFile& run = results.run;
-  const auto print = [&](std::string_view part, const AnyEvaluation& scores) {
-    fmt::print("{}: {} on {}\n", part, scores.line(), plural(scores.examples(), "example"));
+  const auto print = [&](std::string_view part, const AnyEvaluation& scores, bool choseEpoch) {
+    fmt::print("{}: {} on {}{}\n", part, scores.line(), plural(scores.examples(), "example"),
+               intervalText(scores, choseEpoch));
   };
   std::optional<AnyEvaluation> validation;
   if (data.validation) {
     validation = wrapper.evaluateTask(*data.validation);
-    print("validation", *validation);
-    if (const auto remark = guessRemark(*validation, network.inputDescription(), data.classes);
-        !remark.empty())
-      logWarning("{}", remark);
+    print("validation", *validation, results.watchers.stopping && run.listeners.earlyStopping->restoreBest);
+    if (const auto remark = guessRemark(*validation); !remark.empty()) logWarning("{}", remark);
   }
   if (data.test) {
     results.test = wrapper.evaluateTask(*data.test);
     const auto [score, value] = results.test->mainScore();
     watching.result(std::string(score), value);
-    print("test", *results.test);
+    print("test", *results.test, false);
   }
   fmt::print("{}saved: {}; {}\n", costLine(results), run.training.model,
              results.interrupted ? interruption(run, network) + ", and --resume continues from there"

@@ -55,21 +55,15 @@ DataSets mnist(const Request& request) {
 }
 
 DataSets fashion(const Request& request) {
-  auto data = published<FashionMnistDataSetIterator>("fashion", "Fashion-MNIST", request, {});
-  data.classNames = FashionMnistDataSetIterator::kClassNames;
-  return data;
+  return published<FashionMnistDataSetIterator>("fashion", "Fashion-MNIST", request, {});
 }
 
 DataSets kmnist(const Request& request) {
-  auto data = published<KmnistDataSetIterator>("kmnist", "Kuzushiji-MNIST", request, {});
-  data.classNames = KmnistDataSetIterator::kClassNames;
-  return data;
+  return published<KmnistDataSetIterator>("kmnist", "Kuzushiji-MNIST", request, {});
 }
 
 DataSets cifar10(const Request& request) {
-  auto data = published<Cifar10DataSetIterator>("cifar10", "CIFAR-10", request, {});
-  data.classNames = Cifar10DataSetIterator::kClassNames;
-  return data;
+  return published<Cifar10DataSetIterator>("cifar10", "CIFAR-10", request, {});
 }
 
 DataSets generated(const Request& request) {

@@ -4,9 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
-#include <string_view>
 
 #include "examples/support/paths.h"
 #include "muster/datasets/image_set_iterator.h"
@@ -29,11 +27,10 @@ struct DataChoice {
 
 /// The images to train and to test with.
 struct DataSets {
-  std::string name = {};                              ///< as in --data
-  std::string title = {};                             ///< for display
-  std::string origin = {};                            ///< source of the data
-  std::string notice = {};                            ///< why these data replace MNIST; empty if they do not
-  std::span<const std::string_view> classNames = {};  ///< empty: the digits
+  std::string name = {};    ///< as in --data
+  std::string title = {};   ///< for display
+  std::string origin = {};  ///< source of the data
+  std::string notice = {};  ///< why these data replace MNIST; empty if they do not
   std::unique_ptr<muster::ImageSetIterator> train = {};
   std::unique_ptr<muster::ImageSetIterator> test = {};
 };

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "muster/core/base/error.h"
+#include "muster/core/data/output_names.h"
 #include "muster/core/device/memory_room.h"
 #include "muster/parallel/evaluation/node_counts.h"
 #include "muster/parallel/evaluation/state_loan.h"
@@ -14,7 +15,7 @@ namespace muster {
 
 EvaluationRun::EvaluationRun(Model& model, std::optional<Task> task, std::span<ReplicaThread* const> threads,
                              std::int64_t batchesAhead, NodeLink* link, Exchange* exchange, std::string root)
-    : description_(model.inputDescription()),
+    : description_(&model.inputDescription()),
       task_(task),
       link_(link),
       exchange_(exchange),
@@ -71,6 +72,7 @@ void EvaluationRun::requireRoomForBatches(const Batch& first, std::int64_t batch
 }
 
 void EvaluationRun::deal(DataSetIterator& iterator, Activity& caller, Batch* first) {
+  description_ = &knownDescription(*description_, iterator);
   WatchedIterator data(iterator, caller);
   BatchStamp stamp;
   const std::int64_t nodes = link_ ? link_->nodes() : 1, node = link_ ? link_->node() : 0;
@@ -156,7 +158,7 @@ AnyEvaluation EvaluationRun::result() {
   if (link_) all = addUpNodes(*exchange_, *link_, failedAt_, all);
   if (failure_) std::rethrow_exception(failure_);
   require(all.has_value(), "evaluate: the data set has no batches");
-  all->describe(description_);
+  all->describe(*description_);
   return *std::move(all);
 }
 

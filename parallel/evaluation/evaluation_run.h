@@ -71,7 +71,7 @@ class EvaluationRun {
   static constexpr std::int64_t kBeforeAnyBatch = -1;
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
 
-  const InputDescription& description_;  // the model's
+  const InputDescription* description_;  // the model's, or the data's if it has none
   const std::optional<Task> task_;
   NodeLink* const link_;
   Exchange* const exchange_;

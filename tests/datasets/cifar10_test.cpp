@@ -65,7 +65,10 @@ TEST_CASE("records of CIFAR-10 become images of three planes, with their labels"
   const auto set = readCifar10(std::vector{first, second});
   REQUIRE(set->size() == 3);
   CHECK(set->imageShape() == Shape{3, 32, 32});
-  CHECK(set->classes() == 10);
+  CHECK(set->description().classes == std::vector<std::string>{"airplane", "automobile", "bird", "cat",
+                                                               "deer", "dog", "frog", "horse", "ship",
+                                                               "truck"});
+  CHECK(set->part(std::vector<std::int64_t>{1})->description() == set->description());
   CHECK(set->label(0) == 3);
   CHECK(set->label(1) == 9);
   CHECK(set->label(2) == 0);

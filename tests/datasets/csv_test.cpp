@@ -82,7 +82,17 @@ TEST_CASE("an invalid file is refused, and the error names the line") {
   CHECK(problem("a,b\n1,2\n\n1\n") == "f.csv: line 4: 1 field, where the first line has 2");
   CHECK(problem("a,b\n1\n") == "f.csv: line 2: 1 field, where the first line has 2");
   CHECK(problem("a,b\nx,2\n") == "f.csv: line 2: column a must be a finite number, and is \"x\"");
-  for (const char* field : {"", "nan", "inf", "1e999", "1 2", "1,\"", "0x10"})
+  for (const char* field : {"1e308", "-1e39", "1e999", "+3.5e38"})
+    CHECK(
+        problem(fmt::format("a,b\n{},2\n", field)) ==
+        fmt::format(
+            "f.csv: line 2: column a must be between -3.4e38 and 3.4e38, the range of float32, and is \"{}\"",
+            field));
+  CHECK(floats(table("a,b\n3.4e38,2\n1e-50,2\n-1e-400,2\n").features) == std::vector<float>{3.4e38f, 0, 0});
+  for (const char* field : {"inf", "-Infinity", "nan", "0x10"})
+    CHECK(problem(fmt::format("a,b\n{},2\n", field)) ==
+          fmt::format("f.csv: line 2: column a must be a finite number, and is \"{}\"", field));
+  for (const char* field : {"", "1 2", "1,\""})
     CHECK(problem(fmt::format("a,b\n1,2\n{},2\n", field)).find("line 3: ") != std::string::npos);
   CHECK(problem("a,b\n1,\"2\n3,4\n") == "f.csv: line 2: a quote is opened here and never closed");
   CHECK(problem("a,b\n\"1\"x,2\n") == "f.csv: line 2: text follows a closing quote");

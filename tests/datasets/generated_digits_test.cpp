@@ -90,6 +90,7 @@ TEST_CASE("batches have MNIST's form, with training images shuffled and test ima
   GeneratedDigitsIterator train(16, 40, 9, true), test(16, 40, 9, false);
   Batch batch;
   CHECK(train.examples() == 40);
+  CHECK(train.description()->classes.at(7) == "7");
   REQUIRE(test.next(batch));
   CHECK(batch.features.front().value.shape() == Shape{16, 1, 28, 28});
   for (std::int64_t i = 0; i < 16; ++i)

@@ -67,6 +67,8 @@ TEST_CASE("MNIST's test images keep the order of the file") {
   if (!test::realDataDir()) return test::skip(kNoData);
   MnistDataSetIterator data(10, false, 1);
   CHECK(data.examples() == 10000);
+  CHECK(data.description()->classes ==
+        std::vector<std::string>{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"});
   CHECK(countLabels(*data.set()) == Counts{980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009});
   Batch batch;
   for (const int epoch : {0, 1}) {

@@ -283,6 +283,30 @@ TEST_CASE("a regression's target is scaled to mean 0 and deviation 1") {
         "f.csv: line 3: column y must be a finite number, and is \"high\"");
 }
 
+TEST_CASE("numbers that float32 does not hold are refused by its range, or count as missing") {
+  CHECK(problem("x,y\n1.5,2\n2.5,1e308\n", {.regression = true}) ==
+        "f.csv: line 3: column y must be between -3.4e38 and 3.4e38, the range of float32, and is \"1e308\"");
+  CHECK(problem("x,y\n1.5,2e-50\n2.5,-1e-300\n", {.regression = true}) ==
+        "f.csv: column y has no number above 2e-50, and float32 counts from 1.2e-38; write them in another "
+        "unit");
+  CHECK(problem("x,y\n1e200,2\n2e300,3\n", {.regression = true}) ==
+        "f.csv: column x has numbers beyond 3.4e38, the range of float32, as \"1e200\"; write them in "
+        "another unit");
+  CHECK(problem("x,y\n1e-200,2\n2e-210,3\n", {.regression = true}) ==
+        "f.csv: column x has no number above 1e-200, and float32 counts from 1.2e-38; write them in another "
+        "unit");
+  std::string text = "x,y\n-1e308,a\n";
+  for (int i = 0; i < 20; ++i) text += fmt::format("{}.5,b\n", i);
+  const test::LogLines log;
+  const auto read = table(text);
+  const auto described = describeTable(read, {}, allRows(read));
+  CHECK(
+      !log.lineWith(
+              {"column x: 1 value is no number within float32's 3.4e38, as \"-1e308\": it counts as missing"})
+           .empty());
+  CHECK(described.columns.front().missing);
+}
+
 TEST_CASE("the classes are in equal shares in both parts of a table") {
   std::string text = "x,y\n";
   for (int i = 0; i < 40; ++i) text += fmt::format("{}.5,{}\n", i % 7, i < 30 ? "often" : "rare");

@@ -52,8 +52,16 @@ TEST_CASE("outputs become classes by name and numbers in their own units") {
   };
   CHECK(problem({.classes = {"no", "yes"}, .targets = {{"y", 100, 10}}}, {1, 1}) ==
         "the model's description names both classes and numbers to predict; its outputs are one of them");
-  CHECK(problem({}, {1, 2}) == "the model has 2 outputs, and its description names 0");
-  CHECK(problem(numbers, {1, 1}) == "the model has 1 output, and its description names 2");
+  CHECK(problem({}, {1, 2}) ==
+        "the model's outputs have no names: its description has neither classes nor numbers to predict");
+  CHECK(problem(numbers, {1, 1}) ==
+        "the model has 1 output, and its description names 2 numbers to predict: y, z");
+
+  // Several sigmoid outputs: each label has a probability of its own, and none is the class.
+  const auto labels = namedOutputs(kinds, Tensor::of({0.9f, 0.75f, 0.25f}, {1, 3}), Task::Labels);
+  CHECK(labels.names == kinds.classes);
+  CHECK(labels.classes.empty());
+  CHECK(labels.valueOf(0, 1) == 0.75f);
 }
 
 TEST_CASE("a model file alone predicts new rows, in any order of columns and without the label") {
@@ -100,7 +108,7 @@ TEST_CASE("one sigmoid output learns a table's two classes") {
   CHECK(network->evaluate(rows).accuracy() > 0.9);
   network->setInputDescription(description);
   const auto predicted =
-      TableModel(std::move(network)).predict(parseTable("x,more\n0,\n1600,\n", {}, "new.csv"));
+      TableModel(std::move(network)).predict(parseTable("x\n0\n1600\n", {}, "new.csv"));
   CHECK(predicted.classes == Names{"no", "yes"});
 }
 
@@ -116,7 +124,7 @@ TEST_CASE("a model without a table's description, or with another one, is refuse
   network.save(directory / "m.safetensors");
   CHECK(test::thrown<FileError>([&] {
           TableModel::load(directory / "m.safetensors");
-        }).ends_with("the model has 3 outputs, and its description names 0"));
+        }).ends_with("the model's outputs have no names"));
   network.setInputDescription(
       {.pictures = PictureDescription{.channels = 1, .height = 1, .width = 1}, .classes = {"a", "b", "c"}});
   network.save(directory / "m.safetensors");

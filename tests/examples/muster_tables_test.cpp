@@ -83,7 +83,7 @@ TEST_CASE("a table with words, gaps and dates is predicted by the model file alo
   CHECK(network.at_pointer("/updater/learningRate/value").to_number<double>() == doctest::Approx(0.001));
   CHECK(written.at_pointer("/training/epochs").to_number<int>() == 800);  // 80000 steps of 16 would be 5000
   CHECK(written.at_pointer("/listeners/earlyStopping/patience").to_number<int>() == 90);
-  CHECK(contains(run.out, " on 22 examples"));
+  CHECK(contains(run.out, " on 22 examples (95 % interval of the accuracy: 0.85 to 1.00; they chose"));
 
   std::filesystem::remove(muster.directory / "rows.csv");
   muster.write("new.csv",
@@ -170,7 +170,7 @@ TEST_CASE("a training that predicts held-out rows no better than a guess says so
   CHECK(numbers.exit == 0);
   CHECK_MESSAGE(contains(numbers.err, "predicted no better than by the mean of number (R2 -"), numbers.err);
   muster.write("rows.csv", animals());
-  CHECK(!contains(muster.trained({"rows.csv", "--label", "kind"}).err, "no better"));
+  CHECK(!contains(muster.trained({"rows.csv", "--label", "kind"}).err, "held-out"));
 }
 
 TEST_CASE("classes that were renamed, or columns, are refused by name") {

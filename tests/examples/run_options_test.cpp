@@ -44,6 +44,8 @@ TEST_CASE("each option sets its field") {
       {"batch", "64", "/data/batch", 64},
       {"updater", "adam", "/network/updater/type", "adam"},
       {"lr", "0.5", "/network/updater/learningRate", 0.5},
+      {"lr", ".5", "/network/updater/learningRate", 0.5},
+      {"lr", "2.", "/network/updater/learningRate", 2.0},
       {"momentum", "0.25", "/network/updater/momentum", 0.25},
       {"l2", "0.125", "/network/l2", 0.125},
       {"seed", "9", "/data/seed", 9},

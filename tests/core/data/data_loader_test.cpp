@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "muster/core/base/error.h"
+#include "muster/core/data/input_description.h"
+#include "muster/core/data/split.h"
 #include "tests/support/thrown.h"
 
 namespace muster {
@@ -42,6 +44,20 @@ std::vector<std::int64_t> classesOf(DataSetIterator& iterator, std::int64_t epoc
   while (iterator.next(batch))
     for (const auto label : batch.labels.front().value.span<std::int64_t>()) classes.push_back(label);
   return classes;
+}
+
+TEST_CASE("a data loader has its data set's description") {
+  struct Described : Made {
+    using Made::Made;
+    InputDescription known{.classes = {"no", "yes"}};
+    const InputDescription* description() const override { return &known; }
+  };
+  const Made plain(3, squares);
+  const Described described(3, squares);
+  CHECK(DataLoader(plain, 2).description() == nullptr);
+  CHECK(DataLoader(described, 2).description() == &described.known);
+  const DatasetSubset some(described, {2, 0});
+  CHECK(DataLoader(some, 2).description() == &described.known);
 }
 
 TEST_CASE("a data loader joins examples into batches") {

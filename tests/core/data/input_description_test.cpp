@@ -12,6 +12,7 @@
 #include "muster/core/nn/learning_rate_finder.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/core/nn/recompute_statistics.h"
+#include "muster/parallel/parallel_wrapper.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/thrown.h"
 
@@ -335,4 +336,40 @@ confusion matrix (rows: true class, columns: predicted class)
 0 long-haired 3 0
  1 Überrascht 0 0
 )");
+}
+
+TEST_CASE("an evaluation of a model without a description names what the data say") {
+  MultiLayerNetwork network({.inputShape = {1}, .layers = {Output{.classes = 2}}});
+  network.init();
+  InMemoryDataSetIterator data(Tensor::zeros({3, 1}), Tensor::zeros({3}, DType::Int64), 2);
+  CHECK(network.evaluate(data).classNames().empty());
+  data.setDescription({.classes = {"cat", "dog"}});
+  CHECK(network.evaluate(data).classNames() == std::vector<std::string>{"cat", "dog"});
+  auto wrapper = ParallelWrapper::Builder(network).workers(2).pinThreads(false).build();
+  CHECK(wrapper.evaluate(data).classNames() == std::vector<std::string>{"cat", "dog"});
+  data.setDescription({.classes = {"cat", "dog", "cow"}});  // of other data
+  CHECK(network.evaluate(data).classNames().empty());
+}
+
+TEST_CASE("an evaluation names labels of which an example may have several") {
+  MultiLayerNetwork network(
+      {.inputShape = {1},
+       .layers = {
+           Output{.classes = 2, .loss = Loss::BinaryCrossEntropy, .activation = Activation::Sigmoid}}});
+  network.init();
+  network.setInputDescription({.classes = {"in German", "über Kunst"}});
+  for (float& parameter : network.block(BlockKind::Parameters).values.span<float>()) parameter = 0;
+  InMemoryDataSetIterator data(Tensor::zeros({2, 1}), Tensor::of({1, 0, 0, 0}, {2, 2}), 2);
+  // All predictions are 0.5: no label is predicted.
+  CHECK(network.evaluateBinary(data).summary() ==
+        R"(2 examples, 2 labels: accuracy 0.7500, AUC 0.5000, all labels right 0.5000
+
+     label  positives   accuracy  precision     recall         F1        AUC         AP
+ in German          1     0.5000     0.0000     0.0000     0.0000     0.5000     0.5000
+über Kunst          0     1.0000     0.0000     0.0000     0.0000        nan        nan
+      mean                0.7500     0.0000     0.0000     0.0000     0.5000     0.5000
+)");
+  BinaryEvaluation other(2);
+  CHECK(test::thrown<InvalidArgument>([&] { other.setLabelNames({"one"}); }) ==
+        "evaluation: 1 name for 2 labels");
 }

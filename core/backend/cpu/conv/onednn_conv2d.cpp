@@ -79,12 +79,12 @@ struct PrimitiveDescs {
         engine, std::tie(forward), kAlgorithm, x, gradWeight, noBias, gradY, stride, gaps, padding, padding);
     wrongData_ = hasName(backwardData, "bf16_1x1") && s.outChannels / s.groups % 2 != 0 &&
                  backwardData.diff_dst_desc() == activationDesc(s.output(), Layout::ChannelsLast, factor);
-    const int vector = hasName(backwardWeights, "avx512") ? 16 : 8;
+    const int vector = hasName(backwardWeights, "512") ? 16 : 8;
     const auto reads = [&, read = backwardWeights.src_desc()](Layout layout) {
       return read == activationDesc(s.input(), layout, factor);
     };
-    wrongWeights_ = hasName(backwardWeights, "1x1:avx") && s.stride != std::array<std::int64_t, 2>{1, 1} &&
-                    s.inChannels / s.groups < vector &&
+    wrongWeights_ = (hasName(backwardWeights, "1x1:avx") || hasName(backwardWeights, "1x1:sve")) &&
+                    s.stride != std::array<std::int64_t, 2>{1, 1} && s.inChannels / s.groups < vector &&
                     (reads(Layout::ChannelsLast) || reads(Layout::RowMajor));
   }
 
@@ -102,8 +102,8 @@ struct PrimitiveDescs {
   bool wrongData_ = false;
   /// oneDNN reads, and may write, memory of others for the weight gradient of a strided convolution 1x1 whose
   /// input is channels-last, or row-major, which oneDNN 3 copies to channels-last, with fewer channels than a
-  /// vector has elements: with AVX2 always, with AVX-512 if several threads compute certain shapes. Seen in
-  /// 2.6 and 3.7. In bf16 this was not seen, but the kernel is related.
+  /// vector has elements: with AVX2 always, with AVX-512 and ARM's SVE of 512 bits if several threads compute
+  /// certain shapes. Seen in 2.6 and 3.7. In bf16 this was not seen, but the kernel is related.
   bool wrongWeights_ = false;
 };
 
