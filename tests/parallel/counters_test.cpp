@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include "tests/support/on_merge.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/toy_wrapper.h"
 
@@ -52,12 +53,7 @@ TEST_CASE("schedules see the iteration, the same in every worker") {
 TEST_CASE("a stopped fit() leaves the epoch unfinished, and counts its rounds") {
   ToyModel model;
   auto data = ToyIterator::ofValues({1, 2, 3, 4, 5, 6, 7, 8});
-  auto listener = std::make_shared<RecordingListener>(ListenerScope::Merged,
-                                                      [](const RecordedCall& call, Trainer& trainer) {
-                                                        if (call.event == "merge" && call.iteration == 2)
-                                                          trainer.stopFit();
-                                                      });
-  auto wrapper = toyWrapper(model, 2, 1).listeners({listener}).build();
+  auto wrapper = toyWrapper(model, 2, 1).listeners({stopAt(2)}).build();
   wrapper.fit(data, 3);
   CHECK(model.iteration() == 2);
   CHECK(model.epoch() == 0);

@@ -1,6 +1,8 @@
 #pragma once
 
-#include <cstdlib>
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <set>
 #include <string>
 #include <vector>
@@ -18,6 +20,7 @@
 #include "muster/parallel/strategies/shared_gradients.h"
 #include "muster/parallel/strategies/streaming_outer.h"
 #include "muster/parallel/strategies/synchronous_gradients.h"
+#include "tests/support/whole.h"
 
 namespace muster::test {
 
@@ -138,19 +141,33 @@ inline std::vector<NamedRule> everyRule() {
   };
 }
 
-/// One rule for each way of merging: what processes must agree on differs between these alone. Every rule
-/// with MUSTER_LONG set, as `./run soak` does.
-inline std::vector<NamedRule> ruleOfEachKind() {
-  auto rules = everyRule();
-  if (std::getenv("MUSTER_LONG")) return rules;
-  const std::set<std::string> kinds{"averaging",         "synchronous gradients",
-                                    "shared gradients",  "diloco",
-                                    "elastic averaging", "adasum",
-                                    "overlapped",        "streaming, int8",
-                                    "gossip on a ring",  "hierarchical averaging",
-                                    "two halves"};
-  std::erase_if(rules, [&](const NamedRule& rule) { return !kinds.contains(rule.name); });
+/// A rule's traits, and whether it sends during steps and with a codec, as text.
+inline std::string kindOf(const NamedRule& rule) {
+  const int workers = rule.workers(4);
+  const auto strategy = rule.options.make();
+  const StrategyTraits traits = strategy->traits(workers);
+  const auto blocks = strategy->blocks(workers);
+  return fmt::format("{} {} {} {} {} {} {} {} {} {}", static_cast<int>(traits.localWork),
+                     static_cast<int>(traits.updaterState), traits.fragments, traits.modelSource,
+                     traits.arrivals.has_value(), traits.replicasDiffer, traits.extrapolates,
+                     traits.whyNotOverNodes.empty(), std::ranges::any_of(blocks, &StrategyBlock::inFlight),
+                     std::ranges::any_of(blocks, [](const auto& block) {
+                       return block.place == StrategyBlock::Place::Node;
+                     }));
+}
+
+/// The first rule of each kind; every rule in `./run soak`. @tparam Rule  a NamedRule, or a class derived
+/// from it
+template <typename Rule>
+std::vector<Rule> ofEachKind(std::vector<Rule> rules) {
+  std::set<std::string> kinds;
+  if (!whole()) std::erase_if(rules, [&](const Rule& rule) { return !kinds.insert(kindOf(rule)).second; });
   return rules;
+}
+
+/// One rule of each kind, or every rule.
+inline std::vector<NamedRule> someRules() {
+  return ofEachKind(everyRule());
 }
 
 }  // namespace muster::test

@@ -3,7 +3,6 @@
 #include <atomic>
 #include <cmath>
 #include <limits>
-#include <random>
 
 #include "muster/parallel/training/internals.h"
 #include "tests/support/log_lines.h"
@@ -157,39 +156,4 @@ TEST_CASE("averageUpdaters(false): after a failure the workers' updaters start f
   const double v = -11.0 / 6 + 0.625;
   CHECK(model.updaterState("velocity")[0] == doctest::Approx(v).epsilon(1e-6));
   CHECK(model.parameters()[0] == doctest::Approx(4.625 - 0.5 * (0.625 + 0.5 * v)).epsilon(1e-6));
-}
-
-TEST_CASE("a hundred failures at random moments never hang, and leave a merged model") {
-  std::mt19937 random(23);
-  for (int attempt = 0; attempt < 100; ++attempt) {
-    CAPTURE(attempt);
-    const int workers = 1 + attempt % 4;
-    const std::int64_t victim = static_cast<std::int64_t>(random() % 30);
-    const bool inIterator = attempt % 3 == 0;
-    ToyModel model;
-    auto delays = std::make_shared<RandomDelays>(random(), 100us);
-    auto data = ToyIterator::ofValues(std::vector<float>(20, 2.0f));
-    std::atomic<std::int64_t> calls{0};
-    data.onNext = [&, delays](std::int64_t, std::int64_t) {
-      (*delays)();
-      if (inIterator && ++calls == victim + 2) boom();
-    };
-    model.control().onStep = [&, delays](const Batch&) {
-      (*delays)();
-      if (!inIterator && ++calls == victim + 1) boom();
-    };
-    auto wrapper = toyWrapper(model, workers, 1 + attempt % 3).prefetchBuffer(attempt % 4).build();
-    const auto failure = failureOf(wrapper, data, 100);
-    CHECK(contains(failure.text, "boom"));
-    CHECK((failure.worker == -1) == inIterator);
-    // All batches are equal: after whole rounds the merged parameter depends only on the iteration; it never
-    // exceeds 2.
-    CHECK(model.parameters()[0] >= 0);
-    CHECK(model.parameters()[0] <= 2);
-    if (workers == 1)
-      CHECK(model.parameters()[0] ==
-            doctest::Approx(2 * (1 - std::pow(0.5, model.iteration()))).epsilon(1e-6));
-    data.onNext = {};
-    checkTrainsAgain(wrapper, model);
-  }
 }

@@ -93,10 +93,9 @@ class Faults {
 };
 
 /// An iterator with faults in each of its functions.
-template <typename Data>
 class FaultyIterator final : public DataSetIterator {
  public:
-  FaultyIterator(Faults& faults, Data data) : faults_(faults), data_(std::move(data)) {}
+  FaultyIterator(Faults& faults, DataSetIterator& data) : faults_(faults), data_(data) {}
   void reset(std::int64_t epoch) override {
     faults_.visit("iterator: reset");
     data_.reset(epoch);
@@ -112,7 +111,7 @@ class FaultyIterator final : public DataSetIterator {
 
  private:
   Faults& faults_;
-  Data data_;
+  DataSetIterator& data_;
 };
 
 inline std::shared_ptr<Listener> faultyListener(Faults& faults, ListenerScope scope) {

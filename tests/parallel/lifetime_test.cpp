@@ -4,6 +4,7 @@
 
 #include "tests/parallel/data_parallel.h"
 #include "tests/support/child_process.h"
+#include "tests/support/recording_listener.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/skip.h"
 #include "tests/support/toy_wrapper.h"
@@ -57,21 +58,17 @@ TEST_CASE("a moved-from DataParallel throws a clear exception") {
 }
 
 TEST_CASE("a wrapper that a listener destroys ends the program with a message") {
-  struct Destroying final : Listener {
-    explicit Destroying(ListenerScope s) : when(s) {}
-    ListenerScope scope() const override { return when; }
-    void onMerge(const MergeEvent&) override { wrapper.reset(); }
-    void onIteration(const IterationEvent&) override { wrapper.reset(); }
-    ListenerScope when;
-    std::optional<ParallelWrapper> wrapper;
-  };
   for (const auto scope : {ListenerScope::Merged, ListenerScope::Worker}) {
     const auto words = dyingWords([&] {
       ToyModel model;
       auto data = ToyIterator::ofValues({1, 2, 3, 4});
-      const auto listener = std::make_shared<Destroying>(scope);
-      listener->wrapper.emplace(toyWrapper(model, 2).listeners({listener}).build());
-      listener->wrapper->fit(data);
+      std::optional<ParallelWrapper> wrapper;
+      const auto destroying =
+          std::make_shared<RecordingListener>(scope, [&](const RecordedCall& call, Trainer&) {
+            if (call.event == "merge" || call.event == "iteration") wrapper.reset();
+          });
+      wrapper.emplace(toyWrapper(model, 2).listeners({destroying}).build());
+      wrapper->fit(data);
     });
     CHECK(words.find("a ParallelWrapper is destroyed while its fit() or evaluate() runs") !=
           std::string::npos);

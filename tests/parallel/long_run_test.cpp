@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <string>
 #include <thread>
 
@@ -12,15 +11,12 @@
 #include "tests/support/held.h"
 #include "tests/support/small_examples.h"
 #include "tests/support/state_bits.h"
+#include "tests/support/whole.h"
 
 using namespace muster;
 using namespace muster::test;
 
 namespace {
-
-bool whole() {
-  return std::getenv("MUSTER_LONG") != nullptr;
-}
 
 std::unique_ptr<MultiLayerNetwork> network() {
   auto model = std::make_unique<MultiLayerNetwork>(MultiLayerConfiguration{

@@ -2,11 +2,12 @@
 
 #include <fmt/ranges.h>
 
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "muster/core/nn/listener.h"
+#include "tests/support/recording_listener.h"
 #include "tests/support/toy_model.h"
 
 namespace muster::test {
@@ -16,21 +17,18 @@ inline std::string mergedOf(ToyModel& model) {
   return fmt::format("{} {} {}", model.parameters(), model.iteration(), model.epoch());
 }
 
-/// Records the model's state before the first merge, after each merge and after each epoch.
-struct MergedStates final : Listener {
-  explicit MergedStates(ToyModel& m) : model(m) {}
-  void onFitStart(const FitEvent& event) override { take(event.trainer); }
-  void onMerge(const MergeEvent& event) override {
-    after.emplace_back();
-    take(event.trainer);
-  }
-  void onEpochEnd(const EpochEvent& event) override { take(event.trainer); }
-  void take(Trainer& trainer) {
-    trainer.model();
-    after.back().insert(mergedOf(model));
-  }
-  ToyModel& model;
-  std::vector<std::set<std::string>> after = {{}};  ///< [merges] the states after so many
-};
+/// A listener that records the model's state before the first merge, after each merge and after each epoch.
+/// @param after  [merges] the states after so many
+inline std::shared_ptr<Listener> recordStates(ToyModel& model, std::vector<std::set<std::string>>& after) {
+  return std::make_shared<RecordingListener>(ListenerScope::Merged,
+                                             [&](const RecordedCall& call, Trainer& trainer) {
+                                               if (call.event == "fitStart" || call.event == "merge")
+                                                 after.emplace_back();
+                                               if (call.event == "epochStart" || call.event == "fitEnd")
+                                                 return;
+                                               trainer.model();
+                                               after.back().insert(mergedOf(model));
+                                             });
+}
 
 }  // namespace muster::test

@@ -7,17 +7,13 @@
 #include "muster/datasets/mnist.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "tests/support/environment.h"
+#include "tests/support/on_merge.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/skip.h"
 
 using namespace muster;
 
 namespace {
-
-struct Bytes final : Listener {
-  void onMerge(const MergeEvent& event) override { sent += event.bytes; }
-  std::int64_t sent = 0;
-};
 
 struct Outcome {
   double accuracy = 0;
@@ -30,16 +26,16 @@ Outcome train(TrainingMode mode, const std::string& data, MathMode mathMode = Ma
       test(1000, false, 12345, {.directory = data});
   MultiLayerNetwork model(convnet());
   model.init();
-  auto bytes = std::make_shared<Bytes>();
+  std::int64_t sent = 0;
   ParallelWrapper::Builder(model)
       .workers(2)
       .trainingMode(mode)
       .mathMode(mathMode)
-      .listeners({bytes})
+      .listeners({test::onMerge([&](const MergeEvent& event) { sent += event.bytes; })})
       .build()
       .fit(training, epochs);
   const double dense = 4.0 * model.block(BlockKind::Parameters).values.elements() * model.iteration();
-  return {model.evaluate(test).accuracy(), static_cast<double>(bytes->sent) / dense};
+  return {model.evaluate(test).accuracy(), static_cast<double>(sent) / dense};
 }
 
 }  // namespace

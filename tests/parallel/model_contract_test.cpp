@@ -7,6 +7,8 @@
 #include "muster/core/base/error.h"
 #include "muster/core/data/next_batch.h"
 #include "tests/support/allocations.h"
+#include "tests/support/on_merge.h"
+#include "tests/support/one_block_model.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/thrown.h"
 #include "tests/support/toy_wrapper.h"
@@ -92,10 +94,7 @@ TEST_CASE("a round whose examples are all masked has model.fit()'s score: the pe
   // steps.
   std::vector<double> penalties;
   const auto listening = make();
-  listening->setListeners(
-      {std::make_shared<RecordingListener>(ListenerScope::Merged, [&](const RecordedCall& call, Trainer&) {
-        if (call.event == "merge") penalties.push_back(call.score);
-      })});
+  listening->setListeners({onMerge([&](const MergeEvent& event) { penalties.push_back(event.score); })});
   ToyIterator again(batches);
   listening->fit(again);
   const auto two = make();
@@ -105,15 +104,6 @@ TEST_CASE("a round whose examples are all masked has model.fit()'s score: the pe
   REQUIRE(penalties.size() == 4);
   CHECK(two->score() == doctest::Approx((penalties[0] + penalties[1]) / 2).epsilon(1e-6));
 }
-
-class Editor final : public Listener {
- public:
-  void onMerge(const MergeEvent& event) override { edit(event.trainer); }
-  void onEpochEnd(const EpochEvent& event) override { edit(event.trainer); }
-
- private:
-  static void edit(Trainer& trainer) { dynamic_cast<ToyModel&>(trainer.model()).setParameters({1000}); }
-};
 
 TEST_CASE("a listener's changes to the trainer's model are not trained, wherever the epoch ends") {
   for (const std::size_t batches : {4, 5, 6})
@@ -130,56 +120,43 @@ TEST_CASE("a listener's changes to the trainer's model are not trained, wherever
         wrapper.fit(data, 1);
         return model.allBits();
       };
-      CHECK(fitted({std::make_shared<Editor>()}) == fitted({}));
+      const auto editor = std::make_shared<RecordingListener>(
+          ListenerScope::Merged, [](const RecordedCall& call, Trainer& trainer) {
+            if (call.event == "merge" || call.event == "epochEnd")
+              dynamic_cast<ToyModel&>(trainer.model()).setParameters({1000});
+          });
+      CHECK(fitted({editor}) == fitted({}));
     }
 }
 
-/// A user's model with one parameter, which it never changes.
-class OneParameter : public Model {
+/// A model whose blocks() may return new memory at each call.
+class Moving final : public OneBlockModel {
  public:
-  explicit OneParameter(DType dtype = DType::Float32, Context* context = nullptr)
-      : Model({}, context), dtype_(dtype), blocks_(makeBlocks()) {}
-
+  using OneBlockModel::OneBlockModel;
   std::unique_ptr<Model> replicate(Context& context) const override {
-    auto replica = std::make_unique<OneParameter>(dtype_, &context);
+    auto replica = std::make_unique<Moving>(&context);
     replica->changing = replicasChange;
     return replica;
-  }
-  StepTicket gradient(const Batch& batch) override {
-    return StepTicket({.score = 1, .weight = static_cast<double>(batch.examples())});
   }
   std::span<StateBlock> blocks() override {
     if (changing)
       for (auto& block : blocks_) block.values = cloneTensor(block.values);
     return blocks_;
   }
-
-  bool changing = false;        // blocks() returns new memory at each call
-  bool replicasChange = false;  // blocks() of replicas does
-
- private:
-  std::vector<StateBlock> makeBlocks() const {
-    auto table = std::make_shared<SegmentTable>();
-    table->add({.name = "p", .shape = {1}});
-    return {StateBlock::zeros("parameters", BlockKind::Parameters, MergeRule::Average, table, dtype_),
-            StateBlock::zeros("gradients", BlockKind::Gradients, MergeRule::Keep, table, dtype_)};
-  }
-
-  DType dtype_;
-  std::vector<StateBlock> blocks_;
+  bool changing = false, replicasChange = false;
 };
 
 /// A model that updates itself.
-class OwnUpdate final : public OneParameter {
+class OwnUpdate final : public OneBlockModel {
  public:
-  using OneParameter::OneParameter;
+  using OneBlockModel::OneBlockModel;
   double update(const BatchStamp&) override { return 0; }
   std::span<StateBlock> updaterState() override { return {}; }
 };
 
 TEST_CASE("blocks whose memory changes between calls are refused before the training") {
   for (const bool replicas : {false, true}) {
-    OneParameter model;
+    Moving model;
     auto wrapper = toyWrapper(model, 2).build();
     auto data = ToyIterator::ofValues({1, 2});
     (replicas ? model.replicasChange : model.changing) = true;
@@ -192,11 +169,11 @@ TEST_CASE("blocks whose memory changes between calls are refused before the trai
 }
 
 TEST_CASE("a float64 model without its own update() is refused when the wrapper is built") {
-  OneParameter model(DType::Float64);
+  OneBlockModel model(nullptr, DType::Float64);
   CHECK(thrown<InvalidArgument>([&] { toyWrapper(model, 2).build(); })
             .ends_with("parameters must be float32, got float64; a model with others implements update() and "
                        "updaterState()"));
-  OwnUpdate own(DType::Float64);
+  OwnUpdate own(nullptr, DType::Float64);
   CHECK_NOTHROW(toyWrapper(own, 2).build());
 }
 

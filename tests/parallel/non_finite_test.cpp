@@ -10,6 +10,7 @@
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/core/optim/finite_gradient.h"
 #include "muster/parallel/parallel_wrapper.h"
+#include "tests/support/one_block_model.h"
 #include "tests/support/state_bits.h"
 #include "tests/support/thrown.h"
 #include "tests/support/toy_wrapper.h"
@@ -79,34 +80,23 @@ std::vector<float> numbersOf(MultiLayerNetwork& network) {
   return all;
 }
 
-/// A model of one parameter with a step of its own that checks nothing: its parameter and its statistic
-/// become the batch's first feature.
-class Unchecked final : public Model {
+/// A model with a step of its own that checks nothing: its parameter and its statistic become the batch's
+/// first feature.
+class Unchecked final : public OneBlockModel {
  public:
-  explicit Unchecked(Context* context = nullptr) : Model({}, context) {
-    auto table = std::make_shared<SegmentTable>();
-    table->add({.name = "x", .shape = {1}});
-    const auto add = [&](std::string name, BlockKind kind, MergeRule rule) {
-      blocks_.push_back(StateBlock::zeros(std::move(name), kind, rule, table));
-    };
-    add("parameters", BlockKind::Parameters, MergeRule::Average);
-    add("gradients", BlockKind::Gradients, MergeRule::Keep);
-    add("statistics", BlockKind::Statistics, MergeRule::Average);
+  explicit Unchecked(Context* context = nullptr) : OneBlockModel(context) {
+    blocks_.push_back(
+        StateBlock::zeros("statistics", BlockKind::Statistics, MergeRule::Average, blocks_[0].segments));
   }
   std::unique_ptr<Model> replicate(Context& context) const override {
     return std::make_unique<Unchecked>(&context);
   }
-  StepTicket gradient(const Batch&) override { return StepTicket({.score = 1, .weight = 1}); }
   StepTicket step(const Batch& batch) override {
     const float x = batch.features.front().value.data<float>()[0];
     blocks_[2].values.data<float>()[0] = x;
     if (std::isfinite(x)) blocks_[0].values.data<float>()[0] = x;
     return gradient(batch);
   }
-  std::span<StateBlock> blocks() override { return blocks_; }
-
- private:
-  std::vector<StateBlock> blocks_;
 };
 
 /// What a ToyModel with statistics has learned.
@@ -117,7 +107,7 @@ std::vector<float> learned(ToyModel& model) {
   return all;
 }
 
-constexpr std::string_view kTold =
+constexpr std::string_view kProblem =
     "the features hold inf: example 2 of the batch (example 22 of the epoch), column 3";
 
 }  // namespace
@@ -128,8 +118,8 @@ TEST_CASE(
   model.init();
   expected.init();
   auto data = examples(kExamples, 21);  // in batch 6 of 12
-  const auto told = thrown<NonFiniteScore>([&] { model.fit(data); });
-  CHECK_MESSAGE(told.starts_with("batch 6 of epoch 1: " + std::string(kTold)), told);
+  const auto problem = thrown<NonFiniteScore>([&] { model.fit(data); });
+  CHECK_MESSAGE(problem.starts_with("batch 6 of epoch 1: " + std::string(kProblem)), problem);
   auto before = examples(20, 20);  // five batches
   expected.fit(before);
   CHECK(numbersOf(model) == numbersOf(expected));
@@ -144,8 +134,8 @@ TEST_CASE(
   model.init();
   expected.init();
   auto data = examples(kExamples, 29);  // in batch 8 of 12, the second of its step
-  const auto told = thrown<NonFiniteScore>([&] { model.fit(data); });
-  CHECK_MESSAGE(told.starts_with("batch 4 of epoch 1: "), told);
+  const auto problem = thrown<NonFiniteScore>([&] { model.fit(data); });
+  CHECK_MESSAGE(problem.starts_with("batch 4 of epoch 1: "), problem);
   auto before = examples(24, 24);  // three steps
   expected.fit(before);
   CHECK(numbersOf(model) == numbersOf(expected));
@@ -168,13 +158,13 @@ TEST_CASE("a user-defined apply() updates everything or nothing, and the model h
     model.init();
     expected.init();
     auto data = examples(kExamples, kExamples), before = examples(20, 20);  // 12 batches, five
-    std::string told;
+    std::string problem;
     try {
       model.fit(data);
     } catch (const std::exception& error) {
-      told = error.what();
+      problem = error.what();
     }
-    CHECK(told.find(words) != std::string::npos);
+    CHECK(problem.find(words) != std::string::npos);
     expected.fit(before);
     CHECK(numbersOf(model) == numbersOf(expected));
   }
@@ -193,14 +183,16 @@ TEST_CASE(
     };
     auto wrapper = wrapperOf(model);
     auto data = examples(kExamples, 21);  // worker 1's second batch, in the second round of three
-    std::string told;
+    std::string problem;
     try {
       wrapper.fit(data);
     } catch (const TrainingError& error) {
-      told = error.what();
+      problem = error.what();
       CHECK(error.worker() == 1);
     }
-    CHECK_MESSAGE(told.starts_with("worker 1 on cpu failed in batch 6 of epoch 1: " + std::string(kTold)), told);
+    CHECK_MESSAGE(
+        problem.starts_with("worker 1 on cpu failed in batch 6 of epoch 1: " + std::string(kProblem)),
+        problem);
     auto before = examples(16, 16);  // one round
     wrapperOf(expected).fit(before);
     expected.setCounters(1, 0);  // the epoch was not finished
@@ -255,9 +247,10 @@ TEST_CASE("fit() of any model refuses a step with statistics that are not finite
       ToyModel model({.statistics = true}), expected({.statistics = true});
       ToyIterator data(batches);
       auto wrapper = toyWrapper(model, workers).trainingMode(mode).build();
-      const auto told = thrown<TrainingError>([&] { wrapper.fit(data); });
+      const auto problem = thrown<TrainingError>([&] { wrapper.fit(data); });
       CHECK_MESSAGE(
-          told.starts_with("worker 0 on cpu failed in batch 3 of epoch 1: " + std::string(kRefused)), told);
+          problem.starts_with("worker 0 on cpu failed in batch 3 of epoch 1: " + std::string(kRefused)),
+          problem);
       auto before = twoBatches();
       toyWrapper(expected, workers).trainingMode(mode).build().fit(before);
       CHECK(learned(model) == learned(expected));
@@ -270,9 +263,9 @@ TEST_CASE("statistics that are not finite are not merged, even if the model's ow
     Unchecked model;
     auto data = ToyIterator::ofValues({1, 2, std::numeric_limits<float>::infinity(), 4});
     auto wrapper = toyWrapper(model, workers).build();
-    const auto told = thrown<TrainingError>([&] { wrapper.fit(data); });
-    CHECK_MESSAGE(told.find("the statistics of x are not finite: element 0 is inf; ") != std::string::npos,
-                  told);
+    const auto problem = thrown<TrainingError>([&] { wrapper.fit(data); });
+    CHECK_MESSAGE(problem.find("the statistics of w are not finite: element 0 is inf; ") != std::string::npos,
+                  problem);
     const float merged = workers == 1 ? 2 : 1.5f;
     for (const auto& block : model.blocks())
       if (block.kind != BlockKind::Gradients) CHECK(block.values.data<float>()[0] == merged);

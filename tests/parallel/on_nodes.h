@@ -1,14 +1,20 @@
 #pragma once
 
+#include <doctest/doctest.h>
+
 #include <chrono>
 #include <functional>
 #include <string>
-#include <string_view>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 #include "muster/parallel/nodes.h"
 #include "muster/parallel/parallel_wrapper.h"
+#include "muster/parallel/training/internals.h"
+#include "tests/parallel/builder_of.h"
+#include "tests/support/failure.h"
+#include "tests/support/state_bits.h"
 #include "tests/support/virtual_network.h"
 
 // Runs trainings over nodes that are threads of this process.
@@ -35,18 +41,56 @@ inline std::vector<std::string> onNodes(VirtualNetwork& network, std::chrono::mi
   return problems;
 }
 
-inline ParallelWrapper::Builder builderOf(Model& model, int workers, const AnyStrategy& strategy) {
-  auto builder = ParallelWrapper::Builder(model);
-  builder.workers(workers).pinThreads(false).strategy(strategy);
-  return builder;
+/// Runs a program on every node, and checks that it throws nothing.
+inline void onAll(VirtualNetwork& network, const NodeProgram& program) {
+  for (const auto& problem : onNodes(network, std::chrono::seconds(30), program)) CHECK(problem == "");
 }
 
-inline bool contains(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
+inline void onAll(int nodes, const NodeProgram& program) {
+  VirtualNetwork network(nodes);
+  onAll(network, program);
 }
 
+/// @return [node] what the program returns there; it must throw nothing.
+template <typename Network, typename Program>
+auto fromAll(Network&& network, Program program) {
+  std::vector<std::invoke_result_t<Program, const Nodes&>> results;
+  if constexpr (std::is_same_v<std::decay_t<Network>, int>)
+    results.resize(static_cast<std::size_t>(network));
+  else
+    results.resize(static_cast<std::size_t>(network.nodes()));
+  onAll(network, [&](const Nodes& here) { results[static_cast<std::size_t>(here.node())] = program(here); });
+  return results;
+}
+
+/// A training over nodes with so many workers each.
 struct Places {
   int nodes, workers;
+  int all() const { return nodes * workers; }
 };
+
+/// Checks that models on all nodes get the bits of one in a single process that adds up in as many groups.
+/// @param make  makes a model.  @param fit  `void fit(ParallelWrapper&, model)` trains it.
+/// @param devices  pretended devices of each node; 0: none.
+template <typename Make, typename Fit>
+void checkLikeOneProcess(const AnyStrategy& rule, const Places& places, Make make, Fit fit, int devices = 0) {
+  CAPTURE(rule.make()->describe());
+  CAPTURE(places.nodes);
+  CAPTURE(places.workers);
+  auto together = make();
+  auto one = builderOf(together, places.all(), rule).groups(places.nodes).build();
+  fit(one, together);
+  const auto expected = stateBits(together);
+  for (const auto& bits : fromAll(places.nodes, [&](const Nodes& here) {
+         auto model = make();
+         auto wrapper = builderOf(model, places.workers, rule)
+                            .internals({.pretendedDevices = devices})
+                            .nodes(here)
+                            .build();
+         fit(wrapper, model);
+         return stateBits(model);
+       }))
+    CHECK(bits == expected);
+}
 
 }  // namespace muster::test

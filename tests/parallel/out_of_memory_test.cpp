@@ -19,9 +19,12 @@
 #include "tests/parallel/on_nodes.h"
 #include "tests/support/allocations.h"
 #include "tests/support/hang_watch.h"
+#include "tests/support/labelled_toy.h"
+#include "tests/support/recording_listener.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/threads_joined.h"
 #include "tests/support/toy_wrapper.h"
+#include "tests/support/whole.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -43,30 +46,22 @@ Bits bitsOf(ToyModel& model) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// With labels for an evaluation.
-class Data final : public DataSetIterator {
- public:
-  void reset(std::int64_t epoch) override { values_.reset(epoch); }
-  bool next(Batch& batch) override {
-    if (!values_.next(batch)) return false;
-    Tensor& labels = Batch::ensureOnly(batch.labels, "y", {batch.examples()}, DType::Int64);
-    for (std::int64_t n = 0; n < batch.examples(); ++n) labels.data<std::int64_t>()[n] = n % kSize;
-    return true;
-  }
+LabelledToy examples() {
+  return LabelledToy(randomBatches(5, 7, 3, kSize, true), kSize, kSize);
+}
 
- private:
-  ToyIterator values_{randomBatches(5, 7, 3, kSize, true), kSize};
-};
-
-constexpr long kStride = kThreadSanitizer ? 7 : 1;  // threads start slowly under ThreadSanitizer
-constexpr auto kLongest = kSanitized ? 20s : 2s;    // of a trial
+/// Every so many allocations fail. Threads start slowly under ThreadSanitizer.
+long stride() {
+  return kThreadSanitizer ? 7 : whole() ? 1 : 5;
+}
+constexpr auto kLongest = kSanitized ? 20s : 2s;  // of a trial
 
 /// Calls `trial(nth, lasting)` for increasing nth until it ends without a shortage. A trial, of milliseconds,
 /// must end within kLongest. On a loaded machine it may wait for a core, so a slow one is tried again: a call
 /// that waits for something would wait again. One that hangs is named.
 /// @param trial  can be repeated. @return whether memory ran out.
 template <typename Trial>
-void forEachAllocation(Trial trial, long stride = kStride) {
+void forEachAllocation(Trial trial, long apart = stride()) {
   for (const auto lasting : {Lasting::No, Lasting::Yes}) {
     HangWatch watch(lasting == Lasting::No ? "one allocation fails" : "all allocations from one on fail");
     using Clock = std::chrono::steady_clock;
@@ -85,18 +80,13 @@ void forEachAllocation(Trial trial, long stride = kStride) {
       }
     };
     while (ranOut()) {
-      nth += stride;
+      nth += apart;
       REQUIRE(nth < 20'000);
     }
     MESSAGE(nth << " allocations, the longest trial "
                 << std::chrono::duration_cast<std::chrono::milliseconds>(longest).count() << " ms");
     CHECK(nth > 0);
   }
-}
-
-/// Sets a rule by name, with options.
-std::function<void(ParallelWrapper::Builder&)> rule(const char* name, const char* options) {
-  return [=](ParallelWrapper::Builder& builder) { builder.strategy(strategyNamed(name, options, 2)); };
 }
 
 /// @return whether `call` threw.
@@ -123,14 +113,20 @@ bool failsByName(Call call) {
   });
 }
 
-/// @param round  the longest round, in iterations; 0: workers land one by one, so rounds are not known.
-/// @param exact  whether the model holds the last merge if memory runs out in a merge.
-void checkFits(const std::function<void(ParallelWrapper::Builder&)>& options, std::int64_t round = 2,
-               bool exact = true) {
+struct Rule {
+  const char *name, *options;
+  std::int64_t round =
+      2;  ///< the longest round, in iterations; 0: the model may hold an earlier merge than the last
+  int devices = 0;  ///< pretended devices
+};
+
+void checkFits(const Rule& rule) {
+  CAPTURE(rule.name);
+  CAPTURE(rule.options);
   const auto build = [&](ToyModel& model, Listeners listeners) {
     auto builder = ParallelWrapper::Builder(model);
     builder.workers(2).pinThreads(false).prefetchBuffer(1).listeners(std::move(listeners));
-    options(builder);
+    builder.internals({.pretendedDevices = rule.devices}).strategy(strategyNamed(rule.name, rule.options, 2));
     return builder.build();
   };
   ToyModel fresh(toy());
@@ -139,18 +135,18 @@ void checkFits(const std::function<void(ParallelWrapper::Builder&)>& options, st
   Bits expected;
   {
     ToyModel model(toy());
-    Data data;
-    const auto merges = std::make_shared<MergedStates>(model);
-    build(model, {merges}).fit(data, 2);
+    auto data = examples();
+    std::vector<std::set<std::string>> after;
+    build(model, {recordStates(model, after)}).fit(data, 2);
     expected = bitsOf(model);
-    for (const auto& states : merges->after) merged.insert(states.begin(), states.end());
+    for (const auto& states : after) merged.insert(states.begin(), states.end());
   }
   const ThreadsJoined joined;
   forEachAllocation([&](long nth, Lasting lasting) {
     CAPTURE(nth);
     ToyModel model(toy());
     model.state();
-    Data data;
+    auto data = examples();
     auto wrapper = build(model, {});
     bool failed = false, any = false;
     {
@@ -164,7 +160,7 @@ void checkFits(const std::function<void(ParallelWrapper::Builder&)>& options, st
       std::int64_t begun = 0;
       for (const auto& step : model.control().steps()) begun = std::max(begun, step.stamp.iteration);
       // Before a round's first step the round before was merged.
-      if (exact && round > 0) CHECK(model.iteration() >= begun / round * round);
+      if (rule.round > 0) CHECK(model.iteration() >= begun / rule.round * rule.round);
       model.copyStateFrom(fresh);
       wrapper.fit(data, 2);
       CHECK(bitsOf(model) == expected);
@@ -175,49 +171,21 @@ void checkFits(const std::function<void(ParallelWrapper::Builder&)>& options, st
 
 }  // namespace
 
-TEST_CASE("fit() runs out of memory: averaging") {
-  checkFits([](auto& builder) { builder.averagingFrequency(2); });
-}
-TEST_CASE("fit() runs out of memory: averaging of parameters alone") {
-  checkFits([](auto& builder) { builder.averagingFrequency(2).averageUpdaters(false); });
-}
-TEST_CASE("fit() runs out of memory: synchronous gradients") {
-  checkFits([](auto& builder) { builder.trainingMode(TrainingMode::SynchronousGradients); }, /*round=*/1);
-}
-TEST_CASE("fit() runs out of memory: shared gradients") {
-  checkFits(
-      [](auto& builder) {
-        builder.trainingMode(TrainingMode::SharedGradients)
-            .sharedGradients(
-                {.thresholdAlgorithm = FixedThreshold{0.01}});  // adapted thresholds outlive a fit()
-      },
-      /*round=*/1);
-}
-TEST_CASE("fit() runs out of memory: overlapped averaging of int8") {
-  checkFits(rule("overlapped", "every=2,delay=1,codec=int8"));
-}
-TEST_CASE("fit() runs out of memory: streaming fragments of matrices") {
-  checkFits(rule("streaming", "every=2,fragments=1,delay=1,codec=power-sgd"));
-}
-TEST_CASE("fit() runs out of memory: asynchronous arrivals") {
-  checkFits(rule("asynchronous", "every=2,speeds=1,0.5"), /*round=*/0);
-}
-TEST_CASE("fit() runs out of memory: gossip and hierarchies") {
-  checkFits(rule("gossip", "graph=ring"), /*round=*/1);
-  checkFits(rule("hierarchical", "levels=1:1,2:all"), /*round=*/1);
-}
-TEST_CASE("fit() runs out of memory: elastic averaging and Adasum") {
-  checkFits(rule("easgd", "every=2"));
-  checkFits(rule("adasum", "every=2"));
-}
-TEST_CASE("fit() runs out of memory: merges between devices") {
-  checkFits(
-      [](auto& builder) {
-        detail::Internals internals;
-        internals.pretendedDevices = 2;
-        builder.internals(internals).averagingFrequency(2);
-      },
-      /*round=*/2, /*exact=*/false);
+TEST_CASE("fit() runs out of memory, under every rule") {
+  for (const Rule& rule : {Rule{"averaging", "every=2"},
+                           {"averaging", "every=2,updaterState=keep"},
+                           {"averaging", "every=2", 0, /*devices=*/2},
+                           {"synchronous", "", 1},
+                           // Adapted thresholds outlive a fit().
+                           {"shared", "threshold=fixed,threshold.threshold=0.01", 1},
+                           {"overlapped", "every=2,delay=1,codec=int8"},
+                           {"streaming", "every=2,fragments=1,delay=1,codec=power-sgd"},
+                           {"asynchronous", "every=2,speeds=1,0.5", 0},
+                           {"gossip", "graph=ring", 1},
+                           {"hierarchical", "levels=1:1,2:all", 1},
+                           {"easgd", "every=2"},
+                           {"adasum", "every=2"}})
+    checkFits(rule);
 }
 
 namespace {
@@ -239,7 +207,7 @@ void checkNodes(const AnyStrategy& rule, long apart, const Listeners& listeners 
     std::array<Bits, 2> reached;
     const auto problems = onNodes(network, 5s, [&](const Nodes& here) {
       ToyModel model(toy());
-      Data data;
+      auto data = examples();
       auto wrapper = builderOf(model, 1, rule).nodes(here).listeners(listeners).build();
       begin.arrive_and_wait();
       const bool failed = failsByName([&] { wrapper.fit(data); });
@@ -256,7 +224,7 @@ void checkNodes(const AnyStrategy& rule, long apart, const Listeners& listeners 
   REQUIRE_FALSE(trial(1'000'000, Lasting::No));
   REQUIRE_FALSE(expected.empty());
   const ThreadsJoined joined;
-  forEachAllocation(trial, apart * kStride);
+  forEachAllocation(trial, apart * stride());
 }
 
 }  // namespace
@@ -266,18 +234,17 @@ TEST_CASE("fit() runs out of memory: two nodes, whose links have allocations of 
 }
 
 TEST_CASE("fit() runs out of memory: two nodes, one of which collects checkpoints") {
-  struct Checkpoints final : Listener {
-    void onMerge(const MergeEvent& event) override { event.trainer.trainingState(); }
-    void onFitEnd(Trainer& trainer) override { trainer.trainingState(); }
-  };
-  checkNodes(OverlappedAveraging{.frequency = 2, .updaterState = UpdaterState::Keep}, 53,
-             {std::make_shared<Checkpoints>()});
+  const auto checkpoints = std::make_shared<RecordingListener>(
+      ListenerScope::Merged, [](const RecordedCall& call, Trainer& trainer) {
+        if (call.event == "merge" || call.event == "fitEnd") trainer.trainingState();
+      });
+  checkNodes(OverlappedAveraging{.frequency = 2, .updaterState = UpdaterState::Keep}, 53, {checkpoints});
 }
 
 TEST_CASE("evaluate() runs out of memory: replicas keep their own state") {
   ToyModel model(toy()), fresh(toy());
   fresh.state();
-  Data data;
+  auto data = examples();
   auto wrapper = toyWrapper(model, 2).averageUpdaters(false).build();
   const auto train = [&](const std::function<void()>& between) {
     model.copyStateFrom(fresh);
@@ -316,23 +283,21 @@ TEST_CASE("evaluate() runs out of memory: replicas keep their own state") {
 }
 
 TEST_CASE("evaluate() in a listener runs out of memory") {
-  struct Evaluating final : Listener {
-    explicit Evaluating(DataSetIterator& d) : data(d) {}
-    void onEpochEnd(const EpochEvent& event) override {
-      std::optional<FailingAllocations> shortage;
-      if (nth >= 0) shortage.emplace(nth, lasting);
-      failed = fails([&] { event.trainer.evaluate(data); });
-      any = shortage && shortage->any();
-    }
-    DataSetIterator& data;
-    long nth = -1;
-    Lasting lasting = Lasting::No;
-    bool failed = false, any = false;
-  };
+  long failing = -1;  // allocation in the evaluation; -1: none
+  Lasting howLong = Lasting::No;
+  bool any = false;
   ToyModel model(toy()), fresh(toy());
   fresh.state();
-  Data data, held;
-  const auto listener = std::make_shared<Evaluating>(held);
+  auto data = examples(), held = examples();
+  const auto listener = std::make_shared<RecordingListener>(ListenerScope::Merged,
+                                                            [&](const RecordedCall& call, Trainer& trainer) {
+                                                              if (call.event != "epochEnd") return;
+                                                              std::optional<FailingAllocations> shortage;
+                                                              if (failing >= 0)
+                                                                shortage.emplace(failing, howLong);
+                                                              fails([&] { trainer.evaluate(held); });
+                                                              any = shortage && shortage->any();
+                                                            });
   auto wrapper = toyWrapper(model, 2, 2).prefetchBuffer(1).listeners({listener}).build();
   const auto train = [&] {
     model.copyStateFrom(fresh);
@@ -342,8 +307,8 @@ TEST_CASE("evaluate() in a listener runs out of memory") {
   const auto expected = train();
   forEachAllocation([&](long nth, Lasting lasting) {
     CAPTURE(nth);
-    listener->nth = nth;
-    listener->lasting = lasting;
+    failing = nth;
+    howLong = lasting;
     try {
       const auto bits = train();
       CHECK(bits == expected);
@@ -352,17 +317,17 @@ TEST_CASE("evaluate() in a listener runs out of memory") {
       const std::string text = error.what();
       CHECK_MESSAGE((text == "fit: memory has run out" || text.starts_with("the data iterator failed")),
                     text);
-      listener->nth = -1;
+      failing = -1;
       CHECK(train() == expected);
       return true;
     }
-    return listener->any;
+    return any;
   });
 }
 
 TEST_CASE("build() runs out of memory") {
   ToyModel model(toy());
-  Data data;
+  auto data = examples();
   const ThreadsJoined joined;
   forEachAllocation([&](long nth, Lasting lasting) {
     CAPTURE(nth);

@@ -2,6 +2,8 @@
 #include <cstdio>
 #include <optional>
 
+#include "muster/parallel/training/internals.h"
+#include "tests/parallel/builder_of.h"
 #include "tests/parallel/for_every_rule.h"
 #include "tests/support/failure.h"
 #include "tests/support/one_core.h"
@@ -31,16 +33,11 @@ ToyIterator batches() {
   return ToyIterator(randomBatches(5, kBatches, 6, kWidth, /*ragged=*/true), kWidth);
 }
 
-ParallelWrapper::Builder wrapperOf(Model& model, const NamedRule& rule, int workers) {
-  auto builder = ParallelWrapper::Builder(model);
-  builder.workers(workers).strategy(rule.options).pinThreads(false);
-  return builder;
-}
-
 struct Disturbance {
-  std::optional<std::uint64_t> delays = {};  // seed of sleeps in iterator, steps and listeners
+  std::optional<std::uint64_t> delays = {};  // seed of sleeps in iterator, steps, updates and listeners
   bool listeners = false;
   std::int64_t prefetch = 16;
+  int devices = 0;  // pretended devices
 };
 
 /// Three epochs in two calls.
@@ -52,10 +49,11 @@ std::vector<std::byte> train(const NamedRule& rule, int workers, const Disturban
   if (disturbance.delays) {
     data.onNext = [sleep](std::int64_t, std::int64_t) { (*sleep)(); };
     model.control().onStep = [sleep](const Batch&) { (*sleep)(); };
+    model.control().onUpdate = [sleep](const Model&, const BatchStamp&) { (*sleep)(); };
     hook = [sleep](const RecordedCall&, Trainer&) { (*sleep)(); };
   }
-  auto builder = wrapperOf(model, rule, workers);
-  builder.prefetchBuffer(disturbance.prefetch);
+  auto builder = builderOf(model, workers, rule.options);
+  builder.prefetchBuffer(disturbance.prefetch).internals({.pretendedDevices = disturbance.devices});
   if (disturbance.listeners)
     builder.listeners({std::make_shared<RecordingListener>(ListenerScope::Worker, hook),
                        std::make_shared<RecordingListener>(ListenerScope::Merged, hook)});
@@ -65,16 +63,9 @@ std::vector<std::byte> train(const NamedRule& rule, int workers, const Disturban
   return model.allBits();
 }
 
-void copyState(Model& from, Model& to) {
-  const auto source = from.state(), target = to.state();
-  for (std::size_t b = 0; b < source.size(); ++b) copy(source[b]->values, target[b]->values);
-  for (const NamedValues& saved : from.strategyState())
-    to.strategyState().push_back({saved.name, cloneTensor(saved.values)});
-}
-
 std::string bitsOfEveryRule() {
   std::string text;
-  for (const NamedRule& rule : everyRule()) {
+  for (const NamedRule& rule : someRules()) {
     std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
     for (const auto b : train(rule, rule.workers(3)))
       hash = (hash ^ static_cast<std::uint64_t>(b)) * 0x100000001b3u;
@@ -85,19 +76,21 @@ std::string bitsOfEveryRule() {
 
 }  // namespace
 
-TEST_CASE("every rule: the same bits, with delays, with listeners, with any prefetch buffer") {
+TEST_CASE("every rule: the same bits, with delays, with listeners, with any prefetch buffer, on a device") {
   forEveryRule({1, 2, 3}, [](const NamedRule& rule, int w) {
     const auto calm = train(rule, w);
     CHECK(train(rule, w) == calm);
     CHECK(train(rule, w, {.listeners = true}) == calm);
     CHECK(train(rule, w, {.prefetch = 0}) == calm);
+    CHECK(train(rule, w, {.devices = 1}) == calm);
+    CHECK(train(rule, w, {.devices = 2}) == train(rule, w, {.delays = 4, .devices = 2}));
     for (std::uint64_t seed = 1; seed <= 3; ++seed)
       CHECK(train(rule, w, {.delays = seed, .listeners = seed % 2 == 1}) == calm);
   });
 }
 
 TEST_CASE("every rule moves the model, and the number of workers matters") {
-  for (const NamedRule& rule : everyRule()) {
+  for (const NamedRule& rule : someRules()) {
     CAPTURE(rule.name);
     CHECK(train(rule, 2) != toy().allBits());
     CHECK(train(rule, 2) != train(rule, rule.workers(3)));
@@ -108,13 +101,42 @@ TEST_CASE("every rule: the same bits of epochs in one call and in several") {
   forEveryRule({1, 3}, [](const NamedRule& rule, int w) {
     auto together = toy(), apart = toy();
     auto data = batches();
-    wrapperOf(together, rule, w).build().fit(data, 3);
-    auto wrapper = wrapperOf(apart, rule, w).build();
+    builderOf(together, w, rule.options).build().fit(data, 3);
+    auto wrapper = builderOf(apart, w, rule.options).build();
     for (int call = 0; call < 3; ++call) wrapper.fit(data);
     CHECK(together.allBits() == apart.allBits());
     CHECK(apart.epoch() == 3);
     CHECK(apart.iteration() == 3 * ((kBatches + w - 1) / w));
   });
+}
+
+TEST_CASE("at an epoch's end another wrapper continues from the model's state, to the same bits") {
+  const OuterAveraging outer{.frequency = 2, .rate = 0.7, .momentum = 0.8};
+  auto nesterov = outer;
+  nesterov.nesterov = true;
+  std::vector<AnyStrategy> rules = {
+      outer, nesterov, OverlappedAveraging{.frequency = 4, .delay = 2, .rate = 0.7, .momentum = 0.8},
+      StreamingOuter{.frequency = 6, .fragments = 1, .mixing = 0, .rate = 0.7, .momentum = 0.8},
+      AsynchronousOuter{.frequency = 2, .rate = 0.7, .momentum = 0.8, .nesterov = true, .speeds = {1, 0.4}}};
+  for (const Codec& codec :
+       {Codec(Bf16Codec{}), Codec(Int8Codec{}), Codec(E3M0Codec{}), Codec(TopKCodec{.share = 0.1})}) {
+    nesterov.codec = codec;
+    rules.emplace_back(nesterov);
+  }
+  for (const AnyStrategy& rule : rules) {
+    CAPTURE(rule.make()->describe());
+    const auto sgd = [] {  // no updater's state to keep
+      return ToyModel(
+          {.size = kWidth, .training = {.updater = Sgd{.learningRate = 0.5}}, .statistics = true});
+    };
+    auto whole = sgd(), first = sgd(), second = sgd();
+    auto data = batches();
+    builderOf(whole, 2, rule).build().fit(data, 4);
+    builderOf(first, 2, rule).build().fit(data, 2);
+    second.copyStateFrom(first);
+    builderOf(second, 2, rule).build().fit(data, 2);
+    CHECK(second.allBits() == whole.allBits());
+  }
 }
 
 TEST_CASE("every rule: training with more workers than batches") {
@@ -131,7 +153,7 @@ TEST_CASE("every rule: a failure keeps what was merged last, and the wrapper tra
   forEveryRule({2, 3}, [](const NamedRule& rule, int w) {
     auto model = toy();
     auto data = batches();
-    auto wrapper = wrapperOf(model, rule, w).build();
+    auto wrapper = builderOf(model, w, rule.options).build();
     std::atomic<bool> fails = true;
     model.control().onStep = [&](const Batch& batch) {
       if (fails && batch.stamp.epoch == 1 && batch.stamp.sequence == kBatches - 2) boom();
@@ -143,9 +165,9 @@ TEST_CASE("every rule: a failure keeps what was merged last, and the wrapper tra
     fails = false;
     // Training continues as with a new wrapper.
     auto another = toy();
-    copyState(model, another);
+    another.copyStateFrom(model);
     wrapper.fit(data);
-    wrapperOf(another, rule, w).build().fit(data);
+    builderOf(another, w, rule.options).build().fit(data);
     CHECK(model.allBits() == another.allBits());
     CHECK(model.epoch() == 2);
   });
@@ -162,7 +184,7 @@ TEST_CASE("every rule: a stop merges what was trained") {
           });
       const auto sleep = std::make_shared<RandomDelays>(delays.value_or(0), 300us);
       if (delays) model.control().onStep = [sleep](const Batch&) { (*sleep)(); };
-      auto wrapper = wrapperOf(model, rule, w).listeners({stopping}).build();
+      auto wrapper = builderOf(model, w, rule.options).listeners({stopping}).build();
       wrapper.fit(data, 2);
       CHECK(model.epoch() == 0);
       CHECK(model.iteration() >= 2);

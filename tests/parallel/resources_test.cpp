@@ -79,22 +79,6 @@ TEST_CASE("batches are reused over fit() calls, with the same memory") {
   CHECK(memory.size() <= 5);  // prefetch, and one per worker
 }
 
-TEST_CASE("memory does not grow over 50 epochs, in one fit() and in fifty") {
-  ToyModel model({.size = 1000, .training = halfNesterovs(), .statistics = true});
-  ToyIterator data(randomBatches(1, 9, 4, 1000, true), 1000);
-  data.resets.reserve(1000);
-  auto wrapper = toyWrapper(model, 3, 2).build();
-  const auto settle = [&](std::int64_t calls, std::int64_t epochs) {
-    for (std::int64_t i = 0; i < calls; ++i) wrapper.fit(data, epochs);
-    model.control().forgetSteps();
-    return liveObjectsAtRest();
-  };
-  settle(2, 5);
-  const long before = settle(2, 5);
-  CHECK(settle(1, 50) == before);
-  CHECK(settle(50, 1) == before);
-}
-
 TEST_CASE("steps of workers that sum statistics over all workers allocate nothing") {
   // A fit() and an epoch allocate the same for three rounds as for twelve.
   const auto allocationsOf = [](std::int64_t rounds, TrainingMode mode) {
@@ -115,21 +99,4 @@ TEST_CASE("steps of workers that sum statistics over all workers allocate nothin
   for (const auto mode : {TrainingMode::Averaging, TrainingMode::SynchronousGradients}) {
     CHECK(allocationsOf(12, mode) == allocationsOf(3, mode));
   }
-}
-
-TEST_CASE("a wrapper frees all its objects") {
-  ToyModel model({.size = 100});
-  ToyIterator data(randomBatches(1, 9, 4, 100), 100);
-  data.resets.reserve(1000);
-  const auto once = [&] {
-    {
-      auto wrapper = toyWrapper(model, 3, 2).build();
-      wrapper.fit(data, 2);
-    }
-    model.control().forgetSteps();
-    return liveObjectsAtRest();
-  };
-  once();
-  const long before = once();
-  for (int i = 0; i < 5; ++i) CHECK(once() == before);
 }

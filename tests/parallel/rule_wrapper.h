@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "muster/parallel/training/internals.h"
+#include "tests/parallel/builder_of.h"
 #include "tests/support/state_bits.h"
 #include "tests/support/toy_wrapper.h"
 
@@ -15,9 +16,10 @@ namespace muster::test {
 /// A wrapper with a rule. @param devices  number of pretended devices on the CPU; 0: none.
 template <typename T>
 ParallelWrapper wrapperOf(Model& model, int workers, T strategy, int devices = 0, Listeners listeners = {}) {
-  auto builder = ParallelWrapper::Builder(model);
-  builder.workers(workers).pinThreads(false).internals({.pretendedDevices = devices});
-  return builder.strategy(strategy).listeners(std::move(listeners)).build();
+  return builderOf(model, workers, strategy)
+      .internals({.pretendedDevices = devices})
+      .listeners(std::move(listeners))
+      .build();
 }
 
 /// No multiple of the granularity of a worker's share.

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <random>
 
+#include "tests/support/on_merge.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/toy_wrapper.h"
 
@@ -16,12 +17,9 @@ TEST_CASE("stopFit() from a merged listener stops at that very merge") {
       CAPTURE(workers);
       ToyModel model;
       ToyIterator data(randomBatches(2, 40, 2));
-      auto listener = std::make_shared<RecordingListener>(ListenerScope::Merged,
-                                                          [](const RecordedCall& call, Trainer& trainer) {
-                                                            if (call.event == "merge" && call.iteration == 6)
-                                                              trainer.stopFit();
-                                                          });
-      auto wrapper = toyWrapper(model, workers, 2).prefetchBuffer(prefetch).listeners({listener}).build();
+      auto listener = std::make_shared<RecordingListener>();
+      auto wrapper =
+          toyWrapper(model, workers, 2).prefetchBuffer(prefetch).listeners({listener, stopAt(6)}).build();
       wrapper.fit(data, 5);
       CHECK(model.control().steps().size() == static_cast<std::size_t>(6 * workers));
       CHECK(model.iteration() == 6);

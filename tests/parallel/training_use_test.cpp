@@ -16,6 +16,7 @@
 #include "muster/parallel/data_parallel/data_parallel.h"
 #include "muster/parallel/inference/parallel_inference.h"
 #include "tests/support/log_lines.h"
+#include "tests/support/on_merge.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/thrown.h"
 #include "tests/support/toy_wrapper.h"
@@ -26,16 +27,11 @@ using namespace muster::test;
 namespace {
 
 /// Calls `use` at the first merge, on the thread that called `fit()`.
-class AtFirstMerge final : public Listener {
- public:
-  explicit AtFirstMerge(std::function<void()> use) : use_(std::move(use)) {}
-  void onMerge(const MergeEvent&) override {
-    if (auto use = std::exchange(use_, nullptr)) use();
-  }
-
- private:
-  std::function<void()> use_;
-};
+std::shared_ptr<Listener> atFirstMerge(std::function<void()> use) {
+  return onMerge([use = std::move(use), done = std::make_shared<bool>(false)](const MergeEvent&) {
+    if (!std::exchange(*done, true)) use();
+  });
+}
 
 MultiLayerConfiguration small() {
   return {.seed = 1, .inputShape = {1, 28, 28}, .layers = {Output{.classes = 10}}};
@@ -63,7 +59,7 @@ TEST_CASE("a second training of a model in training is refused, by a wrapper or 
       problems.push_back(onAnotherThread([&] { model.fit(other); }));
       problems.push_back(onAnotherThread([&] { second.fit(other); }));
     };
-    const Listeners listeners{std::make_shared<AtFirstMerge>(tryAll)};
+    const Listeners listeners{atFirstMerge(tryAll)};
     if (wrapped) {
       toyWrapper(model, 2).listeners(listeners).build().fit(data);
     } else {
@@ -117,7 +113,7 @@ TEST_CASE("while a model trains, only its listeners save, evaluate, serve and sp
     for (const auto& [what, use] : uses) problems.push_back(onAnotherThread(use));
     CHECK_NOTHROW(model.save(file));
   };
-  toyWrapper(model, 2).listeners({std::make_shared<AtFirstMerge>(tryAll)}).build().fit(data);
+  toyWrapper(model, 2).listeners({atFirstMerge(tryAll)}).build().fit(data);
   REQUIRE(problems.size() == uses.size());
   for (std::size_t i = 0; i < uses.size(); ++i)
     CHECK(problems[i] ==

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -9,13 +10,23 @@
 namespace muster::test {
 
 /// A listener that calls `use` after each merge, on the thread that called `fit()`.
-inline std::shared_ptr<Listener> onMerge(std::function<void(const MergeEvent&)> use) {
+/// @param reads  whether it reads the divergence.
+inline std::shared_ptr<Listener> onMerge(std::function<void(const MergeEvent&)> use, bool reads = false) {
   struct OnMerge final : Listener {
-    explicit OnMerge(std::function<void(const MergeEvent&)> u) : use(std::move(u)) {}
+    OnMerge(std::function<void(const MergeEvent&)> u, bool r) : use(std::move(u)), reads(r) {}
+    bool readsDivergence() const override { return reads; }
     void onMerge(const MergeEvent& event) override { use(event); }
     const std::function<void(const MergeEvent&)> use;
+    const bool reads;
   };
-  return std::make_shared<OnMerge>(std::move(use));
+  return std::make_shared<OnMerge>(std::move(use), reads);
+}
+
+/// Stops the training at the merge after this iteration.
+inline std::shared_ptr<Listener> stopAt(std::int64_t iteration) {
+  return onMerge([iteration](const MergeEvent& event) {
+    if (event.iteration == iteration) event.trainer.stopFit();
+  });
 }
 
 }  // namespace muster::test

@@ -12,14 +12,16 @@
 #include "muster/core/nn/computation_graph.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/parallel/nodes.h"
+#include "tests/parallel/on_nodes.h"
 #include "tests/support/child_process.h"
 #include "tests/support/failure.h"
+#include "tests/support/on_merge.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/skip.h"
 #include "tests/support/state_bits.h"
 #include "tests/support/thrown.h"
-#include "tests/support/virtual_network.h"
+#include "tests/support/unrewound.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -69,6 +71,9 @@ class Labelled final : public DataSetIterator {
   std::size_t next_ = 0;
 };
 
+/// Parameters that predict all classes.
+const std::vector<float> kPredicting = {0.1f, -0.2f, 0.3f};
+
 ToyOptions wide() {
   return {.size = kClasses, .training = {.updater = Nesterovs{.learningRate = 0.1}}, .statistics = true};
 }
@@ -104,7 +109,7 @@ void checkWorksAgain(ParallelWrapper& wrapper, ToyModel& model) {
 
 TEST_CASE("the counts equal those of the model alone, for one to four workers and any number of batches") {
   ToyModel model(wide());
-  model.setParameters({0.1f, -0.2f, 0.3f});
+  model.setParameters(kPredicting);
   for (const int workers : {1, 2, 3, 4})
     for (const std::int64_t prefetch : {0, 1, 16}) {
       auto wrapper = toyWrapper(model, workers).prefetchBuffer(prefetch).build();
@@ -120,92 +125,58 @@ TEST_CASE("the counts equal those of the model alone, for one to four workers an
     }
 }
 
-/// Evaluates on nodes that are threads. @return [node] the exception's text, or "".
-std::vector<std::string> evaluateOnNodes(int nodes, const std::function<void(const Nodes&)>& program) {
-  VirtualNetwork network(nodes);
-  std::vector<std::string> problems(static_cast<std::size_t>(nodes));
-  std::vector<std::jthread> threads;
-  for (int n = 0; n < nodes; ++n)
-    threads.emplace_back([&, n] {
-      try {
-        program(Nodes([&network, n] { return network.transport(n); }, 30s));
-      } catch (const std::exception& error) {
-        problems[static_cast<std::size_t>(n)] = error.what();
-      }
-    });
-  threads.clear();
-  return problems;
-}
-
-namespace {
-
-/// A stream: `reset` does not rewind it.
-class Unrewound final : public DataSetIterator {
- public:
-  explicit Unrewound(int batches) : all_(batches) { all_.reset(0); }
-  void reset(std::int64_t) override {}
-  bool next(Batch& batch) override { return all_.next(batch); }
-
- private:
-  Labelled all_;
-};
-
-}  // namespace
-
 TEST_CASE("a stream that reset() does not rewind is evaluated from its first batch, also by a new wrapper") {
   ToyModel model(wide());
-  model.setParameters({0.1f, -0.2f, 0.3f});
+  model.setParameters(kPredicting);
   for (const int batches : {1, 5}) {
     Labelled all(batches);
     const Evaluation alone = evaluate(model, all);
     for (const int workers : {1, 2}) {
       auto wrapper = toyWrapper(model, workers).build();
       for (int call = 0; call < 2; ++call) {
-        Unrewound stream(batches);
+        Labelled data(batches);
+        Unrewound stream(data);
         CHECK(wrapper.evaluate(stream) == alone);
       }
     }
-    std::vector<std::optional<Evaluation>> counts(2);
-    const auto problems = evaluateOnNodes(2, [&](const Nodes& here) {
-      ToyModel own(wide());
-      own.setParameters({0.1f, -0.2f, 0.3f});
-      Unrewound stream(batches);
-      auto wrapper = ParallelWrapper::Builder(own).workers(2).pinThreads(false).nodes(here).build();
-      counts[static_cast<std::size_t>(here.node())] = wrapper.evaluate(stream);
-    });
-    CHECK(problems == std::vector<std::string>(2));
-    for (const auto& count : counts) CHECK(count == alone);
+    for (const auto& counts : fromAll(2, [&](const Nodes& here) -> std::optional<Evaluation> {
+           ToyModel own(wide());
+           own.setParameters(kPredicting);
+           Labelled data(batches);
+           Unrewound stream(data);
+           return toyWrapper(own, 2).nodes(here).build().evaluate(stream);
+         }))
+      CHECK(counts == alone);
   }
 }
 
 TEST_CASE("nodes that evaluate together have the counts of one, whatever share each has") {
   ToyModel model(wide());
-  model.setParameters({0.1f, -0.2f, 0.3f});
+  model.setParameters(kPredicting);
   for (const int nodes : {2, 3})
     for (const int batches : {1, 2, 3, 7, 40}) {
       CAPTURE(nodes);
       CAPTURE(batches);
       Labelled all(batches);
       const Evaluation alone = evaluate(model, all);
-      std::vector<std::optional<Evaluation>> counts(static_cast<std::size_t>(nodes));
-      const auto problems = evaluateOnNodes(nodes, [&](const Nodes& here) {
-        ToyModel own(wide());
-        own.setParameters({0.1f, -0.2f, 0.3f});
-        std::set<std::int64_t> seen;
-        std::mutex mutex;
-        own.control().onOutput = [&](const Batch& batch) {
-          const std::scoped_lock lock(mutex);
-          seen.insert(batch.stamp.sequence);
-        };
-        Labelled data(batches);
-        auto wrapper = toyWrapper(own, 2).nodes(here).build();
-        wrapper.evaluate(data);
-        counts[static_cast<std::size_t>(here.node())] = wrapper.evaluate(data);
-        for (const auto sequence : seen) CHECK(sequence % nodes == here.node());
-        CHECK(static_cast<int>(seen.size()) == (batches + nodes - 1 - here.node()) / nodes);
-      });
-      for (const auto& problem : problems) CHECK(problem == "");
-      for (const auto& one : counts) CHECK((one && *one == alone));
+      for (const auto& counts : fromAll(nodes, [&](const Nodes& here) -> std::optional<Evaluation> {
+             ToyModel own(wide());
+             own.setParameters(kPredicting);
+             std::set<std::int64_t> seen;
+             std::mutex mutex;
+             own.control().onOutput = [&](const Batch& batch) {
+               const std::scoped_lock lock(mutex);
+               seen.insert(batch.stamp.sequence);
+             };
+             Labelled data(batches);
+             auto wrapper = toyWrapper(own, 2).nodes(here).build();
+             wrapper.evaluate(data);
+             const auto again = wrapper.evaluate(data);
+             for (const auto sequence : seen) CHECK(sequence % nodes == here.node());
+             CHECK(static_cast<int>(seen.size()) == (batches + nodes - 1 - here.node()) / nodes);
+             return again;
+           }))
+        CHECK(counts == alone);
     }
 }
 
@@ -232,18 +203,14 @@ TEST_CASE("regressions and labels have the bits of one worker, for any workers a
     for (const int workers : {1, 2, 5})
       CHECK(ParallelWrapper::Builder(network).workers(workers).pinThreads(false).build().evaluateTask(data) ==
             alone);
-    for (const int nodes : {2, 3}) {
-      std::vector<std::optional<AnyEvaluation>> all(static_cast<std::size_t>(nodes));
-      const auto problems = evaluateOnNodes(nodes, [&](const Nodes& here) {
-        MultiLayerNetwork own(configuration);
-        own.init();
-        InMemoryDataSetIterator share(features, wanted, 4);
-        auto wrapper = ParallelWrapper::Builder(own).workers(2).pinThreads(false).nodes(here).build();
-        all[static_cast<std::size_t>(here.node())] = wrapper.evaluateTask(share);
-      });
-      for (const auto& problem : problems) CHECK(problem == "");
-      for (const auto& one : all) CHECK((one && *one == alone && one->loss() == alone.loss()));
-    }
+    for (const int nodes : {2, 3})
+      for (const auto& one : fromAll(nodes, [&](const Nodes& here) -> std::optional<AnyEvaluation> {
+             MultiLayerNetwork own(configuration);
+             own.init();
+             InMemoryDataSetIterator share(features, wanted, 4);
+             return toyWrapper(own, 2).nodes(here).build().evaluateTask(share);
+           }))
+        CHECK((one == alone && one->loss() == alone.loss()));
   };
   check(squares, numbers, Task::Regression);
   check(sigmoids, labels, Task::Labels);
@@ -252,19 +219,18 @@ TEST_CASE("regressions and labels have the bits of one worker, for any workers a
 TEST_CASE("a node that fails in an evaluation is named by the others, and all can continue") {
   for (const std::int64_t fatal : {4, 5}) {
     const int culprit = static_cast<int>(fatal % 2);
-    std::vector<std::string> first(2);
-    const auto problems = evaluateOnNodes(2, [&](const Nodes& here) {
+    const auto first = fromAll(2, [&](const Nodes& here) {
       ToyModel own(wide());
       own.control().onOutput = [&](const Batch& batch) {
         if (batch.stamp.sequence >= fatal && batch.stamp.sequence <= 8) throw std::runtime_error("broken");
       };
       Labelled data(20);
       auto wrapper = toyWrapper(own, 2).nodes(here).build();
-      first[static_cast<std::size_t>(here.node())] = thrown<TrainingError>([&] { wrapper.evaluate(data); });
+      const auto problem = thrown<TrainingError>([&] { wrapper.evaluate(data); });
       own.control().onOutput = {};
       CHECK(wrapper.evaluate(data) == evaluate(own, data));
+      return problem;
     });
-    CHECK(problems == std::vector<std::string>(2));
     CHECK(first[static_cast<std::size_t>(culprit)].find(
               fmt::format("failed in batch {}: broken", fatal + 1)) != std::string::npos);
     CHECK(
@@ -276,7 +242,8 @@ TEST_CASE("a node that fails in an evaluation is named by the others, and all ca
 TEST_CASE(
     "a node that cannot start an evaluation ends that of the others, and an evaluation without data is "
     "refused") {
-  const auto problems = evaluateOnNodes(2, [](const Nodes& here) {
+  VirtualNetwork network(2), another(2);
+  const auto problems = onNodes(network, 30s, [](const Nodes& here) {
     ToyModel own(wide());
     Labelled data(4);
     if (here.node() == 1) data.onReset = [] { throw std::runtime_error("no disk"); };
@@ -284,7 +251,7 @@ TEST_CASE(
   });
   CHECK(problems[0].find("node 1 (virtual1)") != std::string::npos);
   CHECK(problems[1].find("no disk") != std::string::npos);
-  const auto empty = evaluateOnNodes(2, [](const Nodes& here) {
+  const auto empty = onNodes(another, 30s, [](const Nodes& here) {
     ToyModel own(wide());
     Labelled data(3), none(0);
     auto wrapper = toyWrapper(own, 1).nodes(here).build();
@@ -297,12 +264,6 @@ TEST_CASE(
 TEST_CASE(
     "in a training over nodes the evaluation listener's counts are those of one node, and node 0 may "
     "evaluate alone") {
-  // Evaluates at each merge, on node 0 alone.
-  struct Alone final : Listener {
-    void onMerge(const MergeEvent& event) override { all.push_back(event.trainer.evaluate(data)); }
-    Labelled data{6};
-    std::vector<Evaluation> all;
-  };
   struct Seen {
     std::vector<EvaluationListener::Result> results;
     std::vector<Evaluation> alone;
@@ -319,30 +280,29 @@ TEST_CASE(
     const auto listener = std::make_shared<EvaluationListener>(
         validation, EvaluationOptions{.everyIterations = 2,
                                       .sink = [&](std::string_view line) { seen.lines.emplace_back(line); }});
-    const auto alone = std::make_shared<Alone>();
+    Labelled few(6);
+    const auto alone = onMerge([&](const MergeEvent& event) {  // on node 0 alone
+      seen.alone.push_back(event.trainer.evaluate(few));
+    });
     auto builder = ParallelWrapper::Builder(model);
     builder.workers(workers).pinThreads(false).averagingFrequency(2).groups(groups).listeners(
         {listener, alone});
     if (here.nodes() > 1) builder.nodes(here);
     builder.build().fit(data, 2);
     seen.results = listener->results();
-    seen.alone = alone->all;
     seen.bits = stateBits(model);
     return seen;
   };
   const Seen expected = train(4, 2, Nodes(), {});
   REQUIRE(expected.results.size() >= 3);
-  std::vector<Seen> seen(2);
   std::vector<std::set<std::int64_t>> batches(2);
   std::mutex mutex;
-  const auto problems = evaluateOnNodes(2, [&](const Nodes& here) {
-    const auto node = static_cast<std::size_t>(here.node());
-    seen[node] = train(2, 1, here, [&](const Batch& batch) {
+  const auto seen = fromAll(2, [&](const Nodes& here) {
+    return train(2, 1, here, [&](const Batch& batch) {
       const std::scoped_lock lock(mutex);
-      batches[node].insert(batch.stamp.sequence);
+      batches[static_cast<std::size_t>(here.node())].insert(batch.stamp.sequence);
     });
   });
-  for (const auto& problem : problems) CHECK(problem == "");
   for (const Seen& one : seen) {
     REQUIRE(one.results.size() == expected.results.size());
     for (std::size_t i = 0; i < one.results.size(); ++i) {

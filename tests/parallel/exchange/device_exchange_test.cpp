@@ -12,10 +12,12 @@
 #include "muster/parallel/exchange/host_exchange.h"
 #include "muster/parallel/exchange/merge_ops.h"
 #include "tests/parallel/one_segment.h"
+#include "tests/parallel/replicas.h"
 #include "tests/support/devices.h"
 #include "tests/support/thrown.h"
 
 using namespace muster;
+using namespace muster::test;
 
 namespace {
 
@@ -27,45 +29,26 @@ MergePlan planOf(int workers, int devices, TransportKind kind) {
 }
 
 /// Replicas with random blocks of each kind and rule, determined by the number of workers and the size.
-struct Replicas {
-  Replicas(int workers, std::int64_t elements, DType type = DType::Float32) {
-    const auto table = test::oneSegment(elements);
-    for (int w = 0; w < workers; ++w) {
-      auto& blocks = owned.emplace_back();
-      const auto add = [&](std::string name, BlockKind kind, MergeRule rule) {
-        const RandomStream random(static_cast<std::uint64_t>(w), name);
-        auto block = StateBlock::zeros(std::move(name), kind, rule, table, type);
-        for (std::int64_t i = 0; i < elements; ++i) {
-          const double value = random.normal(static_cast<std::uint64_t>(i));
-          const double drawn = rule == MergeRule::Moments && i >= elements / 2 ? value * value : value;
-          if (type == DType::Float32)
-            block.values.data<float>()[i] = static_cast<float>(drawn);
-          else
-            block.values.data<double>()[i] = drawn;
-        }
-        blocks.push_back(block);
-      };
-      add("parameters", BlockKind::Parameters, MergeRule::Average);
-      add("own", BlockKind::Statistics, MergeRule::Keep);
-      add("velocity", BlockKind::UpdaterState, MergeRule::Average);
-      add("residual", BlockKind::Statistics, MergeRule::Reset);
-      if (elements % 2 == 0) add("moments", BlockKind::Statistics, MergeRule::Moments);
-      add("gradients", BlockKind::Gradients, MergeRule::Keep);
-    }
-    for (auto& blocks : owned) {
-      states.emplace_back();
-      for (auto& block : blocks) states.back().push_back(&block);
-    }
-  }
-  double at(int worker, std::size_t block, std::int64_t i) const {
-    const Tensor& values = owned[static_cast<std::size_t>(worker)][block].values;
-    return values.dtype() == DType::Float32 ? values.data<float>()[i] : values.data<double>()[i];
-  }
-  std::size_t blocks() const { return owned.front().size(); }
+Replicas replicasOf(int workers, std::int64_t elements, DType type = DType::Float32) {
+  std::vector<Replicas::Block> blocks = {
+      {"parameters", BlockKind::Parameters, MergeRule::Average, elements, type},
+      {"own", BlockKind::Statistics, MergeRule::Keep, elements, type},
+      {"velocity", BlockKind::UpdaterState, MergeRule::Average, elements, type},
+      {"residual", BlockKind::Statistics, MergeRule::Reset, elements, type},
+      {"gradients", BlockKind::Gradients, MergeRule::Keep, elements, type}};
+  if (elements % 2 == 0)
+    blocks.push_back({"moments", BlockKind::Statistics, MergeRule::Moments, elements, type});
+  return Replicas(firstWorkers(workers), blocks, [&](int w, std::size_t b, std::int64_t i) {
+    const double value =
+        RandomStream(static_cast<std::uint64_t>(w), blocks[b].name).normal(static_cast<std::uint64_t>(i));
+    return b == 5 && i >= elements / 2 ? value * value : value;  // a variance
+  });
+}
 
-  std::vector<std::vector<StateBlock>> owned;
-  std::vector<std::vector<StateBlock*>> states;
-};
+double at(const Replicas& replicas, int worker, std::size_t block, std::int64_t i) {
+  const Tensor& values = replicas.owned[static_cast<std::size_t>(worker)][block].values;
+  return values.dtype() == DType::Float32 ? values.data<float>()[i] : values.data<double>()[i];
+}
 
 /// Merges all blocks, with one thread per participant. @return the spread of the parameters.
 Spread mergeAll(Exchange& exchange, const std::vector<double>& weights, bool measure = false,
@@ -106,7 +89,7 @@ std::vector<double> weightsOf(int workers) {
 
 bool sameBits(const Replicas& a, const Replicas& b) {
   for (std::size_t w = 0; w < a.owned.size(); ++w)
-    for (std::size_t i = 0; i < a.blocks(); ++i) {
+    for (std::size_t i = 0; i < a.owned.front().size(); ++i) {
       const Tensor &x = a.owned[w][i].values, &y = b.owned[w][i].values;
       if (x.bytes() != y.bytes() || std::memcmp(x.raw(), y.raw(), x.bytes()) != 0) return false;
     }
@@ -124,20 +107,20 @@ TEST_CASE("1 to 8 workers on 1 to 4 devices get the host's merge in all replicas
           CAPTURE(devices);
           CAPTURE(elements);
           const auto weights = weightsOf(workers);
-          Replicas replicas(workers, elements), expected(workers, elements);
+          auto replicas = replicasOf(workers, elements), expected = replicasOf(workers, elements);
           DeviceExchange exchange(replicas.states, UpdaterState::Average, planOf(workers, devices, kind));
           HostExchange host(expected.states, UpdaterState::Average);
           mergeAll(exchange, weights);
           mergeAll(host, weights);
           bool close = true, same = true, copies = true;
-          for (std::size_t b = 0; b < replicas.blocks(); ++b)
+          for (std::size_t b = 0; b < replicas.owned.front().size(); ++b)
             for (std::int64_t i = 0; i < elements; ++i)
               for (int w = 0; w < workers; ++w) {
-                const double got = replicas.at(w, b, i), wanted = expected.at(w, b, i);
+                const double got = at(replicas, w, b, i), wanted = at(expected, w, b, i);
                 close = close && std::abs(got - wanted) <= 1e-6 * (1 + std::abs(wanted));
                 const auto& block = exchange.blocks()[b];
                 if (block.rule == MergeRule::Keep) continue;
-                same = same && got == replicas.at(0, b, i);
+                same = same && got == at(replicas, 0, b, i);
                 if (block.hasMergedCopy())
                   copies = copies && block.mergedCopies[static_cast<std::size_t>(w)].data<float>()[i] == got;
               }
@@ -151,7 +134,8 @@ TEST_CASE("1 to 8 workers on 1 to 4 devices get the host's merge in all replicas
 
 TEST_CASE("the bits of a merge depend on neither the transport nor the run") {
   for (const auto& [workers, devices] : {std::pair{5, 2}, {8, 3}, {4, 4}}) {
-    Replicas peers(workers, 1000), host(workers, 1000), again(workers, 1000);
+    auto peers = replicasOf(workers, 1000), host = replicasOf(workers, 1000),
+         again = replicasOf(workers, 1000);
     DeviceExchange byPeers(peers.states, UpdaterState::Average,
                            planOf(workers, devices, TransportKind::Peers));
     DeviceExchange byHost(host.states, UpdaterState::Average, planOf(workers, devices, TransportKind::Host));
@@ -166,24 +150,24 @@ TEST_CASE("the bits of a merge depend on neither the transport nor the run") {
 }
 
 TEST_CASE("float64 blocks are merged in float64") {
-  Replicas replicas(5, 98, DType::Float64), expected(5, 98, DType::Float64);
+  auto replicas = replicasOf(5, 98, DType::Float64), expected = replicasOf(5, 98, DType::Float64);
   DeviceExchange exchange(replicas.states, UpdaterState::Average, planOf(5, 3, TransportKind::Peers));
   HostExchange host(expected.states, UpdaterState::Average);
   mergeAll(exchange, weightsOf(5));
   mergeAll(host, weightsOf(5));
   bool close = true;
-  for (std::size_t b = 0; b < replicas.blocks(); ++b)
+  for (std::size_t b = 0; b < replicas.owned.front().size(); ++b)
     for (std::int64_t i = 0; i < 98; ++i)
       for (int w = 0; w < 5; ++w)
-        close = close && std::abs(replicas.at(w, b, i) - expected.at(w, b, i)) <= 1e-14;
+        close = close && std::abs(at(replicas, w, b, i) - at(expected, w, b, i)) <= 1e-14;
   CHECK(close);
 }
 
 TEST_CASE("a device whose workers have weight 0 receives the mean of the others") {
   // Workers 1 and 3, on device 1, have weight 0 and values that must not reach other workers.
-  Replicas replicas(4, 40), expected(4, 40);
+  auto replicas = replicasOf(4, 40), expected = replicasOf(4, 40);
   for (const int w : {1, 3})
-    for (std::size_t b : {std::size_t{0}, std::size_t{4}}) {
+    for (std::size_t b : {std::size_t{0}, std::size_t{5}}) {
       auto& values = replicas.owned[static_cast<std::size_t>(w)][b].values;
       std::ranges::fill(values.span<float>(), std::nanf(""));
     }
@@ -195,7 +179,7 @@ TEST_CASE("a device whose workers have weight 0 receives the mean of the others"
 }
 
 TEST_CASE("the state of a single contributor is copied to all, bit for bit") {
-  Replicas replicas(6, 50);
+  auto replicas = replicasOf(6, 50);
   const auto before = replicas.owned[4][0].values.span<float>();
   const std::vector<float> wanted(before.begin(), before.end());
   DeviceExchange exchange(replicas.states, UpdaterState::Average, planOf(6, 4, TransportKind::Peers));
@@ -208,7 +192,7 @@ TEST_CASE("the spread is the distance of all replicas from the mean of all, on a
   for (const auto& [workers, devices] : {std::pair{1, 1}, {4, 1}, {3, 3}, {8, 3}, {7, 2}}) {
     CAPTURE(workers);
     CAPTURE(devices);
-    Replicas replicas(workers, 1000), expected(workers, 1000);
+    auto replicas = replicasOf(workers, 1000), expected = replicasOf(workers, 1000);
     DeviceExchange exchange(replicas.states, UpdaterState::Average,
                             planOf(workers, devices, TransportKind::Peers));
     HostExchange host(expected.states, UpdaterState::Average);
@@ -221,7 +205,7 @@ TEST_CASE("the spread is the distance of all replicas from the mean of all, on a
 }
 
 TEST_CASE("an exchange is whole between merges, but not within one") {
-  Replicas replicas(2, 10);
+  auto replicas = replicasOf(2, 10);
   DeviceExchange exchange(replicas.states, UpdaterState::Average, planOf(2, 2, TransportKind::Peers));
   CHECK(exchange.whole());
   exchange.begin(1);
@@ -269,7 +253,7 @@ TEST_CASE("a merge that fails is undone on the first device if merges are kept")
     for (const int devices : {1, 2}) {
       CAPTURE(workers);
       CAPTURE(devices);
-      Replicas replicas(workers, 34);
+      auto replicas = replicasOf(workers, 34);
       DeviceExchange exchange(replicas.states, UpdaterState::Average,
                               planOf(workers, devices, TransportKind::Peers));
       exchange.makeStrategyBlocks(std::array{StrategyBlock{.name = "momentum"}});
@@ -305,7 +289,7 @@ TEST_CASE("a merge that fails is undone on the first device if merges are kept")
 TEST_CASE("a merge that writes NaN is detected before the next one, which would overwrite the kept one") {
   for (const int devices : {1, 2}) {
     CAPTURE(devices);
-    Replicas replicas(2, 34);
+    auto replicas = replicasOf(2, 34);
     DeviceExchange exchange(replicas.states, UpdaterState::Average, planOf(2, devices, TransportKind::Peers));
     exchange.makeStrategyBlocks(std::array{StrategyBlock{.name = "momentum"}});
     const auto undo = exchange.makeUndo({.mayOverflow = true});
@@ -325,7 +309,7 @@ TEST_CASE("a merge that writes NaN is detected before the next one, which would 
       exchange.wait();
       CHECK(exchange.whole());
       CHECK(undo->failed());
-      CHECK(test::thrown<NonFiniteScore>([&] { undo->keep(0); }) ==
+      CHECK(thrown<NonFiniteScore>([&] { undo->keep(0); }) ==
             fmt::format("the last merge has written numbers that are not finite, in {}", where));
       undo->keep(1);  // the first participant does it
       CHECK(undo->rollBack());
@@ -336,7 +320,7 @@ TEST_CASE("a merge that writes NaN is detected before the next one, which would 
 }
 
 TEST_CASE("integer blocks, which are not merged, are kept but not checked") {
-  const auto table = test::oneSegment(6);
+  const auto table = oneSegment(6);
   std::vector<StateBlock> blocks;
   blocks.push_back(StateBlock::zeros("parameters", BlockKind::Parameters, MergeRule::Average, table));
   blocks.push_back(StateBlock::zeros("counts", BlockKind::Statistics, MergeRule::Keep, table, DType::Int64));
@@ -349,13 +333,13 @@ TEST_CASE("integer blocks, which are not merged, are kept but not checked") {
   exchange.block(BlockKind::Parameters).mergedCopy().data<float>()[0] = std::nanf("");
   exchange.begin(0);
   exchange.end(0);
-  CHECK(test::thrown<NonFiniteScore>([&] { undo->keep(0); }) ==
+  CHECK(thrown<NonFiniteScore>([&] { undo->keep(0); }) ==
         "the last merge has written numbers that are not finite, in parameters");
   CHECK(undo->rollBack());
 }
 
 TEST_CASE("a participant on a device counts the bytes that it would send as one on the host does") {
-  Replicas replicas(3, 20), expected(3, 20);
+  auto replicas = replicasOf(3, 20), expected = replicasOf(3, 20);
   DeviceExchange exchange(replicas.states, UpdaterState::Keep, planOf(3, 2, TransportKind::Peers));
   HostExchange host(expected.states, UpdaterState::Keep);
   Context context;
@@ -369,11 +353,10 @@ TEST_CASE("a participant on a device counts the bytes that it would send as one 
 }
 
 TEST_CASE("replicas on one GPU get the host's merge") {
-  using test::OnGpu;
   MUSTER_NEEDS_DEVICE(OnGpu);
   for (const int workers : {1, 2, 3, 8, 9, 32}) {
     CAPTURE(workers);
-    Replicas expected(workers, 4100), there(workers, 4100);
+    auto expected = replicasOf(workers, 4100), there = replicasOf(workers, 4100);
     for (auto& blocks : there.owned)
       for (auto& block : blocks) block.values = copyTo(block.values, Device::cuda(0));
     DeviceExchange exchange(
@@ -390,10 +373,10 @@ TEST_CASE("replicas on one GPU get the host's merge") {
     }
     bool close = true;
     for (std::size_t w = 0; w < there.owned.size(); ++w)
-      for (std::size_t b = 0; b < there.blocks(); ++b) {
+      for (std::size_t b = 0; b < there.owned.front().size(); ++b) {
         const Tensor got = copyTo(there.owned[w][b].values, Device::cpu());
         for (std::int64_t i = 0; i < got.elements(); ++i) {
-          const double wanted = expected.at(static_cast<int>(w), b, i);
+          const double wanted = at(expected, static_cast<int>(w), b, i);
           close = close && std::abs(got.data<float>()[i] - wanted) <= 1e-6 * (1 + std::abs(wanted));
         }
       }

@@ -6,9 +6,9 @@
 #include "muster/parallel/training/internals.h"
 #include "tests/parallel/small_network.h"
 #include "tests/support/devices.h"
-#include "tests/support/failure.h"
-#include "tests/support/recording_listener.h"
+#include "tests/support/on_merge.h"
 #include "tests/support/thrown.h"
+#include "tests/support/toy_wrapper.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -23,14 +23,6 @@ struct Trained {
   std::vector<double> divergence, scores;
 };
 
-struct Divergence final : Listener {
-  void onMerge(const MergeEvent& event) override {
-    values.push_back(event.divergence);
-    scores.push_back(event.score);
-  }
-  std::vector<double> values, scores;
-};
-
 struct Setting {
   int workers = 2;
   TrainingMode mode = TrainingMode::Averaging;
@@ -41,16 +33,20 @@ struct Setting {
 /// Two fits of two epochs, the last round of each partial.
 Trained train(const Setting& s) {
   ToyModel model({.size = kWidth, .training = halfNesterovs(), .statistics = true});
-  auto divergence = std::make_shared<Divergence>();
+  std::vector<double> divergence, scores;
+  const auto recorder = onMerge([&](const MergeEvent& event) {
+    divergence.push_back(event.divergence);
+    scores.push_back(event.score);
+  });
   auto builder = toyWrapper(model, s.workers, s.mode == TrainingMode::Averaging ? 2 : 1);
   builder.internals({.pretendedDevices = s.devices});
-  builder.trainingMode(s.mode).averageUpdaters(s.averageUpdaters).listeners({divergence});
+  builder.trainingMode(s.mode).averageUpdaters(s.averageUpdaters).listeners({recorder});
   if (s.mode == TrainingMode::Averaging) builder.measureDivergence(true);
   auto wrapper = builder.build();
   ToyIterator data(randomBatches(7, 4 * s.workers + 3, 5, kWidth, /*ragged=*/true), kWidth);
   for (int fit = 0; fit < 2; ++fit) wrapper.fit(data, 2);
   return {model.parameters(), model.statistics(), model.updaterState("velocity"),
-          model.allBits(),    divergence->values, divergence->scores};
+          model.allBits(),    divergence,         scores};
 }
 
 bool close(const std::vector<float>& a, const std::vector<float>& b) {
@@ -144,12 +140,10 @@ TEST_CASE("listeners read the model and evaluate it during a training on several
   const auto run = [](int devices) {
     ToyModel model({.size = 3, .training = halfNesterovs()});
     std::vector<float> seen;
-    auto watcher = std::make_shared<RecordingListener>(
-        ListenerScope::Merged, [&](const RecordedCall& call, Trainer& trainer) {
-          if (call.event != "merge") return;
-          const auto values = dynamic_cast<ToyModel&>(trainer.model()).parameters();
-          seen.insert(seen.end(), values.begin(), values.end());
-        });
+    const auto watcher = onMerge([&](const MergeEvent& event) {
+      const auto values = dynamic_cast<ToyModel&>(event.trainer.model()).parameters();
+      seen.insert(seen.end(), values.begin(), values.end());
+    });
     ToyIterator data(randomBatches(5, 8, 4, 3), 3);
     toyWrapper(model, 4)
         .internals({.pretendedDevices = devices})

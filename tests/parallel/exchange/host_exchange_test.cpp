@@ -9,44 +9,25 @@
 
 #include "muster/core/base/error.h"
 #include "muster/parallel/exchange/merge_ops.h"
-#include "tests/parallel/one_segment.h"
+#include "tests/parallel/replicas.h"
 #include "tests/support/thrown.h"
 
 using namespace muster;
-using muster::test::oneSegment;
-using muster::test::thrown;
+using namespace muster::test;
 
 namespace {
 
-/// Replicas with one block of each kind; element i of worker w's parameters is w + i.
-struct Replicas {
-  Replicas(int workers, std::int64_t elements) {
-    for (int w = 0; w < workers; ++w) {
-      auto& blocks = owned.emplace_back();
-      const auto add = [&](std::string name, BlockKind kind, MergeRule rule) {
-        auto block = StateBlock::zeros(std::move(name), kind, rule, oneSegment(elements));
-        for (std::int64_t i = 0; i < elements; ++i)
-          block.values.data<float>()[i] = static_cast<float>(w + i % 1000);
-        blocks.push_back(block);
-      };
-      add("parameters", BlockKind::Parameters, MergeRule::Average);
-      add("own", BlockKind::Statistics, MergeRule::Keep);
-      add("velocity", BlockKind::UpdaterState, MergeRule::Average);
-      add("residual", BlockKind::Statistics, MergeRule::Reset);
-      add("gradients", BlockKind::Gradients, MergeRule::Keep);  // averaged only on request
-    }
-    for (auto& blocks : owned) {
-      states.emplace_back();
-      for (auto& block : blocks) states.back().push_back(&block);
-    }
-  }
-  const float* values(int worker, std::size_t block) const {
-    return owned[static_cast<std::size_t>(worker)][block].values.data<float>();
-  }
-
-  std::vector<std::vector<StateBlock>> owned;
-  std::vector<std::vector<StateBlock*>> states;
-};
+/// Replicas with one block of each kind; element i of worker w's blocks is w + i.
+Replicas replicasOf(int workers, std::int64_t elements) {
+  return Replicas(
+      firstWorkers(workers),
+      {{"parameters", BlockKind::Parameters, MergeRule::Average, elements},
+       {"own", BlockKind::Statistics, MergeRule::Keep, elements},
+       {"velocity", BlockKind::UpdaterState, MergeRule::Average, elements},
+       {"residual", BlockKind::Statistics, MergeRule::Reset, elements},
+       {"gradients", BlockKind::Gradients, MergeRule::Keep, elements}},  // averaged only on request
+      [](int w, std::size_t, std::int64_t i) { return static_cast<double>(w + i % 1000); });
+}
 
 void mergeAll(HostExchange& exchange, const std::vector<double>& weights) {
   std::vector<std::jthread> threads;
@@ -65,7 +46,7 @@ TEST_CASE("every element of every block is merged, for any number of participant
     for (const std::int64_t elements : {0, 1, 15, 16, 17, 97, 4099}) {
       CAPTURE(workers);
       CAPTURE(elements);
-      Replicas replicas(workers, elements);
+      auto replicas = replicasOf(workers, elements);
       HostExchange exchange(replicas.states, UpdaterState::Average);
       CHECK(exchange.participants() == workers);
       // Weights 1, 2, .. W: the mean of w is sum w (w + 1) / sum (w + 1) = 2 (W - 1) / 3.
@@ -93,7 +74,7 @@ TEST_CASE("every element of every block is merged, for any number of participant
 }
 
 TEST_CASE("averageUpdaters(false) keeps each worker's updater state") {
-  Replicas replicas(3, 20);
+  auto replicas = replicasOf(3, 20);
   HostExchange exchange(replicas.states, UpdaterState::Keep);
   mergeAll(exchange, {1, 1, 1});
   for (int w = 0; w < 3; ++w) {
@@ -106,23 +87,15 @@ TEST_CASE("means and variances of statistics are both merged, whatever the slice
   // Worker w: mean w, variance 2. With weights 1 each and 3 workers: mean 1, variance 2 + (0 + 1 + 4) / 3
   // - 1.
   for (const std::int64_t half : {1, 16, 33, 100}) {
-    std::vector<std::vector<StateBlock>> owned(3);
-    std::vector<std::vector<StateBlock*>> states(3);
-    for (std::size_t w = 0; w < 3; ++w) {
-      auto& block = owned[w].emplace_back(
-          StateBlock::zeros("statistics", BlockKind::Statistics, MergeRule::Moments, oneSegment(2 * half)));
-      for (std::int64_t i = 0; i < half; ++i) {
-        block.values.data<float>()[i] = static_cast<float>(w);
-        block.values.data<float>()[half + i] = 2;
-      }
-      states[w].push_back(&block);
-    }
-    HostExchange exchange(states, UpdaterState::Average);
+    const Replicas replicas(firstWorkers(3),
+                            {{"statistics", BlockKind::Statistics, MergeRule::Moments, 2 * half}},
+                            [&](int w, std::size_t, std::int64_t i) { return i < half ? w : 2; });
+    HostExchange exchange(replicas.states, UpdaterState::Average);
     mergeAll(exchange, {1, 1, 1});
     for (std::size_t w = 0; w < 3; ++w)
       for (std::int64_t i = 0; i < half; ++i) {
-        CHECK(owned[w][0].values.data<float>()[i] == doctest::Approx(1));
-        CHECK(owned[w][0].values.data<float>()[half + i] == doctest::Approx(2 + 2.0 / 3));
+        CHECK(replicas.values(w)[i] == doctest::Approx(1));
+        CHECK(replicas.values(w)[half + i] == doctest::Approx(2 + 2.0 / 3));
       }
   }
 }
@@ -130,23 +103,16 @@ TEST_CASE("means and variances of statistics are both merged, whatever the slice
 TEST_CASE("float64 blocks are averaged and reset, whatever the slices") {
   for (const std::int64_t elements : {1, 16, 33, 100}) {
     CAPTURE(elements);
-    std::vector<std::vector<StateBlock>> owned(3);
-    std::vector<std::vector<StateBlock*>> states(3);
-    for (std::size_t w = 0; w < 3; ++w) {
-      for (const auto rule : {MergeRule::Average, MergeRule::Reset}) {
-        auto block =
-            StateBlock::zeros("block", BlockKind::Statistics, rule, oneSegment(elements), DType::Float64);
-        std::ranges::fill(block.values.span<double>(), static_cast<double>(w) * 0x1p-40 + 1);
-        owned[w].push_back(block);
-      }
-      for (auto& block : owned[w]) states[w].push_back(&block);
-    }
-    HostExchange exchange(states, UpdaterState::Average);
+    const Replicas replicas(firstWorkers(3),
+                            {{"mean", BlockKind::Statistics, MergeRule::Average, elements, DType::Float64},
+                             {"zero", BlockKind::Statistics, MergeRule::Reset, elements, DType::Float64}},
+                            [](int w, std::size_t, std::int64_t) { return w * 0x1p-40 + 1; });
+    HostExchange exchange(replicas.states, UpdaterState::Average);
     mergeAll(exchange, {1, 2, 1});
     for (std::size_t w = 0; w < 3; ++w) {
-      CHECK(
-          std::ranges::all_of(owned[w][0].values.span<double>(), [](double x) { return x == 1 + 0x1p-40; }));
-      CHECK(std::ranges::all_of(owned[w][1].values.span<double>(), [](double x) { return x == 0; }));
+      CHECK(std::ranges::all_of(replicas.owned[w][0].values.span<double>(),
+                                [](double x) { return x == 1 + 0x1p-40; }));
+      CHECK(std::ranges::all_of(replicas.owned[w][1].values.span<double>(), [](double x) { return x == 0; }));
     }
   }
 }
@@ -154,7 +120,7 @@ TEST_CASE("float64 blocks are averaged and reset, whatever the slices") {
 TEST_CASE("replicas with different blocks are refused, naming the block") {
   CHECK(thrown<InvalidArgument>([] { HostExchange({}, UpdaterState::Average); }) ==
         "exchange: there are no replicas");
-  Replicas small(1, 4), large(1, 5);
+  auto small = replicasOf(1, 4), large = replicasOf(1, 5);
   CHECK(thrown<InvalidArgument>([&] {
           HostExchange({small.states[0], large.states[0]}, UpdaterState::Average);
         }) == "exchange: block parameters [5] of worker 1 differs from block parameters [4] of worker 0");
@@ -166,7 +132,7 @@ TEST_CASE("replicas with different blocks are refused, naming the block") {
 }
 
 TEST_CASE("gradients have no merged copy, and only blocks that contributors send are counted in bytes") {
-  Replicas replicas(2, 100);
+  auto replicas = replicasOf(2, 100);
   HostExchange exchange(replicas.states, UpdaterState::Average);
   CHECK_FALSE(exchange.blocks()[4].hasMergedCopy());
   Context context;
@@ -180,7 +146,7 @@ TEST_CASE("gradients have no merged copy, and only blocks that contributors send
   CHECK(bytes(1, 0) == 0);  // the worker contributes nothing
   CHECK(bytes(0, 1) == 0);  // kept per worker
   CHECK(bytes(0, 3) == 0);  // zeroing needs no message
-  Replicas alone(1, 100);
+  auto alone = replicasOf(1, 100);
   HostExchange single(alone.states, UpdaterState::Average);
   MergeOps ops(single, 0, context);
   ops.merge(single.blocks()[0], std::vector<double>{1});
@@ -191,7 +157,7 @@ TEST_CASE("the spread of all slices together is the replicas' distance from thei
   // Elements w + i with weights 1, 1, 2: mean 1.25 + i; distance per element (1.25^2 + 0.25^2 + 2 0.75^2)
   // / 4.
   constexpr std::int64_t kElements = 100;
-  Replicas replicas(3, kElements);
+  auto replicas = replicasOf(3, kElements);
   HostExchange exchange(replicas.states, UpdaterState::Average);
   const std::vector<double> weights = {1, 1, 2};
   double distance = 0, norm = 0, expectedNorm = 0;
@@ -223,18 +189,18 @@ TEST_CASE("blocks that cannot be merged are refused before a merge") {
 }
 
 TEST_CASE("a model without the block that a strategy needs is refused") {
-  Replicas replicas(2, 20);
+  auto replicas = replicasOf(2, 20);
   const HostExchange exchange(replicas.states, UpdaterState::Average);
   CHECK(exchange.block(BlockKind::Parameters).name == "parameters");
   CHECK(thrown<InvalidArgument>([] {
-          Replicas some(2, 20);
+          auto some = replicasOf(2, 20);
           for (auto& states : some.states) states.erase(states.begin());
           HostExchange(some.states, UpdaterState::Average).block(BlockKind::Parameters);
         }) == "the strategy needs a model with one block of parameters, this one has 0");
 }
 
 TEST_CASE("a mean keeps the given share of the block's old value, once") {
-  Replicas replicas(2, 1000);
+  auto replicas = replicasOf(2, 1000);
   HostExchange exchange(replicas.states, UpdaterState::Average);
   exchange.makeStrategyBlocks(std::vector<StrategyBlock>{{.name = "centre"}});
   std::vector<std::jthread> threads;
@@ -253,7 +219,7 @@ TEST_CASE("a mean keeps the given share of the block's old value, once") {
 }
 
 TEST_CASE("sums over participants are in order; a failure ends the waiting until the exchange restarts") {
-  Replicas replicas(3, 16);
+  auto replicas = replicasOf(3, 16);
   HostExchange exchange(replicas.states, UpdaterState::Average);
   // 1e16 + 1 rounds to 1e16, so another order gives another sum.
   const std::vector<double> own = {1, 1e16, -1e16};
@@ -286,7 +252,7 @@ TEST_CASE("a merge on the host is undone: kept on demand, before every merge, or
   enum class Kept { OnDemand, Always, Statistics };
   for (const Kept kept : {Kept::OnDemand, Kept::Always, Kept::Statistics}) {
     CAPTURE(static_cast<int>(kept));
-    Replicas replicas(2, 34);
+    auto replicas = replicasOf(2, 34);
     HostExchange exchange(replicas.states, UpdaterState::Average);
     const bool always = kept != Kept::OnDemand;
     const auto undo = exchange.makeUndo({.everyMerge = always, .allState = kept != Kept::Statistics});
@@ -312,7 +278,7 @@ TEST_CASE("a merge on the host is undone: kept on demand, before every merge, or
 }
 
 TEST_CASE("on one node there is no group of nodes, and an all-gather copies") {
-  Replicas replicas(2, 1);
+  auto replicas = replicasOf(2, 1);
   const HostExchange exchange(replicas.states, UpdaterState::Average);
   CHECK(exchange.nodeGroup() == nullptr);
   CHECK(exchange.topology().isHere(1));

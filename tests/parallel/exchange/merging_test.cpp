@@ -140,11 +140,9 @@ TEST_CASE("averageUpdaters(false): a listener that asks sees the mean of the upd
   ToyModel model({.training = halfNesterovs()});
   auto data = ToyIterator::ofValues({4, 8, 4});
   std::vector<float> seen;
-  auto listener = std::make_shared<RecordingListener>(
-      ListenerScope::Merged, [&](const RecordedCall& call, Trainer& trainer) {
-        if (call.event != "merge") return;
-        seen.push_back(dynamic_cast<ToyModel&>(trainer.model()).updaterState("velocity")[0]);
-      });
+  const auto listener = onMerge([&](const MergeEvent& event) {
+    seen.push_back(dynamic_cast<ToyModel&>(event.trainer.model()).updaterState("velocity")[0]);
+  });
   auto wrapper = toyWrapper(model, 2).averageUpdaters(false).listeners({listener}).build();
   wrapper.fit(data);
   REQUIRE(seen.size() == 2);
@@ -212,30 +210,17 @@ TEST_CASE("synchronousUntil merges every iteration up to it, then at the frequen
   CHECK(iterations == std::vector<std::int64_t>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 13, 16});
 }
 
-namespace {
-
-struct Divergences final : Listener {
-  explicit Divergences(bool reads) : reads_(reads) {}
-  bool readsDivergence() const override { return reads_; }
-  void onMerge(const MergeEvent& event) override { all.push_back(event.divergence); }
-  std::vector<double> all;
-
- private:
-  const bool reads_;
-};
-
-}  // namespace
-
 TEST_CASE("measureDivergence reports the replicas' distance from their mean, as worked out by hand") {
   // From 0, worker 0 on {2}: 1, worker 1 on {6, 6, 6}: 3. Weights 1 and 3: mean 2.5; the distance is
   // sqrt((1 * 1.5^2 + 3 * 0.5^2) / 4) = sqrt(0.75).
   for (const auto& [measure, reads] : {std::pair(true, false), {false, true}, {false, false}}) {
     ToyModel model;
     ToyIterator data({{{2}}, {{6, 6, 6}}});
-    auto divergences = std::make_shared<Divergences>(reads);
-    toyWrapper(model, 2).measureDivergence(measure).listeners({divergences}).build().fit(data);
-    REQUIRE(divergences->all.size() == 1);
-    CHECK(divergences->all[0] == doctest::Approx(measure || reads ? std::sqrt(0.75) / 2.5 : 0));
+    std::vector<double> all;
+    const auto recorder = onMerge([&](const MergeEvent& event) { all.push_back(event.divergence); }, reads);
+    toyWrapper(model, 2).measureDivergence(measure).listeners({recorder}).build().fit(data);
+    REQUIRE(all.size() == 1);
+    CHECK(all[0] == doctest::Approx(measure || reads ? std::sqrt(0.75) / 2.5 : 0));
   }
 }
 
@@ -245,12 +230,13 @@ TEST_CASE("for a listener the divergence is measured at 64 merges, then at every
   for (const bool always : {false, true}) {
     ToyModel model;
     auto data = ToyIterator::ofValues(values);
-    auto divergences = std::make_shared<Divergences>(true);
-    toyWrapper(model, 2, 1).measureDivergence(always).listeners({divergences}).build().fit(data);
-    REQUIRE(divergences->all.size() == 70);
+    std::vector<double> all;
+    const auto recorder = onMerge([&](const MergeEvent& event) { all.push_back(event.divergence); }, true);
+    toyWrapper(model, 2, 1).measureDivergence(always).listeners({recorder}).build().fit(data);
+    REQUIRE(all.size() == 70);
     for (std::size_t merge = 1; merge <= 70; ++merge) {
       CAPTURE(merge);
-      CHECK((divergences->all[merge - 1] > 0) == (always || merge <= 64 || merge % 2 == 0));
+      CHECK((all[merge - 1] > 0) == (always || merge <= 64 || merge % 2 == 0));
     }
   }
 }

@@ -13,7 +13,7 @@
 #include "muster/parallel/exchange/device_exchange.h"
 #include "muster/parallel/exchange/host_exchange.h"
 #include "muster/parallel/exchange/merge_ops.h"
-#include "tests/parallel/one_segment.h"
+#include "tests/parallel/replicas.h"
 #include "tests/support/allocations.h"
 #include "tests/support/rounding.h"
 #include "tests/support/thrown.h"
@@ -26,49 +26,30 @@ namespace {
 enum Blocks { Parameters, Own, Velocity, Residual, Moments };
 
 /// Replicas with a block of each merge rule, [2 * half].
-struct Replicas {
-  /// @param value  value of element i of worker w's block b.
-  template <typename F>
-  Replicas(int workers, std::int64_t half, F value) {
-    const auto table = oneSegment(2 * half);
-    for (int w = 0; w < workers; ++w) {
-      auto& blocks = owned.emplace_back();
-      const auto add = [&](std::string name, BlockKind kind, MergeRule rule) {
-        auto block = StateBlock::zeros(std::move(name), kind, rule, table);
-        for (std::int64_t i = 0; i < 2 * half; ++i)
-          block.values.data<float>()[i] = static_cast<float>(value(w, static_cast<int>(blocks.size()), i));
-        blocks.push_back(block);
-      };
-      add("parameters", BlockKind::Parameters, MergeRule::Average);
-      add("own", BlockKind::Statistics, MergeRule::Keep);
-      add("velocity", BlockKind::UpdaterState, MergeRule::Average);
-      add("residual", BlockKind::Statistics, MergeRule::Reset);
-      add("moments", BlockKind::Statistics, MergeRule::Moments);
-    }
-    for (auto& blocks : owned) {
-      states.emplace_back();
-      for (auto& block : blocks) states.back().push_back(&block);
-    }
-  }
-  float* values(int worker, int block) const {
-    return owned[static_cast<std::size_t>(worker)][static_cast<std::size_t>(block)].values.data<float>();
-  }
-
-  std::vector<std::vector<StateBlock>> owned;
-  std::vector<std::vector<StateBlock*>> states;
-};
+template <typename Value>
+Replicas replicasOf(int workers, std::int64_t half, Value value) {
+  return Replicas(firstWorkers(workers),
+                  {{"parameters", BlockKind::Parameters, MergeRule::Average, 2 * half},
+                   {"own", BlockKind::Statistics, MergeRule::Keep, 2 * half},
+                   {"velocity", BlockKind::UpdaterState, MergeRule::Average, 2 * half},
+                   {"residual", BlockKind::Statistics, MergeRule::Reset, 2 * half},
+                   {"moments", BlockKind::Statistics, MergeRule::Moments, 2 * half}},
+                  value);
+}
 
 /// Normally distributed; variances (the second half of the moments) are squares.
 Replicas normal(int workers, std::int64_t half) {
-  return Replicas(workers, half, [half](int w, int b, std::int64_t i) {
+  return replicasOf(workers, half, [half](int w, std::size_t b, std::int64_t i) {
     const double x = RandomStream(static_cast<std::uint64_t>(w), "x").normal(static_cast<std::uint64_t>(i));
-    return b == Moments && i >= half ? x * x : x + b;
+    return b == Moments && i >= half ? x * x : x + static_cast<double>(b);
   });
 }
 
 /// Small integers, whose combinations with eighths are exact.
 Replicas integers(int workers, std::int64_t half) {
-  return Replicas(workers, half, [](int w, int b, std::int64_t i) { return (7 * w + 3 * i + b) % 101; });
+  return replicasOf(workers, half, [](int w, std::size_t b, std::int64_t i) {
+    return static_cast<double>((7 * w + 3 * i + static_cast<std::int64_t>(b)) % 101);
+  });
 }
 
 std::unique_ptr<Exchange> exchangeOf(const Replicas& replicas, int devices,

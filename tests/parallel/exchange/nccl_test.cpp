@@ -12,9 +12,9 @@ TEST_CASE("NCCL has every function that muster uses, or the missing one is named
   // Finding an installed library does not need a GPU.
   if (!cudaBuilt()) return test::skip("this build has no CUDA");
   const auto missing = linksBetween({}).whyNoNccl;
-  const bool told = missing.empty() || missing.find("libnccl.so.2 cannot be loaded") != std::string::npos ||
-                    missing == "this build was made without NCCL's headers";
-  CHECK_MESSAGE(told, missing);
+  const bool known = missing.empty() || missing.find("libnccl.so.2 cannot be loaded") != std::string::npos ||
+                     missing == "this build was made without NCCL's headers";
+  CHECK_MESSAGE(known, missing);
 }
 
 TEST_CASE("every transport copies between two GPUs") {

@@ -2,7 +2,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
+#include <functional>
+#include <future>
 #include <limits>
 #include <list>
 #include <map>
@@ -16,6 +19,7 @@
 #include "tests/parallel/nodes/node_processes/process.h"
 #include "tests/parallel/nodes/node_processes/redis_server.h"
 #include "tests/parallel/nodes/node_processes/toy.h"
+#include "tests/support/recording_listener.h"
 #include "tests/support/skip.h"
 #include "tests/support/state_bits.h"
 #include "tests/support/temporary_directory.h"
@@ -75,7 +79,7 @@ class Cluster {
 
 /// A training, and its processes "a" and "b" and those that come later.
 struct Processes {
-  explicit Processes(Training its) : training(std::move(its)) {
+  explicit Processes(Training settings) : training(std::move(settings)) {
     for (const auto* name : {"a", "b"}) start(name);
   }
   void start(const std::string& name, const std::string& fate = "well", int number = 0) {
@@ -146,27 +150,6 @@ void checkEachBatchOnce(const Training& training, const std::vector<Begin>& hist
   }
 }
 
-/// Ends a training after this iteration, by a stop or like the loss of a node, and keeps its state.
-struct EndAfter final : Listener {
-  EndAfter(std::int64_t last, bool ofEpoch, bool loses) : iteration(last), epochEnd(ofEpoch), loss(loses) {}
-  void onMerge(const MergeEvent& event) override {
-    if (!epochEnd) end(event.iteration, event.trainer);
-  }
-  void onEpochEnd(const EpochEvent& event) override {
-    if (epochEnd) end(event.iteration, event.trainer);
-  }
-  void end(std::int64_t now, Trainer& trainer) {
-    if (now != iteration) return;
-    state = trainer.trainingState();
-    if (loss) throw std::runtime_error("a node is lost");
-    trainer.stopFit();
-  }
-  const std::int64_t iteration;
-  const bool epochEnd;  // whether to end after an epoch, when no landing is pending
-  const bool loss;
-  TrainingState state;
-};
-
 /// The bits of a single process that replays this history.
 std::string replayed(const Training& training, const std::vector<Begin>& history) {
   auto model = processToy();
@@ -177,8 +160,17 @@ std::string replayed(const Training& training, const std::vector<Begin>& history
       const bool last = i + 1 == history.size();
       const Begin next = last ? Begin{.iteration = -1} : history[i + 1];
       if (next.iteration == history[i].iteration) continue;
-      const auto end = std::make_shared<EndAfter>(next.iteration, next.batches == 0,
-                                                  !last && next.nodes < history[i].nodes);
+      // A generation ends by a stop or like the loss of a node; after an epoch, when no landing is pending.
+      const bool loss = !last && next.nodes < history[i].nodes;
+      TrainingState state;
+      const auto end = std::make_shared<RecordingListener>(
+          ListenerScope::Merged, [&](const RecordedCall& call, Trainer& trainer) {
+            if (call.event != (next.batches == 0 ? "epochEnd" : "merge") || call.iteration != next.iteration)
+              return;
+            state = trainer.trainingState();
+            if (loss) throw std::runtime_error("a node is lost");
+            trainer.stopFit();
+          });
       auto wrapper = ParallelWrapper::Builder(model)
                          .workers(history[i].nodes * training.workers)
                          .groups(history[i].nodes)
@@ -187,23 +179,37 @@ std::string replayed(const Training& training, const std::vector<Begin>& history
                          .listeners({end})
                          .build();
       const auto fit = [&] { wrapper.fit(data, training.epochs - model.epoch()); };
-      if (end->loss)
+      if (loss)
         CHECK_THROWS_AS(fit(), TrainingError);
       else
         fit();
       // Each worker starts from the merged model, also if the number of workers did not change.
-      std::erase_if(end->state, [](const NamedValues& v) {
+      std::erase_if(state, [](const NamedValues& v) {
         return v.name != "position" && v.name != "scores" && v.name != "fingerprint";
       });
-      model.trainingState() = end->state;
+      model.trainingState() = state;
     }
   }
   const auto bits = stateBits(model);
   return {reinterpret_cast<const char*>(bits.data()), bits.size()};
 }
 
-/// `a` and `b` train; a third process joins and is killed later.
-void checkJoinAndKill(const Training& training, const Cluster& cluster, Process& a, Process& b) {
+/// Checks each of these trainings at the same time, because their processes mostly wait.
+void atOnce(const std::vector<Training>& all, const std::function<void(const Training&)>& check) {
+  std::vector<std::future<void>> checks;
+  for (const Training& one : all) checks.push_back(std::async(std::launch::async, check, one));
+  for (auto& one : checks) one.get();
+}
+
+/// `a` and `b` train; a third process joins and is killed later. @param between  is called once `a` and `b`
+/// train
+void checkJoinAndKill(
+    const Training& training, const std::function<void()>& between = [] {}) {
+  CAPTURE(training.rule);
+  const Cluster cluster(training);
+  auto a = cluster.start("a"), b = cluster.start("b");
+  REQUIRE(cluster.says("a", " of 2, from iteration 0"));
+  between();
   auto c = cluster.start("c", "kill", 60);
   CHECK(a.wait(kLimit) == 0);
   CHECK(b.wait(kLimit) == 0);
@@ -218,6 +224,7 @@ void checkJoinAndKill(const Training& training, const Cluster& cluster, Process&
   CHECK(cluster.left("bits", "b") == cluster.left("bits", "a"));
   checkEachBatchOnce(training, history, cluster.logs({"a", "b", "c"}));
   CHECK(countsAll(cluster.left("log", "a")));
+  if (training.store.empty()) CHECK(cluster.inStore() == std::vector<std::string>{});
 }
 
 }  // namespace
@@ -275,39 +282,23 @@ TEST_CASE("a process that joins later takes part") {
   }
 }
 
-TEST_CASE("with shared gradients, residuals start anew when a process joins or is lost") {
-  const Training training{.rule = "shared gradients", .epochs = 8, .step = 30};
-  Cluster cluster(training);
-  auto a = cluster.start("a"), b = cluster.start("b");
-  REQUIRE(cluster.says("a", " of 2, from iteration 0"));
-  checkJoinAndKill(training, cluster, a, b);
-  CHECK(cluster.inStore() == std::vector<std::string>{});
-}
-
 TEST_CASE(
-    "with rules that send during steps, launched merges land when a process joins, and are lost with one") {
-  for (const std::string rule : {"overlapped", "streaming"}) {
-    CAPTURE(rule);
-    const Training training{.rule = rule, .epochs = 8, .step = 30};
-    Cluster cluster(training);
-    auto a = cluster.start("a"), b = cluster.start("b");
-    REQUIRE(cluster.says("a", " of 2, from iteration 0"));
-    checkJoinAndKill(training, cluster, a, b);
-    CHECK(cluster.inStore() == std::vector<std::string>{});
-  }
+    "when a process joins and is lost, residuals start anew, and launched merges land, and are lost with "
+    "it") {
+  atOnce({{.rule = "shared gradients", .epochs = 8, .step = 30},
+          {.rule = "overlapped", .epochs = 8, .step = 30},
+          {.rule = "streaming", .epochs = 8, .step = 30}},
+         [](const Training& training) { checkJoinAndKill(training); });
 }
 
 TEST_CASE("Redis as the store may lose all data and restart, while a process joins and another is killed") {
 #ifdef MUSTER_REDIS_SERVER
   RedisServer server(MUSTER_REDIS_SERVER);
-  const Training training{.epochs = 8, .step = 30, .store = server.address()};
-  Cluster cluster(training);
-  auto a = cluster.start("a"), b = cluster.start("b");
-  REQUIRE(cluster.says("a", " of 2, from iteration 0"));
-  server.kill();
-  std::this_thread::sleep_for(300ms);
-  server.start();
-  checkJoinAndKill(training, cluster, a, b);
+  checkJoinAndKill({.epochs = 8, .step = 30, .store = server.address()}, [&] {
+    server.kill();
+    std::this_thread::sleep_for(300ms);
+    server.start();
+  });
   CHECK(openRedisStore(server.address())->names("").empty());
 #else
   skip("there is no hiredis, or no redis-server");
@@ -315,10 +306,13 @@ TEST_CASE("Redis as the store may lose all data and restart, while a process joi
 }
 
 TEST_CASE("if a process is killed while it sends its model to one that joins, another one sends it") {
-  for (const int piece : {1, 9}) {
+  // While it sends the first piece of the model, or the ninth.
+  std::atomic<int> next{1};
+  const Training diloco{.rule = "diloco", .epochs = 8, .step = 30};
+  atOnce({diloco, diloco}, [&](const Training& training) {
+    const int piece = next.fetch_add(8);
     CAPTURE(piece);
-    const Training training{.rule = "diloco", .epochs = 8, .step = 30};
-    Cluster cluster(training);
+    const Cluster cluster(training);
     auto a = cluster.start("a", "serve", piece), b = cluster.start("b", "serve", piece);
     REQUIRE(cluster.says("a", " of 2, from iteration 0"));
     std::this_thread::sleep_for(500ms);
@@ -337,7 +331,7 @@ TEST_CASE("if a process is killed while it sends its model to one that joins, an
     CHECK(cluster.left("bits", "c") == cluster.left("bits", other));
     checkEachBatchOnce(training, history, cluster.logs({"a", "b", "c"}));
     CHECK(cluster.inStore() == std::vector<std::string>{});
-  }
+  });
 }
 
 TEST_CASE("if the only process with the model is killed while it sends it, the other one trains alone") {

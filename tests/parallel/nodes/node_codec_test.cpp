@@ -5,11 +5,13 @@
 #include <array>
 #include <cmath>
 
+#include "muster/core/nn/multi_layer_network.h"
 #include "tests/parallel/on_nodes.h"
 #include "tests/parallel/rule_wrapper.h"
 #include "tests/support/on_merge.h"
 #include "tests/support/reference_model.h"
 #include "tests/support/small_examples.h"
+#include "tests/support/whole.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -48,21 +50,6 @@ void forEveryRule(const Codec& codec, Check check) {
   check(StreamingOuter{.frequency = 3, .fragments = 1, .momentum = 0.5, .nesterov = true, .codec = codec});
   check(ElasticAveraging{.frequency = 2, .codec = codec});
   check(Gossip{.graph = GossipGraph::Complete, .frequency = 2, .codec = codec});
-}
-
-using Bits = std::vector<std::byte>;
-
-/// The final state of the model, the same on every node.
-/// @param train  trains a model with a builder to which nodes are added.
-template <typename Train>
-Bits overNodes(Places places, Train train) {
-  VirtualNetwork network(places.nodes);
-  std::vector<Bits> bits(static_cast<std::size_t>(places.nodes));
-  const auto problems = onNodes(
-      network, 30s, [&](const Nodes& here) { bits[static_cast<std::size_t>(here.node())] = train(here); });
-  for (const auto& problem : problems) CHECK(problem == "");
-  for (const auto& one : bits) CHECK(one == bits.front());
-  return bits.front();
 }
 
 /// Averaging with int8 in plain loops on worker 0: a node sends the mean of its workers.
@@ -149,48 +136,35 @@ std::unique_ptr<Strategy> PlainInt8::make() const {
 TEST_CASE(
     "a node sends the encoded mean of its workers and keeps the residual, with the bits of plain loops") {
   for (const Places places : {Places{2, 2}, Places{3, 1}, Places{3, 2}}) {
-    CAPTURE(places.nodes);
-    CAPTURE(places.workers);
-    const int all = places.nodes * places.workers;
     const Averaging rule{.frequency = 2, .codec = Int8Codec{}};
+    const auto fit = [&](ParallelWrapper& wrapper, Model&) {
+      ToyIterator data(batchesOf(places.all()), kWidth);
+      wrapper.fit(data, 3);
+    };
     auto expected = toy(), inGroups = toy();
-    ToyIterator data(batchesOf(all), kWidth);
-    builderOf(expected, all, PlainInt8{.nodes = places.nodes}).build().fit(data, 3);
-    builderOf(inGroups, all, rule).groups(places.nodes).build().fit(data, 3);
+    auto plain = builderOf(expected, places.all(), PlainInt8{.nodes = places.nodes}).build(),
+         grouped = builderOf(inGroups, places.all(), rule).groups(places.nodes).build();
+    fit(plain, expected);
+    fit(grouped, inGroups);
     CHECK(stateBits(inGroups) == stateBits(expected));
-    CHECK(overNodes(places, [&](const Nodes& here) {
-            auto model = toy();
-            ToyIterator share(batchesOf(all), kWidth);
-            builderOf(model, places.workers, rule).nodes(here).build().fit(share, 3);
-            return stateBits(model);
-          }) == stateBits(expected));
+    checkLikeOneProcess(
+        rule, places, [] { return toy(); }, fit);
   }
 }
 
 TEST_CASE("every codec of every rule over nodes has the bits of one process in groups") {
+  // A network has matrices, for which PowerSGD sends factors.
+  const auto network = [] {
+    return MultiLayerNetwork(networkOf({.training = {.updater = Sgd{.learningRate = 0.25}}}));
+  };
+  const auto fit = [](ParallelWrapper& wrapper, Model&) {
+    SmallExamples data(31);
+    wrapper.fit(data, 3);
+  };
   for (const Codec& codec : kCodecs)
-    forEveryRule(codec, [](auto rule) {
-      CAPTURE(rule.make()->describe());
-      for (const Places places : {Places{2, 2}, Places{3, 1}}) {
-        CAPTURE(places.nodes);
-        const int all = places.nodes * places.workers;
-        // A network has matrices, for which PowerSGD sends factors.
-        const auto network = [] {
-          auto model = std::make_unique<MultiLayerNetwork>(
-              networkOf({.training = {.updater = Sgd{.learningRate = 0.25}}}));
-          model->init();
-          return model;
-        };
-        SmallExamples data(31);
-        auto expected = network();
-        builderOf(*expected, all, rule).groups(places.nodes).build().fit(data, 3);
-        CHECK(overNodes(places, [&](const Nodes& here) {
-                auto model = network();
-                SmallExamples share(31);
-                builderOf(*model, places.workers, rule).nodes(here).build().fit(share, 3);
-                return stateBits(*model);
-              }) == stateBits(*expected));
-      }
+    forEveryRule(codec, [&](const AnyStrategy& rule) {
+      for (const Places places : {Places{2, 2}, Places{3, 1}})
+        if (whole() || places.nodes == 2) checkLikeOneProcess(rule, places, network, fit);
     });
 }
 
@@ -206,12 +180,11 @@ TEST_CASE("nodes send encoded bytes, as the network counts them and as listeners
         merges += event.bytes > 0 ? 1 : 0;
         most = std::max(most, event.bytes);
       });
-      const auto problems = onNodes(network, 30s, [&](const Nodes& here) {
+      onAll(network, [&](const Nodes& here) {
         ToyModel model({.size = kLong, .training = {.updater = Sgd{.learningRate = 0.125}}});
         ToyIterator share(randomBatches(5, 4 * places.nodes * places.workers, 1, kLong), kLong);
         builderOf(model, places.workers, rule).nodes(here).listeners({bytes}).build().fit(share, 1);
       });
-      for (const auto& problem : problems) CHECK(problem == "");
       CHECK(merges >= 2);
       CHECK(most == coded);
       // Besides the merges, nodes send messages about rounds and, once at the end, the residual.
@@ -247,22 +220,23 @@ TEST_CASE(
   builderOf(first, 4, rule).groups(2).build().fit(data, 2);
   const auto residual = residualOf(first);
   CHECK(residual.size() == 2 * static_cast<std::size_t>(kWidth));
-  CHECK(overNodes({2, 2}, [&](const Nodes& here) {
-          auto model = toy(), next = toy();
-          ToyIterator share(batches, kWidth);
-          builderOf(model, 2, rule).nodes(here).build().fit(share, 2);
-          CHECK(residualOf(model) == residual);
-          next.copyStateFrom(model);
-          auto wrapper = builderOf(next, 2, rule).nodes(here).build();
-          wrapper.fit(share, 1);
-          return stateBits(next);
-        }) == stateBits(whole));
-  CHECK(overNodes({3, 1}, [&](const Nodes& here) {
-          auto model = toy();
-          model.copyStateFrom(first);
-          ToyIterator share(batches, kWidth);
-          builderOf(model, 1, rule).nodes(here).build().fit(share, 1);
-          CHECK(model.epoch() == 3);
-          return stateBits(model);
-        }) != stateBits(whole));
+  for (const auto& bits : fromAll(2, [&](const Nodes& here) {
+         auto model = toy(), next = toy();
+         ToyIterator share(batches, kWidth);
+         builderOf(model, 2, rule).nodes(here).build().fit(share, 2);
+         CHECK(residualOf(model) == residual);
+         next.copyStateFrom(model);
+         builderOf(next, 2, rule).nodes(here).build().fit(share, 1);
+         return stateBits(next);
+       }))
+    CHECK(bits == stateBits(whole));
+  const auto others = fromAll(3, [&](const Nodes& here) {
+    auto model = toy();
+    model.copyStateFrom(first);
+    ToyIterator share(batches, kWidth);
+    builderOf(model, 1, rule).nodes(here).build().fit(share, 1);
+    CHECK(model.epoch() == 3);
+    return stateBits(model);
+  });
+  for (const auto& bits : others) CHECK((bits == others[0] && bits != stateBits(whole)));
 }

@@ -2,12 +2,9 @@
 // are in different memory, as on a GPU. A GPU is used if there is one.
 #include <doctest/doctest.h>
 
-#include <array>
 #include <cmath>
 
 #include "muster/core/ops/linear_combination.h"
-#include "muster/parallel/nodes/node_link.h"
-#include "muster/parallel/training/internals.h"
 #include "tests/parallel/every_rule.h"
 #include "tests/parallel/on_nodes.h"
 #include "tests/parallel/resumable.h"
@@ -22,47 +19,21 @@ using namespace std::chrono_literals;
 
 namespace {
 
-using Bits = std::vector<std::byte>;
-
-/// Workers of a node on so many simulated devices.
 ParallelWrapper::Builder onDevices(Model& model, int workers, const AnyStrategy& strategy, int devices) {
-  auto builder = builderOf(model, workers, strategy);
-  builder.internals({.pretendedDevices = devices});
-  return builder;
+  return builderOf(model, workers, strategy).internals({.pretendedDevices = devices});
 }
 
-void begin(Model& model) {
-  float next = 0;
-  for (float& parameter : model.block(BlockKind::Parameters).values.span<float>()) parameter = next += 0.125F;
-}
-
-/// Every bit of the model after two fits in one process on the CPU.
-Bits trainedInGroups(const AnyStrategy& rule, const Places& places) {
-  const int all = places.nodes * places.workers;
-  auto model = ruleToy();
-  begin(model);
-  ToyIterator data(ruleBatches(all), kRuleWidth);
-  auto wrapper = builderOf(model, all, rule).groups(places.nodes).build();
-  wrapper.fit(data, 3);
-  wrapper.fit(data, 1);
-  return stateBits(model);
-}
-
+/// Checks that workers on so many simulated devices of each node get the bits of workers on the CPU in
+/// groups.
 void checkOnDevices(const AnyStrategy& rule, const Places& places, int devices = 2) {
-  CAPTURE(rule.make()->describe());
-  const int all = places.nodes * places.workers;
-  const Bits expected = trainedInGroups(rule, places);
-  VirtualNetwork network(places.nodes);
-  const auto problems = onNodes(network, 30s, [&](const Nodes& here) {
-    auto model = ruleToy();
-    begin(model);
-    ToyIterator share(ruleBatches(all), kRuleWidth);
-    auto wrapper = onDevices(model, places.workers, rule, devices).nodes(here).build();
-    wrapper.fit(share, 3);
-    wrapper.fit(share, 1);
-    CHECK(stateBits(model) == expected);
-  });
-  for (const auto& problem : problems) CHECK(problem == "");
+  const auto fit = [&](ParallelWrapper& wrapper, Model& model) {
+    float next = 0;
+    for (float& p : model.block(BlockKind::Parameters).values.span<float>()) p = next += 0.125F;
+    ToyIterator data(ruleBatches(places.all()), kRuleWidth);
+    wrapper.fit(data, 3);
+    wrapper.fit(data, 1);
+  };
+  checkLikeOneProcess(rule, places, ruleToy, fit, devices);
 }
 
 /// A rule that merges gradients with a decay, so its operations read parameters, and that changes the
@@ -126,15 +97,13 @@ struct Prepared {
 /// What a checkpoint holds at each merge on node 0 of two, and at the end.
 std::vector<Held> heldAtMerges(const AnyStrategy& rule, int devices) {
   std::vector<Held> held;
-  VirtualNetwork network(2);
-  const auto problems = onNodes(network, 30s, [&](const Nodes& here) {
+  onAll(2, [&](const Nodes& here) {
     auto model = ruleToy();
     ToyIterator share(ruleBatches(4), kRuleWidth);
     const auto holder = std::make_shared<Holder>(&held);
     onDevices(model, 2, rule, devices).nodes(here).listeners({holder}).build().fit(share, 2);
     if (here.node() == 0) held.push_back(holder->atEnd());
   });
-  for (const auto& problem : problems) CHECK(problem == "");
   return held;
 }
 
@@ -142,8 +111,8 @@ std::vector<Held> heldAtMerges(const AnyStrategy& rule, int devices) {
 
 TEST_CASE("every rule over nodes with workers on devices has the bits of workers on the CPU in groups") {
   for (const Places places : {Places{2, 2}, Places{3, 1}})
-    for (const auto& rule : everyRule()) {
-      if (!runsOverNodes(rule.options, places.nodes * places.workers)) continue;
+    for (const auto& rule : someRules()) {
+      if (!runsOverNodes(rule.options, places.all())) continue;
       checkOnDevices(rule.options, places);
     }
   // An uneven number of workers on two devices.
@@ -178,59 +147,26 @@ TEST_CASE("a checkpoint over nodes is the same with workers on devices and on th
     for (std::size_t m = 0; m < held.size(); ++m) CHECK(held[m].difference(expected[m]) == "");
     const Held& middle = held[held.size() / 2];
     if (middle.training.empty()) continue;  // this rule's replicas differ after a merge
-    VirtualNetwork again(2);
-    const auto problems = onNodes(again, 30s, [&](const Nodes& here) {
+    auto end = ruleToy();
+    expected.back().giveTo(end);
+    onAll(2, [&](const Nodes& here) {
       auto model = ruleToy();
       middle.giveTo(model);
       ToyIterator share(ruleBatches(4), kRuleWidth);
       onDevices(model, 2, rule, 2).nodes(here).build().fit(share, 2 - model.epoch());
-      CHECK(stateBits(model) == [&] {
-        auto whole = ruleToy();
-        expected.back().giveTo(whole);
-        return stateBits(whole);
-      }());
+      CHECK(stateBits(model) == stateBits(end));
     });
-    for (const auto& problem : problems) CHECK(problem == "");
-  }
-}
-
-TEST_CASE("if a node with workers on devices fails, every model is left at its last merge") {
-  const auto failing = [](const AnyStrategy& rule, int devices) {
-    VirtualNetwork network(2);
-    std::array<Bits, 2> bits;
-    const auto problems = onNodes(network, 30s, [&](const Nodes& here) {
-      auto model = ruleToy();
-      if (here.node() == 1)
-        model.control().onStep = [](const Batch& batch) {
-          if (batch.stamp.iteration == 5) throw std::runtime_error("the disk is full");
-        };
-      ToyIterator share(ruleBatches(4), kRuleWidth);
-      auto wrapper = onDevices(model, 2, rule, devices).nodes(here).build();
-      CHECK_THROWS_AS(wrapper.fit(share, 3), TrainingError);
-      bits[static_cast<std::size_t>(here.node())] = stateBits(model);
-      CHECK(model.iteration() == (rule.make()->traits(1).localWork == LocalWork::Gradient ? 5 : 4));
-    });
-    CHECK(bits[0] == bits[1]);
-    return bits[0];
-  };
-  for (const AnyStrategy& rule :
-       {AnyStrategy(Averaging{.frequency = 2}), AnyStrategy(SynchronousGradients{}),
-        AnyStrategy(Averaging{.frequency = 2, .updaterState = UpdaterState::Keep})}) {
-    CAPTURE(rule.make()->describe());
-    CHECK(failing(rule, 2) == failing(rule, 0));
   }
 }
 
 TEST_CASE("the plan says that nodes merge through host memory, and groups on GPUs are refused by name") {
-  VirtualNetwork network(2);
-  const auto problems = onNodes(network, 30s, [&](const Nodes& here) {
+  onAll(2, [&](const Nodes& here) {
     auto model = ruleToy();
     const auto wrapper = onDevices(model, 2, Averaging{}, 1).nodes(here).build();
     CHECK(contains(wrapper.plan(), "merged over 2 nodes by "));
     CHECK(contains(wrapper.plan(), ", through host memory"));
     CHECK_FALSE(contains(builderOf(model, 2, Averaging{}).nodes(here).build().plan(), "host memory"));
   });
-  for (const auto& problem : problems) CHECK(problem == "");
   auto model = ruleToy();
   const auto refused = thrown<InvalidArgument>(
       [&] { builderOf(model, 2, Averaging{}).groups(2).devices({Device::cuda(0)}).build(); });
@@ -240,9 +176,7 @@ TEST_CASE("the plan says that nodes merge through host memory, and groups on GPU
 TEST_CASE("workers of two nodes on one GPU learn as those on the CPU do, with the same bits in each run") {
   MUSTER_NEEDS_DEVICE(OnGpu);
   const auto train = [](const AnyStrategy& rule, Device device) {
-    std::array<std::vector<float>, 2> parameters;
-    VirtualNetwork network(2);
-    const auto problems = onNodes(network, 30s, [&](const Nodes& here) {
+    const auto parameters = fromAll(2, [&](const Nodes& here) {
       auto model = smallNetwork();
       auto data = points(20);
       builderOf(*model, 2, rule)
@@ -252,9 +186,8 @@ TEST_CASE("workers of two nodes on one GPU learn as those on the CPU do, with th
           .build()
           .fit(data, 3);
       const auto values = model->block(BlockKind::Parameters).values.span<float>();
-      parameters[static_cast<std::size_t>(here.node())] = {values.begin(), values.end()};
+      return std::vector<float>(values.begin(), values.end());
     });
-    for (const auto& problem : problems) CHECK(problem == "");
     CHECK(parameters[0] == parameters[1]);
     return parameters[0];
   };

@@ -11,56 +11,41 @@
 #include <limits>
 #include <memory>
 #include <mutex>
-#include <random>
 #include <semaphore>
 #include <string_view>
 #include <thread>
 
+#include "muster/core/base/random.h"
 #include "muster/parallel/exchange/host_exchange.h"
-#include "muster/parallel/exchange/merge_ops.h"
-#include "tests/parallel/one_segment.h"
+#include "tests/parallel/nodes/on_exchanges.h"
 #include "tests/support/thrown.h"
-#include "tests/support/virtual_network.h"
 
 using namespace muster;
 using namespace std::chrono_literals;
-using muster::test::oneSegment;
-using muster::test::thrown;
+using namespace muster::test;
 
 namespace {
 
-/// Replicas of `workers` workers, with random values that depend only on the worker's number.
-struct Replicas {
-  Replicas(const std::vector<int>& workers, std::int64_t elements) {
-    for (const int w : workers) {
-      std::mt19937_64 random(static_cast<std::uint64_t>(w));
-      std::uniform_real_distribution<float> uniform(-1, 1);
-      auto& blocks = owned.emplace_back();
-      const auto add = [&](std::string name, BlockKind kind, MergeRule rule, std::int64_t size) {
-        auto block = StateBlock::zeros(std::move(name), kind, rule, oneSegment(size));
-        for (std::int64_t i = 0; i < size; ++i) {
-          const float value = uniform(random);
-          const bool variance = rule == MergeRule::Moments && i >= size / 2;
-          block.values.data<float>()[i] = variance ? std::abs(value) : value;
-        }
-        blocks.push_back(block);
-      };
-      add("parameters", BlockKind::Parameters, MergeRule::Average, elements);
-      add("statistics", BlockKind::Statistics, MergeRule::Moments, 2 * (elements / 7));
-      add("velocity", BlockKind::UpdaterState, MergeRule::Average, elements);
-      add("residual", BlockKind::Statistics, MergeRule::Reset, elements);
-      add("own", BlockKind::Statistics, MergeRule::Keep, elements);
-      add("gradients", BlockKind::Gradients, MergeRule::Keep, elements);  // averaged only on request
-    }
-    for (auto& blocks : owned) {
-      states.emplace_back();
-      for (auto& block : blocks) states.back().push_back(&block);
-    }
-  }
+/// Replicas with random values that depend only on the worker's number.
+Replicas replicasOf(const std::vector<int>& workers, std::int64_t elements) {
+  return Replicas(
+      workers,
+      {{"parameters", BlockKind::Parameters, MergeRule::Average, elements},
+       {"statistics", BlockKind::Statistics, MergeRule::Moments, 2 * (elements / 7)},
+       {"velocity", BlockKind::UpdaterState, MergeRule::Average, elements},
+       {"residual", BlockKind::Statistics, MergeRule::Reset, elements},
+       {"own", BlockKind::Statistics, MergeRule::Keep, elements},
+       {"gradients", BlockKind::Gradients, MergeRule::Keep, elements}},  // averaged only on request
+      [&](int w, std::size_t b, std::int64_t i) {
+        const RandomStream random(static_cast<std::uint64_t>(w), "values", static_cast<int>(b));
+        const double value = 2 * random.uniform(static_cast<std::uint64_t>(i)) - 1;
+        return b == 1 && i >= elements / 7 ? std::abs(value) : value;  // a variance
+      });
+}
 
-  std::vector<std::vector<StateBlock>> owned;  // [local worker]
-  std::vector<std::vector<StateBlock*>> states;
-};
+MakeReplicas ofSize(std::int64_t elements) {
+  return [elements](const std::vector<int>& workers) { return replicasOf(workers, elements); };
+}
 
 /// The work of each participant of an exchange.
 using Work = std::function<void(MergeOps&)>;
@@ -68,18 +53,6 @@ using Work = std::function<void(MergeOps&)>;
 const std::vector<StrategyBlock> kBlocks = {{.name = "mean", .dtype = DType::Float64},
                                             {.name = "centre", .start = StrategyBlock::Start::Parameters},
                                             {.name = "sent", .place = StrategyBlock::Place::Replica}};
-
-void runHere(Exchange& exchange, const Work& work) {
-  std::vector<std::jthread> threads;
-  for (int p = exchange.node(); p < exchange.participants(); p += exchange.nodes())
-    threads.emplace_back([&exchange, &work, p] {
-      Context context;
-      exchange.begin(p);
-      MergeOps ops(exchange, p, context);
-      work(ops);
-      exchange.end(p);
-    });
-}
 
 /// Launches the mean of the parameters of two replicas of 100 elements, into the block "arriving".
 void launchMean(MergeOps& ops) {
@@ -97,41 +70,29 @@ void checkSame(int nodes, int local, std::int64_t elements, const Work& work) {
   CAPTURE(nodes);
   CAPTURE(local);
   CAPTURE(elements);
-  std::vector<int> all;
-  for (int w = 0; w < nodes * local; ++w) all.push_back(w);
-  Replicas together(all, elements);
+  Replicas together = replicasOf(firstWorkers(nodes * local), elements);
   HostExchange host(together.states, UpdaterState::Average, nodes);
   host.makeStrategyBlocks(kBlocks);
   runHere(host, work);
   VirtualNetwork network(nodes);
-  std::vector<std::jthread> threads;
   std::vector<char> same(static_cast<std::size_t>(nodes), 1);
-  for (int n = 0; n < nodes; ++n)
-    threads.emplace_back([&, n] {
-      std::vector<int> own;
-      for (int l = 0; l < local; ++l) own.push_back(l * nodes + n);
-      Replicas replicas(own, elements);
-      NodeLink link([&network, n] { return network.transport(n); }, 30s);
-      NodeExchange exchange(replicas.states, UpdaterState::Average, link);
-      exchange.makeStrategyBlocks(kBlocks);
-      exchange.restart();
-      runHere(exchange, work);
-      const auto compare = [&](const Tensor& mine, const Tensor& theirs) {
-        if (!sameBits(mine, theirs)) same[static_cast<std::size_t>(n)] = 0;
-      };
-      for (std::size_t b = 0; b < host.blocks().size(); ++b) {
-        for (const int w : own)
-          compare(exchange.blocks()[b].replicas[static_cast<std::size_t>(w)],
-                  host.blocks()[b].replicas[static_cast<std::size_t>(w)]);
-        if (host.blocks()[b].hasMergedCopy())
-          compare(exchange.blocks()[b].mergedCopy(), host.blocks()[b].mergedCopy());
-      }
-      for (const auto& block : kBlocks)
-        for (const int w : own)
-          compare(exchange.strategyBlock(block.name).values[static_cast<std::size_t>(w)],
-                  host.strategyBlock(block.name).values[static_cast<std::size_t>(w)]);
-    });
-  threads.clear();
+  onExchanges(network, ofSize(elements), {.local = local, .blocks = kBlocks}, [&](const ExchangeHere& here) {
+    const NodeExchange& exchange = here.exchange;
+    runHere(here.exchange, work);
+    const auto compare = [&](const Tensor& mine, const Tensor& theirs) {
+      if (!sameBits(mine, theirs)) same[static_cast<std::size_t>(here.node)] = 0;
+    };
+    for (std::size_t b = 0; b < host.blocks().size(); ++b) {
+      const auto &mine = exchange.blocks()[b], &theirs = host.blocks()[b];
+      for (int w = here.node; w < nodes * local; w += nodes)
+        compare(mine.replicas[static_cast<std::size_t>(w)], theirs.replicas[static_cast<std::size_t>(w)]);
+      if (theirs.hasMergedCopy()) compare(mine.mergedCopy(), theirs.mergedCopy());
+    }
+    for (const auto& block : kBlocks)
+      for (int w = here.node; w < nodes * local; w += nodes)
+        compare(exchange.strategyBlock(block.name).values[static_cast<std::size_t>(w)],
+                host.strategyBlock(block.name).values[static_cast<std::size_t>(w)]);
+  });
   for (int n = 0; n < nodes; ++n) {
     CAPTURE(n);
     CHECK(same[static_cast<std::size_t>(n)] == 1);
@@ -291,50 +252,41 @@ TEST_CASE("all nodes get the messages of all participants, of different lengths,
       CAPTURE(wrong);
       const auto workers = static_cast<std::size_t>(nodes * local);
       VirtualNetwork network(nodes);
-      std::vector<std::jthread> threads;
       std::vector<std::string> problems(static_cast<std::size_t>(nodes));
-      for (int n = 0; n < nodes; ++n)
-        threads.emplace_back([&, n] {
-          std::vector<int> own;
-          for (int l = 0; l < local; ++l) own.push_back(l * nodes + n);
-          Replicas replicas(own, 5);
-          NodeLink link([&network, n] { return network.transport(n); }, 2s);
-          NodeExchange exchange(replicas.states, UpdaterState::Average, link);
-          exchange.restart();
-          Texts texts;
-          texts.sizes.resize(workers);
-          texts.all.assign(workers, std::vector<unsigned char>(200'000));
-          std::mutex mutex;
-          runHere(exchange, [&](MergeOps& ops) {
-            const auto w = static_cast<std::size_t>(ops.participant());
-            for (int round = 0; round < 3; ++round) {
-              texts.sizes[w] = lengthOf(w);
-              std::ranges::fill(texts.all[w], static_cast<unsigned char>(w + 1));
-              if (w == 1 && wrong == 2) texts.all[w][0] = 13;
-              if (w == 1 && wrong == 1) {
-                texts.all[w].resize(300'000);
-                texts.sizes[w] = 250'000;
-              }
-              try {
-                ops.allGather(texts);
-                for (std::size_t v = 0; v < workers && nodes > 1 && wrong == 0; ++v) {
-                  CHECK(texts.sizes[v] == lengthOf(v));
-                  CHECK(std::ranges::all_of(std::span(texts.all[v]).first(lengthOf(v)),
-                                            [&](unsigned char c) { return c == v + 1; }));
-                }
-                std::array<double, 1> together{};
-                ops.allReduce(together);  // all have read them
-              } catch (const Error& error) {
-                const std::scoped_lock lock(mutex);
-                auto& problem = problems[static_cast<std::size_t>(n)];
-                if (problem.empty()) problem = error.what();
-                exchange.abort();
-                return;
-              }
+      onExchanges(network, ofSize(5), {.local = local, .silence = 2s}, [&](const ExchangeHere& here) {
+        Texts texts;
+        texts.sizes.resize(workers);
+        texts.all.assign(workers, std::vector<unsigned char>(200'000));
+        std::mutex mutex;
+        runHere(here.exchange, [&](MergeOps& ops) {
+          const auto w = static_cast<std::size_t>(ops.participant());
+          for (int round = 0; round < 3; ++round) {
+            texts.sizes[w] = lengthOf(w);
+            std::ranges::fill(texts.all[w], static_cast<unsigned char>(w + 1));
+            if (w == 1 && wrong == 2) texts.all[w][0] = 13;
+            if (w == 1 && wrong == 1) {
+              texts.all[w].resize(300'000);
+              texts.sizes[w] = 250'000;
             }
-          });
+            try {
+              ops.allGather(texts);
+              for (std::size_t v = 0; v < workers && nodes > 1 && wrong == 0; ++v) {
+                CHECK(texts.sizes[v] == lengthOf(v));
+                CHECK(std::ranges::all_of(std::span(texts.all[v]).first(lengthOf(v)),
+                                          [&](unsigned char c) { return c == v + 1; }));
+              }
+              std::array<double, 1> together{};
+              ops.allReduce(together);  // all have read them
+            } catch (const Error& error) {
+              const std::scoped_lock lock(mutex);
+              auto& problem = problems[static_cast<std::size_t>(here.node)];
+              if (problem.empty()) problem = error.what();
+              here.exchange.abort();
+              return;
+            }
+          }
         });
-      threads.clear();
+      });
       CAPTURE(problems[0]);
       const auto says = [&](std::string_view text) {
         return std::ranges::count(problems,
@@ -347,13 +299,13 @@ TEST_CASE("all nodes get the messages of all participants, of different lengths,
 }
 
 TEST_CASE("groups of one worker, and one group of all, give sums in worker order, too") {
-  Replicas grouped({0, 1, 2}, 997), plain({0, 1, 2}, 997);
+  const auto grouped = replicasOf({0, 1, 2}, 997), plain = replicasOf({0, 1, 2}, 997);
   HostExchange three(grouped.states, UpdaterState::Average, 3), one(plain.states, UpdaterState::Average);
   const Work merge = [](MergeOps& ops) { ops.mergeState(weightsOf(ops)); };
   runHere(three, merge);
   runHere(one, merge);
   // The same sum except for the rounding of products to float64: at most the last bit of a float32.
-  const auto *a = grouped.owned[0][0].values.data<float>(), *b = plain.owned[0][0].values.data<float>();
+  const float *a = grouped.values(0), *b = plain.values(0);
   bool near = true;
   for (int i = 0; i < 997; ++i) near = near && std::abs(a[i] - b[i]) <= std::abs(b[i]) * 1.2e-7F;
   CHECK(near);
@@ -361,16 +313,10 @@ TEST_CASE("groups of one worker, and one group of all, give sums in worker order
 
 TEST_CASE("each of three nodes sends two thirds of the parameters twice, as in a ring") {
   VirtualNetwork network(3);
-  std::vector<std::jthread> threads;
-  for (int n = 0; n < 3; ++n)
-    threads.emplace_back([&, n] {
-      Replicas replicas({n}, 48'000);
-      NodeLink link([&network, n] { return network.transport(n); }, 30s);
-      NodeExchange exchange(replicas.states, UpdaterState::Average, link);
-      exchange.restart();
-      runHere(exchange, [](MergeOps& ops) { ops.merge(ops.block(BlockKind::Parameters), weightsOf(ops)); });
-    });
-  threads.clear();
+  onExchanges(network, ofSize(48'000), {}, [](const ExchangeHere& here) {
+    runHere(here.exchange,
+            [](MergeOps& ops) { ops.merge(ops.block(BlockKind::Parameters), weightsOf(ops)); });
+  });
   for (int n = 0; n < 3; ++n) CHECK(network.bytesSent(n) == 2 * (2 * 16'000) * 4);
   // At 100 Mbit/s: the time for one node's bytes plus the latency of at least one round trip.
   CHECK(network.seconds() >= 256'000 / 12.5e6 + 2e-3);
@@ -379,34 +325,26 @@ TEST_CASE("each of three nodes sends two thirds of the parameters twice, as in a
 
 TEST_CASE("a merge that fails leaves merged copies and blocks unchanged") {
   VirtualNetwork network(2);
-  std::vector<std::jthread> threads;
   std::array<std::string, 2> problems;
   std::array<bool, 2> reverted{};
-  for (int n = 0; n < 2; ++n)
-    threads.emplace_back([&, n] {
-      Replicas replicas({n}, 100'000);
-      NodeLink link([&network, n] { return network.transport(n); }, 200ms);
-      NodeExchange exchange(replicas.states, UpdaterState::Average, link);
-      exchange.makeStrategyBlocks(kBlocks);
-      exchange.restart();
-      runHere(exchange, [](MergeOps& ops) { ops.mergeState(weightsOf(ops)); });
-      const auto undo = exchange.makeUndo({});
-      const Tensor before = cloneTensor(exchange.blocks()[0].mergedCopy());
-      if (n == 1) network.silence(1);
-      problems[static_cast<std::size_t>(n)] = thrown<NodeFailure>([&] {
-        Context context;
-        undo->keep(n);
-        exchange.begin(n);
-        MergeOps ops(exchange, n, context);
-        const auto parameters = ops.block(BlockKind::Parameters);
-        ops.combine(parameters.mergedCopies, {}, Fragment::whole(100'000));
-        ops.mergeState(weightsOf(ops));
-        ops.mergeState(weightsOf(ops));
-      });
-      reverted[static_cast<std::size_t>(n)] =
-          undo->rollBack() && sameBits(before, exchange.blocks()[0].mergedCopy());
+  onExchanges(network, ofSize(100'000), {.silence = 200ms, .blocks = kBlocks}, [&](const ExchangeHere& here) {
+    auto& [n, replicas, link, exchange] = here;
+    runHere(exchange, [](MergeOps& ops) { ops.mergeState(weightsOf(ops)); });
+    const auto undo = exchange.makeUndo({});
+    const Tensor before = cloneTensor(exchange.blocks()[0].mergedCopy());
+    if (n == 1) network.silence(1);
+    problems.at(static_cast<std::size_t>(n)) = thrown<NodeFailure>([&, n = n, &exchange = exchange] {
+      Context context;
+      undo->keep(n);
+      exchange.begin(n);
+      MergeOps ops(exchange, n, context);
+      ops.combine(ops.block(BlockKind::Parameters).mergedCopies, {}, Fragment::whole(100'000));
+      ops.mergeState(weightsOf(ops));
+      ops.mergeState(weightsOf(ops));
     });
-  threads.clear();
+    reverted.at(static_cast<std::size_t>(n)) =
+        undo->rollBack() && sameBits(before, exchange.blocks()[0].mergedCopy());
+  });
   CHECK(problems[0].find("nothing was heard of node 1 (virtual1) for 0.2 s") != std::string::npos);
   CHECK(problems[1].find("node 0 (virtual0)") != std::string::npos);
   CHECK(reverted[0]);
@@ -416,24 +354,16 @@ TEST_CASE("a merge that fails leaves merged copies and blocks unchanged") {
 TEST_CASE("a merge that would not be finite is named by its block and element on every node") {
   VirtualNetwork network(2);
   std::array<std::string, 2> problems;
-  std::vector<std::jthread> threads;
-  for (std::size_t n = 0; n < 2; ++n)
-    threads.emplace_back([&, n] {
-      const int node = static_cast<int>(n);
-      Replicas replicas({node}, 100);
-      float* const velocity = replicas.owned[0][2].values.data<float>();
-      velocity[20] = velocity[70] = std::numeric_limits<float>::infinity();
-      NodeLink link([&] { return network.transport(node); }, 30s);
-      NodeExchange exchange(replicas.states, UpdaterState::Average, link);
-      exchange.restart();
-      problems[n] = thrown<NonFiniteScore>([&] {
-        Context context;
-        exchange.begin(node);
-        MergeOps ops(exchange, node, context);
-        ops.merge(exchange.block(BlockKind::UpdaterState), weightsOf(ops));
-      });
+  onExchanges(network, ofSize(100), {}, [&](const ExchangeHere& here) {
+    float* const velocity = here.replicas.values(0, 2);
+    velocity[20] = velocity[70] = std::numeric_limits<float>::infinity();
+    problems.at(static_cast<std::size_t>(here.node)) = thrown<NonFiniteScore>([&] {
+      Context context;
+      here.exchange.begin(here.node);
+      MergeOps ops(here.exchange, here.node, context);
+      ops.merge(here.exchange.block(BlockKind::UpdaterState), weightsOf(ops));
     });
-  threads.clear();
+  });
   for (std::size_t n = 0; n < 2; ++n) {
     CAPTURE(problems[n]);
     CHECK(problems[n].find(fmt::format("element {} of", n == 0 ? 20 : 70)) != std::string::npos);
@@ -472,7 +402,7 @@ TEST_CASE("after a failure an exchange waits until the network no longer uses it
     for (std::size_t n = 0; n < 2; ++n)
       threads.emplace_back([&, n] {
         const int node = static_cast<int>(n);
-        Replicas replicas({node}, 100);
+        Replicas replicas = replicasOf({node}, 100);
         NodeLink link([&] { return std::make_unique<Slow>(network.transport(node), ended[n]); }, 30s);
         auto exchange = std::make_unique<NodeExchange>(replicas.states, UpdaterState::Average, link);
         exchange->restart();
@@ -491,72 +421,49 @@ TEST_CASE("a rule without a codec sends its means while workers train, even if i
   VirtualNetwork network(2);
   std::binary_semaphore launched(0);
   bool flies = false;
-  std::vector<std::jthread> threads;
-  for (int n = 0; n < 2; ++n)
-    threads.emplace_back([&, n] {
-      Replicas replicas({n}, 100);
-      NodeLink link([&network, n] { return network.transport(n); }, 30s);
-      NodeExchange exchange(replicas.states, UpdaterState::Average, link);
-      const std::vector<StrategyBlock> blocks = {{.name = "arriving", .inFlight = true},
-                                                 {.name = "own", .place = StrategyBlock::Place::Node}};
-      exchange.makeStrategyBlocks(blocks);
-      exchange.restart();
-      runHere(exchange, [&](MergeOps& ops) {
-        if (n == 1) flies = launched.try_acquire_for(20s);  // otherwise node 0's mean waits for this node
-        launchMean(ops);
-        if (n == 0) launched.release();
-      });
-      exchange.wait();
+  const std::vector<StrategyBlock> blocks = {{.name = "arriving", .inFlight = true},
+                                             {.name = "own", .place = StrategyBlock::Place::Node}};
+  onExchanges(network, ofSize(100), {.blocks = blocks}, [&](const ExchangeHere& here) {
+    runHere(here.exchange, [&](MergeOps& ops) {
+      if (here.node == 1)
+        flies = launched.try_acquire_for(20s);  // otherwise node 0's mean waits for this node
+      launchMean(ops);
+      if (here.node == 0) launched.release();
     });
-  threads.clear();
+    here.exchange.wait();
+  });
   CHECK(flies);
 }
 
-TEST_CASE("awaitLaunched() tells that what was launched has failed, which its landing throws") {
+TEST_CASE("awaitLaunched() returns whether what was launched has arrived; its landing throws the failure") {
   VirtualNetwork network(2);
-  std::vector<std::jthread> threads;
-  for (int n = 0; n < 2; ++n)
-    threads.emplace_back([&, n] {
-      Replicas replicas({n}, 100);
-      NodeLink link([&network, n] { return network.transport(n); }, 30s);
-      NodeExchange exchange(replicas.states, UpdaterState::Average, link);
-      const std::vector<StrategyBlock> blocks = {{.name = "arriving", .inFlight = true}};
-      exchange.makeStrategyBlocks(blocks);
-      exchange.restart();
-      runHere(exchange, launchMean);
-      CHECK(exchange.awaitLaunched());
-      for (int element : {20, 70})
-        replicas.owned[0][0].values.data<float>()[element] = std::numeric_limits<float>::infinity();
-      runHere(exchange, launchMean);
-      CHECK_FALSE(exchange.awaitLaunched());
-      CHECK_FALSE(exchange.awaitLaunched());
-      Context context;
-      exchange.begin(n);
-      MergeOps ops(exchange, n, context);
-      CHECK_THROWS_AS(launchMean(ops), NonFiniteScore);
-    });
+  const std::vector<StrategyBlock> blocks = {{.name = "arriving", .inFlight = true}};
+  onExchanges(network, ofSize(100), {.blocks = blocks}, [&](const ExchangeHere& here) {
+    runHere(here.exchange, launchMean);
+    CHECK(here.exchange.awaitLaunched());
+    for (int element : {20, 70}) here.replicas.values(0)[element] = std::numeric_limits<float>::infinity();
+    runHere(here.exchange, launchMean);
+    CHECK_FALSE(here.exchange.awaitLaunched());
+    CHECK_FALSE(here.exchange.awaitLaunched());
+    Context context;
+    here.exchange.begin(here.node);
+    MergeOps ops(here.exchange, here.node, context);
+    CHECK_THROWS_AS(launchMean(ops), NonFiniteScore);
+  });
 }
 
 TEST_CASE("nodes send only the gathered messages of a round, unless blocks may be collected") {
   std::vector<std::int64_t> sent;
   for (const auto place : {StrategyBlock::Place::Replica, StrategyBlock::Place::Node}) {
     VirtualNetwork network(3);
-    std::vector<std::jthread> threads;
-    for (int n = 0; n < 3; ++n)
-      threads.emplace_back([&, n] {
-        Replicas replicas({n}, 5);
-        NodeLink link([&network, n] { return network.transport(n); }, 30s);
-        NodeExchange exchange(replicas.states, UpdaterState::Average, link);
-        const StrategyBlock residual{.name = "residual", .place = place};
-        exchange.makeStrategyBlocks(std::span(&residual, 1));
-        exchange.restart();
-        const std::array<std::byte, 100> own{};
-        std::array<std::byte, 300> all{};
-        const std::int64_t before = link.bytesSent();
-        exchange.allGather(own, all);
-        if (n == 1) sent.push_back(link.bytesSent() - before);
-      });
-    threads.clear();
+    const std::vector<StrategyBlock> blocks = {{.name = "residual", .place = place}};
+    onExchanges(network, ofSize(5), {.blocks = blocks}, [&](const ExchangeHere& here) {
+      const std::array<std::byte, 100> own{};
+      std::array<std::byte, 300> all{};
+      const std::int64_t before = here.link.bytesSent();
+      here.exchange.allGather(own, all);
+      if (here.node == 1) sent.push_back(here.link.bytesSent() - before);
+    });
   }
   CHECK(sent[0] == 2 * 100);
   CHECK(sent[1] == 2 * 100 + 2);  // plus one byte each: whether the node requests a block

@@ -175,7 +175,7 @@ TEST_CASE("a node that fails tells the others at once, and all later calls fail"
 
 TEST_CASE("a node whose program has ended is reported by those that continue") {
   VirtualNetwork network(2);
-  const auto problems = onNodes(network, 30s, [&](NodeLink& link) {
+  const auto problems = onNodes(network, 1s, [&](NodeLink& link) {
     gatherOnce(link);
     if (link.node() == 0) gatherOnce(link);
   });

@@ -17,12 +17,9 @@
 #include <vector>
 
 #include "muster/core/ops/non_finite.h"
-#include "muster/parallel/exchange/merge_ops.h"
-#include "muster/parallel/nodes/node_exchange.h"
-#include "tests/parallel/one_segment.h"
+#include "tests/parallel/nodes/on_exchanges.h"
 #include "tests/support/allocations.h"
 #include "tests/support/thrown.h"
-#include "tests/support/virtual_network.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -30,26 +27,15 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Replicas of a node's workers, whose parameters hold the worker's number, and statistics.
-struct Replicas {
-  Replicas(int node, int nodes, int local, std::int64_t elements) {
-    for (int l = 0; l < local; ++l) {
-      auto& blocks = owned.emplace_back();
-      blocks.push_back(
-          StateBlock::zeros("parameters", BlockKind::Parameters, MergeRule::Average, oneSegment(elements)));
-      blocks.push_back(
-          StateBlock::zeros("statistics", BlockKind::Statistics, MergeRule::Moments, oneSegment(elements)));
-      for (float& value : blocks.front().values.span<float>()) value = static_cast<float>(l * nodes + node);
-    }
-    for (auto& blocks : owned) states.push_back({&blocks[0], &blocks[1]});
-  }
-  float* parameters(int local) const {
-    return owned[static_cast<std::size_t>(local)].front().values.data<float>();
-  }
-
-  std::vector<std::vector<StateBlock>> owned;  // [local worker]
-  std::vector<std::vector<StateBlock*>> states;
-};
+/// Replicas whose parameters hold the worker's number, and statistics.
+MakeReplicas numbered(std::int64_t elements) {
+  return [elements](const std::vector<int>& workers) {
+    return Replicas(workers,
+                    {{"parameters", BlockKind::Parameters, MergeRule::Average, elements},
+                     {"statistics", BlockKind::Statistics, MergeRule::Moments, elements}},
+                    [](int w, std::size_t b, std::int64_t) { return b == 0 ? w : 0; });
+  };
+}
 
 /// Each worker is mixed with the one before it.
 Mixing ring(std::size_t workers) {
@@ -71,26 +57,14 @@ struct Sent {
 std::vector<Sent> mixOnce(int nodes, int local, std::int64_t elements, const Mixing& mixing) {
   VirtualNetwork network(nodes);
   std::vector<Sent> all(static_cast<std::size_t>(nodes));
-  std::vector<std::jthread> threads;
-  for (int n = 0; n < nodes; ++n)
-    threads.emplace_back([&, n] {
-      const Replicas replicas(n, nodes, local, elements);
-      NodeLink link([&network, n] { return network.transport(n); }, 30s);
-      NodeExchange exchange(replicas.states, UpdaterState::Average, link);
-      exchange.restart();
-      std::mutex mutex;
-      std::vector<std::jthread> workers;
-      for (int l = 0; l < local; ++l)
-        workers.emplace_back([&, l] {
-          Context context;
-          exchange.begin(l * nodes + n);
-          MergeOps ops(exchange, l * nodes + n, context);
-          ops.mix(ops.block(BlockKind::Parameters), mixing);
-          const std::scoped_lock lock(mutex);
-          all[static_cast<std::size_t>(n)].counted += ops.bytes();
-        });
+  onExchanges(network, numbered(elements), {.local = local}, [&](const ExchangeHere& here) {
+    std::mutex mutex;
+    runHere(here.exchange, [&](MergeOps& ops) {
+      ops.mix(ops.block(BlockKind::Parameters), mixing);
+      const std::scoped_lock lock(mutex);
+      all[static_cast<std::size_t>(here.node)].counted += ops.bytes();
     });
-  threads.clear();
+  });
   for (int n = 0; n < nodes; ++n) all[static_cast<std::size_t>(n)].sent = network.bytesSent(n);
   return all;
 }
@@ -207,7 +181,7 @@ TEST_CASE("after the first rounds mixing over nodes allocates nothing") {
   std::vector<std::jthread> nodes;
   for (int n = 0; n < 2; ++n)
     nodes.emplace_back([&, n] {
-      const Replicas replicas(n, 2, kLocal, 40'000);
+      const Replicas replicas = numbered(40'000)({n, 2 + n});
       NodeLink link([&hub, n] { return std::make_unique<DirectTransport>(hub, n); }, 30s);
       NodeExchange exchange(replicas.states, UpdaterState::Average, link);
       exchange.restart();
@@ -235,40 +209,29 @@ TEST_CASE("after the first rounds mixing over nodes allocates nothing") {
   CHECK(counted[1] - counted[0] == 0);
 }
 
-TEST_CASE("a row that would overflow is refused on its node, and the other node is told") {
+TEST_CASE("a row that would overflow is refused on its node, and the other node hears of it") {
   VirtualNetwork network(2);
   std::array<std::string, 2> problems;
-  std::vector<std::jthread> threads;
-  for (int n = 0; n < 2; ++n)
-    threads.emplace_back([&, n] {
-      const Replicas replicas(n, 2, 1, 100'000);
-      if (n == 1) replicas.parameters(0)[77'777] = std::numeric_limits<float>::max();
-      NodeLink link([&network, n] { return network.transport(n); }, 30s);
-      NodeExchange exchange(replicas.states, UpdaterState::Average, link);
-      exchange.restart();
-      Mixing mixing(2, 2);
-      mixing.setRow(0, std::array{MixingShare{0, 1}, MixingShare{1, 2}});
-      Context context;
-      try {
-        exchange.begin(n);
-        for (int round = 0; round < 2; ++round)
-          MergeOps(exchange, n, context).mix(exchange.blocks()[0], mixing);
-      } catch (const NodeFailure& failure) {
-        problems[static_cast<std::size_t>(n)] = failure.what();
-      } catch (const NonFiniteScore& error) {
-        problems[static_cast<std::size_t>(n)] = error.what();
-        exchange.abort();
-      } catch (const std::exception& error) {
-        problems[static_cast<std::size_t>(n)] = std::string("other: ") + error.what();
-        exchange.abort();
-      }
-      if (problems[static_cast<std::size_t>(n)].empty()) {
-        const std::array<std::byte, 1> own{};
-        std::array<std::byte, 2> all{};
-        problems[static_cast<std::size_t>(n)] = thrown<NodeFailure>([&] { exchange.allGather(own, all); });
-      }
-    });
-  threads.clear();
+  onExchanges(network, numbered(100'000), {}, [&](const ExchangeHere& here) {
+    auto& problem = problems.at(static_cast<std::size_t>(here.node));
+    if (here.node == 1) here.replicas.values(0)[77'777] = std::numeric_limits<float>::max();
+    Mixing mixing(2, 2);
+    mixing.setRow(0, std::array{MixingShare{0, 1}, MixingShare{1, 2}});
+    Context context;
+    try {
+      here.exchange.begin(here.node);
+      for (int round = 0; round < 2; ++round)
+        MergeOps(here.exchange, here.node, context).mix(here.exchange.blocks()[0], mixing);
+      const std::array<std::byte, 1> own{};
+      std::array<std::byte, 2> all{};
+      here.exchange.allGather(own, all);
+    } catch (const NodeFailure& failure) {
+      problem = failure.what();
+    } catch (const NonFiniteScore& error) {
+      problem = error.what();
+      here.exchange.abort();
+    }
+  });
   CAPTURE(problems[0]);
   CHECK(problems[0].find("element 77777 of ") != std::string::npos);
   CHECK(problems[0].find(" of the parameters") != std::string::npos);
@@ -278,22 +241,15 @@ TEST_CASE("a row that would overflow is refused on its node, and the other node 
 TEST_CASE("a node that becomes silent while replicas are mixed is named") {
   VirtualNetwork network(2);
   std::array<std::string, 2> problems;
-  std::vector<std::jthread> threads;
-  for (int n = 0; n < 2; ++n)
-    threads.emplace_back([&, n] {
-      const Replicas replicas(n, 2, 1, 200'000);
-      NodeLink link([&network, n] { return network.transport(n); }, 200ms);
-      NodeExchange exchange(replicas.states, UpdaterState::Average, link);
-      exchange.restart();
-      if (n == 1) network.silence(1, 100'000);  // within the second piece
-      problems[static_cast<std::size_t>(n)] = thrown<NodeFailure>([&] {
-        Context context;
-        exchange.begin(n);
-        MergeOps ops(exchange, n, context);
-        for (int round = 0; round < 2; ++round) ops.mix(exchange.blocks()[0], ring(2));
-      });
+  onExchanges(network, numbered(200'000), {.silence = 200ms}, [&](const ExchangeHere& here) {
+    if (here.node == 1) network.silence(1, 100'000);  // within the second piece
+    problems.at(static_cast<std::size_t>(here.node)) = thrown<NodeFailure>([&] {
+      Context context;
+      here.exchange.begin(here.node);
+      MergeOps ops(here.exchange, here.node, context);
+      for (int round = 0; round < 2; ++round) ops.mix(here.exchange.blocks()[0], ring(2));
     });
-  threads.clear();
+  });
   CHECK(problems[0].find("node 1 (virtual1)") != std::string::npos);
   CHECK(problems[1].find("node 0 (virtual0)") != std::string::npos);
 }

@@ -20,6 +20,7 @@
 #include "tests/parallel/on_nodes.h"
 #include "tests/parallel/resumable.h"
 #include "tests/support/log_lines.h"
+#include "tests/support/on_merge.h"
 #include "tests/support/small_examples.h"
 #include "tests/support/state_bits.h"
 #include "tests/support/temporary_directory.h"
@@ -52,27 +53,23 @@ struct End {
 };
 
 /// Trains over nodes. @param from  null: from the start.  @param listening  whether node 0 has a listener,
-/// which reads a checkpoint at each merge if there is `atMerges`.  @param devices  number of pretended
-/// devices on each node; 0: none.
+/// which reads a checkpoint at each merge if there is `atMerges`.
 End trainOver(const Places& places, const ResumableRule& rule, const Held* from,
-              std::vector<Held>* atMerges = nullptr, bool listening = true, int devices = 0) {
-  End end{.models = std::vector<Bits>(static_cast<std::size_t>(places.nodes)), .held = {}};
-  VirtualNetwork network(places.nodes);
-  const auto problems = onNodes(network, 30s, [&](const Nodes& here) {
+              std::vector<Held>* atMerges = nullptr, bool listening = true) {
+  End end;
+  end.models = fromAll(places.nodes, [&](const Nodes& here) {
     auto model = modelOf(rule);
     if (from) from->giveTo(model);
-    auto data = dataFor(places.nodes * places.workers);
+    auto data = dataFor(places.all());
     const auto holder = std::make_shared<Holder>(atMerges);
     builderOf(model, places.workers, rule.options)
-        .internals({.pretendedDevices = devices})
         .nodes(here)
         .listeners(listening ? Listeners{holder} : Listeners())
         .build()
         .fit(data, kEpochs - model.epoch());
-    end.models[static_cast<std::size_t>(here.node())] = stateBits(model);
     if (here.node() == 0) end.held = holder->atEnd();
+    return stateBits(model);
   });
-  for (const auto& problem : problems) CHECK(problem == "");
   return end;
 }
 
@@ -81,7 +78,7 @@ End trainTogether(const Places& places, const ResumableRule& rule, const Held* f
                   std::vector<Held>* atMerges = nullptr) {
   auto model = modelOf(rule);
   if (from) from->giveTo(model);
-  const int workers = places.nodes * places.workers;
+  const int workers = places.all();
   auto data = dataFor(workers);
   const auto holder = std::make_shared<Holder>(atMerges);
   builderOf(model, workers, rule.options)
@@ -92,7 +89,7 @@ End trainTogether(const Places& places, const ResumableRule& rule, const Held* f
   return {.models = {stateBits(model)}, .held = holder->atEnd()};
 }
 
-/// Rules that run over so many nodes, and variants with other state for a checkpoint.
+/// Rules that run over so many nodes, one of each kind, and variants with other state for a checkpoint.
 std::vector<ResumableRule> rulesOver(const Places& places) {
   auto rules = resumableRules();
   rules.push_back({{"two halves, in flight", TwoHalves{.inFlight = true}}});
@@ -110,28 +107,31 @@ std::vector<ResumableRule> rulesOver(const Places& places) {
                                                      .frequency = 2,
                                                      .updaterState = UpdaterState::Keep,
                                                      .modelEvery = 3}}});
-  std::erase_if(rules, [&](const ResumableRule& rule) {
-    return !runsOverNodes(rule.options, places.nodes * places.workers);
-  });
-  return rules;
+  std::erase_if(rules, [&](const ResumableRule& rule) { return !runsOverNodes(rule.options, places.all()); });
+  return ofEachKind(rules);
 }
 
 }  // namespace
 
 TEST_CASE(
-    "resumed over nodes at any merge, with any rule, the training ends with the bits of the whole one") {
+    "resumed over nodes or in one process, at any merge, with any rule, the training ends with the bits of "
+    "the "
+    "whole one, which checkpoints do not change") {
   const LogLines log;
-  for (const Places places : {Places{2, 1}, Places{2, 2}, Places{3, 1}})
+  std::vector<Places> every = {{2, 1}, {2, 2}};
+  if (whole()) every.push_back({3, 1});
+  for (const Places& places : every)
     for (const ResumableRule& rule : rulesOver(places)) {
       CAPTURE(rule.name);
       CAPTURE(places.nodes);
       CAPTURE(places.workers);
-      std::vector<Held> atMerges;
+      std::vector<Held> atMerges, together;
       const End whole = trainOver(places, rule, nullptr, &atMerges);
+      CHECK(whole.models == trainOver(places, rule, nullptr, nullptr, /*listening=*/false).models);
       REQUIRE(atMerges.size() >= 3);
-      // Every merge over two workers; else one within an epoch and one at its end.
+      // One within an epoch and one at its end, or every merge over two workers.
       const std::size_t step =
-          places.nodes * places.workers == 2 ? 1 : std::max<std::size_t>(1, atMerges.size() / 4);
+          test::whole() && places.all() == 2 ? 1 : std::max<std::size_t>(1, atMerges.size() / 4);
       for (std::size_t m = 0; m + 1 < atMerges.size(); m += step) {
         CAPTURE(m);
         REQUIRE_FALSE(atMerges[m].training.empty());
@@ -139,48 +139,53 @@ TEST_CASE(
         CHECK(whole.held.difference(resumed.held) == "");
         CHECK(whole.models == resumed.models);
       }
+      trainTogether(places, rule, nullptr, &together);
+      REQUIRE(atMerges.size() == together.size());
+      const std::size_t m = atMerges.size() / 3;
+      CHECK(trainTogether(places, rule, &atMerges[m]).models.front() == whole.models.front());
+      CHECK(trainOver(places, rule, &together[m]).models == whole.models);
     }
   CHECK(std::ranges::none_of(log.all(), [](const auto& line) { return contains(line, "no checkpoint"); }));
 }
 
-TEST_CASE("checkpoints over nodes change no bit, and land no merge early") {
-  for (const Places places : {Places{2, 1}, Places{2, 2}})
-    for (const ResumableRule& rule : rulesOver(places)) {
+TEST_CASE("a training of a rule that mixes replicas is resumed after a stop, to the bits of one process") {
+  for (const Places places : {Places{2, 2}, Places{3, 1}})
+    for (const ResumableRule& rule :
+         {ResumableRule{{"gossip", Gossip{.frequency = 2, .modelEvery = 3}}},
+          ResumableRule{
+              {"ring, kept",
+               Gossip{.graph = GossipGraph::Ring, .frequency = 2, .updaterState = UpdaterState::Keep}}},
+          ResumableRule{
+              {"pairs, reset", Gossip{.graph = GossipGraph::Pairs, .updaterState = UpdaterState::Reset}}},
+          ResumableRule{{"groups, kept",
+                         HierarchicalAveraging{
+                             .levels = {{.period = 1, .group = places.nodes == 2 ? 2 : 1}, {.period = 3}},
+       .updaterState = UpdaterState::Keep}}}}) {
       CAPTURE(rule.name);
-      CAPTURE(places.workers);
-      std::vector<Held> atMerges;
-      const End watched = trainOver(places, rule, nullptr, &atMerges);
-      CHECK(watched.models == trainOver(places, rule, nullptr, nullptr, /*listening=*/false).models);
+      CAPTURE(places.nodes);
+      Held stopped;
+      onAll(places.nodes, [&](const Nodes& here) {
+        auto model = modelOf(rule);
+        auto data = dataFor(places.all());
+        const auto holder = std::make_shared<Holder>();
+        auto wrapper = builderOf(model, places.workers, rule.options).nodes(here).listeners({holder}).build();
+        model.control().onStep = [&](const Batch& batch) {
+          if (here.node() == 1 && batch.stamp.iteration == 3) wrapper.stopFit();
+        };
+        wrapper.fit(data, kEpochs);
+        CHECK(model.epoch() == 0);
+        if (here.node() == 0) stopped = holder->atEnd();
+      });
+      REQUIRE_FALSE(stopped.training.empty());
+      const End resumed = trainOver(places, rule, &stopped);
+      for (const Bits& bits : resumed.models) CHECK(bits == trainTogether(places, rule, &stopped).models[0]);
+      // With other workers the training continues, though not to the same bits.
+      auto model = modelOf(rule);
+      stopped.giveTo(model);
+      auto data = dataFor(places.all());
+      builderOf(model, 2, Averaging{}).build().fit(data, 1);
+      CHECK(model.epoch() == 1);
     }
-}
-
-TEST_CASE("a checkpoint over nodes is resumed in one process in groups, and the other way round") {
-  constexpr Places kPlaces{2, 2};
-  for (const ResumableRule& rule : rulesOver(kPlaces)) {
-    CAPTURE(rule.name);
-    std::vector<Held> overNodes, together;
-    const End whole = trainOver(kPlaces, rule, nullptr, &overNodes);
-    trainTogether(kPlaces, rule, nullptr, &together);
-    REQUIRE(overNodes.size() == together.size());
-    const std::size_t m = overNodes.size() / 3;
-    CHECK(trainTogether(kPlaces, rule, &overNodes[m]).models.front() == whole.models.front());
-    CHECK(trainOver(kPlaces, rule, &together[m]).models == whole.models);
-  }
-}
-
-TEST_CASE("workers on GPUs over nodes are resumed to the same bits") {
-  constexpr Places kPlaces{2, 2};
-  for (const ResumableRule& rule : rulesOver(kPlaces)) {
-    CAPTURE(rule.name);
-    std::vector<Held> atMerges;
-    const End whole = trainOver(kPlaces, rule, nullptr, &atMerges, true, /*devices=*/2);
-    const std::size_t m = atMerges.size() / 2;
-    CAPTURE(m);
-    REQUIRE_FALSE(atMerges[m].training.empty());
-    const End resumed = trainOver(kPlaces, rule, &atMerges[m], nullptr, true, /*devices=*/2);
-    CHECK(whole.held.difference(resumed.held) == "");
-    CHECK(whole.models == resumed.models);
-  }
 }
 
 namespace {
@@ -189,8 +194,7 @@ namespace {
 std::string trainFiles(const AnyStrategy& rule, const std::filesystem::path& directory,
                        const std::filesystem::path& from = {}) {
   std::string last;
-  VirtualNetwork network(2);
-  const auto problems = onNodes(network, 30s, [&](const Nodes& here) {
+  onAll(2, [&](const Nodes& here) {
     MultiLayerNetwork model(
         {.seed = 3,
          .updater = Adam{.learningRate = 0.05},
@@ -208,7 +212,6 @@ std::string trainFiles(const AnyStrategy& rule, const std::filesystem::path& dir
         .fit(data, kEpochs - model.epoch());
     if (here.node() == 0) last = test::readFile(checkpoints->files().back());
   });
-  for (const auto& problem : problems) CHECK(problem == "");
   return last;
 }
 
@@ -402,28 +405,20 @@ TEST_CASE("a checkpoint whose state of the workers has another size is refused o
 }
 
 TEST_CASE("a node that is lost while node 0 collects state is named, and no listener is blamed") {
-  struct Saving final : Listener {
-    explicit Saving(VirtualNetwork& of) : network(of) {}
-    void onMerge(const MergeEvent& event) override {
-      if (event.iteration == 4) network.silence(1);
-      event.trainer.trainingState();
-    }
-    VirtualNetwork& network;
-  };
   for (const AnyStrategy& rule :
        {AnyStrategy(Gossip{.graph = GossipGraph::Ring, .frequency = 2}),
         AnyStrategy(Averaging{.frequency = 2, .updaterState = UpdaterState::Keep}),
         AnyStrategy(SharedGradients{}), AnyStrategy(OuterAveraging{.frequency = 2, .codec = Int8Codec{}})}) {
     CAPTURE(rule.make()->describe());
     VirtualNetwork network(2);
+    const auto saving = onMerge([&](const MergeEvent& event) {
+      if (event.iteration == 4) network.silence(1);
+      event.trainer.trainingState();
+    });
     const auto problems = onNodes(network, 1s, [&](const Nodes& here) {
       auto model = modelOf({{"", rule}});
       auto data = dataFor(4);
-      builderOf(model, 2, rule)
-          .nodes(here)
-          .listeners({std::make_shared<Saving>(network)})
-          .build()
-          .fit(data, 2);
+      builderOf(model, 2, rule).nodes(here).listeners({saving}).build().fit(data, 2);
     });
     CAPTURE(problems[0]);
     CHECK(contains(problems[0], "the training on 2 nodes has failed after iteration 4: "));

@@ -1,7 +1,6 @@
 // Many nodes with the real code on a network with a virtual clock: 16 here, 256 in `./run soak long`.
 #include <doctest/doctest.h>
 
-#include <cstdlib>
 #include <thread>
 
 #include "muster/parallel/nodes.h"
@@ -10,6 +9,7 @@
 #include "tests/support/toy_data.h"
 #include "tests/support/toy_model.h"
 #include "tests/support/virtual_network.h"
+#include "tests/support/whole.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -52,7 +52,7 @@ Training trainOn(int nodes, std::int64_t parameters, int rounds) {
 }  // namespace
 
 TEST_CASE("many nodes send the bytes that muster compare's projection counts, in the projected time") {
-  const int nodes = std::getenv("MUSTER_LONG") ? 256 : 16;
+  const int nodes = whole() ? 256 : 16;
   constexpr int kRounds = 3;
   // Slices begin at multiples of 16 elements; these sizes give all nodes equal slices.
   const std::int64_t few = 16 * nodes, many = 48 * nodes;

@@ -8,11 +8,11 @@
 #include <optional>
 
 #include "muster/core/nn/multi_layer_network.h"
-#include "muster/parallel/training/internals.h"
-#include "tests/parallel/strategies/reference.h"
 #include "tests/parallel/rule_wrapper.h"
+#include "tests/parallel/strategies/reference.h"
 #include "tests/support/failure.h"
 #include "tests/support/list_iterator.h"
+#include "tests/support/on_merge.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/rounding.h"
 #include "tests/support/state_bits.h"
@@ -24,43 +24,27 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr std::int64_t kWidth = 33;
 constexpr double kForever = std::numeric_limits<double>::infinity();
 
-ToyModel toy(const Updater& updater = Nesterovs{.learningRate = 0.5, .momentum = 0.5}) {
-  return ToyModel({.size = kWidth, .training = {.updater = updater}, .statistics = true});
-}
-
 ToyIterator raggedData(int batches) {
-  return ToyIterator(randomBatches(5, batches, 4, kWidth, /*ragged=*/true), kWidth);
+  return ToyIterator(randomBatches(5, batches, 4, kRuleWidth, /*ragged=*/true), kRuleWidth);
 }
 
-/// Every bit of the model after three epochs, which end in the middle of a round.
-template <typename T>
-std::vector<std::byte> train(T strategy, int workers = 3, int devices = 0) {
-  auto model = toy();
-  auto data = raggedData(7 * workers + 1);
-  wrapperOf(model, workers, strategy, devices).fit(data, 3);
-  return stateBits(model);
-}
+struct Landed {
+  std::int64_t iteration, batches, examples;
+  double arrivals, staleness;
+  bool operator==(const Landed&) const = default;
+};
 
-/// Records the events of a merged listener.
-class MergeListener final : public Listener {
- public:
-  struct Merge {
-    std::int64_t iteration, batches, examples;
-    double arrivals, staleness;
-    bool operator==(const Merge&) const = default;
-  };
-  void onMerge(const MergeEvent& e) override {
+/// Records the merges, and the user's first parameter after each.
+std::shared_ptr<Listener> recordMerges(std::vector<Landed>& merges, std::vector<float>* models = nullptr) {
+  return onMerge([&merges, models](const MergeEvent& e) {
     REQUIRE(e.values.size() == 3);
     CHECK(e.values[2].name == "period");
     merges.push_back({e.iteration, e.batchesInEpoch, e.examples, e.values[0].value, e.values[1].value});
-    models.push_back(static_cast<ToyModel&>(e.trainer.model()).parameters()[0]);
-  }
-  std::vector<Merge> merges;
-  std::vector<float> models;
-};
+    if (models) models->push_back(static_cast<ToyModel&>(e.trainer.model()).parameters()[0]);
+  });
+}
 
 std::string refusal(const AsynchronousOuter& options) {
   return thrown<InvalidArgument>([&] { options.validate(); });
@@ -81,18 +65,18 @@ TEST_CASE("arrivals equal those worked out by hand: one worker of double speed, 
       CAPTURE(devices);
       ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}});
       auto data = ToyIterator::ofValues({2, 6, 2, 6});
-      const auto listener = std::make_shared<MergeListener>();
+      std::vector<Landed> merges;
+      std::vector<float> models;
       wrapperOf(model, 2, AsynchronousOuter{.speeds = {2, 1}}, devices,
-                listens ? Listeners{listener} : Listeners{})
+                listens ? Listeners{recordMerges(merges, &models)} : Listeners{})
           .fit(data);
       CHECK(model.parameters()[0] == 3.65625f);
       CHECK(model.iteration() == 2);
       if (!listens) continue;
-      using Merge = MergeListener::Merge;
-      CHECK(listener->merges ==
-            std::vector<Merge>{
+      CHECK(merges ==
+            std::vector<Landed>{
                 {1, 1, 1, 1, 0}, {2, 2, 1, 1, 0}, {2, 3, 1, 1, 2}, {2, 4, 1, 1, 1}, {2, 4, 0, 0, 0}});
-      CHECK(listener->models == std::vector<float>{0.5f, 0.875f, 2.375f, 3.65625f, 3.65625f});
+      CHECK(models == std::vector<float>{0.5f, 0.875f, 2.375f, 3.65625f, 3.65625f});
     }
 }
 
@@ -140,68 +124,12 @@ TEST_CASE("arrivals that wait for a slow worker are merged each by itself, in th
   // which both continue. One batch is left, for worker 0: from 4.5 to 6.25, W = 4.5 + 0.875.
   ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}});
   auto data = ToyIterator::ofValues({8, 4, 8, 8});
-  auto listener = std::make_shared<MergeListener>();
-  wrapperOf(model, 2, AsynchronousOuter{.speeds = {4, 1}, .staleness = 1}, 0, {listener}).fit(data);
+  std::vector<Landed> merges;
+  wrapperOf(model, 2, AsynchronousOuter{.speeds = {4, 1}, .staleness = 1}, 0, {recordMerges(merges)})
+      .fit(data);
   CHECK(model.parameters()[0] == 5.375f);
-  REQUIRE(listener->merges.size() >= 3);
-  for (std::size_t m = 0; m < 3; ++m) CHECK(listener->merges[m].arrivals == 1);
-}
-
-TEST_CASE(
-    "if all workers arrive together, by grace or staleness 0, AsynchronousOuter has OuterAveraging's bits") {
-  for (const int workers : {1, 2, 3})
-    for (const std::int64_t frequency : {1, 3})
-      for (const bool nesterov : {false, true})
-        for (const auto state : {UpdaterState::Keep, UpdaterState::Reset}) {
-          CAPTURE(workers);
-          CAPTURE(frequency);
-          CAPTURE(nesterov);
-          const auto outer = train(OuterAveraging{.frequency = frequency,
-                                                  .rate = 0.7,
-                                                  .momentum = 0.6,
-                                                  .nesterov = nesterov,
-                                                  .updaterState = state},
-                                   workers);
-          AsynchronousOuter options{.frequency = frequency,
-                                    .rate = 0.7,
-                                    .momentum = 0.6,
-                                    .nesterov = nesterov,
-                                    .grace = kForever,
-                                    .updaterState = state};
-          CHECK(train(options, workers) == outer);
-          options.grace = 0;
-          options.staleness = 0;
-          CHECK(train(options, workers) == outer);
-          if (frequency == 1 && workers == 2) {  // one batch per worker and round at any speed
-            options.speeds = {3, 1};
-            CHECK(train(options, workers) == outer);
-          }
-        }
-  CHECK(train(AsynchronousOuter{}) != train(OuterAveraging{.updaterState = UpdaterState::Keep}));
-}
-
-TEST_CASE("on several devices AsynchronousOuter has OuterAveraging's bits if all workers arrive together") {
-  for (const int devices : {1, 2, 3}) {
-    CAPTURE(devices);
-    CHECK(
-        train(AsynchronousOuter{.frequency = 2, .rate = 0.7, .momentum = 0.6, .grace = kForever}, 3,
-              devices) ==
-        train(
-            OuterAveraging{.frequency = 2, .rate = 0.7, .momentum = 0.6, .updaterState = UpdaterState::Keep},
-            3, devices));
-  }
-}
-
-TEST_CASE("one worker at rate 1 without momentum equals the model alone, also with Adam") {
-  for (const Updater& updater : {Updater(Adam{.learningRate = 0.05}), Updater(halfNesterovs().updater)}) {
-    auto alone = toy(updater), model = toy(updater);
-    auto data = raggedData(8);
-    alone.fit(data, 3);
-    auto wrapper = wrapperOf(model, 1, AsynchronousOuter{.frequency = 3});
-    wrapper.fit(data);
-    wrapper.fit(data, 2);
-    CHECK(stateBits(model) == stateBits(alone));
-  }
+  REQUIRE(merges.size() >= 3);
+  for (std::size_t m = 0; m < 3; ++m) CHECK(merges[m].arrivals == 1);
 }
 
 TEST_CASE("N arrivals of equal moves equal one step of OuterAveraging, to rounding") {
@@ -209,10 +137,10 @@ TEST_CASE("N arrivals of equal moves equal one step of OuterAveraging, to roundi
   for (const int workers : {2, 3, 4}) {
     CAPTURE(workers);
     ToyIterator data(
-        std::vector<ToyBatch>(static_cast<std::size_t>(workers), randomBatches(7, 1, 4, kWidth).front()),
-        kWidth);
+        std::vector<ToyBatch>(static_cast<std::size_t>(workers), randomBatches(7, 1, 4, kRuleWidth).front()),
+        kRuleWidth);
     const auto parameters = [&](auto strategy) {
-      ToyModel model({.size = kWidth, .training = {.updater = Sgd{.learningRate = 0.5}}});
+      ToyModel model({.size = kRuleWidth, .training = {.updater = Sgd{.learningRate = 0.5}}});
       wrapperOf(model, workers, strategy).fit(data, 3);
       return model.parameters();
     };
@@ -265,10 +193,11 @@ TEST_CASE("a worker's period is chosen when it continues: by iteration, by epoch
   const auto iterations = [](const Period& period, const Schedule& rate = 0.5) {
     ToyModel model({.training = {.updater = Sgd{.learningRate = rate}}});
     auto data = ToyIterator::ofValues(std::vector<float>(24, 2));
-    const auto listener = std::make_shared<MergeListener>();
-    wrapperOf(model, 2, AsynchronousOuter{.frequency = period, .grace = kForever}, 0, {listener}).fit(data);
+    std::vector<Landed> merges;
+    wrapperOf(model, 2, AsynchronousOuter{.frequency = period, .grace = kForever}, 0, {recordMerges(merges)})
+        .fit(data);
     std::vector<std::int64_t> at;
-    for (const auto& merge : listener->merges) at.push_back(merge.iteration);
+    for (const auto& merge : merges) at.push_back(merge.iteration);
     return at;
   };
   using Iterations = std::vector<std::int64_t>;
@@ -284,7 +213,7 @@ TEST_CASE("a worker's period is chosen when it continues: by iteration, by epoch
 
 TEST_CASE("each worker counts its own updates, also over fit() calls, from the model's count") {
   for (const bool trainedBefore : {false, true}) {
-    auto model = toy(Adam{.learningRate = 0.05});
+    ToyModel model({.size = kRuleWidth, .training = {.updater = Adam{.learningRate = 0.05}}});
     auto data = raggedData(9);
     if (trainedBefore) model.fit(data);
     model.control().forgetSteps();
@@ -303,46 +232,28 @@ TEST_CASE("each worker counts its own updates, also over fit() calls, from the m
   }
 }
 
-TEST_CASE("a training resumed from the model's state ends with the same bits") {
-  const AsynchronousOuter options{
-      .frequency = 2, .rate = 0.7, .momentum = 0.8, .nesterov = true, .speeds = {1, 0.4}};
-  auto data = raggedData(16);
-  const Updater updater = Sgd{.learningRate = 0.5};  // no updater state to keep
-  auto whole = toy(updater), first = toy(updater), second = toy(updater);
-  wrapperOf(whole, 2, options).fit(data, 4);
-  wrapperOf(first, 2, options).fit(data, 2);
-  second.copyStateFrom(first);
-  wrapperOf(second, 2, options).fit(data, 2);
-  CHECK(stateBits(second) == stateBits(whole));
-}
-
-TEST_CASE("AsynchronousOuter has the same bits however the threads are delayed, with and without listeners") {
-  for (const int workers : {2, 3, 5}) {
-    CAPTURE(workers);
-    const auto trained = [&](std::optional<std::uint64_t> delays, bool listens) {
-      auto model = toy();
-      auto data = raggedData(23);
-      const auto sleep = std::make_shared<RandomDelays>(delays.value_or(0), 400us);
-      if (delays) model.control().onStep = [sleep](const Batch&) { (*sleep)(); };
-      std::vector<double> speeds = {1, 0.3, 1.7, 0.8, 2.5};
-      speeds.resize(static_cast<std::size_t>(workers));
-      const AsynchronousOuter options{.frequency = 2,
-                                      .rate = 0.7,
-                                      .momentum = 0.5,
-                                      .nesterov = true,
-                                      .speeds = speeds,
-                                      .staleness = 2,
-                                      .grace = 0.4};
-      auto wrapper = wrapperOf(model, workers, options, 0,
-                               listens ? Listeners{std::make_shared<MergeListener>()} : Listeners{});
-      wrapper.fit(data, 2);
-      wrapper.fit(data);
-      return stateBits(model);
-    };
-    const auto calm = trained({}, false);
-    CHECK(trained({}, true) == calm);
-    for (std::uint64_t seed = 1; seed <= 6; ++seed) CHECK(trained(seed, seed % 3 == 0) == calm);
-  }
+TEST_CASE(
+    "with different speeds there are the same bits however the threads are delayed, and with listeners") {
+  const auto trained = [](std::uint64_t delays, bool listens) {
+    auto model = ruleToy();
+    auto data = raggedData(23);
+    RandomDelays sleep(delays, 400us);
+    if (delays > 0) model.control().onStep = [&](const Batch&) { sleep(); };
+    const AsynchronousOuter options{.frequency = 2,
+                                    .rate = 0.7,
+                                    .momentum = 0.5,
+                                    .nesterov = true,
+                                    .speeds = {1, 0.3, 1.7, 0.8, 2.5},
+                                    .staleness = 2,
+                                    .grace = 0.4};
+    std::vector<Landed> merges;
+    auto wrapper = wrapperOf(model, 5, options, 0, listens ? Listeners{recordMerges(merges)} : Listeners{});
+    wrapper.fit(data, 2);
+    wrapper.fit(data);
+    return stateBits(model);
+  };
+  const auto calm = trained(0, false);
+  for (std::uint64_t seed = 0; seed <= 3; ++seed) CHECK(trained(seed, seed % 3 == 0) == calm);
 }
 
 TEST_CASE("a worker does not wait for a slow one that arrives later") {
@@ -357,50 +268,17 @@ TEST_CASE("a worker does not wait for a slow one that arrives later") {
   CHECK(model.control().steps().size() == 6);
 }
 
-TEST_CASE("a stop between arrivals merges what was trained") {
-  for (int trial = 0; trial < 20; ++trial) {
-    auto model = toy();
-    auto data = raggedData(40);
-    ParallelWrapper* running = nullptr;
-    model.control().onStep = [&](const Batch& batch) {
-      if (batch.stamp.sequence == 11 + trial % 7) running->stopFit();
-    };
-    auto wrapper =
-        wrapperOf(model, 3, AsynchronousOuter{.frequency = 2, .speeds = {1, 0.4, 2}, .staleness = 1});
-    running = &wrapper;
-    wrapper.fit(data, 2);
-    CHECK(model.epoch() == 0);
-    CHECK(model.iteration() >= 4);
-    CHECK(model.iteration() <= 14);
-    model.control().onStep = {};
-    model.control().forgetSteps();
-    wrapper.fit(data);
-    CHECK(model.epoch() == 1);
-    CHECK(model.control().steps().size() == 40);
-  }
-}
-
-TEST_CASE("hundreds of workers arrive and finish") {
-  ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}});
-  const auto data = [] { return ToyIterator::ofValues(std::vector<float>(1000, 2)); };
-  std::vector<double> speeds;
-  for (int w = 0; w < 256; ++w) speeds.push_back(1 + w % 7 * 0.25);
-  auto first = data();
-  wrapperOf(model, 256, AsynchronousOuter{.speeds = speeds, .staleness = 2}).fit(first);
-  CHECK(model.control().steps().size() == 1000);
-  CHECK(model.parameters()[0] > 1);
-}
-
 TEST_CASE("no batch is lost if a worker gets none, or too few to arrive") {
   for (const int batches : {1, 2, 5, 9}) {
     CAPTURE(batches);
-    auto model = toy();
+    auto model = ruleToy();
     auto data = raggedData(batches);
-    const auto listener = std::make_shared<MergeListener>();
-    wrapperOf(model, 4, AsynchronousOuter{.frequency = 3, .speeds = {1, 0.9, 0.01, 2}}, 0, {listener})
+    std::vector<Landed> merges;
+    wrapperOf(model, 4, AsynchronousOuter{.frequency = 3, .speeds = {1, 0.9, 0.01, 2}}, 0,
+              {recordMerges(merges)})
         .fit(data, 2);
     CHECK(model.control().steps().size() == static_cast<std::size_t>(2 * batches));
-    CHECK(listener->merges.back().batches == batches);
+    CHECK(merges.back().batches == batches);
     CHECK(model.iteration() == 2 * ((batches + 3) / 4));
   }
 }
@@ -465,7 +343,7 @@ TEST_CASE("options out of range are refused by name") {
   CHECK(refusal({.clock = ArrivalClock::Wall, .speeds = {1, 2}}) ==
         rule + "speeds only count for fewerIterationsIfSlow on the wall clock; give that, too, or no speeds");
   CHECK(refusal({.codec = TopKCodec{.share = 2}}) == rule + "codec: share must be in (0, 1], got 2");
-  auto model = toy();
+  auto model = ruleToy();
   CHECK(thrown<InvalidArgument>([&] { wrapperOf(model, 2, AsynchronousOuter{.speeds = {1}}); }) ==
         rule + "speeds must name one for each of 2 workers, got 1");
   CHECK(thrown<InvalidArgument>([&] { wrapperOf(model, 2, AsynchronousOuter{.arrivalsPerStep = 3}); }) ==

@@ -2,38 +2,15 @@
 
 #include <cmath>
 
-#include "muster/parallel/strategies/outer_averaging.h"
-#include "muster/parallel/training/internals.h"
 #include "tests/parallel/rule_wrapper.h"
 #include "tests/parallel/strategies/reference.h"
 #include "tests/support/on_merge.h"
-#include "tests/support/recording_listener.h"
-#include "tests/support/state_bits.h"
 #include "tests/support/thrown.h"
 
 using namespace muster;
 using namespace muster::test;
 
 namespace {
-
-constexpr std::int64_t kWidth = 33;
-
-ToyModel toy(const Updater& updater = Nesterovs{.learningRate = 0.5, .momentum = 0.5}) {
-  return ToyModel({.size = kWidth, .training = {.updater = updater}, .statistics = true});
-}
-
-ToyIterator batches(int workers) {
-  return ToyIterator(randomBatches(5, 7 * workers + 1, 4, kWidth, /*ragged=*/true), kWidth);
-}
-
-/// Every bit of the model after three epochs.
-template <typename T>
-std::vector<std::byte> train(T strategy, int workers = 3, int devices = 0) {
-  auto model = toy();
-  auto data = batches(workers);
-  wrapperOf(model, workers, strategy, devices).fit(data, 3);
-  return stateBits(model);
-}
 
 /// Records the centre and the values at each merge.
 std::shared_ptr<Listener> recordMerges(std::vector<double>& centres,
@@ -101,70 +78,27 @@ TEST_CASE("a round conserves the sum of the replicas and the centre") {
 
 TEST_CASE(
     "with elasticity 0 the workers train by themselves, and with centre rate 0 the centre does not move") {
-  const int workers = 3;
+  constexpr int kWorkers = 3;
+  ToyIterator data(ruleBatches(kWorkers), kRuleWidth);
   for (const int devices : {0, 2}) {
-    auto model = toy();
-    auto data = batches(workers);
-    wrapperOf(model, workers, ElasticAveraging{.frequency = 2, .elasticity = 0}, devices).fit(data);
-    for (int w = 0; w < workers; ++w) {
-      std::vector<ToyBatch> own;
-      const auto all = randomBatches(5, 7 * workers + 1, 4, kWidth, /*ragged=*/true);
-      for (auto b = static_cast<std::size_t>(w); b < all.size(); b += workers) own.push_back(all[b]);
-      ToyIterator ownData(own, kWidth);
-      auto alone = toy();
-      alone.fit(ownData);
-      const auto expected = alone.control().steps();
-      std::size_t step = 0;
-      for (const auto& one : model.control().steps())
-        if (one.stamp.sequence % workers == w) CHECK(one.before == expected.at(step++).before);
-      CHECK(step == own.size());
-    }
+    auto model = ruleToy();
+    wrapperOf(model, kWorkers, ElasticAveraging{.frequency = 2, .elasticity = 0}, devices).fit(data, 2);
+    checkTrainedAlone(model, kWorkers, 2);
   }
-  auto model = toy();
+  auto model = ruleToy();
   const auto before = model.parameters();
-  auto data = batches(workers);
-  wrapperOf(model, workers, ElasticAveraging{.frequency = 2, .centreRate = 0}).fit(data, 2);
+  wrapperOf(model, kWorkers, ElasticAveraging{.frequency = 2, .centreRate = 0}).fit(data, 2);
   CHECK(model.parameters() == before);
-}
-
-TEST_CASE(
-    "with the centre first and elasticity 1 elastic averaging has the bits of averaging, or of its outer "
-    "form") {
-  for (const int workers : {1, 2, 3})
-    for (const int devices : {0, workers}) {
-      CAPTURE(workers);
-      CAPTURE(devices);
-      auto sma = ElasticAveraging::sma(1);
-      sma.frequency = 3;
-      sma.updaterState = UpdaterState::Average;
-      CHECK(train(sma, workers, devices) == train(Averaging{.frequency = 3}, workers, devices));
-      // One worker with centre rate 0.3: Lookahead.
-      CHECK(train(ElasticAveraging{.frequency = 3, .centreRate = 0.3, .elasticity = 1, .centreFirst = true},
-                  workers, devices) ==
-            train(OuterAveraging{.frequency = 3, .rate = 0.3, .updaterState = UpdaterState::Keep}, workers,
-                  devices));
-    }
 }
 
 TEST_CASE("EAMSGD without momentum equals EASGD") {
   const auto parameters = [](const Updater& updater) {
-    auto model = toy(updater);
-    auto data = batches(3);
+    ToyModel model({.size = kRuleWidth, .training = {.updater = updater}});
+    ToyIterator data(ruleBatches(3), kRuleWidth);
     wrapperOf(model, 3, ElasticAveraging{.frequency = 2}).fit(data, 2);
     return model.parameters();
   };
   CHECK(parameters(Nesterovs{.learningRate = 0.25, .momentum = 0}) == parameters(Sgd{.learningRate = 0.25}));
-}
-
-TEST_CASE("in a second fit() the replicas keep their distance to the centre") {
-  const auto trained = [](std::vector<int> calls) {
-    auto model = toy();
-    auto data = batches(3);
-    auto wrapper = wrapperOf(model, 3, ElasticAveraging{.frequency = 2});
-    for (const int epochs : calls) wrapper.fit(data, epochs);
-    return stateBits(model);
-  };
-  CHECK(trained({1, 2}) == trained({3}));
 }
 
 TEST_CASE("against NumPy: EASGD, EAMSGD (Nesterov momentum), SMA, and the order of updates") {

@@ -6,9 +6,11 @@
 #include <limits>
 
 #include "muster/parallel/training/internals.h"
+#include "tests/parallel/builder_of.h"
 #include "tests/parallel/for_every_rule.h"
 #include "tests/support/failure.h"
-#include "tests/support/recording_listener.h"
+#include "tests/support/on_merge.h"
+#include "tests/support/one_block_model.h"
 #include "tests/support/toy_wrapper.h"
 
 using namespace muster;
@@ -33,10 +35,10 @@ std::vector<ToyBatch> batches() {
 /// @param devices  pretended devices; 0: none.
 ParallelWrapper wrapperOf(Model& model, const NamedRule& rule, int workers, Listeners listeners = {},
                           int devices = 0) {
-  auto builder = ParallelWrapper::Builder(model);
-  builder.workers(workers).strategy(rule.options).listeners(std::move(listeners)).pinThreads(false);
-  builder.internals({.pretendedDevices = devices});
-  return builder.build();
+  return builderOf(model, workers, rule.options)
+      .listeners(std::move(listeners))
+      .internals({.pretendedDevices = devices})
+      .build();
 }
 
 /// The bits of a model, including the state of a strategy.
@@ -151,12 +153,10 @@ void checkLastMerge(const NamedRule& rule, const std::vector<ToyBatch>& batches,
   auto watched = fresh(), model = fresh();
   std::vector<std::byte> last = watched.allBits();
   int merges = 0;
-  const auto listener = std::make_shared<RecordingListener>(
-      ListenerScope::Merged, [&](const RecordedCall& call, Trainer& trainer) {
-        if (call.event != "merge") return;
-        last = dynamic_cast<ToyModel&>(trainer.model()).allBits();
-        ++merges;
-      });
+  const auto listener = onMerge([&](const MergeEvent& event) {
+    last = dynamic_cast<ToyModel&>(event.trainer.model()).allBits();
+    ++merges;
+  });
   ToyIterator first(batches, kWidth), second(batches, kWidth);
   auto watchedWrapper = wrapperOf(watched, rule, rule.workers(2), {listener}, devices),
        wrapper = wrapperOf(model, rule, rule.workers(2), {}, devices);
@@ -255,10 +255,9 @@ TEST_CASE(
   auto watched = toy();
   watched.state();
   after.push_back(watched.allBits());
-  const auto watch = std::make_shared<RecordingListener>(
-      ListenerScope::Merged, [&](const RecordedCall& call, Trainer& trainer) {
-        if (call.event == "merge") after.push_back(dynamic_cast<ToyModel&>(trainer.model()).allBits());
-      });
+  const auto watch = onMerge([&](const MergeEvent& event) {
+    after.push_back(dynamic_cast<ToyModel&>(event.trainer.model()).allBits());
+  });
   ToyIterator data(batches(), kWidth);
   wrapperOf(watched, {"none", WritesInfinity{.iteration = -1}}, 2, {watch}).fit(data);
   constexpr std::int64_t kLast = (kBatches + 1) / 2;
@@ -273,10 +272,7 @@ TEST_CASE(
           CAPTURE(iteration);
           auto model = toy();
           model.state();
-          const auto reader = std::make_shared<RecordingListener>(
-              ListenerScope::Merged, [&](const RecordedCall& call, Trainer& trainer) {
-                if (call.event == "merge") trainer.model();
-              });
+          const auto reader = onMerge([](const MergeEvent& event) { event.trainer.model(); });
           const WritesInfinity rule{.iteration = iteration, .mayThrow = mayThrow};
           auto wrapper =
               wrapperOf(model, {"one", rule}, 2, listens ? Listeners{reader} : Listeners{}, devices);
@@ -297,20 +293,15 @@ TEST_CASE(
 namespace {
 
 /// A model that updates itself and writes NaN at one batch.
-class OwnUpdate final : public Model {
+class OwnUpdate final : public OneBlockModel {
  public:
-  explicit OwnUpdate(Context* context = nullptr) : Model({}, context) {
-    auto table = std::make_shared<SegmentTable>();
-    table->add({.name = "w", .shape = {5}});
-    for (const auto kind : {BlockKind::Parameters, BlockKind::Gradients})
-      blocks_.push_back(StateBlock::zeros("block", kind, MergeRule::Average, table, DType::Float64));
-  }
+  explicit OwnUpdate(Context* context = nullptr) : OneBlockModel(context, DType::Float64, 5) {}
   std::unique_ptr<Model> replicate(Context& context) const override {
     return std::make_unique<OwnUpdate>(&context);
   }
   StepTicket gradient(const Batch& batch) override {
-    for (double& g : blocks_[1].values.span<double>()) g = batch.features[0].value.data<float>()[0];
-    return StepTicket({.score = 1, .weight = 1});
+    std::ranges::fill(blocks_[1].values.span<double>(), batch.features[0].value.data<float>()[0]);
+    return OneBlockModel::gradient(batch);
   }
   double update(const BatchStamp& stamp) override {
     for (std::size_t i = 0; i < 5; ++i)
@@ -319,10 +310,6 @@ class OwnUpdate final : public Model {
     return 0;
   }
   std::span<StateBlock> updaterState() override { return {}; }
-  std::span<StateBlock> blocks() override { return blocks_; }
-
- private:
-  std::vector<StateBlock> blocks_;
 };
 
 }  // namespace

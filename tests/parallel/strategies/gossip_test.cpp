@@ -38,17 +38,6 @@ std::vector<std::vector<double>> matrix(GossipGraph graph, std::size_t workers, 
   return all;
 }
 
-/// Every bit of the model after three epochs, in one fit or two.
-template <typename T>
-std::vector<std::byte> train(T strategy, int workers, int devices = 0, std::int64_t first = 3) {
-  auto model = ruleToy();
-  ToyIterator data(ruleBatches(workers), kRuleWidth);
-  auto wrapper = wrapperOf(model, workers, strategy, devices);
-  wrapper.fit(data, first);
-  wrapper.fit(data, 3 - first);
-  return stateBits(model);
-}
-
 constexpr double kLargest = 16;  // above all parameters of the toy models
 
 /// Records the last value of each merge.
@@ -311,13 +300,11 @@ TEST_CASE("between two means listeners get the last one, and a stop forms a new 
   // it. From 0: 8, 12, 14, 15, 15.5, ...
   ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}});
   std::vector<float> models;
-  const auto looking = std::make_shared<RecordingListener>(ListenerScope::Merged,
-                                                           [&](const RecordedCall& call, Trainer& trainer) {
-                                                             trainer.model();
-                                                             if (call.event != "merge") return;
-                                                             models.push_back(model.parameters()[0]);
-                                                             if (models.size() == 4) trainer.stopFit();
-                                                           });
+  const auto looking = onMerge([&](const MergeEvent& event) {
+    event.trainer.model();
+    models.push_back(model.parameters()[0]);
+    if (models.size() == 4) event.trainer.stopFit();
+  });
   auto data = ToyIterator::ofValues({8, 16, 24, 8, 16, 24, 8, 16, 24, 8, 16, 24, 8, 16, 24, 8, 16, 24});
   wrapperOf(model, 3, Gossip{.graph = GossipGraph::Ring, .modelEvery = 3}, 0, {looking}).fit(data);
   REQUIRE(models.size() == 5);
@@ -327,53 +314,6 @@ TEST_CASE("between two means listeners get the last one, and a stop forms a new 
   CHECK(models[3] == 14);
   CHECK(model.parameters()[0] == models[4]);
   CHECK(models[4] >= 15);
-}
-
-TEST_CASE("the complete graph and two workers on any graph have averaging's bits") {
-  for (const auto state : {UpdaterState::Average, UpdaterState::Keep, UpdaterState::Reset})
-    for (const std::int64_t frequency : {1, 3})
-      for (const int workers : {1, 2, 3, 5}) {
-        CAPTURE(workers);
-        CAPTURE(frequency);
-        for (const int devices : {0, 1, 2}) {
-          const auto averaged =
-              train(Averaging{.frequency = frequency, .updaterState = state}, workers, devices);
-          for (const auto graph : kGraphs)
-            if (workers <= 2 || graph == GossipGraph::Complete)
-              CHECK(train(Gossip{.graph = graph, .frequency = frequency, .updaterState = state}, workers,
-                          devices) == averaged);
-        }
-      }
-}
-
-TEST_CASE("gossip with one worker equals the model alone") {
-  auto alone = ruleToy();
-  ToyIterator data(randomBatches(5, 8, 4, kRuleWidth, /*ragged=*/true), kRuleWidth);
-  alone.fit(data, 3);
-  CHECK(train(Gossip{.frequency = 2}, 1) == stateBits(alone));
-}
-
-TEST_CASE(
-    "gossip has the same bits in one fit() or two, on devices and on the host, with and without listeners") {
-  for (const auto graph : kGraphs) {
-    const Gossip options{.graph = graph, .frequency = 2};
-    const auto whole = train(options, 5);
-    CHECK(train(options, 5) == whole);
-    CHECK(train(options, 5, 0, 1) == whole);
-    auto model = ruleToy();
-    ToyIterator data(randomBatches(5, 36, 4, kRuleWidth, /*ragged=*/true), kRuleWidth);
-    auto builder = ParallelWrapper::Builder(model);
-    const auto looking = std::make_shared<RecordingListener>(
-        ListenerScope::Merged, [](const RecordedCall&, Trainer& trainer) { trainer.model(); });
-    builder.workers(5).pinThreads(false).strategy(options).listeners({looking});
-    builder.build().fit(data, 3);
-    CHECK(stateBits(model) == whole);
-    // Replicas have the same bits; their mean over devices is rounded in another order if devices are shared.
-    if (graph != GossipGraph::Complete) {
-      CHECK(train(options, 5, 1) == whole);
-      CHECK(train(options, 5, 5) == whole);
-    }
-  }
 }
 
 TEST_CASE("options out of range are refused by name") {

@@ -1,31 +1,13 @@
 #include "muster/parallel/strategies/hierarchical_averaging.h"
 
 #include "muster/parallel/strategies/named_strategy.h"
-#include "muster/parallel/training/internals.h"
 #include "tests/parallel/rule_wrapper.h"
 #include "tests/parallel/strategies/reference.h"
 #include "tests/support/on_merge.h"
-#include "tests/support/recording_listener.h"
 #include "tests/support/thrown.h"
 
 using namespace muster;
 using namespace muster::test;
-
-namespace {
-
-/// Every bit of the model after three epochs, in one fit or two.
-template <typename T>
-std::vector<std::byte> train(T strategy, int workers, int devices = 0, std::int64_t first = 3,
-                             Listeners listeners = {}) {
-  auto model = ruleToy();
-  ToyIterator data(ruleBatches(workers), kRuleWidth);
-  auto wrapper = wrapperOf(model, workers, strategy, devices, listeners);
-  wrapper.fit(data, first);
-  wrapper.fit(data, 3 - first);
-  return stateBits(model);
-}
-
-}  // namespace
 
 TEST_CASE("against NumPy: hierarchical averaging") {
   if (!numpyFound()) return;
@@ -53,26 +35,6 @@ TEST_CASE("against NumPy: hierarchical averaging") {
         });
 }
 
-TEST_CASE("one level, or two of one period, have averaging's bits, on one or several devices") {
-  for (const int workers : {1, 2, 4})
-    for (const std::int64_t frequency : {1, 3})
-      for (const int devices : {0, 1, 2})
-        for (const auto state : {UpdaterState::Average, UpdaterState::Keep}) {
-          CAPTURE(workers);
-          CAPTURE(frequency);
-          CAPTURE(devices);
-          const auto averaged =
-              train(Averaging{.frequency = frequency, .updaterState = state}, workers, devices);
-          const auto trained = [&](std::vector<HierarchicalAveraging::Level> levels) {
-            return train(HierarchicalAveraging{.levels = std::move(levels), .updaterState = state}, workers,
-                         devices);
-          };
-          CHECK(trained({{.period = frequency}}) == averaged);
-          CHECK(trained({{.period = frequency, .group = (workers + 1) / 2}, {.period = frequency}}) ==
-                averaged);
-        }
-}
-
 TEST_CASE("groups of two merged every iteration, and all every second one, equal values worked out by hand") {
   // p = 0, learning rate 0.5. Replicas 1, 3, 5, 7: the groups' means are 2 and 6, the user's model is 4.
   // Then 2, 4, 8, 10, and all become 6. Then 4, 6, 8, 10, whose groups' means are 5 and 9: the user's model
@@ -87,12 +49,10 @@ TEST_CASE("groups of two merged every iteration, and all every second one, equal
       CHECK(event.values[0].name == "group");
       groups.push_back(event.values[0].value);
     });
-    const auto looking = std::make_shared<RecordingListener>(ListenerScope::Merged,
-                                                             [&](const RecordedCall& call, Trainer& trainer) {
-                                                               trainer.model();
-                                                               if (call.event == "merge")
-                                                                 models.push_back(model.parameters()[0]);
-                                                             });
+    const auto looking = onMerge([&](const MergeEvent& event) {
+      event.trainer.model();
+      models.push_back(model.parameters()[0]);
+    });
     auto data = ToyIterator::ofValues({2, 6, 10, 14, 2, 6, 10, 14, 2, 6, 10, 14});
     wrapperOf(model, 4, HierarchicalAveraging{.levels = {{.period = 1, .group = 2}, {.period = 2}}}, devices,
               {looking, values})
@@ -114,12 +74,10 @@ TEST_CASE(
   // and all 7 at the epoch's end. Merges within a node do not change the user's model.
   ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}});
   std::vector<float> models;
-  const auto looking = std::make_shared<RecordingListener>(ListenerScope::Merged,
-                                                           [&](const RecordedCall& call, Trainer& trainer) {
-                                                             trainer.model();
-                                                             if (call.event == "merge")
-                                                               models.push_back(model.parameters()[0]);
-                                                           });
+  const auto looking = onMerge([&](const MergeEvent& event) {
+    event.trainer.model();
+    models.push_back(model.parameters()[0]);
+  });
   auto data = ToyIterator::ofValues({2, 6, 10, 14, 2, 6, 10, 14, 2, 6, 10, 14});
   const HierarchicalAveraging options{.levels = {{.period = 1, .group = 2}, {.period = 2}}};
   ParallelWrapper::Builder(model)
@@ -146,21 +104,6 @@ TEST_CASE("a group's weight counts all examples since the last merge of all, not
   wrapperOf(model, 4, HierarchicalAveraging{.levels = {{.period = 1, .group = 2}, {.period = 100}}})
       .fit(data);
   CHECK(model.parameters()[0] == 3.6f);
-}
-
-TEST_CASE(
-    "hierarchical averaging has the same bits in one fit() or two, on devices and on the host, with "
-    "listeners") {
-  const HierarchicalAveraging options{
-      .levels = {{.period = 1, .group = 2}, {.period = 3, .group = 4}, {.period = 5}}};
-  const auto whole = train(options, 8);
-  CHECK(train(options, 8) == whole);
-  CHECK(train(options, 8, 0, 1) == whole);
-  CHECK(train(options, 8, 1) == whole);
-  CHECK(train(options, 8, 8) == whole);
-  const auto looking = std::make_shared<RecordingListener>(
-      ListenerScope::Merged, [](const RecordedCall&, Trainer& trainer) { trainer.model(); });
-  CHECK(train(options, 8, 0, 3, {looking}) == whole);
 }
 
 TEST_CASE("invalid options of hierarchical averaging are refused by name") {

@@ -6,7 +6,6 @@
 #include "tests/parallel/rule_wrapper.h"
 #include "tests/parallel/strategies/reference.h"
 #include "tests/support/on_merge.h"
-#include "tests/support/state_bits.h"
 #include "tests/support/thrown.h"
 
 using namespace muster;
@@ -38,44 +37,6 @@ TEST_CASE("rounds with classical and Nesterov momentum equal those worked out by
     }
 }
 
-TEST_CASE("with rate 1 and momentum 0 outer averaging has averaging's bits, on one or several devices") {
-  for (const int workers : {1, 2, 3})
-    for (const std::int64_t frequency : {1, 3}) {
-      CAPTURE(workers);
-      CAPTURE(frequency);
-      const auto averaged = trainRule(Averaging{.frequency = frequency}, workers);
-      CHECK(trainRule(OuterAveraging{.frequency = frequency}, workers) == averaged);
-      CHECK(trainRule(OuterAveraging{.frequency = frequency, .nesterov = true}, workers) == averaged);
-      CHECK(trainRule(OuterAveraging{.frequency = frequency}, workers, workers) ==
-            trainRule(Averaging{.frequency = frequency}, workers, workers));
-    }
-}
-
-TEST_CASE("one worker with rate 1 and momentum 0 equals the model alone") {
-  auto alone = ruleToy();
-  ToyIterator data(randomBatches(5, 8, 4, kRuleWidth, /*ragged=*/true), kRuleWidth);
-  alone.fit(data, 3);
-  CHECK(trainRule(OuterAveraging{.frequency = 2}, 1) == stateBits(alone));
-}
-
-TEST_CASE("presets are one rule: DiLoCo is BMUF with its numbers, SlowMo is BMUF at a constant rate") {
-  auto diloco = OuterAveraging::diloco();
-  diloco.frequency = 2;
-  CHECK(trainRule(diloco) == trainRule(OuterAveraging{.frequency = 2,
-                                                      .rate = 0.7,
-                                                      .momentum = 0.9,
-                                                      .nesterov = true,
-                                                      .updaterState = UpdaterState::Keep}));
-  auto bmuf = OuterAveraging::bmuf(3);
-  CHECK(bmuf.momentum == doctest::Approx(2.0 / 3));
-  bmuf.frequency = 2;
-  auto slowMo = OuterAveraging::slowMo(bmuf.momentum);
-  slowMo.frequency = 2;
-  slowMo.updaterState = bmuf.updaterState;
-  CHECK(trainRule(slowMo) == trainRule(bmuf));
-  CHECK(OuterAveraging::lookahead().rate == 0.8);
-}
-
 TEST_CASE(
     "merged every iteration, with inner steps of rate 1, outer averaging is momentum on the joined batch") {
   // A step of rate 1 gives p - g, so the mean is p - (mean g). Source: fairscale's test for SlowMo.
@@ -92,20 +53,6 @@ TEST_CASE(
       w += velocity;
     }
     CHECK(model.parameters()[0] == doctest::Approx(w).epsilon(1e-6));
-  }
-}
-
-TEST_CASE("a training resumed from the model's state ends with the same bits") {
-  for (const bool nesterov : {false, true}) {
-    const OuterAveraging options{.frequency = 2, .rate = 0.7, .momentum = 0.8, .nesterov = nesterov};
-    ToyIterator data(randomBatches(5, 16, 4, kRuleWidth), kRuleWidth);
-    auto whole = ruleToy();
-    wrapperOf(whole, 2, options).fit(data, 4);
-    auto first = ruleToy(), second = ruleToy();
-    wrapperOf(first, 2, options).fit(data, 2);
-    second.copyStateFrom(first);
-    wrapperOf(second, 2, options).fit(data, 2);
-    CHECK(stateBits(second) == stateBits(whole));
   }
 }
 

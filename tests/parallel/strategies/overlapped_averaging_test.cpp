@@ -2,11 +2,9 @@
 
 #include <cmath>
 
-#include "muster/parallel/training/internals.h"
-#include "tests/parallel/strategies/reference.h"
 #include "tests/parallel/rule_wrapper.h"
-#include "tests/support/recording_listener.h"
-#include "tests/support/state_bits.h"
+#include "tests/parallel/strategies/reference.h"
+#include "tests/support/on_merge.h"
 #include "tests/support/thrown.h"
 
 using namespace muster;
@@ -55,74 +53,37 @@ TEST_CASE("a listener tells a launch from a landing, and sees the merged model a
     float model, first, second;
     bool operator==(const Seen&) const = default;
   };
-  class Watcher final : public Listener {
-   public:
-    void onMerge(const MergeEvent& event) override {
-      const auto replica = [&](int worker) {
-        ToyModel copied;
-        event.trainer.copyReplica(worker, copied);
-        CHECK(copied.iteration() == event.iteration);
-        return copied.parameters()[0];
-      };
-      const float merged = static_cast<ToyModel&>(event.trainer.model()).parameters()[0];
-      seen.push_back({event.iteration, event.launched, event.landed, merged, replica(0), replica(1)});
-      CHECK(thrown<InvalidArgument>([&] { replica(2); }) ==
-            "copyReplica: there is no replica of worker 2 on this node, which has 2 workers");
-    }
-    std::vector<Seen> seen;
-  };
+  std::vector<Seen> seen;
+  const auto watcher = onMerge([&](const MergeEvent& event) {
+    const auto replica = [&](int worker) {
+      ToyModel copied;
+      event.trainer.copyReplica(worker, copied);
+      CHECK(copied.iteration() == event.iteration);
+      return copied.parameters()[0];
+    };
+    const float merged = static_cast<ToyModel&>(event.trainer.model()).parameters()[0];
+    seen.push_back({event.iteration, event.launched, event.landed, merged, replica(0), replica(1)});
+    CHECK(thrown<InvalidArgument>([&] { replica(2); }) ==
+          "copyReplica: there is no replica of worker 2 on this node, which has 2 workers");
+  });
   ToyModel model({.training = {.updater = Sgd{.learningRate = 0.5}}});
   auto data = ToyIterator::ofValues({2, 6, 2, 6, 2, 6, 2, 6});
-  auto watcher = std::make_shared<Watcher>();
   wrapperOf(model, 2, OverlappedAveraging{}, 0, {watcher}).fit(data);
-  CHECK(watcher->seen == std::vector<Seen>{{1, true, false, 0, 1, 3},
-                                           {2, false, true, 2, 2.5f, 3.5f},
-                                           {3, true, false, 2, 2.25f, 4.75f},
-                                           {4, false, true, 3.5f, 3.375f, 4.125f},
-                                           {4, true, true, 3.75f, 3.75f, 3.75f}});
-  auto averaging = std::make_shared<Watcher>();
+  CHECK(seen == std::vector<Seen>{{1, true, false, 0, 1, 3},
+                                  {2, false, true, 2, 2.5f, 3.5f},
+                                  {3, true, false, 2, 2.25f, 4.75f},
+                                  {4, false, true, 3.5f, 3.375f, 4.125f},
+                                  {4, true, true, 3.75f, 3.75f, 3.75f}});
+  seen.clear();
   auto four = ToyIterator::ofValues({2, 6, 2, 6});
-  wrapperOf(model, 2, Averaging{}, 0, {averaging}).fit(four);
-  for (const Seen& seen : averaging->seen) CHECK((seen.launched && seen.landed && seen.first == seen.model));
-}
-
-TEST_CASE("without a delay overlapped averaging has the bits of averaging, or of outer averaging") {
-  for (const int workers : {1, 2, 3})
-    for (const int devices : {0, workers}) {
-      CAPTURE(workers);
-      CAPTURE(devices);
-      const auto averaged = trainRule(Averaging{.frequency = 3}, workers, devices);
-      CHECK(trainRule(OverlappedAveraging{.frequency = 3, .delay = 0}, workers, devices) == averaged);
-      CHECK(trainRule(OverlappedAveraging{.frequency = 3, .delay = 0, .landing = Pull{.strength = 1}},
-                      workers, devices) == averaged);
-      CHECK(trainRule(OverlappedAveraging{.frequency = 3, .delay = 0, .landing = Eager{}}, workers,
-                      devices) == averaged);
-      for (const bool nesterov : {false, true})
-        CHECK(trainRule(
-                  OverlappedAveraging{
-                      .frequency = 3, .delay = 0, .rate = 0.7, .momentum = 0.8, .nesterov = nesterov},
-                  workers, devices) ==
-              trainRule(OuterAveraging{.frequency = 3, .rate = 0.7, .momentum = 0.8, .nesterov = nesterov},
-                        workers, devices));
-    }
+  wrapperOf(model, 2, Averaging{}, 0, {watcher}).fit(four);
+  for (const Seen& one : seen) CHECK((one.launched && one.landed && one.first == one.model));
 }
 
 TEST_CASE("a period no longer than the delay merges at once") {
   const auto period = Period::postLocal(5, 4);
   CHECK(trainRule(OverlappedAveraging{.frequency = Period::postLocal(1000, 4)}) == trainRule(Averaging{}));
   CHECK(trainRule(OverlappedAveraging{.frequency = period}) != trainRule(Averaging{.frequency = period}));
-}
-
-TEST_CASE("one worker trains as the model alone, whatever the delay") {
-  auto alone = ruleToy();
-  ToyIterator data(ruleBatches(1), kRuleWidth);
-  alone.fit(data, 3);
-  for (const std::int64_t delay : {1, 2, 3})
-    for (const int devices : {0, 1}) {
-      CHECK(trainRule(OverlappedAveraging{.frequency = 4, .delay = delay}, 1, devices) == stateBits(alone));
-      CHECK(trainRule(OverlappedAveraging{.frequency = 4, .delay = delay, .landing = Eager{}}, 1, devices) ==
-            stateBits(alone));
-    }
 }
 
 TEST_CASE("with a pull of strength 0 the workers train by themselves") {
@@ -135,41 +96,6 @@ TEST_CASE("with a pull of strength 0 the workers train by themselves") {
           .frequency = 3, .delay = 1, .landing = Pull{.strength = 0}, .updaterState = UpdaterState::Keep})
       .fit(data, 2);
   checkTrainedAlone(model, workers, 2);
-}
-
-TEST_CASE(
-    "overlapped averaging has the same bits on one or several devices, with listeners and random delays") {
-  for (const auto& landing :
-       {decltype(OverlappedAveraging::landing)(OverlappedAveraging::Delta{}), {Pull{}}, {Eager{}}}) {
-    const OverlappedAveraging options{
-        .frequency = 4, .delay = 2, .landing = landing, .rate = 0.8, .momentum = 0.5, .nesterov = true};
-    const auto expected = trainRule(options);
-    CHECK(trainRule(options, 3, 1) == expected);
-    CHECK(trainRule(options, 3, 3, {std::make_shared<RecordingListener>()}) == expected);
-    const auto control = std::make_shared<ToyControl>();
-    RandomDelays delays(17, std::chrono::microseconds(300));
-    control->onStep = [&](const Batch&) { delays(); };
-    ToyModel model({.size = kRuleWidth, .training = halfNesterovs(), .statistics = true}, control);
-    ToyIterator data(ruleBatches(3), kRuleWidth);
-    wrapperOf(model, 3, options).fit(data, 3);
-    CHECK(stateBits(model) == expected);
-  }
-}
-
-TEST_CASE("a training is resumed after an epoch from the model's state, and a second fit() continues") {
-  const OverlappedAveraging options{
-      .frequency = 4, .delay = 2, .rate = 0.7, .momentum = 0.8, .nesterov = true};
-  ToyIterator data(ruleBatches(2), kRuleWidth);
-  auto whole = ruleToy(), first = ruleToy(), second = ruleToy(), again = ruleToy();
-  wrapperOf(whole, 2, options).fit(data, 4);
-  wrapperOf(first, 2, options).fit(data, 2);
-  second.copyStateFrom(first);
-  wrapperOf(second, 2, options).fit(data, 2);
-  CHECK(stateBits(second) == stateBits(whole));
-  auto wrapper = wrapperOf(again, 2, options);
-  wrapper.fit(data, 1);
-  wrapper.fit(data, 3);
-  CHECK(stateBits(again) == stateBits(whole));
 }
 
 TEST_CASE("against NumPy: the delta form, the pull with momentum, and eager updates") {

@@ -5,6 +5,7 @@
 
 #include "muster/parallel/training/internals.h"
 #include "tests/support/failure.h"
+#include "tests/support/on_merge.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/thrown.h"
 
@@ -96,31 +97,28 @@ TEST_CASE(
 }
 
 TEST_CASE("numbers that a strategy reports of a round reach the listeners of the merge") {
-  struct Telling {
+  struct Reporting {
     struct Rule final : Strategy {
-      std::string describe() const override { return "telling"; }
+      std::string describe() const override { return "reporting"; }
       RoundPlan plan(const TrainingProgress& progress) override {
-        told_ = {{{"period", 2}, {"rounds", static_cast<double>(progress.rounds)}}};
+        reported_ = {{{"period", 2}, {"rounds", static_cast<double>(progress.rounds)}}};
         return {.iterations = 2};
       }
       void land(int, const Round& round, MergeOps& ops) override { ops.mergeState(round.weights); }
-      MergeReport report() const override { return {.values = told_}; }
-      std::array<MergeValue, 2> told_;
+      MergeReport report() const override { return {.values = reported_}; }
+      std::array<MergeValue, 2> reported_;
     };
     void validate() const {}
     std::unique_ptr<Strategy> make() const { return std::make_unique<Rule>(); }
   };
-  struct Hearing final : Listener {
-    void onMerge(const MergeEvent& event) override {
-      for (const auto& [name, value] : event.values) heard += fmt::format("{} {}, ", name, value);
-    }
-    std::string heard;
-  };
   auto model = halving();
   auto data = ToyIterator::ofValues({1, 2, 3, 4, 5, 6});
-  const auto hearing = std::make_shared<Hearing>();
-  wrapperOf(model, 2).strategy(Telling{}).listeners({hearing}).build().fit(data);
-  CHECK(hearing->heard == "period 2, rounds 0, period 2, rounds 1, ");
+  std::string values;
+  const auto listener = onMerge([&](const MergeEvent& event) {
+    for (const auto& [name, value] : event.values) values += fmt::format("{} {}, ", name, value);
+  });
+  wrapperOf(model, 2).strategy(Reporting{}).listeners({listener}).build().fit(data);
+  CHECK(values == "period 2, rounds 0, period 2, rounds 1, ");
 }
 
 TEST_CASE("an invalid plan of arrivals is refused before anything is trained") {
@@ -143,9 +141,9 @@ TEST_CASE("an invalid plan of arrivals is refused before anything is trained") {
     return thrown<Error>([&] { wrapper.fit(data); });
   };
   const auto starts = [&](const ArrivalPlan& planned, std::string_view text) {
-    const std::string said = refusal(planned);
-    CAPTURE(said);
-    CHECK(contains(said, text));
+    const std::string problem = refusal(planned);
+    CAPTURE(problem);
+    CHECK(contains(problem, text));
   };
   starts({.iterations = {0, 5}, .speeds = {1, 1}}, "a worker has at least 1 iteration, got 0");
   starts({.iterations = {1}, .speeds = {1, 1}}, "2 workers need as many speeds and iterations, got 2 and 1");

@@ -5,6 +5,7 @@
 
 #include "muster/parallel/strategies/overlapped_averaging.h"
 #include "tests/parallel/no_exchange.h"
+#include "tests/support/on_merge.h"
 #include "tests/support/thrown.h"
 #include "tests/support/toy_wrapper.h"
 
@@ -15,11 +16,11 @@ namespace {
 
 constexpr std::int64_t kWidth = 5;
 
-struct Merges final : Listener {
-  void onMerge(const MergeEvent& event) override { iterations.push_back(event.iteration); }
-  std::vector<std::int64_t> iterations;
-};
 using Iterations = std::vector<std::int64_t>;
+
+std::shared_ptr<Listener> record(Iterations& merges) {
+  return onMerge([&](const MergeEvent& event) { merges.push_back(event.iteration); });
+}
 
 /// The score by iteration, counted over the life of the model.
 using Scores = std::function<double(std::int64_t)>;
@@ -49,16 +50,16 @@ std::vector<std::byte> bitsOf(Period period, Schedule rate = 0.5, const Scores& 
 /// The iterations after which two workers were merged, in epochs of 24 iterations.
 Iterations mergesOf(Period period, Schedule rate = 0.5, const Scores& scores = {}, int epochs = 1) {
   auto model = toy(rate, scores);
-  auto merges = std::make_shared<Merges>();
+  Iterations merges;
   ToyIterator data(randomBatches(5, 48, 2, kWidth), kWidth);
   ParallelWrapper::Builder(model)
       .workers(2)
       .pinThreads(false)
       .strategy(Averaging{.frequency = period})
-      .listeners({merges})
+      .listeners({record(merges)})
       .build()
       .fit(data, epochs);
-  return merges->iterations;
+  return merges;
 }
 
 std::int64_t iterationsAt(Period period, const TrainingProgress& progress) {
@@ -159,10 +160,10 @@ TEST_CASE("with a delay AdaComm uses the scores of both parts of a round") {
     return iteration < 8 ? 10.0 : iteration % 4 < 2 ? 4.0 : 16.0;
   };
   auto model = toy(0.5, apart);
-  auto merges = std::make_shared<Merges>();
+  Iterations all;
   train(model, OverlappedAveraging{.frequency = Period::adaComm(4, {.interval = 2, .shrink = 1}), .delay = 2},
-        3, 3, {merges});
-  Iterations& all = merges->iterations;  // the end of an epoch also merges the steps since the launch
+        3, 3, {record(all)});
+  // The end of an epoch also merges the steps since the launch.
   all.erase(std::ranges::unique(all).begin(), all.end());
   CHECK(all == Iterations{2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24});
 }
@@ -189,16 +190,15 @@ TEST_CASE("AdaComm's state is saved and resumed with the model") {
   const auto check = [&](auto rule) {
     rule.frequency = Period::adaComm(7, {.interval = 2, .shrink = 1});
     auto whole = toy(0.5, falling), first = toy(0.5, falling), second = toy(0.5, falling);
-    auto merges = std::make_shared<Merges>(), later = std::make_shared<Merges>();
-    train(whole, rule, 6, 3, {merges});
+    Iterations merges, later;
+    train(whole, rule, 6, 3, {record(merges)});
     train(first, rule, 3);
     second.copyStateFrom(first);
-    train(second, rule, 3, 3, {later});
+    train(second, rule, 3, 3, {record(later)});
     CHECK(stateBits(second) == stateBits(whole));
-    REQUIRE(!later->iterations.empty());
-    CHECK(later->iterations.front() - 24 < 7);  // a restarted period would end with the epoch, at 7
-    CHECK(
-        std::ranges::equal(later->iterations, std::span(merges->iterations).last(later->iterations.size())));
+    REQUIRE(!later.empty());
+    CHECK(later.front() - 24 < 7);  // a restarted period would end with the epoch, at 7
+    CHECK(std::ranges::equal(later, std::span(merges).last(later.size())));
   };
   check(Averaging{});
   check(OuterAveraging{.momentum = 0.5});

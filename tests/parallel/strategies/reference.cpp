@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "muster/parallel/training/internals.h"
-#include "tests/support/recording_listener.h"
+#include "tests/support/on_merge.h"
 #include "tests/support/reference_model.h"
 #include "tests/support/skip.h"
 
@@ -171,11 +171,9 @@ Merges train(const Case& one, int devices, const StrategyFor& strategy,
   FormulaBatches batches(quadratic);
   Merges merges;
   const auto average = averaged ? std::make_shared<MergedModelAverage>(*averaged) : nullptr;
-  const auto listener = std::make_shared<RecordingListener>(
-      ListenerScope::Merged, [&](const RecordedCall& call, Trainer& trainer) {
-        if (call.event == "merge")
-          merges.push_back(parametersOf(average ? average->model() : trainer.model()));
-      });
+  const auto listener = onMerge([&](const MergeEvent& event) {
+    merges.push_back(parametersOf(average ? average->model() : event.trainer.model()));
+  });
   Listeners listeners{listener};
   if (average) listeners.insert(listeners.begin(), average);
   auto builder = ParallelWrapper::Builder(*model);

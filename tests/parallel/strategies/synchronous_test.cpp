@@ -44,71 +44,11 @@ constexpr float kAfter[] = {0, 2, 3, 3.5, 3.75};
 
 }  // namespace
 
-TEST_CASE("workers(1) equals model.fit() bit for bit") {
-  for (const auto& training : everyTraining()) {
-    CAPTURE(training.updater.type());
-    const ToyOptions options{.size = kWidth, .training = training, .statistics = true};
-    ToyIterator data(randomBatches(3, 8, 5, kWidth, true), kWidth);
-    ToyModel alone(options), wrapped(options);
-    auto wrapper = synchronous(wrapped, 1).build();
-    for (const std::int64_t epochs : {2, 1}) {
-      alone.fit(data, epochs);
-      wrapper.fit(data, epochs);
-    }
-    CHECK(alone.allBits() == wrapped.allBits());
-  }
-}
-
-// The gradients of float32 differ by rounding, 1e-7, and no step of these trainings amplifies it; the float64
-// model tests this to 1e-12.
-TEST_CASE("W workers equal one on the joined batches, with every updater, regularisation and clipping") {
-  for (const auto& training : everyTraining())
-    for (const int workers : {2, 3, 4})
-      for (const bool ragged : {false, true}) {
-        CAPTURE(training.updater.type());
-        CAPTURE(workers);
-        CAPTURE(ragged);
-        const ToyOptions options{.size = kWidth, .training = training, .statistics = true};
-        const auto batches = randomBatches(6, 26, 4, kWidth, ragged);  // a partial round for 3 and 4
-        ToyIterator small(batches, kWidth);
-        ToyIterator large(joined(batches, static_cast<std::size_t>(workers)), kWidth);
-        ToyModel many(options), one(options);
-        synchronous(many, workers).build().fit(small, 3);
-        one.fit(large, 3);
-        CHECK(distance(many.parameters(), one.parameters()) < 1e-5);
-        CHECK(distance(many.statistics(), one.statistics()) < 1e-5);
-        CHECK(many.iteration() == one.iteration());
-        CHECK(many.epoch() == one.epoch());
-        CHECK(many.score() == doctest::Approx(one.score()));
-      }
-}
-
 TEST_CASE("before every step all replicas hold the same bits") {
   ToyModel model({.size = kWidth, .training = {.updater = Adam{.learningRate = 0.05}, .clipNorm = 1}});
   ToyIterator data(randomBatches(6, 26, 4, kWidth, true), kWidth);
   synchronous(model, 4).build().fit(data, 2);
   CHECK(checkReplicasEqual(model.control()) == 52 - 14);
-}
-
-TEST_CASE("synchronous gradients have the same bits however the threads are delayed") {
-  const auto train = [](int workers, std::uint64_t seed) {
-    ToyModel model({.size = 301, .training = {.updater = Adam{.learningRate = 0.05}}, .statistics = true});
-    ToyIterator data(randomBatches(11, 13, 6, 301, true), 301);
-    RandomDelays sleep(seed, 400us);
-    if (seed > 0) {
-      model.control().onStep = [&](const Batch&) { sleep(); };
-      model.control().onUpdate = [&](const Model&, const BatchStamp&) { sleep(); };
-    }
-    auto wrapper = synchronous(model, workers).build();
-    wrapper.fit(data, 2);
-    wrapper.fit(data);
-    return model.allBits();
-  };
-  for (int workers = 1; workers <= 4; ++workers) {
-    const auto calm = train(workers, 0);
-    for (std::uint64_t seed = 1; seed <= 3; ++seed) CHECK(train(workers, seed) == calm);
-  }
-  CHECK(train(1, 0) != train(2, 0));
 }
 
 TEST_CASE("an idle worker takes part in the update, and gradients are weighted by examples") {

@@ -13,9 +13,11 @@
 #include "muster/core/nn/recompute_statistics.h"
 #include "muster/parallel/training/batch_queues.h"
 #include "tests/support/failure.h"
+#include "tests/support/on_merge.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/thrown.h"
 #include "tests/support/toy_wrapper.h"
+#include "tests/support/unrewound.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -132,18 +134,8 @@ TEST_CASE("an epoch without a batch is an error at once") {
 }
 
 TEST_CASE("a stream that reset() does not rewind loses no batch when the wrapper reads the first one") {
-  class Stream final : public DataSetIterator {
-   public:
-    void reset(std::int64_t) override {}
-    bool next(Batch& batch) override {
-      if (given_ == 5) return false;
-      Batch::ensure(batch.features, "features", {1, 1}).data<float>()[0] = static_cast<float>(++given_);
-      return true;
-    }
-
-   private:
-    int given_ = 0;
-  } stream;
+  auto data = ToyIterator::ofValues({1, 2, 3, 4, 5});
+  Unrewound stream(data);
   auto control = std::make_shared<ToyControl>();
   ToyModel model({}, control);
   std::mutex mutex;
@@ -159,45 +151,35 @@ TEST_CASE("a stream that reset() does not rewind loses no batch when the wrapper
 }
 
 TEST_CASE("a listener cannot evaluate the training's iterator, with the trainer or with any model") {
-  struct Evaluating final : Listener {
-    explicit Evaluating(DataSetIterator& training, Model* other = nullptr) : data(training), model(other) {}
-    void onMerge(const MergeEvent& event) override {
-      if (model)
-        evaluate(*model, data);
+  const auto evaluating = [](DataSetIterator& training, Model* other = nullptr) {
+    return onMerge([&training, other](const MergeEvent& event) {
+      if (other)
+        evaluate(*other, training);
       else
-        event.trainer.evaluate(data);
-    }
-    DataSetIterator& data;
-    Model* const model;
+        event.trainer.evaluate(training);
+    });
   };
   ToyModel model;
   auto data = ToyIterator::ofValues({1, 2, 3, 4});
   const std::string refused =
       "evaluate: the training reads this iterator and would miss batches; pass another one";
-  auto wrapper = toyWrapper(model, 2).listeners({std::make_shared<Evaluating>(data)}).build();
+  auto wrapper = toyWrapper(model, 2).listeners({evaluating(data)}).build();
   CHECK(failureOf(wrapper, data).cause == refused);
-  model.setListeners({std::make_shared<Evaluating>(data)});
+  model.setListeners({evaluating(data)});
   CHECK(thrown<InvalidArgument>([&] { model.fit(data); }) == refused);
 
   ToyModel other;
-  model.setListeners({std::make_shared<Evaluating>(data, &other)});
+  model.setListeners({evaluating(data, &other)});
   CHECK(thrown<InvalidArgument>([&] { model.fit(data); }) == refused);
-  auto again = toyWrapper(model, 2).listeners({std::make_shared<Evaluating>(data, &other)}).build();
+  auto again = toyWrapper(model, 2).listeners({evaluating(data, &other)}).build();
   CHECK(failureOf(again, data).cause == refused);
 }
 
 TEST_CASE("a listener cannot read the iterator that the training's iterator reads, or one that reads it") {
   using Call = std::function<void(Model&, DataSetIterator&)>;
-  struct Reading final : Listener {
-    Reading(DataSetIterator& read, Call how) : data(read), call(std::move(how)) {}
-    void onMerge(const MergeEvent&) override { call(other, data); }
-    ToyModel other;
-    DataSetIterator& data;
-    const Call call;
-  };
   const auto refusalOf = [](DataSetIterator& training, DataSetIterator& read, const Call& call) {
-    ToyModel model;
-    model.setListeners({std::make_shared<Reading>(read, call)});
+    ToyModel model, other;
+    model.setListeners({onMerge([&](const MergeEvent&) { call(other, read); })});
     return thrown<InvalidArgument>([&] { model.fit(training); });
   };
   const Call evaluating = [](Model& model, DataSetIterator& read) { evaluate(model, read); };

@@ -174,8 +174,9 @@ std::vector<DataSource> sourcesOfImages() {
        digit},
       {"an image folder",
        [](const DataFiles& files, DataChain& c) {
-         c.add<ImageSetIterator>(readImageFolder(files.directory / "folder", {.colour = PictureColour::Grey}).images, kBatch,
-                                 kSeed);
+         c.add<ImageSetIterator>(
+             readImageFolder(files.directory / "folder", {.colour = PictureColour::Grey}).images, kBatch,
+             kSeed);
        },
        convolving({1, 6, 6}, 2)},
       {"Fashion-MNIST",

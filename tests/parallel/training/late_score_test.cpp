@@ -11,6 +11,7 @@
 #include "muster/core/base/error.h"
 #include "muster/parallel/training/internals.h"
 #include "tests/support/failure.h"
+#include "tests/support/one_block_model.h"
 #include "tests/support/recording_listener.h"
 
 // Tests the order in which a worker enqueues steps and waits for scores while its device is still computing.
@@ -22,18 +23,13 @@ namespace {
 
 /// A model whose steps run in the background until a caller waits for them. A step's score is the batch's
 /// number, and so is the parameter after it, even if not finite.
-class LateModel final : public Model, PendingScores {
+class LateModel final : public OneBlockModel, PendingScores {
  public:
   using OnStep = std::function<void(const Batch&)>;
 
   explicit LateModel(std::shared_ptr<std::string> order = std::make_shared<std::string>(),
                      std::shared_ptr<OnStep> onStep = std::make_shared<OnStep>(), Context* context = nullptr)
-      : Model({}, context), order_(std::move(order)), onStep_(std::move(onStep)) {
-    auto table = std::make_shared<SegmentTable>();
-    table->add({.name = "w", .shape = {1}});
-    blocks_.push_back(StateBlock::zeros("parameters", BlockKind::Parameters, MergeRule::Average, table));
-    blocks_.push_back(StateBlock::zeros("gradients", BlockKind::Gradients, MergeRule::Keep, table));
-  }
+      : OneBlockModel(context), order_(std::move(order)), onStep_(std::move(onStep)) {}
   /// Makes steps report whether they were refused, and their weights, so that merges need not wait for
   /// scores.
   void guard() { guarded_ = true; }
@@ -44,7 +40,6 @@ class LateModel final : public Model, PendingScores {
     return replica;
   }
   StepTicket gradient(const Batch& batch) override { return step(batch); }
-  std::span<StateBlock> blocks() override { return blocks_; }
   StepTicket step(const Batch& batch) override {
     if (batch.features[0].value.data<float>()[0] == kRefused) throw DeviceFailure("the step was refused");
     const float value = batch.features[0].value.data<float>()[0];
@@ -76,7 +71,6 @@ class LateModel final : public Model, PendingScores {
  private:
   std::shared_ptr<std::string> order_;  // calls of a single worker
   std::shared_ptr<OnStep> onStep_;      // likewise
-  std::vector<StateBlock> blocks_;
   std::vector<double> scores_;
   bool guarded_ = false;
   Tensor refused_ = Tensor::zeros({1}, DType::Float64);

@@ -113,7 +113,7 @@ bool inTurn(const ResumableRule& rule, int workers) {
 }  // namespace
 
 TEST_CASE("workers that read their own batches have the bits of those with a reader, under every rule") {
-  for (const auto& rule : resumableRules())
+  for (const auto& rule : ofEachKind(resumableRules()))
     for (const int more : {0, 1}) {
       const int workers = rule.workers(enoughWorkers() + more);
       CAPTURE(rule.name);

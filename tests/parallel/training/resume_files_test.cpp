@@ -65,7 +65,7 @@ std::string train(const ResumableRule& rule, const std::filesystem::path& direct
 TEST_CASE(
     "a training resumed from any checkpoint, with other buffers and pinning, writes the same file at its "
     "end") {
-  auto rules = resumableRules();
+  auto rules = ofEachKind(resumableRules());
   rules.push_back(
       {{"streaming", StreamingOuter{.frequency = 4, .fragments = 2, .delay = 1, .nesterov = true}}});
   for (const auto& rule : rules) {

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <mutex>
 #include <numeric>
 #include <span>
 #include <stdexcept>
@@ -13,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "muster/core/base/log.h"
 #include "tests/parallel/resumable.h"
+#include "tests/support/log_lines.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/thrown.h"
 #include "tests/support/toy_wrapper.h"
@@ -70,7 +69,7 @@ Held resume(const ResumableRule& rule, int workers, const Held& held, std::int64
 }  // namespace
 
 TEST_CASE("resumed at any merge, with any rule, the training ends with the bits of one that never ended") {
-  for (const auto& rule : resumableRules())
+  for (const auto& rule : ofEachKind(resumableRules()))
     for (const int least : {1, 2, 3}) {
       const int workers = rule.workers(least);
       CAPTURE(rule.name);
@@ -97,7 +96,7 @@ TEST_CASE("one fit an epoch is resumed to the same bits, also where no batch is 
     return listener->atEnd();
   };
   int emptyRests = 0;
-  for (const auto& rule : resumableRules()) {
+  for (const auto& rule : ofEachKind(resumableRules())) {
     CAPTURE(rule.name);
     std::vector<Held> atMerges;
     auto model = modelOf(rule);
@@ -210,7 +209,7 @@ TEST_CASE("after a stop between arrivals each batch is trained once, before the 
 }
 
 TEST_CASE("checkpoints change no bit, and land no merge early") {
-  for (const auto& rule : resumableRules()) {
+  for (const auto& rule : ofEachKind(resumableRules())) {
     CAPTURE(rule.name);
     const int workers = rule.workers(2);
     std::vector<Held> atMerges;  // reads the model and the training state at each merge
@@ -290,9 +289,8 @@ TEST_CASE("with another number of workers the log says how many trained batches 
   const ResumableRule rule{{"free", AsynchronousOuter{.frequency = 2, .rate = 0.9}}, Sgd{}};
   std::vector<Held> atMerges;
   train(rule, 3, &atMerges);
-  std::vector<std::string> lines;
-  const LogSink before = setLogSink([&](LogLevel, std::string_view line) { lines.emplace_back(line); });
-  std::size_t told = 0;
+  LogLines log;
+  std::size_t losses = 0;
   for (const Held& held : atMerges) {
     double lost = 0;
     if (const Tensor* const unmerged = findValues(held.training, "unmerged"))
@@ -300,17 +298,17 @@ TEST_CASE("with another number of workers the log says how many trained batches 
     auto model = modelOf(rule);
     held.giveTo(model);
     auto data = dataOf();
-    lines.clear();
+    log.forget();
     wrapperOf(model, rule, 2).fit(data, 1);
+    const auto lines = log.all();
     REQUIRE_FALSE(lines.empty());
     CHECK(lines.front().find("has 3 workers, this training has 2") != std::string::npos);
     const auto text = lost == 1 ? std::string("; 1 batch that was trained and not merged is lost")
                                 : fmt::format("; {} batches that were trained and not merged are lost", lost);
     CHECK(lines.front().ends_with(lost > 0 ? text : "other state of their own is reset"));
-    told += lost > 0 ? 1 : 0;
+    losses += lost > 0 ? 1 : 0;
   }
-  setLogSink(before);
-  CHECK(told > 0);
+  CHECK(losses > 0);
 }
 
 TEST_CASE(
@@ -361,8 +359,7 @@ TEST_CASE(
 TEST_CASE(
     "with another number of workers or another rule, all workers start from the merged copy, which is "
     "logged") {
-  std::vector<std::string> lines;
-  const LogSink before = setLogSink([&](LogLevel, std::string_view line) { lines.emplace_back(line); });
+  LogLines log;
   const ResumableRule rule = resumableRules().back();
   std::vector<Held> atMerges;
   train(rule, 2, &atMerges);
@@ -381,9 +378,8 @@ TEST_CASE(
   auto other = modelOf(rule);
   held.giveTo(other);
   wrapperOf(other, resumableRules().front(), 2).fit(data, 1);
-  setLogSink(before);
-  REQUIRE(lines.size() >= 2);
-  CHECK(lines.front() ==
+  REQUIRE(log.all().size() >= 2);
+  CHECK(log.all().front() ==
         "the checkpoint has 2 workers, this training has 3: each starts from the merged model, with the mean "
         "of updater states and residuals that workers kept; other state of their own is reset; merges that "
         "were launched "
@@ -393,15 +389,14 @@ TEST_CASE(
   std::vector<Held> ofOuter;
   train(following, 2, &ofOuter);
   ofOuter[1].giveTo(third);
-  setLogSink([&](LogLevel, std::string_view line) { lines.emplace_back(line); });
   wrapperOf(third, {{"", OuterAveraging{.frequency = 2, .momentum = 0.5, .measureStep = true}}}, 2)
       .fit(data, 1);
-  CHECK(lines.back().find("(every=2,period=fixed") == std::string::npos);  // measuring is no other rule
+  CHECK(log.all().back().find("(every=2,period=fixed") == std::string::npos);  // measuring is no other rule
   auto fourth = modelOf(rule);
   ofOuter[1].giveTo(fourth);
   wrapperOf(fourth, {{"", OuterAveraging{.frequency = 2, .momentum = 0.5, .followLearningRate = true}}}, 2)
       .fit(data, 1);
-  setLogSink(before);
+  const auto lines = log.all();
   CHECK(std::ranges::any_of(lines, [](const std::string& line) {
     return line.find("momentum 0.5) (every=2,period=fixed") != std::string::npos &&
            line.find("followLearningRate=false") < line.find("this one has every=2") &&
@@ -428,48 +423,11 @@ TEST_CASE("an iterator that cannot report its size to a resumed training is name
         "the data iterator failed to report its size: boom");
 }
 
-TEST_CASE(
-    "with another number of workers each starts from the mean of the updater states that workers kept") {
-  const ResumableRule rule{{"keep", Averaging{.frequency = 2, .updaterState = UpdaterState::Keep}},
-                           Nesterovs{.learningRate = 0.1}};
-  std::vector<Held> atMerges;
-  train(rule, 2, &atMerges);
-  const Held& held = atMerges[1];
-  const auto momentumOf = [](Model& model) {
-    for (const StateBlock* const block : model.state())
-      if (block->kind == BlockKind::UpdaterState)
-        return std::vector<float>(block->values.data<float>(),
-                                  block->values.data<float>() + block->values.elements());
-    return std::vector<float>();
-  };
-  const Tensor* const kept = findValues(held.training, "replicas.velocity");
-  REQUIRE(kept != nullptr);
-  REQUIRE(kept->shape()[0] == 2);
-  auto model = modelOf(rule);
-  held.giveTo(model);
-  const auto mean = momentumOf(model);
-  CHECK_FALSE(mean.empty());
-  const auto own = std::span(kept->data<float>(), mean.size());
-  CHECK_FALSE(std::ranges::equal(own, mean));
-  std::mutex mutex;
-  std::vector<std::vector<float>> begun;
-  const std::int64_t start = model.iteration();
-  model.control().onUpdate = [&](const Model& replica, const BatchStamp& stamp) {
-    const std::lock_guard lock(mutex);
-    if (stamp.iteration == start) begun.push_back(momentumOf(const_cast<Model&>(replica)));
-  };
-  auto data = dataOf();
-  wrapperOf(model, rule, 3).fit(data, 1);
-  REQUIRE(begun.size() == 3);
-  for (const auto& momentum : begun) CHECK(momentum == mean);
-}
-
 TEST_CASE("a checkpoint is not resumed if the model was changed, or within an epoch of other data") {
   const ResumableRule rule = resumableRules().front();
   std::vector<Held> atMerges;
   train(rule, 2, &atMerges);
-  std::vector<std::string> lines;
-  const LogSink before = setLogSink([&](LogLevel, std::string_view line) { lines.emplace_back(line); });
+  const LogLines log;
   auto changed = modelOf(rule);
   atMerges[2].giveTo(changed);
   changed.setParameters(std::vector<float>(kWidth, 1));
@@ -483,7 +441,7 @@ TEST_CASE("a checkpoint is not resumed if the model was changed, or within an ep
   others.knownExamples = 1000;
   wrapperOf(elsewhere, rule, 2).fit(others);
   CHECK(elsewhere.iteration() == 3 + 7);
-  setLogSink(before);
+  const auto lines = log.all();
   REQUIRE(lines.size() == 2);
   CHECK(lines[0].starts_with("the model's checkpoint is not resumed: the model was changed since; "));
   CHECK(lines[1].starts_with(
@@ -601,9 +559,9 @@ TEST_CASE("more landings than trained batches are refused: repeating their order
   atMerges[2].giveTo(model);
   findValues(model.trainingState(), "rounds")->span<std::int64_t>()[5] = std::int64_t{1} << 59;
   auto data = dataOf();
-  const auto said = thrown<InvalidArgument>([&] { wrapperOf(model, rule, 2).fit(data); });
-  CAPTURE(said);
-  CHECK(said.starts_with("training state: \"rounds\" has 576460752303423488 landings in an epoch with "));
+  const auto problem = thrown<InvalidArgument>([&] { wrapperOf(model, rule, 2).fit(data); });
+  CAPTURE(problem);
+  CHECK(problem.starts_with("training state: \"rounds\" has 576460752303423488 landings in an epoch with "));
 }
 
 namespace {
@@ -645,7 +603,7 @@ TEST_CASE("impossible numbers in a strategy's state are refused, and the wrapper
     std::string block;
     std::size_t at;
     double value;
-    std::string told;
+    std::string problem;
   };
   const std::vector<Case> cases{
       {gossip, "gossip rounds", 0, nan, "element 0 of \"gossip rounds\" is nan"},
@@ -667,8 +625,8 @@ TEST_CASE("impossible numbers in a strategy's state are refused, and the wrapper
       {outer, "outer momentum", 5, infinity, "element 5 of \"outer momentum\" is inf"},
       {arrivals, "updates of each worker", 1, -7, "\"updates of each worker\" has -7 as a count"},
       {arrivals, "in flight.last landing", 0, -1, "\"last landing\" has -1 as a count"}};
-  for (const auto& [rule, block, at, value, told] : cases) {
-    CAPTURE(told);
+  for (const auto& [rule, block, at, value, what] : cases) {
+    CAPTURE(what);
     std::vector<Held> atMerges;
     train(rule, 2, &atMerges);
     auto model = modelOf(rule);
@@ -678,7 +636,7 @@ TEST_CASE("impossible numbers in a strategy's state are refused, and the wrapper
     forgetTraining(model);
     atMerges[1].giveTo(model);
     damage(model, block, at, value);
-    const auto problem = "strategy state: " + told + ", which is impossible";
+    const auto problem = "strategy state: " + what + ", which is impossible";
     CHECK(thrown<InvalidArgument>([&] { wrapper.fit(data); }) == problem);
     model.setLoadedFrom("run/checkpoint-epoch-0001.safetensors");
     CHECK(thrown<FileError>([&] { wrapper.fit(data); }) ==

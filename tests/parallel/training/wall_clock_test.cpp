@@ -101,14 +101,12 @@ TEST_CASE("every batch is trained and merged once, with and without merged liste
           std::int64_t examples = 0, mergedExamples = 0, epochs = 0;
           for (const auto& batch : batches)
             examples += static_cast<std::int64_t>(batch.values.size()) / kRuleWidth;
-          struct Counting final : Listener {
-            Counting(std::int64_t& all, std::int64_t& ends) : examples(all), epochs(ends) {}
-            void onMerge(const MergeEvent& event) override { examples += event.examples; }
-            void onEpochEnd(const EpochEvent&) override { ++epochs; }
-            std::int64_t &examples, &epochs;
-          };
           Listeners listeners;
-          if (listens) listeners.push_back(std::make_shared<Counting>(mergedExamples, epochs));
+          if (listens)
+            listeners = merged([&](const RecordedCall& call, Trainer&) {
+              if (call.event == "merge") mergedExamples += call.examples;
+              if (call.event == "epochEnd") ++epochs;
+            });
           ToyIterator data(batches, kRuleWidth);
           auto options = kWall;
           options.staleness = staleness;
@@ -184,20 +182,14 @@ TEST_CASE(
     "a checkpoint that is due within an epoch is refused with one warning, and made at the epoch's end") {
   const LogLines lines;
   std::vector<bool> within, atEnd;
-  struct Checkpoints final : Listener {
-    Checkpoints(std::vector<bool>& merges, std::vector<bool>& ends) : within(merges), atEnd(ends) {}
-    void onMerge(const MergeEvent& event) override {
-      if (event.trainer.model().epoch() == event.epoch)
-        within.push_back(!event.trainer.trainingState().empty());
-    }
-    void onEpochEnd(const EpochEvent& event) override {
-      atEnd.push_back(!event.trainer.trainingState().empty());
-    }
-    std::vector<bool>&within, &atEnd;
-  };
+  const auto checkpoints = merged([&](const RecordedCall& call, Trainer& trainer) {
+    if (call.event == "epochEnd") atEnd.push_back(!trainer.trainingState().empty());
+    if (call.event == "merge" && trainer.model().epoch() == call.epoch)
+      within.push_back(!trainer.trainingState().empty());
+  });
   auto model = ruleToy();
   ToyIterator data(randomBatches(5, 24, 4, kRuleWidth), kRuleWidth);
-  wrapperOf(model, 3, kWall, 0, {std::make_shared<Checkpoints>(within, atEnd)}).fit(data, 2);
+  wrapperOf(model, 3, kWall, 0, checkpoints).fit(data, 2);
   CHECK(within.size() > 2);
   CHECK(std::ranges::none_of(within, std::identity()));
   CHECK(atEnd == std::vector<bool>{true, true});
@@ -259,20 +251,6 @@ TEST_CASE("a merged listener that throws or stops the training ends it") {
   const auto epoch = model.epoch();
   stopping.fit(data, 5);
   CHECK(model.epoch() == epoch);
-}
-
-TEST_CASE("checkpoints are written at the end of an epoch, but not within one") {
-  auto model = ruleToy();
-  ToyIterator data(randomBatches(5, 12, 4, kRuleWidth), kRuleWidth);
-  std::vector<bool> given;
-  wrapperOf(model, 2, kWall, 0, merged([&](const RecordedCall& call, Trainer& trainer) {
-              if (call.event == "merge" || call.event == "epochEnd")
-                given.push_back(!trainer.trainingState().empty());
-            }))
-      .fit(data);
-  REQUIRE(given.size() > 2);
-  CHECK(std::find(given.begin(), given.end() - 2, true) == given.end() - 2);
-  CHECK(given.back());
 }
 
 TEST_CASE("the plan says that a run cannot be repeated") {

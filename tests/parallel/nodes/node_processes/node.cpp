@@ -42,15 +42,15 @@ void write(const std::filesystem::path& path, const void* bytes, std::size_t cou
 
 Nodes connect(std::chrono::milliseconds silence) {
 #ifdef MUSTER_TEST_OVER_GLOO
-  const auto said = [](const char* name) {
+  const auto variable = [](const char* name) {
     const char* const text = std::getenv(name);
     require(text != nullptr, "{} is not set", name);
     return text;
   };
-  return Nodes::gloo({.store = said("MUSTER_STORE"),
-                      .node = std::atoi(said("MUSTER_NODE")),
-                      .nodes = std::atoi(said("MUSTER_NODES")),
-                      .interface = said("MUSTER_INTERFACE"),
+  return Nodes::gloo({.store = variable("MUSTER_STORE"),
+                      .node = std::atoi(variable("MUSTER_NODE")),
+                      .nodes = std::atoi(variable("MUSTER_NODES")),
+                      .interface = variable("MUSTER_INTERFACE"),
                       .silence = silence});
 #else
   return Nodes::mpi(silence);
