@@ -70,17 +70,7 @@ int run(int argc, char** argv) {
     return 0;
   }
   const Command& command = commandNamed(first);
-  program::Call call{.program = "muster " + first};
-  int at = 2;
-  if (at < argc && !std::string_view(argv[at]).starts_with("-") && !command.file.empty()) {
-    call.file = argv[at++];
-    muster::require(!call.file.empty(), "{}: the first argument is empty, perhaps an unset variable",
-                    call.program);
-  }
-  while (first == "predict" && at < argc && !std::string_view(argv[at]).starts_with("-"))
-    call.others.emplace_back(argv[at++]);
-  call.options.assign(argv + at, argv + argc);
-  return command.run(call);
+  return command.run({.program = "muster " + first, .options = {argv + 2, argv + argc}});
 }
 
 }  // namespace

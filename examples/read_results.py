@@ -37,13 +37,16 @@ def grid(path):
     """A comparison's points, one a row, with their arm and seed; `on` is "validation" for tuning runs."""
     import pandas
 
-    lines = pathlib.Path(path).read_text(encoding="utf-8").splitlines()
-    header = json.loads(lines[0])
-    if header.get("program") != "muster compare":
+    runs = []
+    for number, line in enumerate(pathlib.Path(path).read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            runs.append(json.loads(line))
+        except ValueError as error:
+            raise ValueError("%s: line %d is not whole: %s" % (path, number, error)) from None
+    if not runs or runs.pop(0).get("program") != "muster compare":
         raise ValueError("%s was not written by muster compare" % path)
     rows = []
-    for line in lines[1:]:
-        run = json.loads(line)
+    for run in runs:
         points = run.pop("points")
         rows += [{**run, **point} for point in points]
     return pandas.json_normalize(rows)

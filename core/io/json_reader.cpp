@@ -197,6 +197,10 @@ void JsonReader::object(std::string_view name, std::string& type,
   }
   if (value->is_string()) {
     JsonReader reader(impl_->made({}, impl_->pathOf(name)));
+    if (isSchedule(type) && !isSchedule(value->get_string()))
+      Impl::refuse(impl_->pathOf(name),
+                   R"(a number, or a schedule as in {"type": "cosine", "initial": 0.1, "epochs": 10})",
+                   *value);
     type = value->get_string();
     return locate(reader.impl_->path, [&] { inside(reader); });
   }

@@ -200,8 +200,8 @@ void requireSameParts(const Network& mine, const Network& theirs, const std::fil
         path, fmt::format("its network has {}, this one {}", plural(there.size(), "layer"), here.size()));
   for (std::size_t i = 0; i < here.size(); ++i)
     if (here[i] != there[i])
-      throw FileError(
-          path, fmt::format("{} is there {}, but here {}", here[i].first, there[i].second, here[i].second));
+      throw FileError(path,
+                      fmt::format("is of another network: {}", detail::firstDifference(there[i], here[i])));
 }
 
 /// The file's description, if it has one, must have made the tensors of the data here: equal layers may read

@@ -51,7 +51,8 @@ void EvaluationListener::write(std::string_view unit, std::int64_t count) {
   if (!onFirstNode()) return;
   const AnyEvaluation& e = results_.back().evaluation;
   writeLine(options_.sink,
-            fmt::format("{} {}: {} on {}", unit, count, e.line(), plural(e.examples(), "example")));
+            fmt::format("{} {}: {}{}{} on {}", unit, count, options_.data, options_.data.empty() ? "" : " ",
+                        e.line(), plural(e.examples(), "example")));
 }
 
 }  // namespace muster

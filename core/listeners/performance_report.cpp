@@ -80,9 +80,11 @@ std::string PerformanceReport::table() const {
 
 std::string PerformanceReport::line() const {
   const Shares s = shares();
-  return fmt::format("{:.0f} samples/s{} computing {}, waiting for data {}, for workers {}, merging {}",
+  // A worker alone waits between rounds for the listeners and their tests.
+  const auto* const others = workers.size() == 1 && elsewhere == 0 ? "listeners" : "workers";
+  return fmt::format("{:.0f} samples/s{} computing {}, waiting for data {}, for {} {}, merging {}",
                      samplesPerSecond(), elsewhere > 0 ? " on all nodes; here" : ";", percent(s.computing),
-                     percent(s.waitingForData), percent(s.waitingForWorkers), percent(s.merging));
+                     percent(s.waitingForData), others, percent(s.waitingForWorkers), percent(s.merging));
 }
 
 PerformanceReport performanceBetween(const std::vector<WorkerTimes>& before, std::vector<WorkerTimes> after,

@@ -31,7 +31,8 @@ struct PerformanceReport {
   /// A line for each worker, and one for all; with other nodes, one for those here and one for all.
   std::string table() const;
   /// For example `8612 samples/s; computing 97.1 %, waiting for data 0.8 %, for workers 1.2 %, merging 0.9
-  /// %`; with other nodes, `17224 samples/s on all nodes; here computing` and so on.
+  /// %`; with other nodes, `17224 samples/s on all nodes; here computing` and so on. A worker alone waits
+  /// `for listeners`, with their tests.
   std::string line() const;
 };
 

@@ -8,11 +8,11 @@ namespace program {
 
 /// Arguments of a command: `muster COMMAND [FILE] [options]`.
 struct Call {
-  std::string program;  ///< such as "muster train"
-  // `readOptions` adds the files that come after options.
+  std::string program;                    ///< such as "muster train"
+  std::vector<std::string> options = {};  ///< all arguments, also files
+  // What `readOptions` finds among them:
   mutable std::string file = {};                 ///< "": none
-  mutable std::vector<std::string> others = {};  ///< files after it, as the rows to predict
-  std::vector<std::string> options = {};
+  mutable std::vector<std::string> others = {};  ///< after it: the rows to predict, or a model
 };
 
 // Each returns the exit status, prints help on request, and throws the errors that runProgram handles.
@@ -27,6 +27,7 @@ int schema(const Call& call);
 int strategies(const Call& call);
 int page(const Call& call);
 int compare(const Call& call);
+int example(const Call& call);
 
 struct Command {
   std::string_view name;

@@ -175,8 +175,12 @@ has the first run, and `muster example` prints a run file to begin with.
 ```
 
 A field that is left out has its default; an unknown one is refused with the nearest known one. On the command line
-`--set training.workers=4` replaces a field by its path; many have an option (`--workers 4`). Paths of files are relative
-to the working directory, and an empty text is none.
+`--set training.workers=4` replaces a field by its path; many have an option (`--workers 4`). A list has commas
+(`--set data.columns=size,colour`, `--set network.hidden=100,50`), or is JSON if its words have commas
+(`--set 'data.columns=["a, b"]'`). `null` takes a field out of the file (`--set listeners.checkpoints=null`). A new type of
+data, updater, schedule or layer, and a new name of a network or strategy, drop the fields of the old one: `--set
+network.updater.learningRate.type=cosine --set network.updater.learningRate.epochs=10`. Paths of files are relative to the
+working directory, and an empty text is none.
 )";
 
 constexpr std::string_view kNetwork = R"(
@@ -185,7 +189,7 @@ constexpr std::string_view kNetwork = R"(
 ### Networks by name
 
 A network of the library by its name, `"network": "resnet18"` or `{"name": "resnet18", "width": 16}`. Its input shape and
-its number of outputs are those of the data. On the command line: `--set network=mlp --set network.hidden=[100,50]`.
+its number of outputs are those of the data. On the command line: `--set network=mlp --set network.hidden=100,50`.
 )";
 
 constexpr std::string_view kInFull = R"(

@@ -20,10 +20,10 @@ constexpr double kDeviations =
 
 /// @param few  whether it is better, but may be by chance.
 std::string sentence(std::int64_t examples, bool few, std::string_view than) {
-  return fmt::format("the {} {} predicted {} better than by {}: {}", plural(examples, "held-out example"),
-                     examples == 1 ? "is" : "are", few ? "hardly" : "no", than,
-                     few ? "that may be chance, with so few of them"
-                         : "the inputs may not tell it, or the training was too short");
+  return fmt::format(
+      "the {} {} predicted {} better than by {}: {}", plural(examples, "held-out example"),
+      examples == 1 ? "is" : "are", few ? "hardly" : "no", than,
+      few ? "that may be chance" : "the inputs may not tell it, or the training was too short");
 }
 
 std::string remarkOn(const RegressionEvaluation& scores) {

@@ -8,6 +8,7 @@
 #include "examples/muster/field_list.h"
 #include "examples/muster/gallery.h"
 #include "examples/muster/options.h"
+#include "examples/muster/resuming.h"
 #include "examples/muster/schema.h"
 #include "examples/muster/scores_json.h"
 #include "examples/muster/session.h"
@@ -33,17 +34,11 @@ using namespace muster;
 std::string earlierTraining(const RunFile& run, const std::filesystem::path& resumed) {
   if (run.training.nodes == "elastic") return {};
   try {
-    example::requireOwnCheckpoints(checkpointsOf(run), resumed);
+    requireOwnCheckpoints(run, resumed);
     return {};
   } catch (const FileError& error) {
     return error.what();
   }
-}
-
-/// A named network, whose shapes are those of the data.
-std::unique_ptr<Network> networkForData(const RunFile& run) {
-  LoadedData data = loadData(run.data, PlacementWish::Host, std::array{Device::cpu()}, 1);
-  return makeNetwork(run, data);
 }
 
 }  // namespace
@@ -53,7 +48,7 @@ int evaluate(const Call& call) {
   example::CommandLine line(
       "Tests a trained network on the data of a run file.\n\n"
       "  muster evaluate run.json\n"
-      "  muster evaluate run.json --model run/checkpoint-best.safetensors --on validation\n"
+      "  muster evaluate run.json run/checkpoint-best.safetensors --on validation     another model\n"
       "  muster evaluate run.json --json scores.json     all numbers, also of each class\n");
   describeTrained(line, options);
   line.add("json", options.json, "FILE", "write the scores; -: to standard output, instead of the tables");
@@ -109,7 +104,7 @@ int plan(const Call& call) {
   nodeOptions.describe(line);
   if (!readOptions(line, call)) return 0;
   nodeOptions.check(line);
-  RunFile run = RunFile::read(fileOf(call, "a run file such as run.json"), fields.all());
+  RunFile run = readRun(fileOf(call, "a run file such as run.json"), fields);
   requireModules(run.listeners);
   const auto devices = devicesOf(run.training);
   settleNodes(run, nodeOptions);
@@ -143,6 +138,8 @@ int plan(const Call& call) {
   for (const auto& remark :
        fitRemarks(*network, std::max<std::int64_t>(run.training.epochs - network->epoch(), 0), batches,
                   run.training.workers))
+    fmt::print("note: {}\n", remark);
+  if (const auto remark = periodRemark(run, batches, nodeOptions.count()); !remark.empty())
     fmt::print("note: {}\n", remark);
   if (!earlier.empty()) fmt::print("note: muster train refuses this run for now: {}\n", earlier);
   std::int64_t state = 0;

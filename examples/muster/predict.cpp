@@ -214,10 +214,6 @@ int predict(const Call& call) {
     predicted = byModel(call, options);
   } else {
     line.refuse({"keep"}, "is for a new table, with a model file");
-    require(call.others.empty(),
-            "unexpected argument {}; new rows are predicted by a model file, as in muster predict "
-            "model.safetensors new.csv",
-            call.others.empty() ? "" : call.others.front());
     const Trained trained(call, options);
     predicted.text = predictionsOf(trained, trained.on(options.on));
   }

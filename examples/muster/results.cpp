@@ -99,7 +99,7 @@ void writeResults(const std::filesystem::path& path, const Results& results) {
     if (const auto& best = watchers.stopping->best()) json.put("bestValue", best->value);
   }
   if (results.test) putScores(*results.test, json);
-  watchers.record->write(json, results.task);
+  watchers.record->write(json, results.task, data.validation ? "validation" : "test");
   putSpeed(json, watchers.performance->report());
   json.put("secondsInAll", results.secondsInAll);
   json.put("merges", watchers.merged->merges);

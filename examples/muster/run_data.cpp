@@ -46,6 +46,17 @@ std::int64_t trainingPart(const RunData& d, std::int64_t examples) {
   return examples - d.validationExamples;
 }
 
+/// Leaves out the last batch of an epoch if it is not full, if the run asks for it.
+void dropLast(const RunData& d, auto& train) {
+  const auto examples = train.examples().value_or(0);
+  require(
+      !d.dropLast || examples == 0 || examples >= d.batch,
+      "data.dropLast leaves out a batch that is not full, and data.batch {} is larger than the {} to train "
+      "with, so none is left",
+      d.batch, plural(examples, "example"));
+  train.setDropLast(d.dropLast);
+}
+
 std::int64_t limitOf(std::int64_t wanted) {
   return wanted > 0 ? wanted : ImageSetIterator::kAll;
 }
@@ -74,7 +85,7 @@ void deal(const RunData& d, const Images& images, PlacementWish placement, std::
   const std::int64_t part = trainingPart(d, parts.first->size());
   if (part < parts.first->size()) parts = splitAt(parts.first, part, splitSeed(d));
   auto train = std::make_unique<ImageSetIterator>(parts.first, d.batch, shuffleSeed(d));
-  train->setDropLast(d.dropLast);
+  dropLast(d, *train);
   std::vector<ImageSetIterator*> iterators{train.get()};
   into.train = std::move(train);
   const auto add = [&](std::shared_ptr<const ImageSet> set, std::unique_ptr<DataSetIterator>& to,
@@ -148,7 +159,7 @@ void deal(const RunData& d, Tensors train, std::optional<Tensors> test, LoadedDa
   }
   const auto [first, second] = validated(d, train);
   auto training = make(first, shuffleSeed(d));
-  training->setDropLast(d.dropLast);
+  dropLast(d, *training);
   into.train = std::move(training);
   if (second.features.defined()) into.validation = make(second, std::nullopt);
   if (!test) return;
@@ -193,7 +204,7 @@ void dealCsv(const RunData& d, const InputDescription& known, LoadedData& into) 
     into.description = known;
   }
   auto training = rowsOf(train, into.description, split.first, d.batch, shuffleSeed(d));
-  training->setDropLast(d.dropLast);
+  dropLast(d, *training);
   into.train = std::move(training);
   if (!split.second.empty()) into.validation = rowsOf(train, into.description, split.second, d.batch);
   if (!tested.second.empty()) into.test = rowsOf(train, into.description, tested.second, d.batch);

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <string_view>
 
 #include "examples/muster/field_list.h"
@@ -132,7 +133,39 @@ void setStrategyOptions(std::string_view text, std::vector<std::string>& into) {
   }
 }
 
+/// Whether a text has this path as a whole.
+bool names(std::string_view text, std::string_view path) {
+  const auto isOfPath = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.'; };
+  for (auto at = text.find(path); at != text.npos; at = text.find(path, at + 1))
+    if (const auto end = at + path.size();
+        (at == 0 || !isOfPath(text[at - 1])) && (end == text.size() || !isOfPath(text[end])))
+      return true;
+  return false;
+}
+
+/// Options that set a field which an error names, and which the command line does not set.
+std::string missingOptions(std::string_view error, const FieldChoices& choices) {
+  std::string text;
+  for (const auto& group : groups())
+    for (const auto& row : group.options) {
+      const std::string_view field = row.fields.front();
+      const bool given = std::ranges::any_of(choices.byOption, [&](const std::string& set) {
+        return set.starts_with(fmt::format("{}=", field));
+      });
+      if (row.fields.size() == 1 && !given && names(error, field))
+        text += fmt::format("; --{} sets {}", row.option, field);
+    }
+  return text;
+}
+
 }  // namespace
+
+RunFile readRun(const std::string& path, const FieldChoices& choices) try {
+  return RunFile::read(path, choices.all());
+} catch (const muster::InvalidArgument& error) {
+  if (choices.byOption.empty()) throw;
+  throw muster::InvalidArgument(error.what() + missingOptions(error.what(), choices));
+}
 
 std::vector<std::string> FieldChoices::all() const {
   auto joined = byOption;
@@ -141,10 +174,12 @@ std::vector<std::string> FieldChoices::all() const {
 }
 
 void describeSets(example::CommandLine& line, std::vector<std::string>& sets) {
-  line.list("set", sets, "KEY=VALUE",
-            "a field in place of the file's, as in training.workers=4, network.updater.momentum=0.8 or "
-            "network.layers[0].outChannels=8; options of a strategy have the names of --strategy-options: "
-            "training.strategy.rate=0.7. May be given several times; the last one for a field wins");
+  line.list(
+      "set", sets, "KEY=VALUE",
+      "a field in place of the file's, as in training.workers=4, network.updater.momentum=0.8 or "
+      "network.layers[0].outChannels=8; options of a strategy have the names of --strategy-options: "
+      "training.strategy.rate=0.7; a list has commas: data.columns=size,colour; null takes a field out of "
+      "the file: listeners.checkpoints=null. May be given several times; the last one for a field wins");
 }
 
 void describeFields(example::CommandLine& line, FieldChoices& choices) {

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "examples/muster/run_file.h"
 #include "examples/support/command_line.h"
 
 namespace program {
@@ -21,6 +22,11 @@ void describeSets(example::CommandLine& line, std::vector<std::string>& sets);
 
 /// Adds an option for each field that is often set, and `--set` for the others.
 void describeFields(example::CommandLine& line, FieldChoices& choices);
+
+/// The run of a file with these choices. If the file lacks a field that one of the options needs, the error
+/// also names the option for that.
+/// @throws as RunFile::read.
+RunFile readRun(const std::string& path, const FieldChoices& choices);
 
 /// What to use instead of an option that mnist_convnet had, as "--strategy"; "" for any other option.
 std::string insteadOf(const std::string& option);

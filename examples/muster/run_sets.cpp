@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "examples/muster/gallery.h"
 #include "muster/core/base/error.h"
 #include "muster/core/base/utf8.h"
 #include "muster/core/io/json_value.h"
@@ -22,7 +23,8 @@ using muster::require;
 
 namespace {
 
-constexpr std::string_view kUpdaterType = "network.updater.type";
+/// Lists of words, which the command line also has as in `data.columns=size,colour`.
+constexpr std::string_view kWordLists[] = {"data.columns", "data.leaveOut"};
 
 /// One step of a path: a field, then array indices, as in "layers[2]".
 struct Step {
@@ -69,16 +71,48 @@ void dropOthers(json::object& data) {
     data.erase(name);
 }
 
-/// Keeps only the name of a strategy or the type of an updater: another one has other options.
+/// Keeps only the name of a strategy or the type of an updater, schedule or layer, whose others have other
+/// options, and what places a layer in its graph.
 void keepOnly(json::object& object, std::string_view field) {
-  json::value name = object.at(field);
-  object.clear();
-  object.emplace(field, std::move(name));
+  json::object kept;
+  for (const auto name : {field, std::string_view("vertex"), std::string_view("inputs")})
+    if (const auto* value = object.if_contains(name)) kept.emplace(name, *value);
+  object = std::move(kept);
 }
 
 /// Whether a field decides which others there are beside it.
 bool isKind(std::string_view path) {
-  return path == "data.type" || path == kStrategyName || path == kUpdaterType;
+  return path == "data.type" || path == kStrategyName || path == "network.name" ||
+         (path.starts_with("network.") && path.ends_with(".type"));
+}
+
+/// The value of a field: for a list also its elements with commas between them.
+json::value valueFor(std::string_view path, const std::string& text) {
+  auto value = valueOf(text);
+  if (!value.is_string() && std::ranges::find(kWordLists, path) == std::end(kWordLists)) return value;
+  if (value.is_array() || value.is_null() || text.empty()) return value;
+  if (std::ranges::find(kWordLists, path) == std::end(kWordLists)) {
+    auto numbers = valueOf("[" + text + "]");
+    const bool list = text.find(',') != text.npos && numbers.is_array() &&
+                      std::ranges::all_of(numbers.get_array(), &json::value::is_number);
+    return list ? numbers : value;
+  }
+  json::array words;
+  for (std::size_t at = 0; at <= text.size();) {
+    const auto end = std::min(text.find(',', at), text.size());
+    words.emplace_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return words;
+}
+
+/// Gives a named network its default updater, of which a set may then change a part.
+void giveUpdater(json::value& network) {
+  const auto* const object = network.if_object();
+  if (!object || !object->contains("name") || object->contains("updater")) return;
+  const auto whole =
+      muster::parseJson(withAllOptions(muster::printJson(json::object{{"name", object->at("name")}})));
+  network.get_object()["updater"] = whole.at("updater");
 }
 
 /// A number as C and Python write it, which JSON may not, as ".5" or "1."; NaN if it is not finite or does
@@ -161,7 +195,13 @@ void applySet(json::object& run, const std::string& set) {
   json::object* in = &run;
   std::string soFar;  // the path to `in`
   const auto steps = stepsOf(path);
+  const auto value = valueFor(path, set.substr(equals + 1));
   for (std::size_t s = 0; s < steps.size(); ++s) {
+    if (value.is_null() && steps[s].places.empty() &&
+        (s + 1 == steps.size() || !in->contains(steps[s].name))) {
+      in->erase(steps[s].name);
+      return;
+    }
     json::value* at = &(*in)[steps[s].name];
     for (const auto place : steps[s].places) {
       require(at->is_array() && place < at->get_array().size(), "--set {}: {} has no element {}", path,
@@ -170,17 +210,20 @@ void applySet(json::object& run, const std::string& set) {
     }
     if (s + 1 == steps.size()) {
       const auto text = set.substr(equals + 1);
-      auto value = valueOf(text);
       require(!path.ends_with("learningRate") || !value.is_string() || !numberIn(text),
               "{}: expected a finite number that fits a double, got {}", path, text);
-      const auto before = std::exchange(*at, std::move(value));
-      if (path == "data.type" && *at != before) dropOthers(*in);
-      if ((path == kStrategyName || path == kUpdaterType) && *at != before) keepOnly(*in, steps[s].name);
+      const auto before = std::exchange(*at, value);
+      if (!isKind(path) || *at == before) return;
+      if (path == "data.type")
+        dropOthers(*in);
+      else
+        keepOnly(*in, steps[s].name);
       return;
     }
     if (at->is_null()) at->emplace_object();
     soFar.append(soFar.empty() ? "" : ".").append(steps[s].name);
     if (auto object = expanded(soFar, *at); !object.is_null()) *at = std::move(object);
+    if (path.starts_with("network.updater.") && soFar == "network") giveUpdater(*at);
     require(at->is_object(), "--set {}: {} is no object", path, steps[s].name);
     in = &at->get_object();
   }

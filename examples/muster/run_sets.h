@@ -28,14 +28,15 @@ void expandShortForms(boost::json::object& run);
 /// The value of a text: parsed as JSON, or else the word itself.
 boost::json::value valueOf(const std::string& text);
 
-/// Sets fields of a run file, in order: of two that set the same, the later one wins. Only `data.type`,
-/// `training.strategy.name` and `network.updater.type` come before what sets other fields of data, strategy
-/// and updater, which they may drop.
+/// Sets fields of a run file, in order: of two that set the same, the later one wins. Only fields that decide
+/// which others there are (`data.type`, `training.strategy.name`, `network.name`, and the `type` of an
+/// updater, schedule or layer) come before those others, which they may drop.
 /// @param sets  each for example "training.workers=4".  @throws as applySet.
 void applySets(boost::json::object& run, std::span<const std::string> sets);
 
-/// Sets a field of a run file. A new `data.type` drops the fields of the old one, and a new strategy's name
-/// the options of the old one; so does a new updater's type. @param set  for example "training.workers=4".
+/// Sets a field of a run file. A new `data.type` drops the fields of the old one, and so do the others that
+/// `applySets` names. `null` takes a field out of the file, and a list may have its elements with commas
+/// between them, as in `data.columns=size,colour`. @param set  for example "training.workers=4".
 /// @throws InvalidArgument that names the path, if it is invalid.
 void applySet(boost::json::object& run, const std::string& set);
 

@@ -1,7 +1,10 @@
 #include "examples/muster/schema.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <boost/json/array.hpp>
+#include <map>
 #include <string_view>
 #include <utility>
 
@@ -86,16 +89,24 @@ std::string runFileSchema() {
   all.put("format", {{"const", RunFile::kFormat}, {"description", "of the file"}});
   // The schema allows the fields of all types of data; the program checks which ones a type has.
   SchemaWriter data;
+  std::map<std::string, std::vector<std::string_view>, std::less<>> typesOf;  // [field]
   for (const auto type : kDataTypes) {
     RunData of;
     of.type = type;
     visitData(data, of);
+    SchemaWriter alone;
+    visitData(alone, of);
+    for (const auto& [field, schema] : alone.properties()) typesOf[field].push_back(type);
   }
   json::array types;
   for (const auto type : kDataTypes) types.emplace_back(type);
   data.describe("where the data come from");
   data.put("type", {{"enum", types}});  // has no default
   json::object dataSchema = data.schema();
+  for (const auto& [field, of] : typesOf)
+    if (auto& schema = dataSchema.at("properties").at(field).as_object(); of.size() < kDataTypes.size())
+      schema["description"] = fmt::format("of {}: {}", fmt::join(of, ", "),
+                                          std::string_view(schema.at("description").as_string()));
   dataSchema["required"] = json::array{"type"};
   all.describe("what the network learns from");
   all.put("data", dataSchema);

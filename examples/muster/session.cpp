@@ -3,54 +3,24 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <array>
+#include <cstdlib>
 #include <cstring>
-#include <iterator>
 
 #include "examples/muster/gallery.h"
 #include "examples/muster/report.h"
 #include "examples/muster/run_checks.h"
 #include "examples/support/keep_network.h"
-#include "examples/support/resumed.h"
 #include "muster/core/base/error.h"
 #include "muster/core/base/plural.h"
 #include "muster/core/base/printable_text.h"
 #include "muster/core/io/network_json.h"
 #include "muster/parallel/nodes/launched_processes.h"
+#include "muster/parallel/strategies/named_strategy.h"
 
 namespace program {
-namespace {
 
 using namespace muster;
-
-const std::string kRunNote = "muster.run";
-
-/// The run with the defaults that its strategy's options would have with so many workers.
-RunFile withWorkers(RunFile run, std::int64_t workers) {
-  try {
-    RunFile other = run;
-    other.training.workers = workers;
-    other.makeStrategy(1);
-    return other;
-  } catch (const InvalidArgument&) {
-    return run;  // the options do not fit these workers
-  }
-}
-
-/// By path, as in "training.workers".
-example::Settings settingsOf(const RunFile& run) {
-  example::Settings settings;
-  for (auto& [path, value] : decisiveFields(run)) settings[path] = value;
-  return settings;
-}
-
-RunFile runIn(const std::filesystem::path& path) {
-  const ModelNotes notes = readModelNotes(path);
-  const auto run = notes.find(kRunNote);
-  if (run == notes.end()) throw FileError(path, "cannot be resumed: it was not saved by muster train");
-  return RunFile::parse(run->second);
-}
-
-}  // namespace
 
 example::DeviceChoice devicesOf(const RunTraining& training) {
   if (training.devices == "auto") return example::chooseUnasked();
@@ -82,13 +52,6 @@ Nodes nodesOf(const RunTraining& training, example::NodeOptions options) {
     return options.connect();
   }
   return example::nodesByMpi();
-}
-
-void settleData(RunFile& run, const std::filesystem::path& model) {
-  if (run.data.type != kMnistOrGenerated) return;
-  const ModelNotes notes = readModelNotes(model);
-  if (const auto saved = notes.find(kRunNote); saved != notes.end())
-    run.data.type = RunFile::parse(saved->second).data.type;
 }
 
 InputDescription knownBy(const RunFile& run, const std::filesystem::path& resumed) {
@@ -147,6 +110,11 @@ std::unique_ptr<Network> makeNetwork(const RunFile& run, LoadedData& data) {
   return network;
 }
 
+std::unique_ptr<Network> networkForData(const RunFile& run) {
+  LoadedData data = loadData(run.data, PlacementWish::Host, std::array{Device::cpu()}, 1);
+  return makeNetwork(run, data);
+}
+
 void requireRoom(const RunFile& run, Network& network) {
   const auto bytes = example::savedBytes(network);
   example::requireDiskRoom(run.training.model, bytes);
@@ -176,6 +144,19 @@ ParallelWrapper makeWrapper(const RunFile& run, const example::DeviceChoice& dev
   }
 }
 
+std::string periodRemark(const RunFile& run, std::int64_t batches, int nodes) {
+  const std::int64_t workers = run.training.workers * nodes, iterations = (batches + workers - 1) / workers;
+  if (workers == 1) return {};
+  for (const auto& option : optionsOf(run.makeStrategy(nodes)))
+    if (std::int64_t every = 0;
+        option.name == "every" && (every = std::atoll(option.preset.c_str())) > iterations)
+      return fmt::format(
+          "the replicas are merged at the end of each epoch only: it has {}, and training.strategy.every is "
+          "{}",
+          plural(iterations, "iteration"), every);
+  return {};
+}
+
 std::string checkSaved(Network& network, const std::filesystem::path& path, LoadedData& data) {
   Batch next, batch;
   DataSetIterator& from = data.test ? *data.test : data.any();
@@ -190,15 +171,6 @@ std::string checkSaved(Network& network, const std::filesystem::path& path, Load
                     "was saved, but what was loaded from it predicts something else: another process has "
                     "replaced the file, or the disk changed it");
   return "loaded again, it gives the same outputs, bit for bit";
-}
-
-std::int64_t batchesTrained(Network& network) {
-  const auto position = namingResumedFile(network, [&] { return positionIn(network.trainingState()); });
-  return position ? position->nextBatch + std::ssize(position->trainedLater) : 0;
-}
-
-ModelNotes notesOf(const RunFile& run) {
-  return {{kRunNote, run.toJson()}};
 }
 
 example::Paths pathsOf(const std::filesystem::path& runFile, const RunFile& run,
@@ -219,23 +191,6 @@ example::Paths pathsOf(const std::filesystem::path& runFile, const RunFile& run,
     paths.writesInto("listeners.curves", curves.has_parent_path() ? curves.parent_path() : ".",
                      {curves.filename().string()});
   return paths;
-}
-
-example::CheckpointChoice checkpointsOf(const RunFile& run, int nodes) {
-  const auto& checkpoints = run.listeners.checkpoints;
-  return {
-      .resume = run.training.resume, .directory = checkpoints ? checkpoints->directory : "", .nodes = nodes};
-}
-
-Resumed resumedBy(RunFile& run, int nodes) {
-  auto file = example::fileToResume(checkpointsOf(run, nodes));
-  if (file.empty()) return {};
-  const RunFile saved = runIn(file);
-  settleData(run, file);
-  auto now = settingsOf(withWorkers(run, saved.training.workers));
-  now["training.workers"] = fmt::format("{}", run.training.workers);
-  auto changes = example::allowedChanges(file, settingsOf(saved), now, mayDiffer, "by this run");
-  return {std::move(file), std::move(changes)};
 }
 
 }  // namespace program

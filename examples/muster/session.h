@@ -9,7 +9,6 @@
 
 #include "examples/muster/run_data.h"
 #include "examples/muster/run_file.h"
-#include "examples/support/checkpoints.h"
 #include "examples/support/device_option.h"
 #include "examples/support/nodes.h"
 #include "muster/core/io/model_file.h"
@@ -30,10 +29,6 @@ void settleNodes(RunFile& run, const example::NodeOptions& options);
 /// that this program was built without.
 muster::Nodes nodesOf(const RunTraining& training, example::NodeOptions options);
 
-/// Settles which data `mnistOrGenerated` is, as a model's file says what it was trained with; does nothing
-/// for other data or another file.
-void settleData(RunFile& run, const std::filesystem::path& model);
-
 /// The input description of the file that a training resumes or, with rows of tables, begins with; empty if
 /// there is none.
 muster::InputDescription knownBy(const RunFile& run, const std::filesystem::path& resumed);
@@ -41,6 +36,9 @@ muster::InputDescription knownBy(const RunFile& run, const std::filesystem::path
 /// The network of a run file, with initial weights or those of `training.initialModel`; takes missing shapes
 /// from the data. @throws InvalidArgument for data that do not fit, naming both; FileError.
 std::unique_ptr<muster::Network> makeNetwork(const RunFile& run, LoadedData& data);
+
+/// As above, with the run's own data.
+std::unique_ptr<muster::Network> networkForData(const RunFile& run);
 
 /// Checks before a training that its files have room. @throws FileError.
 void requireRoom(const RunFile& run, muster::Network& network);
@@ -51,37 +49,16 @@ muster::ParallelWrapper makeWrapper(const RunFile& run, const example::DeviceCho
                                     const muster::Nodes& nodes, muster::Network& network,
                                     const muster::Listeners& listeners, int elastic = 1);
 
+/// Why a run's replicas are merged less often than its strategy says: an epoch is shorter than the period. ""
+/// if they are not. @param batches  of an epoch.  @param nodes  that train.
+std::string periodRemark(const RunFile& run, std::int64_t batches, int nodes = 1);
+
 /// Loads the saved network and compares its outputs for a batch with the original's, bit for bit.
 /// @return a text that they are equal. @throws FileError if the file cannot be read, or the outputs differ.
 std::string checkSaved(muster::Network& network, const std::filesystem::path& path, LoadedData& data);
 
-/// Number of batches already trained in the epoch in progress of a resumed network.
-/// @throws FileError if its file has impossible numbers.
-std::int64_t batchesTrained(muster::Network& network);
-
-/// The run as notes of each model file that `muster train` writes.
-muster::ModelNotes notesOf(const RunFile& run);
-
 /// The files that a training reads and writes. @param resumed  the file from `resumedBy`.
 example::Paths pathsOf(const std::filesystem::path& runFile, const RunFile& run,
                        const std::filesystem::path& resumed);
-
-/// What `training.resume` and `listeners.checkpoints.directory` name.
-example::CheckpointChoice checkpointsOf(const RunFile& run, int nodes = 1);
-
-/// What a run resumes.
-struct Resumed {
-  std::filesystem::path file = {};  ///< "": the training begins
-  /// The fields that differ from the saved run's and may, for example "training.workers 2 (now 4)"; "" if
-  /// none differ. They change the bits, but not what is trained.
-  std::string changes = {};
-  std::int64_t batches = 0;  ///< trained in the epoch in progress, once the file is loaded
-};
-
-/// The file to which `training.resume` refers: itself, or the newest intact checkpoint of a directory.
-/// Settles the run's data by it.
-/// @throws FileError for a file that `muster train` did not write, or that belongs to a different run, naming
-/// the fields that differ; otherwise as example::fileToResume.
-Resumed resumedBy(RunFile& run, int nodes = 1);
 
 }  // namespace program

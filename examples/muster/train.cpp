@@ -11,13 +11,13 @@
 #include "examples/muster/options.h"
 #include "examples/muster/report.h"
 #include "examples/muster/results.h"
+#include "examples/muster/resuming.h"
 #include "examples/muster/session.h"
 #include "examples/muster/watchers.h"
 #include "examples/support/keep_network.h"
 #include "examples/support/nodes.h"
 #include "examples/support/paths.h"
 #include "examples/support/program.h"
-#include "examples/support/training_interrupt.h"
 #include "muster/core/base/interrupt.h"
 #include "muster/core/base/log.h"
 #include "muster/core/base/plural.h"
@@ -78,7 +78,7 @@ std::string dataLine(const LoadedData& data) {
 
 /// Prints what is trained, from where, and the plan.
 void introduce(const RunFile& run, const LoadedData& data, const Network& network, const Resumed& resumed,
-               const ParallelWrapper& wrapper) {
+               const ParallelWrapper& wrapper, int nodes) {
   fmt::print("data: {}\n\n{}", dataLine(data), network.summary());
   if (const auto columns = columnsLine(network.inputDescription()); !columns.empty())
     fmt::print("{}\n", columns);
@@ -100,6 +100,8 @@ void introduce(const RunFile& run, const LoadedData& data, const Network& networ
   else
     fmt::print("plan: {}; {} a batch, {}\n", wrapper.plan(), plural(run.data.batch, "example"),
                plural(epochs, "epoch"));
+  const auto remark = periodRemark(run, data.train->batchesPerEpoch().value_or(0), nodes);
+  if (epochs > 0 && !remark.empty()) fmt::print("note: {}\n", remark);
 }
 
 /// For example "interrupted, with 2 of 5 epochs finished".
@@ -152,8 +154,8 @@ int trainRun(RunFile run, Options options) {
   options.quiet = options.quiet || !first;
   auto resumed = resumedBy(run, nodes.nodes());
   if (first && !nodes.elastic()) {
-    example::requireNoOtherTraining(checkpointsOf(run));
-    example::requireOwnCheckpoints(checkpointsOf(run), resumed.file);
+    requireNoOtherTraining(run);
+    requireOwnCheckpoints(run, resumed.file);
   }
   if (first) checkPaths(options, run, resumed.file);
   example::requireUsable(devices);
@@ -181,10 +183,9 @@ int trainRun(RunFile run, Options options) {
   if (!options.quiet) {
     for (const auto& notice : {devices.notice, data.placed})
       if (!notice.empty()) fmt::print("{}\n", notice);
-    introduce(run, data, *network, resumed, wrapper);
+    introduce(run, data, *network, resumed, wrapper, options.nodes.count());
   }
-  if (!first && resumed.file.empty() && !run.training.resume.empty())
-    example::logNothingToResume(run.training.resume);
+  if (!first && resumed.file.empty() && !run.training.resume.empty()) logNothingToResume(run.training.resume);
   watching.describe(wrapper.plan(), network->summary());
   watching.options(hyperParameters(run), {network->task() == Task::Regression ? "r2" : "accuracy"});
 
@@ -274,7 +275,7 @@ int train(const Call& call) {
   if (options.quiet) line.refuse({"watch"}, "shows what --quiet leaves out");
   options.nodes.check(line);
   options.runFile = fileOf(call, "a run file such as run.json");
-  const RunFile run = RunFile::read(options.runFile.string(), options.fields.all());
+  const RunFile run = readRun(options.runFile.string(), options.fields);
   return example::runOn(devicesOf(run.training), [&] { return trainRun(run, options); });
 }
 

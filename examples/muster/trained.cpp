@@ -4,6 +4,7 @@
 
 #include "examples/muster/gallery.h"
 #include "examples/muster/options.h"
+#include "examples/muster/resuming.h"
 #include "examples/muster/session.h"
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
@@ -25,11 +26,22 @@ void describeTrained(example::CommandLine& line, TrainedOptions& options) {
 
 Trained::Trained(const Call& call, const TrainedOptions& options)
     : run(RunFile::read(fileOf(call, "a run file such as run.json"), options.sets)) {
-  const std::filesystem::path model =
-      options.model.empty() ? std::filesystem::path(run.training.model) : options.model;
+  require(call.others.empty() || call.others.front().ends_with(".safetensors"),
+          "unexpected argument {}: after a run file may come a model file, as in {} {} model.safetensors; "
+          "new rows "
+          "are predicted by a model file alone, as in muster predict model.safetensors new.csv",
+          call.others.empty() ? "" : call.others.front(), call.program, call.file);
+  require(call.others.empty() || options.model.empty(), "--model and {} are two models; give one",
+          call.others.empty() ? "" : call.others.front());
+  const std::filesystem::path model = !call.others.empty()     ? std::filesystem::path(call.others.front())
+                                      : !options.model.empty() ? options.model
+                                                               : std::filesystem::path(run.training.model);
   example::Paths paths;
   paths.reads("the run file", call.file);
-  paths.reads(options.model.empty() ? "training.model" : "--model", model);
+  paths.reads(!call.others.empty()    ? "the model"
+              : options.model.empty() ? "training.model"
+                                      : "--model",
+              model);
   addTo(paths, run.data);
   paths.writesResult("--out", options.out);
   paths.writesResult("--json", options.json);
@@ -52,9 +64,12 @@ DataSetIterator& Trained::on(const std::string& which) const {
   DataSetIterator* const chosen = which == "test"         ? data.test.get()
                                   : which == "validation" ? data.validation.get()
                                                           : data.train.get();
+  const auto* const why = which == "validation"    ? "data.validationExamples is 0"
+                          : run.data.type == "idx" ? "data.testImages is empty"
+                                                   : "data.test is empty";
   require(chosen != nullptr,
-          "the run file has no {} data ({}); --on train takes the examples that it was trained with", which,
-          which == "test" ? "data.test is empty" : "data.validationExamples is 0");
+          "the run file has no {} data ({}); {}--on train takes the examples that it was trained with", which,
+          why, data.validation ? "--on validation takes the examples held out from the training, " : "");
   return *chosen;
 }
 

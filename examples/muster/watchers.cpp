@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "examples/muster/report.h"
+#include "examples/muster/resuming.h"
 #include "examples/muster/session.h"
 #include "examples/support/pages.h"
 #include "muster/core/base/error.h"
@@ -14,8 +15,10 @@
 #include "muster/core/io/json_fields.h"
 #include "muster/core/io/output_path.h"
 #include "muster/core/listeners/checkpoint_listener.h"
+#include "muster/core/listeners/progress_listener.h"
 #include "muster/core/listeners/reduce_on_plateau.h"
 #include "muster/core/listeners/score_listener.h"
+#include "muster/core/listeners/watch_listener.h"
 
 namespace program {
 
@@ -47,6 +50,13 @@ Monitored monitoredOf(const RunMonitor& m, LoadedData& data, std::string_view wh
   return monitored;
 }
 
+/// The listeners for progress: lines or a bar, or in a terminal rows for the workers and a curve.
+void addProgress(bool terminal, Listeners& all) {
+  if (!terminal) return all.push_back(std::make_shared<ProgressListener>());
+  const auto watch = std::make_shared<WatchListener>();
+  all.insert(all.end(), {watch, watch->workers()});
+}
+
 }  // namespace
 
 void checkMonitors(const RunFile& run, LoadedData& data, Network& network) {
@@ -73,7 +83,7 @@ void checkMonitors(const RunFile& run, LoadedData& data, Network& network) {
 Watchers watch(const RunFile& run, LoadedData& data, Network& network, const Shown& shown) {
   const auto& l = run.listeners;
   Watchers watchers(shown.overNodes);
-  watchers.diverged = std::make_shared<example::DivergenceCheck>(network, data.training());
+  watchers.diverged = std::make_shared<DivergenceCheck>(network, data.training());
   const auto acceptBest = [check = watchers.diverged](Trainer& trainer) {
     try {
       check->requireNone(trainer.model());
@@ -85,16 +95,18 @@ Watchers watch(const RunFile& run, LoadedData& data, Network& network, const Sho
   };
   const LineSink quietly = shown.progress ? LineSink() : LineSink([](std::string_view) {});
   const auto add = [&](auto listener) { watchers.all.push_back(std::move(listener)); };
-  if ((l.progress || shown.terminal) && shown.progress)
-    example::WatchOptions{.terminal = shown.terminal}.addProgress(watchers.all);
+  if ((l.progress || shown.terminal) && shown.progress) addProgress(shown.terminal, watchers.all);
   if (l.scoreEvery > 0) add(std::make_shared<ScoreListener>(l.scoreEvery));
   if (l.testEvery > 0 || l.testIterations > 0) {
     watchers.tests = std::make_shared<EvaluationListener>(
         watched(data, "listeners.testEvery"),
-        EvaluationOptions{.everyEpochs = l.testEvery, .everyIterations = l.testIterations, .sink = quietly});
+        EvaluationOptions{.everyEpochs = l.testEvery,
+                          .everyIterations = l.testIterations,
+                          .data = data.validation ? "validation" : "test",
+                          .sink = quietly});
     add(watchers.tests);
   }
-  watchers.record = std::make_shared<example::EpochRecord>(watchers.tests);
+  watchers.record = std::make_shared<EpochRecord>(watchers.tests);
   add(watchers.record);
   if (const auto& p = l.reduceOnPlateau) {
     const auto monitored = monitoredOf(p->monitored, data, "listeners.reduceOnPlateau");

@@ -2,21 +2,28 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "examples/muster/run_data.h"
 #include "examples/muster/run_file.h"
-#include "examples/support/divergence.h"
-#include "examples/support/epoch_record.h"
-#include "examples/support/last_state.h"
 #include "examples/support/watching.h"
 #include "muster/core/listeners/early_stopping.h"
+#include "muster/core/listeners/epoch_record.h"
 #include "muster/core/listeners/evaluation_listener.h"
 #include "muster/core/listeners/performance_listener.h"
+#include "muster/core/nn/divergence_check.h"
 #include "muster/core/nn/listener.h"
 #include "muster/core/nn/network.h"
+#include "muster/core/nn/training_state.h"
 
 namespace program {
+
+/// Keeps the training state that a checkpoint needs beside the model.
+struct LastState final : muster::Listener {
+  void onFitEnd(muster::Trainer& trainer) override { state = trainer.trainingState(); }
+  std::optional<muster::TrainingState> state;  // empty until `fit()` ends on this node
+};
 
 /// Counts the merges.
 struct MergeCount final : muster::Listener {
@@ -36,11 +43,11 @@ struct Watchers {
             muster::PerformanceOptions{.tableAtEnd = false, .overNodes = overNodes})) {}
 
   std::shared_ptr<muster::PerformanceListener> performance;
-  std::shared_ptr<example::DivergenceCheck> diverged;
-  std::shared_ptr<example::LastState> last = std::make_shared<example::LastState>();
+  std::shared_ptr<muster::DivergenceCheck> diverged;
+  std::shared_ptr<LastState> last = std::make_shared<LastState>();
   std::shared_ptr<muster::EarlyStopping> stopping;
   std::shared_ptr<muster::EvaluationListener> tests;
-  std::shared_ptr<example::EpochRecord> record;
+  std::shared_ptr<muster::EpochRecord> record;
   std::shared_ptr<MergeCount> merged = std::make_shared<MergeCount>();
   muster::Listeners all{performance, last, merged};
 };

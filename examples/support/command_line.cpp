@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "examples/support/standard_streams.h"
+#include "muster/core/base/nearest_word.h"
 
 namespace example {
 namespace {
@@ -75,10 +76,9 @@ void CommandLine::parse(const char* name, const std::string& text, bool& value) 
 
 void CommandLine::addParsed(const char* name, const std::string& preset, const char* value,
                             const std::string& help, std::function<void(const std::string&)> take) {
-  auto* const read = po::value<std::string>()->value_name(value)->notifier(take);
+  auto* const read = po::value<std::string>()->value_name(value)->notifier(std::move(take));
   if (!preset.empty()) read->default_value(preset);
   groups_.back().add_options()(name, read, help.c_str());
-  takes_[name] = std::move(take);
 }
 
 void CommandLine::list(const char* name, std::vector<std::string>& target, const char* value,
@@ -113,6 +113,13 @@ bool CommandLine::read(int argc, const char* const* argv) {
     muster::require(arguments.empty(), "unexpected argument \"{}\"; --help lists the options",
                     fmt::join(arguments, " "));
     po::store(parsed, given_);
+  } catch (const po::unknown_option& unknown) {
+    std::vector<std::string> known;
+    for (const auto& option : all.options()) known.push_back("--" + option->long_name());
+    const auto whole = unknown.get_option_name(), option = whole.substr(0, whole.find('='));
+    throw muster::InvalidArgument(
+        fmt::format("there is no option {}; the nearest is {}; --help lists the options", option,
+                    muster::nearestWord(option, known)));
   } catch (const po::error& error) {
     const std::span arguments(argv + 1, static_cast<std::size_t>(std::max(argc - 1, 0)));
     throw muster::InvalidArgument(fmt::format("{}; --help lists the options", problemIn(arguments, error)));
@@ -135,10 +142,6 @@ bool CommandLine::read(int argc, const char* const* argv) {
 
 bool CommandLine::said(const char* option) const {
   return given_.count(option) > 0 && !given_[option].defaulted();
-}
-
-void CommandLine::preset(const char* option, const std::string& text) {
-  if (!said(option)) takes_.at(option)(text);
 }
 
 void CommandLine::refuse(std::initializer_list<const char*> options, std::string_view why) const {

@@ -41,13 +41,6 @@ inline auto atLeast(std::int64_t least) {
 inline void positive(const char* option, double value) {
   muster::require(value > 0 && std::isfinite(value), "--{} must be a positive number, got {}", option, value);
 }
-inline void notNegative(const char* option, double value) {
-  muster::require(value >= 0 && std::isfinite(value), "--{} must be a number and not negative, got {}",
-                  option, value);
-}
-inline void belowOne(const char* option, double value) {
-  muster::require(value >= 0 && value < 1, "--{} must be at least 0 and below 1, got {}", option, value);
-}
 /// Rejects "", which results from an unset variable in a script. Every path has this rule.
 inline void fileName(const char* option, const std::filesystem::path& value) {
   muster::require(!value.empty(), "--{} needs the name of a file or directory", option);
@@ -99,8 +92,6 @@ class CommandLine {
   bool read(int argc, const char* const* argv);
   /// Whether the user gave an option, after `read`.
   bool said(const char* option) const;
-  /// Changes an option's default, after `read`; no effect if the user gave the option.
-  void preset(const char* option, const std::string& text);
   /// @throws muster::InvalidArgument "--NAME why" for the first of these options that the user gave.
   void refuse(std::initializer_list<const char*> options, std::string_view why) const;
 
@@ -137,8 +128,7 @@ class CommandLine {
   std::string usage_;
   std::vector<std::string>* arguments_ = nullptr;  // null: none are taken
   std::deque<boost::program_options::options_description> groups_;
-  std::map<std::string, std::function<void(const std::string&)>> takes_;  // [option]
-  std::map<std::string, std::function<std::string()>> topics_;            // [option]
+  std::map<std::string, std::function<std::string()>> topics_;  // [option]
   boost::program_options::variables_map given_;
 };
 

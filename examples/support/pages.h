@@ -27,9 +27,6 @@ inline constexpr const char* kNoPage =
     "this program was built without the page, which needs dygraphs; install libjs-dygraphs and build it "
     "again";
 
-/// One self-contained HTML file; "" if this program was built without the page.
-/// @param document  the `document` of muster::stillPage; "": none.
-std::string stillPage(const std::vector<PageCurves>& runs, const std::string& document);
 /// A page of the files of curves below a directory. @throws muster::FileError; InvalidArgument if there
 /// are no files or this program was built without the page.
 std::string stillPageOf(const std::filesystem::path& directory);

@@ -29,13 +29,6 @@ bool pagesBuilt() {
   return true;
 }
 
-std::string stillPage(const std::vector<PageCurves>& runs, const std::string& document) {
-  std::vector<std::string> news;
-  for (const auto& run : runs) news.push_back(storeOf(run).all());
-  if (!document.empty()) news.push_back(document);
-  return muster::stillPage(news);
-}
-
 std::string stillPageOf(const std::filesystem::path& directory) {
   const muster::PageDirectory runs(directory);
   muster::require(runs.runs() > 0, "page: {} has no runs: files whose names end in {}", directory.string(),

@@ -10,10 +10,6 @@ bool pagesBuilt() {
   return false;
 }
 
-std::string stillPage(const std::vector<PageCurves>&, const std::string&) {
-  return {};
-}
-
 std::string stillPageOf(const std::filesystem::path&) {
   throw muster::InvalidArgument(fmt::format("page: {}", kNoPage));
 }

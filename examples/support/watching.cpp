@@ -5,21 +5,8 @@
 #include "examples/support/pages.h"
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
-#include "muster/core/listeners/progress_listener.h"
-#include "muster/core/listeners/watch_listener.h"
 
 namespace example {
-
-void WatchOptions::addProgress(muster::Listeners& all, std::optional<std::int64_t> lastEpoch) const {
-  if (!terminal) {
-    all.push_back(
-        std::make_shared<muster::ProgressListener>(muster::ProgressOptions{.lastEpoch = lastEpoch}));
-    return;
-  }
-  const auto watch =
-      std::make_shared<muster::WatchListener>(muster::WatchListenerOptions{.lastEpoch = lastEpoch});
-  all.insert(all.end(), {watch, watch->workers()});
-}
 
 Watching::Watching(const WatchOptions& options, std::shared_ptr<const muster::EvaluationListener> tests) {
   if (options.page || options.still || !options.curves.empty())

@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,16 +18,12 @@ struct WatchOptions {
   std::filesystem::path tensorBoard = {};  ///< empty: not used
   bool shared = false;                     ///< other processes write into `tensorBoard`, too
   bool page = false;
-  bool terminal = false;              ///< rows for the workers and a curve below the progress bar
   int pagePort = 0;                   ///< 0: any free port
   std::filesystem::path curves = {};  ///< a file for `muster page`; empty: none
   std::string group = {};             ///< group in that file
   bool still = false;                 ///< whether `Watching::still` will be called
   /// Without `curves`: where the page's curves are kept for `still`.
   std::filesystem::path stillCurves = {};
-
-  /// Adds the listeners for progress in the terminal. @param lastEpoch  as in muster::ProgressOptions.
-  void addProgress(muster::Listeners& all, std::optional<std::int64_t> lastEpoch = {}) const;
 };
 
 /// A tool that shows a training: TensorBoard or the page.

@@ -59,7 +59,7 @@ TEST_CASE("a classification is compared with the commonest class, and few exampl
   CHECK(guessRemark(counted(5, 0, 1)) ==
         "the 6 held-out examples are predicted hardly better than by the commonest class often for all "
         "(accuracy "
-        "1.0000, and 0.8333): that may be chance, with so few of them");
+        "1.0000, and 0.8333): that may be chance");
   CHECK(guessRemark(counted(5, 0, 2)).empty());    // 2 above sqrt(2)
   CHECK(!guessRemark(counted(20, 3, 6)).empty());  // 6 - 3 is sqrt(6 + 3)
   CHECK(guessRemark(counted(20, 3, 7)).empty());   // 7 - 3 above sqrt(10)
@@ -71,8 +71,7 @@ TEST_CASE("a regression is compared with the mean, and few examples do not decid
   CHECK(guessRemark(regressed(Tensor::of({2.5f, 2.75f, 3, 3.25f, 3.5f}, {5, 1}),
                               Tensor::of({2, 2, 5, 1, 4}, {5, 1}))) ==
         "the 5 held-out examples are predicted hardly better than by the mean of price (R2 0.0625): that may "
-        "be "
-        "chance, with so few of them");
+        "be chance");
   CHECK(guessRemark(regressed(rising, Tensor::of({2, 1, 4, 3, 4}, {5, 1}))).empty());  // 0.7276: 1.31
   CHECK(guessRemark(regressed(rising, rising)).empty());
   CHECK(guessRemark(regressed(rising, Tensor::of({5, 4, 3, 2, 1}, {5, 1}))) ==

@@ -197,7 +197,7 @@ TEST_CASE("muster plan works after a training that has left all its files") {
 #ifdef MUSTER_WITH_PAGE
   files.insert(files.end(), {"--set", "listeners.curves=a.curves.jsonl"});
 #endif
-  CHECK_FALSE(contains(muster.small("plan", files).out, "note: "));
+  CHECK_FALSE(contains(muster.small("plan", files).out, "note: muster train refuses"));
   const auto run = muster.small("train", files);
   CAPTURE(run.err);
   REQUIRE(run.exit == 0);
@@ -212,7 +212,7 @@ TEST_CASE("muster plan works after a training that has left all its files") {
   const auto resuming = muster.small("plan", files);
   CHECK(resuming.exit == 0);
   CHECK(contains(resuming.out, "\nresumes: c/checkpoint-epoch-0001.safetensors\n"));
-  CHECK_FALSE(contains(resuming.out, "note: "));
+  CHECK_FALSE(contains(resuming.out, "note: muster train refuses"));
 }
 
 TEST_CASE("the math mode is shown by plan, saved for a resume, and refused with the reason") {
@@ -299,6 +299,20 @@ TEST_CASE("a run file sets early stopping, validation data, class weights and th
   CHECK(muster.bitsOf("best.safetensors") == muster.bitsOf("model.safetensors"));
   CHECK(muster.bitsOf("c/checkpoint-best.safetensors") == muster.bitsOf("best.safetensors"));
   CHECK(result.at("configuration").at("network").at("accumulate") == 2);
+}
+
+TEST_CASE("plan and train note a period that is longer than an epoch") {
+  const Muster muster;
+  // Five batches of 128 are three iterations of two workers.
+  const std::string note =
+      "\nnote: the replicas are merged at the end of each epoch only: it has 3 iterations, and "
+      "training.strategy.every is 4\n";
+  for (const char* command : {"plan", "train"}) {
+    CHECK(contains(muster.small(command, {"--strategy", "diloco", "--averaging-frequency", "4"}).out, note));
+    CHECK_FALSE(contains(muster.small(command, {"--averaging-frequency", "3"}).out, "note: "));
+    CHECK_FALSE(
+        contains(muster.small(command, {"--averaging-frequency", "9", "--workers", "1"}).out, "note: "));
+  }
 }
 
 TEST_CASE("muster plan describes the run, and writes nothing") {
@@ -656,13 +670,14 @@ TEST_CASE("muster reads IDX files and safetensors") {
   CAPTURE(trained.err);
   CAPTURE(trained.out);
   CHECK(trained.exit == 0);
-  CHECK(contains(trained.out + trained.err, "epoch 100: R2 "));
+  CHECK(contains(trained.out + trained.err, "epoch 100: validation R2 "));
   CHECK(contains(trained.out, "test: R2 "));
   CHECK(std::filesystem::exists(muster.directory / "c/checkpoint-best.safetensors"));
   const auto result = json::parse(muster.read("result.json")).as_object();
   CHECK(result.at("testR2").as_double() > 0.99);
   CHECK(result.at("testLoss").as_double() < 1e-3);
-  CHECK(result.at("testR2ByEpoch").as_array().size() == 4);
+  CHECK(result.at("validationR2ByEpoch").as_array().size() == 4);
+  CHECK_FALSE(result.contains("testR2ByEpoch"));
   CHECK_FALSE(result.contains("testAccuracy"));
 
   const std::string images(
@@ -861,7 +876,27 @@ TEST_CASE("muster example writes a run file for a newcomer's data, and mistakes 
   CHECK(contains(advice({"train", "rows.csv"}), "muster example rows.csv prints one for it"));
   CHECK(contains(advice({"evaluate", "model.safetensors"}), "is a model file; give the run file"));
   CHECK(contains(advice({"train", "own.json", "--layers", "2"}), "as in --set training.workers=4"));
-  CHECK(contains(advice({"evaluate", "own.json"}), "data.test is empty); --on train takes"));
+  CHECK(contains(
+      advice({"evaluate", "own.json"}),
+      "data.test is empty); --on validation takes the examples held out from the training, --on train "
+      "takes the examples that it was trained with"));
+  CHECK(contains(advice({"evaluate", "own.json", "--set", "data.validationExamples=0"}),
+                 "data.test is empty); --on train takes"));
+  CHECK(muster.run({"evaluate", "own.json", "model.safetensors", "--on", "train"}).out == evaluated.out);
+  CHECK(contains(advice({"evaluate", "own.json", "rows.csv"}),
+                 "unexpected argument rows.csv: after a run file"));
+  CHECK(contains(advice({"evaluate", "own.json", "model.safetensors", "--model", "model.safetensors"}),
+                 "--model and model.safetensors are two models"));
+  const auto misfit =
+      advice({"example", "rows.csv", "--separator", ";", "--label", "kind", "--network", "convnet"});
+  CHECK_MESSAGE(
+      contains(misfit, "network: convnet is for pictures [C, H, W] of classes, and an example is [2]"),
+      misfit);
+  CHECK(contains(advice({"plan", "own.json", "--batch", "60", "--set", "data.dropLast=true"}),
+                 "data.dropLast leaves out a batch that is not full, and data.batch 60 is larger than the 34 "
+                 "examples to train with, so none is left"));
+  CHECK(contains(muster.run({"plan", "own.json", "--set", "data.columns=size,speed"}).out,
+                 "34 examples to train with (17 batches of 2), 6 to validate and 0 to test with"));
   CHECK(contains(advice({"--versoin"}), "the nearest is --version"));
   CHECK(contains(advice({"example", "--grey"}), "--grey is for a directory of images"));
   CHECK(muster.run({"help", "train"}).out == muster.run({"train", "--help"}).out);

@@ -366,6 +366,65 @@ TEST_CASE("--set changes any field, adds a missing one, and refuses an invalid p
   CHECK(problem(bare, {"network.layers[x].bias=1"}).find("expected a path as in") != std::string::npos);
 }
 
+TEST_CASE("--set with null takes a field out of the file") {
+  const auto text = whole("csv").toJson();
+  const auto with = [&](std::vector<std::string> sets) { return RunFile::parse(text, sets); };
+  CHECK_FALSE(with({"listeners.checkpoints=null"}).listeners.checkpoints);
+  CHECK_FALSE(with({"listeners.checkpoints.best=null"}).listeners.checkpoints->best);
+  CHECK_FALSE(with({"listeners.earlyStopping=null", "listeners.reduceOnPlateau.factor=null"})
+                  .listeners.reduceOnPlateau);
+  CHECK(with({"listeners.checkpoints=null", "listeners.checkpoints=d"}).listeners.checkpoints->keepLast == 0);
+  CHECK(with({"training.strategy.every=null"}).training.strategyOptions.find("every") == std::string::npos);
+  CHECK(with({"data.classWeights=null", "training=null"}).training.workers == 1);
+  CHECK(problem(json::parse(text), {"data.type=null"}) == "data.type: is missing");
+}
+
+TEST_CASE("a list on the command line has commas between its elements") {
+  const auto text = whole("csv").toJson();
+  const auto with = [&](std::vector<std::string> sets) { return RunFile::parse(text, sets); };
+  using Words = std::vector<std::string>;
+  CHECK(with({"data.columns=a,b c,3"}).data.columns == Words{"a", "b c", "3"});
+  CHECK(with({"data.leaveOut=id"}).data.leaveOut == Words{"id"});
+  CHECK(with({"data.columns=7"}).data.columns == Words{"7"});
+  CHECK(with({R"(data.columns=["a,b","c"])"}).data.columns == Words{"a,b", "c"});
+  CHECK(with({"data.classWeights=2,3.5"}).data.classWeights == std::vector<double>{2, 3.5});
+  CHECK(with({"network.layers[0].kernel=3,5"}).network.find("\"kernel\": [3, 5]") != std::string::npos);
+  CHECK(with({"data.label=a,b"}).data.label == "a,b");
+  CHECK(with({R"(training.devices="cpu")", R"(data.label="1,2")"}).data.label == "1,2");
+  CHECK(with({"data.columns=a", "data.columns=null"}).data.columns.empty());
+}
+
+TEST_CASE("another schedule, layer or named network drops the fields of the old one") {
+  const auto with = [text = whole("generated").toJson()](std::vector<std::string> sets) {
+    return json::parse(RunFile::parse(text, sets).network);
+  };
+  const json::object tenEpochs{{"type", "cosine"}, {"epochs", 10}};
+  for (const std::string rate : {"0.5", R"({"type": "step", "initial": 0.5, "every": 7})"})
+    CHECK(with({"network.updater.learningRate=" + rate, "network.updater.learningRate.epochs=10",
+                "network.updater.learningRate.type=cosine"})
+              .at("updater")
+              .at("learningRate") == tenEpochs);
+  CHECK(with({"network.layers[0].type=batchnorm"}).at("layers").at(0) == json::object{{"type", "batchnorm"}});
+  const auto named = with({R"(network={"name": "resnet18", "width": 4})", "network.name=mlp"});
+  CHECK(named.at("name") == "mlp");
+  CHECK(named.at("hidden").as_array().empty());
+  // A part of the updater that the library gives a network.
+  const auto slow = with({"network=resnet18", "network.updater.learningRate=0.01"}).at("updater");
+  CHECK(slow.at("type") == "nesterovs");
+  CHECK(slow.at("momentum") == 0.9);
+  CHECK(slow.at("learningRate").at("value") == 0.01);
+  const auto run = asJson(whole("generated"));
+  CHECK(problem(run, {"network.updater.learningRate=fast"}) ==
+        "network.updater.learningRate: expected a number, or a schedule as in {\"type\": \"cosine\", "
+        "\"initial\": 0.1, \"epochs\": 10}, found the string \"fast\"");
+}
+
+TEST_CASE("fields of some types of data name these types") {
+  CHECK(fieldAt("data.label").description.starts_with("of csv: column to predict"));
+  CHECK(fieldAt("data.train").description.starts_with("of csv, images, safetensors: the file"));
+  CHECK(fieldAt("data.batch").description == "examples in a batch of one worker");
+}
+
 TEST_CASE("a run file is written and read back, and a results file gives its configuration") {
   for (const auto type : kDataTypes) {
     const auto run = whole(type);

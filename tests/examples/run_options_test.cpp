@@ -43,9 +43,9 @@ TEST_CASE("each option sets its field") {
       {"epochs", "7", "/training/epochs", 7},
       {"batch", "64", "/data/batch", 64},
       {"updater", "adam", "/network/updater/type", "adam"},
-      {"lr", "0.5", "/network/updater/learningRate", 0.5},
-      {"lr", ".5", "/network/updater/learningRate", 0.5},
-      {"lr", "2.", "/network/updater/learningRate", 2.0},
+      {"lr", "0.5", "/network/updater/learningRate/value", 0.5},
+      {"lr", ".5", "/network/updater/learningRate/value", 0.5},
+      {"lr", "2.", "/network/updater/learningRate/value", 2.0},
       {"momentum", "0.25", "/network/updater/momentum", 0.25},
       {"l2", "0.125", "/network/l2", 0.125},
       {"seed", "9", "/data/seed", 9},
@@ -95,7 +95,7 @@ TEST_CASE("a new strategy, updater or data set drops the fields of the old one, 
   CHECK(field(diloco, "/training/strategy/every") != 3);  // its own default
   const auto adam = runWith({"--lr", "0.25", "--updater", "adam"});
   CHECK(field(adam, "/network/updater/momentum") == "missing");
-  CHECK(field(adam, "/network/updater/learningRate") == 0.25);
+  CHECK(field(adam, "/network/updater/learningRate/value") == 0.25);
   const auto drawn = runWith({"--examples", "50", "--test-examples", "20", "--data", "generated"});
   CHECK(field(drawn, "/data/trainExamples") == 50);
   CHECK(field(drawn, "/data/testExamples") == 20);

@@ -35,10 +35,13 @@ void checkRefusal(const Outcome& run, int exit, const std::string& problem) {
 TEST_CASE("invalid options exit with 2 and a sentence") {
   const Convnet convnet;
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases{
-      {{"--frobnicate"}, "unrecognised option '--frobnicate'"},
-      {{"--work", "2"}, "unrecognised option '--work'"},
-      {{"--%canonical_option%"},
-       "the arguments \"--%canonical_option%\" cannot be read; --help lists the options"},
+      {{"--frobnicate"}, "there is no option --frobnicate; the nearest is --"},
+      {{"--wokers", "2"}, "there is no option --wokers; the nearest is --workers; --help lists the options"},
+      {{"--work=2"}, "there is no option --work; the nearest is --workers; --help lists the options"},
+      {{"--%canonical_option%"}, "there is no option --%canonical_option%; the nearest is --"},
+      {{"--workers=%x%y%"}, "training.workers: expected a whole number, found the string \"%x%y%\""},
+      {{"--lr", "nan"},
+       "network.updater.learningRate: expected a finite number that fits a double, got nan\n"},
       {{"mnist"}, "unexpected argument \"mnist\""},
       {{"--workers"}, "the required argument for option '--workers' is missing"},
       {{"--workers", "0"}, "training.workers must be between 1 and 1024, got 0"},
@@ -75,10 +78,13 @@ TEST_CASE("invalid options exit with 2 and a sentence") {
       {{"--device", "cpu,cpu"}, "training.devices cpu,cpu: device: cpu is named twice in \"cpu,cpu\""},
       {{"--device", "cuda:0,cpu"}, "training.devices cuda:0,cpu: the CPU and GPUs cannot train together yet"},
       {{"--placement", "gpu"}, "training.placement: there is no \"gpu\"; there are auto, "},
-      {{"--keep", "3"}, "listeners.checkpoints.directory: is missing"},
+      {{"--keep", "3"},
+       "listeners.checkpoints.directory: is missing; --checkpoint-dir sets "
+       "listeners.checkpoints.directory\n"},
       {{"--checkpoint-dir", "c", "--checkpoint-minutes", "1e300"},
        "listeners.checkpoints.everyMinutes must be between 0 and 100000000, got 1e+300"},
-      {{"--group", "a"}, "listeners.group needs listeners.curves"},
+      {{"--group", "a"}, "listeners.group needs listeners.curves; --curves sets listeners.curves\n"},
+      {{"--page-port", "8080"}, "listeners.pagePort needs listeners.page; --page sets listeners.page\n"},
       {{"--quiet", "--watch"}, "--watch shows what --quiet leaves out"},
       {{"--model", ""}, "--model needs a value, and it is empty, perhaps an unset variable"},
       {{"--resume", ""}, "--resume needs a value, and it is empty"},

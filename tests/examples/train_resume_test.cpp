@@ -177,7 +177,7 @@ TEST_CASE("a file of another run or with other options is not resumed") {
   CHECK(other.out.empty());
   CHECK(other.err ==
         "muster: saved: cannot be resumed by this run: it was trained with data.batch 128 (now 64), "
-        "network.updater.learningRate 0.01 (now 0.5)\n");
+        "network.updater.learningRate.value 0.01 (now 0.5)\n");
 
   MultiLayerNetwork::load(convnet.directory / "saved")->save(convnet.directory / "foreign");
   const auto foreign = convnet.runSmall({"--resume", "foreign", "--model", "new"});
@@ -333,7 +333,7 @@ TEST_CASE("a training that is killed and resumed has one file of curves, one rep
   REQUIRE(convnet.run(arguments("whole")).exit == 0);
   {
     test::Program program(Convnet::kExecutable, convnet.launch(arguments("parts")));
-    REQUIRE(program.awaitText("epoch 2: accuracy"));
+    REQUIRE(program.awaitText("epoch 2: test accuracy"));
     program.signal(SIGKILL);
     CHECK(program.wait().exit == -SIGKILL);
   }

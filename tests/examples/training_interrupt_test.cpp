@@ -1,5 +1,4 @@
 // What a signal says during and after a training, in the programs' common parts.
-#include "examples/support/training_interrupt.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>

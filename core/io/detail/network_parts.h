@@ -13,10 +13,14 @@ namespace muster::detail {
 struct NetworkParts {
   /// The inputs' names, and the shapes of one example; an open shape is empty.
   std::vector<std::pair<std::string, Shape>> inputs;
-  /// Layers, vertices and outputs: a label ("layer 0", "vertex conv1") and a description in one line.
+  /// Layers, vertices and outputs: a label ("layer 0", "vertex conv1") and a JSON object in one line.
   std::vector<std::pair<std::string, std::string>> parts;
 };
 
 NetworkParts partsOf(const Network& network);
+
+/// How two different parts differ first, as in `layer 0 has outChannels 20 there, and 8 here`.
+std::string firstDifference(const std::pair<std::string, std::string>& there,
+                            const std::pair<std::string, std::string>& here);
 
 }  // namespace muster::detail

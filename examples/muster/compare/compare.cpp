@@ -5,13 +5,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <boost/crc.hpp>
 #include <chrono>
-#include <cstdlib>
 #include <map>
 #include <utility>
 
 #include "examples/muster/commands.h"
+#include "examples/muster/compare/base_data.h"
 #include "examples/muster/compare/cell.h"
 #include "examples/muster/compare/grid_progress.h"
 #include "examples/muster/compare/options.h"
@@ -30,86 +29,11 @@
 #include "muster/datasets/directory_lock.h"
 #include "muster/datasets/file_bytes.h"
 #include "muster/parallel/nodes/launched_processes.h"
-#include "muster/parallel/strategies/named_strategy.h"
 
 namespace comparing {
 namespace {
 
 using muster::require;
-
-constexpr double kHeldOut = 0.15;  // of the examples, for a part that the run file does not have
-
-/// What the data of a run file are called.
-std::string_view nounOf(const program::RunData& data) {
-  if (data.type == "csv") return "row";
-  return data.type == "safetensors" || data.type == "mixtures" ? "example" : "image";
-}
-
-std::string counted(std::int64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", groupedNumber(static_cast<double>(count)), noun, count == 1 ? "" : "s");
-}
-
-std::int64_t examplesIn(const std::unique_ptr<muster::DataSetIterator>& data) {
-  return data ? data->examples().value_or(0) : 0;
-}
-
-program::LoadedData load(const BaseRun& base) {
-  const auto run = base.run();
-  return program::loadData(run.data, run.training.placement, program::devicesOf(run.training).devices,
-                           static_cast<int>(run.training.workers), program::knownBy(run, {}));
-}
-
-/// Whether a run needs validation data.
-bool needsValidation(const program::RunFile& run, const Grid& grid) {
-  return !grid.tune.empty() || run.listeners.earlyStopping || run.listeners.reduceOnPlateau;
-}
-
-/// Holds out a test set, and one to validate with, if the run file has none and they are needed.
-/// @return a sentence that says so; "" if nothing was held out.
-std::string holdOut(BaseRun& base, const Grid& grid, program::LoadedData& data) {
-  const auto run = base.run();
-  const bool test = !data.test, validation = !data.validation && needsValidation(run, grid);
-  const auto all = examplesIn(data.train) + examplesIn(data.validation);
-  const auto part = std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(all) * kHeldOut));
-  if (test) base.set(fmt::format("data.testExamples={}", part));
-  if (validation) base.set(fmt::format("data.validationExamples={}", part));
-  if (!test && !validation) return "";
-  data = load(base);
-  const auto drawn = counted(part, nounOf(run.data));
-  return fmt::format("The run file has no {}, so {} of {} {} held out {} (data.{}).",
-                     test && validation ? "test and no validation data"
-                     : test             ? "test data"
-                                        : "validation data",
-                     test && validation ? drawn + " each" : drawn, groupedNumber(static_cast<double>(all)),
-                     part == 1 ? "is" : "are",
-                     test && validation ? "to test and to validate with"
-                     : test             ? "to test with"
-                                        : "to validate with",
-                     test && validation ? "testExamples, data.validationExamples"
-                     : test             ? "testExamples"
-                                        : "validationExamples");
-}
-
-/// A checksum of the columns' and classes' names and of the first examples of each part, by which a
-/// comparison that grows finds that a file has other contents.
-std::string contentsOf(program::LoadedData& data) {
-  constexpr std::int64_t kChecked = 10'000;
-  boost::crc_32_type sum;
-  const auto description = data.description.toJson();
-  sum.process_bytes(description.data(), description.size());
-  muster::Batch batch, gathered;
-  for (auto* part : {data.train.get(), data.validation.get(), data.test.get()}) {
-    if (!part) continue;
-    part->reset(0);
-    for (std::int64_t seen = 0; seen < kChecked && part->next(batch); seen += batch.examples()) {
-      batch.gatherInto(gathered);
-      for (const auto* tensors : {&gathered.features, &gathered.labels, &gathered.masks})
-        for (const auto& tensor : *tensors) sum.process_bytes(tensor.value.raw(), tensor.value.bytes());
-    }
-    part->reset(0);
-  }
-  return fmt::format("{:08x}", sum.checksum());
-}
 
 void checkBase(const program::RunFile& run) {
   const auto& nodes = run.training.nodes;
@@ -339,14 +263,11 @@ std::vector<std::string> warningsOf(const BaseRun& base, const Grid& grid) {
   std::vector<std::string> seldom, idle, all;
   for (const auto& arm : grid.arms) {
     const auto run = base.run(arm.sets);
-    const auto batches = (grid.trainExamples + run.data.batch - 1) / run.data.batch;
-    const auto iterations = (batches + run.training.workers - 1) / run.training.workers;
-    std::int64_t every = 0;
-    for (const auto& option : muster::optionsOf(run.makeStrategy(1)))
-      if (option.name == "every") every = std::atoll(option.preset.c_str());
+    const auto more = run.data.dropLast ? 0 : run.data.batch - 1;
+    const auto batches = (grid.trainExamples + more) / run.data.batch;
     if (batches < run.training.workers)
       idle.push_back(arm.name);
-    else if (every > iterations && run.training.workers > 1)
+    else if (!program::periodRemark(run, batches).empty())
       seldom.push_back(arm.name);
   }
   const auto tell = [&](std::string_view what, const std::vector<std::string>& arms) {
@@ -365,7 +286,7 @@ int compareRun(const Options& options, const std::string& file, const std::strin
   checkOutput(options.out, file, base.run());
   require(!now.arms.empty() || std::filesystem::exists(options.out / kResultsName),
           "there is no arm to compare: give some, as in --arm averaging --arm 'diloco every=50'");
-  program::LoadedData data = load(base);
+  program::LoadedData data = loadData(base);
   const muster::DirectoryLock lock(options.out);
   ResultsFile results(options.out / kResultsName);
   if (now.tune.empty()) now.tune = results.grid().tune;

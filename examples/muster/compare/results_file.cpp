@@ -92,7 +92,16 @@ std::vector<std::string> differences(const Grid& saved, const Grid& now) {
   note("examples to train with", text(saved.trainExamples), text(now.trainExamples));
   note("examples to test with", text(saved.testExamples), text(now.testExamples));
   if (now.testEvery > 0) note("--test-every", text(saved.testEvery), text(now.testEvery));
+  const auto list = [](const std::vector<std::string>& tune) {
+    return tune.empty() ? std::string("unset") : fmt::format("{}", fmt::join(tune, " "));
+  };
+  if (!now.tune.empty()) note("--tune", list(saved.tune), list(now.tune));
   return all;
+}
+
+/// @throws InvalidArgument for a line that was cut.
+void requireWhole(const std::string& line) {
+  require(!line.starts_with('{') || line.ends_with('}'), "it is not whole, its end is missing");
 }
 
 /// Reads a file; "" if it does not exist.
@@ -118,8 +127,10 @@ void ResultsFile::read(const std::string& text) {
   std::int64_t number = 1;
   try {
     std::getline(in, line);
+    requireWhole(line);
     grid_ = gridOf(line);
     for (number = 2; std::getline(in, line); ++number) {
+      requireWhole(line);
       RunRecord run = runFromJson(line);
       require(find(run.values, run.seed) == nullptr, "it has the same run as an earlier line");
       runs_.push_back(std::move(run));
@@ -149,7 +160,6 @@ void ResultsFile::join(const Grid& now) {
   }
   for (const auto seed : now.seeds)
     if (std::ranges::find(grid_.seeds, seed) == grid_.seeds.end()) grid_.seeds.push_back(seed);
-  if (!now.tune.empty()) grid_.tune = now.tune;
 }
 
 const RunRecord* ResultsFile::find(const std::vector<std::string>& values, std::int64_t seed) const {

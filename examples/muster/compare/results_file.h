@@ -33,8 +33,9 @@ class ResultsFile {
 
   /// Joins what is to be compared now with what the file has: arms and seeds are added, and what `now` leaves
   /// open (no arm, no seed, no tuning, no `testEvery`) is the file's.
-  /// @throws FileError naming the differences if the run file, the data, the tests or an arm of the same name
-  ///         differ.
+  /// @throws FileError naming the differences if the run file, the data, the tests, the tuning or an arm of
+  /// the
+  ///         same name differ.
   void join(const Grid& now);
 
   const std::filesystem::path& path() const { return path_; }

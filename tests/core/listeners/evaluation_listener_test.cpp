@@ -31,6 +31,11 @@ TEST_CASE("the model is evaluated every N epochs") {
   REQUIRE(listener.results().size() == 2);
   CHECK(listener.results()[1].epoch == 4);
   CHECK(listener.results()[1].evaluation.classification().count(1, 0) == 1);
+  lines.clear();
+  EvaluationListener named(
+      data, {.data = "validation", .sink = [&](std::string_view line) { lines.emplace_back(line); }});
+  named.onEpochEnd({trainer, 0, 0, 0, 0});
+  CHECK(lines == std::vector<std::string>{"epoch 1: validation accuracy 0.5000, F1 0.3333 on 4 examples"});
 }
 
 TEST_CASE("the model is evaluated every N iterations, and only once if an epoch ends there") {

@@ -53,6 +53,8 @@ TEST_CASE("shares of time add up to one, whatever the wall time is") {
   CHECK(PerformanceReport::shares(report.workers[0]).waitingForWorkers == doctest::Approx(0.2));
   CHECK(report.line() ==
         "200 samples/s; computing 70.0 %, waiting for data 10.0 %, for workers 10.0 %, merging 10.0 %");
+  CHECK(performanceBetween({}, {times(0, 10, 6s, 1s, 2s, 1s)}, 10s).line() ==
+        "100 samples/s; computing 60.0 %, waiting for data 10.0 %, for listeners 20.0 %, merging 10.0 %");
   CHECK(PerformanceReport().samplesPerSecond() == 0);
   CHECK(PerformanceReport().shares().computing == 0);
 }
@@ -82,10 +84,11 @@ TEST_CASE_FIXTURE(Fixture, "each line covers the time since the last line") {
   clock += 4s;
   trainer.times = {times(0, 24, 5s, 1s, 0s, 0s)};
   listener.onMerge(merge(20));
-  CHECK(lines == Lines{"iteration 12: 200 samples/s; computing 50.0 %, waiting for data 50.0 %, for workers "
-                       "0.0 %, merging 0.0 %",
-                       "iteration 20: 500 samples/s; computing 100.0 %, waiting for data 0.0 %, for workers "
-                       "0.0 %, merging 0.0 %"});
+  CHECK(lines ==
+        Lines{"iteration 12: 200 samples/s; computing 50.0 %, waiting for data 50.0 %, for listeners "
+              "0.0 %, merging 0.0 %",
+              "iteration 20: 500 samples/s; computing 100.0 %, waiting for data 0.0 %, for listeners "
+              "0.0 %, merging 0.0 %"});
 }
 
 TEST_CASE_FIXTURE(Fixture, "a line is printed every given number of seconds") {

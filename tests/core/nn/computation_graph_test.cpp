@@ -268,7 +268,7 @@ TEST_CASE("a saved graph has the same configuration, settings, state and outputs
   ComputationGraph other(graph);
   CHECK(test::thrown<FileError>([&] {
           loadState(other, path);
-        }).find("output is there size with weight 0.3") != std::string::npos);
+        }).find("output has weight 0.3 there, and 1.0 here") != std::string::npos);
 }
 
 TEST_CASE("a graph's input shapes come from the first batch") {

@@ -81,7 +81,6 @@ TEST_CASE("seeds and arms join a comparison, and what is left open is the file's
   CHECK(file.grid().seeds == std::vector<std::int64_t>{1, 2, 3});
   auto open = gridOf({}, {});
   open.testEvery = 0;
-  open.tune = {"learningRate=0.1,0.2"};
   file.join(open);
   CHECK(file.grid().arms.size() == 2);
   CHECK(file.grid().testEvery == 9);
@@ -89,7 +88,6 @@ TEST_CASE("seeds and arms join a comparison, and what is left open is the file's
   const ResultsFile again(file.path());
   CHECK(again.grid().arms == std::vector{kOne, kTwo});
   CHECK(again.grid().seeds == std::vector<std::int64_t>{1, 2, 3});
-  CHECK(again.grid().tune == std::vector<std::string>{"learningRate=0.1,0.2"});
   CHECK(again.grid().settings == gridOf({}, {}).settings);
 }
 
@@ -112,6 +110,8 @@ TEST_CASE("another run file, other data or another arm of the same name are refu
   CHECK(refusal([](Grid& grid) { grid.trainExamples = 91; }) ==
         other + "examples to train with 90 (now 91)" + end);
   CHECK(refusal([](Grid& grid) { grid.testEvery = 8; }) == other + "--test-every 9 (now 8)" + end);
+  CHECK(refusal([](Grid& grid) { grid.tune = {"learningRate=0.1,0.2"}; }) ==
+        other + "--tune unset (now learningRate=0.1,0.2)" + end);
   CHECK(refusal([](Grid& grid) {
           grid.arms = {{"one", {"training.workers=3"}}};
         }) == "another arm \"one\": training.workers=1 (now training.workers=3); give this one another name");
@@ -132,7 +132,10 @@ TEST_CASE("a file with other content is refused, and the error names the line") 
   CHECK(refusal("hello\n").starts_with("line 1: "));
   CHECK(refusal("{\"program\": \"compare_convergence\", \"format\": 1}\n") ==
         "line 1: it is not of this program, or of another version; give another --out");
-  CHECK(refusal(whole.substr(0, whole.size() / 2)).starts_with("line "));
+  const std::string again = "; give another --out, or remove that line and its run is trained again";
+  for (const std::size_t cut : {2, 30})
+    CHECK(refusal(whole.substr(0, whole.size() - cut)) ==
+          "line 2: it is not whole, its end is missing" + again);
   CHECK(refusal(whole + "{}\n") ==
         "line 3: arm: is missing; give another --out, or remove that line and its run is trained again");
   CHECK(refusal(whole + whole.substr(whole.find('\n') + 1)) ==

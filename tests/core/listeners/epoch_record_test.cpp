@@ -1,4 +1,4 @@
-#include "examples/support/epoch_record.h"
+#include "muster/core/listeners/epoch_record.h"
 
 #include <doctest/doctest.h>
 
@@ -16,8 +16,6 @@
 
 namespace muster {
 namespace {
-
-using example::EpochRecord;
 
 std::unique_ptr<MultiLayerNetwork> network() {
   auto model = std::make_unique<MultiLayerNetwork>(

@@ -2,18 +2,19 @@
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "muster/core/io/json_fields.h"
 #include "muster/core/listeners/evaluation_listener.h"
 #include "muster/core/nn/listener.h"
 
-namespace example {
+namespace muster {
 
 /// The score of each finished epoch, and the results of the tests during the training. They are kept with
 /// the model (Model::listenerState), so checkpoints hold them, and a resumed training has them from its
 /// beginning.
-class EpochRecord final : public muster::Listener {
+class EpochRecord final : public Listener {
  public:
   struct Test {
     std::int64_t epoch = 0;      ///< epochs finished
@@ -22,7 +23,7 @@ class EpochRecord final : public muster::Listener {
   };
 
   /// @param tests  may be null. Must come earlier in the list of listeners.
-  explicit EpochRecord(std::shared_ptr<const muster::EvaluationListener> tests = {})
+  explicit EpochRecord(std::shared_ptr<const EvaluationListener> tests = {})
       : evaluation_(std::move(tests)) {}
 
   /// The first epoch that `scores` has, counted from 1; 0 if none has finished.
@@ -31,22 +32,23 @@ class EpochRecord final : public muster::Listener {
   const std::vector<Test>& tests() const { return tests_; }
   /// Writes these as `firstEpoch`, `scoreByEpoch` and, if there are any, `testAccuracyByEpoch`, or
   /// `testR2ByEpoch` of a regression.
-  /// @param task  of the tests.
-  void write(muster::JsonWriter& json, muster::Task task = muster::Task::Classification) const;
+  /// @param task  of the tests.  @param data  of the tests: "test" or "validation", the beginning of the
+  /// names.
+  void write(JsonWriter& json, Task task = Task::Classification, std::string_view data = "test") const;
 
-  void onFitStart(const muster::FitEvent& event) override;
-  void onMerge(const muster::MergeEvent& event) override { readTests(event.trainer.model()); }
-  void onEpochEnd(const muster::EpochEvent& event) override;
+  void onFitStart(const FitEvent& event) override;
+  void onMerge(const MergeEvent& event) override { readTests(event.trainer.model()); }
+  void onEpochEnd(const EpochEvent& event) override;
 
  private:
-  void readScores(muster::Model& model);
-  void readTests(muster::Model& model);
+  void readScores(Model& model);
+  void readTests(Model& model);
 
-  std::shared_ptr<const muster::EvaluationListener> evaluation_;
+  std::shared_ptr<const EvaluationListener> evaluation_;
   std::size_t testsRead_ = 0;
   std::int64_t firstEpoch_ = 0;  // from 0
   std::vector<double> scores_;   // [epoch - firstEpoch_]
   std::vector<Test> tests_;
 };
 
-}  // namespace example
+}  // namespace muster

@@ -1,4 +1,4 @@
-#include "examples/support/epoch_record.h"
+#include "muster/core/listeners/epoch_record.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,10 +10,8 @@
 #include "muster/core/nn/model.h"
 #include "muster/core/nn/training_state.h"
 
-namespace example {
+namespace muster {
 namespace {
-
-using namespace muster;
 
 // The first number of the scores is the epoch of the first score, from 0.
 constexpr std::string_view kScores = "scores by epoch", kTests = "test accuracies";
@@ -95,11 +93,11 @@ void EpochRecord::readTests(Model& model) {
   keep(model, kTests, numbers);
 }
 
-void EpochRecord::write(JsonWriter& json, Task task) const {
+void EpochRecord::write(JsonWriter& json, Task task, std::string_view data) const {
   json.put("firstEpoch", firstEpoch());
   json.put("scoreByEpoch", std::span<const double>(scores_));
   if (tests_.empty()) return;
-  const std::string_view name = task == Task::Regression ? "testR2" : "testAccuracy";
+  const auto name = fmt::format("{}{}", data, task == Task::Regression ? "R2" : "Accuracy");
   json.list(fmt::format("{}ByEpoch", name), tests_.size(), [&](std::size_t i, JsonWriter& test) {
     test.put("epoch", tests_[i].epoch);
     test.put("iteration", tests_[i].iteration);
@@ -107,4 +105,4 @@ void EpochRecord::write(JsonWriter& json, Task task) const {
   });
 }
 
-}  // namespace example
+}  // namespace muster

@@ -1,4 +1,4 @@
-#include "examples/support/divergence.h"
+#include "muster/core/nn/divergence_check.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,10 +8,8 @@
 #include "muster/core/base/error.h"
 #include "muster/core/nn/recompute_statistics.h"
 
-namespace example {
+namespace muster {
 namespace {
-
-using namespace muster;
 
 constexpr std::int64_t kExamples = 64;
 
@@ -120,4 +118,4 @@ void DivergenceCheck::requireNone(Model& model) const {
                     before_, now, constant_));
 }
 
-}  // namespace example
+}  // namespace muster

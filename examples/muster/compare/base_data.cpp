@@ -1,0 +1,85 @@
+#include "examples/muster/compare/base_data.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/crc.hpp>
+
+#include "examples/muster/compare/number_text.h"
+#include "examples/muster/session.h"
+
+namespace comparing {
+namespace {
+
+constexpr double kHeldOut = 0.15;  // of the examples, for a part that the run file does not have
+
+/// Whether a run needs validation data.
+bool needsValidation(const program::RunFile& run, const Grid& grid) {
+  return !grid.tune.empty() || run.listeners.earlyStopping || run.listeners.reduceOnPlateau;
+}
+
+}  // namespace
+
+std::string_view nounOf(const program::RunData& data) {
+  if (data.type == "csv") return "row";
+  return data.type == "safetensors" || data.type == "mixtures" ? "example" : "image";
+}
+
+std::string counted(std::int64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", groupedNumber(static_cast<double>(count)), noun, count == 1 ? "" : "s");
+}
+
+std::int64_t examplesIn(const std::unique_ptr<muster::DataSetIterator>& data) {
+  return data ? data->examples().value_or(0) : 0;
+}
+
+program::LoadedData loadData(const BaseRun& base) {
+  const auto run = base.run();
+  return program::loadData(run.data, run.training.placement, program::devicesOf(run.training).devices,
+                           static_cast<int>(run.training.workers), program::knownBy(run, {}));
+}
+
+std::string holdOut(BaseRun& base, const Grid& grid, program::LoadedData& data) {
+  const auto run = base.run();
+  const bool test = !data.test, validation = !data.validation && needsValidation(run, grid);
+  const auto all = examplesIn(data.train) + examplesIn(data.validation);
+  const auto part = std::max<std::int64_t>(1, static_cast<std::int64_t>(static_cast<double>(all) * kHeldOut));
+  if (test) base.set(fmt::format("data.testExamples={}", part));
+  if (validation) base.set(fmt::format("data.validationExamples={}", part));
+  if (!test && !validation) return "";
+  data = loadData(base);
+  const auto drawn = counted(part, nounOf(run.data));
+  return fmt::format("The run file has no {}, so {} of {} {} held out {} (data.{}).",
+                     test && validation ? "test and no validation data"
+                     : test             ? "test data"
+                                        : "validation data",
+                     test && validation ? drawn + " each" : drawn, groupedNumber(static_cast<double>(all)),
+                     part == 1 ? "is" : "are",
+                     test && validation ? "to test and to validate with"
+                     : test             ? "to test with"
+                                        : "to validate with",
+                     test && validation ? "testExamples, data.validationExamples"
+                     : test             ? "testExamples"
+                                        : "validationExamples");
+}
+
+std::string contentsOf(program::LoadedData& data) {
+  constexpr std::int64_t kChecked = 10'000;
+  boost::crc_32_type sum;
+  const auto description = data.description.toJson();
+  sum.process_bytes(description.data(), description.size());
+  muster::Batch batch, gathered;
+  for (auto* part : {data.train.get(), data.validation.get(), data.test.get()}) {
+    if (!part) continue;
+    part->reset(0);
+    for (std::int64_t seen = 0; seen < kChecked && part->next(batch); seen += batch.examples()) {
+      batch.gatherInto(gathered);
+      for (const auto* tensors : {&gathered.features, &gathered.labels, &gathered.masks})
+        for (const auto& tensor : *tensors) sum.process_bytes(tensor.value.raw(), tensor.value.bytes());
+    }
+    part->reset(0);
+  }
+  return fmt::format("{:08x}", sum.checksum());
+}
+
+}  // namespace comparing
