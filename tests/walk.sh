@@ -22,7 +22,7 @@ walk_installed() {
   block cpp '# muster' >program.cpp
   printf '%s\n' 'cmake_minimum_required(VERSION 3.25)' 'project(program LANGUAGES CXX)' \
     'add_executable(program program.cpp)' "$(block cmake '## In your own project')" >CMakeLists.txt
-  cmake -B build "-DCMAKE_PREFIX_PATH=$prefix" -DCMAKE_BUILD_TYPE=Release
+  cmake -B build -G Ninja "-DCMAKE_PREFIX_PATH=$prefix" -DCMAKE_BUILD_TYPE=Release
   cmake --build build
   if [[ -n ${MUSTER_DATA_DIR-} ]]; then
     build/program | tee said

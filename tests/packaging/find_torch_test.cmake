@@ -18,7 +18,7 @@ endfunction()
 
 function(expect words)
   file(REMOVE_RECURSE "${WORK}/build")
-  execute_process(COMMAND "${CMAKE_COMMAND}" -S "${SOURCE}/tests/packaging/find_torch" -B "${WORK}/build"
+  execute_process(COMMAND "${CMAKE_COMMAND}" -S "${SOURCE}/tests/packaging/find_torch" -B "${WORK}/build" -G Ninja
       "-DMODULES=${SOURCE}/core/cmake" ${ARGN}
     RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
   string(FIND "${output}" "${words}" place)
