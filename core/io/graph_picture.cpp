@@ -80,15 +80,18 @@ void runDot(const File& in, const File& out) {
   pid_t child = -1;
   const int problem = posix_spawnp(&child, program.c_str(), &actions, nullptr, arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
+  int status = 0;
+  while (problem == 0 && waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  // posix_spawn may leave it to the child's status to tell that the program cannot be started, as under
+  // qemu-user.
+  constexpr int kNotStarted = 127;
   require(
-      problem != ENOENT,
+      problem != ENOENT && !(WIFEXITED(status) && WEXITSTATUS(status) == kNotStarted),
       "graph picture: Graphviz's program dot, which draws it, is not installed; toDot() needs no program");
   if (problem != 0)
     throw Error(fmt::format("graph picture: Graphviz's program dot cannot be started: {}",
                             std::generic_category().message(problem)));
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
     throw Error("graph picture: Graphviz's program dot could not draw the graph");
 }

@@ -287,11 +287,21 @@ TEST_CASE("a graph that cannot be drawn is refused with the reason") {
   const test::TemporaryDirectory directory;
   const auto path = directory / "graph.svg";
   const test::Environment environment("PATH", directory.path().string());
-  CHECK(test::thrown<InvalidArgument>([&] { drawSvg(residual(), path); }) ==
-        "graph picture: Graphviz's program dot, which draws it, is not installed; toDot() needs no program");
-  std::ofstream(directory / "dot") << "not a program\n";
-  CHECK(test::thrown<Error>([&] { drawSvg(residual(), path); }) ==
-        "graph picture: Graphviz's program dot cannot be started: Permission denied");
+  const std::string missing =
+      "graph picture: Graphviz's program dot, which draws it, is not installed; toDot() needs no program";
+  CHECK(test::thrown<InvalidArgument>([&] { drawSvg(residual(), path); }) == missing);
+  const auto dot = directory / "dot";
+  std::ofstream(dot) << "#!/bin/sh\nexit $STATUS\n";
+  if (const auto said = test::thrown<Error>([&] { drawSvg(residual(), path); });
+      said != missing)  // as emulators say
+    CHECK(said == "graph picture: Graphviz's program dot cannot be started: Permission denied");
+  std::filesystem::permissions(dot, std::filesystem::perms::owner_all);
+  for (const auto& [status, what] :
+       {std::pair<std::string, std::string>{"127", missing},
+        {"1", "graph picture: Graphviz's program dot could not draw the graph"}}) {
+    const test::Environment ends("STATUS", status);
+    CHECK(test::thrown<Error>([&] { drawSvg(residual(), path); }) == what);
+  }
 }
 
 TEST_CASE("the table and the drawing show a vertex's inputs and shape") {
