@@ -111,10 +111,9 @@ std::string ParallelWrapper::Impl::plan() const {
   std::string more = remark ? remark->planRemark() : std::string();
   // With W workers a schedule over iterations takes W times as many batches.
   const Schedule& rate = model_.trainingOptions().updater.learningRate();
-  if (rate.iterations() > 0 && place.workers() > 1)
+  if (const std::int64_t length = rate.iterations().value_or(0); length > 0 && place.workers() > 1)
     more += fmt::format("{}the learning rate's schedule ({}) ends after {} iterations ({} batches)",
-                        more.empty() ? "" : "; ", rate.type(), rate.iterations(),
-                        rate.iterations() * place.workers());
+                        more.empty() ? "" : "; ", rate.type(), length, length * place.workers());
   return fmt::format("{}{}, {}{}{}: {} a round{}{}",
                      place.nodes > 1 ? fmt::format("node {} of {}: ", place.node, place.nodes) : "",
                      describe(placements_, options_.threadsPerWorker, need ? need->describe() : ""),

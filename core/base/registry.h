@@ -44,6 +44,11 @@ class Registry {
         fmt::format("{}: there is no type \"{}\"; there are {}", family_, type, namesUnderLock()));
   }
 
+  bool contains(std::string_view type) const {
+    const Lock lock(mutex_);
+    return factories_.contains(type);
+  }
+
   /// The types that exist, in alphabetical order, as in "adam, sgd".
   std::string names() const {
     const Lock lock(mutex_);

@@ -70,15 +70,6 @@ std::optional<Shape> shape(const json::value& value) {
   return Shape(sizes);
 }
 
-bool isSchedule(std::string_view type) {
-  try {
-    Schedule::registry().make(type);
-    return true;
-  } catch (const InvalidArgument&) {
-    return false;
-  }
-}
-
 }  // namespace
 
 struct JsonReader::Impl {
@@ -190,14 +181,15 @@ void JsonReader::object(std::string_view name, std::string& type,
                         const std::function<void(Fields&)>& inside) {
   const json::value* value = impl_->find(name);
   if (value == nullptr) return;
-  if (const auto plain = number(*value); plain && isSchedule(type)) {
+  if (const auto plain = number(*value); plain && Schedule::registry().contains(type)) {
     JsonReader reader(impl_->made({{"value", *plain}}, impl_->pathOf(name)));
     type = FixedSchedule::kType;
     return locate(reader.impl_->path, [&] { inside(reader); });
   }
   if (value->is_string()) {
     JsonReader reader(impl_->made({}, impl_->pathOf(name)));
-    if (isSchedule(type) && !isSchedule(value->get_string()))
+    const auto& schedules = Schedule::registry();
+    if (schedules.contains(type) && !schedules.contains(value->get_string()))
       Impl::refuse(impl_->pathOf(name),
                    R"(a number, or a schedule as in {"type": "cosine", "initial": 0.1, "epochs": 10})",
                    *value);

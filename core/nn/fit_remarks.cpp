@@ -9,7 +9,7 @@ namespace {
 std::string remarkOnSchedule(const Model& model, std::int64_t epochs, std::int64_t batches,
                              std::int64_t workers) {
   const Schedule& rate = model.trainingOptions().updater.learningRate();
-  const std::int64_t length = rate.iterations();
+  const std::int64_t length = rate.iterations().value_or(0);  // 0: constant, or not known
   const std::int64_t perEpoch = (batches + workers - 1) / workers;
   const std::int64_t end = model.iteration() + epochs * perEpoch;
   if (length == 0 || epochs <= 1 || batches == 0) return {};

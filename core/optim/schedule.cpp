@@ -1,5 +1,6 @@
 #include "muster/core/optim/schedule.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <string>
@@ -29,16 +30,18 @@ void requireDecay(std::string_view type, double decay) {
           decay);
 }
 
+void requireNotNegative(std::string_view type, std::int64_t epochs) {
+  require(epochs >= 0, "schedule {}: epochs cannot be negative, got {}", type, epochs);
+}
+
 /// Iterations and epochs are two ways to give the same.
 template <typename Rule>
-void requireOneUnit(const Rule& rule, std::int64_t Rule::*iterations, std::string_view name,
-                    std::int64_t Rule::*epochs, std::string_view epochsName) {
+void requireOneUnit(const Rule& rule, std::int64_t Rule::*iterations, std::string_view name) {
   require(rule.*iterations >= 1, "schedule {}: {} must be at least 1{}, got {}", Rule::kType, name,
           name == "every" ? " iteration" : "", rule.*iterations);
-  require(rule.*epochs >= 0, "schedule {}: {} cannot be negative, got {}", Rule::kType, epochsName,
-          rule.*epochs);
-  require(rule.*epochs == 0 || rule.*iterations == Rule{}.*iterations,
-          "schedule {}: {} and {} contradict each other; give one of them", Rule::kType, name, epochsName);
+  requireNotNegative(Rule::kType, rule.epochs);
+  require(rule.epochs == 0 || rule.*iterations == Rule{}.*iterations,
+          "schedule {}: {} and epochs contradict each other; give one of them", Rule::kType, name);
 }
 
 }  // namespace
@@ -67,7 +70,7 @@ void FixedSchedule::validate() const {
 }
 
 double StepSchedule::at(std::int64_t iteration, std::int64_t epoch) const {
-  const std::int64_t steps = everyEpochs > 0 ? epoch / everyEpochs : iteration / every;
+  const std::int64_t steps = epochs > 0 ? epoch / epochs : iteration / every;
   return initial * std::pow(decay, static_cast<double>(steps));
 }
 
@@ -75,29 +78,31 @@ void StepSchedule::fields(Fields& f) {
   f.field("initial", initial, "the value at the beginning");
   f.field("decay", decay, "factor, above 0");
   f.field("every", every, "iterations from one multiplication by decay to the next");
-  f.field("everyEpochs", everyEpochs,
-          "epochs from one multiplication to the next, in place of every; 0: by every");
+  f.field("epochs", epochs, "epochs from one multiplication to the next, in place of every; 0: by every");
 }
 
 void StepSchedule::validate() const {
   requireFinite(kType, "initial", initial);
   requireDecay(kType, decay);
-  requireOneUnit(*this, &StepSchedule::every, "every", &StepSchedule::everyEpochs, "everyEpochs");
+  requireOneUnit(*this, &StepSchedule::every, "every");
 }
 
 double ExponentialSchedule::at(std::int64_t iteration, std::int64_t epoch) const {
-  return initial * std::pow(decay, static_cast<double>(perEpoch ? epoch : iteration));
+  const double times =
+      epochs > 0 ? static_cast<double>(epoch) / static_cast<double>(epochs) : static_cast<double>(iteration);
+  return initial * std::pow(decay, times);
 }
 
 void ExponentialSchedule::fields(Fields& f) {
   f.field("initial", initial, "the value at the beginning");
   f.field("decay", decay, "factor, above 0");
-  f.field("perEpoch", perEpoch, "multiplied by decay once an epoch, not once an iteration");
+  f.field("epochs", epochs, "epochs that multiply it by decay once; 0: each iteration does");
 }
 
 void ExponentialSchedule::validate() const {
   requireFinite(kType, "initial", initial);
   requireDecay(kType, decay);
+  requireNotNegative(kType, epochs);
 }
 
 double CosineSchedule::at(std::int64_t iteration, std::int64_t epoch) const {
@@ -117,7 +122,7 @@ void CosineSchedule::fields(Fields& f) {
 void CosineSchedule::validate() const {
   requireFinite(kType, "initial", initial);
   requireFinite(kType, "final", final);
-  requireOneUnit(*this, &CosineSchedule::iterations, "iterations", &CosineSchedule::epochs, "epochs");
+  requireOneUnit(*this, &CosineSchedule::iterations, "iterations");
 }
 
 double WarmUpSchedule::at(std::int64_t iteration, std::int64_t epoch) const {
@@ -127,6 +132,12 @@ double WarmUpSchedule::at(std::int64_t iteration, std::int64_t epoch) const {
   return target * static_cast<double>(now + 1) / static_cast<double>(end);
 }
 
+std::optional<std::int64_t> WarmUpSchedule::length() const {
+  const auto rest = then.iterations();
+  if (epochs > 0 || !rest) return std::nullopt;
+  return std::max(iterations, *rest);
+}
+
 void WarmUpSchedule::fields(Fields& f) {
   f.field("iterations", iterations, "length of the warm-up");
   f.field("epochs", epochs, "length of the warm-up, in place of iterations; 0: by iterations");
@@ -134,7 +145,7 @@ void WarmUpSchedule::fields(Fields& f) {
 }
 
 void WarmUpSchedule::validate() const {
-  requireOneUnit(*this, &WarmUpSchedule::iterations, "iterations", &WarmUpSchedule::epochs, "epochs");
+  requireOneUnit(*this, &WarmUpSchedule::iterations, "iterations");
   then.validate();
 }
 

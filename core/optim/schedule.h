@@ -1,9 +1,9 @@
 #pragma once
 
-#include <algorithm>
 #include <concepts>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include "muster/core/base/fields.h"
@@ -30,7 +30,7 @@ struct ScheduleHolder {
   virtual ~ScheduleHolder() = default;
   virtual std::string_view type() const = 0;
   virtual double at(std::int64_t iteration, std::int64_t epoch) const = 0;
-  virtual std::int64_t iterations() const = 0;
+  virtual std::optional<std::int64_t> iterations() const = 0;
   virtual void fields(Fields& fields) = 0;
   virtual void validate() const = 0;
   virtual std::unique_ptr<ScheduleHolder> clone() const = 0;
@@ -41,9 +41,9 @@ struct ScheduleOf final : ScheduleHolder {
   explicit ScheduleOf(Rule r = {}) : rule(std::move(r)) {}
   std::string_view type() const override { return Rule::kType; }
   double at(std::int64_t iteration, std::int64_t epoch) const override { return rule.at(iteration, epoch); }
-  std::int64_t iterations() const override {
+  std::optional<std::int64_t> iterations() const override {
     if constexpr (requires { rule.length(); }) return rule.length();
-    return 0;
+    return std::nullopt;
   }
   void fields(Fields& fields) override { rule.fields(fields); }
   void validate() const override { rule.validate(); }
@@ -68,9 +68,9 @@ class Schedule {
 
   double at(std::int64_t iteration, std::int64_t epoch = 0) const { return holder_->at(iteration, epoch); }
   std::string_view type() const { return holder_->type(); }
-  /// The iterations after which it no longer changes, if it is declared so (a rule's optional `length()`);
-  /// else 0.
-  std::int64_t iterations() const { return holder_->iterations(); }
+  /// The iterations after which it no longer changes: 0 for a constant. Empty if it changes for ever or with
+  /// the epochs, and for a rule of your own without the optional member `length()`.
+  std::optional<std::int64_t> iterations() const { return holder_->iterations(); }
   /// @throws InvalidArgument for values out of range.
   void validate() const { holder_->validate(); }
   /// Visits the schedule as one field called `name`.
@@ -88,28 +88,29 @@ struct FixedSchedule {
   static constexpr std::string_view kType = "fixed";
   double value = 0;
   double at(std::int64_t, std::int64_t) const { return value; }
+  std::optional<std::int64_t> length() const { return 0; }
   void fields(Fields& f);
   void validate() const;
 };
 
-/// initial * decay^floor(iteration / every), or initial * decay^floor(epoch / everyEpochs): PyTorch's StepLR.
+/// initial * decay^floor(iteration / every), or initial * decay^floor(epoch / epochs): PyTorch's StepLR.
 struct StepSchedule {
   static constexpr std::string_view kType = "step";
   double initial = 0.1;
   double decay = 0.1;
-  std::int64_t every = 1000;     ///< iterations
-  std::int64_t everyEpochs = 0;  ///< instead of iterations, if above 0
+  std::int64_t every = 1000;  ///< iterations
+  std::int64_t epochs = 0;    ///< instead of iterations, if above 0
   double at(std::int64_t iteration, std::int64_t epoch) const;
   void fields(Fields& f);
   void validate() const;
 };
 
-/// initial * decay^iteration, or initial * decay^epoch.
+/// initial * decay^iteration, or initial * decay^(epoch / epochs).
 struct ExponentialSchedule {
   static constexpr std::string_view kType = "exponential";
   double initial = 0.1;
   double decay = 0.999;
-  bool perEpoch = false;  ///< decays once per epoch instead of once per iteration
+  std::int64_t epochs = 0;  ///< instead of iterations, if above 0: the epochs that multiply it by `decay`
   double at(std::int64_t iteration, std::int64_t epoch) const;
   void fields(Fields& f);
   void validate() const;
@@ -125,7 +126,7 @@ struct CosineSchedule {
   std::int64_t iterations = 1000;
   std::int64_t epochs = 0;  ///< instead of iterations, if above 0
   double at(std::int64_t iteration, std::int64_t epoch) const;
-  std::int64_t length() const { return epochs > 0 ? 0 : iterations; }
+  std::optional<std::int64_t> length() const { return epochs > 0 ? std::nullopt : std::optional(iterations); }
   void fields(Fields& f);
   void validate() const;
 };
@@ -139,7 +140,7 @@ struct WarmUpSchedule {
   std::int64_t epochs = 0;  ///< instead of iterations, if above 0
   Schedule then = 0.1;
   double at(std::int64_t iteration, std::int64_t epoch) const;
-  std::int64_t length() const { return std::max(epochs > 0 ? 0 : iterations, then.iterations()); }
+  std::optional<std::int64_t> length() const;
   void fields(Fields& f);
   void validate() const;
 };

@@ -33,11 +33,11 @@ Schedule scheduleIn(const Options& s) {
   const double initial = s.number({"initialValue"}, 0);
   if (type == "StepSchedule") {
     StepSchedule steps{.initial = initial, .decay = s.number({"decayRate"}, 0)};
-    (epochs ? steps.everyEpochs : steps.every) = stepsIn(s, "step");
+    (epochs ? steps.epochs : steps.every) = stepsIn(s, "step");
     return steps;
   }
   if (type == "ExponentialSchedule")
-    return ExponentialSchedule{.initial = initial, .decay = s.number({"gamma"}, 0), .perEpoch = epochs};
+    return ExponentialSchedule{.initial = initial, .decay = s.number({"gamma"}, 0), .epochs = epochs ? 1 : 0};
   if (type == "RampSchedule")
     return WarmUpSchedule{.iterations = stepsIn(s, "numIter"),
                           .then = scheduleIn(s.object({"baseSchedule"}))};

@@ -1,4 +1,6 @@
 // Updaters, schedules and regularisation as Deeplearning4j has them.
+#include <cmath>
+
 #include "muster/core/base/error.h"
 #include "muster/core/interop/dl4j/detail/written_layer.h"
 #include "muster/core/optim/schedules.h"
@@ -45,15 +47,15 @@ json::object scheduleOf(const Schedule& schedule) {
     fill(rule);
   };
   read(StepSchedule{}, "StepSchedule", [&](const StepSchedule& s) {
-    there["scheduleType"] = s.everyEpochs > 0 ? "EPOCH" : "ITERATION";
+    there["scheduleType"] = s.epochs > 0 ? "EPOCH" : "ITERATION";
     there["initialValue"] = s.initial;
     there["decayRate"] = s.decay;
-    there["step"] = static_cast<double>(s.everyEpochs > 0 ? s.everyEpochs : s.every);
+    there["step"] = static_cast<double>(s.epochs > 0 ? s.epochs : s.every);
   });
   read(ExponentialSchedule{}, "ExponentialSchedule", [&](const ExponentialSchedule& s) {
-    there["scheduleType"] = s.perEpoch ? "EPOCH" : "ITERATION";
+    there["scheduleType"] = s.epochs > 0 ? "EPOCH" : "ITERATION";
     there["initialValue"] = s.initial;
-    there["gamma"] = s.decay;
+    there["gamma"] = s.epochs > 1 ? std::pow(s.decay, 1.0 / static_cast<double>(s.epochs)) : s.decay;
   });
   read(WarmUpSchedule{}, "RampSchedule", [&](const WarmUpSchedule& s) {
     if (s.epochs > 0) return there.clear();

@@ -89,6 +89,11 @@ TEST_CASE(
             "the learning rate's schedule (cosine) is 0 after 1000 iterations, and the training goes on to "
             "2000 "
             "(100 batches an epoch); a schedule in epochs does not depend on the number of workers"});
+  MultiLayerNetwork warmed(
+      {.updater = Sgd{.learningRate = WarmUpSchedule{.iterations = 100, .then = ExponentialSchedule{}}},
+       .inputShape = {2},
+       .layers = {Output{.classes = 2}}});
+  CHECK(fitRemarks(warmed, 3, 10, 1).empty());  // it never ends
   MultiLayerNetwork constant({.inputShape = {2}, .layers = {Output{.classes = 2}}});
   CHECK(fitRemarks(constant, 3, 2, 4) ==
         std::vector<std::string>{"an epoch has 2 batches, so 2 of 4 workers train nothing in it; take fewer "
@@ -107,6 +112,8 @@ TEST_CASE(
   CHECK_MESSAGE(contains(cosine.plan(),
                          "the learning rate's schedule (cosine) ends after 1000 iterations (2000 batches)"),
                 cosine.plan());
+  const auto endless = ParallelWrapper::Builder(warmed).workers(2).pinThreads(false).build().plan();
+  CHECK_MESSAGE(!contains(endless, "ends after"), endless);
 }
 
 TEST_CASE("an epoch without batches is an error, and does not count") {

@@ -97,14 +97,16 @@ TEST_CASE("copies of a schedule are independent") {
 }
 
 TEST_CASE("schedules over epochs do not depend on the iteration") {
-  const Schedule step = StepSchedule{.initial = 0.8, .decay = 0.5, .everyEpochs = 2};
-  const Schedule decay = ExponentialSchedule{.initial = 0.8, .decay = 0.5, .perEpoch = true};
+  const Schedule step = StepSchedule{.initial = 0.8, .decay = 0.5, .epochs = 2};
+  const Schedule decay = ExponentialSchedule{.initial = 0.8, .decay = 0.5, .epochs = 1};
+  const Schedule slow = ExponentialSchedule{.initial = 0.8, .decay = 0.25, .epochs = 2};
   const Schedule cosine = CosineSchedule{.initial = 0.3, .final = 0.1, .epochs = 4};
-  const Schedule warmUp = WarmUpSchedule{.epochs = 2, .then = StepSchedule{.initial = 0.8, .everyEpochs = 3}};
+  const Schedule warmUp = WarmUpSchedule{.epochs = 2, .then = StepSchedule{.initial = 0.8, .epochs = 3}};
   for (const std::int64_t iteration : {0, 7, 100000}) {
     CHECK(step.at(iteration, 1) == 0.8);
     CHECK(step.at(iteration, 2) == 0.4);
     CHECK(decay.at(iteration, 3) == 0.1);
+    CHECK(slow.at(iteration, 3) == doctest::Approx(0.1).epsilon(1e-15));
     CHECK(cosine.at(iteration, 0) == 0.3);
     CHECK(cosine.at(iteration, 1) == doctest::Approx(0.2 + 0.1 * std::sqrt(0.5)).epsilon(1e-15));
     CHECK(cosine.at(iteration, 2) == doctest::Approx(0.2).epsilon(1e-15));
@@ -113,13 +115,24 @@ TEST_CASE("schedules over epochs do not depend on the iteration") {
     CHECK(warmUp.at(iteration, 1) == 0.8);
     CHECK(warmUp.at(iteration, 3) == doctest::Approx(0.08).epsilon(1e-15));
   }
-  for (const Schedule& schedule : {step, decay, cosine, warmUp}) CHECK(schedule.iterations() == 0);
-  CHECK(Schedule(CosineSchedule{.iterations = 7}).iterations() == 7);
-  CHECK(Schedule(WarmUpSchedule{.iterations = 9, .then = CosineSchedule{.iterations = 7}}).iterations() == 9);
-  CHECK(Schedule(WarmUpSchedule{.epochs = 9, .then = CosineSchedule{.iterations = 7}}).iterations() == 7);
+  for (const Schedule& schedule : {step, decay, slow, cosine, warmUp}) CHECK(!schedule.iterations());
   CHECK_THROWS_WITH_AS(Schedule(CosineSchedule{.iterations = 7, .epochs = 2}).validate(),
                        "schedule cosine: iterations and epochs contradict each other; give one of them",
                        InvalidArgument);
+}
+
+TEST_CASE("a schedule knows after how many iterations it no longer changes") {
+  const auto ends = [](const Schedule& schedule) { return schedule.iterations(); };
+  CHECK(ends(0.1) == 0);
+  CHECK(ends(CosineSchedule{.iterations = 7}) == 7);
+  CHECK(ends(WarmUpSchedule{.iterations = 9}) == 9);
+  CHECK(ends(WarmUpSchedule{.iterations = 9, .then = CosineSchedule{.iterations = 7}}) == 9);
+  CHECK(ends(WarmUpSchedule{.iterations = 3, .then = CosineSchedule{.iterations = 7}}) == 7);
+  CHECK(ends(StepSchedule{}) == std::nullopt);
+  CHECK(ends(ExponentialSchedule{}) == std::nullopt);
+  CHECK(ends(WarmUpSchedule{.iterations = 100, .then = ExponentialSchedule{}}) == std::nullopt);
+  CHECK(ends(WarmUpSchedule{.epochs = 9, .then = CosineSchedule{.iterations = 7}}) == std::nullopt);
+  CHECK(ends(EpochSchedule{}) == std::nullopt);  // no length()
 }
 
 TEST_CASE("schedules refuse options out of range") {
@@ -135,8 +148,9 @@ TEST_CASE("schedules refuse options out of range") {
       CosineSchedule{.iterations = 0},
       CosineSchedule{.final = nan},
       CosineSchedule{.epochs = -1},
-      StepSchedule{.everyEpochs = -1},
-      StepSchedule{.every = 5, .everyEpochs = 1},
+      StepSchedule{.epochs = -1},
+      StepSchedule{.every = 5, .epochs = 1},
+      ExponentialSchedule{.epochs = -1},
       WarmUpSchedule{.iterations = 5, .epochs = 1},
       WarmUpSchedule{.iterations = 0},
       WarmUpSchedule{.iterations = 2, .then = StepSchedule{.every = -1}},
