@@ -58,6 +58,7 @@ class GlooTransport final : public NodeTransport {
         heard_(static_cast<std::size_t>(options.nodes)),
         rendezvous_(std::make_unique<Rendezvous>(store, prefix, node_, nodes_)),
         pairs_(static_cast<std::size_t>(options.nodes)) {
+    blockSigpipe();
     gloo::transport::tcp::attr attributes;
     attributes.iface = interface_;
     attributes.ai_family = addressFamily(interface_);
@@ -152,7 +153,6 @@ class GlooTransport final : public NodeTransport {
     throw NodeLost(node, fmt::format("the connection is broken ({})", wordsOfGloo(why)));
   }
 
-  const NoSigpipe noSigpipe_;  // first: threads that start later inherit it
   const int node_, nodes_;
   const std::string interface_;
   std::vector<char> lost_, heard_;          // [node]

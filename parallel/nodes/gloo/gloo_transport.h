@@ -15,8 +15,8 @@ void requireInterface(const std::string& interface);
 /// The name of this machine.
 std::string hostName();
 
-/// Connects the nodes by TCP. While it lives, SIGPIPE is blocked on the calling thread, because the signal
-/// would end the process when another node dies.
+/// Connects the nodes by TCP. Blocks SIGPIPE on the calling thread, because the signal would end the process
+/// when another node dies.
 /// @param store  where nodes find each other, under names that begin with `prefix`; outlives the transport.
 /// @throws NodeFailure if not all nodes join; NotConnected for those that cannot be reached.
 std::unique_ptr<NodeTransport> makeGlooTransport(const Nodes::Gloo& options, NodeStore& store,

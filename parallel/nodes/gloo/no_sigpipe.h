@@ -8,6 +8,15 @@
 
 namespace muster {
 
+/// A write to a closed connection is from now on an error instead of a signal, on this thread and on threads
+/// that it starts.
+inline void blockSigpipe() {
+  sigset_t pipe;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
+}
+
 /// While an object of this class lives, a write to a closed connection is an error on this thread instead of
 /// a signal.
 class NoSigpipe {
