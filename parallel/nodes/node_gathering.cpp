@@ -1,6 +1,5 @@
 // Messages of NodeExchange beside the sums: contributions to a round, strategy blocks, encoded values.
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -41,9 +40,10 @@ void NodeExchange::answer() {
 bool NodeExchange::ask(std::size_t block) {
   require(block <= std::numeric_limits<std::uint8_t>::max(),
           "nodes: block {} is beyond the number that can be gathered", block);
-  const std::array own{static_cast<std::uint8_t>(block)};
-  link_.beginGather(asking_, kAskChannel, std::as_bytes(std::span(own)),
-                    std::as_writable_bytes(std::span(asked_)));
+  const auto here = static_cast<std::size_t>(node());
+  asked_[here] = static_cast<std::uint8_t>(block);
+  const std::span<std::uint8_t> all(asked_);  // a call that an exception leaves open still reads it
+  link_.beginGather(asking_, kAskChannel, std::as_bytes(all.subspan(here, 1)), std::as_writable_bytes(all));
   waitFor(asking_);
   return std::ranges::any_of(asked_, [](std::uint8_t one) { return one > 0; });
 }
