@@ -16,6 +16,7 @@ namespace muster {
 /// beginning.
 class EpochRecord final : public Listener {
  public:
+  /// A result of a test during the training.
   struct Test {
     std::int64_t epoch = 0;      ///< epochs finished
     std::int64_t iteration = 0;  ///< iterations finished

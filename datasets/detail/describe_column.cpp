@@ -74,8 +74,12 @@ double median(std::vector<double> values) {
   return (*std::max_element(values.begin(), middle) + *middle) / 2;
 }
 
-/// Whether whole numbers all differ and count from 0 or 1, with a few left out.
-bool countsRows(std::vector<double> numbers) {
+/// Whether the whole numbers of all rows, also of those that are held out, differ and count from 0 or 1, with
+/// a few left out.
+bool countsRows(const Table& table, std::size_t column, const NumberText& text) {
+  std::vector<double> numbers;
+  for (std::int64_t row = 0; row < table.rows(); ++row)
+    if (const auto number = numberIn(table.cell(row, column), text)) numbers.push_back(*number);
   std::ranges::sort(numbers);
   const bool whole = std::ranges::all_of(numbers, [](double x) { return x == std::floor(x); });
   const bool differ = std::ranges::adjacent_find(numbers) == numbers.end();
@@ -106,9 +110,10 @@ std::vector<double> quantilesOf(std::vector<double> numbers) {
 }
 
 /// @param others  values that are neither numbers nor missing.
-Described numbersIn(const std::string& name, const Values& values, std::int64_t others,
+Described numbersIn(const Table& table, std::size_t column, const Values& values, std::int64_t others,
                     const NumberText& text = {}) {
-  if (countsRows(values.numbers)) return OmittedColumn{name, "its whole numbers count the rows"};
+  const auto& name = table.names()[column];
+  if (countsRows(table, column, text)) return OmittedColumn{name, "its whole numbers count the rows"};
   if (others > 0)
     logWarning("column {}: {} no number{}{}, as {}: {} as missing", name,
                others == 1 ? "1 value is" : fmt::format("{} values are", others), others == 1 ? "" : "s",
@@ -193,9 +198,9 @@ Described describeColumn(const Table& table, std::size_t column, std::span<const
   const auto nearlyAll = [&](std::int64_t count) {
     return count > 0 && static_cast<double>(count) >= kNumberShare * static_cast<double>(meant);
   };
-  if (nearlyAll(numbers)) return numbersIn(name, values, meant - numbers);
+  if (nearlyAll(numbers)) return numbersIn(table, column, values, meant - numbers);
   if (const auto text = meant > 0 ? numberTextOf(table, column, values.words) : std::nullopt)
-    return numbersIn(name, withText(values, *text), 0, *text);
+    return numbersIn(table, column, withText(values, *text), 0, *text);
   if (values.commas > 0 && nearlyAll(numbers + values.commas))
     throw FileError(table.origin(), fmt::format("column {} has decimal commas, as {}; write points", name,
                                                 quoteJson(values.noNumber)));

@@ -108,9 +108,10 @@ std::string documentOf(const AnyEvaluation& scores, Model& model, const LoadedDa
   JsonWriter all;
   all.group("document", [&](JsonWriter& json) {
     json.put("title", std::string_view(data.title));
-    std::vector<std::string> paragraphs{
-        fmt::format("The data are from {}. Of {} to test with: {}, loss {:.4f}.", data.origin,
-                    plural(scores.examples(), "example"), scores.line(), scores.loss())};
+    std::vector<std::string> paragraphs{fmt::format(
+        "The data are from {}. Of {} {}: {}, loss {:.4f}.", data.origin, plural(scores.examples(), "example"),
+        data.test ? "to test with" : "held out from the training (validation)", scores.line(),
+        scores.loss())};
     json.put("paragraphs", std::span<const std::string>(paragraphs));
     if (!remark.empty()) json.put("warnings", std::span<const std::string>(std::array{std::string(remark)}));
     if (scores.task() != Task::Classification) return;

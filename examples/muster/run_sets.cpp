@@ -10,8 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "examples/muster/field_list.h"
 #include "examples/muster/gallery.h"
 #include "muster/core/base/error.h"
+#include "muster/core/base/nearest_word.h"
 #include "muster/core/base/utf8.h"
 #include "muster/core/io/json_value.h"
 
@@ -139,13 +141,24 @@ json::value expanded(std::string_view path, const json::value& value) {
   return json::object{{form->field, value}};
 }
 
-std::string_view keyOf(std::string_view set) {
-  return set.substr(0, set.find('='));
-}
-
 /// Whether setting `outer` replaces the field `inner`, too.
 bool replaces(std::string_view outer, std::string_view inner) {
   return inner.starts_with(outer) && (inner.size() == outer.size() || inner[outer.size()] == '.');
+}
+
+/// @throws InvalidArgument if no run file has a field or a group of this path. Those of networks and
+///         strategies are not checked.
+void requireField(std::string_view path) {
+  if (replaces("network", path) || replaces("training.strategy", path)) return;
+  std::vector<std::string> known;
+  for (const auto& field : fieldLines()) known.push_back(field.path);
+  require(std::ranges::any_of(known, [&](const std::string& one) { return replaces(path, one); }),
+          "--set {}=null: a run file has no field {}; the nearest is {}", path, path,
+          muster::nearestWord(std::string(path), known));
+}
+
+std::string_view keyOf(std::string_view set) {
+  return set.substr(0, set.find('='));
 }
 
 }  // namespace
@@ -199,7 +212,7 @@ void applySet(json::object& run, const std::string& set) {
   for (std::size_t s = 0; s < steps.size(); ++s) {
     if (value.is_null() && steps[s].places.empty() &&
         (s + 1 == steps.size() || !in->contains(steps[s].name))) {
-      in->erase(steps[s].name);
+      if (in->erase(steps[s].name) == 0) requireField(path);
       return;
     }
     json::value* at = &(*in)[steps[s].name];

@@ -219,6 +219,19 @@ TEST_CASE("columns that say nothing, or identify rows, are left out with a reaso
         "f.csv: has no column to learn from; id: its whole numbers count the rows");
 }
 
+TEST_CASE("a column that counts the rows is left out, whichever rows are held out") {
+  std::string text = "key,x,y\n";
+  for (int i = 1; i <= 40; ++i) text += fmt::format("{},{},{}\n", i, i % 7, i % 2 ? "a" : "b");
+  const auto read = parseTable(text, {}, "f.csv");
+  for (const auto& kept : {std::vector<std::int64_t>{1, 2, 3, 4, 5, 6}, {20, 39, 25, 31}, {39, 3, 2, 0}}) {
+    const auto description = describeTable(read, {.label = "y"}, kept);
+    REQUIRE(description.columns.size() == 1);
+    CHECK(description.columns.front().name == "x");
+    REQUIRE(description.omitted.size() == 1);
+    CHECK(description.omitted.front().reason == "its whole numbers count the rows");
+  }
+}
+
 TEST_CASE("columns are chosen or left out by name") {
   const auto read = table("a,b,c,y\n1.5,2.5,3.5,u\n2.5,1.5,1.5,v\n");
   const auto names = [&](const TableOptions& options) {

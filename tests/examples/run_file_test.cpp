@@ -377,6 +377,13 @@ TEST_CASE("--set with null takes a field out of the file") {
   CHECK(with({"training.strategy.every=null"}).training.strategyOptions.find("every") == std::string::npos);
   CHECK(with({"data.classWeights=null", "training=null"}).training.workers == 1);
   CHECK(problem(json::parse(text), {"data.type=null"}) == "data.type: is missing");
+  CHECK(problem(json::parse(text), {"data.colums=null"}) ==
+        "--set data.colums=null: a run file has no field data.colums; the nearest is data.columns");
+  CHECK(problem(json::parse(text), {"listeners.earlyStoping.patience=null"}) ==
+        "--set listeners.earlyStoping.patience=null: a run file has no field "
+        "listeners.earlyStoping.patience; the "
+        "nearest is listeners.earlyStopping.patience");
+  CHECK(with({"listeners=null", "listeners.checkpoints.best=null"}).listeners.testEvery == 0);
 }
 
 TEST_CASE("a list on the command line has commas between its elements") {

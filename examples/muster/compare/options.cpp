@@ -82,7 +82,7 @@ void refuseFormer(const program::Call& call) {
       if (const auto flag = fmt::format("--{}", name); option == flag || option.starts_with(flag + "="))
         throw InvalidArgument(fmt::format(
             "{} is not an option: the run file says what is trained, and --arm what differs, as in --arm "
-            "'averaging every={{1,10}} workers={{2,4}}'; the former grids are in examples/compare",
+            "'averaging every={{1,10}} workers={{2,4}}'; examples/compare has run files with grids",
             flag));
 }
 
@@ -118,7 +118,7 @@ std::optional<Options> readOptions(const program::Call& call) {
   line.add(
       "target", o.target, "NUMBER",
       "score whose time and samples are compared: percent of an accuracy, or R2 (default: the highest that "
-      "half of the arms reach with every seed)");
+      "more than half of the arms reach with every seed)");
   line.addParsed(
       "link", "", "BANDWIDTH,LATENCY",
       "as in 10Gbit,50us: also estimate each arm's time with 2 to 1024 workers that such links connect",

@@ -73,7 +73,7 @@ struct Comparison {
 /// Fills `arms` and `target` from the runs.
 void summarise(Comparison& comparison);
 
-/// The highest score, in three digits, that at least half of the arms reach with every seed; so a failed arm
+/// The highest score, in three digits, that more than half of the arms reach with every seed; so a failed arm
 /// does not lower it. 0 without runs. @param runs  as in Comparison.
 double chooseTarget(const std::vector<std::vector<const RunRecord*>>& runs);
 

@@ -151,9 +151,10 @@ std::vector<std::string> summaryNotes(const Comparison& c, Detail detail) {
             ? ", which is the best one by the validation data (listeners.earlyStopping.restoreBest)"
             : "",
         c.baseline));
-  notes.push_back(fmt::format(
-      "Target: {}{}. An arm reaches it at its first test with that {}.", c.metric.text(c.target),
-      c.wantedTarget ? "" : ", which at least half of the arms reach with every seed", c.metric.name));
+  notes.push_back(
+      fmt::format("Target: {}{}. An arm reaches it at its first test with that {}.", c.metric.text(c.target),
+                  c.wantedTarget ? "" : ", the highest that more than half of the arms reach with every seed",
+                  c.metric.name));
   std::set<std::int64_t> cores;
   for (const auto& arm : c.runs)
     for (const auto* run : arm) cores.insert(run->cores);

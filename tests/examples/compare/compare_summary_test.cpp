@@ -164,7 +164,7 @@ TEST_CASE("the conclusion counts arms without two pairs of finished runs as not 
 }
 
 TEST_CASE(
-    "the target is reached by at least half of the arms with every seed, and a failed arm does not lower "
+    "the target is reached by more than half of the arms with every seed, and a failed arm does not lower "
     "it") {
   Given given({"good", "fair", "bad"});
   given.run(0, 1, {0.981, 0.99});
