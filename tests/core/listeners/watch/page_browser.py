@@ -139,6 +139,10 @@ def live():
     check(pixels("Score") > 200, "the score is not drawn")
     for name in ("worker 0", "worker 1", "merged"):
         check(any(key.startswith(name) for key in keys("Score")), f"no {name} beneath the score: {keys('Score')}")
+    newest = lambda merged, epoch: script(f"""Object.assign(new Run(''), {{series: new Map([
+      ['score/merged', {{steps: [1, {merged}], values: [9, 8]}}], ['score/epoch', {{steps: [{epoch}], values: [7]}}]])}}).score""")
+    check((newest(20, 27), newest(27, 27), newest(30, 27)) == (7, 7, 8), "the newest score is another one")
+    check(script("new Run('').score") is None, "a run without readings has a score")
     check(script("charts[0].bad").count(5) == 1, "the score that is no number has no mark")
     check(script("charts[0].marks.length") == 1, "the resynchronisation has no mark")
     check("withheld" in script("charts[0].note.textContent"), "the resynchronisation is not explained")

@@ -35,7 +35,7 @@ function runText(run) {
   const what = run.failed !== '' ? `ended early in ${epochs}` : p.running ? `${epochs}${batches}` : `finished: ${epochs}`;
   const speed = run.series.has('training/samples per second') && p.running ?
       `, ${numberText(run.last('training/samples per second'))} samples/s` : '';
-  const score = run.series.has('score/merged') ? `, score ${numberText(run.last('score/merged'))}` : '';
+  const score = run.score === undefined ? '' : `, score ${numberText(run.score)}`;
   return `${what}, iteration ${p.iteration}${score}${speed}, ${p.workers} worker${p.workers === 1 ? '' : 's'}`;
 }
 

@@ -18,6 +18,13 @@ class Run {
     return curve === undefined ? undefined : curve.values[curve.values.length - 1];
   }
 
+  /** The newest score: that of a finished epoch, or of all workers since their last reading; undefined if there is none. */
+  get score() {
+    const curves = ['score/epoch', 'score/merged'].map(name => this.series.get(name)).filter(curve => curve !== undefined);
+    const last = curve => curve.steps[curve.steps.length - 1];
+    return curves.length === 0 ? undefined : curves.reduce((a, b) => last(b) > last(a) ? b : a).values.slice(-1)[0];
+  }
+
   get running() { return this.progress !== null && this.progress.running; }
 
   /** Where iterations lie on an axis ("samples", "seconds", ...), between the places that are known; null if none is. */

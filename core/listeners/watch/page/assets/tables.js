@@ -85,7 +85,7 @@ function armsTable(groups) {
     const failed = runs.length - good.length;
     const count = [`${runs.length}`, ...(running > 0 ? [`${running} running`] : []), ...(failed > 0 ? [`${failed} failed`] : [])];
     return [name, count.join(', '), spread(last('test/accuracy'), percentText), spread(last('test/loss'), numberText),
-            spread(last('score/merged'), numberText), spread(last('training/samples per second'), numberText)];
+            spread(good.map(run => run.score), numberText), spread(last('training/samples per second'), numberText)];
   });
   return tableOf([['arm', 'runs', 'accuracy', 'test loss', 'score', 'samples/s'], ...rows], 'arms');
 }
