@@ -145,6 +145,18 @@ void logNothingToResume(const std::filesystem::path& resume) {
       resume.string());
 }
 
+std::string replacesRemark(const RunFile& run) try {
+  const std::filesystem::path model = run.training.model;
+  if (model.empty() || fileTypeOf(model) != std::filesystem::file_type::regular) return {};
+  const auto before = runIn(model).data;
+  if (before.train == run.data.train && before.directory == run.data.directory) return {};
+  const auto& from = before.train.empty() ? before.directory : before.train;
+  return fmt::format("replaces {}, which was trained on {}; training.model names another file",
+                     model.string(), from.empty() ? before.type : from);
+} catch (const Error&) {
+  return {};  // it is no model of this program
+}
+
 void requireNoOtherTraining(const RunFile& run) {
   const auto directory = directoryOf(run);
   if (directory.empty() || fileTypeOf(directory) != std::filesystem::file_type::directory) return;

@@ -42,6 +42,9 @@ std::int64_t batchesTrained(muster::Network& network);
 /// did, the training fails, and this line says why.
 void logNothingToResume(const std::filesystem::path& resume);
 
+/// A remark if the model of a new training replaces one that was trained on other data; else "".
+std::string replacesRemark(const RunFile& run);
+
 /// Checks before the data are read that no other training writes checkpoints into the run's directory now.
 /// Only for a training that is to begin, since it takes the lock of muster::CheckpointListener for a moment.
 /// @throws muster::FileError naming the process that has the lock.

@@ -100,8 +100,9 @@ void introduce(const RunFile& run, const LoadedData& data, const Network& networ
   else
     fmt::print("plan: {}; {} a batch, {}\n", wrapper.plan(), plural(run.data.batch, "example"),
                plural(epochs, "epoch"));
-  const auto remark = periodRemark(run, data.train->batchesPerEpoch().value_or(0), nodes);
-  if (epochs > 0 && !remark.empty()) fmt::print("note: {}\n", remark);
+  const auto period = periodRemark(run, data.train->batchesPerEpoch().value_or(0), nodes);
+  for (const auto& remark : {epochs > 0 ? period : "", resumed.file.empty() ? replacesRemark(run) : ""})
+    if (!remark.empty()) fmt::print("note: {}\n", remark);
 }
 
 /// For example "interrupted, with 2 of 5 epochs finished".

@@ -67,6 +67,18 @@ std::vector<std::string> linesOf(const std::string& text) {
 
 }  // namespace
 
+TEST_CASE("a model that was trained on other data is not replaced without a word") {
+  const Tables tables;
+  tables.write("a.csv", animals());
+  tables.write("b.csv", animals());
+  const std::string note = "note: replaces model.safetensors, which was trained on a.csv;";
+  CHECK_FALSE(
+      contains(tables.trained({"a.csv", "--label", "kind"}, {"--epochs", "1"}).out, "note: replaces"));
+  CHECK_FALSE(
+      contains(tables.trained({"a.csv", "--label", "kind"}, {"--epochs", "1"}).out, "note: replaces"));
+  CHECK(contains(tables.trained({"b.csv", "--label", "kind"}, {"--epochs", "1"}).out, note));
+}
+
 TEST_CASE("a table with words, gaps and dates is predicted by the model file alone") {
   const Tables muster;
   muster.write("rows.csv", animals());

@@ -106,6 +106,16 @@ TEST_CASE("what differs is named; fillings and omitted columns may differ") {
   CHECK(difference([](InputDescription& d) { d.columns[0].missing = false; }) ==
         "column size has the features size, size (log), size (rank), size (missing) in rows.csv, and size, "
         "size (log), size (rank) in the model");
+  const auto regress = [](InputDescription& d) {
+    d.label.clear();
+    d.classes.clear();
+    d.targets.push_back({"price"});
+  };
+  CHECK(difference(regress) == "rows.csv has the classes of kind, and the model is a regression of price");
+  auto prices = flowers();
+  regress(prices);
+  CHECK(test::thrown<InvalidArgument>([&] { prices.requireSame(flowers(), "rows.csv", "the model"); }) ==
+        "the model has the classes of kind, and rows.csv is a regression of price");
   CHECK(difference([](InputDescription& d) { d.targets.push_back({"y"}); }) ==
         "rows.csv has 0 numbers to predict, and the model has 1");
 }
