@@ -133,6 +133,11 @@ InputDescription describeTable(const Table& table, const TableOptions& options,
   require(!rows.empty(), "describeTable: there are no rows");
   const auto label = table.labelColumn(options.label);
   const auto wanted = columnsNamed(table, options.columns), unwanted = columnsNamed(table, options.leaveOut);
+  for (const auto* const columns : {&wanted, &unwanted})
+    if (columns->contains(label))
+      throw FileError(table.origin(),
+                      fmt::format("column {} is to be predicted, so it cannot be {}", table.names()[label],
+                                  columns == &wanted ? "a column to learn from" : "left out"));
   InputDescription described{.format = table.format()};
   for (std::size_t c = 0; c < table.names().size(); ++c) {
     if (c == label || unwanted.contains(c) || (!wanted.empty() && !wanted.contains(c))) continue;

@@ -43,13 +43,18 @@ bool looksLike(std::string_view one, std::string_view other) {
 
 void logUnknownWords(const InputDescription& description, const Table& table) {
   for (const auto& column : description.columns) {
-    const auto place = column.kind == ColumnKind::Words ? table.find(column.name) : std::nullopt;
-    if (!place) continue;
+    const auto place = table.find(column.name);
+    const bool words = column.kind == ColumnKind::Words;
+    if (!place || !(words || column.wordsAreMissing)) continue;
+    const auto isKnown = [&](std::string_view cell) {
+      return words ? isMissing(cell) || std::ranges::binary_search(column.words, cell)
+                   : isMissingNumber(cell) || numberIn(cell, column.text).has_value();
+    };
     std::set<std::string_view> unknown;
     std::int64_t rows = 0;
     for (std::int64_t row = 0; row < table.rows(); ++row) {
       const auto cell = table.cell(row, *place);
-      if (isMissing(cell) || std::ranges::binary_search(column.words, cell)) continue;
+      if (isKnown(cell)) continue;
       unknown.insert(cell);
       ++rows;
     }
@@ -57,9 +62,11 @@ void logUnknownWords(const InputDescription& description, const Table& table) {
     std::vector<std::string> some;
     for (const auto word : unknown)
       if (some.size() < kMostShown) some.push_back(shown(word, column.words));
-    logInfo("column {}: {} {} {} for which the model has no feature: {}{}", column.name, plural(rows, "row"),
-            rows == 1 ? "has" : "have", unknown.size() == 1 ? "a word" : "words", fmt::join(some, ", "),
-            unknown.size() > kMostShown ? ", ..." : "");
+    logInfo(
+        "column {}: {} {} {} {}: {}{}", column.name, plural(rows, "row"), rows == 1 ? "has" : "have",
+        unknown.size() == 1 ? "a word" : "words",
+        words ? "for which the model has no feature" : "where it has numbers, as if the number were missing",
+        fmt::join(some, ", "), unknown.size() > kMostShown ? ", ..." : "");
   }
 }
 

@@ -11,7 +11,7 @@ namespace muster::detail {
 bool looksLike(std::string_view one, std::string_view other);
 
 /// Logs a line for each column with words that a model has no feature for, and with known words that look
-/// like them.
+/// like them; and for each column of numbers with words, which count as missing.
 void logUnknownWords(const InputDescription& description, const Table& table);
 
 }  // namespace muster::detail

@@ -245,6 +245,11 @@ TEST_CASE("columns are chosen or left out by name") {
   CHECK(names({.label = "b", .regression = true, .leaveOut = {"y"}}) == Names{"a", "c"});
   CHECK(test::thrown<FileError>([&] { described(read, {.leaveOut = {"cc"}}); }) ==
         "f.csv: has no column \"cc\"; the nearest of its 4 is c");
+  CHECK(test::thrown<FileError>([&] {
+          described(read, {.columns = {"a", "y"}});
+        }) == "f.csv: column y is to be predicted, so it cannot be a column to learn from");
+  CHECK(test::thrown<FileError>([&] { described(read, {.label = "b", .leaveOut = {"b"}}); }) ==
+        "f.csv: column b is to be predicted, so it cannot be left out");
 }
 
 TEST_CASE("labels are trimmed, numbers are compared as numbers, and too many are no classes") {

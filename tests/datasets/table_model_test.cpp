@@ -94,6 +94,22 @@ TEST_CASE("a model file alone predicts new rows, in any order of columns and wit
         "new.csv: lacks the column colour, from which the model learned; it has size, more");
 }
 
+TEST_CASE("words in a column of numbers are counted, as they are in a training") {
+  auto network = std::make_unique<MultiLayerNetwork>(
+      MultiLayerConfiguration{.inputShape = {2}, .layers = {Output{.classes = 2}}});
+  network->init();
+  network->setInputDescription({.columns = {{.name = "size", .missing = true, .wordsAreMissing = true}},
+                                .label = "kind",
+                                .classes = {"cat", "dog"}});
+  TableModel model(std::move(network));
+  const test::LogLines log;
+  CHECK(model.predict(parseTable("size,kind\n1,cat\n?,cat\nbroken,cat\n2,dog\nlost,dog\n", {}, "f.csv"))
+            .classes.size() == 5);
+  CHECK(log.all() ==
+        Names{"column size: 2 rows have words where it has numbers, as if the number were missing: "
+              "\"broken\", \"lost\""});
+}
+
 TEST_CASE("one sigmoid output learns a table's two classes") {
   std::string text = "x,bought\n";
   for (int i = 0; i < 40; ++i) text += fmt::format("{},{}\n", i * i, i < 20 ? "no" : "yes");
@@ -107,8 +123,7 @@ TEST_CASE("one sigmoid output learns a table's two classes") {
   network->fit(rows, 60);
   CHECK(network->evaluate(rows).accuracy() > 0.9);
   network->setInputDescription(description);
-  const auto predicted =
-      TableModel(std::move(network)).predict(parseTable("x\n0\n1600\n", {}, "new.csv"));
+  const auto predicted = TableModel(std::move(network)).predict(parseTable("x\n0\n1600\n", {}, "new.csv"));
   CHECK(predicted.classes == Names{"no", "yes"});
 }
 
