@@ -46,7 +46,8 @@ RowSplit splitTable(const Table& table, const TableOptions& options, std::span<c
 ///   feature is 1 there.
 ///
 /// Left out are columns without a value or with only one, words that nearly all differ, and whole numbers
-/// that all differ and count from 0 or 1 in the whole table: they identify rows. `InputDescription::omitted` gives the reasons.
+/// that all differ and count from 0 or 1 in the whole table: they identify rows. `InputDescription::omitted`
+/// gives the reasons.
 /// @param rows  the training rows, all with labels.
 /// @throws FileError for a column that is missing, a label that is no number for a regression, or no class
 ///         (`readCsv`), decimal commas, or if no column is left.
