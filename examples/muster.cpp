@@ -8,8 +8,8 @@
 #include <string_view>
 
 #include "examples/muster/commands.h"
-#include "examples/support/program.h"
-#include "examples/support/standard_streams.h"
+#include "examples/muster/program.h"
+#include "examples/muster/standard_streams.h"
 #include "muster/core/base/error.h"
 #include "muster/core/base/nearest_word.h"
 #include "muster/core/device/choose_device.h"
@@ -37,7 +37,7 @@ std::string helpText() {
 
 void printVersion() {
   const auto why = muster::whyNoCuda();
-  example::printResult(
+  program::printResult(
       fmt::format("muster {}\n\n{}GPUs: {}\n", kVersion, kAbout, why.empty() ? "yes" : "no, as " + why));
 }
 
@@ -62,7 +62,7 @@ int run(int argc, char** argv) {
     return command.run({.program = fmt::format("muster {}", command.name), .options = {"--help"}});
   }
   if (first == "--help" || first == "-h" || first == "help") {
-    example::printResult(helpText());
+    program::printResult(helpText());
     return argc > 1 ? 0 : 2;
   }
   if (first == "--version") {
@@ -76,5 +76,5 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return example::runProgram("muster", [&] { return run(argc, argv); });
+  return program::runProgram("muster", [&] { return run(argc, argv); });
 }

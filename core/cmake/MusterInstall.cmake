@@ -8,7 +8,7 @@ install(EXPORT musterTargets NAMESPACE muster:: DESTINATION "${package_folder}" 
 # Debian packages: one for the base and one for each component with more dependencies (see MusterPackages).
 set(muster_base core datasets parallel watch)
 set(muster_built "")
-foreach(component ${muster_base} nodes dl4j gloo onnx page tensorboard torch)
+foreach(component ${muster_base} nodes dl4j gloo onnx page tensorboard torch run)
   if(TARGET muster_${component})
     list(APPEND muster_built ${component})
     set(part "")

@@ -111,7 +111,7 @@ ${does_${component}}" "${own} ${same}, libmuster-dev ${same}${needs_${component}
 endforeach()
 if(MUSTER_BUILD_EXAMPLES)
   set(needs "${base} ${same}")
-  foreach(part muster_program muster_example_support muster_run_files)
+  foreach(part muster_program muster_program_parts muster_run)
     get_target_property(linked ${part} LINK_LIBRARIES)
     foreach(component IN LISTS muster_built)
       if(NOT component IN_LIST muster_base AND linked MATCHES "muster(::|_)${component}")

@@ -11,6 +11,7 @@ function topic(path) {
   if (path ~ /^core\//) return "tensors"
   if (path ~ /^parallel\/(strategies|exchange)/) return "rules"
   if (path ~ /^parallel\/inference\//) return "inference"
+  if (path ~ /^parallel\/run\//) return "runs"
   if (path ~ /^parallel\/nodes/) return "nodes"
   return "training"
 }

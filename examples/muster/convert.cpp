@@ -8,13 +8,10 @@
 
 #include "examples/muster/commands.h"
 #include "examples/muster/deeplearning4j.h"
-#include "examples/muster/gallery.h"
 #include "examples/muster/options.h"
-#include "examples/muster/run_file.h"
-#include "examples/muster/run_sets.h"
+#include "examples/muster/paths.h"
+#include "examples/muster/standard_streams.h"
 #include "examples/muster/to_onnx.h"
-#include "examples/support/paths.h"
-#include "examples/support/standard_streams.h"
 #include "muster/core/base/error.h"
 #include "muster/core/io/json_value.h"
 #include "muster/core/io/model_file.h"
@@ -24,6 +21,9 @@
 #include "muster/core/nn/models/resnet18.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/datasets/file_bytes.h"
+#include "muster/parallel/run/named_networks.h"
+#include "muster/parallel/run/run_file.h"
+#include "muster/parallel/run/run_sets.h"
 
 namespace program {
 namespace {
@@ -205,7 +205,7 @@ bool isZip(const std::filesystem::path& file) {
   return file.extension() == ".zip";
 }
 
-void checkOptions(const example::CommandLine& line, const Options& options, Format format, bool zip) {
+void checkOptions(const CommandLine& line, const Options& options, Format format, bool zip) {
   const bool in = !options.network.empty(), out = format == Format::Weights;
   if (!in) line.refuse({"set", "keep", "ignore"}, "needs --network: it is for weights that are read");
   if (!in && !out) line.refuse({"name", "batch"}, "is for weights: it needs --network or --to weights");
@@ -219,7 +219,7 @@ void checkOptions(const example::CommandLine& line, const Options& options, Form
 
 int convert(const Call& call) {
   Options options;
-  example::CommandLine line(kIntroduction);
+  CommandLine line(kIntroduction);
   line.group("Options");
   line.add("out", options.out, "FILE", "the file to write");
   line.add(
@@ -247,13 +247,13 @@ int convert(const Call& call) {
   line.add("batch", options.batch, "N",
            "batch size with which the weights were trained, to convert PyTorch's unbiased running variances; "
            "0: do not convert",
-           example::atLeast(0));
+           atLeast(0));
   if (!readOptions(line, call)) return 0;
   const auto& file = fileOf(call, "a model file");
   const Format format = formatOf(options);
   const bool zip = isZip(file);
   checkOptions(line, options, format, zip);
-  example::Paths paths;
+  Paths paths;
   paths.reads("the first argument", file);
   paths.reads("--network", options.network);
   if (format == Format::Json)
@@ -283,7 +283,7 @@ int convert(const Call& call) {
       toDeeplearning4j(*network, options.out);
       break;
     case Format::Json:
-      if (!example::writeResult(options.out, network->toJson())) return 0;
+      if (!writeResult(options.out, network->toJson())) return 0;
       break;
   }
   fmt::print("written: {}\n", options.out.string());

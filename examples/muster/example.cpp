@@ -6,11 +6,8 @@
 #include <filesystem>
 
 #include "examples/muster/commands.h"
-#include "examples/muster/gallery.h"
 #include "examples/muster/options.h"
-#include "examples/muster/run_data.h"
-#include "examples/muster/session.h"
-#include "examples/support/standard_streams.h"
+#include "examples/muster/standard_streams.h"
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
 #include "muster/core/io/input_file.h"
@@ -19,8 +16,11 @@
 #include "muster/core/nn/models/convnet.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/datasets/image_folder.h"
+#include "muster/datasets/source/load_data.h"
 #include "muster/datasets/table.h"
 #include "muster/datasets/table_description.h"
+#include "muster/parallel/run/named_networks.h"
+#include "muster/parallel/run/session.h"
 #include "shipped_runs.h"
 
 namespace program {
@@ -79,11 +79,11 @@ std::int64_t heldOut(std::int64_t rows, std::size_t classes) {
 
 /// A run on a table: a small network, a held-out part of the rows, and early stopping by it.
 /// @throws FileError as describeTable; InvalidArgument for a single class or too few rows.
-RunFile tableRun(RunData data) {
-  const auto table = readTable(data.train, formatOf(data));
+RunFile tableRun(DataSource data) {
+  const auto table = readTable(data.train, data.tableFormat());
   const auto rows = labelledRows(table, data.label, data.regression);
   require(rows.size() > 1, "{}: has one example, and a training needs two", data.train);
-  const auto described = describeTable(table, tableOptionsOf(data), rows);
+  const auto described = describeTable(table, data.tableOptions(), rows);
   require(data.regression || described.classes.size() > 1,
           "{}: has a single class, and a classification needs two; --label names the column of the labels, "
           "and --regression is for numbers to predict",
@@ -145,7 +145,7 @@ std::vector<Layer> layersFor(Size2d size, std::int64_t classes) {
 /// A run on a folder of pictures: all brought to one size, a small convolutional network, one example in five
 /// held out of the training, which ends when they are no longer recognised better.
 /// @throws InvalidArgument for too few pictures; FileError.
-RunFile pictureRun(RunData data) {
+RunFile pictureRun(DataSource data) {
   const auto pictures = picturesIn(data.train);
   require(!pictures.empty(), "{}: has no pictures: no files .png, .jpg or .jpeg", data.train);
   const auto colour = data.grey ? PictureColour::Grey : PictureColour::Rgb;
@@ -179,8 +179,8 @@ RunFile pictureRun(RunData data) {
 }  // namespace
 
 int example(const Call& call) {
-  RunData data{.type = "csv"};
-  example::CommandLine line(
+  DataSource data{.type = "csv"};
+  CommandLine line(
       "Prints a run file to begin with: a convolutional network on generated digits, with two workers that\n"
       "are averaged every 3 iterations, or a small network with one worker for data of your own.\n\n"
       "  muster example > run.json\n"
@@ -205,7 +205,7 @@ int example(const Call& call) {
   for (const auto& [name, text] : kShipped)
     if (call.file == name) {
       line.refuse({"label", "separator", "no-header", "regression", "grey", "network"}, "is for other data");
-      example::printResult(text);
+      printResult(text);
       return 0;
     }
   const bool pictures = !call.file.empty() && fileTypeOf(call.file) == std::filesystem::file_type::directory;
@@ -223,7 +223,7 @@ int example(const Call& call) {
     run = RunFile::parse(run.toJson(), std::array{fmt::format("network=\"{}\"", network)});
     networkForData(run);  // refuses one that does not fit
   }
-  example::printResult(run.toJson());
+  printResult(run.toJson());
   return 0;
 }
 

@@ -5,24 +5,25 @@
 #include <array>
 
 #include "examples/muster/commands.h"
-#include "examples/muster/field_list.h"
-#include "examples/muster/gallery.h"
 #include "examples/muster/options.h"
-#include "examples/muster/resuming.h"
-#include "examples/muster/schema.h"
-#include "examples/muster/scores_json.h"
-#include "examples/muster/session.h"
+#include "examples/muster/run_paths.h"
+#include "examples/muster/standard_streams.h"
 #include "examples/muster/trained.h"
-#include "examples/muster/watchers.h"
-#include "examples/support/device_option.h"
-#include "examples/support/standard_streams.h"
 #include "muster/core/base/byte_text.h"
 #include "muster/core/base/error.h"
 #include "muster/core/base/plural.h"
 #include "muster/core/io/model_file.h"
 #include "muster/core/io/network_json.h"
+#include "muster/core/io/scores_json.h"
 #include "muster/core/nn/fit_remarks.h"
 #include "muster/core/nn/step_memory.h"
+#include "muster/parallel/run/field_list.h"
+#include "muster/parallel/run/named_networks.h"
+#include "muster/parallel/run/resuming.h"
+#include "muster/parallel/run/run_devices.h"
+#include "muster/parallel/run/run_schema.h"
+#include "muster/parallel/run/session.h"
+#include "muster/parallel/run/watchers.h"
 #include "muster/parallel/strategies/named_strategy.h"
 
 namespace program {
@@ -45,7 +46,7 @@ std::string earlierTraining(const RunFile& run, const std::filesystem::path& res
 
 int evaluate(const Call& call) {
   TrainedOptions options;
-  example::CommandLine line(
+  CommandLine line(
       "Tests a trained network on the data of a run file.\n\n"
       "  muster evaluate run.json\n"
       "  muster evaluate run.json run/checkpoint-best.safetensors --on validation     another model\n"
@@ -56,16 +57,16 @@ int evaluate(const Call& call) {
   const Trained trained(call, options);
   DataSetIterator& data = trained.on(options.on);
   const auto evaluation = trained.network->evaluateTask(data);
-  if (!options.json.empty()) example::writeResult(options.json, scoresJson(evaluation));
+  if (!options.json.empty()) writeResult(options.json, scoresJson(evaluation));
   if (options.json == "-") return 0;
-  example::printResult(evaluation.summary());
+  printResult(evaluation.summary());
   return 0;
 }
 
 int summary(const Call& call) {
   TrainedOptions options;
   bool json = false;
-  example::CommandLine line(
+  CommandLine line(
       "Prints the layers, shapes and parameters of a network, of a run file or of a model file.\n\n"
       "  muster summary run.json\n"
       "  muster summary model.safetensors --json     the network as a run file has it\n");
@@ -86,14 +87,14 @@ int summary(const Call& call) {
     const auto run = RunFile::read(file, options.sets);
     network = isNamedNetwork(run.network) ? networkForData(run) : networkFromJson(run.network);
   }
-  example::printResult(json ? network->toJson() : network->summary());
+  printResult(json ? network->toJson() : network->summary());
   return 0;
 }
 
 int plan(const Call& call) {
   FieldChoices fields;
-  example::NodeOptions nodeOptions;
-  example::CommandLine line(
+  NodeOptions nodeOptions;
+  CommandLine line(
       "Says what muster train would do with a run file: data, network, workers, merging and memory. Trains\n"
       "nothing, writes no file, and refuses what train refuses. A note says if the checkpoints of an "
       "earlier\n"
@@ -101,9 +102,9 @@ int plan(const Call& call) {
       "  muster plan run.json --workers 8\n");
   describeFields(line, fields);
   line.group("Several processes");
-  nodeOptions.describe(line);
+  describeNodes(line, nodeOptions);
   if (!readOptions(line, call)) return 0;
-  nodeOptions.check(line);
+  checkNodes(line, nodeOptions);
   RunFile run = readRun(fileOf(call, "a run file such as run.json"), fields);
   requireModules(run.listeners);
   const auto devices = devicesOf(run.training);
@@ -113,22 +114,21 @@ int plan(const Call& call) {
   const auto& resumed = resumption.file;
   const std::string earlier = earlierTraining(run, resumed);
   pathsOf(call.file, run, resumed).check();
-  example::requireUsable(devices);
+  requireUsable(devices);
   LoadedData data = loadData(run.data, run.training.placement, devices.devices,
                              static_cast<int>(run.training.workers), knownBy(run, resumed));
   const auto network = makeNetwork(run, data);
-  requireRoom(run, *network);
+  requireDiskRoom(run, *network);
   if (!resumed.empty()) loadState(*network, resumed);
   checkMonitors(run, data, *network);
   const auto wrapper = makeWrapper(run, devices, nodes, *network, {}, nodeOptions.count());
   const std::int64_t examples = data.train->examples().value_or(0);
   const std::int64_t batches = data.train->batchesPerEpoch().value_or(0);
-  example::printResult(
-      fmt::format("{}data: {}, {} to train with ({} of {}), {} to validate and {} to test with\n",
-                  data.notice.empty() ? "" : data.notice + "\n", data.title, plural(examples, "example"),
-                  plural(batches, "batch", "batches"), run.data.batch,
-                  data.validation ? data.validation->examples().value_or(0) : 0,
-                  data.test ? data.test->examples().value_or(0) : 0));
+  printResult(fmt::format("{}data: {}, {} to train with ({} of {}), {} to validate and {} to test with\n",
+                          data.notice.empty() ? "" : data.notice + "\n", data.title,
+                          plural(examples, "example"), plural(batches, "batch", "batches"), run.data.batch,
+                          data.validation ? data.validation->examples().value_or(0) : 0,
+                          data.test ? data.test->examples().value_or(0) : 0));
   fmt::print("\n{}\nplan: {}, {}\n", network->summary(), wrapper.plan(),
              plural(run.training.epochs, "epoch"));
   if (!resumed.empty())
@@ -165,18 +165,18 @@ int plan(const Call& call) {
 
 int strategies(const Call& call) {
   std::int64_t workers = 2;
-  example::CommandLine line(
+  CommandLine line(
       "Lists the strategies that training.strategy may name, with their options and defaults.\n");
   line.group("Options");
-  line.add("workers", workers, "N", "some defaults depend on them", example::between(1, 1024));
+  line.add("workers", workers, "N", "some defaults depend on them", between(1, 1024));
   if (!readOptions(line, call)) return 0;
-  example::printResult(describeStrategies(static_cast<int>(workers)));
+  printResult(describeStrategies(static_cast<int>(workers)));
   return 0;
 }
 
 int schema(const Call& call) {
   bool markdown = false;
-  example::CommandLine line(
+  CommandLine line(
       "Prints the JSON Schema of run files, for editors that complete and check them, or all fields with\n"
       "their values, defaults and descriptions as a page.\n\n"
       "  muster schema > run.schema.json\n"
@@ -184,7 +184,7 @@ int schema(const Call& call) {
   line.group("Options");
   line.flag("markdown", markdown, "print a page in Markdown instead");
   if (!readOptions(line, call)) return 0;
-  example::printResult(markdown ? runFilePage() : runFileSchema());
+  printResult(markdown ? runFilePage() : runFileSchema());
   return 0;
 }
 

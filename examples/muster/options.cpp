@@ -20,7 +20,7 @@ bool runsFile(const Call& call) {
 
 }  // namespace
 
-bool readOptions(example::CommandLine& line, const Call& call) try {
+bool readOptions(CommandLine& line, const Call& call) try {
   const auto command = std::ranges::find_if(
       commands(), [&](const Command& one) { return call.program == fmt::format("muster {}", one.name); });
   line.usage(fmt::format("{}{}{} [options]", call.program, command->file.empty() ? "" : " ", command->file));
@@ -55,6 +55,36 @@ bool readOptions(example::CommandLine& line, const Call& call) try {
 const std::string& fileOf(const Call& call, std::string_view what) {
   require(!call.file.empty(), "{} needs an argument, {}; --help says more", call.program, what);
   return call.file;
+}
+
+void describeNodes(CommandLine& line, muster::NodeOptions& nodes) {
+  constexpr int kMost = muster::NodeOptions::kMostNodes;
+  line.add("store", nodes.store, "DIR",
+           "train over several processes by Gloo, which find each other in this directory, or at the Redis "
+           "server redis://HOST:PORT/NAME (or MUSTER_STORE)");
+  line.add("node", nodes.node, "I", "with --store: which of them this one is, from 0 (or MUSTER_NODE)",
+           atLeast(0));
+  line.add("nodes", nodes.nodes, "N", "with --store: how many there are (or MUSTER_NODES)",
+           between(1, kMost));
+  line.add("min-nodes", nodes.minNodes, "N",
+           "with --store, instead of --node and --nodes: processes may join and leave while they train, and "
+           "wait where there are fewer than N (or MUSTER_MIN_NODES)",
+           between(1, kMost));
+  line.add("interface", nodes.interface, "NAME",
+           "with --store: the network interface to listen on, as in eth0, or lo on one machine (or "
+           "MUSTER_INTERFACE)");
+  line.add("silence", nodes.silence, "SECONDS",
+           "with --store: a process that sends nothing for this time counts as lost; use the same value for "
+           "all (or MUSTER_SILENCE)",
+           positive);
+}
+
+void checkNodes(const CommandLine& line, const muster::NodeOptions& nodes) {
+  if (nodes.store.empty())
+    line.refuse({"node", "nodes", "min-nodes", "interface", "silence"}, "needs --store");
+  if (nodes.minNodes)
+    line.refuse({"node", "nodes"},
+                "cannot be combined with --min-nodes: elastic processes have no numbers of their own");
 }
 
 }  // namespace program

@@ -2,10 +2,10 @@
 
 #include "examples/muster/commands.h"
 #include "examples/muster/options.h"
-#include "examples/support/pages.h"
-#include "examples/support/paths.h"
-#include "examples/support/program.h"
-#include "examples/support/standard_streams.h"
+#include "examples/muster/pages.h"
+#include "examples/muster/paths.h"
+#include "examples/muster/program.h"
+#include "examples/muster/standard_streams.h"
 #include "muster/core/base/error.h"
 #include "muster/core/base/interrupt.h"
 #include "muster/core/io/atomic_file.h"
@@ -15,7 +15,7 @@ namespace program {
 int page(const Call& call) {
   int port = 0;
   std::filesystem::path out;
-  example::CommandLine line(
+  CommandLine line(
       "Shows the runs of a directory side by side, also those that are under way, and those of one group\n"
       "as their mean with a band. A run is a file whose name ends in .curves.jsonl, as --curves,\n"
       "listeners.curves and muster compare write it. At most 100,000 files and directories are looked at.\n"
@@ -23,7 +23,7 @@ int page(const Call& call) {
       "  muster page comparison\n"
       "  muster page runs --out runs.html\n");
   line.group("Options");
-  line.add("port", port, "N", "of the page; 0: any that is free", example::between(0, 65535));
+  line.add("port", port, "N", "of the page; 0: any that is free", between(0, 65535));
   line.add("out", out, "FILE", "write one HTML file that needs no server, and end");
   if (!readOptions(line, call)) return 0;
   if (!out.empty()) line.refuse({"port"}, "needs a page that is served, and --out writes a file");
@@ -31,17 +31,17 @@ int page(const Call& call) {
   muster::require(!muster::followLinks(out).native().ends_with(".curves.jsonl"),
                   "--out: {} is named like a run, which would be replaced", out.string());
   if (!out.empty()) {
-    example::Paths paths;
-    for (const auto& file : example::curvesBelow(directory))
+    Paths paths;
+    for (const auto& file : curvesBelow(directory))
       paths.reads(fmt::format("the run {}", file.string()), file);
     paths.writesResult("--out", out);
     paths.check();
-    if (example::writeResult(out, example::stillPageOf(directory))) fmt::print("written: {}\n", out.string());
+    if (writeResult(out, stillPageOf(directory))) fmt::print("written: {}\n", out.string());
     return 0;
   }
-  example::endOnInterrupt("The page has ended.");
+  endOnInterrupt("The page has ended.");
   const muster::Interrupt interrupt("The page has ended.");
-  example::servePage(directory, port, interrupt.token());
+  servePage(directory, port, interrupt.token());
   return 0;
 }
 

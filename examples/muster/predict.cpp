@@ -5,9 +5,9 @@
 
 #include "examples/muster/commands.h"
 #include "examples/muster/options.h"
+#include "examples/muster/paths.h"
+#include "examples/muster/standard_streams.h"
 #include "examples/muster/trained.h"
-#include "examples/support/paths.h"
-#include "examples/support/standard_streams.h"
 #include "muster/core/base/error.h"
 #include "muster/core/base/plural.h"
 #include "muster/core/base/printable_text.h"
@@ -171,7 +171,7 @@ Predicted byModel(const Call& call, const Options& options) {
           "pictures, as in muster predict {} new.csv",
           call.file, call.file);
   const auto& data = call.others.front();
-  example::Paths paths;
+  Paths paths;
   paths.reads("the model", call.file);
   if (fileTypeOf(data) == std::filesystem::file_type::directory)
     paths.readsPictures("the pictures", data);
@@ -194,7 +194,7 @@ Predicted byModel(const Call& call, const Options& options) {
 
 int predict(const Call& call) {
   Options options;
-  example::CommandLine line(
+  CommandLine line(
       "Writes a trained network's predictions as CSV: the most probable class, its probability and those of\n"
       "all classes, or the predicted numbers. A model file alone predicts the rows of a new table, whose\n"
       "columns are found by their names; a run file predicts its own data, beside their labels.\n\n"
@@ -218,9 +218,9 @@ int predict(const Call& call) {
     predicted.text = predictionsOf(trained, trained.on(options.on));
   }
   if (options.out.empty())
-    example::printResult(printableLines(predicted.text));
+    printResult(printableLines(predicted.text));
   else
-    example::writeResult(options.out, predicted.text);
+    writeResult(options.out, predicted.text);
   if (predicted.without > 0)
     throw FileError(call.others.front(), fmt::format("{} cannot be read; the other rows are written",
                                                      plural(predicted.without, "picture")));

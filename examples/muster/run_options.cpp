@@ -6,16 +6,16 @@
 #include <cctype>
 #include <string_view>
 
-#include "examples/muster/field_list.h"
-#include "examples/muster/run_sets.h"
 #include "muster/core/base/error.h"
 #include "muster/core/io/json_value.h"
+#include "muster/parallel/run/field_list.h"
+#include "muster/parallel/run/run_sets.h"
 #include "muster/parallel/strategies/named_strategy.h"
 
 namespace program {
 namespace {
 
-using muster::require;
+using namespace muster;
 
 /// An option that sets fields of a run file.
 struct RunOption {
@@ -160,7 +160,7 @@ std::string missingOptions(std::string_view error, const FieldChoices& choices) 
 
 }  // namespace
 
-RunFile readRun(const std::string& path, const FieldChoices& choices) try {
+muster::RunFile readRun(const std::string& path, const FieldChoices& choices) try {
   return RunFile::read(path, choices.all());
 } catch (const muster::InvalidArgument& error) {
   if (choices.byOption.empty()) throw;
@@ -173,7 +173,7 @@ std::vector<std::string> FieldChoices::all() const {
   return joined;
 }
 
-void describeSets(example::CommandLine& line, std::vector<std::string>& sets) {
+void describeSets(CommandLine& line, std::vector<std::string>& sets) {
   line.list(
       "set", sets, "KEY=VALUE",
       "a field in place of the file's, as in training.workers=4, network.updater.momentum=0.8 or "
@@ -182,7 +182,7 @@ void describeSets(example::CommandLine& line, std::vector<std::string>& sets) {
       "the file: listeners.checkpoints=null. May be given several times; the last one for a field wins");
 }
 
-void describeFields(example::CommandLine& line, FieldChoices& choices) {
+void describeFields(CommandLine& line, FieldChoices& choices) {
   auto& into = choices.byOption;
   for (const auto& group : groups()) {
     line.group(group.title);

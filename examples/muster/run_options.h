@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "examples/muster/run_file.h"
-#include "examples/support/command_line.h"
+#include "examples/muster/command_line.h"
+#include "muster/parallel/run/run_file.h"
 
 namespace program {
 
@@ -18,15 +18,15 @@ struct FieldChoices {
 };
 
 /// Adds `--set`.
-void describeSets(example::CommandLine& line, std::vector<std::string>& sets);
+void describeSets(CommandLine& line, std::vector<std::string>& sets);
 
 /// Adds an option for each field that is often set, and `--set` for the others.
-void describeFields(example::CommandLine& line, FieldChoices& choices);
+void describeFields(CommandLine& line, FieldChoices& choices);
 
 /// The run of a file with these choices. If the file lacks a field that one of the options needs, the error
 /// also names the option for that.
-/// @throws as RunFile::read.
-RunFile readRun(const std::string& path, const FieldChoices& choices);
+/// @throws as muster::RunFile::read.
+muster::RunFile readRun(const std::string& path, const FieldChoices& choices);
 
 /// What to use instead of an option that mnist_convnet had, as "--strategy"; "" for any other option.
 std::string insteadOf(const std::string& option);

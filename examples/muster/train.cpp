@@ -5,25 +5,25 @@
 #include <optional>
 #include <utility>
 
-#include "examples/muster/columns_line.h"
 #include "examples/muster/commands.h"
-#include "examples/muster/guess_remark.h"
 #include "examples/muster/options.h"
-#include "examples/muster/report.h"
-#include "examples/muster/results.h"
-#include "examples/muster/resuming.h"
-#include "examples/muster/session.h"
-#include "examples/muster/watchers.h"
-#include "examples/support/keep_network.h"
-#include "examples/support/nodes.h"
-#include "examples/support/paths.h"
-#include "examples/support/program.h"
+#include "examples/muster/program.h"
+#include "examples/muster/run_paths.h"
 #include "muster/core/base/interrupt.h"
 #include "muster/core/base/log.h"
 #include "muster/core/base/plural.h"
+#include "muster/core/data/columns_line.h"
 #include "muster/core/eval/any_evaluation.h"
+#include "muster/core/eval/guess_remark.h"
 #include "muster/core/io/json_value.h"
 #include "muster/parallel/nodes/node_link.h"
+#include "muster/parallel/run/keep_network.h"
+#include "muster/parallel/run/node_options.h"
+#include "muster/parallel/run/report.h"
+#include "muster/parallel/run/results.h"
+#include "muster/parallel/run/resuming.h"
+#include "muster/parallel/run/session.h"
+#include "muster/parallel/run/watchers.h"
 
 namespace program {
 namespace {
@@ -43,7 +43,7 @@ Ctrl-C finishes the current step, merges, saves the model and exits with 130; a 
 
 struct Options {
   FieldChoices fields;
-  example::NodeOptions nodes;
+  NodeOptions nodes;
   std::filesystem::path runFile, json;
   bool quiet = false;
   bool watch = false;
@@ -113,7 +113,7 @@ std::string interruption(const RunFile& run, const Network& network) {
 
 /// Prints the results and writes the files asked for.
 void conclude(Results& results, const Options& options, LoadedData& data, Network& network,
-              ParallelWrapper& wrapper, const example::Watching& watching) {
+              ParallelWrapper& wrapper, const Watching& watching) {
   const RunFile& run = results.run;
   const auto print = [&](std::string_view part, const AnyEvaluation& scores, bool choseEpoch) {
     fmt::print("{}: {} on {}{}\n", part, scores.line(), plural(scores.examples(), "example"),
@@ -147,7 +147,7 @@ int trainRun(RunFile run, Options options) {
   const auto started = std::chrono::steady_clock::now();
   requireModules(run.listeners);
   const auto devices = devicesOf(run.training);
-  example::endOnInterrupt(example::kInterruptedBefore);
+  endOnInterrupt(kInterruptedBefore);
   settleNodes(run, options.nodes);
   const Nodes nodes = nodesOf(run.training, options.nodes);
   const auto isFirst = [&nodes] { return nodes.node() == 0; };  // node 0 prints and writes files
@@ -159,7 +159,7 @@ int trainRun(RunFile run, Options options) {
     requireOwnCheckpoints(run, resumed.file);
   }
   if (first) checkPaths(options, run, resumed.file);
-  example::requireUsable(devices);
+  requireUsable(devices);
 
   LoadedData data = loadData(run.data, run.training.placement, devices.devices,
                              static_cast<int>(run.training.workers), knownBy(run, resumed.file));
@@ -168,7 +168,7 @@ int trainRun(RunFile run, Options options) {
   require(run.listeners.report.empty() || data.test || data.validation,
           "listeners.report: needs data to test with, or data.validationExamples");
   const auto network = makeNetwork(run, data);
-  if (first) requireRoom(run, *network);
+  if (first) requireDiskRoom(run, *network);
   if (!resumed.file.empty()) {
     loadState(*network, resumed.file);
     resumed.batches = batchesTrained(*network);
@@ -190,16 +190,16 @@ int trainRun(RunFile run, Options options) {
   watching.describe(wrapper.plan(), network->summary());
   watching.options(hyperParameters(run), {network->task() == Task::Regression ? "r2" : "accuracy"});
 
-  example::TrainingInterrupt interrupt;
-  const auto saves = [&nodes] { return nodes.node() == example::savingNode(nodes); };
+  TrainingInterrupt interrupt;
+  const auto saves = [&nodes] { return nodes.node() == savingNode(nodes); };
   bool saved = false, interrupted = false;
-  example::trainAndSave(
+  trainAndSave(
       [&] {
         watching.during([&] {
           wrapper.fit(data.training(), std::max<std::int64_t>(run.training.epochs - network->epoch(), 0),
                       interrupt.token());
         });
-        interrupted = example::onAnyNode(nodes, interrupt.requested());
+        interrupted = onAnyNode(nodes, interrupt.requested());
       },
       [&](bool failed) {
         if (!saves()) return;
@@ -212,7 +212,7 @@ int trainRun(RunFile run, Options options) {
         const bool restored =
             watchers.stopping && run.listeners.earlyStopping->restoreBest && watchers.stopping->best();
         if (!restored && watchers.last->state) network->trainingState() = *watchers.last->state;
-        example::writeHereOrElsewhere(run.training.model, [&](const std::filesystem::path& path) {
+        writeHereOrElsewhere(run.training.model, [&](const std::filesystem::path& path) {
           saveModel(*network, path, notesOf(run));
         });
         saved = true;
@@ -264,20 +264,20 @@ int trainRun(RunFile run, Options options) {
 
 int train(const Call& call) {
   Options options;
-  example::CommandLine line(kIntroduction);
+  CommandLine line(kIntroduction);
   describeFields(line, options.fields);
   line.group("Several processes");
-  options.nodes.describe(line);
+  describeNodes(line, options.nodes);
   line.group("Output");
   line.add("json", options.json, "FILE", "write the run and its results");
   line.flag("watch", options.watch, "draw a row for each worker and the curve of the score in the terminal");
   line.flag("quiet", options.quiet, "print the result only");
   if (!readOptions(line, call)) return 0;
   if (options.quiet) line.refuse({"watch"}, "shows what --quiet leaves out");
-  options.nodes.check(line);
+  checkNodes(line, options.nodes);
   options.runFile = fileOf(call, "a run file such as run.json");
   const RunFile run = readRun(options.runFile.string(), options.fields);
-  return example::runOn(devicesOf(run.training), [&] { return trainRun(run, options); });
+  return runOn(devicesOf(run.training), [&] { return trainRun(run, options); });
 }
 
 }  // namespace program

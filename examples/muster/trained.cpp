@@ -2,19 +2,20 @@
 
 #include <array>
 
-#include "examples/muster/gallery.h"
 #include "examples/muster/options.h"
-#include "examples/muster/resuming.h"
-#include "examples/muster/session.h"
+#include "examples/muster/run_paths.h"
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
 #include "muster/core/io/model_file.h"
+#include "muster/parallel/run/named_networks.h"
+#include "muster/parallel/run/resuming.h"
+#include "muster/parallel/run/session.h"
 
 namespace program {
 
 using namespace muster;
 
-void describeTrained(example::CommandLine& line, TrainedOptions& options) {
+void describeTrained(CommandLine& line, TrainedOptions& options) {
   line.group("Options");
   describeSets(line, options.sets);
   line.add("model", options.model, "FILE", "the trained network (default: the file of training.model)");
@@ -36,7 +37,7 @@ Trained::Trained(const Call& call, const TrainedOptions& options)
   const std::filesystem::path model = !call.others.empty()     ? std::filesystem::path(call.others.front())
                                       : !options.model.empty() ? options.model
                                                                : std::filesystem::path(run.training.model);
-  example::Paths paths;
+  Paths paths;
   paths.reads("the run file", call.file);
   paths.reads(!call.others.empty()    ? "the model"
               : options.model.empty() ? "training.model"

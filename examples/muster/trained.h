@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "examples/muster/command_line.h"
 #include "examples/muster/commands.h"
-#include "examples/muster/run_data.h"
-#include "examples/muster/run_file.h"
-#include "examples/support/command_line.h"
 #include "muster/core/nn/network.h"
+#include "muster/datasets/source/load_data.h"
+#include "muster/parallel/run/run_file.h"
 
 namespace program {
 
@@ -21,13 +21,13 @@ struct TrainedOptions {
 };
 
 /// Adds `--set`, `--model` and `--on`.
-void describeTrained(example::CommandLine& line, TrainedOptions& options);
+void describeTrained(CommandLine& line, TrainedOptions& options);
 
 /// A run's data and its trained network. Of a table or a folder of pictures that is tested alone the examples
 /// to train with are not read: the model's file describes them.
 struct Trained {
-  RunFile run;
-  LoadedData data;
+  muster::RunFile run;
+  muster::LoadedData data;
   std::unique_ptr<muster::Network> network;
 
   /// @throws InvalidArgument if the data have other columns or classes than the model.

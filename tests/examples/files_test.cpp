@@ -12,8 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "examples/support/keep_network.h"
-#include "examples/support/paths.h"
+#include "examples/muster/paths.h"
 #include "muster/core/base/error.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/examples/convnet.h"
@@ -45,40 +44,40 @@ TEST_CASE("a path that is read or written under two options is refused") {
   test::writeFile(at("book"), "text");
   std::filesystem::create_hard_link(at("book"), at("hard"));
   const auto refusal = [](auto describe) {
-    example::Paths paths;
+    program::Paths paths;
     describe(paths);
     return thrown<InvalidArgument>([&] { paths.check(); });
   };
-  CHECK(contains(refusal([&](example::Paths& paths) {
+  CHECK(contains(refusal([&](program::Paths& paths) {
                    paths.reads("--text", at("book"));
                    paths.writes("--model", at("hard"));
                  }),
                  "--text and --model are the same file, " + at("book").string() + ": "));
-  CHECK(contains(refusal([&](example::Paths& paths) {
+  CHECK(contains(refusal([&](program::Paths& paths) {
                    paths.writes("--model", at("new"));
                    paths.writes("--json", directory.path() / "." / "new");
                  }),
                  "--model and --json are the same file"));
-  CHECK(contains(refusal([&](example::Paths& paths) {
+  CHECK(contains(refusal([&](program::Paths& paths) {
                    paths.writes("--model", at("new"));
                    paths.writesCheckpoints("--checkpoint-dir", at("new"));
                  }),
                  "--model and --checkpoint-dir cannot both be there"));
-  CHECK(contains(refusal([&](example::Paths& paths) {
+  CHECK(contains(refusal([&](program::Paths& paths) {
                    paths.writesInto("--report", at("report"), {"a.png"});
                    paths.writes("--json", at("report") / "a.png");
                  }),
                  "--report and --json are the same file"));
   for (const char* name : {"c/checkpoint-epoch-0001.safetensors", "c/./checkpoint-best.safetensors",
                            "c/checkpoint-epoch-0001-iteration-00000001.safetensors"})
-    CHECK(contains(refusal([&](example::Paths& paths) {
+    CHECK(contains(refusal([&](program::Paths& paths) {
                      paths.writes("--json", at(name));
                      paths.writesCheckpoints("--checkpoint-dir", at("c"));
                    }),
                    "--json is " + at(name).string() +
                        ", a name of checkpoints, in the directory of --checkpoint-dir: "));
   CHECK_NOTHROW([&] {
-    example::Paths paths;
+    program::Paths paths;
     paths.writes("--model", at("events") / "checkpoint-epoch-0001.safetensors");
     paths.writesInto("--tensorboard", at("events"));
     paths.checkNames();
@@ -87,13 +86,13 @@ TEST_CASE("a path that is read or written under two options is refused") {
   test::writeFile(at("pictures") / "a.png", "a picture");
   std::filesystem::create_symlink("pictures/a.png", at("link"));
   for (const char* picture : {"link", "pictures/a.png", "pictures/new.PNG"})
-    CHECK(contains(refusal([&](example::Paths& paths) {
+    CHECK(contains(refusal([&](program::Paths& paths) {
                      paths.readsPictures("--train", at("pictures"));
                      paths.writes("--model", at(picture));
                    }),
                    "--model is " + at(picture).string() + ", a picture in the directory of --train, "));
 
-  example::Paths paths;
+  program::Paths paths;
   paths.reads("--text", at("book"));
   paths.reads("--resume", at("hard"), /*replacedBy=*/"--model");
   paths.writes("--model", at("hard"));
@@ -127,98 +126,6 @@ TEST_CASE("a help text that cannot be written is a failure") {
   const test::Sandbox sandbox("/bin/sh");
   for (const char* arguments : {"--version", "help", "help train", "train --help"})
     CHECK(sandbox.run({"-c", fmt::format("exec \"$0\" {} >&-", arguments), MUSTER_PROGRAM}).exit == 1);
-}
-
-TEST_CASE("a trained model is saved before its failure is reported; if it diverged, beside its file") {
-  const test::TemporaryDirectory directory;
-  int saved = 0;
-  bool failed = false;
-  const auto save = [&](bool afterFailure) {
-    ++saved;
-    failed = afterFailure;
-  };
-  const example::Beside beside{directory / "model.safetensors", [](const std::filesystem::path& file) {
-                                 test::writeFile(file, "doubtful");
-                                 return true;
-                               }};
-  const auto other = (directory / "model-diverged.safetensors").string();
-  const auto kept = fmt::format("and the network is saved as {} instead of {}", other, beside.file.string());
-  example::trainAndSave([] {}, save, "--lr 1", beside);
-  CHECK(saved == 1);
-  CHECK_FALSE(failed);
-
-  CHECK(thrown<FileError>([&] {
-          example::trainAndSave([] { throw FileError("plot", "disk full"); }, save, "--lr 1", beside);
-        }) == "plot: disk full");
-  CHECK(saved == 2);
-  CHECK(failed);
-  CHECK_FALSE(std::filesystem::exists(other));
-
-  const auto diverge = [] {
-    const auto cause = std::make_exception_ptr(NonFiniteScore("the score became nan"));
-    throw TrainingError("worker 0: the score became nan", 0, cause);
-  };
-  CHECK(thrown<NonFiniteScore>([&] { example::trainAndSave(diverge, save, "--lr 1", beside); }) ==
-        "worker 0: the score became nan; this was with --lr 1, " + kept);
-  CHECK(saved == 2);
-  CHECK(test::readFile(other) == "doubtful");
-  std::filesystem::remove(other);
-  const auto doubts = [](bool) { throw NonFiniteScore("diverged"); };
-  CHECK(thrown<NonFiniteScore>([&] { example::trainAndSave([] {}, doubts, "--lr 1", beside); }) ==
-        "diverged; this was with --lr 1, " + kept);
-  CHECK(test::readFile(other) == "doubtful");
-  CHECK_FALSE(std::filesystem::exists(beside.file));
-
-  const example::Beside untrained{beside.file, [](const auto&) { return false; }};
-  for (const auto& none : {example::Beside{}, untrained})
-    CHECK(thrown<NonFiniteScore>([&] { example::trainAndSave([] {}, doubts, "--lr 1", none); }) ==
-          "diverged; this was with --lr 1, and nothing was saved");
-  const example::Beside broken{beside.file,
-                               [](const std::filesystem::path&) -> bool { throw Error("it broke"); }};
-  CHECK(thrown<NonFiniteScore>([&] { example::trainAndSave([] {}, doubts, "--lr 1", broken); }) ==
-        "diverged; this was with --lr 1, and the network could not be saved: it broke");
-}
-
-TEST_CASE("a disk that has no room for the network is found before the training") {
-  const test::TemporaryDirectory directory;
-  CHECK_NOTHROW(example::requireDiskRoom(directory / "new" / "m", 1));
-  CHECK_NOTHROW(example::requireDiskRoom("", std::int64_t{1} << 60));
-  const auto refused =
-      thrown<FileError>([&] { example::requireDiskRoom(directory / "new" / "m", std::int64_t{1} << 60); });
-  CHECK_MESSAGE(
-      refused.starts_with((directory / "new/m").string() + ": the network takes 1152921504606.8 MB, and "),
-      refused);
-}
-
-TEST_CASE("if a file can no longer be written, another one is, and the error says where") {
-  const test::TemporaryDirectory directory, temporary;
-  const test::Environment environment("TMPDIR", temporary.path().string());
-  const auto write = [&](const std::filesystem::path& path) {
-    if (path.parent_path() != temporary.path()) throw FileError(path, "disk full");
-    test::writeFile(path, "the network");
-  };
-  const auto error =
-      thrown<Error>([&] { example::writeHereOrElsewhere(directory / "m.safetensors", write); });
-  REQUIRE(temporary.names().size() == 1);
-  const auto there = temporary.path() / *temporary.names().begin();
-  CHECK(error ==
-        (directory / "m.safetensors").string() + ": disk full; saved as " + there.string() + " instead");
-  CHECK(readFile(there) == "the network");
-  CHECK(thrown<FileError>([&] {
-          example::writeHereOrElsewhere("m", [](const auto& path) { throw FileError(path, "disk full"); });
-        }) == "m: disk full");
-  const test::TemporaryDirectory home;
-  const test::Environment atHome("HOME", home.path().string());
-  const test::Environment nowhere("TMPDIR", "/nonexistent");
-  const auto here = [&](const std::filesystem::path& path) {
-    if (path.parent_path() != home.path()) throw FileError(path, "disk full");
-    test::writeFile(path, "the network");
-  };
-  CHECK(thrown<Error>([&] {
-          example::writeHereOrElsewhere(directory / "m", here);
-        }).starts_with((directory / "m").string() + ": disk full; saved as " + home.path().string() + "/m-"));
-  CHECK(thrown<FileError>([&] { example::writeHereOrElsewhere(directory / "m", write); }) ==
-        (directory / "m").string() + ": disk full");
 }
 
 TEST_CASE("no program overwrites a file that it reads or writes under another option") {

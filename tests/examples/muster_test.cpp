@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <fstream>
 
-#include "examples/support/data_sets.h"
 #include "muster/core/device/math_mode.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/io/safetensors.h"
@@ -15,6 +14,7 @@
 #include "muster/core/nn/models/resnet18.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/datasets/generated_digits.h"
+#include "muster/datasets/source/named_images.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "tests/examples/program.h"
 #include "tests/examples/sandbox.h"
@@ -94,7 +94,7 @@ TEST_CASE("muster train has the bits of the same training in C++") {
   configuration.seed = 123;
   MultiLayerNetwork network(configuration);
   network.init();
-  const GeneratedDigitsIterator digits(128, 600, example::kDrawingSeed, true);
+  const GeneratedDigitsIterator digits(128, 600, kDrawingSeed, true);
   ImageSetIterator train(digits.set(), 128, 123);
   ParallelWrapper::Builder(network).workers(2).averagingFrequency(3).pinThreads(false).build().fit(train);
   CHECK(muster.bitsOf("model.safetensors") == test::stateBits(network));

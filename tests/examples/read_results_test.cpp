@@ -5,7 +5,7 @@
 #include <string>
 
 #include "examples/muster/compare/results_file.h"
-#include "examples/support/pages.h"
+#include "examples/muster/pages.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/support/skip.h"
 #include "tests/support/temporary_directory.h"
@@ -74,7 +74,7 @@ TEST_CASE("pandas reads the points of a comparison") {
 TEST_CASE("pandas reads files of curves") {
 #ifdef MUSTER_WITH_PAGE
   const TemporaryDirectory directory;
-  example::writeCurves(
+  program::writeCurves(
       directory / "runs" / "averaging" / "seed-1.curves.jsonl",
       {.run = "", .group = "averaging", .failed = "", .series = {{"test/accuracy", {{7, 0.875}}}}});
   const auto text = printed(directory, "runs", "pandas");

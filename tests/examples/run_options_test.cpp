@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "examples/muster/run_file.h"
+#include "muster/parallel/run/run_file.h"
 #include "tests/support/temporary_directory.h"
 
 namespace muster {
@@ -18,13 +18,13 @@ namespace json = boost::json;
 /// The run of examples/mnist.json with these options, as JSON.
 json::value runWith(std::vector<std::string> options) {
   program::FieldChoices choices;
-  example::CommandLine line("");
+  program::CommandLine line("");
   program::describeFields(line, choices);
   std::vector<const char*> arguments{"muster train"};
   for (const auto& option : options) arguments.push_back(option.c_str());
   REQUIRE(line.read(static_cast<int>(arguments.size()), arguments.data()));
   const auto text = test::readFile(MUSTER_MNIST_RUN);
-  return json::parse(program::RunFile::parse(text, choices.all()).toJson());
+  return json::parse(RunFile::parse(text, choices.all()).toJson());
 }
 
 json::value field(const json::value& run, const char* pointer) {

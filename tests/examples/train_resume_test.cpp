@@ -14,11 +14,11 @@
 #include <string_view>
 #include <vector>
 
-#include "examples/support/data_sets.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/io/model_file.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/datasets/generated_digits.h"
+#include "muster/datasets/source/named_images.h"
 #include "tests/examples/convnet.h"
 
 namespace muster {
@@ -275,7 +275,7 @@ TEST_CASE("Ctrl-C writes the requested results and report, marked as incomplete"
   CHECK(results.at("interrupted") == true);
   CHECK(results.at("epochsFinished").as_int64() == network->epoch());
   CHECK(results.at("firstEpoch").as_int64() == 1);
-  GeneratedDigitsIterator digits(100, 600, example::kDrawingSeed, false);
+  GeneratedDigitsIterator digits(100, 600, kDrawingSeed, false);
   CHECK(results.at("testAccuracy").as_double() == network->evaluate(digits).accuracy());
   const auto remark = fmt::format("interrupted, with {} of 100000 epochs finished", network->epoch());
   CHECK(contains(run.out, "saved: mnist-convnet.safetensors; " + remark + ", and --resume continues"));

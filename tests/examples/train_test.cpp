@@ -3,10 +3,10 @@
 #include <boost/json.hpp>
 #include <filesystem>
 
-#include "examples/support/data_sets.h"
 #include "muster/core/eval/evaluation.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/datasets/generated_digits.h"
+#include "muster/datasets/source/named_images.h"
 #include "muster/parallel/strategies/named_strategy.h"
 #include "tests/examples/convnet.h"
 #include "tests/support/skip.h"
@@ -72,7 +72,7 @@ TEST_CASE("muster train trains, logs its progress, saves the model and writes th
   CHECK(configuration.at("network").at("name") == "convnet");
   checkTraining(results);
 
-  GeneratedDigitsIterator digits(100, 600, example::kDrawingSeed, false);
+  GeneratedDigitsIterator digits(100, 600, kDrawingSeed, false);
   const auto saved = MultiLayerNetwork::load(convnet.directory / "mnist-convnet.safetensors");
   const auto evaluation = saved->evaluate(digits);
   CHECK(results.at("testAccuracy").as_double() == evaluation.accuracy());

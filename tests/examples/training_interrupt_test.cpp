@@ -10,9 +10,9 @@
 #include <string>
 #include <thread>
 
-#include "examples/support/keep_network.h"
-#include "examples/support/program.h"
+#include "examples/muster/program.h"
 #include "muster/core/base/error.h"
+#include "muster/parallel/run/keep_network.h"
 #include "tests/support/child_process.h"
 #include "tests/support/temporary_directory.h"
 
@@ -27,7 +27,7 @@ std::string lastLineAfter(const std::function<void()>& body) {
       [&](int) {
         std::signal(SIGINT, SIG_DFL);  // a shell may have set it to be ignored
         ::dup2(::open((directory / "errors").c_str(), O_CREAT | O_WRONLY, 0600), STDERR_FILENO);
-        example::endOnInterrupt(example::kInterruptedBefore);
+        program::endOnInterrupt(program::kInterruptedBefore);
         body();
         std::raise(SIGINT);
       },
@@ -39,24 +39,24 @@ std::string lastLineAfter(const std::function<void()>& body) {
 
 TEST_CASE("after a failed training a signal does not say that it came before the training") {
   CHECK(lastLineAfter([] {
-          example::TrainingInterrupt interrupt;
-          CHECK_THROWS_AS(example::trainAndSave([] { throw Error("it broke"); }, [](bool) {}, "", {}), Error);
+          program::TrainingInterrupt interrupt;
+          CHECK_THROWS_AS(trainAndSave([] { throw Error("it broke"); }, [](bool) {}, "", {}), Error);
         }).ends_with("Interrupted.\n"));
 }
 
 TEST_CASE("after a training a signal says whether the network is saved") {
   for (const bool saved : {true, false}) {
     const auto text = lastLineAfter([&] {
-      example::TrainingInterrupt interrupt;
+      program::TrainingInterrupt interrupt;
       interrupt.end(saved);
     });
-    CHECK(text.ends_with(std::string(saved ? example::kNetworkSaved : example::kNetworkNotSaved) + "\n"));
+    CHECK(text.ends_with(std::string(saved ? program::kNetworkSaved : program::kNetworkNotSaved) + "\n"));
   }
 }
 
 TEST_CASE("the notice says that the network will be saved, and a stop stays requested after the end") {
   const auto text = lastLineAfter([] {
-    example::TrainingInterrupt interrupt;
+    program::TrainingInterrupt interrupt;
     std::raise(SIGINT);
     while (!interrupt.requested()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     interrupt.end();

@@ -39,7 +39,7 @@
 #include "tests/support/temporary_directory.h"
 #ifdef MUSTER_WITH_EXAMPLES
 #include "examples/muster/compare/results_file.h"
-#include "examples/muster/run_file.h"
+#include "muster/parallel/run/run_file.h"
 #endif
 #ifdef MUSTER_WITH_PAGE
 #include "muster/core/listeners/watch/page/curves_file.h"
@@ -411,14 +411,13 @@ TEST_CASE("file faults: a file is downloaded") {
 
 #ifdef MUSTER_WITH_EXAMPLES
 TEST_CASE("file faults: a run file is read") {
-  program::RunFile run;
+  muster::RunFile run;
   run.data.type = "generated";
   run.network = SmallNetwork(1).model.configuration().toJson();
   const std::string text = run.toJson();
-  forEachFault(
-      {"run file", [&](const fs::path& at) { test::writeFile(at / "run.json", text); },
-       [](const fs::path& at) { return program::RunFile::read((at / "run.json").string()).toJson(); },
-       nothing});
+  forEachFault({"run file", [&](const fs::path& at) { test::writeFile(at / "run.json", text); },
+                [](const fs::path& at) { return muster::RunFile::read((at / "run.json").string()).toJson(); },
+                nothing});
 }
 
 TEST_CASE("file faults: a comparison adds a run to its results") {

@@ -12,7 +12,7 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "examples/muster/schema.h"
+#include "muster/parallel/run/run_schema.h"
 #include "tests/fuzz/command_line.h"
 #include "tests/fuzz/json_mutation.h"
 #include "tests/fuzz/programs.h"
@@ -126,7 +126,7 @@ void addSchemaPaths(const std::string& path, const json::value& schema,
 }
 
 std::vector<ProgramOption> pathsOfSet() {
-  const auto schema = *jsonIn(program::runFileSchema());
+  const auto schema = *jsonIn(muster::runFileSchema());
   std::map<std::string, std::string> paths;  // with a value
   addPaths("", *jsonIn(runFileText()), paths);
   addSchemaPaths("", schema, paths);

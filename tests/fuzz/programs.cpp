@@ -4,11 +4,11 @@
 #include <span>
 
 #include "examples/muster/compare/arms.h"
-#include "examples/muster/run_file.h"
 #include "examples/muster/run_options.h"
 #include "examples/options.h"
 #include "muster/core/nn/layers.h"
 #include "muster/core/nn/multi_layer_network.h"
+#include "muster/parallel/run/run_file.h"
 #include "tests/fuzz/target.h"
 
 namespace muster::fuzz {
@@ -34,9 +34,9 @@ void readExample(int argc, const char* const* argv) {
 /// A run file with these values of `--set`.
 void readSets(std::span<const std::string> sets) {
   static const std::string text = runFileText();
-  const auto run = program::RunFile::parse(text, sets);
+  const auto run = muster::RunFile::parse(text, sets);
   const auto written = run.toJson();
-  expect(program::RunFile::parse(written).toJson() == written,
+  expect(muster::RunFile::parse(written).toJson() == written,
          "a run that was read and written is another one");
   run.makeStrategy(1);
 }
@@ -54,7 +54,7 @@ void readArms(std::span<const char* const> texts) {
 /// A run file with these options of `muster train`.
 void readTraining(int argc, const char* const* argv) {
   program::FieldChoices choices;
-  example::CommandLine line("Trains.");
+  program::CommandLine line("Trains.");
   describeFields(line, choices);
   if (line.read(argc, argv)) readSets(choices.all());
 }
@@ -62,7 +62,7 @@ void readTraining(int argc, const char* const* argv) {
 }  // namespace
 
 std::string runFileText() {
-  program::RunFile run;
+  muster::RunFile run;
   run.data.type = "generated";
   run.network =
       MultiLayerConfiguration{.inputShape = {1, 28, 28}, .layers = {Output{.classes = 10}}}.toJson();

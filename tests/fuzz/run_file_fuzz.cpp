@@ -1,6 +1,6 @@
 // Run files of the program muster: a run that is read is written back identically, and its rule can be
 // created.
-#include "examples/muster/run_file.h"
+#include "muster/parallel/run/run_file.h"
 
 #include <boost/json/value.hpp>
 
@@ -14,9 +14,9 @@ namespace muster::fuzz {
 namespace {
 
 void run(ByteSpan bytes) {
-  program::RunFile read;
+  muster::RunFile read;
   try {
-    read = program::RunFile::parse(textOf(bytes));
+    read = muster::RunFile::parse(textOf(bytes));
   } catch (const InvalidArgument& error) {
     return expectReadable(error.what());
   } catch (const DeviceUnavailable& error) {
@@ -24,8 +24,8 @@ void run(ByteSpan bytes) {
   }
   read.makeStrategy(1);
   const std::string text = read.toJson();
-  expect(program::RunFile::parse(text).toJson() == text, "a run that was read and written is another one");
-  program::decisiveFields(read);
+  expect(muster::RunFile::parse(text).toJson() == text, "a run that was read and written is another one");
+  muster::decisiveFields(read);
 }
 
 std::vector<Bytes> seeds() {
@@ -33,7 +33,7 @@ std::vector<Bytes> seeds() {
                                         .layers = {Dense{.units = 3}, Output{.classes = 2}}};
   std::vector<Bytes> all;
   for (const char* const type : {"csv", "idx", "mnist", "images", "generated"}) {
-    program::RunFile run;
+    muster::RunFile run;
     run.data = {.type = type,
                 .trainImages = "i",
                 .trainLabels = "l",
@@ -44,10 +44,10 @@ std::vector<Bytes> seeds() {
                 .classWeights = {1, 2}};
     run.network = network.toJson();
     run.training.strategy = type == std::string_view("csv") ? "diloco" : "averaging";
-    run.listeners.checkpoints = program::RunCheckpoints{
-        .directory = "c", .best = program::RunMonitor{.monitor = Monitor::Loss, .mode = "min"}};
+    run.listeners.checkpoints = muster::RunCheckpoints{
+        .directory = "c", .best = muster::RunMonitor{.monitor = Monitor::Loss, .mode = "min"}};
     run.listeners.earlyStopping =
-        program::RunEarlyStopping{.monitored = {.monitor = Monitor::Accuracy, .mode = "max"}};
+        muster::RunEarlyStopping{.monitored = {.monitor = Monitor::Accuracy, .mode = "max"}};
     all.push_back(bytesOf(run.toJson()));
   }
   return all;

@@ -6,7 +6,7 @@
 #include <boost/crc.hpp>
 
 #include "examples/muster/compare/number_text.h"
-#include "examples/muster/session.h"
+#include "muster/parallel/run/session.h"
 
 namespace comparing {
 namespace {
@@ -14,13 +14,13 @@ namespace {
 constexpr double kHeldOut = 0.15;  // of the examples, for a part that the run file does not have
 
 /// Whether a run needs validation data.
-bool needsValidation(const program::RunFile& run, const Grid& grid) {
+bool needsValidation(const muster::RunFile& run, const Grid& grid) {
   return !grid.tune.empty() || run.listeners.earlyStopping || run.listeners.reduceOnPlateau;
 }
 
 }  // namespace
 
-std::string_view nounOf(const program::RunData& data) {
+std::string_view nounOf(const muster::DataSource& data) {
   if (data.type == "csv") return "row";
   return data.type == "safetensors" || data.type == "mixtures" ? "example" : "image";
 }
@@ -33,13 +33,13 @@ std::int64_t examplesIn(const std::unique_ptr<muster::DataSetIterator>& data) {
   return data ? data->examples().value_or(0) : 0;
 }
 
-program::LoadedData loadData(const BaseRun& base) {
+muster::LoadedData loadData(const BaseRun& base) {
   const auto run = base.run();
-  return program::loadData(run.data, run.training.placement, program::devicesOf(run.training).devices,
-                           static_cast<int>(run.training.workers), program::knownBy(run, {}));
+  return muster::loadData(run.data, run.training.placement, muster::devicesOf(run.training).devices,
+                          static_cast<int>(run.training.workers), muster::knownBy(run, {}));
 }
 
-std::string holdOut(BaseRun& base, const Grid& grid, program::LoadedData& data) {
+std::string holdOut(BaseRun& base, const Grid& grid, muster::LoadedData& data) {
   const auto run = base.run();
   const bool test = !data.test, validation = !data.validation && needsValidation(run, grid);
   const auto all = examplesIn(data.train) + examplesIn(data.validation);
@@ -63,7 +63,7 @@ std::string holdOut(BaseRun& base, const Grid& grid, program::LoadedData& data) 
                                         : "validationExamples");
 }
 
-std::string contentsOf(program::LoadedData& data) {
+std::string contentsOf(muster::LoadedData& data) {
   constexpr std::int64_t kChecked = 10'000;
   boost::crc_32_type sum;
   const auto description = data.description.toJson();

@@ -7,25 +7,25 @@
 
 #include "examples/muster/compare/base_run.h"
 #include "examples/muster/compare/results_file.h"
-#include "examples/muster/run_data.h"
+#include "muster/datasets/source/load_data.h"
 
 namespace comparing {
 
 /// What the data of a run file are called: row, image or example.
-std::string_view nounOf(const program::RunData& data);
+std::string_view nounOf(const muster::DataSource& data);
 /// As in "1,200 rows".
 std::string counted(std::int64_t count, std::string_view noun);
 /// The number of examples; 0 of null.
 std::int64_t examplesIn(const std::unique_ptr<muster::DataSetIterator>& data);
 
-program::LoadedData loadData(const BaseRun& base);
+muster::LoadedData loadData(const BaseRun& base);
 
 /// Holds out a test set, and one to validate with, if the run file has none and they are needed.
 /// @return a sentence that says so; "" if nothing was held out.
-std::string holdOut(BaseRun& base, const Grid& grid, program::LoadedData& data);
+std::string holdOut(BaseRun& base, const Grid& grid, muster::LoadedData& data);
 
 /// A checksum of the columns' and classes' names and of the first examples of each part, by which a
 /// comparison that grows finds that a file has other contents.
-std::string contentsOf(program::LoadedData& data);
+std::string contentsOf(muster::LoadedData& data);
 
 }  // namespace comparing

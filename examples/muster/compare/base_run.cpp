@@ -6,12 +6,12 @@
 #include <iterator>
 #include <utility>
 
-#include "examples/muster/gallery.h"
-#include "examples/muster/run_sets.h"
 #include "muster/core/base/error.h"
 #include "muster/core/base/nearest_word.h"
 #include "muster/core/io/json_value.h"
 #include "muster/core/io/network_json.h"
+#include "muster/parallel/run/named_networks.h"
+#include "muster/parallel/run/run_sets.h"
 #include "muster/parallel/strategies/named_strategy.h"
 
 namespace comparing {
@@ -39,10 +39,10 @@ bool decides(std::string_view path) {
 }
 
 /// The paths of all fields of objects, with their defaults.
-std::vector<std::string> pathsOf(program::RunFile run) {
-  if (!program::isNamedNetwork(run.network)) run.network = muster::networkFromJson(run.network)->toJson();
+std::vector<std::string> pathsOf(muster::RunFile run) {
+  if (!muster::isNamedNetwork(run.network)) run.network = muster::networkFromJson(run.network)->toJson();
   std::vector<std::string> paths;
-  for (auto& field : program::fieldsOf(run)) paths.push_back(std::move(field.first));
+  for (auto& field : muster::fieldsOf(run)) paths.push_back(std::move(field.first));
   return paths;
 }
 
@@ -56,34 +56,34 @@ bool isOrIsIn(std::string_view path, std::string_view field) {
 BaseRun::BaseRun(std::string path, std::string text, std::vector<std::string> sets)
     : path_(std::move(path)), text_(std::move(text)), sets_(std::move(sets)) {}
 
-program::RunFile BaseRun::run(const std::vector<std::string>& sets, std::int64_t seed) const try {
+muster::RunFile BaseRun::run(const std::vector<std::string>& sets, std::int64_t seed) const try {
   auto all = sets_;
-  const auto file = program::RunFile::parse(text_, all);
+  const auto file = muster::RunFile::parse(text_, all);
   all.insert(all.end(), sets.begin(), sets.end());
   all.push_back(fmt::format("network.seed={}", seed));
   all.push_back(
       fmt::format("data.splitSeed={}", file.data.splitSeed < 0 ? file.data.seed : file.data.splitSeed));
   all.push_back(fmt::format("data.seed={}", seed));
-  return program::RunFile::parse(text_, all);
+  return muster::RunFile::parse(text_, all);
 } catch (const InvalidArgument& error) {
   throw InvalidArgument(fmt::format("{}: {}", path_, error.what()));
 }
 
-std::map<std::string, std::string> BaseRun::settings(const program::RunFile& run) const {
+std::map<std::string, std::string> BaseRun::settings(const muster::RunFile& run) const {
   std::map<std::string, std::string> settings;
-  for (auto& [path, value] : program::fieldsOf(run))
+  for (auto& [path, value] : muster::fieldsOf(run))
     if (decides(path)) settings.emplace(std::move(path), std::move(value));
   return settings;
 }
 
-std::vector<std::string> BaseRun::differences(const program::RunFile& other, std::int64_t seed) const {
+std::vector<std::string> BaseRun::differences(const muster::RunFile& other, std::int64_t seed) const {
   const auto base = settings(run({}, seed)), own = settings(other);
   std::vector<std::string> all;
   for (const auto& [path, value] : own)
     if (const auto found = base.find(path); found == base.end() || found->second != value)
       all.push_back(fmt::format("{}={}", path, value));
   for (const auto& [path, value] : base)
-    if (!own.contains(path) && !path.starts_with(program::kStrategyPath)) all.push_back(path + "=");
+    if (!own.contains(path) && !path.starts_with(muster::kStrategyPath)) all.push_back(path + "=");
   std::ranges::sort(all);
   return all;
 }
@@ -93,7 +93,7 @@ std::string BaseRun::pathOf(std::string_view name, std::string_view strategy) co
   std::vector<std::string> known;
   const auto workers = static_cast<int>(file.training.workers);
   for (const auto& option : muster::optionsOf(muster::strategyNamed(strategy, "", workers))) {
-    if (isOrIsIn(name, option.name)) return fmt::format("{}{}", program::kStrategyPath, name);
+    if (isOrIsIn(name, option.name)) return fmt::format("{}{}", muster::kStrategyPath, name);
     known.push_back(option.name);
   }
   const auto head = name.substr(0, name.find_first_of(".["));

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "examples/muster/run_file.h"
+#include "muster/parallel/run/run_file.h"
 
 namespace comparing {
 
@@ -22,12 +22,12 @@ class BaseRun {
   /// The run of an arm with a seed: the network's first weights and the order of the examples are the seed's;
   /// what is held out to test and to validate with is the same for all seeds.
   /// @param sets  the arm's fields. @throws InvalidArgument naming a field of the file or of the arm.
-  program::RunFile run(const std::vector<std::string>& sets = {}, std::int64_t seed = 0) const;
+  muster::RunFile run(const std::vector<std::string>& sets = {}, std::int64_t seed = 0) const;
 
   /// The fields of a run that decide its results, by path.
-  std::map<std::string, std::string> settings(const program::RunFile& run) const;
+  std::map<std::string, std::string> settings(const muster::RunFile& run) const;
   /// In which of them a run with this seed differs from the file's, as in `training.workers=4`, sorted.
-  std::vector<std::string> differences(const program::RunFile& run, std::int64_t seed) const;
+  std::vector<std::string> differences(const muster::RunFile& run, std::int64_t seed) const;
 
   /// The path of a field that is given by a short name: an option of `strategy`, or the last part of a path
   /// in training, data, network or network.updater. @throws InvalidArgument naming the nearest.

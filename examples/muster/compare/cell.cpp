@@ -7,12 +7,12 @@
 
 #include "examples/muster/compare/others_load.h"
 #include "examples/muster/compare/recorder.h"
-#include "examples/muster/session.h"
-#include "examples/muster/watchers.h"
-#include "examples/support/pages.h"
+#include "examples/muster/pages.h"
 #include "muster/core/base/error.h"
 #include "muster/core/device/device.h"
 #include "muster/core/nn/recompute_statistics.h"
+#include "muster/parallel/run/session.h"
+#include "muster/parallel/run/watchers.h"
 
 namespace comparing {
 namespace {
@@ -20,9 +20,9 @@ namespace {
 using namespace muster;
 
 /// The listeners that change a training, and TensorBoard, a directory for each run.
-program::RunListeners listenersOf(const Cell& cell) {
+muster::RunListeners listenersOf(const Cell& cell) {
   const auto& all = cell.run.listeners;
-  program::RunListeners listeners{
+  muster::RunListeners listeners{
       .progress = false, .earlyStopping = all.earlyStopping, .reduceOnPlateau = all.reduceOnPlateau};
   if (listeners.earlyStopping) listeners.earlyStopping->bestFile.clear();
   if (!all.tensorBoard.empty() && !cell.tuning)
@@ -58,19 +58,19 @@ bool hasStatistics(Model& model) {
 
 std::optional<RunRecord> trainCell(const Cell& cell, const std::function<void(std::int64_t)>& progress,
                                    const std::stop_token& stop) {
-  program::RunFile run = cell.run;
+  muster::RunFile run = cell.run;
   run.listeners = listenersOf(cell);
-  const auto devices = program::devicesOf(run.training);
-  auto data = program::loadData(run.data, run.training.placement, devices.devices,
-                                static_cast<int>(run.training.workers), program::knownBy(run, {}));
-  const auto network = program::makeNetwork(run, data);
+  const auto devices = muster::devicesOf(run.training);
+  auto data = muster::loadData(run.data, run.training.placement, devices.devices,
+                               static_cast<int>(run.training.workers), muster::knownBy(run, {}));
+  const auto network = muster::makeNetwork(run, data);
   DataSetIterator& tested = cell.tuning ? *data.validation : *data.test;
   const auto recorder = std::make_shared<Recorder>(
       RecorderOptions{.testEvery = cell.tuning ? 0 : cell.testEvery,
                       .test = [&](Trainer& trainer) { return test(trainer, tested); },
                       .progress = progress});
-  auto watchers = program::watch(run, data, *network, {.progress = false});
-  const auto watching = program::watchingOf(run, watchers, /*first=*/true, /*shared=*/false);
+  auto watchers = muster::watch(run, data, *network, {.progress = false});
+  const auto watching = muster::watchingOf(run, watchers, /*first=*/true, /*shared=*/false);
   watching.addTo(watchers.all);
   watchers.all.push_back(recorder);
   RunRecord record{.arm = cell.arm,
@@ -83,9 +83,9 @@ std::optional<RunRecord> trainCell(const Cell& cell, const std::function<void(st
                    .threads = run.training.workers * run.training.threadsPerWorker};
   const OthersLoad load;
   try {
-    auto wrapper = program::makeWrapper(run, devices, {}, *network, watchers.all);
+    auto wrapper = muster::makeWrapper(run, devices, {}, *network, watchers.all);
     watching.describe(wrapper.plan(), network->summary());
-    watching.options(program::hyperParameters(run), {"score"}, cell.arm);
+    watching.options(muster::hyperParameters(run), {"score"}, cell.arm);
     watching.during([&] { wrapper.fit(data.training(), run.training.epochs, stop); });
     if (stop.stop_requested() && network->epoch() < run.training.epochs) return std::nullopt;
     record.othersBusy = load.cores();
@@ -105,7 +105,7 @@ std::optional<RunRecord> trainCell(const Cell& cell, const std::function<void(st
   record.points = recorder->points();
   record.computeSeconds = recorder->computeSeconds();
   if (!cell.curves.empty())
-    example::writeCurves(cell.curves, {.run = fmt::format("{}, seed {}", cell.arm, cell.seed),
+    program::writeCurves(cell.curves, {.run = fmt::format("{}, seed {}", cell.arm, cell.seed),
                                        .group = cell.arm,
                                        .failed = record.failure,
                                        .series = recorder->curves()});

@@ -8,14 +8,14 @@
 #include <vector>
 
 #include "examples/muster/compare/run_record.h"
-#include "examples/muster/run_file.h"
+#include "muster/parallel/run/run_file.h"
 
 namespace comparing {
 
 /// One training of a comparison: an arm with a seed.
 struct Cell {
   std::string arm;                  ///< its name
-  program::RunFile run;             ///< with the seed
+  muster::RunFile run;              ///< with the seed
   std::vector<std::string> values;  ///< as in RunRecord
   std::int64_t seed = 0;
   bool tuning = false;             ///< tested on the validation data, at its end alone

@@ -17,9 +17,7 @@
 #include "examples/muster/compare/output_files.h"
 #include "examples/muster/compare/tables.h"
 #include "examples/muster/options.h"
-#include "examples/muster/session.h"
-#include "examples/support/device_option.h"
-#include "examples/support/program.h"
+#include "examples/muster/program.h"
 #include "muster/core/base/interrupt.h"
 #include "muster/core/base/log.h"
 #include "muster/core/base/plural.h"
@@ -29,13 +27,15 @@
 #include "muster/datasets/directory_lock.h"
 #include "muster/datasets/file_bytes.h"
 #include "muster/parallel/nodes/launched_processes.h"
+#include "muster/parallel/run/run_devices.h"
+#include "muster/parallel/run/session.h"
 
 namespace comparing {
 namespace {
 
 using muster::require;
 
-void checkBase(const program::RunFile& run) {
+void checkBase(const muster::RunFile& run) {
   const auto& nodes = run.training.nodes;
   require(nodes == "none" || nodes == "auto", "training.nodes: {}, and a comparison trains in one process",
           nodes);
@@ -219,7 +219,7 @@ Grid gridOf(const Options& options, const BaseRun& base) {
 }
 
 void printNotes(const std::vector<std::string>& notes) {
-  for (const auto& note : notes) fmt::print("{}", wrapped(note, example::kLineLength));
+  for (const auto& note : notes) fmt::print("{}", wrapped(note, program::kLineLength));
 }
 
 void printTables(const Comparison& c) {
@@ -236,7 +236,7 @@ void printTables(const Comparison& c) {
 }
 
 /// Sentences on data, network and tests.
-std::vector<std::string> paragraphsOf(const BaseRun& base, const program::LoadedData& data, const Grid& grid,
+std::vector<std::string> paragraphsOf(const BaseRun& base, const muster::LoadedData& data, const Grid& grid,
                                       muster::Network& network, const std::string& heldOut) {
   const auto run = base.run();
   const auto noun = nounOf(run.data);
@@ -267,7 +267,7 @@ std::vector<std::string> warningsOf(const BaseRun& base, const Grid& grid) {
     const auto batches = (grid.trainExamples + more) / run.data.batch;
     if (batches < run.training.workers)
       idle.push_back(arm.name);
-    else if (!program::periodRemark(run, batches).empty())
+    else if (!muster::periodRemark(run, batches).empty())
       seldom.push_back(arm.name);
   }
   const auto tell = [&](std::string_view what, const std::vector<std::string>& arms) {
@@ -286,7 +286,7 @@ int compareRun(const Options& options, const std::string& file, const std::strin
   checkOutput(options.out, file, base.run());
   require(!now.arms.empty() || std::filesystem::exists(options.out / kResultsName),
           "there is no arm to compare: give some, as in --arm averaging --arm 'diloco every=50'");
-  program::LoadedData data = loadData(base);
+  muster::LoadedData data = loadData(base);
   const muster::DirectoryLock lock(options.out);
   ResultsFile results(options.out / kResultsName);
   if (now.tune.empty()) now.tune = results.grid().tune;
@@ -295,7 +295,7 @@ int compareRun(const Options& options, const std::string& file, const std::strin
   now.settings["the data's contents"] = contentsOf(data);
   now.trainExamples = examplesIn(data.train);
   now.testExamples = examplesIn(data.test);
-  const auto network = program::makeNetwork(base.run(), data);
+  const auto network = muster::makeNetwork(base.run(), data);
   now.metric = network->task() == muster::Task::Regression ? "r2" : "accuracy";
   const auto samples = now.trainExamples * base.run().training.epochs;
   const bool fresh = results.grid().settings.empty();
@@ -356,10 +356,10 @@ int compare(const Call& call) {
   const auto& file = fileOf(call, "a run file such as run.json");
   const auto bytes = muster::readFile(file);
   const std::string text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  const RunFile run = RunFile::read(file, options->sets);  // says what is wrong with the file
+  const auto run = muster::RunFile::read(file, options->sets);  // says what is wrong with the file
   comparing::takeDefaults(text, *options);
-  example::endOnInterrupt("Interrupted; finished runs are kept.");
-  return example::runOn(devicesOf(run.training), [&] { return comparing::compareRun(*options, file, text); });
+  program::endOnInterrupt("Interrupted; finished runs are kept.");
+  return muster::runOn(devicesOf(run.training), [&] { return comparing::compareRun(*options, file, text); });
 }
 
 }  // namespace program

@@ -6,8 +6,8 @@
 #include <boost/json.hpp>
 #include <charconv>
 
+#include "examples/muster/command_line.h"
 #include "examples/muster/options.h"
-#include "examples/support/command_line.h"
 #include "muster/core/base/error.h"
 #include "muster/core/io/json_fields.h"
 #include "muster/core/io/json_value.h"
@@ -91,7 +91,7 @@ void refuseFormer(const program::Call& call) {
 std::optional<Options> readOptions(const program::Call& call) {
   refuseFormer(call);
   Options o;
-  example::CommandLine line(kIntroduction);
+  program::CommandLine line(kIntroduction);
   line.group("What is compared");
   line.list("arm", o.arms, "ARM", "a way to train, as above; once for each");
   line.addParsed(

@@ -8,11 +8,10 @@
 #include "examples/muster/compare/plots.h"
 #include "examples/muster/compare/report.h"
 #include "examples/muster/compare/tables.h"
-#include "examples/muster/run_data.h"
-#include "examples/support/pages.h"
-#include "examples/support/paths.h"
+#include "examples/muster/run_paths.h"
 #include "muster/core/base/error.h"
 #include "muster/core/io/atomic_file.h"
+#include "muster/parallel/run/watching.h"
 
 namespace comparing {
 namespace {
@@ -55,7 +54,7 @@ std::string markdown(const Comparison& c, const std::vector<ReportTable>& tables
 }  // namespace
 
 void checkOutput(const std::filesystem::path& directory, const std::string& file,
-                 const program::RunFile& run) {
+                 const muster::RunFile& run) {
   std::error_code none;
   if (std::filesystem::is_directory(directory, none) &&
       !std::filesystem::exists(directory / kResultsName, none))
@@ -65,7 +64,7 @@ void checkOutput(const std::filesystem::path& directory, const std::string& file
             directory,
             fmt::format("has files, as {}, and no {}, so it is not a comparison's; give another --out",
                         entry.path().filename().string(), kResultsName));
-  example::Paths paths;
+  program::Paths paths;
   paths.reads("the run file", file);
   program::addTo(paths, run.data);
   paths.reads("training.initialModel", run.training.initialModel);
@@ -77,7 +76,7 @@ void checkOutput(const std::filesystem::path& directory, const std::string& file
 
 std::filesystem::path curvesFile(const std::filesystem::path& directory, const std::string& arm,
                                  std::int64_t seed) {
-  if (!example::pagesBuilt()) return directory.empty() ? std::filesystem::path(fileName(arm)) : "";
+  if (!muster::pagesBuilt()) return directory.empty() ? std::filesystem::path(fileName(arm)) : "";
   return directory / "runs" / fileName(arm) / fmt::format("seed-{}.curves.jsonl", seed);
 }
 

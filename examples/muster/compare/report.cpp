@@ -9,7 +9,7 @@
 namespace comparing {
 namespace {
 
-// The title is that of all pages, by which a file is known to be replaceable (example::Paths).
+// The title is that of all pages, by which a file is known to be replaceable (program::Paths).
 constexpr std::string_view kHead = R"(<!DOCTYPE html>
 <html lang="en">
 <head>

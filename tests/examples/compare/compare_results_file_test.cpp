@@ -150,7 +150,7 @@ TEST_CASE("a file with other content is refused, and the error names the line") 
 
 TEST_CASE("a directory that is not a comparison's is refused, and so is a file of the data in it") {
   const TemporaryDirectory directory;
-  program::RunFile run;
+  muster::RunFile run;
   const auto check = [&](const std::filesystem::path& out) { checkOutput(out, "run.json", run); };
   CHECK_NOTHROW(check(directory / "new"));
   CHECK_NOTHROW(check(directory.path()));

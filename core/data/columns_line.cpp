@@ -1,0 +1,27 @@
+#include "muster/core/data/columns_line.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <vector>
+
+#include "muster/core/base/plural.h"
+#include "muster/core/base/printable_text.h"
+
+namespace muster {
+
+std::string columnsLine(const InputDescription& description) {
+  if (description.columns.empty()) return {};
+  std::vector<std::string> read, omitted;
+  for (const auto& column : description.columns)
+    read.push_back(column.kind == ColumnKind::Words
+                       ? fmt::format("{} ({})", column.name, plural(column.words.size(), "word"))
+                   : column.kind == ColumnKind::Date ? column.name + " (date)"
+                                                     : column.name);
+  for (const auto& [name, reason] : description.omitted)
+    omitted.push_back(fmt::format("{} ({})", name, reason));
+  return printableText(fmt::format("columns: {}{}{}", fmt::join(read, ", "),
+                                   omitted.empty() ? "" : "; left out: ", fmt::join(omitted, ", ")));
+}
+
+}  // namespace muster

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <array>
+#include <string>
+
+#include "muster/core/eval/any_evaluation.h"
+
+namespace muster {
+
+/// A sentence if held-out examples are predicted no better than by one answer for all of them, or so little
+/// better that it may be chance: the commonest class, or the mean of the numbers. "" if better, or for
+/// several labels an example.
+///
+/// May be chance: within one standard error. Of two ways to classify the same examples that is the square
+/// root of the number that one of them alone has right (McNemar 1947); of a correlation it is 1 / sqrt(N - 3)
+/// of its inverse hyperbolic tangent (Fisher 1921).
+std::string guessRemark(const AnyEvaluation& evaluation);
+
+/// What few examples, below 1000, say of a classification's accuracy, to follow their number: its 95 %
+/// interval.
+/// @param choseEpoch  whether early stopping looked at them, too.
+std::string intervalText(const AnyEvaluation& evaluation, bool choseEpoch);
+
+/// The 95 % interval of a share of `examples`, of which it was measured.
+/// Source: Wilson 1927, "Probable inference, the law of succession, and statistical inference".
+std::array<double, 2> shareInterval(double share, double examples);
+
+}  // namespace muster

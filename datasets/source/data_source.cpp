@@ -1,0 +1,93 @@
+#include "muster/datasets/source/data_source.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "muster/core/base/error.h"
+#include "muster/core/base/nearest_word.h"
+#include "muster/datasets/source/detail/data_fields.h"
+#include "muster/datasets/source/detail/field_rules.h"
+#include "muster/datasets/source/named_images.h"
+
+namespace muster {
+
+using detail::kMostCounted;
+using detail::requireBetween;
+using detail::requireNotNegative;
+
+DataSource DataSource::parse(std::string_view json) {
+  JsonReader reader(json);
+  DataSource source;
+  detail::visitData(reader, source);
+  reader.finish();
+  source.validate();
+  return source;
+}
+
+std::string DataSource::toJson() const {
+  DataSource copy = *this;  // visits need mutable references
+  JsonWriter writer;
+  detail::visitData(writer, copy);
+  return writer.text();
+}
+
+void DataSource::validate() const {
+  require(std::ranges::find(kDataTypes, type) != kDataTypes.end(),
+          "data.type: there is no type \"{}\"; the nearest is {}", type,
+          nearestWord(type, std::vector<std::string>(kDataTypes.begin(), kDataTypes.end())));
+  requireBetween("data.batch", batch, 1, 65536);
+  requireBetween("data.seed", seed, 0, kMostCounted);
+  requireBetween("data.trainExamples", trainExamples, 0, kMostCounted);
+  requireBetween("data.testExamples", testExamples, 0, kMostCounted);
+  requireBetween("data.validationExamples", validationExamples, 0, kMostCounted);
+  requireBetween("data.splitSeed", splitSeed, -1, kMostCounted);
+  require(testExamples == 0 || (test.empty() && testImages.empty()),
+          "data.testExamples: they are held out of the training examples, and this run has a test set, {}",
+          test.empty() ? testImages : test);
+  requireBetween("data.classes", classes, 2, 256);
+  requireBetween("data.height", height, 0, 1 << 15);
+  requireBetween("data.width", width, 0, 1 << 15);
+  require((height == 0) == (width == 0), "data.height and data.width go together, and one is 0");
+  require(separator.size() == 1, "data.separator must be one character, got \"{}\"", separator);
+  const auto needs = [&](std::string_view field, const std::string& value) {
+    require(!value.empty(), "data.{}: is missing, and data of type {} need it", field, type);
+  };
+  if (type == "idx") {
+    needs("trainImages", trainImages);
+    needs("trainLabels", trainLabels);
+    require(testImages.empty() == testLabels.empty(),
+            "data.testImages and data.testLabels go together, and one is missing");
+  }
+  if (type == "csv" || type == "images" || type == "safetensors") needs("train", train);
+  for (std::size_t c = 0; c < classWeights.size(); ++c) {
+    const double weight = classWeights[c];
+    requireNotNegative(fmt::format("data.classWeights[{}]", c), weight);
+    require(std::isfinite(static_cast<float>(weight)), "data.classWeights[{}] must fit a float32, got {}", c,
+            weight);
+  }
+  require(classWeights.size() != 1, "data.classWeights: at least two classes have weights, got 1");
+}
+
+TableFormat DataSource::tableFormat() const {
+  return {.header = header, .separator = separator.front()};
+}
+
+TableOptions DataSource::tableOptions() const {
+  return {.label = label, .regression = regression, .columns = columns, .leaveOut = leaveOut};
+}
+
+std::vector<std::pair<std::string, std::filesystem::path>> DataSource::files() const {
+  std::vector<std::pair<std::string, std::filesystem::path>> all{{"data.train", train},
+                                                                 {"data.test", test},
+                                                                 {"data.trainImages", trainImages},
+                                                                 {"data.trainLabels", trainLabels},
+                                                                 {"data.testImages", testImages},
+                                                                 {"data.testLabels", testLabels}};
+  std::erase_if(all, [](const auto& named) { return named.second.empty(); });
+  const auto published = publishedFiles(*this);
+  all.insert(all.end(), published.begin(), published.end());
+  return all;
+}
+
+}  // namespace muster

@@ -1,0 +1,108 @@
+#pragma once
+
+// Visits the fields of a data source: the same code reads (JsonReader), writes (JsonWriter) and describes
+// (SchemaWriter) them.
+
+#include <algorithm>
+#include <boost/json/array.hpp>
+#include <concepts>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "muster/core/io/json_fields.h"
+#include "muster/core/io/schema_writer.h"
+#include "muster/datasets/source/data_source.h"
+
+namespace muster::detail {
+
+inline bool isOneOf(std::string_view type, std::initializer_list<std::string_view> types) {
+  return std::ranges::find(types, type) != types.end();
+}
+
+/// Visits a list of texts; files leave out an empty one.
+inline void texts(JsonReader& reader, std::string_view name, std::vector<std::string>& value) {
+  reader.strings(name, value);
+}
+inline void texts(JsonWriter& writer, std::string_view name, std::vector<std::string>& value) {
+  if (!value.empty()) writer.put(name, std::span<const std::string>(value));
+}
+inline void texts(SchemaWriter& writer, std::string_view name, std::vector<std::string>& value) {
+  boost::json::array preset(value.begin(), value.end());
+  writer.put(name,
+             {{"type", "array"}, {"items", boost::json::object{{"type", "string"}}}, {"default", preset}});
+}
+
+template <typename Visitor>
+void visitSource(Visitor& v, DataSource& d) {
+  const bool published =
+      d.type == kMnistOrGenerated || std::ranges::find(kPublishedData, d.type) != kPublishedData.end();
+  if (published)
+    v.field("directory", d.directory,
+            "where the files are; empty: MUSTER_DATA_DIR, the cache, or a download");
+  if (published || isOneOf(d.type, {"generated", "mixtures"}))
+    v.field("trainExamples", d.trainExamples, "training examples to use, each class in equal shares; 0: all");
+  if (d.type == "idx") {
+    v.field("trainImages", d.trainImages, "IDX file");
+    v.field("trainLabels", d.trainLabels, "IDX file");
+    v.field("testImages", d.testImages, "IDX file; empty: no test");
+    v.field("testLabels", d.testLabels, "IDX file");
+    v.field("classes", d.classes, "number of classes, from 2");
+  }
+  if (isOneOf(d.type, {"csv", "images", "safetensors"})) {
+    v.field("train", d.train,
+            "the file to train with; for images a directory with one folder for each class");
+    v.field("test", d.test, "the file or directory to test with; empty: no test");
+  }
+  if (d.type == "csv") {
+    v.field("header", d.header, "the first line has the names of the columns");
+    v.field("label", d.label, "column to predict, by its name or its number from 1; empty: the last one");
+    v.field("separator", d.separator, "one character");
+    v.field("regression", d.regression, "the label is a number to predict, not a class");
+    v.describe("columns to learn from; empty: all but the label");
+    texts(v, "columns", d.columns);
+    v.describe("columns not to learn from");
+    texts(v, "leaveOut", d.leaveOut);
+  }
+  if (d.type == "images") {
+    v.field("grey", d.grey, "reads pictures as grey");
+    v.field("height", d.height, "pictures are stretched to it; 0: all have one size");
+    v.field("width", d.width, "pictures are stretched to it; 0: all have one size");
+  }
+}
+
+/// Visits a text that is one of `words`; the default is the first one.
+template <typename Visitor>
+void visitWord(Visitor& v, std::string_view name, std::string& value,
+               std::span<const std::string_view> words) {
+  const auto found = std::ranges::find(words, value);
+  auto index = found == words.end() ? 0 : static_cast<std::size_t>(found - words.begin());
+  v.choice(name, index, words);
+  value = words[index];
+}
+
+template <typename Visitor>
+void visitData(Visitor& v, DataSource& d) {
+  if constexpr (std::same_as<Visitor, JsonReader>) v.requireField("type");
+  v.describe("where the data come from; mnistOrGenerated: MNIST, or generated digits where there is none");
+  visitWord(v, "type", d.type, kDataTypes);
+  visitSource(v, d);
+  v.field(
+      "testExamples", d.testExamples,
+      "test examples to use, each class in equal shares; 0: all. Data of your own without a test set: held "
+      "out from the training examples");
+  v.field("validationExamples", d.validationExamples,
+          "held out from the training examples, drawn by splitSeed: for early stopping, the best checkpoint "
+          "and the last lines");
+  v.field("splitSeed", d.splitSeed, "draws what is held out; -1: the same as seed");
+  v.field("batch", d.batch, "examples in a batch of one worker");
+  v.field("dropLast", d.dropLast, "leaves out the last batch of an epoch if it is not full");
+  v.field("seed", d.seed, "of the order of the training examples");
+  v.field("shuffle", d.shuffle, "the training examples have a new order in each epoch");
+  v.describe("factor of each class in the loss; empty: 1 for each");
+  v.numbers("classWeights", d.classWeights);
+}
+
+}  // namespace muster::detail

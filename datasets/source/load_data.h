@@ -1,0 +1,52 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "muster/core/data/data_set_iterator.h"
+#include "muster/core/data/input_description.h"
+#include "muster/core/device/device.h"
+#include "muster/datasets/image_placement.h"
+#include "muster/datasets/source/data_source.h"
+
+namespace muster {
+
+/// Data as iterators.
+struct LoadedData {
+  std::string type;                   ///< as in data.type; what stands in for MNIST is `generated`
+  std::string title;                  ///< for display
+  std::string notice;                 ///< why they replace MNIST; "" if they do not
+  std::string origin;                 ///< source of the data
+  std::string placed;                 ///< note on the images' placement; "" if not needed
+  InputDescription description = {};  ///< for the network; empty if the data have none
+  std::unique_ptr<DataSetIterator> train;
+  std::unique_ptr<DataSetIterator> validation, test;  ///< null: none
+  std::unique_ptr<DataSetIterator> weighted;          ///< `train` with class weights; null: none
+
+  /// The iterator to train on.
+  DataSetIterator& training() { return weighted ? *weighted : *train; }
+  /// Any of its examples: those to train on, or, if they were not read, those to test with.
+  DataSetIterator& any() { return train ? training() : *test; }
+};
+
+/// Reads, downloads or generates the data.
+/// @param placement  where images are kept.  @param devices  worker i computes on device i mod D of them.
+/// @param workers  that will train, for the memory that is needed.
+/// @param known  the description of a trained model, by which rows are read; data with other names or kinds
+///        of columns, or other classes, are refused. Empty: the training examples decide.
+/// @throws InvalidArgument naming the field that does not fit the data; FileError, DownloadError.
+LoadedData loadData(const DataSource& data, PlacementWish placement, std::span<const Device> devices,
+                    int workers, const InputDescription& known = {});
+/// As above, in the host's memory.
+LoadedData loadData(const DataSource& data);
+
+/// Reads the examples to test with alone, by the description of a trained model: the examples that it was
+/// trained with need not be there. @return nothing if the data are of a type that a model does not describe
+/// (a table and a folder of pictures are described), or there are none to test with.
+/// @throws as loadData.
+std::optional<LoadedData> loadTestData(const DataSource& data, const InputDescription& known);
+
+}  // namespace muster

@@ -1,0 +1,135 @@
+#include "examples/muster/paths.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "examples/muster/pages.h"
+#include "examples/muster/standard_streams.h"
+#include "muster/core/base/error.h"
+#include "muster/core/eval/detail/summary_title.h"
+#include "muster/core/io/atomic_file.h"
+#include "muster/core/io/output_path.h"
+#include "muster/core/io/picture.h"
+
+namespace program {
+
+using muster::require;
+
+namespace {
+
+/// Whether the file, or the file that this link leads to, has the name of a picture.
+bool hasPictureName(const std::filesystem::path& file) {
+  return muster::isPicture(muster::followLinks(file));
+}
+
+/// Whether the file is in the directory and has a name of checkpoints, which are written and removed there.
+bool isCheckpointIn(const std::filesystem::path& directory, const std::filesystem::path& file) {
+  const auto name = file.filename().string();
+  return (name.starts_with("checkpoint-epoch-") || name == "checkpoint-best.safetensors") &&
+         muster::isSameFile(directory / name, file);
+}
+
+/// A text near the beginning of what the programs write under a name that is not the user's choice; "": a
+/// file of another name, or one that this program does not write.
+std::string markOf(std::string_view name) {
+  if (name == "report.html") return std::string(pageMark());
+  if (name == "confusion.txt") return fmt::format("\n{}", muster::detail::kConfusionTitle);
+  return name.ends_with(".curves.jsonl") ? std::string(curvesMark()) : "";
+}
+
+/// @throws muster::FileError for a file that has such a name, but is not of these programs.
+void checkReplaced(const std::string& option, const std::filesystem::path& file) {
+  constexpr std::streamsize kBeginning = 1 << 16;
+  const auto mark = markOf(file.filename().string());
+  std::error_code missing;
+  if (mark.empty() || !std::filesystem::is_regular_file(file, missing) ||
+      std::filesystem::file_size(file, missing) == 0)
+    return;
+  std::string beginning(kBeginning, '\0');
+  std::ifstream in(file, std::ios::binary);
+  in.read(beginning.data(), kBeginning);
+  beginning.resize(static_cast<std::size_t>(in.gcount()));
+  if (beginning.find(mark) == std::string::npos)
+    throw muster::FileError(
+        file, fmt::format("would be replaced, but this program has not written it; give another {}", option));
+}
+
+}  // namespace
+
+void Paths::reads(std::string option, const std::filesystem::path& file, std::string replacedBy) {
+  if (!file.empty())
+    files_.push_back({.option = std::move(option), .path = file, .replacedBy = std::move(replacedBy)});
+}
+
+void Paths::readsPictures(std::string option, const std::filesystem::path& directory) {
+  if (!directory.empty()) pictures_.push_back({.option = std::move(option), .path = directory});
+}
+
+void Paths::writesResult(std::string option, const std::filesystem::path& file) {
+  if (!isStandardOutput(file)) writes(std::move(option), file);
+}
+
+void Paths::writes(std::string option, const std::filesystem::path& file) {
+  require(!isStandardOutput(file), "{}: {} is standard output; give the name of a file{}", option,
+          file.string(), file == "-" ? ", and if - is one, write ./-" : "");
+  if (!file.empty()) files_.push_back({.option = std::move(option), .path = file, .written = true});
+}
+
+void Paths::writesInto(std::string option, const std::filesystem::path& directory,
+                       const std::vector<std::string>& names) {
+  if (directory.empty()) return;
+  for (const auto& name : names)
+    files_.push_back({.option = option, .path = directory / name, .written = true, .inDirectory = true});
+  directories_.push_back({.option = std::move(option), .path = directory, .written = true});
+}
+
+void Paths::writesCheckpoints(std::string option, const std::filesystem::path& directory) {
+  writesInto(std::move(option), directory);
+  if (!directory.empty()) directories_.back().checkpoints = true;
+}
+
+void Paths::checkPair(const Entry& one, const Entry& other) const {
+  if ((!one.written && !other.written) || one.option == other.option) return;
+  if (one.replacedBy == other.option || other.replacedBy == one.option) return;
+  require(!muster::isSameFile(one.path, other.path),
+          "{} and {} are the same file, {}: writing it for one would overwrite the other", one.option,
+          other.option, one.path.string());
+}
+
+void Paths::checkNames() const {
+  for (std::size_t i = 0; i < files_.size(); ++i)
+    for (std::size_t j = i + 1; j < files_.size(); ++j) checkPair(files_[i], files_[j]);
+  for (const auto& file : files_)
+    for (const auto& directory : directories_)
+      require(
+          !file.written || file.option == directory.option || !muster::isInside(directory.path, file.path),
+          "{} and {} cannot both be there: {} is to be a file, and {} a directory", file.option,
+          directory.option, file.path.string(), directory.path.string());
+  for (const auto& file : files_)
+    for (const auto& directory : directories_)
+      require(!file.written || !directory.checkpoints || !isCheckpointIn(directory.path, file.path),
+              "{} is {}, a name of checkpoints, in the directory of {}: one would replace the other",
+              file.option, file.path.string(), directory.option);
+  for (const auto& file : files_)
+    for (const auto& read : pictures_)
+      require(!file.written || !hasPictureName(file.path) || !muster::isInside(file.path, read.path),
+              "{} is {}, a picture in the directory of {}, {}: writing it would change the data", file.option,
+              file.path.string(), read.option, read.path.string());
+}
+
+void Paths::check() const {
+  checkNames();
+  for (const auto& directory : directories_) muster::checkOutputDirectory(directory.path);
+  for (const auto& file : files_) {
+    std::error_code unreachable;
+    const bool made = file.inDirectory && !std::filesystem::exists(file.path.parent_path(), unreachable);
+    if (file.written && !made) muster::checkOutputFile(file.path);
+    if (file.inDirectory) checkReplaced(file.option, file.path);
+  }
+}
+
+}  // namespace program

@@ -1,0 +1,127 @@
+#include "muster/parallel/run/detail/run_checks.h"
+
+#include <cmath>
+
+#include "muster/core/base/error.h"
+#include "muster/core/device/device.h"
+#include "muster/core/io/network_json.h"
+#include "muster/datasets/source/detail/field_rules.h"
+#include "muster/parallel/run/named_networks.h"
+
+namespace muster {
+namespace {
+
+constexpr std::int64_t kMost = detail::kMostCounted;
+
+using detail::requireBetween;
+using detail::requireNotNegative;
+
+/// Limits minutes so that they fit the clock's 64-bit nanoseconds.
+void requireMinutes(std::string_view path, double value) {
+  constexpr double kMostMinutes = 1e8;  // 190 years
+  require(value >= 0 && value <= kMostMinutes, "{} must be between 0 and {}, got {}", path, kMostMinutes,
+          value);
+}
+
+void checkTraining(const RunTraining& t) {
+  requireBetween("training.workers", t.workers, 1, 1024);
+  requireBetween("training.epochs", t.epochs, 1, 1 << 30);
+  requireBetween("training.prefetch", t.prefetch, 0, 1 << 20);
+  requireBetween("training.threadsPerWorker", t.threadsPerWorker, 1, 1024);
+  requireBetween("training.groups", t.groups, 1, 1024);
+  require(
+      t.nodes == "auto" || t.nodes == "none" || t.nodes == "mpi" || t.nodes == "gloo" || t.nodes == "elastic",
+      "training.nodes must be auto, none, mpi, gloo or elastic, got {}", t.nodes);
+  require(!t.model.empty(), "training.model: the trained model needs the name of a file");
+  require(t.resume.empty() || t.initialModel.empty(),
+          "training.initialModel and training.resume: a training begins with one of them");
+  if (t.devices != "auto") try {
+      Device::parseList(t.devices);
+    } catch (const InvalidArgument& error) {
+      throw InvalidArgument(fmt::format("training.devices {}: {}", t.devices, error.what()));
+    }
+}
+
+void checkMonitor(std::string_view path, const RunMonitor& m) {
+  require(m.monitor != Monitor::Own,
+          "{}.monitor: own is for programs; there are accuracy, loss, r2, auc, trainingScore", path);
+  require(m.mode.empty() || m.mode == "min" || m.mode == "max",
+          "{}.mode must be min or max, or left out; got \"{}\"", path, m.mode);
+  const auto best = nameOf(*modeOf(m.monitor));
+  require(m.mode.empty() || m.mode == best,
+          "{}.mode {} contradicts {}.monitor {}, of which a {} one is better", path, m.mode, path,
+          nameOf(m.monitor), best == "max" ? "larger" : "smaller");
+}
+
+void checkListeners(const RunListeners& l) {
+  requireBetween("listeners.scoreEvery", l.scoreEvery, 0, kMost);
+  requireBetween("listeners.testEvery", l.testEvery, 0, kMost);
+  requireBetween("listeners.testIterations", l.testIterations, 0, kMost);
+  requireBetween("listeners.pagePort", l.pagePort, 0, 65535);
+  require(l.pagePort == 0 || l.page, "listeners.pagePort needs listeners.page");
+  require(l.group.empty() || !l.curves.empty(), "listeners.group needs listeners.curves");
+  require(l.curves.empty() || l.curves.ends_with(".curves.jsonl"),
+          "listeners.curves must be a name that ends in .curves.jsonl, by which muster page finds it; got {}",
+          l.curves);
+  if (const auto& c = l.checkpoints) {
+    require(!c->directory.empty(), "listeners.checkpoints.directory: is missing");
+    requireBetween("listeners.checkpoints.everyEpochs", c->everyEpochs, 0, kMost);
+    requireBetween("listeners.checkpoints.everyIterations", c->everyIterations, 0, kMost);
+    requireMinutes("listeners.checkpoints.everyMinutes", c->everyMinutes);
+    requireBetween("listeners.checkpoints.keepLast", c->keepLast, 0, kMost);
+    requireBetween("listeners.checkpoints.keepEveryEpochs", c->keepEveryEpochs, 0, kMost);
+    if (c->best) checkMonitor("listeners.checkpoints.best", *c->best);
+  }
+  if (const auto& e = l.earlyStopping) {
+    checkMonitor("listeners.earlyStopping", e->monitored);
+    requireBetween("listeners.earlyStopping.everyEpochs", e->everyEpochs, 1, kMost);
+    requireBetween("listeners.earlyStopping.patience", e->patience, 0, kMost);
+    requireNotNegative("listeners.earlyStopping.minImprovement", e->minImprovement);
+    requireMinutes("listeners.earlyStopping.maxMinutes", e->maxMinutes);
+    require(e->patience > 0 || e->maxMinutes > 0,
+            "listeners.earlyStopping.patience and maxMinutes are both 0, so it would never stop");
+  }
+  if (const auto& p = l.reduceOnPlateau) {
+    checkMonitor("listeners.reduceOnPlateau", p->monitored);
+    require(p->factor > 0 && p->factor < 1,
+            "listeners.reduceOnPlateau.factor must be between 0 and 1, got {}", p->factor);
+    requireBetween("listeners.reduceOnPlateau.patience", p->patience, 1, kMost);
+    requireNotNegative("listeners.reduceOnPlateau.minImprovement", p->minImprovement);
+    require(p->minFactor >= 0 && p->minFactor < 1,
+            "listeners.reduceOnPlateau.minFactor must be from 0 to below 1, got {}", p->minFactor);
+  }
+}
+
+/// Checks the network's configuration like a configuration file. Prefixes paths in messages: "layers[2].bias:
+/// ..." becomes "network.layers[2].bias: ...".
+void checkNetwork(const std::string& network) {
+  try {
+    if (isNamedNetwork(network)) return checkNamedNetwork(network);
+    networkFromJson(network);
+  } catch (const InvalidArgument& error) {
+    const std::string_view what = error.what();
+    const auto head = what.substr(0, what.find(": "));
+    if (head == "network") throw;
+    const bool path = head.size() < what.size() && head.find(' ') == head.npos;
+    throw InvalidArgument(fmt::format("network{}{}", path ? "." : ": ", what));
+  }
+}
+
+}  // namespace
+
+void checkNodes(const RunFile& run) {
+  require(run.training.nodes != "elastic" || (!run.listeners.page && run.listeners.curves.empty()),
+          "training.nodes: elastic, so listeners.page and listeners.curves must be left out: it is not known "
+          "beforehand which process shows them");
+}
+
+void checkRun(const RunFile& run) {
+  run.data.validate();
+  checkNetwork(run.network);
+  checkTraining(run.training);
+  checkListeners(run.listeners);
+  checkNodes(run);
+  run.makeStrategy(1);
+}
+
+}  // namespace muster

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "muster/parallel/run/run_file.h"
+
+namespace muster {
+
+/// @throws InvalidArgument naming the field of a run file that is missing, out of range, or contradicts
+///         another.
+void checkRun(const RunFile& run);
+
+/// As above, for what the kind of nodes excludes.
+void checkNodes(const RunFile& run);
+
+}  // namespace muster

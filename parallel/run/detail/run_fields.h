@@ -1,0 +1,109 @@
+#pragma once
+
+// Visits a run file's fields: the same code reads (JsonReader), writes (JsonWriter) and describes
+// (SchemaWriter) it.
+
+#include <concepts>
+#include <optional>
+#include <string_view>
+
+#include "muster/datasets/source/detail/data_fields.h"
+#include "muster/parallel/run/run_file.h"
+
+namespace muster::detail {
+
+/// Visits an object that may be missing.
+template <typename Visitor, typename T, typename Each>
+void optionalGroup(Visitor& v, std::string_view name, std::optional<T>& value, const Each& each) {
+  if constexpr (std::same_as<Visitor, JsonWriter>)
+    if (!value) return;
+  v.group(name, [&](Visitor& in) {
+    if (!value) value.emplace();
+    each(in, *value);
+  });
+}
+
+void visitStrategy(JsonReader& reader, RunTraining& training);
+void visitStrategy(JsonWriter& writer, RunTraining& training);
+void visitStrategy(SchemaWriter& writer, RunTraining& training);
+
+template <typename Visitor>
+void visitTraining(Visitor& v, RunTraining& t) {
+  v.field("workers", t.workers, "replicas that are trained at once");
+  visitStrategy(v, t);
+  v.field("epochs", t.epochs, "passes over the training examples, with those of a resumed file");
+  v.field("prefetch", t.prefetch, "batches that are prepared ahead for all workers; 0: none");
+  v.field("threadsPerWorker", t.threadsPerWorker, "CPU threads of each worker");
+  v.field("pinThreads", t.pinThreads, "keeps each worker on its own cores");
+  v.field("reportScore", t.reportScore, "logs the score after each merge");
+  v.field("devices", t.devices,
+          "auto: the GPUs there are, else the CPU; or as in cpu, cuda or cuda:0,cuda:1");
+  v.field("placement", t.placement, "where the data are kept");
+  v.describe("precision of matrix products and convolutions; auto: that of the device");
+  visitWord(v, "mathMode", t.mathMode, kMathModes);
+  v.field("groups", t.groups, "groups of workers that are merged first, as nodes would");
+  v.field("nodes", t.nodes,
+          "how several processes train together: none, mpi, gloo or elastic; auto: as --store, --min-nodes, "
+          "their variables "
+          "of the environment and the launcher say");
+  v.field("initialModel", t.initialModel, "model file with the same layers to start from; empty: none");
+  v.field("resume", t.resume, "checkpoint, or directory of checkpoints, to continue from; empty: none");
+  v.field("model", t.model, "file of the trained model");
+}
+
+template <typename Visitor>
+void visitMonitor(Visitor& v, RunMonitor& m) {
+  v.field("monitor", m.monitor, "the score to look at");
+  v.field("mode", m.mode,
+          "whether a larger score is better (max) or a smaller one (min); empty: by the monitor");
+}
+
+template <typename Visitor>
+void visitListeners(Visitor& v, RunListeners& l) {
+  v.field("progress", l.progress, "a line after each epoch");
+  v.field("scoreEvery", l.scoreEvery, "iterations from one line with the score to the next; 0: no lines");
+  v.field("testEvery", l.testEvery,
+          "epochs from one test to the next, for the lines, curves and pages; 0: only at the end");
+  v.field("testIterations", l.testIterations,
+          "also a test after the first merge of every so many iterations; 0: none");
+  v.field(
+      "report", l.report,
+      "directory for report.html: curves, scores, the confusion matrix and the worst mistakes; empty: none");
+  v.field("tensorBoard", l.tensorBoard, "directory for an event file for TensorBoard; empty: none");
+  v.field("page", l.page, "serves a page for a browser on this machine");
+  v.field("pagePort", l.pagePort, "port of the page; 0: any free one");
+  v.field("curves", l.curves, "file for muster page, whose name ends in .curves.jsonl; empty: none");
+  v.field("group", l.group, "name of a group, of which the page draws the mean; needs curves");
+  v.describe("files from which a training can be resumed");
+  optionalGroup(v, "checkpoints", l.checkpoints, [](Visitor& in, RunCheckpoints& c) {
+    in.field("directory", c.directory, "of the files");
+    in.field("everyEpochs", c.everyEpochs, "epochs from one checkpoint to the next; 0: not by epochs");
+    in.field("everyIterations", c.everyIterations,
+             "iterations from one checkpoint to the next; 0: not by iterations");
+    in.field("everyMinutes", c.everyMinutes, "minutes from one checkpoint to the next; 0: not by time");
+    in.field("keepLast", c.keepLast, "checkpoints that are kept; 0: all");
+    in.field("keepEveryEpochs", c.keepEveryEpochs, "also keeps that of every so many epochs; 0: none");
+    in.describe("also keeps the best checkpoint, by a score");
+    optionalGroup(in, "best", c.best, [](Visitor& best, RunMonitor& m) { visitMonitor(best, m); });
+  });
+  v.describe("ends the training when a score no longer improves");
+  optionalGroup(v, "earlyStopping", l.earlyStopping, [](Visitor& in, RunEarlyStopping& e) {
+    visitMonitor(in, e.monitored);
+    in.field("everyEpochs", e.everyEpochs, "epochs from one look to the next");
+    in.field("patience", e.patience, "looks without an improvement, after which it stops; 0: never");
+    in.field("minImprovement", e.minImprovement, "smaller improvements do not count");
+    in.field("maxMinutes", e.maxMinutes, "stops after so many minutes; 0: never");
+    in.field("restoreBest", e.restoreBest, "the trained model is the best one, not the last");
+    in.field("bestFile", e.bestFile, "file of the best model; empty: none");
+  });
+  v.describe("lowers the learning rate when a score no longer improves");
+  optionalGroup(v, "reduceOnPlateau", l.reduceOnPlateau, [](Visitor& in, RunPlateau& p) {
+    visitMonitor(in, p.monitored);
+    in.field("factor", p.factor, "of the learning rate, between 0 and 1");
+    in.field("patience", p.patience, "epochs without an improvement, after which the rate falls");
+    in.field("minImprovement", p.minImprovement, "smaller improvements do not count");
+    in.field("minFactor", p.minFactor, "the rate falls to no less than this share of what it was");
+  });
+}
+
+}  // namespace muster::detail

@@ -1,0 +1,231 @@
+#include "muster/parallel/run/run_file.h"
+
+#include <boost/json.hpp>
+
+#include "muster/core/base/error.h"
+#include "muster/core/io/json_value.h"
+#include "muster/datasets/file_bytes.h"
+#include "muster/parallel/run/detail/run_checks.h"
+#include "muster/parallel/run/detail/run_fields.h"
+#include "muster/parallel/run/named_networks.h"
+#include "muster/parallel/run/run_sets.h"
+#include "muster/parallel/strategies/named_strategy.h"
+
+namespace muster {
+namespace {
+
+namespace json = boost::json;
+
+/// An option's value in the form of `--strategy-options`.
+std::string optionText(const std::string& name, const json::value& value) {
+  if (value.is_string()) return std::string(value.get_string());
+  if (value.is_bool()) return value.get_bool() ? "true" : "false";
+  if (value.is_int64()) return fmt::format("{}", value.get_int64());
+  if (value.is_uint64()) return fmt::format("{}", value.get_uint64());
+  if (value.is_double()) return fmt::format("{}", value.get_double());
+  if (const auto* array = value.if_array()) {
+    std::string all;
+    for (const auto& one : *array) all.append(all.empty() ? "" : ",").append(optionText(name, one));
+    return all;
+  }
+  throw InvalidArgument(fmt::format("{}{}: expected a number, a word, true or false, found {}", kStrategyPath,
+                                    name, describeJson(value)));
+}
+
+/// Takes `training.strategy` from a run file.
+void readStrategy(const json::object& run, RunTraining& training) {
+  const json::value* const inside = run.if_contains("training");
+  const json::value* const strategy =
+      inside && inside->is_object() ? inside->get_object().if_contains("strategy") : nullptr;
+  if (strategy == nullptr) return;
+  if (strategy->is_string()) {
+    training.strategy = strategy->get_string();
+    return;
+  }
+  require(strategy->is_object(),
+          "training.strategy: expected an object as in {{\"name\": \"diloco\"}}, found {}",
+          describeJson(*strategy));
+  for (const auto& [key, value] : strategy->get_object()) {
+    const auto option = optionText(std::string(key), value);
+    if (key == "name")
+      training.strategy = option;
+    else
+      training.strategyOptions +=
+          fmt::format("{}{}={}", training.strategyOptions.empty() ? "" : ",", std::string_view(key), option);
+  }
+}
+
+/// Lists every plain value with its path.
+void flatten(const json::value& value, const std::string& path,
+             std::vector<std::pair<std::string, std::string>>& into) {
+  if (const auto* object = value.if_object())
+    for (const auto& [key, inside] : *object)
+      flatten(inside, path.empty() ? std::string(key) : fmt::format("{}.{}", path, std::string_view(key)),
+              into);
+  else if (const auto* array = value.if_array(); array && !array->empty() && array->front().is_object())
+    for (std::size_t i = 0; i < array->size(); ++i)
+      flatten((*array)[i], fmt::format("{}[{}]", path, i), into);
+  else
+    into.emplace_back(path, printJsonLine(value));
+}
+
+/// Replaces the name in a strategy's error, "strategy averaging: every must be ...", by the path of the
+/// option, if it names one.
+std::string strategyProblem(std::string_view what, const AnyStrategy& strategy) {
+  for (const auto& option : optionsOf(strategy)) {
+    for (const auto end : {" ", ":"})
+      if (const auto at = what.find(fmt::format(": {}{}", option.name, end)); at != what.npos)
+        return fmt::format("{}{}", kStrategyPath, what.substr(at + 2));
+    if (const auto at = what.find(fmt::format("there is no {} \"", option.name)); at != what.npos)
+      return fmt::format("{}{}: {}", kStrategyPath, option.name, what.substr(at));
+  }
+  return fmt::format("training.strategy: {}", what);
+}
+
+/// Rejects NUL bytes: most texts are paths, and the system ends a path at its first NUL.
+void refuseNul(const json::value& value, const std::string& path) {
+  const auto check = [](std::string_view text, const std::string& where) {
+    require(text.find('\0') == text.npos, "{}: expected a text without NUL bytes, found {}", where,
+            quoteJson(text));
+  };
+  if (const auto* text = value.if_string()) check(*text, path);
+  if (const auto* object = value.if_object())
+    for (const auto& [key, inside] : *object) {
+      check(key, fmt::format("a field in {}", path.empty() ? "the run file" : path));
+      refuseNul(inside, path.empty() ? std::string(key) : fmt::format("{}.{}", path, std::string_view(key)));
+    }
+  if (const auto* array = value.if_array())
+    for (std::size_t i = 0; i < array->size(); ++i) refuseNul((*array)[i], fmt::format("{}[{}]", path, i));
+}
+
+}  // namespace
+
+namespace detail {
+
+void visitStrategy(JsonReader& reader, RunTraining&) {
+  reader.json("strategy");  // `readStrategy` reads it
+}
+
+void visitStrategy(JsonWriter& writer, RunTraining& training) {
+  writer.group("strategy", [&](JsonWriter& in) {
+    in.put("name", std::string_view(training.strategy));
+    const auto strategy =
+        strategyNamed(training.strategy, training.strategyOptions, static_cast<int>(training.workers));
+    for (const auto& option : optionsOf(strategy)) {
+      const auto value = jsonOrWord(option.preset);
+      if (option.kind == "whole number" && value.is_int64())
+        in.put(option.name, value.get_int64());
+      else if (option.kind.ends_with("number") && value.is_number())
+        in.put(option.name, value.to_number<double>());
+      else if (value.is_bool())
+        in.put(option.name, value.get_bool());
+      else
+        in.put(option.name, std::string_view(option.preset));
+    }
+  });
+}
+
+}  // namespace detail
+
+RunFile RunFile::parse(std::string_view text, std::span<const std::string> sets) {
+  json::value value = parseJson(text);
+  require(value.is_object(), "expected a JSON object, found {}", describeJson(value));
+  if (auto* const result = value.get_object().if_contains("configuration");
+      result != nullptr && result->is_object() && !value.get_object().contains("format"))
+    value = json::value(*result);
+  applySets(value.get_object(), sets);
+  expandShortForms(value.get_object());
+  refuseNul(value, "");
+  for (const auto* const other : {"$schema", "compare"})  // for editors, and for muster compare
+    value.get_object().erase(other);
+
+  JsonReader reader(printJson(value));
+  for (const auto* const name : {"format", "data", "network"}) reader.requireField(name);
+  std::string format;
+  reader.field("format", format);
+  require(format == kFormat, "format: this program reads \"{}\", found \"{}\"", kFormat, format);
+  RunFile run;
+  reader.group("data", [&](JsonReader& in) { detail::visitData(in, run.data); });
+  run.network = *reader.json("network");
+  reader.group("training", [&](JsonReader& in) { detail::visitTraining(in, run.training); });
+  reader.group("listeners", [&](JsonReader& in) { detail::visitListeners(in, run.listeners); });
+  reader.finish();
+  readStrategy(value.get_object(), run.training);
+  checkRun(run);
+  if (isNamedNetwork(run.network)) run.network = withAllOptions(run.network);
+  return run;
+}
+
+RunFile RunFile::read(const std::string& path, std::span<const std::string> sets) {
+  const auto bytes = readFile(path);
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  require(!path.ends_with(".safetensors"),
+          "{}: is a model file; give the run file, whose training.model names the model", path);
+  require(!path.ends_with(".csv"), "{}: is a data file, not a run file; muster example {} prints one for it",
+          path, path);
+  try {
+    return parse(text, sets);
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(fmt::format("{}: {}", path, error.what()));
+  }
+}
+
+void RunFile::write(JsonWriter& writer) const {
+  RunFile copy = *this;  // visits need mutable references
+  writer.put("format", kFormat);
+  writer.group("data", [&](JsonWriter& in) { detail::visitData(in, copy.data); });
+  writer.putJson("network", network);
+  writer.group("training", [&](JsonWriter& in) { detail::visitTraining(in, copy.training); });
+  writer.group("listeners", [&](JsonWriter& in) { detail::visitListeners(in, copy.listeners); });
+}
+
+std::string RunFile::toJson() const {
+  JsonWriter writer;
+  write(writer);
+  return writer.text();
+}
+
+AnyStrategy RunFile::makeStrategy(int nodes) const {
+  const int workers = static_cast<int>(training.workers) * nodes;
+  try {
+    strategyNamed(training.strategy, "", workers);
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(fmt::format("training.strategy.name: {}", error.what()));
+  }
+  try {
+    return strategyNamed(training.strategy, training.strategyOptions, workers);
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(strategyProblem(error.what(), strategyNamed(training.strategy, "", workers)));
+  }
+}
+
+std::optional<MathMode> mathModeOf(const RunTraining& training) {
+  if (training.mathMode == "auto") return {};
+  return valueNamed<MathMode>("training.mathMode", training.mathMode);
+}
+
+std::vector<std::pair<std::string, std::string>> fieldsOf(const RunFile& run) {
+  std::vector<std::pair<std::string, std::string>> all;
+  flatten(parseJson(run.toJson()), "", all);
+  return all;
+}
+
+std::vector<std::pair<std::string, std::string>> decisiveFields(const RunFile& run) {
+  auto all = fieldsOf(run);
+  std::erase_if(all, [](const auto& field) {
+    const auto& [path, value] = field;
+    if (path.starts_with("data.directory") || path.starts_with("listeners."))
+      return !path.starts_with("listeners.reduceOnPlateau");  // the others only watch
+    if (!path.starts_with("training.")) return path == "format";
+    return !detail::isOneOf(path, {"training.workers", "training.threadsPerWorker", "training.groups",
+                                   "training.mathMode"}) &&
+           !path.starts_with(kStrategyPath);
+  });
+  return all;
+}
+
+bool mayDiffer(std::string_view path) {
+  return detail::isOneOf(path, {"training.workers", "training.threadsPerWorker", "training.groups"});
+}
+
+}  // namespace muster

@@ -1,0 +1,126 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "muster/core/device/context.h"
+#include "muster/core/io/json_fields.h"
+#include "muster/core/listeners/monitored.h"
+#include "muster/datasets/image_placement.h"
+#include "muster/datasets/source/data_source.h"
+#include "muster/parallel/strategies/any_strategy.h"
+
+namespace muster {
+
+inline constexpr std::string_view kMathModes[] = {"auto", "fp32", "tf32", "bf16"};
+
+/// How a run file trains: all fields are in the guide about run files. Paths are relative to the working
+/// directory; "" is none.
+struct RunTraining {
+  std::int64_t workers = 1;
+  std::string strategy = "averaging";  ///< by its name
+  std::string strategyOptions = {};    ///< for example "rate=0.7,every=100"
+  std::int64_t epochs = 1;             ///< total, including those of a resumed file
+  std::int64_t prefetch = 16;
+  std::int64_t threadsPerWorker = 1;
+  bool pinThreads = true;
+  bool reportScore = false;
+  std::string devices = "auto";  ///< auto, or as in --device: "cpu", "cuda:0,cuda:1"
+  PlacementWish placement = PlacementWish::Auto;
+  std::string mathMode = "auto";  ///< auto: the device's default; or as in --math-mode
+  std::int64_t groups = 1;
+  /// none, mpi, gloo or elastic; auto: as --store, --min-nodes, the environment and the launcher say
+  std::string nodes = "auto";
+  std::string initialModel = {};  ///< model file with the same layers to start from
+  std::string resume = {};        ///< a checkpoint or a directory of checkpoints
+  std::string model = "model.safetensors";
+};
+
+/// What early stopping or the best checkpoint monitors.
+struct RunMonitor {
+  Monitor monitor = Monitor::Loss;
+  std::string mode = {};  ///< min or max; "": the monitor's
+};
+
+struct RunCheckpoints {
+  std::string directory = {};
+  std::int64_t everyEpochs = 1, everyIterations = 0;
+  double everyMinutes = 0;
+  std::int64_t keepLast = 0, keepEveryEpochs = 0;
+  std::optional<RunMonitor> best = {};
+};
+
+struct RunEarlyStopping {
+  RunMonitor monitored = {};
+  std::int64_t everyEpochs = 1, patience = 5;
+  double minImprovement = 0, maxMinutes = 0;
+  bool restoreBest = true;
+  std::string bestFile = {};
+};
+
+struct RunPlateau {
+  RunMonitor monitored = {};
+  double factor = 0.1;
+  std::int64_t patience = 10;
+  double minImprovement = 0, minFactor = 0;
+};
+
+struct RunListeners {
+  bool progress = true;
+  std::int64_t scoreEvery = 0;      ///< iterations; 0: no lines
+  std::int64_t testEvery = 0;       ///< epochs; 0: not by epochs
+  std::int64_t testIterations = 0;  ///< 0: not by iterations
+  std::string report = {};          ///< a directory for report.html
+  std::string tensorBoard = {};     ///< a directory for this run's event file
+  bool page = false;                ///< serve a page to browsers on this machine
+  std::int64_t pagePort = 0;        ///< 0: any free port
+  std::string curves = {};          ///< file for `muster page`; its name ends in .curves.jsonl
+  std::string group = {};           ///< for that file: the page draws the mean of a group
+  std::optional<RunCheckpoints> checkpoints = {};
+  std::optional<RunEarlyStopping> earlyStopping = {};
+  std::optional<RunPlateau> reduceOnPlateau = {};
+};
+
+struct RunFile {
+  static constexpr std::string_view kFormat = "muster-run/1";
+
+  DataSource data;
+  std::string network;  ///< JSON, as in a model file
+  RunTraining training;
+  RunListeners listeners;
+
+  /// @param sets  for example "training.strategy.rate=0.7": replaces the text's field; the value is JSON or
+  ///              else a word.
+  /// @throws InvalidArgument naming the field that is unknown (with the nearest known one), missing, of the
+  ///         wrong type or out of range. If the text is a result, reads its `configuration`.
+  static RunFile parse(std::string_view json, std::span<const std::string> sets = {});
+  /// As above, from a file. @throws FileError if it cannot be read.
+  static RunFile read(const std::string& path, std::span<const std::string> sets = {});
+
+  /// Writes it as the fields of an object, the strategy with all its options.
+  void write(JsonWriter& json) const;
+  std::string toJson() const;
+
+  /// The strategy over all nodes. @throws InvalidArgument.
+  AnyStrategy makeStrategy(int nodes) const;
+};
+
+/// The value of `training.mathMode`; empty: the device's default.
+std::optional<MathMode> mathModeOf(const RunTraining& training);
+
+/// All fields by path, such as {"training.workers", "4"}, with their values as JSON.
+std::vector<std::pair<std::string, std::string>> fieldsOf(const RunFile& run);
+
+/// The fields that decide a training's bits, by path, such as {"training.workers", "4"}.
+std::vector<std::pair<std::string, std::string>> decisiveFields(const RunFile& run);
+
+/// Whether a run may resume one in which this decisive field has another value.
+bool mayDiffer(std::string_view path);
+
+}  // namespace muster

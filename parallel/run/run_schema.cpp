@@ -1,0 +1,140 @@
+#include "muster/parallel/run/run_schema.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <boost/json/array.hpp>
+#include <map>
+#include <string_view>
+#include <utility>
+
+#include "muster/core/io/json_value.h"
+#include "muster/core/io/network_schema.h"
+#include "muster/parallel/run/detail/run_fields.h"
+#include "muster/parallel/run/named_networks.h"
+#include "muster/parallel/run/run_sets.h"
+#include "muster/parallel/strategies/named_strategy.h"
+
+namespace muster {
+
+namespace json = boost::json;
+
+namespace {
+
+/// The words of a kind such as "average, keep or reset"; none of another kind.
+json::array wordsIn(std::string_view kind) {
+  json::array words;
+  const auto last = kind.find(" or ");
+  if (last == kind.npos || kind == "true or false") return words;
+  for (std::size_t at = 0; at < last;) {
+    const auto end = std::min(kind.find(", ", at), last);
+    words.emplace_back(kind.substr(at, end - at));
+    at = end + 2;
+  }
+  words.emplace_back(kind.substr(last + 4));
+  return words;
+}
+
+/// Lets an object also be a value of the field for which that may stand.
+void allowShortForm(json::object& schema, const ShortForm& form) {
+  json::object* at = &schema;
+  for (std::string_view rest = form.path; !rest.empty();) {
+    const auto dot = std::min(rest.find('.'), rest.size());
+    at = &at->at("properties").as_object().at(rest.substr(0, dot)).as_object();
+    rest.remove_prefix(std::min(dot + 1, rest.size()));
+  }
+  const auto& field = at->at("properties").as_object().at(form.field).as_object();
+  const auto* const type = field.if_contains("type");
+  at->at("type") = json::array{"object", type ? *type : json::value("string")};
+}
+
+json::object schemaOf(const StrategyOption& option) {
+  json::object schema{{"description", option.description}, {"default", jsonOrWord(option.preset)}};
+  if (option.kind == "number") schema["type"] = "number";
+  if (option.kind == "whole number") schema["type"] = "integer";
+  if (option.kind == "true or false") schema["type"] = "boolean";
+  if (auto words = wordsIn(option.kind); !words.empty()) schema["enum"] = std::move(words);
+  return schema;
+}
+
+}  // namespace
+
+namespace detail {
+
+/// The options of each strategy are properties where its name is given. Others are allowed, because some
+/// options, such as a codec, have options of their own.
+void visitStrategy(SchemaWriter& writer, RunTraining& training) {
+  json::array names, rules;
+  for (const auto& strategy : namedStrategies(static_cast<int>(training.workers))) {
+    names.emplace_back(strategy.name);
+    json::object options;
+    for (const auto& option : optionsOf(strategy.options)) options[option.name] = schemaOf(option);
+    json::object named{{"name", json::object{{"const", strategy.name}}}};
+    rules.push_back(
+        json::object{{"if", json::object{{"properties", named}, {"required", json::array{"name"}}}},
+                     {"then", json::object{{"description", strategy.description}, {"properties", options}}}});
+  }
+  const json::object withOptions{
+      {"type", "object"},
+      {"properties", json::object{{"name", json::object{{"enum", names}, {"description", "the rule"}}}}},
+      {"allOf", rules}};
+  writer.put("strategy", {{"description",
+                           "a name, a name and options, or a number: averaging every so many iterations; "
+                           "muster strategies lists them"},
+                          {"anyOf", json::array{withOptions, json::object{{"enum", names}},
+                                                json::object{{"type", "integer"}}}}});
+}
+
+}  // namespace detail
+
+std::string runFileSchema() {
+  SchemaWriter all;
+  all.put("$schema", {{"type", "string"}, {"description", "where this schema is, for editors"}});
+  all.put("format", {{"const", RunFile::kFormat}, {"description", "of the file"}});
+  // The schema allows the fields of all types of data; the program checks which ones a type has.
+  SchemaWriter data;
+  std::map<std::string, std::vector<std::string_view>, std::less<>> typesOf;  // [field]
+  for (const auto type : kDataTypes) {
+    DataSource of;
+    of.type = type;
+    detail::visitData(data, of);
+    SchemaWriter alone;
+    detail::visitData(alone, of);
+    for (const auto& [field, schema] : alone.properties()) typesOf[field].push_back(type);
+  }
+  json::array types;
+  for (const auto type : kDataTypes) types.emplace_back(type);
+  data.describe("where the data come from");
+  data.put("type", {{"enum", types}});  // has no default
+  json::object dataSchema = data.schema();
+  for (const auto& [field, of] : typesOf)
+    if (auto& schema = dataSchema.at("properties").at(field).as_object(); of.size() < kDataTypes.size())
+      schema["description"] = fmt::format("of {}: {}", fmt::join(of, ", "),
+                                          std::string_view(schema.at("description").as_string()));
+  dataSchema["required"] = json::array{"type"};
+  all.describe("what the network learns from");
+  all.put("data", dataSchema);
+  const auto network = networkSchema();
+  json::array networks{network.network};
+  for (auto& named : namedNetworkSchemas(network.families)) networks.push_back(std::move(named));
+  all.put("network",
+          {{"description", "a network of the library by its name, with options, or a configuration in full"},
+           {"anyOf", std::move(networks)}});
+  RunTraining training;
+  all.describe("how it is trained, and by how many workers");
+  all.group("training", [&](SchemaWriter& in) { detail::visitTraining(in, training); });
+  RunListeners listeners;
+  all.describe("what is shown and saved on the way, and what ends the training");
+  all.group("listeners", [&](SchemaWriter& in) { detail::visitListeners(in, listeners); });
+  all.put("compare", {{"type", "object"}, {"description", "defaults of the options of muster compare"}});
+  json::object schema = all.schema();
+  for (const auto& form : kShortForms)
+    if (form.path != "training.strategy") allowShortForm(schema, form);
+  schema["$schema"] = "https://json-schema.org/draft/2020-12/schema";
+  schema["title"] = "muster run file";
+  schema["required"] = json::array{"format", "data", "network"};
+  schema["$defs"] = network.definitions;
+  return printJson(schema);
+}
+
+}  // namespace muster

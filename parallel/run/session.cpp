@@ -1,0 +1,173 @@
+#include "muster/parallel/run/session.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <cstdlib>
+#include <cstring>
+
+#include "muster/core/base/error.h"
+#include "muster/core/base/plural.h"
+#include "muster/core/base/printable_text.h"
+#include "muster/core/io/network_json.h"
+#include "muster/parallel/nodes/launched_processes.h"
+#include "muster/parallel/run/detail/run_checks.h"
+#include "muster/parallel/run/keep_network.h"
+#include "muster/parallel/run/named_networks.h"
+#include "muster/parallel/strategies/named_strategy.h"
+
+namespace muster {
+
+DeviceChoice devicesOf(const RunTraining& training) {
+  if (training.devices == "auto") return chooseUnasked();
+  return devicesNamed("training.devices", training.devices);
+}
+
+void settleNodes(RunFile& run, const NodeOptions& options) {
+  auto& nodes = run.training.nodes;
+  const int count = options.count();  // checks what the launcher says
+  if (nodes == "auto")
+    nodes = !options.store.empty()       ? options.minNodes ? "elastic" : "gloo"
+            : launchedProcesses() != "1" ? "mpi"
+                                         : "none";
+  checkNodes(run);
+  constexpr int kMostWorkers = 1024;
+  require(nodes == "none" || count <= kMostWorkers / run.training.workers,
+          "training.workers: {} of {} are more than {} workers", plural(count, "node"),
+          plural(run.training.workers, "worker"), kMostWorkers);
+}
+
+Nodes nodesOf(const RunTraining& training, NodeOptions options) {
+  if (training.nodes == "none") return {};
+  if (training.nodes == "gloo" || training.nodes == "elastic") {
+    const bool elastic = training.nodes == "elastic";
+    require(!options.store.empty(),
+            "training.nodes: {} wants --store{} and --interface, or their variables of the environment",
+            training.nodes, elastic ? "" : ", --node, --nodes");
+    options.minNodes = elastic ? std::optional(options.minNodes.value_or(1)) : std::nullopt;
+    return options.connect();
+  }
+  return nodesByMpi();
+}
+
+InputDescription knownBy(const RunFile& run, const std::filesystem::path& resumed) {
+  if (!resumed.empty()) return readInputDescription(resumed);
+  if (run.training.initialModel.empty()) return {};
+  auto known = readInputDescription(run.training.initialModel);
+  // The weights of one set of pictures are a start for another one with other classes.
+  return known.pictures ? InputDescription{} : known;
+}
+
+std::unique_ptr<Network> makeNetwork(const RunFile& run, LoadedData& data) {
+  auto network =
+      networkFromJson(isNamedNetwork(run.network) ? configurationFor(run.network, data) : run.network);
+  Batch first;
+  data.any().reset(0);
+  require(data.any().next(first), "data: there are no examples to train with");
+  network->prepare(first);
+  const auto outputs = static_cast<std::size_t>(network->outputShapes().back().second.elements());
+  const auto& classes = data.description.classes;
+  if (!classes.empty() && outputs != classes.size() && (outputs != 1 || classes.size() != 2))
+    throw InvalidArgument(fmt::format(
+        "network and data do not fit: {} has {} ({}), and the network's output has {}{}",
+        run.data.train.empty() ? data.title : run.data.train, plural(classes.size(), "class", "classes"),
+        printableText(fmt::format("{}", fmt::join(classes, ", "))), outputs,
+        run.data.type == "idx" ? "; data.classes is the number of classes" : ""));
+  try {
+    network->setInputDescription(data.description);
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(fmt::format("network and data do not fit: {}", error.what()));
+  }
+  if (const auto& weights = run.data.classWeights;
+      !weights.empty() && (!classes.empty() || network->outputShapes().back().second.rank() == 1)) {
+    const auto wanted = !classes.empty() ? classes.size() : outputs == 1 ? 2 : outputs;
+    require(weights.size() == wanted, "data.classWeights: there are {} weights for {} classes",
+            weights.size(), wanted);
+  }
+  if (!network->normalisationFitted()) network->fitNormalisation(data.any());
+  try {         // finds shapes that do not fit before the training
+    Batch one;  // example
+    first.gatherInto(one);
+    for (auto* tensors : {&one.features, &one.labels, &one.masks})
+      for (auto& tensor : *tensors) tensor.value = tensor.value.rows(0, 1);
+    static_cast<Model&>(*network).score(one);
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(fmt::format("network and data do not fit: {}", error.what()));
+  }
+  if (run.training.initialModel.empty()) return network;
+  // The weights of one set of pictures are a start for another one with other classes.
+  if (data.description.pictures) network->setInputDescription({});
+  loadState(*network, run.training.initialModel);
+  network->setInputDescription(data.description);
+  network->setCounters(0, 0);
+  network->setLoadedFrom({});  // this training does not continue that file's
+  network->trainingState().clear();
+  network->strategyState().clear();
+  return network;
+}
+
+std::unique_ptr<Network> networkForData(const RunFile& run) {
+  LoadedData data = loadData(run.data, PlacementWish::Host, std::array{Device::cpu()}, 1);
+  return makeNetwork(run, data);
+}
+
+void requireDiskRoom(const RunFile& run, Network& network) {
+  const auto bytes = savedBytes(network);
+  requireDiskRoom(run.training.model, bytes);
+  if (const auto& c = run.listeners.checkpoints) requireDiskRoom(c->directory, bytes);
+  if (const auto& e = run.listeners.earlyStopping) requireDiskRoom(e->bestFile, bytes);
+}
+
+ParallelWrapper makeWrapper(const RunFile& run, const DeviceChoice& devices, const Nodes& nodes,
+                            Network& network, const Listeners& listeners, int elastic) {
+  const auto& t = run.training;
+  ParallelWrapper::Builder builder(network);
+  builder.workers(static_cast<int>(t.workers))
+      .strategy(run.makeStrategy(nodes.elastic() ? elastic : nodes.nodes()))
+      .prefetchBuffer(t.prefetch)
+      .threadsPerWorker(static_cast<int>(t.threadsPerWorker))
+      .pinThreads(t.pinThreads)
+      .reportScoreAfterAveraging(t.reportScore)
+      .devices(devices.devices)
+      .groups(static_cast<int>(t.groups))
+      .listeners(listeners);
+  if (const auto mode = mathModeOf(t)) builder.mathMode(*mode);
+  if (nodes.nodes() > 1 || nodes.elastic()) builder.nodes(nodes);
+  try {
+    return builder.build();
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(fmt::format("training.{}", error.what()));
+  }
+}
+
+std::string periodRemark(const RunFile& run, std::int64_t batches, int nodes) {
+  const std::int64_t workers = run.training.workers * nodes, iterations = (batches + workers - 1) / workers;
+  if (workers == 1) return {};
+  for (const auto& option : optionsOf(run.makeStrategy(nodes)))
+    if (std::int64_t every = 0;
+        option.name == "every" && (every = std::atoll(option.preset.c_str())) > iterations)
+      return fmt::format(
+          "the replicas are merged at the end of each epoch only: it has {}, and training.strategy.every is "
+          "{}",
+          plural(iterations, "iteration"), every);
+  return {};
+}
+
+std::string checkSaved(Network& network, const std::filesystem::path& path, LoadedData& data) {
+  Batch next, batch;
+  DataSetIterator& from = data.test ? *data.test : data.any();
+  from.reset(0);
+  require(from.next(next), "data: there are no examples");
+  next.gatherInto(batch);
+  Tensor here, there;
+  network.output(batch, here);
+  Network::load(path)->output(batch, there);
+  if (here.shape() != there.shape() || std::memcmp(here.raw(), there.raw(), here.bytes()) != 0)
+    throw FileError(path,
+                    "was saved, but what was loaded from it predicts something else: another process has "
+                    "replaced the file, or the disk changed it");
+  return "loaded again, it gives the same outputs, bit for bit";
+}
+
+}  // namespace muster

@@ -1,0 +1,89 @@
+#include "muster/core/eval/guess_remark.h"
+
+#include <doctest/doctest.h>
+
+#include "tests/support/failure.h"
+
+using namespace muster;
+using doctest::Approx;
+
+namespace {
+
+/// Of two classes: `right` and `wrong` examples of the first, `others` of the second, all predicted rightly.
+AnyEvaluation counted(std::int64_t right, std::int64_t wrong, std::int64_t others) {
+  AnyEvaluation e(Task::Classification, 2);
+  const auto add = [&](std::int64_t count, std::int64_t label, float second) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      Tensor labels = Tensor::zeros({1}, DType::Int64);
+      labels.data<std::int64_t>()[0] = label;
+      e.add(Tensor::of({1 - second, second}, {1, 2}), labels);
+    }
+  };
+  add(right, 0, 0.25f);
+  add(wrong, 0, 0.75f);
+  add(others, 1, 0.75f);
+  e.describe({.classes = {"often", "rare"}});
+  return e;
+}
+
+AnyEvaluation regressed(const Tensor& predictions, const Tensor& labels) {
+  AnyEvaluation e(Task::Regression, 1);
+  e.add(predictions, labels);
+  e.describe({.targets = {{.name = "price"}}});
+  return e;
+}
+
+}  // namespace
+
+// Intervals: scipy.stats.binomtest(k, n).proportion_ci(method="wilson") and
+// pearsonr(...).confidence_interval().
+
+TEST_CASE("the interval of a share is Wilson's") {
+  const auto check = [](double share, double examples, double low, double high) {
+    const auto interval = shareInterval(share, examples);
+    CHECK(interval[0] == Approx(low).epsilon(1e-12));
+    CHECK(interval[1] == Approx(high).epsilon(1e-12));
+  };
+  check(27.0 / 29, 29, 0.780354198497243, 0.9808787338305666);
+  check(1, 5, 0.5655175352168251, 1);
+  check(0.6, 100, 0.5020025867910618, 0.6905987135675411);
+}
+
+TEST_CASE("a classification is compared with the commonest class, and few examples do not decide") {
+  CHECK(
+      guessRemark(counted(15, 3, 3)) ==
+      "the 21 held-out examples are predicted no better than by the commonest class often for all (accuracy "
+      "0.8571, and 0.8571): the inputs may not tell it, or the training was too short");
+  // One of 6 is right that the commonest class has wrong, and none the other way: 1 is not above sqrt(1).
+  CHECK(guessRemark(counted(5, 0, 1)) ==
+        "the 6 held-out examples are predicted hardly better than by the commonest class often for all "
+        "(accuracy "
+        "1.0000, and 0.8333): that may be chance");
+  CHECK(guessRemark(counted(5, 0, 2)).empty());    // 2 above sqrt(2)
+  CHECK(!guessRemark(counted(20, 3, 6)).empty());  // 6 - 3 is sqrt(6 + 3)
+  CHECK(guessRemark(counted(20, 3, 7)).empty());   // 7 - 3 above sqrt(10)
+}
+
+TEST_CASE("a regression is compared with the mean, and few examples do not decide") {
+  const Tensor rising = Tensor::of({1, 2, 3, 4, 5}, {5, 1});
+  // R2 is 1 - 10.125 / 10.8; the correlation is 0.2887, atanh(0.2887) sqrt(2) = 0.42 standard errors.
+  CHECK(guessRemark(regressed(Tensor::of({2.5f, 2.75f, 3, 3.25f, 3.5f}, {5, 1}),
+                              Tensor::of({2, 2, 5, 1, 4}, {5, 1}))) ==
+        "the 5 held-out examples are predicted hardly better than by the mean of price (R2 0.0625): that may "
+        "be chance");
+  CHECK(guessRemark(regressed(rising, Tensor::of({2, 1, 4, 3, 4}, {5, 1}))).empty());  // 0.7276: 1.31
+  CHECK(guessRemark(regressed(rising, rising)).empty());
+  CHECK(guessRemark(regressed(rising, Tensor::of({5, 4, 3, 2, 1}, {5, 1}))) ==
+        "the 5 held-out examples are predicted no better than by the mean of price (R2 -3.0000): the inputs "
+        "may "
+        "not tell it, or the training was too short");
+}
+
+TEST_CASE("few examples have their interval beside them") {
+  CHECK(
+      intervalText(counted(4, 0, 1), true) ==
+      " (95 % interval of the accuracy: 0.57 to 1.00; they chose the best epoch, too, so new examples may do "
+      "worse)");
+  CHECK(intervalText(counted(4, 0, 1), false) == " (95 % interval of the accuracy: 0.57 to 1.00)");
+  CHECK(intervalText(AnyEvaluation(Task::Labels, 2), true).empty());
+}

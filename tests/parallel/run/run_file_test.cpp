@@ -1,0 +1,693 @@
+// Run files: read, written, changed by --set, and every field of them wrong in turn.
+#include "muster/parallel/run/run_file.h"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <boost/json.hpp>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "muster/core/base/error.h"
+#include "muster/core/nn/computation_graph.h"
+#include "muster/core/nn/layers.h"
+#include "muster/core/nn/models/char_lstm.h"
+#include "muster/core/nn/models/convnet.h"
+#include "muster/core/nn/models/lenet.h"
+#include "muster/core/nn/models/mlp.h"
+#include "muster/core/nn/models/resnet18.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "muster/core/optim/schedules.h"
+#include "muster/core/optim/updaters.h"
+#include "muster/datasets/file_bytes.h"
+#include "muster/parallel/run/detail/run_fields.h"
+#include "muster/parallel/run/field_list.h"
+#include "muster/parallel/run/run_schema.h"
+#include "muster/parallel/run/run_sets.h"
+#include "tests/support/json_schema.h"
+#include "tests/support/thrown.h"
+
+namespace {
+
+using namespace muster;
+namespace json = boost::json;
+
+/// A run file with every field that its kind of data has.
+RunFile whole(std::string_view type) {
+  auto network = convnet();
+  network.accumulate = 2;
+  RunFile run;
+  run.data = {.type = std::string(type),
+              .trainImages = "i",
+              .trainLabels = "l",
+              .testImages = "i2",
+              .testLabels = "l2",
+              .train = "t",
+              .test = "t2",
+              .classWeights = {1, 2}};
+  run.network = network.toJson();
+  run.training.strategyOptions = "every=3";
+  run.listeners.checkpoints = RunCheckpoints{
+      .directory = "c", .keepLast = 2, .best = RunMonitor{.monitor = Monitor::Loss, .mode = "min"}};
+  run.listeners.earlyStopping = RunEarlyStopping{.monitored = {.monitor = Monitor::Accuracy, .mode = "max"}};
+  return run;
+}
+
+json::value asJson(const RunFile& run) {
+  return json::parse(run.toJson());
+}
+
+std::string problem(const json::value& run, const std::vector<std::string>& sets = {}) {
+  return test::thrown<InvalidArgument>([&] { RunFile::parse(json::serialize(run), sets); });
+}
+
+/// Calls `visit(path, field, value, in)` for each member of each object, the outermost first.
+void eachField(json::value& value, const std::string& path, const auto& visit) {
+  if (auto* array = value.if_array())
+    for (std::size_t i = 0; i < array->size(); ++i)
+      eachField((*array)[i], path + "[" + std::to_string(i) + "]", visit);
+  auto* object = value.if_object();
+  if (!object) return;
+  std::vector<std::string> keys;
+  for (const auto& member : *object) keys.emplace_back(member.key());
+  for (const auto& key : keys) {
+    const std::string inside = path.empty() ? key : path + "." + key;
+    visit(inside, key, *object);
+    eachField(object->at(key), inside, visit);
+  }
+}
+
+/// A run file with this network.
+json::value withNetwork(const auto& configuration) {
+  auto run = whole("generated");
+  run.network = configuration.toJson();
+  return asJson(run);
+}
+
+template <typename... T>
+std::vector<std::string> typesIn(std::type_identity<std::tuple<T...>>) {
+  return {std::string(T::kType)...};
+}
+
+const std::vector<std::string>& layerTypes() {
+  static const auto all = typesIn(std::type_identity<muster::detail::LibraryLayers>());
+  return all;
+}
+
+/// A graph with a vertex of this type.
+ComputationGraphConfiguration graphWith(const std::string& type) {
+  const Layer layer = Layer(std::shared_ptr<const Module>(Layer::registry().make(type)))
+                          .learningRate(0.5)
+                          .frozen()
+                          .on(Device::cpu());
+  return {.inputs = {{.name = "in", .shape = {4}}},
+          .vertices = {{.name = "v", .layer = layer, .inputs = {"in"}}},
+          .outputs = {{.name = "v", .weight = 0.5}}};
+}
+
+/// A value of no type that the field could have.
+json::value wrong(const json::value& right) {
+  if (right.is_string()) return 17;
+  if (right.is_bool() || right.is_number()) return "x";
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("an invalid value of any field of a run file gives one line that names the field") {
+  int fields = 0;
+  for (const auto type : kDataTypes) {
+    auto run = asJson(whole(type));
+    REQUIRE(problem(run) == "");
+    eachField(run, "", [&](const std::string& path, const std::string& key, json::object& in) {
+      CAPTURE(path);
+      ++fields;
+      const json::value right = in.at(key);
+      in[key] = wrong(right);
+      const auto text = problem(run);
+      in[key] = right;
+      CAPTURE(text);
+      CHECK(text != "");
+      CHECK(text.find('\n') == std::string::npos);
+      CHECK(text.find(key) != std::string::npos);
+      const bool own = !path.starts_with("network.") && !path.starts_with("training.strategy.");
+      if (own || path.starts_with("network.")) CHECK(text.starts_with(path));
+      if (path.starts_with("training.strategy.")) CHECK(text.find(path) != std::string::npos);
+    });
+    CHECK(problem(run) == "");
+  }
+  CHECK(fields > 9 * 100);
+}
+
+TEST_CASE("texts of a run file must not hold a NUL byte, where the system would end a path") {
+  for (const auto type : kDataTypes) {
+    auto run = asJson(whole(type));
+    eachField(run, "", [&](const std::string& path, const std::string& key, json::object& in) {
+      if (!in.at(key).is_string()) return;
+      CAPTURE(path);
+      const json::value right = in.at(key);
+      in[key] = std::string("a\0b", 3);
+      CHECK(problem(run) == path + ": expected a text without NUL bytes, found \"a\\u0000b\"");
+      in[key] = right;
+    });
+    run.as_object()["data"].as_object()[std::string("a\0b", 3)] = 1;
+    CHECK(problem(run) == "a field in data: expected a text without NUL bytes, found \"a\\u0000b\"");
+  }
+  CHECK(problem(asJson(whole("csv")), {"training.model=\"a\\u0000b\""})
+            .starts_with("training.model: expected"));
+}
+
+TEST_CASE("an unknown field is refused, and the error names the nearest known one") {
+  auto run = asJson(whole("csv"));
+  eachField(run, "", [&](const std::string& path, const std::string& key, json::object& in) {
+    if (path == "training.strategy.name") return;  // all other fields there are options
+    CAPTURE(path);
+    const json::value value = in.at(key);
+    in[key + "x"] = value;
+    const auto text = problem(run);
+    in.erase(key + "x");
+    CAPTURE(text);
+    CHECK(text.find(key + "x") != std::string::npos);
+    CHECK(text.find("nearest is " + key) != std::string::npos);
+  });
+}
+
+TEST_CASE("values out of range are refused, and the error names their path") {
+  const auto run = asJson(whole("csv"));
+  const std::pair<const char*, const char*> cases[] = {
+      {"format=muster-run/2", "format: this program reads \"muster-run/1\", found \"muster-run/2\""},
+      {"data.type=mnits", "data.type: there is no \"mnits\"; there are mnist"},
+      {"data.batch=0", "data.batch must be between 1 and 65536, got 0"},
+      {"data.separator=ab", "data.separator must be one character, got \"ab\""},
+      {"data.train=\"\"", "data.train: is missing, and data of type csv need it"},
+      {"data.classWeights=[1]", "data.classWeights: at least two classes have weights, got 1"},
+      {"data.classWeights=[1,-1]", "data.classWeights[1] must be finite and not negative, got -1"},
+      {"network.layers[0].outChannels=0", "network: "},
+      {"network.layers=[]", "network: "},
+      {"training.workers=0", "training.workers must be between 1 and 1024, got 0"},
+      {"training.epochs=0", "training.epochs must be between 1 and"},
+      {"training.nodes=many", "training.nodes must be auto, none, mpi, gloo or elastic, got many"},
+      {"training.devices=gpu", "training.devices gpu: "},
+      {"training.model=\"\"", "training.model: "},
+      {"training.mathMode=fp16", "training.mathMode: there is no \"fp16\"; there are auto, fp32, tf32, bf16"},
+      {"training.strategy.name=diloko",
+       "training.strategy.name: there is no strategy \"diloko\"; the nearest is diloco"},
+      {"training.strategy.rate=0.7", "training.strategy: strategy averaging: there is no option \"rate\""},
+      {"training.strategy.every=0", "training.strategy.every must be between 1 and "},
+      {"training.strategy.period.until=x",
+       "training.strategy.period.until must be a whole number, got \"x\""},
+      {"training.strategy.period=qrs", "training.strategy.period: there is no type \"qrs\""},
+      {"data.classWeights=[1,1e300]", "data.classWeights[1] must fit a float32"},
+      {"listeners.curves=a.json", "listeners.curves must be a name that ends in .curves.jsonl"},
+      {"listeners.checkpoints.everyMinutes=1e300",
+       "listeners.checkpoints.everyMinutes must be between 0 and 1"},
+      {"listeners.earlyStopping.maxMinutes=-1", "listeners.earlyStopping.maxMinutes must be between 0 and 1"},
+      {"network.l2=x", "network.l2: expected a number"},
+      {"network.updater.learningRate=nan",
+       "network.updater.learningRate: expected a finite number that fits a double, got nan"},
+      {"network.updater.learningRate=-inf",
+       "network.updater.learningRate: expected a finite number that fits a double, got -inf"},
+      {"network.updater.learningRate=1e400",
+       "network.updater.learningRate: expected a finite number that fits a double, got 1e400"},
+      {"training.strategy=[5]", "training.strategy: expected an object"},
+      {"training.strategy=diloko",
+       "training.strategy.name: there is no strategy \"diloko\"; the nearest is "},
+      {"training.epochs=2.5", "training.epochs: expected a whole number, found 2.5"},
+      {"network.updater=0.1", "network.updater: expected an object, found 0.1"},
+      {"listeners.pagePort=8080", "listeners.pagePort needs listeners.page"},
+      {"listeners.pagePort=70000", "listeners.pagePort must be between 0 and 65535, got 70000"},
+      {"listeners.group=a", "listeners.group needs listeners.curves"},
+      {"listeners.earlyStopping.mode=most", "listeners.earlyStopping.mode must be min or max, or left out"},
+      {"listeners.earlyStopping.mode=min", "listeners.earlyStopping.mode min contradicts"},
+      {"listeners.earlyStopping.patience=0", "listeners.earlyStopping.patience and maxMinutes are both 0"},
+      {"listeners.checkpoints.best.monitor=own", "listeners.checkpoints.best.monitor: own is for programs"},
+      {"listeners.checkpoints.directory=\"\"", "listeners.checkpoints.directory: is missing"},
+  };
+  for (const auto& [set, begin] : cases) {
+    const auto text = problem(run, {set});
+    CAPTURE(set);
+    CAPTURE(text);
+    CHECK(text.starts_with(begin));
+  }
+}
+
+TEST_CASE("of two --set of the same field the later one wins, also if one of them sets it with others") {
+  const auto with = [text = whole("generated").toJson()](std::vector<std::string> sets) {
+    return RunFile::parse(text, sets);
+  };
+  CHECK(with({"training.workers=3", "training.workers=5"}).training.workers == 5);
+  CHECK(with({"training.workers=0", "training.workers=5"}).training.workers == 5);
+  const std::string object = R"(training.strategy={"name": "averaging", "every": 7})";
+  CHECK(with({object, "training.strategy.every=5"}).training.strategyOptions == "every=5");
+  CHECK(with({"training.strategy.every=5", object}).training.strategyOptions == "every=7");
+  const auto named = with({object, "training.strategy.name=diloco"});
+  CHECK(named.training.strategy == "diloco");
+  CHECK(named.training.strategyOptions.empty());
+  CHECK(with({"training.strategy.name=diloco", object}).training.strategy == "averaging");
+  const std::string data = R"(data={"type": "fashion", "batch": 4})";
+  CHECK(with({data, "data.type=mnist"}).data.type == "mnist");
+  CHECK(with({"data.type=mnist", data}).data.type == "fashion");
+  CHECK(with({"data.type=mnist", "data.type=fashion"}).data.type == "fashion");
+  // What belongs to a strategy or to a type of data may be set before its name.
+  const auto before = with({"training.strategy.every=9", "training.strategy.name=diloco"});
+  CHECK(before.training.strategy == "diloco");
+  CHECK(before.training.strategyOptions == "every=9");
+  CHECK(with({"data.directory=d", "data.type=mnist"}).data.directory == "d");
+}
+
+TEST_CASE(
+    "short forms: a strategy or an updater by its name, a learning rate or a whole number as 0.01 and 2.0") {
+  const auto with = [text = whole("generated").toJson()](std::vector<std::string> sets) {
+    return RunFile::parse(text, sets);
+  };
+  const auto strategy = with({"training.strategy=diloco"}).training;
+  CHECK(strategy.strategy == "diloco");
+  CHECK(strategy.strategyOptions.empty());
+  CHECK(with({"training.strategy=diloco", "training.strategy.rate=0.5"}).training.strategyOptions ==
+        "rate=0.5");
+  CHECK(with({"training.epochs=2.0", "training.workers=3e0"}).training.epochs == 2);
+  const auto rate = json::parse(with({"network.updater=adam", "network.updater.learningRate=0.01"}).network);
+  CHECK(rate.at("updater").at("type") == "adam");
+  CHECK(rate.at("updater").at("learningRate") == 0.01);
+  CHECK(with({"training.strategy=10"}).training.strategy == "averaging");
+  CHECK(with({"training.strategy=10"}).training.strategyOptions == "every=10");
+  CHECK(with({"training.strategy=10", "training.strategy.updaterState=keep"}).training.strategyOptions ==
+        "every=10,updaterState=keep");
+  CHECK(with({"listeners.earlyStopping=7"}).listeners.earlyStopping->patience == 7);
+  CHECK(with({"listeners.earlyStopping=7", "listeners.earlyStopping.monitor=auc"})
+            .listeners.earlyStopping->patience == 7);
+  CHECK(with({"listeners.reduceOnPlateau=4"}).listeners.reduceOnPlateau->patience == 4);
+  CHECK(with({"listeners.checkpoints=d"}).listeners.checkpoints->directory == "d");
+  CHECK(with({"listeners.checkpoints=d", "listeners.checkpoints.best=accuracy"})
+            .listeners.checkpoints->best->monitor == Monitor::Accuracy);
+  auto flat = json::parse(mlp({8}, 3).toJson());
+  flat.as_object()["inputShape"] = 784;
+  CHECK(MultiLayerConfiguration::fromJson(json::serialize(flat)).inputShape == Shape{784});
+  const auto warmer = json::parse(with({"network.updater=adam", "network.updater.learningRate=0.01",
+                                        "network.updater.learningRate.value=0.5"})
+                                      .network);
+  CHECK(warmer.at("updater").at("learningRate").at("value") == 0.5);
+  const test::JsonSchema schema(json::parse(runFileSchema()));
+  auto run = asJson(whole("generated"));
+  for (const char* set : {"listeners.earlyStopping=7", "listeners.reduceOnPlateau=4",
+                          "listeners.checkpoints=d", "training.strategy=10", "network.inputShape=784"}) {
+    applySet(run.as_object(), set);
+    CHECK(schema.problem(run) == "");
+  }
+  run = asJson(whole("generated"));
+  for (const char* set : {"training.strategy=diloco", "network.updater=adam", "training.epochs=2"}) {
+    applySet(run.as_object(), set);
+    CHECK(schema.problem(run) == "");
+  }
+  applySet(run.as_object(), "network.updater={\"type\":\"sgd\",\"learningRate\":0.01}");
+  CHECK(schema.problem(run) == "");
+  applySet(run.as_object(), "listeners.earlyStopping=often");
+  CHECK(schema.problem(run) != "");
+  CHECK(problem(run).starts_with("listeners.earlyStopping.patience: expected a whole number, found"));
+  applySet(run.as_object(), "listeners.earlyStopping=5");
+  applySet(run.as_object(), "network.updater=[1]");
+  CHECK(schema.problem(run) != "");
+}
+
+TEST_CASE("an error names the --set that is wrong, wherever it is among others") {
+  const auto run = asJson(whole("generated"));
+  const std::string wrong = "network.layers[99].bias=true",
+                    expected = "--set network.layers[99].bias: layers has no element 99";
+  CHECK(problem(run, {wrong, "training.workers=2", "data.type=mnist"}) == expected);
+  CHECK(problem(run, {"data.type=mnist", "training.workers=2", wrong}) == expected);
+  CHECK(problem(run, {"training.workers=2", "training.groups=0"}).starts_with("training.groups"));
+  CHECK(problem(run, {"training.=2"}).starts_with("--set training.: expected a path"));
+}
+
+TEST_CASE("--set changes any field, adds a missing one, and refuses an invalid path") {
+  const auto text = whole("csv").toJson();
+  const auto with = [&](std::vector<std::string> sets) { return RunFile::parse(text, sets); };
+  CHECK(with({"training.workers=4"}).training.workers == 4);
+  CHECK(with({"data.label=kind"}).data.label == "kind");
+  CHECK(with({"data.label=\"3\""}).data.label == "3");
+  CHECK(with({"data.classWeights=[2, 3.5]"}).data.classWeights == std::vector<double>{2, 3.5});
+  const auto diloco = with({"training.strategy={\"name\": \"diloco\"}", "training.strategy.rate=0.5",
+                            "training.strategy.every=7"});
+  CHECK(diloco.training.strategy == "diloco");
+  CHECK(diloco.training.strategyOptions == "rate=0.5,every=7");
+  // Another strategy has other options; the same one keeps them.
+  const auto named = with({"training.strategy.rate=0.5", "training.strategy.name=slowmo"});
+  CHECK(named.training.strategy == "slowmo");
+  CHECK(named.training.strategyOptions == "rate=0.5");
+  const auto same = with({"training.strategy.name=" + with({}).training.strategy});
+  CHECK(same.training.strategyOptions == with({}).training.strategyOptions);
+  CHECK(
+      with({"training.strategy.period=qsr", "training.strategy.period.alpha=0.25"}).makeStrategy(1).make() !=
+      nullptr);
+  CHECK(with({"network.layers[0].outChannels=7"}).network.find("\"outChannels\": 7") != std::string::npos);
+  auto bare = json::object{{"format", "muster-run/1"},
+                           {"data", json::object{{"type", "generated"}}},
+                           {"network", json::parse(convnet().toJson())}};
+  const std::vector<std::string> stop{"listeners.earlyStopping.monitor=accuracy",
+                                      "listeners.earlyStopping.mode=max"};
+  const auto stopped = RunFile::parse(json::serialize(bare), stop);
+  REQUIRE(stopped.listeners.earlyStopping);
+  CHECK(stopped.listeners.earlyStopping->patience == 5);
+  CHECK(stopped.training.workers == 1);
+
+  CHECK(problem(bare, {"workers"}) == "--set workers: expected KEY=VALUE, as in training.workers=4");
+  CHECK(problem(bare, {"training.model=\xff.st"}) ==
+        "--set training.model=\xff.st: expected UTF-8, as in all of a run file");
+  CHECK(problem(bare, {"network.layers[99].bias=1"}) ==
+        "--set network.layers[99].bias: layers has no element 99");
+  CHECK(problem(bare, {"data.type.name=1"}) == "--set data.type.name: type is no object");
+  CHECK(problem(bare, {"network.layers[x].bias=1"}).find("expected a path as in") != std::string::npos);
+}
+
+TEST_CASE("--set with null takes a field out of the file") {
+  const auto text = whole("csv").toJson();
+  const auto with = [&](std::vector<std::string> sets) { return RunFile::parse(text, sets); };
+  CHECK_FALSE(with({"listeners.checkpoints=null"}).listeners.checkpoints);
+  CHECK_FALSE(with({"listeners.checkpoints.best=null"}).listeners.checkpoints->best);
+  CHECK_FALSE(with({"listeners.earlyStopping=null", "listeners.reduceOnPlateau.factor=null"})
+                  .listeners.reduceOnPlateau);
+  CHECK(with({"listeners.checkpoints=null", "listeners.checkpoints=d"}).listeners.checkpoints->keepLast == 0);
+  CHECK(with({"training.strategy.every=null"}).training.strategyOptions.find("every") == std::string::npos);
+  CHECK(with({"data.classWeights=null", "training=null"}).training.workers == 1);
+  CHECK(problem(json::parse(text), {"data.type=null"}) == "data.type: is missing");
+  CHECK(problem(json::parse(text), {"data.colums=null"}) ==
+        "--set data.colums=null: a run file has no field data.colums; the nearest is data.columns");
+  CHECK(problem(json::parse(text), {"listeners.earlyStoping.patience=null"}) ==
+        "--set listeners.earlyStoping.patience=null: a run file has no field "
+        "listeners.earlyStoping.patience; the "
+        "nearest is listeners.earlyStopping.patience");
+  CHECK(with({"listeners=null", "listeners.checkpoints.best=null"}).listeners.testEvery == 0);
+}
+
+TEST_CASE("a list on the command line has commas between its elements") {
+  const auto text = whole("csv").toJson();
+  const auto with = [&](std::vector<std::string> sets) { return RunFile::parse(text, sets); };
+  using Words = std::vector<std::string>;
+  CHECK(with({"data.columns=a,b c,3"}).data.columns == Words{"a", "b c", "3"});
+  CHECK(with({"data.leaveOut=id"}).data.leaveOut == Words{"id"});
+  CHECK(with({"data.columns=7"}).data.columns == Words{"7"});
+  CHECK(with({R"(data.columns=["a,b","c"])"}).data.columns == Words{"a,b", "c"});
+  CHECK(with({"data.classWeights=2,3.5"}).data.classWeights == std::vector<double>{2, 3.5});
+  CHECK(with({"network.layers[0].kernel=3,5"}).network.find("\"kernel\": [3, 5]") != std::string::npos);
+  CHECK(with({"data.label=a,b"}).data.label == "a,b");
+  CHECK(with({R"(training.devices="cpu")", R"(data.label="1,2")"}).data.label == "1,2");
+  CHECK(with({"data.columns=a", "data.columns=null"}).data.columns.empty());
+}
+
+TEST_CASE("another schedule, layer or named network drops the fields of the old one") {
+  const auto with = [text = whole("generated").toJson()](std::vector<std::string> sets) {
+    return json::parse(RunFile::parse(text, sets).network);
+  };
+  const json::object tenEpochs{{"type", "cosine"}, {"epochs", 10}};
+  for (const std::string rate : {"0.5", R"({"type": "step", "initial": 0.5, "every": 7})"})
+    CHECK(with({"network.updater.learningRate=" + rate, "network.updater.learningRate.epochs=10",
+                "network.updater.learningRate.type=cosine"})
+              .at("updater")
+              .at("learningRate") == tenEpochs);
+  CHECK(with({"network.layers[0].type=batchnorm"}).at("layers").at(0) == json::object{{"type", "batchnorm"}});
+  const auto named = with({R"(network={"name": "resnet18", "width": 4})", "network.name=mlp"});
+  CHECK(named.at("name") == "mlp");
+  CHECK(named.at("hidden").as_array().empty());
+  // A part of the updater that the library gives a network.
+  const auto slow = with({"network=resnet18", "network.updater.learningRate=0.01"}).at("updater");
+  CHECK(slow.at("type") == "nesterovs");
+  CHECK(slow.at("momentum") == 0.9);
+  CHECK(slow.at("learningRate").at("value") == 0.01);
+  const auto run = asJson(whole("generated"));
+  CHECK(problem(run, {"network.updater.learningRate=fast"}) ==
+        "network.updater.learningRate: expected a number, or a schedule as in {\"type\": \"cosine\", "
+        "\"initial\": 0.1, \"epochs\": 10}, found the string \"fast\"");
+}
+
+TEST_CASE("fields of some types of data name these types") {
+  CHECK(fieldAt("data.label").description.starts_with("of csv: column to predict"));
+  CHECK(fieldAt("data.train").description.starts_with("of csv, images, safetensors: the file"));
+  CHECK(fieldAt("data.batch").description == "examples in a batch of one worker");
+}
+
+TEST_CASE("a run file is written and read back, and a results file gives its configuration") {
+  for (const auto type : kDataTypes) {
+    const auto run = whole(type);
+    const auto again = RunFile::parse(run.toJson());
+    CHECK(again.toJson() == run.toJson());
+    json::object result{{"program", "x"}, {"configuration", asJson(run)}};
+    CHECK(RunFile::parse(json::serialize(result)).toJson() == run.toJson());
+  }
+  for (const auto& strategy : {"diloco", "gossip", "shared", "easgd", "asynchronous", "hierarchical"}) {
+    CAPTURE(strategy);
+    auto run = whole("mnist");
+    run.training.workers = 4;
+    run.training.strategy = strategy;
+    run.training.strategyOptions = "";
+    CHECK(RunFile::parse(run.toJson()).toJson() == run.toJson());
+  }
+}
+
+TEST_CASE("the schema has the options of each strategy, with their types in run files") {
+  const auto schema = json::parse(runFileSchema());
+  const test::JsonSchema checks(schema);
+  const auto& strategy =
+      schema.at("properties").at("training").at("properties").at("strategy").at("anyOf").at(0);
+  const auto& rules = strategy.at("allOf").as_array();
+  REQUIRE(rules.size() == strategy.at("properties").at("name").at("enum").as_array().size());
+  for (const auto& rule : rules) {
+    const auto& name = rule.at("if").at("properties").at("name").at("const").as_string();
+    CAPTURE(std::string(name));
+    auto run = whole("mnist");
+    run.training.workers = 4;
+    run.training.strategy = name;
+    run.training.strategyOptions = "";
+    CHECK(checks.problem(asJson(run)) == "");
+    const auto written = asJson(run).at("training").at("strategy").as_object();
+    const auto& options = rule.at("then").at("properties").as_object();
+    CHECK(options.size() + 1 == written.size());
+    for (const auto& [option, value] : written) {
+      if (option == "name") continue;
+      CAPTURE(std::string(option));
+      REQUIRE(options.contains(option));
+      const auto* const type = options.at(option).as_object().if_contains("type");
+      if (!type) continue;
+      CHECK((*type == "boolean") == value.is_bool());
+      CHECK((*type == "integer") <= value.is_int64());
+      CHECK((*type == "number") <= value.is_number());
+    }
+  }
+  auto run = asJson(whole("mnist"));
+  run.at("training").at("strategy").as_object()["updaterState"] = "keeps";
+  CHECK(checks.problem(run) == R"(/training/strategy/updaterState: is none of ["average","keep","reset"])");
+}
+
+TEST_CASE("run files of all data types, models, layers, updaters and schedules satisfy the schema") {
+  const test::JsonSchema schema(json::parse(runFileSchema()));
+  for (const auto type : kDataTypes) {
+    CAPTURE(type);
+    CHECK(schema.problem(asJson(whole(type))) == "");
+  }
+  auto edited = withNetwork(convnet());
+  CHECK(schema.problem(edited) == "");
+  edited.as_object()["$schema"] = "run.schema.json";  // by which an editor finds it
+  CHECK(schema.problem(edited) == "");
+  CHECK(problem(edited) == "");
+  CHECK(schema.problem(withNetwork(lenet(10))) == "");
+  CHECK(schema.problem(withNetwork(mlp({8}, 3))) == "");
+  CHECK(schema.problem(withNetwork(charLstm(32))) == "");
+  CHECK(schema.problem(withNetwork(resnet18(10))) == "");
+  for (const auto& type : layerTypes()) {
+    CAPTURE(type);
+    const auto graph = graphWith(type);
+    CHECK(schema.problem(withNetwork(graph)) == "");
+    MultiLayerConfiguration chain;
+    chain.layers = {graph.vertices[0].layer};
+    const bool oneInput = chain.layers[0].module().takesOneInput();
+    CHECK((schema.problem(withNetwork(chain)) == "") == oneInput);
+  }
+  auto network = convnet();
+  const auto takes = [&](const Updater& updater) {
+    network.updater = updater;
+    return schema.problem(withNetwork(network));
+  };
+  for (const auto& type : typesIn(std::type_identity<LibraryUpdaters>()))
+    CHECK_MESSAGE(takes(Updater::named(type, 0.5)) == "", type);
+  for (const Schedule& schedule :
+       {Schedule(StepSchedule{}), Schedule(ExponentialSchedule{}), Schedule(CosineSchedule{}),
+        Schedule(WarmUpSchedule{.then = WarmUpSchedule{.then = CosineSchedule{}}})})
+    CHECK_MESSAGE(takes(Adam{.learningRate = schedule}) == "", std::string(schedule.type()));
+  for (const Init& init : {Init::xavier(), Init::he(), Init::normal(0.1), Init::uniform(0.1), Init::zero(),
+                           Init::constant(0.5)}) {
+    network.layers = {Dense{.units = 3, .init = init}};
+    CHECK_MESSAGE(schema.problem(withNetwork(network)) == "", std::string(nameOf(init.kind)));
+  }
+}
+
+TEST_CASE("the schema has each layer of the library, with exactly the fields that files have") {
+  const auto schema = json::parse(runFileSchema());
+  for (const bool vertices : {false, true}) {
+    const auto& layer = schema.at("$defs").at(vertices ? "vertex" : "layer");
+    std::size_t described = 0;
+    for (const auto& type : layerTypes()) {
+      CAPTURE(type);
+      const auto graph = graphWith(type);
+      if (!vertices && !graph.vertices[0].layer.module().takesOneInput()) continue;
+      auto written = json::parse(graph.toJson()).at("vertices").at(0).as_object();
+      if (!vertices)
+        for (const auto* own : {"vertex", "inputs"}) written.erase(own);
+      const json::object* fields = nullptr;
+      for (const auto& rule : layer.at("allOf").as_array())
+        if (rule.at("if").at("properties").at("type").at("const") == json::value(type))
+          fields = &rule.at("then").at("properties").as_object();
+      REQUIRE(fields != nullptr);
+      ++described;
+      CHECK(fields->size() == written.size());
+      for (const auto& [name, value] : written) CHECK_MESSAGE(fields->contains(name), std::string(name));
+    }
+    CHECK(layer.at("properties").at("type").at("enum").as_array().size() == described);
+    CHECK(layer.at("allOf").as_array().size() == described);
+  }
+}
+
+TEST_CASE("an invalid network is refused by the schema and by the program") {
+  const test::JsonSchema schema(json::parse(runFileSchema()));
+  int fields = 0;
+  const auto everyField = [&](json::value run) {
+    REQUIRE(problem(run) == "");
+    eachField(run, "", [&](const std::string& path, const std::string& key, json::object& in) {
+      if (!path.starts_with("network.")) return;
+      CAPTURE(path);
+      ++fields;
+      const json::value right = in.at(key);
+      in[key] = wrong(right);
+      CHECK(schema.problem(run) != "");
+      in[key] = right;
+      in[key + "x"] = right;
+      CHECK(schema.problem(run) != "");
+      in.erase(key + "x");
+    });
+  };
+  everyField(withNetwork(convnet()));
+  everyField(withNetwork(resnet18(10)));
+  auto slow = mlp({8}, 3);
+  slow.updater = AdamW{.learningRate = WarmUpSchedule{.then = StepSchedule{}}};
+  everyField(withNetwork(slow));
+  CHECK(fields > 300);
+
+  const auto chain = withNetwork(convnet()), graph = withNetwork(resnet18(10));
+  const auto refused = [&](json::value run, const std::string& pointer, const json::value& value) {
+    CAPTURE(pointer);
+    const auto slash = pointer.rfind('/');
+    json::value* in = &run;
+    for (std::size_t at = 1; at < slash;) {
+      const auto end = pointer.find('/', at);
+      const auto key = pointer.substr(at, end - at);
+      in = in->is_array() ? &in->get_array().at(std::stoul(key)) : &in->get_object().at(key);
+      at = end + 1;
+    }
+    const auto last = pointer.substr(slash + 1);
+    if (in->is_array())
+      in->get_array().at(std::stoul(last)) = value;
+    else
+      in->get_object()[last] = value;
+    CHECK(problem(run) != "");
+    return schema.problem(run);
+  };
+  const std::string first = "/network/layers/0", vertex = "/network/vertices/1";
+  CHECK(refused(chain, first + "/type", "covn2d").starts_with(first + "/type: is none of "));
+  CHECK(refused(chain, first, {{"type", "combine"}}).starts_with(first + "/type: is none of "));
+  CHECK(refused(chain, first, {{"units", 3}}) == first + ": has no \"type\"");
+  CHECK(refused(chain, first + "/kernel", {5}) == first + "/kernel: too short");
+  CHECK(refused(chain, first + "/kernel", {5, 5, 5}) == first + "/kernel: too long");
+  CHECK(refused(chain, first + "/units", 3) == first + ": unknown field units");
+  CHECK(refused(chain, first + "/activation", "rleu").starts_with(first + "/activation: is none of "));
+  CHECK(refused(chain, "/network/updater/type", "adma").starts_with("/network/updater/type: is none of "));
+  CHECK(refused(chain, "/network/updater/beta1", 0.5) == "/network/updater: unknown field beta1");
+  CHECK(refused(chain, "/network/updater/learningRate", true) ==
+        "/network/updater/learningRate: is no \"object\"");
+  CHECK(refused(chain, "/network/seed", -1) == "/network/seed: too small");
+  CHECK(refused(chain, "/network/version", 2) == "/network/version: is not 1");
+  CHECK(refused(chain, "/network/format", "muster.Chain").starts_with("/network/format: is none of "));
+  CHECK(refused(chain, "/network/vertices", json::array()) == "/network: unknown field vertices");
+  CHECK(refused(graph, "/network/inputShape", {1}) == "/network: unknown field inputShape");
+  CHECK(refused(graph, vertex, {{"type", "flatten"}, {"vertex", "a"}}) == vertex + ": has no \"inputs\"");
+  for (const auto* name : {"format", "version", "layers"}) {
+    auto less = chain;
+    less.as_object()["network"].as_object().erase(name);
+    CHECK(problem(less) != "");
+    CHECK(schema.problem(less) == fmt::format("/network: has no \"{}\"", name));
+  }
+}
+
+TEST_CASE("the schema has every field of a run file") {
+  const auto schema = json::parse(runFileSchema());
+  for (const auto type : kDataTypes) {
+    auto run = asJson(whole(type));
+    eachField(run, "", [&](const std::string& path, const std::string&, json::object&) {
+      if (path.starts_with("network.") || path.starts_with("training.strategy.")) return;
+      CAPTURE(path);
+      const json::value* at = &schema;
+      std::string_view rest = path;
+      while (at && !rest.empty()) {
+        const auto dot = std::min(rest.find('.'), rest.size());
+        const auto* properties = at->as_object().if_contains("properties");
+        at = properties ? properties->as_object().if_contains(rest.substr(0, dot)) : nullptr;
+        rest.remove_prefix(std::min(dot + 1, rest.size()));
+      }
+      CHECK(at != nullptr);
+    });
+  }
+}
+
+TEST_CASE("every field of a run file has a description") {
+  // Walks the schema: every property whose schema is not {} (described elsewhere), and not the type that a
+  // rule is about.
+  std::size_t described = 0;
+  const std::function<void(const json::value&, const std::string&)> walk = [&](const json::value& schema,
+                                                                               const std::string& path) {
+    if (const auto* list = schema.if_array())
+      for (const auto& one : *list) walk(one, path);
+    if (!schema.is_object()) return;
+    for (const auto& [keyword, inside] : schema.get_object()) {
+      if (keyword == "if" || keyword == "default") continue;
+      if (keyword != "properties") {
+        walk(inside, path);
+        continue;
+      }
+      for (const auto& [name, field] : inside.as_object()) {
+        const auto at = path + "/" + std::string(name);
+        if (name != "type" || !field.as_object().contains("const")) {
+          if (field.as_object().empty()) continue;
+          CAPTURE(at);
+          const auto* const text = field.as_object().if_contains("description");
+          REQUIRE(text != nullptr);
+          CHECK(text->as_string().size() > 3);
+          CHECK_FALSE(text->as_string().ends_with('.'));
+          ++described;
+        }
+        walk(field, at);
+      }
+    }
+  };
+  walk(json::parse(runFileSchema()), "");
+  CHECK(described > 300);
+}
+
+TEST_CASE("fields are listed by path with their values and defaults") {
+  CHECK(fieldAt("training.workers").values == "whole number");
+  CHECK(fieldAt("training.workers").preset == "1");
+  CHECK(fieldAt("training.mathMode").values == "auto, fp32, tf32, bf16");
+  CHECK(fieldAt("training.mathMode").preset == "\"auto\"");
+  CHECK(fieldAt("data.classWeights").values == "list of numbers");
+  CHECK(fieldAt("listeners.checkpoints.best.monitor").values.starts_with("accuracy, loss"));
+  CHECK(fieldAt("data.type").preset.empty());
+  CHECK_THROWS_AS(fieldAt("training.worker"), std::out_of_range);
+}
+
+TEST_CASE("the guide's page about run files is that of the program") {
+  // To make it again: muster schema --markdown > examples/docs/run_file.md
+  const auto bytes = readFile(MUSTER_RUN_FILE_PAGE);
+  CHECK(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()) == runFilePage());
+}
