@@ -78,10 +78,9 @@ void DeviceReduction::mean(std::span<const Tensor> tensors, std::span<const doub
       for (const std::size_t w : member.workers)
         if (weights[w] > 0) terms_.push_back({(1 - keep) * (weights[w] / total), part(tensors[w], slice)});
       if (alone && keep > 0) terms_.push_back({keep, part(into[member.workers.front()], slice)});
-      linearCombination(
-          terms_,
-          alone ? part(into[member.workers.front()], slice) : viewAt(member.sums, 0, length, DType::Float64),
-          0, length, *member.context);
+      const Tensor sums =
+          alone ? part(into[member.workers.front()], slice) : viewAt(member.sums, 0, length, DType::Float64);
+      atElement(slice.begin, "mean", [&] { linearCombination(terms_, sums, 0, length, *member.context); });
     }
   if (alone) return;
   const DType type = sumsTravel_ ? DType::Float64 : tensors.front().dtype();
@@ -112,10 +111,11 @@ void DeviceReduction::mean(std::span<const Tensor> tensors, std::span<const doub
           {sumsTravel_ ? 1 : (1 - keep) * (weight / total),
            g == h ? sent(members_[g], own) : viewAt(members_[g].inbox, from, own.length(), type)});
     }
-    const Tensor result =
-        part(into[members_[g].workers.front()], {slice.begin + own.begin, slice.begin + own.end});
+    const std::int64_t begin = slice.begin + own.begin;
+    const Tensor result = part(into[members_[g].workers.front()], {begin, slice.begin + own.end});
     if (keep > 0) terms_.push_back({keep, result});
-    linearCombination(terms_, result, 0, own.length(), *members_[g].context);
+    atElement(begin, "mean",
+              [&] { linearCombination(terms_, result, 0, own.length(), *members_[g].context); });
   }
   gather(slice, into);
 }

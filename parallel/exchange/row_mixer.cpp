@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include "muster/core/base/error.h"
-#include "muster/core/ops/non_finite.h"
 #include "muster/parallel/exchange/tensor_parts.h"
 
 namespace muster {
@@ -90,11 +89,8 @@ void RowMixer::form(std::span<const MixingShare> row, const Tensor& to) {
   weights_.clear();
   if (!moments_) {
     for (const auto& [worker, factor] : row) terms_.push_back({factor, source(worker)});
-    try {
-      return linearCombination(terms_, to, 0, slice_.length(), *context_);
-    } catch (const NonFiniteResult& error) {
-      throw NonFiniteResult("mix", slice_.begin + error.element());
-    }
+    return atElement(slice_.begin, "mix",
+                     [&] { linearCombination(terms_, to, 0, slice_.length(), *context_); });
   }
   for (const auto& [worker, factor] : row) addMoments(worker, factor);
   Tensor result = to;

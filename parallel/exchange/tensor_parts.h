@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <cstring>
 #include <span>
+#include <string_view>
 
+#include "muster/core/ops/non_finite.h"
 #include "muster/core/tensor/tensor.h"
 #include "muster/parallel/exchange/slice.h"
 
@@ -34,6 +36,18 @@ inline Tensor viewOf(const Tensor& tensor) {
 /// The elements `slice` of a block.
 inline Tensor part(const Tensor& block, Slice slice) {
   return block.slice(slice.begin, {slice.length()});
+}
+
+/// Calls `work`, which computes the elements of a block from `begin` on through views that begin there.
+/// @throws NonFiniteResult of `op` with the element's index in the block, if `work` throws one with its index
+///         in the view.
+template <typename Work>
+void atElement(std::int64_t begin, std::string_view op, const Work& work) {
+  try {
+    work();
+  } catch (const NonFiniteResult& error) {
+    throw NonFiniteResult(op, begin + error.element());
+  }
 }
 
 /// A block's slice in part `p`: means (p = 0) come first, then variances (p = 1).

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <numeric>
 
-#include "muster/core/ops/non_finite.h"
 #include "muster/parallel/exchange/tensor_parts.h"
 
 namespace muster {
@@ -18,15 +17,7 @@ Slice ownedBy(int node, Slice piece, int nodes) {
   return {piece.begin + own.begin, piece.begin + own.end};
 }
 
-/// Sums of elements from `begin` on. A number that is not finite gets its index in the whole tensor.
-template <typename Sums>
-void addFrom(std::int64_t begin, const Sums& sums) {
-  try {
-    sums();
-  } catch (const NonFiniteResult& error) {
-    throw NonFiniteResult("mean over nodes", begin + error.element());
-  }
-}
+constexpr std::string_view kOp = "mean over nodes";
 
 }  // namespace
 
@@ -98,7 +89,7 @@ void NodeReduction::scatter(const NodeMean& mean, Transfer& transfer, Slice piec
       views_[static_cast<std::size_t>(l)] = part(mean.tensors[worker(node, l)], share);
     const Tensor sum = transfer.sums.slice(to * kPiece, {share.length()});
     const bool asItIs = local_ == 1 && to != node;
-    if (!asItIs) addFrom(share.begin, [&] { addWorkers(mean, node, views_, sum); });
+    if (!asItIs) atElement(share.begin, kOp, [&] { addWorkers(mean, node, views_, sum); });
     if (to != node) transfer.there.send(to, channel_, bytesOf(asItIs ? views_.front() : sum));
   }
   link_.begin(transfer.there);
@@ -114,14 +105,14 @@ void NodeReduction::addUp(const NodeMean& mean, Transfer& transfer) {
     for (int n = 0; n < link_.nodes() && local_ == 1; ++n)
       if (n != node && contributes(mean, n)) {
         views_.front() = viewAt(ofNode(transfer.received, n), 0, own.length(), typeSent(mean));
-        addFrom(own.begin, [&] { addWorkers(mean, n, views_, ofNode(transfer.sums, n)); });
+        atElement(own.begin, kOp, [&] { addWorkers(mean, n, views_, ofNode(transfer.sums, n)); });
       }
     terms_.clear();
     for (int n = 0; n < link_.nodes(); ++n)
       if (contributes(mean, n))
         terms_.push_back({1, ofNode(local_ == 1 || n == node ? transfer.sums : transfer.received, n)});
     if (mean.keep > 0) terms_.push_back({mean.keep, result});
-    addFrom(own.begin, [&] { linearCombination(terms_, result, 0, own.length(), *context_); });
+    atElement(own.begin, kOp, [&] { linearCombination(terms_, result, 0, own.length(), *context_); });
   }
   transfer.back.clear();
   for (int n = 0; n < link_.nodes(); ++n) {

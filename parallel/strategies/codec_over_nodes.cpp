@@ -4,7 +4,6 @@
 #include <cstring>
 #include <numeric>
 
-#include "muster/core/ops/non_finite.h"
 #include "muster/parallel/exchange/tensor_parts.h"
 #include "muster/parallel/strategies/coding.h"
 
@@ -39,13 +38,10 @@ void addUpPiece(std::span<const Term> terms, const Tensor& into, Slice piece, Co
 }
 
 void addUp(std::span<const Term> terms, const Tensor& into, Slice slice, Context& context) {
-  std::int64_t at = slice.begin;
-  try {
-    for (; at < slice.end; at += kStep)
+  for (std::int64_t at = slice.begin; at < slice.end; at += kStep)
+    atElement(at, "mean over nodes", [&] {
       addUpPiece(terms, into, {at, std::min(slice.end, at + kStep)}, context);
-  } catch (const NonFiniteResult& error) {
-    throw NonFiniteResult("mean over nodes", at + error.element());
-  }
+    });
 }
 
 }  // namespace

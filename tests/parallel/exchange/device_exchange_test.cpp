@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <thread>
 
 #include "muster/core/base/random.h"
@@ -67,8 +68,9 @@ Spread mergeAll(Exchange& exchange, const std::vector<double>& weights, bool mea
     exchange.begin(p);
     MergeOps ops(exchange, p, context);
     for (const auto& block : exchange.blocks())
-      ops.merge(block, weights,
-                measure && block.kind == BlockKind::Parameters ? &spreads[static_cast<std::size_t>(p)] : nullptr);
+      ops.merge(
+          block, weights,
+          measure && block.kind == BlockKind::Parameters ? &spreads[static_cast<std::size_t>(p)] : nullptr);
     exchange.end(p);
   });
   byEach([&](int p, Context& context) { exchange.enqueueAfter(p, context); });
@@ -316,6 +318,29 @@ TEST_CASE("a merge that writes NaN is detected before the next one, which would 
       CHECK_FALSE(undo->failed());
       CHECK(mergedBits(exchange) == before);
     }
+  }
+}
+
+TEST_CASE("devices that check results name the element of the block") {
+  for (const int devices : {1, 2, 4}) {
+    CAPTURE(devices);
+    auto replicas = replicasOf(4, 3000);
+    replicas.values(2)[2500] = std::numeric_limits<float>::infinity();
+    DeviceExchange exchange(replicas.states, UpdaterState::Average, planOf(4, devices, TransportKind::Peers));
+    exchange.makeStrategyBlocks(std::array{StrategyBlock{.name = "centre"}});
+    Context context;
+    for (int p = 0; p < 4; ++p) exchange.arrive(p, context);
+    exchange.begin(0);
+    MergeOps ops(exchange, 0, context);
+    const std::vector<double> weights(4, 1);
+    CHECK(thrown<NonFiniteScore>([&] {
+            ops.mean(ops.block(BlockKind::Parameters).replicas, weights, ops.own("centre"),
+                     {{{100, 200}, {2000, 3000}}});
+          })
+              .starts_with(
+                  "a merge would not leave finite numbers: element 2500 of all of the strategy's centre"));
+    exchange.end(0);
+    exchange.wait();
   }
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <thread>
 
 #include "muster/core/base/error.h"
@@ -274,6 +275,41 @@ TEST_CASE("a merge on the host is undone: kept on demand, before every merge, or
     CHECK(lastOf(2) == (kept == Kept::Statistics ? 9 : 33.5f));
     CHECK(lastOf(3) == 0);
     CHECK_FALSE(undo->failed());
+  }
+}
+
+TEST_CASE("a number that is not finite is named by its element in the block, whatever the groups") {
+  constexpr std::int64_t kBad = 2500;
+  const auto failureOf = [](int groups, auto operation) {
+    auto replicas = replicasOf(4, 3000);
+    replicas.values(2)[kBad] = std::numeric_limits<float>::infinity();
+    HostExchange exchange(replicas.states, UpdaterState::Average, groups);
+    exchange.makeStrategyBlocks(std::array{StrategyBlock{.name = "centre"}});
+    std::string text;
+    for (int p = 0; p < 4; ++p) try {
+        Context context;
+        MergeOps ops(exchange, p, context);
+        operation(ops, std::vector<double>(4, 1));
+      } catch (const NonFiniteScore& error) {
+        text += error.what();  // of one participant, whose share it is
+      }
+    return text;
+  };
+  const auto mean = [](MergeOps& ops, const std::vector<double>& weights) {
+    ops.mean(ops.block(BlockKind::Parameters).replicas, weights, ops.own("centre"), Fragment::whole(3000));
+  };
+  const auto merge = [](MergeOps& ops, const std::vector<double>& weights) {
+    ops.merge(ops.block(BlockKind::Parameters), weights);
+  };
+  for (const int groups : {1, 2, 3}) {
+    CAPTURE(groups);
+    CHECK(
+        failureOf(groups, mean) ==
+        "a merge would not leave finite numbers: element 2500 of all of the strategy's centre, where worker "
+        "2 has inf");
+    CHECK(failureOf(groups, merge) ==
+          "a merge would not leave finite numbers: element 2500 of all of the parameters, where worker 2 has "
+          "inf");
   }
 }
 
