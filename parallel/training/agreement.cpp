@@ -151,6 +151,11 @@ ByteHash shapeOf(Model& model) {
     if (block->kind == BlockKind::Gradients) continue;
     hash.add(block->name);
     hash.mix(static_cast<std::uint64_t>(block->values.elements()));
+    if (!block->segments) continue;
+    for (const Segment& segment : block->segments->segments) {
+      hash.add(segment.name);
+      for (const std::int64_t size : segment.shape) hash.mix(static_cast<std::uint64_t>(size));
+    }
   }
   return hash;
 }

@@ -1,0 +1,147 @@
+#include "muster/parallel/training/agreement.h"
+
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "muster/core/base/error.h"
+#include "muster/core/listeners/node_listener.h"
+#include "muster/parallel/nodes/node_link.h"
+#include "muster/parallel/strategies/averaging.h"
+#include "tests/support/thrown.h"
+#include "tests/support/toy_data.h"
+#include "tests/support/toy_model.h"
+#include "tests/support/virtual_network.h"
+
+using namespace muster;
+using namespace muster::test;
+
+namespace {
+
+struct Named final : NodeListener {
+  explicit Named(std::string n) : name(std::move(n)) {}
+  std::string describe() const override { return name; }
+  const std::string name;
+};
+
+/// What one node has; tests change it.
+struct Node {
+  explicit Node(std::int64_t size = 1) : model({.size = size}) {}
+  ToyModel model;
+  ToyIterator data = ToyIterator::ofValues({1, 2, 3});
+  AnyStrategy strategy = Averaging{.frequency = 4};
+  Listeners listeners;
+  Batch first;
+
+  Agreement agreement{.model = model,
+                      .data = data,
+                      .strategy = strategy,
+                      .listeners = listeners,
+                      .workers = 2,
+                      .epochs = 5,
+                      .version = "1.2.3"};
+};
+
+/// Compares two nodes, of which the test changes the second. @return what both throw, which must be the same.
+/// @param size  of the second node's model.
+std::string difference(const std::function<void(Node&)>& change, std::int64_t size = 1) {
+  VirtualNetwork network(2);
+  std::vector<std::string> problems(2);
+  {
+    std::vector<std::jthread> threads;
+    for (int n = 0; n < 2; ++n)
+      threads.emplace_back([&, n] {
+        Node node(n == 1 ? size : 1);
+        if (n == 1) change(node);
+        NodeLink link([&network, n] { return network.transport(n); }, std::chrono::seconds(30));
+        problems[static_cast<std::size_t>(n)] =
+            thrown<InvalidArgument>([&] { requireAgreement(link, node.agreement); });
+        link.end();
+      });
+  }
+  CHECK(problems[0].substr(0, problems[0].find(';')) == problems[1].substr(0, problems[1].find(';')));
+  constexpr std::string_view begin = "nodes: node 0 (virtual0) and node 1 (virtual1) differ in ";
+  return problems[0].starts_with(begin) ? problems[0].substr(begin.size()) : problems[0];
+}
+
+bool hasLine(const std::string& text, const std::string& line) {
+  return ("\n" + text).find("\n" + line + "\n") != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("nodes that have everything in common agree") {
+  CHECK(difference([](Node&) {}) == "");
+}
+
+TEST_CASE("the version is compared first, then where nodes begin, then the rest") {
+  CHECK(difference([](Node& node) {
+          node.agreement.version = "1.2.4";
+          node.agreement.workers = 3;
+          node.model.setCounters(1, 0);
+        }) == "the version of muster, which must be the same on all nodes; on this node: \"1.2.3\"");
+  CHECK(difference([](Node& node) {
+          node.agreement.workers = 3;
+          node.agreement.nextBatch = 7;
+        }) ==
+        "where the training begins, which must be the same on all nodes: node 0 (virtual0) begins at batch 1 "
+        "of epoch 1 (iteration 0) with a new model, and node 1 (virtual1) begins at batch 8 of epoch 1 "
+        "(iteration 0) with a model that it has trained; load the same checkpoint on all nodes, or begin a "
+        "new training on all");
+  CHECK(difference([](Node& node) { node.agreement.workers = 3; }) ==
+        "workers on each node, which must be the same on all nodes; on this node: \"2\"");
+  CHECK(difference([](Node& node) { node.agreement.epochs = 6; }) ==
+        "epochs to train, which must be the same on all nodes; on this node: \"5\"");
+}
+
+TEST_CASE("parameters are compared by value, with the files that the nodes have loaded") {
+  CHECK(difference([](Node& node) { node.model.setParameters({1}); }) ==
+        "the parameters or the state of the model, which must be the same on all nodes; load the same file "
+        "on all nodes, or initialise the model with the same seed");
+  CHECK(difference([](Node& node) {
+          node.model.setParameters({1});
+          node.model.setLoadedFrom("run/model.safetensors");
+        }) ==
+        "the parameters or the state of the model, which must be the same on all nodes: node 0 (virtual0) "
+        "loaded no file, and node 1 (virtual1) loaded its model from run/model.safetensors; load the same "
+        "file on all nodes, or initialise the model with the same seed");
+}
+
+TEST_CASE("layers are compared by their shapes, also if padding makes blocks of equal size") {
+  CHECK(difference([](Node&) {}, /*size=*/2) ==
+        "the layers of the model, which must be the same on all nodes");
+}
+
+TEST_CASE("listeners of all nodes and the first batch are compared, others are not") {
+  CHECK(difference([](Node& node) { node.listeners.push_back(std::make_shared<Named>("early stopping")); }) ==
+        "the listeners that are called on all nodes, which must be the same on all nodes; on this node: "
+        "\"none\"");
+  CHECK(difference([](Node& node) { node.listeners.push_back(std::make_shared<Listener>()); }) == "");
+  CHECK(difference([](Node& node) {
+          node.data.next(node.first);
+          node.agreement.first = &node.first;
+        }) == "the first batch, which must be the same on all nodes");
+}
+
+TEST_CASE("as text an agreement has a line for each item that lasts") {
+  Node node;
+  node.listeners.push_back(std::make_shared<Named>("early stopping"));
+  node.data.knownExamples = 3;
+  const std::string text = inWords(node.agreement);
+  CHECK(text.starts_with("the version of muster: 1.2.3\nworkers on each node: 2\n"));
+  for (const char* const line :
+       {"threads of each worker: 1", "the kind of devices: CPUs", "epochs to train: 5",
+        "the examples of the data set: 3", "the examples of a batch: not known",
+        "the listeners that are called on all nodes: early stopping"})
+    CHECK_MESSAGE(hasLine(text, line), line);
+  CHECK(text.find("averaging every 4 iterations") != std::string::npos);
+  // What changes in the training is left out.
+  CHECK(text.find("where the training begins") == std::string::npos);
+  const auto before = text;
+  node.model.setParameters({1});
+  node.model.setCounters(5, 1);
+  CHECK(inWords(node.agreement) == before);
+}

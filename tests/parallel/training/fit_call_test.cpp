@@ -1,0 +1,129 @@
+#include "muster/parallel/training/fit_call.h"
+
+#include <doctest/doctest.h>
+
+#include "muster/core/base/error.h"
+#include "muster/parallel/nodes/node_transport.h"
+#include "tests/parallel/training/small_fit.h"
+#include "tests/support/failure.h"
+#include "tests/support/recording_listener.h"
+#include "tests/support/thrown.h"
+#include "tests/support/toy_data.h"
+
+using namespace muster;
+using namespace muster::test;
+
+namespace {
+
+std::shared_ptr<RecordingListener> record(SmallFit& fit, RecordingListener::Hook hook = {}) {
+  auto listener = std::make_shared<RecordingListener>(ListenerScope::Merged, std::move(hook));
+  fit.listeners.push_back(listener);
+  return listener;
+}
+
+/// Trains an epoch of the values {2}, {6}: two workers move from 0 to 1 and to 3, and are merged to 2.
+void trainEpoch(SmallFit& fit, FitCall& call, std::int64_t epochs = 1) {
+  auto data = ToyIterator::ofValues({2, 6});
+  call.run(data, epochs, nullptr);
+  CHECK(fit.caller.kind() != Activity::Kind::InListener);
+}
+
+}  // namespace
+
+TEST_CASE("a call trains with all workers, tells the listeners and fills the model") {
+  SmallFit fit(2);
+  const auto listener = record(fit);
+  fit.load();
+  FitCall call(fit.setting());
+  trainEpoch(fit, call);
+  CHECK(fit.parameter() == 2);
+  CHECK(fit.model.iteration() == 1);
+  CHECK(fit.model.epoch() == 1);
+  CHECK(listener->order() == "fitStart epochStart merge epochEnd fitEnd");
+  const auto end = listener->calls("epochEnd").at(0);
+  CHECK(end.examples == 2);
+  CHECK(end.score == 10);  // (2^2 / 2 + 6^2 / 2) / 2
+  CHECK_FALSE(call.regrouping());
+  CHECK_FALSE(call.calledOnAllNodes());
+  CHECK_FALSE(call.atRoundEnd());
+}
+
+TEST_CASE("without epochs only the start and the end are told") {
+  SmallFit fit;
+  const auto listener = record(fit);
+  fit.load();
+  FitCall call(fit.setting());
+  trainEpoch(fit, call, 0);
+  CHECK(listener->order() == "fitStart fitEnd");
+  CHECK(fit.parameter() == 0);
+}
+
+TEST_CASE("in a later part of a fit only new listeners are told of the start") {
+  SmallFit fit(2);
+  const auto before = record(fit), now = record(fit);
+  const std::atomic<bool> regroup{false};
+  FitParts parts{.regroup = regroup, .started = {before.get()}};
+  fit.load();
+  FitCall call(fit.setting(&parts));
+  trainEpoch(fit, call);
+  CHECK(before->order() == "merge epochEnd fitEnd");
+  CHECK(now->order() == "fitStart epochStart merge epochEnd fitEnd");
+  CHECK(parts.started == std::vector<const Listener*>{before.get(), now.get()});
+  CHECK(parts.ended);
+}
+
+TEST_CASE("a part that pauses to regroup ends after a round, and no listener is told of an end") {
+  SmallFit fit(2);
+  const auto listener = record(fit);
+  const std::atomic<bool> regroup{true};
+  FitParts parts{.regroup = regroup};
+  fit.load();
+  FitCall call(fit.setting(&parts));
+  auto data = ToyIterator::ofValues({2, 6, 2, 6});
+  call.run(data, 3, nullptr);
+  CHECK(call.regrouping());
+  CHECK_FALSE(parts.ended);
+  CHECK(listener->order() == "fitStart epochStart merge");
+  CHECK(fit.parameter() == 2);
+  call.usersModel().keepPlace(data);
+  CHECK(positionIn(fit.model.trainingState())->nextBatch == 2);
+}
+
+TEST_CASE("a listener that fails ends the training; all are told of its end") {
+  SmallFit fit(2);
+  const auto failing = record(fit, [](const RecordedCall& call, Trainer&) {
+    if (call.event == "merge") boom();
+  });
+  const auto other = record(fit);
+  fit.load();
+  FitCall call(fit.setting());
+  CHECK(thrown<TrainingError>([&] { trainEpoch(fit, call, 2); }) ==
+        "a listener failed after iteration 1: boom");
+  CHECK(failing->order() == "fitStart epochStart merge fitEnd");
+  CHECK(other->order() == "fitStart epochStart fitEnd");
+  CHECK(fit.parameter() == 2);  // the last merge
+}
+
+TEST_CASE("workers can be sent on a visit in a listener's call") {
+  SmallFit fit(2);
+  FitCall* running = nullptr;
+  std::atomic<int> visits{0};
+  record(fit, [&](const RecordedCall& call, Trainer&) {
+    if (call.event != "merge") return;
+    CHECK(running->atRoundEnd());
+    CHECK(running->visit([&](int worker) { visits += 1 + worker; }, [] {}));
+    running->usersModel().lend();
+    CHECK(fit.parameter() == 2);
+  });
+  fit.load();
+  FitCall call(fit.setting());
+  running = &call;
+  trainEpoch(fit, call);
+  CHECK(visits == 3);
+}
+
+TEST_CASE("only a failure of another node lets this one continue") {
+  CHECK(isOfAnotherNode(std::make_exception_ptr(NodeFailure("node 1 is lost"))));
+  CHECK_FALSE(isOfAnotherNode(std::make_exception_ptr(Error("boom"))));
+  CHECK_FALSE(isOfAnotherNode(std::make_exception_ptr(1)));
+}

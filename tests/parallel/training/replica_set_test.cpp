@@ -1,0 +1,145 @@
+#include "muster/parallel/training/replica_set.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "muster/core/base/error.h"
+#include "muster/parallel/strategies/outer_averaging.h"
+#include "muster/parallel/strategies/synchronous_gradients.h"
+#include "tests/parallel/training/small_fit.h"
+#include "tests/support/one_block_model.h"
+#include "tests/support/thrown.h"
+
+using namespace muster;
+using namespace muster::test;
+
+namespace {
+
+const ToyOptions kMomentum{.training = {.updater = Nesterovs{.learningRate = 0.5, .momentum = 0.5}}};
+
+/// Its parameters can move to other memory, which a model must not do.
+struct Moving final : OneBlockModel {
+  using OneBlockModel::OneBlockModel;
+  std::unique_ptr<Model> replicate(Context& context) const override {
+    return std::make_unique<Moving>(&context);
+  }
+  void move() { blocks_.front().values = cloneTensor(blocks_.front().values); }
+};
+
+}  // namespace
+
+TEST_CASE("replicas and merged copies take the model's state, and the model takes the merged copies") {
+  SmallFit fit(2);
+  fit.model.setParameters({3});
+  fit.model.setCounters(7, 2);
+  CHECK(fit.load());
+  CHECK(fit.merged() == 3);
+  for (const std::size_t w : {0, 1}) {
+    CHECK(fit.replica(w).parameters().front() == 3);
+    CHECK(fit.replica(w).iteration() == 7);
+    CHECK(fit.replica(w).epoch() == 2);
+  }
+  fit.merged() = 5;
+  CHECK(fit.replicas.fill(/*afterFailure=*/false, /*together=*/true));
+  CHECK(fit.parameter() == 5);
+}
+
+TEST_CASE("the next training continues from the replicas, unless the user has changed the model") {
+  SmallFit fit(2);
+  CHECK(fit.load());
+  fit.merged() = 5;
+  fit.replica(1).setParameters({6});
+  fit.replicas.setTrained(true);
+  REQUIRE(fit.replicas.fill(false, true));
+  fit.model.setCounters(9, 1);
+  CHECK_FALSE(fit.load());
+  CHECK(fit.replica(1).parameters().front() == 6);
+  CHECK(fit.replica(1).iteration() == 9);
+  fit.model.setParameters({1});
+  CHECK(fit.load());
+  CHECK(fit.replica(1).parameters().front() == 1);
+  CHECK(fit.merged() == 1);
+}
+
+TEST_CASE("a resumed training starts from the model also if replicas could continue") {
+  SmallFit fit;
+  CHECK(fit.load());
+  fit.replicas.setTrained(true);
+  REQUIRE(fit.replicas.fill(false, true));
+  fit.replica(0).setParameters({6});
+  CHECK(fit.load({.any = true}));
+  CHECK(fit.replica(0).parameters().front() == 0);
+}
+
+TEST_CASE("updaters' states that workers keep are averaged by the examples that each has trained") {
+  SmallFit fit(2, Averaging{.updaterState = UpdaterState::Keep}, kMomentum);
+  fit.load({.examples = {1, 3}, .any = true});
+  CHECK(fit.replicas.examples() == std::vector<std::int64_t>{1, 3});
+  const SharedBlock& velocity = fit.replicas.exchange().block(BlockKind::UpdaterState);
+  velocity.replicas[0].data<float>()[0] = 4;
+  velocity.replicas[1].data<float>()[0] = 8;
+  fit.replicas.setTrained(true);
+  REQUIRE(fit.replicas.fill(false, true));
+  CHECK(fit.model.updaterState("velocity").front() == 7);  // (1 * 4 + 3 * 8) / 4
+}
+
+TEST_CASE("with gradients the model takes the parameters of a replica that is whole") {
+  SmallFit fit(2, SynchronousGradients{});
+  fit.load();
+  fit.merged() = 9;  // merged copies lag behind: updates change replicas alone
+  fit.replica(0).setParameters({4});
+  fit.replica(1).setParameters({6});
+  fit.replicas.workers()[0]->setAhead();
+  CHECK_FALSE(fit.replicas.workers()[0]->whole());
+  CHECK(fit.replicas.fill(/*afterFailure=*/true, false));
+  CHECK(fit.parameter() == 6);
+  fit.replicas.workers()[1]->setAhead();
+  fit.replica(1).setParameters({8});
+  CHECK_FALSE(fit.replicas.fill(true, false));
+  CHECK(fit.parameter() == 6);
+}
+
+TEST_CASE("the strategy's blocks begin anew once the model has changed") {
+  SmallFit fit(1, OuterAveraging{.momentum = 0.9});
+  fit.load();
+  float& momentum = fit.replicas.exchange().strategyBlock("outer momentum").values.front().data<float>()[0];
+  momentum = 2;
+  fit.replicas.setTrained(true);
+  REQUIRE(fit.replicas.fill(false, true));
+  REQUIRE(fit.model.strategyState().size() == 1);
+  CHECK(fit.model.strategyState().front().values.data<float>()[0] == 2);
+  CHECK_FALSE(fit.load());
+  CHECK(momentum == 2);
+  fit.model.setParameters({1});
+  CHECK(fit.load());
+  CHECK(momentum == 0);
+}
+
+TEST_CASE("numbers of a device that are not finite do not reach the model") {
+  SmallFit fit(2, Averaging{}, {}, {.pretendedDevices = 2});
+  CHECK(fit.replicas.merging() == "merged over 2 devices by peer copies");
+  fit.load();
+  fit.merged() = std::nanf("");
+  CHECK(thrown<NonFiniteScore>([&] {
+          fit.replicas.fill(false, true);
+        }).starts_with("after the last merge the parameters of p are not finite: element 0 is nan"));
+  CHECK(fit.parameter() == 0);
+}
+
+TEST_CASE("a replica that changes its memory is refused by name") {
+  Moving model;
+  const auto strategy = Averaging{}.make();
+  ReplicaSet replicas(model, std::vector<Placement>(2), 1, *strategy, {});
+  CHECK_FALSE(replicas.made());
+  CHECK(replicas.merging() == "");
+  CHECK(replicas.undo() == nullptr);
+  replicas.make();
+  CHECK(replicas.made());
+  CHECK(replicas.place().workers() == 2);
+  CHECK_NOTHROW(replicas.load({}));
+  dynamic_cast<Moving&>(replicas.workers()[1]->thread().replica()).move();
+  CHECK(thrown<InvalidArgument>([&] { replicas.load({}); })
+            .starts_with("the block parameters of the replica of worker 1 on cpu is in other memory than "
+                         "before: blocks() must always return the same memory"));
+}

@@ -1,0 +1,217 @@
+#include "muster/parallel/training/replica_steps.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "muster/core/base/error.h"
+#include "muster/core/optim/finite_gradient.h"
+#include "muster/parallel/strategies/any_strategy.h"
+#include "muster/parallel/strategies/averaging.h"
+#include "muster/parallel/strategies/synchronous_gradients.h"
+#include "tests/parallel/no_exchange.h"
+#include "tests/support/fake_trainer.h"
+#include "tests/support/one_block_model.h"
+#include "tests/support/recording_listener.h"
+#include "tests/support/thrown.h"
+#include "tests/support/toy_model.h"
+
+using namespace muster;
+using namespace muster::test;
+
+namespace {
+
+Batch batchOf(const std::vector<float>& values, std::int64_t number) {
+  Batch batch;
+  Tensor& x = Batch::ensure(batch.features, "x", {static_cast<std::int64_t>(values.size()), 1});
+  std::ranges::copy(values, x.data<float>());
+  batch.stamp = {.sequence = number, .iteration = 10 + number};
+  return batch;
+}
+
+/// One replica of a model, with which the test does a worker's steps.
+struct Steps {
+  explicit Steps(Model& model, const AnyStrategy& rule = Averaging{.frequency = 5},
+                 Listeners workerListeners = {})
+      : strategy(rule.make()),
+        traits(strategy->traits(1)),
+        trainer(model),
+        listeners{trainer, std::move(workerListeners), {}} {
+    ReplicaThread* const own = &thread;
+    runOnAll({&own, 1}, "could not be made", [&](ReplicaThread& t) { t.makeReplica(model); });
+    steps.begin(shares, exchange, listeners, /*epoch=*/0, {});
+  }
+  void train(const std::vector<float>& values, std::int64_t number) {
+    Batch batch = batchOf(values, number);
+    steps.train(batch);
+  }
+  Participant me() { return {0, exchange, thread.context(), times, thread.activity()}; }
+  const Contribution& trained() { return steps.contribution(); }
+
+  const std::unique_ptr<Strategy> strategy;
+  const StrategyTraits traits;
+  NoExchange exchange{1};
+  const std::unique_ptr<MergeUndo> undo = exchange.makeUndo({});
+  MergeShares shares{*strategy, traits, 1, undo.get(), false};
+  FakeTrainer trainer;
+  WorkerListeners listeners;
+  TimeSheet times;
+  ReplicaThread thread{"worker", 0, {}, 1};
+  ReplicaSteps steps{thread, times};
+};
+
+/// Its steps end when their scores are asked for: step n has score n, from 1, and weight 2.
+struct Enqueuing final : OneBlockModel, PendingScores {
+  explicit Enqueuing(bool knowsWeight, Context* context = nullptr)
+      : OneBlockModel(context), knows(knowsWeight) {}
+  std::unique_ptr<Model> replicate(Context& context) const override {
+    return std::make_unique<Enqueuing>(knows, &context);
+  }
+  StepTicket step(const Batch& /*batch*/) override {
+    return {*this, ++steps, knows ? std::optional<double>(2) : std::nullopt};
+  }
+  bool ready(std::uint64_t /*step*/) override { return false; }
+  StepScore wait(std::uint64_t step) override { return {.score = static_cast<double>(step), .weight = 2}; }
+
+  const bool knows;
+  std::uint64_t steps = 0;
+};
+
+}  // namespace
+
+TEST_CASE("steps add up: scores times weights, examples, batches, iterations") {
+  // From 0: batch (2, 4) has mean 3 and score (4 + 16) / 2 / 2 = 5; half a step to 1.5, where batch (8) has
+  // score 6.5^2 / 2 = 21.125.
+  ToyModel model;
+  Steps one(model);
+  CHECK_FALSE(one.steps.hadBatch());
+  one.train({2, 4}, 0);
+  one.train({8}, 3);
+  CHECK(one.steps.hadBatch());
+  CHECK(one.trained().scoreSum == 2 * 5 + 21.125);
+  CHECK(one.trained().plainScoreSum == 5 + 21.125);
+  CHECK(one.trained().weight == 3);
+  CHECK(one.trained().examples == 3);
+  CHECK(one.trained().batches == 2);
+  CHECK(one.trained().iteration == 14);  // finished after the last
+  CHECK_FALSE(one.trained().late);
+  CHECK(one.times.own.batches == 2);
+  CHECK(one.times.own.examples == 3);
+  CHECK(one.steps.current().sequence == 3);
+}
+
+TEST_CASE("a run begins with what was trained before it") {
+  ToyModel model;
+  Steps one(model);
+  one.train({2}, 0);
+  one.steps.begin(one.shares, one.exchange, one.listeners, /*epoch=*/6, {.weight = 4, .batches = 1});
+  CHECK_FALSE(one.steps.hadBatch());
+  CHECK(one.steps.current().epoch == 6);
+  one.train({2}, 1);
+  CHECK(one.trained().weight == 5);
+  CHECK(one.trained().batches == 2);
+}
+
+TEST_CASE("the score of a step that runs on is read during the next step, or at the end") {
+  Enqueuing model(/*knowsWeight=*/true);
+  Steps one(model);
+  one.train({1, 1}, 0);
+  CHECK(one.trained().batches == 0);
+  one.train({1, 1}, 1);
+  CHECK(one.trained().batches == 1);
+  CHECK(one.trained().scoreSum == 2);  // score 1, weight 2
+  one.steps.finish();
+  CHECK(one.trained().batches == 2);
+  CHECK(one.trained().scoreSum == 2 + 4);
+  one.steps.finish();  // nothing is left
+  CHECK(one.trained().batches == 2);
+}
+
+TEST_CASE("before a merge a step of known weight counts without its score, which is added later") {
+  Enqueuing model(/*knowsWeight=*/true);
+  Steps one(model);
+  CHECK_FALSE(one.steps.countWithoutScore());  // there is none
+  one.train({1, 1}, 0);
+  CHECK(one.steps.countWithoutScore());
+  CHECK(one.trained().late);
+  CHECK(one.trained().batches == 1);
+  CHECK(one.trained().weight == 2);
+  CHECK(one.trained().scoreSum == 0);
+  one.steps.finish();
+  CHECK_FALSE(one.trained().late);
+  CHECK(one.trained().batches == 1);
+  CHECK(one.trained().scoreSum == 2);
+  Enqueuing unknown(/*knowsWeight=*/false);
+  Steps other(unknown);
+  other.train({1, 1}, 0);
+  CHECK_FALSE(other.steps.countWithoutScore());
+}
+
+TEST_CASE("a score that is not finite, or an impossible weight, fails in its own batch") {
+  ToyModel model;
+  Steps one(model);
+  model.control().reportedScore = [](const Batch&, double) { return std::nan(""); };
+  CHECK_THROWS_AS(one.train({2}, 4), NonFiniteScore);
+  CHECK(one.steps.current().sequence == 4);
+  CHECK(one.trained().batches == 0);
+  model.control().reportedScore = {};
+  model.control().reportedWeight = [](const Batch&) { return -1.0; };
+  CHECK(thrown<InvalidArgument>([&] { one.train({2}, 5); }) ==
+        "a step's weight must be finite and not negative, got -1");
+}
+
+TEST_CASE("listeners of workers get each step's score, and with gradients after the update") {
+  const auto steps = std::make_shared<RecordingListener>(ListenerScope::Worker);
+  ToyModel model;
+  Steps one(model, Averaging{}, {steps});
+  one.train({4}, 2);
+  REQUIRE(steps->calls().size() == 1);
+  CHECK(steps->calls()[0].score == 8);
+  CHECK(steps->calls()[0].batch == 2);
+  CHECK(steps->calls()[0].examples == 1);
+
+  const auto updates = std::make_shared<RecordingListener>(ListenerScope::Worker);
+  Steps two(model, SynchronousGradients{}, {updates});
+  two.train({4}, 0);
+  CHECK(updates->calls().empty());
+  CHECK(two.trained().batches == 1);
+  auto& replica = dynamic_cast<ToyModel&>(two.thread.replica());
+  CHECK(replica.parameters().front() == 0);  // only the gradient, -4, is computed
+  Decision decision{.weights = {1}};
+  decision.round.iteration = 1;
+  two.steps.update(two.me(), decision);
+  CHECK(replica.parameters().front() == 2);
+  CHECK(two.steps.whole());
+  CHECK(two.shares.penalty() == 0);
+  REQUIRE(updates->calls().size() == 1);
+  CHECK(updates->calls()[0].score == 8);
+}
+
+TEST_CASE("a replica whose update failed is not whole; one that refused it is") {
+  ToyModel model;
+  Steps one(model, SynchronousGradients{});
+  const Decision decision{.weights = {1}};
+  one.train({4}, 0);
+  model.control().onUpdate = [](const Model&, const BatchStamp&) { throw UpdateRefused("too large"); };
+  CHECK_THROWS_AS(one.steps.update(one.me(), decision), UpdateRefused);
+  CHECK(one.steps.whole());
+  CHECK(one.shares.failed());
+  CHECK_FALSE(one.shares.mergeFailed());
+  model.control().onUpdate = [](const Model&, const BatchStamp&) { throw Error("boom"); };
+  CHECK_THROWS_AS(one.steps.update(one.me(), decision), Error);
+  CHECK_FALSE(one.steps.whole());
+}
+
+TEST_CASE("a model with updates of its own is checked before a merge") {
+  OneBlockModel model;
+  Steps one(model);
+  CHECK_NOTHROW(one.steps.lookAtReplica());
+  CHECK(one.trained().largest == 0);
+  Tensor(one.thread.replica().block(BlockKind::Parameters).values).data<float>()[0] = -3;
+  one.steps.lookAtReplica();
+  CHECK(one.trained().largest == 3);
+  Tensor(one.thread.replica().block(BlockKind::Parameters).values).data<float>()[0] = INFINITY;
+  CHECK(thrown<NonFiniteScore>([&] {
+          one.steps.lookAtReplica();
+        }).starts_with("after its steps the parameters of w are not finite: element 0 is inf"));
+}

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "muster/parallel/strategies/averaging.h"
+#include "muster/parallel/training/fit_setting.h"
+#include "tests/support/fake_trainer.h"
+#include "tests/support/toy_model.h"
+
+namespace muster::test {
+
+/// What the parts of a `fit()` need: a toy model of one parameter, its replicas, and the rest of a wrapper.
+struct SmallFit {
+  explicit SmallFit(int workers = 1, AnyStrategy rule = Averaging{}, ToyOptions toy = {},
+                    const detail::Internals& internals = {})
+      : model(std::move(toy)),
+        options(std::move(rule)),
+        strategy(options.make()),
+        replicas(model, std::vector<Placement>(static_cast<std::size_t>(workers)), 1, *strategy, {},
+                 internals) {
+    model.state();  // makes the updater's state
+    replicas.make();
+    for (int i = 0; i < 4 * workers; ++i) batches.push_back(std::make_unique<Batch>());
+  }
+
+  FitSetting setting(FitParts* parts = nullptr) {
+    return {.trainer = trainer,
+            .model = model,
+            .replicas = replicas,
+            .strategy = *strategy,
+            .options = options,
+            .batches = batches,
+            .listeners = listeners,
+            .reader = reader,
+            .stop = stop,
+            .caller = caller,
+            .reading = reading,
+            .numbered = nullptr,
+            .patience = {},
+            .resumed = resumed,
+            .parts = parts};
+  }
+  /// Replicas and strategy begin with the model's state. @return whether they have taken it.
+  bool load(const Resumption& from = {}) {
+    const bool taken = replicas.load(from);
+    strategy->begin(replicas.exchange());
+    if (taken && !from.ledger) replicas.start(*strategy);
+    return taken;
+  }
+  ToyModel& replica(std::size_t worker) {
+    return dynamic_cast<ToyModel&>(replicas.workers()[worker]->thread().replica());
+  }
+  float& merged(BlockKind kind = BlockKind::Parameters) {
+    return replicas.exchange().block(kind).mergedCopy().data<float>()[0];
+  }
+  float parameter() { return model.parameters().front(); }
+
+  ToyModel model;
+  FakeTrainer trainer{model};
+  AnyStrategy options;
+  std::unique_ptr<Strategy> strategy;
+  std::vector<std::unique_ptr<Batch>> batches;
+  Listeners listeners;
+  std::atomic<bool> stop{false};
+  Activity caller, reading;
+  Resumption resumed;
+  ReplicaSet replicas;  // this and below have threads
+  TaskThread reader{"reader"};
+};
+
+}  // namespace muster::test
