@@ -1,0 +1,52 @@
+#include "muster/datasets/detail/number_text.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "muster/core/base/error.h"
+#include "tests/support/thrown.h"
+
+using namespace muster;
+using muster::test::thrown;
+
+namespace {
+
+/// How a column of these cells is written. @param separator  of the table.
+std::optional<NumberText> textOf(const std::vector<std::string>& cells, char separator = ',') {
+  std::string text = std::string("price") + separator + "b\n";
+  for (const auto& cell : cells) text += "\"" + cell + "\"" + separator + "1\n";
+  const Table table = parseTable(text, {.separator = separator}, "table.csv");
+  std::map<std::string_view, std::int64_t> words;
+  for (std::int64_t row = 0; row < table.rows(); ++row) ++words[table.cell(row, 0)];
+  return detail::numberTextOf(table, 0, words);
+}
+
+}  // namespace
+
+TEST_CASE("a unit may be before or after each number, or not") {
+  CHECK(textOf({"$5", "$12.50", "7"}) == NumberText{.before = "$"});
+  CHECK(textOf({"0.3%", "12 %"}) == NumberText{.after = "%"});
+  CHECK(textOf({"12 kg", "-3 kg"}) == NumberText{.after = "kg"});
+  CHECK(textOf({"\u20ac 4"}) == NumberText{.before = "\u20ac"});
+}
+
+TEST_CASE("plain numbers, words and several units have no text") {
+  CHECK(textOf({"5", "-1.5e3"}) == std::nullopt);
+  CHECK(textOf({"red", "5"}) == std::nullopt);
+  CHECK(textOf({"5 kg", "5 lb"}) == std::nullopt);
+  CHECK(textOf({"no. 5"}) == std::nullopt);         // no currency
+  CHECK(textOf({"5 kilometres"}) == std::nullopt);  // longer than a unit
+}
+
+TEST_CASE("commas separate thousands if the table's separator is one, or nothing else is possible") {
+  CHECK(textOf({"92,000", "7"}) == NumberText{.thousands = true});
+  CHECK(textOf({"1,000,000"}, ';') == NumberText{.thousands = true});
+  CHECK(textOf({"1,000.50"}, ';') == NumberText{.thousands = true});
+  CHECK(textOf({"$92,000"}) == NumberText{.before = "$", .thousands = true});
+  CHECK(thrown<FileError>([] { textOf({"92,000"}, ';'); }) ==
+        "table.csv: column price has commas that may be decimal or separate thousands, as \"92,000\"; write "
+        "92.000 or 92000");
+  CHECK(textOf({"9,20"}) == std::nullopt);  // no group of three
+}

@@ -1,0 +1,32 @@
+#include "muster/datasets/detail/unknown_words.h"
+
+#include <doctest/doctest.h>
+
+#include "tests/support/log_lines.h"
+
+using namespace muster;
+using namespace muster::detail;
+
+TEST_CASE("words look alike that differ in capitals, blanks and hyphens alone") {
+  CHECK(looksLike("Dark Red", "dark_red"));
+  CHECK(looksLike("dark-red", "darkred"));
+  CHECK_FALSE(looksLike("red", "reed"));
+  CHECK_FALSE(looksLike("\u00c4", "\u00e4"));  // beyond ASCII, capitals count
+}
+
+TEST_CASE("words without a feature are logged, with the known ones that look like them") {
+  const Table table = parseTable("colour,size\nred,1\nDark Red,x\nblue,3\nblue,y\n", {}, "table.csv");
+  const InputDescription description{
+      .columns = {{.name = "colour", .kind = ColumnKind::Words, .words = {"dark_red", "red"}},
+                  {.name = "size", .wordsAreMissing = true},
+                  {.name = "no such column", .kind = ColumnKind::Words}}};
+  const test::LogLines log;
+  logUnknownWords(description, table);
+  const auto lines = log.all();
+  REQUIRE(lines.size() == 2);
+  CHECK(lines[0] ==
+        "column colour: 3 rows have words for which the model has no feature: \"Dark Red\" (known is "
+        "\"dark_red\"), \"blue\"");
+  CHECK(lines[1] ==
+        "column size: 2 rows have words where it has numbers, as if the number were missing: \"x\", \"y\"");
+}

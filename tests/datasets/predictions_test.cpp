@@ -1,0 +1,64 @@
+#include "muster/datasets/predictions.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "muster/core/base/error.h"
+#include "tests/support/thrown.h"
+
+using namespace muster;
+using muster::test::thrown;
+
+namespace {
+
+using Names = std::vector<std::string>;
+
+Tensor rows(std::int64_t width, const std::vector<float>& values) {
+  Tensor all = Tensor::empty({static_cast<std::int64_t>(values.size()) / width, width});
+  std::ranges::copy(values, all.data<float>());
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("of several outputs the largest names the class") {
+  const InputDescription kinds{.classes = {"cat", "dog", "owl"}};
+  const auto predictions = namedOutputs(kinds, rows(3, {0.2f, 0.5f, 0.3f, 0.9f, 0, 0.1f}));
+  CHECK(predictions.names == Names{"cat", "dog", "owl"});
+  CHECK(predictions.classes == Names{"dog", "cat"});
+  CHECK(predictions.classOf(1) == "cat");
+  CHECK(predictions.valueOf(0, 2) == 0.3f);
+}
+
+TEST_CASE("a single output is the probability of the second class, which is predicted above one half") {
+  const InputDescription two{.classes = {"no", "yes"}};
+  const auto predictions = namedOutputs(two, rows(1, {0.25f, 0.5f, 0.75f}));
+  CHECK(predictions.classes == Names{"no", "no", "yes"});
+  CHECK(predictions.valueOf(0, 0) == 0.75f);
+  CHECK(predictions.valueOf(0, 1) == 0.25f);
+}
+
+TEST_CASE("labels have a probability each and no class; a regression's numbers are in their own units") {
+  const InputDescription labels{.classes = {"fast", "loud"}};
+  const auto each = namedOutputs(labels, rows(2, {0.9f, 0.8f}), Task::Labels);
+  CHECK(each.classes.empty());
+  CHECK(each.valueOf(0, 1) == 0.8f);
+  const InputDescription price{.targets = {{.name = "price", .mean = 100, .scale = 8}}};
+  const auto numbers = namedOutputs(price, rows(1, {0.5f, -1}), Task::Regression);
+  CHECK(numbers.valueOf(0) == 104);
+  CHECK(numbers.valueOf(1) == 92);
+  CHECK(thrown<InvalidArgument>([&] { numbers.classOf(0); }) ==
+        "predictions: a regression has no classes; valueOf has its numbers");
+}
+
+TEST_CASE("what does not exist is refused") {
+  CHECK(thrown<InvalidArgument>([] { namedOutputs({}, rows(1, {0.5f})); }) ==
+        "the model's output has no names: its description has neither classes nor numbers to predict");
+  const InputDescription kinds{.classes = {"cat", "dog", "owl"}};
+  CHECK(thrown<InvalidArgument>([&] { namedOutputs(kinds, rows(2, {1, 0})); }) != "");
+  const auto one = namedOutputs(kinds, rows(3, {1, 0, 0}));
+  CHECK(thrown<InvalidArgument>([&] { one.classOf(1); }) == "predictions: there is no row 1, only 1 row");
+  CHECK(thrown<InvalidArgument>([&] { one.valueOf(0, 3); }) ==
+        "predictions: there is no row 0 with a column 3 in 1 row of 3");
+}

@@ -1,0 +1,114 @@
+#include "muster/parallel/inference/joined_batch.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "muster/core/base/error.h"
+#include "tests/support/fake_trainer.h"
+#include "tests/support/one_block_model.h"
+#include "tests/support/thrown.h"
+
+using namespace muster;
+using namespace muster::test;
+
+namespace {
+
+using Values = std::vector<float>;
+
+/// One row for each value.
+Batch batchOf(const Values& values) {
+  Batch batch;
+  Tensor x = Batch::ensure(batch.features, "x", {static_cast<std::int64_t>(values.size()), 1});
+  std::ranges::copy(values, x.data<float>());
+  return batch;
+}
+
+Values valuesOf(const Tensor& rows) {
+  return {rows.data<float>(), rows.data<float>() + rows.elements()};
+}
+
+/// Gives its input, and remembers how many rows it got each time.
+struct Counting final : OneBlockModel {
+  void output(const Batch& batch, Tensor& out) override {
+    out = cloneTensor(batch.features.front().value);
+    rows.push_back(batch.examples());
+  }
+  std::vector<std::int64_t> rows;
+};
+
+/// Gives one row too few.
+struct Short final : OneBlockModel {
+  void output(const Batch& batch, Tensor& out) override { out = Tensor::zeros({batch.examples() - 1, 1}); }
+};
+
+}  // namespace
+
+TEST_CASE("a model is compiled for at most eight sizes") {
+  using Sizes = std::vector<std::int64_t>;
+  CHECK(paddedSizes(32) == Sizes{1, 2, 4, 8, 12, 16, 28, 32});
+  CHECK(paddedSizes(1) == Sizes{1});
+  CHECK(paddedSizes(3) == Sizes{1, 2, 3});
+  CHECK(paddedSizes(8) == Sizes{1, 2, 3, 4, 5, 6, 7, 8});
+  CHECK(paddedSizes(64) == Sizes{1, 4, 8, 16, 24, 32, 56, 64});
+}
+
+TEST_CASE("parts of batches are joined in order, padded with zeros, and each gets its rows") {
+  const Batch a = batchOf({1, 2, 3}), b = batchOf({4, 5, 6, 7});
+  Counting model;
+  JoinedBatch joined(/*limit=*/32);
+  joined.join(std::vector<JoinedBatch::Part>{{&a, 1, 3}, {&b, 0, 4}, {&a, 0, 1}});
+  CHECK(valuesOf(joined.batch().features.front().value) == Values{2, 3, 4, 5, 6, 7, 1, 0});
+  joined.compute(model);
+  CHECK(model.rows == std::vector<std::int64_t>{8});
+  CHECK(valuesOf(joined.output(0, 2)) == Values{2, 3});
+  CHECK(valuesOf(joined.output(2, 7)) == Values{4, 5, 6, 7, 1});
+  joined.join(std::vector<JoinedBatch::Part>{{&b, 3, 4}});  // its memory shrinks and is used again
+  joined.compute(model);
+  CHECK(valuesOf(joined.output(0, 1)) == Values{7});
+  CHECK(model.rows.back() == 1);
+}
+
+TEST_CASE("more rows than the limit are computed in pieces, whose outputs are joined") {
+  Values many(10);
+  for (std::size_t i = 0; i < many.size(); ++i) many[i] = static_cast<float>(i);
+  const Batch batch = batchOf(many);
+  Counting model;
+  JoinedBatch joined(/*limit=*/4);
+  joined.join(std::vector<JoinedBatch::Part>{{&batch, 0, 10}});
+  joined.compute(model);
+  CHECK(model.rows == std::vector<std::int64_t>{4, 4, 2});
+  CHECK(valuesOf(joined.output(0, 10)) == many);
+  CHECK(valuesOf(joined.output(3, 5)) == Values{3, 4});  // across two pieces
+}
+
+TEST_CASE("rows are computed in two sizes if that saves more than an eighth") {
+  const Batch batch = batchOf(Values(18));
+  for (const bool two : {false, true}) {
+    Counting model;
+    JoinedBatch joined(/*limit=*/32, two);
+    joined.join(std::vector<JoinedBatch::Part>{{&batch, 0, 18}});
+    joined.compute(model);
+    // 16 and 2 rows are fewer than 28.
+    CHECK(model.rows == (two ? std::vector<std::int64_t>{16, 2} : std::vector<std::int64_t>{28}));
+  }
+}
+
+TEST_CASE("without a limit nothing is padded") {
+  const Batch batch = batchOf({1, 2, 3});
+  Counting model;
+  JoinedBatch joined(0);
+  joined.join(std::vector<JoinedBatch::Part>{{&batch, 0, 3}});
+  joined.compute(model);
+  CHECK(model.rows == std::vector<std::int64_t>{3});
+}
+
+TEST_CASE("a model whose output has not a row for each example is refused") {
+  const Batch batch = batchOf({1, 2, 3});
+  Short model;
+  JoinedBatch joined(0);
+  joined.join(std::vector<JoinedBatch::Part>{{&batch, 0, 3}});
+  CHECK(thrown<InvalidArgument>([&] { joined.compute(model); }) ==
+        "output: the model's output [2, 1] has not a row for each of 3 examples");
+}

@@ -1,0 +1,58 @@
+#include "muster/parallel/inference/model_versions.h"
+
+#include <doctest/doctest.h>
+
+#include "muster/core/base/error.h"
+#include "tests/support/thrown.h"
+#include "tests/support/toy_model.h"
+
+using namespace muster;
+using namespace muster::test;
+
+namespace {
+
+float parameter(ToyModel& model) {
+  return model.parameters().front();
+}
+
+}  // namespace
+
+TEST_CASE("replicas get the latest version, and only if they lack it") {
+  ToyModel model;
+  model.setParameters({3});
+  ModelVersions versions(model);
+  CHECK(versions.latest() == 1);
+  ToyModel replica;
+  std::int64_t has = 0;
+  versions.bring(replica, has);
+  CHECK(has == 1);
+  CHECK(parameter(replica) == 3);
+  replica.setParameters({8});
+  versions.bring(replica, has);  // it has the latest
+  CHECK(parameter(replica) == 8);
+  model.setParameters({4});  // the user's model may change meanwhile
+  CHECK(versions.publish(model) == 2);
+  model.setParameters({5});
+  versions.bring(replica, has);
+  CHECK(has == 2);
+  CHECK(parameter(replica) == 4);
+}
+
+TEST_CASE("an earlier version lives as long as its user") {
+  ToyModel model;
+  ModelVersions versions(model);
+  const auto first = versions.model();
+  model.setParameters({1});
+  versions.publish(model);
+  CHECK(first != versions.model());
+  CHECK(first->iteration() == 0);
+}
+
+TEST_CASE("a model of another form is refused, and the version stays") {
+  ToyModel model, larger({.size = 2});
+  ModelVersions versions(model);
+  CHECK(thrown<InvalidArgument>([&] {
+          versions.publish(larger);
+        }).starts_with("updateModel: the model is of another form: "));
+  CHECK(versions.latest() == 1);
+}

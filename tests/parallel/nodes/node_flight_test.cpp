@@ -1,0 +1,63 @@
+#include "muster/parallel/nodes/node_flight.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "muster/core/base/error.h"
+#include "tests/parallel/nodes/on_links.h"
+#include "tests/support/thrown.h"
+
+using namespace muster;
+using namespace muster::test;
+
+TEST_CASE("launched work is done in its order, and a landing waits for the first launches") {
+  onLinks(1, [](NodeLink& link) {
+    std::string done;
+    Flight flight(link);
+    CHECK(flight.idle());
+    for (const char* const name : {"a", "b", "c"}) flight.launch([&done, name](Context&) { done += name; });
+    CHECK(flight.launches() == 3);
+    flight.land(3);
+    CHECK(done == "abc");
+    CHECK(flight.idle());
+    flight.launch([&done](Context&) { done += "d"; });
+    CHECK(flight.wait());
+    CHECK(done == "abcd");
+  });
+}
+
+TEST_CASE("the first failure is thrown at every landing, and the link fails") {
+  onLinks(1, [](NodeLink& link) {
+    Flight flight(link);
+    flight.launch([](Context&) { throw Error("boom"); });
+    flight.launch([](Context&) { throw Error("later"); });
+    CHECK_FALSE(flight.wait());
+    for (int again = 0; again < 2; ++again) CHECK(thrown<Error>([&] { flight.land(2); }) == "boom");
+    CHECK(link.failed());
+  });
+}
+
+TEST_CASE("means over nodes are formed while workers train, from values that are kept until they land") {
+  // Two nodes with a worker each, of weights 1 and 3: (1 + 3 * 5) / 4 = 4 and (2 + 3 * 6) / 4 = 5.
+  const auto problems = onLinks(2, [](NodeLink& link) {
+    const Tensor values = Tensor::zeros({2}), into = Tensor::zeros({2});
+    values.data<float>()[0] = link.node() == 0 ? 1 : 5;
+    values.data<float>()[1] = link.node() == 0 ? 2 : 6;
+    const std::vector<Tensor> tensors{values, values};  // only this node's is read
+    NodeFlight flight(link, /*local=*/1, /*channel=*/7);
+    CHECK_FALSE(flight.launched());
+    {
+      const std::vector<double> weights{1, 3};  // copied by the launch
+      flight.launch({.tensors = tensors, .weights = weights, .into = into}, {0, 2});
+    }
+    CHECK(flight.launched());
+    flight.land();
+    CHECK_FALSE(flight.launched());
+    CHECK(into.data<float>()[0] == 4);
+    CHECK(into.data<float>()[1] == 5);
+    CHECK(flight.wait());
+    CHECK_NOTHROW(flight.throwFailure());
+  });
+  CHECK(problems == std::vector<std::string>(2));
+}
