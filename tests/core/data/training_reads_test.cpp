@@ -2,10 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include <atomic>
 #include <mutex>
-#include <numeric>
-#include <set>
 #include <vector>
 
 #include "muster/core/base/error.h"
