@@ -1,4 +1,5 @@
 #include "tests/support/arrays.h"
+#include "muster/core/base/random.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,20 +10,6 @@
 
 namespace muster::test {
 namespace {
-
-double elementOf(const Tensor& tensor, std::int64_t index) {
-  switch (tensor.dtype()) {
-    case DType::Float32:
-      return tensor.data<float>()[index];
-    case DType::Float64:
-      return tensor.data<double>()[index];
-    case DType::UInt8:
-      return tensor.data<std::uint8_t>()[index];
-    case DType::Int64:
-      return static_cast<double>(tensor.data<std::int64_t>()[index]);
-  }
-  return 0;
-}
 
 /// The tensor itself, or its copy on the CPU.
 Tensor onCpu(const Tensor& tensor) {
@@ -105,7 +92,7 @@ Array toArray(const Tensor& anywhere) {
   const Tensor tensor = onCpu(anywhere);
   Array array(tensor.shape());
   forEachElement(tensor.shape(), tensor.layout(),
-                 [&](std::int64_t i, std::int64_t stored) { array.at(i) = elementOf(tensor, stored); });
+                 [&](std::int64_t i, std::int64_t stored) { array.at(i) = valueAt(tensor, stored); });
   return array;
 }
 
@@ -121,6 +108,41 @@ Tensor nanTensor(const Shape& shape, Layout layout, Device device) {
   Tensor tensor = Tensor::empty(shape, DType::Float32, Device::cpu(), layout);
   std::ranges::fill(tensor.span<float>(), std::numeric_limits<float>::quiet_NaN());
   return device.isCpu() ? tensor : copyTo(tensor, device);
+}
+
+Tensor filled(const Shape& shape, float value) {
+  Tensor tensor = Tensor::empty(shape);
+  std::ranges::fill(tensor.span<float>(), value);
+  return tensor;
+}
+
+Tensor randomTensor(std::int64_t n, std::string_view name, DType dtype, double low, double high) {
+  const RandomStream random(7, name);
+  const Tensor tensor = Tensor::empty({n}, dtype);
+  for (std::int64_t i = 0; i < n; ++i)
+    setValue(tensor, i, low + (high - low) * random.uniform(static_cast<std::uint64_t>(i)));
+  return tensor;
+}
+
+double valueAt(const Tensor& tensor, std::int64_t i) {
+  switch (tensor.dtype()) {
+    case DType::Float32:
+      return tensor.data<float>()[i];
+    case DType::Float64:
+      return tensor.data<double>()[i];
+    case DType::UInt8:
+      return tensor.data<std::uint8_t>()[i];
+    case DType::Int64:
+      return static_cast<double>(tensor.data<std::int64_t>()[i]);
+  }
+  return 0;
+}
+
+void setValue(const Tensor& tensor, std::int64_t i, double value) {
+  if (tensor.dtype() == DType::Float64)
+    tensor.data<double>()[i] = value;
+  else
+    tensor.data<float>()[i] = static_cast<float>(value);
 }
 
 Tensor shifted(const Tensor& tensor, std::int64_t by) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <random>
+#include <string_view>
 #include <vector>
 
 #include "muster/core/tensor/tensor.h"
@@ -50,6 +51,24 @@ Array toArray(const Tensor& tensor);
 Tensor toTensor(const Array& array, Layout layout = Layout::RowMajor, Device device = Device::cpu());
 /// Float32, with NaN in every element and all padding: an output before it is written.
 Tensor nanTensor(const Shape& shape, Layout layout = Layout::RowMajor, Device device = Device::cpu());
+
+/// On a device, row-major.
+inline Tensor toTensor(const Array& array, Device device) {
+  return toTensor(array, Layout::RowMajor, device);
+}
+inline Tensor nanTensor(const Shape& shape, Device device) {
+  return nanTensor(shape, Layout::RowMajor, device);
+}
+/// Each element `value`, float32.
+Tensor filled(const Shape& shape, float value);
+/// [n] uniform in [low, high), float32 or float64; `name` chooses the numbers.
+Tensor randomTensor(std::int64_t n, std::string_view name, DType dtype = DType::Float32, double low = -1,
+                    double high = 1);
+
+/// Element i in the memory of a tensor on the CPU.
+double valueAt(const Tensor& tensor, std::int64_t i);
+/// For float32 and float64.
+void setValue(const Tensor& tensor, std::int64_t i, double value);
 
 /// A copy of the tensor whose memory begins `by` elements after an allocation; float32, RowMajor.
 Tensor shifted(const Tensor& tensor, std::int64_t by);

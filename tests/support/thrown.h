@@ -1,7 +1,11 @@
 #pragma once
 
+#include <doctest/doctest.h>
+
 #include <string>
 #include <utility>
+
+#include "muster/core/base/error.h"
 
 namespace muster::test {
 
@@ -17,3 +21,7 @@ std::string thrown(Call&& call) {
 }
 
 }  // namespace muster::test
+
+/// Checks that the expression throws InvalidArgument with this text.
+#define CHECK_REFUSED(expression, text) \
+  CHECK(::muster::test::thrown<::muster::InvalidArgument>([&] { static_cast<void>(expression); }) == (text))

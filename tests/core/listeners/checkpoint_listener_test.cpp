@@ -14,6 +14,7 @@
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/support/child_process.h"
 #include "tests/support/fake_trainer.h"
+#include "tests/support/log_lines.h"
 #include "tests/support/small_examples.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/thrown.h"
@@ -35,13 +36,59 @@ void endEpochs(CheckpointListener& listener, Trainer& trainer, std::int64_t firs
   }
 }
 
+bool holds(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+Monitored own(MonitorMode mode, std::function<double(Trainer&)> measure) {
+  return {.monitor = Monitor::Own, .mode = mode, .measure = std::move(measure)};
+}
+
+/// The value of each epoch, in turn.
+Monitored byEpoch(MonitorMode mode, std::vector<double> values) {
+  return own(mode, [values = std::move(values)](Trainer& of) {
+    return values.at(static_cast<std::size_t>(of.model().epoch() - 1));
+  });
+}
+
+Names namesIn(const std::filesystem::path& directory) {
+  Names names;
+  for (const auto& entry : std::filesystem::directory_iterator(directory))
+    names.insert(entry.path().filename());
+  return names;
+}
+
+/// A network in training, and a directory for its checkpoints.
+struct Training {
+  Training() { network.init(); }
+  void start(CheckpointListener& listener) { listener.onFitStart({.trainer = trainer}); }
+  /// What a new listener refuses.
+  std::string refusal(const CheckpointOptions& options) {
+    CheckpointListener listener(options);
+    return refusal(listener);
+  }
+  std::string refusal(CheckpointListener& listener) {
+    return test::thrown<FileError>([&] { start(listener); });
+  }
+  /// A whole training, which ends these epochs.
+  void train(CheckpointListener& listener, std::int64_t first, std::int64_t last) {
+    start(listener);
+    endEpochs(listener, trainer, first, last);
+    listener.onFitEnd(trainer);
+  }
+  std::filesystem::path at(const CheckpointPlace& place) const {
+    return checkpointPath(directory.path(), "checkpoint", place);
+  }
+
+  test::TemporaryDirectory directory;
+  MultiLayerNetwork network{smallNetwork()};
+  test::FakeTrainer trainer{network};
+};
+
 }  // namespace
 
-TEST_CASE("a checkpoint listener saves every N epochs, keeps the last K, and deletes no other files") {
-  test::TemporaryDirectory directory;
-  MultiLayerNetwork network(smallNetwork());
-  network.init();
-  test::FakeTrainer trainer(network);
+TEST_CASE_FIXTURE(
+    Training, "a checkpoint listener saves every N epochs, keeps the last K, and deletes no other files") {
   const auto place = directory / "a/b";
   std::filesystem::create_directories(place);
   test::writeFile(place / "run-epoch-0001.safetensors", "of an earlier run");
@@ -52,43 +99,23 @@ TEST_CASE("a checkpoint listener saves every N epochs, keeps the last K, and del
   listener.onFitStart({.trainer = trainer});
   endEpochs(listener, trainer, 0, 8);  // saves after 2, 4, 6 and 8 epochs
   listener.onFitEnd(trainer);          // waits for the last file
-  Names names;
-  for (const auto& entry : std::filesystem::directory_iterator(place)) names.insert(entry.path().filename());
-  CHECK(names == Names{"other.txt", "run-epoch-0001.safetensors", "run-epoch-0006.safetensors",
-                       "run-epoch-0008.safetensors"});
+  CHECK(namesIn(place) == Names{"other.txt", "run-epoch-0001.safetensors", "run-epoch-0006.safetensors",
+                                "run-epoch-0008.safetensors"});
   CHECK(listener.files().size() == 2);
   const auto loaded = MultiLayerNetwork::load(listener.files().back());
   CHECK(loaded->epoch() == 8);
   CHECK(loaded->iteration() == 80);
 }
 
-namespace {
-
-Names namesIn(const std::filesystem::path& directory) {
-  Names names;
-  for (const auto& entry : std::filesystem::directory_iterator(directory))
-    names.insert(entry.path().filename());
-  return names;
-}
-
-bool holds(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-}  // namespace
-
-TEST_CASE("a second training that writes checkpoints into the directory is refused until the first ends") {
-  test::TemporaryDirectory directory;
-  MultiLayerNetwork network(smallNetwork());
-  network.init();
-  test::FakeTrainer trainer(network);
-  const auto start = [&](CheckpointListener& listener) { listener.onFitStart({.trainer = trainer}); };
+TEST_CASE_FIXTURE(
+    Training,
+    "a second training that writes checkpoints into the directory is refused until the first ends") {
   CheckpointListener first({.directory = directory.path()}), second({.directory = directory.path()});
   start(first);
-  const auto refused = test::thrown<FileError>([&] { start(second); });
+  const auto refused = refusal(second);
   CHECK_MESSAGE(holds(refused, directory.path().string() + ": another training of this process writes"),
                 refused);
-  const auto child = test::inChild([&] { return test::thrown<FileError>([&] { start(second); }); });
+  const auto child = test::inChild([&] { return refusal(second); });
   CHECK_MESSAGE(holds(child, fmt::format("{}: process {} writes checkpoints into this directory; ",
                                          directory.path().string(), ::getpid())),
                 child);
@@ -101,20 +128,12 @@ TEST_CASE("a second training that writes checkpoints into the directory is refus
   CheckpointListener shared({.directory = directory.path(), .exclusive = false});
   start(shared);
   second.onFitEnd(trainer);
-  CHECK(namesIn(directory.path()).empty());
+  CHECK(directory.names().empty());
 }
 
-TEST_CASE(
+TEST_CASE_FIXTURE(
+    Training,
     "a new training is refused in a directory with later checkpoints that its listener has not written") {
-  test::TemporaryDirectory directory;
-  MultiLayerNetwork network(smallNetwork());
-  network.init();
-  test::FakeTrainer trainer(network);
-  const auto start = [&](CheckpointListener& listener) { listener.onFitStart({.trainer = trainer}); };
-  const auto refusal = [&](const CheckpointOptions& options) {
-    CheckpointListener listener(options);
-    return test::thrown<FileError>([&] { start(listener); });
-  };
   const auto options = [&](bool exclusive = true) {
     return CheckpointOptions{.directory = directory.path(), .exclusive = exclusive};
   };
@@ -127,7 +146,7 @@ TEST_CASE(
   first.onFitEnd(trainer);
   const Names names{"checkpoint-epoch-0001.safetensors", "checkpoint-epoch-0002.safetensors",
                     "checkpoint-epoch-0002-iteration-00000025.safetensors"};
-  REQUIRE(namesIn(directory.path()) == names);
+  REQUIRE(directory.names() == names);
 
   CHECK_FALSE(refusal(options()) != "");  // it goes on from the newest
   CHECK_FALSE(refusal(options(false)) != "");
@@ -151,28 +170,20 @@ TEST_CASE(
   }
   start(first);  // its own files, of a training that began anew
   first.onFitEnd(trainer);
-  CHECK(namesIn(directory.path()) == names);  // no lock is left, either
+  CHECK(directory.names() == names);  // no lock is left, either
 }
 
-TEST_CASE("a new training does not begin beside the best checkpoint of another one") {
-  test::TemporaryDirectory directory;
-  MultiLayerNetwork network(smallNetwork());
-  network.init();
-  test::FakeTrainer trainer(network);
-  CheckpointOptions options{
-      .directory = directory.path(),
-      .everyEpochs = 0,
-      .everyIterations = 100,
-      .best = Monitored{
-          .monitor = Monitor::Own, .mode = MonitorMode::Max, .measure = [](Trainer&) { return 1.0; }}};
+TEST_CASE_FIXTURE(Training, "a new training does not begin beside the best checkpoint of another one") {
+  CheckpointOptions options{.directory = directory.path(),
+                            .everyEpochs = 0,
+                            .everyIterations = 100,
+                            .best = own(MonitorMode::Max, [](Trainer&) { return 1.0; })};
   CheckpointListener first(options);
-  first.onFitStart({.trainer = trainer});
-  endEpochs(first, trainer, 0, 0);
-  first.onFitEnd(trainer);
-  REQUIRE(namesIn(directory.path()) == Names{"checkpoint-best.safetensors"});
+  train(first, 0, 0);
+  REQUIRE(directory.names() == Names{"checkpoint-best.safetensors"});
   const auto start = [&] {
     CheckpointListener listener(options);
-    const auto problem = test::thrown<FileError>([&] { listener.onFitStart({.trainer = trainer}); });
+    const auto problem = refusal(listener);
     return std::pair(problem, listener.bestValue());
   };
   const auto refused = directory.path().string() +
@@ -188,19 +199,12 @@ TEST_CASE("a new training does not begin beside the best checkpoint of another o
   CHECK(holds(start().first, refused));
 }
 
-TEST_CASE("a training that goes on in its directory begins with the value of its best checkpoint") {
-  test::TemporaryDirectory directory;
-  MultiLayerNetwork network(smallNetwork());
-  network.init();
-  test::FakeTrainer trainer(network);
-  const std::vector<double> values{3, 5, 4, 6};
-  const CheckpointOptions options{
-      .directory = directory.path(),
-      .best = Monitored{.monitor = Monitor::Own, .mode = MonitorMode::Max, .measure = [&](Trainer& of) {
-                          return values.at(static_cast<std::size_t>(of.model().epoch() - 1));
-                        }}};
+TEST_CASE_FIXTURE(Training,
+                  "a training that goes on in its directory begins with the value of its best checkpoint") {
+  const CheckpointOptions options{.directory = directory.path(),
+                                  .best = byEpoch(MonitorMode::Max, {3, 5, 4, 6})};
   /// Trains one epoch with a new listener. @return the best value before and after it.
-  const auto train = [&](std::int64_t epoch) {
+  const auto trainOne = [&](std::int64_t epoch) {
     CheckpointListener listener(options);
     listener.onFitStart({.trainer = trainer});
     const auto before = listener.bestValue();
@@ -209,26 +213,25 @@ TEST_CASE("a training that goes on in its directory begins with the value of its
     return std::pair(before, listener.bestValue());
   };
   using Values = std::pair<std::optional<double>, std::optional<double>>;
-  CHECK(train(0) == Values(std::nullopt, 3));
-  CHECK(train(1) == Values(3, 5));  // a second fit of the same model
-  const auto newest = checkpointPath(directory.path(), "checkpoint", {.epoch = 2});
+  CHECK(trainOne(0) == Values(std::nullopt, 3));
+  CHECK(trainOne(1) == Values(3, 5));  // a second fit of the same model
+  const auto newest = at({.epoch = 2});
   loadState(network, directory.path() / "." / newest.filename());
-  CHECK(train(2) == Values(5, 5));  // loaded, without `resumed`
+  CHECK(trainOne(2) == Values(5, 5));  // loaded, without `resumed`
   CHECK(Network::load(bestCheckpointPath(directory.path(), "checkpoint"))->epoch() == 2);
 
   loadState(network, newest);
   CheckpointListener behind(options);
-  const auto refusal = test::thrown<FileError>([&] { behind.onFitStart({.trainer = trainer}); });
-  CHECK_MESSAGE(holds(refusal,
+  const auto told = refusal(behind);
+  CHECK_MESSAGE(holds(told,
                       "holds checkpoint-epoch-0003.safetensors, which is newer than "
                       "checkpoint-epoch-0002.safetensors, from which the training is to continue; "),
-                refusal);
+                told);
 
-  loadState(network, checkpointPath(directory.path(), "checkpoint", {.epoch = 3}));
+  loadState(network, at({.epoch = 3}));
   network.setCounters(0, 0);  // a new training, with the values of a file
   CheckpointListener anew(options);
-  CHECK(holds(test::thrown<FileError>([&] { anew.onFitStart({.trainer = trainer}); }),
-              "holds checkpoints of an earlier training, up to "));
+  CHECK(holds(refusal(anew), "holds checkpoints of an earlier training, up to "));
 }
 
 TEST_CASE("the node that replaces a lost one goes on beside its checkpoints, also in the first round") {
@@ -239,9 +242,7 @@ TEST_CASE("the node that replaces a lost one goes on beside its checkpoints, als
   trainer.state = {{"some", Tensor::zeros({3})}};
   const CheckpointOptions options{.directory = directory.path(),
                                   .everyIterations = 1,
-                                  .best = Monitored{.monitor = Monitor::Own,
-                                                    .mode = MonitorMode::Max,
-                                                    .measure = [](Trainer&) { return 1.0; }},
+                                  .best = own(MonitorMode::Max, [](Trainer&) { return 1.0; }),
                                   .exclusive = false};
   CheckpointListener lost(options), successor(options);
   lost.onFitStart({.trainer = trainer});
@@ -249,7 +250,7 @@ TEST_CASE("the node that replaces a lost one goes on beside its checkpoints, als
   lost.onMerge({.trainer = trainer, .iteration = 1});
   endEpochs(lost, trainer, 0, 0);
   lost.onFitEnd(trainer);
-  REQUIRE(namesIn(directory.path()).size() == 3);
+  REQUIRE(directory.names().size() == 3);
   CHECK_NOTHROW(successor.onFitStart({.trainer = second}));  // its model lacks the lost node's last merge
   CHECK(successor.bestValue() == 1.0);
   successor.onFitEnd(second);
@@ -258,27 +259,19 @@ TEST_CASE("the node that replaces a lost one goes on beside its checkpoints, als
   CHECK_MESSAGE(holds(refusal, "holds checkpoints of an earlier training"), refusal);
 }
 
-TEST_CASE("a checkpoint that could not be removed remains one of its training") {
-  test::TemporaryDirectory directory;
-  MultiLayerNetwork network(smallNetwork());
-  network.init();
-  test::FakeTrainer trainer(network);
-  const auto first = checkpointPath(directory.path(), "checkpoint", {.epoch = 1});
+TEST_CASE_FIXTURE(Training, "a checkpoint that could not be removed remains one of its training") {
+  const auto first = at({.epoch = 1});
   CheckpointListener listener({.directory = directory.path(), .keepLast = 1});
-  listener.onFitStart({.trainer = trainer});
-  endEpochs(listener, trainer, 0, 0);
-  listener.onFitEnd(trainer);
+  train(listener, 0, 0);
   // A directory that is not empty is in its place when it is to be removed.
   std::filesystem::rename(first, directory / "aside");
   std::filesystem::create_directories(first / "inside");
-  std::vector<std::string> lines;
-  const LogSink before = setLogSink([&](LogLevel, std::string_view line) { lines.emplace_back(line); });
-  listener.onFitStart({.trainer = trainer});
-  endEpochs(listener, trainer, 1, 1);
-  listener.onFitEnd(trainer);
-  setLogSink(before);
-  REQUIRE(lines.size() == 1);
-  CHECK(holds(lines[0], first.string() + ": an old checkpoint cannot be removed: "));
+  {
+    const test::LogLines log;
+    train(listener, 1, 1);
+    REQUIRE(log.all().size() == 1);
+    CHECK(holds(log.all()[0], first.string() + ": an old checkpoint cannot be removed: "));
+  }
   std::filesystem::remove_all(first);
   std::filesystem::rename(directory / "aside", first);
   network.init();
@@ -286,17 +279,11 @@ TEST_CASE("a checkpoint that could not be removed remains one of its training") 
   listener.onFitEnd(trainer);
 }
 
-TEST_CASE("the best checkpoint is replaced only by a state that is accepted") {
-  test::TemporaryDirectory directory;
-  MultiLayerNetwork network(smallNetwork());
-  network.init();
-  test::FakeTrainer trainer(network);
+TEST_CASE_FIXTURE(Training, "the best checkpoint is replaced only by a state that is accepted") {
   bool accepts = false;
   CheckpointListener listener(
       {.directory = directory.path(),
-       .best = Monitored{.monitor = Monitor::Own,
-                         .mode = MonitorMode::Min,
-                         .measure = [](Trainer& of) { return static_cast<double>(-of.model().epoch()); }},
+       .best = own(MonitorMode::Min, [](Trainer& of) { return static_cast<double>(-of.model().epoch()); }),
        .acceptBest = [&](Trainer&) { return accepts; }});
   listener.onFitStart({.trainer = trainer});
   endEpochs(listener, trainer, 0, 0);
@@ -309,11 +296,7 @@ TEST_CASE("the best checkpoint is replaced only by a state that is accepted") {
   CHECK(Network::load(listener.bestFile())->epoch() == 2);
 }
 
-TEST_CASE("a killed training leaves no lock on its directory of checkpoints") {
-  test::TemporaryDirectory directory;
-  MultiLayerNetwork network(smallNetwork());
-  network.init();
-  test::FakeTrainer trainer(network);
+TEST_CASE_FIXTURE(Training, "a killed training leaves no lock on its directory of checkpoints") {
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
   if (child == 0) {
@@ -328,36 +311,28 @@ TEST_CASE("a killed training leaves no lock on its directory of checkpoints") {
   int status = 0;
   REQUIRE(::waitpid(child, &status, 0) == child);
   REQUIRE(WIFSIGNALED(status));
-  CHECK(namesIn(directory.path()) == Names{".checkpoint.muster-lock"});
+  CHECK(directory.names() == Names{".checkpoint.muster-lock"});
   CheckpointListener listener({.directory = directory.path()});
   listener.onFitStart({.trainer = trainer});
   listener.onFitEnd(trainer);
-  CHECK(namesIn(directory.path()).empty());
+  CHECK(directory.names().empty());
 }
 
-TEST_CASE("a checkpoint listener keeps the last K, every M-th epoch's and the best, also after a restart") {
-  test::TemporaryDirectory directory;
-  MultiLayerNetwork network(smallNetwork());
-  network.init();
-  test::FakeTrainer trainer(network);
-  const std::vector<double> values{5, 3, 4, 4, 6, 3, 2, 9};
-  CheckpointOptions options{
-      .directory = directory.path(),
-      .keepLast = 1,
-      .keepEveryEpochs = 3,
-      .best = Monitored{.monitor = Monitor::Own, .mode = MonitorMode::Min, .measure = [&](Trainer& of) {
-                          return values.at(static_cast<std::size_t>(of.model().epoch() - 1));
-                        }}};
+TEST_CASE_FIXTURE(
+    Training,
+    "a checkpoint listener keeps the last K, every M-th epoch's and the best, also after a restart") {
+  CheckpointOptions options{.directory = directory.path(),
+                            .keepLast = 1,
+                            .keepEveryEpochs = 3,
+                            .best = byEpoch(MonitorMode::Min, {5, 3, 4, 4, 6, 3, 2, 9})};
   {
     CheckpointListener listener(options);
-    listener.onFitStart({.trainer = trainer});
-    endEpochs(listener, trainer, 0, 4);
-    listener.onFitEnd(trainer);
+    train(listener, 0, 4);
     CHECK(listener.bestValue() == 3);
     CHECK(Network::load(listener.bestFile())->epoch() == 2);
   }
-  CHECK(namesIn(directory.path()) == Names{"checkpoint-best.safetensors", "checkpoint-epoch-0003.safetensors",
-                                           "checkpoint-epoch-0005.safetensors"});
+  CHECK(directory.names() == Names{"checkpoint-best.safetensors", "checkpoint-epoch-0003.safetensors",
+                                   "checkpoint-epoch-0005.safetensors"});
   options.resumed = true;
   CheckpointListener listener(options);
   listener.onFitStart({.trainer = trainer});
@@ -368,9 +343,8 @@ TEST_CASE("a checkpoint listener keeps the last K, every M-th epoch's and the be
   endEpochs(listener, trainer, 6, 7);
   listener.onFitEnd(trainer);
   CHECK(Network::load(listener.bestFile())->epoch() == 7);
-  CHECK(namesIn(directory.path()) == Names{"checkpoint-best.safetensors", "checkpoint-epoch-0003.safetensors",
-                                           "checkpoint-epoch-0006.safetensors",
-                                           "checkpoint-epoch-0008.safetensors"});
+  CHECK(directory.names() == Names{"checkpoint-best.safetensors", "checkpoint-epoch-0003.safetensors",
+                                   "checkpoint-epoch-0006.safetensors", "checkpoint-epoch-0008.safetensors"});
   CHECK(newestCheckpoint(directory.path())->filename() == "checkpoint-epoch-0008.safetensors");
 
   network.save(listener.bestFile());  // by another program
@@ -379,18 +353,13 @@ TEST_CASE("a checkpoint listener keeps the last K, every M-th epoch's and the be
 
 TEST_CASE("the best and every M-th epoch's checkpoint are kept whatever the interval of the others is") {
   using std::chrono::hours;
-  MultiLayerNetwork network(smallNetwork());
-  network.init();
-  test::FakeTrainer trainer(network);
-  trainer.state = {{"some", Tensor::zeros({3})}};
-  const std::vector<double> values{5, 3, 4, 2, 4};
-  const Monitored monitored{.monitor = Monitor::Own, .mode = MonitorMode::Min, .measure = [&](Trainer& of) {
-                              return values.at(static_cast<std::size_t>(of.model().epoch() - 1));
-                            }};
+  const auto monitored = byEpoch(MonitorMode::Min, {5, 3, 4, 2, 4});
   for (const auto& [everyEpochs, others] :
        std::vector<std::pair<std::int64_t, Names>>{{0, {}}, {3, {"checkpoint-epoch-0003.safetensors"}}}) {
     CAPTURE(everyEpochs);
-    const test::TemporaryDirectory directory;
+    Training training;
+    auto& [directory, network, trainer] = training;
+    trainer.state = {{"some", Tensor::zeros({3})}};
     CheckpointListener listener({.directory = directory.path(),
                                  .everyEpochs = everyEpochs,
                                  .everyIterations = 100,
@@ -398,16 +367,13 @@ TEST_CASE("the best and every M-th epoch's checkpoint are kept whatever the inte
                                  .keepLast = 1,
                                  .keepEveryEpochs = 2,
                                  .best = monitored});
-    listener.onFitStart({.trainer = trainer});
-    endEpochs(listener, trainer, 0, 4);
-    listener.onFitEnd(trainer);
+    training.train(listener, 0, 4);
     Names names{"checkpoint-best.safetensors", "checkpoint-epoch-0002.safetensors",
                 "checkpoint-epoch-0004.safetensors"};
     names.insert(others.begin(), others.end());
-    CHECK(namesIn(directory.path()) == names);
+    CHECK(directory.names() == names);
     REQUIRE(std::filesystem::exists(listener.bestFile()));
     CHECK(Network::load(listener.bestFile())->epoch() == 4);
-    network.setCounters(0, 0);
   }
 }
 
@@ -451,11 +417,7 @@ TEST_CASE("invalid rules of which checkpoints to keep are refused by name") {
       "better");
 }
 
-TEST_CASE("all checkpoints are kept by default, in a directory that the listener creates") {
-  test::TemporaryDirectory directory;
-  MultiLayerNetwork network(smallNetwork());
-  network.init();
-  test::FakeTrainer trainer(network);
+TEST_CASE_FIXTURE(Training, "all checkpoints are kept by default, in a directory that the listener creates") {
   CheckpointListener listener({.directory = directory / "new"});
   listener.onFitStart({.trainer = trainer});
   endEpochs(listener, trainer, 0, 3);
@@ -488,8 +450,8 @@ TEST_CASE("a model that cannot be saved is refused before the training") {
   test::EchoModel model;
   test::FakeTrainer trainer(model);
   CheckpointListener listener({.directory = directory.path()});
-  CHECK(test::thrown<InvalidArgument>([&] { listener.onFitStart({.trainer = trainer}); }) ==
-        "checkpoint listener: the model is not a Network; give a `save` function for it");
+  CHECK_REFUSED(listener.onFitStart({.trainer = trainer}),
+                "checkpoint listener: the model is not a Network; give a `save` function for it");
 
   test::writeFile(directory / "file", "x");
   CheckpointListener blocked({.directory = directory / "file/inside", .save = [](Model&, const auto&) {}});
@@ -512,13 +474,10 @@ void merge(CheckpointListener& listener, Trainer& trainer, std::int64_t first, s
 
 }  // namespace
 
-TEST_CASE(
+TEST_CASE_FIXTURE(
+    Training,
     "a checkpoint listener saves within an epoch, by iterations or by the clock, and when a training is "
     "stopped") {
-  test::TemporaryDirectory directory;
-  MultiLayerNetwork network(smallNetwork());
-  network.init();
-  test::FakeTrainer trainer(network);
   trainer.state = {{"some", Tensor::zeros({3})}};
   auto now = CheckpointListener::Clock::time_point();
   const auto filesOf = [&](CheckpointOptions options, auto train) {
@@ -557,14 +516,11 @@ TEST_CASE(
   CHECK(loaded->trainingState()[0].name == "some");
 }
 
-TEST_CASE("the newest whole checkpoint is found; a broken one is skipped with a warning") {
-  test::TemporaryDirectory directory;
-  MultiLayerNetwork network(smallNetwork());
-  network.init();
+TEST_CASE_FIXTURE(Training, "the newest whole checkpoint is found; a broken one is skipped with a warning") {
   CHECK_FALSE(newestCheckpoint(directory.path()));
   CHECK_FALSE(newestCheckpoint(directory / "missing"));
   const auto save = [&](const CheckpointPlace& place) {
-    const auto path = checkpointPath(directory.path(), "checkpoint", place);
+    const auto path = at(place);
     network.save(path);
     return path;
   };
@@ -572,8 +528,7 @@ TEST_CASE("the newest whole checkpoint is found; a broken one is skipped with a 
   test::writeFile(directory / "checkpoint-epoch-0011.txt", "x");
   test::writeFile(directory / "checkpoint-epoch-.safetensors", "x");
   CHECK(newestCheckpoint(directory.path()) == last);
-  std::vector<std::string> lines;
-  const LogSink before = setLogSink([&](LogLevel, std::string_view line) { lines.emplace_back(line); });
+  test::LogLines log;
   auto bytes = test::readFile(last);
   test::writeFile(last, bytes.substr(0, bytes.size() - 1));
   bytes = test::readFile(third);
@@ -581,30 +536,30 @@ TEST_CASE("the newest whole checkpoint is found; a broken one is skipped with a 
   test::writeFile(third, bytes);
   CHECK(newestCheckpoint(directory.path()) == second);
   CHECK_THROWS_AS(MultiLayerNetwork::load(third), FileError);
-  setLogSink(before);
+  auto lines = log.all();
   REQUIRE(lines.size() == 2);
-  CHECK(lines[0].starts_with("a checkpoint is skipped, the one before it is used: " + last.string()));
-  CHECK(lines[1].starts_with("a checkpoint is skipped, the one before it is used: " + third.string() +
-                             ": tensor \"output."));
+  CHECK(
+      lines[0].starts_with("warning: a checkpoint is skipped, the one before it is used: " + last.string()));
+  CHECK(lines[1].starts_with("warning: a checkpoint is skipped, the one before it is used: " +
+                             third.string() + ": tensor \"output."));
   CHECK(lines[1].ends_with("is damaged: its checksum does not match"));
   // If no checkpoint is intact, a training must not silently start again.
   for (const auto& path : {first, second}) test::writeFile(path, "xy");
   std::filesystem::remove(third);
-  lines.clear();
-  const LogSink again = setLogSink([&](LogLevel, std::string_view line) { lines.emplace_back(line); });
+  log.forget();
   const std::string reason = ": is not a safetensors file: 2 bytes are too short";
   const auto problem = test::thrown<FileError>([&] { newestCheckpoint(directory.path()); });
   CHECK_MESSAGE(
       problem.starts_with(directory.path().string() +
                           ": none of its 3 checkpoints can be used; the newest, " + last.string() + ": "),
       problem);
+  lines = log.all();
   REQUIRE(lines.size() == 3);
-  CHECK(lines[2] == "a checkpoint is skipped: " + first.string() + reason);
-  lines.clear();
+  CHECK(lines[2] == "warning: a checkpoint is skipped: " + first.string() + reason);
+  log.forget();
   for (const auto& path : {last, second}) std::filesystem::remove(path);
   CHECK(test::thrown<FileError>([&] { newestCheckpoint(directory.path()); }) == first.string() + reason);
-  CHECK(lines.empty());  // the error says it
-  setLogSink(again);
+  CHECK(log.all().empty());  // the error says it
   CHECK_THROWS_WITH_AS(newestCheckpoint(first),
                        (first.string() + ": cannot be read: Not a directory").c_str(), FileError);
 }
@@ -613,13 +568,9 @@ TEST_CASE(
     "a directory or a pipe with the name of a checkpoint is skipped, and refused where it is in the way") {
   for (const bool pipe : {false, true}) {
     CAPTURE(pipe);
-    test::TemporaryDirectory directory;
-    MultiLayerNetwork network(smallNetwork());
-    network.init();
-    test::FakeTrainer trainer(network);
-    const auto at = [&](std::int64_t epoch) {
-      return checkpointPath(directory.path(), "checkpoint", {.epoch = epoch});
-    };
+    Training training;
+    auto& [directory, network, trainer] = training;
+    const auto at = [&](std::int64_t epoch) { return training.at({.epoch = epoch}); };
     const auto make = [&](std::int64_t epoch) {
       if (pipe)
         REQUIRE(::mkfifo(at(epoch).c_str(), 0600) == 0);
@@ -629,12 +580,12 @@ TEST_CASE(
     for (const int epoch : {2, 3}) network.save(at(epoch));
     make(1);
     make(4);
-    std::vector<std::string> lines;
-    const LogSink before = setLogSink([&](LogLevel, std::string_view line) { lines.emplace_back(line); });
-    CHECK(newestCheckpoint(directory.path()) == at(3));
-    setLogSink(before);
-    REQUIRE(lines.size() == 1);
-    CHECK(holds(lines[0], at(4).string() + ": cannot be read: it is "));
+    {
+      const test::LogLines log;
+      CHECK(newestCheckpoint(directory.path()) == at(3));
+      REQUIRE(log.all().size() == 1);
+      CHECK(holds(log.all()[0], at(4).string() + ": cannot be read: it is "));
+    }
 
     CheckpointOptions options{.directory = directory.path(), .keepLast = 1, .resumed = true};
     network.setCounters(30, 3);
@@ -642,20 +593,17 @@ TEST_CASE(
           at(4).string() + ": is not a regular file, but has the name of a checkpoint; remove or rename it");
     std::filesystem::remove(at(4));
     CheckpointListener listener(options);
-    listener.onFitStart({.trainer = trainer});
-    endEpochs(listener, trainer, 3, 3);
-    listener.onFitEnd(trainer);
+    training.train(listener, 3, 3);
     CHECK(directory.names() ==  // the first is no checkpoint, so it is not deleted
           Names{"checkpoint-epoch-0001.safetensors", "checkpoint-epoch-0004.safetensors"});
 
     // It appears during the training: nothing waits for the pipe, and the directory is an error.
     listener.onFitStart({.trainer = trainer});
     make(5);
-    const auto train = [&] {
+    const auto problem = test::thrown<FileError>([&] {
       endEpochs(listener, trainer, 4, 4);
       listener.onFitEnd(trainer);
-    };
-    const auto problem = test::thrown<FileError>(train);
+    });
     CHECK(problem ==
           at(5).string() + ": cannot be written: " + (pipe ? "it is not a regular file" : "Is a directory"));
   }
@@ -664,34 +612,26 @@ TEST_CASE(
 namespace {
 
 /// What a process has left that was killed after its third checkpoint, and the trainer that continues it.
-struct KilledTraining {
+struct KilledTraining : Training {
   KilledTraining() {
-    network.init();
-    for (int epoch = 1; epoch <= 3; ++epoch)
-      network.save(checkpointPath(directory.path(), "checkpoint", {.epoch = epoch}));
+    for (int epoch = 1; epoch <= 3; ++epoch) network.save(at({.epoch = epoch}));
   }
-  test::TemporaryDirectory directory;
-  MultiLayerNetwork network{smallNetwork()};
-  test::FakeTrainer trainer{network};
 };
 
 }  // namespace
 
-TEST_CASE("a resumed training counts the earlier checkpoints, and removes files of a killed process") {
-  KilledTraining killed;
-  auto& [directory, network, trainer] = killed;
+TEST_CASE_FIXTURE(
+    KilledTraining,
+    "a resumed training counts the earlier checkpoints, and removes files of a killed process") {
   test::writeFile(directory / ".checkpoint-epoch-0004.safetensors.99.0.tmp", "part");
   CheckpointListener listener({.directory = directory.path(), .keepLast = 2, .resumed = true});
-  listener.onFitStart({.trainer = trainer});
-  endEpochs(listener, trainer, 3, 3);
-  listener.onFitEnd(trainer);
+  train(listener, 3, 3);
   CHECK(directory.names() == Names{"checkpoint-epoch-0003.safetensors", "checkpoint-epoch-0004.safetensors"});
 }
 
-TEST_CASE(
+TEST_CASE_FIXTURE(
+    KilledTraining,
     "an old checkpoint that a killed process did not remove is removed later, also with nothing to train") {
-  KilledTraining killed;
-  auto& [directory, network, trainer] = killed;
   CheckpointListener listener({.directory = directory.path(), .keepLast = 2, .resumed = true});
   listener.onFitStart({.trainer = trainer});
   CHECK(directory.names().size() == 4);  // one too many, and the lock

@@ -14,13 +14,13 @@
 #include <vector>
 
 #include "muster/core/base/error.h"
-#include "muster/core/base/log.h"
 #include "muster/core/io/checkpoint_files.h"
 #include "muster/core/listeners/checkpoint_listener.h"
 #include "muster/core/listeners/early_stopping.h"
 #include "muster/core/listeners/merged_model_average.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/parallel/parallel_wrapper.h"
+#include "tests/support/log_lines.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/small_examples.h"
 #include "tests/support/temporary_directory.h"
@@ -145,16 +145,11 @@ void checkSame(const Outcome& a, const Outcome& b) {
   CHECK(a.reason == b.reason);
 }
 
-/// Keeps the log quiet.
-struct Quiet {
-  LogSink before = setLogSink([](LogLevel, std::string_view) {});
-  ~Quiet() { setLogSink(before); }
-};
-
 }  // namespace
 
 TEST_CASE("a training that is killed and resumed stops at the same epoch, with the same bits and best file") {
-  const Quiet quiet;
+  const LogLines quiet;
+  std::int64_t combination = 0;
   for (const int workers : {0, 2})
     for (const bool restore : {true, false})
       for (const std::int64_t every : {0, 2}) {
@@ -169,15 +164,17 @@ TEST_CASE("a training that is killed and resumed stops at the same epoch, with t
               "the monitored value has not improved for 4 epochs; the best was 0.98 after epoch 3");
         CHECK(whole.epoch == (restore ? 3 : 7));
         CHECK(Network::load(begin.bestFile())->epoch() == 3);
-        const std::int64_t perEpoch = workers == 0 ? 5 : 3;
-        for (std::int64_t at = perEpoch + 1; at <= 7 * perEpoch; at += workers == 0 ? 4 : 1) {
-          CAPTURE(at);
-          // Merges are after the 2nd and the last iteration of an epoch.
-          if (workers > 0 && at % perEpoch == 1) continue;
+        // Of the merges from epoch 2 on every fourth, so that the combinations take all of them together.
+        // Two workers merge after the 2nd and the last of three iterations of an epoch.
+        std::vector<std::int64_t> merges;
+        for (std::int64_t at = workers == 0 ? 6 : 4; at <= (workers == 0 ? 35 : 21); ++at)
+          if (workers == 0 || at % 3 != 1) merges.push_back(at);
+        for (auto i = static_cast<std::size_t>(combination++ % 4); i < merges.size(); i += 4) {
+          CAPTURE(merges[i]);
           const TemporaryDirectory other;
           Begin killed{
               .directory = other, .workers = workers, .restoreBest = restore, .everyIterations = every};
-          killed.killedAt = at;
+          killed.killedAt = merges[i];
           train(killed);
           killed.killedAt.reset();
           checkSame(train(killed), whole);
@@ -189,7 +186,7 @@ TEST_CASE("a training that is killed and resumed stops at the same epoch, with t
 
 TEST_CASE(
     "a resumed training replaces the best file only by a better model, and creates a missing one at once") {
-  const Quiet quiet;
+  const LogLines quiet;
   const TemporaryDirectory directory;
   Begin begin{.directory = directory, .restoreBest = false, .killedAt = 5 * 3};
   const std::string best = train(begin).bestFile;
@@ -224,7 +221,7 @@ TEST_CASE(
 }
 
 TEST_CASE("the time limit includes the time before the checkpoint, by a clock of the test") {
-  const Quiet quiet;
+  const LogLines quiet;
   const TemporaryDirectory directory, other;
   std::chrono::steady_clock::time_point clock{seconds(100)};
   Begin begin{.directory = directory, .workers = 0, .restoreBest = false, .killedAt = 6};
@@ -242,7 +239,7 @@ TEST_CASE("the time limit includes the time before the checkpoint, by a clock of
 }
 
 TEST_CASE("impossible numbers of early stopping in a checkpoint are refused") {
-  const Quiet quiet;
+  const LogLines quiet;
   const TemporaryDirectory directory;
   Begin begin{.directory = directory, .killedAt = 4 * 3};
   train(begin);

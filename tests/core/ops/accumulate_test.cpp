@@ -1,16 +1,18 @@
 #include "muster/core/ops/accumulate.h"
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
 #include <vector>
 
 #include "muster/core/base/error.h"
-#include "muster/core/base/random.h"
 #include "tests/support/arrays.h"
 #include "tests/support/devices.h"
+#include "tests/support/thrown.h"
 
 using namespace muster;
 using test::sameBits;
@@ -20,12 +22,8 @@ namespace {
 template <typename T>
 std::vector<Tensor> randomTensors(int count, std::int64_t n) {
   std::vector<Tensor> tensors;
-  for (int t = 0; t < count; ++t) {
-    const RandomStream random(31, "input", t);
-    tensors.push_back(Tensor::empty({n}, kDTypeOf<T>));
-    for (std::int64_t i = 0; i < n; ++i)
-      tensors.back().data<T>()[i] = static_cast<T>(2 * random.uniform(static_cast<std::uint64_t>(i)) - 1);
-  }
+  for (int t = 0; t < count; ++t)
+    tensors.push_back(test::randomTensor(n, fmt::format("input {}", t), kDTypeOf<T>));
   return tensors;
 }
 
@@ -97,8 +95,8 @@ TEST_CASE("sum may write to any of its inputs") {
 
 TEST_CASE("sum of float32 is rounded only once") {
   Context context;
-  const Tensor inputs[] = {Tensor::of({16777216.0f, -0.0f}, {2}), Tensor::of({1.0f, -0.0f}, {2}),
-                           Tensor::of({-16777216.0f, -0.0f}, {2})};
+  const Tensor inputs[] = {Tensor::of({16777216, -0.0f}, {2}), Tensor::of({1, -0.0f}, {2}),
+                           Tensor::of({-16777216, -0.0f}, {2})};
   Tensor out = Tensor::zeros({2});
   sum(inputs, out, context);
   CHECK(out.data<float>()[0] == 1);
@@ -119,29 +117,21 @@ TEST_CASE("sum leaves the padding of a layout at zero") {
 
 TEST_CASE("sum refuses tensors that cannot be added, and names them") {
   Context context;
-  const Tensor memory = Tensor::zeros({12});
-  const Tensor good[] = {Tensor::zeros({4}), Tensor::zeros({4})};
-  const Tensor shapes[] = {Tensor::zeros({4}), Tensor::zeros({4}), Tensor::zeros({2, 2})};
-  const Tensor types[] = {Tensor::zeros({4}), Tensor::zeros({4}, DType::Float64)};
-  const Tensor missing[] = {Tensor::zeros({4}), Tensor()};
-  const Tensor counters[] = {Tensor::zeros({4}, DType::Int64)};
-  const Tensor overlapping[] = {Tensor::zeros({4}), memory.slice(2, {4})};
+  const Tensor memory = Tensor::zeros({12}), good = Tensor::zeros({4});
   Tensor out = memory.slice(4, {4}), small = Tensor::zeros({3});
-  CHECK_THROWS_WITH_AS(sum({}, out, context), "sum: there are no inputs", InvalidArgument);
-  CHECK_THROWS_WITH_AS(sum(shapes, out, context),
-                       "sum: inputs[2] is float32 [2, 2] on cpu, inputs[0] is float32 [4] on cpu",
-                       InvalidArgument);
-  CHECK_THROWS_WITH_AS(sum(types, out, context),
-                       "sum: inputs[1] is float64 [4] on cpu, inputs[0] is float32 [4] on cpu",
-                       InvalidArgument);
-  CHECK_THROWS_WITH_AS(sum(missing, out, context),
-                       "sum: inputs[1] is an undefined tensor, inputs[0] is float32 [4] on cpu",
-                       InvalidArgument);
-  CHECK_THROWS_WITH_AS(sum(counters, out, context),
-                       "sum: inputs must be float32 or float64, got int64 [4] on cpu", InvalidArgument);
-  CHECK_THROWS_WITH_AS(sum(overlapping, out, context), "sum: out overlaps inputs[1] in part",
-                       InvalidArgument);
-  CHECK_THROWS_WITH_AS(sum(good, small, context),
-                       "sum: out is float32 [3] on cpu, inputs[0] is float32 [4] on cpu", InvalidArgument);
-  CHECK_NOTHROW(sum(good, out, context));
+  const std::string first = ", inputs[0] is float32 [4] on cpu";
+  const auto refusal = [&](const std::vector<Tensor>& inputs, Tensor& to) {
+    return test::thrown<InvalidArgument>([&] { sum(inputs, to, context); });
+  };
+  CHECK(refusal({}, out) == "sum: there are no inputs");
+  CHECK(refusal({good, good, Tensor::zeros({2, 2})}, out) ==
+        "sum: inputs[2] is float32 [2, 2] on cpu" + first);
+  CHECK(refusal({good, Tensor::zeros({4}, DType::Float64)}, out) ==
+        "sum: inputs[1] is float64 [4] on cpu" + first);
+  CHECK(refusal({good, Tensor()}, out) == "sum: inputs[1] is an undefined tensor" + first);
+  CHECK(refusal({Tensor::zeros({4}, DType::Int64)}, out) ==
+        "sum: inputs must be float32 or float64, got int64 [4] on cpu");
+  CHECK(refusal({good, memory.slice(2, {4})}, out) == "sum: out overlaps inputs[1] in part");
+  CHECK(refusal({good, good}, small) == "sum: out is float32 [3] on cpu" + first);
+  CHECK(refusal({good, good}, out) == "");
 }

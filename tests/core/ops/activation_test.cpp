@@ -11,6 +11,7 @@
 #include "tests/support/devices.h"
 #include "tests/support/reference_ops.h"
 #include "tests/support/rounding.h"
+#include "tests/support/thrown.h"
 
 namespace muster {
 namespace {
@@ -146,9 +147,8 @@ TEST_CASE("the derivative at 0 is that of the negative side") {
 TEST_CASE("activations refuse tensors that do not fit") {
   Context context;
   Tensor x = Tensor::zeros({2, 3}), y = Tensor::zeros({3, 2}), counts = Tensor::zeros({2, 3}, DType::Int64);
-  CHECK_THROWS_WITH_AS(activationForward(Activation::ReLU, x, y, context),
-                       "activation: y is float32 [3, 2] on cpu, expected float32 [2, 3] on cpu",
-                       InvalidArgument);
+  CHECK_REFUSED(activationForward(Activation::ReLU, x, y, context),
+                "activation: y is float32 [3, 2] on cpu, expected float32 [2, 3] on cpu");
   CHECK_THROWS_AS(activationForward(Activation::ReLU, counts, counts, context), InvalidArgument);
   CHECK_THROWS_AS(activationForward(Activation::ReLU, {}, y, context), InvalidArgument);
   Tensor row = Tensor::zeros({3});

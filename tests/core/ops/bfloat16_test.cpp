@@ -12,11 +12,13 @@
 #include "tests/support/cpu_bfloat16.h"
 #include "tests/support/reference_ops.h"
 #include "tests/support/rounding.h"
+#include "tests/support/shapes2d.h"
 
 namespace muster {
 namespace {
 
 using test::Array;
+using test::conv;
 namespace reference = test::reference;
 
 /// Rounds to the nearest number with eight significant bits, ties to even.
@@ -74,37 +76,13 @@ Results convolve(const Conv2dShape& s, Conv2dPlan& plan, const Factors& f, const
 }
 
 const Conv2dShape kShapes[] = {
-    {.batch = 16, .height = 12, .width = 13, .outChannels = 20, .kernel = {5, 5}},  // a first layer
-    {.batch = 37, .inChannels = 20, .height = 8, .width = 9, .outChannels = 50, .kernel = {5, 5}},
-    {.batch = 33,
-     .inChannels = 7,
-     .height = 9,
-     .width = 5,
-     .outChannels = 3,
-     .kernel = {3, 3},
-     .padding = {1, 1}},
-    {.batch = 4,
-     .inChannels = 32,
-     .height = 14,
-     .width = 9,
-     .outChannels = 48,
-     .kernel = {3, 3},
-     .padding = {1, 1}},
-    {.batch = 2,
-     .inChannels = 17,
-     .height = 9,
-     .width = 9,
-     .outChannels = 33,
-     .kernel = {3, 3},
-     .stride = {2, 2}},
-    {.batch = 3, .inChannels = 32, .height = 7, .width = 6, .outChannels = 64, .kernel = {3, 3}, .groups = 2},
-    {.batch = 5,
-     .inChannels = 64,
-     .height = 6,
-     .width = 6,
-     .outChannels = 128,
-     .kernel = {1, 1},
-     .stride = {2, 2}},
+    conv({16, 1, 12, 13}, 20, {.kernel = 5}),  // a first layer
+    conv({37, 20, 8, 9}, 50, {.kernel = 5}),
+    conv({33, 7, 9, 5}, 3, {.kernel = 3, .padding = 1}),
+    conv({4, 32, 14, 9}, 48, {.kernel = 3, .padding = 1}),
+    conv({2, 17, 9, 9}, 33, {.kernel = 3, .stride = 2}),
+    conv({3, 32, 7, 6}, 64, {.kernel = 3, .groups = 2}),
+    conv({5, 64, 6, 6}, 128, {.stride = 2}),
 };
 
 TEST_CASE("a convolution in bf16 rounds its factors to the nearest, and adds in float32") {

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "muster/core/base/error.h"
+#include "tests/support/arrays.h"
 #include "tests/support/devices.h"
 #include "tests/support/thrown.h"
 
@@ -11,13 +12,6 @@ using namespace muster;
 using namespace muster::test;
 
 namespace {
-
-void set(const Tensor& x, std::int64_t i, double value) {
-  if (x.dtype() == DType::Float64)
-    x.data<double>()[i] = value;
-  else
-    x.data<float>()[i] = static_cast<float>(value);
-}
 
 /// Counts on the device; the count begins at 10.
 double counted(const Tensor& onCpu, Device device) {
@@ -41,11 +35,11 @@ TEST_CASE_TEMPLATE("countNonFinite counts NaN and infinities, but not the larges
       const Tensor x = Tensor::zeros({n}, type);
       const double largest = type == DType::Float32 ? static_cast<double>(std::numeric_limits<float>::max())
                                                     : std::numeric_limits<double>::max();
-      set(x, n / 2, -largest);
+      setValue(x, n / 2, -largest);
       CHECK(counted(x, Where::device()) == 10);
-      set(x, 0, std::nan(""));
+      setValue(x, 0, std::nan(""));
       CHECK(counted(x, Where::device()) == 11);
-      set(x, n - 1, -std::numeric_limits<double>::infinity());
+      setValue(x, n - 1, -std::numeric_limits<double>::infinity());
       CHECK(counted(x, Where::device()) == (n == 1 ? 11 : 12));
     }
   CHECK(counted(Tensor::zeros({0}), Where::device()) == 10);

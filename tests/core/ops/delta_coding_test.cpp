@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <numeric>
 #include <random>
 #include <vector>
 
 #include "muster/core/base/error.h"
+#include "tests/support/arrays.h"
 #include "tests/support/devices.h"
 #include "tests/support/thrown.h"
 
@@ -21,23 +21,14 @@ namespace {
 
 using Values = std::vector<double>;
 
-Tensor tensorOf(const Values& values, DType type, Device device) {
+Tensor tensorOf(const Values& values, DType type = DType::Float32, Device device = Device::cpu()) {
   Tensor t = Tensor::empty({static_cast<std::int64_t>(values.size())}, type);
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (type == DType::Float64)
-      t.data<double>()[i] = values[i];
-    else
-      t.data<float>()[i] = static_cast<float>(values[i]);
-  }
+  for (std::size_t i = 0; i < values.size(); ++i) test::setValue(t, static_cast<std::int64_t>(i), values[i]);
   return copyTo(t, device);
 }
 
 Values valuesOf(const Tensor& tensor) {
-  const Tensor t = copyTo(tensor, Device::cpu());
-  Values values(static_cast<std::size_t>(t.elements()));
-  for (std::size_t i = 0; i < values.size(); ++i)
-    values[i] = t.dtype() == DType::Float64 ? t.data<double>()[i] : static_cast<double>(t.data<float>()[i]);
-  return values;
+  return test::toArray(tensor).values;
 }
 
 struct Coded {
@@ -51,7 +42,7 @@ Coded code(const DeltaCoding& coding, const Values& values, const Values& base, 
                left = tensorOf(residual, type, device);
   codeDelta(coding, x, sent, left, begin, end < 0 ? x.elements() : end, context);
   context.synchronize();
-  CHECK(valuesOf(x) == valuesOf(tensorOf(values, type, Device::cpu())));
+  CHECK(valuesOf(x) == valuesOf(tensorOf(values, type)));
   return {valuesOf(sent), valuesOf(left)};
 }
 
@@ -199,11 +190,9 @@ TEST_CASE("codedBytes counts the bytes sent, and invalid arguments are refused")
   CHECK(thrown<InvalidArgument>([&] {
           codeDelta({}, x, x, other, 0, 4, context);
         }).starts_with("codeDelta: expected float32 or float64, row-major, with 4 elements on cpu"));
-  CHECK(thrown<InvalidArgument>([&] { codeDelta({}, x, x, x, 0, 5, context); }) ==
-        "codeDelta: [0, 5) is not within 4 elements");
-  CHECK(thrown<InvalidArgument>([&] {
-          codeDelta({.codec = DeltaCodec::TopK, .largest = 5}, x, x, x, 0, 4, context);
-        }) == "codeDelta: of 4 elements 5 cannot be the largest");
+  CHECK_REFUSED(codeDelta({}, x, x, x, 0, 5, context), "codeDelta: [0, 5) is not within 4 elements");
+  CHECK_REFUSED(codeDelta({.codec = DeltaCodec::TopK, .largest = 5}, x, x, x, 0, 4, context),
+                "codeDelta: of 4 elements 5 cannot be the largest");
   const Tensor onGpu = Tensor::view(x.raw(), {4}, DType::Float32, Device::cuda(0));
   std::vector<std::byte> packed(8);
   CHECK(thrown<DeviceUnavailable>([&] { packDelta({}, onGpu, x, x, 0, 4, packed, context); }) ==
@@ -234,14 +223,13 @@ TEST_CASE("packing and unpacking gives the bits of codeDelta, and the message ha
             before.push_back(i > 300 && i < 700 ? -0.0 : far / 8);
           }
           const Values expected = code(own, x, base, before, Device::cpu(), type, 3, n + 3).sent;
-          const Tensor sent = tensorOf(base, type, Device::cpu()),
-                       left = tensorOf(before, type, Device::cpu()),
-                       there = tensorOf(base, type, Device::cpu());
+          const Tensor sent = tensorOf(base, type), left = tensorOf(before, type),
+                       there = tensorOf(base, type);
           std::vector<std::byte> packed(static_cast<std::size_t>(codedBytes(own, n, type)));
-          packDelta(own, tensorOf(x, type, Device::cpu()), sent, left, 3, n + 3, packed, context);
+          packDelta(own, tensorOf(x, type), sent, left, 3, n + 3, packed, context);
           unpackDelta(own, packed, there, 3, n + 3, context);
-          CHECK(std::memcmp(sent.raw(), there.raw(), sent.bytes()) == 0);
-          CHECK(std::memcmp(sent.raw(), tensorOf(expected, type, Device::cpu()).raw(), sent.bytes()) == 0);
+          CHECK(test::sameBits(sent, there));
+          CHECK(test::sameBits(sent, tensorOf(expected, type)));
           CHECK(valuesOf(left) == code(own, x, base, before, Device::cpu(), type, 3, n + 3).residual);
         }
       }
@@ -260,7 +248,7 @@ TEST_CASE("moves that are not finite arrive as such, and invalid messages are re
       x[7] = bad;
       const Tensor sent = Tensor::zeros({300}), left = Tensor::zeros({300}), there = Tensor::zeros({300});
       std::vector<std::byte> packed(static_cast<std::size_t>(codedBytes(coding, 300)));
-      packDelta(coding, tensorOf(x, DType::Float32, Device::cpu()), sent, left, 0, 300, packed, context);
+      packDelta(coding, tensorOf(x), sent, left, 0, 300, packed, context);
       unpackDelta(coding, packed, there, 0, 300, context);
       CHECK(!std::isfinite(valuesOf(sent)[7]));
       CHECK(!std::isfinite(valuesOf(there)[7]));
@@ -269,9 +257,9 @@ TEST_CASE("moves that are not finite arrive as such, and invalid messages are re
   const Tensor there = Tensor::zeros({4});
   std::vector<std::byte> packed(8);
   packed[4] = std::byte{4};
-  CHECK(thrown<InvalidArgument>([&] { unpackDelta(largest, packed, there, 0, 4, context); }) ==
-        "unpackDelta: position 4 is not within 4 elements");
+  CHECK_REFUSED(unpackDelta(largest, packed, there, 0, 4, context),
+                "unpackDelta: position 4 is not within 4 elements");
   packed.resize(7);
-  CHECK(thrown<InvalidArgument>([&] { unpackDelta(largest, packed, there, 0, 4, context); }) ==
-        "packDelta: 4 elements do not take 7 bytes");
+  CHECK_REFUSED(unpackDelta(largest, packed, there, 0, 4, context),
+                "packDelta: 4 elements do not take 7 bytes");
 }

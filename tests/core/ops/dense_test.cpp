@@ -18,6 +18,7 @@
 #include "tests/support/devices.h"
 #include "tests/support/reference_ops.h"
 #include "tests/support/rounding.h"
+#include "tests/support/thrown.h"
 
 namespace muster {
 namespace {
@@ -28,7 +29,6 @@ TEST_CASE_TEMPLATE("dense layers agree with the reference over shapes and thread
                    MUSTER_TEST_MATH_MODES, test::OnCpuInBFloat16) {
   MUSTER_NEEDS_DEVICE(Where);
   const Device device = Where::device();
-  constexpr auto kRow = Layout::RowMajor;
   const auto tolerance = [](std::int64_t terms) {
     return test::productSumError(terms, Where::kProductError);
   };
@@ -59,21 +59,21 @@ TEST_CASE_TEMPLATE("dense layers agree with the reference over shapes and thread
         const auto gradY = test::randomArray({s.batch, s.outFeatures}, random);
         auto plan = planDense(s, context);
 
-        const auto there = [&](const test::Array& array) { return test::toTensor(array, kRow, device); };
-        Tensor y = test::nanTensor({s.batch, s.outFeatures}, kRow, device);
+        const auto there = [&](const test::Array& array) { return test::toTensor(array, device); };
+        Tensor y = test::nanTensor({s.batch, s.outFeatures}, device);
         plan->forward(there(x), there(weight), withBias ? there(bias) : Tensor(), y);
         context.synchronize();
         // The bias varies as much as three products.
         CHECK(test::maxDifference(y, reference::dense(x, weight, bias)) < tolerance(s.inFeatures + 3));
 
-        Tensor gradX = test::nanTensor({s.batch, s.inFeatures}, kRow, device);
+        Tensor gradX = test::nanTensor({s.batch, s.inFeatures}, device);
         plan->backwardData(there(gradY), there(weight), gradX);
         context.synchronize();
         CHECK(test::maxDifference(gradX, reference::denseBackwardData(gradY, weight)) <
               tolerance(s.outFeatures));
 
-        Tensor gradWeight = test::nanTensor({s.outFeatures, s.inFeatures}, kRow, device), gradBias;
-        if (withBias) gradBias = test::nanTensor({s.outFeatures}, kRow, device);
+        Tensor gradWeight = test::nanTensor({s.outFeatures, s.inFeatures}, device), gradBias;
+        if (withBias) gradBias = test::nanTensor({s.outFeatures}, device);
         plan->backwardWeights(there(x), there(gradY), gradWeight, gradBias);
         context.synchronize();
         const auto [expectedWeight, expectedBias] = reference::denseBackwardWeights(x, gradY);
@@ -108,14 +108,13 @@ TEST_CASE("a dense plan gives the same bits at each run") {
 
 TEST_CASE("dense plans refuse sizes and tensors that do not fit by name") {
   Context context;
-  CHECK_THROWS_WITH_AS(planDense({0, 2, 3}, context),
-                       "dense: expected positive sizes, got batch 0, 2 inputs and 3 outputs",
-                       InvalidArgument);
+  CHECK_REFUSED(planDense({0, 2, 3}, context),
+                "dense: expected positive sizes, got batch 0, 2 inputs and 3 outputs");
   CHECK_THROWS_AS(planDense({1, -1, 3}, context), InvalidArgument);
   auto plan = planDense({4, 2, 3}, context);
   Tensor x = Tensor::zeros({4, 2}), weight = Tensor::zeros({3, 2}), y = Tensor::zeros({4, 3});
-  CHECK_THROWS_WITH_AS(plan->forward(y, weight, {}, y),
-                       "dense: x is float32 [4, 3] on cpu, expected float32 [4, 2] on cpu", InvalidArgument);
+  CHECK_REFUSED(plan->forward(y, weight, {}, y),
+                "dense: x is float32 [4, 3] on cpu, expected float32 [4, 2] on cpu");
   CHECK_THROWS_AS(plan->forward(x, weight, x, y), InvalidArgument);
   CHECK_THROWS_AS(plan->backwardData(y, weight, y), InvalidArgument);
   CHECK_THROWS_AS(plan->backwardWeights(x, y, x, x), InvalidArgument);

@@ -56,9 +56,8 @@ TEST_CASE("gathering refuses tensors that do not fit, and rows that do not exist
   Context context;
   const Tensor source = numbered({4, 2}, DType::Float32);
   Tensor target = Tensor::zeros({2, 2}), narrow = Tensor::zeros({2, 1});
-  CHECK(test::thrown<InvalidArgument>([&] {
-          gatherRows(source, rowsOf({0, 4}), target, context);
-        }) == "gather: float32 [4, 2] on cpu has no row 4");
+  CHECK_REFUSED(gatherRows(source, rowsOf({0, 4}), target, context),
+                "gather: float32 [4, 2] on cpu has no row 4");
   CHECK(test::thrown<InvalidArgument>([&] {
           gatherRows(source, rowsOf({-1, 0}), target, context);
         }).find("no row -1") != std::string::npos);

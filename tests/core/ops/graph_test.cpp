@@ -19,6 +19,7 @@
 #include "muster/core/ops/upsample2d.h"
 #include "tests/support/arrays.h"
 #include "tests/support/devices.h"
+#include "tests/support/shapes2d.h"
 
 namespace muster {
 namespace {
@@ -28,10 +29,7 @@ class Tensors {
  public:
   explicit Tensors(Context& context) : context_(context), random_(7) {}
 
-  Tensor in(const Shape& shape) {
-    return test::toTensor(test::randomArray(shape, random_), Layout::RowMajor, context_.device());
-  }
-  Tensor in(const Shape& shape, Layout layout) {
+  Tensor in(const Shape& shape, Layout layout = Layout::RowMajor) {
     return test::toTensor(test::randomArray(shape, random_), layout, context_.device());
   }
   Tensor& out(const Shape& shape, Layout layout = Layout::RowMajor) {
@@ -110,14 +108,7 @@ TEST_CASE_TEMPLATE(
   }
   {
     Tensors t(context);
-    const ConvTranspose2dShape shape{.batch = 2,
-                                     .inChannels = 8,
-                                     .height = 4,
-                                     .width = 4,
-                                     .outChannels = 16,
-                                     .kernel = {4, 4},
-                                     .stride = {2, 2},
-                                     .padding = {1, 1}};
+    const auto shape = test::convTranspose(small, 16, {.kernel = 4, .stride = 2, .padding = 1});
     const auto plan = planConvTranspose2d(shape, context);
     const Tensor x = t.in(small, plan->inputLayout()), gradY = t.in(shape.output(), plan->outputLayout());
     const Tensor weight = t.in(shape.weight()), bias = t.in({16});

@@ -6,42 +6,33 @@
 #include <limits>
 
 #include "muster/core/base/error.h"
+#include "tests/support/arrays.h"
 #include "tests/support/thrown.h"
 
 using namespace muster;
+using muster::test::setValue;
 using muster::test::thrown;
-
-namespace {
-
-void set(const Tensor& x, std::int64_t i, double value) {
-  if (x.dtype() == DType::Float64)
-    x.data<double>()[i] = value;
-  else
-    x.data<float>()[i] = static_cast<float>(value);
-}
-
-}  // namespace
 
 TEST_CASE("largestMagnitude finds the largest magnitude of any sign inside a range, and nowhere else") {
   for (const DType type : {DType::Float32, DType::Float64})
     for (const std::int64_t n : {1, 15, 64, 1001})
       for (std::int64_t at = 0; at < n; at += 1 + n / 9) {
         const Tensor x = Tensor::zeros({n + 2}, type);
-        set(x, 0, 9);
-        set(x, n + 1, -9);
-        set(x, 1 + at, at % 2 == 0 ? -2.5 : 2.5);
+        setValue(x, 0, 9);
+        setValue(x, n + 1, -9);
+        setValue(x, 1 + at, at % 2 == 0 ? -2.5 : 2.5);
         CHECK(largestMagnitude(x, 1, n + 1) == 2.5);
         CHECK(largestMagnitude(x, 1, 1) == 0);
-        set(x, 1 + at, -std::numeric_limits<double>::infinity());
+        setValue(x, 1 + at, -std::numeric_limits<double>::infinity());
         CHECK(largestMagnitude(x, 1, n + 1) == std::numeric_limits<double>::infinity());
-        set(x, 1 + at, std::nan(""));
+        setValue(x, 1 + at, std::nan(""));
         CHECK(std::isnan(largestMagnitude(x, 1, n + 1)));
       }
 }
 
 TEST_CASE("largestMagnitude refuses tensors and ranges that do not fit") {
-  CHECK(thrown<InvalidArgument>([] { largestMagnitude(Tensor::zeros({3}), 0, 4); }) ==
-        "largestMagnitude: [0, 4) is not within 3 elements");
+  CHECK_REFUSED(largestMagnitude(Tensor::zeros({3}), 0, 4),
+                "largestMagnitude: [0, 4) is not within 3 elements");
   CHECK(thrown<InvalidArgument>([] {
           largestMagnitude(Tensor::zeros({3}, DType::Int64), 0, 3);
         }).starts_with("largestMagnitude: expected float32 or float64"));

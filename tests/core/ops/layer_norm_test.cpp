@@ -29,9 +29,9 @@ Results run(const LayerNormShape& shape, Context& context, const Array& x, const
             const Array& beta, const Array& gradY, bool inPlace = false) {
   auto plan = planLayerNorm(shape, context);
   const Device device = context.device();
-  const auto nan = [&](const Shape& s) { return test::nanTensor(s, Layout::RowMajor, device); };
+  const auto nan = [&](const Shape& s) { return test::nanTensor(s, device); };
   Results r{nan(shape.input()), nan(shape.input()), nan({shape.features}), nan({shape.features})};
-  const auto on = [&](const Array& array) { return test::toTensor(array, Layout::RowMajor, device); };
+  const auto on = [&](const Array& array) { return test::toTensor(array, device); };
   const Tensor input = on(x), weights = on(gamma), grad = on(gradY);
   if (inPlace && plan->gradientInPlace()) r.gradX = grad;
   plan->forward(input, weights, on(beta), r.y);
@@ -90,17 +90,14 @@ TEST_CASE_TEMPLATE(
   std::ranges::fill(ones.values, 1.0);
   const auto whole = run(shape, context, x, ones, zeros, gradY);
   auto plan = planLayerNorm(shape, context);
-  const Tensor input = test::toTensor(x, Layout::RowMajor, device),
-               grad = test::toTensor(gradY, Layout::RowMajor, device);
-  Tensor y = test::nanTensor(shape.input(), Layout::RowMajor, device),
-         gradX = test::nanTensor(shape.input(), Layout::RowMajor, device), none;
+  const Tensor input = test::toTensor(x, device), grad = test::toTensor(gradY, device);
+  Tensor y = test::nanTensor(shape.input(), device), gradX = test::nanTensor(shape.input(), device), none;
   plan->forward(input, none, none, y);
   plan->backward(input, none, grad, gradX, none, none);
   context.synchronize();
   CHECK(test::sameBits(y, whole.y));
   CHECK(test::sameBits(gradX, whole.gradX));
-  Tensor gradGamma = test::nanTensor({21}, Layout::RowMajor, device),
-         gradBeta = test::nanTensor({21}, Layout::RowMajor, device);
+  Tensor gradGamma = test::nanTensor({21}, device), gradBeta = test::nanTensor({21}, device);
   plan->backward(input, none, grad, none, gradGamma, gradBeta);
   context.synchronize();
   CHECK(test::sameBits(gradGamma, whole.gradGamma));

@@ -4,38 +4,26 @@
 
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "muster/core/base/error.h"
 #include "muster/core/ops/non_finite.h"
+#include "tests/support/arrays.h"
 #include "tests/support/devices.h"
 #include "tests/support/thrown.h"
 
 using namespace muster;
+using muster::test::sameBits;
 using muster::test::thrown;
+using muster::test::valueAt;
 
 namespace {
 
 /// Element i is scale * (i % 101 - 50), which float32 holds exactly for the scales used here.
 Tensor ramp(std::int64_t elements, double scale, DType type) {
   Tensor t = Tensor::empty({elements}, type);
-  for (std::int64_t i = 0; i < elements; ++i) {
-    const double value = scale * static_cast<double>(i % 101 - 50);
-    if (type == DType::Float64)
-      t.data<double>()[i] = value;
-    else
-      t.data<float>()[i] = static_cast<float>(value);
-  }
+  for (std::int64_t i = 0; i < elements; ++i) test::setValue(t, i, scale * static_cast<double>(i % 101 - 50));
   return t;
-}
-
-double valueAt(const Tensor& t, std::int64_t i) {
-  return t.dtype() == DType::Float64 ? t.data<double>()[i] : static_cast<double>(t.data<float>()[i]);
-}
-
-bool sameBits(const Tensor& a, const Tensor& b) {
-  return a.bytes() == b.bytes() && std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
 }
 
 }  // namespace

@@ -30,17 +30,16 @@ Tensor classTensor(const Array& labels) {
 void checkAgainstReference(Loss kind, const Array& predictions, const Array& labels, const Array& mask,
                            bool masked, double normaliser, Context& context) {
   const Device device = context.device();
-  constexpr auto kRow = Layout::RowMajor;
   const Tensor labelTensor =
       copyTo(labels.shape.rank() == 1 ? classTensor(labels) : test::toTensor(labels), device);
-  const Tensor maskTensor = masked ? test::toTensor(mask, kRow, device) : Tensor();
+  const Tensor maskTensor = masked ? test::toTensor(mask, device) : Tensor();
   const double weight = std::accumulate(mask.values.begin(), mask.values.end(), 0.0);
   const Array each = reference::losses(kind, predictions, labels);
   double sum = 0;
   for (std::int64_t n = 0; n < mask.shape[0]; ++n) sum += mask.at(n) * each.at(n);
 
-  Tensor gradient = test::nanTensor(predictions.shape, kRow, device), none;
-  const Tensor input = test::toTensor(predictions, kRow, device);
+  Tensor gradient = test::nanTensor(predictions.shape, device), none;
+  const Tensor input = test::toTensor(predictions, device);
   const LossValue value = loss(kind, input, labelTensor, maskTensor, gradient, normaliser, context);
   CHECK(value.sum == doctest::Approx(sum).epsilon(1e-10));  // up to 6002 terms in float64, each up to 10
   CHECK(value.weight == doctest::Approx(weight).epsilon(1e-12));
@@ -54,8 +53,7 @@ void checkAgainstReference(Loss kind, const Array& predictions, const Array& lab
   CHECK(test::sameBits(inPlace, gradient));
 
   // The result stays on the device, and the normaliser is read there.
-  Tensor again = test::nanTensor(predictions.shape, kRow, device),
-         divisor = Tensor::empty({1}, DType::Float64);
+  Tensor again = test::nanTensor(predictions.shape, device), divisor = Tensor::empty({1}, DType::Float64);
   Tensor numbers = copyTo(Tensor::zeros({kLossNumbers}, DType::Float64), device);
   divisor.data<double>()[0] = normaliser;
   lossInto(kind, input, labelTensor, maskTensor, again, copyTo(divisor, device), numbers, context);
@@ -131,7 +129,7 @@ TEST_CASE_TEMPLATE("smoothed labels are mixed with equal shares", Where, MUSTER_
   const Tensor hard = copyTo(classTensor({{1}, {0}}), context.device()),
                soft = copyTo(Tensor::of({1, 0, 0}, {1, 3}), context.device());
   for (const Tensor& labels : {hard, soft}) {
-    Tensor gradient = test::nanTensor({1, 3}, Layout::RowMajor, context.device());
+    Tensor gradient = test::nanTensor({1, 3}, context.device());
     const auto value = loss({Loss::NegativeLogLikelihood, 1, 0.3}, logits, labels, {}, gradient, 0, context);
     CHECK(value.sum == doctest::Approx(1.9 * std::log(2.0)).epsilon(1e-6));
     CHECK(test::maxError(gradient, Array({1, 3}, {0.25 - 0.8, 0.25 - 0.1, 0.5 - 0.1})) < 1e-6);
@@ -153,9 +151,8 @@ TEST_CASE_TEMPLATE("one logit takes classes 0 and 1", Where, MUSTER_TEST_DEVICES
   CHECK(of({{3}, {1, 0, 7}}).sum == doctest::Approx(std::log(4.0 / 3) + std::log(4.0)).epsilon(1e-6));
   CHECK(test::maxError(gradient, Array({3, 1}, {-0.125, 0.375, 0})) < 1e-6);
   for (const double label : {2, -1})
-    CHECK(test::thrown<InvalidArgument>([&] {
-            of({{3}, {1, label, 0}});
-          }) == fmt::format("loss: the label of row 1 is {}, expected 0 to 1", label));
+    CHECK_REFUSED(of({{3}, {1, label, 0}}),
+                  fmt::format("loss: the label of row 1 is {}, expected 0 to 1", label));
   CHECK_THROWS_AS(loss(Loss::BinaryCrossEntropy, there(Tensor::zeros({2, 2})),
                        there(classTensor({{2}, {0, 1}})), {}, gradient, 0, context),
                   InvalidArgument);
@@ -277,9 +274,9 @@ TEST_CASE("in a sequence every step is a row, and the normaliser is the number o
     CHECK(test::sameBits(gradient.reshape(flat.shape()), flat));
   }
   Tensor none;
-  CHECK_THROWS_WITH_AS(loss(Loss::NegativeLogLikelihood, logits.reshape({kExamples, kSteps, kClasses}),
-                            classes.reshape({kExamples, kSteps}), {}, none, 0, context),
-                       "loss: the label of example 2, step 4 is -1, expected 0 to 3", InvalidArgument);
+  CHECK_REFUSED(loss(Loss::NegativeLogLikelihood, logits.reshape({kExamples, kSteps, kClasses}),
+                     classes.reshape({kExamples, kSteps}), {}, none, 0, context),
+                "loss: the label of example 2, step 4 is -1, expected 0 to 3");
 }
 
 TEST_CASE("a score that is not finite is reported") {
@@ -314,8 +311,7 @@ TEST_CASE_TEMPLATE("an invalid mask is refused: negative or not finite", Where, 
     CHECK(sentence(1, -nan) == "loss: the mask of row 1 is nan; it must be finite and at least 0");
   for (const double weight : {std::nan(""), -1.0, std::numeric_limits<double>::infinity()}) {
     const double numbers[] = {1, weight, -1, 0};
-    CHECK_THROWS_WITH_AS(lossValue(numbers, {2, 3}), "loss: a value of the mask is negative or not finite",
-                         InvalidArgument);
+    CHECK_REFUSED(lossValue(numbers, {2, 3}), "loss: a value of the mask is negative or not finite");
   }
 }
 
@@ -341,20 +337,18 @@ TEST_CASE_TEMPLATE("a class out of range is reported with its row, also when fou
   std::ranges::fill(mask.span<float>(), 1.0f);
   mask.data<float>()[700] = 0;
   const Tensor zeros = Tensor::zeros({20000, 2}, DType::Float32, Where::device());
-  CHECK(test::thrown<InvalidArgument>([&] {
-          loss(Loss::NegativeLogLikelihood, zeros, copyTo(classTensor(many), Where::device()),
-               copyTo(mask, Where::device()), none, 0, context);
-        }) == "loss: the label of row 9123 is -9124, expected 0 to 1");
+  CHECK_REFUSED(loss(Loss::NegativeLogLikelihood, zeros, copyTo(classTensor(many), Where::device()),
+                     copyTo(mask, Where::device()), none, 0, context),
+                "loss: the label of row 9123 is -9124, expected 0 to 1");
   const double late[] = {std::nan(""), 6, 4, 9};
-  CHECK_THROWS_WITH_AS(lossValue(late, {2, 3, 5}),
-                       "loss: the label of example 1, step 1 is 9, expected 0 to 4", InvalidArgument);
+  CHECK_REFUSED(lossValue(late, {2, 3, 5}), "loss: the label of example 1, step 1 is 9, expected 0 to 4");
 }
 
 TEST_CASE("labels and tensors that do not fit are refused by name") {
   Context context;
   Tensor none, z = Tensor::zeros({2, 3});
-  CHECK_THROWS_WITH_AS(loss(Loss::NegativeLogLikelihood, z, classTensor({{2}, {0, 3}}), {}, none, 0, context),
-                       "loss: the label of row 1 is 3, expected 0 to 2", InvalidArgument);
+  CHECK_REFUSED(loss(Loss::NegativeLogLikelihood, z, classTensor({{2}, {0, 3}}), {}, none, 0, context),
+                "loss: the label of row 1 is 3, expected 0 to 2");
   CHECK_THROWS_AS(loss(Loss::NegativeLogLikelihood, z, classTensor({{2}, {-1, 0}}), {}, none, 0, context),
                   InvalidArgument);
   CHECK_THROWS_AS(loss(Loss::NegativeLogLikelihood, z, classTensor({{3}, {0, 0, 0}}), {}, none, 0, context),

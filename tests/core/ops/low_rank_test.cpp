@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "muster/core/base/error.h"
+#include "tests/support/arrays.h"
 #include "tests/support/devices.h"
 #include "tests/support/rounding.h"
 #include "tests/support/thrown.h"
@@ -14,6 +15,7 @@
 using namespace muster;
 using muster::test::kRounding;
 using muster::test::thrown;
+using muster::test::valueAt;
 
 namespace {
 
@@ -35,12 +37,6 @@ State stateOf(const LowRankMatrix& m, std::int64_t rankOfMove, DType type, Devic
   for (double& x : right) x = uniform(random);
   std::vector<Tensor> cpu;
   for (int t = 0; t < 5; ++t) cpu.push_back(Tensor::zeros({n}, type));
-  const auto set = [&](Tensor& t, std::int64_t i, double x) {
-    if (type == DType::Float64)
-      t.data<double>()[i] = x;
-    else
-      t.data<float>()[i] = static_cast<float>(x);
-  };
   for (std::int64_t i = 0; i < n; ++i) {
     const std::int64_t e = i - m.offset;
     const double base = uniform(random), before = uniform(random);
@@ -49,16 +45,12 @@ State stateOf(const LowRankMatrix& m, std::int64_t rankOfMove, DType type, Devic
       for (std::int64_t k = 0; k < rankOfMove; ++k)
         move += left[static_cast<std::size_t>(e / m.columns * rankOfMove + k)] *
                 right[static_cast<std::size_t>(e % m.columns * rankOfMove + k)];
-    set(cpu[0], i, base + move - before);
-    set(cpu[1], i, base);
-    set(cpu[2], i, before);
+    test::setValue(cpu[0], i, base + move - before);
+    test::setValue(cpu[1], i, base);
+    test::setValue(cpu[2], i, before);
   }
   for (Tensor& t : cpu) t = copyTo(t, device);
   return {cpu[0], cpu[1], cpu[2], cpu[3], cpu[4]};
-}
-
-double at(const Tensor& cpu, std::int64_t i) {
-  return cpu.dtype() == DType::Float64 ? cpu.data<double>()[i] : static_cast<double>(cpu.data<float>()[i]);
 }
 
 /// One worker's two steps. @return the largest difference between what was sent and the move.
@@ -76,21 +68,21 @@ double send(const LowRankMatrix& m, State& s, Device device) {
   const double u = x.dtype() == DType::Float64 ? 0x1p-53 : kRounding;
   double largest = 0;
   for (std::int64_t i = 0; i < x.elements(); ++i) {
-    const double v = at(x, i) - at(base, i) + at(before, i);
+    const double v = valueAt(x, i) - valueAt(base, i) + valueAt(before, i);
     if (i < m.offset || i >= m.offset + m.rows * m.columns) {
-      CHECK(at(sent, i) == at(base, i));
-      CHECK(at(residual, i) == at(before, i));
+      CHECK(valueAt(sent, i) == valueAt(base, i));
+      CHECK(valueAt(residual, i) == valueAt(before, i));
       continue;
     }
-    largest = std::max(largest, std::fabs(at(sent, i) - at(base, i) - v));
+    largest = std::max(largest, std::fabs(valueAt(sent, i) - valueAt(base, i) - v));
     // Sent part and residual add up to the move: the residual, below 32 in magnitude, is rounded once.
-    CHECK(std::fabs(at(sent, i) - at(base, i) + at(residual, i) - v) <= 32 * u);
+    CHECK(std::fabs(valueAt(sent, i) - valueAt(base, i) + valueAt(residual, i) - v) <= 32 * u);
   }
   for (std::int64_t k = 0; k < m.rank; ++k)
     for (std::int64_t j = 0; j <= k; ++j) {
       double dot = 0;
       for (std::int64_t i = 0; i < m.rows; ++i)
-        dot += at(factors, m.offset + i * m.rank + j) * at(factors, m.offset + i * m.rank + k);
+        dot += valueAt(factors, m.offset + i * m.rank + j) * valueAt(factors, m.offset + i * m.rank + k);
       const bool none = dot == 0;  // a move of lower rank has columns of 0
       if (j == k)
         CHECK((none || std::fabs(dot - 1) < 1e-5));

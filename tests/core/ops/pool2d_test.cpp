@@ -11,23 +11,33 @@
 #include "tests/support/devices.h"
 #include "tests/support/reference_ops.h"
 #include "tests/support/rounding.h"
+#include "tests/support/shapes2d.h"
 
 namespace muster {
 namespace {
 
 using test::Array;
+using test::pool;
 namespace reference = test::reference;
+
+/// A plan's y and gradX, of inputs that begin `by` elements after an allocation.
+std::pair<Tensor, Tensor> run(const Pool2dShape& shape, const Array& x, const Array& gradY, Layout layout,
+                              Context& context, std::int64_t by = 0) {
+  const Device device = context.device();
+  const auto placed = [&](const Tensor& tensor) { return by > 0 ? test::shifted(tensor, by) : tensor; };
+  auto plan = planPool2d(shape, layout, context);
+  CHECK(plan->layout() == layout);
+  Tensor y = placed(test::nanTensor(shape.output(), layout, device)),
+         gradX = placed(test::nanTensor(shape.input(), layout, device));
+  plan->forward(placed(test::toTensor(x, layout, device)), y);
+  plan->backward(placed(test::toTensor(gradY, layout, device)), gradX);
+  context.synchronize();
+  return {y, gradX};
+}
 
 void checkAgainstReference(const Pool2dShape& shape, const Array& x, const Array& gradY, Layout layout,
                            Context& context) {
-  const Device device = context.device();
-  auto plan = planPool2d(shape, layout, context);
-  CHECK(plan->layout() == layout);
-  Tensor y = test::nanTensor(shape.output(), layout, device),
-         gradX = test::nanTensor(shape.input(), layout, device);
-  plan->forward(test::toTensor(x, layout, device), y);
-  plan->backward(test::toTensor(gradY, layout, device), gradX);
-  context.synchronize();
+  const auto [y, gradX] = run(shape, x, gradY, layout, context);
   // A maximum is one of its inputs. A gradient is the sum of the gradients of all windows that overlap there.
   // Averages divide each term, or the sum, by the window's size.
   const bool average = shape.kind == PoolKind::Average;
@@ -58,47 +68,23 @@ TEST_CASE_TEMPLATE("pooling agrees with the reference over shapes, layouts and t
   MUSTER_NEEDS_DEVICE(Where);
   std::mt19937_64 random(test::freshSeed());
   const Pool2dShape shapes[] = {
-      {.batch = 17, .channels = 20, .height = 8, .width = 6},
-      {.batch = 2, .channels = 3, .height = 7, .width = 9, .kernel = {3, 3}, .stride = {1, 2}},
-      {.batch = 3,
-       .channels = 17,
-       .height = 5,
-       .width = 5,
-       .kernel = {3, 3},
-       .stride = {2, 2},
-       .padding = {1, 1}},
-      {.batch = 1, .channels = 33, .height = 9, .width = 4, .kernel = {2, 1}, .stride = {3, 2}},
-      {.batch = 2,
-       .channels = 2,
-       .height = 1,
-       .width = 3,
-       .kernel = {2, 3},
-       .stride = {1, 1},
-       .padding = {1, 1}},
-      {.batch = 2, .channels = 5, .height = 17, .width = 16, .kernel = {17, 16}, .stride = {1, 1}},
-      {.batch = 1, .channels = 1, .height = 1, .width = 1, .kernel = {1, 1}, .stride = {1, 1}},
+      pool({17, 20, 8, 6}),
+      pool({2, 3, 7, 9}, {.kernel = 3, .stride = {1, 2}}),
+      pool({3, 17, 5, 5}, {.kernel = 3, .stride = 2, .padding = 1}),
+      pool({1, 33, 9, 4}, {.kernel = {2, 1}, .stride = {3, 2}}),
+      pool({2, 2, 1, 3}, {.kernel = {2, 3}, .stride = 1, .padding = 1}),
+      pool({2, 5, 17, 16}, {.kernel = {17, 16}, .stride = 1}),
+      pool({1, 1, 1, 1}, {.kernel = 1, .stride = 1}),
       // Adjacent windows, with rows and columns outside all windows.
-      {.batch = 3, .channels = 5, .height = 7, .width = 8},
-      {.batch = 3, .channels = 8, .height = 6, .width = 7},
-      {.batch = 2, .channels = 3, .height = 9, .width = 13},
-      {.batch = 2, .channels = 3, .height = 8, .width = 12, .stride = {3, 2}},
+      pool({3, 5, 7, 8}),
+      pool({3, 8, 6, 7}),
+      pool({2, 3, 9, 13}),
+      pool({2, 3, 8, 12}, {.stride = {3, 2}}),
       // Channels in multiples of four: overlapping windows, windows with gaps; a kernel with more than 256
       // positions.
-      {.batch = 2,
-       .channels = 8,
-       .height = 6,
-       .width = 7,
-       .kernel = {3, 3},
-       .stride = {1, 2},
-       .padding = {1, 1}},
-      {.batch = 2,
-       .channels = 4,
-       .height = 9,
-       .width = 10,
-       .kernel = {2, 2},
-       .stride = {3, 4},
-       .padding = {1, 0}},
-      {.batch = 2, .channels = 4, .height = 20, .width = 19, .kernel = {17, 16}, .stride = {1, 2}},
+      pool({2, 8, 6, 7}, {.kernel = 3, .stride = {1, 2}, .padding = 1}),
+      pool({2, 4, 9, 10}, {.stride = {3, 4}, .padding = {1, 0}}),
+      pool({2, 4, 20, 19}, {.kernel = {17, 16}, .stride = {1, 2}}),
   };
   for (Pool2dShape shape : shapes)
     for (PoolKind kind : {PoolKind::Max, PoolKind::Average}) {
@@ -120,12 +106,11 @@ TEST_CASE_TEMPLATE("pooling agrees with the reference over shapes, layouts and t
 TEST_CASE_TEMPLATE("among equal values the first in row-major order gets the gradient", Where,
                    MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
-  const Device device = Where::device();
-  Context context(device);
+  Context context(Where::device());
   for (Layout layout : Where::layouts()) {
     CAPTURE(nameOf(layout));
     // Sixteen samples and channels, so that whole vectors are compared too.
-    const Pool2dShape shape{.batch = 16, .channels = 16, .height = 2, .width = 2};
+    const auto shape = pool({16, 16, 2, 2});
     Array x(shape.input()), expected(shape.input()), gradY(shape.output());
     for (std::int64_t plane = 0; plane < 256; ++plane) {
       const double values[] = {1, 5, 5, 5};
@@ -133,32 +118,21 @@ TEST_CASE_TEMPLATE("among equal values the first in row-major order gets the gra
       gradY.at(plane) = static_cast<double>(plane + 1);
       expected.at(plane * 4 + 1) = static_cast<double>(plane + 1);
     }
-    auto plan = planPool2d(shape, layout, context);
-    Tensor y = test::nanTensor(shape.output(), layout, device);
-    Tensor gradX = test::nanTensor(shape.input(), layout, device);
-    plan->forward(test::toTensor(x, layout, device), y);
-    plan->backward(test::toTensor(gradY, layout, device), gradX);
-    context.synchronize();
-    CHECK(test::maxError(gradX, expected) == 0);
+    CHECK(test::maxError(run(shape, x, gradY, layout, context).second, expected) == 0);
   }
 }
 
 TEST_CASE_TEMPLATE("padding is never the maximum, while minus infinity can be, and NaN always is", Where,
                    MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
-  const Device device = Where::device();
-  Context context(device);
+  Context context(Where::device());
   constexpr double infinity = std::numeric_limits<double>::infinity();
   for (Layout layout : Where::layouts()) {
     CAPTURE(nameOf(layout));
-    const Pool2dShape shape{.height = 1, .width = 4, .kernel = {2, 2}, .stride = {1, 1}, .padding = {1, 1}};
+    const auto shape = pool({1, 1, 1, 4}, {.stride = 1, .padding = 1});
     // Windows of one row: {-3}, {-3, -inf}, {-inf, -inf}, {-inf, NaN}, {NaN}
     const Array x(shape.input(), {-3, -infinity, -infinity, std::nan("")});
-    auto plan = planPool2d(shape, layout, context);
-    Tensor y = test::nanTensor(shape.output(), layout, device);
-    plan->forward(test::toTensor(x, layout, device), y);
-    context.synchronize();
-    const Array got = test::toArray(y);
+    const Array got = test::toArray(run(shape, x, Array(shape.output()), layout, context).first);
     for (std::int64_t row = 0; row < 2; ++row) {
       CHECK(got.at(row * 5 + 0) == -3);
       CHECK(got.at(row * 5 + 1) == -3);
@@ -172,13 +146,12 @@ TEST_CASE_TEMPLATE("padding is never the maximum, while minus infinity can be, a
 TEST_CASE_TEMPLATE("in a 2x2 window the first NaN is the maximum, else the first of the largest", Where,
                    MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
-  const Device device = Where::device();
-  Context context(device);
+  Context context(Where::device());
   const double nan = std::nan(""), infinity = std::numeric_limits<double>::infinity();
   const double values[] = {-infinity, -1, 0, 2, infinity, nan};
   // A square for each way to fill it, four to a row.
   constexpr std::int64_t kSquares = 6 * 6 * 6 * 6;
-  const Pool2dShape shape{.batch = kSquares / 16, .channels = 4, .height = 2, .width = 8};
+  const auto shape = pool({kSquares / 16, 4, 2, 8});
   Array x(shape.input()), gradY(shape.output()), expected(shape.input());
   std::vector<double> largest;
   for (std::int64_t square = 0; square < kSquares; ++square) {
@@ -196,12 +169,7 @@ TEST_CASE_TEMPLATE("in a 2x2 window the first NaN is the maximum, else the first
   }
   for (Layout layout : Where::layouts()) {
     CAPTURE(nameOf(layout));
-    auto plan = planPool2d(shape, layout, context);
-    Tensor y = test::nanTensor(shape.output(), layout, device);
-    Tensor gradX = test::nanTensor(shape.input(), layout, device);
-    plan->forward(test::toTensor(x, layout, device), y);
-    plan->backward(test::toTensor(gradY, layout, device), gradX);
-    context.synchronize();
+    const auto [y, gradX] = run(shape, x, gradY, layout, context);
     const Array got = test::toArray(y);
     std::int64_t wrong = 0;
     for (std::int64_t square = 0; square < kSquares; ++square) {
@@ -215,41 +183,25 @@ TEST_CASE_TEMPLATE("in a 2x2 window the first NaN is the maximum, else the first
 
 TEST_CASE_TEMPLATE("pooling has the same bits for any alignment of the tensors", Where, MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
-  const Device device = Where::device();
-  Context context(device);
+  Context context(Where::device());
   std::mt19937_64 random(3);
   for (const PoolKind kind : {PoolKind::Max, PoolKind::Average}) {
     const Pool2dShape shape{.kind = kind, .batch = 2, .channels = 3, .height = 7, .width = 8};
-    const Tensor x = test::toTensor(test::randomArray(shape.input(), random), Layout::RowMajor, device);
-    const Tensor gradY = test::toTensor(test::randomArray(shape.output(), random), Layout::RowMajor, device);
-    const auto run = [&](std::int64_t by) {
-      auto plan = planPool2d(shape, Layout::RowMajor, context);
-      std::vector<Tensor> results{test::nanTensor(shape.output(), Layout::RowMajor, device),
-                                  test::nanTensor(shape.input(), Layout::RowMajor, device)};
-      for (Tensor& result : results) result = test::shifted(result, by);
-      plan->forward(test::shifted(x, by), results[0]);
-      plan->backward(test::shifted(gradY, by), results[1]);
-      context.synchronize();
-      return results;
-    };
-    const auto expected = run(0);
+    const Array x = test::randomArray(shape.input(), random),
+                gradY = test::randomArray(shape.output(), random);
+    const auto expected = run(shape, x, gradY, Layout::RowMajor, context);
     for (const std::int64_t by : {1, 2, 3}) {
       CAPTURE(by);
-      const auto got = run(by);
-      CHECK(test::sameBits(got[0], expected[0]));
-      CHECK(test::sameBits(got[1], expected[1]));
+      const auto got = run(shape, x, gradY, Layout::RowMajor, context, by);
+      CHECK(test::sameBits(got.first, expected.first));
+      CHECK(test::sameBits(got.second, expected.second));
     }
   }
 }
 
 TEST_CASE("average pooling divides by the size of the whole kernel") {
   Context context;
-  const Pool2dShape shape{.kind = PoolKind::Average,
-                          .height = 2,
-                          .width = 2,
-                          .kernel = {2, 2},
-                          .stride = {1, 1},
-                          .padding = {1, 1}};
+  const auto shape = pool({1, 1, 2, 2}, {.kind = PoolKind::Average, .stride = 1, .padding = 1});
   auto plan = planPool2d(shape, Layout::RowMajor, context);
   Tensor y = test::nanTensor(shape.output());
   plan->forward(Tensor::of({4, 8, 12, 16}, shape.input()), y);
@@ -267,7 +219,7 @@ TEST_CASE("pooling refuses invalid shapes and tensors") {
   refused({.height = 4, .width = 4, .kernel = {2, 2}, .padding = {2, 0}});
   refused({.height = 4, .width = 4, .padding = {0, -1}});
   refused({.height = 1, .width = 4});
-  const Pool2dShape shape{.batch = 2, .height = 4, .width = 4};
+  const auto shape = pool({2, 1, 4, 4});
   auto plan = planPool2d(shape, Layout::ChannelsLast, context);
   Tensor x = Tensor::zeros(shape.input(), DType::Float32, Device::cpu(), Layout::ChannelsLast);
   Tensor y = Tensor::zeros(shape.output());

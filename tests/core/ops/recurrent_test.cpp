@@ -15,6 +15,7 @@
 #include "tests/support/arrays.h"
 #include "tests/support/devices.h"
 #include "tests/support/rounding.h"
+#include "tests/support/thrown.h"
 
 namespace muster {
 namespace {
@@ -291,23 +292,20 @@ TEST_CASE_TEMPLATE("large gates neither overflow nor give NaN, and NaN inputs gi
 
 TEST_CASE("recurrent plans refuse sizes and tensors that do not fit by name") {
   Context context;
-  CHECK_THROWS_WITH_AS(planRecurrent({RecurrentCell::LSTM, 2, 0, 3, 4}, true, context),
-                       "recurrent: expected sequences [N, T, F] of at least one step and at least one unit, "
-                       "got [2, 0, 3] and 4 "
-                       "units",
-                       InvalidArgument);
+  CHECK_REFUSED(planRecurrent({RecurrentCell::LSTM, 2, 0, 3, 4}, true, context),
+                "recurrent: expected sequences [N, T, F] of at least one step and at least one unit, "
+                "got [2, 0, 3] and 4 "
+                "units");
   const RecurrentShape shape{RecurrentCell::GRU, 2, 5, 3, 4};
   const auto plan = planRecurrent(shape, false, context);
   auto weights = weightsOf(shape, numbers);
   Tensor x = Tensor::zeros(shape.input()), y = Tensor::zeros(shape.output());
-  CHECK_THROWS_WITH_AS(plan->forward(y, weights, {}, y),
-                       "recurrent: x is float32 [2, 5, 4] on cpu, expected float32 [2, 5, 3] on cpu",
-                       InvalidArgument);
-  CHECK_THROWS_WITH_AS(plan->forward(x, weights, Tensor::zeros({5, 2}), y),
-                       "recurrent: mask is float32 [5, 2] on cpu, expected float32 [2, 5] on cpu",
-                       InvalidArgument);
-  CHECK_THROWS_WITH_AS(plan->backward(weights, {}, y, weights, x),
-                       "recurrent: backward() of a plan that is not for training", InvalidArgument);
+  CHECK_REFUSED(plan->forward(y, weights, {}, y),
+                "recurrent: x is float32 [2, 5, 4] on cpu, expected float32 [2, 5, 3] on cpu");
+  CHECK_REFUSED(plan->forward(x, weights, Tensor::zeros({5, 2}), y),
+                "recurrent: mask is float32 [5, 2] on cpu, expected float32 [2, 5] on cpu");
+  CHECK_REFUSED(plan->backward(weights, {}, y, weights, x),
+                "recurrent: backward() of a plan that is not for training");
   weights.recurrent = Tensor::zeros({3, 4});
   CHECK_THROWS_AS(plan->forward(x, weights, {}, y), InvalidArgument);
 }

@@ -8,6 +8,7 @@
 #include "muster/core/base/error.h"
 #include "tests/support/arrays.h"
 #include "tests/support/devices.h"
+#include "tests/support/thrown.h"
 
 namespace muster {
 namespace {
@@ -50,7 +51,7 @@ TEST_CASE_TEMPLATE("reordering writes nothing past its target", Where, MUSTER_TE
   for (const Shape& shape : kShapes) {
     CAPTURE(shape.toString());
     const auto x = test::randomArray(shape, random);
-    Tensor around = test::nanTensor({shape.elements() + kBehind}, Layout::RowMajor, device);
+    Tensor around = test::nanTensor({shape.elements() + kBehind}, device);
     Tensor y = around.slice(0, shape);
     reorder(test::toTensor(x, Layout::ChannelsLast, device), y, context);
     context.synchronize();
@@ -83,7 +84,7 @@ TEST_CASE_TEMPLATE("features are loaded as float32, bytes as value/255", Where, 
 
       const auto x = test::randomArray(shape, random);
       y = test::nanTensor(shape, to, device);
-      loadFeatures(test::toTensor(x, Layout::RowMajor, device), y, context);
+      loadFeatures(test::toTensor(x, device), y, context);
       context.synchronize();
       CHECK(test::maxError(y, x) == 0);
       CHECK(test::paddingIsZero(y));
@@ -123,9 +124,8 @@ TEST_CASE("features of any other rank are loaded in row-major order") {
 TEST_CASE("reordering refuses tensors that do not fit by name") {
   Context context;
   Tensor x = Tensor::zeros({2, 3, 4, 5}), y = Tensor::zeros({2, 3, 5, 4});
-  CHECK_THROWS_WITH_AS(reorder(x, y, context),
-                       "reorder: y is float32 [2, 3, 5, 4] on cpu, expected float32 [2, 3, 4, 5] on cpu",
-                       InvalidArgument);
+  CHECK_REFUSED(reorder(x, y, context),
+                "reorder: y is float32 [2, 3, 5, 4] on cpu, expected float32 [2, 3, 4, 5] on cpu");
   Tensor matrix = Tensor::zeros({2, 3});
   Tensor lastMatrix = Tensor::zeros({2, 3}, DType::Float32, Device::cpu(), Layout::ChannelsLast);
   CHECK_THROWS_AS(reorder(matrix, lastMatrix, context), InvalidArgument);

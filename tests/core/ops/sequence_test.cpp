@@ -4,10 +4,12 @@
 
 #include <limits>
 #include <random>
+#include <vector>
 
 #include "muster/core/base/error.h"
 #include "tests/support/arrays.h"
 #include "tests/support/devices.h"
+#include "tests/support/thrown.h"
 
 namespace muster {
 namespace {
@@ -29,7 +31,7 @@ TEST_CASE_TEMPLATE("masked steps become zero, also in place", Where, MUSTER_TEST
   Context context(device);
   const Tensor mask = copyTo(kMask, device);
   const Array expected({3, 3, 2}, {0, 0, 3, 4, 5, 7, 8, 9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0});
-  Tensor y = test::nanTensor({3, 3, 2}, Layout::RowMajor, device);
+  Tensor y = test::nanTensor({3, 3, 2}, device);
   maskSteps(copyTo(kX, device), mask, y, context);
   context.synchronize();
   CHECK(test::maxError(y, expected) == 0);
@@ -37,7 +39,7 @@ TEST_CASE_TEMPLATE("masked steps become zero, also in place", Where, MUSTER_TEST
   maskSteps(same, mask, same, context);
   context.synchronize();
   CHECK(test::maxError(same, expected) == 0);
-  Tensor whole = test::nanTensor({3, 3, 2}, Layout::RowMajor, device);
+  Tensor whole = test::nanTensor({3, 3, 2}, device);
   maskSteps(y, {}, whole, context);
   context.synchronize();
   CHECK(test::sameBits(whole, y));
@@ -58,77 +60,63 @@ TEST_CASE_TEMPLATE("masked steps of any number of features become zero", Where, 
       for (std::int64_t f = step * features; f < (step + 1) * features; ++f)
         expected.at(f) = mask.at(step) == 0 ? 0.0 : x.at(f);
     }
-    Tensor y = test::nanTensor(shape, Layout::RowMajor, device);
-    maskSteps(test::toTensor(x, Layout::RowMajor, device), test::toTensor(mask, Layout::RowMajor, device), y,
-              context);
+    Tensor y = test::nanTensor(shape, device);
+    maskSteps(test::toTensor(x, device), test::toTensor(mask, device), y, context);
     context.synchronize();
     CHECK(test::maxError(y, expected) == 0);
   }
 }
 
 TEST_CASE_TEMPLATE(
-    "the last unmasked step and the mean of the unmasked ones are computed, with their gradients", Where,
-    MUSTER_TEST_DEVICES) {
+    "the last unmasked step and the mean of the unmasked ones are computed, with their gradients; without a "
+    "mask all count",
+    Where, MUSTER_TEST_DEVICES) {
   MUSTER_NEEDS_DEVICE(Where);
   const Device device = Where::device();
-  const Tensor x = copyTo(kX, device), mask = copyTo(kMask, device), gradY = copyTo(kGradY, device);
-  for (const int threads : test::threadCounts<Where>({1, 2})) {
-    Context context(device, {.threads = threads});
-    Tensor y = test::nanTensor({3, 2}, Layout::RowMajor, device),
-           gradX = test::nanTensor({3, 3, 2}, Layout::RowMajor, device);
-    lastStepForward(x, mask, y, context);
-    context.synchronize();
-    CHECK(test::maxError(y, Array({3, 2}, {5, 7, 8, 9, 0, 0})) == 0);
-    lastStepBackward(gradY, mask, gradX, context);
-    context.synchronize();
-    CHECK(test::maxError(gradX, Array({3, 3, 2}, {0, 0, 0, 0, 1, 2, 3, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0})) ==
-          0);
-
-    y = test::nanTensor({3, 2}, Layout::RowMajor, device);
-    gradX = test::nanTensor({3, 3, 2}, Layout::RowMajor, device);
-    meanOverTimeForward(x, mask, y, context);
-    context.synchronize();
-    CHECK(test::maxError(y, Array({3, 2}, {4, 5.5, 8, 9, 0, 0})) == 0);
-    meanOverTimeBackward(gradY, mask, gradX, context);
-    context.synchronize();
-    CHECK(test::maxError(gradX,
-                         Array({3, 3, 2}, {0, 0, 0.5, 1, 0.5, 1, 3, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0})) == 0);
-  }
-}
-
-TEST_CASE_TEMPLATE("without a mask all steps count", Where, MUSTER_TEST_DEVICES) {
-  MUSTER_NEEDS_DEVICE(Where);
-  const Device device = Where::device();
-  Context context(device);
-  const Tensor x = copyTo(Tensor::of({1, 2, 3, 4, 5, 9}, {1, 3, 2}), device);
-  const Tensor gradY = copyTo(Tensor::of({3, 6}, {1, 2}), device);
-  Tensor y = test::nanTensor({1, 2}, Layout::RowMajor, device),
-         gradX = test::nanTensor({1, 3, 2}, Layout::RowMajor, device);
-  lastStepForward(x, {}, y, context);
-  context.synchronize();
-  CHECK(test::maxError(y, Array({1, 2}, {5, 9})) == 0);
-  lastStepBackward(gradY, {}, gradX, context);
-  context.synchronize();
-  CHECK(test::maxError(gradX, Array({1, 3, 2}, {0, 0, 0, 0, 3, 6})) == 0);
-  meanOverTimeForward(x, {}, y, context);
-  context.synchronize();
-  CHECK(test::maxError(y, Array({1, 2}, {3, 5})) == 0);
-  meanOverTimeBackward(gradY, {}, gradX, context);
-  context.synchronize();
-  CHECK(test::maxError(gradX, Array({1, 3, 2}, {1, 2, 1, 2, 1, 2})) == 0);
+  struct Case {
+    Tensor x, mask, gradY;
+    std::vector<double> last, gradLast, mean, gradMean;
+  };
+  for (const Case& c : {Case{kX,
+                             kMask,
+                             kGradY,
+                             {5, 7, 8, 9, 0, 0},
+                             {0, 0, 0, 0, 1, 2, 3, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0},
+                             {4, 5.5, 8, 9, 0, 0},
+                             {0, 0, 0.5, 1, 0.5, 1, 3, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}},
+                        Case{Tensor::of({1, 2, 3, 4, 5, 9}, {1, 3, 2}),
+                             Tensor(),
+                             Tensor::of({3, 6}, {1, 2}),
+                             {5, 9},
+                             {0, 0, 0, 0, 3, 6},
+                             {3, 5},
+                             {1, 2, 1, 2, 1, 2}}})
+    for (const int threads : test::threadCounts<Where>({1, 2})) {
+      Context context(device, {.threads = threads});
+      const Tensor x = copyTo(c.x, device), gradY = copyTo(c.gradY, device);
+      const Tensor mask = c.mask.defined() ? copyTo(c.mask, device) : c.mask;
+      const auto check = [&](auto forward, auto backward, const auto& expected,
+                             const auto& expectedGradient) {
+        Tensor y = test::nanTensor(gradY.shape(), device), gradX = test::nanTensor(x.shape(), device);
+        forward(x, mask, y, context);
+        backward(gradY, mask, gradX, context);
+        context.synchronize();
+        CHECK(test::maxError(y, Array(y.shape(), expected)) == 0);
+        CHECK(test::maxError(gradX, Array(x.shape(), expectedGradient)) == 0);
+      };
+      check(lastStepForward, lastStepBackward, c.last, c.gradLast);
+      check(meanOverTimeForward, meanOverTimeBackward, c.mean, c.gradMean);
+    }
 }
 
 TEST_CASE("operations on sequences refuse tensors that do not fit by name") {
   Context context;
   Tensor y = Tensor::zeros({3, 2}), empty = Tensor::zeros({3, 0, 2});
-  CHECK_THROWS_WITH_AS(
-      lastStepForward(empty, {}, y, context),
-      "last step: expected float32 sequences [N, T, F] of at least one step, got float32 [3, 0, 2] "
-      "on cpu",
-      InvalidArgument);
-  CHECK_THROWS_WITH_AS(meanOverTimeForward(kX, Tensor::zeros({3, 2}), y, context),
-                       "mean over time: mask is float32 [3, 2] on cpu, expected float32 [3, 3] on cpu",
-                       InvalidArgument);
+  CHECK_REFUSED(lastStepForward(empty, {}, y, context),
+                "last step: expected float32 sequences [N, T, F] of at least one step, got float32 [3, 0, 2] "
+                "on cpu");
+  CHECK_REFUSED(meanOverTimeForward(kX, Tensor::zeros({3, 2}), y, context),
+                "mean over time: mask is float32 [3, 2] on cpu, expected float32 [3, 3] on cpu");
   CHECK_THROWS_AS(maskSteps(kX, {}, y, context), InvalidArgument);
   CHECK_THROWS_AS(lastStepBackward(kX, {}, y, context), InvalidArgument);
 }

@@ -3,10 +3,10 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
-#include <cstring>
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/random.h"
+#include "tests/support/arrays.h"
 #include "tests/support/devices.h"
 #include "tests/support/thrown.h"
 
@@ -144,18 +144,10 @@ TEST_CASE("slices together decode the same as the whole message") {
     CHECK(message.isMap == (threshold < 1));
     Tensor whole = Tensor::zeros({kElements}), parts = Tensor::zeros({kElements});
     addDecoded(message, 0.25f, 0, kElements, whole, cpu);
-    for (const std::int64_t begin : {0, 7, 16, 333, 999})
-      addDecoded(message, 0.25f, begin,
-                 begin == 0     ? 7
-                 : begin == 7   ? 16
-                 : begin == 16  ? 333
-                 : begin == 333 ? 999
-                                : 1000,
-                 parts, cpu);
-    bool same = true;
-    for (std::int64_t i = 0; i < kElements; ++i)
-      same = same && whole.data<float>()[i] == parts.data<float>()[i];
-    CHECK(same);
+    const std::int64_t bounds[] = {0, 7, 16, 333, 999, kElements};
+    for (std::size_t s = 0; s + 1 < std::size(bounds); ++s)
+      addDecoded(message, 0.25f, bounds[s], bounds[s + 1], parts, cpu);
+    CHECK(test::sameBits(whole, parts));
     CHECK(message.nonZero > 0);
   }
 }
@@ -200,20 +192,20 @@ TEST_CASE("threshold coding refuses invalid arguments") {
   Context cpu;
   Tensor five = Tensor::zeros({5}), six = Tensor::zeros({6});
   ThresholdMessage message(5);
-  CHECK(thrown<InvalidArgument>([&] { accumulateUpdate(five, six, 1, five, cpu); }) ==
-        "accumulateUpdate: base must be float32, row-major and of 5 elements on cpu, got " + six.toString());
-  CHECK(thrown<InvalidArgument>([&] { accumulateUpdate(five, five, 0, five, cpu); }) ==
-        "accumulateUpdate: the threshold must be above 0, got 0");
-  CHECK(thrown<InvalidArgument>([&] { encodeThreshold(six, 1, 0, message, cpu); }) ==
-        "encodeThreshold: residual must be float32, row-major and of 5 elements on cpu, got " +
-            six.toString());
-  CHECK(thrown<InvalidArgument>([&] { encodeThreshold(five, 1, 6, message, cpu); }) ==
-        "encodeThreshold: 6 of 5 elements cannot be");
-  CHECK(thrown<InvalidArgument>([&] { addDecoded(message, 1, 2, 6, five, cpu); }) ==
-        "addDecoded: [2, 6) is not within 5 elements");
+  CHECK_REFUSED(
+      accumulateUpdate(five, six, 1, five, cpu),
+      "accumulateUpdate: base must be float32, row-major and of 5 elements on cpu, got " + six.toString());
+  CHECK_REFUSED(accumulateUpdate(five, five, 0, five, cpu),
+                "accumulateUpdate: the threshold must be above 0, got 0");
+  CHECK_REFUSED(
+      encodeThreshold(six, 1, 0, message, cpu),
+      "encodeThreshold: residual must be float32, row-major and of 5 elements on cpu, got " + six.toString());
+  CHECK_REFUSED(encodeThreshold(five, 1, 6, message, cpu), "encodeThreshold: 6 of 5 elements cannot be");
+  CHECK_REFUSED(addDecoded(message, 1, 2, 6, five, cpu), "addDecoded: [2, 6) is not within 5 elements");
   Tensor there = Tensor::view(five.raw(), {5}, DType::Float32, Device::cuda(0));
-  CHECK(thrown<InvalidArgument>([&] { clampElements(there, 1, cpu); }) ==
-        "clampElements: values must be float32, row-major and of 5 elements on cpu, got " + there.toString());
+  CHECK_REFUSED(
+      clampElements(there, 1, cpu),
+      "clampElements: values must be float32, row-major and of 5 elements on cpu, got " + there.toString());
 }
 
 TEST_CASE_TEMPLATE("messages and residuals on each device have the CPU's bits", Where, MUSTER_TEST_DEVICES) {
@@ -241,11 +233,7 @@ TEST_CASE_TEMPLATE("messages and residuals on each device have the CPU's bits", 
       addDecoded(message, 0.25f, n / 3, n, out, cpu);
       addDecoded(messageThere, 0.25f, n / 3, n, outThere, context);
       context.synchronize();
-      const auto same = [&](const Tensor& there, const Tensor& here) {
-        const Tensor copied = copyTo(there, Device::cpu());
-        return std::memcmp(copied.raw(), here.raw(), here.bytes()) == 0;
-      };
-      CHECK(same(residualThere, residual));
-      CHECK(same(outThere, out));
+      CHECK(test::sameBits(residualThere, residual));
+      CHECK(test::sameBits(outThere, out));
     }
 }

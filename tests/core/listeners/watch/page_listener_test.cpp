@@ -223,7 +223,7 @@ TEST_CASE("a page that is not served is one file with all data, and a file of cu
   wrapper.fit(data, 1);
   CHECK(page.still().find("worker 1 failed") == std::string::npos);
   CHECK(readFile(path).find("worker 1 failed") == std::string::npos);
-  CHECK(thrown<InvalidArgument>([&] { page.port(); }) == "page: it is not served, so it has no port");
+  CHECK_REFUSED(page.port(), "page: it is not served, so it has no port");
   const auto name = thrown<InvalidArgument>([] { PageListener({.serve = false, .curves = "a.json"}); });
   CHECK(name ==
         "curves: the name of a run's file must end in .curves.jsonl, by which muster page finds it; got "
