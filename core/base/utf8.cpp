@@ -49,4 +49,10 @@ bool isUtf8(std::string_view bytes) {
   return true;
 }
 
+std::size_t utf8Length(std::string_view bytes) {
+  std::size_t length = 0;
+  for (std::size_t i = 0; i < bytes.size(); ++i) length += (byteAt(bytes, i) & 0xC0) != 0x80 ? 1 : 0;
+  return length;
+}
+
 }  // namespace muster

@@ -21,5 +21,7 @@ struct Utf8Character {
 Utf8Character readUtf8(std::string_view bytes);
 /// Whether all of it is UTF-8.
 bool isUtf8(std::string_view bytes);
+/// The number of its characters: of the bytes that do not continue one.
+std::size_t utf8Length(std::string_view bytes);
 
 }  // namespace muster

@@ -8,6 +8,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/data/output_names.h"
+#include "muster/core/eval/non_finite_prediction.h"
 
 namespace muster {
 namespace {
@@ -110,8 +111,8 @@ std::string AnyEvaluation::summary() const {
 
 void AnyEvaluation::add(const Tensor& predictions, const Tensor& labels, const Tensor& mask,
                         const std::optional<StepScore>& loss) {
-  require(!loss || (std::isfinite(loss->score) && std::isfinite(loss->weight)),
-          "evaluation: the loss of a batch is not finite");
+  if (loss && (!std::isfinite(loss->score) || !std::isfinite(loss->weight)))
+    throw NonFinitePrediction("evaluation: the loss of a batch is not finite");
   std::visit([&](auto& one) { one.add(predictions, labels, mask); }, result_);
   if (!loss) return;
   losses_.add(loss->score * loss->weight);

@@ -70,7 +70,7 @@ void BinaryEvaluation::add(const Tensor& predictions, const Tensor& given, const
   const Shape rows = detail::requireRows(predictions, labels, mask, this->labels());
   for (std::int64_t i = 0; i < rows.elements(); ++i) {
     if (detail::isMasked(mask, i)) continue;
-    detail::requireFinite(detail::rowOf(predictions, i), "a prediction for", i, rows);
+    detail::requireFinitePredictions(detail::rowOf(predictions, i), i, rows);
     for (const float label : detail::rowOf(labels, i))
       require(label == 0 || label == 1, "evaluation: a label of {} is {}, and expected is 0 or 1",
               detail::placeName(i, rows), label);

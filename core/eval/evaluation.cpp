@@ -10,6 +10,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/eval/detail/rows.h"
+#include "muster/core/eval/non_finite_prediction.h"
 
 namespace muster {
 namespace {
@@ -109,7 +110,7 @@ void Evaluation::add(const Tensor& predictions, const Tensor& labels, const Tens
     if (detail::isMasked(mask, i)) continue;
     const auto row = rowOf(predictions, i);
     if (std::ranges::any_of(row, [](float p) { return std::isnan(p); }))
-      throw InvalidArgument(fmt::format("evaluation: a prediction for {} is NaN", placeName(i, rows)));
+      throw NonFinitePrediction(fmt::format("evaluation: a prediction for {} is NaN", placeName(i, rows)));
     const std::int64_t actual = labelOf(labels, i, rows, classes_);
     const Place place = placeOf(row, actual);
     ++batch.confusion_[static_cast<std::size_t>(actual * classes_ + place.predicted)];

@@ -26,8 +26,8 @@ void RegressionEvaluation::add(const Tensor& predictions, const Tensor& labels, 
   const Shape rows = detail::requireRows(predictions, labels, mask, columns());
   for (std::int64_t i = 0; i < rows.elements(); ++i) {
     if (detail::isMasked(mask, i)) continue;
-    detail::requireFinite(detail::rowOf(predictions, i), "a prediction for", i, rows);
-    detail::requireFinite(detail::rowOf(labels, i), "a label of", i, rows);
+    detail::requireFinitePredictions(detail::rowOf(predictions, i), i, rows);
+    detail::requireFiniteLabels(detail::rowOf(labels, i), i, rows);
   }
   for (std::int64_t i = 0; i < rows.elements(); ++i) {
     if (detail::isMasked(mask, i)) continue;

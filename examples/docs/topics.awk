@@ -5,7 +5,7 @@ function topic(path) {
   if (path ~ /^core\/nn\//) return "networks"
   if (path ~ /^core\/optim\//) return "updaters"
   if (path ~ /^(core\/data|datasets)\//) return "data"
-  if (path ~ /^(core\/eval|parallel\/evaluation)\//) return "evaluation"
+  if (path ~ /^(core\/eval|core\/comparison|parallel\/evaluation)\//) return "evaluation"
   if (path ~ /^core\/listeners\//) return "listeners"
   if (path ~ /^core\/(io|interop)\//) return "files"
   if (path ~ /^core\//) return "tensors"

@@ -11,6 +11,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/base/plural.h"
 #include "muster/core/base/printable_text.h"
+#include "muster/core/base/text_table.h"
 #include "muster/core/data/output_names.h"
 #include "muster/core/io/input_file.h"
 #include "muster/core/io/model_file.h"
@@ -26,14 +27,6 @@ struct Options : TrainedOptions {
   std::vector<std::string> keep;
 };
 
-/// A field of a CSV file, quoted if necessary.
-std::string field(std::string_view text) {
-  if (text.find_first_of(",\"\r\n") == text.npos) return std::string(text);
-  std::string quoted = "\"";
-  for (const char c : text) quoted.append(c == '"' ? 2 : 1, c);
-  return quoted.append("\"");
-}
-
 /// The header of what `rowText` writes.
 std::string headerText(const Predictions& predictions) {
   const bool classes = !predictions.classes.empty();
@@ -41,7 +34,7 @@ std::string headerText(const Predictions& predictions) {
   std::vector<std::string> columns;
   if (classes) columns = {"prediction", "probability"};
   for (const auto& name : predictions.names)
-    columns.push_back(field(fmt::format("{} {}", classes ? "probability of" : "prediction of", name)));
+    columns.push_back(csvField(fmt::format("{} {}", classes ? "probability of" : "prediction of", name)));
   return fmt::format("{}", fmt::join(columns, ","));
 }
 
@@ -53,7 +46,7 @@ std::string rowText(const Predictions& predictions, std::int64_t row) {
   if (!predictions.classes.empty()) {
     const auto& best = predictions.classes[static_cast<std::size_t>(row)];
     const auto place = std::ranges::find(predictions.names, best) - predictions.names.begin();
-    text = fmt::format("{},{}", field(best), values[static_cast<std::size_t>(place)]);
+    text = fmt::format("{},{}", csvField(best), values[static_cast<std::size_t>(place)]);
   }
   for (const float value : values) text += fmt::format("{}{}", text.empty() ? "" : ",", value);
   return text;
@@ -78,7 +71,7 @@ std::string labelHeader(const Tensor& labels, const Predictions& predictions) {
   if (labels.dtype() == DType::Int64 || !predictions.classes.empty() || predictions.names.size() == 1)
     return "label";
   std::vector<std::string> columns;
-  for (const auto& name : predictions.names) columns.push_back(field(fmt::format("label of {}", name)));
+  for (const auto& name : predictions.names) columns.push_back(csvField(fmt::format("label of {}", name)));
   return fmt::format("{}", fmt::join(columns, ","));
 }
 
@@ -87,7 +80,7 @@ std::string labelText(const InputDescription& described, const Tensor& labels, b
                       std::int64_t example) {
   if (labels.dtype() == DType::Int64) {
     const auto label = static_cast<std::size_t>(labels.data<std::int64_t>()[example]);
-    return label < described.classes.size() ? field(described.classes[label]) : fmt::format("{}", label);
+    return label < described.classes.size() ? csvField(described.classes[label]) : fmt::format("{}", label);
   }
   if (classified) return {};  // label rows, such as one-hot, have no name
   std::vector<float> numbers;
@@ -128,10 +121,10 @@ std::string predictionsOf(TableModel& model, const Table& table, const std::vect
   for (const auto& name : keep) kept.push_back(table.labelColumn(name));
   const auto predictions = model.predict(table);
   std::string text;
-  for (const auto column : kept) text += fmt::format("{},", field(table.names()[column]));
+  for (const auto column : kept) text += fmt::format("{},", csvField(table.names()[column]));
   text += fmt::format("{}\n", headerText(predictions));
   for (std::int64_t row = 0; row < table.rows(); ++row) {
-    for (const auto column : kept) text += fmt::format("{},", field(table.cell(row, column)));
+    for (const auto column : kept) text += fmt::format("{},", csvField(table.cell(row, column)));
     text += fmt::format("{}\n", rowText(predictions, row));
   }
   return text;
@@ -141,7 +134,7 @@ std::string predictionsOf(TableModel& model, const Table& table, const std::vect
 std::string textOf(const PicturePredictions& predictions) {
   std::string text = fmt::format("file,{}\n", headerText(predictions));
   for (std::size_t i = 0; i < predictions.files.size(); ++i)
-    text += fmt::format("{},{}\n", field(predictions.files[i]),
+    text += fmt::format("{},{}\n", csvField(predictions.files[i]),
                         rowText(predictions, static_cast<std::int64_t>(i)));
   return text;
 }

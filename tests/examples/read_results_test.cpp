@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <string>
 
-#include "examples/muster/compare/results_file.h"
 #include "examples/muster/pages.h"
+#include "muster/core/comparison/results_file.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/support/skip.h"
 #include "tests/support/temporary_directory.h"
@@ -55,10 +55,10 @@ TEST_CASE("Python reads a model's tensors") {
 
 TEST_CASE("pandas reads the points of a comparison") {
   const TemporaryDirectory directory;
-  comparing::ResultsFile file(directory / "results.jsonl");
-  file.join({.settings = {{"training.epochs", "1"}}});
+  muster::ResultsFile file(directory / "results.jsonl");
+  file.join({.common = {{"training.epochs", "1"}}});
   for (const std::int64_t seed : {7, 8}) {
-    comparing::RunRecord run{.arm = "averaging", .values = {}, .seed = seed};
+    muster::RunRecord run{.arm = "averaging", .seed = seed};
     run.points = {{.samples = 1234, .score = 0.5}, {.samples = 5678, .score = 0.75}};
     file.add(run);
   }
@@ -74,7 +74,7 @@ TEST_CASE("pandas reads the points of a comparison") {
 TEST_CASE("pandas reads files of curves") {
 #ifdef MUSTER_WITH_PAGE
   const TemporaryDirectory directory;
-  program::writeCurves(
+  example::writeCurves(
       directory / "runs" / "averaging" / "seed-1.curves.jsonl",
       {.run = "", .group = "averaging", .failed = "", .series = {{"test/accuracy", {{7, 0.875}}}}});
   const auto text = printed(directory, "runs", "pandas");

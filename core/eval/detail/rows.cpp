@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "muster/core/base/error.h"
+#include "muster/core/eval/non_finite_prediction.h"
 
 namespace muster::detail {
 
@@ -34,11 +35,24 @@ Shape requireRows(const Tensor& predictions, const Tensor& labels, const Tensor&
   return shape.dropLast();
 }
 
+namespace {
+
+template <typename Refusal>
 void requireFinite(std::span<const float> row, std::string_view what, std::int64_t i, const Shape& rows) {
   for (const float value : row)
     if (!std::isfinite(value))
-      throw InvalidArgument(fmt::format("evaluation: {} {} is {}", what, placeName(i, rows),
-                                        std::isnan(value) ? "NaN" : "infinite"));
+      throw Refusal(fmt::format("evaluation: {} {} is {}", what, placeName(i, rows),
+                                std::isnan(value) ? "NaN" : "infinite"));
+}
+
+}  // namespace
+
+void requireFinitePredictions(std::span<const float> row, std::int64_t i, const Shape& rows) {
+  requireFinite<NonFinitePrediction>(row, "a prediction for", i, rows);
+}
+
+void requireFiniteLabels(std::span<const float> row, std::int64_t i, const Shape& rows) {
+  requireFinite<InvalidArgument>(row, "a label of", i, rows);
 }
 
 }  // namespace muster::detail

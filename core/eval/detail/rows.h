@@ -29,7 +29,9 @@ void requireMask(const Tensor& mask, const Shape& rows);
 /// @throws InvalidArgument unless they are float32 rows of `columns`, and the labels and mask fit them.
 Shape requireRows(const Tensor& predictions, const Tensor& labels, const Tensor& mask, std::int64_t columns);
 
-/// @throws InvalidArgument naming the first number that is not finite. @param what  as in "a prediction for".
-void requireFinite(std::span<const float> row, std::string_view what, std::int64_t i, const Shape& rows);
+/// @throws NonFinitePrediction if a number is not finite, naming the row.
+void requireFinitePredictions(std::span<const float> row, std::int64_t i, const Shape& rows);
+/// @throws InvalidArgument likewise.
+void requireFiniteLabels(std::span<const float> row, std::int64_t i, const Shape& rows);
 
 }  // namespace muster::detail

@@ -11,6 +11,7 @@
 namespace comparing {
 namespace {
 
+using muster::ComparisonArm;
 using muster::InvalidArgument;
 using muster::require;
 
@@ -36,8 +37,8 @@ std::vector<std::string> joinedSets(const std::vector<std::string>& sets, const 
   return all;
 }
 
-Arm armOf(const std::vector<std::string>& words, const BaseRun& base) {
-  Arm arm{.name = fmt::format("{}", fmt::join(words, " ")), .sets = {}};
+ComparisonArm armOf(const std::vector<std::string>& words, const BaseRun& base) {
+  ComparisonArm arm{.name = fmt::format("{}", fmt::join(words, " "))};
   const auto workers = static_cast<int>(base.run().training.workers);
   std::string strategy = base.run().training.strategy;
   bool joined = false;
@@ -48,16 +49,17 @@ Arm armOf(const std::vector<std::string>& words, const BaseRun& base) {
       continue;
     }
     muster::strategyNamed(word, "", workers);
-    arm.sets.push_back("training.strategy.name=" + word);
+    arm.settings.push_back("training.strategy.name=" + word);
     strategy = word;
   }
   for (const auto& word : words) {
     const auto equals = word.find('=');
     if (equals == word.npos) continue;
     require(equals > 0, "\"{}\" sets no field; expected FIELD=VALUE", word);
-    arm.sets.push_back(base.pathOf(std::string_view(word).substr(0, equals), strategy) + word.substr(equals));
+    arm.settings.push_back(base.pathOf(std::string_view(word).substr(0, equals), strategy) +
+                           word.substr(equals));
   }
-  if (joined) arm.sets = joinedSets(arm.sets, base);
+  if (joined) arm.settings = joinedSets(arm.settings, base);
   return arm;
 }
 
@@ -109,14 +111,14 @@ std::vector<std::string> expandBraces(std::string_view text) {
   return {std::string(text)};
 }
 
-std::vector<Arm> parseArms(std::string_view text, const BaseRun& base) try {
+std::vector<ComparisonArm> parseArms(std::string_view text, const BaseRun& base) try {
   const auto name = nameIn(text);
   const auto rest = name.empty() ? text : text.substr(name.size() + 1);
   require(name.empty() || !name.starts_with(' '), "the name before the colon begins with a space");
   std::vector<std::vector<std::string>> all;
   for (const auto& one : expandBraces(rest)) all.push_back(wordsOf(one));
   require(!name.empty() || !all.front().empty(), "it is empty");
-  std::vector<Arm> arms;
+  std::vector<ComparisonArm> arms;
   for (const auto& words : all) {
     arms.push_back(armOf(words, base));
     if (!name.empty()) arms.back().name = std::string(name) + varied(words, all.front(), all.back());

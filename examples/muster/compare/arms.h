@@ -5,17 +5,12 @@
 #include <vector>
 
 #include "examples/muster/compare/base_run.h"
+#include "muster/core/comparison/comparison_grid.h"
 
 namespace comparing {
 
-/// One way to train: what it changes in the run file.
-struct Arm {
-  std::string name;
-  std::vector<std::string> sets;  ///< as for --set
-  bool operator==(const Arm&) const = default;
-};
-
-/// Reads the arms of a text: words with spaces between them, after a name and a colon if it has one.
+/// Reads the arms of a text, whose settings are as for --set: words with spaces between them, after a name
+/// and a colon if it has one.
 ///
 ///     averaging every=10                          a strategy, and fields by short names (BaseRun::pathOf)
 ///     slow: diloco every={50,100} workers={2,4}   four arms: all combinations of what is in braces
@@ -23,7 +18,7 @@ struct Arm {
 ///     wide: network.layers[0].units=512           any field by its path
 ///
 /// @throws InvalidArgument that quotes the text.
-std::vector<Arm> parseArms(std::string_view text, const BaseRun& base);
+std::vector<muster::ComparisonArm> parseArms(std::string_view text, const BaseRun& base);
 
 /// The combinations of values in braces: `a={1,2} b={3,4}` gives four texts, the last one varying first.
 /// A brace that begins with a quote is JSON, and stays as it is. @throws InvalidArgument beyond 1000 texts.

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <boost/crc.hpp>
 
-#include "examples/muster/compare/number_text.h"
+#include "muster/core/base/number_text.h"
 #include "muster/parallel/run/session.h"
 
 namespace comparing {
@@ -14,7 +14,7 @@ namespace {
 constexpr double kHeldOut = 0.15;  // of the examples, for a part that the run file does not have
 
 /// Whether a run needs validation data.
-bool needsValidation(const muster::RunFile& run, const Grid& grid) {
+bool needsValidation(const muster::RunFile& run, const muster::ComparisonGrid& grid) {
   return !grid.tune.empty() || run.listeners.earlyStopping || run.listeners.reduceOnPlateau;
 }
 
@@ -26,7 +26,8 @@ std::string_view nounOf(const muster::DataSource& data) {
 }
 
 std::string counted(std::int64_t count, std::string_view noun) {
-  return fmt::format("{} {}{}", groupedNumber(static_cast<double>(count)), noun, count == 1 ? "" : "s");
+  return fmt::format("{} {}{}", muster::groupedNumber(static_cast<double>(count)), noun,
+                     count == 1 ? "" : "s");
 }
 
 std::int64_t examplesIn(const std::unique_ptr<muster::DataSetIterator>& data) {
@@ -39,7 +40,7 @@ muster::LoadedData loadData(const BaseRun& base) {
                           static_cast<int>(run.training.workers), muster::knownBy(run, {}));
 }
 
-std::string holdOut(BaseRun& base, const Grid& grid, muster::LoadedData& data) {
+std::string holdOut(BaseRun& base, const muster::ComparisonGrid& grid, muster::LoadedData& data) {
   const auto run = base.run();
   const bool test = !data.test, validation = !data.validation && needsValidation(run, grid);
   const auto all = examplesIn(data.train) + examplesIn(data.validation);
@@ -53,8 +54,8 @@ std::string holdOut(BaseRun& base, const Grid& grid, muster::LoadedData& data) {
                      test && validation ? "test and no validation data"
                      : test             ? "test data"
                                         : "validation data",
-                     test && validation ? drawn + " each" : drawn, groupedNumber(static_cast<double>(all)),
-                     part == 1 ? "is" : "are",
+                     test && validation ? drawn + " each" : drawn,
+                     muster::groupedNumber(static_cast<double>(all)), part == 1 ? "is" : "are",
                      test && validation ? "to test and to validate with"
                      : test             ? "to test with"
                                         : "to validate with",

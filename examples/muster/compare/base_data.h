@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "examples/muster/compare/base_run.h"
-#include "examples/muster/compare/results_file.h"
+#include "muster/core/comparison/comparison_grid.h"
 #include "muster/datasets/source/load_data.h"
 
 namespace comparing {
@@ -22,7 +22,7 @@ muster::LoadedData loadData(const BaseRun& base);
 
 /// Holds out a test set, and one to validate with, if the run file has none and they are needed.
 /// @return a sentence that says so; "" if nothing was held out.
-std::string holdOut(BaseRun& base, const Grid& grid, muster::LoadedData& data);
+std::string holdOut(BaseRun& base, const muster::ComparisonGrid& grid, muster::LoadedData& data);
 
 /// A checksum of the columns' and classes' names and of the first examples of each part, by which a
 /// comparison that grows finds that a file has other contents.

@@ -5,11 +5,9 @@
 #include <algorithm>
 #include <memory>
 
-#include "examples/muster/compare/others_load.h"
-#include "examples/muster/compare/recorder.h"
 #include "examples/muster/pages.h"
 #include "muster/core/base/error.h"
-#include "muster/core/device/device.h"
+#include "muster/core/comparison/run_recorder.h"
 #include "muster/core/nn/recompute_statistics.h"
 #include "muster/parallel/run/session.h"
 #include "muster/parallel/run/watchers.h"
@@ -31,23 +29,6 @@ muster::RunListeners listenersOf(const Cell& cell) {
   return listeners;
 }
 
-template <typename E>
-bool isA(const std::exception_ptr& cause) try {
-  std::rethrow_exception(cause);
-} catch (const E&) {
-  return true;
-} catch (...) {
-  return false;
-}
-
-/// Tests with all workers. @throws NonFiniteScore for a model whose predictions are not finite.
-AnyEvaluation test(auto& trainer, DataSetIterator& data) try {
-  return trainer.evaluateTask(data);
-} catch (const TrainingError& error) {
-  if (!isA<InvalidArgument>(error.cause())) throw;  // shapes fit: a prediction is not finite
-  throw NonFiniteScore(fmt::format("a test of the merged model: {}", describe(error.cause())));
-}
-
 bool hasStatistics(Model& model) {
   return std::ranges::any_of(model.blocks(), [](const StateBlock& block) {
     return block.kind == BlockKind::Statistics && block.values.elements() > 0;
@@ -65,45 +46,36 @@ std::optional<RunRecord> trainCell(const Cell& cell, const std::function<void(st
                                static_cast<int>(run.training.workers), muster::knownBy(run, {}));
   const auto network = muster::makeNetwork(run, data);
   DataSetIterator& tested = cell.tuning ? *data.validation : *data.test;
-  const auto recorder = std::make_shared<Recorder>(
-      RecorderOptions{.testEvery = cell.tuning ? 0 : cell.testEvery,
-                      .test = [&](Trainer& trainer) { return test(trainer, tested); },
-                      .progress = progress});
+  const auto recorder = std::make_shared<RunRecorder>(
+      tested, RunRecorderOptions{.arm = cell.arm,
+                                 .settings = cell.settings,
+                                 .seed = cell.seed,
+                                 .on = cell.tuning ? "validation" : "test",
+                                 .testEvery = cell.tuning ? 0 : cell.testEvery,
+                                 .threadsPerWorker = run.training.threadsPerWorker,
+                                 .progress = progress});
   auto watchers = muster::watch(run, data, *network, {.progress = false});
   const auto watching = muster::watchingOf(run, watchers, /*first=*/true, /*shared=*/false);
   watching.addTo(watchers.all);
   watchers.all.push_back(recorder);
-  RunRecord record{.arm = cell.arm,
-                   .values = cell.values,
-                   .seed = cell.seed,
-                   .on = cell.tuning ? "validation" : "test",
-                   .workers = run.training.workers,
-                   .summed = run.training.strategy != "shared",
-                   .cores = availableParallelism(),
-                   .threads = run.training.workers * run.training.threadsPerWorker};
-  const OthersLoad load;
+  RunRecord record;
   try {
     auto wrapper = muster::makeWrapper(run, devices, {}, *network, watchers.all);
     watching.describe(wrapper.plan(), network->summary());
     watching.options(muster::hyperParameters(run), {"score"}, cell.arm);
     watching.during([&] { wrapper.fit(data.training(), run.training.epochs, stop); });
     if (stop.stop_requested() && network->epoch() < run.training.epochs) return std::nullopt;
-    record.othersBusy = load.cores();
-    recorder->finish(test(wrapper, tested));
-    watching.result("score", recorder->points().back().score);
+    record = recorder->finish(wrapper);
+  } catch (const Error&) {
+    record = recorder->failed(std::current_exception());
+  }
+  if (!record.failed()) {
+    watching.result("score", record.end().score);
     if (!cell.tuning && hasStatistics(*network)) {
       recomputeStatistics(*network, data.training());
       record.recomputed = {network->evaluateTask(tested).mainScore().second};
     }
-  } catch (const TrainingError& error) {
-    if (!isA<NonFiniteScore>(error.cause())) throw;
-    record.failure = describe(error.cause());
-  } catch (const NonFiniteScore& error) {
-    record.failure = error.what();
   }
-  record.loaded = OthersLoad::crowds(record.othersBusy, record.threads);
-  record.points = recorder->points();
-  record.computeSeconds = recorder->computeSeconds();
   if (!cell.curves.empty())
     program::writeCurves(cell.curves, {.run = fmt::format("{}, seed {}", cell.arm, cell.seed),
                                        .group = cell.arm,

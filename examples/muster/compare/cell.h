@@ -7,16 +7,16 @@
 #include <string>
 #include <vector>
 
-#include "examples/muster/compare/run_record.h"
+#include "muster/core/comparison/run_record.h"
 #include "muster/parallel/run/run_file.h"
 
 namespace comparing {
 
 /// One training of a comparison: an arm with a seed.
 struct Cell {
-  std::string arm;                  ///< its name
-  muster::RunFile run;              ///< with the seed
-  std::vector<std::string> values;  ///< as in RunRecord
+  std::string arm;                    ///< its name
+  muster::RunFile run;                ///< with the seed
+  std::vector<std::string> settings;  ///< as in RunRecord
   std::int64_t seed = 0;
   bool tuning = false;             ///< tested on the validation data, at its end alone
   std::int64_t testEvery = 0;      ///< samples
@@ -27,7 +27,8 @@ struct Cell {
 /// ends and is recorded as a failure.
 /// @param progress  called with the samples so far.
 /// @return nothing if `stop` ended it. @throws TrainingError for any other failure.
-std::optional<RunRecord> trainCell(const Cell& cell, const std::function<void(std::int64_t)>& progress,
-                                   const std::stop_token& stop);
+std::optional<muster::RunRecord> trainCell(const Cell& cell,
+                                           const std::function<void(std::int64_t)>& progress,
+                                           const std::stop_token& stop);
 
 }  // namespace comparing

@@ -64,9 +64,11 @@ void checkSeeds(const std::vector<std::int64_t>& seeds) {
   }
 }
 
-void takeLink(const std::string& text, Options& o) {
-  o.link = parseLink(text);
-  o.linkText = text;
+/// The link of --link.
+muster::NetworkLink linkOf(const std::string& text) try {
+  return muster::parseNetworkLink(text);
+} catch (const InvalidArgument& error) {
+  throw InvalidArgument(fmt::format("--{}", error.what()));
 }
 
 void check(const Options& o) {
@@ -122,7 +124,7 @@ std::optional<Options> readOptions(const program::Call& call) {
   line.addParsed(
       "link", "", "BANDWIDTH,LATENCY",
       "as in 10Gbit,50us: also estimate each arm's time with 2 to 1024 workers that such links connect",
-      [&](const std::string& text) { takeLink(text, o); });
+      [&](const std::string& text) { o.link = linkOf(text); });
   if (!program::readOptions(line, call)) return std::nullopt;
   check(o);
   return o;
@@ -153,7 +155,7 @@ void takeDefaults(const std::string& runFile, Options& o) try {
   if (o.testEvery == 0) o.testEvery = testEvery;
   if (!o.target && target != 0) o.target = target;
   if (o.baseline.empty()) o.baseline = baseline;
-  if (!o.link && !link.empty()) takeLink(link, o);
+  if (!o.link && !link.empty()) o.link = muster::parseNetworkLink(link);
   check(o);
 } catch (const InvalidArgument& error) {
   throw InvalidArgument(fmt::format("compare.{}", error.what()));

@@ -8,7 +8,7 @@
 
 #include "examples/muster/commands.h"
 #include "examples/muster/compare/base_run.h"
-#include "examples/muster/compare/link_model.h"
+#include "muster/core/comparison/network_link.h"
 
 namespace comparing {
 
@@ -19,9 +19,8 @@ struct Options {
   std::vector<std::int64_t> seeds;
   std::int64_t testEvery = 0;    ///< samples; 0: a twentieth of the training
   std::string baseline;          ///< an arm's name; "": the first one
-  std::optional<double> target;  ///< percent of an accuracy, or R2; empty: chosen by chooseTarget
-  std::optional<Link> link;
-  std::string linkText;  ///< as it was given
+  std::optional<double> target;  ///< percent of an accuracy, or R2; empty: chosen from what the arms reach
+  std::optional<muster::NetworkLink> link;
   std::filesystem::path out = "comparison";
 };
 

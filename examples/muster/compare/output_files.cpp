@@ -1,16 +1,11 @@
 #include "examples/muster/compare/output_files.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <system_error>
 
-#include "examples/muster/compare/plots.h"
-#include "examples/muster/compare/report.h"
-#include "examples/muster/compare/tables.h"
 #include "examples/muster/run_paths.h"
 #include "muster/core/base/error.h"
-#include "muster/core/io/atomic_file.h"
 #include "muster/parallel/run/watching.h"
 
 namespace comparing {
@@ -26,29 +21,6 @@ std::string fileName(const std::string& name) {
     text += plain ? c : '-';
   }
   return text;
-}
-
-std::string csvText(const Cells& rows) {
-  std::string text;
-  for (const auto& row : rows) {
-    std::vector<std::string> cells;
-    for (std::string cell : row) {
-      if (cell.find_first_of(",\"\n") != cell.npos) {
-        for (auto at = cell.find('"'); at != cell.npos; at = cell.find('"', at + 2)) cell.insert(at, 1, '"');
-        cell = fmt::format("\"{}\"", cell);
-      }
-      cells.push_back(std::move(cell));
-    }
-    text += fmt::format("{}\n", fmt::join(cells, ","));
-  }
-  return text;
-}
-
-std::string markdown(const Comparison& c, const std::vector<ReportTable>& tables) {
-  std::string text = fmt::format("{}\n", fmt::join(c.paragraphs, " "));
-  for (const auto& table : tables)
-    text += fmt::format("\n{}\n{}\n", markdownTable(table.rows), fmt::join(table.notes, " "));
-  return text + "\n" + conclusion(c) + "\n";
 }
 
 }  // namespace
@@ -78,23 +50,6 @@ std::filesystem::path curvesFile(const std::filesystem::path& directory, const s
                                  std::int64_t seed) {
   if (!muster::pagesBuilt()) return directory.empty() ? std::filesystem::path(fileName(arm)) : "";
   return directory / "runs" / fileName(arm) / fmt::format("seed-{}.curves.jsonl", seed);
-}
-
-void writeFiles(const std::filesystem::path& directory, const Comparison& comparison) {
-  const auto tables = tablesOf(comparison);
-  const auto plots = plotsOf(comparison);
-  const auto write = [&](const std::filesystem::path& name, const std::string& text) {
-    muster::writeFileAtomically(directory / name, text);
-  };
-  std::filesystem::create_directories(directory / "plots");
-  std::filesystem::create_directories(directory / "tables");
-  for (const auto& table : tables) write("tables/" + table.name + ".csv", csvText(table.rows));
-  for (const auto& plot : plots) {
-    write("plots/" + plot.name + ".svg", plot.svg);
-    write("plots/" + plot.name + ".csv", csvText(plot.values));
-  }
-  write("table.md", markdown(comparison, tables));
-  write("report.html", reportPage(comparison, tables, plots));
 }
 
 }  // namespace comparing

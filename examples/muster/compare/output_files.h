@@ -4,7 +4,6 @@
 #include <string>
 #include <string_view>
 
-#include "examples/muster/compare/summary.h"
 #include "muster/parallel/run/run_file.h"
 
 namespace comparing {
@@ -21,9 +20,5 @@ void checkOutput(const std::filesystem::path& directory, const std::string& file
 /// page.
 std::filesystem::path curvesFile(const std::filesystem::path& directory, const std::string& arm,
                                  std::int64_t seed);
-
-/// Writes table.md, report.html, and the tables and plots as CSV and SVG, each atomically.
-/// @throws muster::FileError.
-void writeFiles(const std::filesystem::path& directory, const Comparison& comparison);
 
 }  // namespace comparing

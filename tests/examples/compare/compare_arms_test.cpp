@@ -39,27 +39,28 @@ TEST_CASE("an arm is a strategy and fields by short names, with a name or withou
   const auto arms = parseArms("diloco every={50,100} workers=2", run);
   REQUIRE(arms.size() == 2);
   CHECK(arms[0].name == "diloco every=50 workers=2");
-  CHECK(arms[1].sets ==
+  CHECK(arms[1].settings ==
         Texts{"training.strategy.name=diloco", "training.strategy.every=100", "training.workers=2"});
   const auto named =
       parseArms("slow start: averaging period=qsr period.alpha=0.5 learningRate={0.1,0.2} batch=4", run);
   REQUIRE(named.size() == 2);
   CHECK(named[1].name == "slow start, learningRate=0.2");
-  CHECK(named[1].sets == Texts{"training.strategy.name=averaging", "training.strategy.period=qsr",
-                               "training.strategy.period.alpha=0.5", "network.updater.learningRate=0.2",
-                               "data.batch=4"});
-  CHECK(parseArms("wide: network.layers[0].units=9", run).front().sets == Texts{"network.layers[0].units=9"});
-  CHECK(parseArms("as it is:", run).front().sets.empty());
-  CHECK(run.run(named[1].sets).makeStrategy(1).make() != nullptr);
+  CHECK(named[1].settings == Texts{"training.strategy.name=averaging", "training.strategy.period=qsr",
+                                   "training.strategy.period.alpha=0.5", "network.updater.learningRate=0.2",
+                                   "data.batch=4"});
+  CHECK(parseArms("wide: network.layers[0].units=9", run).front().settings ==
+        Texts{"network.layers[0].units=9"});
+  CHECK(parseArms("as it is:", run).front().settings.empty());
+  CHECK(run.run(named[1].settings).makeStrategy(1).make() != nullptr);
 }
 
 TEST_CASE("the joined arm is one worker on the batches of all") {
   const auto arm = parseArms("joined workers=4", base()).front();
-  const auto run = base().run(arm.sets);
+  const auto run = base().run(arm.settings);
   CHECK(run.data.batch == 32);
   CHECK(run.training.workers == 1);
   CHECK(run.training.strategy == "averaging");
-  CHECK(base().run(parseArms("joined", base()).front().sets).data.batch == 24);
+  CHECK(base().run(parseArms("joined", base()).front().settings).data.batch == 24);
 }
 
 TEST_CASE("an arm that cannot be read is quoted, with the nearest word and an example") {
@@ -97,18 +98,18 @@ TEST_CASE("a seed draws weights and order, but not what is held out") {
 
 TEST_CASE("tuning tries all combinations of what an arm does not set itself") {
   const auto run = base();
-  const Arm plain{"averaging", {"training.strategy.name=averaging"}};
-  const Arm diloco{"diloco", {"training.strategy.name=diloco"}};
-  const Arm own{"own", {"network.updater.learningRate=7"}};
+  const muster::ComparisonArm plain{"averaging", {"training.strategy.name=averaging"}};
+  const muster::ComparisonArm diloco{"diloco", {"training.strategy.name=diloco"}};
+  const muster::ComparisonArm own{"own", {"network.updater.learningRate=7"}};
   const Texts tune{"learningRate=0.1,0.2", "rate=0.5,1"};
   const auto choices = choicesOf(diloco, tune, run);
   REQUIRE(choices.size() == 4);
   CHECK(choices[1].text == "learningRate=0.1 rate=1");
-  CHECK(choices[1].sets == Texts{"network.updater.learningRate=0.1", "training.strategy.rate=1"});
+  CHECK(choices[1].settings == Texts{"network.updater.learningRate=0.1", "training.strategy.rate=1"});
   CHECK(choicesOf(plain, tune, run).size() == 2);  // averaging has no rate
   CHECK(choicesOf(own, tune, run).empty());
   CHECK_NOTHROW(checkTune(tune, {plain, diloco, own}, run));
-  const auto refusal = [&](const std::string& text, const Arm& arm) {
+  const auto refusal = [&](const std::string& text, const muster::ComparisonArm& arm) {
     return thrown<InvalidArgument>([&] { checkTune({text}, {arm}, run); });
   };
   CHECK(refusal("learningRate", plain) ==
@@ -117,20 +118,6 @@ TEST_CASE("tuning tries all combinations of what an arm does not set itself") {
         "--tune learningRate=0.1,0.2: every arm sets learningRate itself");
   CHECK(refusal("rate=1,2", plain).find("called \"rate\"") != std::string::npos);
   CHECK(refusal("workers=1,0", plain).starts_with("run.json: training.workers must be between"));
-}
-
-TEST_CASE("the smallest finite validation loss is chosen, the first of equal ones") {
-  const auto run = [](double loss, std::string failure = {}) {
-    return RunRecord{.arm = "a", .points = {{.seconds = 2, .loss = loss}}, .failure = std::move(failure)};
-  };
-  const RunRecord high = run(0.75), low = run(0.25), equal = run(0.25), failed = run(0.125, "nan");
-  const Arm arm{"a", {}};
-  const auto tuned = choose(arm, std::vector<Choice>(4), {&high, &low, &equal, &failed});
-  CHECK(tuned.best == 1);
-  CHECK_FALSE(tuned.atEnd());
-  CHECK(tuned.seconds == 8);
-  CHECK(choose(arm, std::vector<Choice>(2), {&low, &high}).atEnd());
-  CHECK(choose(arm, std::vector<Choice>(1), {&failed}).failed());
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "examples/muster/compare/results_file.h"
+#include "muster/core/comparison/results_file.h"
 #include "tests/examples/program.h"
 #include "tests/support/temporary_directory.h"
 
@@ -18,6 +18,8 @@
 namespace comparing {
 namespace {
 
+using muster::ResultsFile;
+using muster::RunRecord;
 using muster::test::Outcome;
 using muster::test::Program;
 using muster::test::readFile;
@@ -86,6 +88,7 @@ TEST_CASE("arms are trained on equal numbers of samples, compared and reported")
   CHECK(contains(outcome.out, "200 images to train with and 100 to test with"));
   CHECK(contains(outcome.out, "4 arms, 2 seeds: 0 of 8 runs finished in out/results.jsonl\n"));
   CHECK(contains(outcome.out, "Nothing was tuned: "));
+  CHECK(contains(outcome.out, "--tune learningRate=0.003,0.01,0.03"));  // about the file's own
   CHECK(contains(outcome.out, "samples to 10 %"));
   CHECK(contains(outcome.out, "projected on a link of 1 Gbit/s, 1 ms"));
   CHECK(contains(outcome.err, "run 8/8: "));
@@ -165,7 +168,7 @@ TEST_CASE(
   CHECK(contains(chosen, "\naveraging workers=2,learningRate=0."));
   for (const auto& run : runs)
     if (run.seed > 0)
-      CHECK(std::ranges::any_of(run.values, [](const std::string& value) {
+      CHECK(std::ranges::any_of(run.settings, [](const std::string& value) {
         return value.starts_with("network.updater.learningRate");
       }));
   CHECK(contains(directory.run(arguments).out, "6 of 6 runs finished"));

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace muster {
+
+/// Rows of cells, the first row the headings.
+using Cells = std::vector<std::vector<std::string>>;
+
+/// Formats cells in columns separated by two spaces: the first column left-aligned, the others, which are
+/// numbers, right-aligned. Cells are UTF-8 with characters one column wide. Ends with a newline.
+std::string textTable(const Cells& rows);
+
+/// The same as a table in Markdown.
+std::string markdownTable(const Cells& rows);
+
+/// The same as CSV: commas, `csvField` for each cell, a newline after each row.
+std::string csvTable(const Cells& rows);
+/// A field of a CSV file, in quotes if it holds a comma, a quote or a line's end. Source: RFC 4180.
+std::string csvField(std::string_view text);
+
+/// Breaks a sentence between words into lines of at most `columns`, those after the first indented by two.
+/// Ends with a newline.
+std::string wrappedText(std::string_view sentence, std::size_t columns);
+
+}  // namespace muster

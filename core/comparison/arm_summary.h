@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "muster/core/comparison/network_link.h"
+#include "muster/core/comparison/run_record.h"
+#include "muster/core/comparison/sample_mean.h"
+
+namespace muster {
+
+/// The score that arms are compared by, as it is shown.
+struct ComparisonMetric {
+  std::string name = "accuracy";  ///< for display
+  double factor = 100;            ///< from the recorded score to the one shown
+  int decimals = 2;
+  std::string unit = " %";         ///< of a score
+  std::string points = " points";  ///< of a difference
+
+  /// @param name  accuracy or r2
+  static ComparisonMetric named(const std::string& name);
+  std::string text(double score) const;
+};
+
+/// The first test at which an arm reached the target.
+struct TargetReached {
+  std::size_t reached = 0;      ///< seeds that reached the target
+  SampleMean seconds, samples;  ///< over those seeds
+  WorkerCost cost;              ///< up to that test, means over those seeds
+};
+
+/// An arm's results over its finished seeds. A failed seed counts only in `runs` and `failures`.
+struct ArmSummary {
+  std::string name;
+  std::size_t runs = 0;      ///< finished
+  std::size_t failures = 0;  ///< how many of the runs
+  SampleMean score;          ///< at the end
+  SampleMean difference;     ///< of the score to the baseline's, seed by seed; count 0: the baseline
+  SampleMean recomputed;     ///< the score with recomputed statistics; count 0: not measured
+  TargetReached target;
+  SampleMean speedUp;  ///< seconds to the target of the baseline divided by this arm's, seed by seed
+  SampleMean seconds, bytes, distance, iterations;  ///< of the whole training; bytes of one worker
+  WorkerCost cost;                                  ///< means over the seeds
+  std::int64_t workers = 1;
+  bool summed = true, oversubscribed = false, loaded = false;
+  double samples = 0;  ///< of a whole run by all workers
+
+  bool trained() const { return score.count > 0; }
+};
+
+/// Samples per second of all workers of a projection, each training as many as a worker of the arm did.
+double samplesPerSecond(const ArmSummary& arm, const LinkProjection& projection);
+
+/// The highest score, in three digits, that more than half of the arms reach with every seed; so a failed arm
+/// does not lower it. 0 without runs. @param runs  [arm][finished seed].
+double chooseTarget(std::span<const std::vector<RunRecord>> runs);
+
+/// @param runs  one for each finished seed.  @param target  a score, as it is recorded.
+ArmSummary summariseArm(std::string name, std::span<const RunRecord> runs, double target);
+/// Fills `difference` and `speedUp`: over the seeds with a finished run of both.
+void compareWith(std::span<const RunRecord> baseline, std::span<const RunRecord> runs, double target,
+                 ArmSummary& summary);
+
+}  // namespace muster

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "muster/core/base/text_table.h"
+#include "muster/core/comparison/comparison.h"
+
+namespace muster::detail {
+
+/// How much a table shows: the columns that fit on a terminal, or all.
+enum class Detail { Brief, Full };
+
+/// One row per arm, the best first: score, difference to the baseline, samples and time to the target, time;
+/// with Detail::Full also the range over the seeds, speed-up, steps, bytes and distance.
+Cells summaryCells(const Comparison& comparison, const ComparisonSummary& summary, Detail detail);
+/// A sentence for each mark and term that the table uses.
+std::vector<std::string> summaryNotes(const Comparison& comparison, const ComparisonSummary& summary,
+                                      Detail detail);
+
+/// For each tuned arm: what was chosen, the validation loss of each choice, and what it cost. Empty without.
+Cells tuningCells(const Comparison& comparison);
+
+/// Projected seconds on `comparison.link` of each arm with several workers, by number of workers; with
+/// Detail::Full also the share spent computing. Empty without a link.
+Cells linkCells(const Comparison& comparison, const ComparisonSummary& summary, Detail detail);
+
+}  // namespace muster::detail

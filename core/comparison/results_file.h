@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "muster/core/comparison/comparison_grid.h"
+#include "muster/core/comparison/run_record.h"
+
+namespace muster {
+
+/// The finished runs of a comparison in a file that is never half-written, from which an interrupted
+/// comparison continues: a line of JSON with the grid, then one line for each run. One thread at a time.
+///
+///     ResultsFile results("rules/results.jsonl");
+///     results.join(comparison.grid);
+///     if (results.find(settings, seed) == nullptr) results.add(record of that training);
+class ResultsFile {
+ public:
+  /// Reads the file if it is there.
+  /// @param other  what errors tell the user to give instead, as in "another --out".
+  /// @throws FileError naming the file if it is no such file, cannot be read, or contains a run twice (with
+  ///         the line).
+  explicit ResultsFile(std::filesystem::path path, std::string other = "another file");
+
+  /// Whether there is no file yet.
+  bool fresh() const { return fresh_; }
+  /// Joins what is to be compared now with what the file has: arms and seeds are added, and what `now` leaves
+  /// open (no arm, no seed, no tuning, no `testEvery`) is the file's.
+  /// @throws FileError naming the differences if the common settings, the data, the tests, the tuning or an
+  ///         arm of the same name differ.
+  void join(const ComparisonGrid& now);
+
+  const std::filesystem::path& path() const { return path_; }
+  /// After `join`.
+  const ComparisonGrid& grid() const { return grid_; }
+  /// The finished runs in order.
+  const std::vector<RunRecord>& runs() const { return runs_; }
+  /// The run with these settings and seed; nullptr if it is not finished.
+  const RunRecord* find(const std::vector<std::string>& settings, std::int64_t seed) const;
+
+  /// Adds a run and writes the file. @throws FileError; then the file is unchanged.
+  void add(RunRecord run);
+
+ private:
+  void read(const std::string& text);
+
+  std::filesystem::path path_;
+  std::string other_;
+  bool fresh_ = true;
+  ComparisonGrid grid_;
+  std::vector<RunRecord> runs_;
+};
+
+}  // namespace muster

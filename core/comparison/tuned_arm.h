@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "muster/core/comparison/run_record.h"
+
+namespace muster {
+
+/// The seed of all tuning runs; no other run has it.
+inline constexpr std::int64_t kTuningSeed = 0;
+
+/// Values to try for what is tuned.
+struct TuningChoice {
+  std::string text;                        ///< as in `learningRate=0.03`
+  std::vector<std::string> settings = {};  ///< what it sets
+};
+
+/// How an arm was tuned.
+struct TunedArm {
+  std::string arm;
+  std::vector<TuningChoice> choices;
+  std::vector<double> losses;  ///< [choice] on the validation data; not finite: failed
+  std::size_t best = 0;
+  double seconds = 0;  ///< of training, all choices
+
+  /// Whether every choice failed.
+  bool failed() const;
+  /// Whether one list of numbers was tried, and the best is its first or last.
+  bool atEnd() const { return choices.size() > 1 && (best == 0 || best + 1 == choices.size()); }
+};
+
+/// Chooses by the smallest loss at the end of a run, the first of equal ones.
+/// @param runs  [choice] tested on validation data.
+TunedArm chooseTuning(std::string arm, std::vector<TuningChoice> choices,
+                      std::span<const RunRecord* const> runs);
+
+}  // namespace muster

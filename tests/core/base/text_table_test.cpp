@@ -1,0 +1,46 @@
+#include "muster/core/base/text_table.h"
+
+#include <doctest/doctest.h>
+
+#include "muster/core/base/byte_text.h"
+#include "muster/core/base/number_text.h"
+
+namespace muster {
+namespace {
+
+TEST_CASE("numbers are formatted to be read by people") {
+  CHECK(groupedNumber(5) == "5");
+  CHECK(groupedNumber(999) == "999");
+  CHECK(groupedNumber(1000) == "1,000");
+  CHECK(groupedNumber(1234567) == "1,234,567");
+  CHECK(groupedNumber(-123456) == "-123,456");
+  CHECK(byteText(1724320) == "1.72 MB");
+  CHECK(byteText(12) == "12 B");
+  CHECK(secondsDigits(0.4312) == "0.431");
+  CHECK(secondsDigits(43.12) == "43.1");
+  CHECK(secondsDigits(4310.4) == "4310");
+}
+
+TEST_CASE("the columns of a table line up, whatever its characters") {
+  CHECK(textTable({{"arm", "accuracy", "s"}, {"one", "1 ± 2", "10"}, {"three", "-", "5 *"}}) ==
+        "arm    accuracy    s\n"
+        "one       1 ± 2   10\n"
+        "three         -  5 *\n");
+  CHECK(textTable({}).empty());
+  CHECK(markdownTable({{"arm", "s"}, {"one", "1 ± 2"}}) == "| arm | s |\n|---|---|\n| one | 1 ± 2 |\n");
+}
+
+TEST_CASE("a table as CSV quotes what holds a comma, a quote or a line's end") {
+  CHECK(csvTable({{"arm", "s"}, {"a, \"b\"", "1"}, {"two\nlines", "c;d"}}) ==
+        "arm,s\n\"a, \"\"b\"\"\",1\n\"two\nlines\",c;d\n");
+  CHECK(csvField("carriage\rreturn") == "\"carriage\rreturn\"");
+}
+
+TEST_CASE("lines are broken between words") {
+  CHECK(wrappedText("one two three four", 9) == "one two\n  three\n  four\n");
+  CHECK(wrappedText("± ± ±", 5) == "± ± ±\n");
+  CHECK(wrappedText("incomprehensible it is", 6) == "incomprehensible\n  it\n  is\n");
+}
+
+}  // namespace
+}  // namespace muster

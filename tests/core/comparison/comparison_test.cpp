@@ -1,0 +1,298 @@
+#include "muster/core/comparison/comparison.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <sstream>
+
+#include "muster/core/base/error.h"
+#include "muster/core/comparison/detail/tables.h"
+#include "tests/core/comparison/given.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/thrown.h"
+
+namespace muster {
+namespace {
+
+using detail::Detail;
+using detail::tuningCells;
+using doctest::Approx;
+using test::contains;
+using test::Given;
+
+TEST_CASE("mean, deviation and Student's interval equal those worked out by hand") {
+  const auto spread = sampleMeanOf(std::array{2., 4., 9.});
+  CHECK(spread.count == 3);
+  CHECK(spread.mean == 5);
+  CHECK(spread.deviation == Approx(std::sqrt((9 + 1 + 16) / 2.)));
+  // The two-sided 5 % points of a table of Student's t: 12.706, 4.303 and 2.776 for 1, 2 and 4 degrees.
+  CHECK(sampleMeanOf(std::array{1., 3.}).margin() ==
+        Approx(12.706 * std::sqrt(2.) / std::sqrt(2.)).epsilon(1e-4));
+  CHECK(spread.margin() == Approx(4.303 * std::sqrt(13.) / std::sqrt(3.)).epsilon(1e-4));
+  CHECK(sampleMeanOf(std::array{1., 2., 3., 4., 5.}).margin() ==
+        Approx(2.776 * std::sqrt(2.5) / std::sqrt(5.)).epsilon(1e-3));
+  CHECK(sampleMeanOf(std::array{7.}).mean == 7);
+  CHECK(std::isinf(sampleMeanOf(std::array{7.}).margin()));
+  CHECK_FALSE(sampleMeanOf(std::array{7.}).differsFromZero());
+  CHECK(sampleMeanOf({}).count == 0);
+  CHECK(meanText({.count = 3, .mean = 0.97123, .deviation = 0.0012}, 100, 2) == "97.12 ± 0.12");
+  CHECK(meanText({.count = 1, .mean = 0.97123}, 100, 2) == "97.12");
+}
+
+TEST_CASE("an arm is summarised over its seeds") {
+  Given given({"averaging"});
+  given.run(0, 1, {0.5, 0.9, 0.8}, 1);
+  given.run(0, 2, {0.4, 0.7, 0.9}, 2);
+  given.c.target = 0.9;
+  const auto arm = given.arm("averaging");
+  CHECK(arm.runs == 2);
+  CHECK(arm.failures == 0);
+  CHECK(arm.score.mean == Approx(0.85));
+  CHECK(arm.score.deviation == Approx(0.1 / std::sqrt(2.)));
+  // Seed 1 reaches the target at its second test, although it falls below it again; seed 2 at its third.
+  CHECK(arm.target.reached == 2);
+  CHECK(arm.target.samples.mean == 250);
+  CHECK(arm.target.seconds.mean == (2 + 6) / 2.);
+  // Of the computing of 3 s and 6 s, two thirds and all.
+  CHECK(arm.target.cost.computeSeconds == Approx((2 + 6) / 2.));
+  CHECK(arm.target.cost.rounds == 2.5);
+  CHECK(arm.target.cost.bytes == 125);
+  CHECK(arm.seconds.mean == (3 + 6) / 2.);
+  CHECK(arm.bytes.mean == 150);
+  CHECK(arm.distance.mean == 1);
+  CHECK(arm.cost.rounds == 3);
+  CHECK(arm.cost.computeSeconds == 4.5);
+  CHECK(arm.samples == 300);
+  // 300 samples of two workers are 150 of one: eight do 1200 of them in 2 s.
+  CHECK(samplesPerSecond(arm, {.workers = 8, .seconds = 2}) == 600);
+  CHECK(given.c.planned() == 3);  // three seeds
+  CHECK(given.c.finished() == 2);
+}
+
+TEST_CASE("arms are sorted, and differ by pairs of seeds with Student's interval") {
+  Given given({"base", "other", "better"});
+  const double base[] = {0.90, 0.92, 0.93}, other[] = {0.92, 0.93, 0.97}, better[] = {0.95, 0.97, 0.985};
+  for (std::int64_t seed = 1; seed <= 3; ++seed) {
+    const auto i = static_cast<std::size_t>(seed - 1);
+    given.run(0, seed, {0.5, base[i]}, 2);
+    given.run(1, seed, {other[i]}, 1);
+    given.run(2, seed, {better[i]}, 1);
+  }
+  // Differences 0.02, 0.01 and 0.04: mean 0.02333, deviation 0.015275, margin 4.303 x 0.015275 / sqrt(3). Two
+  // standard errors, 0.0176, would leave out 0, although 5 % of such intervals of equal arms should.
+  const auto d = given.arm("other").difference;
+  CHECK(d.mean == Approx(0.023333).epsilon(1e-4));
+  CHECK(d.margin() == Approx(0.037946).epsilon(1e-3));
+  CHECK_FALSE(d.differsFromZero());
+  CHECK(given.summary().arms.front().name == "better");
+  CHECK(given.summary().arms.back().name == "base");
+  // 0.05, 0.05 and 0.055: mean 0.05167, deviation 0.0028868, margin 0.0071717.
+  CHECK(given.summary().conclusion ==
+        "Better than base: better by 5.17 points (95 % interval 4.45 to 5.88, 3 seeds); of 1 arm it is not "
+        "known "
+        "whether it differs.");
+  given.c.baseline = "better";
+  CHECK(given.arm("base").difference.mean == Approx(-0.051667).epsilon(1e-4));
+  CHECK(given.summary().conclusion.starts_with(
+      "No arm is better than better. Worse: base by 5.17 points (95 % interval 4.45 to 5.88, 3 seeds)"));
+  const auto cells = summaryCells(given.c, given.summary(), Detail::Brief);
+  CHECK(cells[1][2] == "baseline");
+  CHECK(cells[3][0] == "base");
+  CHECK(cells[3][2] == "-5.17 [-5.88, -4.45]");
+}
+
+TEST_CASE("the conclusion counts arms without two pairs of finished runs as not known") {
+  Given given({"base", "same", "wild"});
+  for (std::int64_t seed = 1; seed <= 3; ++seed) {
+    given.run(0, seed, {0.9});
+    given.run(1, seed, {seed == 2 ? 0.8 : 0.95});
+  }
+  given.run(2, 1, {0.99});
+  CHECK(given.summary().conclusion ==
+        "No arm differs from base by more than chance would explain (95 % intervals of Student's t); of 1 "
+        "arm it is "
+        "not known whether it differs.");
+
+  Given few({"base", "wild"});
+  for (std::int64_t seed = 1; seed <= 2; ++seed) few.run(0, seed, {0.9});
+  few.run(1, 1, {0.99});
+  CHECK(few.summary().conclusion ==
+        "Compared with base, of 1 arm it is not known whether it differs: fewer than two seeds have a "
+        "finished run of "
+        "both.");
+}
+
+TEST_CASE(
+    "the target is reached by more than half of the arms with every seed, and a failed arm does not lower "
+    "it") {
+  Given given({"good", "fair", "bad"});
+  given.run(0, 1, {0.981, 0.99});
+  given.run(0, 2, {0.97, 0.9876});
+  given.run(1, 1, {0.95, 0.94});
+  given.run(1, 2, {0.9612, 0.95});
+  given.run(2, 1, {0.25});
+  CHECK(chooseTarget(given.c.runs) == 0.95);
+  given.run(2, 2, {}).failure = "nan";
+  CHECK(chooseTarget(given.c.runs) == 0.95);  // of good and fair, the lower one
+  CHECK(chooseTarget({}) == 0);
+  CHECK(given.arm("fair").target.reached == 2);
+  CHECK(given.arm("bad").target.reached == 0);
+  given.c.target = 0.98;
+  CHECK(given.arm("fair").target.reached == 0);
+}
+
+TEST_CASE("speed-up is the baseline's time to the target by the arm's, where both reach it with each seed") {
+  Given given({"base", "fast"});
+  given.c.target = 0.9;
+  given.run(0, 1, {0.1, 0.1, 0.9}, 2);
+  given.run(1, 1, {0.1, 0.9}, 1);
+  CHECK(given.arm("fast").speedUp.mean == 3);  // 6 s by 2 s
+  given.run(0, 2, {0.9});
+  given.run(1, 2, {0.9});
+  CHECK(given.arm("fast").speedUp.mean == 2);
+  given.run(0, 3, {0.9});
+  given.run(1, 3, {0.1, 0.8});
+  CHECK(std::isnan(given.arm("fast").speedUp.mean));
+}
+
+TEST_CASE("a failed run enters no mean, and marks tell of crowded cores and of load") {
+  Given given({"averaging"});
+  given.run(0, 1, {0.5, 0.9});
+  given.run(0, 2, {0.1}).failure = "the score is nan";
+  const auto arm = given.arm("averaging");
+  CHECK(arm.runs == 2);
+  CHECK(arm.failures == 1);
+  CHECK(arm.score.count == 1);
+  auto cells = summaryCells(given.c, given.summary(), Detail::Full);
+  CHECK(cells[1][1] == "90.00 (1 of 2 diverged)");
+  CHECK_FALSE(contains(cells[1][5], "*"));
+  auto& crowded = given.run(0, 3, {0.9});
+  crowded.threads = 4;
+  crowded.loaded = true;
+  crowded.othersBusy = 1.26;
+  cells = summaryCells(given.c, given.summary(), Detail::Full);
+  CHECK(cells[1][5].ends_with(" *!"));
+  const auto notes = summaryNotes(given.c, given.summary(), Detail::Brief);
+  CHECK(notes[notes.size() - 2].starts_with("* 4 threads shared 2 cores"));
+  CHECK(notes.back().starts_with("! Measured under load: other programs kept up to 1.3 cores busy"));
+}
+
+TEST_CASE("without tuning the table says so, with it what was chosen and what it cost") {
+  Given given({"averaging"});
+  given.run(0, 1, {0.9});
+  CHECK(given.c.tuningNote().starts_with("Nothing was tuned: "));
+  given.c.grid.tune = {"learningRate=0.1,0.2,0.3"};
+  given.c.tuned = {{.arm = "averaging",
+                    .choices = {{"learningRate=0.1", {}}, {"learningRate=0.2", {}}, {"learningRate=0.3", {}}},
+                    .losses = {0.5, 0.25, INFINITY},
+                    .best = 1,
+                    .seconds = 12.5}};
+  CHECK(tuningCells(given.c)[1] ==
+        std::vector<std::string>{"averaging", "learningRate=0.2",
+                                 "learningRate=0.1: 0.5, learningRate=0.2: 0.25, learningRate=0.3: diverged",
+                                 "3", "12.5"});
+  CHECK(given.c.tuningNote().starts_with("Tuned alike: "));
+  given.c.tuned.front().best = 0;
+  CHECK(tuningCells(given.c)[1][1] == "learningRate=0.1 ^");
+  CHECK(contains(given.c.tuningNote(), "others beyond it may be better"));
+}
+
+TEST_CASE("the smallest finite validation loss is chosen, the first of equal ones") {
+  const auto run = [](double loss, std::string failure = {}) {
+    return RunRecord{.arm = "a", .points = {{.seconds = 2, .loss = loss}}, .failure = std::move(failure)};
+  };
+  const RunRecord high = run(0.75), low = run(0.25), equal = run(0.25), failed = run(0.125, "nan");
+  const auto tuned =
+      chooseTuning("a", std::vector<TuningChoice>(4), std::array{&high, &low, &equal, &failed});
+  CHECK(tuned.best == 1);
+  CHECK_FALSE(tuned.atEnd());
+  CHECK(tuned.seconds == 8);
+  CHECK(chooseTuning("a", std::vector<TuningChoice>(2), std::array{&low, &high}).atEnd());
+  CHECK(chooseTuning("a", std::vector<TuningChoice>(1), std::array{&failed}).failed());
+}
+
+TEST_CASE("runs are added by arm and seed, each once, and with one metric") {
+  Comparison c;
+  CHECK(test::thrown<InvalidArgument>([&] { c.summarise(); }) == "comparison: it has no arm; add runs first");
+  const auto run = [](const std::string& arm, std::int64_t seed, double score) {
+    return RunRecord{.arm = arm,
+                     .settings = {"every=" + arm},
+                     .seed = seed,
+                     .metric = "r2",
+                     .workers = 2,
+                     .points = {{.samples = 10, .score = score}},
+                     .cores = 2};
+  };
+  auto diverged = run("1", 1, 0);
+  diverged.failure = "the score is nan";
+  diverged.metric = "accuracy";  // it was not tested
+  c.add(diverged);
+  c.add(run("1", 2, 0.5));
+  c.add(run("10", 2, 0.75));
+  CHECK(c.grid.metric == "r2");
+  CHECK(c.grid.arms == std::vector<ComparisonArm>{{"1", {"every=1"}}, {"10", {"every=10"}}});
+  CHECK(c.grid.seeds == std::vector<std::int64_t>{1, 2});
+  CHECK(c.finished() == 3);
+  CHECK(c.planned() == 4);
+  CHECK(test::thrown<InvalidArgument>([&] { c.add(run("10", 2, 0.5)); }) ==
+        "comparison: \"10\" has a run with seed 2 already");
+  auto other = run("10", 3, 0.5);
+  other.metric = "accuracy";
+  CHECK(test::thrown<InvalidArgument>([&] { c.add(other); }) ==
+        "comparison: a run of \"10\" has the metric accuracy, and others have r2");
+  const auto summary = c.summarise();
+  CHECK(summary.baseline == "1");
+  CHECK(summary.metric.name == "R2");
+  CHECK(summary.arms.front().name == "10");
+  CHECK(summary.arms.front().difference.mean == 0.25);
+  c.baseline = "11";
+  CHECK(test::thrown<InvalidArgument>([&] { c.text(); }) ==
+        "comparison: no arm is called \"11\", the baseline");
+}
+
+TEST_CASE("the text has table, notes and conclusion, and remarks have the advice that was given") {
+  Given given({"base", "other"});
+  given.c.grid.seeds = {1};
+  given.run(0, 1, {0.5, 0.9});
+  given.run(1, 1, {0.5, 0.8});
+  CHECK(contains(given.c.text(), "\nOne seed: whether arms differ by more than chance is not known.\n"));
+  CHECK(contains(given.c.text(500), " learning rate is at a disadvantage.\n"));
+  given.c.advice = {.tuning = "tune it", .seeds = "add some"};
+  const auto text = given.c.text(500);
+  // Both arms reach 0.8, the best that more than half of them reach, at their second test: 200 samples, 2 s.
+  CHECK(text.starts_with(
+      "arm    accuracy, %  difference, points  samples to 80 %  seconds to 80 %  seconds in all\n"
+      "base         90.00            baseline              200             2.00            2.00\n"
+      "other        80.00              -10.00              200             2.00            2.00\n"));
+  CHECK(contains(text, "disadvantage; tune it.\n"));
+  CHECK(contains(text, "is not known; add some.\n"));
+  std::istringstream lines(given.c.text(40));
+  std::string line;
+  for (int i = 0; i < 4; ++i) std::getline(lines, line);           // the table
+  while (std::getline(lines, line)) CHECK(line.size() <= 40 + 2);  // a line may begin with two spaces
+}
+
+TEST_CASE("a report is a page, a table and a file for each table and plot") {
+  const test::TemporaryDirectory directory;
+  Given given({"base", "other"});
+  for (std::int64_t seed = 1; seed <= 2; ++seed) {
+    given.run(0, seed, {0.5, 0.9});
+    given.run(1, seed, {0.5, 0.75});
+  }
+  given.c.restoresBest = true;
+  given.c.writeReport(directory / "out");
+  const auto read = [&](const char* name) { return test::readFile(directory / "out" / name); };
+  CHECK(contains(read("report.html"),
+                 "<h1>run.json: 2 arms</h1>\n<p class=\"conclusion\">Not finished: 4 of 6 runs"));
+  CHECK(contains(read("report.html"), "<li>base: <code>training.workers=2</code></li>"));
+  CHECK(contains(read("table.md"), "| base | 90.00 ± 0.00 (n = 2) | baseline | "));
+  CHECK(contains(read("table.md"), "best one by the validation data"));
+  CHECK(read("tables/arms.csv").starts_with("arm,\"accuracy, %\",\"difference, points\","));
+  CHECK(read("plots/differences.csv") == "arm,low,mean,high,seeds\nother,-15,-15,-15,2\n");
+  CHECK(contains(read("plots/score-by-samples.svg"), "</svg>"));
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,77 @@
+#include "muster/core/comparison/detail/plots.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "muster/core/comparison/detail/axis.h"
+#include "muster/core/comparison/detail/report_page.h"
+#include "tests/core/comparison/given.h"
+
+namespace muster::detail {
+namespace {
+
+using test::contains;
+using test::Given;
+
+TEST_CASE("any two arms have strokes that differ") {
+  std::set<std::string> strokes;
+  for (std::size_t arm = 0; arm < 300; ++arm) strokes.insert(strokeOf(arm));
+  CHECK(strokes.size() == 300);
+}
+
+TEST_CASE("ticks are round numbers, on a logarithmic axis powers of ten") {
+  CHECK(niceTicks(0, 10, 5) == std::vector<double>{0, 2, 4, 6, 8, 10});
+  CHECK(niceTicks(-30, 30, 3) == std::vector<double>{-20, 0, 20});
+  CHECK(logTicks(1, 1000) == std::vector<double>{1, 10, 100, 1000});
+  CHECK(logTicks(0.15, 2.5) == std::vector<double>{0.2, 0.5, 1, 2});
+  CHECK(tickText(12000) == "12,000");
+  CHECK(tickText(0.25) == "0.25");
+}
+
+TEST_CASE("accuracies are placed by the logarithm of their error") {
+  const auto axis = Axis::of({0.9, 0.99}, Scale::Error, 0);
+  CHECK(axis.place(0.9) == doctest::Approx(0));
+  CHECK(axis.place(0.99) == doctest::Approx(1));
+  CHECK(axis.place(1 - std::pow(10, -1.5)) == doctest::Approx(0.5));
+  CHECK(axis.ticks(5) == std::vector<double>{0.9, 0.93, 0.95, 0.97, 0.98, 0.99});
+}
+
+TEST_CASE("curves are drawn with their numbers, and a single test gives no column of dots") {
+  Given given({"a <b>", "c"});
+  for (std::int64_t seed = 1; seed <= 2; ++seed) {
+    given.run(0, seed, {0.5, 0.6 + 0.1 * static_cast<double>(seed)});
+    given.run(1, seed, {0.5, 0.9});
+  }
+  const auto named = [](const std::vector<Plot>& plots, const std::string& name) {
+    return std::ranges::find(plots, name, &Plot::name);
+  };
+  auto plots = plotsOf(given.c, given.summary());
+  const auto scores = named(plots, "score-by-samples");
+  REQUIRE(scores != plots.end());
+  CHECK(contains(scores->svg, "a &lt;b&gt;</text>"));
+  CHECK(scores->values[0] ==
+        std::vector<std::string>{"arm", "samples trained, all workers", "low", "mean", "high"});
+  // 0.7 and 0.8 after 200 samples: 0.75 +- 0.0707107.
+  CHECK(scores->values[2] ==
+        std::vector<std::string>{"a <b>", "200", "0.6792893219", "0.75", "0.8207106781"});
+  CHECK(named(plots, "differences") != plots.end());
+  CHECK(named(plots, "score-by-bytes") != plots.end());
+  const auto page = reportPage(given.c, given.summary(), tablesOf(given.c, given.summary()), plots);
+  CHECK(page.starts_with("<!DOCTYPE html>"));
+  CHECK(contains(page, "<title>muster</title>"));
+  CHECK_FALSE(contains(page, "<b>"));
+  CHECK(contains(page, "plots/score-by-samples.svg"));
+
+  Given once({"a", "c"});
+  for (std::int64_t seed = 1; seed <= 2; ++seed)
+    for (const std::size_t arm : {0, 1}) once.run(arm, seed, {0.5 + 0.1 * static_cast<double>(seed)});
+  plots = plotsOf(once.c, once.summary());
+  CHECK(named(plots, "score-by-samples") == plots.end());
+  CHECK(named(plots, "differences") != plots.end());
+}
+
+}  // namespace
+}  // namespace muster::detail

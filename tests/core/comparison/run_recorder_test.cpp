@@ -1,0 +1,250 @@
+#include "muster/core/comparison/run_recorder.h"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+
+#include "muster/core/base/error.h"
+#include "muster/core/eval/non_finite_prediction.h"
+#include "tests/support/fake_trainer.h"
+#include "tests/support/thrown.h"
+
+namespace muster {
+namespace {
+
+using namespace std::chrono_literals;
+using doctest::Approx;
+
+/// The evaluation of ten examples, of which `right` were predicted. Its loss is 1 / right.
+AnyEvaluation resultOf(int right) {
+  AnyEvaluation result(Task::Classification, 2);
+  auto predictions = Tensor::zeros({10, 2}), labels = Tensor::zeros({10}, DType::Int64);
+  for (int i = 0; i < 10; ++i) {
+    predictions.span<float>()[static_cast<std::size_t>(2 * i)] = 0.75F;
+    predictions.span<float>()[static_cast<std::size_t>(2 * i + 1)] = 0.25F;
+    labels.span<std::int64_t>()[static_cast<std::size_t>(i)] = i < right ? 0 : 1;
+  }
+  result.add(predictions, labels, {}, StepScore{.score = 1.0 / right, .weight = 10});
+  return result;
+}
+
+struct NoData final : DataSetIterator {
+  void reset(std::int64_t) override {}
+  bool next(Batch&) override { return false; }
+};
+
+/// A trainer whose times and tests the test case gives.
+struct GivenTrainer final : Trainer {
+  Model& model() override { return model_; }
+  int workers() const override { return static_cast<int>(times.size()); }
+  void stopFit() override {}
+  std::vector<WorkerTimes> workerTimes() const override { return times; }
+  AnyEvaluation evaluateTask(DataSetIterator&, std::optional<Task>) override { return test(); }
+
+  test::EchoModel model_;
+  std::vector<WorkerTimes> times;
+  std::function<AnyEvaluation()> test;
+};
+
+/// What `finish` tests.
+struct Trained {
+  std::function<AnyEvaluation()> test;
+  AnyEvaluation evaluateTask(DataSetIterator&) const { return test(); }
+};
+
+Trained predicting(int right) {
+  return {[=] { return resultOf(right); }};
+}
+
+/// A recorder with a simulated clock; each test of the model takes 100 s and gives a higher accuracy.
+struct Recording {
+  explicit Recording(std::size_t workers) {
+    trainer.times.resize(workers);
+    trainer.test = [this] {
+      time += 100s;
+      return resultOf(++tests);
+    };
+    recorder = std::make_unique<RunRecorder>(
+        data, RunRecorderOptions{.arm = "averaging",
+                                 .settings = {"every=10"},
+                                 .seed = 7,
+                                 .testEvery = 100,
+                                 .threadsPerWorker = 3,
+                                 .progress = [this](std::int64_t n) { seen = n; },
+                                 .now = [this] { return time; }});
+    recorder->onFitStart({trainer});
+    recorder->onEpochStart({trainer});
+  }
+
+  /// Simulates a second in which `examples` are trained and merged.
+  void merge(std::int64_t examples, double score, double divergence = 0, std::int64_t bytes = 8,
+             MergeKind kind = MergeKind::State) {
+    time += 1s;
+    recorder->onMerge({.trainer = trainer,
+                       .kind = kind,
+                       .iteration = ++iteration,
+                       .examples = examples,
+                       .score = score,
+                       .bytes = bytes,
+                       .divergence = divergence});
+  }
+  RunRecord finish(int right) {
+    auto trained = predicting(right);
+    return recorder->finish(trained);
+  }
+
+  NoData data;
+  GivenTrainer trainer;
+  std::chrono::steady_clock::time_point time{};
+  std::int64_t iteration = 0, seen = 0;
+  int tests = 0;
+  std::unique_ptr<RunRecorder> recorder;
+};
+
+TEST_CASE("the recorder tests at each multiple of the samples, and does not count a test's time") {
+  Recording r(2);
+  r.merge(60, 4.0, 0.1);
+  CHECK(r.tests == 0);
+  r.merge(60, 2.0, 0.3);  // 120: past 100
+  r.merge(60, 1.0, 0.5);
+  r.merge(250, 0.5, 0.2);  // 430: past 200, 300 and 400, one test
+  CHECK(r.seen == 430);
+  const auto record = r.finish(3);
+  CHECK(record.arm == "averaging");
+  CHECK(record.settings == std::vector<std::string>{"every=10"});
+  CHECK(record.seed == 7);
+  CHECK(record.metric == "accuracy");
+  CHECK(record.workers == 2);
+  CHECK(record.threads == 6);
+  CHECK(record.summed);
+  const auto& points = record.points;
+  REQUIRE(points.size() == 2);
+  CHECK(points[0] == RunPoint{.samples = 120,
+                              .iterations = 2,
+                              .rounds = 2,
+                              .seconds = 2,
+                              .bytes = 16,
+                              .trainingLoss = 3,
+                              .loss = 1,
+                              .score = 0.1,
+                              .distance = 0.2});
+  CHECK(points[1].samples == 430);
+  CHECK(points[1].seconds == 4);
+  CHECK(points[1].bytes == 32);
+  CHECK(points[1].trainingLoss == Approx((60 * 1.0 + 250 * 0.5) / 310));
+  CHECK(points[1].distance == Approx(0.35));
+  CHECK(points[1].score == 0.3);  // the test at the end replaces that of the same samples
+  CHECK(points[1].loss == Approx(1 / 3.));
+  const auto& curves = r.recorder->curves();
+  using Values = std::vector<std::pair<std::int64_t, double>>;
+  CHECK(curves.at("at/samples") == Values{{1, 60}, {2, 120}, {3, 180}, {4, 430}});
+  CHECK(curves.at("score/merged") == Values{{1, 4}, {2, 2}, {3, 1}, {4, 0.5}});
+  CHECK(curves.at("test/accuracy") == Values{{2, 0.1}, {4, 0.2}, {4, 0.3}});
+}
+
+TEST_CASE("the end of a training is tested, in place of a test at the same sample") {
+  Recording r(2);
+  r.merge(110, 1);
+  r.merge(40, 0.5);
+  auto record = r.finish(7);
+  REQUIRE(record.points.size() == 2);
+  CHECK(record.end().samples == 150);
+  CHECK(record.end().score == 0.7);
+  CHECK(record.end().trainingLoss == 0.5);
+  record = r.finish(8);  // as if early stopping had gone back to better weights
+  REQUIRE(record.points.size() == 2);
+  CHECK(record.end().score == 0.8);
+  CHECK(record.end().trainingLoss == 0.5);
+}
+
+TEST_CASE("scores and predictions that are no numbers are a failure of the run, other errors are thrown") {
+  const auto recordOf = [](std::function<AnyEvaluation()> test) {
+    Recording r(2);
+    r.merge(50, 1);
+    Trained trained{std::move(test)};
+    return r.recorder->finish(trained);
+  };
+  const auto constant = recordOf([] {
+    AnyEvaluation none(Task::Regression, 1);
+    const auto values = Tensor::of({1, 1}, {2, 1});
+    none.add(values, values);  // no variance to explain
+    return none;
+  });
+  CHECK(constant.failed());
+  CHECK(constant.failure == "the r2 or the loss of the merged model is no number");
+  const auto cause = std::make_exception_ptr(NonFinitePrediction("a prediction is NaN"));
+  CHECK(recordOf([&]() -> AnyEvaluation { throw TrainingError("worker 1", 1, cause); }).failure ==
+        "a test of the merged model: a prediction is NaN");
+  CHECK(test::thrown<InvalidArgument>([&] {
+          recordOf([]() -> AnyEvaluation { throw InvalidArgument("3 classes, and 4 labels"); });
+        }) == "3 classes, and 4 labels");
+
+  Recording r(2);
+  r.merge(100, 1);
+  const auto nan = std::make_exception_ptr(NonFiniteScore("the score is nan"));
+  const auto failed = r.recorder->failed(std::make_exception_ptr(TrainingError("worker 1", 1, nan)));
+  CHECK(failed.failure == "the score is nan");
+  CHECK(failed.points.size() == 1);
+  const auto other = std::make_exception_ptr(FileError("data.csv", "is gone"));
+  CHECK_THROWS_AS(r.recorder->failed(other), FileError);
+}
+
+TEST_CASE("a last merge without samples is tested in place of the one before") {
+  Recording r(2);
+  r.merge(100, 3, 0.5);
+  r.merge(0, 0);
+  const auto record = r.finish(2);
+  REQUIRE(record.points.size() == 1);
+  const auto& end = record.end();
+  CHECK(end.score == 0.2);
+  CHECK(end.rounds == 2);
+  CHECK(end.seconds == 2);
+  CHECK(end.trainingLoss == 3);
+  CHECK(end.distance == 0.5);
+}
+
+TEST_CASE("time between epochs is not counted") {
+  Recording r(2);
+  r.merge(50, 1);
+  r.time += 5s;
+  r.recorder->onEpochStart({r.trainer});
+  r.merge(50, 1);
+  CHECK(r.finish(1).end().seconds == 2);
+}
+
+TEST_CASE("one worker sends no bytes") {
+  Recording r(1);
+  r.merge(100, 1);
+  const auto record = r.finish(1);
+  CHECK(record.end().rounds == 0);
+  CHECK(record.end().bytes == 0);
+  CHECK_FALSE(r.recorder->curves().contains("at/bytes"));
+}
+
+TEST_CASE("the drift of a resynchronisation is no distance of replicas, nor is one that was not measured") {
+  Recording r(2);
+  r.merge(30, 1, 0, 116, MergeKind::Updates);
+  r.merge(30, 1, 0.5, 100);
+  r.merge(40, 1, 0.25, 117, MergeKind::Resynchronisation);
+  const auto record = r.finish(1);
+  CHECK_FALSE(record.summed);
+  const auto& point = record.end();
+  CHECK(point.distance == 0.5);
+  CHECK(point.bytes == 333);
+  CHECK(point.rounds == 3);
+  CHECK(point.resynchronisations == 1);
+  CHECK(point.resynchronisationBytes == 117);
+}
+
+TEST_CASE("computing time is the mean over the workers") {
+  Recording r(2);
+  r.trainer.times[0].computing = 3s;
+  r.trainer.times[1].computing = 4s;
+  r.recorder->onFitEnd(r.trainer);
+  CHECK(r.finish(1).computeSeconds == Approx(3.5));
+}
+
+}  // namespace
+}  // namespace muster
