@@ -74,7 +74,7 @@ TEST_CASE("pandas reads the points of a comparison") {
 TEST_CASE("pandas reads files of curves") {
 #ifdef MUSTER_WITH_PAGE
   const TemporaryDirectory directory;
-  example::writeCurves(
+  program::writeCurves(
       directory / "runs" / "averaging" / "seed-1.curves.jsonl",
       {.run = "", .group = "averaging", .failed = "", .series = {{"test/accuracy", {{7, 0.875}}}}});
   const auto text = printed(directory, "runs", "pandas");
