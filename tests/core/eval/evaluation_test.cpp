@@ -8,6 +8,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/random.h"
+#include "muster/core/eval/non_finite_prediction.h"
 #include "tests/support/thrown.h"
 
 namespace muster {
@@ -186,6 +187,7 @@ TEST_CASE("an invalid batch is refused, and none of its examples is counted") {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   CHECK(problem(Tensor::of({1, 0, 0, 0, nan, 0}, {2, 3}), indices({0, 1})) ==
         "evaluation: a prediction for example 1 is NaN");
+  CHECK_THROWS_AS(e.add(Tensor::of({nan, 0, 0}, {1, 3}), indices({0})), NonFinitePrediction);
   CHECK(e == before);
   CHECK_THROWS_AS(e.merge(Evaluation(4)), InvalidArgument);
   CHECK_THROWS_AS(Evaluation(1), InvalidArgument);
