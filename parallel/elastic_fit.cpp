@@ -50,7 +50,7 @@ void ParallelWrapper::Impl::ElasticFit::run() {
   {
     const Lock lock(wrapper_.timesMutex_);
     wrapper_.timesBefore_.clear();
-    for (const auto& worker : wrapper_.replicas_->workers()) worker->resetTimes();
+    for (const auto& worker : wrapper_.replicas().workers()) worker->resetTimes();
   }
   parts_.emplace(FitParts{.regroup = nodes_.joinRequested(), .first = std::move(first)});
   try {

@@ -9,9 +9,9 @@
 namespace muster {
 
 void ParallelWrapper::Impl::makeReplicas(const Batch& first, bool training) {
-  const auto root = internals().root;
+  const auto root = internalsOf(options_).root;
   const auto room = memoryRoom(root);
-  if (auto need = room ? memoryNeed() : std::nullopt) {
+  if (auto need = room ? session_->memoryNeed() : std::nullopt) {
     if (first.examples() > 0) {  // else nothing of the epoch is left to train
       need->addBatches(first, options_.prefetchBuffer + options_.workers);
       if (need->stepsMayExceed(*room))
@@ -21,7 +21,7 @@ void ParallelWrapper::Impl::makeReplicas(const Batch& first, bool training) {
     need->requireRoom(root);
   }
   caller_.set(Activity::Kind::WaitingForWorkers);
-  replicas_->make();
+  replicas().make();
 }
 
 Agreement ParallelWrapper::Impl::agreement(const DataSetIterator& data, std::int64_t epochs,
@@ -35,7 +35,7 @@ Agreement ParallelWrapper::Impl::agreement(const DataSetIterator& data, std::int
           .onGpus = !options_.devices.front().isCpu(),
           .mathMode = options_.mathMode,
           .epochs = epochs,
-          .version = internals().version,
+          .version = internalsOf(options_).version,
           .nextBatch = nextBatch,
           .first = first};
 }
@@ -44,7 +44,7 @@ Agreement ParallelWrapper::Impl::agreement(const DataSetIterator& data, std::int
 const NumberedBatches* ParallelWrapper::Impl::numberedFor(const DataSetIterator& data,
                                                           const Resumption& resumed) {
   if (!placements_.noCoreForReader || !resumed.position.trainedLater.empty()) return nullptr;
-  const bool inTurn = !replicas_->traits().arrivals;
+  const bool inTurn = !replicas().traits().arrivals;
   return inTurn ? callIterator("number its batches", [&] { return data.numbered(); }) : nullptr;
 }
 
@@ -55,7 +55,7 @@ bool ParallelWrapper::Impl::prepareReplicas(DataSetIterator& data, std::int64_t 
   bool any = kept;
   if (kept) first = *parts->first;
   if (!kept) fitBeforeTraining(model_, *usersData_, caller_);
-  if (!replicas_->made()) {
+  if (!replicas().made()) {
     any = kept || prepareModel(model_, data, caller_, model_.epoch(), resumed.position, first);
     require(any || !model_.blocks().empty(), "fit: the data set has no batches");
     makeReplicas(first, true);
@@ -64,11 +64,11 @@ bool ParallelWrapper::Impl::prepareReplicas(DataSetIterator& data, std::int64_t 
   if (auto* const link = options_.nodes.link())
     requireAgreement(*link, agreement(data, epochs, resumed.position.nextBatch, any ? &first : nullptr));
   namingResumedFile(model_, [&] {
-    const bool loaded = replicas_->load(resumed);
-    callStrategy("begin", [&] { strategy_->begin(replicas_->exchange()); });
-    if (loaded && !resumed.ledger) replicas_->start(*strategy_);
+    const bool loaded = replicas().load(resumed);
+    callStrategy("begin", [&] { session_->strategy().begin(replicas().exchange()); });
+    if (loaded && !resumed.ledger) replicas().start(session_->strategy());
   });
-  replicas_->setTrained(true);
+  replicas().setTrained(true);
   if (parts) parts->first.reset();
   return any;
 }

@@ -6,16 +6,13 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
-#include "muster/core/base/plural.h"
 #include "muster/core/data/joining_iterator.h"
 #include "muster/core/data/training_reads.h"
 #include "muster/core/device/arithmetic_scope.h"
-#include "muster/core/nn/plan_remark.h"
 #include "muster/core/nn/training_use.h"
 #include "muster/parallel/elastic_fit.h"
 #include "muster/parallel/nodes/elastic/elastic_nodes.h"
 #include "muster/parallel/nodes/node_link.h"
-#include "muster/parallel/strategies/option_fields.h"
 #include "muster/parallel/training/first_batch.h"
 #include "muster/parallel/training/listeners_here.h"
 #include "muster/parallel/wrapper_impl.h"
@@ -44,13 +41,6 @@ Placements place(const ParallelOptions& options) {
                        options.mathMode);
 }
 
-/// The length of a round late in a long training.
-std::int64_t iterationsInRound(const ParallelOptions& options) {
-  return options.strategy.make()
-      ->plan({.workers = options.workers * options.nodes.nodes(), .iteration = detail::kMostIterations})
-      .iterations;
-}
-
 /// [worker] The sums of both. @param before  may be empty.
 std::vector<WorkerTimes> sumOf(const std::vector<WorkerTimes>& before, std::vector<WorkerTimes> now) {
   for (std::size_t i = 0; i < std::min(before.size(), now.size()); ++i) {
@@ -70,55 +60,23 @@ ParallelWrapper::Impl::Impl(Model& model, ParallelOptions options)
     : options_(std::move(options)), model_(model), placements_(place(options_)) {
   beginSession();
   requireUpdater(model);
-  if (const auto need = memoryNeed()) need->requireRoom(internals().root);
+  if (const auto need = session_->memoryNeed()) need->requireRoom(internalsOf(options_).root);
   for (std::int64_t i = 0; i < options_.prefetchBuffer + options_.workers; ++i)
     batches_.push_back(std::make_unique<Batch>());
 }
 
-/// Creates everything that depends on the current nodes.
+/// Makes everything that depends on the current nodes.
 void ParallelWrapper::Impl::beginSession() {
   const Lock lock(timesMutex_);
-  if (replicas_) timesBefore_ = sumOf(timesBefore_, replicas_->times());
-  watch_.reset();
-  replicas_.reset();
-  const Nodes& nodes = options_.nodes;
-  link_ = nodes.elastic() ? nodes.elastic()->link() : nullptr;
-  listeners_ = listenersHere(options_.listeners, options_.reportScoreAfterAveraging, nodes.node());
-  strategy_ = options_.strategy.make();
-  batchesInRound_ = iterationsInRound(options_) * options_.workers * nodes.nodes();
-  replicas_.emplace(model_, placements_.workers, options_.threadsPerWorker, *strategy_,
-                    ReplicaSet::NodeOptions{.link = nodes.link(), .groups = options_.groups}, internals());
-  watch_.emplace(watchedThreads(), internals().stallPatience);
+  if (session_) timesBefore_ = sumOf(timesBefore_, replicas().times());
+  session_.reset();
+  listeners_ = listenersHere(options_.listeners, options_.reportScoreAfterAveraging, options_.nodes.node());
+  session_ = std::make_unique<WrapperSession>(model_, options_, placements_, caller_, reading_);
 }
 
 std::vector<WorkerTimes> ParallelWrapper::Impl::workerTimes() const {
   const Lock lock(timesMutex_);
-  return sumOf(timesBefore_, replicas_->times());
-}
-
-std::vector<StallWatch::Subject> ParallelWrapper::Impl::watchedThreads() const {
-  std::vector<StallWatch::Subject> all = {{"the caller", &caller_}, {"the reader", &reading_}};
-  for (const auto* thread : replicas_->threads())
-    all.push_back({fmt::format("worker {}", thread->index()), &thread->activity()});
-  return all;
-}
-
-std::string ParallelWrapper::Impl::plan() const {
-  const auto merging = replicas_->merging();
-  const auto& place = replicas_->place();
-  const auto need = memoryNeed();
-  const auto* const remark = dynamic_cast<const PlanRemark*>(&model_);
-  std::string more = remark ? remark->planRemark() : std::string();
-  // With W workers a schedule over iterations takes W times as many batches.
-  const Schedule& rate = model_.trainingOptions().updater.learningRate();
-  if (const std::int64_t length = rate.iterations().value_or(0); length > 0 && place.workers() > 1)
-    more += fmt::format("{}the learning rate's schedule ({}) ends after {} iterations ({} batches)",
-                        more.empty() ? "" : "; ", rate.type(), length, length * place.workers());
-  return fmt::format("{}{}, {}{}{}: {} a round{}{}",
-                     place.nodes > 1 ? fmt::format("node {} of {}: ", place.node, place.nodes) : "",
-                     describe(placements_, options_.threadsPerWorker, need ? need->describe() : ""),
-                     strategy_->describe(), merging.empty() ? "" : ", ", merging,
-                     plural(batchesInRound_, "batch", "batches"), more.empty() ? "" : "; ", more);
+  return sumOf(timesBefore_, replicas().times());
 }
 
 Model& ParallelWrapper::Impl::model() {
@@ -166,8 +124,8 @@ void ParallelWrapper::Impl::fit(DataSetIterator& users, std::int64_t epochs, con
 bool ParallelWrapper::Impl::fitHere(DataSetIterator& data, std::int64_t epochs, FitParts* parts) {
   auto* const link = options_.nodes.link();
   FailingLink failing(link);
-  const StallWatch::Scope scope(*watch_, "fit()");
-  for (const auto& worker : replicas_->workers()) worker->resetTimes();
+  const StallWatch::Scope scope(session_->watch(), "fit()");
+  for (const auto& worker : replicas().workers()) worker->resetTimes();
   Resumption resumed;
   Batch first;
   const NumberedBatches* numbered = nullptr;
@@ -175,15 +133,15 @@ bool ParallelWrapper::Impl::fitHere(DataSetIterator& data, std::int64_t epochs, 
   if (epochs > 0) {
     if (link) link->requireWhole();
     resumed = namingResumedFile(
-        model_, [&] { return resumptionOf(model_, data, options_.strategy, replicas_->place().workers()); });
+        model_, [&] { return resumptionOf(model_, data, options_.strategy, replicas().place().workers()); });
     read = prepareReplicas(data, epochs, resumed, parts, first);
     numbered = numberedFor(data, resumed);
   }
   if (resumed.any) model_.setScore(resumed.position.score);
   FitCall fit({.trainer = *this,
                .model = model_,
-               .replicas = *replicas_,
-               .strategy = *strategy_,
+               .replicas = replicas(),
+               .strategy = session_->strategy(),
                .options = options_.strategy,
                .batches = batches_,
                .listeners = listeners_,

@@ -20,7 +20,7 @@ AnyEvaluation ParallelWrapper::Impl::evaluateTask(DataSetIterator& data, std::op
     model_.requireNotTrainedElsewhere("evaluate");
     requireNotRead(data, "evaluate");
     const ArithmeticScope arithmetic(model_.context().threads());
-    const StallWatch::Scope scope(*watch_, "evaluate()");
+    const StallWatch::Scope scope(session_->watch(), "evaluate()");
     return evaluateOverNodes(data, task);
   }
   require(inListener(),
@@ -53,7 +53,7 @@ AnyEvaluation ParallelWrapper::Impl::evaluateOnWorkers(DataSetIterator& data, st
   model_.block(BlockKind::Parameters);  // throws if the model is not initialised
   requireSameInput(data, model_.inputDescription(), "evaluate");
   Batch first;
-  const bool read = !replicas_->made();
+  const bool read = !replicas().made();
   if (read) {
     require(prepareModel(model_, data, caller_, 0, {}, first), "evaluate: the data set has no batches");
     makeReplicas(first, false);
@@ -61,8 +61,8 @@ AnyEvaluation ParallelWrapper::Impl::evaluateOnWorkers(DataSetIterator& data, st
   // One more batch a worker keeps all workers busy. The training's batches are not used: they may hold data
   // that was read ahead, or an iterator's own memory.
   const auto ahead = std::min<std::int64_t>(options_.prefetchBuffer, options_.workers);
-  EvaluationRun evaluation(model(), task, replicas_->threads(), ahead, link, &replicas_->exchange(),
-                           options_.internals ? options_.internals->root.string() : "/");
+  EvaluationRun evaluation(model(), task, replicas().threads(), ahead, link, &replicas().exchange(),
+                           internalsOf(options_).root.string());
   if (counted) *counted = true;
   if (!fit_ || !fit_->atRoundEnd()) return evaluation.evaluate(data, caller_, read ? &first : nullptr);
   const bool done =

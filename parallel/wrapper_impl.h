@@ -11,16 +11,14 @@
 #include "muster/core/base/mutex.h"
 #include "muster/core/base/owner_process.h"
 #include "muster/parallel/parallel_wrapper.h"
-#include "muster/parallel/runtime/stall_watch.h"
 #include "muster/parallel/training/agreement.h"
 #include "muster/parallel/training/fit_call.h"
-#include "muster/parallel/training/internals.h"
-#include "muster/parallel/training/memory_need.h"
+#include "muster/parallel/wrapper_session.h"
 
 namespace muster {
 
 /// The implementation of ParallelWrapper: parallel_wrapper.cpp; fit_preparation.cpp, what a fit prepares;
-/// wrapper_evaluation.cpp, what evaluates.
+/// wrapper_evaluation.cpp, what evaluates. What nodes that join or leave change is its WrapperSession.
 struct ParallelWrapper::Impl final : Trainer {
   Impl(Model& model, ParallelOptions options);
 
@@ -35,7 +33,7 @@ struct ParallelWrapper::Impl final : Trainer {
   const DataSetIterator* trainingData() const override { return fit_ ? usersData_ : nullptr; }
 
   void fit(DataSetIterator& users, std::int64_t epochs, const std::stop_token& stop);
-  std::string plan() const;
+  std::string plan() const { return session_->plan(); }
   std::int64_t epochsUntil(std::int64_t epochs) const { return model_.epochsUntil(epochs); }
 
   bool running() const { return running_; }
@@ -47,13 +45,7 @@ struct ParallelWrapper::Impl final : Trainer {
   class Call;
   class ElasticFit;
 
-  detail::Internals internals() const {
-    return options_.internals ? *options_.internals : detail::Internals{};
-  }
-  std::optional<MemoryNeed> memoryNeed() const {
-    return needOnHost(model_, *strategy_, placements_, replicas_->place(), options_.groups,
-                      replicas_->mirrored());
-  }
+  ReplicaSet& replicas() const { return session_->replicas(); }
   void makeReplicas(const Batch& first, bool training);
   Agreement agreement(const DataSetIterator& data, std::int64_t epochs, std::int64_t nextBatch,
                       const Batch* first);
@@ -68,15 +60,10 @@ struct ParallelWrapper::Impl final : Trainer {
   /// @param counted  set to true once a failure would be reported together with the counts.
   AnyEvaluation evaluateOnWorkers(DataSetIterator& data, std::optional<Task> task, NodeLink* link,
                                   bool* counted = nullptr);
-  std::vector<StallWatch::Subject> watchedThreads() const;
 
   Model& model_;
   const Placements placements_;
-  // Created again if nodes come or go, like replicas_ and watch_.
-  Listeners listeners_;  // the user's and the library's
-  std::unique_ptr<Strategy> strategy_;
-  std::int64_t batchesInRound_ = 0;
-  std::shared_ptr<NodeLink> link_;  // for elastic nodes: used by the replicas while they live
+  Listeners listeners_;  // the user's and the library's; made again with the session
   std::vector<std::unique_ptr<Batch>> batches_;
   std::atomic<bool> stop_{false};
   std::atomic<bool> running_{false};
@@ -85,11 +72,10 @@ struct ParallelWrapper::Impl final : Trainer {
   const DataSetIterator* data_ = nullptr;       // what it reads; used by its thread only
   DataSetIterator* usersData_ = nullptr;        // the user's iterator, whose batches data_ may join
   Activity caller_, reading_;
-  mutable Mutex timesMutex_;              // also guards the replacement of replicas_
-  std::vector<WorkerTimes> timesBefore_;  // of earlier replicas in this `fit()`; may be empty
-  std::optional<ReplicaSet> replicas_;    // this and below have threads: destroyed before what they use
-  TaskThread reader_{"the reader"};
-  std::optional<StallWatch> watch_;
+  mutable Mutex timesMutex_;              // also guards the replacement of session_
+  std::vector<WorkerTimes> timesBefore_;  // of earlier sessions in this `fit()`; may be empty
+  TaskThread reader_{"the reader"};       // this and below have threads: destroyed before what they use
+  std::unique_ptr<WrapperSession> session_;
 };
 
 class ParallelWrapper::Impl::Call {

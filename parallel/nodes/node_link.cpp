@@ -22,27 +22,23 @@ constexpr int kSpins = 200;         // polls before the thread sleeps between po
 
 NodeLink::NodeLink(const std::function<std::unique_ptr<NodeTransport>()>& make,
                    std::chrono::milliseconds silence)
-    : silence_(silence) {
+    : open_(kOpen) {
   require(silence >= 100ms, "nodes: silence must be at least 100 ms, got {}", silence.count());
   calls_.reserve(kOpen);
   taken_.reserve(kOpen);
-  slots_.reserve(kOpen);
-  free_.reserve(kOpen);
   done_.reserve(kOpen);
   {
     const Lock lock(mutex_);
-    problem_.reserve(kProblemLength);
+    breakdown_.problem.reserve(kProblemLength);
   }
-  thread_ = startThread("the network", [this, make] { run(make); });
-  Lock lock(mutex_);
-  while (!started_ && !notStarted_) changed_.wait(lock.native());
-  if (!notStarted_) {
-    gatherCall_ = NodeCall(2 * static_cast<std::size_t>(nodes_));
-    return;
-  }
-  lock.unlock();
-  thread_.join();
-  std::rethrow_exception(notStarted_);
+  std::promise<void> promise;
+  std::future<void> started = promise.get_future();
+  thread_ = startThread("the network", [this, make, silence, promise = std::move(promise)]() mutable {
+    run(make, silence, promise);
+  });
+  started.get();
+  const Lock lock(gathering_.mutex);
+  gathering_.call = NodeCall(2 * static_cast<std::size_t>(nodes()));
 }
 
 NodeLink::~NodeLink() {
@@ -71,7 +67,7 @@ void NodeLink::wait(NodeCall& call) {
   Lock lock(mutex_);
   // Wait after a failure, too: until the thread has stopped, it may write to the messages.
   while (call.open_ > 0 && !stopped_) changed_.wait(lock.native());
-  if (call.open_ > 0) throw NodeFailure(problem_);
+  if (call.open_ > 0) throw NodeFailure(breakdown_.problem);
 }
 
 void NodeLink::beginGather(NodeCall& call, int channel, std::span<const std::byte> own,
@@ -80,19 +76,19 @@ void NodeLink::beginGather(NodeCall& call, int channel, std::span<const std::byt
     return all.subspan(static_cast<std::size_t>(node) * own.size(), own.size());
   };
   call.clear();
-  for (int n = 0; n < nodes_; ++n) {
-    if (n == node_) continue;
+  for (int n = 0; n < nodes(); ++n) {
+    if (n == node()) continue;
     call.receive(n, channel, part(n));
     call.send(n, channel, own);
   }
   begin(call);
-  std::ranges::copy(own, part(node_).begin());
+  std::ranges::copy(own, part(node()).begin());
 }
 
 void NodeLink::gather(std::span<const std::byte> own, std::span<std::byte> all) {
-  const Lock lock(gathering_);
-  beginGather(gatherCall_, kGather, own, all);
-  wait(gatherCall_);
+  const Lock lock(gathering_.mutex);
+  beginGather(gathering_.call, kGather, own, all);
+  wait(gathering_.call);
 }
 
 void NodeLink::fail() noexcept {
@@ -113,12 +109,14 @@ bool NodeLink::failed() const {
 int NodeLink::firstLeft() const {
   waitIfFailed();
   const Lock lock(mutex_);
-  return static_cast<int>(std::ranges::find(lost_, 0) - lost_.begin()) % nodes_;
+  const auto& lost = breakdown_.lost;
+  return static_cast<int>(std::ranges::find(lost, 0) - lost.begin()) % nodes();
 }
 
 void NodeLink::requireWhole() const {
   const Lock lock(mutex_);
-  if (!problem_.empty()) throw NodeFailure(problem_);  // also while the other nodes are still being told
+  if (const auto& why = breakdown_.problem; !why.empty())
+    throw NodeFailure(why);  // also while the other nodes are still being told
   if (failing_) throw NodeFailure("this node has failed before, and the others have been told");
 }
 
@@ -132,64 +130,60 @@ void NodeLink::breakBy(int culprit, Text text) noexcept {
   }
 }
 
-void NodeLink::run(const std::function<std::unique_ptr<NodeTransport>()>& make) {
+void NodeLink::run(const std::function<std::unique_ptr<NodeTransport>()>& make,
+                   std::chrono::milliseconds silence, std::promise<void>& started) {
   try {
-    start(make);
+    start(make, silence);
   } catch (...) {
-    const Lock lock(mutex_);
-    notStarted_ = std::current_exception();
     if (transport_) transport_->abandon();
     transport_.reset();
-    changed_.notify_all();
+    started.set_exception(std::current_exception());
     return;
   }
+  started.set_value();
   try {
     serve();
   } catch (const NodeLost& loss) {
-    if (!others_[static_cast<std::size_t>(loss.node())].ended) lose(loss.node());
+    const bool ended = health_.ended(loss.node());
+    if (!ended) lose(loss.node());
     breakBy(loss.node(), [&] {
-      const bool ended = others_[static_cast<std::size_t>(loss.node())].ended;
       return ended ? fmt::format("{} has ended its program", nameOf(loss.node()))
                    : fmt::format("{} is lost: {}", nameOf(loss.node()), loss.what());
     });
   } catch (const std::exception& error) {
-    breakBy(node_,
-            [&] { return fmt::format("the network of {} has failed: {}", nameOf(node_), error.what()); });
+    breakBy(node(),
+            [&] { return fmt::format("the network of {} has failed: {}", nameOf(node()), error.what()); });
   }
   if (failing_) announceFailure();
   transport_->tell({});  // its threads end while the mutex is held
   const Lock lock(mutex_);
-  if (problem_.empty()) problem_ = "this node has ended its part in the training";
+  if (breakdown_.problem.empty()) breakdown_.problem = "this node has ended its part in the training";
   stopped_ = true;
   transport_.reset();
   changed_.notify_all();
 }
 
-void NodeLink::start(const std::function<std::unique_ptr<NodeTransport>()>& make) {
+void NodeLink::start(const std::function<std::unique_ptr<NodeTransport>()>& make,
+                     std::chrono::milliseconds silence) {
   transport_ = make();
-  node_ = transport_->node();
-  nodes_ = transport_->nodes();
   transportName_ = transport_->describe();
-  others_.resize(static_cast<std::size_t>(nodes_));
+  const auto begin = Clock::now();
+  health_ = NodeHealth(transport_->node(), transport_->nodes(), transport_->host(), silence, begin);
+  mailboxes_.resize(static_cast<std::size_t>(nodes()));
   {
     const Lock lock(mutex_);
-    lost_.resize(others_.size());
+    breakdown_.lost.resize(mailboxes_.size());
   }
-  for (int n = 0; n < nodes_; ++n) names_.push_back(fmt::format("node {}", n));
-  names_[static_cast<std::size_t>(node_)] = nodeName(node_, transport_->host());
   try {
-    greet();
+    greet(begin);
   } catch (const NodeLost& loss) {
     throw NodeFailure(fmt::format("{} is lost: {}", nameOf(loss.node()), loss.what()));
   }
-  const Lock lock(mutex_);
-  started_ = true;
-  changed_.notify_all();
 }
 
 void NodeLink::serve() {
   // Less than an eighth of the silence, so that a few heartbeats may be late.
-  const auto rest = std::min<std::chrono::milliseconds>(silence_ / 16, 20ms);
+  const auto rest = std::min<std::chrono::milliseconds>(health_.silence() / 16, 20ms);
   const bool told = transport_->tell([this] {
     const Lock lock(mutex_);
     news_ = true;
@@ -200,7 +194,7 @@ void NodeLink::serve() {
     idle = serveOnce() ? 0 : idle + 1;
     if (failing_) return;
     Lock lock(mutex_);
-    const bool nothingOpen = open_ == 0 && calls_.empty();
+    const bool nothingOpen = open_.ofCalls() == 0 && calls_.empty();
     if (nothingOpen && ending_) break;
     if (nothingOpen || (told && idle > 0)) {
       if (calls_.empty() && !news_) posted_.wait_for(lock.native(), rest);
@@ -237,21 +231,10 @@ bool NodeLink::takeCalls() {
 }
 
 void NodeLink::post(NodeCall* call, const NodeMessage& message) {
-  if (free_.empty()) {  // if memory runs out here, no ticket is without its slot
-    if (free_.capacity() == slots_.size()) free_.reserve(2 * slots_.size());
-    slots_.emplace_back();
-    free_.push_back(static_cast<int>(slots_.size()) - 1);
-  }
-  const int ticket = free_.back();
-  free_.pop_back();
-  slots_[static_cast<std::size_t>(ticket)] = {call, message};
-  if (message.way == NodeMessage::Way::Send) sent_ += static_cast<std::int64_t>(message.bytes.size());
-  if (call) {
-    ++open_;
-  } else {
-    OtherNode& other = others_[static_cast<std::size_t>(message.node)];
-    (message.way == NodeMessage::Way::Send ? other.outTicket : other.inTicket) = ticket;
-  }
+  const int ticket = open_.add(call, message);
+  const bool sends = message.way == NodeMessage::Way::Send;
+  if (sends) sent_ += static_cast<std::int64_t>(message.bytes.size());
+  if (sends && !call) mailbox(message.node).sending = true;
   transport_->begin(message, ticket);
 }
 
@@ -260,21 +243,17 @@ bool NodeLink::poll() {
   transport_->poll(done_);
   bool calls = false;
   for (const int ticket : done_) {
-    auto& slot = slots_[static_cast<std::size_t>(ticket)];
-    const NodeMessage message = slot.message;
-    NodeCall* const call = std::exchange(slot.call, nullptr);
-    free_.push_back(ticket);
-    OtherNode& other = others_[static_cast<std::size_t>(message.node)];
-    if (message.way == NodeMessage::Way::Receive) other.heard = Clock::now();
+    const auto [call, message] = open_.take(ticket);
+    const bool received = message.way == NodeMessage::Way::Receive;
+    if (received) health_.hear(message.node, Clock::now());
     if (call) {
-      --open_;
       calls = true;
       const Lock lock(mutex_);
       if (--call->open_ == 0) changed_.notify_all();
-    } else if (message.way == NodeMessage::Way::Receive) {
+    } else if (received) {
       hear(message.node);
     } else {
-      other.outTicket = -1;
+      mailbox(message.node).sending = false;
     }
   }
   return calls;
@@ -282,15 +261,15 @@ bool NodeLink::poll() {
 
 void NodeLink::lose(int node) {
   const Lock lock(mutex_);
-  lost_[static_cast<std::size_t>(node)] = 1;
+  breakdown_.lost[static_cast<std::size_t>(node)] = 1;
 }
 
 /// Records the problem, unless there was one before.
 void NodeLink::break_(int culprit, std::string_view problem) {
   const Lock lock(mutex_);
-  if (!problem_.empty()) return;
-  problem_ = problem;
-  culprit_ = culprit;
+  if (!breakdown_.problem.empty()) return;
+  breakdown_.problem = problem;
+  breakdown_.culprit = culprit;
   failing_ = true;
 }
 

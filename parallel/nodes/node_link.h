@@ -1,12 +1,12 @@
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <future>
 #include <memory>
 #include <span>
 #include <string>
@@ -15,7 +15,9 @@
 #include <vector>
 
 #include "muster/core/base/mutex.h"
+#include "muster/parallel/nodes/node_health.h"
 #include "muster/parallel/nodes/node_transport.h"
+#include "muster/parallel/nodes/open_messages.h"
 
 namespace muster {
 
@@ -44,11 +46,6 @@ class NodeCall {
   std::size_t open_ = 0;  // messages that are not done; guarded by the link's mutex
 };
 
-/// As in "node 1 (hosta)".
-inline std::string nodeName(int node, const std::string& host) {
-  return fmt::format("node {} ({})", node, host);
-}
-
 /// This node's connection to the other nodes of a training: the one thread of the process that communicates.
 /// The link carries out the calls of other threads, signals the other nodes that this one is alive, and
 /// detects nodes that are not. After a failure of this or another node, every later call fails.
@@ -65,10 +62,10 @@ class NodeLink {
   NodeLink(const NodeLink&) = delete;
   NodeLink& operator=(const NodeLink&) = delete;
 
-  int node() const { return node_; }
-  int nodes() const { return nodes_; }
+  int node() const { return health_.node(); }
+  int nodes() const { return health_.nodes(); }
   /// See `nodeName`.
-  const std::string& nameOf(int node) const { return names_[static_cast<std::size_t>(node)]; }
+  const std::string& nameOf(int node) const { return health_.nameOf(node); }
   /// As in "MPI".
   const std::string& transport() const { return transportName_; }
 
@@ -100,78 +97,65 @@ class NodeLink {
   std::int64_t bytesSent() const { return sent_; }
 
  private:
-  /// A message between links, beside the messages of calls.
-  struct Control {
-    std::uint64_t magic = 0;
-    std::int32_t kind = 0;
-    std::int32_t culprit = 0;  // for a failure: the node that failed first
-    std::int64_t silence = 0;  // of a hello: milliseconds
-    std::array<char, 104> host{};
-
-    std::span<std::byte> bytes() { return std::as_writable_bytes(std::span(this, 1)); }
+  /// The notices in transfer between this node and another one.
+  struct Mailbox {
+    std::unique_ptr<NodeNotice> in = std::make_unique<NodeNotice>(), out = std::make_unique<NodeNotice>();
+    bool sending = false;
   };
-  struct OtherNode {
-    std::unique_ptr<Control> in = std::make_unique<Control>(), out = std::make_unique<Control>();
-    int inTicket = -1, outTicket = -1;
-    bool greeted = false, ended = false, failed = false;  // failed: it has said so
-    std::chrono::steady_clock::time_point heard;
-  };
-  struct Slot {
-    NodeCall* call = nullptr;  // null: the slot is free, or holds a message of the link itself
-    NodeMessage message;
+  /// All that says that the link has failed.
+  struct Breakdown {
+    std::string problem;     // why; "": it has not
+    int culprit = 0;         // the node that failed first
+    std::vector<char> lost;  // [node]
   };
   using Clock = std::chrono::steady_clock;
 
   // Called on the link's thread.
-  void run(const std::function<std::unique_ptr<NodeTransport>()>& make);
-  void start(const std::function<std::unique_ptr<NodeTransport>()>& make);
+  void run(const std::function<std::unique_ptr<NodeTransport>()>& make, std::chrono::milliseconds silence,
+           std::promise<void>& started);
+  void start(const std::function<std::unique_ptr<NodeTransport>()>& make, std::chrono::milliseconds silence);
   void serve();
   bool serveOnce();
   bool takeCalls();
   bool poll();
   void post(NodeCall* call, const NodeMessage& message);
-  void greet();
+  void greet(Clock::time_point begin);
   void listenTo(int node);
-  void tell(int node, int kind, int culprit);
+  void tell(int node, NodeNotice::Kind kind, int culprit = 0);
   void hear(int node);
   void beat();
-  bool waitsFor(int node) const;
   void break_(int culprit, std::string_view problem);
   void lose(int node);
   template <typename Text>
   void breakBy(int culprit, Text text) noexcept;
   void announceFailure();
   void announceEnd();
+  Mailbox& mailbox(int node) { return mailboxes_[static_cast<std::size_t>(node)]; }
 
-  std::chrono::milliseconds silence_;  // after the constructor: used by the link's thread only
-  int node_ = 0, nodes_ = 1;           // these four: written before the constructor returns
-  std::vector<std::string> names_;     // [node]
+  // Written before the constructor returns; of `health_` others read nodes and names.
   std::string transportName_;
+  NodeHealth health_;  // used by the link's thread
 
   mutable Mutex mutex_;
   mutable std::condition_variable posted_, changed_;
   std::vector<NodeCall*> calls_ MUSTER_GUARDED_BY(mutex_);  // begun, not yet taken by the thread
   bool news_ MUSTER_GUARDED_BY(mutex_) = false;             // the transport has news, not polled yet
-  bool started_ MUSTER_GUARDED_BY(mutex_) = false, ending_ MUSTER_GUARDED_BY(mutex_) = false;
-  bool stopped_ MUSTER_GUARDED_BY(mutex_) = false;
-  std::exception_ptr notStarted_ MUSTER_GUARDED_BY(mutex_);
-  std::string problem_ MUSTER_GUARDED_BY(mutex_);     // why the link has failed
-  std::vector<char> lost_ MUSTER_GUARDED_BY(mutex_);  // [node]
+  bool ending_ MUSTER_GUARDED_BY(mutex_) = false, stopped_ MUSTER_GUARDED_BY(mutex_) = false;
+  Breakdown breakdown_ MUSTER_GUARDED_BY(mutex_);
   std::atomic<bool> failing_{false};
   std::atomic<std::int64_t> sent_{0};
 
   // Used by the link's thread only.
   std::unique_ptr<NodeTransport> transport_;
   std::vector<NodeCall*> taken_;
-  std::vector<Slot> slots_;        // [ticket]
-  std::vector<int> free_, done_;   // tickets
-  std::vector<OtherNode> others_;  // [node]
-  int open_ = 0;                   // messages of calls in progress
-  int culprit_ = 0;
-  Clock::time_point lastLook_, lastBeat_;
+  std::vector<int> done_;  // tickets
+  OpenMessages open_;
+  std::vector<Mailbox> mailboxes_;  // [node]
 
-  Mutex gathering_;
-  NodeCall gatherCall_ MUSTER_GUARDED_BY(gathering_){0};
+  struct {
+    Mutex mutex;
+    NodeCall call MUSTER_GUARDED_BY(mutex){0};
+  } gathering_;
 
   std::jthread thread_;  // last: uses the members above
 };

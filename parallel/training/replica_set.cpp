@@ -13,25 +13,12 @@
 namespace muster {
 namespace {
 
-/// The blocks that can be merged: all except counters, which each replica is given after a round.
-std::vector<StateBlock*> sharedState(Model& model) {
-  auto state = model.state();
-  std::erase_if(state, [](const StateBlock* b) { return b->kind == BlockKind::Counters; });
-  return state;
-}
-
 NodePlace placeOf(const NodeLink* link, std::size_t workers) {
   NodePlace place{.local = static_cast<int>(workers)};
   if (link == nullptr) return place;
   place.node = link->node();
   place.nodes = link->nodes();
   return place;
-}
-
-std::vector<const void*> memoryOf(std::span<StateBlock* const> state) {
-  std::vector<const void*> memory;
-  for (const StateBlock* const block : state) memory.push_back(block->values.raw());
-  return memory;
 }
 
 /// Operations on devices do not check their results, so these are checked before the model takes them.
@@ -85,12 +72,12 @@ void ReplicaSet::make() {
   requireCopies(threads_, model_, &Model::state);
   std::vector<std::vector<StateBlock*>> states;
   std::vector<Tensor> refused;
-  memory_.clear();
+  memory_ = {};
   for (auto* thread : threads_) {
     if (replicaMade_) replicaMade_(thread->replica());
     states.push_back(sharedState(thread->replica()));
     refused.push_back(thread->replica().stepRefused());
-    memory_.push_back(memoryOf(states.back()));
+    memory_.add(states.back());
   }
   const int workers = place_.workers();
   auto blocks = callStrategy("name its blocks", [&] { return strategy_.blocks(workers); });
@@ -113,26 +100,9 @@ std::vector<Tensor> ReplicaSet::sharedValues() {
   return values;
 }
 
-void ReplicaSet::requireSameBlocks() {
-  const auto requireSame = [this](std::span<StateBlock* const> now, const std::vector<const void*>& before,
-                                  const std::string& whose) {
-    for (std::size_t b = 0; b < exchange_->blocks().size(); ++b)
-      require(
-          now[b]->values.raw() == before[b],
-          "the block {} of {} is in other memory than before: blocks() must always return the same memory, "
-          "because what is trained in other memory would be lost",
-          now[b]->name, whose);
-  };
-  const auto before = memoryOf(sharedState(model_));
-  requireSame(sharedState(model_), before, "the model");
-  for (std::size_t l = 0; l < threads_.size(); ++l)
-    requireSame(sharedState(threads_[l]->replica()), memory_[l],
-                fmt::format("the replica of {}", threads_[l]->name()));
-}
-
 bool ReplicaSet::load(const Resumption& resumed) {
   exchange_->wait();  // a failed fit may have left work in progress
-  requireSameBlocks();
+  memory_.requireSame(model_, threads_);
   model_.context().synchronize();
   modelValues_ = sharedValues();
   merged_.reserve(modelValues_.size());

@@ -9,6 +9,7 @@
 
 #include "muster/parallel/exchange/exchange.h"
 #include "muster/parallel/strategies/strategy.h"
+#include "muster/parallel/training/block_memory.h"
 #include "muster/parallel/training/exchange_choice.h"
 #include "muster/parallel/training/internals.h"
 #include "muster/parallel/training/resumption.h"
@@ -93,7 +94,6 @@ class ReplicaSet {
   /// Where the merged value of each block is, in the exchange's order; empty if no such state exists. Valid
   /// until the next call.
   std::span<const Tensor> mergedValues();
-  void requireSameBlocks();
   /// Whether the user's model still holds what `fill` wrote.
   bool isUnchanged();
   void loadReplicas();
@@ -109,7 +109,7 @@ class ReplicaSet {
   const std::function<void(const Model&)> replicaMade_;  // for tests
   std::unique_ptr<Exchange> exchange_;                   // none until the replicas are made
   std::unique_ptr<MergeUndo> undo_;                      // of the exchange's merges
-  std::vector<std::vector<const void*>> memory_;         // [local worker][block] of the replicas
+  BlockMemory memory_;                                   // of the replicas
   std::vector<std::int64_t> examplesBefore_;             // [worker] trained before this `fit()` was resumed
   bool trained_ = false;
   bool filled_ = false;  // whether the user's model was filled, or resumed, since the replicas were made
