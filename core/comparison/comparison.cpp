@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 #include <utility>
 
 #include "muster/core/base/error.h"
@@ -67,11 +68,12 @@ ComparisonSummary Comparison::summarise() const {
                             .target = target.value_or(chooseTarget(runs)),
                             .arms = {},
                             .conclusion = {}};
-  auto all = runs;
-  all.resize(grid.arms.size());
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    auto& arm = summary.arms.emplace_back(summariseArm(grid.arms[i].name, all[i], summary.target));
-    if (i != first) compareWith(all[first], all[i], summary.target, arm);
+  const auto runsOf = [&](std::size_t arm) {
+    return arm < runs.size() ? std::span<const RunRecord>(runs[arm]) : std::span<const RunRecord>();
+  };
+  for (std::size_t i = 0; i < grid.arms.size(); ++i) {
+    auto& arm = summary.arms.emplace_back(summariseArm(grid.arms[i].name, runsOf(i), summary.target));
+    if (i != first) compareWith(runsOf(first), runsOf(i), summary.target, arm);
   }
   std::ranges::stable_sort(summary.arms, std::ranges::greater{}, [](const ArmSummary& arm) {
     return arm.trained() ? arm.score.mean : -std::numeric_limits<double>::infinity();

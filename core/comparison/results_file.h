@@ -11,11 +11,13 @@
 namespace muster {
 
 /// The finished runs of a comparison in a file that is never half-written, from which an interrupted
-/// comparison continues: a line of JSON with the grid, then one line for each run. One thread at a time.
+/// comparison continues: a line of JSON with the grid, then one line for each run. Runs are told apart by
+/// settings and seed. One thread at a time.
 ///
 ///     ResultsFile results("rules/results.jsonl");
 ///     results.join(comparison.grid);
-///     if (results.find(settings, seed) == nullptr) results.add(record of that training);
+///     if (results.find(settings, seed) == nullptr) results.add(recorder->finish(wrapper));  // for each of
+///     them for (const auto& run : results.runs()) comparison.add(run);
 class ResultsFile {
  public:
   /// Reads the file if it is there.
@@ -40,7 +42,8 @@ class ResultsFile {
   /// The run with these settings and seed; nullptr if it is not finished.
   const RunRecord* find(const std::vector<std::string>& settings, std::int64_t seed) const;
 
-  /// Adds a run and writes the file. @throws FileError; then the file is unchanged.
+  /// Adds a run and writes the file. @throws FileError; then the file is unchanged. InvalidArgument if a
+  /// finished run has these settings and seed.
   void add(RunRecord run);
 
  private:

@@ -163,6 +163,19 @@ TEST_CASE("a comparison without common settings continues, and errors say what t
   CHECK(thrown<FileError>([&] { file.join({.tune = {"rate=1,2"}}); }).ends_with("; give another --out"));
 }
 
+TEST_CASE("a run with the settings and the seed of a finished one is refused, and nothing is written") {
+  const TemporaryDirectory directory;
+  ResultsFile file(written(directory));
+  const auto bytes = readFile(file.path());
+  auto other = runOf("1", 1);
+  other.arm = "other";
+  CHECK(thrown<InvalidArgument>([&] { file.add(other); }) ==
+        "results: \"other\" with seed 1 has the settings of a finished run of \"1\", and settings tell runs "
+        "apart");
+  CHECK(readFile(file.path()) == bytes);
+  CHECK(file.runs().size() == 1);
+}
+
 TEST_CASE("a run that cannot be written leaves the results as they were") {
   const TemporaryDirectory directory;
   ResultsFile file(directory / "missing" / "results.jsonl");
