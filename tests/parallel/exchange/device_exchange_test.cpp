@@ -10,6 +10,8 @@
 #include <thread>
 
 #include "muster/core/base/random.h"
+#include "muster/parallel/exchange/device_reduction.h"
+#include "muster/parallel/exchange/device_undo.h"
 #include "muster/parallel/exchange/host_exchange.h"
 #include "muster/parallel/exchange/merge_ops.h"
 #include "tests/parallel/one_segment.h"

@@ -10,6 +10,8 @@
 
 #include "muster/core/base/error.h"
 #include "muster/parallel/exchange/merge_ops.h"
+#include "muster/parallel/exchange/merge_undo.h"
+#include "muster/parallel/exchange/node_group.h"
 #include "tests/parallel/replicas.h"
 #include "tests/support/thrown.h"
 

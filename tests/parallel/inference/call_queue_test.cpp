@@ -5,6 +5,7 @@
 #include <chrono>
 #include <thread>
 
+#include "muster/parallel/inference/call_group.h"
 #include "tests/support/thrown.h"
 
 using namespace muster;
@@ -13,7 +14,6 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// @param mask  shape of a mask; empty: none.
 Batch batchOf(std::int64_t examples, std::int64_t width = 2, DType type = DType::Float32,
               const char* name = "x") {
   Batch batch;
