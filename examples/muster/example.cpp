@@ -20,7 +20,7 @@
 #include "muster/datasets/table.h"
 #include "muster/datasets/table_description.h"
 #include "muster/parallel/run/named_networks.h"
-#include "muster/parallel/run/session.h"
+#include "muster/parallel/run/prepared_run.h"
 #include "shipped_runs.h"
 
 namespace program {

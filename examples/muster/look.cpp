@@ -19,10 +19,10 @@
 #include "muster/core/nn/step_memory.h"
 #include "muster/parallel/run/field_list.h"
 #include "muster/parallel/run/named_networks.h"
+#include "muster/parallel/run/prepared_run.h"
 #include "muster/parallel/run/resuming.h"
 #include "muster/parallel/run/run_devices.h"
 #include "muster/parallel/run/run_schema.h"
-#include "muster/parallel/run/session.h"
 #include "muster/parallel/run/watchers.h"
 #include "muster/parallel/strategies/named_strategy.h"
 
@@ -105,23 +105,14 @@ int plan(const Call& call) {
   describeNodes(line, nodeOptions);
   if (!readOptions(line, call)) return 0;
   checkNodes(line, nodeOptions);
-  RunFile run = readRun(fileOf(call, "a run file such as run.json"), fields);
-  requireModules(run.listeners);
-  const auto devices = devicesOf(run.training);
-  settleNodes(run, nodeOptions);
-  const auto nodes = nodesOf(run.training, nodeOptions);
-  const Resumed resumption = resumedBy(run, nodes.nodes());
-  const auto& resumed = resumption.file;
-  const std::string earlier = earlierTraining(run, resumed);
-  pathsOf(call.file, run, resumed).check();
-  requireUsable(devices);
-  LoadedData data = loadData(run.data, run.training.placement, devices.devices,
-                             static_cast<int>(run.training.workers), knownBy(run, resumed));
-  const auto network = makeNetwork(run, data);
-  requireDiskRoom(run, *network);
-  if (!resumed.empty()) loadState(*network, resumed);
-  checkMonitors(run, data, *network);
-  const auto wrapper = makeWrapper(run, devices, nodes, *network, {}, nodeOptions.count());
+  std::string earlier;
+  auto prepared = prepareRun(readRun(fileOf(call, "a run file such as run.json"), fields), nodeOptions,
+                             [&](const PreparedRun& before) {
+                               earlier = earlierTraining(before.run, before.resumed.file);
+                               pathsOf(call.file, before.run, before.resumed.file).check();
+                             });
+  auto& [run, devices, nodes, nodeCount, resumed, data, network] = prepared;
+  const auto wrapper = makeWrapper(run, devices, nodes, *network, {}, nodeCount);
   const std::int64_t examples = data.train->examples().value_or(0);
   const std::int64_t batches = data.train->batchesPerEpoch().value_or(0);
   printResult(fmt::format("{}data: {}, {} to train with ({} of {}), {} to validate and {} to test with\n",
@@ -131,15 +122,14 @@ int plan(const Call& call) {
                           data.test ? data.test->examples().value_or(0) : 0));
   fmt::print("\n{}\nplan: {}, {}\n", network->summary(), wrapper.plan(),
              plural(run.training.epochs, "epoch"));
-  if (!resumed.empty())
-    fmt::print(
-        "resumes: {}{}\n", resumed.string(),
-        resumption.changes.empty() ? "" : fmt::format(", which was trained with {}", resumption.changes));
+  if (!resumed.file.empty())
+    fmt::print("resumes: {}{}\n", resumed.file.string(),
+               resumed.changes.empty() ? "" : fmt::format(", which was trained with {}", resumed.changes));
   for (const auto& remark :
        fitRemarks(*network, std::max<std::int64_t>(run.training.epochs - network->epoch(), 0), batches,
                   run.training.workers))
     fmt::print("note: {}\n", remark);
-  if (const auto remark = periodRemark(run, batches, nodeOptions.count()); !remark.empty())
+  if (const auto remark = periodRemark(run, batches, nodeCount); !remark.empty())
     fmt::print("note: {}\n", remark);
   if (!earlier.empty()) fmt::print("note: muster train refuses this run for now: {}\n", earlier);
   std::int64_t state = 0;

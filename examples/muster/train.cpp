@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <optional>
 #include <utility>
 
 #include "examples/muster/commands.h"
@@ -15,15 +14,10 @@
 #include "muster/core/data/columns_line.h"
 #include "muster/core/eval/any_evaluation.h"
 #include "muster/core/eval/guess_remark.h"
-#include "muster/core/io/json_value.h"
-#include "muster/parallel/nodes/node_link.h"
-#include "muster/parallel/run/keep_network.h"
-#include "muster/parallel/run/node_options.h"
 #include "muster/parallel/run/report.h"
 #include "muster/parallel/run/results.h"
 #include "muster/parallel/run/resuming.h"
-#include "muster/parallel/run/session.h"
-#include "muster/parallel/run/watchers.h"
+#include "muster/parallel/run/run_session.h"
 
 namespace program {
 namespace {
@@ -56,17 +50,6 @@ void checkPaths(const Options& options, const RunFile& run, const std::filesyste
   paths.check();
 }
 
-/// The learning rate's field and value, for the message of a diverged training.
-std::string learningRateOf(const RunFile& run) {
-  constexpr std::string_view kField = "network.updater.learningRate";
-  const auto network = parseJson(run.network);
-  boost::system::error_code missing;  // a missing field has the default
-  const auto* rate = network.find_pointer("/updater/learningRate", missing);
-  if (rate == nullptr) return fmt::format("the default of {}", kField);
-  const auto* number = rate->find_pointer("/value", missing);
-  return fmt::format("{} {}", kField, printJsonLine(number != nullptr ? *number : *rate));
-}
-
 /// Which data there are, as "MNIST, 60000 examples to train with and 10000 to test with, from /data".
 std::string dataLine(const LoadedData& data) {
   auto line =
@@ -77,14 +60,16 @@ std::string dataLine(const LoadedData& data) {
 }
 
 /// Prints what is trained, from where, and the plan.
-void introduce(const RunFile& run, const LoadedData& data, const Network& network, const Resumed& resumed,
-               const ParallelWrapper& wrapper, int nodes) {
-  fmt::print("data: {}\n\n{}", dataLine(data), network.summary());
-  if (const auto columns = columnsLine(network.inputDescription()); !columns.empty())
+void introduce(const RunSession& session) {
+  const auto& [run, devices, nodes, nodeCount, resumed, data, network] = session.prepared();
+  for (const auto& notice : {devices.notice, data.placed})
+    if (!notice.empty()) fmt::print("{}\n", notice);
+  fmt::print("data: {}\n\n{}", dataLine(data), network->summary());
+  if (const auto columns = columnsLine(network->inputDescription()); !columns.empty())
     fmt::print("{}\n", columns);
   if (!resumed.file.empty()) {
     const auto batches = resumed.batches;
-    fmt::print("resuming: {}, with {} finished{}\n", resumed.file.string(), plural(network.epoch(), "epoch"),
+    fmt::print("resuming: {}, with {} finished{}\n", resumed.file.string(), plural(network->epoch(), "epoch"),
                batches > 0 ? fmt::format(", and {} of the next", plural(batches, "batch", "batches")) : "");
   } else if (!run.training.resume.empty()) {
     fmt::print("nothing to resume in {}: the training begins\n", run.training.resume);
@@ -93,170 +78,76 @@ void introduce(const RunFile& run, const LoadedData& data, const Network& networ
     fmt::print(
         "it was trained with {}: the training continues, but with other bits than without the change\n",
         resumed.changes);
-  const auto epochs = run.training.epochs - network.epoch();
+  const auto epochs = run.training.epochs - network->epoch();
   if (epochs <= 0)
     fmt::print("nothing is left to train, as training.epochs is {}: testing what the file holds\n",
                run.training.epochs);
   else
-    fmt::print("plan: {}; {} a batch, {}\n", wrapper.plan(), plural(run.data.batch, "example"),
+    fmt::print("plan: {}; {} a batch, {}\n", session.wrapper().plan(), plural(run.data.batch, "example"),
                plural(epochs, "epoch"));
-  const auto period = periodRemark(run, data.train->batchesPerEpoch().value_or(0), nodes);
+  const auto period = periodRemark(run, data.train->batchesPerEpoch().value_or(0), nodeCount);
   for (const auto& remark : {epochs > 0 ? period : "", resumed.file.empty() ? replacesRemark(run) : ""})
     if (!remark.empty()) fmt::print("note: {}\n", remark);
 }
 
-/// For example "interrupted, with 2 of 5 epochs finished".
-std::string interruption(const RunFile& run, const Network& network) {
-  return fmt::format("interrupted, with {} of {} finished", network.epoch(),
-                     plural(run.training.epochs, "epoch"));
-}
-
 /// Prints the results and writes the files asked for.
-void conclude(Results& results, const Options& options, LoadedData& data, Network& network,
-              ParallelWrapper& wrapper, const Watching& watching) {
-  const RunFile& run = results.run;
-  const auto print = [&](std::string_view part, const AnyEvaluation& scores, bool choseEpoch) {
-    fmt::print("{}: {} on {}{}\n", part, scores.line(), plural(scores.examples(), "example"),
-               intervalText(scores, choseEpoch));
+void conclude(RunSession& session, const RunScores& scores, const Options& options, double seconds) {
+  const RunFile& run = session.run();
+  const auto print = [&](std::string_view part, const AnyEvaluation& on, bool choseEpoch) {
+    fmt::print("{}: {} on {}{}\n", part, on.line(), plural(on.examples(), "example"),
+               intervalText(on, choseEpoch));
   };
-  std::optional<AnyEvaluation> validation;
-  if (data.validation) {
-    validation = wrapper.evaluateTask(*data.validation);
-    print("validation", *validation, results.watchers.stopping && run.listeners.earlyStopping->restoreBest);
-    if (const auto remark = guessRemark(*validation); !remark.empty()) logWarning("{}", remark);
+  if (scores.validation) {
+    print("validation", *scores.validation,
+          session.watchers().stopping && run.listeners.earlyStopping->restoreBest);
+    if (const auto remark = guessRemark(*scores.validation); !remark.empty()) logWarning("{}", remark);
   }
-  if (data.test) {
-    results.test = wrapper.evaluateTask(*data.test);
-    const auto [score, value] = results.test->mainScore();
-    watching.result(std::string(score), value);
-    print("test", *results.test, false);
-  }
-  fmt::print("{}saved: {}; {}\n", costLine(results), run.training.model,
-             results.interrupted ? interruption(run, network) + ", and --resume continues from there"
-                                 : checkSaved(network, run.training.model, data));
-  if (!run.listeners.report.empty())
-    fmt::print("report: {}\n", writeReport(run.listeners.report, results.test ? *results.test : *validation,
-                                           network, data, data.test ? *data.test : *data.validation,
-                                           results.interrupted ? interruption(run, network) : "", watching));
+  if (scores.test) print("test", *scores.test, false);
+  fmt::print("{}saved: {}; {}\n", costLine(session), run.training.model,
+             session.interrupted() ? session.interruption() + ", and --resume continues from there"
+                                   : checkSaved(session.network(), run.training.model, session.data()));
+  if (!run.listeners.report.empty()) fmt::print("report: {}\n", writeReport(session, scores));
   if (options.json.empty()) return;
-  writeResults(options.json, results);
+  writeResults(options.json, session, scores, seconds);
   if (!options.quiet) fmt::print("json: {}\n", options.json.string());
 }
 
-int trainRun(RunFile run, Options options) {
+int trainRun(const RunFile& run, Options options) {
   const auto started = std::chrono::steady_clock::now();
-  requireModules(run.listeners);
-  const auto devices = devicesOf(run.training);
   endOnInterrupt(kInterruptedBefore);
-  settleNodes(run, options.nodes);
-  const Nodes nodes = nodesOf(run.training, options.nodes);
-  const auto isFirst = [&nodes] { return nodes.node() == 0; };  // node 0 prints and writes files
-  bool first = isFirst();  // elastic nodes: read again after the training
+  auto prepared = prepareRun(run, options.nodes, [&](const PreparedRun& before) {
+    requireOwnDirectory(before);
+    if (before.first()) checkPaths(options, before.run, before.resumed.file);
+  });
+  const bool first = prepared.first();
   options.quiet = options.quiet || !first;
-  auto resumed = resumedBy(run, nodes.nodes());
-  if (first && !nodes.elastic()) {
-    requireNoOtherTraining(run);
-    requireOwnCheckpoints(run, resumed.file);
-  }
-  if (first) checkPaths(options, run, resumed.file);
-  requireUsable(devices);
-
-  LoadedData data = loadData(run.data, run.training.placement, devices.devices,
-                             static_cast<int>(run.training.workers), knownBy(run, resumed.file));
-  run.data.type = data.type;
-  if (!data.notice.empty()) fmt::print("{}\n", data.notice);
-  require(run.listeners.report.empty() || data.test || data.validation,
-          "listeners.report: needs data to test with, or data.validationExamples");
-  const auto network = makeNetwork(run, data);
-  if (first) requireDiskRoom(run, *network);
-  if (!resumed.file.empty()) {
-    loadState(*network, resumed.file);
-    resumed.batches = batchesTrained(*network);
-  }
-  checkMonitors(run, data, *network);
-  const std::int64_t begun = network->iteration(), epochsBefore = network->epoch();
-  const bool overNodes = nodes.nodes() > 1 || nodes.elastic();
-  Watchers watchers = watch(run, data, *network,
-                            {.progress = !options.quiet, .overNodes = overNodes, .terminal = options.watch});
-  const auto watching = watchingOf(run, watchers, first, overNodes);
-  watching.addTo(watchers.all);
-  auto wrapper = makeWrapper(run, devices, nodes, *network, watchers.all, options.nodes.count());
-  if (!options.quiet) {
-    for (const auto& notice : {devices.notice, data.placed})
-      if (!notice.empty()) fmt::print("{}\n", notice);
-    introduce(run, data, *network, resumed, wrapper, options.nodes.count());
-  }
-  if (!first && resumed.file.empty() && !run.training.resume.empty()) logNothingToResume(run.training.resume);
-  watching.describe(wrapper.plan(), network->summary());
-  watching.options(hyperParameters(run), {network->task() == Task::Regression ? "r2" : "accuracy"});
+  if (const auto& notice = prepared.data.notice; !notice.empty()) fmt::print("{}\n", notice);
+  RunSession session(std::move(prepared), {.progress = !options.quiet,
+                                           .terminal = options.watch,
+                                           .sink = [](std::string_view line) { fmt::print("{}\n", line); }});
+  const auto& nodes = session.prepared().nodes;
+  if (!options.quiet) introduce(session);
+  if (!first && session.prepared().resumed.file.empty() && !run.training.resume.empty())
+    logNothingToResume(run.training.resume);
 
   TrainingInterrupt interrupt;
-  const auto saves = [&nodes] { return nodes.node() == savingNode(nodes); };
-  bool saved = false, interrupted = false;
-  trainAndSave(
-      [&] {
-        watching.during([&] {
-          wrapper.fit(data.training(), std::max<std::int64_t>(run.training.epochs - network->epoch(), 0),
-                      interrupt.token());
-        });
-        interrupted = onAnyNode(nodes, interrupt.requested());
-      },
-      [&](bool failed) {
-        if (!saves()) return;
-        if ((failed || interrupted) && network->iteration() == begun) {
-          fmt::print("ended before the first step: nothing was saved\n");
-          return;
-        }
-        watchers.diverged->requireNone(*network);
-        // If early stopping restored the best state, the training state does not belong to the model.
-        const bool restored =
-            watchers.stopping && run.listeners.earlyStopping->restoreBest && watchers.stopping->best();
-        if (!restored && watchers.last->state) network->trainingState() = *watchers.last->state;
-        writeHereOrElsewhere(run.training.model, [&](const std::filesystem::path& path) {
-          saveModel(*network, path, notesOf(run));
-        });
-        saved = true;
-        if (failed)
-          fmt::print("saved: {}, with what was trained before the failure{}\n", run.training.model,
-                     isFirst() ? "" : ", by this node, because node 0 is lost");
-      },
-      learningRateOf(run), {run.training.model, [&](const std::filesystem::path& path) {
-                              if (!saves() || network->iteration() == begun) return false;
-                              saveModel(*network, path, notesOf(run));
-                              return true;
-                            }});
-  first = isFirst();
-  if (first)
-    interrupt.end(saved);
+  session.train(interrupt.token());
+  const bool firstLeft = nodes.node() == 0;  // elastic nodes: another one may be the first now
+  if (firstLeft)
+    interrupt.end(session.saved());
   else
     interrupt.end();
-  const int status = interrupted ? kInterruptedExit : 0;
-  if (!first && nodes.elastic()) {
-    if (!options.quiet)
+  const int status = session.interrupted() ? kInterruptedExit : 0;
+  const auto scores = session.evaluate();
+  if (!firstLeft) {
+    if (nodes.elastic() && !options.quiet)
       fmt::print("this was process {} of the training: process 0 saves the network and tests it\n",
                  nodes.node());
     return status;
   }
-  if (!first) {
-    for (auto* const judged : {data.validation.get(), data.test.get()})
-      if (judged && (network->iteration() != begun || !interrupted)) wrapper.evaluateTask(*judged);
-    return status;
-  }
-  if (!saved) return kInterruptedExit;
-
+  if (!session.saved()) return kInterruptedExit;
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - started;
-  Results results{.run = run,
-                  .data = data,
-                  .watchers = watchers,
-                  .plan = wrapper.plan(),
-                  .resumedFrom = resumed.file,
-                  .epochsBefore = epochsBefore,
-                  .epochs = network->epoch(),
-                  .interrupted = interrupted,
-                  .task = network->task(),
-                  .secondsInAll = seconds.count()};
-  if (const auto* const link = nodes.link()) results.bytesSent = link->bytesSent();
-  conclude(results, options, data, *network, wrapper, watching);
+  conclude(session, scores, options, seconds.count());
   return status;
 }
 

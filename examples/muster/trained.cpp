@@ -8,8 +8,8 @@
 #include "muster/core/base/log.h"
 #include "muster/core/io/model_file.h"
 #include "muster/parallel/run/named_networks.h"
+#include "muster/parallel/run/prepared_run.h"
 #include "muster/parallel/run/resuming.h"
-#include "muster/parallel/run/session.h"
 
 namespace program {
 

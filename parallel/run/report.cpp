@@ -15,6 +15,7 @@
 #include "muster/core/io/atomic_file.h"
 #include "muster/core/io/json_fields.h"
 #include "muster/datasets/image_set_iterator.h"
+#include "muster/parallel/run/run_session.h"
 
 namespace muster {
 namespace {
@@ -124,16 +125,19 @@ std::string documentOf(const AnyEvaluation& scores, Model& model, const LoadedDa
 
 }  // namespace
 
-std::string writeReport(const std::filesystem::path& directory, const AnyEvaluation& scores, Model& model,
-                        const LoadedData& data, DataSetIterator& judged, std::string_view remark,
-                        const Watching& watching) {
+std::string writeReport(RunSession& session, const RunScores& run) {
+  const std::filesystem::path directory = session.run().listeners.report;
   std::error_code problem;
   std::filesystem::create_directories(directory, problem);
   if (problem) throw FileError(directory, fmt::format("cannot be made: {}", problem.message()));
+  const auto& scores = run.judged();
+  auto& data = session.data();
+  const auto remark = session.interruption();
   const bool classes = scores.task() == Task::Classification;
   if (classes) writeFileAtomically(directory / "confusion.txt", confusionText(scores, data, remark));
-  writeFileAtomically(directory / "report.html",
-                      watching.still(documentOf(scores, model, data, judged, remark)));
+  const auto document =
+      documentOf(scores, session.network(), data, run.test ? *data.test : *data.validation, remark);
+  writeFileAtomically(directory / "report.html", session.watching().still(document));
   return fmt::format("{}: report.html{}", directory.string(), classes ? ", confusion.txt" : "");
 }
 

@@ -10,6 +10,7 @@
 #include "muster/core/base/plural.h"
 #include "muster/core/io/atomic_file.h"
 #include "muster/core/io/json_fields.h"
+#include "muster/parallel/nodes/node_link.h"
 
 namespace muster {
 namespace {
@@ -20,24 +21,27 @@ std::int64_t peakMemoryBytes() {
   return std::int64_t{usage.ru_maxrss} * 1024;
 }
 
-void putScores(const AnyEvaluation& test, JsonWriter& json) {
-  switch (test.task()) {
+/// @param on  "test" or "validation".
+void putScores(const AnyEvaluation& scores, std::string_view on, JsonWriter& json) {
+  const auto put = [&](std::string_view name, double value) {
+    json.put(fmt::format("{}{}", on, name), value);
+  };
+  const auto putF1 = [&] { json.put(on == "test" ? "f1" : "validationF1", scores.f1()); };
+  switch (scores.task()) {
     case Task::Classification:
-      json.put("testAccuracy", test.accuracy());
-      json.put("testLoss", test.loss());
-      json.put("f1", test.f1());
-      return;
+      put("Accuracy", scores.accuracy());
+      put("Loss", scores.loss());
+      return putF1();
     case Task::Regression:
-      json.put("testR2", test.regression().r2());
-      json.put("testRmse", test.regression().rootMeanSquaredError());
-      json.put("testMae", test.regression().meanAbsoluteError());
-      json.put("testLoss", test.loss());
-      return;
+      put("R2", scores.regression().r2());
+      put("Rmse", scores.regression().rootMeanSquaredError());
+      put("Mae", scores.regression().meanAbsoluteError());
+      return put("Loss", scores.loss());
     case Task::Labels:
-      json.put("testAccuracy", test.accuracy());
-      json.put("testLoss", test.loss());
-      json.put("f1", test.f1());
-      if (const double auc = test.labels().auc(); std::isfinite(auc)) json.put("testAuc", auc);
+      put("Accuracy", scores.accuracy());
+      put("Loss", scores.loss());
+      putF1();
+      if (const double auc = scores.labels().auc(); std::isfinite(auc)) put("Auc", auc);
       return;
   }
 }
@@ -68,41 +72,43 @@ void putSpeed(JsonWriter& json, const PerformanceReport& report) {
 
 }  // namespace
 
-std::string costLine(const Results& results) {
-  const auto& report = results.watchers.performance->report();
-  const auto& record = *results.watchers.record;  // has all epochs, also after the best one was restored
+std::string costLine(const RunSession& session) {
+  const auto& report = session.watchers().performance->report();
+  const auto& record = *session.watchers().record;  // has all epochs, also after the best one was restored
   const auto finished = record.firstEpoch() == 0 ? 0 : record.firstEpoch() - 1 + std::ssize(record.scores());
-  const auto epochs = plural(std::max<std::int64_t>(finished - results.epochsBefore, 0), "epoch");
+  const auto epochs = plural(std::max<std::int64_t>(finished - session.epochsBefore(), 0), "epoch");
   if (report.seconds == 0) return "";
   return fmt::format("training: {} {:.1f} s, {}\n",
-                     results.interrupted ? fmt::format("interrupted after {},", epochs) : epochs + " in",
+                     session.interrupted() ? fmt::format("interrupted after {},", epochs) : epochs + " in",
                      report.seconds, report.line());
 }
 
-void writeResults(const std::filesystem::path& path, const Results& results) {
-  const auto& data = results.data;
-  const auto& watchers = results.watchers;
+void writeResults(const std::filesystem::path& path, const RunSession& session, const RunScores& scores,
+                  double secondsInAll) {
+  const auto& data = session.data();
+  const auto& watchers = session.watchers();
   JsonWriter json;
   json.put("program", "muster");
-  json.group("configuration", [&](JsonWriter& in) { results.run.write(in); });
+  json.group("configuration", [&](JsonWriter& in) { session.run().write(in); });
   json.put("dataFrom", std::string_view(data.origin));
   json.put("trainingExamples", data.train->examples().value_or(0));
   json.put("testExamples", data.test ? data.test->examples().value_or(0) : 0);
-  json.put("plan", std::string_view(results.plan));
-  json.put("resumedFrom", results.resumedFrom.string());
-  json.put("interrupted", results.interrupted);
-  json.put("epochsFinished", results.epochs);
+  json.put("plan", std::string_view(session.wrapper().plan()));
+  json.put("resumedFrom", session.prepared().resumed.file.string());
+  json.put("interrupted", session.interrupted());
+  json.put("epochsFinished", session.network().epoch());
   if (watchers.stopping) {
     json.put("stopped", std::string_view(watchers.stopping->reason()));
     if (const auto& best = watchers.stopping->best()) json.put("bestValue", best->value);
   }
-  if (results.test) putScores(*results.test, json);
-  watchers.record->write(json, results.task, data.validation ? "validation" : "test");
+  if (scores.test) putScores(*scores.test, "test", json);
+  if (scores.validation) putScores(*scores.validation, "validation", json);
+  watchers.record->write(json, session.network().task(), data.validation ? "validation" : "test");
   putSpeed(json, watchers.performance->report());
-  json.put("secondsInAll", results.secondsInAll);
+  json.put("secondsInAll", secondsInAll);
   json.put("merges", watchers.merged->merges);
   json.put("mergedBytes", watchers.merged->bytes);
-  if (results.bytesSent) json.put("bytesSent", *results.bytesSent);
+  if (const auto link = session.prepared().nodes.link()) json.put("bytesSent", link->bytesSent());
   json.put("peakMemoryBytes", peakMemoryBytes());
   writeFileAtomically(path, json.text());
 }

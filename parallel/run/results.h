@@ -1,38 +1,18 @@
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <string>
 
-#include "muster/core/eval/any_evaluation.h"
-#include "muster/datasets/source/load_data.h"
-#include "muster/parallel/parallel_wrapper.h"
-#include "muster/parallel/run/run_file.h"
-#include "muster/parallel/run/watchers.h"
+#include "muster/parallel/run/run_session.h"
 
 namespace muster {
 
-/// What came out of a training.
-struct Results {
-  const RunFile& run;
-  const LoadedData& data;
-  const Watchers& watchers;
-  std::string plan;
-  std::filesystem::path resumedFrom;  ///< "": it was not resumed
-  std::int64_t epochsBefore = 0;      ///< of a resumed file
-  std::int64_t epochs = 0;            ///< of the network, with these
-  bool interrupted = false;
-  Task task = Task::Classification;
-  std::optional<AnyEvaluation> test = {};
-  std::optional<std::int64_t> bytesSent = {};  ///< to other nodes
-  double secondsInAll = 0;                     ///< of the whole program
-};
+/// The cost of a session's training in a line that ends with a newline; "" if nothing was trained.
+std::string costLine(const RunSession& session);
 
-/// The training's cost in a line that ends with a newline; "" if nothing was trained.
-std::string costLine(const Results& results);
-
-/// Writes the run and its results as JSON. @throws FileError; then the file is unchanged.
-void writeResults(const std::filesystem::path& path, const Results& results);
+/// Writes the run and its results as JSON: RunFile::read reads it as the run again.
+/// @param secondsInAll  of the whole program.  @throws FileError; then the file is unchanged.
+void writeResults(const std::filesystem::path& path, const RunSession& session, const RunScores& scores,
+                  double secondsInAll);
 
 }  // namespace muster

@@ -15,9 +15,9 @@
 #include "muster/core/listeners/reduce_on_plateau.h"
 #include "muster/core/listeners/score_listener.h"
 #include "muster/core/listeners/watch_listener.h"
+#include "muster/parallel/run/prepared_run.h"
 #include "muster/parallel/run/report.h"
 #include "muster/parallel/run/resuming.h"
-#include "muster/parallel/run/session.h"
 
 namespace muster {
 

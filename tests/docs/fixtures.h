@@ -53,6 +53,9 @@ class MnistDataSetIterator : public GeneratedDigitsIterator {
 struct with_train {
   GeneratedDigitsIterator train{64, 512, 1, true};
 };
+struct with_run {
+  with_run();  // writes run.json
+};
 struct with_test {
   GeneratedDigitsIterator test{64, 256, 1, false};
 };

@@ -20,6 +20,12 @@ with_files::with_files() {
   }
 }
 
+with_run::with_run() {
+  std::ofstream("run.json")
+      << R"({"format": "muster-run/1", "data": {"type": "generated", "trainExamples": 200,
+      "testExamples": 50}, "network": "mlp", "listeners": {"progress": false}})";
+}
+
 with_customers::with_customers() {
   std::ofstream table("customers.csv");
   table << "id,region,joined,income,visits,stays\n";

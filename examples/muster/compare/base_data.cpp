@@ -6,7 +6,7 @@
 #include <boost/crc.hpp>
 
 #include "muster/core/base/number_text.h"
-#include "muster/parallel/run/session.h"
+#include "muster/parallel/run/prepared_run.h"
 
 namespace comparing {
 namespace {

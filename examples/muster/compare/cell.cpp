@@ -9,7 +9,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/comparison/run_recorder.h"
 #include "muster/core/nn/recompute_statistics.h"
-#include "muster/parallel/run/session.h"
+#include "muster/parallel/run/prepared_run.h"
 #include "muster/parallel/run/watchers.h"
 
 namespace comparing {

@@ -27,7 +27,7 @@
 #include "muster/datasets/file_bytes.h"
 #include "muster/parallel/nodes/launched_processes.h"
 #include "muster/parallel/run/run_devices.h"
-#include "muster/parallel/run/session.h"
+#include "muster/parallel/run/prepared_run.h"
 
 namespace comparing {
 namespace {

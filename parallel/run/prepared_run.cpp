@@ -1,4 +1,4 @@
-#include "muster/parallel/run/session.h"
+#include "muster/parallel/run/prepared_run.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,14 +10,48 @@
 #include "muster/core/base/error.h"
 #include "muster/core/base/plural.h"
 #include "muster/core/base/printable_text.h"
+#include "muster/core/io/json_value.h"
 #include "muster/core/io/network_json.h"
 #include "muster/parallel/nodes/launched_processes.h"
 #include "muster/parallel/run/detail/run_checks.h"
 #include "muster/parallel/run/keep_network.h"
 #include "muster/parallel/run/named_networks.h"
+#include "muster/parallel/run/watchers.h"
 #include "muster/parallel/strategies/named_strategy.h"
 
 namespace muster {
+
+PreparedRun prepareRun(RunFile run, const NodeOptions& nodes,
+                       const std::function<void(const PreparedRun&)>& beforeData) {
+  PreparedRun p{.run = std::move(run)};
+  requireModules(p.run.listeners);
+  p.devices = devicesOf(p.run.training);
+  settleNodes(p.run, nodes);
+  p.nodes = nodesOf(p.run.training, nodes);
+  p.nodeCount = nodes.count();
+  p.resumed = resumedBy(p.run, p.nodes.nodes());
+  if (beforeData) beforeData(p);
+  requireUsable(p.devices);
+  p.data = loadData(p.run.data, p.run.training.placement, p.devices.devices,
+                    static_cast<int>(p.run.training.workers), knownBy(p.run, p.resumed.file));
+  p.run.data.type = p.data.type;
+  require(p.run.listeners.report.empty() || p.data.test || p.data.validation,
+          "listeners.report: needs data to test with, or data.validationExamples");
+  p.network = makeNetwork(p.run, p.data);
+  if (p.first()) requireDiskRoom(p.run, *p.network);
+  if (!p.resumed.file.empty()) {
+    loadState(*p.network, p.resumed.file);
+    p.resumed.batches = batchesTrained(*p.network);
+  }
+  checkMonitors(p.run, p.data, *p.network);
+  return p;
+}
+
+void requireOwnDirectory(const PreparedRun& prepared) {
+  if (!prepared.first() || prepared.nodes.elastic()) return;
+  requireNoOtherTraining(prepared.run);
+  requireOwnCheckpoints(prepared.run, prepared.resumed.file);
+}
 
 DeviceChoice devicesOf(const RunTraining& training) {
   if (training.devices == "auto") return chooseUnasked();
@@ -117,6 +151,16 @@ void requireDiskRoom(const RunFile& run, Network& network) {
   requireDiskRoom(run.training.model, bytes);
   if (const auto& c = run.listeners.checkpoints) requireDiskRoom(c->directory, bytes);
   if (const auto& e = run.listeners.earlyStopping) requireDiskRoom(e->bestFile, bytes);
+}
+
+std::string learningRateOf(const RunFile& run) {
+  constexpr std::string_view kField = "network.updater.learningRate";
+  const auto network = parseJson(run.network);
+  boost::system::error_code missing;  // a missing field has the default
+  const auto* rate = network.find_pointer("/updater/learningRate", missing);
+  if (rate == nullptr) return fmt::format("the default of {}", kField);
+  const auto* number = rate->find_pointer("/value", missing);
+  return fmt::format("{} {}", kField, printJsonLine(number != nullptr ? *number : *rate));
 }
 
 ParallelWrapper makeWrapper(const RunFile& run, const DeviceChoice& devices, const Nodes& nodes,

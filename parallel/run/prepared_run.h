@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,10 +13,38 @@
 #include "muster/datasets/source/load_data.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "muster/parallel/run/node_options.h"
+#include "muster/parallel/run/resuming.h"
 #include "muster/parallel/run/run_devices.h"
 #include "muster/parallel/run/run_file.h"
 
 namespace muster {
+
+/// A run that is checked, with its data and its network; nothing is trained or written yet.
+struct PreparedRun {
+  RunFile run;  ///< settled: `training.nodes`, and the data that stand in for MNIST
+  DeviceChoice devices = {};
+  Nodes nodes = {};
+  int nodeCount = 1;  ///< of elastic nodes the least number
+  Resumed resumed = {};
+  LoadedData data = {};
+  std::unique_ptr<Network> network = {};  ///< with the state of the file that it resumes
+
+  /// Whether this node prints and writes files. Of elastic nodes this may change while they train.
+  bool first() const { return nodes.node() == 0; }
+  bool overNodes() const { return nodes.nodes() > 1 || nodes.elastic(); }
+};
+
+/// Connects the nodes, finds the file to resume, loads the data and makes the network, and refuses what the
+/// training would refuse.
+/// @param nodes  by which other nodes are found.
+/// @param beforeData  is called before the data are read, for checks that need nodes and `resumed` alone.
+/// @throws InvalidArgument naming a field of the run file; FileError; DownloadError; DeviceUnavailable.
+PreparedRun prepareRun(RunFile run, const NodeOptions& nodes = {},
+                       const std::function<void(const PreparedRun&)>& beforeData = {});
+
+/// For `prepareRun`: the checks of the first node that its checkpoints do not mix with those of another
+/// training. @throws FileError as requireNoOtherTraining and requireOwnCheckpoints.
+void requireOwnDirectory(const PreparedRun& prepared);
 
 /// The devices of a run. @throws DeviceUnavailable.
 DeviceChoice devicesOf(const RunTraining& training);
@@ -42,6 +71,9 @@ std::unique_ptr<Network> networkForData(const RunFile& run);
 
 /// Checks before a training that its files have room. @throws FileError.
 void requireDiskRoom(const RunFile& run, Network& network);
+
+/// The learning rate's field and value, for the message of a diverged training.
+std::string learningRateOf(const RunFile& run);
 
 /// The wrapper that the run file describes. @param network  must outlive it.
 /// @param elastic  how many elastic nodes there are at least.

@@ -1,0 +1,93 @@
+#include "muster/parallel/run/run_session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "muster/core/base/log.h"
+#include "muster/core/base/plural.h"
+#include "muster/core/io/model_file.h"
+#include "muster/parallel/run/keep_network.h"
+
+namespace muster {
+
+RunSession::RunSession(PreparedRun prepared, const SessionOptions& options)
+    : prepared_(std::move(prepared)),
+      sink_(options.sink ? options.sink : [](std::string_view line) { logInfo("{}", line); }),
+      begun_(network().iteration()),
+      epochsBefore_(network().epoch()),
+      watchers_(watch(
+          run(), data(), network(),
+          {.progress = options.progress, .overNodes = prepared_.overNodes(), .terminal = options.terminal})),
+      watching_(watchingOf(run(), watchers_, prepared_.first(), prepared_.overNodes())),
+      wrapper_([&] {
+        watching_.addTo(watchers_.all);
+        for (const auto& listener : options.listeners) watchers_.all.push_back(listener);
+        return makeWrapper(run(), prepared_.devices, prepared_.nodes, network(), watchers_.all,
+                           prepared_.nodeCount);
+      }()) {
+  watching_.describe(wrapper_.plan(), network().summary());
+  watching_.options(hyperParameters(run()), {network().task() == Task::Regression ? "r2" : "accuracy"});
+}
+
+RunSession::RunSession(RunFile run, Listeners listeners)
+    : RunSession(prepareRun(std::move(run), {}, requireOwnDirectory), {.listeners = std::move(listeners)}) {}
+
+void RunSession::train(const std::stop_token& stop) {
+  const Nodes& nodes = prepared_.nodes;
+  const auto saves = [&] { return nodes.node() == savingNode(nodes); };
+  trainAndSave(
+      [&] {
+        watching_.during([&] {
+          wrapper_.fit(data().training(),
+                       std::max<std::int64_t>(run().training.epochs - network().epoch(), 0), stop);
+        });
+        interrupted_ = onAnyNode(nodes, stop.stop_requested());
+      },
+      [&](bool failed) {
+        if (saves()) save(failed);
+      },
+      learningRateOf(run()), {run().training.model, [&](const std::filesystem::path& path) {
+                                if (!saves() || untrained()) return false;
+                                saveModel(network(), path, notesOf(run()));
+                                return true;
+                              }});
+}
+
+void RunSession::save(bool failed) {
+  if ((failed || interrupted_) && untrained()) return sink_("ended before the first step: nothing was saved");
+  watchers_.diverged->requireNone(network());
+  // If early stopping restored the best state, the training state does not belong to the model.
+  const bool restored =
+      watchers_.stopping && run().listeners.earlyStopping->restoreBest && watchers_.stopping->best();
+  if (!restored && watchers_.last->state) network().trainingState() = *watchers_.last->state;
+  writeHereOrElsewhere(run().training.model, [&](const std::filesystem::path& path) {
+    saveModel(network(), path, notesOf(run()));
+  });
+  saved_ = true;
+  if (failed)
+    sink_(fmt::format("saved: {}, with what was trained before the failure{}", run().training.model,
+                      prepared_.first() ? "" : ", by this node, because node 0 is lost"));
+}
+
+RunScores RunSession::evaluate() {
+  RunScores scores;
+  const bool first = prepared_.first();
+  if ((prepared_.nodes.elastic() && !first) || (interrupted_ && untrained())) return scores;
+  if (data().validation) scores.validation = wrapper_.evaluateTask(*data().validation);
+  if (data().test) scores.test = wrapper_.evaluateTask(*data().test);
+  if (scores.test && first) {
+    const auto [score, value] = scores.test->mainScore();
+    watching_.result(score, value);
+  }
+  return scores;
+}
+
+std::string RunSession::interruption() const {
+  if (!interrupted_) return {};
+  return fmt::format("interrupted, with {} of {} finished", network().epoch(),
+                     plural(run().training.epochs, "epoch"));
+}
+
+}  // namespace muster

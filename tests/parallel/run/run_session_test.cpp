@@ -1,0 +1,152 @@
+// Trainings by run files, from C++.
+#include "muster/parallel/run/run_session.h"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <boost/json.hpp>
+#include <memory>
+#include <stop_token>
+
+#include "muster/core/base/error.h"
+#include "muster/core/io/json_value.h"
+#include "muster/core/nn/layers.h"
+#include "muster/core/nn/multi_layer_network.h"
+#include "muster/datasets/gaussian_mixtures.h"
+#include "muster/datasets/image_set_iterator.h"
+#include "muster/datasets/source/named_images.h"
+#include "muster/parallel/run/results.h"
+#include "tests/support/state_bits.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/thrown.h"
+
+namespace muster {
+namespace {
+
+using test::stateBits;
+using test::thrown;
+
+MultiLayerConfiguration smallNetwork() {
+  return {.seed = 3,
+          .updater = Adam{.learningRate = 0.01},
+          .layers = {Dense{.units = 8, .activation = Activation::ReLU}, Output{.classes = 4}}};
+}
+
+/// Two workers, merged every second iteration, on 200 examples in batches of 16.
+RunFile runIn(const test::TemporaryDirectory& directory, std::vector<std::string> sets = {}) {
+  sets.insert(sets.begin(), fmt::format("training.model={}", (directory / "model.safetensors").string()));
+  return RunFile::parse(R"({"format": "muster-run/1",
+      "data": {"type": "mixtures", "trainExamples": 200, "testExamples": 60, "batch": 16, "seed": 5},
+      "network": )" + smallNetwork().toJson() +
+                            R"(,
+      "training": {"workers": 2, "strategy": {"name": "averaging", "every": 2}, "epochs": 3, "devices": "cpu"},
+      "listeners": {"progress": false}})",
+                        sets);
+}
+
+/// Counts merges.
+struct Merges final : Listener {
+  void onMerge(const MergeEvent&) override { ++count; }
+  int count = 0;
+};
+
+TEST_CASE(
+    "a session trains to the bits of the same training written by hand, and calls one's own listeners") {
+  const test::TemporaryDirectory directory;
+  const auto merges = std::make_shared<Merges>();
+  RunSession session(runIn(directory), {merges});
+  session.train();
+  CHECK(session.saved());
+  CHECK_FALSE(session.interrupted());
+
+  ImageSetIterator train(gaussianMixtures(kDrawingSeed, true, 200), 16, 5);
+  MultiLayerNetwork network(smallNetwork());
+  Batch first;
+  train.reset(0);
+  REQUIRE(train.next(first));
+  network.prepare(first);
+  auto wrapper = ParallelWrapper::Builder(network).workers(2).averagingFrequency(2).build();
+  wrapper.fit(train, 3);
+  CHECK(stateBits(session.network()) == stateBits(network));
+  CHECK(merges->count == 12);  // 13 batches: 7 iterations of worker 0 in an epoch, so 4 rounds
+  CHECK(stateBits(*Network::load(directory / "model.safetensors")) == stateBits(network));
+
+  ImageSetIterator test(gaussianMixtures(kDrawingSeed, false, 60), 16);
+  const auto scores = session.evaluate();
+  CHECK_FALSE(scores.validation.has_value());
+  REQUIRE(scores.test.has_value());
+  CHECK(scores.test->accuracy() == network.evaluateTask(test).accuracy());
+  CHECK(scores.judged().examples() == 60);
+}
+
+TEST_CASE("a session that is stopped before its first step saves nothing, and tests nothing") {
+  const test::TemporaryDirectory directory;
+  std::stop_source stop;
+  stop.request_stop();
+  RunSession session(prepareRun(runIn(directory)), {.sink = [](std::string_view line) {
+                       CHECK(line == "ended before the first step: nothing was saved");
+                     }});
+  session.train(stop.get_token());
+  CHECK(session.interrupted());
+  CHECK_FALSE(session.saved());
+  CHECK(session.interruption() == "interrupted, with 0 of 3 epochs finished");
+  CHECK_FALSE(session.evaluate().test.has_value());
+  CHECK(directory.names().empty());
+}
+
+TEST_CASE("a session resumes a saved one to the bits of a single training") {
+  const test::TemporaryDirectory directory, other;
+  RunSession whole(runIn(directory));
+  whole.train();
+  RunSession(runIn(other, {"training.epochs=1"})).train();
+  RunSession second(
+      runIn(other, {fmt::format("training.resume={}", (other / "model.safetensors").string())}));
+  CHECK(second.epochsBefore() == 1);
+  second.train();
+  CHECK(stateBits(second.network()) == stateBits(whole.network()));
+}
+
+TEST_CASE("results have the scores of the examples to validate with, also where there are no others") {
+  const test::TemporaryDirectory directory;
+  test::writeFile(directory / "rows.csv", [] {
+    std::string rows = "size,kind\n";
+    for (int i = 0; i < 60; ++i) rows += fmt::format("{},{}\n", 0.37 * i * i, i % 3 == 0 ? "a" : "b");
+    return rows;
+  }());
+  RunSession session(RunFile::parse(
+      fmt::format(R"({{"format": "muster-run/1", "data": {{"type": "csv", "train": "{}", "batch": 8,
+          "validationExamples": 20}}, "network": "mlp", "training": {{"model": "{}", "devices": "cpu"}},
+          "listeners": {{"progress": false}}}})",
+                  (directory / "rows.csv").string(), (directory / "m.safetensors").string())));
+  session.train();
+  const auto scores = session.evaluate();
+  CHECK_FALSE(scores.test.has_value());
+  writeResults(directory / "result.json", session, scores, 1);
+  const auto results = parseJson(test::readFile(directory / "result.json"));
+  CHECK(results.at("validationAccuracy").as_double() == scores.validation->accuracy());
+  CHECK(results.at("validationLoss").as_double() == scores.validation->loss());
+  CHECK(results.at("validationF1").as_double() == scores.validation->f1());
+  CHECK_FALSE(results.as_object().contains("testAccuracy"));
+  CHECK(RunFile::read((directory / "result.json").string()).toJson() == session.run().toJson());
+}
+
+TEST_CASE("what a run cannot do is refused before its data are read") {
+  const test::TemporaryDirectory directory;
+  const auto missing = fmt::format("training.resume={}", (directory / "none").string());
+  bool called = false;
+  CHECK(thrown<FileError>([&] {
+          prepareRun(runIn(directory, {missing}), {}, [&](const PreparedRun&) { called = true; });
+        }).find("cannot be resumed: there is no such file or directory") != std::string::npos);
+  CHECK_FALSE(called);
+  const auto seen = prepareRun(runIn(directory), {}, [&](const PreparedRun& before) {
+    called = true;
+    CHECK(before.data.train == nullptr);
+    CHECK(before.run.training.nodes == "none");  // settled
+  });
+  CHECK(called);
+  CHECK(seen.data.train->examples() == 200);
+  CHECK(directory.names().empty());
+}
+
+}  // namespace
+}  // namespace muster
