@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "muster/built.h"
+#include "muster/core/base/comma_list.h"
 #include "muster/core/base/error.h"
 #include "muster/core/device/detail/control_group.h"
 #include "muster/core/device/detail/cuda.h"
@@ -27,13 +28,11 @@ Device Device::parse(std::string_view text) {
 
 std::vector<Device> Device::parseList(std::string_view text) {
   std::vector<Device> devices;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    const Device device = parse(text.substr(begin, end - begin));
+  for (const auto name : commaList(text)) {
+    const Device device = parse(name);
     require(std::ranges::find(devices, device) == devices.end(), "device: {} is named twice in \"{}\"",
             device.toString(), text);
     devices.push_back(device);
-    begin = end + 1;
   }
   return devices;
 }

@@ -12,12 +12,13 @@
 #include "examples/muster/paths.h"
 #include "examples/muster/standard_streams.h"
 #include "examples/muster/to_onnx.h"
+#include "muster/core/base/comma_list.h"
 #include "muster/core/base/error.h"
 #include "muster/core/io/json_value.h"
 #include "muster/core/io/model_file.h"
 #include "muster/core/io/network_json.h"
 #include "muster/core/io/weights.h"
-#include "muster/core/nn/computation_graph.h"
+#include "muster/core/nn/chain_as_graph.h"
 #include "muster/core/nn/models/resnet18.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/datasets/file_bytes.h"
@@ -103,14 +104,13 @@ WeightOptions weightOptions(const Options& options) {
 /// A shape such as 1,28,28.
 Shape shapeOf(const std::string& text) {
   std::vector<std::int64_t> sizes;
-  for (std::size_t at = 0; at <= text.size();) {
-    const auto end = std::min(text.find(',', at), text.size());
+  for (const auto word : commaList(text)) {
     std::int64_t size = 0;
-    const auto [rest, error] = std::from_chars(text.data() + at, text.data() + end, size);
-    require(error == std::errc() && rest == text.data() + end && size > 0 && sizes.size() < 4,
+    const auto* const end = word.data() + word.size();
+    const auto [rest, error] = std::from_chars(word.data(), end, size);
+    require(error == std::errc() && rest == end && size > 0 && sizes.size() < 4,
             "--shape {}: expected up to four numbers of at least 1, as in 1,28,28", text);
     sizes.push_back(size);
-    at = end + 1;
   }
   return Shape(std::span<const std::int64_t>(sizes));
 }
@@ -175,30 +175,10 @@ std::unique_ptr<Network> fromModel(const std::string& file) {
   return network;
 }
 
-/// Converts a network to a graph with the same layers and state.
-std::unique_ptr<Network> asGraph(Network& network) {
+std::unique_ptr<Network> toGraph(Network& network) {
   auto* const chain = dynamic_cast<MultiLayerNetwork*>(&network);
   require(chain != nullptr, "--to graph: the model is a graph already");
-  const auto& c = chain->configuration();
-  const std::string input = "features";
-  ComputationGraphConfiguration graph{.seed = c.seed,
-                                      .updater = c.updater,
-                                      .l1 = c.l1,
-                                      .l2 = c.l2,
-                                      .weightDecay = c.weightDecay,
-                                      .clipNorm = c.clipNorm,
-                                      .clipValue = c.clipValue,
-                                      .accumulate = c.accumulate,
-                                      .inputs = {{.name = input, .shape = c.inputShape}}};
-  const auto layers = chain->outputShapes();
-  std::string last = input;
-  for (std::size_t i = 0; i < c.layers.size(); ++i) last = graph.add(layers[i].first, c.layers[i], {last});
-  graph.addOutput(last);
-  auto converted = std::make_unique<ComputationGraph>(std::move(graph));
-  converted->init();
-  converted->copyStateFrom(*chain, /*withUpdaterState=*/true);
-  converted->setInputDescription(chain->inputDescription());
-  return converted;
+  return asGraph(*chain);
 }
 
 bool isZip(const std::filesystem::path& file) {
@@ -274,7 +254,7 @@ int convert(const Call& call) {
       saveWeights(*network, options.out, weightOptions(options));
       break;
     case Format::Graph:
-      saveModel(*asGraph(*network), options.out, notes);
+      saveModel(*toGraph(*network), options.out, notes);
       break;
     case Format::Model:
       saveModel(*network, options.out, notes);

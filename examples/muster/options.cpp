@@ -27,7 +27,7 @@ bool readOptions(CommandLine& line, const Call& call) try {
   std::vector<std::string> files;
   if (!command->file.empty()) line.arguments(files);
   std::vector<const char*> arguments{call.program.c_str()};
-  for (const auto& option : call.options) arguments.push_back(option.c_str());
+  for (const auto& option : call.options) arguments.push_back(option == "-h" ? "--help" : option.c_str());
   const bool read = line.read(static_cast<int>(arguments.size()), arguments.data());
   for (auto& file : files) {
     require(!file.empty(), "{}: the first argument is empty, perhaps an unset variable", call.program);

@@ -16,6 +16,7 @@
 #include "muster/core/io/input_file.h"
 #include "muster/core/io/model_file.h"
 #include "muster/datasets/picture_model.h"
+#include "muster/datasets/prediction_csv.h"
 #include "muster/datasets/table_model.h"
 
 namespace program {
@@ -26,31 +27,6 @@ using namespace muster;
 struct Options : TrainedOptions {
   std::vector<std::string> keep;
 };
-
-/// The header of what `rowText` writes.
-std::string headerText(const Predictions& predictions) {
-  const bool classes = !predictions.classes.empty();
-  if (!classes && predictions.names.size() == 1) return "prediction";
-  std::vector<std::string> columns;
-  if (classes) columns = {"prediction", "probability"};
-  for (const auto& name : predictions.names)
-    columns.push_back(csvField(fmt::format("{} {}", classes ? "probability of" : "prediction of", name)));
-  return fmt::format("{}", fmt::join(columns, ","));
-}
-
-/// The predicted class, its probability and those of all classes; or the numbers.
-std::string rowText(const Predictions& predictions, std::int64_t row) {
-  const auto width = predictions.names.size();
-  const auto values = predictions.values.span<float>().subspan(static_cast<std::size_t>(row) * width, width);
-  std::string text;
-  if (!predictions.classes.empty()) {
-    const auto& best = predictions.classes[static_cast<std::size_t>(row)];
-    const auto place = std::ranges::find(predictions.names, best) - predictions.names.begin();
-    text = fmt::format("{},{}", csvField(best), values[static_cast<std::size_t>(place)]);
-  }
-  for (const float value : values) text += fmt::format("{}{}", text.empty() ? "" : ",", value);
-  return text;
-}
 
 /// The description of a run's outputs, with numbers for those without names.
 InputDescription outputsOf(const Trained& trained, std::int64_t width) {
@@ -106,36 +82,12 @@ std::string predictionsOf(const Trained& trained, DataSetIterator& data) {
     const auto predictions = namedOutputs(described, outputs, trained.network->task());
     const Tensor& labels = batch.labels.front().value;
     if (text.empty())
-      text = fmt::format("example,{},{}\n", labelHeader(labels, predictions), headerText(predictions));
+      text = fmt::format("example,{},{}\n", labelHeader(labels, predictions), csvHeader(predictions));
     for (std::int64_t i = 0; i < batch.examples(); ++i, ++example)
       text +=
           fmt::format("{},{},{}\n", example, labelText(described, labels, !predictions.classes.empty(), i),
-                      rowText(predictions, i));
+                      csvRow(predictions, i));
   }
-  return text;
-}
-
-/// A row for each row of a new table: the columns that are kept, and the prediction.
-std::string predictionsOf(TableModel& model, const Table& table, const std::vector<std::string>& keep) {
-  std::vector<std::size_t> kept;
-  for (const auto& name : keep) kept.push_back(table.labelColumn(name));
-  const auto predictions = model.predict(table);
-  std::string text;
-  for (const auto column : kept) text += fmt::format("{},", csvField(table.names()[column]));
-  text += fmt::format("{}\n", headerText(predictions));
-  for (std::int64_t row = 0; row < table.rows(); ++row) {
-    for (const auto column : kept) text += fmt::format("{},", csvField(table.cell(row, column)));
-    text += fmt::format("{}\n", rowText(predictions, row));
-  }
-  return text;
-}
-
-/// A row for each picture of a file or a folder: its file, and the prediction.
-std::string textOf(const PicturePredictions& predictions) {
-  std::string text = fmt::format("file,{}\n", headerText(predictions));
-  for (std::size_t i = 0; i < predictions.files.size(); ++i)
-    text += fmt::format("{},{}\n", csvField(predictions.files[i]),
-                        rowText(predictions, static_cast<std::int64_t>(i)));
   return text;
 }
 
@@ -177,10 +129,10 @@ Predicted byModel(const Call& call, const Options& options) {
   if (description.pictures) {
     require(options.keep.empty(), "--keep is for a table, and this model predicts pictures");
     const auto predictions = PictureModel::load(call.file).predict(data);
-    return {textOf(predictions), predictions.unreadable.size()};
+    return {predictionsCsv(predictions), predictions.unreadable.size()};
   }
   auto model = TableModel::load(call.file);
-  return {predictionsOf(model, readTable(data, model.description().format), options.keep)};
+  return {predictionsCsv(model, readTable(data, model.description().format), options.keep)};
 }
 
 }  // namespace

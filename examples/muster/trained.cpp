@@ -53,7 +53,8 @@ Trained::Trained(const Call& call, const TrainedOptions& options)
   data = tested ? std::move(*tested)
                 : loadData(run.data, PlacementWish::Host, std::array{Device::cpu()}, 1, known);
   if (!data.notice.empty()) logWarning("{}", data.notice);
-  if (isNamedNetwork(run.network)) {
+  const bool another = model != run.training.model;  // which may have another network
+  if (another || isNamedNetwork(run.network)) {
     network = Network::load(model);  // these data may have fewer symbols than those that it was trained with
     return;
   }

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "muster/core/base/comma_list.h"
 #include "muster/core/base/error.h"
 #include "muster/core/base/nearest_word.h"
 #include "muster/core/base/utf8.h"
@@ -98,11 +99,7 @@ json::value valueFor(std::string_view path, const std::string& text) {
     return list ? numbers : value;
   }
   json::array words;
-  for (std::size_t at = 0; at <= text.size();) {
-    const auto end = std::min(text.find(',', at), text.size());
-    words.emplace_back(text.substr(at, end - at));
-    at = end + 1;
-  }
+  for (const auto word : commaList(text)) words.emplace_back(word);
   return words;
 }
 

@@ -28,10 +28,20 @@ std::chrono::nanoseconds minutes(double count) {
       std::chrono::duration<double, std::ratio<60>>(count));
 }
 
+std::string noTests(std::string_view who) {
+  return fmt::format("{} needs data to test with: data.validationExamples, or a test set", who);
+}
+
+std::string noValidation(std::string_view who) {
+  return fmt::format(
+      "{} chooses by examples that are neither trained on nor tested with: give data.validationExamples, a "
+      "number of training examples to hold out, or the monitor trainingScore",
+      who);
+}
+
 /// The validation data, or if there are none the test data: to look at, not to choose by.
 DataSetIterator& watched(LoadedData& data, std::string_view who) {
-  require(data.validation || data.test, "{} needs data to test with: data.validationExamples, or a test set",
-          who);
+  if (!data.validation && !data.test) throw InvalidArgument(noTests(who));
   return data.validation ? *data.validation : *data.test;
 }
 
@@ -39,12 +49,40 @@ Monitored monitoredOf(const RunMonitor& m, LoadedData& data, std::string_view wh
   Monitored monitored{.monitor = m.monitor};
   if (!m.mode.empty()) monitored.mode = valueNamed<MonitorMode>(who, m.mode);
   if (m.monitor == Monitor::TrainingScore) return monitored;
-  require(data.validation != nullptr,
-          "{} chooses by examples that are neither trained on nor tested with: give data.validationExamples, "
-          "a number of training examples to hold out, or the monitor trainingScore",
-          who);
+  if (!data.validation) throw InvalidArgument(noValidation(who));
   monitored.validation = data.validation.get();
   return monitored;
+}
+
+/// @throws InvalidArgument if listeners need examples that the run does not hold out, naming all of them, and
+///         how to do without.
+void requireExamples(const RunListeners& l, const LoadedData& data) {
+  std::vector<std::pair<std::string, std::string>> lacking;  // field, and a set that turns it off
+  const auto test = [&](std::int64_t every, const std::string& field) {
+    if (every > 0 && !data.validation && !data.test) lacking.emplace_back(field, field + "=0");
+  };
+  const auto choose = [&](const RunMonitor* monitor, const std::string& field) {
+    if (monitor && monitor->monitor != Monitor::TrainingScore && !data.validation)
+      lacking.emplace_back(field, field + "=null");
+  };
+  test(l.testEvery, "listeners.testEvery");
+  test(l.testIterations, "listeners.testIterations");
+  const auto tests = lacking.size();
+  choose(l.reduceOnPlateau ? &l.reduceOnPlateau->monitored : nullptr, "listeners.reduceOnPlateau");
+  choose(l.checkpoints && l.checkpoints->best ? &*l.checkpoints->best : nullptr,
+         "listeners.checkpoints.best");
+  choose(l.earlyStopping ? &l.earlyStopping->monitored : nullptr, "listeners.earlyStopping");
+  if (lacking.empty()) return;
+  auto text = tests > 0 ? noTests(lacking.front().first) : noValidation(lacking.front().first);
+  if (lacking.size() > 1) {
+    std::string others, sets;
+    for (const auto& [field, off] : lacking) {
+      if (&field != &lacking.front().first) others += (others.empty() ? "" : ", ") + field;
+      sets += " --set " + off;
+    }
+    text += fmt::format("; so {} {}; without them:{}", lacking.size() == 2 ? "does" : "do", others, sets);
+  }
+  throw InvalidArgument(text);
 }
 
 /// The listeners for progress: lines or a bar, or in a terminal rows for the workers and a curve.
@@ -71,7 +109,7 @@ void checkMonitors(const RunFile& run, LoadedData& data, Network& network) {
     monitored.requireFits(who, network);
   };
   const auto& l = run.listeners;
-  if (l.testEvery > 0) watched(data, "listeners.testEvery");
+  requireExamples(l, data);
   if (l.reduceOnPlateau) check(l.reduceOnPlateau->monitored, "listeners.reduceOnPlateau");
   if (l.checkpoints && l.checkpoints->best) check(*l.checkpoints->best, "listeners.checkpoints.best");
   if (l.earlyStopping) check(l.earlyStopping->monitored, "listeners.earlyStopping");

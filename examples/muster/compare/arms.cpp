@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "muster/core/base/comma_list.h"
 #include "muster/core/base/error.h"
 #include "muster/parallel/strategies/named_strategy.h"
 
@@ -98,13 +99,10 @@ std::vector<std::string> expandBraces(std::string_view text) {
     const auto close = text.find('}', open);
     if (close == text.npos || text[open + 1] == '"' || open + 1 == close) continue;
     std::vector<std::string> all;
-    for (std::size_t begin = open + 1; begin <= close;) {
-      const auto end = std::min(text.find(',', begin), close);
-      const auto one = fmt::format("{}{}{}", text.substr(0, open), text.substr(begin, end - begin),
-                                   text.substr(close + 1));
+    for (const auto part : muster::commaList(text.substr(open + 1, close - open - 1))) {
+      const auto one = fmt::format("{}{}{}", text.substr(0, open), part, text.substr(close + 1));
       for (auto& inner : expandBraces(one)) all.push_back(std::move(inner));
       require(all.size() <= kMostArms, "its braces give more than {} arms", kMostArms);
-      begin = end + 1;
     }
     return all;
   }

@@ -8,6 +8,7 @@
 
 #include "examples/muster/command_line.h"
 #include "examples/muster/options.h"
+#include "muster/core/base/comma_list.h"
 #include "muster/core/base/error.h"
 #include "muster/core/io/json_fields.h"
 #include "muster/core/io/json_value.h"
@@ -45,14 +46,13 @@ constexpr std::string_view kFormer[] = {
 
 std::vector<std::int64_t> parseSeeds(const std::string& text) {
   std::vector<std::int64_t> seeds;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const auto end = std::min(text.find(',', begin), text.size());
+  for (const auto word : muster::commaList(text)) {
     std::int64_t seed = 0;
-    const auto read = std::from_chars(text.data() + begin, text.data() + end, seed);
-    require(read.ec == std::errc() && read.ptr == text.data() + end && begin < end,
-            "--seeds {}: expected whole numbers, as in 1,2,3", text);
+    const auto* const end = word.data() + word.size();
+    const auto read = std::from_chars(word.data(), end, seed);
+    require(read.ec == std::errc() && read.ptr == end, "--seeds {}: expected whole numbers, as in 1,2,3",
+            text);
     seeds.push_back(seed);
-    begin = end + 1;
   }
   return seeds;
 }

@@ -6,7 +6,7 @@
 #include "examples/muster/compare/base_data.h"
 #include "muster/core/base/number_text.h"
 #include "muster/core/base/plural.h"
-#include "muster/parallel/run/session.h"
+#include "muster/parallel/run/prepared_run.h"
 
 namespace comparing {
 

@@ -1,0 +1,56 @@
+#include "muster/parallel/run/suggested_run.h"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include "muster/core/base/error.h"
+#include "muster/datasets/prediction_csv.h"
+#include "muster/parallel/run/run_session.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/thrown.h"
+
+using namespace muster;
+
+TEST_CASE("the run that is suggested for a table learns it, and its predictions are CSV") {
+  const test::TemporaryDirectory directory;
+  std::string rows = "id,size,kind\n";  // large ones are b
+  for (int i = 0; i < 100; ++i) {
+    const double size = (i * 37 % 100) * 1.5;
+    rows += fmt::format("x{},{},{}\n", i, size, size < 75 ? "a" : "\"b,c\"");
+  }
+  test::writeFile(directory / "rows.csv", rows);
+  RunFile run = suggestedRun({.type = "csv", .train = (directory / "rows.csv").string(), .leaveOut = {"id"}});
+  CHECK(run.data.validationExamples == 15);  // three rows in twenty
+  CHECK(run.data.batch == 5);                // 85 rows to train with, a sixteenth of them
+  CHECK(run.listeners.earlyStopping.has_value());
+  run.training.model = (directory / "model.safetensors").string();
+  run.training.epochs = 100;
+  run.listeners = {.progress = false};
+  RunSession session(RunFile::parse(run.toJson()));
+  session.train();
+  CHECK(session.evaluate().validation->accuracy() > 0.8);
+
+  auto model = TableModel::load(directory / "model.safetensors");
+  test::writeFile(directory / "new.csv", "size,id\n1.5,u\n148.5,\"v,w\"\n");
+  const auto text = predictionsCsv(model, readTable(directory / "new.csv"), {"id"});
+  CHECK(text.starts_with("id,prediction,probability,probability of a,\"probability of b,c\"\nu,a,"));
+  CHECK(text.find("\n\"v,w\",\"b,c\",") != std::string::npos);
+}
+
+TEST_CASE("a run is suggested for tables and pictures alone") {
+  CHECK(test::thrown<InvalidArgument>([] { suggestedRun({.type = "mnist"}); }) ==
+        "a run is suggested for a table or a folder of pictures, not for data of type mnist");
+}
+
+TEST_CASE("listeners without examples to look at are named together, with what turns them off") {
+  const test::TemporaryDirectory directory;
+  std::string rows = "size,kind\n";
+  for (int i = 0; i < 60; ++i) rows += fmt::format("{},{}\n", 0.37 * i * i, i % 3 == 0 ? "a" : "b");
+  test::writeFile(directory / "rows.csv", rows);
+  RunFile run = suggestedRun({.type = "csv", .train = (directory / "rows.csv").string()});
+  run.data.validationExamples = 0;
+  CHECK(test::thrown<InvalidArgument>([&] { prepareRun(run); }) ==
+        "listeners.testEvery needs data to test with: data.validationExamples, or a test set; so does "
+        "listeners.earlyStopping; without them: --set listeners.testEvery=0 --set "
+        "listeners.earlyStopping=null");
+}
