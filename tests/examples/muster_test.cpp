@@ -883,6 +883,15 @@ TEST_CASE("muster example writes a run file for a newcomer's data, and mistakes 
   CHECK(contains(advice({"evaluate", "own.json", "--set", "data.validationExamples=0"}),
                  "data.test is empty); --on train takes"));
   CHECK(muster.run({"evaluate", "own.json", "model.safetensors", "--on", "train"}).out == evaluated.out);
+  // A model with another network than the run file's.
+  REQUIRE(muster
+              .run({"train", "own.json", "--set", "network=mlp", "--model", "other.safetensors", "--epochs",
+                    "30", "--device", "cpu", "--pin-threads", "false"})
+              .exit == 0);
+  const auto other = muster.run({"evaluate", "own.json", "other.safetensors", "--on", "train"});
+  CAPTURE(other.err);
+  CHECK(other.exit == 0);
+  CHECK(contains(other.out, "\n     0 cat         17 "));
   CHECK(contains(advice({"evaluate", "own.json", "rows.csv"}),
                  "unexpected argument rows.csv: after a run file"));
   CHECK(contains(advice({"evaluate", "own.json", "model.safetensors", "--model", "model.safetensors"}),
@@ -1071,6 +1080,7 @@ TEST_CASE("every command has a help text, and muster prints the schema") {
     CHECK(run.exit == 0);
     CHECK(run.out.starts_with(std::string("Usage: muster ") + command + " "));
     CHECK(contains(run.out, "--help"));
+    CHECK(muster.run({command, "-h"}).out == run.out);
   }
   CHECK(contains(muster.run({"compare", "--help"}).out, "\n  muster compare run.json --arm averaging "));
   CHECK(json::parse(muster.run({"schema"}).out).at("properties").at("training").is_object());
