@@ -98,13 +98,19 @@ set(does_gloo "training over several machines by Gloo")
 set(does_nodes "training over several machines by MPI")
 set(does_onnx "models as ONNX files")
 set(does_page "a live page of a training")
+set(does_run "trainings that run files describe")
 set(does_tensorboard "event files for TensorBoard")
 set(does_torch "training of libtorch modules")
+set(library_run "")  # the modules that it uses, if they are built
+foreach(module IN LISTS MUSTER_RUN_MODULES)
+  string(APPEND library_run ", libmuster-${module}${so_version} ${same}")
+  string(APPEND needs_run ", libmuster-${module}-dev ${same}")
+endforeach()
 foreach(component IN LISTS muster_built)
   if(NOT component IN_LIST muster_base)
     set(own "libmuster-${component}${so_version}")
-    muster_package(${component}-library "${own}" "a part of it: ${does_${component}}" "${base} (>= ${PROJECT_VERSION})"
-      ${component})
+    muster_package(${component}-library "${own}" "a part of it: ${does_${component}}"
+      "${base} (>= ${PROJECT_VERSION})${library_${component}}" ${component})
     muster_package(${component}-dev "libmuster-${component}-dev" "what programs are built with for a part of it:
 ${does_${component}}" "${own} ${same}, libmuster-dev ${same}${needs_${component}}")
   endif()

@@ -9,6 +9,7 @@
 #include <map>
 
 #include "muster/core/base/error.h"
+#include "muster/core/comparison/results_file.h"
 #include "muster/core/io/model_file.h"
 #include "muster/core/io/weights.h"
 #include "muster/core/listeners/checkpoint_listener.h"
@@ -23,6 +24,7 @@
 #include "muster/datasets/text.h"
 #include "muster/parallel/nodes/elastic/directory_store.h"
 #include "muster/parallel/parallel_wrapper.h"
+#include "muster/parallel/run/run_file.h"
 #include "tests/datasets/gzip.h"
 #include "tests/datasets/idx_bytes.h"
 #include "tests/datasets/tar_bytes.h"
@@ -37,10 +39,6 @@
 #include "tests/support/recording_listener.h"
 #include "tests/support/state_bits.h"
 #include "tests/support/temporary_directory.h"
-#ifdef MUSTER_WITH_EXAMPLES
-#include "examples/muster/compare/results_file.h"
-#include "muster/parallel/run/run_file.h"
-#endif
 #ifdef MUSTER_WITH_PAGE
 #include "muster/core/listeners/watch/page/curves_file.h"
 #endif
@@ -409,24 +407,22 @@ TEST_CASE("file faults: a file is downloaded") {
                 nothing, "cache/file", [&] { server.waitUntilIdle(); }});
 }
 
-#ifdef MUSTER_WITH_EXAMPLES
 TEST_CASE("file faults: a run file is read") {
-  muster::RunFile run;
+  RunFile run;
   run.data.type = "generated";
   run.network = SmallNetwork(1).model.configuration().toJson();
   const std::string text = run.toJson();
   forEachFault({"run file", [&](const fs::path& at) { test::writeFile(at / "run.json", text); },
-                [](const fs::path& at) { return muster::RunFile::read((at / "run.json").string()).toJson(); },
+                [](const fs::path& at) { return RunFile::read((at / "run.json").string()).toJson(); },
                 nothing});
 }
 
 TEST_CASE("file faults: a comparison adds a run to its results") {
-  const comparing::RunRecord first{.arm = "a", .values = {}, .seed = 1},
-      second{.arm = "a", .values = {}, .seed = 2};
-  const auto add = [&](const fs::path& at, const comparing::RunRecord& run) {
-    comparing::ResultsFile results(at / "results.jsonl");
-    results.join({.settings = {{"training.workers", "2"}}});
-    if (results.find(run.values, run.seed) == nullptr) results.add(run);
+  const RunRecord first{.arm = "a", .settings = {}, .seed = 1}, second{.arm = "a", .settings = {}, .seed = 2};
+  const auto add = [&](const fs::path& at, const RunRecord& run) {
+    ResultsFile results(at / "results.jsonl");
+    results.join({.common = {{"training.workers", "2"}}});
+    if (results.find(run.settings, run.seed) == nullptr) results.add(run);
   };
   forEachFault({"results", [&](const fs::path& at) { add(at, first); },
                 [&](const fs::path& at) {
@@ -434,12 +430,11 @@ TEST_CASE("file faults: a comparison adds a run to its results") {
                   return std::string();
                 },
                 [&](const fs::path& at) {
-                  const auto runs = comparing::ResultsFile(at / "results.jsonl").runs().size();
+                  const auto runs = ResultsFile(at / "results.jsonl").runs().size();
                   CHECK((runs == 1 || runs == 2));
                 },
                 "results.jsonl"});
 }
-#endif
 
 // A training continues without these files if they cannot be written on, with a warning.
 

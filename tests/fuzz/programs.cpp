@@ -47,7 +47,7 @@ void readArms(std::span<const char* const> texts) {
   for (const auto* const text : texts)
     for (const auto& arm : comparing::parseArms(text, base)) {
       expect(!arm.name.empty(), "an arm has no name");
-      base.differences(base.run(arm.sets), 0);
+      base.differences(base.run(arm.settings), 0);
     }
 }
 

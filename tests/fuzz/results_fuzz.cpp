@@ -1,5 +1,5 @@
 // The results.jsonl of muster compare: a run that is read is written back identically.
-#include "examples/muster/compare/results_file.h"
+#include "muster/core/comparison/results_file.h"
 
 #include <fmt/format.h>
 
@@ -18,25 +18,24 @@ void run(ByteSpan bytes) {
   static FuzzedFile file;
   const auto& path = file.of(bytes);
   isRead(path, [&] {
-    const comparing::ResultsFile results(path);
+    const ResultsFile results(path);
     for (const auto& run : results.runs()) {
       const auto text = toJson(run);
-      expect(toJson(comparing::runFromJson(text)) == text, "a run that was read and written is another one");
-      expect(results.find(run.values, run.seed) == &run, "a run stands twice");
+      expect(toJson(runFromJson(text)) == text, "a run that was read and written is another one");
+      expect(results.find(run.settings, run.seed) == &run, "a run stands twice");
     }
   });
 }
 
 std::vector<Bytes> seeds() {
-  const comparing::RunRecord first{
-      .arm = "a",
-      .values = {"training.workers=2"},
-      .seed = 1,
-      .points = {{.samples = 100, .seconds = 0.125, .score = 0.5}, {.samples = 200}},
-      .cores = 2,
-      .recomputed = {0.5}};
-  const comparing::RunRecord second{
-      .arm = "diloco", .values = {}, .seed = 0, .on = "validation", .failure = "the score became nan"};
+  const RunRecord first{.arm = "a",
+                        .settings = {"training.workers=2"},
+                        .seed = 1,
+                        .points = {{.samples = 100, .seconds = 0.125, .score = 0.5}, {.samples = 200}},
+                        .cores = 2,
+                        .recomputed = {0.5}};
+  const RunRecord second{
+      .arm = "diloco", .settings = {}, .seed = 0, .on = "validation", .failure = "the score became nan"};
   return {bytesOf(fmt::format("{}\n", kHeader)),
           bytesOf(fmt::format("{}\n{}\n{}\n", kHeader, toJson(first), toJson(second)))};
 }

@@ -34,7 +34,7 @@ find_package() {
 }
 find_package whole /consumer
 /tmp/whole/consumer
-for component in core datasets parallel watch nodes onnx page tensorboard torch; do
+for component in core datasets parallel watch nodes onnx page run tensorboard torch; do
   ls /usr/lib/*/cmake/muster/muster_${component}Targets.cmake || continue
   find_package "part-$component" /consumer/components "$component"
   "/tmp/part-$component/components"

@@ -53,4 +53,8 @@ TEST_CASE("listeners without examples to look at are named together, with what t
         "listeners.testEvery needs data to test with: data.validationExamples, or a test set; so does "
         "listeners.earlyStopping; without them: --set listeners.testEvery=0 --set "
         "listeners.earlyStopping=null");
+  run.listeners = {.report = (directory / "report").string()};
+  if (pagesBuilt())
+    CHECK(test::thrown<InvalidArgument>([&] { prepareRun(run); }) ==
+          "listeners.report: needs data to test with, or data.validationExamples");
 }
