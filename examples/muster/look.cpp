@@ -9,21 +9,17 @@
 #include "examples/muster/run_paths.h"
 #include "examples/muster/standard_streams.h"
 #include "examples/muster/trained.h"
-#include "muster/core/base/byte_text.h"
 #include "muster/core/base/error.h"
-#include "muster/core/base/plural.h"
 #include "muster/core/io/model_file.h"
 #include "muster/core/io/network_json.h"
 #include "muster/core/io/scores_json.h"
-#include "muster/core/nn/fit_remarks.h"
-#include "muster/core/nn/step_memory.h"
 #include "muster/parallel/run/field_list.h"
 #include "muster/parallel/run/named_networks.h"
 #include "muster/parallel/run/prepared_run.h"
 #include "muster/parallel/run/resuming.h"
 #include "muster/parallel/run/run_devices.h"
+#include "muster/parallel/run/run_plan.h"
 #include "muster/parallel/run/run_schema.h"
-#include "muster/parallel/run/watchers.h"
 #include "muster/parallel/strategies/named_strategy.h"
 
 namespace program {
@@ -111,45 +107,8 @@ int plan(const Call& call) {
                                earlier = earlierTraining(before.run, before.resumed.file);
                                pathsOf(call.file, before.run, before.resumed.file).check();
                              });
-  auto& [run, devices, nodes, nodeCount, resumed, data, network] = prepared;
-  const auto wrapper = makeWrapper(run, devices, nodes, *network, {}, nodeCount);
-  const std::int64_t examples = data.train->examples().value_or(0);
-  const std::int64_t batches = data.train->batchesPerEpoch().value_or(0);
-  printResult(fmt::format("{}data: {}, {} to train with ({} of {}), {} to validate and {} to test with\n",
-                          data.notice.empty() ? "" : data.notice + "\n", data.title,
-                          plural(examples, "example"), plural(batches, "batch", "batches"), run.data.batch,
-                          data.validation ? data.validation->examples().value_or(0) : 0,
-                          data.test ? data.test->examples().value_or(0) : 0));
-  fmt::print("\n{}\nplan: {}, {}\n", network->summary(), wrapper.plan(),
-             plural(run.training.epochs, "epoch"));
-  if (!resumed.file.empty())
-    fmt::print("resumes: {}{}\n", resumed.file.string(),
-               resumed.changes.empty() ? "" : fmt::format(", which was trained with {}", resumed.changes));
-  for (const auto& remark :
-       fitRemarks(*network, std::max<std::int64_t>(run.training.epochs - network->epoch(), 0), batches,
-                  run.training.workers))
-    fmt::print("note: {}\n", remark);
-  if (const auto remark = periodRemark(run, batches, nodeCount); !remark.empty())
-    fmt::print("note: {}\n", remark);
+  printResult(planText(prepared));
   if (!earlier.empty()) fmt::print("note: muster train refuses this run for now: {}\n", earlier);
-  std::int64_t state = 0;
-  for (const auto* block : network->state()) state += static_cast<std::int64_t>(block->values.bytes());
-  const auto step = stepBytes(
-      *network, run.data.batch, true,
-      {.threads = static_cast<int>(run.training.threadsPerWorker), .mathMode = mathModeOf(run.training)});
-  for (std::size_t d = 0; d < devices.devices.size(); ++d) {
-    const auto all = static_cast<std::int64_t>(devices.devices.size());
-    const std::int64_t workers =
-        run.training.workers / all + (static_cast<std::int64_t>(d) < run.training.workers % all);
-    fmt::print(
-        "memory: {}: {} of {} each (parameters, gradients, statistics and the updater's state), "
-        "{}\n",
-        devices.devices[d].toString(), plural(workers, "replica"), byteText(static_cast<double>(state)),
-        step && devices.devices[d].isCpu()
-            ? fmt::format("and {} for a step of {} (activations, their gradients, packed weights)",
-                          byteText(static_cast<double>(*step)), plural(run.data.batch, "example"))
-            : std::string("and activations, which are not known beforehand"));
-  }
   return 0;
 }
 

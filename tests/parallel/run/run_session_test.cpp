@@ -16,6 +16,7 @@
 #include "muster/datasets/image_set_iterator.h"
 #include "muster/datasets/source/named_images.h"
 #include "muster/parallel/run/results.h"
+#include "muster/parallel/run/run_plan.h"
 #include "tests/support/state_bits.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/thrown.h"
@@ -128,6 +129,24 @@ TEST_CASE("results have the scores of the examples to validate with, also where 
   CHECK(results.at("validationF1").as_double() == scores.validation->f1());
   CHECK_FALSE(results.as_object().contains("testAccuracy"));
   CHECK(RunFile::read((directory / "result.json").string()).toJson() == session.run().toJson());
+}
+
+TEST_CASE("the plan of a run says what its training would do, and trains nothing") {
+  const test::TemporaryDirectory directory;
+  auto prepared = prepareRun(runIn(directory, {"training.strategy.every=50"}));
+  const auto text = planText(prepared);
+  const auto has = [&](std::string_view part) {
+    CAPTURE(text);
+    CHECK(text.find(part) != std::string::npos);
+  };
+  has("data: Gaussian mixtures, 200 examples to train with (13 batches of 16), 0 to validate and 60 to test "
+      "with\n");
+  has("3 epochs\n");
+  has("note: the replicas are merged at the end of each epoch only: it has 7 iterations, and "
+      "training.strategy.every is 50\n");
+  has("memory: cpu: 2 replicas of ");
+  CHECK(prepared.network->iteration() == 0);
+  CHECK(directory.names().empty());
 }
 
 TEST_CASE("what a run cannot do is refused before its data are read") {
