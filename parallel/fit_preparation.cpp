@@ -63,12 +63,7 @@ bool ParallelWrapper::Impl::prepareReplicas(DataSetIterator& data, std::int64_t 
   caller_.set(Activity::Kind::WaitingForWorkers);
   if (auto* const link = options_.nodes.link())
     requireAgreement(*link, agreement(data, epochs, resumed.position.nextBatch, any ? &first : nullptr));
-  namingResumedFile(model_, [&] {
-    const bool loaded = replicas().load(resumed);
-    callStrategy("begin", [&] { session_->strategy().begin(replicas().exchange()); });
-    if (loaded && !resumed.ledger) replicas().start(session_->strategy());
-  });
-  replicas().setTrained(true);
+  namingResumedFile(model_, [&] { replicas().begin(session_->strategy(), resumed); });
   if (parts) parts->first.reset();
   return any;
 }

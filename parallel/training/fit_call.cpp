@@ -82,7 +82,7 @@ void FitCall::run(DataSetIterator& data, std::int64_t epochs, Batch* first) {
   if (epochs > 0) namingResumedFile(setting_.model, [&] { run_.rounds.prepare(); });
   if (tellStart(data, epochs) && epochs > 0 && begin(epochs)) train(data, epochs, first);
   if (epochs > 0) endTogether();
-  if (run_.failure) setting_.replicas.setTrained(false);  // the replicas' state may be anything
+  if (run_.failure) setting_.replicas.setUntrained();
   usersModel_.fillAtEnd();
   if (epochs > 0 && !run_.failure)
     tellEndAndAnswer();

@@ -100,6 +100,14 @@ std::vector<Tensor> ReplicaSet::sharedValues() {
   return values;
 }
 
+bool ReplicaSet::begin(Strategy& strategy, const Resumption& resumed) {
+  const bool loaded = load(resumed);
+  callStrategy("begin", [&] { strategy.begin(*exchange_); });
+  if (loaded && !resumed.ledger) start(strategy);
+  trained_ = true;
+  return loaded;
+}
+
 bool ReplicaSet::load(const Resumption& resumed) {
   exchange_->wait();  // a failed fit may have left work in progress
   memory_.requireSame(model_, threads_);
@@ -135,6 +143,7 @@ bool ReplicaSet::load(const Resumption& resumed) {
   return true;
 }
 
+/// Calls Strategy::start, which may change the replicas.
 void ReplicaSet::start(Strategy& strategy) {
   for (int l = 0; l < place_.local; ++l) {
     const int w = place_.worker(l);

@@ -58,13 +58,13 @@ class ReplicaSet {
   MergeUndo* undo() { return undo_.get(); }  // null until the replicas are made
 
   /// Before a training: replicas, merged copies and the strategy's blocks take the state of the user's model
-  /// and of the resumption. If the model has not changed since the last training, they keep their values, and
-  /// the training continues.
+  /// and of the resumption, and the strategy begins. If the model has not changed since the last training,
+  /// they keep their values, and the training continues.
+  /// @param strategy  that of the constructor.
   /// @return whether they took it.
-  /// @throws InvalidArgument for a model or a replica whose blocks are in other memory than before.
-  bool load(const Resumption& resumed);
-  /// Calls Strategy::start, which may change the replicas. @throws what Strategy::start throws.
-  void start(Strategy& strategy);
+  /// @throws InvalidArgument for a model or a replica whose blocks are in other memory than before; what the
+  ///         strategy throws.
+  bool begin(Strategy& strategy, const Resumption& resumed);
   /// Copies the last merge to the user's model. Blocks that each worker keeps for itself are averaged,
   /// weighted by the examples each worker has trained since `resetTimes`.
   /// @param afterFailure  each replica's blocks of the strategy are not saved: they are ahead of the merge.
@@ -84,9 +84,9 @@ class ReplicaSet {
   /// nodes it collects the state that may differ, for which the other nodes must answer.
   /// @param examples  [worker] of all nodes, if the model lacks the mean of blocks that each worker keeps.
   void addOwn(TrainingState& state, bool inFlight, std::span<const std::int64_t> examples);
-  /// After a training: whether the next one may continue from the replicas' state (else it starts from the
-  /// user's model).
-  void setTrained(bool trained) { trained_ = trained; }
+  /// A training has failed, so the replicas' state may be anything: the next one starts from the user's
+  /// model.
+  void setUntrained() { trained_ = false; }
 
  private:
   /// The user's model's values of the shared blocks, in the exchange's order.
@@ -96,6 +96,8 @@ class ReplicaSet {
   std::span<const Tensor> mergedValues();
   /// Whether the user's model still holds what `fill` wrote.
   bool isUnchanged();
+  bool load(const Resumption& resumed);
+  void start(Strategy& strategy);
   void loadReplicas();
   void takeCounters(Model& replica) const;
   void beginOwnUpdates();

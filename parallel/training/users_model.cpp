@@ -145,7 +145,7 @@ void UsersModel::fillAtEnd() {
   try {
     return fill();
   } catch (...) {
-    setting_.replicas.setTrained(false);
+    setting_.replicas.setUntrained();
     run_.fail(-1, std::current_exception(), [&] { return what; });
   }
   try {

@@ -50,7 +50,6 @@ TEST_CASE("the next training continues from the replicas, unless the user has ch
   CHECK(fit.load());
   fit.merged() = 5;
   fit.replica(1).setParameters({6});
-  fit.replicas.setTrained(true);
   REQUIRE(fit.replicas.fill(false, true));
   fit.model.setCounters(9, 1);
   CHECK_FALSE(fit.load());
@@ -62,10 +61,19 @@ TEST_CASE("the next training continues from the replicas, unless the user has ch
   CHECK(fit.merged() == 1);
 }
 
+TEST_CASE("after a failed training the next one starts from the model") {
+  SmallFit fit;
+  CHECK(fit.load());
+  REQUIRE(fit.replicas.fill(false, true));
+  fit.replica(0).setParameters({6});
+  fit.replicas.setUntrained();
+  CHECK(fit.load());
+  CHECK(fit.replica(0).parameters().front() == 0);
+}
+
 TEST_CASE("a resumed training starts from the model also if replicas could continue") {
   SmallFit fit;
   CHECK(fit.load());
-  fit.replicas.setTrained(true);
   REQUIRE(fit.replicas.fill(false, true));
   fit.replica(0).setParameters({6});
   CHECK(fit.load({.any = true}));
@@ -79,7 +87,6 @@ TEST_CASE("updaters' states that workers keep are averaged by the examples that 
   const SharedBlock& velocity = fit.replicas.exchange().block(BlockKind::UpdaterState);
   velocity.replicas[0].data<float>()[0] = 4;
   velocity.replicas[1].data<float>()[0] = 8;
-  fit.replicas.setTrained(true);
   REQUIRE(fit.replicas.fill(false, true));
   CHECK(fit.model.updaterState("velocity").front() == 7);  // (1 * 4 + 3 * 8) / 4
 }
@@ -105,7 +112,6 @@ TEST_CASE("the strategy's blocks begin anew once the model has changed") {
   fit.load();
   float& momentum = fit.replicas.exchange().strategyBlock("outer momentum").values.front().data<float>()[0];
   momentum = 2;
-  fit.replicas.setTrained(true);
   REQUIRE(fit.replicas.fill(false, true));
   REQUIRE(fit.model.strategyState().size() == 1);
   CHECK(fit.model.strategyState().front().values.data<float>()[0] == 2);
@@ -137,9 +143,9 @@ TEST_CASE("a replica that changes its memory is refused by name") {
   replicas.make();
   CHECK(replicas.made());
   CHECK(replicas.place().workers() == 2);
-  CHECK_NOTHROW(replicas.load({}));
+  CHECK_NOTHROW(replicas.begin(*strategy, {}));
   dynamic_cast<Moving&>(replicas.workers()[1]->thread().replica()).move();
-  CHECK(thrown<InvalidArgument>([&] { replicas.load({}); })
+  CHECK(thrown<InvalidArgument>([&] { replicas.begin(*strategy, {}); })
             .starts_with("the block parameters of the replica of worker 1 on cpu is in other memory than "
                          "before: blocks() must always return the same memory"));
 }

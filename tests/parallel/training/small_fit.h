@@ -42,13 +42,8 @@ struct SmallFit {
             .resumed = resumed,
             .parts = parts};
   }
-  /// Replicas and strategy begin with the model's state. @return whether they have taken it.
-  bool load(const Resumption& from = {}) {
-    const bool taken = replicas.load(from);
-    strategy->begin(replicas.exchange());
-    if (taken && !from.ledger) replicas.start(*strategy);
-    return taken;
-  }
+  /// See ReplicaSet::begin.
+  bool load(const Resumption& from = {}) { return replicas.begin(*strategy, from); }
   ToyModel& replica(std::size_t worker) {
     return dynamic_cast<ToyModel&>(replicas.workers()[worker]->thread().replica());
   }
