@@ -49,6 +49,32 @@ TargetReached targetOf(Runs runs, double score) {
                    .resynchronisationBytes = of(&RunPoint::resynchronisationBytes).mean}};
 }
 
+/// Fills the means over runs that did not fail.
+void addMeans(Runs runs, double target, ArmSummary& summary) {
+  const auto atEnd = [&](auto member) {
+    return meanOver(runs, [&](const RunRecord& run) { return run.end().*member; });
+  };
+  std::vector<double> recomputed;
+  for (const auto& run : runs)
+    recomputed.insert(recomputed.end(), run.recomputed.begin(), run.recomputed.end());
+  summary.score = atEnd(&RunPoint::score);
+  summary.recomputed = sampleMeanOf(recomputed);
+  summary.target = targetOf(runs, target);
+  summary.seconds = atEnd(&RunPoint::seconds);
+  summary.bytes = atEnd(&RunPoint::bytes);
+  summary.iterations = atEnd(&RunPoint::iterations);
+  summary.samples = atEnd(&RunPoint::samples).mean;
+  summary.distance = meanOver(runs, [](const RunRecord& run) {
+    return meanOver(run.points, [](const RunPoint& point) { return point.distance; }).mean;
+  });
+  summary.cost = {
+      .computeSeconds = meanOver(runs, [](const RunRecord& run) { return run.computeSeconds; }).mean,
+      .rounds = atEnd(&RunPoint::rounds).mean,
+      .bytes = summary.bytes.mean,
+      .resynchronisations = atEnd(&RunPoint::resynchronisations).mean,
+      .resynchronisationBytes = atEnd(&RunPoint::resynchronisationBytes).mean};
+}
+
 /// `value` of each pair of runs, the arm's and the baseline's, with one seed, if both did not fail.
 template <typename Value>
 SampleMean paired(Runs arm, Runs baseline, Value value) {
@@ -94,40 +120,18 @@ ArmSummary summariseArm(std::string name, std::span<const RunRecord> all, double
   ArmSummary summary;
   summary.name = std::move(name);
   summary.runs = all.size();
-  std::vector<RunRecord> runs;
-  std::vector<double> recomputed;
+  std::vector<RunRecord> finished;
   for (const auto& run : all) {
     summary.workers = run.workers;
     summary.summed = summary.summed && run.summed;
     summary.oversubscribed |= run.oversubscribed();
     summary.loaded |= run.loaded;
-    if (run.failed()) {
+    if (run.failed())
       ++summary.failures;
-      continue;
-    }
-    runs.push_back(run);
-    recomputed.insert(recomputed.end(), run.recomputed.begin(), run.recomputed.end());
+    else
+      finished.push_back(run);
   }
-  if (runs.empty()) return summary;
-  const auto atEnd = [&](auto member) {
-    return meanOver(runs, [&](const RunRecord& run) { return run.end().*member; });
-  };
-  summary.score = atEnd(&RunPoint::score);
-  summary.recomputed = sampleMeanOf(recomputed);
-  summary.target = targetOf(runs, target);
-  summary.seconds = atEnd(&RunPoint::seconds);
-  summary.bytes = atEnd(&RunPoint::bytes);
-  summary.iterations = atEnd(&RunPoint::iterations);
-  summary.samples = atEnd(&RunPoint::samples).mean;
-  summary.distance = meanOver(runs, [](const RunRecord& run) {
-    return meanOver(run.points, [](const RunPoint& point) { return point.distance; }).mean;
-  });
-  summary.cost = {
-      .computeSeconds = meanOver(runs, [](const RunRecord& run) { return run.computeSeconds; }).mean,
-      .rounds = atEnd(&RunPoint::rounds).mean,
-      .bytes = summary.bytes.mean,
-      .resynchronisations = atEnd(&RunPoint::resynchronisations).mean,
-      .resynchronisationBytes = atEnd(&RunPoint::resynchronisationBytes).mean};
+  if (!finished.empty()) addMeans(finished, target, summary);
   return summary;
 }
 

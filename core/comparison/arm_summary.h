@@ -22,6 +22,7 @@ struct ComparisonMetric {
 
   /// @param name  accuracy or r2
   static ComparisonMetric named(const std::string& name);
+  /// A recorded score as it is shown, as in "97.5 %".
   std::string text(double score) const;
 };
 
@@ -45,8 +46,9 @@ struct ArmSummary {
   SampleMean seconds, bytes, distance, iterations;  ///< of the whole training; bytes of one worker
   WorkerCost cost;                                  ///< means over the seeds
   std::int64_t workers = 1;
-  bool summed = true, oversubscribed = false, loaded = false;
-  double samples = 0;  ///< of a whole run by all workers
+  bool summed = true;                           ///< RunRecord::summed of all runs
+  bool oversubscribed = false, loaded = false;  ///< RunRecord's, of any run
+  double samples = 0;                           ///< of a whole run by all workers
 
   bool trained() const { return score.count > 0; }
 };
@@ -54,10 +56,11 @@ struct ArmSummary {
 /// Samples per second of all workers of a projection, each training as many as a worker of the arm did.
 double samplesPerSecond(const ArmSummary& arm, const LinkProjection& projection);
 
-/// The highest score, in three digits, that more than half of the arms reach with every seed; so a failed arm
-/// does not lower it. 0 without runs. @param runs  [arm][finished seed].
+/// The highest score, rounded down to three decimals, that more than half of the arms reach with every seed;
+/// so a failed arm does not lower it. 0 without runs. @param runs  [arm][finished seed].
 double chooseTarget(std::span<const std::vector<RunRecord>> runs);
 
+/// The results of an arm.
 /// @param runs  one for each finished seed.  @param target  a score, as it is recorded.
 ArmSummary summariseArm(std::string name, std::span<const RunRecord> runs, double target);
 /// Fills `difference` and `speedUp`: over the seeds with a finished run of both.

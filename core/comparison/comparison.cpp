@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 #include <span>
+#include <system_error>
 #include <utility>
 
 #include "muster/core/base/error.h"
@@ -27,10 +28,16 @@ std::string sentences(const std::vector<std::string>& all, std::size_t columns) 
 
 std::string markdown(const Comparison& c, const ComparisonSummary& summary,
                      const std::vector<detail::ReportTable>& tables) {
-  std::string text = fmt::format("{}\n", fmt::join(c.paragraphs, " "));
+  std::string text = c.paragraphs.empty() ? "" : fmt::format("{}\n\n", fmt::join(c.paragraphs, " "));
   for (const auto& table : tables)
-    text += fmt::format("\n{}\n{}\n", markdownTable(table.rows), fmt::join(table.notes, " "));
-  return text + "\n" + summary.conclusion + "\n";
+    text += fmt::format("{}\n{}\n\n", markdownTable(table.rows), fmt::join(table.notes, " "));
+  return text + summary.conclusion + "\n";
+}
+
+void makeDirectory(const std::filesystem::path& directory) {
+  std::error_code problem;
+  std::filesystem::create_directories(directory, problem);
+  if (problem) throw FileError(directory, fmt::format("cannot be made: {}", problem.message()));
 }
 
 }  // namespace
@@ -59,6 +66,8 @@ std::size_t Comparison::finished() const {
 
 ComparisonSummary Comparison::summarise() const {
   require(!grid.arms.empty(), "comparison: it has no arm; add runs first");
+  require(runs.size() <= grid.arms.size(), "comparison: there are runs of {} arms, and the grid has {}",
+          runs.size(), grid.arms.size());
   const auto found =
       baseline.empty() ? grid.arms.begin() : std::ranges::find(grid.arms, baseline, &ComparisonArm::name);
   require(found != grid.arms.end(), "comparison: no arm is called \"{}\", the baseline", baseline);
@@ -100,16 +109,14 @@ std::string Comparison::tuningNote() const {
   if (grid.tune.empty() && tuned.empty())
     return fmt::format(
         "Nothing was tuned: each arm ran with the options that all share and its own. An arm that needs "
-        "another "
-        "learning rate is at a disadvantage{}.",
+        "another learning rate is at a disadvantage{}.",
         advice.tuning.empty() ? "" : "; " + advice.tuning);
   return fmt::format(
       "Tuned alike: each arm trained once with each choice, with a seed of its own ({}), and the smallest "
-      "loss on "
-      "the validation data chose. The test data had no part in it.{}",
+      "loss on the validation data chose. The test data had no part in it.{}",
       kTuningSeed,
       std::ranges::any_of(tuned, &TunedArm::atEnd)
-          ? " ^ The best choice is the first or the last: others beyond it may be better."
+          ? " ^ The best choice is the smallest or the largest: others beyond it may be better."
           : "");
 }
 
@@ -120,8 +127,8 @@ void Comparison::writeReport(const std::filesystem::path& directory) const {
   const auto write = [&](const std::filesystem::path& name, const std::string& text) {
     writeFileAtomically(directory / name, text);
   };
-  std::filesystem::create_directories(directory / "plots");
-  std::filesystem::create_directories(directory / "tables");
+  makeDirectory(directory / "plots");
+  makeDirectory(directory / "tables");
   for (const auto& table : tables) write("tables/" + table.name + ".csv", csvTable(table.rows));
   for (const auto& plot : plots) {
     write("plots/" + plot.name + ".svg", plot.svg);

@@ -50,15 +50,16 @@ struct Comparison {
 
   /// Arms and seeds that are planned; `add` adds what is missing.
   ComparisonGrid grid = {};
-  std::vector<std::vector<RunRecord>> runs = {};  ///< [arm of the grid][finished seed]; may be shorter
+  std::vector<std::vector<RunRecord>> runs = {};  ///< [arm of the grid][finished seed]; arms may be missing
 
   /// Adds a finished run. @throws InvalidArgument if the arm has a run with that seed, or the runs before
   /// have another metric.
   void add(RunRecord run);
-  std::size_t finished() const;
+  std::size_t finished() const;  ///< runs, also failed ones
   std::size_t planned() const { return grid.arms.size() * grid.seeds.size(); }
 
-  /// @throws InvalidArgument if there is no arm, or none called `baseline`.
+  /// @throws InvalidArgument if there is no arm, none called `baseline`, or there are runs of more arms than
+  ///         `grid` has.
   ComparisonSummary summarise() const;
   /// Tables, what they mean and the conclusion, as plain text. @param columns  of sentences.
   /// @throws as summarise.
@@ -67,7 +68,7 @@ struct Comparison {
   std::string tuningNote() const;
   /// Writes into a directory report.html (one file with tables and figures), table.md, and each table and
   /// plot as CSV and SVG below `tables` and `plots`. Each file is replaced as a whole.
-  /// @throws FileError; as summarise.
+  /// @throws FileError naming what cannot be written; as summarise.
   void writeReport(const std::filesystem::path& directory) const;
 };
 

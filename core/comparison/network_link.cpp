@@ -77,7 +77,8 @@ double mergeSeconds(const NetworkLink& link, bool summed, std::int64_t workers, 
   return 2 * others * (link.latencySeconds + bytes / static_cast<double>(workers) / link.bytesPerSecond);
 }
 
-LinkProjection project(const NetworkLink& link, bool summed, const WorkerCost& cost, std::int64_t workers) {
+LinkProjection projectOnLink(const NetworkLink& link, bool summed, const WorkerCost& cost,
+                             std::int64_t workers) {
   LinkProjection projection{.workers = workers, .seconds = cost.computeSeconds, .computingShare = 1};
   const auto add = [&](bool priced, double rounds, double bytes) {
     if (rounds > 0) projection.seconds += rounds * mergeSeconds(link, priced, workers, bytes / rounds);

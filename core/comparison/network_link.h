@@ -23,8 +23,8 @@ NetworkLink parseNetworkLink(std::string_view text);
 ///
 /// The ring all-reduce joins parameters and gradients: 2 (W - 1) messages in sequence, of bytes / W each.
 /// Messages of shared gradients cannot be summed on their way, so the ring passes each of them to all
-/// workers: W - 1 messages of `bytes`. (Resynchronisations can be summed; see `project`.) Source: Patarasuk
-/// and Yuan 2009, "Bandwidth optimal all-reduce algorithms for clusters of workstations".
+/// workers: W - 1 messages of `bytes`. (Resynchronisations can be summed; see `projectOnLink`.) Source:
+/// Patarasuk and Yuan 2009, "Bandwidth optimal all-reduce algorithms for clusters of workstations".
 double mergeSeconds(const NetworkLink& link, bool summed, std::int64_t workers, double bytes);
 
 /// Measured costs of one worker of an arm.
@@ -36,14 +36,17 @@ struct WorkerCost {
   double resynchronisationBytes = 0;  ///< how many of the bytes they took
 };
 
+/// How long a training would take whose workers a link connects.
 struct LinkProjection {
   std::int64_t workers = 0;
-  double seconds = 0;  ///< computing, then merging
-  double computingShare = 1;
+  double seconds = 0;         ///< computing, then merging
+  double computingShare = 1;  ///< of `seconds`, from 0 to 1
 };
 
 /// Projects a training in which each of `workers` computes and sends as much as one worker did in the run.
-LinkProjection project(const NetworkLink& link, bool summed, const WorkerCost& cost, std::int64_t workers);
+/// @param summed  as in RunRecord. A calculation, not a measurement; see `linkAssumptions`.
+LinkProjection projectOnLink(const NetworkLink& link, bool summed, const WorkerCost& cost,
+                             std::int64_t workers);
 
 /// The numbers of workers that arms are projected for: 2, 4, 8, ... 1024 workers, and their own.
 /// @param own  [arm]

@@ -16,8 +16,10 @@ namespace muster {
 ///
 ///     ResultsFile results("rules/results.jsonl");
 ///     results.join(comparison.grid);
-///     if (results.find(settings, seed) == nullptr) results.add(recorder->finish(wrapper));  // for each of
-///     them for (const auto& run : results.runs()) comparison.add(run);
+///     // for each arm and seed:
+///     if (results.find(settings, seed) == nullptr) results.add(recorder->finish(wrapper));
+///     // at the end:
+///     for (const auto& run : results.runs()) comparison.add(run);
 class ResultsFile {
  public:
   /// Reads the file if it is there.
@@ -35,7 +37,7 @@ class ResultsFile {
   void join(const ComparisonGrid& now);
 
   const std::filesystem::path& path() const { return path_; }
-  /// After `join`.
+  /// What is compared: the file's, and after `join` with what was joined.
   const ComparisonGrid& grid() const { return grid_; }
   /// The finished runs in order.
   const std::vector<RunRecord>& runs() const { return runs_; }

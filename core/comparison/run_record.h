@@ -24,6 +24,7 @@ struct RunPoint {
   std::int64_t resynchronisationBytes = 0;  ///< how many of the bytes they took
 
   bool operator==(const RunPoint&) const = default;
+  /// Visits all of them, for toJson and runFromJson.
   void fields(Fields& f);
 };
 
@@ -48,6 +49,7 @@ struct RunRecord {
   std::string failure = {};  ///< why it ended early (a loss was NaN or infinite); empty: it did not
 
   bool failed() const { return !failure.empty() || points.empty(); }
+  /// The last test. Needs one: of a failed run there may be none.
   const RunPoint& end() const { return points.back(); }
   /// Whether threads shared cores: the wall time is then longer than with a core for each.
   bool oversubscribed() const { return threads > cores; }

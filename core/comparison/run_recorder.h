@@ -21,6 +21,7 @@ namespace detail {
 class OthersLoad;
 }
 
+/// Which training is recorded, and when it is tested.
 struct RunRecorderOptions {
   std::string arm;                         ///< name of the way to train
   std::vector<std::string> settings = {};  ///< what it sets, for the report, as in `every=10`
@@ -29,28 +30,31 @@ struct RunRecorderOptions {
   std::int64_t testEvery = 0;              ///< samples between tests; 0: only at the end
   std::int64_t threadsPerWorker = 1;       ///< as the training has them
   std::function<void(std::int64_t samples)> progress = {};  ///< called after each merge; may be empty
-  std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
+  std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;  ///< the clock
 };
 
 /// Records a training for a Comparison. It tests the merged model on `test` at the first merge at or after
 /// each multiple of `testEvery` samples, and at the end; the time of these tests is not counted.
 ///
-///     auto recorder = std::make_shared<RunRecorder>(test, RunRecorderOptions{.arm = "averaging", .seed =
-///     1}); auto wrapper = ParallelWrapper::Builder(model).workers(2).listeners({recorder}).build();
+///     const RunRecorderOptions options{.arm = "averaging", .seed = 1};
+///     auto recorder = std::make_shared<RunRecorder>(test, options);
+///     auto wrapper = ParallelWrapper::Builder(model).workers(2).listeners({recorder}).build();
 ///     wrapper.fit(train);
 ///     comparison.add(recorder->finish(wrapper));
 ///
-/// A recorder records one training, which may be several calls of `fit()`.
+/// A recorder records one training, which may be several calls of `fit()`. One thread at a time; a merged
+/// listener, whose functions `fit()` calls one at a time.
 class RunRecorder final : public Listener {
  public:
   /// @param test  must outlive the recorder; the training must not read it at the same time.
   RunRecorder(DataSetIterator& test, RunRecorderOptions options);
   ~RunRecorder() override;
 
-  /// The record of the finished training, with a test of the trained model: after early stopping with
-  /// `restoreBest` that is the restored one, so the last point is its, at the samples of the last merge. The
-  /// record of a failure if predictions, score or loss of that model are not finite.
+  /// The record of the finished training, with a test of the trained model. After early stopping with
+  /// `restoreBest` that is the restored model, so the last point has its score, at the samples of the last
+  /// merge. If predictions, score or loss of the model are not finite, returns the record of a failure.
   /// @param trained  tests it: the ParallelWrapper, or a network that trained by itself.
+  /// @throws what else the test throws.
   template <typename Trained>
   RunRecord finish(Trained& trained) {
     return finishBy([&](DataSetIterator& data) { return trained.evaluateTask(data); });
@@ -59,8 +63,8 @@ class RunRecorder final : public Listener {
   /// @param cause  of the end: what `fit()` threw. @throws `cause` if it is any other failure.
   RunRecord failed(const std::exception_ptr& cause);
 
-  /// The values of each merge by name, with its iteration, as a file of curves has them; the tests' curves
-  /// end with the model that `finish` tested.
+  /// The values of each merge by name, as {iteration, value}, with the names that a file of curves has. The
+  /// curves of tests end with the model that `finish` tested.
   const std::map<std::string, std::vector<std::pair<std::int64_t, double>>>& curves() const {
     return curves_;
   }

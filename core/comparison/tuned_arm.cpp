@@ -1,14 +1,38 @@
 #include "muster/core/comparison/tuned_arm.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <limits>
+#include <string_view>
 #include <utility>
 
 namespace muster {
+namespace {
+
+/// The number to which a choice sets its only field, as in `learningRate=0.03`; NaN if there is none.
+double numberOf(const TuningChoice& choice) {
+  double number = std::numeric_limits<double>::quiet_NaN();
+  if (choice.settings.size() != 1) return number;
+  const std::string_view set = choice.settings.front(), text = set.substr(set.find('=') + 1);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() ? number
+                                                                  : std::numeric_limits<double>::quiet_NaN();
+}
+
+}  // namespace
 
 bool TunedArm::failed() const {
   return std::ranges::none_of(losses, [](double loss) { return std::isfinite(loss); });
+}
+
+bool TunedArm::atEnd() const {
+  if (choices.size() < 2 || failed()) return false;
+  std::vector<double> tried;
+  for (const auto& choice : choices) tried.push_back(numberOf(choice));
+  if (std::ranges::any_of(tried, [](double number) { return std::isnan(number); })) return false;
+  const auto [least, most] = std::ranges::minmax(tried);
+  return tried[best] == least || tried[best] == most;
 }
 
 TunedArm chooseTuning(std::string arm, std::vector<TuningChoice> choices,

@@ -9,7 +9,7 @@
 
 namespace muster {
 
-/// The seed of all tuning runs; no other run has it.
+/// The seed of all tuning runs. Give it to no other run, so that what tuning has chosen is not chosen for it.
 inline constexpr std::int64_t kTuningSeed = 0;
 
 /// Values to try for what is tuned.
@@ -28,12 +28,12 @@ struct TunedArm {
 
   /// Whether every choice failed.
   bool failed() const;
-  /// Whether one list of numbers was tried, and the best is its first or last.
-  bool atEnd() const { return choices.size() > 1 && (best == 0 || best + 1 == choices.size()); }
+  /// Whether one list of numbers was tried, and the best is the smallest or the largest of them.
+  bool atEnd() const;
 };
 
 /// Chooses by the smallest loss at the end of a run, the first of equal ones.
-/// @param runs  [choice] tested on validation data.
+/// @param runs  [choice] tested on validation data, at least one.
 TunedArm chooseTuning(std::string arm, std::vector<TuningChoice> choices,
                       std::span<const RunRecord* const> runs);
 

@@ -13,8 +13,8 @@
 namespace muster {
 namespace {
 
-constexpr double kDeviations =
-    1.959963984540054;  // of a normal distribution, on either side of which is 2.5 % of it
+// Standard deviations of a normal distribution, beyond which is 2.5 % of it on either side.
+constexpr double kDeviations = 1.959963984540054;
 
 /// @param few  whether it is better, but may be by chance.
 std::string sentence(std::int64_t examples, bool few, std::string_view than) {

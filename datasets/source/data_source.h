@@ -34,34 +34,34 @@ struct DataSource {
   std::string type = {};  ///< one of kDataTypes
   // the published ones (kPublishedData)
   std::string directory = {};  ///< of the files; "": MUSTER_DATA_DIR, the cache, or a download
-  // these, generated and mixtures; 0: all, else each class in equal shares
-  std::int64_t trainExamples = 0;
+  // these, generated and mixtures
+  std::int64_t trainExamples = 0;  ///< how many to use, each class in equal shares; 0: all
   /// As trainExamples. Of the other types: held out of the training examples, for data without a test set.
   std::int64_t testExamples = 0;
   // idx
   std::string trainImages = {}, trainLabels = {}, testImages = {}, testLabels = {};
-  std::int64_t classes = 10;
+  std::int64_t classes = 10;  ///< from 2 to 256
   // csv, safetensors and images; a directory for images
   std::string train = {}, test = {};
   // csv
-  bool header = true;
-  std::string label = {};
-  std::string separator = ",";
-  bool regression = false;
+  bool header = true;           ///< the first line has the names of the columns
+  std::string label = {};       ///< column to predict, by its name or its number from 1; "": the last one
+  std::string separator = ",";  ///< one character
+  bool regression = false;      ///< the label is a number to predict, not a class
   std::vector<std::string> columns = {};   ///< to learn from; empty: all but the label
   std::vector<std::string> leaveOut = {};  ///< not to learn from
   // images
-  bool grey = false;
+  bool grey = false;                   ///< reads pictures as grey
   std::int64_t height = 0, width = 0;  ///< to which all are stretched; 0: all must have one size
   // all
-  std::int64_t validationExamples = 0;  ///< held out from the training examples, for listeners: drawn by the
-                                        ///< seed, each class in equal shares
-  std::int64_t splitSeed = -1;          ///< the seed that draws what is held out; -1: `seed`
-  std::int64_t batch = 128;
-  bool dropLast = false;    ///< leaves out the last batch of a training epoch if it is not full
-  std::int64_t seed = 123;  ///< for the order of the training examples
-  bool shuffle = true;
-  std::vector<double> classWeights = {};
+  std::int64_t validationExamples = 0;    ///< held out from the training examples, for listeners: drawn by
+                                          ///< `splitSeed`, each class in equal shares
+  std::int64_t splitSeed = -1;            ///< the seed that draws what is held out; -1: `seed`
+  std::int64_t batch = 128;               ///< examples in a batch of one worker
+  bool dropLast = false;                  ///< leaves out the last batch of a training epoch if it is not full
+  std::int64_t seed = 123;                ///< for the order of the training examples
+  bool shuffle = true;                    ///< the training examples have a new order in each epoch
+  std::vector<double> classWeights = {};  ///< [class] factor in the loss; empty: 1 for each
 
   /// @param json  an object with these fields, as in {"type": "csv", "train": "rows.csv"}.
   /// @throws InvalidArgument for a field that is unknown, of the wrong type or out of range.

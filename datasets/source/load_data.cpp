@@ -6,8 +6,6 @@
 #include <utility>
 
 #include "muster/core/base/error.h"
-#include "muster/core/base/log.h"
-#include "muster/core/base/plural.h"
 #include "muster/core/data/class_weights.h"
 #include "muster/core/data/in_memory.h"
 #include "muster/core/data/split.h"
@@ -15,46 +13,15 @@
 #include "muster/datasets/image_folder.h"
 #include "muster/datasets/image_placement.h"
 #include "muster/datasets/image_set_iterator.h"
+#include "muster/datasets/source/detail/held_out.h"
+#include "muster/datasets/source/detail/table_rows.h"
 #include "muster/datasets/source/named_images.h"
-#include "muster/datasets/table_examples.h"
 
 namespace muster {
 namespace {
 
-std::optional<std::uint64_t> shuffleSeed(const DataSource& d) {
-  return d.shuffle ? std::optional(static_cast<std::uint64_t>(d.seed)) : std::nullopt;
-}
-
-/// The seed that draws the examples to hold out.
-std::uint64_t splitSeed(const DataSource& d) {
-  return static_cast<std::uint64_t>(d.splitSeed < 0 ? d.seed : d.splitSeed);
-}
-
-/// Number of examples left for training and validation, if there is no test set.
-std::int64_t untestedPart(const DataSource& d, std::int64_t examples) {
-  require(d.testExamples < examples, "data.testExamples is {}, and there are {} examples in all",
-          d.testExamples, examples);
-  return examples - d.testExamples;
-}
-
-/// Number of examples left for training.
-std::int64_t trainingPart(const DataSource& d, std::int64_t examples) {
-  require(d.validationExamples < examples,
-          "data.validationExamples is {}, and there are {} examples to train and to validate with",
-          d.validationExamples, examples);
-  return examples - d.validationExamples;
-}
-
-/// Leaves out the last batch of an epoch if it is not full, if the run asks for it.
-void dropLast(const DataSource& d, auto& train) {
-  const auto examples = train.examples().value_or(0);
-  require(
-      !d.dropLast || examples == 0 || examples >= d.batch,
-      "data.dropLast leaves out a batch that is not full, and data.batch {} is larger than the {} to train "
-      "with, so none is left",
-      d.batch, plural(examples, "example"));
-  train.setDropLast(d.dropLast);
-}
+using detail::dealTable, detail::dealTestTable;
+using detail::dropLast, detail::shuffleSeed, detail::splitSeed, detail::trainingPart, detail::untestedPart;
 
 std::int64_t limitOf(std::int64_t wanted) {
   return wanted > 0 ? wanted : ImageSetIterator::kAll;
@@ -165,47 +132,6 @@ void deal(const DataSource& d, Tensors train, std::optional<Tensors> test, Loade
   into.test = make(*test, std::nullopt);
 }
 
-/// Rows of a table as an iterator, for training if there is a seed.
-std::unique_ptr<InMemoryDataSetIterator> rowsOf(const Table& table, const InputDescription& description,
-                                                std::span<const std::int64_t> rows, std::int64_t batch,
-                                                std::optional<std::uint64_t> seed = std::nullopt) {
-  return std::make_unique<InMemoryDataSetIterator>(tableIterator(description, table, rows, batch, seed));
-}
-
-/// The column of the labels.
-const std::string& labelOf(const InputDescription& description) {
-  return description.targets.empty() ? description.label : description.targets.front().name;
-}
-
-/// The rows to test with, by `into.description`.
-void dealTestTable(const DataSource& d, LoadedData& into) {
-  const auto test = readTable(d.test, d.tableFormat());
-  const auto labelled = labelledRows(test, labelOf(into.description), d.regression);
-  if (const auto without = test.rows() - std::ssize(labelled); without > 0)
-    logInfo("{}: {} without {} not tested", d.test, plural(without, "row"), labelOf(into.description));
-  into.test = rowsOf(test, into.description, labelled, d.batch);
-}
-
-void dealCsv(const DataSource& d, const InputDescription& known, LoadedData& into) {
-  const auto options = d.tableOptions();
-  const auto train = readTable(d.train, d.tableFormat());
-  const auto count = std::ssize(labelledRows(train, d.label, d.regression));
-  const auto tested = splitTable(train, options, untestedPart(d, count), splitSeed(d));
-  const auto split =
-      splitTable(train, options, tested.first, trainingPart(d, std::ssize(tested.first)), splitSeed(d));
-  into.description = describeTable(train, options, split.first);
-  if (!known.empty()) {
-    into.description.requireSame(known, d.train, "the model");
-    into.description = known;
-  }
-  auto training = rowsOf(train, into.description, split.first, d.batch, shuffleSeed(d));
-  dropLast(d, *training);
-  into.train = std::move(training);
-  if (!split.second.empty()) into.validation = rowsOf(train, into.description, split.second, d.batch);
-  if (!tested.second.empty()) into.test = rowsOf(train, into.description, tested.second, d.batch);
-  if (!d.test.empty()) dealTestTable(d, into);
-}
-
 Tensors readTensors(const std::string& path) {
   const Safetensors file = readSafetensors(path);
   const auto find = [&](std::string_view name) {
@@ -228,7 +154,7 @@ LoadedData loadData(const DataSource& d, PlacementWish placement, std::span<cons
     require(placement != PlacementWish::Device,
             "training.placement: device is for images, not for data of type {}", d.type);
     if (d.type == "csv") {
-      dealCsv(d, known, loaded);
+      dealTable(d, known, loaded);
     } else {
       deal(d, readTensors(d.train), d.test.empty() ? std::nullopt : std::optional(readTensors(d.test)),
            loaded);

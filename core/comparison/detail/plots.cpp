@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "muster/core/comparison/detail/curve_plot.h"
 
@@ -42,7 +43,38 @@ std::vector<Curve> curvesOf(const Comparison& c, auto across, auto value, auto w
   return curves;
 }
 
-/// Each arm's difference to the baseline with its interval, a row each.
+/// One arm's difference and its interval at the height `y`. @param x  places a difference.
+std::string differenceRow(const ArmSummary& arm, double factor, double names, double y, auto&& x) {
+  const auto& d = arm.difference;
+  return svgText(names - 10, y + 4, "end", arm.name) +
+         svgLine(x(d.low() * factor), y, x(d.high() * factor), y, "stroke-width=\"2\" stroke=\"#0072b2\"") +
+         fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\" fill=\"#0072b2\"/>\n", x(d.mean * factor),
+                     y);
+}
+
+std::string differenceSvg(const std::string& title, const std::vector<const ArmSummary*>& arms,
+                          double factor) {
+  constexpr double kNames = 300;  // the width of the names
+  std::vector<double> values{0};
+  for (const auto* arm : arms)
+    values.insert(values.end(), {arm->difference.low() * factor, arm->difference.high() * factor});
+  const Axis axis = Axis::of(values, Scale::Linear, 0.05);
+  const double bottom = kFigureTop + kFigureRow * static_cast<double>(arms.size()) + 6;
+  const auto x = [&](double value) {
+    return kNames + axis.place(value) * (kFigureWidth - kNames - kFigureRight);
+  };
+  std::string svg = svgOpening(title, bottom + 24);
+  for (const double tick : axis.ticks(8)) svg += svgTick(x(tick), bottom, tick);
+  svg += svgLine(x(0), kFigureTop, x(0), bottom, "stroke=\"currentColor\"");
+  double y = kFigureTop + kFigureRow / 2;
+  for (const auto* arm : arms) {
+    svg += differenceRow(*arm, factor, kNames, y, x);
+    y += kFigureRow;
+  }
+  return svg + "</svg>\n";
+}
+
+/// Each arm's difference to the baseline with its interval, a row each; without an SVG if no arm has one.
 Plot differencePlot(const ComparisonSummary& s) {
   Plot plot{.name = "differences",
             .title = fmt::format("Difference to {}{}, 95 % intervals", s.baseline,
@@ -50,37 +82,15 @@ Plot differencePlot(const ComparisonSummary& s) {
             .svg = {},
             .values = {{"arm", "low", "mean", "high", "seeds"}}};
   std::vector<const ArmSummary*> arms;
-  std::vector<double> values{0};
-  for (const auto& arm : s.arms)
-    if (arm.difference.count > 1) {
-      arms.push_back(&arm);
-      for (const double value : {arm.difference.low(), arm.difference.high()})
-        values.push_back(value * s.metric.factor);
-    }
-  if (arms.empty()) return plot;
-  const Axis axis = Axis::of(values, Scale::Linear, 0.05);
-  constexpr double kNames = 300;
-  const double bottom = kFigureTop + kFigureRow * static_cast<double>(arms.size()) + 6;
-  const auto x = [&](double value) {
-    return kNames + axis.place(value) * (kFigureWidth - kNames - kFigureRight);
-  };
-  plot.svg = svgOpening(plot.title, bottom + 24);
-  for (const double tick : axis.ticks(8)) plot.svg += svgTick(x(tick), bottom, tick);
-  plot.svg += svgLine(x(0), kFigureTop, x(0), bottom, "stroke=\"currentColor\"");
-  double y = kFigureTop + kFigureRow / 2;
-  for (const auto* arm : arms) {
-    const auto& d = arm->difference;
-    const double factor = s.metric.factor;
-    plot.svg += svgText(kNames - 10, y + 4, "end", arm->name);
-    plot.svg +=
-        svgLine(x(d.low() * factor), y, x(d.high() * factor), y, "stroke-width=\"2\" stroke=\"#0072b2\"");
-    plot.svg += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\" fill=\"#0072b2\"/>\n",
-                            x(d.mean * factor), y);
-    plot.values.push_back({arm->name, figureNumber(d.low() * factor), figureNumber(d.mean * factor),
-                           figureNumber(d.high() * factor), fmt::format("{}", d.count)});
-    y += kFigureRow;
+  for (const auto& arm : s.arms) {
+    const auto& d = arm.difference;
+    if (d.count < 2) continue;
+    const auto number = [&](double value) { return figureNumber(value * s.metric.factor); };
+    plot.values.push_back(
+        {arm.name, number(d.low()), number(d.mean), number(d.high()), fmt::format("{}", d.count)});
+    arms.push_back(&arm);
   }
-  plot.svg += "</svg>\n";
+  if (!arms.empty()) plot.svg = differenceSvg(plot.title, arms, s.metric.factor);
   return plot;
 }
 
@@ -93,11 +103,55 @@ std::vector<Curve> projections(const Comparison& c, const ComparisonSummary& s) 
     if (arm.workers < 2 || !arm.trained()) continue;
     auto& curve = curves.emplace_back(Curve{arm.name, i, {}});
     for (const auto workers : projectedWorkers(own)) {
-      const double speed = samplesPerSecond(arm, project(*c.link, arm.summed, arm.cost, workers));
+      const double speed = samplesPerSecond(arm, projectOnLink(*c.link, arm.summed, arm.cost, workers));
       curve.points.push_back({static_cast<double>(workers), speed, speed, speed});
     }
   }
   return curves;
+}
+
+/// Adds a plot if one of its curves has more than one test, since others would be dots.
+void add(std::vector<Plot>& plots, const PlotOptions& options, const std::vector<Curve>& curves) {
+  if (std::ranges::any_of(curves, [](const Curve& curve) { return curve.points.size() > 1; }))
+    plots.push_back(curvePlot(options, curves));
+}
+
+constexpr auto kBySamples = "samples trained, all workers";
+
+auto valueOf(auto member) {
+  return [member](const RunPoint& point) { return static_cast<double>(point.*member); };
+}
+
+void addScores(const Comparison& c, const ComparisonSummary& s, std::vector<Plot>& plots) {
+  const bool percent = s.metric.factor == 100;
+  const auto score = [&](const char* name, const char* by, const char* across, auto along, auto wanted) {
+    add(plots,
+        {.name = name,
+         .title = fmt::format("{} on the test data, by {}", s.metric.name, by),
+         .across = across,
+         .up = percent ? Scale::Error : Scale::Linear,
+         .percent = percent,
+         .line = s.target},
+        curvesOf(c, valueOf(along), valueOf(&RunPoint::score), wanted));
+  };
+  const auto all = [](const CurvePoint&) { return true; };
+  const auto sent = [](const CurvePoint& point) { return point.x > 0; };
+  score("score-by-samples", "samples", kBySamples, &RunPoint::samples, all);
+  score("score-by-seconds", "time", "seconds of training", &RunPoint::seconds, all);
+  score("score-by-bytes", "what a worker sends", "bytes sent by a worker", &RunPoint::bytes, sent);
+}
+
+/// Losses and distances, on logarithmic axes.
+void addCourses(const Comparison& c, std::vector<Plot>& plots) {
+  const auto course = [&](const char* name, const char* title, double RunPoint::*value) {
+    add(plots, {.name = name, .title = title, .across = kBySamples, .up = Scale::Log},
+        curvesOf(c, valueOf(&RunPoint::samples), valueOf(value),
+                 [](const CurvePoint& point) { return point.mean > 0; }));
+  };
+  course("test-loss", "Loss on the test data", &RunPoint::loss);
+  course("training-loss", "Loss of the replicas on the batches they learn from", &RunPoint::trainingLoss);
+  course("distance", "Distance of the replicas from their mean before a merge, relative",
+         &RunPoint::distance);
 }
 
 }  // namespace
@@ -105,49 +159,10 @@ std::vector<Curve> projections(const Comparison& c, const ComparisonSummary& s) 
 std::vector<Plot> plotsOf(const Comparison& c, const ComparisonSummary& s) {
   std::vector<Plot> plots;
   if (auto differences = differencePlot(s); !differences.svg.empty()) plots.push_back(std::move(differences));
-  const auto all = [](const CurvePoint&) { return true; };
-  const auto positive = [](const CurvePoint& p) { return p.mean > 0; };
-  const auto of = [](auto member) {
-    return [member](const RunPoint& p) { return static_cast<double>(p.*member); };
-  };
-  const auto add = [&](const PlotOptions& options, const std::vector<Curve>& curves) {
-    const bool several =
-        std::ranges::any_of(curves, [](const Curve& curve) { return curve.points.size() > 1; });
-    if (several) plots.push_back(curvePlot(options, curves));
-  };
-  const bool percent = s.metric.factor == 100;
-  const auto sent = [](const CurvePoint& p) { return p.x > 0; };
-  const auto score = of(&RunPoint::score);
-  const auto scorePlot = [&](const char* name, const std::string& by, const char* across) {
-    return PlotOptions{.name = name,
-                       .title = fmt::format("{} on the test data, by {}", s.metric.name, by),
-                       .across = across,
-                       .up = percent ? Scale::Error : Scale::Linear,
-                       .percent = percent,
-                       .line = s.target};
-  };
-  add(scorePlot("score-by-samples", "samples", "samples trained, all workers"),
-      curvesOf(c, of(&RunPoint::samples), score, all));
-  add(scorePlot("score-by-seconds", "time", "seconds of training"),
-      curvesOf(c, of(&RunPoint::seconds), score, all));
-  add(scorePlot("score-by-bytes", "what a worker sends", "bytes sent by a worker"),
-      curvesOf(c, of(&RunPoint::bytes), score, sent));
-  add({.name = "test-loss",
-       .title = "Loss on the test data",
-       .across = "samples trained, all workers",
-       .up = Scale::Log},
-      curvesOf(c, of(&RunPoint::samples), of(&RunPoint::loss), positive));
-  add({.name = "training-loss",
-       .title = "Loss of the replicas on the batches they learn from",
-       .across = "samples trained, all workers",
-       .up = Scale::Log},
-      curvesOf(c, of(&RunPoint::samples), of(&RunPoint::trainingLoss), positive));
-  add({.name = "distance",
-       .title = "Distance of the replicas from their mean before a merge, relative",
-       .across = "samples trained, all workers",
-       .up = Scale::Log},
-      curvesOf(c, of(&RunPoint::samples), of(&RunPoint::distance), positive));
-  add({.name = "projected-speed",
+  addScores(c, s, plots);
+  addCourses(c, plots);
+  add(plots,
+      {.name = "projected-speed",
        .title = "Projected samples a second",
        .across = "workers",
        .up = Scale::Log,

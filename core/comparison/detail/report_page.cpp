@@ -81,7 +81,8 @@ std::vector<ReportTable> tablesOf(const Comparison& c, const ComparisonSummary& 
 std::string reportPage(const Comparison& c, const ComparisonSummary& s,
                        const std::vector<ReportTable>& tables, const std::vector<Plot>& plots) {
   std::string html(kHead);
-  html += fmt::format("<h1>{}: {}</h1>\n", escaped(c.title), plural(c.grid.arms.size(), "arm"));
+  html += fmt::format("<h1>{}{}{}</h1>\n", escaped(c.title), c.title.empty() ? "" : ": ",
+                      plural(c.grid.arms.size(), "arm"));
   if (c.finished() < c.planned())
     html += paragraph(fmt::format("Not finished: {} of {} so far.", c.finished(), plural(c.planned(), "run")),
                       "conclusion");
@@ -99,7 +100,9 @@ std::string reportPage(const Comparison& c, const ComparisonSummary& s,
     for (const auto& setting : arm.settings) html += fmt::format(" <code>{}</code>", escaped(setting));
     html += "</li>\n";
   }
-  return html + "</ul>\n" + paragraph(c.made, "note") + "</body>\n</html>\n";
+  html += "</ul>\n";
+  if (!c.made.empty()) html += paragraph(c.made, "note");
+  return html + "</body>\n</html>\n";
 }
 
 }  // namespace muster::detail

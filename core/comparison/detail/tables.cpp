@@ -92,6 +92,34 @@ std::string alternatives(const std::set<std::int64_t>& numbers) {
   return fmt::format("{}", fmt::join(numbers, " or "));
 }
 
+/// Explains means, deviations and differences.
+std::string seedsNote(const Comparison& c, const ComparisonSummary& s) {
+  return fmt::format(
+      "Means over {} seeds ± their standard deviation (n - 1), of the model that a training ends with{}. "
+      "Difference: mean of the differences to {}, seed by seed, with its 95 % interval (Student's t). Each "
+      "interval is of one difference alone: of twenty arms that equal the baseline one differs by chance.",
+      c.grid.seeds.size(),
+      c.restoresBest
+          ? ", which is the best one by the validation data (early stopping with restoreBest), and where its "
+            "curve ends"
+          : "",
+      s.baseline);
+}
+
+/// Explains the columns of Detail::Full.
+void addColumnNotes(const ComparisonSummary& s, std::vector<std::string>& notes) {
+  notes.push_back(
+      "Speed-up: seconds to the target of the baseline, divided by the arm's, seed by seed. Sent: the "
+      "payload "
+      "a worker contributed to all merges. Distance of the replicas from their mean before a merge, relative "
+      "to the norm of the mean, averaged over the run; \"-\" where the replicas are equal or it is not "
+      "measured.");
+  if (hasRecomputed(s))
+    notes.push_back(
+        "Statistics recomputed: the running statistics of batch normalisation are those of the training data "
+        "under the final parameters; after a short training at a high learning rate they lag behind.");
+}
+
 /// Explains the marks of wall times.
 void addMarks(const Comparison& c, std::vector<std::string>& notes) {
   std::set<std::int64_t> threads, cores;
@@ -131,19 +159,7 @@ Cells summaryCells(const Comparison& c, const ComparisonSummary& s, Detail detai
 
 std::vector<std::string> summaryNotes(const Comparison& c, const ComparisonSummary& s, Detail detail) {
   std::vector<std::string> notes;
-  const auto seeds = c.grid.seeds.size();
-  if (seeds > 1)
-    notes.push_back(fmt::format(
-        "Means over {} seeds ± their standard deviation (n - 1), of the model that a training ends with{}. "
-        "Difference: "
-        "mean of the differences to {}, seed by seed, with its 95 % interval (Student's t). Each interval is "
-        "of one difference alone: of twenty arms that equal the baseline one differs by chance.",
-        seeds,
-        c.restoresBest
-            ? ", which is the best one by the validation data (early stopping with restoreBest), and "
-              "where its curve ends"
-            : "",
-        s.baseline));
+  if (c.grid.seeds.size() > 1) notes.push_back(seedsNote(c, s));
   notes.push_back(fmt::format(
       "Target: {}{}. An arm reaches it at its first test with that {}.", s.metric.text(s.target),
       c.target ? "" : ", the highest that more than half of the arms reach with every seed", s.metric.name));
@@ -152,20 +168,7 @@ std::vector<std::string> summaryNotes(const Comparison& c, const ComparisonSumma
     for (const auto& run : arm) cores.insert(run.cores);
   notes.push_back(fmt::format("Seconds are wall time of training on {} core{}, without the tests.",
                               alternatives(cores), cores == std::set<std::int64_t>{1} ? "" : "s"));
-  if (detail == Detail::Full) {
-    notes.push_back(
-        "Speed-up: seconds to the target of the baseline, divided by the arm's, seed by seed. Sent: the "
-        "payload a "
-        "worker contributed to all merges. Distance of the replicas from their mean before a merge, relative "
-        "to "
-        "the norm of the mean, averaged over the run; \"-\" where the replicas are equal or it is not "
-        "measured.");
-    if (hasRecomputed(s))
-      notes.push_back(
-          "Statistics recomputed: the running statistics of batch normalisation are those of the training "
-          "data "
-          "under the final parameters; after a short training at a high learning rate they lag behind.");
-  }
+  if (detail == Detail::Full) addColumnNotes(s, notes);
   addMarks(c, notes);
   return notes;
 }
@@ -198,7 +201,7 @@ Cells linkCells(const Comparison& c, const ComparisonSummary& s, Detail detail) 
   for (const auto& arm : s.arms) {
     if (arm.workers < 2 || !arm.trained()) continue;
     const auto cell = [&](const WorkerCost& cost, std::int64_t count) {
-      const auto at = project(*c.link, arm.summed, cost, count);
+      const auto at = projectOnLink(*c.link, arm.summed, cost, count);
       const auto share =
           detail == Detail::Full ? fmt::format(" ({:.0f} %)", at.computingShare * 100) : std::string();
       return secondsDigits(at.seconds) + share;

@@ -12,7 +12,7 @@ namespace muster::detail {
 enum class Detail { Brief, Full };
 
 /// One row per arm, the best first: score, difference to the baseline, samples and time to the target, time;
-/// with Detail::Full also the range over the seeds, speed-up, steps, bytes and distance.
+/// with Detail::Full also speed-up, steps, bytes, distance, and the score with recomputed statistics, if any.
 Cells summaryCells(const Comparison& comparison, const ComparisonSummary& summary, Detail detail);
 /// A sentence for each mark and term that the table uses.
 std::vector<std::string> summaryNotes(const Comparison& comparison, const ComparisonSummary& summary,

@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <sstream>
 
@@ -17,29 +16,9 @@ namespace muster {
 namespace {
 
 using detail::Detail;
-using detail::tuningCells;
 using doctest::Approx;
 using test::contains;
 using test::Given;
-
-TEST_CASE("mean, deviation and Student's interval equal those worked out by hand") {
-  const auto spread = sampleMeanOf(std::array{2., 4., 9.});
-  CHECK(spread.count == 3);
-  CHECK(spread.mean == 5);
-  CHECK(spread.deviation == Approx(std::sqrt((9 + 1 + 16) / 2.)));
-  // The two-sided 5 % points of a table of Student's t: 12.706, 4.303 and 2.776 for 1, 2 and 4 degrees.
-  CHECK(sampleMeanOf(std::array{1., 3.}).margin() ==
-        Approx(12.706 * std::sqrt(2.) / std::sqrt(2.)).epsilon(1e-4));
-  CHECK(spread.margin() == Approx(4.303 * std::sqrt(13.) / std::sqrt(3.)).epsilon(1e-4));
-  CHECK(sampleMeanOf(std::array{1., 2., 3., 4., 5.}).margin() ==
-        Approx(2.776 * std::sqrt(2.5) / std::sqrt(5.)).epsilon(1e-3));
-  CHECK(sampleMeanOf(std::array{7.}).mean == 7);
-  CHECK(std::isinf(sampleMeanOf(std::array{7.}).margin()));
-  CHECK_FALSE(sampleMeanOf(std::array{7.}).differsFromZero());
-  CHECK(sampleMeanOf({}).count == 0);
-  CHECK(meanText({.count = 3, .mean = 0.97123, .deviation = 0.0012}, 100, 2) == "97.12 ± 0.12");
-  CHECK(meanText({.count = 1, .mean = 0.97123}, 100, 2) == "97.12");
-}
 
 TEST_CASE("an arm is summarised over its seeds") {
   Given given({"averaging"});
@@ -179,40 +158,6 @@ TEST_CASE("a failed run enters no mean, and marks tell of crowded cores and of l
   CHECK(notes.back().starts_with("! Measured under load: other programs kept up to 1.3 cores busy"));
 }
 
-TEST_CASE("without tuning the table says so, with it what was chosen and what it cost") {
-  Given given({"averaging"});
-  given.run(0, 1, {0.9});
-  CHECK(given.c.tuningNote().starts_with("Nothing was tuned: "));
-  given.c.grid.tune = {"learningRate=0.1,0.2,0.3"};
-  given.c.tuned = {{.arm = "averaging",
-                    .choices = {{"learningRate=0.1", {}}, {"learningRate=0.2", {}}, {"learningRate=0.3", {}}},
-                    .losses = {0.5, 0.25, INFINITY},
-                    .best = 1,
-                    .seconds = 12.5}};
-  CHECK(tuningCells(given.c)[1] ==
-        std::vector<std::string>{"averaging", "learningRate=0.2",
-                                 "learningRate=0.1: 0.5, learningRate=0.2: 0.25, learningRate=0.3: diverged",
-                                 "3", "12.5"});
-  CHECK(given.c.tuningNote().starts_with("Tuned alike: "));
-  given.c.tuned.front().best = 0;
-  CHECK(tuningCells(given.c)[1][1] == "learningRate=0.1 ^");
-  CHECK(contains(given.c.tuningNote(), "others beyond it may be better"));
-}
-
-TEST_CASE("the smallest finite validation loss is chosen, the first of equal ones") {
-  const auto run = [](double loss, std::string failure = {}) {
-    return RunRecord{.arm = "a", .points = {{.seconds = 2, .loss = loss}}, .failure = std::move(failure)};
-  };
-  const RunRecord high = run(0.75), low = run(0.25), equal = run(0.25), failed = run(0.125, "nan");
-  const auto tuned =
-      chooseTuning("a", std::vector<TuningChoice>(4), std::array{&high, &low, &equal, &failed});
-  CHECK(tuned.best == 1);
-  CHECK_FALSE(tuned.atEnd());
-  CHECK(tuned.seconds == 8);
-  CHECK(chooseTuning("a", std::vector<TuningChoice>(2), std::array{&low, &high}).atEnd());
-  CHECK(chooseTuning("a", std::vector<TuningChoice>(1), std::array{&failed}).failed());
-}
-
 TEST_CASE("runs are added by arm and seed, each once, and with one metric") {
   Comparison c;
   CHECK(test::thrown<InvalidArgument>([&] { c.summarise(); }) == "comparison: it has no arm; add runs first");
@@ -250,6 +195,14 @@ TEST_CASE("runs are added by arm and seed, each once, and with one metric") {
   c.baseline = "11";
   CHECK(test::thrown<InvalidArgument>([&] { c.text(); }) ==
         "comparison: no arm is called \"11\", the baseline");
+}
+
+TEST_CASE("runs of more arms than the grid has are refused") {
+  Given given({"base"});
+  given.run(0, 1, {0.5});
+  given.c.runs.resize(2);
+  CHECK(test::thrown<InvalidArgument>([&] { given.summary(); }) ==
+        "comparison: there are runs of 2 arms, and the grid has 1");
 }
 
 TEST_CASE("the text has table, notes and conclusion, and remarks have the advice that was given") {
@@ -292,6 +245,23 @@ TEST_CASE("a report is a page, a table and a file for each table and plot") {
   CHECK(read("tables/arms.csv").starts_with("arm,\"accuracy, %\",\"difference, points\","));
   CHECK(read("plots/differences.csv") == "arm,low,mean,high,seeds\nother,-15,-15,-15,2\n");
   CHECK(contains(read("plots/score-by-samples.svg"), "</svg>"));
+}
+
+TEST_CASE(
+    "a report without title and remarks has no empty sentences, and names a place that it cannot write") {
+  const test::TemporaryDirectory directory;
+  Given given({"base"});
+  given.run(0, 1, {0.5});
+  given.c.title.clear();
+  given.c.writeReport(directory / "out");
+  const auto page = test::readFile(directory / "out/report.html");
+  CHECK(contains(page, "<h1>1 arm</h1>\n"));
+  CHECK_FALSE(contains(page, "<p class=\"note\"></p>"));
+  CHECK(test::readFile(directory / "out/table.md").starts_with("| arm |"));
+  const auto file = directory / "out/report.html";
+  CHECK(test::thrown<FileError>([&] {
+          given.c.writeReport(file);
+        }).starts_with((file / "plots").string() + ": cannot be made: "));
 }
 
 }  // namespace

@@ -71,11 +71,11 @@ TEST_CASE("the time of an all-reduce in a ring equals one worked out by hand") {
 TEST_CASE("a projection adds the time of all merges to the computing time") {
   const NetworkLink link{.bytesPerSecond = 1e6, .latencySeconds = 0.001};
   const WorkerCost cost{.computeSeconds = 10, .rounds = 5, .bytes = 5e6};
-  const auto four = project(link, /*summed=*/true, cost, 4);
+  const auto four = projectOnLink(link, /*summed=*/true, cost, 4);
   CHECK(four.seconds == Approx(10 + 5 * 1.506));
   CHECK(four.computingShare == Approx(10 / 17.53));
-  CHECK(project(link, /*summed=*/true, {.computeSeconds = 3}, 8).seconds == 3);
-  CHECK(project(link, /*summed=*/true, {}, 8).computingShare == 1);
+  CHECK(projectOnLink(link, /*summed=*/true, {.computeSeconds = 3}, 8).seconds == 3);
+  CHECK(projectOnLink(link, /*summed=*/true, {}, 8).computingShare == 1);
 }
 
 TEST_CASE(
@@ -87,7 +87,7 @@ TEST_CASE(
                         .resynchronisations = 1,
                         .resynchronisationBytes = 1e6};
   // 3 x (0.001 + 0.01) for each message, 6 x 0.001 + 1.5 for the other round.
-  CHECK(project(link, /*summed=*/false, cost, 4).seconds == Approx(10 + 4 * 0.033 + 1.506));
+  CHECK(projectOnLink(link, /*summed=*/false, cost, 4).seconds == Approx(10 + 4 * 0.033 + 1.506));
 }
 
 TEST_CASE("projections cover the powers of two up to 1024, and the arms' own workers") {

@@ -1,0 +1,52 @@
+#pragma once
+
+// What a data source says of its examples: which are held out, in which order the others come.
+
+#include <cstdint>
+#include <optional>
+
+#include "muster/core/base/error.h"
+#include "muster/core/base/plural.h"
+#include "muster/datasets/source/data_source.h"
+
+namespace muster::detail {
+
+/// The seed of the order of the training examples; none without shuffling.
+inline std::optional<std::uint64_t> shuffleSeed(const DataSource& d) {
+  return d.shuffle ? std::optional(static_cast<std::uint64_t>(d.seed)) : std::nullopt;
+}
+
+/// The seed that draws the examples to hold out.
+inline std::uint64_t splitSeed(const DataSource& d) {
+  return static_cast<std::uint64_t>(d.splitSeed < 0 ? d.seed : d.splitSeed);
+}
+
+/// Number of examples left for training and validation, if there is no test set. @throws InvalidArgument if
+/// none is left.
+inline std::int64_t untestedPart(const DataSource& d, std::int64_t examples) {
+  require(d.testExamples < examples, "data.testExamples is {}, and there are {} examples in all",
+          d.testExamples, examples);
+  return examples - d.testExamples;
+}
+
+/// Number of examples left for training. @throws InvalidArgument if none is left.
+inline std::int64_t trainingPart(const DataSource& d, std::int64_t examples) {
+  require(d.validationExamples < examples,
+          "data.validationExamples is {}, and there are {} examples to train and to validate with",
+          d.validationExamples, examples);
+  return examples - d.validationExamples;
+}
+
+/// Leaves out the last batch of an epoch if it is not full, if the source asks for it. @throws
+/// InvalidArgument if no batch is left.
+void dropLast(const DataSource& d, auto& train) {
+  const auto examples = train.examples().value_or(0);
+  require(
+      !d.dropLast || examples == 0 || examples >= d.batch,
+      "data.dropLast leaves out a batch that is not full, and data.batch {} is larger than the {} to train "
+      "with, so none is left",
+      d.batch, plural(examples, "example"));
+  train.setDropLast(d.dropLast);
+}
+
+}  // namespace muster::detail

@@ -1,0 +1,16 @@
+#pragma once
+
+#include "muster/core/data/input_description.h"
+#include "muster/datasets/source/data_source.h"
+#include "muster/datasets/source/load_data.h"
+
+namespace muster::detail {
+
+/// Reads the table `source.train` and deals its rows to training, validation and test; `source.test` is
+/// another table to test with. @param known  as in loadData.  @throws as loadData.
+void dealTable(const DataSource& source, const InputDescription& known, LoadedData& into);
+
+/// Reads the rows of `source.test` by `into.description`. @throws as loadData.
+void dealTestTable(const DataSource& source, LoadedData& into);
+
+}  // namespace muster::detail
