@@ -88,25 +88,21 @@ int summary(const Call& call) {
 }
 
 int plan(const Call& call) {
-  FieldChoices fields;
-  NodeOptions nodeOptions;
+  TrainingOptions options;
   CommandLine line(
       "Says what muster train would do with a run file: data, network, workers, merging and memory. Trains\n"
       "nothing, writes no file, and refuses what train refuses. A note says if the checkpoints of an "
       "earlier\n"
       "training are in the way.\n\n"
       "  muster plan run.json --workers 8\n");
-  describeFields(line, fields);
-  line.group("Several processes");
-  describeNodes(line, nodeOptions);
+  describeTraining(line, options);
   if (!readOptions(line, call)) return 0;
-  checkNodes(line, nodeOptions);
   std::string earlier;
-  auto prepared = prepareRun(readRun(fileOf(call, "a run file such as run.json"), fields), nodeOptions,
-                             [&](const PreparedRun& before) {
-                               earlier = earlierTraining(before.run, before.resumed.file);
-                               pathsOf(call.file, before.run, before.resumed.file).check();
-                             });
+  auto prepared =
+      prepareRun(readTraining(line, call, options), options.nodes, [&](const PreparedRun& before) {
+        earlier = earlierTraining(before.run, before.resumed.file);
+        pathsOf(call.file, before.run, before.resumed.file).check();
+      });
   printResult(planText(prepared));
   if (!earlier.empty()) fmt::print("note: muster train refuses this run for now: {}\n", earlier);
   return 0;

@@ -18,6 +18,36 @@ bool runsFile(const Call& call) {
   return std::ranges::any_of(call.options, [](const std::string& word) { return word.ends_with(".json"); });
 }
 
+void describeNodes(CommandLine& line, muster::NodeOptions& nodes) {
+  constexpr int kMost = muster::NodeOptions::kMostNodes;
+  line.add("store", nodes.store, "DIR",
+           "train over several processes by Gloo, which find each other in this directory, or at the Redis "
+           "server redis://HOST:PORT/NAME (or MUSTER_STORE)");
+  line.add("node", nodes.node, "I", "with --store: which of them this one is, from 0 (or MUSTER_NODE)",
+           atLeast(0));
+  line.add("nodes", nodes.nodes, "N", "with --store: how many there are (or MUSTER_NODES)",
+           between(1, kMost));
+  line.add("min-nodes", nodes.minNodes, "N",
+           "with --store, instead of --node and --nodes: processes may join and leave while they train, and "
+           "wait where there are fewer than N (or MUSTER_MIN_NODES)",
+           between(1, kMost));
+  line.add("interface", nodes.interface, "NAME",
+           "with --store: the network interface to listen on, as in eth0, or lo on one machine (or "
+           "MUSTER_INTERFACE)");
+  line.add("silence", nodes.silence, "SECONDS",
+           "with --store: a process that sends nothing for this time counts as lost; use the same value for "
+           "all (or MUSTER_SILENCE)",
+           positive);
+}
+
+void checkNodes(const CommandLine& line, const muster::NodeOptions& nodes) {
+  if (nodes.store.empty())
+    line.refuse({"node", "nodes", "min-nodes", "interface", "silence"}, "needs --store");
+  if (nodes.minNodes)
+    line.refuse({"node", "nodes"},
+                "cannot be combined with --min-nodes: elastic processes have no numbers of their own");
+}
+
 }  // namespace
 
 bool readOptions(CommandLine& line, const Call& call) try {
@@ -57,34 +87,15 @@ const std::string& fileOf(const Call& call, std::string_view what) {
   return call.file;
 }
 
-void describeNodes(CommandLine& line, muster::NodeOptions& nodes) {
-  constexpr int kMost = muster::NodeOptions::kMostNodes;
-  line.add("store", nodes.store, "DIR",
-           "train over several processes by Gloo, which find each other in this directory, or at the Redis "
-           "server redis://HOST:PORT/NAME (or MUSTER_STORE)");
-  line.add("node", nodes.node, "I", "with --store: which of them this one is, from 0 (or MUSTER_NODE)",
-           atLeast(0));
-  line.add("nodes", nodes.nodes, "N", "with --store: how many there are (or MUSTER_NODES)",
-           between(1, kMost));
-  line.add("min-nodes", nodes.minNodes, "N",
-           "with --store, instead of --node and --nodes: processes may join and leave while they train, and "
-           "wait where there are fewer than N (or MUSTER_MIN_NODES)",
-           between(1, kMost));
-  line.add("interface", nodes.interface, "NAME",
-           "with --store: the network interface to listen on, as in eth0, or lo on one machine (or "
-           "MUSTER_INTERFACE)");
-  line.add("silence", nodes.silence, "SECONDS",
-           "with --store: a process that sends nothing for this time counts as lost; use the same value for "
-           "all (or MUSTER_SILENCE)",
-           positive);
+void describeTraining(CommandLine& line, TrainingOptions& options) {
+  describeFields(line, options.fields);
+  line.group("Several processes");
+  describeNodes(line, options.nodes);
 }
 
-void checkNodes(const CommandLine& line, const muster::NodeOptions& nodes) {
-  if (nodes.store.empty())
-    line.refuse({"node", "nodes", "min-nodes", "interface", "silence"}, "needs --store");
-  if (nodes.minNodes)
-    line.refuse({"node", "nodes"},
-                "cannot be combined with --min-nodes: elastic processes have no numbers of their own");
+muster::RunFile readTraining(const CommandLine& line, const Call& call, const TrainingOptions& options) {
+  checkNodes(line, options.nodes);
+  return readRun(fileOf(call, "a run file such as run.json"), options.fields);
 }
 
 }  // namespace program

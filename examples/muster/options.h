@@ -16,9 +16,16 @@ bool readOptions(CommandLine& line, const Call& call);
 /// The file of a call. @param what  for example "run.json". @throws InvalidArgument if it has none.
 const std::string& fileOf(const Call& call, std::string_view what);
 
-/// Adds the options by which a process finds the other nodes of its training.
-void describeNodes(CommandLine& line, muster::NodeOptions& nodes);
-/// Checks them after they were read. @throws muster::InvalidArgument naming an option without effect.
-void checkNodes(const CommandLine& line, const muster::NodeOptions& nodes);
+/// What the command line of a training says, as train and plan take it.
+struct TrainingOptions {
+  FieldChoices fields;
+  muster::NodeOptions nodes;
+};
+
+/// Adds the options for fields, and those by which a process finds the other nodes of its training.
+void describeTraining(CommandLine& line, TrainingOptions& options);
+/// The run of the call's file with these options, after `readOptions`.
+/// @throws muster::InvalidArgument naming an option without effect; otherwise as readRun.
+muster::RunFile readTraining(const CommandLine& line, const Call& call, const TrainingOptions& options);
 
 }  // namespace program

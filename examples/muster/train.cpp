@@ -35,9 +35,7 @@ network on batches of its own, and every few iterations the replicas are merged.
 Ctrl-C finishes the current step, merges, saves the model and exits with 130; a second one quits.
 )";
 
-struct Options {
-  FieldChoices fields;
-  NodeOptions nodes;
+struct Options : TrainingOptions {
   std::filesystem::path runFile, json;
   bool quiet = false;
   bool watch = false;
@@ -156,18 +154,15 @@ int trainRun(const RunFile& run, Options options) {
 int train(const Call& call) {
   Options options;
   CommandLine line(kIntroduction);
-  describeFields(line, options.fields);
-  line.group("Several processes");
-  describeNodes(line, options.nodes);
+  describeTraining(line, options);
   line.group("Output");
   line.add("json", options.json, "FILE", "write the run and its results");
   line.flag("watch", options.watch, "draw a row for each worker and the curve of the score in the terminal");
   line.flag("quiet", options.quiet, "print the result only");
   if (!readOptions(line, call)) return 0;
   if (options.quiet) line.refuse({"watch"}, "shows what --quiet leaves out");
-  checkNodes(line, options.nodes);
-  options.runFile = fileOf(call, "a run file such as run.json");
-  const RunFile run = readRun(options.runFile.string(), options.fields);
+  const RunFile run = readTraining(line, call, options);
+  options.runFile = call.file;
   return runOn(devicesOf(run.training), [&] { return trainRun(run, options); });
 }
 
