@@ -1,7 +1,6 @@
 #include "muster/datasets/image_folder.h"
 
 #include <doctest/doctest.h>
-#include <zlib.h>
 
 #include <algorithm>
 
@@ -9,6 +8,7 @@
 #include "muster/core/base/log.h"
 #include "tests/support/child_process.h"
 #include "tests/support/png.h"
+#include "tests/support/raw_png.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/thrown.h"
 
@@ -17,6 +17,7 @@ using namespace muster;
 namespace {
 
 using Bytes = std::vector<std::uint8_t>;
+using test::pngOfZeros;
 
 constexpr char kRgb = 2;  // a colour type of PNG files
 
@@ -24,32 +25,6 @@ void draw(const std::filesystem::path& path, const Bytes& pixels, int width, int
           PictureColour colour = PictureColour::Grey) {
   std::filesystem::create_directories(path.parent_path());
   test::writePng(path, pixels, width, height, colour);
-}
-
-std::string bigEndian(std::uint32_t number) {
-  std::string bytes;
-  for (const int shift : {24, 16, 8, 0}) bytes += static_cast<char>(number >> shift & 0xFF);
-  return bytes;
-}
-
-std::string chunk(const std::string& type, const std::string& data) {
-  const std::string body = type + data;
-  const auto sum = ::crc32(0, reinterpret_cast<const Bytef*>(body.data()), static_cast<uInt>(body.size()));
-  return bigEndian(static_cast<std::uint32_t>(data.size())) + body +
-         bigEndian(static_cast<std::uint32_t>(sum));
-}
-
-/// A PNG file. @param form  bit depth, colour type, compression, filter, interlacing.
-/// @param zeros  bytes of all rows with their filters' numbers, each 0.
-std::string pngOfZeros(std::uint32_t width, std::uint32_t height, const std::string& form,
-                       std::size_t zeros) {
-  const Bytes rows(zeros);
-  auto size = ::compressBound(zeros);
-  std::string packed(size, '\0');
-  REQUIRE(::compress2(reinterpret_cast<Bytef*>(packed.data()), &size, rows.data(), zeros, 9) == Z_OK);
-  packed.resize(size);
-  return "\x89PNG\r\n\x1A\n" + chunk("IHDR", bigEndian(width) + bigEndian(height) + form) +
-         chunk("IDAT", packed) + chunk("IEND", "");
 }
 
 Bytes imageAt(const ImageFolder& folder, std::int64_t index) {

@@ -70,6 +70,11 @@ double valueAt(const Tensor& tensor, std::int64_t i);
 /// For float32 and float64.
 void setValue(const Tensor& tensor, std::int64_t i, double value);
 
+/// The elements of a float32 tensor on the CPU.
+inline std::vector<float> floatsOf(const Tensor& tensor) {
+  return {tensor.span<float>().begin(), tensor.span<float>().end()};
+}
+
 /// A copy of the tensor whose memory begins `by` elements after an allocation; float32, RowMajor.
 Tensor shifted(const Tensor& tensor, std::int64_t by);
 

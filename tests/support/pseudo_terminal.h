@@ -17,6 +17,23 @@
 
 namespace muster::test {
 
+/// Leads standard error to another file during its lifetime.
+class StandardError {
+ public:
+  explicit StandardError(int descriptor) : before_(::dup(STDERR_FILENO)) {
+    ::dup2(descriptor, STDERR_FILENO);
+  }
+  ~StandardError() {
+    ::dup2(before_, STDERR_FILENO);
+    ::close(before_);
+  }
+  StandardError(const StandardError&) = delete;
+  StandardError& operator=(const StandardError&) = delete;
+
+ private:
+  int before_;
+};
+
 /// A terminal whose output the test reads.
 class PseudoTerminal {
  public:

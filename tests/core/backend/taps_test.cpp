@@ -2,8 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <initializer_list>
-
 namespace muster {
 namespace {
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <random>
-#include <vector>
 
 #include "tests/support/arrays.h"
 #include "tests/support/rounding.h"

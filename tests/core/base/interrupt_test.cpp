@@ -8,6 +8,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <functional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -44,6 +45,25 @@ std::pair<int, int> fullPipe() {
   return {ends[0], ends[1]};
 }
 
+/// How a child process ends that runs `body` with the writing end of a pipe: its exit status, and what it
+/// wrote.
+struct Ended {
+  int status = 0;
+  std::string text;
+};
+Ended ended(const std::function<void(int)>& body) {
+  Ended child;
+  const int status = test::detail::runChild(body, child.text);
+  CHECK(WIFEXITED(status));
+  child.status = WEXITSTATUS(status);
+  return child;
+}
+
+/// Waits until the process has noticed the signal.
+void await(const Interrupt& interrupt) {
+  while (!interrupt.requested()) std::this_thread::sleep_for(1ms);
+}
+
 }  // namespace
 
 TEST_CASE("the first signal requests a stop, for each Interrupt object anew") {
@@ -54,7 +74,7 @@ TEST_CASE("the first signal requests a stop, for each Interrupt object anew") {
     CHECK_FALSE(interrupt.requested());
     CHECK_FALSE(token.stop_requested());
     std::raise(signal);
-    while (!interrupt.requested()) std::this_thread::sleep_for(1ms);
+    await(interrupt);
     CHECK(token.stop_requested());
   }
   const Interrupt unused;  // ends without a signal
@@ -62,136 +82,109 @@ TEST_CASE("the first signal requests a stop, for each Interrupt object anew") {
 
 TEST_CASE("the second signal ends the program at once, and says so") {
   for (const int second : {SIGINT, SIGTERM}) {
-    std::string text;
-    const int status = test::detail::runChild(
-        [second](int output) {
-          resetSignals();
-          const Interrupt interrupt("interrupt_test: a signal");
-          std::raise(SIGINT);
-          while (!interrupt.requested()) std::this_thread::sleep_for(1ms);
-          ::dup2(output, STDERR_FILENO);
-          std::this_thread::sleep_for(600ms);
-          std::raise(second);
-        },
-        text);
-    CHECK(WIFEXITED(status));
-    CHECK(WEXITSTATUS(status) == kInterruptedExit);
-    CHECK(text == "\nInterrupted again: the program ends at once, and what is not saved yet is lost.\n");
+    const Ended child = ended([second](int output) {
+      resetSignals();
+      const Interrupt interrupt("interrupt_test: a signal");
+      std::raise(SIGINT);
+      await(interrupt);
+      ::dup2(output, STDERR_FILENO);
+      std::this_thread::sleep_for(600ms);
+      std::raise(second);
+    });
+    CHECK(child.status == kInterruptedExit);
+    CHECK(child.text ==
+          "\nInterrupted again: the program ends at once, and what is not saved yet is lost.\n");
   }
 }
 
 TEST_CASE("a signal that is sent twice, as by timeout, is one") {
-  std::string text;
-  const int status = test::detail::runChild(
-      [](int) {
-        resetSignals();
-        const Interrupt interrupt("interrupt_test: a signal");
-        for (int i = 0; i < 2; ++i) std::raise(SIGTERM);
-        while (!interrupt.requested()) std::this_thread::sleep_for(1ms);
-        ::_exit(7);
-      },
-      text);
-  CHECK(WIFEXITED(status));
-  CHECK(WEXITSTATUS(status) == 7);
+  const Ended child = ended([](int) {
+    resetSignals();
+    const Interrupt interrupt("interrupt_test: a signal");
+    for (int i = 0; i < 2; ++i) std::raise(SIGTERM);
+    await(interrupt);
+    ::_exit(7);
+  });
+  CHECK(child.status == 7);
 }
 
 TEST_CASE("without an Interrupt a signal ends the program at once, with the line it was given") {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGXCPU}) {
-    std::string text;
-    const int status = test::detail::runChild(
-        [signal](int out) {
-          resetSignals();
-          ::dup2(out, STDERR_FILENO);
-          exitOnInterrupt("replaced\n");
-          std::string line = "nothing was saved\n";
-          exitOnInterrupt(line);
-          line.assign(line.size(), 'x');                              // the line was copied
-          { const Interrupt interrupt("interrupt_test: a signal"); }  // keeps the line
-          std::raise(signal);
-        },
-        text);
-    CHECK(WIFEXITED(status));
-    CHECK(WEXITSTATUS(status) == kInterruptedExit);
-    CHECK(text == "nothing was saved\n");
+    const Ended child = ended([signal](int out) {
+      resetSignals();
+      ::dup2(out, STDERR_FILENO);
+      exitOnInterrupt("replaced\n");
+      std::string line = "nothing was saved\n";
+      exitOnInterrupt(line);
+      line.assign(line.size(), 'x');                              // the line was copied
+      { const Interrupt interrupt("interrupt_test: a signal"); }  // keeps the line
+      std::raise(signal);
+    });
+    CHECK(child.status == kInterruptedExit);
+    CHECK(child.text == "nothing was saved\n");
   }
 }
 
 TEST_CASE("signals in two threads at once lose no line") {
-  std::string text;
-  const int status = test::detail::runChild(
-      [](int out) {
-        resetSignals();
-        const auto [readEnd, writeEnd] = fullPipe();
-        const pid_t interrupted = ::fork();
-        if (interrupted == 0) {
-          ::dup2(writeEnd, STDERR_FILENO);  // the first line can only be written after some time
-          exitOnInterrupt("nothing was saved\n");
-          std::jthread other([] { std::raise(SIGTERM); });
-          std::raise(SIGINT);
-        }
-        ::close(writeEnd);
-        int ended = 0;
-        for (int i = 0; i < 100 && ::waitpid(interrupted, &ended, WNOHANG) == 0; ++i)
-          std::this_thread::sleep_for(1ms);
-        std::string written, part(65536, ' ');
-        for (ssize_t got = 1; got > 0; written.append(part, 0, static_cast<std::size_t>(got)))
-          got = std::max<ssize_t>(::read(readEnd, part.data(), part.size()), 0);
-        written.erase(0, written.find_last_of(kFilling) + 1);
-        [[maybe_unused]] const auto passed = ::write(out, written.data(), written.size());
-        ::waitpid(interrupted, &ended, 0);
-        ::_exit(WEXITSTATUS(ended));
-      },
-      text);
-  CHECK(WIFEXITED(status));
-  CHECK(WEXITSTATUS(status) == kInterruptedExit);
-  CHECK(text == "nothing was saved\n");
+  const Ended child = ended([](int out) {
+    resetSignals();
+    const auto [readEnd, writeEnd] = fullPipe();
+    const pid_t interrupted = ::fork();
+    if (interrupted == 0) {
+      ::dup2(writeEnd, STDERR_FILENO);  // the first line can only be written after some time
+      exitOnInterrupt("nothing was saved\n");
+      std::jthread other([] { std::raise(SIGTERM); });
+      std::raise(SIGINT);
+    }
+    ::close(writeEnd);
+    int ended = 0;
+    for (int i = 0; i < 100 && ::waitpid(interrupted, &ended, WNOHANG) == 0; ++i)
+      std::this_thread::sleep_for(1ms);
+    std::string written, part(65536, ' ');
+    for (ssize_t got = 1; got > 0; written.append(part, 0, static_cast<std::size_t>(got)))
+      got = std::max<ssize_t>(::read(readEnd, part.data(), part.size()), 0);
+    written.erase(0, written.find_last_of(kFilling) + 1);
+    [[maybe_unused]] const auto passed = ::write(out, written.data(), written.size());
+    ::waitpid(interrupted, &ended, 0);
+    ::_exit(WEXITSTATUS(ended));
+  });
+  CHECK(child.status == kInterruptedExit);
+  CHECK(child.text == "nothing was saved\n");
 }
 
 TEST_CASE("a signal ends the program also if standard error is a full pipe") {
-  std::string text;
-  const int status = test::detail::runChild(
-      [](int) {
-        resetSignals();
-        ::dup2(fullPipe().second, STDERR_FILENO);
-        exitOnInterrupt("nothing was saved\n");
-        ::alarm(60);  // ends a child that hangs
-        std::raise(SIGINT);
-      },
-      text);
-  CHECK(WIFEXITED(status));
-  CHECK(WEXITSTATUS(status) == kInterruptedExit);
+  const Ended child = ended([](int) {
+    resetSignals();
+    ::dup2(fullPipe().second, STDERR_FILENO);
+    exitOnInterrupt("nothing was saved\n");
+    ::alarm(60);  // ends a child that hangs
+    std::raise(SIGINT);
+  });
+  CHECK(child.status == kInterruptedExit);
 }
 
 TEST_CASE("SIGXCPU, which the kernel repeats every second, is no second signal") {
-  std::string text;
-  const int status = test::detail::runChild(
-      [](int) {
-        resetSignals();
-        const Interrupt interrupt("interrupt_test: a signal");
-        for (int i = 0; i < 3; ++i) std::raise(SIGXCPU);
-        while (!interrupt.requested()) std::this_thread::sleep_for(1ms);
-        std::raise(SIGXCPU);
-        ::_exit(7);
-      },
-      text);
-  CHECK(WIFEXITED(status));
-  CHECK(WEXITSTATUS(status) == 7);
+  const Ended child = ended([](int) {
+    resetSignals();
+    const Interrupt interrupt("interrupt_test: a signal");
+    for (int i = 0; i < 3; ++i) std::raise(SIGXCPU);
+    await(interrupt);
+    std::raise(SIGXCPU);
+    ::_exit(7);
+  });
+  CHECK(child.status == 7);
 }
 
 TEST_CASE("signals that the parent has set to be ignored stay ignored") {
   for (const int ignored : {SIGINT, SIGHUP, SIGXCPU}) {
-    std::string text;
-    const int status = test::detail::runChild(
-        [ignored](int) {
-          std::signal(ignored, SIG_IGN);
-          const Interrupt interrupt("interrupt_test: a signal");
-          struct sigaction now {};
-          const bool known = ::sigaction(ignored, nullptr, &now) == 0;
-          ::_exit(known && now.sa_handler == SIG_IGN ? 7 : 1);
-        },
-        text);
-    CHECK(WIFEXITED(status));
-    CHECK(WEXITSTATUS(status) == 7);
+    const Ended child = ended([ignored](int) {
+      std::signal(ignored, SIG_IGN);
+      const Interrupt interrupt("interrupt_test: a signal");
+      struct sigaction now {};
+      const bool known = ::sigaction(ignored, nullptr, &now) == 0;
+      ::_exit(known && now.sa_handler == SIG_IGN ? 7 : 1);
+    });
+    CHECK(child.status == 7);
   }
 }
 

@@ -1,8 +1,6 @@
 // Tests what a resumed training does with an iterator: go to an epoch and skip its trained batches.
 #include <doctest/doctest.h>
 
-#include <array>
-#include <cstring>
 #include <functional>
 #include <memory>
 

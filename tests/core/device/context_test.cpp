@@ -128,8 +128,7 @@ TEST_CASE("a pinned context of a child of fork() can be destroyed there") {
 }
 
 TEST_CASE("invalid options of a context are refused") {
-  CHECK_THROWS_WITH_AS(Context(Device::cpu(), {.threads = 0}), "context: expected at least 1 thread, got 0",
-                       InvalidArgument);
+  CHECK_REFUSED(Context(Device::cpu(), {.threads = 0}), "context: expected at least 1 thread, got 0");
   const auto before = coresNow();
   CHECK_THROWS_AS(Context(Device::cpu(), {.cores = {-1}}), InvalidArgument);
   CHECK_THROWS_AS(Context(Device::cpu(), {.cores = {before[0], CPU_SETSIZE - 1}}), InvalidArgument);

@@ -3,9 +3,7 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <optional>
-#include <set>
 
 #include "muster/core/device/context.h"
 #include "muster/core/device/device.h"

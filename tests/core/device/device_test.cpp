@@ -2,8 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
-
 #include "muster/core/base/error.h"
 #include "muster/core/device/context.h"
 #include "muster/core/tensor/tensor.h"

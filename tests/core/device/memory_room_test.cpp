@@ -157,7 +157,8 @@ TEST_CASE("before an allocation is refused, memory that the allocator keeps is r
       for (int i = 0; i < 100; ++i) freed.push_back(std::make_unique<char[]>(1 << 20));
     }
     const auto kept = before - root.left();
-    if (kept < 25'000) return fmt::format("the allocator keeps {} pages", kept);
+    // Half of the 100 MiB, as cases before this one may have left some in the heap.
+    if (kept < 12'800) return fmt::format("the allocator keeps {} pages", kept);
     // With half of the kept memory, there is room for the smallest checked size.
     const auto used = 1'000'000'000 - before;
     limit((static_cast<std::int64_t>(kLargeMemory) + used + kept / 2) * 100 / 99);

@@ -96,11 +96,10 @@ TEST_CASE("one label is also given as classes, and others than 0 and 1 are refus
   CHECK(one.auc() == 0.5);
 
   classes.data<std::int64_t>()[2] = 2;
-  CHECK(thrown<InvalidArgument>([&] { one.add(predictions, classes); }) ==
-        "evaluation: a label of example 2 is 2, and expected is 0 or 1");
-  CHECK(thrown<InvalidArgument>([&] {
-          one.add(Tensor::of({std::nanf("")}, {1, 1}), Tensor::zeros({1, 1}));
-        }) == "evaluation: a prediction for example 0 is NaN");
+  CHECK_REFUSED(one.add(predictions, classes),
+                "evaluation: a label of example 2 is 2, and expected is 0 or 1");
+  CHECK_REFUSED(one.add(Tensor::of({std::nanf("")}, {1, 1}), Tensor::zeros({1, 1})),
+                "evaluation: a prediction for example 0 is NaN");
   CHECK(one == column);
   CHECK_THROWS_AS(one.merge(BinaryEvaluation(2)), InvalidArgument);
   CHECK_THROWS_AS(BinaryEvaluation(0), InvalidArgument);

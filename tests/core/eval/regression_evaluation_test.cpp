@@ -92,17 +92,14 @@ TEST_CASE("what a regression cannot be evaluated on is refused, and nothing is a
   CHECK(thrown<NonFinitePrediction>([&] {  // the model is at fault, and below the labels
           e.add(Tensor::of({1, 2, 3, nan}, {2, 2}), Tensor::zeros({2, 2}));
         }) == "evaluation: a prediction for example 1 is NaN");
-  CHECK_THROWS_WITH_AS(e.add(Tensor::zeros({1, 2}), Tensor::of({1, nan}, {1, 2})),
-                       "evaluation: a label of example 0 is NaN", InvalidArgument);
-  CHECK(thrown<InvalidArgument>([&] {
-          e.add(Tensor::zeros({1, 2, 2}), Tensor::of({1, 2, 3, -HUGE_VALF}, {1, 2, 2}));
-        }) == "evaluation: a label of example 0, step 1 is infinite");
-  CHECK(thrown<InvalidArgument>([&] {
-          e.add(Tensor::zeros({2, 3}), Tensor::zeros({2, 3}));
-        }) == "evaluation: expected float32 predictions [N, 2] or [N, T, 2], got float32 [2, 3] on cpu");
-  CHECK(thrown<InvalidArgument>([&] {
-          e.add(Tensor::zeros({2, 2}), Tensor::zeros({2, 1}));
-        }) == "evaluation: expected float32 labels [2, 2], as the predictions, got float32 [2, 1] on cpu");
+  CHECK_REFUSED(e.add(Tensor::zeros({1, 2}), Tensor::of({1, nan}, {1, 2})),
+                "evaluation: a label of example 0 is NaN");
+  CHECK_REFUSED(e.add(Tensor::zeros({1, 2, 2}), Tensor::of({1, 2, 3, -HUGE_VALF}, {1, 2, 2})),
+                "evaluation: a label of example 0, step 1 is infinite");
+  CHECK_REFUSED(e.add(Tensor::zeros({2, 3}), Tensor::zeros({2, 3})),
+                "evaluation: expected float32 predictions [N, 2] or [N, T, 2], got float32 [2, 3] on cpu");
+  CHECK_REFUSED(e.add(Tensor::zeros({2, 2}), Tensor::zeros({2, 1})),
+                "evaluation: expected float32 labels [2, 2], as the predictions, got float32 [2, 1] on cpu");
   CHECK(e == whole());
   CHECK_THROWS_AS(e.merge(RegressionEvaluation(1)), InvalidArgument);
   CHECK_THROWS_AS(RegressionEvaluation(0), InvalidArgument);

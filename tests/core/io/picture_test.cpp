@@ -1,7 +1,6 @@
 #include "muster/core/io/picture.h"
 
 #include <doctest/doctest.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -13,6 +12,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/support/png.h"
+#include "tests/support/raw_png.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/thrown.h"
 
@@ -21,6 +21,8 @@ using namespace muster;
 namespace {
 
 using Bytes = std::vector<std::uint8_t>;
+using test::pngOf;
+using test::pngOfZeros;
 
 const std::filesystem::path kPictures = MUSTER_TEST_PICTURES;  // make.py has written them
 
@@ -29,35 +31,6 @@ constexpr char kGrey = 0, kRgb = 2;  // colour types of PNG files
 std::string contentsOf(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
-}
-
-std::string bigEndian(std::uint32_t number) {
-  std::string bytes;
-  for (const int shift : {24, 16, 8, 0}) bytes += static_cast<char>(number >> shift & 0xFF);
-  return bytes;
-}
-
-std::string chunk(const std::string& type, const std::string& data) {
-  const std::string body = type + data;
-  const auto sum = ::crc32(0, reinterpret_cast<const Bytef*>(body.data()), static_cast<uInt>(body.size()));
-  return bigEndian(static_cast<std::uint32_t>(data.size())) + body +
-         bigEndian(static_cast<std::uint32_t>(sum));
-}
-
-/// A PNG file. @param form  bit depth, colour type, compression, filter, interlacing.
-/// @param rows  with their filters' numbers.
-std::string pngOf(std::uint32_t width, std::uint32_t height, const std::string& form, const Bytes& rows) {
-  auto size = ::compressBound(rows.size());
-  std::string packed(size, '\0');
-  REQUIRE(::compress2(reinterpret_cast<Bytef*>(packed.data()), &size, rows.data(), rows.size(), 9) == Z_OK);
-  packed.resize(size);
-  return "\x89PNG\r\n\x1A\n" + chunk("IHDR", bigEndian(width) + bigEndian(height) + form) +
-         chunk("IDAT", packed) + chunk("IEND", "");
-}
-
-std::string pngOfZeros(std::uint32_t width, std::uint32_t height, const std::string& form,
-                       std::size_t zeros) {
-  return pngOf(width, height, form, Bytes(zeros));
 }
 
 Bytes bytesOf(const Tensor& picture) {

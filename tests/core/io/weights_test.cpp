@@ -276,11 +276,9 @@ TEST_CASE("a new head keeps its weights, and every tensor that does not fit is r
 
 TEST_CASE("an option that names a layer which the network does not have is refused") {
   Small mine;
-  CHECK(thrown<InvalidArgument>([&] {
-          saveWeights(mine.network, "/nowhere", {.layers = {{"con", "conv1"}}});
-        }) ==
-        "weights: layers names the layer con, which this network does not have; it has conv, head, "
-        "head.flatten, norm");
+  CHECK_REFUSED(saveWeights(mine.network, "/nowhere", {.layers = {{"con", "conv1"}}}),
+                "weights: layers names the layer con, which this network does not have; it has conv, head, "
+                "head.flatten, norm");
 }
 
 TEST_CASE("ResNet-18 has the names and shapes of torchvision's tensors") {

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
-#include <functional>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -21,8 +19,9 @@
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "tests/support/log_lines.h"
-#include "tests/support/recording_listener.h"
+#include "tests/support/on_merge.h"
 #include "tests/support/small_examples.h"
+#include "tests/support/state_bits.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/thrown.h"
 
@@ -81,12 +80,10 @@ Outcome train(const Begin& begin) {
       .bestFile = begin.bestFile(),
       .sink = [](std::string_view) {},
       .now = [&] { return begin.clock ? *begin.clock : std::chrono::steady_clock::now(); }});
-  auto kill =
-      std::make_shared<RecordingListener>(ListenerScope::Merged, [&](const RecordedCall& call, Trainer&) {
-        if (call.event != "merge") return;
-        if (begin.clock) *begin.clock += seconds(2);
-        if (call.iteration == begin.killedAt) throw std::runtime_error("killed");
-      });
+  const auto kill = onMerge([&](const MergeEvent& event) {
+    if (begin.clock) *begin.clock += seconds(2);
+    if (event.iteration == begin.killedAt) throw std::runtime_error("killed");
+  });
   const Listeners listeners{
       std::make_shared<CheckpointListener>(CheckpointOptions{.directory = checkpoints,
                                                              .everyIterations = begin.everyIterations,
@@ -114,17 +111,12 @@ Outcome train(const Begin& begin) {
   CHECK(problem.empty() != begin.killedAt.has_value());
   Outcome outcome{.bestFile = readFile(begin.bestFile()),
                   .checkpoint = readFile(newestCheckpoint(checkpoints).value()),
+                  .state = stateBits(model),
                   .epoch = model.epoch(),
                   .iteration = model.iteration(),
                   .score = model.score(),
                   .best = stopping->best(),
                   .reason = stopping->reason()};
-  for (const auto* block : model.state()) {
-    const auto bytes =
-        std::as_bytes(std::span(static_cast<const char*>(block->values.raw()), block->values.bytes()));
-    if (block->kind != BlockKind::Gradients)
-      outcome.state.insert(outcome.state.end(), bytes.begin(), bytes.end());
-  }
   // What a checkpoint holds in addition does not belong to the best state.
   if (begin.restoreBest && stopping->best()) CHECK(model.trainingState().empty());
   for (const auto& [name, values] : model.listenerState()) CHECK(name.find(": block") == std::string::npos);

@@ -20,6 +20,7 @@
 #include "tests/support/allocations.h"
 #include "tests/support/fake_trainer.h"
 #include "tests/support/list_iterator.h"
+#include "tests/support/on_merge.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/thrown.h"
@@ -30,13 +31,18 @@ using namespace muster::test;
 
 namespace {
 
+void train(Model& model, int workers, std::int64_t epochs, const Listeners& listeners,
+           DataSetIterator& data) {
+  if (workers > 0) return toyWrapper(model, workers).listeners(listeners).build().fit(data, epochs);
+  model.setListeners(listeners);
+  model.fit(data, epochs);
+}
+
 /// Trains on the value 1; 0 workers: with Model::fit. One batch per worker and epoch, so SGD moves halfway to
 /// 1 in each epoch: p = 1 - 2^-e after e epochs.
 void train(Model& model, int workers, std::int64_t epochs, const Listeners& listeners) {
   auto data = ToyIterator::ofValues(std::vector<float>(static_cast<std::size_t>(std::max(workers, 1)), 1));
-  if (workers > 0) return toyWrapper(model, workers).listeners(listeners).build().fit(data, epochs);
-  model.setListeners(listeners);
-  model.fit(data, epochs);
+  train(model, workers, epochs, listeners, data);
 }
 
 /// A data set for a model that predicts class 1 with probability x + p.
@@ -167,10 +173,9 @@ TEST_CASE("the best state is restored when all epochs are done, and after a fail
       CAPTURE(failing);
       auto listener = std::make_shared<EarlyStopping>(EarlyStoppingOptions{
           .monitor = Monitor::TrainingScore, .mode = MonitorMode::Min, .restoreBest = true});
-      auto failure =
-          std::make_shared<RecordingListener>(ListenerScope::Merged, [&](const RecordedCall& call, Trainer&) {
-            if (failing && call.event == "merge" && call.epoch == 2) throw std::runtime_error("full");
-          });
+      const auto failure = onMerge([&](const MergeEvent& event) {
+        if (failing && event.epoch == 2) throw std::runtime_error("full");
+      });
       auto model = scored({3, 4, 4}), reference = scored({3});
       const auto problem = thrown<std::exception>([&] { train(model, workers, 3, {listener, failure}); });
       CHECK((problem.find("full") != std::string::npos) == failing);
@@ -310,17 +315,7 @@ TEST_CASE("regressions and labels stop early by their own loss, R2 and AUC") {
       network.init();
       const auto listener = std::make_shared<EarlyStopping>(EarlyStoppingOptions{
           .validation = &held, .monitor = monitor, .restoreBest = true, .sink = [](std::string_view) {}});
-      if (workers > 0) {
-        ParallelWrapper::Builder(network)
-            .workers(workers)
-            .pinThreads(false)
-            .listeners({listener})
-            .build()
-            .fit(data, 4);
-      } else {
-        network.setListeners({listener});
-        network.fit(data, 4);
-      }
+      train(network, workers, 4, {listener}, data);
       REQUIRE(listener->best());
       const AnyEvaluation e = network.evaluateTask(held);  // of the best state
       const double expected = monitor == Monitor::Loss  ? e.loss()
@@ -348,13 +343,7 @@ TEST_CASE("the accuracy of a regression is refused before the training, but not 
     MultiLayerNetwork network({.inputShape = {1}, .layers = {squares}});
     network.init();
     try {
-      const Listeners listeners{listenerOf(held)};
-      if (workers > 0) {
-        toyWrapper(network, workers).listeners(listeners).build().fit(data, 2);
-      } else {
-        network.setListeners(listeners);
-        network.fit(data, 2);
-      }
+      train(network, workers, 2, {listenerOf(held)}, data);
       CHECK(network.epoch() == 2);
       return "";
     } catch (const std::exception& error) {
@@ -387,10 +376,7 @@ TEST_CASE("the time limit ends a training at a merge, by a clock of the test") {
   for (const int workers : {0, 2}) {
     CAPTURE(workers);
     std::chrono::steady_clock::time_point now{};
-    auto clock =
-        std::make_shared<RecordingListener>(ListenerScope::Merged, [&](const RecordedCall& call, Trainer&) {
-          if (call.event == "merge") now += seconds(2);
-        });
+    const auto clock = onMerge([&](const MergeEvent&) { now += seconds(2); });
     auto listener = std::make_shared<EarlyStopping>(EarlyStoppingOptions{.monitor = Monitor::TrainingScore,
                                                                          .mode = MonitorMode::Min,
                                                                          .patience = 0,

@@ -1,12 +1,11 @@
 #include "muster/core/listeners/merged_model_average.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/core/nn/recompute_statistics.h"
 #include "tests/support/list_iterator.h"
-#include "tests/support/recording_listener.h"
+#include "tests/support/on_merge.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/thrown.h"
 #include "tests/support/toy_wrapper.h"
@@ -140,10 +139,9 @@ TEST_CASE(
       const auto reference = averageOf(options);
       // Simulates a checkpoint at the end of the second epoch, before or after the average has seen the last
       // merge.
-      const auto copying = std::make_shared<RecordingListener>(
-          ListenerScope::Merged, [&](const RecordedCall& call, Trainer& trainer) {
-            if (call.event == "merge" && trainer.model().iteration() == 8) resumed.copyStateFrom(whole);
-          });
+      const auto copying = onMerge([&](const MergeEvent& event) {
+        if (event.trainer.model().iteration() == 8) resumed.copyStateFrom(whole);
+      });
       train(whole, SynchronousGradients{},
             last ? Listeners{copying, reference} : Listeners{reference, copying}, 4);
       REQUIRE(resumed.iteration() == 8);

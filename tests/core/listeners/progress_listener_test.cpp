@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <limits>
-#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -205,23 +204,6 @@ TEST_CASE_FIXTURE(Fixture, "a model that has trained before continues to count i
 
 namespace {
 
-/// Leads standard error to another file during its lifetime.
-class StandardError {
- public:
-  explicit StandardError(int descriptor) : before_(::dup(STDERR_FILENO)) {
-    ::dup2(descriptor, STDERR_FILENO);
-  }
-  ~StandardError() {
-    ::dup2(before_, STDERR_FILENO);
-    ::close(before_);
-  }
-  StandardError(const StandardError&) = delete;
-  StandardError& operator=(const StandardError&) = delete;
-
- private:
-  int before_;
-};
-
 int countOf(const std::string& text, const std::string& part) {
   int count = 0;
   for (auto at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++count;
@@ -235,7 +217,7 @@ std::vector<std::string> shownBy(int descriptor, const std::function<std::string
   auto data = test::ToyIterator::ofValues({1, 2, 3, 4});
   test::ToyModel alone, joint;
   alone.setListeners(listeners);
-  const StandardError to(descriptor);
+  const test::StandardError to(descriptor);
   auto wrapper = test::toyWrapper(joint, 2).listeners(listeners).build();
   alone.fit(data, 2);
   std::vector<std::string> shown{take()};

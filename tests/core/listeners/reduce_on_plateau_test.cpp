@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <limits>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "muster/core/base/error.h"

@@ -20,23 +20,6 @@
 namespace muster {
 namespace {
 
-/// Redirects standard error during its lifetime.
-class StandardError {
- public:
-  explicit StandardError(int descriptor) : before_(::dup(STDERR_FILENO)) {
-    ::dup2(descriptor, STDERR_FILENO);
-  }
-  ~StandardError() {
-    ::dup2(before_, STDERR_FILENO);
-    ::close(before_);
-  }
-  StandardError(const StandardError&) = delete;
-  StandardError& operator=(const StandardError&) = delete;
-
- private:
-  int before_;
-};
-
 /// Lines of so many equal letters.
 std::vector<std::string> lettersOf(int columns, int count) {
   std::vector<std::string> lines;
@@ -54,7 +37,7 @@ void draw(TerminalBar& bar, int lines) {
 TEST_CASE("no part of an older drawing stays, whatever the window's width becomes") {
   test::PseudoTerminal terminal(60, 20);
   const test::Environment kind("TERM", "xterm");
-  const StandardError redirected(terminal.descriptor());
+  const test::StandardError redirected(terminal.descriptor());
   test::TerminalScreen screen(60);
   screen.write("go\r\n");
   std::optional<TerminalBar> bar(TerminalOptions{});
@@ -99,7 +82,7 @@ TEST_CASE("no part of an older drawing stays, whatever the window's width become
 TEST_CASE("Ctrl-C shows its notice above the bar, and what the terminal echoes is removed") {
   test::PseudoTerminal terminal(60, 20);
   const test::Environment kind("TERM", "xterm");
-  const StandardError redirected(terminal.descriptor());
+  const test::StandardError redirected(terminal.descriptor());
   test::TerminalScreen screen(60);
   TerminalBar bar;
   draw(bar, 2);
@@ -114,7 +97,7 @@ TEST_CASE("Ctrl-C shows its notice above the bar, and what the terminal echoes i
 
 TEST_CASE("nothing is drawn if standard error is no terminal, or one that cannot move its cursor") {
   test::PseudoTerminal terminal(60, 20);
-  const StandardError redirected(terminal.descriptor());
+  const test::StandardError redirected(terminal.descriptor());
   {
     const test::Environment kind("TERM", "dumb");
     TerminalBar bar;
@@ -126,7 +109,7 @@ TEST_CASE("nothing is drawn if standard error is no terminal, or one that cannot
   REQUIRE(::pipe(ends) == 0);
   {
     const test::Environment kind("TERM", "xterm");
-    const StandardError pipe(ends[1]);
+    const test::StandardError pipe(ends[1]);
     CHECK_FALSE(TerminalBar().onTerminal());
   }
   ::close(ends[0]);

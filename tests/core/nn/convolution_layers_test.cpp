@@ -7,11 +7,10 @@
 #include "muster/core/base/error.h"
 #include "muster/core/nn/layers.h"
 #include "muster/core/nn/multi_layer_network.h"
-#include "muster/core/ops/reorder.h"
 #include "tests/core/nn/batches.h"
+#include "tests/core/nn/checks.h"
 #include "tests/support/arrays.h"
-#include "tests/support/state_bits.h"
-#include "tests/support/temporary_directory.h"
+#include "tests/support/thrown.h"
 
 // Layers like convolutions: values, shapes, parameters, errors. gradient_test checks their gradients in a
 // network.
@@ -57,10 +56,8 @@ void check(std::string_view name, const T& layer, const Shape& input, Layout lay
   }
   REQUIRE(layer.outputShape(example).prepend(input[0]) == golden->output);
   auto program = layer.compile(binding, context);
-  const auto in = [&](Layout wanted, const Tensor& rows) {
-    Tensor tensor = Tensor::zeros(rows.shape(), DType::Float32, Device::cpu(), wanted);
-    reorder(rows, tensor, context);
-    return tensor;
+  const auto in = [](Layout wanted, const Tensor& rows) {
+    return test::toTensor(test::toArray(rows), wanted);
   };
   const Tensor x = in(program->inputLayout(), values(input, 7, 3, 11));
   Tensor y = test::nanTensor(golden->output, program->outputLayout());
@@ -169,71 +166,55 @@ TEST_CASE("a causal convolution does not depend on later steps") {
 }
 
 TEST_CASE("inputs that do not fit are refused, and the error names the expected shape") {
-  CHECK_THROWS_WITH_AS((Conv2d{.outChannels = 12, .groups = 4}.outputShape({6, 9, 9})),
-                       "conv2d: 4 groups do not divide 6 input and 12 output channels", InvalidArgument);
-  CHECK_THROWS_WITH_AS((ConvTranspose2d{.outChannels = 12, .groups = 4}.outputShape({6, 9, 9})),
-                       "conv_transpose2d: 4 groups do not divide 6 input and 12 output channels",
-                       InvalidArgument);
-  CHECK_THROWS_WITH_AS((ConvTranspose2d{.outChannels = 12}.outputShape({6, 9})),
-                       "convtranspose2d: expected an input [C, H, W], got [6, 9]", InvalidArgument);
-  CHECK_THROWS_WITH_AS((Conv1d{.outChannels = 12, .groups = 4}.outputShape({9, 6})),
-                       "conv1d: 4 groups do not divide 6 features and 12 output channels", InvalidArgument);
-  CHECK_THROWS_WITH_AS((Conv1d{.outChannels = 12, .kernel = 5, .dilation = 2}.outputShape({8, 6})),
-                       "conv1d: a kernel of 5 with dilation 2 does not fit 8 steps with padding 0",
-                       InvalidArgument);
-  CHECK_THROWS_WITH_AS((Conv1d{.outChannels = 12}.outputShape({8, 6, 6})),
-                       "conv1d: expected a sequence [T, F] of at least one step, got [8, 6, 6]",
-                       InvalidArgument);
+  CHECK_REFUSED((Conv2d{.outChannels = 12, .groups = 4}.outputShape({6, 9, 9})),
+                "conv2d: 4 groups do not divide 6 input and 12 output channels");
+  CHECK_REFUSED((ConvTranspose2d{.outChannels = 12, .groups = 4}.outputShape({6, 9, 9})),
+                "conv_transpose2d: 4 groups do not divide 6 input and 12 output channels");
+  CHECK_REFUSED((ConvTranspose2d{.outChannels = 12}.outputShape({6, 9})),
+                "convtranspose2d: expected an input [C, H, W], got [6, 9]");
+  CHECK_REFUSED((Conv1d{.outChannels = 12, .groups = 4}.outputShape({9, 6})),
+                "conv1d: 4 groups do not divide 6 features and 12 output channels");
+  CHECK_REFUSED((Conv1d{.outChannels = 12, .kernel = 5, .dilation = 2}.outputShape({8, 6})),
+                "conv1d: a kernel of 5 with dilation 2 does not fit 8 steps with padding 0");
+  CHECK_REFUSED((Conv1d{.outChannels = 12}.outputShape({8, 6, 6})),
+                "conv1d: expected a sequence [T, F] of at least one step, got [8, 6, 6]");
   CHECK_THROWS_AS((Conv1d{.outChannels = 12}.outputShape({0, 6})), InvalidArgument);
-  CHECK_THROWS_WITH_AS(Upsample2d{}.outputShape({8, 6}),
-                       "upsample2d: expected an input [C, H, W], got [8, 6]", InvalidArgument);
-  CHECK_THROWS_WITH_AS(ZeroPad2d{}.outputShape({8, 6}), "zeropad2d: expected an input [C, H, W], got [8, 6]",
-                       InvalidArgument);
+  CHECK_REFUSED(Upsample2d{}.outputShape({8, 6}), "upsample2d: expected an input [C, H, W], got [8, 6]");
+  CHECK_REFUSED(ZeroPad2d{}.outputShape({8, 6}), "zeropad2d: expected an input [C, H, W], got [8, 6]");
 }
 
 TEST_CASE("invalid options of convolution layers are refused by name") {
-  CHECK_THROWS_WITH_AS((Conv2d{.outChannels = 10, .groups = 4}.validate()),
-                       "conv2d: groups must be at least 1 and divide outChannels, got 4 and 10",
-                       InvalidArgument);
+  CHECK_REFUSED((Conv2d{.outChannels = 10, .groups = 4}.validate()),
+                "conv2d: groups must be at least 1 and divide outChannels, got 4 and 10");
   CHECK_THROWS_AS((Conv2d{.outChannels = 10, .groups = 0}.validate()), InvalidArgument);
-  CHECK_THROWS_WITH_AS((Conv2d{.outChannels = 10, .activation = Activation::Softmax}.validate()),
-                       "conv2d: activation cannot be softmax; add an ActivationLayer after it",
-                       InvalidArgument);
+  CHECK_REFUSED((Conv2d{.outChannels = 10, .activation = Activation::Softmax}.validate()),
+                "conv2d: activation cannot be softmax; add an ActivationLayer after it");
   CHECK_THROWS_AS(ConvTranspose2d{}.validate(), InvalidArgument);
   CHECK_THROWS_AS((ConvTranspose2d{.outChannels = 10, .groups = 4}.validate()), InvalidArgument);
   CHECK_THROWS_AS((ConvTranspose2d{.outChannels = 1, .kernel = {0, 1}}.validate()), InvalidArgument);
   CHECK_THROWS_AS((ConvTranspose2d{.outChannels = 1, .padding = {0, -1}}.validate()), InvalidArgument);
   CHECK_THROWS_AS((ConvTranspose2d{.outChannels = 1, .activation = Activation::Softmax}.validate()),
                   InvalidArgument);
-  CHECK_THROWS_WITH_AS(
+  CHECK_REFUSED(
       (ConvTranspose2d{.outChannels = 1, .outputPadding = {1, 0}}.validate()),
-      "convtranspose2d: outputPadding must be at least 0 and below the stride, got 1 with stride 1",
-      InvalidArgument);
+      "convtranspose2d: outputPadding must be at least 0 and below the stride, got 1 with stride 1");
   CHECK_THROWS_AS(Conv1d{}.validate(), InvalidArgument);
   CHECK_THROWS_AS((Conv1d{.outChannels = 10, .groups = 4}.validate()), InvalidArgument);
   CHECK_THROWS_AS((Conv1d{.outChannels = 1, .stride = 0}.validate()), InvalidArgument);
   CHECK_THROWS_AS((Conv1d{.outChannels = 1, .padding = -1}.validate()), InvalidArgument);
   CHECK_THROWS_AS((Conv1d{.outChannels = 1, .activation = Activation::Softmax}.validate()), InvalidArgument);
-  CHECK_THROWS_WITH_AS((Conv1d{.outChannels = 1, .padding = 1, .causal = true}.validate()),
-                       "conv1d: a causal convolution has its own padding, so padding must be 0, got 1",
-                       InvalidArgument);
-  CHECK_THROWS_WITH_AS((Upsample2d{.scale = {0, 2}}.validate()),
-                       "upsample2d: scale must be at least 1, got [0, 2]", InvalidArgument);
-  CHECK_THROWS_WITH_AS((ZeroPad2d{.padding = {0, 0, -1, 0}}.validate()),
-                       "zeropad2d: padding cannot be negative, got [0, 0, -1, 0]", InvalidArgument);
+  CHECK_REFUSED((Conv1d{.outChannels = 1, .padding = 1, .causal = true}.validate()),
+                "conv1d: a causal convolution has its own padding, so padding must be 0, got 1");
+  CHECK_REFUSED((Upsample2d{.scale = {0, 2}}.validate()), "upsample2d: scale must be at least 1, got [0, 2]");
+  CHECK_REFUSED((ZeroPad2d{.padding = {0, 0, -1, 0}}.validate()),
+                "zeropad2d: padding cannot be negative, got [0, 0, -1, 0]");
 }
 
 TEST_CASE("models with convolution layers are saved and loaded, and give the same outputs bit for bit") {
-  const test::TemporaryDirectory directory;
-  const auto comesBack = [&](const Shape& input, const std::vector<Layer>& layers) {
+  const auto comesBack = [](const Shape& input, const std::vector<Layer>& layers) {
     MultiLayerNetwork model({.seed = 5, .inputShape = input, .layers = layers});
     model.init();
-    const auto file = directory.path() / "model.safetensors";
-    model.save(file);
-    auto loaded = MultiLayerNetwork::load(file);
-    CHECK(loaded->configuration().toJson() == model.configuration().toJson());
-    const auto batch = test::classBatch(input, 5, 3, 2);
-    CHECK(test::sameBits(model.output(batch.features[0].value), loaded->output(batch.features[0].value)));
+    test::checkComesBack(model, test::classBatch(input, 5, 3, 2));
   };
   comesBack({4, 6, 6}, {Conv2d{.outChannels = 6, .kernel = {3, 3}, .groups = 2},
                         ConvTranspose2d{.outChannels = 4,

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <limits>
 #include <memory>
-#include <string>
 
 #include "muster/core/base/error.h"
 #include "muster/core/data/in_memory.h"

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
 #include "muster/core/base/error.h"
 #include "muster/core/base/random.h"
 #include "tests/support/memory_fields.h"
+#include "tests/support/thrown.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -113,10 +113,9 @@ TEST_CASE("initialisers are written and read back") {
   unknown.objects.at("it").type = "kaiming";
   Init init;
   TreeReader reader(unknown);
-  CHECK_THROWS_WITH_AS(
+  CHECK_REFUSED(
       init.field("it", reader),
-      "initialiser: there is no type \"kaiming\"; there are xavier, he, normal, uniform, zero, constant",
-      InvalidArgument);
+      "initialiser: there is no type \"kaiming\"; there are xavier, he, normal, uniform, zero, constant");
 }
 
 TEST_CASE("initialisers refuse options out of range") {
@@ -124,8 +123,8 @@ TEST_CASE("initialisers refuse options out of range") {
   CHECK_THROWS_AS(Init::uniform(std::nan("")).validate(), InvalidArgument);
   CHECK_NOTHROW(Init::uniform(0).validate());
   CHECK_NOTHROW(Init::constant(-3).validate());
-  CHECK_THROWS_WITH_AS(Init::constant(std::nan("")).validate(),
-                       "initialiser constant: the value must be finite in float32, got nan", InvalidArgument);
+  CHECK_REFUSED(Init::constant(std::nan("")).validate(),
+                "initialiser constant: the value must be finite in float32, got nan");
   CHECK_THROWS_AS(Init::constant(1e39).validate(), InvalidArgument);
   CHECK_THROWS_AS(initialized(Init::xavier(), 3, 0, 1), InvalidArgument);
   CHECK_THROWS_AS(initialized(Init::normal(INFINITY), 3, 1, 1), InvalidArgument);

@@ -8,6 +8,7 @@
 #include "muster/core/base/log.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/core/nn/batches.h"
+#include "tests/support/log_lines.h"
 #include "tests/support/thrown.h"
 
 namespace muster {
@@ -51,13 +52,11 @@ MultiLayerConfiguration withSlowLayer() {
 }
 
 TEST_CASE("a warning of a layer's plan begins with the layer's name") {
-  std::vector<std::string> lines;
-  const LogSink before = setLogSink([&](LogLevel, std::string_view text) { lines.emplace_back(text); });
+  const test::LogLines lines;
   MultiLayerNetwork model(withSlowLayer());
   model.init();
   model.step(test::classBatch({8}, 5, 3, 7));
-  setLogSink(before);
-  CHECK(lines == std::vector<std::string>{"slow: planned with a slow algorithm"});
+  CHECK(lines.all() == std::vector<std::string>{"warning: slow: planned with a slow algorithm"});
 }
 
 TEST_CASE("the failure of a device names the layer") {

@@ -6,14 +6,13 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/data/in_memory.h"
-#include "muster/core/nn/gradient_check.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/core/nn/own_output.h"
 #include "muster/parallel/parallel_wrapper.h"
 #include "tests/core/nn/batches.h"
+#include "tests/core/nn/checks.h"
 #include "tests/support/list_iterator.h"
 #include "tests/support/state_bits.h"
-#include "tests/support/temporary_directory.h"
 #include "tests/support/thrown.h"
 
 using namespace muster;
@@ -120,9 +119,8 @@ TEST_CASE("classes and units are one number") {
   CHECK(MultiLayerConfiguration::fromJson(classification).toJson() == classification);
   CHECK(parsed(R"({"type": "output", "classes": 4, "units": 0})").toJson() ==
         read(R"({"type": "output", "classes": 4})"));
-  CHECK(thrown<InvalidArgument>([&] {
-          MultiLayerNetwork(parsed(R"({"type": "output", "classes": 4, "units": 4})"));
-        }) == "layer 0: output: classes (4) and units (4) are two words for one number; give one");
+  CHECK_REFUSED(MultiLayerNetwork(parsed(R"({"type": "output", "classes": 4, "units": 4})")),
+                "layer 0: output: classes (4) and units (4) are two words for one number; give one");
 }
 
 TEST_CASE("scores are those worked out by hand") {
@@ -144,13 +142,10 @@ TEST_CASE("one sigmoid output learns two classes from class indices as from numb
   const auto logit = static_cast<float>(std::log(3.0));
   CHECK(scoreOf(output, logit, classes({1, 0})) ==
         doctest::Approx((std::log(4.0 / 3) + std::log(4.0)) / 2).epsilon(1e-6));
-  CHECK(thrown<InvalidArgument>([&] {
-          scoreOf(output, 0, classes({1, 2}));
-        }) == "loss: the label of row 1 is 2, expected 0 to 1");
-  CHECK(thrown<InvalidArgument>([&] {
-          scoreOf({.units = 2, .loss = Loss::BinaryCrossEntropy}, 0, classes({1, 0}));
-        }) ==
-        "network: output output takes float32 [2, 2], but its labels, called labels, are int64 [2] on cpu");
+  CHECK_REFUSED(scoreOf(output, 0, classes({1, 2})), "loss: the label of row 1 is 2, expected 0 to 1");
+  CHECK_REFUSED(
+      scoreOf({.units = 2, .loss = Loss::BinaryCrossEntropy}, 0, classes({1, 0})),
+      "network: output output takes float32 [2, 2], but its labels, called labels, are int64 [2] on cpu");
 
   const Batch indices = classBatch({3}, 20, 2, 5);
   Tensor numbers = Tensor::empty({20, 1});
@@ -173,12 +168,11 @@ TEST_CASE("the gradients of all losses agree with central differences") {
     CAPTURE(nameOf(loss));
     auto model = network(Output{.units = 2, .loss = loss, .delta = 0.3});
     model.init();
-    const auto result = checkGradients(model, targets);
-    CHECK_MESSAGE(result.passed, result.toString());
+    checkGradientsOf(model, targets);
   }
   auto smoothed = network(Output{.classes = 4, .labelSmoothing = 0.2});
   smoothed.init();
-  CHECK(checkGradients(smoothed, classes).passed);
+  checkGradientsOf(smoothed, classes);
 }
 
 TEST_CASE("options of a loss out of range, or of another loss, are refused") {
@@ -196,18 +190,14 @@ TEST_CASE("a loss of one's own is trained, checked, saved, and merged bit for bi
   auto model = network(output);
   model.init();
   const Batch batch = targetBatch({3}, 8, 2, 5);
-  CHECK(checkGradients(model, batch).passed);
+  checkGradientsOf(model, batch);
   auto wrapped = network(output);
   wrapped.init();
   ListIterator data({batch, targetBatch({3}, 5, 2, 6)});
   model.fit(data, 3);
   ParallelWrapper::Builder(wrapped).workers(1).build().fit(data, 3);
   CHECK(stateBits(model) == stateBits(wrapped));
-  const TemporaryDirectory directory;
-  model.save(directory / "m.safetensors");
-  const auto loaded = MultiLayerNetwork::load(directory / "m.safetensors");
-  CHECK(loaded->toJson() == model.toJson());
-  CHECK(loaded->score(batch) == model.score(batch));
+  checkComesBack(model, batch);
   CHECK(refusal(OutputOf<Quantile>{.units = 2, .loss = {.quantile = 1}}).find("1 is not in (0, 1)") !=
         std::string::npos);
 }

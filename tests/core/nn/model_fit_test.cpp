@@ -13,6 +13,7 @@
 #include "muster/parallel/parallel_wrapper.h"
 #include "tests/support/failure.h"
 #include "tests/support/log_lines.h"
+#include "tests/support/on_merge.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/thrown.h"
 #include "tests/support/toy_data.h"
@@ -60,14 +61,12 @@ TEST_CASE("model.fit() calls listeners of both scopes, as a worker that merges a
 TEST_CASE("a model that needs a first batch reports that there is none") {
   MultiLayerNetwork open({.layers = {Output{.classes = 2}}});
   ToyIterator none({});
-  CHECK(test::thrown<InvalidArgument>([&] { open.fit(none); }) == "fit: the data set has no batches");
+  CHECK_REFUSED(open.fit(none), "fit: the data set has no batches");
   auto wrapper = ParallelWrapper::Builder(open).workers(2).pinThreads(false).build();
-  CHECK(test::thrown<InvalidArgument>([&] { wrapper.fit(none); }) == "fit: the data set has no batches");
-  CHECK(test::thrown<InvalidArgument>([&] { open.evaluate(none); }) ==
-        "evaluate: the data set has no batches");
+  CHECK_REFUSED(wrapper.fit(none), "fit: the data set has no batches");
+  CHECK_REFUSED(open.evaluate(none), "evaluate: the data set has no batches");
   auto data = ToyIterator::ofValues({2});
-  CHECK(test::thrown<InvalidArgument>([&] { open.evaluate(data); }) ==
-        "network: call init() first, or give an input shape");
+  CHECK_REFUSED(open.evaluate(data), "network: call init() first, or give an input shape");
 }
 
 TEST_CASE(
@@ -150,11 +149,7 @@ TEST_CASE("an epoch without batches is an error, and does not count") {
 TEST_CASE("stopFit() ends model.fit() after the step in progress, and leaves the epoch unfinished") {
   ToyModel model;
   auto data = ToyIterator::ofValues({2, 5, 5, 5});
-  model.setListeners({std::make_shared<RecordingListener>(ListenerScope::Merged,
-                                                          [](const RecordedCall& call, Trainer& trainer) {
-                                                            if (call.event == "merge" && call.iteration == 2)
-                                                              trainer.stopFit();
-                                                          })});
+  model.setListeners({stopAt(2)});
   model.fit(data, 3);
   CHECK(model.control().steps().size() == 2);
   CHECK(model.iteration() == 2);
@@ -169,10 +164,9 @@ TEST_CASE(
   ToyModel model;
   auto data = ToyIterator::ofValues({2, 5, 5, 5});
   std::stop_source stop;
-  model.setListeners(
-      {std::make_shared<RecordingListener>(ListenerScope::Merged, [&](const RecordedCall& call, Trainer&) {
-        if (call.event == "merge" && call.iteration == 2) stop.request_stop();
-      })});
+  model.setListeners({onMerge([&](const MergeEvent& event) {
+    if (event.iteration == 2) stop.request_stop();
+  })});
   model.fit(data, 3, stop.get_token());
   CHECK(model.iteration() == 2);
   model.fit(data, 3, stop.get_token());

@@ -5,15 +5,13 @@
 #include <vector>
 
 #include "muster/core/base/error.h"
-#include "muster/core/nn/gradient_check.h"
 #include "muster/core/nn/models/char_lstm.h"
 #include "muster/core/nn/models/gpt.h"
 #include "muster/core/nn/models/lenet.h"
 #include "muster/core/nn/models/mlp.h"
 #include "muster/core/nn/models/resnet18.h"
 #include "tests/core/nn/batches.h"
-#include "tests/support/state_bits.h"
-#include "tests/support/temporary_directory.h"
+#include "tests/core/nn/checks.h"
 #include "tests/support/thrown.h"
 
 using namespace muster;
@@ -89,24 +87,9 @@ TEST_CASE(
   CHECK(parametersOf(model) == 5 * 6 + 4 * 7 * (6 + 7 + 1) + 4 * 7 * (7 + 7 + 1) + 5 * 7 + 5);
   CHECK(lastShape(model, "lstm2") == Shape{8, 7});
   CHECK(lastShape(model, "output") == Shape{8, 5});
-  const auto result = checkGradients(model, batch);
-  CHECK_MESSAGE(result.passed, result.toString());
-  const double before = model.step(batch).wait().score;
-  double after = before;
-  for (std::int64_t i = 1; i < 60; ++i) {
-    Batch next = batch;
-    next.stamp.iteration = i;
-    after = model.step(next).wait().score;
-  }
-  CHECK(after < 0.5 * before);
-
-  const test::TemporaryDirectory directory;
-  model.save(directory / "text.safetensors");
-  const auto loaded = MultiLayerNetwork::load(directory / "text.safetensors");
-  CHECK(test::stateBits(*loaded) == test::stateBits(model));
-  const Tensor a = model.output(batch.features.front().value),
-               b = loaded->output(batch.features.front().value);
-  CHECK(std::ranges::equal(a.span<float>(), b.span<float>()));
+  test::checkGradientsOf(model, batch);
+  test::checkLearns(model, batch, 60);
+  test::checkComesBack(model, batch);
 }
 
 TEST_CASE(
@@ -121,26 +104,15 @@ TEST_CASE(
   const std::int64_t block = 2 * 8 + 4 * (4 * 4 + 4) + (16 * 4 + 16) + (4 * 16 + 4);
   CHECK(parametersOf(model) == 5 * 4 + 2 * block + 8 + 5 * 4 + 5);
   CHECK(lastShape(model, "output") == Shape{8, 5});
-  const auto result = checkGradients(model, batch);
-  CHECK_MESSAGE(result.passed, result.toString());
-  const double before = model.step(batch).wait().score;
-  double after = before;
-  for (std::int64_t i = 1; i < 100; ++i) {
-    Batch next = batch;
-    next.stamp.iteration = i;
-    after = model.step(next).wait().score;
-  }
-  CHECK(after < 0.5 * before);
+  test::checkGradientsOf(model, batch);
+  test::checkLearns(model, batch, 100);
 
-  Batch changed = batch;
   Tensor text = Tensor::empty({6, 8}, DType::Int64);
   std::ranges::copy(batch.features.front().value.span<std::int64_t>(), text.data<std::int64_t>());
   for (int n = 0; n < 6; ++n)
     text.data<std::int64_t>()[8 * n + 5] = (text.data<std::int64_t>()[8 * n + 5] + 1) % 5;
-  const Tensor first = model.output(batch.features.front().value);
-  const std::vector<float> a(first.span<float>().begin(), first.span<float>().end());
-  const Tensor second = model.output(text);
-  const auto b = second.span<float>();
+  const auto a = test::floatsOf(model.output(batch.features.front().value)),
+             b = test::floatsOf(model.output(text));
   bool later = false;
   for (int n = 0; n < 6; ++n)
     for (int t = 0; t < 8; ++t)
@@ -167,10 +139,8 @@ TEST_CASE("ready-made models refuse invalid options, also a dropout rate") {
     CHECK(problem([&] { return charLstm(5, {.dropout = rate}); }) == "layer 2: " + refusal);
     CHECK(problem([&] { return mlp({4}, 2, {.dropout = rate}); }) == "layer 1: " + refusal);
   }
-  CHECK(test::thrown<InvalidArgument>([] { gpt(1); }) ==
-        "gpt: the vocabulary must have at least 2 symbols, got 1");
-  CHECK(test::thrown<InvalidArgument>([] { gpt(5, {.heads = 3, .features = 4}); }) ==
-        "gpt: heads must divide the features, got 3 and 4");
+  CHECK_REFUSED(gpt(1), "gpt: the vocabulary must have at least 2 symbols, got 1");
+  CHECK_REFUSED(gpt(5, {.heads = 3, .features = 4}), "gpt: heads must divide the features, got 3 and 4");
   CHECK(charLstm(5, {.layers = 2, .dropout = 0.2}).layers.size() == 6);
   CHECK(charLstm(5, {.layers = 2}).layers.size() == 4);
 }
@@ -196,24 +166,9 @@ TEST_CASE(
   ComputationGraph model(configuration);
   model.init();
   const Batch batch = test::classBatch({2, 9, 8}, 12, 3, 6);
-  const auto result = checkGradients(model, batch, {.epsilon = 1e-3, .perSegment = 6});
-  CHECK_MESSAGE(result.passed, result.toString());
-  const double before = model.step(batch).wait().score;
-  double after = before;
-  for (std::int64_t i = 1; i < 15; ++i) {
-    Batch next = batch;
-    next.stamp.iteration = i;
-    after = model.step(next).wait().score;
-  }
-  CHECK(after < 0.5 * before);
-
-  test::TemporaryDirectory directory;
-  model.save(directory / "resnet.safetensors");
-  const auto loaded = ComputationGraph::load(directory / "resnet.safetensors");
-  CHECK(test::stateBits(*loaded) == test::stateBits(model));
-  const Tensor a = model.output(batch.features.front().value),
-               b = loaded->output(batch.features.front().value);
-  CHECK(std::ranges::equal(a.span<float>(), b.span<float>()));
+  test::checkGradientsOf(model, batch, {.epsilon = 1e-3, .perSegment = 6});
+  test::checkLearns(model, batch, 15);
+  test::checkComesBack(model, batch);
 }
 
 TEST_CASE("LeNet and the perceptron have the known numbers of parameters") {

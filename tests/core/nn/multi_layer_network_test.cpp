@@ -4,21 +4,19 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <tuple>
 
 #include "muster/core/base/error.h"
 #include "muster/core/nn/computation_graph.h"
 #include "tests/core/nn/batches.h"
+#include "tests/support/arrays.h"
 #include "tests/support/thrown.h"
 
 using namespace muster;
 
 namespace {
 
-bool sameBits(const Tensor& a, const Tensor& b) {
-  return a.shape() == b.shape() && std::memcmp(a.raw(), b.raw(), a.bytes()) == 0;
-}
+using test::sameBits;
 
 std::string messageOf(auto call) {
   try {

@@ -8,6 +8,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/core/nn/batches.h"
+#include "tests/support/arrays.h"
 #include "tests/support/list_iterator.h"
 #include "tests/support/temporary_directory.h"
 #include "tests/support/thrown.h"
@@ -106,11 +107,6 @@ const StateBlock& blockOf(MultiLayerNetwork& network, MergeRule rule) {
   throw std::logic_error("the network has no such block");
 }
 
-std::vector<float> valuesOf(const Tensor& tensor) {
-  const auto values = tensor.span<float>();
-  return {values.begin(), values.end()};
-}
-
 using Names = std::vector<std::string>;
 
 }  // namespace
@@ -138,11 +134,11 @@ TEST_CASE("a user-defined layer declares what is frozen, and the learning rates 
   network.init();
   const auto& parameters = network.block(BlockKind::Parameters);
   const auto& gradients = network.block(BlockKind::Gradients);
-  const auto gain = valuesOf(parameters.segment("second.gain"));
-  const auto offset = valuesOf(parameters.segment("second.offset"));
-  const auto bias = valuesOf(parameters.segment("dense1.bias"));
+  const auto gain = floatsOf(parameters.segment("second.gain"));
+  const auto offset = floatsOf(parameters.segment("second.offset"));
+  const auto bias = floatsOf(parameters.segment("dense1.bias"));
   network.step(classBatch({3}, 5, 2, 1));
-  CHECK(valuesOf(parameters.segment("second.offset")) == offset);
+  CHECK(floatsOf(parameters.segment("second.offset")) == offset);
   for (std::size_t i = 0; i < 20; ++i) {
     const auto gradient = [&](const char* name) { return gradients.segment(name).data<float>()[i]; };
     CHECK(gradient("second.offset") != 0);

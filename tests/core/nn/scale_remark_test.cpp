@@ -2,10 +2,10 @@
 
 #include <doctest/doctest.h>
 
-#include "muster/core/base/log.h"
 #include "muster/core/data/in_memory.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/parallel/parallel_wrapper.h"
+#include "tests/support/log_lines.h"
 
 using namespace muster;
 
@@ -24,11 +24,7 @@ InMemoryDataSetIterator rows(float first, float second) {
 
 /// What `fit` warns of.
 std::string warned(std::vector<Layer> layers, float first, float second, int workers = 0) {
-  std::string said;
-  auto* const to = &said;
-  setLogSink([to](LogLevel level, std::string_view line) {
-    if (level == LogLevel::Warning) *to += line;
-  });
+  const test::LogLines lines;
   MultiLayerNetwork network({.inputShape = {2}, .layers = std::move(layers)});
   network.init();
   auto data = rows(first, second);
@@ -36,7 +32,9 @@ std::string warned(std::vector<Layer> layers, float first, float second, int wor
     network.fit(data);
   else
     ParallelWrapper::Builder(network).workers(workers).pinThreads(false).build().fit(data);
-  setLogSink({});
+  std::string said;
+  for (const auto& line : lines.all())
+    if (line.starts_with("warning: ")) said += line.substr(9);
   return said;
 }
 

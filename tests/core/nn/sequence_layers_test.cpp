@@ -6,13 +6,12 @@
 #include <vector>
 
 #include "muster/core/base/error.h"
-#include "muster/core/nn/gradient_check.h"
 #include "muster/core/nn/multi_layer_network.h"
 #include "tests/core/nn/batches.h"
+#include "tests/core/nn/checks.h"
 #include "tests/support/allocations.h"
 #include "tests/support/arrays.h"
 #include "tests/support/network_probe.h"
-#include "tests/support/temporary_directory.h"
 #include "tests/support/thrown.h"
 
 // Layers over time, with and without masks: gradients, padding, files, allocations, errors.
@@ -24,32 +23,18 @@ namespace {
 constexpr std::int64_t kSteps = 6, kVocabulary = 5, kClasses = 4;
 const Shape kInput{kSteps, 3};
 
-void check(std::vector<Layer> layers, const Shape& input, const Batch& batch) {
-  MultiLayerNetwork model({.seed = 7, .inputShape = input, .layers = std::move(layers)});
-  model.init();
-  const auto result = checkGradients(model, batch);
-  INFO(model.summary());
-  CHECK_MESSAGE(result.passed, result.toString());
-}
+using test::checkGradientsOf;
 
-/// Checks layers after one that needs their input gradient, with a loss at each step.
-void checkOverTime(const std::vector<Layer>& middle) {
+/// Checks layers after one that needs their input gradient, with a loss at each step, or one per sequence;
+/// the mask has steps either way.
+void check(const std::vector<Layer>& middle, bool perStep) {
   std::vector<Layer> layers{Dense{.units = 4, .activation = Activation::Tanh, .perStep = true}};
   layers.insert(layers.end(), middle.begin(), middle.end());
-  layers.push_back(Output{.classes = kClasses, .perStep = true});
-  for (const bool masked : {false, true})
-    check(layers, kInput, test::sequenceBatch(kInput, 5, kClasses, 3, masked));
-}
-
-/// The same with one loss per sequence; the mask still has steps.
-void checkToRow(const std::vector<Layer>& middle) {
-  std::vector<Layer> layers{Dense{.units = 4, .activation = Activation::Tanh, .perStep = true}};
-  layers.insert(layers.end(), middle.begin(), middle.end());
-  layers.push_back(Output{.classes = kClasses});
+  layers.push_back(Output{.classes = kClasses, .perStep = perStep});
   for (const bool masked : {false, true}) {
     Batch batch = test::sequenceBatch(kInput, 5, kClasses, 3, masked);
-    batch.labels = test::classBatch(kInput, 5, kClasses, 3).labels;
-    check(layers, kInput, batch);
+    if (!perStep) batch.labels = test::classBatch(kInput, 5, kClasses, 3).labels;
+    checkGradientsOf(layers, kInput, batch);
   }
 }
 
@@ -76,22 +61,23 @@ std::vector<Layer> everything() {
 }  // namespace
 
 TEST_CASE("gradient check: recurrent layers, attention, and reductions of sequences, masked or not") {
-  checkOverTime({LSTM{.units = 5}});
-  checkOverTime({GRU{.units = 5}});
-  checkOverTime({LSTM{.units = 3}, GRU{.units = 4}});
-  checkOverTime({SelfAttention{}});
-  checkOverTime({SelfAttention{.heads = 2, .causal = true}});
-  checkToRow({LSTM{.units = 5, .returnSequences = false}});
-  checkToRow({GRU{.units = 5, .returnSequences = false}});
-  checkToRow({GRU{.units = 5}, LastStep{}});
-  checkToRow({LSTM{.units = 5}, MeanOverTime{}});
+  check({LSTM{.units = 5}}, /*perStep=*/true);
+  check({GRU{.units = 5}}, /*perStep=*/true);
+  check({LSTM{.units = 3}, GRU{.units = 4}}, /*perStep=*/true);
+  check({SelfAttention{}}, /*perStep=*/true);
+  check({SelfAttention{.heads = 2, .causal = true}}, /*perStep=*/true);
+  check({LSTM{.units = 5, .returnSequences = false}}, /*perStep=*/false);
+  check({GRU{.units = 5, .returnSequences = false}}, /*perStep=*/false);
+  check({GRU{.units = 5}, LastStep{}}, /*perStep=*/false);
+  check({LSTM{.units = 5}, MeanOverTime{}}, /*perStep=*/false);
 }
 
 TEST_CASE("gradient check: an embedding, and all sequence layers at once") {
   for (const bool masked : {false, true}) {
-    check({Embedding{.vocabulary = kVocabulary, .features = 3}, Output{.classes = kClasses, .perStep = true}},
-          {kSteps}, indexBatch(4, masked));
-    check(everything(), {kSteps}, indexBatch(4, masked));
+    checkGradientsOf(
+        {Embedding{.vocabulary = kVocabulary, .features = 3}, Output{.classes = kClasses, .perStep = true}},
+        {kSteps}, indexBatch(4, masked));
+    checkGradientsOf(everything(), {kSteps}, indexBatch(4, masked));
   }
 }
 
@@ -162,21 +148,14 @@ TEST_CASE("an LSTM's forget gate starts with its bias option") {
 }
 
 TEST_CASE("layers over time are read back from JSON and files, with the same outputs bit for bit") {
-  const test::TemporaryDirectory directory;
   auto layers = everything();
   layers.insert(layers.begin() + 1, LSTM{.units = 6, .forgetBias = 0.5, .recurrentInit = Init::uniform(0.1)});
   layers.back() = LastStep{};
   layers.push_back(Output{.classes = kClasses});
   MultiLayerNetwork model({.seed = 3, .inputShape = {kSteps}, .layers = layers});
   model.init();
-  const auto json = model.configuration().toJson();
-  CHECK(MultiLayerConfiguration::fromJson(json).toJson() == json);
-  model.save(directory / "model.safetensors");
-  const auto loaded = MultiLayerNetwork::load(directory / "model.safetensors");
-  Tensor before, after;
-  model.output(indexBatch(3, true), before);
-  loaded->output(indexBatch(3, true), after);
-  CHECK(test::sameBits(before, after));
+  CHECK(MultiLayerConfiguration::fromJson(model.toJson()).toJson() == model.toJson());
+  test::checkComesBack(model, indexBatch(3, true));
 }
 
 TEST_CASE("a training step over sequences allocates nothing") {
@@ -205,10 +184,11 @@ TEST_CASE("a first batch of empty sequences is refused, and the next one gives t
     batch.labels.push_back({"labels", Tensor::zeros({2, steps}, DType::Int64)});
     return batch;
   };
-  CHECK(test::thrown<InvalidArgument>([&] { model.prepare(batchOf(0)); }) ==
-        "network: the first batch gives the shape of features, but its examples are empty: float32 [2, 0, 3] "
-        "on "
-        "cpu");
+  CHECK_REFUSED(
+      model.prepare(batchOf(0)),
+      "network: the first batch gives the shape of features, but its examples are empty: float32 [2, 0, 3] "
+      "on "
+      "cpu");
   CHECK(model.configuration().inputShape.empty());
   model.prepare(batchOf(5));
   CHECK(model.configuration().inputShape == Shape{5, 3});
@@ -238,28 +218,26 @@ TEST_CASE("invalid options of sequence layers are refused with names and shapes"
       model.init();
     });
   };
-  CHECK(
-      problem({GRU{.units = 4}}, {7}).find("gru: expected a sequence [T, F] of at least one step, got [7]") !=
-      std::string::npos);
-  CHECK(problem({SelfAttention{.heads = 2}}, {4, 3})
-            .find("selfattention: 2 heads do not divide the features of [4, 3]") != std::string::npos);
-  CHECK(problem({LastStep{}}, {4}).find("laststep: expected a sequence") != std::string::npos);
-  CHECK(problem({MeanOverTime{}}, {4}).find("meanovertime: expected a sequence") != std::string::npos);
-  CHECK(problem({Dense{.units = 2, .perStep = true}}, {4})
-            .find("dense: with perStep it expects a sequence [T, F]") != std::string::npos);
-  CHECK(problem({LSTM{}}, kInput).find("lstm: units must be at least 1, got 0") != std::string::npos);
-  CHECK(problem({GRU{}}, kInput).find("gru: units must be at least 1, got 0") != std::string::npos);
-  CHECK(problem({Embedding{.features = 2}}, {4}).find("embedding: vocabulary must be at least 1, got 0") !=
-        std::string::npos);
-  CHECK(problem({SelfAttention{.heads = 0}}, kInput).find("selfattention: heads must be at least 1, got 0") !=
-        std::string::npos);
+  const auto named = [&](std::vector<Layer> layers, const Shape& input, const char* part) {
+    const auto told = problem(std::move(layers), input);
+    CHECK_MESSAGE(told.find(part) != std::string::npos, told);
+  };
+  named({GRU{.units = 4}}, {7}, "gru: expected a sequence [T, F] of at least one step, got [7]");
+  named({SelfAttention{.heads = 2}}, {4, 3}, "selfattention: 2 heads do not divide the features of [4, 3]");
+  named({LastStep{}}, {4}, "laststep: expected a sequence");
+  named({MeanOverTime{}}, {4}, "meanovertime: expected a sequence");
+  named({Dense{.units = 2, .perStep = true}}, {4}, "dense: with perStep it expects a sequence [T, F]");
+  named({LSTM{}}, kInput, "lstm: units must be at least 1, got 0");
+  named({GRU{}}, kInput, "gru: units must be at least 1, got 0");
+  named({Embedding{.features = 2}}, {4}, "embedding: vocabulary must be at least 1, got 0");
+  named({SelfAttention{.heads = 0}}, kInput, "selfattention: heads must be at least 1, got 0");
 
   MultiLayerNetwork model({.inputShape = {kSteps}, .layers = everything()});
   model.init();
   Batch batch = indexBatch(3, false);
   batch.features.front().value.data<std::int64_t>()[kSteps + 2] = 5;
-  CHECK(test::thrown<InvalidArgument>([&] { model.step(batch); }) ==
-        "embedding: the index of example 1 at position 2 is 5, but the vocabulary is 0 to 4");
+  CHECK_REFUSED(model.step(batch),
+                "embedding: the index of example 1 at position 2 is 5, but the vocabulary is 0 to 4");
   batch = indexBatch(3, true);
   batch.masks.front().value = Tensor::zeros({3, kSteps + 1});
   CHECK(test::thrown<InvalidArgument>([&] { model.step(batch); }).find("mask is float32 [3, 7] on cpu") !=
@@ -310,7 +288,8 @@ TEST_CASE("masks, labels and sequence lengths that do not fit are reported by na
   model.init();
   Batch batch = test::classBatch(kInput, 2, kClasses, 3);
   batch.masks = {{"steps", Tensor::zeros({2, kSteps})}};
-  CHECK(test::thrown<InvalidArgument>([&] { model.step(batch); }) ==
-        "network: output output takes a mask float32 [2], a weight for each example, but its mask, called "
-        "steps, is float32 [2, 6] on cpu; the one of time steps is called features");
+  CHECK_REFUSED(
+      model.step(batch),
+      "network: output output takes a mask float32 [2], a weight for each example, but its mask, called "
+      "steps, is float32 [2, 6] on cpu; the one of time steps is called features");
 }

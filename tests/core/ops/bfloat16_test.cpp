@@ -3,7 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <bit>
-#include <tuple>
 #include <vector>
 
 #include "muster/core/backend/cpu/conv/direct_conv2d.h"

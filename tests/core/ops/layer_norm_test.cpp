@@ -2,8 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <cmath>
-
 #include "muster/core/base/error.h"
 #include "tests/support/devices.h"
 #include "tests/support/reference_ops.h"

@@ -3,7 +3,6 @@
 
 #include <doctest/doctest.h>
 
-#include <cmath>
 #include <limits>
 #include <sstream>
 
@@ -33,8 +32,8 @@ TEST_CASE("copyTo gives each copy its own memory") {
 
 TEST_CASE("copyTo refuses tensors that it cannot copy") {
   const Tensor sources[] = {Tensor::zeros({2}), Tensor()};
-  CHECK_THROWS_WITH_AS(copyTo(sources, Device::cpu()), "copyTo: tensor 1 is undefined", InvalidArgument);
-  CHECK_THROWS_WITH_AS(copyTo(sources[1], Device::cpu()), "copyTo: the tensor is undefined", InvalidArgument);
+  CHECK_REFUSED(copyTo(sources, Device::cpu()), "copyTo: tensor 1 is undefined");
+  CHECK_REFUSED(copyTo(sources[1], Device::cpu()), "copyTo: the tensor is undefined");
   CHECK_THROWS_AS(copyTo(sources[0], Device::cuda(99)), DeviceUnavailable);
 }
 
@@ -89,9 +88,8 @@ TEST_CASE("argmax finds the first greatest element of each row, and NaN before n
   const Tensor bytes = Tensor::zeros({3}, DType::UInt8);
   bytes.at<std::uint8_t>(2) = 200;
   CHECK(argmax(bytes).at<std::int64_t>() == 2);
-  CHECK(test::thrown<InvalidArgument>([] {
-          argmax(Tensor::zeros({3, 0}));
-        }) == "argmax: float32 [3, 0] on cpu has no rows of elements in its last dimension");
+  CHECK_REFUSED(argmax(Tensor::zeros({3, 0})),
+                "argmax: float32 [3, 0] on cpu has no rows of elements in its last dimension");
   CHECK_THROWS_AS(argmax(Tensor::of({1}, Shape())), InvalidArgument);
   CHECK_THROWS_AS(argmax(Tensor()), InvalidArgument);
 }

@@ -2,9 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <array>
-#include <optional>
 #include <string>
-#include <vector>
 
 #include "muster/core/backend/cuda/dnn_algorithms.h"
 #include "muster/core/backend/cuda/dnn_descriptors.h"

@@ -2,7 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <map>
 #include <memory>
 #include <regex>
 #include <thread>
