@@ -106,7 +106,8 @@ TEST_CASE("every replica gets its own combination of the old values, on the host
     for (const int workers : {1, 2, 3, 5, 8})
       for (const int devices : {0, 1, 2, 3})
         for (const std::int64_t half : {0, 1, 8, 17, 2050, 20000}) {
-          if (half == 20000 && workers > 3) continue;
+          if (devices > workers || (devices == 0 && kind == TransportKind::Host)) continue;  // as another one
+          if (half == 20000 && workers != 3) continue;
           CAPTURE(workers);
           CAPTURE(devices);
           CAPTURE(half);

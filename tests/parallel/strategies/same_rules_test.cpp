@@ -121,11 +121,10 @@ void check(const std::vector<Same>& all, int workers, int devices) {
 
 TEST_CASE("with options that say so, rules have the bits of averaging and of outer averaging") {
   for (const int workers : {1, 2, 3})
-    for (const int devices : {0, workers})
-      for (const std::int64_t every : {1, 3}) {
-        check(likeAveraging(every, workers), workers, devices);
-        check(likeOuterAveraging(every, workers), workers, devices);
-      }
+    for (const auto& [devices, every] : {std::pair<int, std::int64_t>{0, 1}, {0, 3}, {workers, 3}}) {
+      check(likeAveraging(every, workers), workers, devices);
+      check(likeOuterAveraging(every, workers), workers, devices);
+    }
   for (const int workers : {2, 4}) check(likeCodedAveraging(workers), workers, 0);
   check(likeAveraging(3, 4), 4, /*devices=*/1);
 }

@@ -155,7 +155,7 @@ TEST_CASE("one worker has the bits of the virtual clock, and at rate 1 those of 
     CHECK(trainRule(options, 1, 0, listens ? merged() : Listeners{}) == virtually);
     auto alone = ruleToy();
     ToyIterator data(ruleBatches(1), kRuleWidth);
-    alone.fit(data, 3);
+    alone.fit(data, kRuleEpochs);
     CHECK(trainRule(AsynchronousOuter{.frequency = 3, .clock = ArrivalClock::Wall}, 1) == stateBits(alone));
   }
 }
