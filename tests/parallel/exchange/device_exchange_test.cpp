@@ -53,29 +53,27 @@ double at(const Replicas& replicas, int worker, std::size_t block, std::int64_t 
   return values.dtype() == DType::Float32 ? values.data<float>()[i] : values.data<double>()[i];
 }
 
-/// Merges all blocks, with one thread per participant. @return the spread of the parameters.
+/// Merges all blocks, in one thread per participant. @return the spread of the parameters.
 Spread mergeAll(Exchange& exchange, const std::vector<double>& weights, bool measure = false,
                 Device device = Device::cpu()) {
   std::vector<Spread> spreads(weights.size());
-  const auto byEach = [&](auto part) {
+  Context context(device);
+  for (int p = 0; p < exchange.participants(); ++p) exchange.arrive(p, context);
+  {
     std::vector<std::jthread> threads;
     for (int p = 0; p < exchange.participants(); ++p)
       threads.emplace_back([&, p] {
-        Context context(device);
-        part(p, context);
+        Context own(device);
+        exchange.begin(p);
+        MergeOps ops(exchange, p, own);
+        for (const auto& block : exchange.blocks())
+          ops.merge(block, weights,
+                    measure && block.kind == BlockKind::Parameters ? &spreads[static_cast<std::size_t>(p)]
+                                                                   : nullptr);
+        exchange.end(p);
       });
-  };
-  byEach([&](int p, Context& context) { exchange.arrive(p, context); });
-  byEach([&](int p, Context& context) {
-    exchange.begin(p);
-    MergeOps ops(exchange, p, context);
-    for (const auto& block : exchange.blocks())
-      ops.merge(
-          block, weights,
-          measure && block.kind == BlockKind::Parameters ? &spreads[static_cast<std::size_t>(p)] : nullptr);
-    exchange.end(p);
-  });
-  byEach([&](int p, Context& context) { exchange.enqueueAfter(p, context); });
+  }
+  for (int p = 0; p < exchange.participants(); ++p) exchange.enqueueAfter(p, context);
   exchange.wait();
   Spread total;
   for (const auto& spread : spreads) {

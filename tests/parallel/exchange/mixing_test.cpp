@@ -62,22 +62,20 @@ std::unique_ptr<Exchange> exchangeOf(const Replicas& replicas, int devices,
                                           MergePlan(std::move(groups), kind));
 }
 
-/// Mixes with one thread per participant.
+/// Mixes in one thread per participant.
 void mixAll(Exchange& exchange, const Mixing& mixing) {
-  const auto byEach = [&](auto part) {
+  Context context;
+  for (int p = 0; p < exchange.participants(); ++p) exchange.arrive(p, context);
+  {
     std::vector<std::jthread> threads;
     for (int p = 0; p < exchange.participants(); ++p)
       threads.emplace_back([&, p] {
-        Context context;
-        part(p, context);
+        Context own;
+        exchange.begin(p);
+        MergeOps(exchange, p, own).mixState(mixing);
+        exchange.end(p);
       });
-  };
-  byEach([&](int p, Context& context) { exchange.arrive(p, context); });
-  byEach([&](int p, Context& context) {
-    exchange.begin(p);
-    MergeOps(exchange, p, context).mixState(mixing);
-    exchange.end(p);
-  });
+  }
   exchange.wait();
 }
 

@@ -7,6 +7,7 @@
 #include "muster/core/nn/multi_layer_network.h"
 #include "muster/parallel/training/internals.h"
 #include "tests/parallel/rule_wrapper.h"
+#include "tests/support/arrays.h"
 #include "tests/support/on_merge.h"
 #include "tests/support/recording_listener.h"
 #include "tests/support/reference_model.h"
@@ -50,10 +51,6 @@ void forEveryRule(const Codec& codec, Check check) {
   check(AsynchronousOuter{.frequency = 2, .rate = 0.7, .momentum = 0.5, .codec = codec});
   if (std::holds_alternative<PowerSgdCodec>(codec)) return;
   check(HierarchicalAveraging{.levels = {{.period = 2, .group = 2}, {.period = 4}}, .codec = codec});
-}
-
-std::vector<float> floatsOf(const Tensor& values) {
-  return {values.data<float>(), values.data<float>() + values.elements()};
 }
 
 }  // namespace
