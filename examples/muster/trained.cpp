@@ -47,7 +47,7 @@ Trained::Trained(const Call& call, const TrainedOptions& options)
   paths.writesResult("--out", options.out);
   paths.writesResult("--json", options.json);
   paths.check();
-  settleData(run, model);
+  chooseData(run, model);
   const auto known = readInputDescription(model);
   auto tested = options.on == "test" ? loadTestData(run.data, known) : std::nullopt;
   data = tested ? std::move(*tested)

@@ -26,7 +26,7 @@ PreparedRun prepareRun(RunFile run, const NodeOptions& nodes,
   PreparedRun p{.run = std::move(run)};
   requireModules(p.run.listeners);
   p.devices = devicesOf(p.run.training);
-  settleNodes(p.run, nodes);
+  chooseNodes(p.run, nodes);
   p.nodes = nodesOf(p.run.training, nodes);
   p.nodeCount = nodes.count();
   p.resumed = resumedBy(p.run, p.nodes.nodes());
@@ -58,7 +58,7 @@ DeviceChoice devicesOf(const RunTraining& training) {
   return devicesNamed("training.devices", training.devices);
 }
 
-void settleNodes(RunFile& run, const NodeOptions& options) {
+void chooseNodes(RunFile& run, const NodeOptions& options) {
   auto& nodes = run.training.nodes;
   const int count = options.count();  // checks what the launcher says
   if (nodes == "auto")

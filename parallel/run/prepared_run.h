@@ -21,7 +21,7 @@ namespace muster {
 
 /// A run that is checked, with its data and its network; nothing is trained or written yet.
 struct PreparedRun {
-  RunFile run;  ///< settled: `training.nodes`, and the data that stand in for MNIST
+  RunFile run;  ///< with the kind of nodes, and the data that stand in for MNIST, chosen
   DeviceChoice devices = {};
   Nodes nodes = {};
   int nodeCount = 1;  ///< of elastic nodes the least number
@@ -49,13 +49,13 @@ void requireOwnDirectory(const PreparedRun& prepared);
 /// The devices of a run. @throws DeviceUnavailable.
 DeviceChoice devicesOf(const RunTraining& training);
 
-/// Settles which kind of nodes `training.nodes: auto` is: elastic with --min-nodes, gloo with --store, mpi if
-/// a launcher started several processes, else none.
+/// Chooses the kind of nodes that `training.nodes: auto` is: elastic with --min-nodes, gloo with --store, mpi
+/// if a launcher started several processes, else none.
 /// @throws InvalidArgument for a field that the kind excludes, or too many workers.
-void settleNodes(RunFile& run, const NodeOptions& options);
+void chooseNodes(RunFile& run, const NodeOptions& options);
 
-/// Connects the nodes of a settled run. @throws InvalidArgument naming what is missing for it, or a module
-/// that this program was built without.
+/// Connects the nodes of a run after `chooseNodes`. @throws InvalidArgument naming what is missing for it, or
+/// a module that this program was built without.
 Nodes nodesOf(const RunTraining& training, NodeOptions options);
 
 /// The input description of the file that a training resumes or, with rows of tables, begins with; empty if

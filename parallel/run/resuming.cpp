@@ -113,7 +113,7 @@ ModelNotes notesOf(const RunFile& run) {
   return {{kRunNote, run.toJson()}};
 }
 
-void settleData(RunFile& run, const std::filesystem::path& model) {
+void chooseData(RunFile& run, const std::filesystem::path& model) {
   if (run.data.type != kMnistOrGenerated) return;
   const ModelNotes notes = readModelNotes(model);
   if (const auto saved = notes.find(kRunNote); saved != notes.end())
@@ -129,7 +129,7 @@ Resumed resumedBy(RunFile& run, int nodes) {
   auto file = fileToResume(run, nodes);
   if (file.empty()) return {};
   const RunFile saved = runIn(file);
-  settleData(run, file);
+  chooseData(run, file);
   auto now = settingsOf(withWorkers(run, saved.training.workers));
   now["training.workers"] = fmt::format("{}", run.training.workers);
   auto changes = allowedChanges(file, settingsOf(saved), now);

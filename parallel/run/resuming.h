@@ -13,9 +13,9 @@ namespace muster {
 /// The run as notes of each model file that `muster train` writes.
 ModelNotes notesOf(const RunFile& run);
 
-/// Settles which data `mnistOrGenerated` is, as a model's file says what it was trained with; does nothing
-/// for other data or another file.
-void settleData(RunFile& run, const std::filesystem::path& model);
+/// Chooses which data `mnistOrGenerated` is: those that a model was trained with, as its file says. Does
+/// nothing for other data or another file.
+void chooseData(RunFile& run, const std::filesystem::path& model);
 
 /// What a run resumes.
 struct Resumed {
@@ -27,11 +27,10 @@ struct Resumed {
 };
 
 /// The file to which `training.resume` refers: itself, or the newest intact checkpoint of a directory.
-/// Settles the run's data by it.
+/// Also chooses the run's data by it, as `chooseData`.
 /// @throws FileError for a file that `muster train` did not write, or that belongs to a different run, naming
-/// the fields that differ; one that does not exist, or a
-/// directory without a checkpoint, unless `listeners.checkpoints.directory` is the same, where a training
-/// then begins.
+/// the fields that differ; one that does not exist, or a directory without a checkpoint, unless
+/// `listeners.checkpoints.directory` is the same, where a training then begins.
 Resumed resumedBy(RunFile& run, int nodes = 1);
 
 /// Number of batches already trained in the epoch in progress of a resumed network.
@@ -53,9 +52,9 @@ void requireNoOtherTraining(const RunFile& run);
 /// Checks before the data are read what CheckpointListener checks when the training begins: that its
 /// checkpoints do not mix with those of an earlier one. Call it on the node that writes them, and not for
 /// elastic nodes: another one may have begun the training.
-/// @param file  that the run resumes. @throws FileError, with the names of the options, unless it is
-/// the newest
-///              checkpoint of the run's directory, which `training.resume` names.
+/// @param file  that the run resumes.
+/// @throws FileError, with the names of the fields, unless it is the newest checkpoint of the run's
+///         directory, which `training.resume` names.
 void requireOwnCheckpoints(const RunFile& run, const std::filesystem::path& file);
 
 }  // namespace muster

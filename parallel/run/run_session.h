@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "muster/core/base/error.h"
 #include "muster/core/eval/any_evaluation.h"
 #include "muster/core/listeners/line_sink.h"
 #include "muster/core/nn/listener.h"
@@ -27,8 +28,13 @@ struct SessionOptions {
 struct RunScores {
   std::optional<AnyEvaluation> validation, test;
 
-  /// Those of the examples to test with, or else of those to validate with.
-  const AnyEvaluation& judged() const { return test ? *test : *validation; }
+  /// Those of the examples to test with, or else of those to validate with. @throws InvalidArgument if there
+  /// are neither.
+  const AnyEvaluation& judged() const {
+    require(test || validation,
+            "run: nothing was tested: it has no data to test or to validate with, or was stopped");
+    return test ? *test : *validation;
+  }
 };
 
 /// A training that a run file describes, as `muster train` trains it: with its data, workers, averaging rule,

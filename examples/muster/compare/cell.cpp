@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
+#include <vector>
 
 #include "examples/muster/pages.h"
 #include "muster/core/base/error.h"
 #include "muster/core/comparison/run_recorder.h"
+#include "muster/core/eval/non_finite_prediction.h"
 #include "muster/core/nn/recompute_statistics.h"
 #include "muster/parallel/run/prepared_run.h"
 #include "muster/parallel/run/watchers.h"
@@ -27,6 +30,14 @@ muster::RunListeners listenersOf(const Cell& cell) {
     listeners.tensorBoard =
         std::filesystem::path(all.tensorBoard) / cell.arm / fmt::format("seed-{}", cell.seed);
   return listeners;
+}
+
+/// The score; empty if it or a prediction is not finite.
+std::vector<double> scoreOf(Network& network, DataSetIterator& data) try {
+  const double score = network.evaluateTask(data).mainScore().second;
+  return std::isfinite(score) ? std::vector{score} : std::vector<double>{};
+} catch (const NonFinitePrediction&) {
+  return {};
 }
 
 bool hasStatistics(Model& model) {
@@ -73,7 +84,7 @@ std::optional<RunRecord> trainCell(const Cell& cell, const std::function<void(st
     watching.result("score", record.end().score);
     if (!cell.tuning && hasStatistics(*network)) {
       recomputeStatistics(*network, data.training());
-      record.recomputed = {network->evaluateTask(tested).mainScore().second};
+      record.recomputed = scoreOf(*network, tested);
     }
   }
   if (!cell.curves.empty())

@@ -78,6 +78,7 @@ TEST_CASE(
   REQUIRE(scores.test.has_value());
   CHECK(scores.test->accuracy() == network.evaluateTask(test).accuracy());
   CHECK(scores.judged().examples() == 60);
+  CHECK(thrown<InvalidArgument>([] { RunScores().judged(); }).starts_with("run: nothing was tested"));
 }
 
 TEST_CASE("a session that is stopped before its first step saves nothing, and tests nothing") {
