@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include <atomic>
+#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -15,7 +16,6 @@
 #include "tests/parallel/nodes/node_processes/exit_status.h"
 #include "tests/parallel/nodes/node_processes/toy.h"
 #include "tests/support/state_bits.h"
-#include "tests/support/thrown.h"
 
 using namespace muster;
 using namespace muster::test;
@@ -30,6 +30,16 @@ namespace {
 
 void write(const std::filesystem::path& path, std::string_view text) {
   std::ofstream(path, std::ios::binary) << text;
+}
+
+/// What the call throws; "" if it throws nothing. (thrown.h is for programs of doctest.)
+std::string thrown(auto&& call) {
+  try {
+    call();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "";
 }
 
 /// Adds up the ranks until all processes are told to stop. @return false for a wrong sum.
@@ -60,7 +70,7 @@ int train(int argc, char** argv) {
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   const auto own = [&](const char* kind) { return folder / (std::string(kind) + std::to_string(rank)); };
-  const auto refused = [] { return thrown<InvalidArgument>([] { Nodes::mpi(); }); };
+  const auto refused = [] { return thrown([] { Nodes::mpi(); }); };
   if (level == "funneled") {
     write(own("problem"), refused());
     MPI_Finalize();
@@ -87,7 +97,7 @@ int train(int argc, char** argv) {
   write(own("bits"), {reinterpret_cast<const char*>(bits.data()), bits.size()});
   MPI_Finalize();
   write(own("problem"), refused());
-  write(own("fit"), thrown<std::exception>([&] { wrapper.fit(data, 3); }));
+  write(own("fit"), thrown([&] { wrapper.fit(data, 3); }));
   return right ? 0 : 3;
 }
 
