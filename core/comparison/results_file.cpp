@@ -71,29 +71,43 @@ ComparisonGrid gridOf(const std::string& line) {
   return grid;
 }
 
-/// For example "training.epochs 1 (now 2)", one for each setting that differs.
-std::vector<std::string> differences(const ComparisonGrid& saved, const ComparisonGrid& now) {
+/// Collects what differs, as in "training.epochs 1 (now 2)".
+struct Differences {
   std::vector<std::string> all;
-  const auto note = [&](const std::string& name, const std::string& before, const std::string& after) {
-    if (before != after) all.push_back(fmt::format("{} {} (now {})", name, before, after));
+
+  void note(const std::string& name, const std::string& before, const std::string& now) {
+    if (before != now) all.push_back(fmt::format("{} {} (now {})", name, before, now));
+  }
+  void note(const std::string& name, std::int64_t before, std::int64_t now) {
+    note(name, fmt::format("{}", before), fmt::format("{}", now));
+  }
+};
+
+using Settings = decltype(ComparisonGrid::common);
+
+void noteSettings(const Settings& saved, const Settings& now, Differences& into) {
+  const auto valueIn = [](const Settings& settings, const std::string& path) {
+    const auto found = settings.find(path);
+    return found == settings.end() ? std::string("unset") : found->second;
   };
-  const auto valueIn = [](const ComparisonGrid& grid, const std::string& path) {
-    const auto found = grid.common.find(path);
-    return found == grid.common.end() ? std::string("unset") : found->second;
-  };
-  auto paths = saved.common;
-  paths.insert(now.common.begin(), now.common.end());
-  for (const auto& [path, value] : paths) note(path, valueIn(saved, path), valueIn(now, path));
-  const auto text = [](auto number) { return fmt::format("{}", number); };
-  if (!all.empty()) return all;  // they decide the number of examples
-  note("examples to train with", text(saved.trainExamples), text(now.trainExamples));
-  note("examples to test with", text(saved.testExamples), text(now.testExamples));
-  if (now.testEvery > 0) note("testEvery", text(saved.testEvery), text(now.testEvery));
+  auto paths = saved;
+  paths.insert(now.begin(), now.end());
+  for (const auto& [path, value] : paths) into.note(path, valueIn(saved, path), valueIn(now, path));
+}
+
+/// One text for each setting that differs.
+std::vector<std::string> differences(const ComparisonGrid& saved, const ComparisonGrid& now) {
+  Differences found;
+  noteSettings(saved.common, now.common, found);
+  if (!found.all.empty()) return found.all;  // they decide the number of examples
+  found.note("examples to train with", saved.trainExamples, now.trainExamples);
+  found.note("examples to test with", saved.testExamples, now.testExamples);
+  if (now.testEvery > 0) found.note("testEvery", saved.testEvery, now.testEvery);
   const auto list = [](const std::vector<std::string>& tune) {
     return tune.empty() ? std::string("unset") : fmt::format("{}", fmt::join(tune, " "));
   };
-  if (!now.tune.empty()) note("tune", list(saved.tune), list(now.tune));
-  return all;
+  if (!now.tune.empty()) found.note("tune", list(saved.tune), list(now.tune));
+  return found.all;
 }
 
 /// @throws InvalidArgument for a line that was cut.

@@ -16,6 +16,45 @@ using detail::kMostCounted;
 using detail::requireBetween;
 using detail::requireNotNegative;
 
+namespace {
+
+void requireCounts(const DataSource& of) {
+  requireBetween("data.batch", of.batch, 1, 65536);
+  requireBetween("data.seed", of.seed, 0, kMostCounted);
+  requireBetween("data.trainExamples", of.trainExamples, 0, kMostCounted);
+  requireBetween("data.testExamples", of.testExamples, 0, kMostCounted);
+  requireBetween("data.validationExamples", of.validationExamples, 0, kMostCounted);
+  requireBetween("data.splitSeed", of.splitSeed, -1, kMostCounted);
+  require(of.testExamples == 0 || (of.test.empty() && of.testImages.empty()),
+          "data.testExamples: they are held out of the training examples, and this run has a test set, {}",
+          of.test.empty() ? of.testImages : of.test);
+}
+
+/// The files that data of its type need.
+void requireFiles(const DataSource& of) {
+  const auto needs = [&](std::string_view field, const std::string& value) {
+    require(!value.empty(), "data.{}: is missing, and data of type {} need it", field, of.type);
+  };
+  if (of.type == "idx") {
+    needs("trainImages", of.trainImages);
+    needs("trainLabels", of.trainLabels);
+    require(of.testImages.empty() == of.testLabels.empty(),
+            "data.testImages and data.testLabels go together, and one is missing");
+  }
+  if (of.type == "csv" || of.type == "images" || of.type == "safetensors") needs("train", of.train);
+}
+
+void requireClassWeights(const std::vector<double>& weights) {
+  for (std::size_t c = 0; c < weights.size(); ++c) {
+    requireNotNegative(fmt::format("data.classWeights[{}]", c), weights[c]);
+    require(std::isfinite(static_cast<float>(weights[c])), "data.classWeights[{}] must fit a float32, got {}",
+            c, weights[c]);
+  }
+  require(weights.size() != 1, "data.classWeights: at least two classes have weights, got 1");
+}
+
+}  // namespace
+
 DataSource DataSource::parse(std::string_view json) {
   JsonReader reader(json);
   DataSource source;
@@ -36,37 +75,14 @@ void DataSource::validate() const {
   require(std::ranges::find(kDataTypes, type) != kDataTypes.end(),
           "data.type: there is no type \"{}\"; the nearest is {}", type,
           nearestWord(type, std::vector<std::string>(kDataTypes.begin(), kDataTypes.end())));
-  requireBetween("data.batch", batch, 1, 65536);
-  requireBetween("data.seed", seed, 0, kMostCounted);
-  requireBetween("data.trainExamples", trainExamples, 0, kMostCounted);
-  requireBetween("data.testExamples", testExamples, 0, kMostCounted);
-  requireBetween("data.validationExamples", validationExamples, 0, kMostCounted);
-  requireBetween("data.splitSeed", splitSeed, -1, kMostCounted);
-  require(testExamples == 0 || (test.empty() && testImages.empty()),
-          "data.testExamples: they are held out of the training examples, and this run has a test set, {}",
-          test.empty() ? testImages : test);
+  requireCounts(*this);
   requireBetween("data.classes", classes, 2, 256);
   requireBetween("data.height", height, 0, 1 << 15);
   requireBetween("data.width", width, 0, 1 << 15);
   require((height == 0) == (width == 0), "data.height and data.width go together, and one is 0");
   require(separator.size() == 1, "data.separator must be one character, got \"{}\"", separator);
-  const auto needs = [&](std::string_view field, const std::string& value) {
-    require(!value.empty(), "data.{}: is missing, and data of type {} need it", field, type);
-  };
-  if (type == "idx") {
-    needs("trainImages", trainImages);
-    needs("trainLabels", trainLabels);
-    require(testImages.empty() == testLabels.empty(),
-            "data.testImages and data.testLabels go together, and one is missing");
-  }
-  if (type == "csv" || type == "images" || type == "safetensors") needs("train", train);
-  for (std::size_t c = 0; c < classWeights.size(); ++c) {
-    const double weight = classWeights[c];
-    requireNotNegative(fmt::format("data.classWeights[{}]", c), weight);
-    require(std::isfinite(static_cast<float>(weight)), "data.classWeights[{}] must fit a float32, got {}", c,
-            weight);
-  }
-  require(classWeights.size() != 1, "data.classWeights: at least two classes have weights, got 1");
+  requireFiles(*this);
+  requireClassWeights(classWeights);
 }
 
 TableFormat DataSource::tableFormat() const {

@@ -11,6 +11,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/io/input_file.h"
 #include "muster/core/nn/models/convnet.h"
+#include "muster/parallel/run/detail/run_network.h"
 #include "muster/parallel/run/named_networks.h"
 #include "muster/parallel/run/prepared_run.h"
 #include "muster/parallel/run/suggested_run.h"
@@ -77,7 +78,7 @@ int example(const Call& call) {
   RunFile run = call.file.empty() ? drawnDigits() : suggestedRun(std::move(data));
   if (!network.empty()) {
     run = RunFile::parse(run.toJson(), std::array{fmt::format("network=\"{}\"", network)});
-    networkForData(run);  // refuses one that does not fit
+    detail::networkForData(run);  // refuses one that does not fit
   }
   printResult(run.toJson());
   return 0;

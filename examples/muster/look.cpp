@@ -13,11 +13,13 @@
 #include "muster/core/io/model_file.h"
 #include "muster/core/io/network_json.h"
 #include "muster/core/io/scores_json.h"
-#include "muster/parallel/run/field_list.h"
+#include "muster/parallel/run/detail/field_list.h"
+#include "muster/parallel/run/detail/preparation.h"
+#include "muster/parallel/run/detail/resuming.h"
+#include "muster/parallel/run/detail/run_devices.h"
+#include "muster/parallel/run/detail/run_network.h"
 #include "muster/parallel/run/named_networks.h"
 #include "muster/parallel/run/prepared_run.h"
-#include "muster/parallel/run/resuming.h"
-#include "muster/parallel/run/run_devices.h"
 #include "muster/parallel/run/run_plan.h"
 #include "muster/parallel/run/run_schema.h"
 #include "muster/parallel/strategies/named_strategy.h"
@@ -31,7 +33,7 @@ using namespace muster;
 std::string earlierTraining(const RunFile& run, const std::filesystem::path& resumed) {
   if (run.training.nodes == "elastic") return {};
   try {
-    requireOwnCheckpoints(run, resumed);
+    detail::requireOwnCheckpoints(run, resumed);
     return {};
   } catch (const FileError& error) {
     return error.what();
@@ -81,7 +83,7 @@ int summary(const Call& call) {
     network = Network::load(file);
   } else {
     const auto run = RunFile::read(file, options.sets);
-    network = isNamedNetwork(run.network) ? networkForData(run) : networkFromJson(run.network);
+    network = isNamedNetwork(run.network) ? detail::networkForData(run) : networkFromJson(run.network);
   }
   printResult(json ? network->toJson() : network->summary());
   return 0;
@@ -99,7 +101,7 @@ int plan(const Call& call) {
   if (!readOptions(line, call)) return 0;
   std::string earlier;
   auto prepared =
-      prepareRun(readTraining(line, call, options), options.nodes, [&](const PreparedRun& before) {
+      detail::prepareRun(readTraining(line, call, options), options.nodes, [&](const PreparedRun& before) {
         earlier = earlierTraining(before.run, before.resumed.file);
         pathsOf(call.file, before.run, before.resumed.file).check();
       });
@@ -129,7 +131,7 @@ int schema(const Call& call) {
   line.group("Options");
   line.flag("markdown", markdown, "print a page in Markdown instead");
   if (!readOptions(line, call)) return 0;
-  printResult(markdown ? runFilePage() : runFileSchema());
+  printResult(markdown ? detail::runFilePage() : runFileSchema());
   return 0;
 }
 

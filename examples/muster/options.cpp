@@ -18,8 +18,8 @@ bool runsFile(const Call& call) {
   return std::ranges::any_of(call.options, [](const std::string& word) { return word.ends_with(".json"); });
 }
 
-void describeNodes(CommandLine& line, muster::NodeOptions& nodes) {
-  constexpr int kMost = muster::NodeOptions::kMostNodes;
+void describeNodes(CommandLine& line, muster::detail::NodeOptions& nodes) {
+  constexpr int kMost = muster::detail::NodeOptions::kMostNodes;
   line.add("store", nodes.store, "DIR",
            "train over several processes by Gloo, which find each other in this directory, or at the Redis "
            "server redis://HOST:PORT/NAME (or MUSTER_STORE)");
@@ -40,7 +40,7 @@ void describeNodes(CommandLine& line, muster::NodeOptions& nodes) {
            positive);
 }
 
-void checkNodes(const CommandLine& line, const muster::NodeOptions& nodes) {
+void checkNodes(const CommandLine& line, const muster::detail::NodeOptions& nodes) {
   if (nodes.store.empty())
     line.refuse({"node", "nodes", "min-nodes", "interface", "silence"}, "needs --store");
   if (nodes.minNodes)

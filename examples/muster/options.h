@@ -6,7 +6,7 @@
 #include "examples/muster/command_line.h"
 #include "examples/muster/commands.h"
 #include "examples/muster/run_options.h"
-#include "muster/parallel/run/node_options.h"
+#include "muster/parallel/run/detail/node_options.h"
 
 namespace program {
 
@@ -19,7 +19,7 @@ const std::string& fileOf(const Call& call, std::string_view what);
 /// What the command line of a training says, as train and plan take it.
 struct TrainingOptions {
   FieldChoices fields;
-  muster::NodeOptions nodes;
+  muster::detail::NodeOptions nodes;
 };
 
 /// Adds the options for fields, and those by which a process finds the other nodes of its training.

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include "muster/core/base/error.h"
-#include "muster/parallel/run/watching.h"
+#include "muster/parallel/run/detail/watching.h"
 
 namespace program {
 
 std::string stillPageOf(const std::filesystem::path&) {
-  throw muster::InvalidArgument(fmt::format("page: {}", muster::kNoPage));
+  throw muster::InvalidArgument(fmt::format("page: {}", muster::detail::kNoPage));
 }
 
 std::vector<std::filesystem::path> curvesBelow(const std::filesystem::path&) {
@@ -26,7 +26,7 @@ std::string_view curvesMark() {
 void writeCurves(const std::filesystem::path&, const PageCurves&) {}
 
 void servePage(const std::filesystem::path&, int, const std::stop_token&) {
-  throw muster::InvalidArgument(fmt::format("page: {}", muster::kNoPage));
+  throw muster::InvalidArgument(fmt::format("page: {}", muster::detail::kNoPage));
 }
 
 }  // namespace program

@@ -8,8 +8,8 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/io/json_value.h"
-#include "muster/parallel/run/field_list.h"
-#include "muster/parallel/run/run_sets.h"
+#include "muster/parallel/run/detail/field_list.h"
+#include "muster/parallel/run/detail/run_sets.h"
 #include "muster/parallel/strategies/named_strategy.h"
 
 namespace program {
@@ -102,7 +102,7 @@ const std::vector<Group>& groups() {
 
 std::string helpOf(const RunOption& row) {
   const std::string_view help = row.help;
-  return fmt::format("{} ({})", help.empty() ? fieldAt(row.fields.front()).description : help,
+  return fmt::format("{} ({})", help.empty() ? detail::fieldAt(row.fields.front()).description : help,
                      fmt::join(row.fields, ", "));
 }
 
@@ -123,7 +123,7 @@ void setStrategyOptions(std::string_view text, std::vector<std::string>& into) {
     const auto comma = std::min(text.find(','), text.size());
     const auto item = text.substr(0, comma);
     if (item.find('=') != item.npos)
-      into.push_back(fmt::format("{}{}", kStrategyPath, item));
+      into.push_back(fmt::format("{}{}", detail::kStrategyPath, item));
     else if (into.size() > begin)
       into.back().append(",").append(item);  // of a list
     else

@@ -29,7 +29,7 @@ Paths pathsOf(const std::filesystem::path& runFile, const RunFile& run,
   if (const auto& c = run.listeners.checkpoints)
     paths.writesCheckpoints("listeners.checkpoints.directory", c->directory);
   paths.writesInto("listeners.tensorBoard", run.listeners.tensorBoard);
-  paths.writesInto("listeners.report", run.listeners.report, kReportFiles);
+  paths.writesInto("listeners.report", run.listeners.report, {kReportFiles.begin(), kReportFiles.end()});
   if (const std::filesystem::path curves = run.listeners.curves; !curves.empty())
     paths.writesInto("listeners.curves", curves.has_parent_path() ? curves.parent_path() : ".",
                      {curves.filename().string()});

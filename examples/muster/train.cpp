@@ -14,9 +14,10 @@
 #include "muster/core/data/columns_line.h"
 #include "muster/core/eval/any_evaluation.h"
 #include "muster/core/eval/guess_remark.h"
+#include "muster/parallel/run/detail/preparation.h"
+#include "muster/parallel/run/detail/resuming.h"
 #include "muster/parallel/run/report.h"
 #include "muster/parallel/run/results.h"
-#include "muster/parallel/run/resuming.h"
 #include "muster/parallel/run/run_session.h"
 
 namespace program {
@@ -83,8 +84,9 @@ void introduce(const RunSession& session) {
   else
     fmt::print("plan: {}; {} a batch, {}\n", session.wrapper().plan(), plural(run.data.batch, "example"),
                plural(epochs, "epoch"));
-  const auto period = periodRemark(run, data.train->batchesPerEpoch().value_or(0), nodeCount);
-  for (const auto& remark : {epochs > 0 ? period : "", resumed.file.empty() ? replacesRemark(run) : ""})
+  const auto period = detail::periodRemark(run, data.train->batchesPerEpoch().value_or(0), nodeCount);
+  for (const auto& remark :
+       {epochs > 0 ? period : "", resumed.file.empty() ? detail::replacesRemark(run) : ""})
     if (!remark.empty()) fmt::print("note: {}\n", remark);
 }
 
@@ -102,8 +104,9 @@ void conclude(RunSession& session, const RunScores& scores, const Options& optio
   }
   if (scores.test) print("test", *scores.test, false);
   fmt::print("{}saved: {}; {}\n", costLine(session), run.training.model,
-             session.interrupted() ? session.interruption() + ", and --resume continues from there"
-                                   : checkSaved(session.network(), run.training.model, session.data()));
+             session.interrupted()
+                 ? session.interruption() + ", and --resume continues from there"
+                 : detail::checkSaved(session.network(), run.training.model, session.data()));
   if (!run.listeners.report.empty()) fmt::print("report: {}\n", writeReport(session, scores));
   if (options.json.empty()) return;
   writeResults(options.json, session, scores, seconds);
@@ -113,8 +116,8 @@ void conclude(RunSession& session, const RunScores& scores, const Options& optio
 int trainRun(const RunFile& run, Options options) {
   const auto started = std::chrono::steady_clock::now();
   endOnInterrupt(kInterruptedBefore);
-  auto prepared = prepareRun(run, options.nodes, [&](const PreparedRun& before) {
-    requireOwnDirectory(before);
+  auto prepared = detail::prepareRun(run, options.nodes, [&](const PreparedRun& before) {
+    detail::requireOwnDirectory(before);
     if (before.first()) checkPaths(options, before.run, before.resumed.file);
   });
   const bool first = prepared.first();
@@ -126,7 +129,7 @@ int trainRun(const RunFile& run, Options options) {
   const auto& nodes = session.prepared().nodes;
   if (!options.quiet) introduce(session);
   if (!first && session.prepared().resumed.file.empty() && !run.training.resume.empty())
-    logNothingToResume(run.training.resume);
+    detail::logNothingToResume(run.training.resume);
 
   TrainingInterrupt interrupt;
   session.train(interrupt.token());
@@ -163,7 +166,7 @@ int train(const Call& call) {
   if (options.quiet) line.refuse({"watch"}, "shows what --quiet leaves out");
   const RunFile run = readTraining(line, call, options);
   options.runFile = call.file;
-  return runOn(devicesOf(run.training), [&] { return trainRun(run, options); });
+  return detail::runOn(detail::devicesOf(run.training), [&] { return trainRun(run, options); });
 }
 
 }  // namespace program

@@ -7,9 +7,10 @@
 #include "muster/core/base/error.h"
 #include "muster/core/base/log.h"
 #include "muster/core/io/model_file.h"
+#include "muster/parallel/run/detail/resuming.h"
+#include "muster/parallel/run/detail/run_network.h"
 #include "muster/parallel/run/named_networks.h"
 #include "muster/parallel/run/prepared_run.h"
-#include "muster/parallel/run/resuming.h"
 
 namespace program {
 
@@ -47,7 +48,7 @@ Trained::Trained(const Call& call, const TrainedOptions& options)
   paths.writesResult("--out", options.out);
   paths.writesResult("--json", options.json);
   paths.check();
-  chooseData(run, model);
+  detail::chooseData(run, model);
   const auto known = readInputDescription(model);
   auto tested = options.on == "test" ? loadTestData(run.data, known) : std::nullopt;
   data = tested ? std::move(*tested)
@@ -58,7 +59,7 @@ Trained::Trained(const Call& call, const TrainedOptions& options)
     network = Network::load(model);  // these data may have fewer symbols than those that it was trained with
     return;
   }
-  network = makeNetwork(run, data);
+  network = detail::makeNetwork(run, data);
   loadState(*network, model);
 }
 

@@ -17,79 +17,14 @@
 #include "muster/core/nn/models/gpt.h"
 #include "muster/core/nn/models/mlp.h"
 #include "muster/core/nn/models/resnet18.h"
+#include "muster/parallel/run/detail/named_network_schemas.h"
+#include "muster/parallel/run/detail/network_facts.h"
 
 namespace muster {
 namespace {
 
 namespace json = boost::json;
-
-/// What a network needs to know of its data.
-struct Facts {
-  std::string name;          // of the network, for messages
-  Shape input = {};          // of one example
-  std::int64_t classes = 0;  // 0: numbers to predict
-  std::int64_t numbers = 0;  // to predict
-  std::int64_t symbols = 0;  // of a text: indices are below it; 0: the data are no text
-  bool table = false;
-
-  Shape image() const {
-    require(input.rank() == 3 && classes > 0,
-            "network: {} is for pictures [C, H, W] of classes, and an example is {}{}", name,
-            input.toString(), classes > 0 ? "" : ", with numbers to predict");
-    return input;
-  }
-  std::int64_t vocabulary() const {
-    require(symbols > 0,
-            "network: {} is for texts, as indices [T] with a label at each step, and an example is {}", name,
-            input.toString());
-    return symbols;
-  }
-};
-
-/// One more than the largest index.
-std::int64_t above(const Tensor& indices, std::int64_t least) {
-  for (const auto index : indices.span<std::int64_t>()) least = std::max(least, index + 1);
-  return least;
-}
-
-/// Whether all rows have a single 1 and else zeros.
-bool isOneHot(const Tensor& labels) {
-  const auto columns = static_cast<std::size_t>(labels.shape()[1]);
-  const auto values = labels.span<float>();
-  for (std::size_t row = 0; row < values.size(); row += columns) {
-    const auto of = values.subspan(row, columns);
-    if (std::ranges::count(of, 1.0f) != 1 || std::ranges::count(of, 0.0f) != std::ssize(of) - 1) return false;
-  }
-  return columns > 1;
-}
-
-/// Reads the data once for indices, else their first batch.
-Facts factsOf(std::string name, LoadedData& data) {
-  Facts facts{.name = std::move(name), .table = !data.description.columns.empty()};
-  facts.classes = std::ssize(data.description.classes);
-  Batch batch;
-  DataSetIterator& any = data.any();
-  any.reset(0);
-  while (any.next(batch)) {
-    const Tensor features = batch.features.front().gathered(), labels = batch.labels.front().gathered();
-    facts.input = features.shape().dropFirst();
-    if (labels.dtype() != DType::Int64) {
-      if (facts.classes > 0) return facts;
-      if (labels.shape().rank() == 2)
-        (isOneHot(labels) ? facts.classes : facts.numbers) = labels.shape()[1];
-      else
-        facts.numbers = 1;
-      return facts;
-    }
-    if (features.dtype() == DType::Int64 && labels.shape() == features.shape())
-      facts.symbols = above(labels, above(features, facts.symbols));
-    else if (facts.classes == 0 || data.description.classes.empty())
-      facts.classes = above(labels, facts.classes);
-    else
-      return facts;
-  }
-  return facts;
-}
+using detail::NetworkFacts;
 
 /// The options of training that all have; each struct below gives its own defaults.
 struct Common {
@@ -128,7 +63,7 @@ struct Mlp {
     f.field("dropout", options.dropout, kDropout);
     common.fields(f);
   }
-  std::string build(const Facts& facts) const {
+  std::string build(const NetworkFacts& facts) const {
     const Shape units = hidden.empty() ? Shape{64} : hidden;
     auto chain = mlp({units.begin(), units.end()}, facts.classes > 0 ? facts.classes : 2, options);
     if (facts.table) chain.layers.insert(chain.layers.begin(), Normalise{});
@@ -142,7 +77,7 @@ struct Convnet {
   static constexpr std::string_view kName = "convnet";
   Common common{.updater = Nesterovs{.learningRate = 0.01, .momentum = 0.9}, .l2 = 5e-4};
   void fields(Fields& f) { common.fields(f); }
-  std::string build(const Facts& facts) const {
+  std::string build(const NetworkFacts& facts) const {
     const Shape image = facts.image();
     return common.applied(convnet(facts.classes, image));
   }
@@ -162,7 +97,7 @@ struct Resnet18 {
     f.field("normMomentum", options.normMomentum, "weight of the new batch in the running statistics");
     common.fields(f);
   }
-  std::string build(const Facts& facts) const {
+  std::string build(const NetworkFacts& facts) const {
     const Shape image = facts.image();
     auto sized = options;
     sized.imageSize = {image[1], image[2]};
@@ -181,7 +116,7 @@ struct CharLstm {
     f.field("dropout", options.dropout, kDropout);
     common.fields(f);
   }
-  std::string build(const Facts& facts) const {
+  std::string build(const NetworkFacts& facts) const {
     return common.applied(charLstm(facts.vocabulary(), options));
   }
 };
@@ -197,7 +132,9 @@ struct Gpt {
     f.field("dropout", options.dropout, kDropout);
     common.fields(f);
   }
-  std::string build(const Facts& facts) const { return common.applied(gpt(facts.vocabulary(), options)); }
+  std::string build(const NetworkFacts& facts) const {
+    return common.applied(gpt(facts.vocabulary(), options));
+  }
 };
 
 /// Calls `each` with a default value of every network.
@@ -231,7 +168,7 @@ void read(std::string_view network, const Use& use) {
 }
 
 /// Data that fit any network, to check its options.
-Facts exampleFacts(std::string_view name) {
+NetworkFacts exampleFacts(std::string_view name) {
   return {.name = std::string(name), .input = {3, 64, 64}, .classes = 10, .symbols = 10};
 }
 
@@ -257,7 +194,8 @@ std::string withAllOptions(std::string_view network) {
 
 std::string configurationFor(std::string_view network, LoadedData& data) {
   std::string configuration;
-  read(network, [&](const auto& one) { configuration = one.build(factsOf(std::string(one.kName), data)); });
+  read(network,
+       [&](const auto& one) { configuration = one.build(detail::factsOf(std::string(one.kName), data)); });
   return configuration;
 }
 
@@ -267,7 +205,7 @@ std::vector<std::string> networkNames() {
   return names;
 }
 
-json::array namedNetworkSchemas(const SchemaFamilies& families) {
+json::array detail::namedNetworkSchemas(const SchemaFamilies& families) {
   json::array names;
   std::vector<std::pair<std::string, json::object>> types;
   forAll([&](auto one) {

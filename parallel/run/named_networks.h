@@ -1,12 +1,9 @@
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "muster/core/base/shape.h"
-#include "muster/core/io/schema_writer.h"
 #include "muster/datasets/source/load_data.h"
 
 namespace muster {
@@ -32,9 +29,5 @@ std::string configurationFor(std::string_view network, LoadedData& data);
 
 /// The names, as in "mlp".
 std::vector<std::string> networkNames();
-
-/// The schema of a named network: the name, or an object with the name and its options.
-/// @param families  as of SchemaWriter.
-boost::json::array namedNetworkSchemas(const SchemaFamilies& families);
 
 }  // namespace muster

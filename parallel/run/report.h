@@ -1,7 +1,8 @@
 #pragma once
 
+#include <array>
 #include <string>
-#include <vector>
+#include <string_view>
 
 namespace muster {
 
@@ -9,8 +10,8 @@ class RunSession;
 struct RunScores;
 
 /// The curves of a training that can be resumed: its report then has those of the whole training.
-inline const std::string kReportCurves = "training.curves.jsonl";
-inline const std::vector<std::string> kReportFiles{"confusion.txt", "report.html", kReportCurves};
+inline constexpr std::string_view kReportCurves = "training.curves.jsonl";
+inline constexpr std::array<std::string_view, 3> kReportFiles{"confusion.txt", "report.html", kReportCurves};
 
 /// Writes into the directory of `listeners.report`, creating it if missing: `report.html`, the page of the
 /// training with its scores, and of a classification `confusion.txt` with the scores of each class; the page

@@ -7,8 +7,8 @@
 #include "muster/datasets/file_bytes.h"
 #include "muster/parallel/run/detail/run_checks.h"
 #include "muster/parallel/run/detail/run_fields.h"
+#include "muster/parallel/run/detail/run_sets.h"
 #include "muster/parallel/run/named_networks.h"
-#include "muster/parallel/run/run_sets.h"
 #include "muster/parallel/strategies/named_strategy.h"
 
 namespace muster {
@@ -28,8 +28,8 @@ std::string optionText(const std::string& name, const json::value& value) {
     for (const auto& one : *array) all.append(all.empty() ? "" : ",").append(optionText(name, one));
     return all;
   }
-  throw InvalidArgument(fmt::format("{}{}: expected a number, a word, true or false, found {}", kStrategyPath,
-                                    name, describeJson(value)));
+  throw InvalidArgument(fmt::format("{}{}: expected a number, a word, true or false, found {}",
+                                    detail::kStrategyPath, name, describeJson(value)));
 }
 
 /// Takes `training.strategy` from a run file.
@@ -75,9 +75,9 @@ std::string strategyProblem(std::string_view what, const AnyStrategy& strategy) 
   for (const auto& option : optionsOf(strategy)) {
     for (const auto end : {" ", ":"})
       if (const auto at = what.find(fmt::format(": {}{}", option.name, end)); at != what.npos)
-        return fmt::format("{}{}", kStrategyPath, what.substr(at + 2));
+        return fmt::format("{}{}", detail::kStrategyPath, what.substr(at + 2));
     if (const auto at = what.find(fmt::format("there is no {} \"", option.name)); at != what.npos)
-      return fmt::format("{}{}: {}", kStrategyPath, option.name, what.substr(at));
+      return fmt::format("{}{}: {}", detail::kStrategyPath, option.name, what.substr(at));
   }
   return fmt::format("training.strategy: {}", what);
 }
@@ -112,7 +112,7 @@ void visitStrategy(JsonWriter& writer, RunTraining& training) {
     const auto strategy =
         strategyNamed(training.strategy, training.strategyOptions, static_cast<int>(training.workers));
     for (const auto& option : optionsOf(strategy)) {
-      const auto value = jsonOrWord(option.preset);
+      const auto value = detail::jsonOrWord(option.preset);
       if (option.kind == "whole number" && value.is_int64())
         in.put(option.name, value.get_int64());
       else if (option.kind.ends_with("number") && value.is_number())
@@ -133,8 +133,8 @@ RunFile RunFile::parse(std::string_view text, std::span<const std::string> sets)
   if (auto* const result = value.get_object().if_contains("configuration");
       result != nullptr && result->is_object() && !value.get_object().contains("format"))
     value = json::value(*result);
-  applySets(value.get_object(), sets);
-  expandShortForms(value.get_object());
+  detail::applySets(value.get_object(), sets);
+  detail::expandShortForms(value.get_object());
   refuseNul(value, "");
   for (const auto* const other : {"$schema", "compare"})  // for editors, and for muster compare
     value.get_object().erase(other);
@@ -151,13 +151,14 @@ RunFile RunFile::parse(std::string_view text, std::span<const std::string> sets)
   reader.group("listeners", [&](JsonReader& in) { detail::visitListeners(in, run.listeners); });
   reader.finish();
   readStrategy(value.get_object(), run.training);
-  checkRun(run);
+  detail::checkRun(run);
   if (isNamedNetwork(run.network)) run.network = withAllOptions(run.network);
   return run;
 }
 
-RunFile RunFile::read(const std::string& path, std::span<const std::string> sets) {
-  const auto bytes = readFile(path);
+RunFile RunFile::read(const std::filesystem::path& file, std::span<const std::string> sets) {
+  const auto path = file.string();
+  const auto bytes = readFile(file);
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   require(!path.ends_with(".safetensors"),
           "{}: is a model file; give the run file, whose training.model names the model", path);
@@ -219,7 +220,7 @@ std::vector<std::pair<std::string, std::string>> decisiveFields(const RunFile& r
     if (!path.starts_with("training.")) return path == "format";
     return !detail::isOneOf(path, {"training.workers", "training.threadsPerWorker", "training.groups",
                                    "training.mathMode"}) &&
-           !path.starts_with(kStrategyPath);
+           !path.starts_with(detail::kStrategyPath);
   });
   return all;
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <span>
 #include <string>
@@ -101,7 +102,7 @@ struct RunFile {
   ///         wrong type or out of range. If the text is a result, reads its `configuration`.
   static RunFile parse(std::string_view json, std::span<const std::string> sets = {});
   /// As above, from a file. @throws FileError if it cannot be read.
-  static RunFile read(const std::string& path, std::span<const std::string> sets = {});
+  static RunFile read(const std::filesystem::path& path, std::span<const std::string> sets = {});
 
   /// Writes it as the fields of an object, the strategy with all its options.
   void write(JsonWriter& json) const;

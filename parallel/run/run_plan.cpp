@@ -1,4 +1,5 @@
 #include "muster/parallel/run/run_plan.h"
+#include "muster/parallel/run/detail/preparation.h"
 
 #include <fmt/format.h>
 
@@ -24,7 +25,7 @@ std::string dataLine(const PreparedRun& p, std::int64_t batches) {
                      examplesIn(p.data.test));
 }
 
-std::string resumptionLine(const Resumed& resumed) {
+std::string resumptionLine(const detail::Resumed& resumed) {
   if (resumed.file.empty()) return {};
   return fmt::format(
       "resumes: {}{}\n", resumed.file.string(),
@@ -34,7 +35,7 @@ std::string resumptionLine(const Resumed& resumed) {
 std::string remarkLines(const PreparedRun& p, std::int64_t batches) {
   const auto epochs = std::max<std::int64_t>(p.run.training.epochs - p.network->epoch(), 0);
   auto remarks = fitRemarks(*p.network, epochs, batches, p.run.training.workers);
-  remarks.push_back(periodRemark(p.run, batches, p.nodeCount));
+  remarks.push_back(detail::periodRemark(p.run, batches, p.nodeCount));
   std::string text;
   for (const auto& remark : remarks)
     if (!remark.empty()) text += fmt::format("note: {}\n", remark);
@@ -69,7 +70,7 @@ std::string memoryLines(const PreparedRun& p) {
 
 std::string planText(PreparedRun& p) {
   const std::int64_t batches = p.data.train->batchesPerEpoch().value_or(0);
-  const auto wrapper = makeWrapper(p.run, p.devices, p.nodes, *p.network, {}, p.nodeCount);
+  const auto wrapper = detail::makeWrapper(p.run, p.devices, p.nodes, *p.network, {}, p.nodeCount);
   return fmt::format("{}{}{}\n{}\nplan: {}, {}\n{}{}{}", p.data.notice, p.data.notice.empty() ? "" : "\n",
                      dataLine(p, batches), p.network->summary(), wrapper.plan(),
                      plural(p.run.training.epochs, "epoch"), resumptionLine(p.resumed),

@@ -10,9 +10,10 @@
 
 #include "muster/core/io/json_value.h"
 #include "muster/core/io/network_schema.h"
+#include "muster/parallel/run/detail/named_network_schemas.h"
 #include "muster/parallel/run/detail/run_fields.h"
+#include "muster/parallel/run/detail/run_sets.h"
 #include "muster/parallel/run/named_networks.h"
-#include "muster/parallel/run/run_sets.h"
 #include "muster/parallel/strategies/named_strategy.h"
 
 namespace muster {
@@ -36,7 +37,7 @@ json::array wordsIn(std::string_view kind) {
 }
 
 /// Lets an object also be a value of the field for which that may stand.
-void allowShortForm(json::object& schema, const ShortForm& form) {
+void allowShortForm(json::object& schema, const detail::ShortForm& form) {
   json::object* at = &schema;
   for (std::string_view rest = form.path; !rest.empty();) {
     const auto dot = std::min(rest.find('.'), rest.size());
@@ -49,7 +50,7 @@ void allowShortForm(json::object& schema, const ShortForm& form) {
 }
 
 json::object schemaOf(const StrategyOption& option) {
-  json::object schema{{"description", option.description}, {"default", jsonOrWord(option.preset)}};
+  json::object schema{{"description", option.description}, {"default", detail::jsonOrWord(option.preset)}};
   if (option.kind == "number") schema["type"] = "number";
   if (option.kind == "whole number") schema["type"] = "integer";
   if (option.kind == "true or false") schema["type"] = "boolean";
@@ -87,14 +88,15 @@ void visitStrategy(SchemaWriter& writer, RunTraining& training) {
 
 }  // namespace detail
 
-std::string runFileSchema() {
-  SchemaWriter all;
-  all.put("$schema", {{"type", "string"}, {"description", "where this schema is, for editors"}});
-  all.put("format", {{"const", RunFile::kFormat}, {"description", "of the file"}});
-  // The schema allows the fields of all types of data; the program checks which ones a type has.
+namespace {
+
+/// The fields of `data`: the schema allows those of all types, and the program checks which ones a type has.
+json::object dataSchema() {
   SchemaWriter data;
   std::map<std::string, std::vector<std::string_view>, std::less<>> typesOf;  // [field]
+  json::array types;
   for (const auto type : kDataTypes) {
+    types.emplace_back(type);
     DataSource of;
     of.type = type;
     detail::visitData(data, of);
@@ -102,24 +104,30 @@ std::string runFileSchema() {
     detail::visitData(alone, of);
     for (const auto& [field, schema] : alone.properties()) typesOf[field].push_back(type);
   }
-  json::array types;
-  for (const auto type : kDataTypes) types.emplace_back(type);
   data.describe("where the data come from");
   data.put("type", {{"enum", types}});  // has no default
-  json::object dataSchema = data.schema();
+  json::object all = data.schema();
   for (const auto& [field, of] : typesOf)
-    if (auto& schema = dataSchema.at("properties").at(field).as_object(); of.size() < kDataTypes.size())
+    if (auto& schema = all.at("properties").at(field).as_object(); of.size() < kDataTypes.size())
       schema["description"] = fmt::format("of {}: {}", fmt::join(of, ", "),
                                           std::string_view(schema.at("description").as_string()));
-  dataSchema["required"] = json::array{"type"};
-  all.describe("what the network learns from");
-  all.put("data", dataSchema);
-  const auto network = networkSchema();
+  all["required"] = json::array{"type"};
+  return all;
+}
+
+json::object networkField(const NetworkSchema& network) {
   json::array networks{network.network};
-  for (auto& named : namedNetworkSchemas(network.families)) networks.push_back(std::move(named));
-  all.put("network",
-          {{"description", "a network of the library by its name, with options, or a configuration in full"},
-           {"anyOf", std::move(networks)}});
+  for (auto& named : detail::namedNetworkSchemas(network.families)) networks.push_back(std::move(named));
+  return {{"description", "a network of the library by its name, with options, or a configuration in full"},
+          {"anyOf", std::move(networks)}};
+}
+
+void describeParts(SchemaWriter& all, const NetworkSchema& network) {
+  all.put("$schema", {{"type", "string"}, {"description", "where this schema is, for editors"}});
+  all.put("format", {{"const", RunFile::kFormat}, {"description", "of the file"}});
+  all.describe("what the network learns from");
+  all.put("data", dataSchema());
+  all.put("network", networkField(network));
   RunTraining training;
   all.describe("how it is trained, and by how many workers");
   all.group("training", [&](SchemaWriter& in) { detail::visitTraining(in, training); });
@@ -127,8 +135,16 @@ std::string runFileSchema() {
   all.describe("what is shown and saved on the way, and what ends the training");
   all.group("listeners", [&](SchemaWriter& in) { detail::visitListeners(in, listeners); });
   all.put("compare", {{"type", "object"}, {"description", "defaults of the options of muster compare"}});
+}
+
+}  // namespace
+
+std::string runFileSchema() {
+  const auto network = networkSchema();
+  SchemaWriter all;
+  describeParts(all, network);
   json::object schema = all.schema();
-  for (const auto& form : kShortForms)
+  for (const auto& form : detail::kShortForms)
     if (form.path != "training.strategy") allowShortForm(schema, form);
   schema["$schema"] = "https://json-schema.org/draft/2020-12/schema";
   schema["title"] = "muster run file";

@@ -8,7 +8,8 @@
 #include "muster/core/base/log.h"
 #include "muster/core/base/plural.h"
 #include "muster/core/io/model_file.h"
-#include "muster/parallel/run/keep_network.h"
+#include "muster/parallel/run/detail/keep_network.h"
+#include "muster/parallel/run/detail/preparation.h"
 
 namespace muster {
 
@@ -17,42 +18,44 @@ RunSession::RunSession(PreparedRun prepared, const SessionOptions& options)
       sink_(options.sink ? options.sink : [](std::string_view line) { logInfo("{}", line); }),
       begun_(network().iteration()),
       epochsBefore_(network().epoch()),
-      watchers_(watch(
+      watchers_(detail::watch(
           run(), data(), network(),
           {.progress = options.progress, .overNodes = prepared_.overNodes(), .terminal = options.terminal})),
-      watching_(watchingOf(run(), watchers_, prepared_.first(), prepared_.overNodes())),
+      watching_(detail::watchingOf(run(), watchers_, prepared_.first(), prepared_.overNodes())),
       wrapper_([&] {
         watching_.addTo(watchers_.all);
         for (const auto& listener : options.listeners) watchers_.all.push_back(listener);
-        return makeWrapper(run(), prepared_.devices, prepared_.nodes, network(), watchers_.all,
-                           prepared_.nodeCount);
+        return detail::makeWrapper(run(), prepared_.devices, prepared_.nodes, network(), watchers_.all,
+                                   prepared_.nodeCount);
       }()) {
   watching_.describe(wrapper_.plan(), network().summary());
-  watching_.options(hyperParameters(run()), {network().task() == Task::Regression ? "r2" : "accuracy"});
+  watching_.options(detail::hyperParameters(run()),
+                    {network().task() == Task::Regression ? "r2" : "accuracy"});
 }
 
 RunSession::RunSession(RunFile run, Listeners listeners)
-    : RunSession(prepareRun(std::move(run), {}, requireOwnDirectory), {.listeners = std::move(listeners)}) {}
+    : RunSession(detail::prepareRun(std::move(run), detail::NodeOptions(), detail::requireOwnDirectory),
+                 {.listeners = std::move(listeners)}) {}
 
 void RunSession::train(const std::stop_token& stop) {
   const Nodes& nodes = prepared_.nodes;
-  const auto saves = [&] { return nodes.node() == savingNode(nodes); };
-  trainAndSave(
+  const auto saves = [&] { return nodes.node() == detail::savingNode(nodes); };
+  detail::trainAndSave(
       [&] {
         watching_.during([&] {
           wrapper_.fit(data().training(),
                        std::max<std::int64_t>(run().training.epochs - network().epoch(), 0), stop);
         });
-        interrupted_ = onAnyNode(nodes, stop.stop_requested());
+        interrupted_ = detail::onAnyNode(nodes, stop.stop_requested());
       },
       [&](bool failed) {
         if (saves()) save(failed);
       },
-      learningRateOf(run()), {run().training.model, [&](const std::filesystem::path& path) {
-                                if (!saves() || untrained()) return false;
-                                saveModel(network(), path, notesOf(run()));
-                                return true;
-                              }});
+      detail::learningRateOf(run()), {run().training.model, [&](const std::filesystem::path& path) {
+                                        if (!saves() || untrained()) return false;
+                                        saveModel(network(), path, detail::notesOf(run()));
+                                        return true;
+                                      }});
 }
 
 void RunSession::save(bool failed) {
@@ -62,8 +65,8 @@ void RunSession::save(bool failed) {
   const bool restored =
       watchers_.stopping && run().listeners.earlyStopping->restoreBest && watchers_.stopping->best();
   if (!restored && watchers_.last->state) network().trainingState() = *watchers_.last->state;
-  writeHereOrElsewhere(run().training.model, [&](const std::filesystem::path& path) {
-    saveModel(network(), path, notesOf(run()));
+  detail::writeHereOrElsewhere(run().training.model, [&](const std::filesystem::path& path) {
+    saveModel(network(), path, detail::notesOf(run()));
   });
   saved_ = true;
   if (failed)

@@ -11,8 +11,8 @@
 #include "muster/core/listeners/line_sink.h"
 #include "muster/core/nn/listener.h"
 #include "muster/parallel/parallel_wrapper.h"
+#include "muster/parallel/run/detail/watchers.h"
 #include "muster/parallel/run/prepared_run.h"
-#include "muster/parallel/run/watchers.h"
 
 namespace muster {
 
@@ -72,8 +72,8 @@ class RunSession {
   const Network& network() const { return *prepared_.network; }
   ParallelWrapper& wrapper() { return wrapper_; }
   const ParallelWrapper& wrapper() const { return wrapper_; }
-  const Watchers& watchers() const { return watchers_; }
-  const Watching& watching() const { return watching_; }
+  const detail::Watchers& watchers() const { return watchers_; }
+  const detail::Watching& watching() const { return watching_; }
 
   bool saved() const { return saved_; }
   bool interrupted() const { return interrupted_; }            ///< on any node
@@ -88,8 +88,8 @@ class RunSession {
   PreparedRun prepared_;
   LineSink sink_;
   std::int64_t begun_, epochsBefore_;  // iterations and epochs of the network before this training
-  Watchers watchers_;
-  Watching watching_;
+  detail::Watchers watchers_;
+  detail::Watching watching_;
   ParallelWrapper wrapper_;
   bool saved_ = false, interrupted_ = false;
 };

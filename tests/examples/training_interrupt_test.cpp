@@ -12,7 +12,7 @@
 
 #include "examples/muster/program.h"
 #include "muster/core/base/error.h"
-#include "muster/parallel/run/keep_network.h"
+#include "muster/parallel/run/detail/keep_network.h"
 #include "tests/support/child_process.h"
 #include "tests/support/temporary_directory.h"
 
@@ -40,7 +40,7 @@ std::string lastLineAfter(const std::function<void()>& body) {
 TEST_CASE("after a failed training a signal does not say that it came before the training") {
   CHECK(lastLineAfter([] {
           program::TrainingInterrupt interrupt;
-          CHECK_THROWS_AS(trainAndSave([] { throw Error("it broke"); }, [](bool) {}, "", {}), Error);
+          CHECK_THROWS_AS(detail::trainAndSave([] { throw Error("it broke"); }, [](bool) {}, "", {}), Error);
         }).ends_with("Interrupted.\n"));
 }
 

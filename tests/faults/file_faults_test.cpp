@@ -413,8 +413,7 @@ TEST_CASE("file faults: a run file is read") {
   run.network = SmallNetwork(1).model.configuration().toJson();
   const std::string text = run.toJson();
   forEachFault({"run file", [&](const fs::path& at) { test::writeFile(at / "run.json", text); },
-                [](const fs::path& at) { return RunFile::read((at / "run.json").string()).toJson(); },
-                nothing});
+                [](const fs::path& at) { return RunFile::read(at / "run.json").toJson(); }, nothing});
 }
 
 TEST_CASE("file faults: a comparison adds a run to its results") {

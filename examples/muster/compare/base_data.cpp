@@ -6,6 +6,7 @@
 #include <boost/crc.hpp>
 
 #include "muster/core/base/number_text.h"
+#include "muster/parallel/run/detail/preparation.h"
 #include "muster/parallel/run/prepared_run.h"
 
 namespace comparing {
@@ -36,8 +37,8 @@ std::int64_t examplesIn(const std::unique_ptr<muster::DataSetIterator>& data) {
 
 muster::LoadedData loadData(const BaseRun& base) {
   const auto run = base.run();
-  return muster::loadData(run.data, run.training.placement, muster::devicesOf(run.training).devices,
-                          static_cast<int>(run.training.workers), muster::knownBy(run, {}));
+  return muster::loadData(run.data, run.training.placement, muster::detail::devicesOf(run.training).devices,
+                          static_cast<int>(run.training.workers), muster::detail::knownBy(run, {}));
 }
 
 std::string holdOut(BaseRun& base, const muster::ComparisonGrid& grid, muster::LoadedData& data) {

@@ -10,8 +10,8 @@
 #include "muster/core/base/nearest_word.h"
 #include "muster/core/io/json_value.h"
 #include "muster/core/io/network_json.h"
+#include "muster/parallel/run/detail/run_sets.h"
 #include "muster/parallel/run/named_networks.h"
-#include "muster/parallel/run/run_sets.h"
 #include "muster/parallel/strategies/named_strategy.h"
 
 namespace comparing {
@@ -83,7 +83,7 @@ std::vector<std::string> BaseRun::differences(const muster::RunFile& other, std:
     if (const auto found = base.find(path); found == base.end() || found->second != value)
       all.push_back(fmt::format("{}={}", path, value));
   for (const auto& [path, value] : base)
-    if (!own.contains(path) && !path.starts_with(muster::kStrategyPath)) all.push_back(path + "=");
+    if (!own.contains(path) && !path.starts_with(muster::detail::kStrategyPath)) all.push_back(path + "=");
   std::ranges::sort(all);
   return all;
 }
@@ -93,7 +93,7 @@ std::string BaseRun::pathOf(std::string_view name, std::string_view strategy) co
   std::vector<std::string> known;
   const auto workers = static_cast<int>(file.training.workers);
   for (const auto& option : muster::optionsOf(muster::strategyNamed(strategy, "", workers))) {
-    if (isOrIsIn(name, option.name)) return fmt::format("{}{}", muster::kStrategyPath, name);
+    if (isOrIsIn(name, option.name)) return fmt::format("{}{}", muster::detail::kStrategyPath, name);
     known.push_back(option.name);
   }
   const auto head = name.substr(0, name.find_first_of(".["));

@@ -12,8 +12,10 @@
 #include "muster/core/comparison/run_recorder.h"
 #include "muster/core/eval/non_finite_prediction.h"
 #include "muster/core/nn/recompute_statistics.h"
+#include "muster/parallel/run/detail/preparation.h"
+#include "muster/parallel/run/detail/run_network.h"
+#include "muster/parallel/run/detail/watchers.h"
 #include "muster/parallel/run/prepared_run.h"
-#include "muster/parallel/run/watchers.h"
 
 namespace comparing {
 namespace {
@@ -52,10 +54,10 @@ std::optional<RunRecord> trainCell(const Cell& cell, const std::function<void(st
                                    const std::stop_token& stop) {
   muster::RunFile run = cell.run;
   run.listeners = listenersOf(cell);
-  const auto devices = muster::devicesOf(run.training);
+  const auto devices = muster::detail::devicesOf(run.training);
   auto data = muster::loadData(run.data, run.training.placement, devices.devices,
-                               static_cast<int>(run.training.workers), muster::knownBy(run, {}));
-  const auto network = muster::makeNetwork(run, data);
+                               static_cast<int>(run.training.workers), muster::detail::knownBy(run, {}));
+  const auto network = muster::detail::makeNetwork(run, data);
   DataSetIterator& tested = cell.tuning ? *data.validation : *data.test;
   const auto recorder = std::make_shared<RunRecorder>(
       tested, RunRecorderOptions{.arm = cell.arm,
@@ -65,15 +67,15 @@ std::optional<RunRecord> trainCell(const Cell& cell, const std::function<void(st
                                  .testEvery = cell.tuning ? 0 : cell.testEvery,
                                  .threadsPerWorker = run.training.threadsPerWorker,
                                  .progress = progress});
-  auto watchers = muster::watch(run, data, *network, {.progress = false});
-  const auto watching = muster::watchingOf(run, watchers, /*first=*/true, /*shared=*/false);
+  auto watchers = muster::detail::watch(run, data, *network, {.progress = false});
+  const auto watching = muster::detail::watchingOf(run, watchers, /*first=*/true, /*shared=*/false);
   watching.addTo(watchers.all);
   watchers.all.push_back(recorder);
   RunRecord record;
   try {
-    auto wrapper = muster::makeWrapper(run, devices, {}, *network, watchers.all);
+    auto wrapper = muster::detail::makeWrapper(run, devices, {}, *network, watchers.all);
     watching.describe(wrapper.plan(), network->summary());
-    watching.options(muster::hyperParameters(run), {"score"}, cell.arm);
+    watching.options(muster::detail::hyperParameters(run), {"score"}, cell.arm);
     watching.during([&] { wrapper.fit(data.training(), run.training.epochs, stop); });
     if (stop.stop_requested() && network->epoch() < run.training.epochs) return std::nullopt;
     record = recorder->finish(wrapper);

@@ -26,7 +26,9 @@
 #include "muster/datasets/directory_lock.h"
 #include "muster/datasets/file_bytes.h"
 #include "muster/parallel/nodes/launched_processes.h"
-#include "muster/parallel/run/run_devices.h"
+#include "muster/parallel/run/detail/preparation.h"
+#include "muster/parallel/run/detail/run_devices.h"
+#include "muster/parallel/run/detail/run_network.h"
 #include "muster/parallel/run/prepared_run.h"
 
 namespace comparing {
@@ -134,7 +136,7 @@ int compareRun(const Options& options, const std::string& file, const std::strin
   muster::ResultsFile results(options.out / kResultsName, "another --out");
   if (now.tune.empty()) now.tune = results.grid().tune;
   const auto heldOut = holdOut(base, now, data);
-  const auto network = muster::makeNetwork(base.run(), data);
+  const auto network = muster::detail::makeNetwork(base.run(), data);
   joinGrid(results, now, base, data, *network);
   const auto& grid = results.grid();
   GridSession session(base, results, options.out);
@@ -163,7 +165,8 @@ int compare(const Call& call) {
   const auto run = muster::RunFile::read(file, options->sets);  // says what is wrong with the file
   comparing::takeDefaults(text, *options);
   program::endOnInterrupt("Interrupted; finished runs are kept.");
-  return muster::runOn(devicesOf(run.training), [&] { return comparing::compareRun(*options, file, text); });
+  return muster::detail::runOn(muster::detail::devicesOf(run.training),
+                               [&] { return comparing::compareRun(*options, file, text); });
 }
 
 }  // namespace program

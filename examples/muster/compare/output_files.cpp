@@ -6,7 +6,7 @@
 
 #include "examples/muster/run_paths.h"
 #include "muster/core/base/error.h"
-#include "muster/parallel/run/watching.h"
+#include "muster/parallel/run/detail/watching.h"
 
 namespace comparing {
 namespace {
@@ -48,7 +48,7 @@ void checkOutput(const std::filesystem::path& directory, const std::string& file
 
 std::filesystem::path curvesFile(const std::filesystem::path& directory, const std::string& arm,
                                  std::int64_t seed) {
-  if (!muster::pagesBuilt()) return directory.empty() ? std::filesystem::path(fileName(arm)) : "";
+  if (!muster::detail::pagesBuilt()) return directory.empty() ? std::filesystem::path(fileName(arm)) : "";
   return directory / "runs" / fileName(arm) / fmt::format("seed-{}.curves.jsonl", seed);
 }
 

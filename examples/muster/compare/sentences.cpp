@@ -6,6 +6,7 @@
 #include "examples/muster/compare/base_data.h"
 #include "muster/core/base/number_text.h"
 #include "muster/core/base/plural.h"
+#include "muster/parallel/run/detail/preparation.h"
 #include "muster/parallel/run/prepared_run.h"
 
 namespace comparing {
@@ -42,7 +43,7 @@ std::vector<std::string> warningsOf(const BaseRun& base, const muster::Compariso
     const auto batches = (grid.trainExamples + more) / run.data.batch;
     if (batches < run.training.workers)
       idle.push_back(arm.name);
-    else if (!muster::periodRemark(run, batches).empty())
+    else if (!muster::detail::periodRemark(run, batches).empty())
       seldom.push_back(arm.name);
   }
   const auto tell = [&](std::string_view what, const std::vector<std::string>& arms) {

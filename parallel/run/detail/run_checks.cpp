@@ -8,13 +8,10 @@
 #include "muster/datasets/source/detail/field_rules.h"
 #include "muster/parallel/run/named_networks.h"
 
-namespace muster {
+namespace muster::detail {
 namespace {
 
-constexpr std::int64_t kMost = detail::kMostCounted;
-
-using detail::requireBetween;
-using detail::requireNotNegative;
+constexpr std::int64_t kMost = kMostCounted;
 
 /// Limits minutes so that they fit the clock's 64-bit nanoseconds.
 void requireMinutes(std::string_view path, double value) {
@@ -124,4 +121,4 @@ void checkRun(const RunFile& run) {
   run.makeStrategy(1);
 }
 
-}  // namespace muster
+}  // namespace muster::detail

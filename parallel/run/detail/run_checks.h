@@ -2,7 +2,7 @@
 
 #include "muster/parallel/run/run_file.h"
 
-namespace muster {
+namespace muster::detail {
 
 /// @throws InvalidArgument naming the field of a run file that is missing, out of range, or contradicts
 ///         another.
@@ -11,4 +11,4 @@ void checkRun(const RunFile& run);
 /// As above, for what the kind of nodes excludes.
 void checkNodes(const RunFile& run);
 
-}  // namespace muster
+}  // namespace muster::detail

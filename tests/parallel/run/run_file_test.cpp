@@ -26,10 +26,10 @@
 #include "muster/core/optim/schedules.h"
 #include "muster/core/optim/updaters.h"
 #include "muster/datasets/file_bytes.h"
+#include "muster/parallel/run/detail/field_list.h"
 #include "muster/parallel/run/detail/run_fields.h"
-#include "muster/parallel/run/field_list.h"
+#include "muster/parallel/run/detail/run_sets.h"
 #include "muster/parallel/run/run_schema.h"
-#include "muster/parallel/run/run_sets.h"
 #include "tests/support/json_schema.h"
 #include "tests/support/thrown.h"
 
@@ -297,21 +297,21 @@ TEST_CASE(
   auto run = asJson(whole("generated"));
   for (const char* set : {"listeners.earlyStopping=7", "listeners.reduceOnPlateau=4",
                           "listeners.checkpoints=d", "training.strategy=10", "network.inputShape=784"}) {
-    applySet(run.as_object(), set);
+    detail::applySet(run.as_object(), set);
     CHECK(schema.problem(run) == "");
   }
   run = asJson(whole("generated"));
   for (const char* set : {"training.strategy=diloco", "network.updater=adam", "training.epochs=2"}) {
-    applySet(run.as_object(), set);
+    detail::applySet(run.as_object(), set);
     CHECK(schema.problem(run) == "");
   }
-  applySet(run.as_object(), "network.updater={\"type\":\"sgd\",\"learningRate\":0.01}");
+  detail::applySet(run.as_object(), "network.updater={\"type\":\"sgd\",\"learningRate\":0.01}");
   CHECK(schema.problem(run) == "");
-  applySet(run.as_object(), "listeners.earlyStopping=often");
+  detail::applySet(run.as_object(), "listeners.earlyStopping=often");
   CHECK(schema.problem(run) != "");
   CHECK(problem(run).starts_with("listeners.earlyStopping.patience: expected a whole number, found"));
-  applySet(run.as_object(), "listeners.earlyStopping=5");
-  applySet(run.as_object(), "network.updater=[1]");
+  detail::applySet(run.as_object(), "listeners.earlyStopping=5");
+  detail::applySet(run.as_object(), "network.updater=[1]");
   CHECK(schema.problem(run) != "");
 }
 
@@ -426,9 +426,9 @@ TEST_CASE("another schedule, layer or named network drops the fields of the old 
 }
 
 TEST_CASE("fields of some types of data name these types") {
-  CHECK(fieldAt("data.label").description.starts_with("of csv: column to predict"));
-  CHECK(fieldAt("data.train").description.starts_with("of csv, images, safetensors: the file"));
-  CHECK(fieldAt("data.batch").description == "examples in a batch of one worker");
+  CHECK(detail::fieldAt("data.label").description.starts_with("of csv: column to predict"));
+  CHECK(detail::fieldAt("data.train").description.starts_with("of csv, images, safetensors: the file"));
+  CHECK(detail::fieldAt("data.batch").description == "examples in a batch of one worker");
 }
 
 TEST_CASE("a run file is written and read back, and a results file gives its configuration") {
@@ -676,18 +676,18 @@ TEST_CASE("every field of a run file has a description") {
 }
 
 TEST_CASE("fields are listed by path with their values and defaults") {
-  CHECK(fieldAt("training.workers").values == "whole number");
-  CHECK(fieldAt("training.workers").preset == "1");
-  CHECK(fieldAt("training.mathMode").values == "auto, fp32, tf32, bf16");
-  CHECK(fieldAt("training.mathMode").preset == "\"auto\"");
-  CHECK(fieldAt("data.classWeights").values == "list of numbers");
-  CHECK(fieldAt("listeners.checkpoints.best.monitor").values.starts_with("accuracy, loss"));
-  CHECK(fieldAt("data.type").preset.empty());
-  CHECK_THROWS_AS(fieldAt("training.worker"), std::out_of_range);
+  CHECK(detail::fieldAt("training.workers").values == "whole number");
+  CHECK(detail::fieldAt("training.workers").preset == "1");
+  CHECK(detail::fieldAt("training.mathMode").values == "auto, fp32, tf32, bf16");
+  CHECK(detail::fieldAt("training.mathMode").preset == "\"auto\"");
+  CHECK(detail::fieldAt("data.classWeights").values == "list of numbers");
+  CHECK(detail::fieldAt("listeners.checkpoints.best.monitor").values.starts_with("accuracy, loss"));
+  CHECK(detail::fieldAt("data.type").preset.empty());
+  CHECK_THROWS_AS(detail::fieldAt("training.worker"), std::out_of_range);
 }
 
 TEST_CASE("the guide's page about run files is that of the program") {
   // To make it again: muster schema --markdown > examples/docs/run_file.md
   const auto bytes = readFile(MUSTER_RUN_FILE_PAGE);
-  CHECK(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()) == runFilePage());
+  CHECK(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()) == detail::runFilePage());
 }

@@ -15,6 +15,7 @@
 #include "muster/datasets/gaussian_mixtures.h"
 #include "muster/datasets/image_set_iterator.h"
 #include "muster/datasets/source/named_images.h"
+#include "muster/parallel/run/detail/preparation.h"
 #include "muster/parallel/run/results.h"
 #include "muster/parallel/run/run_plan.h"
 #include "tests/support/state_bits.h"
@@ -129,7 +130,7 @@ TEST_CASE("results have the scores of the examples to validate with, also where 
   CHECK(results.at("validationLoss").as_double() == scores.validation->loss());
   CHECK(results.at("validationF1").as_double() == scores.validation->f1());
   CHECK_FALSE(results.as_object().contains("testAccuracy"));
-  CHECK(RunFile::read((directory / "result.json").string()).toJson() == session.run().toJson());
+  CHECK(RunFile::read(directory / "result.json").toJson() == session.run().toJson());
 }
 
 TEST_CASE("the plan of a run says what its training would do, and trains nothing") {
@@ -155,14 +156,16 @@ TEST_CASE("what a run cannot do is refused before its data are read") {
   const auto missing = fmt::format("training.resume={}", (directory / "none").string());
   bool called = false;
   CHECK(thrown<FileError>([&] {
-          prepareRun(runIn(directory, {missing}), {}, [&](const PreparedRun&) { called = true; });
+          detail::prepareRun(runIn(directory, {missing}), detail::NodeOptions(),
+                             [&](const PreparedRun&) { called = true; });
         }).find("cannot be resumed: there is no such file or directory") != std::string::npos);
   CHECK_FALSE(called);
-  const auto seen = prepareRun(runIn(directory), {}, [&](const PreparedRun& before) {
-    called = true;
-    CHECK(before.data.train == nullptr);
-    CHECK(before.run.training.nodes == "none");  // settled
-  });
+  const auto seen =
+      detail::prepareRun(runIn(directory), detail::NodeOptions(), [&](const PreparedRun& before) {
+        called = true;
+        CHECK(before.data.train == nullptr);
+        CHECK(before.run.training.nodes == "none");  // settled
+      });
   CHECK(called);
   CHECK(seen.data.train->examples() == 200);
   CHECK(directory.names().empty());

@@ -54,7 +54,7 @@ TEST_CASE("listeners without examples to look at are named together, with what t
         "listeners.earlyStopping; without them: --set listeners.testEvery=0 --set "
         "listeners.earlyStopping=null");
   run.listeners = {.report = (directory / "report").string()};
-  if (pagesBuilt())
+  if (detail::pagesBuilt())
     CHECK(test::thrown<InvalidArgument>([&] { prepareRun(run); }) ==
           "listeners.report: needs data to test with, or data.validationExamples");
 }

@@ -1,0 +1,230 @@
+#include "muster/parallel/run/detail/run_sets.h"
+
+#include <algorithm>
+#include <boost/json.hpp>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "muster/core/base/comma_list.h"
+#include "muster/core/base/error.h"
+#include "muster/core/base/nearest_word.h"
+#include "muster/core/base/utf8.h"
+#include "muster/core/io/json_value.h"
+#include "muster/parallel/run/detail/field_list.h"
+#include "muster/parallel/run/detail/field_path.h"
+#include "muster/parallel/run/named_networks.h"
+
+namespace muster::detail {
+
+namespace json = boost::json;
+
+namespace {
+
+/// Lists of words, which the command line also has as in `data.columns=size,colour`.
+constexpr std::string_view kWordLists[] = {"data.columns", "data.leaveOut"};
+
+/// Keeps only the data fields that all types have.
+void dropOthers(json::object& data) {
+  for (const auto* const name : {"directory", "trainExamples", "testExamples", "trainImages", "trainLabels",
+                                 "testImages", "testLabels", "classes", "train", "test", "header", "label",
+                                 "separator", "regression", "columns", "leaveOut", "grey", "height", "width"})
+    data.erase(name);
+}
+
+/// Keeps only the name of a strategy or the type of an updater, schedule or layer, whose others have other
+/// options, and what places a layer in its graph.
+void keepOnly(json::object& object, std::string_view field) {
+  json::object kept;
+  for (const auto name : {field, std::string_view("vertex"), std::string_view("inputs")})
+    if (const auto* value = object.if_contains(name)) kept.emplace(name, *value);
+  object = std::move(kept);
+}
+
+/// Whether a field decides which others there are beside it.
+bool isKind(std::string_view path) {
+  return path == "data.type" || path == kStrategyName || path == "network.name" ||
+         (path.starts_with("network.") && path.ends_with(".type"));
+}
+
+/// The value of a field: for a list also its elements with commas between them.
+json::value valueFor(std::string_view path, const std::string& text) {
+  auto value = jsonOrWord(text);
+  if (!value.is_string() && std::ranges::find(kWordLists, path) == std::end(kWordLists)) return value;
+  if (value.is_array() || value.is_null() || text.empty()) return value;
+  if (std::ranges::find(kWordLists, path) == std::end(kWordLists)) {
+    auto numbers = jsonOrWord("[" + text + "]");
+    const bool list = text.find(',') != text.npos && numbers.is_array() &&
+                      std::ranges::all_of(numbers.get_array(), &json::value::is_number);
+    return list ? numbers : value;
+  }
+  json::array words;
+  for (const auto word : commaList(text)) words.emplace_back(word);
+  return words;
+}
+
+/// Gives a named network its default updater, of which a set may then change a part.
+void giveUpdater(json::value& network) {
+  const auto* const object = network.if_object();
+  if (!object || !object->contains("name") || object->contains("updater")) return;
+  const auto whole = parseJson(withAllOptions(printJson(json::object{{"name", object->at("name")}})));
+  network.get_object()["updater"] = whole.at("updater");
+}
+
+/// A number as C and Python write it, which JSON may not, as ".5" or "1."; NaN if it is not finite or does
+/// not fit a double, as "nan" or "1e400".
+std::optional<double> numberIn(std::string_view text) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || end != text.data() + text.size()) return std::nullopt;
+  return error == std::errc() && std::isfinite(value) ? value : std::numeric_limits<double>::quiet_NaN();
+}
+
+/// The object for which a number or a word at this path stands; null if it is none of the short forms.
+json::value expanded(std::string_view path, const json::value& value) {
+  const auto field = path.substr(std::min(path.rfind('.') + 1, path.size()));
+  if (value.is_string() && path == kStrategyPath.substr(0, kStrategyPath.size() - 1))
+    return json::object{{"name", value}};
+  if (value.is_string() && path == "network") return json::object{{"name", value}};
+  if (value.is_string() && (field == "updater" || field == "learningRate"))
+    return json::object{{"type", value}};
+  if (value.is_number() && field == "learningRate") return json::object{{"type", "fixed"}, {"value", value}};
+  if (!value.is_string() && !value.is_number()) return nullptr;
+  const auto form = std::ranges::find(kShortForms, path, &ShortForm::path);
+  if (form == std::end(kShortForms)) return nullptr;
+  return json::object{{form->field, value}};
+}
+
+/// Whether setting `outer` replaces the field `inner`, too.
+bool replaces(std::string_view outer, std::string_view inner) {
+  return inner.starts_with(outer) && (inner.size() == outer.size() || inner[outer.size()] == '.');
+}
+
+/// @throws InvalidArgument if no run file has a field or a group of this path. Those of networks and
+///         strategies are not checked.
+void requireField(std::string_view path) {
+  if (replaces("network", path) || replaces("training.strategy", path)) return;
+  std::vector<std::string> known;
+  for (const auto& field : fieldLines()) known.push_back(field.path);
+  require(std::ranges::any_of(known, [&](const std::string& one) { return replaces(path, one); }),
+          "--set {}=null: a run file has no field {}; the nearest is {}", path, path,
+          nearestWord(std::string(path), known));
+}
+
+std::string_view keyOf(std::string_view set) {
+  return set.substr(0, set.find('='));
+}
+
+/// What sets a field.
+struct Set {
+  std::string path, text;
+  std::vector<Step> steps;  // of the path
+  json::value value;        // of the text
+};
+
+/// @throws InvalidArgument for a text that is not KEY=VALUE.
+Set setOf(const std::string& set) {
+  require(isUtf8(set), "--set {}: expected UTF-8, as in all of a run file", set);
+  const auto equals = set.find('=');
+  require(equals != set.npos && equals > 0, "--set {}: expected KEY=VALUE, as in training.workers=4", set);
+  Set one{.path = set.substr(0, equals), .text = set.substr(equals + 1), .steps = {}, .value = {}};
+  require(!one.path.ends_with('.'), "--set {}: expected a path as in network.layers[2].outChannels",
+          one.path);
+  one.steps = stepsOf(one.path);
+  one.value = valueFor(one.path, one.text);
+  return one;
+}
+
+/// The field of `in` that a step names, or the element of it; a field that is missing is made.
+json::value& valueAt(json::object& in, const Step& step, std::string_view path) {
+  json::value* at = &in[step.name];
+  for (const auto place : step.places) {
+    require(at->is_array() && place < at->get_array().size(), "--set {}: {} has no element {}", path,
+            step.name, place);
+    at = &at->get_array()[place];
+  }
+  return *at;
+}
+
+/// Gives the last field of a path its value; one that decides which others there are drops those of the old
+/// one.
+void setField(json::object& in, json::value& at, const Step& step, const Set& one) {
+  require(!one.path.ends_with("learningRate") || !one.value.is_string() || !numberIn(one.text),
+          "{}: expected a finite number that fits a double, got {}", one.path, one.text);
+  const auto before = std::exchange(at, one.value);
+  if (!isKind(one.path) || at == before) return;
+  if (one.path == "data.type")
+    dropOthers(in);
+  else
+    keepOnly(in, step.name);
+}
+
+/// The object at a step, in the place of nothing or of a short form of it. @param soFar  the path to it.
+json::object& objectAt(json::value& at, std::string_view soFar, const Step& step, std::string_view path) {
+  if (at.is_null()) at.emplace_object();
+  if (auto object = expanded(soFar, at); !object.is_null()) at = std::move(object);
+  if (path.starts_with("network.updater.") && soFar == "network") giveUpdater(at);
+  require(at.is_object(), "--set {}: {} is no object", path, step.name);
+  return at.get_object();
+}
+
+}  // namespace
+
+void expandShortForms(json::object& run) {
+  for (const auto& form : kShortForms) {
+    json::object* in = &run;
+    std::string_view rest = form.path;
+    for (auto dot = rest.find('.'); in && dot != rest.npos; dot = rest.find('.')) {
+      json::value* const inside = in->if_contains(rest.substr(0, dot));
+      in = inside ? inside->if_object() : nullptr;
+      rest.remove_prefix(dot + 1);
+    }
+    json::value* const value = in ? in->if_contains(rest) : nullptr;
+    if (!value) continue;
+    if (auto object = expanded(form.path, *value); !object.is_null()) *value = std::move(object);
+  }
+}
+
+json::value jsonOrWord(const std::string& text) {
+  try {
+    return parseJson(text);
+  } catch (const InvalidArgument&) {
+    if (const auto value = numberIn(text); value && std::isfinite(*value)) return *value;
+    return json::value(text);
+  }
+}
+
+void applySets(json::object& run, std::span<const std::string> sets) {
+  std::vector<const std::string*> ordered;
+  for (const auto& set : sets) {
+    auto at = ordered.end();
+    const auto key = keyOf(set);
+    if (isKind(key))
+      while (at != ordered.begin() && !replaces(keyOf(**(at - 1)), key)) --at;
+    ordered.insert(at, &set);
+  }
+  for (const auto* set : ordered) applySet(run, *set);
+}
+
+void applySet(json::object& run, const std::string& set) {
+  const Set one = setOf(set);
+  json::object* in = &run;
+  std::string soFar;  // the path to `in`
+  for (const auto& step : one.steps) {
+    const bool last = &step == &one.steps.back();
+    if (one.value.is_null() && step.places.empty() && (last || !in->contains(step.name))) {
+      if (in->erase(step.name) == 0) requireField(one.path);
+      return;
+    }
+    json::value& at = valueAt(*in, step, one.path);
+    if (last) return setField(*in, at, step, one);
+    soFar.append(soFar.empty() ? "" : ".").append(step.name);
+    in = &objectAt(at, soFar, step, one.path);
+  }
+}
+
+}  // namespace muster::detail

@@ -1,0 +1,106 @@
+// What is written of a training that has ended.
+#include "muster/parallel/run/results.h"
+
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <boost/json.hpp>
+#include <cmath>
+
+#include "muster/core/io/json_value.h"
+#include "tests/support/temporary_directory.h"
+
+namespace muster {
+namespace {
+
+namespace json = boost::json;
+
+/// Two workers, merged every second iteration, on 200 examples in batches of 16.
+RunFile mixturesIn(const test::TemporaryDirectory& directory) {
+  return RunFile::parse(fmt::format(
+      R"({{"format": "muster-run/1",
+      "data": {{"type": "mixtures", "trainExamples": 200, "testExamples": 60, "batch": 16}},
+      "network": {{"name": "mlp", "hidden": 8, "updater": "sgd"}},
+      "training": {{"workers": 2, "strategy": 2, "epochs": 3, "devices": "cpu", "model": "{}"}},
+      "listeners": {{"progress": false}}}})",
+      (directory / "model.safetensors").string()));
+}
+
+json::value resultsOf(const RunSession& session, const RunScores& scores,
+                      const test::TemporaryDirectory& directory) {
+  writeResults(directory / "result.json", session, scores, 2.5);
+  return parseJson(test::readFile(directory / "result.json"));
+}
+
+TEST_CASE("results count the examples, epochs and merges of a training, and have its scores") {
+  const test::TemporaryDirectory directory;
+  RunSession session(mixturesIn(directory));
+  CHECK(costLine(session).empty());
+  session.train();
+  const auto scores = session.evaluate();
+  const auto results = resultsOf(session, scores, directory);
+  CHECK(results.at("program") == "muster");
+  CHECK(results.at("configuration").at("training").at("workers") == 2);
+  CHECK(results.at("trainingExamples") == 200);
+  CHECK(results.at("testExamples") == 60);
+  CHECK(results.at("epochsFinished") == 3);
+  CHECK(results.at("interrupted") == false);
+  CHECK(results.at("resumedFrom") == "");
+  CHECK(results.at("secondsInAll") == 2.5);
+  CHECK(results.at("merges") == 12);  // 13 batches: 7 iterations of worker 0 in an epoch, so 4 rounds
+  // Of float32: weights and biases of 128 inputs, 8 hidden units and 4 classes; each begins at a multiple of
+  // 16 numbers, so the 8 and the 4 biases take 16.
+  CHECK(results.at("mergedBytes") == 12 * 4 * (128 * 8 + 16 + 8 * 4 + 16));
+  CHECK(results.at("testAccuracy").as_double() == scores.test->accuracy());
+  CHECK(results.at("testLoss").as_double() == scores.test->loss());
+  CHECK(results.at("f1").as_double() == scores.test->f1());
+  CHECK_FALSE(results.as_object().contains("validationAccuracy"));
+  const auto& workers = results.at("workers").as_array();
+  REQUIRE(workers.size() == 2);
+  CHECK(workers[0].at("batches") == 21);  // 7 and 6 in each epoch
+  CHECK(workers[1].at("batches") == 18);
+  CHECK(workers[0].at("device") == "cpu");
+  CHECK(costLine(session).starts_with("training: 3 epochs in "));
+}
+
+TEST_CASE("results of numbers to predict have the errors of these") {
+  const test::TemporaryDirectory directory;
+  const auto write = [&](const char* name, int count, double factor) {
+    std::string rows = "size,weight\n";
+    for (int i = 0; i < count; ++i) rows += fmt::format("{},{}\n", factor * i * i, 3 * i + 1);
+    test::writeFile(directory / name, rows);
+    return (directory / name).string();
+  };
+  RunSession session(RunFile::parse(fmt::format(
+      R"({{"format": "muster-run/1", "data": {{"type": "csv", "train": "{}", "test": "{}", "regression": true,
+      "batch": 8}}, "network": "mlp", "training": {{"model": "{}", "devices": "cpu"}},
+      "listeners": {{"progress": false}}}})",
+      write("rows.csv", 40, 0.37), write("test.csv", 10, 0.5), (directory / "m.safetensors").string())));
+  session.train();
+  const auto results = resultsOf(session, session.evaluate(), directory);
+  // From the outputs: the mean of the absolute and, under a root, of the squared differences, in the unit of
+  // the labels. The network predicts them divided by their deviation: that of 0, ..., N - 1 is
+  // sqrt((N^2 - 1) / 12).
+  const double deviation = 3 * std::sqrt((40 * 40 - 1) / 12.0);
+  DataSetIterator& test = *session.data().test;
+  double absolute = 0, squared = 0;
+  Batch next, batch;
+  Tensor output;
+  for (test.reset(0); test.next(next);) {
+    next.gatherInto(batch);
+    session.network().output(batch, output);
+    for (std::int64_t i = 0; i < batch.examples(); ++i) {
+      const double wrong = output.data<float>()[i] - batch.labels.front().gathered().data<float>()[i];
+      absolute += std::abs(wrong);
+      squared += wrong * wrong;
+    }
+  }
+  CHECK(results.at("testMae").as_double() == doctest::Approx(deviation * absolute / 10).epsilon(1e-4));
+  CHECK(results.at("testRmse").as_double() ==
+        doctest::Approx(deviation * std::sqrt(squared / 10)).epsilon(1e-4));
+  CHECK(results.at("testR2").as_double() < 1);
+  CHECK_FALSE(results.as_object().contains("testAccuracy"));
+}
+
+}  // namespace
+}  // namespace muster
