@@ -96,6 +96,10 @@ std::string ComparisonMetric::text(double score) const {
   return fmt::format("{:.6g}{}", score * factor, unit);
 }
 
+double ArmSummary::speedUp() const {
+  return logSpeedUp.count > 0 ? std::exp(logSpeedUp.mean) : std::numeric_limits<double>::quiet_NaN();
+}
+
 double samplesPerSecond(const ArmSummary& arm, const LinkProjection& projection) {
   if (projection.seconds <= 0) return 0;
   const double ofOneWorker = arm.samples / static_cast<double>(arm.workers);
@@ -111,7 +115,7 @@ double chooseTarget(std::span<const std::vector<RunRecord>> runs) {
                             : std::min(lowest, std::ranges::max(run.points, {}, &RunPoint::score).score);
     if (std::isfinite(lowest)) reached.push_back(lowest);
   }
-  if (reached.empty()) return 0;
+  if (reached.empty()) return std::numeric_limits<double>::quiet_NaN();
   std::ranges::sort(reached);
   return std::floor(reached[(reached.size() - 1) / 2] * 1000) / 1000;
 }
@@ -126,10 +130,11 @@ ArmSummary summariseArm(std::string name, std::span<const RunRecord> all, double
     summary.summed = summary.summed && run.summed;
     summary.oversubscribed |= run.oversubscribed();
     summary.loaded |= run.loaded;
-    if (run.failed())
-      ++summary.failures;
-    else
+    if (!run.failed()) {
       finished.push_back(run);
+    } else if (summary.failures++ == 0) {
+      summary.failure = run.failure.empty() ? "it was not tested" : run.failure;
+    }
   }
   if (!finished.empty()) addMeans(finished, target, summary);
   return summary;
@@ -140,10 +145,10 @@ void compareWith(std::span<const RunRecord> baseline, std::span<const RunRecord>
   summary.difference = paired(runs, baseline, [](const RunRecord& run, const RunRecord& other) {
     return run.end().score - other.end().score;
   });
-  summary.speedUp = paired(runs, baseline, [&](const RunRecord& run, const RunRecord& other) {
+  summary.logSpeedUp = paired(runs, baseline, [&](const RunRecord& run, const RunRecord& other) {
     const auto *own = firstAt(run, target), *its = firstAt(other, target);
-    return own && its && own->seconds > 0 ? its->seconds / own->seconds
-                                          : std::numeric_limits<double>::quiet_NaN();
+    const bool measured = own && its && own->seconds > 0 && its->seconds > 0;
+    return measured ? std::log(its->seconds / own->seconds) : std::numeric_limits<double>::quiet_NaN();
   });
 }
 

@@ -38,11 +38,14 @@ struct ArmSummary {
   std::string name;
   std::size_t runs = 0;      ///< finished
   std::size_t failures = 0;  ///< how many of the runs
+  std::string failure;       ///< why the first of them ended
   SampleMean score;          ///< at the end
   SampleMean difference;     ///< of the score to the baseline's, seed by seed; count 0: the baseline
   SampleMean recomputed;     ///< the score with recomputed statistics; count 0: not measured
   TargetReached target;
-  SampleMean speedUp;  ///< seconds to the target of the baseline divided by this arm's, seed by seed
+  /// Natural logarithms of the seconds to the target of the baseline divided by this arm's, seed by seed; NaN
+  /// if one of the two has not reached it.
+  SampleMean logSpeedUp;
   SampleMean seconds, bytes, distance, iterations;  ///< of the whole training; bytes of one worker
   WorkerCost cost;                                  ///< means over the seeds
   std::int64_t workers = 1;
@@ -51,19 +54,24 @@ struct ArmSummary {
   double samples = 0;                           ///< of a whole run by all workers
 
   bool trained() const { return score.count > 0; }
+  /// Whether it has runs and none of them came to an end.
+  bool diverged() const { return runs > 0 && failures == runs; }
+  /// The geometric mean over the seeds; NaN where `logSpeedUp` has none.
+  double speedUp() const;
 };
 
 /// Samples per second of all workers of a projection, each training as many as a worker of the arm did.
 double samplesPerSecond(const ArmSummary& arm, const LinkProjection& projection);
 
 /// The highest score, rounded down to three decimals, that more than half of the arms reach with every seed;
-/// so a failed arm does not lower it. 0 without runs. @param runs  [arm][finished seed].
+/// so an arm with a failed run does not lower it. NaN, no target, if no arm has runs without a failed one.
+/// @param runs  [arm][finished seed].
 double chooseTarget(std::span<const std::vector<RunRecord>> runs);
 
 /// The results of an arm.
-/// @param runs  one for each finished seed.  @param target  a score, as it is recorded.
+/// @param runs  one for each finished seed.  @param target  a score, as it is recorded; NaN: none.
 ArmSummary summariseArm(std::string name, std::span<const RunRecord> runs, double target);
-/// Fills `difference` and `speedUp`: over the seeds with a finished run of both.
+/// Fills `difference` and `logSpeedUp`: over the seeds with a finished run of both.
 void compareWith(std::span<const RunRecord> baseline, std::span<const RunRecord> runs, double target,
                  ArmSummary& summary);
 

@@ -4,8 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <limits>
 #include <span>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -38,6 +40,22 @@ void makeDirectory(const std::filesystem::path& directory) {
   std::error_code problem;
   std::filesystem::create_directories(directory, problem);
   if (problem) throw FileError(directory, fmt::format("cannot be made: {}", problem.message()));
+}
+
+/// Removes files of an earlier report that this one does not have.
+/// @param files  this one's.  @param names, endings  that any report's files have.
+template <typename Files>
+void removeOthers(const std::filesystem::path& directory, const Files& files,
+                  std::span<const std::string_view> names, std::initializer_list<std::string_view> endings) {
+  for (const auto name : names) {
+    if (std::ranges::any_of(files, [&](const auto& file) { return file.name == name; })) continue;
+    for (const auto ending : endings) {
+      const auto path = directory / fmt::format("{}{}", name, ending);
+      std::error_code problem;
+      std::filesystem::remove(path, problem);
+      if (problem) throw FileError(path, fmt::format("cannot be removed: {}", problem.message()));
+    }
+  }
 }
 
 }  // namespace
@@ -129,6 +147,8 @@ void Comparison::writeReport(const std::filesystem::path& directory) const {
   };
   makeDirectory(directory / "plots");
   makeDirectory(directory / "tables");
+  removeOthers(directory / "tables", tables, detail::kTableNames, {".csv"});
+  removeOthers(directory / "plots", plots, detail::kPlotNames, {".svg", ".csv"});
   for (const auto& table : tables) write("tables/" + table.name + ".csv", csvTable(table.rows));
   for (const auto& plot : plots) {
     write("plots/" + plot.name + ".svg", plot.svg);

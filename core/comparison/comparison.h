@@ -16,7 +16,7 @@ namespace muster {
 struct ComparisonSummary {
   ComparisonMetric metric;
   std::string baseline;          ///< the arm that the others are compared with
-  double target = 0;             ///< a score, as it is recorded
+  double target = 0;             ///< a score, as it is recorded; NaN: none, each arm has a failed run
   std::vector<ArmSummary> arms;  ///< the best score first, without a score last
   /// Which arms differ from the baseline by more than chance, a sentence.
   std::string conclusion;
@@ -67,7 +67,8 @@ struct Comparison {
   /// How the arms were tuned, or that they were not; a sentence.
   std::string tuningNote() const;
   /// Writes into a directory report.html (one file with tables and figures), table.md, and each table and
-  /// plot as CSV and SVG below `tables` and `plots`. Each file is replaced as a whole.
+  /// plot as CSV and SVG below `tables` and `plots`. Each file is replaced as a whole; tables and plots of an
+  /// earlier report there that this one does not have are removed.
   /// @throws FileError naming what cannot be written; as summarise.
   void writeReport(const std::filesystem::path& directory) const;
 };

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <limits>
@@ -13,6 +14,10 @@ double SampleMean::margin() const {
   const auto n = static_cast<double>(count);
   const boost::math::students_t distribution(n - 1);
   return boost::math::quantile(distribution, 0.975) * deviation / std::sqrt(n);
+}
+
+bool SampleMean::hasSpread() const {
+  return count >= 2 && deviation > 1e-12 * std::max(1.0, std::abs(mean));
 }
 
 SampleMean sampleMeanOf(std::span<const double> values) {

@@ -16,8 +16,11 @@ struct SampleMean {
   double margin() const;
   double low() const { return mean - margin(); }
   double high() const { return mean + margin(); }
-  /// Whether the interval leaves out 0.
-  bool differsFromZero() const { return low() > 0 || high() < 0; }
+  /// Whether the numbers differ from each other, beyond rounding. If they do not, their spread is not known,
+  /// and an interval of width 0 would say nothing about further numbers.
+  bool hasSpread() const;
+  /// Whether the numbers have a spread and the interval leaves out 0.
+  bool differsFromZero() const { return hasSpread() && (low() > 0 || high() < 0); }
 };
 
 /// Source: the two-pass formula.

@@ -12,13 +12,14 @@ namespace muster::detail {
 namespace {
 
 /// Ticks of accuracies on a scale of errors.
-constexpr double kAccuracies[] = {0,    0.2,  0.4,  0.6,   0.7,   0.8,   0.9,    0.93,  0.95,
-                                  0.97, 0.98, 0.99, 0.995, 0.998, 0.999, 0.9995, 0.9999};
+constexpr double kAccuracies[] = {0,    0.2,  0.4,  0.6,   0.7,   0.8,   0.9,    0.93,   0.95,
+                                  0.97, 0.98, 0.99, 0.995, 0.998, 0.999, 0.9995, 0.9999, 1};
+constexpr double kApart = 0.05;  // ticks of accuracies, as a share of the axis
 
 }  // namespace
 
-Axis Axis::of(const std::vector<double>& values, Scale scale, double pad) {
-  Axis axis{.scale = scale, .low = std::numeric_limits<double>::infinity()};
+Axis Axis::of(const std::vector<double>& values, Scale scale, double pad, double leastError) {
+  Axis axis{.scale = scale, .low = std::numeric_limits<double>::infinity(), .leastError = leastError};
   axis.high = -axis.low;
   for (const double value : values) {
     const double at = axis.transformed(value);
@@ -27,7 +28,8 @@ Axis Axis::of(const std::vector<double>& values, Scale scale, double pad) {
     axis.high = std::max(axis.high, at);
   }
   const double range = axis.high - axis.low;
-  const double more = range > 0 ? range * pad : std::max(std::abs(axis.low) * pad, 1e-9);
+  const double all = axis.low == 0 ? 1 : std::abs(axis.low) * pad;  // where all values are equal
+  const double more = range > 0 ? range * pad : all;
   axis.low -= more;
   axis.high += more;
   return axis;
@@ -35,7 +37,7 @@ Axis Axis::of(const std::vector<double>& values, Scale scale, double pad) {
 
 double Axis::transformed(double value) const {
   if (scale == Scale::Log) return std::log10(value);
-  if (scale == Scale::Error) return -std::log10(std::clamp(1 - value, 1e-5, 2.0));
+  if (scale == Scale::Error) return -std::log10(std::clamp(1 - value, leastError, 2.0));
   return value;
 }
 
@@ -44,9 +46,17 @@ std::vector<double> Axis::ticks(int count) const {
   if (scale == Scale::Linear) return niceTicks(low, high, count);
   std::vector<double> all;
   for (const double value : kAccuracies)
-    if (const double at = place(value); at >= 0 && at <= 1) all.push_back(value);
-  if (all.size() >= 3) return all;
+    if (const double at = place(value); at >= 0 && at <= 1 + 1e-9) all.push_back(value);
+  if (all.size() >= 3) return apart(all);
   return niceTicks(1 - std::pow(10, -low), 1 - std::pow(10, -high), count);  // within two of them
+}
+
+std::vector<double> Axis::apart(const std::vector<double>& ticks) const {
+  std::vector<double> kept;  // from the highest down, so that 100 % is among them
+  for (auto tick = ticks.rbegin(); tick != ticks.rend(); ++tick)
+    if (kept.empty() || place(kept.back()) - place(*tick) >= kApart) kept.push_back(*tick);
+  std::ranges::reverse(kept);
+  return kept;
 }
 
 std::vector<double> niceTicks(double low, double high, int count) {

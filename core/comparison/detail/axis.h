@@ -17,12 +17,18 @@ enum class Scale {
 struct Axis {
   Scale scale = Scale::Linear;
   double low = 0, high = 1;  ///< of what `transformed` returns
-  /// That holds the values, and a `pad`th of their range more on either side.
-  static Axis of(const std::vector<double>& values, Scale scale, double pad);
+  /// With Scale::Error smaller errors are placed here; half an example, since of none the logarithm is
+  /// infinite.
+  double leastError = 1e-5;
+  /// That holds the values, and a `pad`th of their range more on either side; 1 more if all are 0.
+  static Axis of(const std::vector<double>& values, Scale scale, double pad, double leastError = 1e-5);
   double transformed(double value) const;
   double place(double value) const { return (transformed(value) - low) / (high - low); }
-  /// Round numbers on it, about `count` of them.
+  /// Round numbers on it, about `count` of them, and with Scale::Error so far apart that their texts do not
+  /// overlap.
   std::vector<double> ticks(int count) const;
+  /// Those of the sorted ticks that are far enough from the one above.
+  std::vector<double> apart(const std::vector<double>& ticks) const;
 };
 
 /// Round numbers from `low` to `high`, about `count` of them. Source: Heckbert 1990, "Nice numbers for graph

@@ -64,7 +64,7 @@ Plot curvePlot(const PlotOptions& o, const std::vector<Curve>& curves) {
       xs.push_back(p.x);
       ys.insert(ys.end(), {p.mean, log && p.low <= 0 ? p.mean : p.low, p.high});
     }
-  const Axis across = Axis::of(xs, o.along, 0.02), up = Axis::of(ys, o.up, 0.04);
+  const Axis across = Axis::of(xs, o.along, 0.02), up = Axis::of(ys, o.up, 0.04, o.leastError);
   const double right = kFigureWidth - kFigureRight, bottom = kHeight - kBottom;
   const auto x = [&](double value) { return kLeft + across.place(value) * (right - kLeft); };
   const auto y = [&](double value) {

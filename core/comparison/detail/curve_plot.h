@@ -27,6 +27,7 @@ struct PlotOptions {
   Scale up = Scale::Linear, along = Scale::Linear;
   bool percent = false;
   std::optional<double> line = {};  ///< a horizontal one
+  double leastError = 1e-5;         ///< see Axis
 };
 
 /// Draws curves with their bands.

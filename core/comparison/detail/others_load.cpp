@@ -33,9 +33,14 @@ OthersLoad::Times OthersLoad::now() {
 
 double OthersLoad::cores() const {
   const Times end = now();
-  const double elapsed = end.clock - begin_.clock;
-  if (elapsed <= 0) return 0;
-  return std::max(0.0, (end.all - begin_.all) - (end.own - begin_.own)) / elapsed;
+  return coresOf(end.all - begin_.all, end.own - begin_.own, end.clock - begin_.clock,
+                 sysconf(_SC_NPROCESSORS_ONLN));
+}
+
+double OthersLoad::coresOf(double all, double own, double elapsed, long available) {
+  constexpr double kShort = 0.5;
+  if (elapsed < kShort) return 0;
+  return std::clamp((all - own) / elapsed, 0.0, static_cast<double>(available));
 }
 
 bool OthersLoad::crowds(double busy, long threads) {

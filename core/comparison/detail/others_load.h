@@ -6,8 +6,12 @@ namespace muster::detail {
 class OthersLoad {
  public:
   OthersLoad();
-  /// On average so far; 0 if the system does not say.
+  /// On average so far; 0 if the system does not say, or has not counted for long enough.
   double cores() const;
+  /// The cores that others kept busy, at most `available`, since all programs together used `all` seconds of
+  /// cores and this one `own` within `elapsed`; 0 for less than half a second. The system counts in steps of
+  /// 10 ms for each core, so that of a shorter time little is known.
+  static double coresOf(double all, double own, double elapsed, long available);
   /// Whether so many busy cores leave too few for `threads`.
   static bool crowds(double busy, long threads);
 

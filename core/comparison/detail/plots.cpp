@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <utility>
 
@@ -43,13 +44,21 @@ std::vector<Curve> curvesOf(const Comparison& c, auto across, auto value, auto w
   return curves;
 }
 
-/// One arm's difference and its interval at the height `y`. @param x  places a difference.
-std::string differenceRow(const ArmSummary& arm, double factor, double names, double y, auto&& x) {
+/// The difference's interval; without a spread the difference itself, twice.
+std::array<double, 2> intervalOf(const ArmSummary& arm) {
   const auto& d = arm.difference;
-  return svgText(names - 10, y + 4, "end", arm.name) +
-         svgLine(x(d.low() * factor), y, x(d.high() * factor), y, "stroke-width=\"2\" stroke=\"#0072b2\"") +
-         fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\" fill=\"#0072b2\"/>\n", x(d.mean * factor),
-                     y);
+  return d.hasSpread() ? std::array{d.low(), d.high()} : std::array{d.mean, d.mean};
+}
+
+/// One arm's difference and its interval, if it has one, at the height `y`. @param x  places a difference.
+std::string differenceRow(const ArmSummary& arm, double factor, double names, double y, auto&& x) {
+  const auto [low, high] = intervalOf(arm);
+  const auto line = arm.difference.hasSpread() ? svgLine(x(low * factor), y, x(high * factor), y,
+                                                         "stroke-width=\"2\" stroke=\"#0072b2\"")
+                                               : std::string();
+  return svgText(names - 10, y + 4, "end", arm.name) + line +
+         fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\" fill=\"#0072b2\"/>\n",
+                     x(arm.difference.mean * factor), y);
 }
 
 std::string differenceSvg(const std::string& title, const std::vector<const ArmSummary*>& arms,
@@ -57,7 +66,7 @@ std::string differenceSvg(const std::string& title, const std::vector<const ArmS
   constexpr double kNames = 300;  // the width of the names
   std::vector<double> values{0};
   for (const auto* arm : arms)
-    values.insert(values.end(), {arm->difference.low() * factor, arm->difference.high() * factor});
+    for (const double value : intervalOf(*arm)) values.push_back(value * factor);
   const Axis axis = Axis::of(values, Scale::Linear, 0.05);
   const double bottom = kFigureTop + kFigureRow * static_cast<double>(arms.size()) + 6;
   const auto x = [&](double value) {
@@ -86,8 +95,8 @@ Plot differencePlot(const ComparisonSummary& s) {
     const auto& d = arm.difference;
     if (d.count < 2) continue;
     const auto number = [&](double value) { return figureNumber(value * s.metric.factor); };
-    plot.values.push_back(
-        {arm.name, number(d.low()), number(d.mean), number(d.high()), fmt::format("{}", d.count)});
+    plot.values.push_back({arm.name, d.hasSpread() ? number(d.low()) : "", number(d.mean),
+                           d.hasSpread() ? number(d.high()) : "", fmt::format("{}", d.count)});
     arms.push_back(&arm);
   }
   if (!arms.empty()) plot.svg = differenceSvg(plot.title, arms, s.metric.factor);
@@ -124,6 +133,8 @@ auto valueOf(auto member) {
 
 void addScores(const Comparison& c, const ComparisonSummary& s, std::vector<Plot>& plots) {
   const bool percent = s.metric.factor == 100;
+  const auto examples = static_cast<double>(std::max<std::int64_t>(c.grid.testExamples, 0));
+  const double leastError = examples > 0 ? std::max(0.5 / examples, 1e-5) : 1e-5;
   const auto score = [&](const char* name, const char* by, const char* across, auto along, auto wanted) {
     add(plots,
         {.name = name,
@@ -131,7 +142,8 @@ void addScores(const Comparison& c, const ComparisonSummary& s, std::vector<Plot
          .across = across,
          .up = percent ? Scale::Error : Scale::Linear,
          .percent = percent,
-         .line = s.target},
+         .line = s.target,
+         .leastError = leastError},
         curvesOf(c, valueOf(along), valueOf(&RunPoint::score), wanted));
   };
   const auto all = [](const CurvePoint&) { return true; };

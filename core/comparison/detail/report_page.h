@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "muster/core/base/text_table.h"
@@ -15,6 +16,9 @@ struct ReportTable {
   Cells rows;
   std::vector<std::string> notes;
 };
+
+/// The names that tables may have.
+inline constexpr std::string_view kTableNames[] = {"arms", "tuning", "link"};
 
 /// All tables of a comparison with their notes.
 std::vector<ReportTable> tablesOf(const Comparison& comparison, const ComparisonSummary& summary);

@@ -36,13 +36,17 @@ std::string differenceCell(const ArmSummary& arm, const ComparisonSummary& s) {
   const auto number = [&](double value) {
     return fmt::format("{:+.{}f}", value * s.metric.factor, s.metric.decimals);
   };
-  return d.count < 2 ? number(d.mean)
-                     : fmt::format("{} [{}, {}]", number(d.mean), number(d.low()), number(d.high()));
+  return !d.hasSpread() ? number(d.mean)
+                        : fmt::format("{} [{}, {}]", number(d.mean), number(d.low()), number(d.high()));
+}
+
+std::string targetText(const ComparisonSummary& s) {
+  return std::isnan(s.target) ? "the target" : s.metric.text(s.target);
 }
 
 /// `text` if all seeds reached the target, else how many did.
-std::string targetCell(const ArmSummary& arm, const std::string& text) {
-  if (arm.runs == 0) return kNothing;
+std::string targetCell(const ArmSummary& arm, const ComparisonSummary& s, const std::string& text) {
+  if (arm.runs == 0 || std::isnan(s.target)) return kNothing;
   if (arm.target.reached == arm.runs) return text;
   if (arm.target.reached == 0) return "not reached";
   return fmt::format("{} of {} reached", arm.target.reached, arm.runs);
@@ -65,19 +69,26 @@ std::string samplesCell(const ArmSummary& arm) {
   return samples.count < 2 ? mean : fmt::format("{} ± {}", mean, groupedNumber(samples.deviation));
 }
 
+std::string speedUpCell(const ArmSummary& arm) {
+  if (std::isnan(arm.speedUp())) return kNothing;
+  const auto spread = arm.logSpeedUp.count < 2
+                          ? std::string()
+                          : fmt::format(" ×/÷ {:.2f}", std::exp(arm.logSpeedUp.deviation));
+  return fmt::format("{:.2f}{}{}", arm.speedUp(), spread, marks(arm));
+}
+
 std::vector<std::string> summaryRow(const ArmSummary& arm, const ComparisonSummary& s, std::size_t seeds,
                                     Detail detail) {
   const bool trained = arm.trained();
   std::vector<std::string> row{arm.name,
                                scoreCell(arm, s.metric, seeds),
                                differenceCell(arm, s),
-                               targetCell(arm, samplesCell(arm)),
-                               targetCell(arm, secondsCell(arm, arm.target.seconds)),
+                               targetCell(arm, s, samplesCell(arm)),
+                               targetCell(arm, s, secondsCell(arm, arm.target.seconds)),
                                trained ? secondsCell(arm, arm.seconds) : kNothing};
   if (detail == Detail::Brief) return row;
   const bool several = trained && arm.workers > 1;
-  const bool ratio = arm.speedUp.count > 0 && !std::isnan(arm.speedUp.mean);
-  row.push_back(ratio ? meanText(arm.speedUp, 1, 2) + marks(arm) : kNothing);
+  row.push_back(speedUpCell(arm));
   row.push_back(trained ? groupedNumber(arm.iterations.mean) : kNothing);
   row.push_back(several ? byteText(arm.bytes.mean) : kNothing);
   row.push_back(several && arm.distance.mean > 0 ? fmt::format("{:.2g}", arm.distance.mean) : kNothing);
@@ -106,12 +117,36 @@ std::string seedsNote(const Comparison& c, const ComparisonSummary& s) {
       s.baseline);
 }
 
+/// What one example is worth, where that is more than a tenth of a point.
+void addTestSize(const Comparison& c, const ComparisonSummary& s, std::vector<std::string>& notes) {
+  const auto examples = c.grid.testExamples;
+  if (s.metric.factor != 100 || examples < 1 || examples >= 1000) return;
+  notes.push_back(fmt::format("The test data have {}: one of them is worth {:.2f} points.",
+                              plural(examples, "example"), 100.0 / static_cast<double>(examples)));
+}
+
+std::string targetNote(const Comparison& c, const ComparisonSummary& s) {
+  if (std::isnan(s.target)) return "No target: no arm has finished without a run that diverged.";
+  return fmt::format(
+      "Target: {}{}. An arm reaches it at its first test with that {}.", s.metric.text(s.target),
+      c.target ? "" : ", the highest that more than half of the arms reach with every seed", s.metric.name);
+}
+
+/// Why runs diverged.
+void addFailures(const ComparisonSummary& s, std::vector<std::string>& notes) {
+  for (const auto& arm : s.arms)
+    if (arm.failures > 0)
+      notes.push_back(fmt::format("{}: {} of {} diverged{}: {}.", arm.name, arm.failures,
+                                  plural(arm.runs, "run"), arm.failures > 1 ? ", the first" : "",
+                                  arm.failure));
+}
+
 /// Explains the columns of Detail::Full.
 void addColumnNotes(const ComparisonSummary& s, std::vector<std::string>& notes) {
   notes.push_back(
-      "Speed-up: seconds to the target of the baseline, divided by the arm's, seed by seed. Sent: the "
-      "payload "
-      "a worker contributed to all merges. Distance of the replicas from their mean before a merge, relative "
+      "Speed-up: seconds to the target of the baseline, divided by the arm's, seed by seed: the geometric "
+      "mean ×/÷ its geometric standard deviation, a factor. Sent: the payload a worker contributed to all "
+      "merges. Distance of the replicas from their mean before a merge, relative "
       "to the norm of the mean, averaged over the run; \"-\" where the replicas are equal or it is not "
       "measured.");
   if (hasRecomputed(s))
@@ -144,7 +179,7 @@ void addMarks(const Comparison& c, std::vector<std::string>& notes) {
 }  // namespace
 
 Cells summaryCells(const Comparison& c, const ComparisonSummary& s, Detail detail) {
-  const auto target = s.metric.text(s.target);
+  const auto target = targetText(s);
   Cells rows{{"arm", fmt::format("{}{}", s.metric.name, s.metric.unit.empty() ? "" : ", %"),
               fmt::format("difference{}", s.metric.unit.empty() ? "" : ", points"), "samples to " + target,
               "seconds to " + target, "seconds in all"}};
@@ -160,9 +195,9 @@ Cells summaryCells(const Comparison& c, const ComparisonSummary& s, Detail detai
 std::vector<std::string> summaryNotes(const Comparison& c, const ComparisonSummary& s, Detail detail) {
   std::vector<std::string> notes;
   if (c.grid.seeds.size() > 1) notes.push_back(seedsNote(c, s));
-  notes.push_back(fmt::format(
-      "Target: {}{}. An arm reaches it at its first test with that {}.", s.metric.text(s.target),
-      c.target ? "" : ", the highest that more than half of the arms reach with every seed", s.metric.name));
+  addTestSize(c, s, notes);
+  notes.push_back(targetNote(c, s));
+  addFailures(s, notes);
   std::set<std::int64_t> cores;
   for (const auto& arm : c.runs)
     for (const auto& run : arm) cores.insert(run.cores);
@@ -197,7 +232,7 @@ Cells linkCells(const Comparison& c, const ComparisonSummary& s, Detail detail) 
   const auto workers = projectedWorkers(own);
   Cells rows{{detail == Detail::Full ? "seconds (of them computing) with workers" : "seconds with workers"}};
   for (const auto count : workers) rows.front().push_back(fmt::format("{}", count));
-  rows.front().push_back(fmt::format("own, to {}", s.metric.text(s.target)));
+  rows.front().push_back(fmt::format("own, to {}", targetText(s)));
   for (const auto& arm : s.arms) {
     if (arm.workers < 2 || !arm.trained()) continue;
     const auto cell = [&](const WorkerCost& cost, std::int64_t count) {
@@ -208,7 +243,7 @@ Cells linkCells(const Comparison& c, const ComparisonSummary& s, Detail detail) 
     };
     auto& row = rows.emplace_back(std::vector{arm.name + marks(arm)});
     for (const auto count : workers) row.push_back(cell(arm.cost, count));
-    row.push_back(targetCell(arm, cell(arm.target.cost, arm.workers)));
+    row.push_back(targetCell(arm, s, cell(arm.target.cost, arm.workers)));
   }
   return rows;
 }

@@ -134,7 +134,7 @@ void Output::fields(Fields& f) {
     f.field("units", units, "number of outputs that are not classes; give this or classes");
   f.field(
       "loss", loss,
-      "nll: the negative log-likelihood of the class; bce: of each label; mse, l1 and huber: for numbers");
+      "nll: the negative log-likelihood of the class; bce: of each label; mse, mae and huber: for numbers");
   f.field("delta", delta, "of the loss huber: from this error on it is linear");
   f.field("labelSmoothing", labelSmoothing,
           "of the loss nll: share of a label that is spread over all classes, from 0 to below 1");

@@ -75,7 +75,7 @@ std::unique_ptr<ModuleProgram> Normalise::compile(const ModuleBinding& binding, 
 
 void Normalise::fields(Fields& f) {
   f.field("name", name, detail::kNameField);
-  f.field("method", method, "standardise: mean 0 and standard deviation 1; range: from 0 to 1");
+  f.field("method", method, "standardise: mean 0 and standard deviation 1; minmax: from 0 to 1");
 }
 
 }  // namespace muster

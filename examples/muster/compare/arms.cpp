@@ -30,9 +30,10 @@ std::string_view nameIn(std::string_view text) {
 std::vector<std::string> joinedSets(const std::vector<std::string>& sets, const BaseRun& base) {
   const auto run = base.run(sets);
   auto all = sets;
-  // The bits of one worker do not depend on the period; it is tested at merges, so the period is short.
+  // The bits of one worker do not depend on the period. It is tested at merges, and an epoch may have few
+  // iterations, so it merges in each.
   for (const auto& set : {std::string("training.strategy.name=averaging"),
-                          std::string("training.strategy.every=10"), std::string("training.workers=1"),
+                          std::string("training.strategy.every=1"), std::string("training.workers=1"),
                           fmt::format("data.batch={}", run.data.batch * run.training.workers)})
     all.push_back(set);
   return all;

@@ -42,9 +42,12 @@ std::vector<double> scoreOf(Network& network, DataSetIterator& data) try {
   return {};
 }
 
+/// Whether there are statistics that `recomputeStatistics` replaces, as of batch normalisation; those that
+/// Normalise scales its input by are of the training data already.
 bool hasStatistics(Model& model) {
   return std::ranges::any_of(model.blocks(), [](const StateBlock& block) {
-    return block.kind == BlockKind::Statistics && block.values.elements() > 0;
+    return block.kind == BlockKind::Statistics && block.merge == muster::MergeRule::Moments &&
+           block.values.elements() > 0;
   });
 }
 

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <set>
 #include <sstream>
+#include <string>
 
 #include "muster/core/base/error.h"
 #include "muster/core/comparison/detail/tables.h"
@@ -115,25 +118,29 @@ TEST_CASE(
   CHECK(chooseTarget(given.c.runs) == 0.95);
   given.run(2, 2, {}).failure = "nan";
   CHECK(chooseTarget(given.c.runs) == 0.95);  // of good and fair, the lower one
-  CHECK(chooseTarget({}) == 0);
+  CHECK(std::isnan(chooseTarget({})));
   CHECK(given.arm("fair").target.reached == 2);
   CHECK(given.arm("bad").target.reached == 0);
   given.c.target = 0.98;
   CHECK(given.arm("fair").target.reached == 0);
 }
 
-TEST_CASE("speed-up is the baseline's time to the target by the arm's, where both reach it with each seed") {
+TEST_CASE(
+    "speed-up is the geometric mean of the baseline's time to the target by the arm's, where both reach it "
+    "with each seed") {
   Given given({"base", "fast"});
   given.c.target = 0.9;
   given.run(0, 1, {0.1, 0.1, 0.9}, 2);
   given.run(1, 1, {0.1, 0.9}, 1);
-  CHECK(given.arm("fast").speedUp.mean == 3);  // 6 s by 2 s
+  CHECK(given.arm("fast").speedUp() == Approx(3));  // 6 s by 2 s
   given.run(0, 2, {0.9});
   given.run(1, 2, {0.9});
-  CHECK(given.arm("fast").speedUp.mean == 2);
+  // 3 and 1: their geometric mean is sqrt(3), and their logarithms' deviation ln(3) / sqrt(2).
+  CHECK(given.arm("fast").speedUp() == Approx(std::sqrt(3.)));
+  CHECK(summaryCells(given.c, given.summary(), Detail::Full)[2][6] == "1.73 ×/÷ 2.17");
   given.run(0, 3, {0.9});
   given.run(1, 3, {0.1, 0.8});
-  CHECK(std::isnan(given.arm("fast").speedUp.mean));
+  CHECK(std::isnan(given.arm("fast").speedUp()));
 }
 
 TEST_CASE("a failed run enters no mean, and marks tell of crowded cores and of load") {
@@ -243,8 +250,89 @@ TEST_CASE("a report is a page, a table and a file for each table and plot") {
   CHECK(contains(read("table.md"), "| base | 90.00 ± 0.00 (n = 2) | baseline | "));
   CHECK(contains(read("table.md"), "best one by the validation data"));
   CHECK(read("tables/arms.csv").starts_with("arm,\"accuracy, %\",\"difference, points\","));
-  CHECK(read("plots/differences.csv") == "arm,low,mean,high,seeds\nother,-15,-15,-15,2\n");
+  CHECK(read("plots/differences.csv") == "arm,low,mean,high,seeds\nother,,-15,,2\n");
   CHECK(contains(read("plots/score-by-samples.svg"), "</svg>"));
+}
+
+TEST_CASE("a difference that is the same with each seed has no interval and no verdict") {
+  Given given({"base", "v1"});
+  given.c.grid.testExamples = 26;
+  for (std::int64_t seed = 1; seed <= 3; ++seed) {
+    given.run(0, seed, {static_cast<double>(24 + seed % 3) / 26});
+    given.run(1, seed, {static_cast<double>(23 + seed % 3) / 26});
+  }
+  CHECK(given.summary().conclusion ==
+        "Compared with base, of 1 arm it is not known whether it differs: the difference is the same with "
+        "each seed, and its spread is not known.");
+  CHECK(summaryCells(given.c, given.summary(), Detail::Brief)[2][2] == "-3.85");
+  CHECK(contains(given.c.text(500), "The test data have 26 examples: one of them is worth 3.85 points.\n"));
+  given.c.grid.testExamples = 1000;
+  CHECK_FALSE(contains(given.c.text(500), "is worth"));
+
+  Given same({"base", "v1"});  // without any difference
+  for (std::int64_t seed = 1; seed <= 2; ++seed)
+    for (const std::size_t arm : {0, 1}) same.run(arm, seed, {0.9});
+  CHECK(same.summary().conclusion.starts_with("No arm differs from base by more than chance"));
+}
+
+TEST_CASE("arms that diverged in each run are named with the reason, and leave no target") {
+  Given given({"base", "wild", "same"});
+  for (std::int64_t seed = 1; seed <= 3; ++seed) {
+    given.run(0, seed, {0.9});
+    given.run(1, seed, {}).failure = "the score of seed " + std::to_string(seed) + " is nan";
+    given.run(2, seed, {seed == 2 ? 0.8 : 0.95});
+  }
+  CHECK(given.summary().conclusion ==
+        "No arm differs from base by more than chance would explain (95 % intervals of Student's t); wild "
+        "diverged in each run.");
+  const test::TemporaryDirectory directory;
+  given.c.writeReport(directory / "out");
+  CHECK(contains(test::readFile(directory / "out/report.html"),
+                 "wild: 3 of 3 runs diverged, the first: the score of seed 1 is nan."));
+
+  given.c.baseline = "wild";
+  CHECK(given.summary().conclusion ==
+        "Compared with wild, of 2 arms it is not known whether they differ: fewer than two seeds have a "
+        "finished run of both; wild diverged in each run.");
+
+  for (const std::size_t arm : {0, 2})
+    for (auto& run : given.c.runs[arm]) run.failure = "nan";
+  const auto text = given.c.text(500);
+  CHECK(contains(text, "  samples to the target  seconds to the target  "));
+  CHECK(contains(text, "No target: no arm has finished without a run that diverged.\n"));
+  CHECK_FALSE(contains(text, "0 %,"));
+  CHECK(given.summary().conclusion == "Every arm diverged in each run.");
+}
+
+TEST_CASE("without an arm that finished with every seed there is no target to reach") {
+  Given given({"base", "other"});
+  for (const std::size_t arm : {0, 1}) {
+    given.run(arm, 1, {0.9, 0.95});
+    given.run(arm, 2, {}).failure = "nan";
+  }
+  CHECK(std::isnan(given.summary().target));
+  CHECK(given.arm("other").target.reached == 0);
+  CHECK(summaryCells(given.c, given.summary(), Detail::Brief)[2][3] == "-");
+}
+
+TEST_CASE("a report replaces an earlier one as a whole, and no other files") {
+  const test::TemporaryDirectory directory;
+  Given large({"base", "other"});
+  large.c.link = NetworkLink{.bytesPerSecond = 1e9};
+  for (std::int64_t seed = 1; seed <= 2; ++seed)
+    for (const std::size_t arm : {0, 1}) large.run(arm, seed, {0.5, 0.6 + 0.1 * static_cast<double>(seed)});
+  large.c.writeReport(directory / "out");
+  test::writeFile(directory / "out/plots/mine.svg", "mine");
+  for (const char* name :
+       {"plots/differences.svg", "plots/distance.csv", "plots/projected-speed.svg", "tables/link.csv"})
+    CHECK(std::filesystem::exists(directory / "out" / name));
+  Given small({"base"});
+  small.run(0, 1, {0.5});
+  small.c.writeReport(directory / "out");
+  std::set<std::string> files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(directory / "out"))
+    if (entry.is_regular_file()) files.insert(entry.path().filename().string());
+  CHECK(files == std::set<std::string>{"arms.csv", "mine.svg", "report.html", "table.md"});
 }
 
 TEST_CASE(

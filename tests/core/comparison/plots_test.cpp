@@ -39,6 +39,36 @@ TEST_CASE("accuracies are placed by the logarithm of their error") {
   CHECK(axis.ticks(5) == std::vector<double>{0.9, 0.93, 0.95, 0.97, 0.98, 0.99});
 }
 
+TEST_CASE("an accuracy without errors is placed by half an example, and ticks do not overlap") {
+  const auto axis = Axis::of({0.8, 1}, Scale::Error, 0, 0.5 / 26);
+  CHECK(axis.place(1) == doctest::Approx(1));
+  // ln(0.2 / (1/26)) / ln(0.2 / (0.5/26)): 25 of 26 right lie well below the top.
+  CHECK(axis.place(25 / 26.) == doctest::Approx(std::log(5.2) / std::log(10.4)));
+  CHECK(axis.ticks(7).back() == 1);
+  const auto wide = Axis::of({0.1, 1}, Scale::Error, 0.04);  // five decades
+  const auto ticks = wide.ticks(7);
+  CHECK(ticks.size() >= 8);
+  for (std::size_t i = 1; i < ticks.size(); ++i)
+    CHECK(wide.place(ticks[i]) - wide.place(ticks[i - 1]) >= 0.05);
+}
+
+TEST_CASE("an axis of zeros spans one up and down") {
+  const auto axis = Axis::of({0, 0}, Scale::Linear, 0.05);
+  CHECK(axis.low == -1);
+  CHECK(axis.high == 1);
+  CHECK(axis.place(0) == 0.5);
+}
+
+TEST_CASE("all figures have a name of the list, by which a later report removes them") {
+  Given given({"a", "c"});
+  given.c.link = NetworkLink{.bytesPerSecond = 1e9};
+  for (std::int64_t seed = 1; seed <= 2; ++seed)
+    for (const std::size_t arm : {0, 1}) given.run(arm, seed, {0.5, 0.9});
+  std::set<std::string> names;
+  for (const auto& plot : plotsOf(given.c, given.summary())) names.insert(plot.name);
+  CHECK(names == std::set<std::string>(std::begin(kPlotNames), std::end(kPlotNames)));
+}
+
 TEST_CASE("curves are drawn with their numbers, and a single test gives no column of dots") {
   Given given({"a <b>", "c"});
   for (std::int64_t seed = 1; seed <= 2; ++seed) {

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "muster/core/base/error.h"
+#include "muster/core/comparison/detail/others_load.h"
 #include "muster/core/eval/non_finite_prediction.h"
 #include "tests/support/fake_trainer.h"
 #include "tests/support/thrown.h"
@@ -102,6 +103,14 @@ struct Recording {
   int tests = 0;
   std::unique_ptr<RunRecorder> recorder;
 };
+
+TEST_CASE("others keep at most all cores busy, and of a short time nothing is said") {
+  using detail::OthersLoad;
+  CHECK(OthersLoad::coresOf(3, 1, 2, 2) == 1);
+  CHECK(OthersLoad::coresOf(9.5, 0.5, 2, 2) == 2);  // 4.5 by the counts, on two cores
+  CHECK(OthersLoad::coresOf(1, 2, 2, 2) == 0);
+  CHECK(OthersLoad::coresOf(0.1, 0, 0.02, 2) == 0);
+}
 
 TEST_CASE("the recorder tests at each multiple of the samples, and does not count a test's time") {
   Recording r(2);

@@ -24,6 +24,12 @@ TEST_CASE("mean, deviation and Student's interval equal those worked out by hand
   CHECK(sampleMeanOf(std::array{7.}).mean == 7);
   CHECK(std::isinf(sampleMeanOf(std::array{7.}).margin()));
   CHECK_FALSE(sampleMeanOf(std::array{7.}).differsFromZero());
+  // Equal numbers, here but for rounding (1 - 25/26 and 25/26 - 24/26), show no spread.
+  const auto equal = sampleMeanOf(std::array{1 - 25 / 26., 25 / 26. - 24 / 26., 24 / 26. - 23 / 26.});
+  CHECK_FALSE(equal.hasSpread());
+  CHECK_FALSE(equal.differsFromZero());
+  CHECK(sampleMeanOf(std::array{1., 1.01}).hasSpread());
+  CHECK(sampleMeanOf(std::array{1., 1.01}).differsFromZero());
   CHECK(sampleMeanOf({}).count == 0);
   CHECK(meanText({.count = 3, .mean = 0.97123, .deviation = 0.0012}, 100, 2) == "97.12 ± 0.12");
   CHECK(meanText({.count = 1, .mean = 0.97123}, 100, 2) == "97.12");

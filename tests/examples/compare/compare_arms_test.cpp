@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <map>
 
 #include "examples/muster/compare/arms.h"
@@ -60,6 +61,8 @@ TEST_CASE("the joined arm is one worker on the batches of all") {
   CHECK(run.data.batch == 32);
   CHECK(run.training.workers == 1);
   CHECK(run.training.strategy == "averaging");
+  // It is tested at merges: it merges in each iteration, also if an epoch has few, or the rule merges seldom.
+  CHECK(std::ranges::count(arm.settings, "training.strategy.every=1") == 1);
   CHECK(base().run(parseArms("joined", base()).front().settings).data.batch == 24);
 }
 
