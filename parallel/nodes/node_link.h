@@ -152,10 +152,11 @@ class NodeLink {
   OpenMessages open_;
   std::vector<Mailbox> mailboxes_;  // [node]
 
-  struct {
+  struct Gathering {
     Mutex mutex;
     NodeCall call MUSTER_GUARDED_BY(mutex){0};
-  } gathering_;
+  };
+  Gathering gathering_;
 
   std::jthread thread_;  // last: uses the members above
 };

@@ -14,8 +14,9 @@ class NodeCall;
 /// reports that it is done. Used by one thread.
 class OpenMessages {
  public:
+  /// A message that is open.
   struct Entry {
-    NodeCall* call = nullptr;  // null: a message of the link itself
+    NodeCall* call = nullptr;  ///< null: a message of the link itself
     NodeMessage message;
   };
   /// @param most  messages that may be open at a time without an allocation.

@@ -49,6 +49,7 @@ struct RunMonitor {
   std::string mode = {};  ///< min or max; "": the monitor's
 };
 
+/// Checkpoints of a training, as in CheckpointListener; 0: not by that measure.
 struct RunCheckpoints {
   std::string directory = {};
   std::int64_t everyEpochs = 1, everyIterations = 0;
@@ -57,6 +58,7 @@ struct RunCheckpoints {
   std::optional<RunMonitor> best = {};
 };
 
+/// When a training ends early, as in EarlyStopping.
 struct RunEarlyStopping {
   RunMonitor monitored = {};
   std::int64_t everyEpochs = 1, patience = 5;
@@ -65,6 +67,7 @@ struct RunEarlyStopping {
   std::string bestFile = {};
 };
 
+/// Lowers the learning rate where the monitored value stays, as in ReduceOnPlateau.
 struct RunPlateau {
   RunMonitor monitored = {};
   double factor = 0.1;
@@ -72,6 +75,7 @@ struct RunPlateau {
   double minImprovement = 0, minFactor = 0;
 };
 
+/// What watches a training: its tests, files, checkpoints and pages. An empty path is no file.
 struct RunListeners {
   bool progress = true;
   std::int64_t scoreEvery = 0;      ///< iterations; 0: no lines
@@ -88,6 +92,7 @@ struct RunListeners {
   std::optional<RunPlateau> reduceOnPlateau = {};
 };
 
+/// A training as a run file describes it: data, network, training and listeners.
 struct RunFile {
   static constexpr std::string_view kFormat = "muster-run/1";
 
