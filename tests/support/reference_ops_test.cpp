@@ -225,7 +225,10 @@ TEST_CASE("the reference losses' gradients agree with central differences") {
   Random random;
   for (const auto& [kind, name] : EnumNames<Loss>::kNames) {
     CAPTURE(name);
-    const Array z = random({4, 3}, -2, 2), labels = random({4, 3}, 0, 1), mask({4}, {1, 0, 0.5, 2});
+    const Array labels = random({4, 3}, 0, 1), mask({4}, {1, 0, 0.5, 2});
+    Array z = random({4, 3}, -2, 2);
+    for (std::size_t i = 0; i < z.values.size(); ++i)  // away from the kinks: mae's at 0, huber's at -1 and 1
+      while (std::abs(std::remainder(z.values[i] - labels.values[i], 1)) < 0.01) z.values[i] += 0.01;
     Array weights = mask;
     for (double& weight : weights.values) weight /= 3.5;
     CHECK(maxError(reference::lossGradient(kind, z, labels, mask, 3.5),
