@@ -36,7 +36,7 @@ TEST_CASE("losses are taken once; a failure of the network is thrown, the first 
   for (int again = 0; again < 2; ++again) CHECK(thrown<NodeFailure>([&] { outcomes.losses(); }) == "first");
 }
 
-TEST_CASE("each outcome is news, until nobody listens") {
+TEST_CASE("each outcome is news, until the listener is gone") {
   Outcomes outcomes;
   int news = 0;
   outcomes.tell([&] { ++news; });
