@@ -18,6 +18,11 @@ NodeHealth::NodeHealth(int node, int nodes, const std::string& host, std::chrono
   of(node).name = nodeName(node, host);
 }
 
+int NodeHealth::firstLeft() const {
+  const auto left = std::ranges::find(others_, false, &Other::lost);
+  return left == others_.end() ? 0 : static_cast<int>(left - others_.begin());
+}
+
 NodeNotice NodeHealth::notice(NodeNotice::Kind kind, int culprit) const {
   NodeNotice notice{.kind = kind, .culprit = culprit, .silence = silence_.count()};
   std::ranges::copy(std::string_view(host_).substr(0, notice.host.size() - 1), notice.host.begin());

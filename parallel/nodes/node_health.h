@@ -60,6 +60,10 @@ class NodeHealth {
   const std::string& nameOf(int node) const { return of(node).name; }
   bool greeted(int node) const { return of(node).greeted; }
   bool ended(int node) const { return of(node).ended; }
+  /// The node cannot be reached any more.
+  void lose(int node) { of(node).lost = true; }
+  /// The first node that is not lost; 0 if all are.
+  int firstLeft() const;
   /// Whether the node has said that it fails.
   bool failed(int node) const { return of(node).failed; }
 
@@ -79,7 +83,7 @@ class NodeHealth {
  private:
   struct Other {
     std::string name;
-    bool greeted = false, ended = false, failed = false;
+    bool greeted = false, ended = false, failed = false, lost = false;
     Time heard = {};
   };
   Other& of(int node) { return others_[static_cast<std::size_t>(node)]; }

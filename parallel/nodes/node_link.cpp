@@ -11,26 +11,16 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr int kGather =
-    1;  // a channel; 0 is for messages between links, channels from 2 on belong to the exchange
-/// Texts of problems up to this length can be recorded when memory has run out.
-constexpr std::size_t kProblemLength = 64;
-constexpr std::size_t kOpen = 256;  // messages that may be open at a time without an allocation
+constexpr int kGather = 1;          // a channel; 0 is for notices, channels from 2 on belong to the exchange
+constexpr std::size_t kOpen = 256;  // calls that may be begun at a time without an allocation
 constexpr int kSpins = 200;         // polls before the thread sleeps between polls
 
 }  // namespace
 
-NodeLink::NodeLink(const std::function<std::unique_ptr<NodeTransport>()>& make,
-                   std::chrono::milliseconds silence)
-    : open_(kOpen) {
+NodeLink::NodeLink(const MakeTransport& make, std::chrono::milliseconds silence) {
   require(silence >= 100ms, "nodes: silence must be at least 100 ms, got {}", silence.count());
   calls_.reserve(kOpen);
   taken_.reserve(kOpen);
-  done_.reserve(kOpen);
-  {
-    const Lock lock(mutex_);
-    breakdown_.problem.reserve(kProblemLength);
-  }
   std::promise<void> promise;
   std::future<void> started = promise.get_future();
   thread_ = startThread("the network", [this, make, silence, promise = std::move(promise)]() mutable {
@@ -52,7 +42,7 @@ bool NodeLink::end() {
     posted_.notify_all();
   }
   if (thread_.joinable()) thread_.join();
-  return !failing_;
+  return !connection_->failed();
 }
 
 void NodeLink::begin(NodeCall& call) {
@@ -67,7 +57,7 @@ void NodeLink::wait(NodeCall& call) {
   Lock lock(mutex_);
   // Wait after a failure, too: until the thread has stopped, it may write to the messages.
   while (call.open_ > 0 && !stopped_) changed_.wait(lock.native());
-  if (call.open_ > 0) throw NodeFailure(breakdown_.problem);
+  if (call.open_ > 0) throwFailure();
 }
 
 void NodeLink::beginGather(NodeCall& call, int channel, std::span<const std::byte> own,
@@ -92,99 +82,73 @@ void NodeLink::gather(std::span<const std::byte> own, std::span<std::byte> all) 
 }
 
 void NodeLink::fail() noexcept {
-  failing_ = true;
+  connection_->fail();
   posted_.notify_all();
 }
 
 void NodeLink::waitIfFailed() const {
   Lock lock(mutex_);
-  while (failing_ && !stopped_) changed_.wait(lock.native());
+  while (connection_->failed() && !stopped_) changed_.wait(lock.native());
 }
 
 bool NodeLink::failed() const {
   const Lock lock(mutex_);
-  return failing_ || stopped_;
+  return connection_->failed() || stopped_;
 }
 
 int NodeLink::firstLeft() const {
-  waitIfFailed();
-  const Lock lock(mutex_);
-  const auto& lost = breakdown_.lost;
-  return static_cast<int>(std::ranges::find(lost, 0) - lost.begin()) % nodes();
+  Lock lock(mutex_);
+  if (!connection_->failed()) return 0;
+  while (!stopped_) changed_.wait(lock.native());
+  return connection_->health().firstLeft();
 }
 
 void NodeLink::requireWhole() const {
   const Lock lock(mutex_);
-  if (const auto& why = breakdown_.problem; !why.empty())
-    throw NodeFailure(why);  // also while the other nodes are still being told
-  if (failing_) throw NodeFailure("this node has failed before, and the others have been told");
+  if (connection_->failed() || stopped_) throwFailure();
 }
 
-/// As `break_`, also if no memory is left for the text.
-template <typename Text>
-void NodeLink::breakBy(int culprit, Text text) noexcept {
-  try {
-    break_(culprit, text());
-  } catch (const std::exception&) {
-    break_(culprit, "memory has run out in the network of this node");
-  }
+void NodeLink::throwFailure() const {
+  const std::string why = connection_->problem();  // known while the other nodes are still being told
+  throw NodeFailure(!why.empty() ? why
+                    : stopped_   ? "this node has ended its part in the training"
+                                 : "this node has failed before, and the others have been told");
 }
 
-void NodeLink::run(const std::function<std::unique_ptr<NodeTransport>()>& make,
-                   std::chrono::milliseconds silence, std::promise<void>& started) {
+void NodeLink::run(const MakeTransport& make, std::chrono::milliseconds silence,
+                   std::promise<void>& started) {
   try {
-    start(make, silence);
+    connection_ = std::make_unique<NodeConnection>(make(), silence, [this](NodeCall& call) {
+      const Lock lock(mutex_);
+      if (--call.open_ == 0) changed_.notify_all();
+    });
+    connection_->greet();
   } catch (...) {
-    if (transport_) transport_->abandon();
-    transport_.reset();
+    if (connection_) {
+      connection_->abandon();
+      connection_->close();
+    }
     started.set_exception(std::current_exception());
     return;
   }
   started.set_value();
   try {
     serve();
-  } catch (const NodeLost& loss) {
-    const bool ended = health_.ended(loss.node());
-    if (!ended) lose(loss.node());
-    breakBy(loss.node(), [&] {
-      return ended ? fmt::format("{} has ended its program", nameOf(loss.node()))
-                   : fmt::format("{} is lost: {}", nameOf(loss.node()), loss.what());
-    });
-  } catch (const std::exception& error) {
-    breakBy(node(),
-            [&] { return fmt::format("the network of {} has failed: {}", nameOf(node()), error.what()); });
+  } catch (const std::exception&) {
+    connection_->failByException();
   }
-  if (failing_) announceFailure();
-  transport_->tell({});  // its threads end while the mutex is held
+  if (connection_->failed()) connection_->announceFailure();
+  connection_->tell({});  // its threads end while the mutex is held
   const Lock lock(mutex_);
-  if (breakdown_.problem.empty()) breakdown_.problem = "this node has ended its part in the training";
   stopped_ = true;
-  transport_.reset();
+  connection_->close();
   changed_.notify_all();
-}
-
-void NodeLink::start(const std::function<std::unique_ptr<NodeTransport>()>& make,
-                     std::chrono::milliseconds silence) {
-  transport_ = make();
-  transportName_ = transport_->describe();
-  const auto begin = Clock::now();
-  health_ = NodeHealth(transport_->node(), transport_->nodes(), transport_->host(), silence, begin);
-  mailboxes_.resize(static_cast<std::size_t>(nodes()));
-  {
-    const Lock lock(mutex_);
-    breakdown_.lost.resize(mailboxes_.size());
-  }
-  try {
-    greet(begin);
-  } catch (const NodeLost& loss) {
-    throw NodeFailure(fmt::format("{} is lost: {}", nameOf(loss.node()), loss.what()));
-  }
 }
 
 void NodeLink::serve() {
   // Less than an eighth of the silence, so that a few heartbeats may be late.
-  const auto rest = std::min<std::chrono::milliseconds>(health_.silence() / 16, 20ms);
-  const bool told = transport_->tell([this] {
+  const auto rest = std::min<std::chrono::milliseconds>(connection_->health().silence() / 16, 20ms);
+  const bool told = connection_->tell([this] {
     const Lock lock(mutex_);
     news_ = true;
     posted_.notify_one();
@@ -192,9 +156,9 @@ void NodeLink::serve() {
   int idle = 0;
   for (;;) {
     idle = serveOnce() ? 0 : idle + 1;
-    if (failing_) return;
+    if (connection_->failed()) return;
     Lock lock(mutex_);
-    const bool nothingOpen = open_.ofCalls() == 0 && calls_.empty();
+    const bool nothingOpen = !connection_->callsOpen() && calls_.empty();
     if (nothingOpen && ending_) break;
     if (nothingOpen || (told && idle > 0)) {
       if (calls_.empty() && !news_) posted_.wait_for(lock.native(), rest);
@@ -208,13 +172,13 @@ void NodeLink::serve() {
     else
       std::this_thread::sleep_for(50us);
   }
-  announceEnd();
+  connection_->announceEnd();
 }
 
 bool NodeLink::serveOnce() {
   const bool taken = takeCalls();
-  const bool moved = poll();
-  beat();
+  const bool moved = connection_->poll();
+  connection_->beat();
   return taken || moved;
 }
 
@@ -224,53 +188,10 @@ bool NodeLink::takeCalls() {
     taken_.swap(calls_);
   }
   for (NodeCall* call : taken_)
-    for (const NodeMessage& message : call->messages_) post(call, message);
+    for (const NodeMessage& message : call->messages_) connection_->begin(*call, message);
   const bool any = !taken_.empty();
   taken_.clear();
   return any;
-}
-
-void NodeLink::post(NodeCall* call, const NodeMessage& message) {
-  const int ticket = open_.add(call, message);
-  const bool sends = message.way == NodeMessage::Way::Send;
-  if (sends) sent_ += static_cast<std::int64_t>(message.bytes.size());
-  if (sends && !call) mailbox(message.node).sending = true;
-  transport_->begin(message, ticket);
-}
-
-bool NodeLink::poll() {
-  done_.clear();
-  transport_->poll(done_);
-  bool calls = false;
-  for (const int ticket : done_) {
-    const auto [call, message] = open_.take(ticket);
-    const bool received = message.way == NodeMessage::Way::Receive;
-    if (received) health_.hear(message.node, Clock::now());
-    if (call) {
-      calls = true;
-      const Lock lock(mutex_);
-      if (--call->open_ == 0) changed_.notify_all();
-    } else if (received) {
-      hear(message.node);
-    } else {
-      mailbox(message.node).sending = false;
-    }
-  }
-  return calls;
-}
-
-void NodeLink::lose(int node) {
-  const Lock lock(mutex_);
-  breakdown_.lost[static_cast<std::size_t>(node)] = 1;
-}
-
-/// Records the problem, unless there was one before.
-void NodeLink::break_(int culprit, std::string_view problem) {
-  const Lock lock(mutex_);
-  if (!breakdown_.problem.empty()) return;
-  breakdown_.problem = problem;
-  breakdown_.culprit = culprit;
-  failing_ = true;
 }
 
 }  // namespace muster

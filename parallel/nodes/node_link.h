@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -10,14 +9,11 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <string_view>
 #include <thread>
 #include <vector>
 
 #include "muster/core/base/mutex.h"
-#include "muster/parallel/nodes/node_health.h"
-#include "muster/parallel/nodes/node_transport.h"
-#include "muster/parallel/nodes/open_messages.h"
+#include "muster/parallel/nodes/node_connection.h"
 
 namespace muster {
 
@@ -53,21 +49,23 @@ class NodeCall {
 /// All members are thread-safe.
 class NodeLink {
  public:
+  using MakeTransport = std::function<std::unique_ptr<NodeTransport>()>;
+
   /// @param make  makes the transport on the link's thread, which also uses and destroys it.
   /// @param silence  a node that sends nothing for this long has failed; the longest of all nodes counts.
   ///                 Every node sends several heartbeats in this time, whatever its other threads do.
   /// @throws what `make` throws; NodeFailure if another node does not answer.
-  NodeLink(const std::function<std::unique_ptr<NodeTransport>()>& make, std::chrono::milliseconds silence);
+  NodeLink(const MakeTransport& make, std::chrono::milliseconds silence);
   ~NodeLink();
   NodeLink(const NodeLink&) = delete;
   NodeLink& operator=(const NodeLink&) = delete;
 
-  int node() const { return health_.node(); }
-  int nodes() const { return health_.nodes(); }
+  int node() const { return connection_->health().node(); }
+  int nodes() const { return connection_->health().nodes(); }
   /// See `nodeName`.
-  const std::string& nameOf(int node) const { return health_.nameOf(node); }
+  const std::string& nameOf(int node) const { return connection_->health().nameOf(node); }
   /// As in "MPI".
-  const std::string& transport() const { return transportName_; }
+  const std::string& transport() const { return connection_->transport(); }
 
   /// Begins the messages of a call. Allocates only for more than 256 messages at a time. The call and its
   /// bytes must stay in place until `wait` has returned or thrown.
@@ -94,63 +92,24 @@ class NodeLink {
   /// node that has announced a failure of its own is not lost.
   int firstLeft() const;
   /// The bytes that this node has sent since the start, without what the transport adds.
-  std::int64_t bytesSent() const { return sent_; }
+  std::int64_t bytesSent() const { return connection_->bytesSent(); }
 
  private:
-  /// The notices in transfer between this node and another one.
-  struct Mailbox {
-    std::unique_ptr<NodeNotice> in = std::make_unique<NodeNotice>(), out = std::make_unique<NodeNotice>();
-    bool sending = false;
-  };
-  /// All that says that the link has failed.
-  struct Breakdown {
-    std::string problem;     // why; "": it has not
-    int culprit = 0;         // the node that failed first
-    std::vector<char> lost;  // [node]
-  };
-  using Clock = std::chrono::steady_clock;
-
+  [[noreturn]] void throwFailure() const MUSTER_REQUIRES(mutex_);
   // Called on the link's thread.
-  void run(const std::function<std::unique_ptr<NodeTransport>()>& make, std::chrono::milliseconds silence,
-           std::promise<void>& started);
-  void start(const std::function<std::unique_ptr<NodeTransport>()>& make, std::chrono::milliseconds silence);
+  void run(const MakeTransport& make, std::chrono::milliseconds silence, std::promise<void>& started);
   void serve();
   bool serveOnce();
   bool takeCalls();
-  bool poll();
-  void post(NodeCall* call, const NodeMessage& message);
-  void greet(Clock::time_point begin);
-  void listenTo(int node);
-  void tell(int node, NodeNotice::Kind kind, int culprit = 0);
-  void hear(int node);
-  void beat();
-  void break_(int culprit, std::string_view problem);
-  void lose(int node);
-  template <typename Text>
-  void breakBy(int culprit, Text text) noexcept;
-  void announceFailure();
-  void announceEnd();
-  Mailbox& mailbox(int node) { return mailboxes_[static_cast<std::size_t>(node)]; }
 
-  // Written before the constructor returns; of `health_` others read nodes and names.
-  std::string transportName_;
-  NodeHealth health_;  // used by the link's thread
+  std::unique_ptr<NodeConnection> connection_;  // by others than the link's thread only nodes and names
 
   mutable Mutex mutex_;
   mutable std::condition_variable posted_, changed_;
   std::vector<NodeCall*> calls_ MUSTER_GUARDED_BY(mutex_);  // begun, not yet taken by the thread
   bool news_ MUSTER_GUARDED_BY(mutex_) = false;             // the transport has news, not polled yet
   bool ending_ MUSTER_GUARDED_BY(mutex_) = false, stopped_ MUSTER_GUARDED_BY(mutex_) = false;
-  Breakdown breakdown_ MUSTER_GUARDED_BY(mutex_);
-  std::atomic<bool> failing_{false};
-  std::atomic<std::int64_t> sent_{0};
-
-  // Used by the link's thread only.
-  std::unique_ptr<NodeTransport> transport_;
-  std::vector<NodeCall*> taken_;
-  std::vector<int> done_;  // tickets
-  OpenMessages open_;
-  std::vector<Mailbox> mailboxes_;  // [node]
+  std::vector<NodeCall*> taken_;  // used by the link's thread
 
   struct Gathering {
     Mutex mutex;

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "muster/core/base/mutex.h"
+#include "muster/parallel/nodes/node_health.h"
+#include "muster/parallel/nodes/node_transport.h"
+#include "muster/parallel/nodes/open_messages.h"
+
+namespace muster {
+
+/// A node's connection to the others as the link's thread sees it: the transport, the messages that are open,
+/// and the notices by which nodes say that they have begun, live, fail or end.
+class NodeConnection {
+ public:
+  /// @param done  is called for each message of a call that is done.
+  NodeConnection(std::unique_ptr<NodeTransport> transport, std::chrono::milliseconds silence,
+                 std::function<void(NodeCall&)> done);
+
+  const NodeHealth& health() const { return health_; }
+
+  // Thread-safe:
+
+  /// See NodeLink.
+  const std::string& transport() const { return transportName_; }
+  std::int64_t bytesSent() const { return sent_; }
+  /// Another thread of this node has failed; its own message says why.
+  void fail() noexcept { failed_ = true; }
+  bool failed() const { return failed_; }
+  /// Why the connection has failed: the first cause counts. "" unless it is known.
+  std::string problem() const;
+
+  // For the link's thread:
+
+  /// Waits until all nodes have answered. @throws NodeFailure if one does not.
+  void greet();
+  void begin(NodeCall& call, const NodeMessage& message) { post(&call, message); }
+  /// Whether a message of a call is open.
+  bool callsOpen() const { return open_.ofCalls() > 0; }
+  /// Advances all messages. @return whether one of a call was done. @throws what the transport throws.
+  bool poll();
+  /// Sends heartbeats and looks for nodes that send none. Call it often.
+  void beat();
+  /// The exception in progress has ended the connection.
+  void failByException() noexcept;
+  /// Tells the other nodes of the failure, for a short time at most: a node that cannot be told detects the
+  /// silence. Then abandons the transport.
+  void announceFailure();
+  /// Waits for nodes that are still working, as long as they send heartbeats; or until a failure.
+  void announceEnd();
+  /// See NodeTransport.
+  bool tell(std::function<void()> news) { return transport_->tell(std::move(news)); }
+  /// Call it if `greet` has thrown.
+  void abandon() noexcept { transport_->abandon(); }
+  /// Destroys the transport.
+  void close() { transport_.reset(); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  /// The notices in transfer between this node and another one.
+  struct Mailbox {
+    NodeNotice in, out;
+    bool sending = false;
+    bool last = false;  // the last notice was posted
+  };
+  Mailbox& mailbox(int node) { return mailboxes_[static_cast<std::size_t>(node)]; }
+  void post(NodeCall* call, const NodeMessage& message);
+  void listenTo(int node);
+  void notify(int node, NodeNotice::Kind kind, int culprit = 0);
+  bool sentLast(int node, NodeNotice::Kind kind, int culprit = 0);
+  void hear(int node);
+  void fail(int culprit, std::string_view problem);
+  void fail(const NodeHealth::Failure& failure);
+
+  std::unique_ptr<NodeTransport> transport_;
+  const std::string transportName_;
+  const Clock::time_point begun_;
+  NodeHealth health_;
+  const std::function<void(NodeCall&)> callDone_;
+  OpenMessages open_;
+  std::vector<int> done_;           // tickets
+  std::vector<Mailbox> mailboxes_;  // [node]
+  int culprit_ = 0;                 // the node that has failed first
+  std::atomic<std::int64_t> sent_{0};
+  std::atomic<bool> failed_{false};
+  mutable Mutex mutex_;
+  std::string problem_ MUSTER_GUARDED_BY(mutex_);
+};
+
+}  // namespace muster
