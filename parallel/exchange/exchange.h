@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -160,6 +161,13 @@ class Exchange {
   }
   /// See MergeOps::allReduce.
   virtual void allReduce(int /*participant*/, std::span<double> /*values*/) {}
+  /// See MergeOps::allGather.
+  virtual void allGather(int /*participant*/, Messages& /*messages*/) {}
+  /// See MergeOps::allGatherEncoded.
+  virtual void allGatherEncoded(std::span<std::byte> /*all*/, std::span<const double> /*weights*/,
+                                std::function<void(Context&)> then, bool /*later*/, Context& context) {
+    then(context);
+  }
   /// See MergeOps::fetch.
   virtual Tensor fetch(int /*participant*/, std::span<const Tensor> tensors, std::size_t from,
                        std::size_t /*to*/, std::span<const Tensor> /*into*/, Context&) {
@@ -167,14 +175,15 @@ class Exchange {
   }
 
  protected:
-  Exchange(const Topology& topology, std::vector<SharedBlock> blocks, NodeGroup* nodeGroup = nullptr)
-      : topology_(topology), blocks_(std::move(blocks)), nodeGroup_(nodeGroup) {}
+  Exchange(const Topology& topology, std::vector<SharedBlock> blocks)
+      : topology_(topology), blocks_(std::move(blocks)) {}
 
-  Topology topology_;  // changed by constructors alone, like the blocks
+  // Changed by constructors alone.
+  Topology topology_;
   std::vector<SharedBlock> blocks_;
+  NodeGroup* nodeGroup_ = nullptr;
 
  private:
-  NodeGroup* const nodeGroup_;
   std::vector<StrategyState> strategyBlocks_;
 };
 

@@ -225,12 +225,8 @@ void MergeOps::mean(std::span<const Tensor> tensors, std::span<const double> wei
 void MergeOps::allGatherEncoded(std::span<std::byte> all, std::span<const double> weights,
                                 std::function<void(Context&)> then, const Tensor& target, bool later,
                                 Context& context) {
-  named(exchange_, allWait(), target, [&] {
-    if (auto* const nodes = exchange_.nodeGroup())
-      nodes->allGatherEncoded(all, weights, std::move(then), later, context);
-    else
-      then(context);
-  });
+  named(exchange_, allWait(), target,
+        [&] { exchange_.allGatherEncoded(all, weights, std::move(then), later, context); });
 }
 
 void MergeOps::combine(std::span<const Tensor> target, std::initializer_list<Operand> operands,

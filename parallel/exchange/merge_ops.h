@@ -158,7 +158,7 @@ class MergeOps {
   /// @throws InvalidArgument as `allReduce`; NodeFailure naming a node whose message cannot be.
   void allGather(Messages& messages) {
     requireWaiting("allGather", waiting_ == Waiting::Any);
-    if (auto* const nodes = exchange_.nodeGroup()) nodes->allGather(participant_, messages);
+    exchange_.allGather(participant_, messages);
   }
 
   /// Replaces the values by their sums over the participants, in their order (over nodes and in groups first

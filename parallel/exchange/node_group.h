@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <span>
 
 #include "muster/core/device/context.h"
@@ -26,12 +25,11 @@ class Messages {
   virtual void arrived(std::size_t /*participant*/) {}
 };
 
-/// What the nodes of a training send each other in addition to replicas and sums.
+/// What the nodes of a training send each other between merges. One thread of each node calls it, while no
+/// participant works.
 class NodeGroup {
  public:
   virtual ~NodeGroup() = default;
-
-  // Called by one thread of each node, while no participant works.
 
   /// All-gathers bytes. @param all  [node] as many bytes each as `own`.
   virtual void allGather(std::span<const std::byte> own, std::span<std::byte> all) = 0;
@@ -50,14 +48,6 @@ class NodeGroup {
   /// Waits until what was launched is complete, and lands nothing.
   /// @return false if some of it has failed: its landing will throw.
   virtual bool awaitLaunched() = 0;
-
-  // Called by participants.
-
-  /// See MergeOps::allGather.
-  virtual void allGather(int participant, Messages& messages) = 0;
-  /// See MergeOps::allGatherEncoded.
-  virtual void allGatherEncoded(std::span<std::byte> all, std::span<const double> weights,
-                                std::function<void(Context&)> then, bool later, Context& context) = 0;
 };
 
 }  // namespace muster

@@ -1,12 +1,11 @@
 #include "muster/parallel/nodes/node_exchange.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "muster/core/base/error.h"
 #include "muster/parallel/exchange/tensor_parts.h"
-#include "muster/parallel/nodes/node_flight.h"
+#include "muster/parallel/nodes/node_channel.h"
 #include "muster/parallel/nodes/node_mixing.h"
 
 namespace muster {
@@ -22,9 +21,9 @@ struct NodeExchange::Part {
   NodeReduction reduction;
   std::unique_ptr<NodeMixing> mixing;  // without blocks of rule Moments, made by the first `mix`
   NodeChannel beside;
-  std::unique_ptr<NodeFlight> flight;  // null if nothing ever flies
-  bool landing = false;                // whether this round must land what an earlier round launched
-  std::int64_t encoded = 0;            // likewise: launches of `allGatherEncoded`; 0: none
+  std::unique_ptr<NodeFlight> means;  // null if no means are ever launched
+  Flight* flight = nullptr;           // of `means`, or of encoded values; null if nothing is ever launched
+  std::int64_t landing = 0;           // launches that this round must land; 0: none
 };
 
 NodeExchange::NodeExchange(const std::vector<std::vector<StateBlock*>>& states, UpdaterState updaterState,
@@ -33,49 +32,36 @@ NodeExchange::NodeExchange(const std::vector<std::vector<StateBlock*>>& states, 
                 .node = link.node(),
                 .nodes = link.nodes(),
                 .senders = link.nodes()},
-               {}, this),
+               {}),
       link_(link),
       local_(static_cast<int>(states.size())),
       mirrors_(mirroring ? std::make_unique<HostMirrors>(states, std::move(*mirroring)) : nullptr),
       sums_(local_),
-      messages_(link, kFirstChannel + 2 * local_),
-      messagesInFlight_(link, kFirstChannel + 2 * local_ + 1),
-      allGathering_(2 * static_cast<std::size_t>(link.nodes())),
-      asking_(2 * static_cast<std::size_t>(link.nodes())),
-      asked_(static_cast<std::size_t>(link.nodes())) {
+      encoded_(link, kFirstChannel + 2 * local_),
+      gathering_(*this, link, kFirstChannel + 2 * local_ + 2) {
   blocks_ =
       sharedBlocks(mirrors_ ? mirrors_->states() : states, updaterState, std::vector<int>(states.size()));
   if (mirrors_) mirrors_->plan(blocks_);
-  for (int l = 0; l < local_; ++l) here_.push_back(worker(link.node(), l));
-  bool moments = false;
-  for (SharedBlock& block : blocks_) {
-    moments = moments || block.rule == MergeRule::Moments;
-    const Tensor& like = block.replicas.front();
-    std::vector<Tensor> all(static_cast<std::size_t>(participants()),
-                            Tensor::view(nullptr, like.shape(), like.dtype()));
-    for (int l = 0; l < local_; ++l)
-      all[here_[static_cast<std::size_t>(l)]] = block.replicas[static_cast<std::size_t>(l)];
-    block.replicas = std::move(all);
-    if (block.hasMergedCopy()) {
-      const Tensor copy = block.mergedCopy();
-      block.mergedCopies.assign(static_cast<std::size_t>(participants()), copy);
-    }
-  }
+  for (int l = 0; l < local_; ++l) here_.push_back(static_cast<std::size_t>(l * nodes() + node()));
+  for (SharedBlock& block : blocks_) spreadOut(block);
+  nodeGroup_ = &gathering_;
+  const bool moments = std::ranges::find(blocks_, MergeRule::Moments, &SharedBlock::rule) != blocks_.end();
   for (int l = 0; l < local_; ++l) parts_.push_back(std::make_unique<Part>(link, local_, l, moments));
 }
 
 NodeExchange::~NodeExchange() {
-  flight_.reset();
-  for (const auto& mine : parts_) mine->flight.reset();  // before the tensors that flights write
+  encoded_.endFlights();
+  for (const auto& mine : parts_) mine->means.reset();  // before the tensors that flights write
   link_.waitIfFailed();
 }
 
-NodeExchange::Part& NodeExchange::partAt(int participant) {
-  return *parts_[indexOf(participant)];
-}
-
-NodeReduction& NodeExchange::reduction(int participant) {
-  return partAt(participant).reduction;
+void NodeExchange::spreadOut(SharedBlock& block) const {
+  const auto count = static_cast<std::size_t>(participants());
+  const Tensor& like = block.replicas.front();
+  std::vector<Tensor> all(count, Tensor::view(nullptr, like.shape(), like.dtype()));
+  for (std::size_t l = 0; l < here_.size(); ++l) all[here_[l]] = block.replicas[l];
+  block.replicas = std::move(all);
+  if (block.hasMergedCopy()) block.mergedCopies = std::vector<Tensor>(count, block.mergedCopy());
 }
 
 std::string NodeExchange::describe(const NodeLink& link, bool mirrored) {
@@ -83,19 +69,11 @@ std::string NodeExchange::describe(const NodeLink& link, bool mirrored) {
                      mirrored ? ", through host memory" : "");
 }
 
-std::string NodeExchange::describe() const {
-  return describe(link_, mirrors_ != nullptr);
-}
-
-Slice NodeExchange::ownSlice(int participant, std::int64_t elements) const {
-  return sliceOf(elements, localOf(participant), local_);
-}
-
 void NodeExchange::restart() {
   link_.requireWhole();
   sums_.beginAll();
   if (mirrors_) mirrors_->load();
-  if (!flight_ && sent_.empty()) prepareFlights();
+  if (!parts_.front()->flight) prepareFlights();
 }
 
 /// A strategy with an encoded block calls `allGatherEncoded`; others form means.
@@ -104,21 +82,20 @@ void NodeExchange::prepareFlights() {
     return state.declared.place == StrategyBlock::Place::MergedCopy && state.declared.inFlight &&
            state.declared.saved;
   });
+  if (!any) return;
   const bool encoded = std::ranges::any_of(strategyBlocks(),
                                            [](const StrategyState& state) { return state.declared.encoded; });
-  if (any && encoded) flight_ = std::make_unique<Flight>(link_);
-  if (!any || encoded) return;
-  sent_ = block(BlockKind::Parameters).replicas;
-  for (const std::size_t w : here_) sent_[w] = Tensor::empty(sent_[w].shape(), sent_[w].dtype());
-  for (int l = 0; l < local_; ++l)
-    parts_[static_cast<std::size_t>(l)]->flight =
-        std::make_unique<NodeFlight>(link_, local_, kFirstChannel + local_ + l);
-}
-
-bool NodeExchange::nodesHaveBlocks() const {
-  return std::ranges::any_of(strategyBlocks(), [](const StrategyState& state) {
-    return state.declared.place == StrategyBlock::Place::Node;
-  });
+  if (encoded) encoded_.allowFlights();
+  if (!encoded) sent_ = block(BlockKind::Parameters).replicas;
+  for (std::size_t l = 0; l < parts_.size(); ++l) {
+    Part& mine = *parts_[l];
+    if (!encoded) {
+      Tensor& sent = sent_[here_[l]];
+      sent = Tensor::empty(sent.shape(), sent.dtype());
+      mine.means = std::make_unique<NodeFlight>(link_, local_, mine.channel + local_);
+    }
+    mine.flight = encoded ? encoded_.flight() : &mine.means->flight();
+  }
 }
 
 /// A failure of another node may come in every merge.
@@ -142,8 +119,7 @@ void NodeExchange::enqueueAfter(int participant, Context& context) {
 void NodeExchange::begin(int participant) {
   if (mirrors_) mirrors_->begin(indexOf(participant));
   Part& mine = partAt(participant);
-  mine.landing = mine.flight && mine.flight->launched();
-  mine.encoded = flight_ ? flight_->launches() : 0;  // this round launches once all have begun
+  if (mine.flight) mine.landing = mine.flight->launches();  // this round launches once all have begun
 }
 
 void NodeExchange::abort() noexcept {
@@ -162,8 +138,9 @@ void NodeExchange::merge(int participant, const SharedBlock& block, std::span<co
   if (own.length() == 0) return;
   const Tensor into = block.hasMergedCopy() ? block.mergedCopy() : first;
   if (!spread)
-    return reduction(participant).run({block.replicas, weights, 0, into, block.replicas}, own, context);
-  reduction(participant).run({block.replicas, weights, 0, into, {}}, own, context);
+    return partAt(participant)
+        .reduction.run({block.replicas, weights, 0, into, block.replicas}, own, context);
+  partAt(participant).reduction.run({block.replicas, weights, 0, into, {}}, own, context);
   *spread = spreadAbout(into, block.replicas, weights, here_, own, context);
   if (node() > 0) spread->norm = 0;  // the same mean on all nodes
   for (const std::size_t w : here_) copyOnHost(part(block.replicas[w], own), part(into, own));
@@ -174,7 +151,7 @@ void NodeExchange::mean(int participant, const SliceMean& mean, Context& context
   land(participant);
   const Tensor& into = mean.into.front();
   const Slice own = partOf(mean.slice, into.elements(), localOf(participant), local_);
-  reduction(participant).run({mean.tensors, mean.weights, mean.keep, into, {}}, own, context);
+  partAt(participant).reduction.run({mean.tensors, mean.weights, mean.keep, into, {}}, own, context);
 }
 
 bool NodeExchange::launch(int participant, const SliceMean& mean) {
@@ -189,38 +166,30 @@ bool NodeExchange::launch(int participant, const SliceMean& mean) {
   if (own.length() == 0) return true;
   for (const std::size_t w : here_)
     if (mean.weights[w] > 0) copyOnHost(part(sent_[w], own), part(tensors[w], own));
-  partAt(participant).flight->launch({sent_, mean.weights, 0, into, {}}, own);
+  partAt(participant).means->launch({sent_, mean.weights, 0, into, {}}, own);
   return true;
 }
 
 void NodeExchange::land(int participant) {
   Part& mine = partAt(participant);
-  if (std::exchange(mine.landing, false)) mine.flight->land();
-  if (const auto encoded = std::exchange(mine.encoded, 0); encoded > 0) flight_->land(encoded);
+  if (const auto launches = std::exchange(mine.landing, 0); launches > 0) mine.flight->land(launches);
 }
 
-/// Waits for what flies, and for calls that an exception has left open.
 void NodeExchange::wait() {
   awaitLaunched();
   link_.waitIfFailed();
   if (mirrors_) mirrors_->refresh();
 }
 
-void NodeExchange::waitFor(NodeCall& call) {
-  try {
-    link_.wait(call);
-  } catch (const NodeFailure&) {
-    if (flight_) flight_->land(0);
-    for (const auto& mine : parts_)
-      if (mine->flight) mine->flight->throwFailure();
-    throw;
-  }
-}
-
 bool NodeExchange::awaitLaunched() {
-  bool well = !flight_ || flight_->wait();
+  bool well = true;
   for (const auto& mine : parts_) well = (!mine->flight || mine->flight->wait()) && well;
   return well;
+}
+
+void NodeExchange::throwFailureInFlight() {
+  for (const auto& mine : parts_)
+    if (mine->flight) mine->flight->land(0);
 }
 
 void NodeExchange::mix(int participant, const SharedBlock& block, const Mixing& mixing, Context& context) {
@@ -228,7 +197,8 @@ void NodeExchange::mix(int participant, const SharedBlock& block, const Mixing& 
   const bool moments = block.rule == MergeRule::Moments;
   const Slice own = ownSlice(participant, block.replicas.front().elements() / (moments ? 2 : 1));
   if (!moments && !mixing.merged().empty() && block.hasMergedCopy())
-    reduction(participant).run({block.replicas, mixing.merged(), 0, block.mergedCopy(), {}}, own, context);
+    partAt(participant)
+        .reduction.run({block.replicas, mixing.merged(), 0, block.mergedCopy(), {}}, own, context);
   Part& mine = partAt(participant);
   if (!mine.mixing) mine.mixing = std::make_unique<NodeMixing>(link_, local_, mine.channel);
   mine.mixing->run(block, mixing, own, context);

@@ -1,18 +1,14 @@
 #pragma once
 
-#include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "muster/parallel/exchange/exchange.h"
+#include "muster/parallel/nodes/encoded_gather.h"
 #include "muster/parallel/nodes/host_mirrors.h"
-#include "muster/parallel/nodes/node_channel.h"
-#include "muster/parallel/nodes/node_flight.h"
-#include "muster/parallel/nodes/node_messages.h"
-#include "muster/parallel/nodes/node_reduction.h"
+#include "muster/parallel/nodes/node_gathering.h"
 #include "muster/parallel/runtime/peer_sums.h"
 
 namespace muster {
@@ -32,7 +28,7 @@ namespace muster {
 ///
 /// If the replicas are on GPUs, `blocks()` are their mirrors in host memory (HostMirrors), and so are the
 /// merged copies and the strategy's blocks: operations do what they do for replicas on CPUs.
-class NodeExchange final : public Exchange, public NodeGroup {
+class NodeExchange final : public Exchange {
  public:
   /// @param states  [local worker] the blocks of each replica that are reduced or merged.
   /// @param mirroring  for replicas on GPUs.
@@ -40,7 +36,7 @@ class NodeExchange final : public Exchange, public NodeGroup {
                std::optional<HostMirrors::Options> mirroring = {});
   ~NodeExchange() override;
 
-  std::string describe() const override;
+  std::string describe() const override { return describe(link_, mirrors_ != nullptr); }
   static std::string describe(const NodeLink& link, bool mirrored);
   std::unique_ptr<MergeUndo> makeUndo(MergeUndo::Options options) override;
   Context& opsContext(int participant, Context& own) override;
@@ -49,6 +45,7 @@ class NodeExchange final : public Exchange, public NodeGroup {
   void enqueueAfter(int participant, Context& context) override;
   void abort() noexcept override;
   void restart() override;
+  /// Also for what flies, and for calls that an exception has left open.
   void wait() override;
 
   void merge(int participant, const SharedBlock& block, std::span<const double> weights, Context& context,
@@ -59,65 +56,45 @@ class NodeExchange final : public Exchange, public NodeGroup {
                  ShareUse use) override;
   void eachReplica(int participant, std::int64_t elements, Context& context, ShareUse use) override;
   void allReduce(int participant, std::span<double> values) override;
+  using Exchange::allGather;
+  void allGather(int participant, Messages& messages) override;
+  void allGatherEncoded(std::span<std::byte> all, std::span<const double> weights,
+                        std::function<void(Context&)> then, bool later, Context& context) override {
+    encoded_.run(all, weights, std::move(then), later, context);
+  }
   Tensor fetch(int participant, std::span<const Tensor> tensors, std::size_t from, std::size_t to,
                std::span<const Tensor> into, Context& context) override;
 
-  // NodeGroup.
-  void allGather(std::span<const std::byte> own, std::span<std::byte> all) override;
-  void gather(const StrategyState& block, const Tensor& into) override;
-  void gather(const SharedBlock& block, const Tensor& into) override;
-  void allowGathering() override { gathering_ = true; }
-  void answer() override;
-  bool awaitLaunched() override;
-  void allGather(int participant, Messages& messages) override;
-  void allGatherEncoded(std::span<std::byte> all, std::span<const double> weights,
-                        std::function<void(Context&)> then, bool later, Context& context) override;
+  // For NodeGathering.
+
+  /// This node's workers.
+  std::span<const std::size_t> workersHere() const { return here_; }
+  /// See NodeGroup.
+  bool awaitLaunched();
+  /// @throws the first failure of what flies, if there was one.
+  void throwFailureInFlight();
 
  private:
   struct Part;
-  // Channels after those of the link: two for `allGather`; then for each local participant one for its merges
-  // and one for its means in flight; and two for NodeMessages.
-  enum { kGatherChannel = 1, kAskChannel, kFirstChannel };
+  // Channels: for each local participant one for its merges and one for its means in flight; two for encoded
+  // values; one for NodeGathering.
+  enum { kFirstChannel = NodeGathering::kFirstFree };
 
   int localOf(int participant) const { return participant / link_.nodes(); }
-  std::size_t indexOf(int participant) const { return static_cast<std::size_t>(localOf(participant)); }
-  /// Worker l of a node.
-  std::size_t worker(int node, int local) const {
-    return static_cast<std::size_t>(local * link_.nodes() + node);
-  }
-  /// Begins a mean that is formed while the workers train. @return false if it must be formed now.
-  bool launch(int participant, const SliceMean& mean);
-  Slice ownSlice(int participant, std::int64_t elements) const;
   /// The node of a participant.
   int nodeOf(std::size_t participant) const { return static_cast<int>(participant) % link_.nodes(); }
-  Part& partAt(int participant);
-  NodeReduction& reduction(int participant);
+  std::size_t indexOf(int participant) const { return static_cast<std::size_t>(localOf(participant)); }
+  Part& partAt(int participant) { return *parts_[indexOf(participant)]; }
+  Slice ownSlice(int participant, std::int64_t elements) const {
+    return sliceOf(elements, localOf(participant), local_);
+  }
+  /// Replaces the replicas by those of all nodes.
+  void spreadOut(SharedBlock& block) const;
   void prepareFlights();
-  /// Whether the strategy has blocks that differ between nodes, such as its codec's residuals.
-  bool nodesHaveBlocks() const;
+  /// Begins a mean that is formed while the workers train. @return false if it must be formed now.
+  bool launch(int participant, const SliceMean& mean);
   /// Waits for what was launched in an earlier round.
   void land(int participant);
-  /// Waits for a call. @throws the failure of what flew, which has ended the link, in place of a NodeFailure.
-  void waitFor(NodeCall& call);
-  /// Sends all nodes which block this node gathers (number from 1: the strategy's blocks, then the replicas'
-  /// blocks; 0: none), and receives what they ask for. @return whether any node asks.
-  bool ask(std::size_t block);
-  /// This node's parts of a strategy's block.
-  std::vector<Tensor> ownParts(const StrategyState& state) const;
-  /// Sends this node's part of the blocks to the nodes that ask for them. @param into  receives the block
-  /// that this node has asked for.
-  void answer(const Tensor& into);
-  /// Sends this node's parts of one block. @param own  [local] parts of one size.
-  /// @param into  receives the parts of all, [local][node].
-  void answerOne(std::size_t block, std::span<const Tensor> own, const Tensor& into);
-
-  /// The arguments of an `allGatherEncoded` call.
-  struct Encoded {
-    std::span<std::byte> all;
-    std::vector<double> weights;
-    std::function<void(Context&)> then;
-  };
-  void send(const Encoded& encoded, NodeMessages& messages, Context& context);
 
   NodeLink& link_;
   const int local_;
@@ -126,14 +103,8 @@ class NodeExchange final : public Exchange, public NodeGroup {
   std::vector<std::unique_ptr<Part>> parts_;    // [local participant]
   std::vector<Tensor> sent_;                    // [worker] for means in flight; empty if there are never any
   PeerSums sums_;
-  NodeMessages messages_, messagesInFlight_;
-  NodeCall allGathering_, asking_;
-  std::vector<std::uint8_t> asked_;  // [node]
-  bool gathering_ = false;           // whether nodes may gather replicas
-  std::deque<Encoded> encoded_;      // those of an index below encodedCount_ may be in progress
-  std::size_t encodedCount_ = 0;
-  Encoded now_;                     // for a call that does not fly
-  std::unique_ptr<Flight> flight_;  // runs calls that fly; null if there are never any
+  EncodedGather encoded_;
+  NodeGathering gathering_;
 };
 
 }  // namespace muster

@@ -75,18 +75,12 @@ void Flight::run() {
 }
 
 void NodeFlight::launch(const NodeMean& mean, Slice own) {
-  if (count_ == launches_.size()) launches_.emplace_back();
-  Launch& next = launches_[count_++];
+  Launch& next = launches_.next(flight_);
   next.mean = mean;
   next.weights.assign(mean.weights.begin(), mean.weights.end());
   next.mean.weights = next.weights;
   next.own = own;
   flight_.launch([this, &next](Context& context) { reduction_.run(next.mean, next.own, context); });
-}
-
-void NodeFlight::land() {
-  count_ = 0;
-  flight_.land(flight_.launches());
 }
 
 }  // namespace muster

@@ -51,23 +51,32 @@ class Flight {
   std::jthread thread_;  // last: uses the members above
 };
 
+/// What launches of a flight use: stays in place until all of them are done, and is then used again. Used by
+/// one thread.
+template <typename Job>
+class FlightJobs {
+ public:
+  Job& next(const Flight& flight) {
+    if (flight.idle()) count_ = 0;
+    if (count_ == jobs_.size()) jobs_.emplace_back();
+    return jobs_[count_++];
+  }
+
+ private:
+  std::deque<Job> jobs_;
+  std::size_t count_ = 0;
+};
+
 /// Forms a local participant's means over nodes while its worker trains. Used by one thread at a time.
 class NodeFlight {
  public:
   /// @param local, channel  see NodeReduction; the channel is used by nothing else.
   NodeFlight(NodeLink& link, int local, int channel) : reduction_(link, local, channel), flight_(link) {}
 
-  /// Allocates only for more launches between landings than before.
-  /// @param mean  its tensors and its target must not change until `land`; its weights are copied.
+  /// Allocates only for more launches in progress than before.
+  /// @param mean  its tensors and its target must not change until it has landed; its weights are copied.
   void launch(const NodeMean& mean, Slice own);
-  /// Whether something was launched since the last `land`.
-  bool launched() const { return count_ > 0; }
-  /// Waits for all launches. @throws the first failure.
-  void land();
-  /// @throws the first failure so far; does not wait.
-  void throwFailure() { flight_.land(0); }
-  /// Waits like `land`, which then throws the failure. @return whether there is none.
-  bool wait() noexcept { return flight_.wait(); }
+  Flight& flight() { return flight_; }
 
  private:
   struct Launch {
@@ -77,8 +86,7 @@ class NodeFlight {
   };
 
   NodeReduction reduction_;
-  std::deque<Launch> launches_;  // those of an index below count_ are in progress
-  std::size_t count_ = 0;
+  FlightJobs<Launch> launches_;
   Flight flight_;  // last: uses the members above
 };
 
