@@ -11,17 +11,23 @@
 namespace muster {
 
 using namespace elastic;
+using namespace std::chrono_literals;
 
 namespace {
 
-std::string hashOf(std::string_view text) {
-  std::uint64_t hash = 0xcbf29ce484222325U;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-  return fmt::format("{:016x}", hash);
-}
-
 double seconds(std::chrono::milliseconds time) {
   return std::chrono::duration<double>(time).count();
+}
+
+std::int64_t latestLease(NodeStore& store) {
+  std::int64_t latest = 0;
+  for (const auto& name : store.names(kLease)) latest = std::max(latest, numberIn(name, kLease));
+  return latest;
+}
+
+/// Ends the attempt of a lease, so that the next lease is open.
+void closeLease(NodeStore& store, std::int64_t number) {
+  store.create(kList + std::to_string(number), fmt::format("{} 0\n", kMagic));
 }
 
 }  // namespace
@@ -31,24 +37,15 @@ std::string Generation::rendezvous() const {
 }
 
 MembershipRules::MembershipRules(std::string process, MembershipOptions options)
-    : process_(std::move(process)), hash_(hashOf(options.common)), options_(std::move(options)) {
-  card_.common = hash_;
-}
-
-void MembershipRules::writeCard(NodeStore& store) {
-  std::string text =
-      fmt::format("{} {} {} {} {}", kMagic, ++beats_, card_.common, card_.from, card_.ready ? 1 : 0);
-  for (const auto& [process, generation] : card_.lost) text += fmt::format(" {}:{}", process, generation);
-  store.put(kMember + process_, text);
-}
+    : options_(std::move(options)), roster_(std::move(process), options_.common, options_.silence / 2) {}
 
 void MembershipRules::lost(const std::string& process, Time now) {
   noteTime(now);
-  if (!slept_) card_.lost[process] = generation_.number;
+  if (!slept_) roster_.own().lost[process] = generation_.number;
 }
 
 void MembershipRules::noteTime(Time now) {
-  if (beats_ > 0 && now - lastCall_ > options_.silence / 2) slept_ = true;
+  if (roster_.written() && now - lastCall_ > options_.silence / 2) slept_ = true;
   lastCall_ = now;
 }
 
@@ -58,68 +55,12 @@ void MembershipRules::beat(NodeStore& store, Time now) {
     joinRequested_ = true;
     return;
   }
-  writeCard(store);
-  if (card_.ready || generation_.number == 0 || joinRequested_) return;
+  roster_.write(store);
+  if (roster_.own().ready || generation_.number == 0 || joinRequested_) return;
   joinRequested_ = isLeftOut(store);
   if (generation_.node != 0 || joinRequested_) return;
-  look(store, now);
-  joinRequested_ =
-      std::ranges::any_of(seen_, [&](const auto& one) { return isJoinRequest(one.first, one.second); });
-}
-
-/// Of members, the store may still have the cards from before they were members.
-bool MembershipRules::isJoinRequest(const std::string& process, const Seen& seen) const {
-  return seen.card.from == 0 && seen.card.ready && seen.card.common == hash_ && isAlive(process) &&
-         !contains(generation_.members, process);
-}
-
-/// Reads all cards.
-void MembershipRules::look(NodeStore& store, Time now) {
-  std::map<std::string, Seen> all;
-  for (const auto& name : store.names(kMember)) {
-    const auto process = name.substr(kMember.size());
-    if (process == process_) continue;
-    std::istringstream text(store.get(name));
-    std::string magic, beat, word;
-    Card card;
-    text >> magic >> beat >> card.common >> card.from >> card.ready;
-    if (!text || magic != kMagic) continue;
-    while (text >> word) {
-      const auto end = std::min(word.find(':'), word.size());
-      card.lost[word.substr(0, end)] = numberIn(word, word.substr(0, std::min(end + 1, word.size())));
-    }
-    const auto before = seen_.find(process);
-    Seen& seen = all[process];
-    if (before != seen_.end()) seen = before->second;
-    if (before == seen_.end()) seen.since = now;
-    if (before != seen_.end() && seen.beat != beat) {
-      seen.changed = now;
-      seen.lives = true;
-    }
-    seen.beat = beat;
-    seen.card = card;
-  }
-  seen_ = std::move(all);
-  seenAt_ = now;
-}
-
-bool MembershipRules::isAlive(const std::string& process) const {
-  const auto found = seen_.find(process);
-  return process == process_ || (found != seen_.end() && found->second.lives &&
-                                 seenAt_ - found->second.changed < options_.silence / 2);
-}
-
-/// True while it is unknown whether the process is alive: it has shown no sign of life, but this process has
-/// watched it only for a short time.
-bool MembershipRules::isOpen(const std::string& process) const {
-  const auto found = seen_.find(process);
-  return found != seen_.end() && !found->second.lives && seenAt_ - found->second.since < options_.silence / 2;
-}
-
-std::int64_t MembershipRules::latestLease(NodeStore& store) const {
-  std::int64_t latest = 0;
-  for (const auto& name : store.names(kLease)) latest = std::max(latest, numberIn(name, kLease));
-  return latest;
+  roster_.look(store, now);
+  joinRequested_ = roster_.anyJoins(generation_.members);
 }
 
 std::optional<MembershipRules::List> MembershipRules::listOf(NodeStore& store, std::int64_t number) const {
@@ -144,7 +85,7 @@ bool MembershipRules::isOver(NodeStore& store) const {
   if (own && own->members == generation_.members) return false;
   const auto latest = latestLease(store);
   const auto list = listOf(store, latest);
-  return latest <= generation_.number || !list || !contains(list->members, process_);
+  return latest <= generation_.number || !list || !contains(list->members, process());
 }
 
 /// Whether the others have begun a later generation without this process, or have ended, because it was
@@ -153,7 +94,7 @@ bool MembershipRules::isLeftOut(NodeStore& store) const {
   const auto latest = latestLease(store);
   if (latest <= generation_.number) return isOver(store);
   const auto list = listOf(store, latest);
-  return list && !list->members.empty() && !contains(list->members, process_);
+  return list && !list->members.empty() && !contains(list->members, process());
 }
 
 void MembershipRules::throwLeftOut() {
@@ -189,25 +130,25 @@ void MembershipRules::begin(NodeStore& store, Time now) {
   if (isOver(store)) throwLeftOut();
   end_ = now + options_.patience;
   place_ = generation_.number > 0 ? generation_.node : 1;  // reported if the store is lost
-  card_.ready = true;
-  writeCard(store);
+  roster_.own().ready = true;
+  roster_.write(store);
 }
 
 std::optional<Generation> MembershipRules::tryNext(NodeStore& store, Time now) {
   noteTime(now);
-  look(store, now);
+  roster_.look(store, now);
   const auto latest = latestLease(store);
   if (isOver(store)) throwLeftOut();
   const auto list = latest > 0 ? listOf(store, latest) : List{};
-  const bool isOnIt = list && contains(list->members, process_);
-  const auto any = [&](bool (MembershipRules::*is)(const std::string&) const) {
-    return std::ranges::any_of(list->members, [&](const auto& one) { return (this->*is)(one); });
+  const bool isOnIt = list && contains(list->members, process());
+  const auto any = [&](bool (Roster::*is)(const std::string&) const) {
+    return std::ranges::any_of(list->members, [&](const auto& one) { return (roster_.*is)(one); });
   };
   if (!list) {
     const auto holder = store.get(kLease + std::to_string(latest));
-    if (holder == process_)
+    if (holder == process())
       convene(store, latest);
-    else if (!holder.empty() && !isAlive(holder) && !isOpen(holder))
+    else if (!holder.empty() && !roster_.isAlive(holder) && !roster_.isOpen(holder))
       closeLease(store, latest);
   } else if (isOnIt && latest > generation_.number) {
     return accept(store, latest, *list);
@@ -215,23 +156,80 @@ std::optional<Generation> MembershipRules::tryNext(NodeStore& store, Time now) {
     openLease(store, latest + 1);
   } else if (generation_.number > 0) {
     throwLeftOut();
-  } else if (any(&MembershipRules::isAlive)) {
+  } else if (any(&Roster::isAlive)) {
     requireCommon(*list);
-  } else if (!any(&MembershipRules::isOpen)) {
+  } else if (!any(&Roster::isOpen)) {
     openLease(store, latest + 1);  // all processes on the list have died
   }
   if (now > end_) giveUp(store);
   return {};
 }
 
+/// Takes a lease. A newcomer leaves it to processes that train.
+bool MembershipRules::openLease(NodeStore& store, std::int64_t number) {
+  if (generation_.number == 0 && roster_.anyTrains()) return false;
+  return roster_.time() >= notBefore_ && store.create(kLease + std::to_string(number), process());
+}
+
+void MembershipRules::convene(NodeStore& store, std::int64_t number) {
+  bool more = false, cut = false;
+  const auto ready = roster_.ready(generation_.members, more);
+  std::vector<std::string> chosen{process()};
+  for (const auto& one : ready) {
+    if (one == process()) continue;
+    const bool apart =
+        std::ranges::any_of(chosen, [&](const std::string& other) { return roster_.areApart(one, other); });
+    cut = cut || apart;
+    if (!apart) chosen.push_back(one);
+  }
+  const auto now = roster_.time();
+  if (attempt_.number != number || attempt_.ready != chosen)
+    attempt_ = {.number = number, .changed = now, .ready = chosen};
+  const bool enough = chosen.size() >= static_cast<std::size_t>(options_.minNodes);
+  if (cut && !enough) {  // the other side may have more processes
+    closeLease(store, number);
+    notBefore_ = now + options_.silence;
+    return;
+  }
+  if (more || !enough ||
+      now - attempt_.changed < std::min<std::chrono::milliseconds>(options_.silence / 4, 2s))
+    return;
+  std::vector<std::string> members;
+  for (const auto& one : ready)
+    if (contains(chosen, one)) members.push_back(one);
+  publish(store, number, members);
+}
+
+void MembershipRules::publish(NodeStore& store, std::int64_t number,
+                              const std::vector<std::string>& members) {
+  std::string text = fmt::format("{} {}\n", kMagic, members.size());
+  for (const auto& one : members) text += one + '\n';
+  if (!store.create(kList + std::to_string(number), text + options_.common)) return;
+  // Remove the texts of earlier generations, and the cards of dead processes.
+  for (const auto& prefix : {kLease, kList, kRendezvous})
+    for (const auto& name : store.names(prefix))
+      if (numberIn(name, prefix) < number) store.erase(name);
+  for (const auto& process : roster_.dead()) store.eraseAll(kMember + process);
+}
+
+/// Too few processes have come.
+void MembershipRules::giveUp(NodeStore& store) {
+  bool more = false;
+  const auto left = roster_.ready(generation_.members, more);
+  place_ = static_cast<int>(std::ranges::find(left, process()) - left.begin());
+  throw NodeFailure(fmt::format("only {1} of at least {0} nodes {2} joined {3} in {4} s", options_.minNodes,
+                                roster_.count(), roster_.count() == 1 ? "has" : "have", store.describe(),
+                                seconds(options_.patience)));
+}
+
 Generation MembershipRules::accept(NodeStore& store, std::int64_t number, const List& list) {
   generation_.number = number;
   generation_.members = list.members;
-  generation_.node = static_cast<int>(std::ranges::find(list.members, process_) - list.members.begin());
-  card_.from = number;
-  card_.ready = false;
+  generation_.node = static_cast<int>(std::ranges::find(list.members, process()) - list.members.begin());
+  roster_.own().from = number;
+  roster_.own().ready = false;
   joinRequested_ = slept_ = false;
-  writeCard(store);
+  roster_.write(store);
   return generation_;
 }
 
@@ -239,16 +237,15 @@ Generation MembershipRules::accept(NodeStore& store, std::int64_t number, const 
 /// each other one must be seen alive once more, or watched until it is known to be dead.
 bool MembershipRules::tryLeave(NodeStore& store, Time now) {
   if (!std::exchange(leaving_, true)) {
-    store.erase(kMember + process_);
-    if (generation_.number > 0) seen_.clear();
+    store.erase(kMember + process());
+    if (generation_.number > 0) roster_.forget();
   }
   std::vector<std::string> texts;
   for (const auto& prefix : {kLease, kList, kRendezvous})
     for (auto& name : store.names(prefix)) texts.push_back(std::move(name));
-  look(store, now);
-  const auto lives = [&](const auto& one) { return isAlive(one.first); };
-  if (std::ranges::any_of(seen_, lives)) return true;
-  if (std::ranges::any_of(seen_, [&](const auto& one) { return isOpen(one.first); })) return false;
+  roster_.look(store, now);
+  if (roster_.anyAlive()) return true;
+  if (roster_.anyOpen()) return false;
   // A text that another process has written since then stays.
   for (const auto& name : texts) store.erase(name);
   store.eraseAll(kMember);

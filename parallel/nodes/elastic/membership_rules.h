@@ -2,12 +2,11 @@
 
 #include <chrono>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "muster/parallel/nodes/elastic/node_store.h"
+#include "muster/parallel/nodes/elastic/roster.h"
 
 namespace muster {
 
@@ -64,23 +63,11 @@ class MembershipRules {
   /// See Membership.
   int place() const { return place_; }
   bool joinRequested() const { return joinRequested_; }
-  const std::string& process() const { return process_; }
+  const std::string& process() const { return roster_.process(); }
   const MembershipOptions& options() const { return options_; }
 
  private:
   friend struct MembershipPrint;  // of the simulation
-  struct Card {
-    std::string common;                        // hash of MembershipOptions::common
-    std::int64_t from = 0;                     // the last generation that the process was in; 0: none
-    bool ready = false;                        // for another generation
-    std::map<std::string, std::int64_t> lost;  // [process] the generation in which it could not be reached
-  };
-  struct Seen {
-    Card card;
-    std::string beat;
-    Time since, changed;  // time of the first look, and of the last change
-    bool lives = false;   // whether the card has ever changed
-  };
   struct List {
     std::vector<std::string> members;  // none: the attempt has failed
     std::string common;
@@ -91,39 +78,25 @@ class MembershipRules {
     std::vector<std::string> ready;
   };
 
-  void writeCard(NodeStore& store);
   void noteTime(Time now);
-  void look(NodeStore& store, Time now);
-  bool isJoinRequest(const std::string& process, const Seen& seen) const;
-  bool isAlive(const std::string& process) const;
-  bool isOpen(const std::string& process) const;
-  std::int64_t latestLease(NodeStore& store) const;
   std::optional<List> listOf(NodeStore& store, std::int64_t number) const;
   bool isOver(NodeStore& store) const;
   bool isLeftOut(NodeStore& store) const;
   [[noreturn]] void throwLeftOut();
   void requireCommon(const List& list) const;
   bool openLease(NodeStore& store, std::int64_t number);
-  bool areApart(const std::string& one, const std::string& other) const;
+  // The work of a lease's holder: finds the living processes and writes the list.
   void convene(NodeStore& store, std::int64_t number);
-  std::vector<std::string> readyProcesses(bool& more) const;
-  void closeLease(NodeStore& store, std::int64_t number) const;
   void publish(NodeStore& store, std::int64_t number, const std::vector<std::string>& members);
   Generation accept(NodeStore& store, std::int64_t number, const List& list);
-  std::size_t count() const;
   [[noreturn]] void giveUp(NodeStore& store);
 
-  const std::string process_, hash_;
   const MembershipOptions options_;
-
-  Card card_;
-  std::int64_t beats_ = 0;
-  std::map<std::string, Seen> seen_;  // [process] except this one
-  Time seenAt_;                       // when `seen_` was read
-  Generation generation_;             // the last generation of this process
-  Attempt attempt_;                   // this process's attempt to form a generation
-  Time notBefore_{};                  // this process takes no lease before this time
-  Time end_{};                        // of the wait for the next generation
+  Roster roster_;
+  Generation generation_;  // the last generation of this process
+  Attempt attempt_;        // this process's attempt to form a generation
+  Time notBefore_{};       // this process takes no lease before this time
+  Time end_{};             // of the wait for the next generation
   Time lastCall_{};
   bool slept_ = false;  // since it joined its generation, others may have taken this process for dead
   bool leaving_ = false, joinRequested_ = false;

@@ -23,12 +23,13 @@ struct MembershipPrint {
     for (const auto& [process, generation] : lost) text += fmt::format("{}:{},", process, generation);
     return text;
   }
-  static std::int64_t beats(const MembershipRules& rules) { return rules.beats_; }
+  static std::int64_t beats(const MembershipRules& rules) { return rules.roster_.beats_; }
   template <typename Normal>
   static std::string of(const MembershipRules& r, MembershipRules::Time now, Normal normal) {
-    auto text =
-        fmt::format("{} {} {} {}", r.card_.from, r.card_.ready, marks(r.card_.lost), age(r.seenAt_, now));
-    for (const auto& [process, seen] : r.seen_)
+    const Roster& all = r.roster_;
+    auto text = fmt::format("{} {} {} {}", all.own_.from, all.own_.ready, marks(all.own_.lost),
+                            age(all.seenAt_, now));
+    for (const auto& [process, seen] : all.seen_)
       text += fmt::format("; {} {} {} {} {} {} {} {}", process, seen.card.from, seen.card.ready,
                           marks(seen.card.lost), normal(process, seen.beat), age(seen.since, now),
                           age(seen.changed, now), seen.lives);
