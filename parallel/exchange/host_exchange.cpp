@@ -5,14 +5,9 @@
 #include <numeric>
 
 #include "muster/core/base/error.h"
-#include "muster/parallel/exchange/tensor_parts.h"
+#include "muster/parallel/exchange/grouped_sum.h"
 
 namespace muster {
-namespace {
-
-constexpr std::int64_t kGroupedStep = 1024;  // elements of a mean of groups at a time
-
-}  // namespace
 
 HostExchange::HostExchange(const std::vector<std::vector<StateBlock*>>& states, UpdaterState updaterState,
                            int groups)
@@ -55,37 +50,17 @@ void HostExchange::merge(int participant, const SharedBlock& block, std::span<co
   }
 }
 
-/// Forms the mean for a few elements at a time, whose sums stay in the L1 cache.
 void HostExchange::groupedMean(int participant, const SliceMean& mean, Context& context) {
-  const auto [begin, end] = mean.slice;
-  for (std::int64_t at = begin; at < end; at += kGroupedStep) {
-    const Slice piece{at, std::min(end, at + kGroupedStep)};
-    atElement(at, "mean", [&] { groupedPiece(participant, mean, piece, context); });
-  }
-}
-
-void HostExchange::groupedPiece(int participant, const SliceMean& mean, Slice piece, Context& context) {
-  alignas(64) std::array<double, kGroupedStep> sums, groupSums;
-  const auto& [tensors, weights, slice, into, keep, later] = mean;
-  const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
-  const std::int64_t length = piece.length();
-  const Tensor sum = Tensor::view(sums.data(), {length}, DType::Float64),
-               groupSum = Tensor::view(groupSums.data(), {length}, DType::Float64);
+  const double total = std::accumulate(mean.weights.begin(), mean.weights.end(), 0.0);
   auto& terms = terms_[static_cast<std::size_t>(participant)];
-  bool first = true;
-  for (std::size_t g = 0; g < groups_; ++g) {
+  const auto termsOf = [&](std::size_t group, Slice piece) {
     terms.clear();
-    for (std::size_t w = g; w < tensors.size(); w += groups_)
-      if (weights[w] > 0) terms.push_back({(1 - keep) * (weights[w] / total), part(tensors[w], piece)});
-    if (terms.empty()) continue;
-    linearCombination(terms, first ? sum : groupSum, 0, length, context);
-    const std::array both{Term{1, sum}, Term{1, groupSum}};
-    if (!first) linearCombination(both, sum, 0, length, context);
-    first = false;
-  }
-  const Tensor result = part(into.front(), piece);
-  const std::array all{Term{1, sum}, Term{keep, result}};
-  linearCombination(std::span(all).first(keep > 0 ? 2 : 1), result, 0, length, context);
+    for (std::size_t w = group; w < mean.tensors.size(); w += groups_)
+      if (mean.weights[w] > 0)
+        terms.push_back({(1 - mean.keep) * (mean.weights[w] / total), part(mean.tensors[w], piece)});
+    return std::span<const Term>(terms);
+  };
+  addGroups("mean", groups_, termsOf, mean.keep, mean.into.front(), mean.slice, context);
 }
 
 void HostExchange::mix(int participant, const SharedBlock& block, const Mixing& mixing, Context& context) {

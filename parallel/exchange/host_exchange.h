@@ -47,7 +47,6 @@ class HostExchange final : public Exchange {
   template <typename Reads, typename Form>
   void inPieces(int participant, const SharedBlock& block, Context& context, Reads reads, Form form);
   void groupedMean(int participant, const SliceMean& mean, Context& context);
-  void groupedPiece(int participant, const SliceMean& mean, Slice piece, Context& context);
 
   const std::size_t groups_;
   std::vector<std::size_t> all_;      // the workers

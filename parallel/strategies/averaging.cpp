@@ -57,12 +57,12 @@ class AveragingStrategy final : public Strategy {
 
 void Averaging::validate() const {
   detail::validateParts(*this, "averaging");
-  require(!measureDivergence || CodedReplicas(codec).whole(),
+  require(!measureDivergence || sendsWhole(codec),
           "averaging: measureDivergence cannot be given with a codec");
 }
 
 std::unique_ptr<Strategy> Averaging::make() const {
-  if (!CodedReplicas(codec).whole())
+  if (!sendsWhole(codec))
     return OuterAveraging{.frequency = frequency, .updaterState = updaterState, .codec = codec}.make();
   return std::make_unique<AveragingStrategy>(*this);
 }

@@ -1,17 +1,10 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <initializer_list>
-#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
-#include <vector>
 
-#include "muster/core/ops/delta_coding.h"
-#include "muster/core/ops/linear_combination.h"
-#include "muster/core/ops/low_rank.h"
 #include "muster/parallel/strategies/strategy.h"
 
 namespace muster {
@@ -68,96 +61,10 @@ void validate(const Codec& codec, std::string_view rule);
 void requireSentToSome(const Codec& codec, std::string_view merge);
 /// As in ", sent as int8 (...)"; "" if replicas are sent as they are.
 std::string describe(const Codec& codec);
+/// Whether replicas are sent as they are.
+inline bool sendsWhole(const Codec& codec) {
+  return codec.index() == 0;
+}
 void codecFields(Fields& fields, Codec& codec);  ///< visits the codec as one field and its options
-
-/// A strategy's codec in a training.
-class CodedReplicas {
- public:
-  explicit CodedReplicas(const Codec& codec) : codec_(codec) {}
-
-  /// Whether replicas are sent as they are.
-  bool whole() const { return codec_.index() == 0; }
-  /// Adds the blocks that the codec needs. @param means  whether the rule calls `mean`, not `send`.
-  void declare(std::vector<StrategyBlock>& blocks, bool means = false) const;
-  /// @param fragments  that will be sent; they outlive the object.
-  void begin(const Exchange& exchange, std::span<const Fragment> fragments);
-  /// Writes the weighted mean of what is sent to `into`, a block of Place::MergedCopy. Each sender of the
-  /// exchange sends once: a worker its replica; over nodes, and in groups, a node the weighted mean of its
-  /// replicas (float64, rounded once), with the sum of their weights and one residual. What a node sends
-  /// goes encoded to all other nodes; each decodes it, and adds up the decoded values in the order of the
-  /// nodes, in float64, rounded once.
-  /// @param weights, base, remember, fragment  see `send`.
-  /// @param later  the fragment lands in a later round: see MergeOps::mean.
-  void mean(std::span<const double> weights, std::initializer_list<Operand> base, double remember,
-            const Fragment& fragment, std::span<const Tensor> into, MergeOps& ops, bool later = false);
-  /// @return [worker] what the others receive of each replica's parameters, for MergeOps::mean: the replicas
-  ///         themselves, or, until the next call, a block of encoded and decoded values. A worker of weight 0
-  ///         sends nothing.
-  /// @param base  operands whose sum all workers know.
-  /// @param remember  part of a replica's change that the merge takes from it, in [0, 1].
-  /// @param fragment  one of the fragments given to `begin`.
-  std::span<const Tensor> send(std::span<const double> weights, std::initializer_list<Operand> base,
-                               double remember, const Fragment& fragment, MergeOps& ops) const;
-  /// The values that were sent instead of the replicas, for MergeOps::mix. Valid after `begin`, unless
-  /// `whole`.
-  const SharedBlock& sent() const { return sent_; }
-
- private:
-  /// The parts of a fragment that are sent as matrices, and the parts that are sent as they are.
-  struct Matrices {
-    const Fragment* fragment;
-    std::vector<LowRankMatrix> matrices;
-    Fragment left, right;  // factors of the matrices
-    Fragment others;
-  };
-  /// A fragment as nodes send it to each other.
-  struct Packed {
-    const Fragment* fragment;
-    Tensor bytes;                      // [node] of one size: first `others`, then the matrices' Q
-    std::vector<double> weights = {};  // [node]
-    std::vector<Term> terms = {};      // terms of the mean
-    Tensor into = {};
-  };
-  Matrices matricesOf(const SegmentTable* segments, const Fragment& fragment, std::int64_t rank) const;
-  /// Operands whose sum all workers know.
-  using Base = std::initializer_list<Operand>;
-  /// Encodes slices one by one. @return the number of bytes that a worker sends.
-  /// @param packed  what this node sends to the others; empty on one node.
-  std::int64_t sendSlices(std::span<const double> weights, Base base, double remember,
-                          const Fragment& fragment, MergeOps& ops, std::span<std::byte> packed = {}) const;
-  std::int64_t sendMatrices(std::span<const double> weights, Base base, double remember,
-                            const Matrices& matrices, MergeOps& ops, std::span<std::byte> packed = {}) const;
-  std::int64_t bytesOf(const Fragment& fragment) const;
-  DeltaCoding codingOf(Slice slice) const;
-  const Matrices* findMatrices(const Fragment& fragment) const;
-  /// The values of which worker w, or sender w, sends a part.
-  const Tensor& valuesOf(std::size_t w, const SharedBlock& parameters) const {
-    return ofSenders_.empty() ? parameters.replicas[w] : ofSenders_[w];
-  }
-  // If a sender is not a single worker.
-  void beginSenders(const Exchange& exchange);
-  std::span<const double> formSenders(std::span<const double> weights, const Fragment& fragment,
-                                      MergeOps& ops);
-  // Over nodes.
-  void beginNodes(const Exchange& exchange, std::span<const Fragment> fragments);
-  void gatherEncoded(std::span<const double> weights, Base base, double remember, const Fragment& fragment,
-                     const Tensor& into, MergeOps& ops, bool later);
-  void finish(Packed& packed, Context& context);
-  void unpack(const Packed& packed, std::size_t node, Context& context);
-
-  const Codec codec_;
-  SharedBlock sent_;
-  std::vector<Matrices> matrices_;  // [fragment] with PowerSgdCodec
-
-  std::size_t senders_ = 0;
-  std::vector<Tensor> ofSenders_;                   // [sender] the means of their workers, for senders here
-  std::vector<std::vector<Term>> terms_;            // [sender] terms of these means
-  std::vector<std::vector<double>> senderWeights_;  // [participant] written by it: weights, 0: no sender
-
-  std::size_t node_ = 0;
-  std::vector<Packed> packed_;   // [fragment]; empty on one node
-  std::vector<Tensor> decoded_;  // [node]
-  Tensor means_, factors_;       // for matrices: the block kMeans, and another node's factors
-};
 
 }  // namespace muster

@@ -203,7 +203,7 @@ void Gossip::validate() const {
   require(!measureDistance || modelEvery == 1,
           "gossip: measureDistance needs the mean of the replicas in every round, but modelEvery is {}",
           modelEvery);
-  if (CodedReplicas(codec).whole() || graph == GossipGraph::Complete) return;
+  if (sendsWhole(codec) || graph == GossipGraph::Complete) return;
   require(graph == GossipGraph::Ring,
           "gossip: codec cannot be given with the graph {}: in this graph a worker's receivers change, so a "
           "receiver does not know the base of the difference; use ring or complete",

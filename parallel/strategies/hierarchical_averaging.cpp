@@ -8,6 +8,7 @@
 #include "muster/core/base/error.h"
 #include "muster/core/base/plural.h"
 #include "muster/core/ops/linear_combination.h"
+#include "muster/parallel/strategies/coded_replicas.h"
 #include "muster/parallel/strategies/option_fields.h"
 #include "muster/parallel/strategies/period.h"
 #include "muster/parallel/strategies/saved_numbers.h"

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "muster/parallel/strategies/codec.h"
+#include "muster/parallel/strategies/coded_replicas.h"
 
 namespace muster {
 

@@ -6,7 +6,7 @@
 
 #include "muster/core/base/error.h"
 #include "muster/core/nn/step_memory.h"
-#include "muster/parallel/strategies/coding.h"
+#include "muster/parallel/strategies/coded_replicas.h"
 #include "muster/parallel/training/named_call.h"
 
 namespace muster {
