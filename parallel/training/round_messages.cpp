@@ -7,6 +7,12 @@ RoundMessages::RoundMessages(const NodePlace& place)
       own_(static_cast<std::size_t>(place.local)),
       all_(static_cast<std::size_t>(place.workers())) {}
 
+Votes RoundMessages::agree(Exchange& exchange, std::span<Contribution> contributions, const Votes& votes) {
+  if (place_.nodes == 1) return votes;
+  exchange.allGather(write(contributions, votes), room());
+  return read(contributions);
+}
+
 std::span<const std::byte> RoundMessages::write(std::span<const Contribution> contributions,
                                                 const Votes& votes) {
   for (int l = 0; l < place_.local; ++l)

@@ -15,6 +15,10 @@ class RoundMessages {
  public:
   explicit RoundMessages(const NodePlace& place);
 
+  /// Sends both to every node. @param contributions  [worker] receives those of all nodes.
+  /// @return the votes of all nodes together.
+  Votes agree(Exchange& exchange, std::span<Contribution> contributions, const Votes& votes);
+
   /// The message of this node. @param contributions  [worker] of all nodes; only this node's are read.
   std::span<const std::byte> write(std::span<const Contribution> contributions, const Votes& votes);
   /// Room for the messages of all nodes, in node order.

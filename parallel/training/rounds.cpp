@@ -3,26 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "muster/core/base/error.h"
 #include "muster/parallel/runtime/phase.h"
-#include "muster/parallel/strategies/option_fields.h"
-#include "muster/parallel/training/named_call.h"
 
 namespace muster {
-namespace {
-
-/// @throws InvalidArgument if the plan of a round is impossible.
-void requirePlan(const RoundPlan& plan, LocalWork work) {
-  require(plan.iterations >= 1, "the strategy's plan: a round must have at least 1 iteration, got {}",
-          plan.iterations);
-  require(plan.iterations <= detail::kMostIterations,
-          "the strategy's plan: a round has at most {} iterations, got {}", detail::kMostIterations,
-          plan.iterations);
-  require(plan.iterations == 1 || work == LocalWork::Step,
-          "the strategy's plan: a round of gradients has 1 iteration, got {}", plan.iterations);
-}
-
-}  // namespace
 
 Rounds::Rounds(const NodePlace& place, const Options& options, Ledger start, PeerSums& peers,
                MergeShares& shares)
@@ -34,40 +17,32 @@ Rounds::Rounds(const NodePlace& place, const Options& options, Ledger start, Pee
       start_(std::move(start)),
       rendezvous_(place.local, options.patience),
       contributions_(static_cast<std::size_t>(place.workers())),
-      orders_(contributions_.size()),
+      orders_(contributions_.size(), landsAlone()),
       transaction_(start_),
-      messages_(place) {
+      messages_(place),
+      plans_(options.strategy, shares.localWork(), options.learningRate) {
   for (std::size_t w = 0; w < contributions_.size(); ++w)
     contributions_[w] = start_.workers[w].unmerged;  // of workers that arrive in a later landing
-  if (start_.arrivals && !options.meetAtLandings && start_.landingsBefore == 0)
+  if (landsAlone())
     gate_.emplace(
         place.workers(), [this] { return ledger().arrivals->next(); }, onWallClock());
-}
-
-void Rounds::prepare() {
-  transaction_.begin(options_.traits.fragments);
-  if (!isResumed()) return;
-  try {
-    requirePlan(ledger().plan, shares_.localWork());
-  } catch (const InvalidArgument& error) {
-    throw SavedStateError(fmt::format("training state: {}", error.what()));
-  }
 }
 
 void Rounds::begin(std::int64_t epochs) {
   lastEpoch_ = start_.epoch + epochs - 1;
   if (!isResumed()) planNext();
-  for (std::size_t w = 0; w < orders_.size(); ++w) orders_[w] = trainingOrder(static_cast<int>(w));
+  for (int w = 0; w < place_.workers(); ++w) orders_.train(w, ledger());
 }
 
 Order Rounds::next(const Participant& me, const Contribution& mine) {
-  const Order::Do done = orders_[at(me)].what;
+  const Order::Do done = orders_.of(me.worker).what;
   if (done == Order::Do::Train && gate_ && !mine.ended && !stopAsked()) return arrive(me, mine);
   const Phase waiting(me.activity, Activity::Kind::WaitingForWorkers, me.times.own.waitingForWorkers);
   bring(me, mine);
   // Two pointers: a std::function keeps no more without an allocation.
-  if (!rendezvous_.arrive([this, &me] { return advance(me.exchange, orders_[at(me)].what); })) return {};
-  const Order& order = orders_[at(me)];
+  if (!rendezvous_.arrive([this, &me] { return advance(me.exchange, orders_.of(me.worker).what); }))
+    return {};
+  const Order& order = orders_.of(me.worker);
   // Also after a round without a merge: the exchange may have fetched the replica, and must do so again.
   if (done != Order::Do::Visit && order.what != Order::Do::Merge) me.enqueueAfterMerge();
   return order;
@@ -75,7 +50,7 @@ Order Rounds::next(const Participant& me, const Contribution& mine) {
 
 /// What the others must know of the worker before it waits for them.
 void Rounds::bring(const Participant& me, const Contribution& mine) {
-  const Order::Do done = orders_[at(me)].what;
+  const Order::Do done = orders_.of(me.worker).what;
   const auto contribute = [&] { contributions_[at(me)] = mine; };
   if (done == Order::Do::Train) {
     if (!gate_ && onWallClock() && (mine.ended || ledger().arrivals->hasArrived(me.worker, mine.batches)))
@@ -96,11 +71,11 @@ Rendezvous::Turn Rounds::advance(Exchange& exchange, Order::Do done) {
   if (done == Order::Do::Train) {
     agree(exchange);
     decide(/*met=*/true);
-    if (result().merging) return giveAll({.what = Order::Do::Merge});
+    if (result().merging) return giveAll(Order::Do::Merge);
   }
   if (done == Order::Do::Merge && shares_.localWork() == LocalWork::Gradient) {
     transaction_.allCarryOut();  // from now on each worker updates its replica, even if another one fails
-    return giveAll({.what = Order::Do::Update});
+    return giveAll(Order::Do::Update);
   }
   commit();
   if (isJoined()) return Rendezvous::Turn::Coordinator;
@@ -115,9 +90,7 @@ void Rounds::agree(Exchange& exchange) {
             .pause = options_.regroup != nullptr && *options_.regroup,
             .listens = options_.coordinatorJoinsEveryRound,
             .measures = options_.divergenceRead};
-  if (place_.nodes == 1) return;
-  exchange.allGather(messages_.write(contributions_, votes_), messages_.room());
-  votes_ = messages_.read(contributions_);
+  votes_ = messages_.agree(exchange, contributions_, votes_);
   if (votes_.stop) options_.stop = true;
 }
 
@@ -138,46 +111,9 @@ void Rounds::commit() {
   planNext();
 }
 
-void Rounds::planNext() {
-  report_ = strategy_.report();
-  values_.assign(report_.values.begin(), report_.values.end());  // as many every time: allocates once
-  report_.values = values_;
-  const auto progress = muster::progress(ledger(), options_.learningRate);
-  const RoundPlan plan = callStrategy("plan a round", [&] { return strategy_.plan(progress); });
-  requirePlan(plan, shares_.localWork());
-  transaction_.ledger().plan = plan;
-}
-
-bool Rounds::isOver() const {
-  return endsRun(result().verdict) ||
-         (result().verdict == Verdict::EpochOver && result().epoch == lastEpoch_);
-}
-
-Rendezvous::Turn Rounds::giveAll(const Order& order) {
-  std::ranges::fill(orders_, order);
+Rendezvous::Turn Rounds::giveAll(Order::Do what) {
+  orders_.giveAll({.what = what});
   return Rendezvous::Turn::Workers;
-}
-
-void Rounds::giveNextRound() {
-  const Order::Do what = isOver() ? Order::Do::End : Order::Do::Train;
-  for (std::size_t w = 0; w < orders_.size(); ++w) {
-    orders_[w] = trainingOrder(static_cast<int>(w));
-    orders_[w].what = what;
-    orders_[w].counters = {ledger().iteration, ledger().epoch};
-  }
-}
-
-Order Rounds::trainingOrder(int worker) const {
-  const Ledger& now = ledger();
-  return {.what = Order::Do::Train,
-          .iterations = iterations(now, worker, gate_.has_value()),
-          .merged = now.workers[static_cast<std::size_t>(worker)].unmerged.batches == 0,
-          .epochOver = now.verdict == Verdict::EpochOver};
-}
-
-void Rounds::resume() {
-  giveNextRound();
-  rendezvous_.release();
 }
 
 Order Rounds::arrive(const Participant& me, const Contribution& mine) {
@@ -190,7 +126,7 @@ Order Rounds::arrive(const Participant& me, const Contribution& mine) {
   };
   const auto leave = [&] {
     me.enqueueAfterMerge();
-    orders_[at(me)] = trainingOrder(me.worker);
+    orders_.train(me.worker, ledger());
   };
   const auto merging = me.times.own.merging;
   bool passed = false;
@@ -201,7 +137,7 @@ Order Rounds::arrive(const Participant& me, const Contribution& mine) {
   }
   me.times.own.waitingForWorkers -= me.times.own.merging - merging;
   me.times.publish();
-  return passed ? orders_[at(me)] : Order{};
+  return passed ? orders_.of(me.worker) : Order{};
 }
 
 std::span<const Arrival> Rounds::land(const Participant& me) {
@@ -213,20 +149,6 @@ std::span<const Arrival> Rounds::land(const Participant& me) {
   }
   me.activity.set(Activity::Kind::WaitingForWorkers);
   return ledger().arrivals->landing();
-}
-
-void Rounds::abort() {
-  rendezvous_.abort();
-  if (gate_) gate_->abort();
-}
-
-void Rounds::close() {
-  transaction_.close(contributions_, shares_.penalty(), shares_.failed());
-}
-
-void Rounds::loseMerge() {
-  shares_.lose();
-  transaction_.revoke();
 }
 
 }  // namespace muster

@@ -13,11 +13,27 @@
 #include "muster/parallel/training/arrival_gate.h"
 #include "muster/parallel/training/merge_shares.h"
 #include "muster/parallel/training/node_place.h"
-#include "muster/parallel/training/order.h"
 #include "muster/parallel/training/round_messages.h"
+#include "muster/parallel/training/round_plans.h"
 #include "muster/parallel/training/round_transaction.h"
 
 namespace muster {
+
+/// What the rounds of a fit need.
+struct RoundOptions {
+  Strategy& strategy;
+  const StrategyTraits& traits;  ///< of the strategy
+  std::atomic<bool>& stop;
+  Schedule learningRate;
+  bool coordinatorJoinsEveryRound = false;
+  bool meetAtLandings = true;
+  std::chrono::nanoseconds patience{0};  ///< how long a waiting worker spins; see Rendezvous
+  MergeUndo* undo = nullptr;             ///< see MergeShares
+  bool undoesMerges = false;             ///< see MergeShares
+  /// If true, the run pauses at the end of the round on all nodes, to regroup; null: never.
+  const std::atomic<bool>* regroup = nullptr;
+  bool divergenceRead = false;  ///< by a listener
+};
 
 /// The rounds of one `fit()`: after each part of a round workers wait for each other here, and get the order
 /// for the next one. What a round's end changes is decided and kept by a RoundTransaction.
@@ -31,21 +47,7 @@ namespace muster {
 /// a landing carries the landing out while others train.
 class Rounds {
  public:
-  /// What the rounds of a fit need.
-  struct Options {
-    Strategy& strategy;
-    const StrategyTraits& traits;  ///< of the strategy
-    std::atomic<bool>& stop;
-    Schedule learningRate;
-    bool coordinatorJoinsEveryRound = false;
-    bool meetAtLandings = true;
-    std::chrono::nanoseconds patience{0};  ///< how long a waiting worker spins; see Rendezvous
-    MergeUndo* undo = nullptr;             ///< see MergeShares
-    bool undoesMerges = false;             ///< see MergeShares
-    /// If true, the run pauses at the end of the round on all nodes, to regroup; null: never.
-    const std::atomic<bool>* regroup = nullptr;
-    bool divergenceRead = false;  ///< by a listener
-  };
+  using Options = RoundOptions;
   /// @param place  this node's workers, which wait for each other here and for other nodes over the network.
   /// @param start  the ledger from which the run begins.
   /// @param peers  all workers join it again when an epoch begins.
@@ -56,7 +58,10 @@ class Rounds {
   const Ledger& start() const { return start_; }
 
   /// Call it first. @throws SavedStateError if a checkpoint's plan is impossible.
-  void prepare();
+  void prepare() {
+    transaction_.begin(options_.traits.fragments);
+    if (isResumed()) plans_.requireSaved(ledger().plan);
+  }
   /// Plans the first round, unless a checkpoint has its plan. Call it before the workers start, when the
   /// learning rate is known. @param epochs  to train. @throws InvalidArgument if the strategy's plan is
   /// impossible.
@@ -64,7 +69,7 @@ class Rounds {
 
   // For workers.
 
-  Order first(int worker) const { return orders_[static_cast<std::size_t>(worker)]; }
+  Order first(int worker) const { return orders_.of(worker); }
   /// The worker has carried out its order. @param mine  what it has trained since its last merge.
   /// @return the next order, for which it waits; End if the run was aborted.
   Order next(const Participant& me, const Contribution& mine);
@@ -82,20 +87,26 @@ class Rounds {
       exchange.nodeGroup()->answer();
   }
   /// Lets the workers continue after such a round.
-  void resume();
+  void resume() {
+    giveNextRound();
+    rendezvous_.release();
+  }
   /// At the end of such a round: each worker of this node calls `task(worker)`, which must not throw, on its
   /// thread, and this thread `meanwhile()`, which must not throw either. Returns when all have returned.
   /// @return false if the run was aborted: then neither was called.
   template <typename Meanwhile>
   bool visit(const std::function<void(int)>& task, Meanwhile meanwhile) {
-    giveAll({.what = Order::Do::Visit, .visit = &task});
+    orders_.giveAll({.what = Order::Do::Visit, .visit = &task});
     if (!rendezvous_.release()) return false;
     meanwhile();
     rendezvous_.awaitArrivals();
     return true;
   }
   /// Whether such a round is the run's last one.
-  bool isOver() const;
+  bool isOver() const {
+    return endsRun(result().verdict) ||
+           (result().verdict == Verdict::EpochOver && result().epoch == lastEpoch_);
+  }
 
   // Results: for the coordinator between `await` and `resume`, and after `close`; for workers while they
   // merge or update.
@@ -108,20 +119,30 @@ class Rounds {
   bool launched() const { return merges() || ledger().flights.launched(); }
   bool landed() const { return merges() || ledger().flights.landed(); }
   /// Of the strategy.
-  const MergeReport& report() const { return report_; }
+  const MergeReport& report() const { return plans_.report(); }
 
   // Failures.
 
   /// Wakes all waiting threads, now and later. Thread-safe.
-  void abort();
+  void abort() {
+    rendezvous_.abort();
+    if (gate_) gate_->abort();
+  }
   /// Commits the last round if it was carried out. Call it after all threads have ended.
-  void close();
+  void close() { transaction_.close(contributions_, shares_.penalty(), shares_.failed()); }
   /// The merge of the last round was lost after its operations had returned. Call it after `close`.
-  void loseMerge();
+  void loseMerge() {
+    shares_.lose();
+    transaction_.revoke();
+  }
 
  private:
   static std::size_t at(const Participant& me) { return static_cast<std::size_t>(me.worker); }
   bool isResumed() const { return start_.flights.fragments() > 0; }
+  /// Whether workers do not wait for each other at landings.
+  bool landsAlone() const {
+    return start_.arrivals && !options_.meetAtLandings && start_.landingsBefore == 0;
+  }
   bool onWallClock() const { return start_.arrivals && start_.arrivals->onWallClock(); }
   bool merges() const { return shares_.localWork() == LocalWork::Gradient; }
   /// Whether the coordinator joins the end of the round that was decided.
@@ -134,11 +155,9 @@ class Rounds {
   void agree(Exchange& exchange);
   void decide(bool met);
   void commit();
-  void planNext();
-  // Orders for all workers.
-  Rendezvous::Turn giveAll(const Order& order);
-  void giveNextRound();
-  Order trainingOrder(int worker) const;
+  void planNext() { transaction_.ledger().plan = plans_.next(ledger()); }
+  Rendezvous::Turn giveAll(Order::Do what);
+  void giveNextRound() { orders_.giveNext(isOver() ? Order::Do::End : Order::Do::Train, ledger()); }
   // Called by one worker alone, at its arrival.
   Order arrive(const Participant& me, const Contribution& mine);
   std::span<const Arrival> land(const Participant& me);
@@ -155,12 +174,11 @@ class Rounds {
   std::vector<Contribution> contributions_;
 
   // Written while all workers wait, or at landings, by one worker at a time.
-  std::vector<Order> orders_;  // [worker]
+  RoundOrders orders_;
   RoundTransaction transaction_;
   RoundMessages messages_;
+  RoundPlans plans_;
   Votes votes_;
-  MergeReport report_;              // of the round that has ended
-  std::vector<MergeValue> values_;  // of the report
   std::int64_t lastEpoch_ = 0;
 
   std::atomic<bool> landingDue_{false};
